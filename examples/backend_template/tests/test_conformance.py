@@ -1,0 +1,15 @@
+"""The backend passes what every backend of klopt must pass, and klopt finds it by its entry point."""
+
+import pytest
+from klopt_projected_gradient import BACKEND
+
+import klopt
+
+
+@pytest.mark.parametrize("check", klopt.check_backend(BACKEND, show=False), ids=lambda check: check.name)
+def test_conformance(check: klopt.Check) -> None:
+    assert check.ok, check.detail
+
+
+def test_klopt_finds_it() -> None:
+    assert BACKEND.name in [backend.name for backend in klopt.backends()]

@@ -1,0 +1,155 @@
+"""What the words of the command line mean: a problem, a backend, a duration, a native option.
+
+    FILE       its suffix says what it holds and which class reads it
+    PROBLEM    the name of a problem class, in any case: a random instance of it
+    BACKEND    the name of a backend, or a Python file with one `BACKEND`
+    DURATION   30, 30s, 5m, 2h
+    KEY=VALUE  a native option; the value is a Python literal, or else plain text
+
+A word that means nothing is a bad call: the text says what was expected and what is near.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import os
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
+
+if TYPE_CHECKING:
+    from klopt.backend import Backend
+    from klopt.problem import Problem
+
+__all__ = ["read_backend", "read_duration", "read_options", "read_problem"]
+
+SIZE = 20
+_READERS = {
+    ".mps": ("LP", "QCQP"),
+    ".lp": ("LP", "QCQP"),
+    ".dat-s": ("SDP",),
+    ".cbf": ("LP", "QCQP", "SDP"),
+    ".npz": ("QCQP",),
+}
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+\.?\d*|\.\d+)\s*([smh]?)")
+
+
+def read_duration(text: str) -> float:
+    """Return the seconds that a text like 30, 30s, 5m or 2h means.
+
+    >>> read_duration("1.5m")
+    90.0
+    """
+    found = _DURATION.fullmatch(text.strip().lower())
+    if found is None:
+        raise InvalidSettings(f"{text!r} is no duration; write seconds (30), or 30s, 5m, 2h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def read_options(texts: tuple[str, ...]) -> dict[str, Any]:
+    """Return native options from texts KEY=VALUE.
+
+    >>> read_options(("max_step_fraction=0.9", "presolve_enable=False", "solver=ipm"))
+    {'max_step_fraction': 0.9, 'presolve_enable': False, 'solver': 'ipm'}
+    """
+    options: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise InvalidSettings(f"raw option {text!r} is not of the form KEY=VALUE")
+        try:
+            options[key] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            options[key] = value
+    return options
+
+
+def read_problem(text: str, size: int | None, seed: int) -> Problem:
+    """Return the problem in a file, or a random instance of the class of that name."""
+    path = Path(text)
+    if not (path.exists() or os.sep in text or _suffix(path) in _READERS):
+        import numpy as np
+
+        from klopt.registry import problem_named
+
+        return problem_named(text).sample(np.random.default_rng(seed), SIZE if size is None else size)
+    if size is not None:
+        raise InvalidSettings(f"--size is for random instances; {text} is a file")
+    if not path.is_file():
+        here = [str(near) for near in path.parent.glob("*") if near.is_file()] if path.parent.is_dir() else []
+        raise InvalidProblem(f"no file {text!r}{_did_you_mean(text, here)}")
+    return _from_file(path)
+
+
+def _from_file(path: Path) -> Problem:
+    """The problem of the first class that takes what the file holds; the last one's refusal if none does."""
+    from klopt.registry import problem_named
+
+    names = _READERS.get(_suffix(path))
+    if names is None:
+        raise InvalidProblem(f"{path}: no reader for this suffix; klopt reads {', '.join(_READERS)}")
+    refusal: InvalidProblem | None = None
+    for name in names:
+        try:
+            problem: Problem = problem_named(name).from_file(path)  # type: ignore[attr-defined]
+        except InvalidProblem as error:
+            refusal = error
+        except OSError as error:
+            raise InvalidProblem(f"{path} cannot be read: {error.strerror or error}") from error
+        else:
+            return problem
+    assert refusal is not None
+    raise refusal
+
+
+def read_backend(text: str | None) -> Backend | None:
+    """Return the backend of that name or in that Python file; None for none."""
+    if text is None:
+        return None
+    if not text.endswith(".py"):
+        from klopt.registry import backend_named
+
+        return backend_named(text)
+    from klopt.backend import Backend
+
+    if not Path(text).is_file():
+        raise NoRoute(f"no file {text!r}")
+    found = getattr(_load(Path(text)), "BACKEND", None)
+    if not isinstance(found, Backend):
+        raise NoRoute(f"{text} holds no BACKEND; end it with BACKEND = YourBackend()")
+    return found
+
+
+def _load(path: Path) -> ModuleType:
+    """The module in the file, under a name that cannot hide a library, and known to child processes by its text."""
+    import importlib.util
+    import sys
+
+    import cloudpickle
+
+    spec = importlib.util.spec_from_file_location(f"klopt_file_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise NoRoute(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+    cloudpickle.register_pickle_by_value(module)
+    return module
+
+
+def _suffix(path: Path) -> str:
+    name = path.name.lower()
+    return next((suffix for suffix in _READERS if name.endswith(suffix)), path.suffix.lower())
+
+
+def _did_you_mean(text: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(text, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

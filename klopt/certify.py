@@ -1,0 +1,270 @@
+"""Turns an answer into a `Certificate`.
+
+A backend's status plays no part in the verdict; the vectors it returns do.
+
+    OPTIMAL     upper - lower <= tol (1 + |upper|), both ends from the problem's own bracket. Where a user's general program
+                has no bracket: primal, dual, cone and gap residuals <= tol in the scale of the data and a bounded magnitude.
+    INFEASIBLE  y in K*, A'y = 0 and b'y < 0: the constraints add up to a contradiction.
+    UNBOUNDED   a feasible point and a ray d with c'd < 0, Pd = 0, -Ad in K.
+    FEASIBLE    a feasible point, so one side of the bracket.
+    UNPROVEN    everything else; the notes say what is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Literal
+
+import numpy as np
+
+from klopt.arrays import FAKE_INFINITY, FloatArray
+from klopt.backend import Answer, Stop
+from klopt.bounds import farkas_strength
+from klopt.forms import ConeForm, Form, Residuals
+from klopt.problem import Bracket, Formulation, Point, Problem
+
+__all__ = ["Certificate", "Verdict", "certify", "check_farkas", "check_ray"]
+
+MAGNITUDE_LIMIT = 1e6
+# Solvers leave noise in entries that are zero in exact arithmetic; a vector counts if it verifies after dropping it.
+NOISE_LEVELS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
+
+
+class Verdict(StrEnum):
+    """What klopt has proven, with what it means in words."""
+
+    OPTIMAL = "OPTIMAL"
+    INFEASIBLE = "INFEASIBLE"
+    UNBOUNDED = "UNBOUNDED"
+    FEASIBLE = "FEASIBLE"
+    UNPROVEN = "UNPROVEN"
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether nothing is left to find out."""
+        return self in (Verdict.OPTIMAL, Verdict.INFEASIBLE, Verdict.UNBOUNDED)
+
+    @property
+    def meaning(self) -> str:
+        """What is proven, in one sentence."""
+        return _MEANING[self]
+
+
+_MEANING = {
+    Verdict.OPTIMAL: "The optimum lies in the interval shown, which is as narrow as was asked for.",
+    Verdict.INFEASIBLE: "No point satisfies the constraints: the multipliers shown add them up to a contradiction.",
+    Verdict.UNBOUNDED: "The objective improves without end along the ray shown, from a feasible point.",
+    Verdict.FEASIBLE: "The point is feasible, so one side of the interval is proven; how far it is from the optimum is not.",
+    Verdict.UNPROVEN: "Nothing is proven about the optimum beyond the interval shown.",
+}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proven about a problem by one answer: a verdict, an interval in the user's units, and by which argument."""
+
+    verdict: Verdict
+    lower: float
+    upper: float
+    tol: float
+    proof: Literal["bracket", "residuals", "farkas", "ray", "none"]
+    residuals: Residuals | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> float:
+        """upper - lower; 0 for infinite ends that agree."""
+        return 0.0 if self.lower == self.upper else self.upper - self.lower
+
+    @property
+    def relative_width(self) -> float:
+        """The width over 1 + |upper|: what `tol` is compared with."""
+        return self.width / (1 + abs(self.upper)) if np.isfinite(self.width) else self.width
+
+    @property
+    def holds(self) -> bool:
+        """Whether the verdict is conclusive."""
+        return self.verdict.conclusive
+
+    def explain(self) -> str:
+        """Return the verdict, the interval and the argument in plain words."""
+        lines = [f"{self.verdict.name}: {self.verdict.meaning}"]
+        if np.isfinite(self.lower) or np.isfinite(self.upper):
+            lines.append(f"  {self.lower:.10g} <= optimum <= {self.upper:.10g}")
+            lines.append(f"  relative width {self.relative_width:.1e}, asked for {self.tol:.0e}")
+        lines.append(f"  {_ARGUMENT[self.proof]}")
+        if self.residuals is not None:
+            r = self.residuals
+            lines.append(f"  residuals: primal {r.primal:.1e}, dual {r.dual:.1e}, cone {r.cone:.1e}, gap {r.gap:.1e}")
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+
+_ARGUMENT = {
+    "bracket": "proven by a feasible point and a dual bound, both computed by klopt",
+    "residuals": "judged by residuals: no rigorous bound could be had, so the interval is an estimate",
+    "farkas": "proven by multipliers that klopt verified",
+    "ray": "proven by a feasible point and a ray that klopt verified",
+    "none": "no proof",
+}
+
+
+def certify(
+    problem: Problem, formulation: Formulation, form: Form, answer: Answer, tol: float
+) -> tuple[Certificate, Point | None]:
+    """Return what the answer proves about the problem, and the (repaired) point it leads to."""
+    notes: list[str] = []
+    refuted = _check_claim(problem, formulation, form, answer, tol, notes)
+    if refuted is not None:
+        return refuted, None
+    if answer.x is None:
+        notes.append(f"the backend returned no point ({answer.stop.words})")
+        return Certificate(Verdict.UNPROVEN, -np.inf, np.inf, tol, "none", None, tuple(notes)), None
+    residuals = form.measure(answer.x, answer.y)
+    bracket = problem.bracket(formulation.recover(answer.x, answer.y))
+    if bracket.note:
+        notes.append(bracket.note)
+    lower, upper = _ordered(bracket, notes)
+    one_sided = not (np.isfinite(lower) and np.isfinite(upper))
+    if not one_sided and upper - lower <= tol * (1 + abs(upper)):
+        return Certificate(Verdict.OPTIMAL, lower, upper, tol, "bracket", residuals, tuple(notes)), bracket.point
+    if one_sided and problem.trusts_residuals and residuals is not None and _residuals_small(residuals, tol, notes):
+        ends = formulation.to_user(*_estimate(form, answer, residuals))
+        lower, upper = max(lower, ends[0]), min(upper, ends[1])
+        return Certificate(Verdict.OPTIMAL, lower, upper, tol, "residuals", residuals, tuple(notes)), bracket.point
+    feasible = np.isfinite(upper if problem.sense == "min" else lower)
+    verdict = Verdict.FEASIBLE if feasible else Verdict.UNPROVEN
+    if not one_sided:
+        width = (upper - lower) / (1 + abs(upper))
+        notes.append(f"the interval is {width / tol:.2g} times as wide as asked for")
+    proof: Literal["bracket", "none"] = "bracket" if feasible else "none"
+    return Certificate(verdict, lower, upper, tol, proof, residuals, tuple(notes)), bracket.point
+
+
+def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
+    """Return "" if y proves that no x satisfies b - Ax in K, else what is wrong with it.
+
+    Scale-free: (A'y)_j is compared with (|A|'|y|)_j as well as with -b'y, since a tiny coefficient
+    on a free variable would otherwise pass for zero.
+    """
+    if np.isinf(form.b).any():
+        if np.any((form.b == -np.inf) & (y > 0)):
+            return ""  # one row asks for something below -inf
+        form = replace(form, b=np.where(np.isinf(form.b), FAKE_INFINITY / 10, form.b))
+    worst = "b'y is not negative"
+    for level in NOISE_LEVELS:
+        strength, left_over, multipliers = farkas_strength(form, _denoised(y, level))
+        if not strength > 0:
+            continue
+        if left_over * form.radius < strength:
+            return ""
+        image = np.abs(form.A.T @ multipliers)
+        terms = abs(form.A).T @ np.abs(multipliers)
+        error = _worst_ratio(image, np.minimum(terms, strength))
+        if error <= tol:
+            return ""
+        worst = f"A'y is {error:.1e} relative to its terms, not 0"
+    return worst
+
+
+def check_ray(form: ConeForm, d: FloatArray, tol: float) -> str:
+    """Return "" if the objective improves without end along d inside the recession cone, else what is wrong with it."""
+    if np.isfinite(form.radius):
+        return "the feasible set is bounded"
+    worst = "c'd is not negative"
+    for level in NOISE_LEVELS:
+        ray = _denoised(d, level)
+        descent = -float(form.c @ ray)
+        if not descent > 0:
+            continue
+        magnitude = abs(form.A) @ np.abs(ray)
+        slack = -(form.A @ ray)
+        error = 0.0
+        for kind, rows in form.cones.blocks():
+            off = np.zeros_like(slack)
+            off[rows] = (slack - form.cones.project(slack))[rows]
+            terms = magnitude if kind in ("zero", "nonneg") else np.full_like(magnitude, np.max(magnitude[rows]))
+            error = max(error, _worst_ratio(np.abs(off), terms))
+        if form.P is not None:
+            bend, size = np.abs(form.P @ ray), abs(form.P) @ np.abs(ray)
+            error = max(error, _worst_ratio(bend, np.minimum(size, descent)))
+        if error <= tol:
+            return ""
+        worst = f"the ray leaves the feasible set: relative error {error:.1e}"
+    return worst
+
+
+def _check_claim(
+    problem: Problem, formulation: Formulation, form: Form, answer: Answer, tol: float, notes: list[str]
+) -> Certificate | None:
+    """Judge a claim of infeasibility or unboundedness by its vectors."""
+    claims_infeasible = answer.farkas is not None or answer.stop is Stop.INFEASIBLE
+    claims_unbounded = answer.ray is not None or answer.stop is Stop.UNBOUNDED
+    if not (claims_infeasible or claims_unbounded):
+        return None
+    if not isinstance(form, ConeForm):
+        notes.append(f"the backend says {answer.stop.words}, which cannot be verified for this form")
+        return None
+    no_point = np.inf if problem.sense == "min" else -np.inf
+    infeasible = Certificate(Verdict.INFEASIBLE, no_point, no_point, tol, "farkas")
+    unbounded = Certificate(Verdict.UNBOUNDED, -no_point, -no_point, tol, "ray")
+    if claims_infeasible:
+        flaw = "no multipliers came with the claim" if answer.farkas is None else check_farkas(form, answer.farkas, tol)
+        if not flaw and not formulation.dual:
+            return infeasible
+        notes.append(f"infeasibility not proven: {flaw}" if flaw else "the dual is infeasible: no bound can be had")
+    if claims_unbounded:
+        flaw = "no ray came with the claim" if answer.ray is None else check_ray(form, answer.ray, tol)
+        if not flaw and formulation.dual:
+            return infeasible
+        if not flaw and answer.x is not None and form.measure(answer.x).primal <= tol:
+            return unbounded
+        notes.append(
+            f"unboundedness not proven: {flaw}" if flaw else "dual infeasible: unbounded if a feasible point exists"
+        )
+    return None
+
+
+def _worst_ratio(errors: FloatArray, sizes: FloatArray) -> float:
+    return float(np.max(np.divide(errors, sizes, out=np.zeros_like(errors), where=errors > 0), initial=0.0))
+
+
+def _denoised(v: FloatArray, level: float) -> FloatArray:
+    return np.where(np.abs(v) <= level * np.max(np.abs(v), initial=0.0), 0.0, v) if level else v
+
+
+def _ordered(bracket: Bracket, notes: list[str]) -> tuple[float, float]:
+    """The bracket's ends; crossed ends are rounding if tiny and a broken proof otherwise."""
+    lower, upper = bracket.lower, bracket.upper
+    if np.isnan(lower) or np.isnan(upper):
+        notes.append("the bracket is not a number: the point overflows")
+        return -np.inf, np.inf
+    if lower > upper:
+        if lower - upper > 1e-9 * (1 + abs(upper)):
+            notes.append(f"the bracket is crossed by {lower - upper:.1e}: the problem's proof does not hold")
+            return -np.inf, np.inf
+        lower, upper = upper, lower
+    return lower, upper
+
+
+def _residuals_small(residuals: Residuals, tol: float, notes: list[str]) -> bool:
+    if not residuals.worst <= tol:
+        return False
+    if residuals.magnitude > MAGNITUDE_LIMIT:
+        notes.append(
+            f"multipliers or point grow without bound (magnitude {residuals.magnitude:.0e}): "
+            "no Slater point, or the optimum is not attained"
+        )
+        return False
+    return True
+
+
+def _estimate(form: Form, answer: Answer, residuals: Residuals) -> tuple[float, float]:
+    """The form's value and dual value, widened to first order by what the residuals can be worth."""
+    slack = 0.0
+    if isinstance(form, ConeForm) and answer.x is not None and answer.y is not None:
+        s = np.where(np.isinf(form.b), 0.0, form.b - form.A @ answer.x)
+        slope = form.curve(answer.x) + form.c + form.A.T @ answer.y
+        slack = float(np.abs(answer.y) @ np.abs(s - form.cones.project(s)) + np.abs(answer.x) @ np.abs(slope))
+    ends = residuals.value, residuals.dual_value
+    return min(ends) - slack, max(ends) + slack

@@ -1,0 +1,29 @@
+"""What klopt raises: `InvalidProblem`, `InvalidSettings`, `NoRoute`, `NotCertified`.
+
+Bad *calls* raise; bad *outcomes* are returned. Every message says what is wrong, where
+(array, index, value) and what to do next.
+"""
+
+from __future__ import annotations
+
+__all__ = ["InvalidProblem", "InvalidSettings", "KloptError", "NoRoute", "NotCertified"]
+
+
+class KloptError(Exception):
+    """The root of everything klopt raises on purpose."""
+
+
+class InvalidProblem(KloptError, ValueError):
+    """The data of a problem or a form cannot mean anything; raised before any backend runs."""
+
+
+class InvalidSettings(KloptError, ValueError):
+    """A setting is out of range, unknown, or cannot be honoured by the backend it is meant for."""
+
+
+class NoRoute(KloptError, RuntimeError):
+    """No installed backend can take any formulation of the problem; the text names what is missing."""
+
+
+class NotCertified(KloptError, RuntimeError):
+    """`Result.require()` found an outcome that klopt did not prove; the text is `Result.explain()`."""

@@ -1,0 +1,239 @@
+"""Neighbour graphs, Laplacians, the supervised complete graph.
+
+A graph is a symmetric matrix W of nonnegative weights with degrees d_i = sum_j W_ij and the Laplacian
+
+    L = D - W            or, normalised,            L = I - D^-1/2 W D^-1/2,
+
+both positive semidefinite, with as many zero eigenvalues as the graph has connected components.
+
+The supervised complete graph [1] joins all points with weights W_ij = exp(T_ij), where T_ij is +1 for two points of one
+class, -1 for two of different classes and 0 where a label is missing; S is its normalised Laplacian. [1] leaves T_ii
+open; with T_ii = +1 for labelled points W is constant on groups (each class, and the unlabelled points), and with
+group sizes N, group weights G, group degrees D = G N and orthonormal group indicators Z (n x groups)
+
+    S = I - Z R Z',   R = N^1/2 D^-1/2 G D^-1/2 N^1/2,
+
+so that S need not be formed. Every S has q = D^1/2 1 (one degree a point) in its kernel.
+
+[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016, (7) and (10).
+[2] Mao, Tsang, Parameter-free spectral kernel learning, 2010, the experiments.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from klopt.arrays import FloatArray, SparseMatrix, csc, freeze, matrix, positive, require_memory, symmetric, vector
+from klopt.errors import InvalidProblem
+
+__all__ = [
+    "SupervisedGraph",
+    "knn_graph",
+    "laplacian",
+    "supervised_graph",
+    "supervised_laplacian",
+    "supervised_targets",
+]
+
+Weights = Literal["binary", "gaussian"]
+IntArray = npt.NDArray[np.int64]
+
+UNLABELLED = -1
+
+
+def knn_graph(
+    X: object, neighbours: int = 10, weights: Weights = "binary", bandwidth: float | None = None
+) -> SparseMatrix:
+    """Return the weights of the graph that joins i and j when either is among the other's nearest neighbours.
+
+    That union is the elementwise maximum of the directed graph and its transpose. Gaussian weights are
+    exp(-||x_i - x_j||^2 / (2 bandwidth^2)); the default bandwidth^2 is the mean of ||x_i - x_j||^2 over the edges [2].
+    No point is its own neighbour. A weight that underflows to zero is no edge.
+
+    >>> knn_graph([[0.0], [1.0], [3.0]], neighbours=1).toarray()
+    array([[0., 1., 0.],
+           [1., 0., 1.],
+           [0., 1., 0.]])
+    """
+    points = matrix("X", X)
+    n, count = len(points), _neighbour_count(neighbours, len(points))
+    if weights not in get_args(Weights):
+        raise InvalidProblem(f"weights is {weights!r}; expected one of {', '.join(get_args(Weights))}")
+    if bandwidth is not None and weights == "binary":
+        raise InvalidProblem(f"bandwidth is {bandwidth} but binary weights have none; pass weights='gaussian'")
+    width = None if bandwidth is None else positive("bandwidth", bandwidth)
+    i, j = _edges(points, count)
+    values = np.ones(i.size) if weights == "binary" else _gaussian(_lengths(points, i, j), width)
+    upper = sparse.csc_array((values, (i, j)), shape=(n, n))
+    return csc("W", upper + upper.T)
+
+
+def laplacian(W: object, normalised: bool = True) -> SparseMatrix:
+    """Return the Laplacian of a symmetric, nonnegative weight matrix.
+
+    A point without edges has a zero row in both versions, so that it counts as a component of its own.
+
+    >>> laplacian([[0, 2], [2, 0]]).toarray()
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    weights = csc("W", W)
+    rows, columns = weights.shape
+    if rows != columns:
+        raise InvalidProblem(f"W is {rows} x {columns}; expected a square matrix")
+    _refuse_non_weights(weights)
+    degrees = np.asarray(weights.sum(axis=0), dtype=float)
+    if not normalised:
+        return csc("L", sparse.diags_array(degrees) - weights)
+    joined = degrees > 0
+    roots = np.zeros(rows)
+    roots[joined] = 1 / np.sqrt(degrees[joined])
+    entries = weights.tocoo()
+    values = entries.data * (roots[entries.row] * roots[entries.col])  # this order keeps L exactly symmetric
+    scaled = sparse.csc_array((values, (entries.row, entries.col)), shape=weights.shape)
+    return csc("L", sparse.diags_array(joined.astype(float)) - scaled)
+
+
+def supervised_targets(labels: object) -> FloatArray:
+    """Return T for integer class labels, -1 meaning unlabelled: +1 same class, -1 different classes, 0 unknown.
+
+    >>> supervised_targets([0, 0, 1, -1])
+    array([[ 1.,  1., -1.,  0.],
+           [ 1.,  1., -1.,  0.],
+           [-1., -1.,  1.,  0.],
+           [ 0.,  0.,  0.,  0.]])
+    """
+    classes = _class_labels(labels)
+    require_memory(24.0 * classes.size**2, f"T of order {classes.size}")
+    known = (classes != UNLABELLED).astype(float)
+    T = np.where(classes[:, None] == classes, 1.0, -1.0) * known * known[:, None]
+    return cast(FloatArray, freeze(T + 0.0))  # + 0.0 turns -0.0 into 0.0
+
+
+def supervised_laplacian(T: object) -> FloatArray:
+    """Return the dense S = I - D^-1/2 exp(T) D^-1/2 of any symmetric T with entries between -1 and 1.
+
+    >>> supervised_laplacian([[0, 0], [0, 0]])
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    """
+    targets = symmetric("T", matrix("T", T))
+    outside = np.abs(targets) > 1
+    if outside.any():
+        i, j = divmod(int(np.argmax(outside)), len(targets))
+        raise InvalidProblem(f"T[{i}, {j}] is {targets[i, j]}; expected -1 (dissimilar) to 1 (similar)")
+    W = np.exp(targets)
+    roots = np.sqrt(W.sum(axis=0))
+    return cast(FloatArray, freeze(np.eye(len(W)) - W / np.outer(roots, roots)))
+
+
+@dataclass(frozen=True, eq=False)
+class SupervisedGraph:
+    """The supervised complete graph of labelled points, by groups: S = I - Z R Z'."""
+
+    groups: IntArray
+    """The group of each point: its class in ascending order of labels, the unlabelled points (-1) first."""
+    degrees: FloatArray
+    """D_ii = sum_j exp(T_ij) of each point."""
+    Z: SparseMatrix
+    """Orthonormal indicators of the groups (points x groups); Z'X is a scaled group sum."""
+    R: FloatArray
+    """The groups' normalised weights; its largest eigenvalue is 1, with eigenvector Z'D^1/2 1."""
+
+    def apply(self, X: FloatArray) -> FloatArray:
+        """Return S X for a vector or the columns of a matrix, in O(n) a column."""
+        return cast(FloatArray, X - self.Z @ (self.R @ (self.Z.T @ X)))
+
+
+def supervised_graph(labels: object) -> SupervisedGraph:
+    """Return the supervised complete graph of integer class labels, -1 meaning unlabelled, without any n x n matrix.
+
+    >>> graph = supervised_graph([0, 0, 1, -1])
+    >>> graph.R.shape
+    (3, 3)
+    >>> bool(np.abs(graph.apply(np.sqrt(graph.degrees))).max() < 1e-15)
+    True
+    """
+    classes, groups, sizes = np.unique(_class_labels(labels), return_inverse=True, return_counts=True)
+    G = np.where(np.eye(classes.size, dtype=bool), np.e, 1 / np.e)
+    unlabelled = classes == UNLABELLED
+    G[unlabelled, :] = G[:, unlabelled] = 1.0
+    D = G @ sizes
+    roots = np.sqrt(sizes / D)
+    n = groups.size
+    indicators = sparse.csr_array((1 / np.sqrt(sizes)[groups], groups, np.arange(n + 1)), shape=(n, classes.size))
+    return SupervisedGraph(
+        groups=freeze(groups),
+        degrees=cast(FloatArray, freeze(D[groups])),
+        Z=csc("Z", indicators),
+        R=cast(FloatArray, freeze(roots[:, None] * G * roots)),
+    )
+
+
+def _neighbour_count(neighbours: object, n: int) -> int:
+    if isinstance(neighbours, bool) or not isinstance(neighbours, numbers.Integral) or not 0 < int(neighbours) < n:
+        raise InvalidProblem(
+            f"neighbours is {neighbours!r}; each of {n} points has at most {max(n - 1, 0)}, at least 1"
+        )
+    return int(neighbours)
+
+
+def _edges(points: FloatArray, neighbours: int) -> tuple[IntArray, IntArray]:
+    """Both ends, i < j, of the undirected edges of the neighbour graph, each once."""
+    from sklearn.neighbors import NearestNeighbors
+
+    centred = points - points.mean(axis=0)  # distances by inner products lose digits far from the origin
+    search = NearestNeighbors(n_neighbors=neighbours).fit(centred)
+    others = search.kneighbors(return_distance=False).ravel().astype(np.int64)
+    own = np.repeat(np.arange(len(points)), neighbours)
+    codes = np.unique(np.minimum(own, others) * len(points) + np.maximum(own, others))
+    return codes // len(points), codes % len(points)
+
+
+def _lengths(points: FloatArray, i: IntArray, j: IntArray) -> FloatArray:
+    """||x_i - x_j|| from differences: exactly 0 for duplicates, which a search by inner products does not give."""
+    parts = np.array_split(np.arange(i.size), 1 + i.size * points.shape[1] // 10**7)
+    return np.concatenate([np.linalg.norm(points[i[part]] - points[j[part]], axis=1) for part in parts])
+
+
+def _gaussian(lengths: FloatArray, width: float | None) -> FloatArray:
+    width = float(np.sqrt(np.mean(lengths**2))) if width is None else width
+    if not width:  # all points coincide
+        return np.ones_like(lengths)
+    with np.errstate(over="ignore"):
+        return cast(FloatArray, np.exp(-((lengths / width) ** 2) / 2))
+
+
+def _refuse_non_weights(W: SparseMatrix) -> None:
+    entries = W.tocoo()
+    if (entries.data < 0).any():
+        at = int(np.argmin(entries.data))
+        raise InvalidProblem(
+            f"W[{entries.row[at]}, {entries.col[at]}] is {entries.data[at]}; weights must not be negative"
+        )
+    gaps = abs(W - W.T).tocoo()
+    at = int(np.argmax(gaps.data)) if gaps.nnz else 0
+    if gaps.nnz and gaps.data[at] > 64 * np.finfo(float).eps * entries.data.max():
+        i, j = sorted((int(gaps.row[at]), int(gaps.col[at])))
+        raise InvalidProblem(
+            f"W is not symmetric: W[{i}, {j}] = {W[i, j]} but W[{j}, {i}] = {W[j, i]}; pass "
+            "W.maximum(W.T) if an undirected graph is meant"
+        )
+
+
+def _class_labels(labels: object) -> IntArray:
+    values = vector("labels", labels)
+    odd = np.flatnonzero((values != np.floor(values)) | (values < UNLABELLED))
+    if odd.size:
+        raise InvalidProblem(
+            f"labels[{odd[0]}] is {values[odd[0]]:g}; expected integers from 0 up, or {UNLABELLED} for unlabelled"
+        )
+    if not values.size:
+        raise InvalidProblem("labels is empty; a graph needs at least one point")
+    return values.astype(np.int64)

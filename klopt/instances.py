@@ -1,0 +1,298 @@
+"""Small forms with known answers, on which every backend is judged.
+
+`hand_checked` are solved on paper. `known_pair` builds a random cone program from its solution: choose x, and complementary
+s in K and y in K*, then b = Ax + s and c = -Px - A'y make (x, y) optimal by the conditions of optimality themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from klopt.arrays import FloatArray
+from klopt.bounds import dual_bound, primal_bound
+from klopt.certify import Verdict
+from klopt.cones import Cones, svec, svec_size
+from klopt.errors import InvalidProblem
+from klopt.forms import ConeForm, ExplicitForm, Form, SaddleForm, SimplexForm
+from klopt.objectives import Bilinear, KernelQuadratic, Linear, Oracle, Quadratic
+from klopt.presolve import reduce_rows
+from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.sets import BoxPlane, OrderedSimplex, Simplex, Spectrahedron
+
+__all__ = ["FormProblem", "Instance", "Kind", "hand_checked", "known_pair"]
+
+Kind = Literal["lp", "qp", "socp", "sdp", "exp"]
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A form, what must be proven of it, its optimal value and, where known, an optimal pair."""
+
+    name: str
+    form: Form
+    verdict: Verdict = Verdict.OPTIMAL
+    value: float = np.nan
+    x: FloatArray | None = None
+    y: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FormProblem(Problem):
+    """A form taken as a problem of its own, so that the pipeline can solve and certify it."""
+
+    form: Form
+    name: str = "form"
+    trusts_residuals = True
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        """Return the form itself."""
+        return (Formulation("as given", self.form.needs, lambda: self.form, _as_point),)
+
+    def bracket(self, point: Point) -> Bracket:
+        """Return the bounds the form gives by itself."""
+        form = self.form
+        if isinstance(form, SimplexForm):
+            x, cuts = form.domain.repair(point.x), point.dual.get("y")
+            lower = max(form.lower_bound(x), form.averaged_bound(cuts))
+            return Bracket(lower, form.objective.value(x), _as_point(x, cuts))
+        if isinstance(form, SaddleForm):
+            x, y = form.left.repair(point.x), form.right.repair(point.y)
+            return Bracket(*form.bounds(x, y), _as_point(x, y))
+        if isinstance(form, ExplicitForm):
+            return Bracket(-np.inf, np.inf, point, "a closed form alone has no bracket")
+        reduced = reduce_rows(form)
+        y = point.dual.get("y", np.zeros(form.b.size))
+        upper, x = primal_bound(reduced.form, point.x)
+        lower, _ = dual_bound(reduced.form, point.x, y[reduced.rows])
+        return Bracket(lower, upper, _as_point(x, y))
+
+    @classmethod
+    def sample(cls, rng: np.random.Generator, size: int) -> Self:
+        """Return a linear program with a known solution."""
+        return cls(known_pair(rng, "lp", size, 2 * size).form)
+
+    def describe(self) -> str:
+        """Return the name and size."""
+        return f"{self.name} ({self.form.shape[1]} variables)" if not isinstance(self.form, ExplicitForm) else self.name
+
+
+def _as_point(x: FloatArray, y: FloatArray | None) -> Point:
+    return Point({"x": x}, {} if y is None else {"y": y})
+
+
+def hand_checked() -> tuple[Instance, ...]:
+    """Return the instances solved on paper, of every shape."""
+    return (*_linear(), *_conic(), *_hopeless(), *_over_sets(), *_games())
+
+
+def _rows(
+    c: npt.ArrayLike,
+    A: npt.ArrayLike,
+    b: npt.ArrayLike,
+    P: npt.ArrayLike | None = None,
+    *,
+    zero: int = 0,
+    nonneg: int = 0,
+    soc: tuple[int, ...] = (),
+    psd: tuple[int, ...] = (),
+    exp: int = 0,
+) -> ConeForm:
+    return ConeForm(c, A, b, Cones(zero, nonneg, soc, psd, exp), P)
+
+
+def _linear() -> tuple[Instance, ...]:
+    eye = -np.eye(2)
+    return (
+        Instance("lp_unique", _rows([-1, -2], np.vstack([[[1, 1], [1, 3]], eye]), [4, 6, 0, 0], nonneg=4), value=-5.0),
+        Instance(
+            "lp_degenerate", _rows([-1, -1], [[1, 0], [0, 1], [1, 1], [1, 1]], [1, 1, 2, 2], nonneg=4), value=-2.0
+        ),
+        Instance("lp_many_optima", _rows([1, 1], np.vstack([[[-1, -1]], eye]), [-1, 0, 0], nonneg=3), value=1.0),
+        Instance(
+            "lp_redundant_rows",
+            _rows([1, 1], [[1, 1], [2, 2], [-1, 0], [0, -1]], [1, 2, 0, 0], zero=2, nonneg=2),
+            value=1.0,
+        ),
+        Instance("lp_fixed_variable", _rows([1, 1], [[1, 0], [0, -1]], [3, -2], zero=1, nonneg=1), value=5.0),
+        Instance("lp_one_variable", _rows([1], [[-1]], [-3], nonneg=1), value=3.0),
+        Instance("lp_vacuous_row", _rows([1], [[-1], [1]], [-3, np.inf], nonneg=2), value=3.0),
+        Instance("lp_no_rows", _rows([0, 0], np.zeros((0, 2)), []), value=0.0),
+        Instance(
+            "qp_unique",
+            _rows([-2, -5], np.vstack([[[1, 1]], eye]), [2, 0, 0], [[2, 0], [0, 2]], nonneg=3),
+            value=-6.125,
+        ),
+        Instance("qp_equality", _rows([0, 0], [[1, 1]], [1], [[1, 0], [0, 1]], zero=1), value=0.25),
+        Instance("qp_singular", _rows([1, -1], [[-1, 0], [0, 1]], [0, 2], [[1, 0], [0, 0]], nonneg=2), value=-2.0),
+        Instance("qp_one_variable", _rows([-4], [[1]], [1], [[2]], nonneg=1), value=-3.0),
+    )
+
+
+def _conic() -> tuple[Instance, ...]:
+    root = np.sqrt(2.0)
+    # The largest eigenvalue of [[2, 1], [1, 2]] is 3: minimise t subject to tI - M PSD.
+    shifted = svec(np.array([[-2.0, -1.0], [-1.0, -2.0]]))
+    # Minimise <C, X> over trace-one PSD X: the smallest eigenvalue of [[1, 2], [2, 1]] is -1; x = svec(X).
+    trace = np.vstack([[1.0, 0.0, 1.0], -np.eye(3)])
+    return (
+        Instance("socp_disc", _rows([1, 1], [[0, 0], [-1, 0], [0, -1]], [1, 0, 0], soc=(3,)), value=-root),
+        Instance("socp_distance", _rows([1], [[-1], [0], [0]], [0, 3, 4], soc=(3,)), value=5.0),
+        Instance("socp_of_size_one", _rows([1], [[-1]], [-2], soc=(1,)), value=2.0),
+        Instance("sdp_largest_eigenvalue", _rows([1], -svec(np.eye(2))[:, None], shifted, psd=(2,)), value=3.0),
+        Instance("sdp_smallest_eigenvalue", _rows([1, 2 * root, 1], trace, [1, 0, 0, 0], zero=1, psd=(2,)), value=-1.0),
+        Instance("sdp_of_order_one", _rows([1], [[-1]], [-2], psd=(1,)), value=2.0),
+        Instance(
+            "exp_of_one", _rows([0, 1], [[1, 0], [-1, 0], [0, 0], [0, -1]], [1, 0, 1, 0], zero=1, exp=1), value=np.e
+        ),
+    )
+
+
+def _hopeless() -> tuple[Instance, ...]:
+    no, endless = Verdict.INFEASIBLE, Verdict.UNBOUNDED
+    return (
+        Instance("lp_infeasible", _rows([1, 1], [[1, 1], [-1, -1]], [1, -2], nonneg=2), no),
+        Instance("lp_contradictory_equalities", _rows([1, 1], [[1, 1], [1, 1]], [1, 2], zero=2), no),
+        Instance("lp_false_empty_row", _rows([1], [[0], [-1]], [-1, 0], nonneg=2), no),
+        Instance("lp_unbounded", _rows([-1, 0], [[-1, 0], [0, 1]], [0, 1], nonneg=2), endless),
+        Instance("lp_unbounded_without_rows", _rows([1], np.zeros((0, 1)), []), endless),
+        Instance("qp_unbounded", _rows([0, -1], [[-1, 0], [0, -1]], [0, 0], [[1, 0], [0, 0]], nonneg=2), endless),
+        Instance("socp_infeasible", _rows([0], [[0], [-1]], [-1, 0], soc=(2,)), no),
+        Instance("sdp_infeasible", _rows([0], [[1], [0], [-1]], [-1, 0, -1], psd=(2,)), no),
+    )
+
+
+def _over_sets() -> tuple[Instance, ...]:
+    K = np.array([[2.0, 1.0], [1.0, 2.0]])
+    far = np.array([3.0, 0.0, 0.0])
+    return (
+        Instance(
+            "simplex_quadratic", SimplexForm(Quadratic(np.diag([1.0, 2.0, 4.0]), np.zeros(3)), Simplex(3)), value=2 / 7
+        ),
+        Instance("simplex_linear", SimplexForm(Linear([3.0, 1.0, 2.0]), Simplex(3)), value=1.0),
+        Instance(
+            "simplex_smooth",
+            SimplexForm(
+                Oracle(3, lambda x: float((x - far) @ (x - far)) / 2, lambda x: x - far, True, 1.0), Simplex(3)
+            ),
+            value=2.0,
+        ),
+        Instance(
+            "simplex_nonsmooth",
+            SimplexForm(Oracle(3, lambda x: float(np.max(x)), lambda x: np.eye(3)[np.argmax(x)], False), Simplex(3)),
+            value=1 / 3,
+        ),
+        Instance("ordered_linear", SimplexForm(Linear([2.0, 0.0, 5.0]), OrderedSimplex(3)), value=1.0),
+        Instance("ordered_quadratic", SimplexForm(Quadratic(np.eye(2), [0.0, -1.0]), OrderedSimplex(2)), value=-0.25),
+        Instance(
+            "box_quadratic",
+            SimplexForm(Quadratic(np.eye(2), [-3.0, 1.0]), BoxPlane(np.zeros(2), np.ones(2))),
+            value=-2.5,
+        ),
+        Instance(
+            "box_margin",
+            SimplexForm(
+                KernelQuadratic(K, np.array([1.0, -1.0]), -np.ones(2)),
+                BoxPlane(np.zeros(2), np.full(2, 10.0), np.array([1.0, -1.0])),
+            ),
+            value=-1.0,
+        ),
+        Instance(
+            "spectrahedron_linear",
+            SimplexForm(Linear(svec(np.array([[1.0, 2.0], [2.0, 1.0]]))), Spectrahedron(2)),
+            value=-1.0,
+        ),
+        Instance(
+            "spectrahedron_quadratic", SimplexForm(Quadratic(np.eye(3), np.zeros(3)), Spectrahedron(2)), value=0.25
+        ),
+    )
+
+
+def _games() -> tuple[Instance, ...]:
+    paper = np.array([[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]])
+    mixed = np.array([[3.0, -1.0], [-2.0, 4.0]])
+    return (
+        Instance("game_rock_paper_scissors", SaddleForm(Bilinear(paper), Simplex(3), Simplex(3)), value=0.0),
+        Instance("game_mixed", SaddleForm(Bilinear(mixed), Simplex(2), Simplex(2)), value=1.0),
+        Instance(
+            "game_with_saddle_entry",
+            SaddleForm(Bilinear(np.array([[1.0, 2.0], [3.0, 4.0]])), Simplex(2), Simplex(2)),
+            value=2.0,
+        ),
+    )
+
+
+def known_pair(rng: np.random.Generator, kind: Kind, n: int = 6, m: int = 12) -> Instance:
+    """Return a random cone program whose optimal pair (x, y) is known; about m rows.
+
+    >>> instance = known_pair(np.random.default_rng(0), "socp")
+    >>> instance.form.measure(instance.x, instance.y).worst < 1e-12
+    True
+    """
+    cones = _cones_of(kind, m)
+    s, y = np.zeros(cones.size), np.zeros(cones.size)
+    for block_kind, rows in cones.blocks():
+        s[rows], y[rows] = _COMPLEMENTARY[block_kind](rng, rows.stop - rows.start)
+    A = rng.normal(size=(cones.size, n))
+    x = rng.normal(size=n)
+    factor = rng.normal(size=(max(n - 1, 1), n))
+    P = factor.T @ factor / n if kind == "qp" else None
+    c = -A.T @ y - (P @ x if P is not None else 0.0)
+    form = ConeForm(c, A, A @ x + s, cones, P)
+    return Instance(f"{kind}_known_pair", form, value=form.value(x), x=x, y=y)
+
+
+def _cones_of(kind: Kind, m: int) -> Cones:
+    by_kind: Mapping[str, Cones] = {
+        "lp": Cones(zero=m // 6, nonneg=m - m // 6),
+        "qp": Cones(zero=m // 6, nonneg=m - m // 6),
+        "socp": Cones(zero=1, nonneg=m // 3, soc=(3, max(m // 3, 2))),
+        "sdp": Cones(zero=1, nonneg=2, psd=(3, 2)),
+        "exp": Cones(nonneg=m // 2, exp=max(m // 6, 1)),
+    }
+    if kind not in by_kind:
+        raise InvalidProblem(f"kind is {kind!r}; expected one of {', '.join(by_kind)}")
+    return by_kind[kind]
+
+
+Pair = tuple[FloatArray, FloatArray]
+
+
+def _pair_zero(rng: np.random.Generator, size: int) -> Pair:
+    return np.zeros(size), rng.normal(size=size)
+
+
+def _pair_nonneg(rng: np.random.Generator, size: int) -> Pair:
+    active = rng.random(size) < 0.5
+    amount = rng.uniform(0.5, 2.0, size)
+    return np.where(active, 0.0, amount), np.where(active, amount, 0.0)
+
+
+def _pair_soc(rng: np.random.Generator, size: int) -> Pair:
+    u = rng.normal(size=size - 1)
+    norm = float(np.linalg.norm(u))
+    return np.concatenate(([norm], u)), rng.uniform(0.5, 2.0) * np.concatenate(([norm], -u))
+
+
+def _pair_psd(rng: np.random.Generator, size: int) -> Pair:
+    order = next(k for k in range(size + 1) if svec_size(k) == size)
+    Q, _ = np.linalg.qr(rng.normal(size=(order, order)))
+    values = rng.uniform(0.5, 2.0, order)
+    split = order // 2
+    return svec((Q[:, split:] * values[split:]) @ Q[:, split:].T), svec(
+        (Q[:, :split] * values[:split]) @ Q[:, :split].T
+    )
+
+
+def _pair_exp(rng: np.random.Generator, size: int) -> Pair:
+    r = rng.normal(size=size // 3)
+    s = rng.uniform(0.5, 2.0, r.size)[:, None] * np.stack([r, np.ones_like(r), np.exp(r)], axis=1)
+    y = rng.uniform(0.5, 2.0, r.size)[:, None] * np.stack([-np.exp(r), -(1 - r) * np.exp(r), np.ones_like(r)], axis=1)
+    return s.ravel(), y.ravel()
+
+
+_COMPLEMENTARY = {"zero": _pair_zero, "nonneg": _pair_nonneg, "soc": _pair_soc, "psd": _pair_psd, "exp": _pair_exp}

@@ -1,0 +1,198 @@
+"""A backend in a child process: a crash, hang, leak or print stays there.
+
+The child is a fresh interpreter that speaks pickles over its standard streams and waits for the next task, so one
+child serves many solves. It is killed, never asked, when the deadline has passed; what it prints goes to the answer's log.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import queue
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import IO, Any
+
+from klopt.backend import Answer, Backend, Settings, Start, Stop
+from klopt.errors import InvalidSettings
+from klopt.execute import run_here
+from klopt.forms import Form
+
+__all__ = ["Worker", "run_isolated"]
+
+GRACE = 0.5
+"""Seconds after the deadline before a child is killed, so that a backend which keeps its limit can answer."""
+
+MOST_LOG = 1_000_000
+"""Bytes of output kept of one run."""
+
+_HEADER = struct.Struct("!Q")
+_CHILD = "from klopt.isolate import serve; serve()"
+
+
+class Worker:
+    """One child process that runs backends, one task at a time.
+
+    >>> worker = Worker()
+    >>> worker.alive
+    True
+    >>> worker.close()
+    """
+
+    def __init__(self) -> None:
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
+        self.read_so_far = 0
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _CHILD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env=environment,
+            start_new_session=True,  # a Ctrl-C at the terminal is for the parent, which ends the child itself
+        )
+        self.replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+        self.replies.get()  # the child says hello once its imports are done, so that they do not count
+
+    @property
+    def alive(self) -> bool:
+        """Whether the child can take another task."""
+        return self.process.poll() is None
+
+    def run(self, task: bytes, seconds: float | None) -> Any:
+        """Return the child's reply, `None` where it died, or raise `TimeoutError` after killing it."""
+        try:
+            _send(self.process.stdin, task)
+            reply = self.replies.get(timeout=seconds)
+        except queue.Empty:
+            self.close()
+            raise TimeoutError from None
+        except BrokenPipeError:
+            return None
+        except BaseException:
+            self.close()
+            raise
+        return None if reply is None else pickle.loads(reply)
+
+    def printed(self) -> str:
+        """Return what the child has written to its standard streams since last asked."""
+        text = os.pread(self.log.fileno(), MOST_LOG, self.read_so_far)
+        self.read_so_far += len(text)
+        return text.decode(errors="replace")
+
+    def close(self) -> None:
+        """Kill the child and wait for it."""
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()
+
+    def _listen(self) -> None:
+        while (reply := _receive(self.process.stdout)) is not None:
+            self.replies.put(reply)
+        self.replies.put(None)
+
+
+_idle: list[Worker] = []
+
+
+@atexit.register
+def _close_idle() -> None:
+    while _idle:
+        _idle.pop().close()
+
+
+def run_isolated(backend: Backend, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+    """Return the backend's answer from a child process, `CRASHED` if the child died, `TIME_LIMIT` if it was ended.
+
+    The deadline is settings.time_limit plus a grace of half a second, counted from when the child has the task.
+    """
+    import cloudpickle
+
+    try:
+        task = cloudpickle.dumps((backend, form, settings, start))
+    except Exception as error:
+        raise InvalidSettings(f"{backend.name} cannot run in a child process: {error}; pass isolate=False") from error
+    worker = _idle.pop() if _idle else Worker()
+    began = time.perf_counter()
+    try:
+        reply = worker.run(task, None if settings.time_limit is None else settings.time_limit + GRACE)
+    except TimeoutError:
+        seconds = time.perf_counter() - began
+        return Answer(Stop.TIME_LIMIT, seconds=seconds, native=f"ended by klopt after {seconds:.2f} s", log=worker.printed())
+    log = worker.printed()
+    if reply is None:
+        code = worker.process.wait()
+        worker.close()
+        return Answer(Stop.CRASHED, native=_last_words(code), log=log)
+    if worker.alive and not _idle:
+        _idle.append(worker)
+    else:
+        worker.close()
+    if isinstance(reply, BaseException):
+        raise reply
+    assert isinstance(reply, Answer)
+    return replace(reply, log=reply.log + log)
+
+
+def serve() -> None:
+    """Be the child: answer tasks from standard input until it closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    stream_in = os.fdopen(os.dup(0), "rb")
+    stream_out = os.fdopen(os.dup(1), "wb")
+    quiet = os.open(os.devnull, os.O_RDWR)
+    os.dup2(quiet, 0)
+    os.dup2(2, 1)  # stray prints join standard error, never the protocol
+    _send(stream_out, b"")
+    while (task := _receive(stream_in)) is not None:
+        _send(stream_out, pickle.dumps(_answer(task)))
+
+
+def _answer(task: bytes) -> Answer | BaseException:
+    try:
+        backend, form, settings, start = pickle.loads(task)
+    except Exception as error:
+        return InvalidSettings(f"the child process could not load the task: {type(error).__name__}: {error}")
+    try:
+        return run_here(backend, form, settings, start, capture=False)  # the parent reads what is printed
+    except BaseException as error:  # SystemExit and bad settings are the parent's to raise
+        return error
+    finally:
+        sys.stdout.flush()
+
+
+def _last_words(code: int) -> str:
+    if code < 0:
+        return f"the child process died of {signal.Signals(-code).name}"
+    return f"the child process ended with exit code {code}"
+
+
+def _send(stream: IO[bytes] | None, data: bytes) -> None:
+    assert stream is not None
+    stream.write(_HEADER.pack(len(data)))
+    stream.write(data)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes] | None) -> bytes | None:
+    assert stream is not None
+    try:
+        header = stream.read(_HEADER.size)
+        if len(header) < _HEADER.size:
+            return None
+        (size,) = _HEADER.unpack(header)
+        data = stream.read(size)
+    except ValueError:  # closed under our feet by close()
+        return None
+    return data if len(data) == size else None

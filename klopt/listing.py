@@ -1,0 +1,147 @@
+"""What the command lists: backends, problems, conformance checks."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from klopt.show import TAKES, console, lines, table, wrapped
+
+if TYPE_CHECKING:
+    from klopt.backend import Backend
+    from klopt.conformance import Check
+    from klopt.problem import Formulation, Problem
+    from klopt.registry import Broken
+
+__all__ = ["print_backend", "print_backends", "print_checks", "print_problem", "print_problems", "problem_data"]
+
+_RANKS = {0: "closed form", 10: "exact", 20: "interior point", 30: "first order", 40: "home-made", 50: "indirect"}
+
+
+def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> None:
+    """Print the table of backends, then how to get the missing ones and why the broken ones are."""
+    out = console()
+    rows = table(["backend", *TAKES, "version", "status"])
+    notes = []
+    for backend in backends:
+        marks = ["*" if needs <= backend.offers else "-" for needs in TAKES.values()]
+        if backend.missing:
+            rows.add_row(backend.name, *marks, "-", "not installed", style="dim")
+            notes.append((backend.name, backend.missing))
+        else:
+            rows.add_row(backend.name, *marks, backend.version if backend.library else "built in", "ready")
+    for item in broken:
+        rows.add_row(item.name, *("" for _ in TAKES), "-", "broken", style="red")
+        notes.append((item.name, item.reason))
+    out.print(rows)
+    if notes:
+        out.print()
+        out.print(wrapped("\n".join(f"{name}: {text}" for name, text in notes)))
+
+
+def print_backend(backend: Backend) -> None:
+    """Print all that a backend says of itself, and whether its library can be imported."""
+    out = console()
+    kind = _RANKS.get(backend.rank // 10 * 10, "other")
+    pairs = [
+        ("backend", f"{backend.name} {'' if backend.missing else backend.version}"),
+        ("", (inspect.getdoc(type(backend)) or "").split("\n\n")[0]),
+        ("status", _status(backend)),
+        ("takes", ", ".join(name for name, needs in TAKES.items() if needs <= backend.offers) or "-"),
+        ("offers", ", ".join(sorted(backend.offers))),
+        ("honours", (", ".join(sorted(backend.honours)) or "nothing") + " (klopt enforces the rest)"),
+        ("proves", ", ".join(sorted(backend.proves)) or "nothing beyond the point"),
+        ("rank", f"{backend.rank} ({kind})"),
+        ("isolated", "always, unless told otherwise" if backend.isolate else "on request, or to keep a time limit"),
+        *(("exempt", f"{check}: {reason}") for check, reason in backend.exempt.items()),
+    ]
+    out.print(lines(pairs))
+
+
+def _status(backend: Backend) -> str:
+    if backend.missing:
+        return f"not installed: {backend.missing}"
+    try:
+        if backend.library is not None:
+            importlib.import_module(backend.library)
+    except Exception as error:  # a library may fail to load in any way
+        return f"broken: {type(error).__name__}: {error}"
+    return "ready"
+
+
+def problem_data(problem: type[Problem]) -> dict[str, Any]:
+    """Return what a problem class says of itself as data."""
+    return {
+        "name": problem.__name__,
+        "about": _about(problem),
+        "arguments": _arguments(problem),
+        "formulations": [
+            {"name": f.name, "needs": {need.name for need in f.needs}, "because": f.because}
+            for f in _formulations(problem)
+        ],
+    }
+
+
+def print_problems(problems: Sequence[type[Problem]]) -> None:
+    """Print the table of problems."""
+    rows = table(["problem", "what it is", "formulations"])
+    for problem in problems:
+        rows.add_row(problem.__name__, _about(problem), ", ".join(f.name for f in _formulations(problem)))
+    console().print(rows)
+
+
+def print_problem(problem: type[Problem]) -> None:
+    """Print a problem's mathematics, its arguments and its formulations, each with its theorem."""
+    out = console()
+    out.print(problem.__name__, style="bold")
+    out.print(_reflowed((inspect.getdoc(problem) or "").partition(">>>")[0].strip()))
+    module = inspect.getmodule(problem)
+    mathematics = (inspect.getdoc(module) or "").partition("\n")[2].strip("\n") if module else ""
+    if mathematics:
+        out.print("\n" + _reflowed(mathematics))
+    out.print("\n" + lines([("arguments", ", ".join(_arguments(problem)))]))
+    for f in _formulations(problem):
+        out.print("\n" + lines([("formulation", f.name), ("needs", ", ".join(sorted(f.needs)))]))
+        if f.because:
+            out.print(lines([("because", f.because)]))
+
+
+def print_checks(name: str, checks: Sequence[Check]) -> None:
+    """Print the conformance checks of a backend and their count."""
+    out = console()
+    colours = {"failed": "red", "exempt": "yellow", "skipped": "dim"}
+    rows = table(["check", "status", "detail"])
+    for check in checks:
+        rows.add_row(check.name, check.status, check.detail, style=colours.get(check.status))
+    out.print(rows)
+    counts = Counter(check.status for check in checks)
+    out.print(f"\n{name}: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
+
+
+def _reflowed(text: str) -> str:
+    """Paragraphs filled anew, displayed formulas as they are."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(wrapped(p if "\n " in p or p.startswith(" ") else " ".join(p.split())) for p in paragraphs)
+
+
+def _about(problem: type[Problem]) -> str:
+    return (inspect.getdoc(problem) or "").split("\n\n")[0].replace("\n", " ")
+
+
+def _arguments(problem: type[Problem]) -> list[str]:
+    return [
+        field.name if field.default is dataclasses.MISSING else f"{field.name}={field.default!r}"
+        for field in dataclasses.fields(problem)  # type: ignore[arg-type]
+        if field.init
+    ]
+
+
+def _formulations(problem: type[Problem]) -> tuple[Formulation, ...]:
+    """The formulations of a small instance: the names are the same for all."""
+    import numpy as np
+
+    return problem.sample(np.random.default_rng(0), 6).formulations()

@@ -1,0 +1,138 @@
+"""Finds the files in `problems/` and `solvers/` and third-party entry points.
+
+A backend is a file of `klopt.solvers` with one `BACKEND`, an entry point of the group `klopt.solvers`, or an object given
+to `register`. A problem is a `Problem` class in a file of `klopt.problems` or an entry point of the group `klopt.problems`.
+A plug-in that fails to import is listed as broken with its reason; it never stops klopt.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from types import ModuleType
+
+from klopt.backend import Backend
+from klopt.errors import InvalidSettings, NoRoute
+from klopt.problem import Problem
+
+__all__ = ["Broken", "backend_named", "backends", "broken", "problem_named", "problems", "register"]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A file or plug-in that could not be loaded, and why."""
+
+    name: str
+    reason: str
+
+
+_registered: dict[str, Backend] = {}
+
+
+def register(backend: Backend) -> Backend:
+    """Make a backend known for this process and return it; a second one of the same name replaces the first."""
+    if not isinstance(backend, Backend):
+        raise InvalidSettings(f"{backend!r} is no klopt.Backend; derive a class from it and register an instance")
+    _registered[backend.name] = backend
+    return backend
+
+
+def backends() -> tuple[Backend, ...]:
+    """Return every known backend, installed or not, by rank and name.
+
+    >>> "clarabel" in {backend.name for backend in backends()}
+    True
+    """
+    known = {backend.name: backend for backend in _scan("klopt.solvers")[0]} | _registered
+    return tuple(sorted(known.values(), key=lambda backend: (backend.rank, backend.name)))
+
+
+def problems() -> tuple[type[Problem], ...]:
+    """Return every known problem class, by name."""
+    return tuple(sorted(_scan("klopt.problems")[1], key=lambda problem: problem.__name__))
+
+
+def broken() -> tuple[Broken, ...]:
+    """Return what could not be loaded."""
+    return _scan("klopt.solvers")[2] + _scan("klopt.problems")[2]
+
+
+def backend_named(name: str) -> Backend:
+    """Return the backend of that name; `cvxpy:SCS` asks a backend for one of its variants."""
+    base, _, variant = name.partition(":")
+    known = {backend.name: backend for backend in backends()}
+    if name in known:
+        return known[name]
+    if base not in known:
+        for item in broken():
+            if item.name == base:
+                raise NoRoute(f"backend {base!r} is broken: {item.reason}")
+        near = difflib.get_close_matches(base, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise NoRoute(f"no backend {name!r}{hint} Known: {', '.join(known)}")
+    make = getattr(known[base], "variant", None)
+    if make is None:
+        raise NoRoute(f"backend {base!r} has no variants; use {base!r}")
+    found = make(variant)
+    assert isinstance(found, Backend)
+    return found
+
+
+def problem_named(name: str) -> type[Problem]:
+    """Return the problem class of that name, whatever its case."""
+    known = {problem.__name__.lower(): problem for problem in problems()}
+    if name.lower() not in known:
+        near = difflib.get_close_matches(name.lower(), known, n=1)
+        hint = f"; did you mean {known[near[0]].__name__!r}?" if near else ""
+        raise NoRoute(f"no problem {name!r}{hint} Known: {', '.join(p.__name__ for p in problems())}")
+    return known[name.lower()]
+
+
+@cache
+def _scan(group: str) -> tuple[tuple[Backend, ...], tuple[type[Problem], ...], tuple[Broken, ...]]:
+    found_backends: list[Backend] = []
+    found_problems: list[type[Problem]] = []
+    failures: list[Broken] = []
+    for name, loaded in _load(group):
+        if isinstance(loaded, Broken):
+            failures.append(loaded)
+        elif isinstance(loaded, ModuleType):
+            found_backends += [b for b in [getattr(loaded, "BACKEND", None)] if isinstance(b, Backend)]
+            found_problems += _classes(loaded)
+        elif isinstance(loaded, Backend):
+            found_backends.append(loaded)
+        elif isinstance(loaded, type) and issubclass(loaded, Backend):
+            found_backends.append(loaded())
+        elif isinstance(loaded, type) and issubclass(loaded, Problem):
+            found_problems.append(loaded)
+        else:
+            failures.append(Broken(name, f"{loaded!r} is neither a backend, a problem nor a module of them"))
+    return tuple(found_backends), tuple(found_problems), tuple(failures)
+
+
+def _load(group: str) -> Iterator[tuple[str, object]]:
+    """Yield (name, what it is) for each file of the package and each entry point; a failure is yielded as `Broken`."""
+    package = importlib.import_module(group)
+    for item in pkgutil.iter_modules(package.__path__):
+        if not item.name.startswith("_"):
+            yield item.name, _guarded(item.name, lambda name=item.name: importlib.import_module(f"{group}.{name}"))
+    for point in entry_points(group=group):
+        yield point.name, _guarded(point.name, point.load)
+
+
+def _guarded(name: str, load: object) -> object:
+    assert callable(load)
+    try:
+        return load()
+    except Exception as error:  # a plug-in may fail in any way; it is listed, not raised
+        return Broken(name, f"{type(error).__name__}: {error}")
+
+
+def _classes(module: ModuleType) -> list[type[Problem]]:
+    own = (item for item in vars(module).values() if isinstance(item, type) and item.__module__ == module.__name__)
+    return [item for item in own if issubclass(item, Problem) and not item.__name__.startswith("_")]

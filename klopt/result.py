@@ -1,0 +1,191 @@
+"""`Result`, `Attempt`, `Timings`: what a solve returns, what is proven of it, and how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from html import escape
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.backend import Answer, Settings, Step, Stop
+from klopt.certify import Certificate, Verdict
+from klopt.errors import NotCertified
+from klopt.plan import Route
+from klopt.problem import Point, Problem
+
+__all__ = ["Attempt", "Result", "Timings", "combine"]
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Wall-clock seconds: building the form, running the backend, certifying; and the native call alone."""
+
+    build: float
+    solve: float
+    certify: float
+    native: float
+    overrun: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """build + solve + certify."""
+        return self.build + self.solve + self.certify
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """One route tried: what the backend said and what klopt made of it."""
+
+    route: Route
+    answer: Answer
+    certificate: Certificate
+    point: Point | None
+    timings: Timings
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A certified outcome in the user's units; lower <= optimum <= upper always holds."""
+
+    problem: Problem
+    settings: Settings
+    attempts: tuple[Attempt, ...]
+    chosen: Attempt
+    certificate: Certificate
+    seconds: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is proven."""
+        return self.certificate.verdict
+
+    @property
+    def lower(self) -> float:
+        """A proven lower bound of the optimum."""
+        return self.certificate.lower
+
+    @property
+    def upper(self) -> float:
+        """A proven upper bound of the optimum."""
+        return self.certificate.upper
+
+    @property
+    def value(self) -> float:
+        """The objective at `point`: the feasible side of the bracket."""
+        return self.upper if self.problem.sense == "min" else self.lower
+
+    @property
+    def stop(self) -> Stop:
+        """Why the backend says it stopped."""
+        return self.chosen.answer.stop
+
+    @property
+    def point(self) -> Point | None:
+        """The named arrays of the solution, repaired to be feasible."""
+        return self.chosen.point
+
+    @property
+    def kernel(self) -> FloatArray | None:
+        """The learned kernel matrix, where the problem learns one."""
+        return None if self.point is None else self.problem.kernel(self.point)
+
+    @property
+    def duals(self) -> Mapping[str, FloatArray]:
+        """The named multipliers, in klopt's signs."""
+        return {} if self.point is None else self.point.dual
+
+    @property
+    def route(self) -> Route:
+        """The formulation and backend behind the point."""
+        return self.chosen.route
+
+    @property
+    def timings(self) -> Timings:
+        """Where the time of the chosen attempt went."""
+        return self.chosen.timings
+
+    @property
+    def iterations(self) -> int | None:
+        """The backend's own count."""
+        return self.chosen.answer.iterations
+
+    @property
+    def history(self) -> tuple[Step, ...]:
+        """Certified bounds along the way in the user's units; native backends give none."""
+        formulation = self.route.formulation
+        steps = self.chosen.answer.history
+        return tuple(Step(s.iteration, s.seconds, *formulation.to_user(s.lower, s.upper)) for s in steps)
+
+    def require(self) -> Result:
+        """Return the result itself if it is conclusive, else raise `NotCertified` with the explanation."""
+        if not self.verdict.conclusive:
+            raise NotCertified(self.explain())
+        return self
+
+    def explain(self) -> str:
+        """Return in plain words what is proven, what is not, and what was tried."""
+        answer = self.chosen.answer
+        lines = [f"{self.problem.describe()} by {self.route}", self.certificate.explain()]
+        lines.append(f"  the backend says: {answer.stop.words}" + (f" ({answer.native})" if answer.native else ""))
+        t = self.timings
+        lines.append(f"  {t.total:.3g} s: build {t.build:.2g}, solve {t.solve:.2g}, certify {t.certify:.2g}")
+        if not self.verdict.conclusive:
+            lines.append(f"  advice: {answer.stop.advice}")
+        others = [attempt for attempt in self.attempts if attempt is not self.chosen]
+        lines += [f"  also tried {a.route}: {a.certificate.verdict.name} ({a.answer.stop.words})" for a in others]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return (
+            f"Result {self.verdict.name}  {self.problem.describe()} by {self.route}\n"
+            f"|- value       {self.value:.10g}   in [{self.lower:.10g}, {self.upper:.10g}]\n"
+            f"|- width       {self.certificate.relative_width:.1e} relative, asked for {self.settings.tol:.0e}\n"
+            f"|- work        {self.timings.total:.3g} s, {self.settings.threads} thread(s), seed {self.settings.seed}\n"
+            f"`- it says     {self.stop.words}"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "verdict": self.verdict.name,
+            "value": f"{self.value:.10g}",
+            "interval": f"[{self.lower:.10g}, {self.upper:.10g}]",
+            "route": str(self.route),
+            "backend says": self.stop.words,
+            "seconds": f"{self.timings.total:.3g}",
+        }
+        cells = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in rows.items())
+        return f"<table><caption>{escape(self.problem.describe())}</caption>{cells}</table>"
+
+
+def combine(problem: Problem, settings: Settings, attempts: tuple[Attempt, ...], seconds: float) -> Result:
+    """Return the result of several attempts: the best one's point, and the intersection of all proven intervals."""
+    for attempt in attempts:
+        if attempt.certificate.verdict.conclusive:
+            return Result(problem, settings, attempts, attempt, attempt.certificate, seconds)
+    chosen = max(attempts, key=_goodness)
+    lower = max(a.certificate.lower for a in attempts)
+    upper = min(a.certificate.upper for a in attempts)
+    certificate = chosen.certificate
+    if (lower, upper) == (certificate.lower, certificate.upper):
+        return Result(problem, settings, attempts, chosen, certificate, seconds)
+    notes = (*certificate.notes, "the interval is the intersection of those of all attempts")
+    if lower > upper + 1e-9 * (1 + abs(upper)):
+        notes = (*certificate.notes, "the intervals of the attempts are disjoint: one of their proofs does not hold")
+        certificate = replace(
+            certificate, verdict=Verdict.UNPROVEN, lower=-np.inf, upper=np.inf, proof="none", notes=notes
+        )
+        return Result(problem, settings, attempts, chosen, certificate, seconds)
+    lower, upper = min(lower, upper), max(lower, upper)
+    narrow = np.isfinite(upper - lower) and upper - lower <= settings.tol * (1 + abs(upper))
+    verdict = Verdict.OPTIMAL if narrow else certificate.verdict
+    proof = "bracket" if narrow else certificate.proof
+    certificate = replace(certificate, verdict=verdict, lower=lower, upper=upper, proof=proof, notes=notes)
+    return Result(problem, settings, attempts, chosen, certificate, seconds)
+
+
+def _goodness(attempt: Attempt) -> tuple[bool, bool, float]:
+    """Feasible before unproven, with a point before without, then the narrower interval."""
+    certificate = attempt.certificate
+    return certificate.verdict is Verdict.FEASIBLE, attempt.point is not None, -certificate.width

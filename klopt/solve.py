@@ -1,0 +1,171 @@
+"""The pipeline: check, plan, run, certify, recover, next route.
+
+A backend named by the user is never switched. Otherwise the routes of the plan are tried in order until one answer is
+conclusive; each attempt stays on record, a good point starts the next attempt, and the deadline is shared by all.
+"""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from klopt.backend import Answer, Backend, Settings, Start, Stop
+from klopt.certify import certify, check_ray
+from klopt.errors import InvalidSettings, NoRoute
+from klopt.execute import run_here
+from klopt.forms import ConeForm, Form
+from klopt.isolate import run_isolated
+from klopt.plan import Plan, Route, plan
+from klopt.presolve import Reduced, reduce_rows
+from klopt.problem import Point, Problem
+from klopt.registry import backend_named
+from klopt.result import Attempt, Result, Timings, combine
+
+__all__ = ["answer_form", "solve"]
+
+
+def solve(
+    problem: Problem,
+    backend: str | Backend | None = None,
+    *,
+    formulation: str | None = None,
+    tol: float = 1e-6,
+    time_limit: float | None = None,
+    max_iter: int | None = None,
+    threads: int = 1,
+    seed: int = 0,
+    start: Point | Result | None = None,
+    isolate: bool | None = None,
+    log: bool = False,
+    raw: Mapping[str, Any] | None = None,
+) -> Result:
+    """Return a certified result: klopt's own verdict on what a backend claims.
+
+    `tol` is the relative width of the bracket that counts as optimal. `backend` and `formulation` pin a route by name;
+    `isolate=True` runs the backend in a child process. `raw` passes native options to a pinned backend.
+
+    >>> from klopt.registry import problem_named
+    >>> result = solve(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0]))
+    >>> result.verdict.name, round(result.value, 9)
+    ('OPTIMAL', 0.5)
+    """
+    settings = Settings(tol, time_limit, max_iter, threads, seed, log, dict(raw or {}))
+    if raw and backend is None:
+        raise InvalidSettings("raw options belong to one backend; name it: solve(problem, backend=..., raw=...)")
+    routes = _routes(plan(problem), backend, formulation, settings)
+    began = time.perf_counter()
+    point = start.point if isinstance(start, Result) else start
+    attempts: list[Attempt] = []
+    for route in routes:
+        left = None if time_limit is None else time_limit - (time.perf_counter() - began)
+        if left is not None and left <= 0 and attempts:
+            break
+        attempt = _attempt(problem, route, replace(settings, time_limit=left), point, isolate)
+        attempts.append(attempt)
+        if attempt.certificate.holds:
+            break
+        point = attempt.point if attempt.point is not None else point
+    return combine(problem, settings, tuple(attempts), time.perf_counter() - began)
+
+
+def answer_form(
+    backend: Backend, form: Form, settings: Settings, start: Start | None = None, isolate: bool | None = None
+) -> Answer:
+    """Return a backend's contained answer to a form: trivial rows taken out before and put back after."""
+    reduced = reduce_rows(form) if isinstance(form, ConeForm) else None
+    if reduced is not None and reduced.answer is not None:
+        return reduced.answer
+    target: Form = form if reduced is None else reduced.form
+    start = start if reduced is None else reduced.shrink(start)
+    if isolate is None:
+        isolate = backend.isolate or (settings.time_limit is not None and "time_limit" not in backend.honours)
+    run = run_isolated if isolate else run_here
+    answer = run(backend, target, settings, start)
+    if reduced is not None:
+        answer = reduced.restore(_with_feasible_point(answer, backend, reduced, settings, run))
+    return answer
+
+
+def _with_feasible_point(answer: Answer, backend: Backend, reduced: Reduced, settings: Settings, run: Any) -> Answer:
+    """An unbounded claim needs a feasible point as well as a ray; ask the backend for one if it gave none."""
+    form = reduced.form
+    if answer.stop is not Stop.UNBOUNDED or answer.ray is None or check_ray(form, answer.ray, settings.tol):
+        return answer
+    if answer.x is not None and form.measure(answer.x).primal <= settings.tol:
+        return answer
+    found: Answer = run(backend, replace(form, c=np.zeros_like(form.c), P=None), replace(settings, raw={}), None)
+    return answer if found.x is None else replace(answer, x=found.x, y=None)
+
+
+def _attempt(problem: Problem, route: Route, settings: Settings, point: Point | None, isolate: bool | None) -> Attempt:
+    clock = [time.perf_counter()]
+    form = route.formulation.build()
+    clock.append(time.perf_counter())
+    start, notes = _lifted(route, point)
+    answer = answer_form(route.backend, form, settings, start, isolate)
+    clock.append(time.perf_counter())
+    certificate, found = certify(problem, route.formulation, form, answer, settings.tol)
+    clock.append(time.perf_counter())
+    build, run, judge = np.diff(clock)
+    overrun = 0.0 if settings.time_limit is None else max(0.0, float(run) - settings.time_limit)
+    timings = Timings(float(build), float(run), float(judge), answer.seconds, overrun)
+    certificate = replace(certificate, notes=certificate.notes + answer.notes + notes)
+    return Attempt(route, answer, certificate, found, timings)
+
+
+def _lifted(route: Route, point: Point | None) -> tuple[Start | None, tuple[str, ...]]:
+    if point is None:
+        return None, ()
+    if "start" not in route.backend.honours:
+        return None, (f"the start was not used: {route.backend.name} takes none",)
+    if route.formulation.lift is None:
+        return None, (f"the start was not used: no way from a point to the form {route.formulation.name!r}",)
+    return route.formulation.lift(point), ()
+
+
+def _routes(
+    options: Plan, backend: str | Backend | None, formulation: str | None, settings: Settings
+) -> tuple[Route, ...]:
+    """The plan's routes that the user's choice leaves; an empty choice is explained."""
+    names = [f.name for f in options.problem.formulations()]
+    if formulation is not None and formulation not in names:
+        near = difflib.get_close_matches(formulation, names, n=1, cutoff=0.3)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise NoRoute(
+            f"{options.problem.describe()} has no formulation {formulation!r}{hint} It has: {', '.join(names)}"
+        )
+    routes = options.routes
+    if backend is not None:
+        routes = _pinned(options, backend_named(backend) if isinstance(backend, str) else backend)
+    routes = tuple(route for route in routes if formulation in (None, route.formulation.name))
+    if not routes:
+        chosen = f" by formulation {formulation!r}" if formulation else ""
+        raise NoRoute(f"nothing installed can solve {options.problem.describe()}{chosen}\n{options.explain()}")
+    if settings.max_iter is not None:
+        keeping = tuple(route for route in routes if "max_iter" in route.backend.honours)
+        if not keeping:
+            raise InvalidSettings(
+                f"{routes[0].backend.name} has no iteration limit; leave max_iter out or set time_limit"
+            )
+        routes = keeping
+    return routes
+
+
+def _pinned(options: Plan, backend: Backend) -> tuple[Route, ...]:
+    if backend.missing:
+        raise NoRoute(f"backend {backend.name!r} cannot run here: {backend.missing}")
+    formulations = options.problem.formulations()
+    routes = tuple(Route(f, backend) for f in formulations if f.needs <= backend.offers)
+    if not routes:
+        lacking = "; ".join(f"{f.name}: {', '.join(sorted(f.needs - backend.offers))}" for f in formulations)
+        able = sorted({route.backend.name for route in options.routes})
+        raise NoRoute(
+            f"{backend.name} cannot solve {options.problem.describe()}. It lacks, by formulation, {lacking}. "
+            f"Backends here that can: {', '.join(able) or 'none'}"
+        )
+    return routes

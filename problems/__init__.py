@@ -1,0 +1,45 @@
+"""One problem per file; importable by name, found by the registry.
+
+A problem file holds, in this order:
+
+1. its one sentence, then the mathematics in the notation of the code;
+2. one public frozen dataclass that inherits from `klopt.problem.Problem` and checks its data when it is built;
+3. `formulations()`: the equivalent forms, each with the theorem that makes it equivalent (`because`);
+4. `bracket(point)`: an exactly feasible point and a dual bound, `lower <= optimum <= upper`;
+5. `sample(rng, size)`: a random instance, from which the automatic tests are made.
+
+It imports from the core and other problem files, never from solvers. Nothing else has to be edited: the class is
+`klopt.problems.<Name>` as soon as the file exists, and `klopt.check_problem` tests it. Files that
+start with an underscore are shared helpers.
+
+>>> from klopt import problems
+>>> problems.SoftMargin.__module__
+'klopt.problems.soft_margin'
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+_CLASS = re.compile(r"^class ([A-Z]\w*)", re.MULTILINE)
+
+
+@cache
+def _homes() -> dict[str, str]:
+    """Return the module of each public class; the files are read, not imported, so that a lookup loads only its own."""
+    files = sorted(file for folder in __path__ for file in Path(folder).glob("[!_]*.py"))
+    return {name: file.stem for file in files for name in _CLASS.findall(file.read_text(encoding="utf-8"))}
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_") or name not in _homes():
+        raise AttributeError(f"module {__name__!r} has no problem {name!r}; there are: {', '.join(sorted(_homes()))}")
+    return getattr(import_module(f"{__name__}.{_homes()[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_homes()})

@@ -1,0 +1,159 @@
+"""A user's own saddle point: minimise over x, maximise over y, a convex-concave phi(x, y) over simple sets.
+
+Each player's best reply to the other's slope bounds the value from its side, exactly and for any pair (x, y):
+
+    phi + min over z of phi_x'(z - x)  <=  value of the game  <=  phi + max over z of phi_y'(z - y).
+
+A matrix game, phi = x'My + left'x + right'y over simplices, is a linear program too (von Neumann, 1928): the row
+player's worst loss is a maximum over columns,
+
+    minimise left'x + total t   subject to   (M'x + right)_j <= t for each column j,
+
+and the multipliers of its rows are the column player's strategy: they are nonnegative and their sum is y's total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+
+from klopt.arrays import FloatArray, csc
+from klopt.cones import Cones, Feature
+from klopt.errors import InvalidProblem
+from klopt.forms import ConeForm, SaddleForm, Start
+from klopt.objectives import Bilinear, SaddleOracle
+from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.sets import SimpleSet, Simplex
+
+__all__ = ["SaddlePoint"]
+
+Slope = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class SaddlePoint(Problem):
+    """Minimise over x in `left` and maximise over y in `right` a phi given by its value and both slopes.
+
+    >>> game = SaddlePoint.game([[0, 1, -1], [-1, 0, 1], [1, -1, 0]])
+    >>> bracket = game.bracket(Point({"x": np.full(3, 1 / 3)}, {"y": np.full(3, 1 / 3)}))
+    >>> bool(max(abs(bracket.lower), abs(bracket.upper)) < 1e-15)
+    True
+    """
+
+    value: Callable[[FloatArray, FloatArray], float]
+    slope_x: Slope
+    slope_y: Slope
+    left: SimpleSet
+    right: SimpleSet
+    bilinear: Bilinear | None = None
+    """phi as an object where it is bilinear; `SaddlePoint.game` sets it."""
+
+    def __post_init__(self) -> None:
+        for name in ("left", "right"):
+            if not isinstance(getattr(self, name), SimpleSet):
+                raise InvalidProblem(f"{name} is a {type(getattr(self, name)).__name__}; expected a simple set")
+        for name in ("value", "slope_x", "slope_y"):
+            if not callable(getattr(self, name)):
+                raise InvalidProblem(f"{name} must be a function of (x, y); for a matrix use SaddlePoint.game")
+        form = self._saddle()
+        slopes = form.coupling.slopes(self.left.centre(), self.right.centre())
+        for name, slope, home in zip(("slope_x", "slope_y"), slopes, (self.left, self.right), strict=True):
+            if slope.shape != (home.size,):
+                raise InvalidProblem(f"{name} returned shape {slope.shape} at the centres; expected ({home.size},)")
+
+    @classmethod
+    def game(cls, M: object, left: SimpleSet | None = None, right: SimpleSet | None = None) -> Self:
+        """Return the matrix game x'My, or that of a whole `Bilinear`; by default the players mix their strategies.
+
+        >>> [form.name for form in SaddlePoint.game(np.eye(2)).formulations()]
+        ['saddle point', "row player's LP"]
+        """
+        phi = M if isinstance(M, Bilinear) else Bilinear(M)  # type: ignore[arg-type]
+        rows, columns = phi.M.shape
+        sets = Simplex(rows) if left is None else left, Simplex(columns) if right is None else right
+        return cls(phi.value, _SlopeOf(phi, 0), _SlopeOf(phi, 1), *sets, phi)
+
+    def describe(self) -> str:
+        """Return one line: the sizes of both sides."""
+        kind = "by oracle" if self.bilinear is None else "bilinear"
+        return f"SaddlePoint({kind}, {self.left.size} x {self.right.size})"
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        """Return the saddle form and, for a matrix game, the row player's linear program."""
+        needs = frozenset({Feature.SADDLE} | self.left.features | self.right.features)
+        forms = [Formulation("saddle point", needs, self._saddle, self._recover, _lift)]
+        if self.bilinear is not None and isinstance(self.left, Simplex) and isinstance(self.right, Simplex):
+            because = "von Neumann's minimax theorem: a worst case over mixed columns is one over columns"
+            ways = self._lp, self._from_lp, self._to_lp
+            forms.append(Formulation("row player's LP", frozenset({Feature.CONE}), *ways, because))
+        return tuple(forms)
+
+    def _saddle(self) -> SaddleForm:
+        phi = SaddleOracle(self.value, self.slope_x, self.slope_y) if self.bilinear is None else self.bilinear
+        return SaddleForm(phi, self.left, self.right)
+
+    def _lp(self) -> ConeForm:
+        """Variables (x, t); rows 1'x = total, then M'x - t <= -right, then x >= 0."""
+        phi, left, right = self.bilinear, self.left, self.right
+        assert phi is not None
+        assert isinstance(left, Simplex)
+        assert isinstance(right, Simplex)
+        m, n = phi.M.shape
+        A = sparse.hstack(
+            [
+                sparse.vstack([csc("A", np.ones((1, m))), csc("A", phi.M.T), -sparse.eye_array(m, format="csc")]),
+                csc("A", np.repeat([0.0, -1.0, 0.0], [1, n, m])[:, None]),
+            ]
+        )
+        b = np.concatenate([[left.total], -_given(phi.right), np.zeros(m)])
+        return ConeForm(np.append(_given(phi.left), right.total), A, b, Cones(zero=1, nonneg=n + m))
+
+    def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
+        return Point({"x": x}, {"y": self.right.centre() if y is None else y})
+
+    def _from_lp(self, x: FloatArray, y: FloatArray | None) -> Point:
+        return self._recover(x[: self.left.size], None if y is None else y[1 : 1 + self.right.size])
+
+    def _to_lp(self, point: Point) -> Start:
+        """The LP's point, with the multipliers that the replies to (x, y) make: all rows tight where y plays."""
+        assert self.bilinear is not None
+        slope_x, slope_y = self.bilinear.slopes(point.x, point.y)
+        value = float(slope_x.min())
+        return Start(np.append(point.x, slope_y.max()), np.concatenate([[-value], point.y, slope_x - value]))
+
+    def bracket(self, point: Point) -> Bracket:
+        """Return the best-reply bounds at the nearest points of both sets."""
+        x, y = self.left.repair(point.x), self.right.repair(point.y)
+        lower, upper = self._saddle().bounds(x, y)
+        note = "" if np.isfinite(upper - lower) else "a set is unbounded where phi improves: no bound on that side"
+        return Bracket(lower, upper, Point({"x": x}, {"y": y}), note)
+
+    @classmethod
+    def sample(cls, rng: np.random.Generator, size: int) -> Self:
+        """Return a random matrix game of size x (size + 1) strategies."""
+        n = max(size, 1)
+        return cls.game(rng.normal(size=(n, n + 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class _SlopeOf:
+    """One of the two slopes of a bilinear function, as a function that can be pickled."""
+
+    phi: Bilinear
+    side: int
+
+    def __call__(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        return self.phi.slopes(x, y)[self.side]
+
+
+def _lift(point: Point) -> Start:
+    return Start(point.x, point.y)
+
+
+def _given(linear: FloatArray | None) -> FloatArray:
+    assert linear is not None, "Bilinear fills its linear terms in"
+    return linear

@@ -1,0 +1,164 @@
+"""A user's own convex function over a simple set: minimise f(x) over x in the domain.
+
+A point proves itself: f is convex, so its tangent at x lies below it, and the least value of a tangent over a simple
+set is known exactly (the Frank-Wolfe bound),
+
+    f(x) + min over z of g'(z - x)  <=  optimum  <=  f(x),    g the gradient at x.
+
+The bound closes where f is smooth. At a kink one subgradient says little: state the maximum of smooth functions as a
+`SaddlePoint` instead, which proves itself too.
+
+Linear and quadratic functions, given as objects (`SimplexProgram.of`), are cone programs as well: f stays, and the set
+becomes rows A x = b, A x <= b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+
+from klopt.arrays import FloatArray, csc, positive
+from klopt.cones import Cones, Feature
+from klopt.errors import InvalidProblem
+from klopt.forms import ConeForm, SimplexForm, Start
+from klopt.gram import Gram
+from klopt.objectives import KernelQuadratic, Linear, Objective, Oracle, Quadratic, QuadraticLike
+from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._polyhedra import is_polyhedral, rows_of
+from klopt.sets import SimpleSet, Simplex
+
+__all__ = ["SimplexProgram"]
+
+
+@dataclass(frozen=True, eq=False)
+class SimplexProgram(Problem):
+    """Minimise a convex function, given by its value and (sub)gradient, over a simple set.
+
+    `smooth=False` says that the gradient jumps; `lipschitz` bounds how fast it changes where that is known.
+
+    >>> from klopt.sets import Simplex
+    >>> far = np.array([2.0, 0.0])
+    >>> program = SimplexProgram(lambda x: float((x - far) @ (x - far)), lambda x: 2 * (x - far), Simplex(2))
+    >>> bracket = program.bracket(Point({"x": [1.0, 0.0]}))
+    >>> bracket.lower, bracket.upper
+    (1.0, 1.0)
+    """
+
+    value: Callable[[FloatArray], float]
+    gradient: Callable[[FloatArray], FloatArray]
+    domain: SimpleSet
+    smooth: bool = True
+    lipschitz: float | None = None
+    objective: Objective | None = None
+    """The function as an object where there is one; `SimplexProgram.of` sets it."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, SimpleSet):
+            raise InvalidProblem(f"domain is a {type(self.domain).__name__}; expected a simple set such as Simplex(3)")
+        if self.lipschitz is not None:
+            object.__setattr__(self, "lipschitz", positive("lipschitz", self.lipschitz))
+        if not (callable(self.value) and callable(self.gradient)):
+            raise InvalidProblem("value and gradient must be functions of x; for an object use SimplexProgram.of")
+        self._over_the_set()  # refuses a function and a set of different sizes
+        _refuse_indefinite(self.function)
+        self._ask_once()
+
+    def _ask_once(self) -> None:
+        """A function that cannot be asked at the centre is a mistake worth hearing of before any backend runs."""
+        x = self.domain.centre()
+        slope = np.shape(self.gradient(x))
+        if slope != x.shape:
+            raise InvalidProblem(f"gradient returned shape {slope} at the centre of the set; expected {x.shape}")
+        if np.ndim(self.value(x)) != 0:
+            raise InvalidProblem("value must return one number")
+
+    @classmethod
+    def of(cls, objective: Objective, domain: SimpleSet) -> Self:
+        """Return the program of a function given as an object: `Linear`, `Quadratic`, `KernelQuadratic` or `Oracle`.
+
+        >>> from klopt.objectives import Quadratic
+        >>> from klopt.sets import Simplex
+        >>> [form.name for form in SimplexProgram.of(Quadratic(np.eye(2), np.zeros(2)), Simplex(2)).formulations()]
+        ['over the set', 'QP']
+        """
+        smooth, lipschitz = objective.feature is not Feature.NONSMOOTH, getattr(objective, "lipschitz", None)
+        return cls(objective.value, objective.gradient, domain, smooth, lipschitz, objective)
+
+    def describe(self) -> str:
+        """Return one line: the kind of function, the set, the size."""
+        return f"SimplexProgram({self.function.feature}, {type(self.domain).__name__} of {self.domain.size})"
+
+    @property
+    def function(self) -> Objective:
+        """The function as an object."""
+        if self.objective is not None:
+            return self.objective
+        return Oracle(self.domain.size, self.value, self.gradient, self.smooth, self.lipschitz)
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        """Return the form over the set and, for linear and quadratic functions over polyhedra, the cone program."""
+        function = self.function
+        needs = {Feature.SIMPLEX, function.feature} | self.domain.features
+        forms = [Formulation("over the set", frozenset(needs), self._over_the_set, _recover, _lift)]
+        if isinstance(function, Linear | QuadraticLike) and is_polyhedral(self.domain):
+            name, curved = ("LP", set()) if isinstance(function, Linear) else ("QP", {Feature.QUADRATIC})
+            because = "the set is a polyhedron: the points that satisfy its rows"
+            forms.append(Formulation(name, frozenset({Feature.CONE} | curved), self._cone, _recover, _lift, because))
+        return tuple(forms)
+
+    def _over_the_set(self) -> SimplexForm:
+        return SimplexForm(self.function, self.domain)
+
+    def _cone(self) -> ConeForm:
+        equal, at_most = rows_of(self.domain)
+        A, b = sparse.vstack([equal[0], at_most[0]]), np.concatenate([equal[1], at_most[1]])
+        cones, radius = Cones(zero=equal[1].size, nonneg=at_most[1].size), self.domain.radius
+        function = self.function
+        if isinstance(function, Linear):
+            return ConeForm(function.c, A, b, cones, radius=radius)
+        assert isinstance(function, QuadraticLike)
+        return ConeForm(function.linear, A, b, cones, csc("P", _hessian(function)), radius)
+
+    def bracket(self, point: Point) -> Bracket:
+        """Return f and its Frank-Wolfe bound at the nearest point of the set."""
+        x = self.domain.repair(point.x)
+        form = self._over_the_set()
+        upper, slope = form.objective.value(x), form.objective.gradient(x)
+        lower = form.lower_bound(x, upper, slope)
+        note = ""
+        if not self.smooth:
+            note = "f is nonsmooth: one subgradient may prove less than the point deserves"
+        elif lower == -np.inf:
+            note = "the set is unbounded where f falls: no lower bound"
+        return Bracket(lower, upper, Point({"x": x}), note)
+
+    @classmethod
+    def sample(cls, rng: np.random.Generator, size: int) -> Self:
+        """Return a random strongly convex quadratic over the simplex."""
+        n = max(size, 1)
+        B = rng.normal(size=(n, n))
+        return cls.of(Quadratic(B @ B.T / n + 0.1 * np.eye(n), rng.normal(size=n)), Simplex(n))
+
+
+def _recover(x: FloatArray, y: FloatArray | None) -> Point:
+    return Point({"x": x})
+
+
+def _lift(point: Point) -> Start:
+    return Start(point.x)
+
+
+def _refuse_indefinite(function: Objective) -> None:
+    if isinstance(function, KernelQuadratic):
+        Gram.of(function.K, "K")
+    elif isinstance(function, QuadraticLike):
+        Gram.of(_hessian(function), "H")
+
+
+def _hessian(function: QuadraticLike) -> FloatArray:
+    every = np.arange(function.size)
+    return function.block(every, every)

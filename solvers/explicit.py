@@ -1,0 +1,47 @@
+"""Closed forms and linear minimisers: the answer by its formula.
+
+    ExplicitForm   x, y = rule()
+    SimplexForm    minimise c'x over a simple set: its linear minimiser, a vertex found by sorting or one eigenvector
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from klopt.backend import Answer, Backend, Settings, Start, Step, Stop, check_raw
+from klopt.cones import Feature
+from klopt.forms import ExplicitForm, Form, SimplexForm
+
+
+class Explicit(Backend):
+    """Nothing iterates: a limit has nothing to cut short, and a process to enforce it would outlast the formula."""
+
+    name = "explicit"
+    offers = frozenset(
+        {Feature.EXPLICIT, Feature.SIMPLEX, Feature.LINEAR, Feature.BOX, Feature.ORDERED, Feature.SPECTRAL}
+    )
+    honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log"})
+    proves = frozenset({"dual"})
+    rank = 0
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        check_raw(self.name, settings.raw, (), {})
+        began = time.perf_counter()
+        if isinstance(form, ExplicitForm):
+            x, y = form.rule()
+            seconds = time.perf_counter() - began
+            return Answer(Stop.OPTIMAL, x=x, y=y, iterations=0, seconds=seconds, native="closed form")
+        assert isinstance(form, SimplexForm)
+        c = form.objective.gradient(form.domain.centre())
+        least = form.domain.linear_minimum(c)
+        if least == -np.inf:
+            return Answer(Stop.UNBOUNDED, iterations=0, native="c'x has no least value over the set")
+        x = form.domain.linear_minimiser(c)
+        seconds = time.perf_counter() - began
+        history = (Step(0, seconds, least, max(least, form.objective.value(x))),)
+        return Answer(Stop.OPTIMAL, x=x, iterations=0, seconds=seconds, native="linear minimiser", history=history)
+
+
+BACKEND = Explicit()

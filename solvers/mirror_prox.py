@@ -1,0 +1,143 @@
+"""Mirror-prox (extragradient) with restarts for saddle points over simple sets.
+
+With z = (x, y) and F(z) = (slope in x, minus slope in y), a look ahead and then a step, both from z:
+
+    z_ahead = step(z, F(z)),    z+ = step(z, F(z_ahead)),    step = project(z - eta g)  or  mirror(theta - eta g)
+
+eta is as long as  eta <F(z_ahead) - F(z), z_ahead - z+> <= D(z+, z_ahead) + D(z_ahead, z)  allows, D the Bregman
+divergence (Nemirovski, 2004). The mean of the z_ahead closes the gap as 1/t. Starting anew from the mean, or from z
+where that is better, each time the gap has shrunk enough makes the Euclidean method linear on polyhedral games
+(Applegate, Hinder, Lu and Lubin, 2023). It is the default also where there is a mirror map: random games of 20 to 1000
+strategies took the entropy 1 to 20 times as many iterations, at every accuracy from 0.1 to 1e-6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.backend import Answer, Backend, Settings, Start, check_raw
+from klopt.cones import Feature
+from klopt.errors import InvalidSettings
+from klopt.forms import Form, SaddleForm
+from klopt.objectives import Bilinear
+from klopt.solvers._geometry import Side, balance, rebalanced, side_at
+from klopt.solvers._iterate import Candidate, Steps, due, iterate, require_finite, starting_point
+
+GROWTH, SHRINK, CAUTION = 1.1, 0.7, 0.95
+MOST_TRIALS = 60
+MUCH, SOME, LONG = 0.2, 0.8, 0.36  # when to restart: the gap has shrunk to 0.2, or to 0.8 and grows; or it is time
+
+
+class MirrorProx(Backend):
+    """Raw option: `geometry`, "euclidean" (any set) or "entropy" (simplices and spectrahedra)."""
+
+    name = "mirror_prox"
+    offers = frozenset({Feature.SADDLE, Feature.BOX, Feature.ORDERED, Feature.SPECTRAL})
+    honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log", "start"})
+    proves = frozenset({"dual"})
+    rank = 40
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        assert isinstance(form, SaddleForm)
+        check_raw(self.name, settings.raw, ("geometry",), {})
+        geometry = settings.raw.get("geometry", "euclidean")
+        if geometry not in ("euclidean", "entropy"):
+            raise InvalidSettings(f"raw option 'geometry' is {geometry!r}; expected 'euclidean' or 'entropy'")
+        mirror = geometry == "entropy"
+        if mirror and not (form.left.has_mirror and form.right.has_mirror):
+            raise InvalidSettings("geometry 'entropy' needs simplices or spectrahedra on both sides; use 'euclidean'")
+        x = starting_point(form.left, None if start is None else start.x)
+        y = starting_point(form.right, None if start is None else start.y, "y")
+        return iterate(_steps(form, side_at(form.left, x, mirror), side_at(form.right, y, mirror), mirror), settings)
+
+
+BACKEND = MirrorProx()
+
+
+class _Best:
+    """The pair with the narrowest bounds; in a bilinear game each player's best point, whenever it came."""
+
+    def __init__(self, form: SaddleForm) -> None:
+        self.form = form
+        self.apart = isinstance(form.coupling, Bilinear)
+        self.lower, self.upper = -np.inf, np.inf
+        self.x = self.y = np.zeros(0)
+
+    def offer(self, x: FloatArray, y: FloatArray) -> float:
+        """Return the gap of a pair after having looked whether it is better."""
+        lower, upper = self.form.bounds(x, y)
+        narrower = not upper - lower >= self.upper - self.lower  # a NaN is taken, so that the loop sees it
+        if narrower or (self.apart and upper < self.upper):
+            self.x, self.upper = x, upper
+        if narrower or (self.apart and lower > self.lower):
+            self.y, self.lower = y, lower
+        return upper - lower
+
+    def candidate(self) -> Candidate:
+        return Candidate(self.x, self.upper, self.lower, self.y)
+
+
+@dataclass(frozen=True, eq=False)
+class _Move:
+    """Where an extragradient step looked, where it went, how long it was, and what share of that length it needed."""
+
+    ahead: tuple[Side, Side]
+    to: tuple[Side, Side]
+    eta: float
+    used: float
+
+
+def _extragradient(form: SaddleForm, at: tuple[Side, Side], eta: float, weight: float) -> _Move:
+    gx, gy = form.coupling.slopes(at[0].point, at[1].point)
+    require_finite(gx, gy)
+    for _ in range(MOST_TRIALS):
+        one, other = eta * weight, eta / weight
+        ahead = at[0].step(gx, one), at[1].step(-gy, other)
+        hx, hy = form.coupling.slopes(ahead[0].point, ahead[1].point)
+        require_finite(hx, hy)
+        to = at[0].step(hx, one), at[1].step(-hy, other)
+        need = float((hx - gx) @ (ahead[0].point - to[0].point) - (hy - gy) @ (ahead[1].point - to[1].point))
+        room = sum(
+            (a.divergence(z) + b.divergence(a)) / length
+            for z, a, b, length in zip(at, ahead, to, (one, other), strict=True)
+        )
+        if need <= CAUTION * room:
+            break
+        eta *= SHRINK
+    return _Move(ahead, to, eta, need / room if room > 0 else 0.0)
+
+
+def _steps(form: SaddleForm, left: Side, right: Side, mirror: bool) -> Steps:
+    best = _Best(form)
+    gap_then = best.offer(left.point, right.point)
+    yield best.candidate()
+    at = origin = (left, right)
+    eta, weight = 1.0, balance(form, at)
+    gap_before, length, since = np.inf, 0.0, 0
+    mean_x, mean_y = left.point, right.point
+    for iteration in count(1):
+        move = _extragradient(form, at, eta, weight)
+        if all(np.array_equal(a.point, b.point) for a, b in zip((*at, *at), (*move.ahead, *move.to), strict=True)):
+            return
+        at, since = move.to, since + 1
+        length += move.eta
+        mean_x = mean_x + (move.eta / length) * (move.ahead[0].point - mean_x)
+        mean_y = mean_y + (move.eta / length) * (move.ahead[1].point - mean_y)
+        eta = move.eta * (2.0 if move.used < 0.25 else GROWTH)
+        if not due(iteration):
+            yield None
+            continue
+        gap_mean, gap_last = best.offer(mean_x, mean_y), best.offer(at[0].point, at[1].point)
+        yield best.candidate()
+        gap = min(gap_mean, gap_last)
+        if gap <= MUCH * gap_then or (gap <= SOME * gap_then and gap > gap_before) or since >= LONG * iteration:
+            if gap_mean < gap_last:
+                at = side_at(form.left, mean_x, mirror), side_at(form.right, mean_y, mirror)
+            weight = rebalanced(weight, origin, at)
+            origin, gap_then, gap_before, length, since = at, gap, np.inf, 0.0, 0
+        else:
+            gap_before = gap

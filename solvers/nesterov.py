@@ -1,0 +1,127 @@
+"""Accelerated projected gradient with backtracking and adaptive restart, over any simple set.
+
+    y  = x + (t - 1) / t+ (x - x_before),     t+ = (1 + sqrt(1 + 4 t^2)) / 2
+    x+ = project(y - g(y) / L)                L grows until  (g(x+) - g(y))'(x+ - y) <= L ||x+ - y||^2
+
+The momentum starts anew (t = 1) when it points uphill, (y - x+)'(x+ - x) > 0 (O'Donoghue and Candes, 2015), which
+makes the method linear where the function is strongly convex on the face it has found. L shrinks a little each time,
+so that it follows the curvature of that face. A quadratic costs one product with its matrix an iteration: the gradient
+at y is the same combination of gradients that y is of points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.backend import Answer, Backend, Settings, Start, check_raw
+from klopt.cones import Feature
+from klopt.errors import InvalidSettings
+from klopt.forms import Form, SimplexForm
+from klopt.objectives import Linear, Oracle, QuadraticLike
+from klopt.solvers._iterate import Candidate, Steps, due, evaluator, iterate, require_finite, starting_point
+
+GROWTH, DECAY, FAST_DECAY = 1.5, 0.95, 0.3
+MOST_TRIALS = 100
+
+
+class Nesterov(Backend):
+    """Raw option: `lipschitz`, a first guess of how fast the gradient changes."""
+
+    name = "nesterov"
+    offers = frozenset(
+        {Feature.SIMPLEX, Feature.LINEAR, Feature.QUADRATIC, Feature.SMOOTH, Feature.MARGIN}
+        | {Feature.BOX, Feature.ORDERED, Feature.SPECTRAL}
+    )
+    honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log", "start"})
+    rank = 35
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        assert isinstance(form, SimplexForm)
+        check_raw(self.name, settings.raw, ("lipschitz",), {})
+        guess = settings.raw.get("lipschitz", form.objective.lipschitz if isinstance(form.objective, Oracle) else None)
+        if guess is not None and not (np.isfinite(guess) and guess > 0):
+            raise InvalidSettings(f"raw option 'lipschitz' is {guess!r}; expected a positive number")
+        x = starting_point(form.domain, None if start is None else start.x)
+        return iterate(_steps(form, x, guess, settings.seed), settings)
+
+
+BACKEND = Nesterov()
+
+
+@dataclass(frozen=True, eq=False)
+class _At:
+    """A point with its value and gradient."""
+
+    x: FloatArray
+    f: float
+    g: FloatArray
+
+
+def _steps(form: SimplexForm, start: FloatArray, lipschitz: float | None, seed: int) -> Steps:
+    evaluate = evaluator(form.objective)
+    affine = isinstance(form.objective, QuadraticLike | Linear)
+    here = before = _At(start, *evaluate(start))
+    yield Candidate(here.x, here.f, form.lower_bound(here.x, here.f, here.g))
+    L = lipschitz or _curvature(form, here, seed)
+    t = 1.0
+    for iteration in count(1):
+        t_next = (1 + np.sqrt(1 + 4 * t * t)) / 2
+        beta = (t - 1) / t_next
+        y, slope = here.x, here.g
+        if beta:
+            y = here.x + beta * (here.x - before.x)
+            # An oracle may know nothing outside the set; a quadratic is the same everywhere.
+            y = y if affine else form.domain.project(y)
+            slope = here.g + beta * (here.g - before.g) if affine else form.objective.gradient(y)
+        require_finite(slope)
+        ceiling = np.inf if beta else here.f
+        there, L, used = _backtrack(form, evaluate, y, slope, L, ceiling)
+        if not beta and np.array_equal(there.x, here.x):
+            return
+        t = 1.0 if (y - there.x) @ (there.x - here.x) > 0 or there.f > here.f else t_next
+        before, here = here, there
+        L *= FAST_DECAY if used < 1e-3 else DECAY
+        look = due(iteration) or not np.isfinite(here.f)
+        yield Candidate(here.x, here.f, form.lower_bound(here.x, here.f, here.g)) if look else None
+
+
+def _backtrack(
+    form: SimplexForm,
+    evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
+    y: FloatArray,
+    slope: FloatArray,
+    L: float,
+    ceiling: float,
+) -> tuple[_At, float, float]:
+    """Return the step from y, the L that made it short enough, and the share of that L which the curvature used."""
+    for _ in range(MOST_TRIALS):
+        x = form.domain.project(y - slope / L)
+        there = _At(x, *evaluate(x))
+        move = x - y
+        bend, room = float((there.g - slope) @ move), L * float(move @ move)
+        rounding = 1e-14 * float(np.abs(slope) @ np.abs(move)) + 1e-15 * abs(there.f)
+        if bend <= room + rounding and there.f <= ceiling + rounding:
+            break
+        L *= GROWTH
+    return there, L, bend / room if room else 1.0
+
+
+def _curvature(form: SimplexForm, here: _At, seed: int) -> float:
+    """Return a first guess of L: a few power iterations on H, or how the gradient changes on the way to a far point."""
+    if isinstance(form.objective, QuadraticLike):
+        v = np.random.default_rng(seed).standard_normal(here.x.size)
+        for _ in range(4):
+            size = float(np.linalg.norm(v))
+            v = form.objective.matvec(v / size) if size else v
+        L = float(np.linalg.norm(v))
+    else:
+        there = form.domain.project(here.x - here.g)
+        move = float(np.linalg.norm(there - here.x))
+        L = float(np.linalg.norm(form.objective.gradient(there) - here.g)) / move if move else 0.0
+    floor = 1e-8 * float(np.linalg.norm(here.g)) / max(1.0, float(np.abs(here.x).sum()))
+    return max(L if np.isfinite(L) else 1.0, floor, 1e-300)

@@ -1,0 +1,183 @@
+"""Backends that lie, crash, hang, print, change their input, return NaN or the wrong shape: permanent tests of klopt."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import ClassVar
+
+import numpy as np
+
+from klopt.backend import Answer, Backend, Settings, Start, Stop
+from klopt.cones import Feature
+from klopt.forms import ConeForm, Form
+
+
+class Bad(Backend):
+    """Takes every cone program and says it is solved."""
+
+    name: ClassVar[str] = "bad"
+    offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
+    honours = frozenset({"tol", "time_limit", "max_iter", "threads", "seed", "log"})
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        assert isinstance(form, ConeForm)
+        return self.misbehave(form)
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        raise NotImplementedError
+
+
+class Liar(Bad):
+    """Claims that zero is optimal, with zero multipliers."""
+
+    name = "liar"
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        return Answer(Stop.OPTIMAL, x=np.zeros(form.c.size), y=np.zeros(form.b.size), native="solved, trust me")
+
+
+class FalseWitness(Bad):
+    """Claims infeasibility and unboundedness with vectors that prove neither."""
+
+    name = "false_witness"
+
+    def __init__(self, stop: Stop) -> None:
+        self.stop = stop
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        return Answer(self.stop, farkas=np.ones(form.b.size), ray=np.ones(form.c.size))
+
+
+class ClaimsWithoutVectors(Bad):
+    """Makes a claim and gives nothing to check it by."""
+
+    name = "claims_without_vectors"
+
+    def __init__(self, stop: Stop) -> None:
+        self.stop = stop
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        return Answer(self.stop)
+
+
+class Segfaulter(Bad):
+    """Dies of a segmentation fault."""
+
+    name = "segfaulter"
+    isolate = True
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        os.kill(os.getpid(), signal.SIGSEGV)
+        raise AssertionError("still alive")
+
+
+class Aborter(Bad):
+    """Prints a last word and aborts."""
+
+    name = "aborter"
+    isolate = True
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        sys.stderr.write("assertion failed in a native library\n")
+        sys.stderr.flush()
+        os.abort()
+
+
+class Sleeper(Bad):
+    """Hangs, and keeps no time limit."""
+
+    name = "sleeper"
+    honours = frozenset({"tol", "log"})
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        time.sleep(60)
+        raise AssertionError("woke up")
+
+
+class Printer(Bad):
+    """Prints although asked to be silent, from Python and past it."""
+
+    name = "printer"
+    honours = frozenset({"tol", "time_limit", "max_iter"})
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        print("hello from python")
+        os.write(1, b"hello from C\n")
+        os.write(2, b"error from C\n")
+        return Answer(Stop.NUMERICAL)
+
+
+class Mutator(Bad):
+    """Tries to change the form it was given."""
+
+    name = "mutator"
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        form.b[0] = 12345.0
+        return Answer(Stop.OPTIMAL, x=np.zeros(form.c.size))
+
+
+class Unmutator(Bad):
+    """Unlocks the arrays first, then changes them."""
+
+    name = "unmutator"
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        form.c.flags.writeable = True
+        form.c[:] = 0.0
+        return Answer(Stop.OPTIMAL, x=np.zeros(form.c.size), y=np.zeros(form.b.size))
+
+
+class NanReturner(Bad):
+    """Returns NaN for everything."""
+
+    name = "nan_returner"
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        return Answer(Stop.OPTIMAL, x=np.full(form.c.size, np.nan), y=np.full(form.b.size, np.nan))
+
+
+class WrongShaper(Bad):
+    """Returns vectors of the wrong shape."""
+
+    name = "wrong_shaper"
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        return Answer(Stop.OPTIMAL, x=np.zeros((form.c.size, 2)), y=np.zeros(form.b.size + 1))
+
+
+class Pointless(Bad):
+    """Claims an optimum without a point."""
+
+    name = "pointless"
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        return Answer(Stop.OPTIMAL)
+
+
+class NoAnswer(Bad):
+    """Returns something that is no answer."""
+
+    name = "no_answer"
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        return "optimal"  # type: ignore[return-value]
+
+
+class Raiser(Bad):
+    """Raises whatever it was made with."""
+
+    name = "raiser"
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        raise self.error
+
+
+class Panic(BaseException):
+    """What a Rust panic looks like from Python: no Exception."""

@@ -1,0 +1,28 @@
+"""The same run every time: one BLAS thread, and Hypothesis without chance or deadline.
+
+`KLOPT_HYPOTHESIS` picks the profile: `dev` (few examples, the default), `ci`, `thorough` (many, new ones each run).
+"""
+
+from __future__ import annotations
+
+import os
+
+# Before anything imports NumPy: the pools read these once, when they are loaded.
+for pool in ("OMP", "OPENBLAS", "MKL"):
+    os.environ[f"{pool}_NUM_THREADS"] = "1"
+
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+try:
+    from threadpoolctl import threadpool_limits
+except ImportError:
+    pass
+else:
+    threadpool_limits(limits=1)  # a plugin may have loaded NumPy before this file
+
+# A loaded machine must not fail a law for being slow; examples are not stored, so a run leaves no files.
+common = settings(deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dev", common, derandomize=True, max_examples=10)
+settings.register_profile("ci", common, derandomize=True, max_examples=30)
+settings.register_profile("thorough", common, derandomize=False, max_examples=500)
+settings.load_profile(os.environ.get("KLOPT_HYPOTHESIS", "dev"))

@@ -1,0 +1,151 @@
+"""The import rule, the size of the rooms, and one sentence per room, read from the syntax trees.
+
+    problems know nothing of solvers; solvers know nothing of problems; the core names neither.
+
+The rules speak of what a module can *reach* through its imports, so that a new helper module needs no new entry.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from importlib import import_module
+
+import pytest
+from source import MODULES, PACKAGES, ROOT, Module, arrows
+
+NATIVE = {"clarabel", "cvxpy", "dask", "ecos", "highspy", "matplotlib", "osqp", "pandas", "scs", "sklearn"}
+
+# What sits on top, uses both sides through the public verbs, and is loaded only on request.
+TOP = {"klopt", "klopt.cli", "klopt.learners", "klopt.report", "klopt.theorems"}
+MACHINERY = {
+    "klopt.certify",
+    "klopt.compare",
+    "klopt.conformance",
+    "klopt.execute",
+    "klopt.isolate",
+    "klopt.plan",
+    "klopt.registry",
+    "klopt.result",
+    "klopt.solve",
+} | TOP
+MEANING = {"klopt.problem", "klopt.gram", "klopt.graphs"}
+RUNNING = {"klopt.backend"}
+
+NEVER_REACHES = {
+    "klopt.problems": MACHINERY | RUNNING | {"klopt.solvers"},
+    "klopt.solvers": MACHINERY | MEANING | {"klopt.problems"},
+    "klopt.problem": MACHINERY | RUNNING,
+    "klopt.backend": MACHINERY | MEANING,
+    "klopt.forms": MACHINERY | MEANING | RUNNING,
+    "klopt.sets": MACHINERY | MEANING | RUNNING | {"klopt.forms"},
+    "klopt.objectives": MACHINERY | MEANING | RUNNING | {"klopt.forms"},
+    "klopt.cones": MACHINERY | MEANING | RUNNING | {"klopt.forms"},
+    "klopt.certify": {"klopt.isolate", "klopt.plan", "klopt.registry", "klopt.solve"} | TOP,
+    "klopt.plan": {"klopt.solve", "klopt.isolate"} | TOP,
+    "klopt.solve": {"klopt.compare", "klopt.conformance"} | TOP,
+}
+
+ARROWS = arrows(MODULES)
+everywhere = pytest.mark.parametrize("module", MODULES.values(), ids=MODULES.keys())
+
+
+def lies_in(name: str, packages: set[str]) -> bool:
+    """Whether the module is one of `packages` or below one; everything is below `klopt`, so that means itself only."""
+    return any(name == package or (package != "klopt" and name.startswith(f"{package}.")) for package in packages)
+
+
+def reachable(start: str) -> dict[str, tuple[str, ...]]:
+    """Return every module that `start` imports directly or not, with the way there."""
+    ways = {start: (start,)}
+    queue = [start]
+    for name in queue:
+        for target in sorted(ARROWS[name] - ways.keys()):
+            ways[target] = (*ways[name], target)
+            queue.append(target)
+    return ways
+
+
+@everywhere
+def test_what_a_module_never_reaches(module: Module) -> None:
+    rules = [forbidden for package, forbidden in NEVER_REACHES.items() if lies_in(module.name, {package})]
+    wrong = [
+        " -> ".join(way)
+        for target, way in reachable(module.name).items()
+        if target != module.name and any(lies_in(target, forbidden) for forbidden in rules)
+    ]
+    assert not wrong
+
+
+@everywhere
+def test_core_names_neither_problems_nor_solvers(module: Module) -> None:
+    if lies_in(module.name, TOP | {"klopt.problems", "klopt.solvers"}):
+        return
+    assert not [i for i in module.imports if lies_in(i.target, {"klopt.problems", "klopt.solvers"})]
+
+
+@everywhere
+def test_folders_are_never_imported_as_top_level_names(module: Module) -> None:
+    assert not [i for i in module.imports if i.target.split(".")[0] in {"problems", "solvers", "tests"}]
+
+
+@everywhere
+def test_native_libraries_wait_until_they_are_used(module: Module) -> None:
+    if lies_in(module.name, {"klopt.learners", "klopt.report"}):
+        return
+    assert not [i for i in module.imports if i.eager and i.target.split(".")[0] in NATIVE]
+
+
+def test_no_module_reaches_itself() -> None:
+    loops = [
+        (name, target)
+        for name in MODULES
+        for target in ARROWS[name]
+        if name in reachable(target)  # target leads back to name
+    ]
+    assert not loops
+
+
+@everywhere
+def test_first_line_is_one_sentence(module: Module) -> None:
+    docstring = ast.get_docstring(module.tree)
+    assert docstring, "a module opens with its sentence"
+    sentence = docstring.splitlines()[0]
+    assert sentence.endswith(".")
+    assert ". " not in sentence
+
+
+@everywhere
+def test_module_is_small(module: Module) -> None:
+    assert module.code_lines <= 300, "ask which second sentence its docstring needs, and cut there"
+
+
+SOLVERS = [
+    module
+    for name, module in MODULES.items()
+    if name.startswith("klopt.solvers.") and not name.rpartition(".")[2].startswith("_")
+]
+
+
+@pytest.mark.parametrize("module", SOLVERS, ids=[module.name for module in SOLVERS])
+def test_solver_file_holds_one_backend_of_its_name(module: Module) -> None:
+    targets = [
+        target
+        for node in module.tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    ]
+    assert [target.id for target in targets if isinstance(target, ast.Name)].count("BACKEND") == 1
+    assert import_module(module.name).BACKEND.name == module.name.rpartition(".")[2]
+
+
+def test_the_build_knows_every_package() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    assert set(config["packages"]) == {name for name, module in MODULES.items() if module.is_package}
+    assert config["package-dir"] == {package: folder for folder, package in PACKAGES.items()}
+
+
+def test_a_name_is_listed_once_for_python_and_once_for_type_checkers() -> None:
+    klopt = import_module("klopt")
+    typed = {i.target for i in MODULES["klopt"].imports if i.target.startswith("klopt.") and i.target.count(".") == 2}
+    assert typed == {f"klopt.{home}.{name}" for name, home in klopt._HOMES.items()}

@@ -1,0 +1,179 @@
+"""Tests of the tester: true points are accepted, every mutation of them is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, strategies as st
+
+from klopt.backend import Answer, Stop
+from klopt.certify import Verdict, certify, check_farkas, check_ray
+from klopt.cones import Cones, svec
+from klopt.forms import ConeForm
+from klopt.instances import FormProblem, Instance, known_pair
+
+KINDS = ("lp", "qp", "socp", "sdp", "exp")
+seeds = st.integers(0, 10**6)
+TOL = 1e-6
+
+
+def verdict_of(form: ConeForm, x: np.ndarray, y: np.ndarray | None, stop: Stop = Stop.OPTIMAL) -> Verdict:
+    problem = FormProblem(form)
+    certificate, _ = certify(problem, problem.formulations()[0], form, Answer(stop, x=x, y=y), TOL)
+    return certificate.verdict
+
+
+def pair(seed: int, kind: str) -> Instance:
+    instance = known_pair(np.random.default_rng(seed), kind)
+    assume(abs(instance.value) > 0.1 and np.abs(instance.y).max() > 0.1)
+    return instance
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=seeds)
+def test_a_true_pair_is_certified_whatever_the_backend_says(kind: str, seed: int) -> None:
+    i = pair(seed, kind)
+    for stop in Stop:
+        assert verdict_of(i.form, i.x, i.y, stop) is Verdict.OPTIMAL
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=seeds)
+def test_a_flipped_sign_of_the_point_is_refused(kind: str, seed: int) -> None:
+    i = pair(seed, kind)
+    assume(i.form.measure(-i.x).primal > 1e-3 or abs(i.form.value(-i.x) - i.value) > 1e-3)
+    assert verdict_of(i.form, -i.x, i.y) is not Verdict.OPTIMAL or _still_right(i, -i.x, i.y)
+
+
+def _still_right(i: Instance, x: np.ndarray, y: np.ndarray) -> bool:
+    """A mutant may be repaired back into the optimum; then the interval must still hold the true value."""
+    problem = FormProblem(i.form)
+    certificate, _ = certify(problem, problem.formulations()[0], i.form, Answer(Stop.OPTIMAL, x=x, y=y), TOL)
+    slack = 2 * TOL * (1 + abs(i.value))
+    return certificate.lower - slack <= i.value <= certificate.upper + slack
+
+
+MUTATIONS = {
+    "flipped sign of x": lambda i, k: (-i.x, i.y),
+    "flipped sign of y": lambda i, k: (i.x, -i.y),
+    "one entry of x off by 10 tol": lambda i, k: (i.x + 10 * TOL * _unit(i.x.size, k) * (1 + abs(i.value)), i.y),
+    "one entry of y off by 10 tol": lambda i, k: (i.x, i.y + 10 * TOL * _unit(i.y.size, k) * (1 + np.abs(i.form.c).max())),
+    "scaled x": lambda i, k: (1.5 * i.x, i.y),
+    "scaled y": lambda i, k: (i.x, 1.5 * i.y),
+    "zero y": lambda i, k: (i.x, 0 * i.y),
+    "no y": lambda i, k: (i.x, None),
+    "two multipliers swapped": lambda i, k: (i.x, _swapped(i.y, k)),
+}
+
+
+def _unit(size: int, k: int) -> np.ndarray:
+    return np.eye(size)[k % size]
+
+
+def _swapped(y: np.ndarray, k: int) -> np.ndarray:
+    out = y.copy()
+    out[[k % y.size, (k + 1) % y.size]] = out[[(k + 1) % y.size, k % y.size]]
+    return out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mutation", MUTATIONS)
+@given(seed=seeds, k=st.integers(0, 100))
+def test_a_mutant_is_never_certified_at_a_wrong_value(kind: str, mutation: str, seed: int, k: int) -> None:
+    i = pair(seed, kind)
+    x, y = MUTATIONS[mutation](i, k)
+    if verdict_of(i.form, x, y) is Verdict.OPTIMAL:
+        assert _still_right(i, x, y if y is not None else 0 * i.y)
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_a_mutant_of_a_free_program_is_refused_outright(mutation: str) -> None:
+    """Where no repair can be had (free variables, no bounds), residuals alone must refuse each mutant."""
+    form = ConeForm([1.0, 2.0, 0.5], [[1.0, 1.0, 1.0]], [3.0], Cones(zero=1), np.diag([1.0, 2.0, 4.0]))
+    kkt = np.block([[np.diag([1.0, 2.0, 4.0]), np.ones((3, 1))], [np.ones((1, 3)), np.zeros((1, 1))]])
+    solution = np.linalg.solve(kkt, [-1.0, -2.0, -0.5, 3.0])
+    i = Instance("free", form, value=form.value(solution[:3]), x=solution[:3], y=solution[3:])
+    assert form.measure(i.x, i.y).worst < 1e-12
+    x, y = MUTATIONS[mutation](i, 1)
+    if mutation == "two multipliers swapped":  # there is only one
+        y = y + 1.0
+    assert not form.measure(x, y).worst <= TOL
+
+
+def test_the_residual_rule_has_a_magnitude_guard() -> None:
+    """An SDP with a duality gap (optimum 0) has nearly perfect residuals at -1 with multipliers of 1e11."""
+    # minimise x1 s.t. [[0, x1, 0], [x1, x2, 0], [0, 0, x1 + 1]] PSD: x1 must be 0, yet x1 -> -1 as x2 -> inf.
+    basis = [np.zeros((3, 3)) for _ in range(3)]
+    basis[0][0, 1] = basis[0][1, 0] = basis[0][2, 2] = 1.0
+    basis[1][1, 1] = 1.0
+    basis[2][2, 2] = 1.0
+    form = ConeForm([1.0, 0.0], -np.stack([svec(basis[0]), svec(basis[1])], axis=1), svec(basis[2]), Cones(psd=(3,)))
+    x = np.array([-0.98, 1e12])
+    y_matrix = np.array([[1e12, 0.49, 0], [0.49, 2.4e-13, 0], [0, 0, 0.02]])
+    assert verdict_of(form, x, svec(y_matrix)) is not Verdict.OPTIMAL
+
+
+def test_a_farkas_vector_is_checked_as_a_vector() -> None:
+    form = ConeForm([1.0, 1.0], [[1.0, 1.0], [-1.0, -1.0]], [1.0, -2.0], Cones(nonneg=2))
+    assert check_farkas(form, np.array([1.0, 1.0]), TOL) == ""
+    assert "not negative" in check_farkas(form, np.array([1.0, 0.0]), TOL)
+    feasible = ConeForm([1.0, 1.0], [[1.0, 1.0], [-1.0, -1.0]], [2.0, -1.0], Cones(nonneg=2))
+    for y in ([1.0, 1.0], [1.0, 2.0], [1.0, 2.0 + 1e-5], [-1.0, -1.0], [0.0, 1.0], [1.0, 0.0]):
+        assert check_farkas(feasible, np.array(y), TOL) != ""
+
+
+def test_a_tiny_coefficient_is_not_taken_for_zero() -> None:
+    """1e-9 x >= 2 with x free is feasible although A'y = 1e-9 is small next to b'y = -2."""
+    form = ConeForm([0.0], [[-1e-9]], [-2.0], Cones(nonneg=1))
+    assert check_farkas(form, np.array([1.0]), TOL) != ""
+    bounded = ConeForm([-1.0], [[1e-9]], [2.0], Cones(nonneg=1))
+    assert "leaves the feasible set" in check_ray(bounded, np.array([1.0]), TOL)
+
+
+def test_a_ray_is_checked_as_a_vector() -> None:
+    form = ConeForm([-1.0, 0.0], [[-1.0, 0.0], [0.0, 1.0]], [0.0, 1.0], Cones(nonneg=2))
+    assert check_ray(form, np.array([1.0, 0.0]), TOL) == ""
+    assert check_ray(form, np.array([1.0, 1.0]), TOL) != ""
+    assert check_ray(form, np.array([-1.0, 0.0]), TOL) != ""
+    curved = replace(form, P=np.diag([1.0, 0.0]))
+    assert check_ray(curved, np.array([1.0, 0.0]), TOL) != ""
+    assert check_ray(replace(form, radius=5.0), np.array([1.0, 0.0]), TOL) == "the feasible set is bounded"
+
+
+@given(seed=seeds)
+def test_no_random_vector_proves_a_feasible_program_infeasible(seed: int) -> None:
+    i = pair(seed, "lp")
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        assert check_farkas(i.form, rng.normal(size=i.y.size), 1e-3) != ""
+
+
+@given(seed=seeds)
+def test_no_random_vector_proves_a_bounded_program_unbounded(seed: int) -> None:
+    i = pair(seed, "lp")
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        assert check_ray(i.form, rng.normal(size=i.x.size), 1e-3) != ""
+
+
+def test_unbounded_needs_a_feasible_point_as_well() -> None:
+    form = ConeForm([-1.0, 0.0], [[-1.0, 0.0], [0.0, 1.0]], [0.0, 1.0], Cones(nonneg=2))
+    problem = FormProblem(form)
+    ray = np.array([1.0, 0.0])
+    for x, verdict in ((np.zeros(2), Verdict.UNBOUNDED), (np.array([0.0, 5.0]), Verdict.UNPROVEN), (None, Verdict.UNPROVEN)):
+        answer = Answer(Stop.UNBOUNDED, x=x, ray=ray)
+        certificate, _ = certify(problem, problem.formulations()[0], form, answer, TOL)
+        if x is None or verdict is Verdict.UNBOUNDED:
+            assert certificate.verdict is verdict
+        else:
+            assert certificate.verdict is not Verdict.UNBOUNDED
+
+
+def test_the_explanation_says_what_is_missing() -> None:
+    form = ConeForm([-1.0], [[1.0]], [1.0], Cones(nonneg=1))
+    problem = FormProblem(form)
+    certificate, _ = certify(problem, problem.formulations()[0], form, Answer(Stop.OPTIMAL, x=np.array([0.0])), TOL)
+    assert certificate.verdict is Verdict.FEASIBLE
+    assert "how far it is from the optimum is not" in certificate.explain()

@@ -1,0 +1,107 @@
+"""A backend in a child process: crashes, hangs and prints stay there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from bad_backends import Aborter, Liar, Panic, Printer, Raiser, Segfaulter, Sleeper
+
+from klopt.backend import Settings, Stop
+from klopt.cones import Cones
+from klopt.errors import InvalidSettings
+from klopt.execute import run_here
+from klopt.forms import ConeForm
+from klopt.instances import FormProblem
+from klopt.isolate import GRACE, run_isolated
+from klopt.solve import solve
+
+FORM = ConeForm([1.0, 1.0], [[-1.0, 0.0], [0.0, -1.0]], [-2.0, -3.0], Cones(nonneg=2))
+
+
+def test_the_answer_is_the_same_in_a_child() -> None:
+    here, there = run_here(Liar(), FORM, Settings()), run_isolated(Liar(), FORM, Settings())
+    assert np.array_equal(here.x, there.x)
+    assert (here.stop, here.native) == (there.stop, there.native)
+
+
+@pytest.mark.parametrize(("backend", "sign"), [(Segfaulter(), "SIGSEGV"), (Aborter(), "SIGABRT")])
+def test_a_native_crash_is_an_outcome(backend: Segfaulter | Aborter, sign: str) -> None:
+    answer = run_isolated(backend, FORM, Settings())
+    assert answer.stop is Stop.CRASHED
+    assert sign in answer.native
+    assert run_isolated(Liar(), FORM, Settings()).stop is Stop.OPTIMAL  # the next one is unaffected
+
+
+def test_the_last_words_of_a_crash_are_kept() -> None:
+    assert "assertion failed in a native library" in run_isolated(Aborter(), FORM, Settings()).log
+
+
+def test_a_backend_without_a_time_limit_is_ended_at_the_deadline() -> None:
+    began = time.perf_counter()
+    result = solve(FormProblem(FORM), backend=Sleeper(), time_limit=0.5)
+    assert result.stop is Stop.TIME_LIMIT
+    assert time.perf_counter() - began < 0.5 + GRACE + 3.0  # a new interpreter may have to start first
+    assert 0 < result.timings.overrun < GRACE + 3.0
+
+
+def test_prints_of_the_child_go_to_the_log() -> None:
+    answer = run_isolated(Printer(), FORM, Settings())
+    for line in ("hello from python", "hello from C", "error from C"):
+        assert line in answer.log
+
+
+def test_a_panic_is_an_outcome_and_bad_settings_are_raised() -> None:
+    assert run_isolated(Raiser(Panic("index out of bounds")), FORM, Settings()).stop is Stop.CRASHED
+    with pytest.raises(InvalidSettings, match="no such option"):
+        run_isolated(Raiser(InvalidSettings("no such option")), FORM, Settings())
+
+
+def test_one_child_serves_many_tasks() -> None:
+    run_isolated(Liar(), FORM, Settings())
+    began = time.perf_counter()
+    for _ in range(10):
+        run_isolated(Liar(), FORM, Settings())
+    assert time.perf_counter() - began < 2.0
+
+
+SCRIPT = """
+import os, sys, time
+import numpy as np
+import klopt
+from klopt.instances import FormProblem
+
+class Napper(klopt.Backend):
+    name = "napper"
+    offers = frozenset({klopt.Feature.CONE})
+    def run(self, form, settings, start=None):
+        time.sleep(60)
+
+form = klopt.ConeForm([1.0], [[-1.0]], [-2.0], klopt.Cones(nonneg=1))
+print("ready", flush=True)
+try:
+    klopt.solve(FormProblem(form), backend=Napper(), isolate=True)
+except KeyboardInterrupt:
+    from klopt import isolate
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_ctrl_c_reaches_the_caller_within_a_second_and_ends_the_child() -> None:
+    """A class of __main__, no `if __name__` guard: as in a notebook or a short script."""
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(SCRIPT)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(2.0)
+    process.send_signal(signal.SIGINT)
+    began = time.perf_counter()
+    assert process.stdout.readline() == "interrupted\n"
+    assert time.perf_counter() - began < 1.0
+    assert process.wait(timeout=5) == 0
