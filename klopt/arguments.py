@@ -1,6 +1,6 @@
 """What the words of the command line mean: a problem, a backend, a duration, a native option.
 
-    FILE       its suffix says what it holds and which class reads it
+    FILE       its suffix says how to read it, its content which class holds it
     PROBLEM    the name of a problem class, in any case: a random instance of it
     BACKEND    the name of a backend, or a Python file with one `BACKEND`
     DURATION   30, 30s, 5m, 2h
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import os
 import re
 from pathlib import Path
 from types import ModuleType
@@ -28,13 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["read_backend", "read_duration", "read_options", "read_problem"]
 
 SIZE = 20
-_READERS = {
-    ".mps": ("LP", "QCQP"),
-    ".lp": ("LP", "QCQP"),
-    ".dat-s": ("SDP",),
-    ".cbf": ("LP", "QCQP", "SDP"),
-    ".npz": ("QCQP",),
-}
+SUFFIXES = (".mps", ".lp", ".dat-s", ".cbf", ".npz")
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+\.?\d*|\.\d+)\s*([smh]?)")
 
@@ -72,7 +65,7 @@ def read_options(texts: tuple[str, ...]) -> dict[str, Any]:
 def read_problem(text: str, size: int | None, seed: int) -> Problem:
     """Return the problem in a file, or a random instance of the class of that name."""
     path = Path(text)
-    if not (path.exists() or os.sep in text or _suffix(path) in _READERS):
+    if not (path.is_file() or len(path.parts) > 1 or path.name.lower().endswith(SUFFIXES)):
         import numpy as np
 
         from klopt.registry import problem_named
@@ -87,24 +80,19 @@ def read_problem(text: str, size: int | None, seed: int) -> Problem:
 
 
 def _from_file(path: Path) -> Problem:
-    """The problem of the first class that takes what the file holds; the last one's refusal if none does."""
+    """The problem of the smallest class that holds what the file says."""
+    from klopt.formats import read
     from klopt.registry import problem_named
 
-    names = _READERS.get(_suffix(path))
-    if names is None:
-        raise InvalidProblem(f"{path}: no reader for this suffix; klopt reads {', '.join(_READERS)}")
-    refusal: InvalidProblem | None = None
-    for name in names:
-        try:
-            problem: Problem = problem_named(name).from_file(path)  # type: ignore[attr-defined]
-        except InvalidProblem as error:
-            refusal = error
-        except OSError as error:
-            raise InvalidProblem(f"{path} cannot be read: {error.strerror or error}") from error
-        else:
-            return problem
-    assert refusal is not None
-    raise refusal
+    try:
+        model = read(path)
+        if not model.c.size:  # a valid program, but from a file it is a file of another kind
+            raise InvalidProblem(f"{path} states no variables; is it a file of this kind?")
+        reader: Any = problem_named("SDP" if model.kind == "nothing" else model.kind)
+        problem: Problem = reader.from_file(path)
+    except OSError as error:
+        raise InvalidProblem(f"{path} cannot be read: {error.strerror or error}") from error
+    return problem
 
 
 def read_backend(text: str | None) -> Backend | None:
@@ -143,11 +131,6 @@ def _load(path: Path) -> ModuleType:
         raise NoRoute(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     cloudpickle.register_pickle_by_value(module)
     return module
-
-
-def _suffix(path: Path) -> str:
-    name = path.name.lower()
-    return next((suffix for suffix in _READERS if name.endswith(suffix)), path.suffix.lower())
 
 
 def _did_you_mean(text: str, known: list[str]) -> str:

@@ -39,9 +39,9 @@ FAKE_INFINITY = 1e20
 
 
 def freeze(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the array itself, made read-only."""
+    """Make the array read-only and return a view of it, which, unlike the array, cannot be unlocked again."""
     array.flags.writeable = False
-    return array
+    return array.view()
 
 
 def vector(name: str, value: object, size: int | None = None, *, infinite: bool = False) -> FloatArray:
@@ -221,7 +221,6 @@ def _frozen_csc(result: SparseMatrix) -> SparseMatrix:
     result.sum_duplicates()
     result.eliminate_zeros()
     result.sort_indices()
-    result.indices, result.indptr = result.indices.astype(np.int32), result.indptr.astype(np.int32)
-    for part in (result.data, result.indices, result.indptr):
-        freeze(part)
+    result.data = freeze(result.data)
+    result.indices, result.indptr = freeze(result.indices.astype(np.int32)), freeze(result.indptr.astype(np.int32))
     return result

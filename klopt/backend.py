@@ -173,7 +173,7 @@ class Backend(ABC):
     @property
     def missing(self) -> str:
         """Why it cannot run here ("" if it can), found without importing the library."""
-        if self.library is None or importlib.util.find_spec(self.library) is not None:
+        if self.library is None or _is_installed(self.library):
             return ""
         return f"{self.library} is not installed; pip install {self.library}"
 
@@ -207,6 +207,13 @@ def check_raw(backend: str, raw: Mapping[str, Any], known: Iterable[str], reserv
             known_ones = f"it has {', '.join(sorted(names))}" if names else "it has none"
             hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else f"; {known_ones}"
             raise InvalidSettings(f"{backend} has no option {key!r}{hint}")
+
+
+def _is_installed(library: str) -> bool:
+    try:
+        return importlib.util.find_spec(library) is not None
+    except (ImportError, ValueError):  # a module inside a package that is not there, or one that is half loaded
+        return False
 
 
 def _number(name: str, value: object, low: float, high: float) -> None:

@@ -10,33 +10,32 @@ Where a bound is missing, (w, y) moves by a least-norm step inside the cone (`kl
 What is left after that costs max|r| times `radius`.
 
 The upper bound is the objective at a point moved in the same way until b - Ax lies in K up to rounding.
-"Rounding" is 64 eps of the terms that were added up: the bounds hold for data changed in their last digits.
+"Rounding" is a few eps of the terms that were added up, or of their size after equilibration: the bounds hold for data
+changed in their last digits. A program with curved cones may jump under such changes while x or y runs off to infinity
+(no Slater point, optimum not attained); there, terms far larger than the data leave nothing to rounding.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from klopt.arrays import FloatArray, SparseMatrix
 from klopt.forms import ConeForm
-from klopt.leastnorm import TooLarge, least_norm, nearest
-from klopt.scaling import block_norms, centre, scaling
+from klopt.repair import DualRepair, PrimalRepair
+from klopt.scaling import block_norms
 
 __all__ = ["dual_bound", "enclose", "farkas_strength", "primal_bound"]
 
 EPS = float(np.finfo(float).eps)
 ROUNDING = 64 * EPS
-STEPS = 8
-# How far towards the centre a step may go on its way: the least that keeps it inside the cone is taken.
-PULLS = (0.0, 0.05, 0.2, 1.0, 4.0)
-# Steps through PSD rows are dense.
-MOST_ENTRIES = 4e7
+STEPS = 20
+PATIENCE = 3
+FLOOR = 4 * EPS
+GROWTH = 1e6
 
 
 def dual_bound(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, FloatArray]:
@@ -51,14 +50,7 @@ def dual_bound(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, Flo
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return -np.inf, np.zeros_like(form.b)
     desk = _Desk(form)
-    best = desk.settle(x, y)
-    for _ in range(STEPS):
-        if not best.left.any():
-            break
-        step = desk.step(best)
-        if step is None:
-            break
-        best = min(best, step, key=lambda pair: pair.worst)
+    best = desk.improve(desk.settle(x, y))
     quadratic = float(best.w @ form.curve(best.w)) / 2
     terms = form.b * best.y
     bound = -quadratic - float(terms.sum())
@@ -82,7 +74,7 @@ def farkas_strength(form: ConeForm, y: FloatArray) -> tuple[float, float, FloatA
     """
     if not np.isfinite(y).all():
         return -np.inf, np.inf, np.zeros_like(form.b)
-    desk = _Desk(form, homogeneous=True)
+    desk = _Desk(replace(form, c=np.zeros_like(form.c), P=None))
     crossed = desk.box.lower - desk.box.upper
     if np.any(crossed > 0):
         column = int(np.argmax(crossed))
@@ -91,18 +83,14 @@ def farkas_strength(form: ConeForm, y: FloatArray) -> tuple[float, float, FloatA
         contradiction[rows] = np.array([-1.0, 1.0]) / desk.box.entry[rows]
         return float(crossed[column]), 0.0, contradiction
     best = desk.settle(np.zeros_like(form.c), y)
-    for _ in range(STEPS):
-        if not best.left.any() or not -float(form.b @ best.y) > 0:
-            break
-        step = desk.step(best)
-        if step is None or not -float(form.b @ step.y) > 0:
-            break
-        best = min(best, step, key=lambda pair: pair.worst)
+    if -float(form.b @ best.y) > 0:
+        better = desk.improve(best)
+        best = better if -float(form.b @ better.y) > 0 else best
     return -float(form.b @ best.y), float(np.abs(best.left).max(initial=0.0)), best.y
 
 
 def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
-    """Return the objective at a point near x that is feasible up to rounding, and that point; (inf, x) if none is found.
+    """Return the objective at a feasible point near x, and that point; (inf, x) where none is found.
 
     >>> from klopt.cones import Cones
     >>> form = ConeForm(c=[1.0, 2.0], A=[[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], b=[1.0, 0.0, 0.0], cones=Cones(1, 2))
@@ -113,20 +101,26 @@ def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
     box = _Box(form)
     if not np.isfinite(x).all() or (box.lower > box.upper).any():
         return np.inf, x
-    best = np.clip(x, box.lower, box.upper)
-    sizes = abs(form.A)
+    point = np.clip(x, box.lower, box.upper)
+    repair, sizes, cones = PrimalRepair(form), abs(form.A), form.cones
+    linear = np.arange(form.b.size) < cones.zero + cones.nonneg
     for _ in range(STEPS):
-        terms = sizes @ np.abs(best) + np.abs(form.b)
-        s = form.b - form.A @ best
-        off = s - form.cones.project(s)
-        if np.all(block_norms(form.cones, off) <= ROUNDING * block_norms(form.cones, terms)):
-            Px = form.curve(best)
-            summands = 8 * EPS * float(np.abs(best) @ (np.abs(Px) / 2 + np.abs(form.c)))
-            return float(best @ Px) / 2 + float(form.c @ best) + summands, best
-        step = _enter(form, best, s, off, terms)
-        if step is None or not np.isfinite(step).all():
+        s = form.b - form.A @ point
+        off = s - cones.project(s)
+        terms = block_norms(cones, sizes @ np.abs(point) + np.abs(form.b))
+        outside = block_norms(cones, off) > _allowance(form, terms, form.b)
+        if outside.any():
+            r, c = repair.units
+            floor = np.where(linear, FLOOR * float(np.max(np.abs(point) / c, initial=0.0)) / r, 0.0)
+            outside = block_norms(cones, off) > _allowance(form, terms, form.b, floor)
+        if not outside.any():
+            Px = form.curve(point)
+            summands = 8 * EPS * float(np.abs(point) @ (np.abs(Px) / 2 + np.abs(form.c)))
+            return float(point @ Px) / 2 + float(form.c @ point) + summands, point
+        moved = repair.step(point, s, off)
+        if moved is None:
             break
-        best = np.clip(step, box.lower, box.upper)
+        point = moved
     return np.inf, x
 
 
@@ -136,11 +130,18 @@ def enclose(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, float,
     Both ends hold up to rounding; where rounding makes them cross they are taken apart again.
     """
     upper, point = primal_bound(form, x)
-    lower, multipliers = dual_bound(form, x if np.isinf(upper) else point, y)
+    lower, multipliers = dual_bound(form, x, y)
     if np.isfinite(upper):
         s = form.b - form.A @ point
         upper += float(np.abs(multipliers) @ np.abs(s - form.cones.project(s)))
     return min(lower, upper), max(lower, upper), point, multipliers
+
+
+def _allowance(form: ConeForm, terms: FloatArray, data: FloatArray, floor: FloatArray | float = 0.0) -> FloatArray:
+    """What counts as rounding of sums whose terms have the given sizes."""
+    curved = form.cones.soc or form.cones.psd or form.cones.exp
+    limit = GROWTH * (1 + float(np.max(np.abs(data), initial=0.0))) if curved else np.inf
+    return np.where(terms <= limit, ROUNDING * terms + floor, 0.0)
 
 
 class _Box:
@@ -175,20 +176,13 @@ class _Settled:
     y: FloatArray
     left: FloatArray
     dust: FloatArray
-    scale: FloatArray
-
-    @property
-    def worst(self) -> float:
-        """The largest relative entry of `left`."""
-        return float(np.max(np.abs(self.left) / self.scale, initial=0.0, where=self.left != 0))
 
 
 @dataclass(frozen=True)
 class _Desk:
-    """What every round of a dual repair needs of the form; `homogeneous` drops the objective (Farkas)."""
+    """Where multipliers are settled and repaired; for a Farkas vector the form comes without its objective."""
 
     form: ConeForm
-    homogeneous: bool = False
 
     @cached_property
     def box(self) -> _Box:
@@ -199,98 +193,46 @@ class _Desk:
         return abs(self.form.A)
 
     @cached_property
-    def P(self) -> SparseMatrix | None:
-        return None if self.homogeneous else self.form.P
-
-    @cached_property
-    def open(self) -> npt.NDArray[np.intp]:
-        """The columns that lack a bound on some side."""
-        return np.flatnonzero(~(np.isfinite(self.box.lower) & np.isfinite(self.box.upper)))
+    def repair(self) -> DualRepair:
+        """The repair of columns that lack a bound on some side."""
+        lacking = ~(np.isfinite(self.box.lower) & np.isfinite(self.box.upper))
+        return DualRepair(self.form, np.flatnonzero(lacking))
 
     def settle(self, w: FloatArray, y: FloatArray) -> _Settled:
         """Put y into K* and give the rows with one entry their best multipliers."""
         form, box = self.form, self.box
-        c = np.zeros_like(form.c) if self.homogeneous else form.c
         y = form.cones.project_dual(y)
         y[box.rows] = 0.0
-        r = c + form.A.T @ y
-        scale = np.abs(c) + self.sizes.T @ block_norms(form.cones, y)
-        if self.P is not None:
-            r, scale = r + self.P @ w, scale + abs(self.P) @ np.abs(w)
+        r = form.curve(w) + form.c + form.A.T @ y
+        scale = np.abs(form.c) + self.sizes.T @ block_norms(form.cones, y)
+        if form.P is not None:
+            scale = scale + abs(form.P) @ np.abs(w)
         side = np.where(r > 0, box.low, box.high)
         taken = (side >= 0) & (r != 0)
         y[side[taken]] = -r[taken] / box.entry[side[taken]]
         left = np.where(taken, 0.0, r)
-        rounding = np.abs(left) <= ROUNDING * scale
-        floor = np.maximum(scale, 1e-8 * scale.max(initial=0.0)) + np.finfo(float).tiny
-        return _Settled(w, y, np.where(rounding, 0.0, left), np.where(rounding, np.abs(left), 0.0), floor)
+        rounding = np.abs(left) <= _allowance(form, scale, form.c)
+        if not rounding.all():
+            r, c = self.repair.units
+            floor = FLOOR * float(np.max(np.abs(y) / r, initial=0.0)) / c
+            rounding = np.abs(left) <= _allowance(form, scale, form.c, floor)
+        return _Settled(w, y, np.where(rounding, 0.0, left), np.where(rounding, np.abs(left), 0.0))
 
-    def step(self, pair: _Settled) -> _Settled | None:
-        """Move (w, y) by the least step, measured inside the cone, that cancels what is left."""
-        form, J = self.form, self.open
-        cones, m = form.cones, form.b.size
-        if cones.psd and m * J.size > MOST_ENTRIES:
-            return None
-        natural = _natural(self.sizes, pair.scale)
-        natural = 1 / np.maximum(1 / natural, block_norms(cones, 1 / natural))
-        unit = centre(cones)
-        v = pair.y + pair.worst * natural * unit
-        W = scaling(cones, v, natural[: cones.zero], dual=True)
-        B = W.apply(form.A[:, J].tocsr()).T
-        weight = np.zeros(0)
-        if self.P is not None:
-            weight = _natural(abs(self.P), pair.scale)
-            curve = self.P.tocsr()[J] @ sparse.diags_array(weight)
-            B = sparse.hstack([B, curve], format="csr") if sparse.issparse(B) else np.hstack([B, curve.toarray()])
-        try:
-            solve = least_norm(B)
-        except TooLarge:
-            return None
-        pull = np.concatenate((W.pull, np.zeros(weight.size)))
-        fix, inward = solve(-pair.left[J]), pull - solve(B @ pull)
-        moved = pair
-        for theta in PULLS:
-            u = fix + theta * inward
-            y = pair.y + W.apply(u[:m])
-            w = pair.w + weight * u[m:] if weight.size else pair.w
-            if not np.isfinite(y).all():
-                return None
-            moved = self.settle(w, y)
-            if not moved.left.any():
+    def improve(self, pair: _Settled) -> _Settled:
+        """Step until nothing is left or no step helps."""
+        cones, best, idle = self.form.cones, pair, 0
+        inequality = slice(cones.zero, cones.zero + cones.nonneg)
+        stuck = np.zeros(self.form.b.size, dtype=bool)
+        for _ in range(STEPS):
+            if not pair.left.any() or idle > PATIENCE:
                 break
-        return moved
-
-
-def _natural(sizes: SparseMatrix, scale: FloatArray) -> FloatArray:
-    """For each row of |A|, the multiplier at which it matters to some column as much as the column's other terms do."""
-    share = (sizes @ sparse.diags_array(1 / scale)).max(axis=1)
-    share = np.asarray(share.todense()).ravel() if sparse.issparse(share) else np.asarray(share).ravel()
-    return cast(FloatArray, 1 / np.where(share > 0, share, 1.0))
-
-
-def _enter(form: ConeForm, x: FloatArray, s: FloatArray, off: FloatArray, terms: FloatArray) -> FloatArray | None:
-    """x moved onto its equalities and into its cones by the least step, measured inside the cones."""
-    cones, p = form.cones, form.cones.zero
-    if cones.psd and form.A.shape[0] * x.size > MOST_ENTRIES:
-        return None
-    inner = type(cones)(0, cones.nonneg, cones.soc, cones.psd, cones.exp)
-    scale = block_norms(cones, terms) + np.finfo(float).tiny
-    relative = float(np.max(np.abs(off[:p]) / scale[:p], initial=0.0))
-    room = 2 * block_norms(cones, off) + (relative + ROUNDING) * scale
-    v = (s - off + room * centre(cones))[p:]
-    W = scaling(inner, v, np.zeros(0), inverse=True)
-    A = form.A.tocsr()
-    M = W.apply(A[p:]) * -1.0
-    try:
-        solve = nearest(M, A[:p], 1e-4 / (1 + np.abs(x)))
-    except TooLarge:
-        return None
-    fix, inward = solve(np.zeros(v.size), off[:p]), solve(W.pull, np.zeros(p))
-    step = x
-    for theta in PULLS:
-        step = x + fix + theta * inward
-        rest = form.b - A @ step
-        outside = block_norms(inner, rest[p:] - inner.project(rest[p:]))
-        if np.all(outside <= ROUNDING * scale[p:]):
-            break
-    return step
+            moved = self.repair.step(pair.w, pair.y, pair.left, stuck)
+            if moved is None:
+                break
+            pair = self.settle(*moved)
+            # A multiplier that a step would make negative stays 0 from then on, unless its bound takes it up again.
+            stuck[inequality] |= moved[1][inequality] < 0
+            stuck &= pair.y <= 0
+            better = self.repair.size(pair.left) < 0.7 * self.repair.size(best.left)
+            best, idle = (pair, 0) if better else (best, idle + 1)
+        return best

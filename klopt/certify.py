@@ -2,8 +2,9 @@
 
 A backend's status plays no part in the verdict; the vectors it returns do.
 
-    OPTIMAL     upper - lower <= tol (1 + |upper|), both ends from the problem's own bracket. Where a user's general program
-                has no bracket: primal, dual, cone and gap residuals <= tol in the scale of the data and a bounded magnitude.
+    OPTIMAL     upper - lower <= tol (1 + |upper|), both ends from the problem's own bracket. Where a user's general
+                program has no bracket: primal, dual, cone and gap residuals <= tol in the scale of the data, row by
+                row and column by column too, and a bounded magnitude.
     INFEASIBLE  y in K*, A'y = 0 and b'y < 0: the constraints add up to a contradiction.
     UNBOUNDED   a feasible point and a ray d with c'd < 0, Pd = 0, -Ad in K.
     FEASIBLE    a feasible point, so one side of the bracket.
@@ -23,10 +24,13 @@ from klopt.backend import Answer, Stop
 from klopt.bounds import farkas_strength
 from klopt.forms import ConeForm, Form, Residuals
 from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.scaling import block_norms
 
 __all__ = ["Certificate", "Verdict", "certify", "check_farkas", "check_ray"]
 
 MAGNITUDE_LIMIT = 1e6
+# A sum that is smaller than its terms by this factor is rounding.
+CANCELLED = 1e-12
 # Solvers leave noise in entries that are zero in exact arithmetic; a vector counts if it verifies after dropping it.
 NOISE_LEVELS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 
@@ -55,14 +59,15 @@ _MEANING = {
     Verdict.OPTIMAL: "The optimum lies in the interval shown, which is as narrow as was asked for.",
     Verdict.INFEASIBLE: "No point satisfies the constraints: the multipliers shown add them up to a contradiction.",
     Verdict.UNBOUNDED: "The objective improves without end along the ray shown, from a feasible point.",
-    Verdict.FEASIBLE: "The point is feasible, so one side of the interval is proven; how far it is from the optimum is not.",
+    Verdict.FEASIBLE: "The point is feasible, so one side of the interval is proven; "
+    "how far it is from the optimum is not.",
     Verdict.UNPROVEN: "Nothing is proven about the optimum beyond the interval shown.",
 }
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proven about a problem by one answer: a verdict, an interval in the user's units, and by which argument."""
+    """What is proven about a problem by one answer: a verdict, an interval in the user's units, and the argument."""
 
     verdict: Verdict
     lower: float
@@ -121,6 +126,11 @@ def certify(
         notes.append(f"the backend returned no point ({answer.stop.words})")
         return Certificate(Verdict.UNPROVEN, -np.inf, np.inf, tol, "none", None, tuple(notes)), None
     residuals = form.measure(answer.x, answer.y)
+    if residuals is not None and residuals.magnitude > MAGNITUDE_LIMIT:
+        notes.append(
+            f"point or multipliers are {residuals.magnitude:.0e} times the data: no Slater point, or the optimum is "
+            "not attained, or the data are badly scaled"
+        )
     bracket = problem.bracket(formulation.recover(answer.x, answer.y))
     if bracket.note:
         notes.append(bracket.note)
@@ -128,10 +138,13 @@ def certify(
     one_sided = not (np.isfinite(lower) and np.isfinite(upper))
     if not one_sided and upper - lower <= tol * (1 + abs(upper)):
         return Certificate(Verdict.OPTIMAL, lower, upper, tol, "bracket", residuals, tuple(notes)), bracket.point
-    if one_sided and problem.trusts_residuals and residuals is not None and _residuals_small(residuals, tol, notes):
+    if one_sided and problem.trusts_residuals and residuals is not None:
         ends = formulation.to_user(*_estimate(form, answer, residuals))
-        lower, upper = max(lower, ends[0]), min(upper, ends[1])
-        return Certificate(Verdict.OPTIMAL, lower, upper, tol, "residuals", residuals, tuple(notes)), bracket.point
+        ends = max(lower, ends[0]), min(upper, ends[1])
+        flaw = _residual_flaw(form, answer, residuals, tol) if ends[0] <= ends[1] else "they contradict a proven bound"
+        if not flaw:
+            return Certificate(Verdict.OPTIMAL, *ends, tol, "residuals", residuals, tuple(notes)), bracket.point
+        notes.append(f"no two-sided bound could be had, and residuals do not prove it either: {flaw}")
     feasible = np.isfinite(upper if problem.sense == "min" else lower)
     verdict = Verdict.FEASIBLE if feasible else Verdict.UNPROVEN
     if not one_sided:
@@ -145,7 +158,8 @@ def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
     """Return "" if y proves that no x satisfies b - Ax in K, else what is wrong with it.
 
     Scale-free: (A'y)_j is compared with (|A|'|y|)_j as well as with -b'y, since a tiny coefficient
-    on a free variable would otherwise pass for zero.
+    on a free variable would otherwise pass for zero. Where -b'y is small next to |b|'|y| the terms of b'y nearly
+    cancel, and an error in y as small as that would undo the proof: it must be smaller by the same factor.
     """
     if np.isinf(form.b).any():
         if np.any((form.b == -np.inf) & (y > 0)):
@@ -154,13 +168,14 @@ def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
     worst = "b'y is not negative"
     for level in NOISE_LEVELS:
         strength, left_over, multipliers = farkas_strength(form, _denoised(y, level))
-        if not strength > 0:
+        share = strength / float(np.abs(form.b) @ np.abs(multipliers)) if strength > 0 else 0.0
+        if not share > CANCELLED:
             continue
         if left_over * form.radius < strength:
             return ""
         image = np.abs(form.A.T @ multipliers)
         terms = abs(form.A).T @ np.abs(multipliers)
-        error = _worst_ratio(image, np.minimum(terms, strength))
+        error = _worst_ratio(image, np.minimum(terms, strength)) / share
         if error <= tol:
             return ""
         worst = f"A'y is {error:.1e} relative to its terms, not 0"
@@ -168,26 +183,34 @@ def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
 
 
 def check_ray(form: ConeForm, d: FloatArray, tol: float) -> str:
-    """Return "" if the objective improves without end along d inside the recession cone, else what is wrong with it."""
+    """Return "" if the objective improves without end along d inside the recession cone, else what is wrong with it.
+
+    As with a Farkas vector, errors must be small next to what is left of c'd when its terms have cancelled. A row of a
+    curved cone is measured by its whole cone, where a small entry of d with a large cost could hide: there the error
+    is compared with the largest cost as well.
+    """
     if np.isfinite(form.radius):
         return "the feasible set is bounded"
     worst = "c'd is not negative"
     for level in NOISE_LEVELS:
         ray = _denoised(d, level)
         descent = -float(form.c @ ray)
-        if not descent > 0:
+        share = descent / float(np.abs(form.c) @ np.abs(ray)) if descent > 0 else 0.0
+        if not share > CANCELLED:
             continue
+        steepest = float(np.abs(form.c).max() * np.abs(ray).max())
         magnitude = abs(form.A) @ np.abs(ray)
         slack = -(form.A @ ray)
         error = 0.0
         for kind, rows in form.cones.blocks():
             off = np.zeros_like(slack)
             off[rows] = (slack - form.cones.project(slack))[rows]
-            terms = magnitude if kind in ("zero", "nonneg") else np.full_like(magnitude, np.max(magnitude[rows]))
+            whole = np.full_like(magnitude, np.max(magnitude[rows]) * descent / steepest)
+            terms = magnitude * share if kind in ("zero", "nonneg") else whole
             error = max(error, _worst_ratio(np.abs(off), terms))
         if form.P is not None:
             bend, size = np.abs(form.P @ ray), abs(form.P) @ np.abs(ray)
-            error = max(error, _worst_ratio(bend, np.minimum(size, descent)))
+            error = max(error, _worst_ratio(bend, np.minimum(size, descent) * share))
         if error <= tol:
             return ""
         worst = f"the ray leaves the feasible set: relative error {error:.1e}"
@@ -211,18 +234,27 @@ def _check_claim(
     if claims_infeasible:
         flaw = "no multipliers came with the claim" if answer.farkas is None else check_farkas(form, answer.farkas, tol)
         if not flaw and not formulation.dual:
-            return infeasible
+            both = answer.ray is not None and not check_ray(form, answer.ray, tol)
+            return replace(infeasible, notes=("dual infeasible as well: a ray improves the objective",) if both else ())
         notes.append(f"infeasibility not proven: {flaw}" if flaw else "the dual is infeasible: no bound can be had")
     if claims_unbounded:
         flaw = "no ray came with the claim" if answer.ray is None else check_ray(form, answer.ray, tol)
         if not flaw and formulation.dual:
             return infeasible
-        if not flaw and answer.x is not None and form.measure(answer.x).primal <= tol:
+        if not flaw and answer.x is not None and _is_feasible(problem, formulation, form, answer.x, tol):
             return unbounded
         notes.append(
             f"unboundedness not proven: {flaw}" if flaw else "dual infeasible: unbounded if a feasible point exists"
         )
     return None
+
+
+def _is_feasible(problem: Problem, formulation: Formulation, form: ConeForm, x: FloatArray, tol: float) -> bool:
+    """Whether x is nearly feasible and can be repaired; residuals alone say little where data differ in size."""
+    if not form.measure(x).primal <= tol:
+        return False
+    bracket = problem.bracket(formulation.recover(x, None))
+    return bool(np.isfinite(bracket.upper if problem.sense == "min" else bracket.lower))
 
 
 def _worst_ratio(errors: FloatArray, sizes: FloatArray) -> float:
@@ -247,16 +279,30 @@ def _ordered(bracket: Bracket, notes: list[str]) -> tuple[float, float]:
     return lower, upper
 
 
-def _residuals_small(residuals: Residuals, tol: float, notes: list[str]) -> bool:
-    if not residuals.worst <= tol:
-        return False
+def _residual_flaw(form: Form, answer: Answer, residuals: Residuals, tol: float) -> str:
+    """Return "" if small residuals may stand in for a bracket, else why not."""
     if residuals.magnitude > MAGNITUDE_LIMIT:
-        notes.append(
-            f"multipliers or point grow without bound (magnitude {residuals.magnitude:.0e}): "
-            "no Slater point, or the optimum is not attained"
-        )
-        return False
-    return True
+        return "residuals say nothing at such a size"
+    errors = {name: getattr(residuals, name) for name in ("primal", "dual", "cone", "gap")}
+    if not residuals.worst <= tol:
+        name = max(errors, key=lambda name: errors[name] if errors[name] == errors[name] else np.inf)
+        return f"the {name} residual is {errors[name]:.1e}, asked for {tol:.0e}"
+    if isinstance(form, ConeForm) and answer.x is not None and answer.y is not None:
+        return _hidden_flaw(form, answer.x, answer.y, tol)
+    return ""
+
+
+def _hidden_flaw(form: ConeForm, x: FloatArray, y: FloatArray, tol: float) -> str:
+    """Name a row or column whose error only vanishes next to the largest entry of b or c, not next to its own."""
+    b = np.where(np.isinf(form.b), 0.0, form.b)
+    s = np.where(np.isinf(form.b), 0.0, b - form.A @ x)
+    rows = block_norms(form.cones, s - form.cones.project(s)) / (1 + block_norms(form.cones, b))
+    if rows.max(initial=0.0) > tol:
+        return f"row {int(np.argmax(rows))} is violated by {rows.max():.1e} of its right-hand side"
+    columns = np.abs(form.curve(x) + form.c + form.A.T @ y) / (1 + np.abs(form.c))
+    if columns.max(initial=0.0) > tol:
+        return f"the slope in variable {int(np.argmax(columns))} is off by {columns.max():.1e} of its cost"
+    return ""
 
 
 def _estimate(form: Form, answer: Answer, residuals: Residuals) -> tuple[float, float]:

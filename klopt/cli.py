@@ -174,6 +174,9 @@ def _summary(result: Result, pinned: bool) -> Iterator[tuple[str, str]]:
     """What is proven, by which route and why that one, and where the time went."""
     from math import isfinite
 
+    from klopt.certify import Verdict
+    from klopt.show import largest
+
     certificate, answer, t = result.certificate, result.chosen.answer, result.timings
     if isfinite(result.lower) or isfinite(result.upper):
         yield "interval", f"{result.lower:.10g} <= optimum <= {result.upper:.10g}"
@@ -181,6 +184,10 @@ def _summary(result: Result, pinned: bool) -> Iterator[tuple[str, str]]:
     else:
         yield "meaning", result.verdict.meaning
     yield "proof", certificate.proof
+    if result.verdict is Verdict.INFEASIBLE:
+        yield "multipliers", largest(result.duals)
+    if result.verdict is Verdict.UNBOUNDED and answer.ray is not None:
+        yield "ray", largest(result.route.formulation.recover(answer.ray, None).primal)
     yield "route", f"{result.route}: {_reason(result, pinned)}"
     native = f" ({answer.native})" if answer.native else ""
     count = "" if answer.iterations is None else f", {answer.iterations} iterations"
@@ -254,29 +261,31 @@ def problems(name: str | None, as_json: bool) -> None:
     With a NAME: its mathematics, what it is made from, and the theorem behind each formulation.
     """
     from klopt.listing import print_problem, print_problems, problem_data
-    from klopt.registry import problem_named, problems as known
+    from klopt.registry import broken, problem_named, problems as known
     from klopt.show import document
 
     found: tuple[type[Problem], ...] = known() if name is None else (problem_named(name),)
     if as_json:
-        click.echo(document("problems", {"problems": [problem_data(problem) for problem in found]}))
+        failures = [vars(item) for item in broken()]
+        click.echo(document("problems", {"problems": [problem_data(problem) for problem in found], "broken": failures}))
     elif name is None:
-        print_problems(found)
+        print_problems(found, broken())
     else:
         print_problem(found[0])
 
 
 @main.command(short_help="Solve one kernel problem by every backend.")
+@click.option("--size", type=click.IntRange(12, 569), default=200, show_default=True, help="Number of points.")
 @_json
-def demo(as_json: bool) -> None:
+def demo(size: int, as_json: bool) -> None:
     """Solve one bundled kernel problem by every backend and print what klopt proves of each answer.
 
-    The data are 200 tumours of scikit-learn's breast-cancer set; it takes less than a minute.
+    The data are tumours of scikit-learn's breast-cancer set; 200 take less than a minute.
     """
     from klopt.demo import print_runs, run_demo
     from klopt.show import document, result_data
 
-    runs = run_demo()
+    runs = run_demo(size)
     if as_json:
         click.echo(document("demo", {"runs": [result_data(run) for run in runs]}))
     else:

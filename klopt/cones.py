@@ -109,6 +109,8 @@ class Cones:
     def __post_init__(self) -> None:
         object.__setattr__(self, "soc", tuple(int(k) for k in self.soc))
         object.__setattr__(self, "psd", tuple(int(k) for k in self.psd))
+        for name in ("zero", "nonneg", "exp"):
+            object.__setattr__(self, name, int(getattr(self, name)))  # a NumPy integer is refused by SCS
         for name, count in (("zero", self.zero), ("nonneg", self.nonneg), ("exp", self.exp)):
             if count < 0:
                 raise InvalidProblem(f"cones.{name} is {count}; a number of rows cannot be negative")

@@ -1,21 +1,26 @@
 """Runs a backend in this process so that nothing it raises, prints or returns can hurt the caller.
 
 Native exceptions become a `Stop`, printed text goes to the answer's log, and an answer of the wrong shape or with
-numbers that are none loses the offending part. Ctrl-C and bad settings always reach the caller.
+numbers that are none loses the offending part. A backend that changes its input, which native code can do to read-only
+arrays, has crashed. Ctrl-C and bad settings always reach the caller.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from typing import Any
+from zlib import crc32
 
 import numpy as np
+from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from klopt.arrays import FloatArray
@@ -23,7 +28,7 @@ from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.errors import InvalidSettings
 from klopt.forms import Form
 
-__all__ = ["run_here"]
+__all__ = ["flush_c", "run_here"]
 
 
 def run_here(
@@ -31,14 +36,15 @@ def run_here(
 ) -> Answer:
     """Return the backend's answer, contained.
 
-    Output is captured where the backend does not keep silent by itself (or as `capture` says), unless a log was asked for.
+    Output is captured where the backend does not keep silent by itself (or as `capture` says), unless a log is wanted.
     """
     if capture is None:
         capture = not settings.log and "log" not in backend.honours
+    before = _fingerprint(form)
     began = time.perf_counter()
-    with _captured(capture) as log, _blas_pools().limit(limits=settings.threads):
+    with _captured(capture) as log, _blas().limited(settings.threads):
         try:
-            answer: object = backend.run(form, settings, start)
+            answer = backend.run(form, settings, start)
         except (KeyboardInterrupt, SystemExit, InvalidSettings):
             raise
         except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
@@ -47,34 +53,89 @@ def run_here(
         except BaseException as error:
             answer = Answer(Stop.CRASHED, native=_text(error))
     seconds = time.perf_counter() - began
-    if not isinstance(answer, Answer):
-        answer = Answer(Stop.CRASHED, native=f"returned {type(answer).__name__}, not an Answer")
-    answer = _cleaned(answer, form)
-    return replace(answer, seconds=answer.seconds or seconds, log=answer.log + "".join(log))
+    if _fingerprint(form) != before:
+        answer = Answer(Stop.CRASHED, native="changed its input; build the problem anew before you solve it again")
+    cleaned = _cleaned(answer, form)
+    return replace(cleaned, seconds=cleaned.seconds or seconds, log=f"{cleaned.log}{''.join(log)}")
 
 
 def _text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
+SAMPLE = 2**16
+LARGEST = 1e100  # squares and products of larger entries leave the range of floats
+
+
+def _fingerprint(thing: object) -> tuple[int, ...]:
+    """Checksums of all arrays in a form; of a long one only evenly spaced entries are read, to cost next to nothing."""
+    if isinstance(thing, np.ndarray):
+        flat = thing.ravel(order="K")
+        return flat.size, int(thing.flags.writeable), crc32(flat[:: 1 + flat.size // SAMPLE].tobytes())
+    parts: Iterable[object] = thing if isinstance(thing, tuple) else ()
+    if isinstance(thing, sparse.csc_array):
+        parts = (thing.data, thing.indices, thing.indptr)
+    elif is_dataclass(thing):
+        parts = (getattr(thing, field.name) for field in fields(thing))
+    return tuple(number for part in parts for number in _fingerprint(part))
+
+
+class _Blas:
+    """The BLAS pools of the whole process: the first of several threads sets their size, the last one resets it."""
+
+    def __init__(self) -> None:
+        # Looking for the pools takes milliseconds, setting their size takes none; those of numpy and scipy are loaded.
+        import scipy.linalg  # noqa: F401
+
+        self.pools = ThreadpoolController()
+        self.lock = threading.Lock()
+        self.users = 0
+
+    @contextmanager
+    def limited(self, threads: int) -> Iterator[None]:
+        with self.lock:
+            if not self.users:
+                self._take()
+                self.limit = self.pools.limit(limits=threads)
+            self.users += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.users -= 1
+                if not self.users:
+                    self._take()
+                    self.limit.restore_original_limits()
+                    self._take()
+
+    def _take(self) -> None:
+        """From version 3.8 on a pool obeys only the thread that set it first; the last one here may be another."""
+        for library in self.pools.lib_controllers:
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
+
+
 @cache
-def _blas_pools() -> ThreadpoolController:
-    # Looking for the pools takes milliseconds, setting their size takes none; numpy's and scipy's are loaded by now.
-    import scipy.linalg  # noqa: F401
-
-    return ThreadpoolController()
+def _blas() -> _Blas:
+    return _Blas()
 
 
-def _cleaned(answer: Answer, form: Form) -> Answer:
+def _cleaned(answer: Any, form: Form) -> Answer:
     """The answer without vectors of a wrong shape or with entries that are no numbers; `native` says what went."""
+    if not isinstance(answer, Answer):
+        return Answer(Stop.CRASHED, native=f"returned {type(answer).__name__}, not an Answer")
+    try:
+        stop = Stop(answer.stop)
+    except ValueError:
+        return Answer(Stop.CRASHED, native=f"returned the stop {answer.stop!r}, which is no member of Stop")
     rows, columns = form.shape
     flaws: list[str] = []
     x = _vector("x", answer.x, columns, flaws)
     y = _vector("y", answer.y, rows, flaws)
     farkas = _vector("farkas", answer.farkas, rows, flaws)
     ray = _vector("ray", answer.ray, columns, flaws)
-    native = "; ".join(text for text in (answer.native, *flaws) if text)
-    return replace(answer, native=native, x=x, y=y, farkas=farkas, ray=ray)
+    native = "; ".join(str(text) for text in (answer.native, *flaws) if text)
+    return replace(answer, stop=stop, native=native, x=x, y=y, farkas=farkas, ray=ray)
 
 
 def _vector(name: str, value: object, size: int | None, flaws: list[str]) -> FloatArray | None:
@@ -89,9 +150,17 @@ def _vector(name: str, value: object, size: int | None, flaws: list[str]) -> Flo
         flaws.append(f"{name} has shape {array.shape}, not ({size},)")
     elif not np.isfinite(array).all():
         flaws.append(f"{name} holds {int((~np.isfinite(array)).sum())} entries that are no finite numbers")
+    elif np.abs(array).max(initial=0.0) > LARGEST:
+        flaws.append(f"{name} has entries up to {np.abs(array).max():.0e}, too large to measure")
     else:
         return array
     return None
+
+
+def flush_c() -> None:
+    """Write out what C code has printed: its buffers would otherwise come out later, in the wrong place."""
+    with suppress(OSError, AttributeError, TypeError):  # no C library to be had: nothing of it can have printed
+        ctypes.CDLL(None).fflush(None)
 
 
 _one_at_a_time = threading.Lock()
@@ -109,6 +178,7 @@ def _captured(wanted: bool) -> Iterator[list[str]]:
         return
     try:
         with tempfile.TemporaryFile() as sink:
+            flush_c()
             saved = os.dup(1), os.dup(2)
             os.dup2(sink.fileno(), 1)
             os.dup2(sink.fileno(), 2)
@@ -116,6 +186,7 @@ def _captured(wanted: bool) -> Iterator[list[str]]:
                 with open(os.dup(sink.fileno()), "w") as stream, redirect_stdout(stream), redirect_stderr(stream):
                     yield text
             finally:
+                flush_c()
                 for keep, number in zip(saved, (1, 2), strict=True):
                     os.dup2(keep, number)
                     os.close(keep)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FAKE_INFINITY, FloatArray, MatrixLike, SparseMatrix, csc, freeze, vector
+from klopt.arrays import FAKE_INFINITY, FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem
 from klopt.objectives import Bilinear, Objective, SaddleOracle
@@ -299,6 +299,4 @@ def _symmetric_csc(P: SparseMatrix) -> SparseMatrix:
             f"P is not symmetric: P[{row}, {column}] = {P[row, column]} but P[{column}, {row}] = {P[column, row]}; "
             "pass (P + P.T) / 2 if that is meant, not one triangle"
         )
-    half = csc("P", (P + P.T) / 2)
-    freeze(half.data)
-    return half
+    return csc("P", (P + P.T) / 2)

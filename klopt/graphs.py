@@ -33,7 +33,9 @@ from klopt.arrays import FloatArray, SparseMatrix, csc, freeze, matrix, positive
 from klopt.errors import InvalidProblem
 
 __all__ = [
+    "UNLABELLED",
     "SupervisedGraph",
+    "class_labels",
     "knn_graph",
     "laplacian",
     "supervised_graph",
@@ -109,7 +111,7 @@ def supervised_targets(labels: object) -> FloatArray:
            [-1., -1.,  1.,  0.],
            [ 0.,  0.,  0.,  0.]])
     """
-    classes = _class_labels(labels)
+    classes = class_labels(labels)
     require_memory(24.0 * classes.size**2, f"T of order {classes.size}")
     known = (classes != UNLABELLED).astype(float)
     T = np.where(classes[:, None] == classes, 1.0, -1.0) * known * known[:, None]
@@ -160,7 +162,7 @@ def supervised_graph(labels: object) -> SupervisedGraph:
     >>> bool(np.abs(graph.apply(np.sqrt(graph.degrees))).max() < 1e-15)
     True
     """
-    classes, groups, sizes = np.unique(_class_labels(labels), return_inverse=True, return_counts=True)
+    classes, groups, sizes = np.unique(class_labels(labels), return_inverse=True, return_counts=True)
     G = np.where(np.eye(classes.size, dtype=bool), np.e, 1 / np.e)
     unlabelled = classes == UNLABELLED
     G[unlabelled, :] = G[:, unlabelled] = 1.0
@@ -227,8 +229,13 @@ def _refuse_non_weights(W: SparseMatrix) -> None:
         )
 
 
-def _class_labels(labels: object) -> IntArray:
-    values = vector("labels", labels)
+def class_labels(labels: object, size: int | None = None) -> IntArray:
+    """Return integer class labels, checked: 0, 1, 2, .. for classes and -1 for unlabelled points.
+
+    >>> class_labels([0, 2, -1])
+    array([ 0,  2, -1])
+    """
+    values = vector("labels", labels, size)
     odd = np.flatnonzero((values != np.floor(values)) | (values < UNLABELLED))
     if odd.size:
         raise InvalidProblem(

@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.errors import InvalidSettings
-from klopt.execute import run_here
+from klopt.execute import flush_c, run_here
 from klopt.forms import Form
 
 __all__ = ["Worker", "run_isolated"]
@@ -48,7 +48,8 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        self.log = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
+        # Opened for appending: reading here must not move where the child writes.
+        self.log = tempfile.TemporaryFile("a+b")  # noqa: SIM115
         self.read_so_far = 0
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
         self.process = subprocess.Popen(
@@ -85,7 +86,8 @@ class Worker:
 
     def printed(self) -> str:
         """Return what the child has written to its standard streams since last asked."""
-        text = os.pread(self.log.fileno(), MOST_LOG, self.read_so_far)
+        self.log.seek(self.read_so_far)
+        text = self.log.read(MOST_LOG)
         self.read_so_far += len(text)
         return text.decode(errors="replace")
 
@@ -105,6 +107,8 @@ class Worker:
 
 
 _idle: list[Worker] = []
+if hasattr(os, "register_at_fork"):  # a forked process must not talk to its parent's children
+    os.register_at_fork(after_in_child=_idle.clear)
 
 
 @atexit.register
@@ -124,7 +128,10 @@ def run_isolated(backend: Backend, form: Form, settings: Settings, start: Start 
         task = cloudpickle.dumps((backend, form, settings, start))
     except Exception as error:
         raise InvalidSettings(f"{backend.name} cannot run in a child process: {error}; pass isolate=False") from error
-    worker = _idle.pop() if _idle else Worker()
+    try:
+        worker = _idle.pop()  # asking first whether there is one would race with other threads
+    except IndexError:
+        worker = Worker()
     began = time.perf_counter()
     try:
         reply = worker.run(task, None if settings.time_limit is None else settings.time_limit + GRACE)
@@ -170,6 +177,7 @@ def _answer(task: bytes) -> Answer | BaseException:
         return error
     finally:
         sys.stdout.flush()
+        flush_c()
 
 
 def _last_words(code: int) -> str:

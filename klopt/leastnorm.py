@@ -1,10 +1,19 @@
 """Least-norm corrections: the shortest step onto a linear system, sparse or dense, whatever its rank.
 
-    least_norm(B)(g)       the u of least ||u|| with B u = g
-    nearest(M, G)(h, g)    the d of least ||M d - h|| with G d = g
+    least_norm(B)(g)               the u of least ||u|| with B u = g
+    nearest(M, G, small)(h, g)     the d of least ||M d - h||^2 + ||small * d||^2 with G d = g
+    least_distance(E, e, G, h)     the z of least ||z|| with E z = e and G z >= h
 
-Both factor once and solve often. Dependent rows are allowed where they agree: the factors belong to a slightly shifted
-system, and a few rounds of refinement on the true one remove the shift.
+Weights of a point near the boundary of its cone spread over many powers of ten, so none squares its matrix: small
+systems go through orthogonal factors, large sparse ones through the augmented system
+
+    [ a I  B' ] [ . ]   [ 0 ]              [ a I  M   0  ] [ . ]   [ h ]
+    [ B    0  ] [ z ] = [ g ],  u = B'z,   [ M'   0   G' ] [ d ] = [ 0 ]
+                                           [ 0    G   0  ] [ . ]   [ g ]
+
+with a shift that is refined away. The first two are factored once and solved often; rows that depend on each other are
+allowed where they agree. The third is least distance programming by nonnegative least squares (Lawson and Hanson, 1974,
+chapter 23): with u >= 0 of least ||(G'u, h'u - 1)|| and that residual (p, q), z = -p / q.
 """
 
 from __future__ import annotations
@@ -16,16 +25,19 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
+from klopt.scaling import is_sparse
 
-__all__ = ["TooLarge", "least_norm", "nearest"]
+__all__ = ["TooLarge", "least_distance", "least_norm", "nearest"]
 
 Solve: TypeAlias = Callable[[FloatArray], FloatArray]
 
-SHIFT = 1e-11
-ROUNDS = 4
+ROUNDS = 3
+RANK = 1e-14
+BALANCE = 1e-5
+SHIFT = 1e-26
 # What may be factored: a correction must stay cheap next to the solve it corrects.
-MOST_DENSE = 4000
-MOST_ENTRIES = 2e7
+MOST_DENSE_WORK = 2e9
+MOST_ENTRIES = 5e6
 
 
 class TooLarge(Exception):
@@ -38,16 +50,16 @@ def least_norm(B: Any) -> Solve:
     >>> least_norm(np.array([[1.0, 1.0]]))(np.array([2.0])).round(9)
     array([1., 1.])
     """
-    norms = _row_norms(B)
-    unit = _scale_rows(B, 1 / norms)
-    inner = _factor(unit @ unit.T, np.full(unit.shape[0], SHIFT))
+    norms = _norms(B, axis=1)
+    unit = _scaled(B, 1 / norms, np.ones(B.shape[1]))
+    inner = _orthogonal(_dense(unit)) if _is_small(unit.shape) else _augmented(unit)
 
     def solve(g: FloatArray) -> FloatArray:
         target = g / norms
-        z = np.zeros_like(target)
+        u = np.zeros(unit.shape[1])
         for _ in range(ROUNDS):
-            z = z + inner(target - unit @ (unit.T @ z))
-        return cast(FloatArray, unit.T @ z)
+            u = u + inner(target - unit @ u)
+        return u
 
     return solve
 
@@ -58,77 +70,141 @@ def nearest(M: Any, G: Any, small: FloatArray) -> Callable[[FloatArray, FloatArr
     >>> nearest(np.eye(2), np.array([[1.0, 1.0]]), np.zeros(2))(np.array([3.0, 0.0]), np.zeros(1)).round(9)
     array([ 1.5, -1.5])
     """
-    H = M.T @ M
-    unit = 1 / np.sqrt(_diagonal(H) + small**2 + np.finfo(float).tiny)
-    M, ridge = _scale_columns(M, unit), (small * unit) ** 2
-    G = _scale_columns(G, unit)
-    norms = _row_norms(G)
-    G = _scale_rows(G, 1 / norms)
-    n, p = unit.size, norms.size
-    K = _saddle(M.T @ M, G)
-    inner = _factor(K, np.concatenate((ridge + SHIFT, np.full(p, -SHIFT))))
+    ridge = sparse.diags_array(small, format="csr")
+    tall = sparse.vstack([M, ridge], format="csr") if is_sparse(M) else np.vstack([M, ridge.toarray()])
+    unit = 1 / _norms(tall, axis=0)
+    norms = _norms(_scaled(G, np.ones(G.shape[0]), unit), axis=1)
+    tall, G = _scaled(tall, np.ones(tall.shape[0]), unit), _scaled(G, 1 / norms, unit)
+    dense = _is_small(tall.shape) and _is_small((unit.size, unit.size))
+    inner = _null_space(_dense(tall), _dense(G)) if dense else _augmented_nearest(tall, G)
 
     def solve(h: FloatArray, g: FloatArray) -> FloatArray:
-        target = np.concatenate((M.T @ h, g / norms))
-        z = np.zeros(n + p)
+        aim, target = np.concatenate((h, np.zeros(unit.size))), g / norms
+        d = np.zeros(unit.size)
         for _ in range(ROUNDS):
-            d, q = z[:n], z[n:]
-            image = np.concatenate((M.T @ (M @ d) + ridge * d + G.T @ q, G @ d))
-            z = z + inner(target - image)
-        return unit * z[:n]
+            d = d + inner(aim - tall @ d, target - G @ d)
+        return unit * d
 
     return solve
 
 
-def _factor(S: Any, shift: FloatArray) -> Solve:
-    """The solution map of the symmetric S + diag(shift)."""
-    size = S.shape[0]
-    if not size:
-        return lambda g: g
-    if sparse.issparse(S) and S.nnz < 0.1 * size**2 and size > 200:
-        if S.nnz > MOST_ENTRIES:
-            raise TooLarge
-        from scipy.sparse.linalg import splu
+def least_distance(E: Any, e: FloatArray, G: Any, h: FloatArray) -> FloatArray:
+    """Return the shortest z with Ez = e and Gz >= h, about right where there is none.
 
-        system = sparse.csc_array(S + sparse.diags_array(shift))
-        options = {"SymmetricMode": True}
-        try:
-            return cast(Solve, splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options=options).solve)
-        except (RuntimeError, MemoryError) as error:
-            raise TooLarge from error
-    if size > MOST_DENSE:
+    >>> least_distance(np.array([[1.0, 1.0]]), np.array([2.0]), np.array([[1.0, 0.0]]), np.array([1.5])).round(9)
+    array([1.5, 0.5])
+    """
+    from scipy.optimize import nnls
+
+    columns = E.shape[1]
+    if not _is_small((columns, columns)) or not _is_small(G.shape):
         raise TooLarge
-    from scipy.linalg import lu_factor, lu_solve
+    E, G = _dense(E), _dense(G)
+    start, N = _solutions(E, e)
+    lacking = h - G @ start
+    worst = float(np.max(lacking, initial=0.0))
+    if worst <= 0 or not N.shape[1]:
+        return start
+    stacked = np.vstack([(G @ N).T, lacking / worst])
+    aim = np.zeros(stacked.shape[0])
+    aim[-1] = 1.0
+    try:
+        u, _ = nnls(stacked, aim, maxiter=10 * stacked.shape[1])
+    except RuntimeError as error:
+        raise TooLarge from error
+    rest = stacked @ u - aim
+    return start - N @ (rest[:-1] * (worst / rest[-1] if rest[-1] else 0.0))
 
-    dense = S.toarray() if sparse.issparse(S) else S.copy()
-    dense.flat[:: size + 1] += shift
-    factors = lu_factor(dense, overwrite_a=True, check_finite=False)
-    return lambda g: cast(FloatArray, lu_solve(factors, g, check_finite=False))
+
+def _solutions(E: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The shortest solution of Ez = e and an orthonormal basis of the null space."""
+    from scipy.linalg import qr, solve_triangular
+
+    full, R, order = qr(E.T, mode="full", pivoting=True, check_finite=False)
+    size = np.abs(R.diagonal())
+    rank = int(np.sum(size > RANK * size[:1].sum()))
+    start = full[:, :rank] @ solve_triangular(R[:rank, :rank], e[order[:rank]], trans="T", check_finite=False)
+    return start, cast(FloatArray, full[:, rank:])
 
 
-def _saddle(H: Any, G: Any) -> Any:
-    if sparse.issparse(H):
-        return sparse.block_array([[H, G.T], [G, None]], format="csc") if G.shape[0] else H
-    G = G.toarray() if sparse.issparse(G) else G
-    return np.block([[H, G.T], [G, np.zeros((G.shape[0], G.shape[0]))]])
+def _orthogonal(B: FloatArray) -> Solve:
+    """B'P = QR with pivots, u = Q R'^-1 P'g, on the leading part of full rank."""
+    from scipy.linalg import qr, solve_triangular
+
+    Q, R, order = qr(B.T, mode="economic", pivoting=True, check_finite=False)
+    size = np.abs(R.diagonal())
+    rank = int(np.sum(size > RANK * size[:1].sum()))
+    Q, R, order = Q[:, :rank], R[:rank, :rank], order[:rank]
+    return lambda g: Q @ solve_triangular(R, g[order], trans="T", check_finite=False)
 
 
-def _row_norms(B: Any) -> FloatArray:
-    """The norms of the rows, 1 for an empty row."""
-    largest = abs(B).max(axis=1) if B.shape[1] else np.zeros(B.shape[0])
-    largest = largest.toarray().ravel() if sparse.issparse(largest) else largest
+def _null_space(M: FloatArray, G: FloatArray) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """d = d_0 + N z with G d_0 = g, G N = 0, and z by least squares."""
+    from scipy.linalg import qr, solve_triangular
+
+    full, R, order = qr(G.T, mode="full", pivoting=True, check_finite=False)
+    size = np.abs(R.diagonal())
+    rank = int(np.sum(size > RANK * size[:1].sum()))
+    Q, N, R, order = full[:, :rank], full[:, rank:], R[:rank, :rank], order[:rank]
+    Z, S = qr(M @ N, mode="economic", check_finite=False)
+
+    def solve(h: FloatArray, g: FloatArray) -> FloatArray:
+        start = Q @ solve_triangular(R, g[order], trans="T", check_finite=False)
+        if not N.shape[1]:
+            return start
+        return start + N @ solve_triangular(S, Z.T @ (h - M @ start), check_finite=False)
+
+    return solve
+
+
+def _augmented(B: Any) -> Solve:
+    rows, columns = B.shape
+    K = sparse.block_array([[BALANCE * sparse.eye_array(columns), B.T], [B, -SHIFT * sparse.eye_array(rows)]])
+    inner = _sparse_lu(K)
+    return lambda g: inner(np.concatenate((np.zeros(columns), g)))[:columns]
+
+
+def _augmented_nearest(M: Any, G: Any) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    (m, n), p = M.shape, G.shape[0]
+    corner = -SHIFT * sparse.eye_array(p)
+    blocks = [[BALANCE * sparse.eye_array(m), M, None], [M.T, None, G.T], [None, G, corner]]
+    inner = _sparse_lu(sparse.block_array(blocks if p else [row[:2] for row in blocks[:2]]))
+    return lambda h, g: inner(np.concatenate((h, np.zeros(n), g)))[m : m + n]
+
+
+def _sparse_lu(K: Any) -> Solve:
+    if K.nnz > MOST_ENTRIES:
+        raise TooLarge
+    from scipy.sparse.linalg import splu
+
+    try:
+        return cast(Solve, splu(sparse.csc_array(K)).solve)
+    except (RuntimeError, MemoryError) as error:
+        raise TooLarge from error
+
+
+def _is_small(shape: tuple[int, ...]) -> bool:
+    return float(max(shape)) * float(min(shape)) ** 2 <= MOST_DENSE_WORK
+
+
+def _dense(B: Any) -> FloatArray:
+    return cast(FloatArray, B.toarray() if is_sparse(B) else B)
+
+
+def _norms(B: Any, axis: int) -> FloatArray:
+    """The norms of rows (axis 1) or columns (axis 0), 1 for empty ones, without overflow."""
+    if not min(B.shape):
+        return np.ones(B.shape[1 - axis])
+    largest = abs(B).max(axis=axis)
+    largest = largest.toarray().ravel() if is_sparse(largest) else largest
     safe = np.where(largest > 0, largest, 1.0)
-    squares = (_scale_rows(B, 1 / safe) ** 2).sum(axis=1)
-    return cast(FloatArray, np.where(largest > 0, safe * np.sqrt(np.asarray(squares).ravel()), 1.0))
+    ones = np.ones(B.shape[axis])
+    part = _scaled(B, 1 / safe, ones) if axis else _scaled(B, ones, 1 / safe)
+    squares = np.asarray((part**2).sum(axis=axis)).ravel()
+    return cast(FloatArray, np.where(largest > 0, safe * np.sqrt(squares), 1.0))
 
 
-def _diagonal(H: Any) -> FloatArray:
-    return cast(FloatArray, H.diagonal())
-
-
-def _scale_rows(B: Any, by: FloatArray) -> Any:
-    return sparse.csr_array(sparse.diags_array(by) @ B) if sparse.issparse(B) else by[:, None] * B
-
-
-def _scale_columns(B: Any, by: FloatArray) -> Any:
-    return sparse.csr_array(B @ sparse.diags_array(by)) if sparse.issparse(B) else B * by
+def _scaled(B: Any, rows: FloatArray, columns: FloatArray) -> Any:
+    if is_sparse(B):
+        return sparse.csr_array(sparse.diags_array(rows) @ B @ sparse.diags_array(columns))
+    return rows[:, None] * B * columns

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["print_backend", "print_backends", "print_checks", "print_problem", "print_problems", "problem_data"]
 
-_RANKS = {0: "closed form", 10: "exact", 20: "interior point", 30: "first order", 40: "home-made", 50: "indirect"}
-
 
 def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> None:
     """Print the table of backends, then how to get the missing ones and why the broken ones are."""
@@ -46,20 +44,28 @@ def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> Non
 def print_backend(backend: Backend) -> None:
     """Print all that a backend says of itself, and whether its library can be imported."""
     out = console()
-    kind = _RANKS.get(backend.rank // 10 * 10, "other")
     pairs = [
         ("backend", f"{backend.name} {'' if backend.missing else backend.version}"),
-        ("", (inspect.getdoc(type(backend)) or "").split("\n\n")[0]),
+        ("", _sentence(backend)),
         ("status", _status(backend)),
         ("takes", ", ".join(name for name, needs in TAKES.items() if needs <= backend.offers) or "-"),
         ("offers", ", ".join(sorted(backend.offers))),
         ("honours", (", ".join(sorted(backend.honours)) or "nothing") + " (klopt enforces the rest)"),
         ("proves", ", ".join(sorted(backend.proves)) or "nothing beyond the point"),
-        ("rank", f"{backend.rank} ({kind})"),
+        ("rank", f"{backend.rank} (a plan tries low ranks first)"),
+        ("accuracy", f"{backend.accuracy:.0e} (the smallest tol it is meant for)"),
         ("isolated", "always, unless told otherwise" if backend.isolate else "on request, or to keep a time limit"),
         *(("exempt", f"{check}: {reason}") for check, reason in backend.exempt.items()),
     ]
     out.print(lines(pairs))
+
+
+def _sentence(backend: Backend) -> str:
+    """The first line of its file, or else of its class."""
+    for source in (inspect.getmodule(type(backend)), type(backend)):
+        if source is not None and (text := inspect.getdoc(source)):
+            return text.splitlines()[0]
+    return ""
 
 
 def _status(backend: Backend) -> str:
@@ -75,23 +81,28 @@ def _status(backend: Backend) -> str:
 
 def problem_data(problem: type[Problem]) -> dict[str, Any]:
     """Return what a problem class says of itself as data."""
+    formulations, flaw = _formulations(problem)
     return {
         "name": problem.__name__,
         "about": _about(problem),
         "arguments": _arguments(problem),
         "formulations": [
-            {"name": f.name, "needs": {need.name for need in f.needs}, "because": f.because}
-            for f in _formulations(problem)
+            {"name": f.name, "needs": {need.name for need in f.needs}, "because": f.because} for f in formulations
         ],
+        "broken": flaw,
     }
 
 
-def print_problems(problems: Sequence[type[Problem]]) -> None:
-    """Print the table of problems."""
+def print_problems(problems: Sequence[type[Problem]], broken: Sequence[Broken]) -> None:
+    """Print the table of problems, then what could not be loaded and why."""
+    out = console()
     rows = table(["problem", "what it is", "formulations"])
     for problem in problems:
-        rows.add_row(problem.__name__, _about(problem), ", ".join(f.name for f in _formulations(problem)))
-    console().print(rows)
+        formulations, flaw = _formulations(problem)
+        rows.add_row(problem.__name__, _about(problem), flaw or ", ".join(f.name for f in formulations))
+    out.print(rows)
+    if broken:
+        out.print("\n" + wrapped("\n".join(f"broken: {item.name}: {item.reason}" for item in broken)))
 
 
 def print_problem(problem: type[Problem]) -> None:
@@ -104,7 +115,10 @@ def print_problem(problem: type[Problem]) -> None:
     if mathematics:
         out.print("\n" + _reflowed(mathematics))
     out.print("\n" + lines([("arguments", ", ".join(_arguments(problem)))]))
-    for f in _formulations(problem):
+    formulations, flaw = _formulations(problem)
+    if flaw:
+        out.print(lines([("broken", flaw)]))
+    for f in formulations:
         out.print("\n" + lines([("formulation", f.name), ("needs", ", ".join(sorted(f.needs)))]))
         if f.because:
             out.print(lines([("because", f.because)]))
@@ -140,8 +154,11 @@ def _arguments(problem: type[Problem]) -> list[str]:
     ]
 
 
-def _formulations(problem: type[Problem]) -> tuple[Formulation, ...]:
-    """The formulations of a small instance: the names are the same for all."""
+def _formulations(problem: type[Problem]) -> tuple[tuple[Formulation, ...], str]:
+    """The formulations of a small instance, whose names are the same for all; or why there is none."""
     import numpy as np
 
-    return problem.sample(np.random.default_rng(0), 6).formulations()
+    try:
+        return problem.sample(np.random.default_rng(0), 6).formulations(), ""
+    except Exception as error:  # a plug-in may fail in any way; it is listed, not raised
+        return (), f"its sample fails: {type(error).__name__}: {error}"

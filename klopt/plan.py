@@ -6,7 +6,9 @@ problem's own order of formulations, then by name: cheap, deterministic, and no 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from textwrap import fill
 
 from klopt.backend import Backend
 from klopt.errors import InvalidProblem
@@ -14,6 +16,8 @@ from klopt.problem import Formulation, Problem
 from klopt.registry import Broken, backends, broken
 
 __all__ = ["Plan", "Refusal", "Route", "plan"]
+
+COLUMNS = 80
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,26 +62,36 @@ class Plan:
     def explain(self) -> str:
         """Return both lists as text that lines up in 80 columns."""
         names = [f.name for f in self.problem.formulations()]
-        wide = max(map(len, names), default=0)
         used = {route.backend.name for route in self.routes} | {refusal.backend.name for refusal in self.refusals}
-        lines = [f"{self.problem.describe()}: {len(names)} formulations x {len(used)} backends"]
-        lines += [
-            f"{number:3}  {route.formulation.name:{wide}}  {route.backend.name:14}  {route.why}"
-            for number, route in enumerate(self.routes, 1)
-        ]
+        head = f"{self.problem.describe()}: {len(names)} formulations x {len(used)} backends"
+        pairs = [(f"{i:3}", r.formulation.name, r.backend.name, r.why) for i, r in enumerate(self.routes, 1)]
+        lines = [fill(head, COLUMNS, subsequent_indent="  "), *_aligned(pairs, names, used)]
         if not self.routes:
             lines.append("  no route: nothing installed can take any formulation")
         if self.refusals:
             lines.append("refused")
-            lines += [f"     {r.formulation.name:{wide}}  {r.backend.name:14}  {r.missing}" for r in self.refusals]
+            lines += _aligned([("", r.formulation.name, r.backend.name, r.missing) for r in self.refusals], names, used)
         if self.absent or self.broken:
             lines.append("not available")
-            lines += [f"     {backend.name:14}  {backend.missing}" for backend in self.absent]
-            lines += [f"     {item.name:14}  broken: {item.reason}" for item in self.broken]
+            away = [("", backend.name, "", backend.missing) for backend in self.absent]
+            away += [("", item.name, "", f"broken: {item.reason}") for item in self.broken]
+            lines += _aligned(away, [name for _, name, _, _ in away], set())
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         return self.explain()
+
+
+def _aligned(rows: list[tuple[str, str, str, str]], names: Iterable[str], backends: Iterable[str]) -> list[str]:
+    """Rows of number, name, backend and text as wide as the names ask for; a long text goes on below itself."""
+    wide, wider = max(map(len, names), default=0), max(map(len, backends), default=0)
+    lines = []
+    for number, name, backend, text in rows:
+        lead = f"{number:5}{name:{wide}}  " + (f"{backend:{wider}}  " if wider else "")
+        if len(lead) > COLUMNS - 24:  # names this long leave no room beside them
+            lead, text = f"{number:5}", "  ".join((name, backend, text))
+        lines.append(fill(text, COLUMNS, initial_indent=lead, subsequent_indent=" " * max(len(lead), 7)))
+    return lines
 
 
 def plan(problem: Problem) -> Plan:

@@ -78,8 +78,6 @@ def reduce_rows(form: ConeForm) -> Reduced:
     if not rows.size:
         free = ConeForm(form.c, form.A[rows], form.b[rows], Cones(), form.P, form.radius)
         return Reduced(free, rows, form, replace(_unconstrained(form), notes=notes))
-    if rows.size == form.b.size and np.array_equal(rows, np.arange(rows.size)):
-        return Reduced(form, rows, form)
     cones = Cones(
         zero=sum(part.size for part in kept["zero"]),
         nonneg=sum(part.size for part in kept["nonneg"]),
@@ -87,6 +85,8 @@ def reduce_rows(form: ConeForm) -> Reduced:
         psd=tuple(k for k in form.cones.psd if k > 1) if not empty.any() else _kept_orders(kept["psd"]),
         exp=sum(part.size for part in kept["exp"]) // 3,
     )
+    if cones == form.cones and rows.size == form.b.size:
+        return Reduced(form, rows, form)
     small = ConeForm(form.c, form.A[rows], form.b[rows], cones, form.P, form.radius)
     return Reduced(small, rows, form, None, notes)
 

@@ -1,8 +1,9 @@
 """Finds the files in `problems/` and `solvers/` and third-party entry points.
 
-A backend is a file of `klopt.solvers` with one `BACKEND`, an entry point of the group `klopt.solvers`, or an object given
-to `register`. A problem is a `Problem` class in a file of `klopt.problems` or an entry point of the group `klopt.problems`.
-A plug-in that fails to import is listed as broken with its reason; it never stops klopt.
+A backend is a file of `klopt.solvers` with one `BACKEND`, an entry point of the group `klopt.solvers`, or an object
+given to `register`. A problem is a `Problem` class in a file of `klopt.problems` or an entry point of that group.
+A plug-in that fails to load, or that takes a name already given, is listed as broken with its reason; it never stops
+klopt.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import entry_points
 from types import ModuleType
 
 from klopt.backend import Backend
+from klopt.cones import Feature
 from klopt.errors import InvalidSettings, NoRoute
 from klopt.problem import Problem
 
@@ -38,6 +40,8 @@ def register(backend: Backend) -> Backend:
     """Make a backend known for this process and return it; a second one of the same name replaces the first."""
     if not isinstance(backend, Backend):
         raise InvalidSettings(f"{backend!r} is no klopt.Backend; derive a class from it and register an instance")
+    if flaw := _flaw(backend):
+        raise InvalidSettings(f"{type(backend).__name__} cannot be registered: {flaw}")
     _registered[backend.name] = backend
     return backend
 
@@ -73,7 +77,7 @@ def backend_named(name: str) -> Backend:
             if item.name == base:
                 raise NoRoute(f"backend {base!r} is broken: {item.reason}")
         near = difflib.get_close_matches(base, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         raise NoRoute(f"no backend {name!r}{hint} Known: {', '.join(known)}")
     make = getattr(known[base], "variant", None)
     if make is None:
@@ -88,49 +92,69 @@ def problem_named(name: str) -> type[Problem]:
     known = {problem.__name__.lower(): problem for problem in problems()}
     if name.lower() not in known:
         near = difflib.get_close_matches(name.lower(), known, n=1)
-        hint = f"; did you mean {known[near[0]].__name__!r}?" if near else ""
+        hint = f"; did you mean {known[near[0]].__name__!r}?" if near else "."
         raise NoRoute(f"no problem {name!r}{hint} Known: {', '.join(p.__name__ for p in problems())}")
     return known[name.lower()]
 
 
+Found = tuple[tuple[Backend, ...], tuple[type[Problem], ...], tuple[Broken, ...]]
+
+
 @cache
-def _scan(group: str) -> tuple[tuple[Backend, ...], tuple[type[Problem], ...], tuple[Broken, ...]]:
-    found_backends: list[Backend] = []
+def _scan(group: str) -> Found:
+    found_backends: dict[str, Backend] = {}
     found_problems: list[type[Problem]] = []
     failures: list[Broken] = []
     for name, loaded in _load(group):
         if isinstance(loaded, Broken):
             failures.append(loaded)
-        elif isinstance(loaded, ModuleType):
-            found_backends += [b for b in [getattr(loaded, "BACKEND", None)] if isinstance(b, Backend)]
-            found_problems += _classes(loaded)
         elif isinstance(loaded, Backend):
-            found_backends.append(loaded)
-        elif isinstance(loaded, type) and issubclass(loaded, Backend):
-            found_backends.append(loaded())
+            flaw = _flaw(loaded) or (f"there is another {loaded.name!r}" if loaded.name in found_backends else "")
+            if flaw:
+                failures.append(Broken(name, flaw))
+            else:
+                found_backends[loaded.name] = loaded
         elif isinstance(loaded, type) and issubclass(loaded, Problem):
             found_problems.append(loaded)
-        else:
+        elif not isinstance(loaded, ModuleType):  # a module may hold helpers only
             failures.append(Broken(name, f"{loaded!r} is neither a backend, a problem nor a module of them"))
-    return tuple(found_backends), tuple(found_problems), tuple(failures)
+    return tuple(found_backends.values()), tuple(found_problems), tuple(failures)
 
 
 def _load(group: str) -> Iterator[tuple[str, object]]:
-    """Yield (name, what it is) for each file of the package and each entry point; a failure is yielded as `Broken`."""
+    """Yield (name, what it is) for all there is in the package's files and the entry points; a failure as `Broken`."""
     package = importlib.import_module(group)
-    for item in pkgutil.iter_modules(package.__path__):
-        if not item.name.startswith("_"):
-            yield item.name, _guarded(item.name, lambda name=item.name: importlib.import_module(f"{group}.{name}"))
-    for point in entry_points(group=group):
-        yield point.name, _guarded(point.name, point.load)
+    sources: list[tuple[str, Callable[[], object]]] = [
+        (item.name, partial(importlib.import_module, f"{group}.{item.name}"))
+        for item in pkgutil.iter_modules(package.__path__)
+        if not item.name.startswith("_")
+    ]
+    sources += [(point.name, point.load) for point in entry_points(group=group)]
+    for name, load in sources:
+        loaded = _guarded(name, load)
+        yield name, loaded
+        if isinstance(loaded, ModuleType):
+            yield from ((name, item) for item in (getattr(loaded, "BACKEND", None), *_classes(loaded)) if item)
 
 
-def _guarded(name: str, load: object) -> object:
-    assert callable(load)
+def _guarded(name: str, load: Callable[[], object]) -> object:
     try:
-        return load()
-    except Exception as error:  # a plug-in may fail in any way; it is listed, not raised
+        loaded = load()
+        return loaded() if isinstance(loaded, type) and issubclass(loaded, Backend) else loaded
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plug-in may fail in any way, by sys.exit too; it is listed, not raised
         return Broken(name, f"{type(error).__name__}: {error}")
+
+
+def _flaw(backend: Backend) -> str:
+    """What a plan would stumble over, "" if nothing."""
+    if not (isinstance(getattr(backend, "name", None), str) and backend.name):
+        return "it has no name"
+    offers = getattr(backend, "offers", None)
+    if not (isinstance(offers, frozenset | set) and offers <= set(Feature)):
+        return f"{backend.name} offers {offers!r}; expected a set of klopt.Feature"
+    return "" if isinstance(backend.rank, int) else f"{backend.name} has rank {backend.rank!r}; expected a whole number"
 
 
 def _classes(module: ModuleType) -> list[type[Problem]]:

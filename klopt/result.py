@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape
+from typing import Any
 
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Settings, Step, Stop
+from klopt.backend import Answer, Backend, Settings, Step, Stop
 from klopt.certify import Certificate, Verdict
 from klopt.errors import NotCertified
 from klopt.plan import Route
@@ -93,8 +94,20 @@ class Result:
 
     @property
     def duals(self) -> Mapping[str, FloatArray]:
-        """The named multipliers, in klopt's signs."""
+        """The named multipliers in klopt's signs; if infeasible, those that add the rows up to a contradiction."""
+        if self.verdict is Verdict.INFEASIBLE:
+            return self._contradiction()
         return {} if self.point is None else self.point.dual
+
+    def _contradiction(self) -> Mapping[str, FloatArray]:
+        """The Farkas vector, or where the form is the dual its ray, carried back to the problem's own arrays."""
+        formulation, answer = self.route.formulation, self.chosen.answer
+        rows, columns = (size or 0 for size in formulation.build().shape)
+        vector = answer.ray if formulation.dual else answer.farkas
+        assert vector is not None
+        pair = (vector, np.zeros(rows)) if formulation.dual else (np.zeros(columns), vector)
+        found = formulation.recover(*pair)
+        return {name: array for name, array in found.primal.items() if array.any()} | dict(found.dual)
 
     @property
     def route(self) -> Route:
@@ -136,6 +149,12 @@ class Result:
         others = [attempt for attempt in self.attempts if attempt is not self.chosen]
         lines += [f"  also tried {a.route}: {a.certificate.verdict.name} ({a.answer.stop.words})" for a in others]
         return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Formulations are functions, which no pickle holds; the problem makes them anew from their names."""
+        attempts = [(a.route.formulation.name, a.route.backend, replace(a, route=None)) for a in self.attempts]  # type: ignore[arg-type]
+        chosen = self.attempts.index(self.chosen)
+        return _restored, (self.problem, self.settings, attempts, chosen, self.certificate, self.seconds)
 
     def __repr__(self) -> str:
         return (
@@ -183,6 +202,20 @@ def combine(problem: Problem, settings: Settings, attempts: tuple[Attempt, ...],
     proof = "bracket" if narrow else certificate.proof
     certificate = replace(certificate, verdict=verdict, lower=lower, upper=upper, proof=proof, notes=notes)
     return Result(problem, settings, attempts, chosen, certificate, seconds)
+
+
+def _restored(
+    problem: Problem,
+    settings: Settings,
+    attempts: list[tuple[str, Backend, Attempt]],
+    chosen: int,
+    certificate: Certificate,
+    seconds: float,
+) -> Result:
+    """The result that was pickled; `Result.__reduce__` says how."""
+    formulations = {formulation.name: formulation for formulation in problem.formulations()}
+    tried = tuple(replace(a, route=Route(formulations[name], backend)) for name, backend, a in attempts)
+    return Result(problem, settings, tried, tried[chosen], certificate, seconds)
 
 
 def _goodness(attempt: Attempt) -> tuple[bool, bool, float]:

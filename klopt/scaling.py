@@ -7,8 +7,7 @@ For v inside K the symmetric map W stretches the unit ball to a ball around v th
     psd      W U = V^(1/2) U V^(1/2)
     exp      W = H^(-1/2),   H the Hessian at v of F = -log(v_1 log(v_2 / v_1) - v_0) - log v_1 - log v_2
 
-A step of v towards the analytic centre is W pull, where pull is the cone's unit element e (W e = v), or -W F'(v) for
-the exponential cone. The dual exponential cone is {y : T y in K} with T y = (y_0 - y_1, -y_0, y_2), so F(T y) serves there.
+The dual exponential cone is {y : T y in K} with T y = (y_0 - y_1, -y_0, y_2), so F(T y) serves there.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray
+from klopt.arrays import FloatArray, SparseMatrix
 from klopt.cones import Cones, order_of, smat, svec_size
 
-__all__ = ["Scaling", "block_norms", "block_sums", "centre", "scaling"]
+__all__ = ["Scaling", "block_norms", "centre", "equilibrate", "is_sparse", "scaling"]
 
 # The point of the exponential cone with F'(v) = -v; it lies inside the dual cone too.
 _EXP_CENTRE = np.array([-1.051383945322714, 0.556409619469370, 1.258967884768947])
@@ -37,23 +36,29 @@ class Scaling:
 
     flat: sparse.csr_array
     roots: tuple[tuple[slice, FloatArray], ...]
-    pull: FloatArray
 
     def apply(self, U: Any) -> Any:
         """Return W U for a vector or for the columns of a (sparse) matrix; dense where there are PSD rows."""
         out = self.flat @ U
         if not self.roots:
             return out
-        out = out.toarray() if sparse.issparse(out) else out
+        out = out.toarray() if is_sparse(out) else out
         for rows, root in self.roots:
             part = U[rows]
-            part = part.toarray() if sparse.issparse(part) else part
+            part = part.toarray() if is_sparse(part) else part
             out[rows] = _congruence(part.reshape(part.shape[0], -1), root).reshape(out[rows].shape)
         return out
 
 
+def is_sparse(value: Any) -> bool:
+    """Whether the value is a sparse matrix, said so that a type checker learns nothing from it."""
+    return bool(sparse.issparse(value))
+
+
 def scaling(cones: Cones, v: FloatArray, free: FloatArray, *, dual: bool = False, inverse: bool = False) -> Scaling:
     """Return W at a point v inside K (inside K* with `dual`), or its inverse; zero rows are scaled by `free`.
+
+    Nonnegative rows may be 0: there W is 0, and so is what stands for its inverse.
 
     >>> K = Cones(nonneg=1, psd=(2,))
     >>> v = np.array([2.0, 1.0, 0.0, 4.0])
@@ -61,10 +66,12 @@ def scaling(cones: Cones, v: FloatArray, free: FloatArray, *, dual: bool = False
     array([2., 1., 0., 4.])
     """
     diagonal, low_rank = np.zeros(v.size), sparse.csr_array((v.size, v.size))
-    pull, roots = centre(cones), []
+    roots = []
     diagonal[: cones.zero] = 1 / free if inverse else free
     linear = slice(cones.zero, cones.zero + cones.nonneg)
-    diagonal[linear] = 1 / v[linear] if inverse else v[linear]
+    diagonal[linear] = (
+        np.divide(1.0, v[linear], out=np.zeros(cones.nonneg), where=v[linear] > 0) if inverse else v[linear]
+    )
     start = linear.stop
     if cones.soc:
         rows = slice(start, start + sum(cones.soc))
@@ -78,11 +85,11 @@ def scaling(cones: Cones, v: FloatArray, free: FloatArray, *, dual: bool = False
         start = rows.stop
     flat = sparse.diags_array(diagonal) + low_rank
     if cones.exp:
-        W, pull[start:] = _exp_scaling(v[start:].reshape(-1, 3), dual, inverse)
+        W = _exp_scaling(v[start:].reshape(-1, 3), dual, inverse)
         index = np.arange(start, v.size).reshape(-1, 3)
         at = np.repeat(index, 3, axis=1).ravel(), np.tile(index, 3).ravel()
         flat = flat + sparse.csr_array((W.ravel(), at), shape=flat.shape)
-    return Scaling(sparse.csr_array(flat), tuple(roots), pull)
+    return Scaling(sparse.csr_array(flat), tuple(roots))
 
 
 def centre(cones: Cones) -> FloatArray:
@@ -104,15 +111,30 @@ def centre(cones: Cones) -> FloatArray:
     return e
 
 
-def block_sums(cones: Cones, v: FloatArray) -> FloatArray:
-    """Return for each row the sum of v over its cone; a zero or nonnegative row is a cone of its own."""
-    sizes = [1] * (cones.zero + cones.nonneg) + [*cones.soc, *map(svec_size, cones.psd)] + [3] * cones.exp
-    block = np.repeat(np.arange(len(sizes)), sizes)
-    return cast(FloatArray, np.bincount(block, weights=v, minlength=len(sizes))[block])
+def equilibrate(cones: Cones, A: SparseMatrix) -> tuple[FloatArray, FloatArray]:
+    """Return positive (r, c) that bring the largest entries of rows and columns of diag(r) A diag(c) near 1 (Ruiz).
+
+    They are the units in which rows and variables can be compared; a cone of several rows has one unit.
+
+    >>> r, c = equilibrate(Cones(nonneg=2), sparse.csc_array([[4.0, 0.0], [0.0, 100.0]]))
+    >>> r * c * [4, 100]
+    array([1., 1.])
+    """
+    r, c = np.ones(A.shape[0]), np.ones(A.shape[1])
+    sizes = sparse.csr_array(abs(A))
+    if not sizes.nnz:
+        return r, c
+    for _ in range(4):
+        scaled = sparse.diags_array(r) @ sizes @ sparse.diags_array(c)
+        rows, columns = (np.asarray(scaled.max(axis=axis).todense()).ravel() for axis in (1, 0))
+        rows = block_norms(cones, rows)
+        r /= np.sqrt(np.where(rows > 0, rows, 1.0))
+        c /= np.sqrt(np.where(columns > 0, columns, 1.0))
+    return r, c
 
 
 def block_norms(cones: Cones, v: FloatArray) -> FloatArray:
-    """Return for each row the Euclidean norm of v over its cone.
+    """Return for each row the Euclidean norm of v over its cone; a zero or nonnegative row is a cone of its own.
 
     >>> block_norms(Cones(nonneg=1, soc=(2,)), np.array([-1.0, 3.0, 4.0]))
     array([1., 5., 5.])
@@ -120,7 +142,10 @@ def block_norms(cones: Cones, v: FloatArray) -> FloatArray:
     largest = (
         float(np.abs(v).max(initial=0.0)) or 1.0
     )  # squares of tiny or huge entries would leave the range of floats
-    return cast(FloatArray, largest * np.sqrt(block_sums(cones, (v / largest) ** 2)))
+    sizes = [1] * (cones.zero + cones.nonneg) + [*cones.soc, *map(svec_size, cones.psd)] + [3] * cones.exp
+    block = np.repeat(np.arange(len(sizes)), sizes)
+    squares = np.bincount(block, weights=(v / largest) ** 2, minlength=len(sizes))
+    return largest * np.sqrt(squares[block])
 
 
 def _soc_scaling(
@@ -144,24 +169,19 @@ def _soc_scaling(
     return diagonal, 2 * (V @ V.T)
 
 
-def _exp_scaling(v: FloatArray, dual: bool, inverse: bool) -> tuple[npt.NDArray[Any], FloatArray]:
-    """W for each row of v, and -W F'(v) (the same vector for the inverse: it is Newton's step, measured by W)."""
+def _exp_scaling(v: FloatArray, dual: bool, inverse: bool) -> npt.NDArray[Any]:
+    """W for each row of v."""
     a, b, c = (v @ _T.T if dual else v).T
     psi = b * np.log(c / b) - a
     slope = np.stack([-np.ones_like(a), np.log(c / b) - 1, b / c], axis=1)
-    gradient = -slope / psi[:, None] - np.stack([np.zeros_like(a), 1 / b, 1 / c], axis=1)
     H = slope[:, :, None] * slope[:, None, :] / (psi**2)[:, None, None]
     H[:, 1, 1] += 1 / (b * psi) + 1 / b**2
     H[:, 2, 2] += b / (c**2 * psi) + 1 / c**2
     H[:, 1, 2] -= 1 / (c * psi)
     H[:, 2, 1] = H[:, 1, 2]
-    if dual:
-        H, gradient = _T.T @ H @ _T, gradient @ _T
-    values, vectors = np.linalg.eigh(H)
-    values = np.maximum(values, np.finfo(float).tiny)[:, None, :]
-    shrink = vectors / np.sqrt(values) @ vectors.transpose(0, 2, 1)
-    W = vectors * np.sqrt(values) @ vectors.transpose(0, 2, 1) if inverse else shrink
-    return W, -np.einsum("kij,kj->ki", shrink, gradient).ravel()
+    values, vectors = np.linalg.eigh(_T.T @ H @ _T if dual else H)
+    power = np.maximum(values, np.finfo(float).tiny)[:, None, :] ** (0.5 if inverse else -0.5)
+    return cast("npt.NDArray[Any]", vectors * power @ vectors.transpose(0, 2, 1))
 
 
 def _congruence(columns: FloatArray, root: FloatArray) -> FloatArray:

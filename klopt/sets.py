@@ -3,6 +3,7 @@
     Simplex          x >= 0, 1'x = total
     OrderedSimplex   x_i >= sigma x_{i+1} >= 0, 1'x = total
     Spectrahedron    smat(x) positive semidefinite of trace total
+    OrderedCone      x_i / d_i nonincreasing, x >= 0, price'x <= total
     BoxPlane         lower <= x <= upper, normal'x = offset
     Product          one set after the other
 
@@ -26,10 +27,20 @@ from klopt.arrays import FloatArray, positive
 from klopt.boxplane import BoxPlane
 from klopt.cones import Feature, smat, svec, svec_size
 from klopt.errors import InvalidProblem
+from klopt.orderedcone import OrderedCone
 from klopt.projections import nearest_ordered, prefix_minimiser, prefix_weights, simplex_projection
 from klopt.simpleset import SimpleSet
 
-__all__ = ["BoxPlane", "OrderedSimplex", "Product", "SimpleSet", "Simplex", "Spectrahedron", "simplex_projection"]
+__all__ = [
+    "BoxPlane",
+    "OrderedCone",
+    "OrderedSimplex",
+    "Product",
+    "SimpleSet",
+    "Simplex",
+    "Spectrahedron",
+    "simplex_projection",
+]
 
 # What log(0) is taken to be log of: finite, and after the mirror map back a zero for every purpose.
 _FLOOR = 1e-300

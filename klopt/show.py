@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from klopt.arrays import FloatArray
     from klopt.backend import Backend
     from klopt.forms import Residuals
     from klopt.plan import Plan, Route
@@ -32,6 +33,7 @@ __all__ = [
     "backend_data",
     "console",
     "document",
+    "largest",
     "lines",
     "plan_data",
     "result_data",
@@ -81,7 +83,7 @@ def table(columns: Sequence[str], *, right: Iterable[str] = ()) -> Table:
 
 
 def wrapped(text: str) -> str:
-    """Return the text with lines of at most 80 columns; what is broken off is indented as its line is.
+    """Return the text with lines of at most 80 columns; what is broken off an indented line is indented.
 
     >>> len(max(wrapped("  note: " + "word " * 40).splitlines(), key=len)) <= 80
     True
@@ -89,7 +91,8 @@ def wrapped(text: str) -> str:
     broken = []
     for line in text.splitlines():
         indent = " " * (len(line) - len(line.lstrip()))
-        broken += textwrap.wrap(line, WIDTH, subsequent_indent=indent + HANG * (indent != ""), break_on_hyphens=False) or [""]
+        below = f"{indent}    " if indent else ""
+        broken += textwrap.wrap(line, WIDTH, subsequent_indent=below, break_on_hyphens=False) or [""]
     return "\n".join(broken)
 
 
@@ -101,6 +104,20 @@ def lines(pairs: Iterable[tuple[str, str]]) -> str:
         fill.initial_indent = f"{label:12}"
         block += fill.wrap(text)
     return "\n".join(block)
+
+
+def largest(arrays: Mapping[str, FloatArray], count: int = 6) -> str:
+    """Return the largest entries of named arrays, and how many are left out.
+
+    >>> largest({"ub": np.array([0.0, 2.0]), "eq": np.array([-3.0])})
+    'eq[0] = -3, ub[1] = 2'
+    """
+    entries = [
+        (name, index, value) for name, array in arrays.items() for index, value in np.ndenumerate(array) if value
+    ]
+    entries.sort(key=lambda entry: -abs(entry[2]))
+    named = [f"{name}[{', '.join(map(str, index))}] = {value:.4g}" for name, index, value in entries[:count]]
+    return ", ".join(named) + (f", and {len(entries) - count} more" if len(entries) > count else "")
 
 
 def document(command: str, content: Mapping[str, Any]) -> str:
@@ -195,6 +212,7 @@ def result_data(result: Result) -> dict[str, Any]:
         "notes": result.certificate.notes,
         "seconds": result.seconds,
         "point": None if point is None else {"primal": point.primal, "dual": point.dual},
+        "duals": result.duals,
         "farkas": answer.farkas,
         "ray": answer.ray,
         "attempts": [attempt_data(attempt) for attempt in result.attempts],
@@ -227,6 +245,7 @@ def backend_data(backend: Backend) -> dict[str, Any]:
         "honours": backend.honours,
         "proves": backend.proves,
         "rank": backend.rank,
+        "accuracy": backend.accuracy,
         "isolate": backend.isolate,
         "exempt": backend.exempt,
     }

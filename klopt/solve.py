@@ -18,7 +18,7 @@ from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.certify import certify, check_ray
 from klopt.errors import InvalidSettings, NoRoute
 from klopt.execute import run_here
-from klopt.forms import ConeForm, Form
+from klopt.forms import ConeForm, Form, SaddleForm, SimplexForm
 from klopt.isolate import run_isolated
 from klopt.plan import Plan, Route, plan
 from klopt.presolve import Reduced, reduce_rows
@@ -27,6 +27,12 @@ from klopt.registry import backend_named
 from klopt.result import Attempt, Result, Timings, combine
 
 __all__ = ["answer_form", "solve"]
+
+SOON = 1e-6
+"""Seconds left where none are; some libraries read a limit of 0 as no limit."""
+
+OUTSIDE = 1e-9
+"""How far, relatively, a start may lie outside its set by rounding."""
 
 
 def solve(
@@ -54,18 +60,18 @@ def solve(
     >>> result.verdict.name, round(result.value, 9)
     ('OPTIMAL', 0.5)
     """
-    settings = Settings(tol, time_limit, max_iter, threads, seed, log, dict(raw or {}))
+    settings = Settings(tol, time_limit, max_iter, threads, seed, log, {} if raw is None else raw)
     if raw and backend is None:
         raise InvalidSettings("raw options belong to one backend; name it: solve(problem, backend=..., raw=...)")
-    routes = _routes(plan(problem), backend, formulation, settings)
     began = time.perf_counter()
-    point = start.point if isinstance(start, Result) else start
+    routes = _routes(plan(problem), backend, formulation, settings)
+    given = point = _checked_start(start)
     attempts: list[Attempt] = []
     for route in routes:
-        left = None if time_limit is None else time_limit - (time.perf_counter() - began)
-        if left is not None and left <= 0 and attempts:
+        left = _until_deadline(settings, began)
+        if attempts and left.time_limit == SOON:
             break
-        attempt = _attempt(problem, route, replace(settings, time_limit=left), point, isolate)
+        attempt = _attempt(problem, route, left, point, isolate, tell=point is given)
         attempts.append(attempt)
         if attempt.certificate.holds:
             break
@@ -85,8 +91,10 @@ def answer_form(
     if isolate is None:
         isolate = backend.isolate or (settings.time_limit is not None and "time_limit" not in backend.honours)
     run = run_isolated if isolate else run_here
+    began = time.perf_counter()
     answer = run(backend, target, settings, start)
     if reduced is not None:
+        settings = _until_deadline(settings, began)
         answer = reduced.restore(_with_feasible_point(answer, backend, reduced, settings, run))
     return answer
 
@@ -99,14 +107,27 @@ def _with_feasible_point(answer: Answer, backend: Backend, reduced: Reduced, set
     if answer.x is not None and form.measure(answer.x).primal <= settings.tol:
         return answer
     found: Answer = run(backend, replace(form, c=np.zeros_like(form.c), P=None), replace(settings, raw={}), None)
+    if found.farkas is not None:
+        return replace(answer, farkas=found.farkas)
     return answer if found.x is None else replace(answer, x=found.x, y=None)
 
 
-def _attempt(problem: Problem, route: Route, settings: Settings, point: Point | None, isolate: bool | None) -> Attempt:
+def _until_deadline(settings: Settings, began: float) -> Settings:
+    """The settings with what is left of the time limit: the deadline is shared by all that happens in a solve."""
+    if settings.time_limit is None:
+        return settings
+    return replace(settings, time_limit=max(SOON, settings.time_limit - (time.perf_counter() - began)))
+
+
+def _attempt(
+    problem: Problem, route: Route, settings: Settings, point: Point | None, isolate: bool | None, *, tell: bool
+) -> Attempt:
+    """Build, run, certify; `tell` says that the user gave the point and wants to know what became of it."""
     clock = [time.perf_counter()]
     form = route.formulation.build()
     clock.append(time.perf_counter())
-    start, notes = _lifted(route, point)
+    settings = _until_deadline(settings, clock[0])
+    start, notes = _lifted(route, form, point)
     answer = answer_form(route.backend, form, settings, start, isolate)
     clock.append(time.perf_counter())
     certificate, found = certify(problem, route.formulation, form, answer, settings.tol)
@@ -114,18 +135,44 @@ def _attempt(problem: Problem, route: Route, settings: Settings, point: Point | 
     build, run, judge = np.diff(clock)
     overrun = 0.0 if settings.time_limit is None else max(0.0, float(run) - settings.time_limit)
     timings = Timings(float(build), float(run), float(judge), answer.seconds, overrun)
-    certificate = replace(certificate, notes=certificate.notes + answer.notes + notes)
+    certificate = replace(certificate, notes=certificate.notes + answer.notes + (notes if tell else ()))
     return Attempt(route, answer, certificate, found, timings)
 
 
-def _lifted(route: Route, point: Point | None) -> tuple[Start | None, tuple[str, ...]]:
+def _checked_start(start: Point | Result | None) -> Point | None:
+    point = start.point if isinstance(start, Result) else start
+    if point is None:
+        return None
+    if not isinstance(point, Point):
+        raise InvalidSettings(f"start is a {type(point).__name__}; expected a klopt.Point or an earlier Result")
+    for name in point:
+        array = getattr(point, name)
+        bad = np.argwhere(~np.isfinite(array))
+        if bad.size:
+            where = [int(i) for i in bad[0]]
+            raise InvalidSettings(f"start.{name}{where} is {array[tuple(bad[0])]}; every entry must be a finite number")
+    return point
+
+
+def _lifted(route: Route, form: Form, point: Point | None) -> tuple[Start | None, tuple[str, ...]]:
+    """The point as a start of the form, inside its set, and what the user should know about it."""
     if point is None:
         return None, ()
     if "start" not in route.backend.honours:
         return None, (f"the start was not used: {route.backend.name} takes none",)
     if route.formulation.lift is None:
         return None, (f"the start was not used: no way from a point to the form {route.formulation.name!r}",)
-    return route.formulation.lift(point), ()
+    try:
+        start = route.formulation.lift(point)
+    except (AttributeError, LookupError, ValueError) as error:
+        raise InvalidSettings(f"start does not fit {route.formulation.name!r}: {error}") from error
+    columns = form.shape[1]
+    if columns is not None and start.x.shape != (columns,):
+        raise InvalidSettings(f"start has shape {start.x.shape} for {route.formulation.name!r}; expected ({columns},)")
+    domain = form.domain if isinstance(form, SimplexForm) else form.left if isinstance(form, SaddleForm) else None
+    if domain is None or domain.violation(start.x) <= OUTSIDE * (1 + np.abs(start.x).max(initial=0.0)):
+        return start, ()
+    return replace(start, x=domain.project(start.x)), ("the start was outside its set and was projected onto it",)
 
 
 def _routes(
@@ -135,7 +182,7 @@ def _routes(
     names = [f.name for f in options.problem.formulations()]
     if formulation is not None and formulation not in names:
         near = difflib.get_close_matches(formulation, names, n=1, cutoff=0.3)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         raise NoRoute(
             f"{options.problem.describe()} has no formulation {formulation!r}{hint} It has: {', '.join(names)}"
         )
@@ -157,6 +204,8 @@ def _routes(
 
 
 def _pinned(options: Plan, backend: Backend) -> tuple[Route, ...]:
+    if not isinstance(backend, Backend):
+        raise InvalidSettings(f"backend is {backend!r}; expected a name or an instance of klopt.Backend")
     if backend.missing:
         raise NoRoute(f"backend {backend.name!r} cannot run here: {backend.missing}")
     formulations = options.problem.formulations()

@@ -23,7 +23,15 @@ import re
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # optional: gives type checkers and editors the signatures of the classes that klopt ships
+    from klopt.problems.lp import LP as LP
+    from klopt.problems.qcqp import QCQP as QCQP
+    from klopt.problems.saddle_point import SaddlePoint as SaddlePoint
+    from klopt.problems.sdp import SDP as SDP
+    from klopt.problems.simplex_program import SimplexProgram as SimplexProgram
+    from klopt.problems.soft_margin import SoftMargin as SoftMargin
 
 _CLASS = re.compile(r"^class ([A-Z]\w*)", re.MULTILINE)
 

@@ -5,8 +5,8 @@ set is known exactly (the Frank-Wolfe bound),
 
     f(x) + min over z of g'(z - x)  <=  optimum  <=  f(x),    g the gradient at x.
 
-The bound closes where f is smooth. At a kink one subgradient says little: state the maximum of smooth functions as a
-`SaddlePoint` instead, which proves itself too.
+The bound closes where f is smooth. At a kink one subgradient says little; there the mean of the tangents at several
+points (cuts) is the bound. State the maximum of smooth functions as a `SaddlePoint`, which closes faster.
 
 Linear and quadratic functions, given as objects (`SimplexProgram.of`), are cone programs as well: f stays, and the set
 becomes rows A x = b, A x <= b.
@@ -124,17 +124,13 @@ class SimplexProgram(Problem):
         return ConeForm(function.linear, A, b, cones, csc("P", _hessian(function)), radius)
 
     def bracket(self, point: Point) -> Bracket:
-        """Return f and its Frank-Wolfe bound at the nearest point of the set."""
-        x = self.domain.repair(point.x)
+        """Return f at the nearest point of the set, and its Frank-Wolfe bound or that of the cuts, whichever is better."""
+        x, cuts = self.domain.repair(point.x), point.dual.get("cuts")
         form = self._over_the_set()
-        upper, slope = form.objective.value(x), form.objective.gradient(x)
-        lower = form.lower_bound(x, upper, slope)
-        note = ""
-        if not self.smooth:
-            note = "f is nonsmooth: one subgradient may prove less than the point deserves"
-        elif lower == -np.inf:
-            note = "the set is unbounded where f falls: no lower bound"
-        return Bracket(lower, upper, Point({"x": x}), note)
+        upper = form.objective.value(x)
+        lower = max(form.lower_bound(x, upper), form.averaged_bound(cuts))
+        note = "the set is unbounded where f falls: no lower bound" if lower == -np.inf else ""
+        return Bracket(lower, upper, _recover(x, cuts), note)
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
@@ -145,7 +141,7 @@ class SimplexProgram(Problem):
 
 
 def _recover(x: FloatArray, y: FloatArray | None) -> Point:
-    return Point({"x": x})
+    return Point({"x": x}, {} if y is None else {"cuts": y})
 
 
 def _lift(point: Point) -> Start:

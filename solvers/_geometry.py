@@ -1,7 +1,9 @@
 """Steps of the two players of a saddle point, in the Euclidean or the entropy's geometry.
 
-Euclidean   point+ = project(point - eta g)
-entropy     point+ = mirror(theta - eta g),  point = mirror(theta)
+    Euclidean   point+ = project(point - eta g)
+    entropy     point+ = mirror(theta - eta g),  point = mirror(theta)
+
+Where the two sides differ in size, one takes longer steps than the other.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ class Side:
 
 
 def side_at(home: SimpleSet, point: FloatArray, mirror: bool) -> Side:
+    """Return a player at a point of the set."""
     return Side(home, point, home.mirror_dual(point) if mirror else point, mirror)
 
 

@@ -35,28 +35,25 @@ CROSSED = 1e-6  # relative; rounding never makes bounds cross by so much
 class Candidate:
     """A feasible point and what it proves: lower <= optimum <= upper.
 
-    `lower` is what klopt will find again from the point alone; `also` is a lower bound that the whole run has proven.
-    `enough` says that the two of them together may end the run: nothing better can be had from a point.
+    Both are what klopt will find again from the candidate alone.
     """
 
     x: FloatArray
     upper: float
     lower: float
     y: FloatArray | None = None
-    also: float = -np.inf
-    enough: bool = False
 
     @property
     def finite(self) -> bool:
-        """Whether it may be kept: numbers as entries and bounds; only a lower bound may be infinite."""
+        """Whether it may be kept: numbers as entries and bounds; a bound may be infinite, which says nothing."""
         parts = (self.x,) if self.y is None else (self.x, self.y)
-        bounds = np.isfinite(self.upper) and not np.isnan(self.lower + self.also)
+        bounds = self.upper > -np.inf and not np.isnan(self.lower)
         return bool(bounds) and all(bool(np.isfinite(part).all()) for part in parts)
 
     @property
     def rank(self) -> tuple[float, float]:
         """Narrowest first, then lowest."""
-        return (self.upper - self.lower if np.isfinite(self.lower) else np.inf, self.upper)
+        return self.upper - self.lower, self.upper
 
 
 Steps = Iterator[Candidate | None]
@@ -81,16 +78,16 @@ class _Record:
         """Keep what is better; return why to stop, if the candidate is a reason."""
         if not candidate.finite:
             return Stop.NUMERICAL, "met a value that is no finite number"
-        if self.best is None or candidate.rank < self.best.rank:
+        if self.best is None or candidate.rank <= self.best.rank:
             self.best = candidate
         self.upper = min(self.upper, candidate.upper)
-        self.lower = max(self.lower, candidate.lower, candidate.also)
+        self.lower = max(self.lower, candidate.lower)
         if iteration >= self.following:
             self.write(iteration)
         if self.lower - self.upper > CROSSED * (1 + abs(self.upper)):
             return Stop.NUMERICAL, f"bounds cross ({self.lower:.9g} > {self.upper:.9g}): not convex, or a wrong slope"
-        proven = self.lower if candidate.enough else candidate.lower
-        if candidate.upper - proven <= self.settings.tol * (1 + abs(candidate.upper)) / 2:
+        width = candidate.upper - candidate.lower
+        if np.isfinite(width) and width <= self.settings.tol * (1 + abs(candidate.upper)) / 2:
             self.best = candidate
             return Stop.OPTIMAL, "the bounds met"
         return None

@@ -1,7 +1,9 @@
 """Closed forms and linear minimisers: the answer by its formula.
 
     ExplicitForm   x, y = rule()
-    SimplexForm    minimise c'x over a simple set: its linear minimiser, a vertex found by sorting or one eigenvector
+    SimplexForm    minimise c'x over a simple set: x = its linear minimiser
+
+The minimiser is a vertex, found by sorting, or an eigenvector of the smallest eigenvalue.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ With z = (x, y) and F(z) = (slope in x, minus slope in y), a look ahead and then
 eta is as long as  eta <F(z_ahead) - F(z), z_ahead - z+> <= D(z+, z_ahead) + D(z_ahead, z)  allows, D the Bregman
 divergence (Nemirovski, 2004). The mean of the z_ahead closes the gap as 1/t. Starting anew from the mean, or from z
 where that is better, each time the gap has shrunk enough makes the Euclidean method linear on polyhedral games
-(Applegate, Hinder, Lu and Lubin, 2023). It is the default also where there is a mirror map: random games of 20 to 1000
-strategies took the entropy 1 to 20 times as many iterations, at every accuracy from 0.1 to 1e-6.
+(Applegate, Hinder, Lu and Lubin, 2023). It is the default also where there is a mirror map: on random games of 20 to
+1000 strategies the entropy took 2 to 20 times as many iterations, or ran out of time, from tol 0.1 to tol 1e-6.
 """
 
 from __future__ import annotations
@@ -70,10 +70,11 @@ class _Best:
     def offer(self, x: FloatArray, y: FloatArray) -> float:
         """Return the gap of a pair after having looked whether it is better."""
         lower, upper = self.form.bounds(x, y)
-        narrower = not upper - lower >= self.upper - self.lower  # a NaN is taken, so that the loop sees it
-        if narrower or (self.apart and upper < self.upper):
+        # Written with `not` so that a NaN is taken and the loop sees it; of equals the later one.
+        narrower = not upper - lower > self.upper - self.lower
+        if not upper > self.upper if self.apart else narrower:
             self.x, self.upper = x, upper
-        if narrower or (self.apart and lower > self.lower):
+        if not lower < self.lower if self.apart else narrower:
             self.y, self.lower = y, lower
         return upper - lower
 
@@ -122,6 +123,8 @@ def _steps(form: SaddleForm, left: Side, right: Side, mirror: bool) -> Steps:
     for iteration in count(1):
         move = _extragradient(form, at, eta, weight)
         if all(np.array_equal(a.point, b.point) for a, b in zip((*at, *at), (*move.ahead, *move.to), strict=True)):
+            best.offer(at[0].point, at[1].point)
+            yield best.candidate()
             return
         at, since = move.to, since + 1
         length += move.eta

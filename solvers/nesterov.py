@@ -79,15 +79,17 @@ def _steps(form: SimplexForm, start: FloatArray, lipschitz: float | None, seed: 
             y = y if affine else form.domain.project(y)
             slope = here.g + beta * (here.g - before.g) if affine else form.objective.gradient(y)
         require_finite(slope)
-        ceiling = np.inf if beta else here.f
-        there, L, used = _backtrack(form, evaluate, y, slope, L, ceiling)
-        if not beta and np.array_equal(there.x, here.x):
-            return
-        t = 1.0 if (y - there.x) @ (there.x - here.x) > 0 or there.f > here.f else t_next
+        # A quadratic that bends no more than L falls; of an oracle that has to be seen, at least without momentum.
+        ceiling = np.inf if beta or affine else here.f
+        there, L = _backtrack(form, evaluate, y, slope, L, ceiling)
+        uphill = (y - there.x) @ (there.x - here.x) > 0 or (not affine and there.f > here.f)
+        t = 1.0 if uphill else t_next
+        still = not beta and np.array_equal(there.x, here.x)
         before, here = here, there
-        L *= FAST_DECAY if used < 1e-3 else DECAY
-        look = due(iteration) or not np.isfinite(here.f)
+        look = still or due(iteration) or not np.isfinite(here.f)
         yield Candidate(here.x, here.f, form.lower_bound(here.x, here.f, here.g)) if look else None
+        if still:
+            return
 
 
 def _backtrack(
@@ -97,18 +99,21 @@ def _backtrack(
     slope: FloatArray,
     L: float,
     ceiling: float,
-) -> tuple[_At, float, float]:
-    """Return the step from y, the L that made it short enough, and the share of that L which the curvature used."""
+) -> tuple[_At, float]:
+    """Return the step from y and the L for the next one: a little below what made this one short enough."""
+    given = L
     for _ in range(MOST_TRIALS):
         x = form.domain.project(y - slope / L)
         there = _At(x, *evaluate(x))
         move = x - y
         bend, room = float((there.g - slope) @ move), L * float(move @ move)
-        rounding = 1e-14 * float(np.abs(slope) @ np.abs(move)) + 1e-15 * abs(there.f)
-        if bend <= room + rounding and there.f <= ceiling + rounding:
+        noise = 1e-14 * float(np.abs(slope) @ np.abs(move))
+        if bend <= room + noise and there.f <= ceiling + noise + 1e-14 * abs(there.f):
             break
         L *= GROWTH
-    return there, L, bend / room if room else 1.0
+    if room <= 100 * noise:  # the curvature is lost: neither what passed nor what did not says anything
+        return there, given
+    return there, L * (FAST_DECAY if bend < 1e-3 * room else DECAY)
 
 
 def _curvature(form: SimplexForm, here: _At, seed: int) -> float:

@@ -35,7 +35,7 @@ def pair(seed: int, kind: str) -> Instance:
 @given(seed=seeds)
 def test_a_true_pair_is_certified_whatever_the_backend_says(kind: str, seed: int) -> None:
     i = pair(seed, kind)
-    for stop in Stop:
+    for stop in (Stop.OPTIMAL, Stop.STALLED, Stop.INFEASIBLE):
         assert verdict_of(i.form, i.x, i.y, stop) is Verdict.OPTIMAL
 
 
@@ -176,4 +176,4 @@ def test_the_explanation_says_what_is_missing() -> None:
     problem = FormProblem(form)
     certificate, _ = certify(problem, problem.formulations()[0], form, Answer(Stop.OPTIMAL, x=np.array([0.0])), TOL)
     assert certificate.verdict is Verdict.FEASIBLE
-    assert "how far it is from the optimum is not" in certificate.explain()
+    assert "one side of the interval is proven" in certificate.explain()

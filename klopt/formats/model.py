@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
@@ -22,11 +23,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FAKE_INFINITY, FloatArray, SparseMatrix, csc, freeze
+from klopt.arrays import FAKE_INFINITY, FloatArray, SparseMatrix, csc
 from klopt.cones import svec_size
 from klopt.errors import InvalidProblem
+from klopt.rows import LinearRows
 
-__all__ = ["Block", "Model", "Names", "QuadraticRow", "from_infinite", "malformed", "no_rows", "number", "triangle"]
+__all__ = ["Block", "Model", "Names", "QuadraticRow", "from_infinite", "malformed", "number", "triangle"]
 
 
 class Names(NamedTuple):
@@ -41,6 +43,12 @@ class Names(NamedTuple):
         """Return the names that a file gives to things without one; read back they count as no names."""
         counts = (("x", columns), ("ub", ub), ("eq", eq))
         return cls(*(tuple(f"{letter}{index}" for index in range(count)) for letter, count in counts))
+
+    def check(self, columns: int, ub: int, eq: int) -> None:
+        """Refuse names of other numbers of columns and rows."""
+        for part, labels, count in zip(self._fields, self, (columns, ub, eq), strict=True):
+            if len(labels) != count or not all(isinstance(label, str) for label in labels):
+                raise InvalidProblem(f"names.{part} holds {len(labels)} names; expected {count} texts")
 
 
 class QuadraticRow(NamedTuple):
@@ -122,7 +130,7 @@ class Model:
             return "nothing" if self.soc or self.P is not None or self.quadratics else "SDP"
         return "QCQP" if self.soc or self.quadratics or self.P is not None else "LP"
 
-    def expect(self, path: Path, wanted: str, holds: Sequence[str]) -> None:
+    def expect(self, path: str | PathLike[str], wanted: str, holds: Sequence[str]) -> None:
         """Refuse a file that says more than the class `wanted` can hold."""
         if self.kind in holds:
             return
@@ -138,12 +146,13 @@ class Model:
 
     @classmethod
     def of_rows(
-        cls, c: FloatArray, ub: tuple[SparseMatrix, FloatArray], eq: tuple[SparseMatrix, FloatArray], bounds: FloatArray
+        cls, c: FloatArray, rows: LinearRows, offset: float, sense: Literal["min", "max"], names: Names | None = None
     ) -> Model:
-        """Return the model of c'x under inequalities, then equalities, and bounds (n x 2)."""
-        A = csc("A", sparse.vstack([ub[0], eq[0]], format="csc"))
-        low = np.concatenate((np.full(ub[1].size, -np.inf), eq[1]))
-        return cls(c, A, low, np.concatenate((ub[1], eq[1])), bounds[:, 0], bounds[:, 1])
+        """Return the model of c'x + offset under inequalities, then equalities, and bounds."""
+        A = csc("A", sparse.vstack([rows.A_ub, rows.A_eq], format="csc"))
+        low = np.concatenate((np.full(rows.b_ub.size, -np.inf), rows.b_eq))
+        high = np.concatenate((rows.b_ub, rows.b_eq))
+        return cls(c, A, low, high, rows.bounds[:, 0], rows.bounds[:, 1], sense, offset, names=names)
 
     @property
     def bounds(self) -> FloatArray:
@@ -176,11 +185,6 @@ class Model:
             seen.add(row)
         names = Names(self.names.columns, tuple(labels), tuple(rows[row] for row in eq.tolist()))
         return None if names == Names.default(self.c.size, ub.size, eq.size) else names
-
-
-def no_rows(n: int) -> tuple[SparseMatrix, FloatArray]:
-    """Return a matrix and a right-hand side without rows."""
-    return csc("A", sparse.csc_array((0, n))), cast(FloatArray, freeze(np.zeros(0)))
 
 
 def triangle(row: npt.NDArray[np.intp], column: npt.NDArray[np.intp], order: int) -> npt.NDArray[np.intp]:

@@ -1,9 +1,9 @@
 """Programs as NumPy archives (`.npz`), without pickles.
 
-quadratic   P, A as CSC parts (`P_data, P_indices, P_indptr, P_shape`), q, r, l, u:  minimise x'Px/2 + q'x + r, l <= Ax <= u.
-            Where the last n rows of A are the identity they are the bounds of the variables.
-further     written by klopt where a program has them: `sense` (-1 for max), `S` with `b_soc` and `soc` (second-order
-            cones), `Q0, Q0_q, Q0_r, Q1, ..` (quadratic constraints)
+quadratic   P and A as CSC parts (`P_data, P_indices, P_indptr, P_shape`), q, r, l, u: minimise x'Px/2 + q'x + r
+            subject to l <= Ax <= u. Where the last n rows of A are the identity they are bounds of the variables.
+further     where klopt writes a program that has them: `sense` (-1 for max), `S` with `b_soc` and `soc`
+            (second-order cones), `Q0, Q0_q, Q0_r, Q1, ..` (quadratic constraints)
 SeDuMi      minimise c'x, Ax = b, x in K: `K_f` free, then `K_l` nonnegative entries, then cones of sizes `K_q`
 """
 
@@ -73,11 +73,11 @@ def write(path: Path, model: Model) -> None:
 def _quadratic(arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
     A, c = _matrix(arrays, "A"), arrays["q"]
     m, n = A.shape
-    bounded = m >= n and (A.tocsr()[m - n :] != sparse.eye_array(n)).nnz == 0
+    bounded = m >= n and abs(A.tocsr()[m - n :] - sparse.eye_array(n)).nnz == 0
     rows = m - n if bounded else m
     low, high = arrays["l"], arrays["u"]
     P = _matrix(arrays, "P")
-    quadratics = []
+    quadratics: list[QuadraticRow] = []
     while f"Q{len(quadratics)}_q" in arrays:
         name = f"Q{len(quadratics)}"
         quadratics.append(QuadraticRow(_matrix(arrays, name), arrays[f"{name}_q"], float(arrays[f"{name}_r"])))

@@ -14,6 +14,7 @@ they are read as A x <= b with A = -F_i, b = -F_0, and written as one block afte
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,8 @@ from klopt.errors import InvalidProblem
 from klopt.formats.model import Block, Model, malformed, number, triangle
 
 __all__ = ["read", "write"]
+
+Whole = npt.NDArray[np.signedinteger[Any]]
 
 _SPACES = str.maketrans("{}(),", "     ")
 
@@ -68,9 +71,7 @@ def write(path: Path, model: Model) -> None:
     path.write_text("\n".join(text) + "\n", encoding="ascii")
 
 
-def _lines(
-    index: npt.NDArray[np.intp], block: int, row: npt.NDArray[np.intp], column: npt.NDArray[np.intp], value: FloatArray
-) -> list[str]:
+def _lines(index: Whole, block: int, row: Whole, column: Whole, value: FloatArray) -> list[str]:
     columns = zip(index.tolist(), row.tolist(), column.tolist(), value.tolist(), strict=True)
     return [f"{i} {block} {j} {k} {v!r}" for i, j, k, v in columns]
 

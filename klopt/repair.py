@@ -1,0 +1,166 @@
+"""Steps that repair a rough solution of a cone program.
+
+    dual     (w, y) with  P w + c + A'y = 0  on some columns and y in K*
+    primal   x with  b - Ax in K
+
+Where all cones are linear, a step is the shortest one into the polyhedron, in equilibrated units. Otherwise it is the
+shortest one, measured by the scaling of the cones (`klopt.scaling`), that cancels the error of the equations: whatever
+lies near the boundary of its cone hardly moves. Where it would still leave the cone, it is pulled inwards: by a
+multiple of the shift that would make the error harmless, made orthogonal to the equations in the same metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from klopt.arrays import FloatArray
+from klopt.cones import Cones
+from klopt.forms import ConeForm
+from klopt.leastnorm import TooLarge, least_distance, least_norm, nearest
+from klopt.scaling import block_norms, centre, equilibrate, is_sparse, scaling
+
+__all__ = ["DualRepair", "PrimalRepair"]
+
+T = TypeVar("T")
+Mask = npt.NDArray[np.bool_]
+
+PULLS = (0.0, 1.0, 4.0, 16.0, 64.0)
+# An inequality with more room than this times the error plays no part in its repair.
+NEAR = 1e3
+# Steps through PSD rows are dense.
+MOST_ENTRIES = 4e7
+
+
+class _Repair:
+    """The form, and the units in which its rows and columns can be compared."""
+
+    def __init__(self, form: ConeForm) -> None:
+        self.form = form
+        self.linear = not (form.cones.soc or form.cones.psd or form.cones.exp)
+
+    @cached_property
+    def units(self) -> tuple[FloatArray, FloatArray]:
+        """The units of rows and columns."""
+        return equilibrate(self.form.cones, self.form.A)
+
+    @cached_property
+    def scaled(self) -> sparse.csr_array:
+        """A in these units."""
+        r, c = self.units
+        return sparse.csr_array(sparse.diags_array(r) @ self.form.A @ sparse.diags_array(c))
+
+
+class DualRepair(_Repair):
+    """Repairs stationarity on the given columns."""
+
+    def __init__(self, form: ConeForm, columns: npt.NDArray[np.intp]) -> None:
+        super().__init__(form)
+        self.columns = columns
+
+    def size(self, left: FloatArray) -> float:
+        """Return the largest error in the units of the columns."""
+        return float(np.max(np.abs(left) * self.units[1], initial=0.0))
+
+    def step(self, w: FloatArray, y: FloatArray, left: FloatArray, stuck: Mask) -> tuple[FloatArray, FloatArray] | None:
+        """Return (w, y) moved so that Pw + c + A'y loses `left`, or None; rows that are `stuck` at 0 stay there."""
+        if self.form.cones.psd and self.form.b.size * self.columns.size > MOST_ENTRIES:
+            return None
+        straight = (lambda: self._polyhedral(w, y, left),) if self.linear else ()
+        moved = _first(*straight, lambda: self._conic(w, y, left, stuck))
+        if moved is None or not all(np.isfinite(part).all() for part in moved):
+            return None
+        return w + moved[0], y + moved[1]
+
+    def _polyhedral(self, w: FloatArray, y: FloatArray, left: FloatArray) -> tuple[FloatArray, FloatArray]:
+        form, J, m, (r, c) = self.form, self.columns, self.form.b.size, self.units
+        rows = np.arange(form.cones.zero, m)
+        near = rows[y[rows] / r[rows] <= NEAR * self.size(left)]
+        E = self.scaled[:, J].T
+        if form.P is not None:
+            E = sparse.hstack([E, sparse.diags_array(c[J]) @ form.P.tocsr()[J] @ sparse.diags_array(c)])
+        G = sparse.csr_array((np.ones(near.size), (np.arange(near.size), near)), shape=(near.size, E.shape[1]))
+        z = least_distance(E, -(left * c)[J], G, -(y / r)[near])
+        return c * z[m:] if form.P is not None else np.zeros_like(w), r * z[:m]
+
+    def _conic(self, w: FloatArray, y: FloatArray, left: FloatArray, stuck: Mask) -> tuple[FloatArray, FloatArray]:
+        form, J, m, (r, c) = self.form, self.columns, self.form.b.size, self.units
+        shift = np.where(stuck, 0.0, self.size(left) * r * centre(form.cones))
+        free = r[: form.cones.zero] * (1 + np.abs(y / r).max(initial=0.0))
+        W = scaling(form.cones, y + shift, free, dual=True)
+        B = W.apply(form.A[:, J].tocsr()).T
+        weight = np.zeros(0)
+        if form.P is not None:
+            weight = c * (1 + np.abs(w / c).max())
+            curve = form.P.tocsr()[J] @ sparse.diags_array(weight)
+            B = sparse.hstack([B, curve], format="csr") if is_sparse(B) else np.hstack([B, curve.toarray()])
+        solve = least_norm(B)
+        pull = scaling(form.cones, y + shift, free, dual=True, inverse=True).apply(shift)
+        pull = np.concatenate((pull, np.zeros(weight.size)))
+        fix, inward = solve(-left[J]), pull - solve(B @ pull)
+
+        def outside(u: FloatArray) -> float:
+            away = form.cones.project(-y - W.apply(u[:m]))
+            return float(np.max(block_norms(form.cones, away) / r, initial=0.0))
+
+        u = _most_inside([fix + theta * inward for theta in PULLS], outside, 1e-3 * self.size(left))
+        return weight * u[m:] if weight.size else np.zeros_like(w), W.apply(u[:m])
+
+
+class PrimalRepair(_Repair):
+    """Repairs feasibility."""
+
+    def step(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray | None:
+        """Return x moved so that s = b - Ax loses `off`, its error; None if that costs too much."""
+        if self.form.cones.psd and self.form.A.shape[0] * x.size > MOST_ENTRIES:
+            return None
+        straight = (lambda: self._polyhedral(s, off),) if self.linear else ()
+        moved = _first(*straight, lambda: self._conic(x, s, off))
+        return x + moved if moved is not None and np.isfinite(moved).all() else None
+
+    def _polyhedral(self, s: FloatArray, off: FloatArray) -> FloatArray:
+        p, (r, c) = self.form.cones.zero, self.units
+        rows = np.arange(p, s.size)
+        near = rows[(r * s)[rows] <= NEAR * np.max(r * np.abs(off))]
+        return c * least_distance(self.scaled[:p], (r * off)[:p], -self.scaled[near], -(r * s)[near])
+
+    def _conic(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray:
+        cones, p, (r, c) = self.form.cones, self.form.cones.zero, self.units
+        inner = Cones(0, cones.nonneg, cones.soc, cones.psd, cones.exp)
+        shift = (2 * float(np.max(r * block_norms(cones, off))) / r * centre(cones))[p:]
+        W = scaling(inner, (s - off)[p:] + shift, np.zeros(0), inverse=True)
+        A = self.form.A.tocsr()
+        solve = nearest(-1.0 * W.apply(A[p:]), A[:p], 1e-4 / (np.abs(x) + c))
+        fix, inward = solve(np.zeros(shift.size), off[:p]), solve(W.apply(shift), np.zeros(p))
+
+        def outside(step: FloatArray) -> float:
+            rest = s[p:] - A[p:] @ step
+            return float(np.max(r[p:] * block_norms(inner, rest - inner.project(rest)), initial=0.0))
+
+        return _most_inside([fix + theta * inward for theta in PULLS], outside, 0.0)
+
+
+def _first(*ways: Callable[[], T]) -> T | None:
+    """What the first way of a bearable cost gives."""
+    for way in ways:
+        with suppress(TooLarge):
+            return way()
+    return None
+
+
+def _most_inside(steps: list[FloatArray], outside: Callable[[FloatArray], float], enough: float) -> FloatArray:
+    """The first step that ends inside the cone, or the one that ends nearest to it."""
+    best, least = steps[0], np.inf
+    for step in steps:
+        distance = outside(step)
+        if distance < least:
+            best, least = step, distance
+        if least <= enough:
+            break
+    return best

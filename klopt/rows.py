@@ -1,0 +1,168 @@
+"""Linear rows and bounds as SciPy writes them: checked once, stacked into cone rows, their multipliers named again.
+
+    A_ub x <= b_ub,   A_eq x = b_eq,   lower <= x <= upper
+
+become  b - A x in {0} x R+  with rows in this order: A_eq and fixed variables (lower = upper); then A_ub without the
+rows where b_ub = inf, lower bounds as -x <= -lower, upper bounds as x <= upper. Multipliers have the signs of
+L = f + ub'(A_ub x - b_ub) + eq'(A_eq x - b_eq) + lower'(lower - x) + upper'(x - upper), so ub, lower, upper >= 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from klopt.arrays import FAKE_INFINITY, FloatArray, SparseMatrix, csc, freeze, vector
+from klopt.errors import InvalidProblem
+
+__all__ = ["LinearRows", "bounds_array", "check_sense", "equalities", "finite_number", "inequalities"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+def inequalities(n: int, A: object, b: object, name: str = "ub") -> tuple[SparseMatrix, FloatArray]:
+    """Return A_ub and b_ub checked; None stands for no rows, inf in b_ub for a row that asks nothing.
+
+    >>> inequalities(2, [[1, 2]], [1e30])
+    Traceback (most recent call last):
+    klopt.errors.InvalidProblem: b_ub[0] is 1e+30; write inf for a bound that does not exist
+    """
+    matrix, side = _rows(n, A, b, name)
+    _refuse_fake_infinity(f"b_{name}", side)
+    return matrix, side
+
+
+def equalities(n: int, A: object, b: object, name: str = "eq") -> tuple[SparseMatrix, FloatArray]:
+    """Return A_eq and b_eq checked; every right-hand side must be finite."""
+    matrix, side = inequalities(n, A, b, name)
+    infinite = np.flatnonzero(np.isinf(side))
+    if infinite.size:
+        raise InvalidProblem(f"b_{name}[{infinite[0]}] is {side[infinite[0]]}; expected a finite number")
+    return matrix, side
+
+
+def bounds_array(n: int, bounds: object) -> FloatArray:
+    """Return bounds, one pair for all variables or one for each, as an n x 2 array; None in a pair is infinite.
+
+    >>> bounds_array(2, (0, None))
+    array([[ 0., inf],
+           [ 0., inf]])
+    """
+    try:
+        given = np.array(bounds if bounds is not None else (0.0, None), dtype=object)
+        pairs = np.broadcast_to(given, (n, 2)) if given.shape in ((2,), (1, 2)) else given
+        if pairs.shape != (n, 2):
+            raise ValueError
+        empty = np.array([-np.inf, np.inf])
+        array = np.array([[e if v is None else float(v) for v, e in zip(p, empty, strict=True)] for p in pairs])
+    except (TypeError, ValueError):
+        text = f"bounds must be one pair (low, high) or {n} of them, with None where there is no bound"
+        raise InvalidProblem(text) from None
+    array = array.reshape(n, 2).astype(float)
+    for row, side in np.argwhere(np.isnan(array) | (array == [np.inf, -np.inf])):
+        raise InvalidProblem(f"bounds[{row}, {side}] is {array[row, side]}; expected a number, or None for no bound")
+    _refuse_fake_infinity("bounds", array)
+    return cast(FloatArray, freeze(array))
+
+
+def check_sense(sense: object) -> None:
+    """Refuse anything but "min" and "max"."""
+    if sense not in ("min", "max"):
+        raise InvalidProblem(f"sense is {sense!r}; expected 'min' or 'max'")
+
+
+def finite_number(name: str, value: object) -> float:
+    """Return a finite number as a float."""
+    return float(vector(name, np.reshape(np.asarray(value), -1), 1)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRows:
+    """Checked rows and bounds, and the cone rows they become.
+
+    >>> rows = LinearRows(*inequalities(1, [[2.0]], [3.0]), *equalities(1, None, None), bounds_array(1, (-1, None)))
+    >>> rows.nonneg[0].toarray().ravel(), rows.nonneg[1]
+    (array([ 2., -1.]), array([3., 1.]))
+    >>> rows.named(np.zeros(0), np.array([0.5, 0.25]))["lower"]
+    array([0.25])
+    """
+
+    A_ub: SparseMatrix
+    b_ub: FloatArray
+    A_eq: SparseMatrix
+    b_eq: FloatArray
+    bounds: FloatArray
+
+    @cached_property
+    def kept(self) -> Mask:
+        """Which inequalities ask something."""
+        return cast(Mask, self.b_ub != np.inf)
+
+    @cached_property
+    def fixed(self) -> Mask:
+        """Which variables have one value."""
+        return cast(Mask, self.bounds[:, 0] == self.bounds[:, 1])
+
+    @cached_property
+    def bounded(self) -> tuple[Mask, Mask]:
+        """Which variables that are not fixed have a lower, an upper bound."""
+        low, high = np.isfinite(self.bounds).T & ~self.fixed
+        return low, high
+
+    @property
+    def zero(self) -> tuple[SparseMatrix, FloatArray]:
+        """A and b of the equality rows."""
+        unit = sparse.eye_array(len(self.bounds), format="csr")
+        A = sparse.vstack([self.A_eq, unit[self.fixed]], format="csc")
+        return A, np.concatenate((self.b_eq, self.bounds[self.fixed, 0]))
+
+    @property
+    def nonneg(self) -> tuple[SparseMatrix, FloatArray]:
+        """A and b of the inequality rows."""
+        low, high = self.bounded
+        unit = sparse.eye_array(len(self.bounds), format="csr")
+        A = sparse.vstack([self.A_ub.tocsr()[self.kept], -unit[low], unit[high]], format="csc")
+        return A, np.concatenate((self.b_ub[self.kept], -self.bounds[low, 0], self.bounds[high, 1]))
+
+    def named(self, zero: FloatArray, nonneg: FloatArray) -> dict[str, FloatArray]:
+        """Return the multipliers of the cone rows as those of the user's constraints."""
+        n, equal, kept = len(self.bounds), self.b_eq.size, int(self.kept.sum())
+        low, high = self.bounded
+        ub, lower, upper = np.zeros(self.b_ub.size), np.zeros(n), np.zeros(n)
+        ub[self.kept] = nonneg[:kept]
+        lower[low] = nonneg[kept : kept + int(low.sum())]
+        upper[high] = nonneg[kept + int(low.sum()) :]
+        lower[self.fixed] = np.maximum(-zero[equal:], 0.0)
+        upper[self.fixed] = np.maximum(zero[equal:], 0.0)
+        return {"ub": ub, "eq": zero[:equal].copy(), "lower": lower, "upper": upper}
+
+    def stacked(self, dual: Mapping[str, FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """Return (zero, nonneg): the multipliers of the cone rows from those of the user's, 0 where not given."""
+        n = len(self.bounds)
+        ub, eq = dual.get("ub", np.zeros(self.b_ub.size)), dual.get("eq", np.zeros(self.b_eq.size))
+        lower, upper = dual.get("lower", np.zeros(n)), dual.get("upper", np.zeros(n))
+        low, high = self.bounded
+        zero = np.concatenate((eq, (upper - lower)[self.fixed]))
+        return zero, np.concatenate((ub[self.kept], lower[low], upper[high]))
+
+
+def _rows(n: int, A: object, b: object, name: str) -> tuple[SparseMatrix, FloatArray]:
+    if A is None and b is None:
+        return csc(f"A_{name}", sparse.csc_array((0, n))), cast(FloatArray, freeze(np.zeros(0)))
+    if A is None or b is None:
+        given, missing = (f"b_{name}", f"A_{name}") if A is None else (f"A_{name}", f"b_{name}")
+        raise InvalidProblem(f"{given} is given without {missing}; give both or neither")
+    side = vector(f"b_{name}", [b] if np.ndim(cast(Any, b)) == 0 else b, infinite=True)
+    return csc(f"A_{name}", A, (side.size, n)), side
+
+
+def _refuse_fake_infinity(name: str, values: FloatArray) -> None:
+    for place in np.argwhere(np.isfinite(values) & (np.abs(values) >= FAKE_INFINITY)):
+        index = ", ".join(str(i) for i in place)
+        raise InvalidProblem(f"{name}[{index}] is {values[tuple(place)]:g}; write inf for a bound that does not exist")

@@ -1,0 +1,121 @@
+"""A user's own linear program, with the arguments and the meaning of SciPy's linprog.
+
+    minimise (or maximise) c'x + offset   subject to   A_ub x <= b_ub,  A_eq x = b_eq,  lower <= x <= upper
+
+Its dual, with multipliers eq free and ub, lower, upper >= 0, has the same optimum (strong duality):
+
+    maximise -b_ub'ub - b_eq'eq + lower'lower - upper'upper + offset
+    subject to c + A_ub'ub + A_eq'eq - lower + upper = 0.
+
+A program that maximises is stated as minimising -c'x; the multipliers are those of that minimisation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import Any, Self, cast
+
+import numpy as np
+from scipy import sparse
+
+import klopt.formats as formats
+from klopt.arrays import FloatArray, csc, vector
+from klopt.cones import Cones
+from klopt.formats.model import Model, Names
+from klopt.forms import ConeForm
+from klopt.problem import Formulation, Point, Sense
+from klopt.program import Program
+from klopt.rows import LinearRows, bounds_array, check_sense, equalities, finite_number, inequalities
+
+__all__ = ["LP"]
+
+
+@dataclass(frozen=True, eq=False)
+class LP(Program):
+    """Minimise c'x subject to A_ub x <= b_ub, A_eq x = b_eq and bounds, x >= 0 unless they say otherwise.
+
+    Solutions have the array x and the multipliers ub, eq, lower, upper.
+
+    >>> lp = LP(c=[1, 2], A_ub=[[-1, -1]], b_ub=[-1])
+    >>> bracket = lp.bracket(Point({"x": [1, 0]}, {"ub": [1]}))
+    >>> round(bracket.lower, 9), round(bracket.upper, 9)
+    (1.0, 1.0)
+    """
+
+    c: Any
+    A_ub: Any = None
+    b_ub: Any = None
+    A_eq: Any = None
+    b_eq: Any = None
+    bounds: Any = (0, None)
+    """One pair (low, high) for all variables or one for each, None for infinite; kept as an n x 2 array."""
+    offset: float = 0.0
+    sense: Sense = "min"
+    names: Names | None = None
+    """What columns and rows are called in a file."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "c", vector("c", self.c))
+        A_ub, b_ub = inequalities(self.c.size, self.A_ub, self.b_ub)
+        A_eq, b_eq = equalities(self.c.size, self.A_eq, self.b_eq)
+        for name, value in (("A_ub", A_ub), ("b_ub", b_ub), ("A_eq", A_eq), ("b_eq", b_eq)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "bounds", bounds_array(self.c.size, self.bounds))
+        object.__setattr__(self, "offset", finite_number("offset", self.offset))
+        check_sense(self.sense)
+        if self.names is not None:
+            self.names.check(self.c.size, b_ub.size, b_eq.size)
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> Self:
+        """Return the linear program in an .mps, .lp, .cbf or .npz file."""
+        model = formats.read(path)
+        model.expect(path, "LP", ("LP",))
+        A_ub, b_ub, A_eq, b_eq, names = model.split()
+        return cls(model.c, A_ub, b_ub, A_eq, b_eq, model.bounds, model.offset, model.sense, names)
+
+    def to_file(self, path: str | PathLike[str]) -> None:
+        """Write the program to an .mps, .lp, .cbf or .npz file; reading it gives the same numbers."""
+        formats.write(path, Model.of_rows(self.c, self.rows, self.offset, self.sense, self.names))
+
+    def describe(self) -> str:
+        return f"LP({self.rows.b_ub.size + self.rows.b_eq.size} rows, {self.c.size} variables)"
+
+    @cached_property
+    def rows(self) -> LinearRows:
+        """The constraints."""
+        return LinearRows(*cast(Any, (self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)))
+
+    @cached_property
+    def form(self) -> ConeForm:
+        """The program as a cone program."""
+        (A0, b0), (A1, b1) = self.rows.zero, self.rows.nonneg
+        A = csc("A", sparse.vstack([A0, A1], format="csc"))
+        return ConeForm(self.sign * self.c, A, np.concatenate((b0, b1)), Cones(b0.size, b1.size))
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        """Return the program itself and its dual."""
+        way = (lambda: self.form, self.point, self.pair)
+        primal = self.by_form("primal", set(), "the program itself", *way)
+        return primal, self.by_dual("dual", set(), "strong duality of linear programming", *way)
+
+    def point(self, x: FloatArray, y: FloatArray | None) -> Point:
+        y = np.zeros(self.form.b.size) if y is None else y
+        return Point({"x": x}, self.rows.named(y[: self.form.cones.zero], y[self.form.cones.zero :]))
+
+    def pair(self, point: Point) -> tuple[FloatArray, FloatArray]:
+        return point.primal["x"], np.concatenate(self.rows.stacked(point.dual))
+
+    @classmethod
+    def sample(cls, rng: np.random.Generator, size: int) -> Self:
+        """Return a bounded, feasible program built from a complementary primal-dual pair."""
+        n, m, p = max(size, 1), max(size // 2, 1), size // 4
+        x = np.where(rng.random(n) < 0.5, rng.uniform(0.5, 2.0, n), 0.0)
+        A_ub, A_eq = rng.normal(size=(m, n)), rng.normal(size=(p, n))
+        tight = rng.random(m) < 0.5
+        ub, eq = np.where(tight, rng.uniform(0.5, 2.0, m), 0.0), rng.normal(size=p)
+        low = np.where(x == 0.0, rng.uniform(0.5, 2.0, n), 0.0)
+        b_ub = A_ub @ x + np.where(tight, 0.0, rng.uniform(0.5, 2.0, m))
+        return cls(low - A_ub.T @ ub - A_eq.T @ eq, A_ub, b_ub, A_eq, A_eq @ x, bounds=(0.0, 10.0))

@@ -1,0 +1,172 @@
+"""A user's own semidefinite program, as a linear matrix inequality or in standard form.
+
+    over x   minimise c'x + offset     subject to  sum_i x_i F_i - F_0 psd,  A_ub x <= b_ub,  A_eq x = b_eq
+    over X   minimise <C, X> + offset  subject to  <A_i, X> = b_i,  X psd
+
+Each is the dual of the other: with c = -b, F_i = -A_i, F_0 = -C the first has the negative of the second's optimum
+wherever one of them has an interior point. Matrices may be made of blocks; blocks that are diagonal are linear rows.
+A program that maximises is stated as minimising the negative; the multipliers are those of that minimisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+from scipy import sparse
+
+import klopt.formats as formats
+from klopt.arrays import FloatArray, csc, vector
+from klopt.cones import Cones, Feature, smat, svec, svec_size
+from klopt.errors import InvalidProblem
+from klopt.formats.model import Model
+from klopt.forms import ConeForm
+from klopt.lmi import matrix_blocks
+from klopt.problem import Formulation, Point, Sense
+from klopt.program import Program
+from klopt.rows import LinearRows, bounds_array, check_sense, equalities, finite_number, inequalities
+
+__all__ = ["SDP"]
+
+
+@dataclass(frozen=True, eq=False)
+class SDP(Program):
+    """Minimise c'x subject to x_1 F_1 + .. + x_n F_n - F_0 positive semidefinite and linear rows; x is free.
+
+    F lists F_0, F_1, .., F_n: dense or sparse symmetric matrices, or tuples of blocks; 0 stands for a zero matrix. They
+    are kept as a tuple of `Block`s; diagonal blocks become the last rows of A_ub. Solutions have x and the multipliers
+    ub, eq, X0, X1, .. (one for each block); those of `SDP.standard` have X0, X1, .., diagonal and the multipliers eq.
+
+    >>> sdp = SDP(c=[1.0], F=[[[0, -1], [-1, 0]], np.eye(2)])  # the largest eigenvalue of -F_0 is 1
+    >>> bracket = sdp.bracket(Point({"x": [1.0]}, {"X0": [[0.5, -0.5], [-0.5, 0.5]]}))
+    >>> round(bracket.lower, 9), round(bracket.upper, 9)
+    (1.0, 1.0)
+    """
+
+    c: Any
+    F: Any
+    A_ub: Any = None
+    b_ub: Any = None
+    A_eq: Any = None
+    b_eq: Any = None
+    offset: float = 0.0
+    sense: Sense = "min"
+    over: Literal["x", "X"] = "x"
+    """Which of the two programs is meant; "X" reads c as b and F as (C, A_1, .., A_n)."""
+
+    def __post_init__(self) -> None:
+        c = vector("c", self.c)
+        check_sense(self.sense)
+        if self.over not in ("x", "X") or (self.over == "X" and self.A_eq is not None and np.size(self.b_eq)):
+            raise InvalidProblem(f"over is {self.over!r}; expected 'x', or 'X' without A_eq")
+        blocks, diagonal = matrix_blocks(self.F, c.size)
+        A_ub, b_ub = inequalities(c.size, self.A_ub, self.b_ub)
+        if diagonal.shape[0]:
+            turn = -1.0 if self.over == "x" else 1.0
+            A_ub = csc("A_ub", sparse.vstack([A_ub, turn * diagonal[:, 1:]], format="csc"))
+            b_ub = vector("b_ub", np.append(b_ub, turn * diagonal[:, [0]].toarray()), infinite=True)
+        A_eq, b_eq = equalities(c.size, self.A_eq, self.b_eq)
+        values = (c, blocks, A_ub, b_ub, A_eq, b_eq, finite_number("offset", self.offset))
+        for name, value in zip(self.__dataclass_fields__, values, strict=False):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def standard(cls, C: Any, A: Sequence[Any], b: Any, offset: float = 0.0, sense: Sense = "min") -> Self:
+        """Return: minimise <C, X> subject to <A_i, X> = b_i, X positive semidefinite.
+
+        >>> SDP.standard(np.eye(2), [[[0, 1], [1, 0]]], [1.0]).describe()
+        'SDP(1 equality, X of order 2)'
+        """
+        return cls(b, (C, *A), offset=offset, sense=sense, over="X")
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> Self:
+        """Return the semidefinite program in a .dat-s or .cbf file."""
+        model = formats.read(path)
+        model.expect(path, "SDP", ("LP", "SDP"))
+        A_ub, b_ub, A_eq, b_eq, _ = model.split()
+        bounds = LinearRows(A_ub[:0], b_ub[:0], A_eq[:0], b_eq[:0], bounds_array(model.c.size, model.bounds))
+        (A0, b0), (A1, b1) = bounds.zero, bounds.nonneg
+        ub, eq = sparse.vstack([A_ub, A1]), sparse.vstack([A_eq, A0])
+        b_ub, b_eq = np.append(b_ub, b1), np.append(b_eq, b0)
+        return cls(model.c, model.blocks, ub, b_ub, eq, b_eq, model.offset, model.sense, model.over)
+
+    def to_file(self, path: str | PathLike[str]) -> None:
+        """Write the program to a .dat-s or .cbf file; reading it gives the same numbers."""
+        model = Model.of_rows(self.c, self.rows, self.offset, self.sense)
+        formats.write(path, replace(model, blocks=self.F, over=self.over))
+
+    def describe(self) -> str:
+        orders = " + ".join(str(block.order) for block in self.F) or "0"
+        rows = self.rows.b_ub.size + self.rows.b_eq.size
+        if self.over == "X":
+            more = f", {rows} nonnegative entries" if rows else ""
+            return f"SDP({self.c.size} equalit{'y' if self.c.size == 1 else 'ies'}, X of order {orders}{more})"
+        return f"SDP({self.c.size} variables, blocks of order {orders}, {rows} linear rows)"
+
+    @property
+    def scale(self) -> float:
+        """The program over X is the dual of `form`."""
+        return self.sign if self.over == "x" else -self.sign
+
+    @cached_property
+    def rows(self) -> LinearRows:
+        """The linear constraints."""
+        free = bounds_array(self.c.size, (None, None))
+        return LinearRows(*cast(Any, (self.A_ub, self.b_ub, self.A_eq, self.b_eq, free)))
+
+    @cached_property
+    def form(self) -> ConeForm:
+        """The matrix inequality as a cone program in x; for a program over X that of its dual."""
+        turn, goal = (-1.0, 1.0) if self.over == "x" else (1.0, self.sign)
+        (A0, b0), (A1, b1) = self.rows.zero, self.rows.nonneg
+        scaled = [sparse.diags_array(block.weights) @ block.entries for block in self.F]
+        A = sparse.vstack([A0, A1, *(turn * entries[:, 1:] for entries in scaled)], format="csc")
+        b = np.concatenate([b0, goal * b1, *(turn * goal * entries[:, [0]].toarray().ravel() for entries in scaled)])
+        cones = Cones(b0.size, b1.size, psd=tuple(block.order for block in self.F))
+        return ConeForm(self.sign * self.c if self.over == "x" else -self.c, csc("A", A), b, cones)
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        """Return the program itself, then its dual."""
+        needs = {Feature.PSD} if self.F else set()
+        reason = "conic duality, strong where one of the two programs has an interior point"
+        way = (lambda: self.form, self.point, self.pair)
+        inequality = self.by_form("LMI", needs, reason, *way, dual=self.over == "X")
+        standard = self.by_dual("standard form", needs, reason, *way, dual=self.over == "x")
+        return (inequality, standard) if self.over == "x" else (standard, inequality)
+
+    def point(self, x: FloatArray, y: FloatArray | None) -> Point:
+        y = np.zeros(self.form.b.size) if y is None else y
+        cones, sizes = self.form.cones, [svec_size(block.order) for block in self.F]
+        zero, nonneg, *parts = np.split(y, np.cumsum((cones.zero, cones.nonneg, *sizes))[:-1])
+        matrices = {f"X{index}": smat(part) for index, part in enumerate(parts)}
+        named = self.rows.named(zero, nonneg)
+        if self.over == "X":
+            return Point({**matrices, "diagonal": named["ub"]}, {"eq": -x})
+        return Point({"x": x}, {"ub": named["ub"], "eq": named["eq"], **matrices})
+
+    def pair(self, point: Point) -> tuple[FloatArray, FloatArray]:
+        arrays = {**point.primal, **point.dual}
+        if self.over == "X":
+            arrays = {**point.primal, "x": -point.dual.get("eq", np.zeros(self.c.size)), "ub": point.primal["diagonal"]}
+        found = [arrays.get(f"X{index}", np.zeros((block.order,) * 2)) for index, block in enumerate(self.F)]
+        rows = self.rows.stacked({name: arrays[name] for name in ("ub", "eq") if name in arrays})
+        return arrays["x"], np.concatenate((*rows, *(svec((M + M.T) / 2) for M in found)))
+
+    @classmethod
+    def sample(cls, rng: np.random.Generator, size: int) -> Self:
+        """Return a program in a box, built from complementary matrices S (slack) and X (multiplier)."""
+        n, order = max(size // 2, 1), max(size // 2, 2)
+        x = rng.uniform(-1.0, 1.0, n)
+        vectors = np.linalg.qr(rng.normal(size=(order, order)))[0]
+        high = rng.uniform(0.5, 2.0, order)
+        kept = np.arange(order) < order // 2
+        S, X = (vectors * np.where(mask, high, 0.0) @ vectors.T for mask in (kept, ~kept))
+        F = [M + M.T for M in rng.normal(size=(n, order, order))]
+        F_0 = sum((value * M for value, M in zip(x, F, strict=True)), -S)
+        box = np.vstack((np.eye(n), -np.eye(n)))
+        return cls([float(np.sum(M * X)) for M in F], [F_0, *F], box, np.full(2 * n, 3.0))

@@ -1,0 +1,188 @@
+"""The C-SVM dual on a kernel matrix: one multiplier a point, between 0 and C.
+
+    maximise  1'a - a'Qa/2   over   0 <= a <= C,  y'a = 0         Q_ij = y_i K_ij y_j
+
+C = inf is the hard margin. With f = K(y o a), any bias b and any s >= 0, weak duality bounds the optimum by
+
+    s^2 a'Qa/2 + C sum_i max(0, 1 - s m_i),     m_i = y_i (f_i + b)
+
+the primal value of the classifier s (f + b). The best b is a median of the breaks y_i - f_i. The best s matters where C
+is large: a classifier whose margins fall short of 1 by 1e-12 pays C times for that, one stretched by 1e-12 does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+
+from klopt.arrays import FloatArray, positive
+from klopt.cones import Feature
+from klopt.forms import ConeForm, SimplexForm, Start
+from klopt.gram import Gram, binary_labels
+from klopt.objectives import KernelQuadratic
+from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._margin import Polyhedron, Units, best_shift, finite, normal_of, refuse_large
+from klopt.sets import BoxPlane
+
+__all__ = ["SoftMargin"]
+
+EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftMargin(Problem):
+    """The dual of the support vector machine with kernel matrix K, labels y of -1 and +1, and penalty C.
+
+    >>> problem = SoftMargin([[2, 1], [1, 2]], [1, -1], C=10)
+    >>> bracket = problem.bracket(Point({"alpha": [1.0, 1.0]}))
+    >>> round(bracket.lower, 9), round(bracket.upper, 9), bracket.point.alpha
+    (1.0, 1.0, array([1., 1.]))
+    """
+
+    K: Gram
+    y: FloatArray
+    C: float
+
+    sense = "max"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "K", Gram.of(self.K))
+        object.__setattr__(self, "y", binary_labels(self.y, self.K.size))
+        object.__setattr__(self, "C", positive("C", self.C, infinite=True))
+        refuse_large(self.C, self.K.scale)
+
+    def describe(self) -> str:
+        return f"SoftMargin(n={self.K.size}, C={self.C:g})"
+
+    @property
+    def _units(self) -> Units:
+        return Units.of(self.C, self.K.scale)
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        make = partial(Formulation, dual=True, scale=-self._units.value)
+        box = frozenset({Feature.SIMPLEX, Feature.MARGIN, Feature.BOX})
+        return (
+            make("box and plane", box, self._simplex, self._recover, self._lift),
+            make("dual QP", frozenset({Feature.CONE, Feature.QUADRATIC}), self._quadratic, self._recover, self._lift),
+            make(
+                "SOCP epigraph",
+                frozenset({Feature.CONE, Feature.SOC}),
+                self._epigraph,
+                self._recover_epigraph,
+                self._lift_epigraph,
+                "a'Qa <= 2t if and only if ||(Fa, t - 1/2)|| <= t + 1/2, where Q = F'F",
+            ),
+        )
+
+    def _simplex(self) -> SimplexForm:
+        n = self.K.size
+        objective = KernelQuadratic(self._units.curvature(self.K.matrix), self.y, np.full(n, -1.0))
+        return SimplexForm(objective, BoxPlane(np.zeros(n), np.full(n, self.C / self._units.length), self.y))
+
+    def _polyhedron(self) -> Polyhedron:
+        """minimise -1'u over u >= 0, u <= C / length, y'u = 0."""
+        n, box = self.K.size, self.C / self._units.length
+        bounds = [-sparse.eye_array(n)] + [sparse.eye_array(n)] * int(np.isfinite(box))
+        A = sparse.vstack([sparse.csr_array(self.y[None, :]), *bounds], format="csc")
+        b = np.concatenate([np.zeros(n + 1), np.full(n if np.isfinite(box) else 0, box)])
+        smaller_class = min(np.count_nonzero(self.y > 0), np.count_nonzero(self.y < 0))
+        return Polyhedron(np.full(n, -1.0), A, b, zero=1, radius=2 * smaller_class * box)
+
+    def _quadratic(self) -> ConeForm:
+        H = self._units.curvature(self.K.matrix) * self.y
+        return self._polyhedron().with_quadratic(H * self.y[:, None])
+
+    def _epigraph(self) -> ConeForm:
+        return self._polyhedron().with_epigraph(self._units.factor(self.K) * self.y)
+
+    def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
+        alpha = self._units.length * x[: self.K.size]
+        # The multiplier of the plane is the bias: Qa + bias y = 1 where 0 < a < C.
+        return Point({"alpha": alpha} if y is None else {"alpha": alpha, "bias": y[0]})
+
+    def _recover_epigraph(self, x: FloatArray, y: FloatArray | None) -> Point:
+        duals = None if y is None else {"normal": self._units.normal(y, self.K)}
+        return Point(self._recover(x, y).primal, duals)
+
+    def _lift(self, point: Point) -> Start:
+        return Start(point.alpha / self._units.length)
+
+    def _lift_epigraph(self, point: Point) -> Start:
+        z = self.y * point.alpha
+        height = float(z @ (self.K.matrix @ z)) / (2 * self._units.value)
+        return Start(np.append(point.alpha / self._units.length, height))
+
+    def bracket(self, point: Point) -> Bracket:
+        n, y, phi = self.K.size, self.y, -self.K.floor
+        a = BoxPlane(np.zeros(n), np.full(n, self.C), y).repair(finite(point.alpha))
+        f = self.K.matrix @ (y * a)
+        stretch = self._stretch(a, float(a @ (y * f)))
+        a, f = (a, f) if stretch == 1.0 else (stretch * a, stretch * f)
+        total, curve, length = float(a.sum()), float(a @ (y * f)), float(a @ a)
+        rounding = 8 * EPS * (total + float(a @ np.abs(f)))
+        bias = self._bias(f)
+        margins = y * (f + bias)
+        upper, _ = self._primal(margins - phi * np.sqrt(length), curve + phi * length)
+        near, scale = self._primal(margins, curve)
+        reach = np.maximum(scale * a, np.abs(self.C - scale * a))
+        apart = min(float(reach @ reach), scale**2 * length + self._farthest(upper))
+        upper = min(upper, near + phi / 2 * apart if phi else near)
+        duals = {"slack": np.maximum(1 - margins, 0.0)}
+        normal = normal_of(point, self.K)
+        if normal is not None:
+            value = self._by_normal(normal, upper)
+            upper, duals = (value, {**duals, "normal": normal}) if value < upper else (upper, duals)
+        note = "" if np.isfinite(upper) else "this point separates nothing, so it bounds nothing from above"
+        solved = Point({"alpha": a, "bias": bias}, duals)
+        return Bracket(total - curve / 2 - phi / 2 * length - rounding, upper + rounding, solved, note)
+
+    def _bias(self, f: FloatArray) -> float:
+        return best_shift(self.y - f, int(np.count_nonzero(self.y > 0)))
+
+    def _farthest(self, upper: float) -> float:
+        """A bound of ||a*||^2: as a*'Qa* <= 1'a*, else a smaller multiple were better, 1'a* is at most 2 optimum."""
+        return min(4 * upper * upper, self.C * min(2 * upper, self.K.size * self.C)) if upper else 0.0
+
+    def _by_normal(self, normal: FloatArray, upper: float) -> float:
+        f = normal @ self.K.factor()
+        value, _ = self._primal(self.y * (f + self._bias(f)), float(normal @ normal))
+        return value + self.K.factor_error() / 2 * self._farthest(upper)
+
+    def _stretch(self, a: FloatArray, curve: float) -> float:
+        """The factor that raises the dual value most inside the box; 1 where that is rounding."""
+        total, most = float(a.sum()), float(a.max())
+        if not (curve > 0 and most > 0):
+            return 1.0
+        factor = min(total / curve, self.C / most)
+        gain = (factor - 1) * total - (factor**2 - 1) * curve / 2
+        return factor if gain > 1e-9 * total else 1.0
+
+    def _primal(self, margins: FloatArray, curve: float) -> tuple[float, float]:
+        """The least s^2 curve/2 + C sum max(0, 1 - s margin) over s >= 0, and that s."""
+        if np.isinf(self.C):
+            least = float(margins.min())
+            return (max(curve, 0.0) / 2 / least**2, 1 / least) if least > 0 else (np.inf, 1.0)
+        m = np.sort(margins)
+        before = np.concatenate([[0.0], np.cumsum(m)])
+        first = int(np.searchsorted(m, 0.0, side="right"))
+        tries = [1.0]
+        with np.errstate(all="ignore"):
+            if first < m.size:
+                breaks = m[first:]
+                values = curve / 2 / breaks**2 + self.C * (np.arange(first, m.size) - before[first:-1] / breaks)
+                best = first + int(np.nanargmin(values))
+                tries += [1 / m[best], self.C * before[best] / curve, self.C * before[best + 1] / curve]
+        scales = [float(s) for s in tries if 0 < s < np.inf]
+        return min((s * s * curve / 2 + self.C * float(np.maximum(1 - s * m, 0.0).sum()), s) for s in scales)
+
+    @classmethod
+    def sample(cls, rng: np.random.Generator, size: int) -> Self:
+        n = max(size, 2)
+        y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+        X = rng.normal(size=(n, 3)) + y[:, None] / 2
+        squares = np.square(X[:, None] - X).sum(axis=2)
+        return cls(Gram.of(np.exp(-squares / 3)), y, C=float(rng.choice([0.1, 1.0, 10.0])))

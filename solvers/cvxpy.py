@@ -1,0 +1,120 @@
+"""Cone programs by any solver that CVXPY finds: `cvxpy` leaves the choice to it, `cvxpy:NAME` names one.
+
+The blocks of s = b - Ax become CVXPY constraints, whose dual values are klopt's multipliers. Infeasibility and
+unboundedness come without vectors. CVXPY takes its time to build a program, so it stands last in every plan.
+"""
+
+from __future__ import annotations
+
+import difflib
+import time
+import warnings
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.cones import Feature
+from klopt.errors import InvalidSettings
+from klopt.forms import ConeForm, Form
+from klopt.solvers._cvxpy import constraints_of, multipliers_of, offers_of, options_of
+
+__all__ = ["BACKEND", "Cvxpy"]
+
+# What each solver calls its tolerances, its limit of iterations and its limit of time.
+NAMES = {
+    "CLARABEL": (("tol_gap_abs", "tol_gap_rel", "tol_feas"), "max_iter", "time_limit"),
+    "ECOS": (("abstol", "reltol", "feastol"), "max_iters", ""),
+    "HIGHS": (("primal_feasibility_tolerance", "dual_feasibility_tolerance"), "", "time_limit"),
+    "OSQP": (("eps_abs", "eps_rel"), "max_iter", "time_limit"),
+    "SCS": (("eps_abs", "eps_rel", "eps_infeas"), "max_iters", "time_limit_secs"),
+}
+STOPS = {
+    "optimal": Stop.OPTIMAL,
+    "infeasible": Stop.INFEASIBLE,
+    "unbounded": Stop.UNBOUNDED,
+    "infeasible_or_unbounded": Stop.INFEASIBLE_OR_UNBOUNDED,
+    "user_limit": Stop.ITERATION_LIMIT,
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Cvxpy(Backend):
+    """The way to solvers that klopt has no file for, such as MOSEK: `klopt.solve(problem, backend="cvxpy:MOSEK")`."""
+
+    solver: str | None = None
+
+    name, library, rank = "cvxpy", "cvxpy", 50
+    offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
+    honours = frozenset({"tol", "seed"})
+    proves = frozenset({"dual"})
+
+    def __post_init__(self) -> None:
+        if self.solver is not None:
+            object.__setattr__(self, "name", f"cvxpy:{self.solver}")
+            object.__setattr__(self, "offers", offers_of(self.solver))
+
+    def variant(self, name: str) -> Backend:
+        """Return the backend that uses the solver of that name."""
+        cvxpy = import_module("cvxpy")  # its stubs lack most of its names
+
+        known = cvxpy.installed_solvers()
+        if name.upper() not in known:
+            near = difflib.get_close_matches(name.upper(), known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InvalidSettings(f"CVXPY finds no solver {name!r}{hint} It has: {', '.join(known)}")
+        return Cvxpy(name.upper())
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        """Return what CVXPY's solver claims about a cone program."""
+        cvxpy = import_module("cvxpy")  # its stubs lack most of its names
+
+        assert isinstance(form, ConeForm)
+        _check_raw(self.name, self.solver, settings)
+        x = cvxpy.Variable(form.c.size)
+        constraints = constraints_of(form, x)
+        cost = form.c @ x if form.P is None else form.c @ x + cvxpy.quad_form(x, cvxpy.psd_wrap(form.P)) / 2
+        problem = cvxpy.Problem(cvxpy.Minimize(cost), constraints)
+        began = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on accuracy: klopt measures
+            try:
+                data, chain, inverse = problem.get_problem_data(self.solver, solver_opts={})
+                began = time.perf_counter()
+                raw = chain.solve_via_data(problem, data, False, settings.log, _options(chain.solver.name(), settings))
+                seconds = time.perf_counter() - began
+                problem.unpack_results(raw, chain, inverse)
+            except cvxpy.SolverError as error:
+                native = f"{self.solver or self.name}: {error}"
+                return Answer(Stop.NUMERICAL, seconds=time.perf_counter() - began, native=native)
+        stop = STOPS.get(problem.status.removesuffix("_inaccurate"), Stop.NUMERICAL)
+        native, iterations = f"{chain.solver.name()}: {problem.status}", problem.solver_stats.num_iters
+        y = multipliers_of(form, constraints)
+        if stop is Stop.INFEASIBLE:  # some solvers leave their proof in the dual values
+            return Answer(stop, farkas=y, iterations=iterations, seconds=seconds, native=native)
+        return Answer(stop, None if x.value is None else np.array(x.value), y, None, None, iterations, seconds, native)
+
+
+def _check_raw(backend: str, solver: str | None, settings: Settings) -> None:
+    if not settings.raw:
+        return
+    if solver is None:
+        raise InvalidSettings("raw options belong to one solver; name it, as in backend='cvxpy:SCS'")
+    known = options_of(solver)
+    if known is not None:
+        tol, max_iter, time_limit = NAMES[solver]
+        reserved = dict.fromkeys(tol, "tol") | {max_iter: "max_iter", time_limit: "time_limit", "verbose": "log"}
+        check_raw(backend, settings.raw, known, reserved)
+
+
+def _options(solver: str, settings: Settings) -> dict[str, Any]:
+    tol, max_iter, time_limit = NAMES.get(solver, ((), "", ""))
+    options: dict[str, Any] = dict.fromkeys(tol, max(1e-10, settings.tol / 100))
+    options |= {max_iter: settings.max_iter} if max_iter and settings.max_iter else {}
+    options |= {time_limit: settings.time_limit} if time_limit and settings.time_limit else {}
+    return options | dict(settings.raw)
+
+
+BACKEND = Cvxpy()

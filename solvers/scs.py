@@ -1,0 +1,112 @@
+"""Cone programs by SCS, an operator splitting method.
+
+SCS has klopt's form, signs, triangles and exponential cones; of P it reads the upper triangle. It uses one thread, and
+its time limit leaves out the factorisation. "Solved, inaccurate" is a limit reached, never an optimum.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from scipy import sparse
+
+from klopt.arrays import FloatArray
+from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.cones import Feature
+from klopt.errors import InvalidSettings
+from klopt.forms import ConeForm, Form
+from klopt.solvers._claim import claim
+
+__all__ = ["BACKEND", "Scs"]
+
+MAX_ITER = 100_000
+OPTIONS = (
+    *("normalize", "scale", "adaptive_scale", "adaptive_diag_scale", "rho_x", "alpha", "linear_solver"),
+    *("acceleration_lookback", "acceleration_interval", "acceleration_type_1", "acceleration_regularization"),
+    *("acceleration_relaxation", "write_data_filename", "log_csv_filename"),
+)
+RESERVED = {
+    "eps_abs": "tol",
+    "eps_rel": "tol",
+    "eps_infeas": "tol",
+    "max_iters": "max_iter",
+    "time_limit_secs": "time_limit",
+    "verbose": "log",
+    "warm_start": "start",
+}
+STOPS = {
+    1: Stop.OPTIMAL,
+    -1: Stop.UNBOUNDED,
+    -6: Stop.UNBOUNDED,
+    -2: Stop.INFEASIBLE,
+    -7: Stop.INFEASIBLE,
+    -3: Stop.STALLED,
+    -4: Stop.NUMERICAL,
+}
+
+
+class Scs(Backend):
+    """The one that takes everything: cheap iterations, many of them, modest accuracy."""
+
+    name, library, rank = "scs", "scs", 30
+    offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
+    honours = frozenset({"tol", "max_iter", "threads", "seed", "start"})
+    proves = frozenset({"dual", "farkas", "ray"})
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        """Return what SCS claims about a cone program."""
+        import scs
+
+        assert isinstance(form, ConeForm)
+        check_raw(self.name, settings.raw, OPTIONS, RESERVED)
+        # Its relative errors are relative to the iterate, klopt's to the data, which may be far smaller.
+        options = {"eps_abs": settings.tol / 10, "eps_rel": settings.tol / 100, "eps_infeas": settings.tol / 10}
+        options |= {"max_iters": settings.max_iter or MAX_ITER, "time_limit_secs": settings.time_limit or 0.0}
+        options |= {"verbose": settings.log, **settings.raw}
+        K = form.cones
+        cone = {"z": K.zero, "l": K.nonneg, "q": list(K.soc), "s": list(K.psd), "ep": K.exp}
+        data = {"A": form.A, "b": form.b, "c": form.c}
+        if form.P is not None:
+            data["P"] = sparse.triu(form.P, format="csc")
+        began = time.perf_counter()
+        with _interrupts_held():
+            solver = scs.SCS(data, cone, **options)
+        found = solver.solve(warm_start=start is not None, **_warm(form, start))
+        seconds = time.perf_counter() - began
+        code, native = found["info"]["status_val"], found["info"]["status"]
+        if code == scs.SIGINT:
+            raise KeyboardInterrupt  # SCS takes the signal for itself
+        limit = Stop.TIME_LIMIT if "time_limit" in native else Stop.ITERATION_LIMIT
+        stop = STOPS.get(code, limit if code == scs.SOLVED_INACCURATE else Stop.NUMERICAL)
+        return claim(stop, found["x"], found["y"], found["info"]["iter"], seconds, native)
+
+
+def _warm(form: ConeForm, start: Start | None) -> dict[str, FloatArray]:
+    """The start as SCS wants it: a point, multipliers and a slack."""
+    if start is None:
+        return {}
+    x = np.array(start.x, dtype=float)
+    y = np.zeros(form.b.size) if start.y is None else np.array(start.y, dtype=float)
+    if (y.size, x.size) != form.shape or not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise InvalidSettings(f"the start must hold {form.shape[1]} and {form.shape[0]} finite numbers")
+    return {"x": x, "y": y, "s": form.cones.project(form.b - form.A @ x)}
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Keep Ctrl-C until the block ends: SCS forgets one while it factors and reports one while it iterates."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+BACKEND = Scs()

@@ -1,0 +1,260 @@
+"""The native backends on programs whose solutions, slopes and contradictions are known."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from strategies import known_pair, known_pairs
+
+from klopt.backend import Settings, Start, Stop
+from klopt.cones import Cones, Feature, svec
+from klopt.errors import InvalidSettings
+from klopt.forms import ConeForm
+from klopt.solvers import clarabel, cvxpy, ecos, highs, scs
+
+BACKENDS = [module.BACKEND for module in (highs, clarabel, ecos, scs, cvxpy) if not module.BACKEND.missing]
+PROVERS = [backend for backend in BACKENDS if {"farkas", "ray"} <= backend.proves]
+KINDS = ("lp", "qp", "socp", "sdp", "exp")
+NEEDS = {kind: known_pair(np.random.default_rng(0), kind).form.needs for kind in KINDS}
+PAIRS = [
+    pytest.param(backend, kind, id=f"{backend.name}-{kind}")
+    for backend in BACKENDS
+    for kind in KINDS
+    if NEEDS[kind] <= backend.offers
+]
+every_backend = pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
+every_prover = pytest.mark.parametrize("backend", PROVERS, ids=lambda backend: backend.name)
+
+LP = ConeForm([-1.0, -2.0], [[1, 1], [1, 3], [-1, 0], [0, -1]], [4.0, 6.0, 0.0, 0.0], Cones(nonneg=4))
+QP = ConeForm(
+    [-4.0, -1.0, 0.5], [[1, 1, 1], [1, 0, 2], [0, -1, 0]], [1.0, 1.2, -0.1], Cones(1, 2), np.diag([2.0, 1.0, 0.0])
+)
+
+
+def optimum(backend, form, tol=1e-6):
+    answer = backend.run(form, Settings(tol=tol))
+    assert answer.stop is Stop.OPTIMAL, answer.native
+    return answer
+
+
+@pytest.mark.parametrize(("backend", "kind"), PAIRS)
+@given(data=st.data())
+def test_known_pairs_are_solved(backend, kind, data):
+    instance = data.draw(known_pairs(kind))
+    answer = optimum(backend, instance.form)
+    residuals = instance.form.measure(answer.x, answer.y)
+    assert residuals.worst <= 1e-6
+    assert abs(residuals.value - instance.value) <= 2e-6 * (1 + abs(instance.value))
+    assert answer.iterations >= 0
+    assert answer.seconds > 0
+    assert answer.native
+
+
+@pytest.mark.parametrize(("backend", "kind"), [p for p in PAIRS if p.values[0].name in ("clarabel", "highs")])
+@given(data=st.data())
+def test_clarabel_and_highs_reach_eight_digits(backend, kind, data):
+    instance = data.draw(known_pairs(kind))
+    answer = optimum(backend, instance.form, tol=1e-8)
+    assert instance.form.measure(answer.x, answer.y).worst <= 1e-8
+
+
+@every_backend
+@pytest.mark.parametrize("form", [LP, QP], ids=["lp", "qp"])
+def test_multipliers_are_the_slopes_of_the_value(backend, form):
+    if not form.needs <= backend.offers:
+        pytest.skip("takes no quadratic objective")
+    y = optimum(backend, form, 1e-8).y
+    step = 1e-4
+    for row in range(form.b.size):
+        change = step * (np.arange(form.b.size) == row)
+        up, down = (form.value(optimum(backend, replace(form, b=form.b + d), 1e-9).x) for d in (change, -change))
+        assert (up - down) / (2 * step) == pytest.approx(-y[row], abs=1e-3)
+
+
+INFEASIBLE = {
+    "rows": ConeForm([1, 1], [[1, 1], [-1, -1]], [1.0, -2.0], Cones(nonneg=2)),
+    "equations": ConeForm([1, 1], [[1, 1], [2, 2]], [1.0, 3.0], Cones(zero=2)),
+    "bounds": ConeForm([0, 0], [[1, 1], [2, 0], [-1, 0]], [9.0, 2.0, -3.0], Cones(nonneg=3)),
+    "row_and_bounds": ConeForm([0, 0], [[1, 1], [-1, 0], [0, -1]], [1.0, -1.0, -0.5], Cones(1, 2)),
+    "quadratic": ConeForm([1, 1], [[1, 1], [-1, 0], [0, -1]], [-1.0, 0.0, 0.0], Cones(nonneg=3), np.eye(2)),
+    "disc": ConeForm([1, 0], [[-1, -1], [0, 0], [-1, 0], [0, -1]], [-9.0, 1.0, 0.0, 0.0], Cones(nonneg=1, soc=(3,))),
+    "triangle": ConeForm([0], [[1], [0], [-1]], [-1.0, 0.0, -1.0], Cones(psd=(2,))),
+    "exponential": ConeForm(
+        [0, 0], [[-1, 0], [0, 1], [-1, 0], [0, 0], [0, -1]], [0.0, 0.5, 0.0, 1.0, 0.0], Cones(nonneg=2, exp=1)
+    ),
+}
+UNBOUNDED = {
+    "linear": ConeForm([-1, 0], [[-1, 0], [0, 1]], [0.0, 1.0], Cones(nonneg=2)),
+    "equation": ConeForm([-1, 0], [[1, -1], [-1, 0]], [1.0, 0.0], Cones(1, 1)),
+    "quadratic": ConeForm([0, -1], [[-1, 0], [0, -1]], [0.0, 0.0], Cones(nonneg=2), np.diag([1.0, 0.0])),
+    "ice_cream": ConeForm([-1, 0, 0], -np.eye(3), [0.0, 0.0, 1.0], Cones(soc=(3,))),
+    "triangle": ConeForm([-1, 0, 0], -np.eye(3), [0.0, 0.0, 1.0], Cones(psd=(2,))),
+    "exponential": ConeForm([1, 0], [[-1, 0], [0, 0], [0, -1]], [0.0, 1.0, 0.0], Cones(exp=1)),
+}
+
+
+@every_prover
+@pytest.mark.parametrize("name", INFEASIBLE)
+def test_infeasibility_comes_with_a_contradiction(backend, name):
+    form = INFEASIBLE[name]
+    if not form.needs <= backend.offers:
+        pytest.skip("does not take it")
+    answer = backend.run(form, Settings())
+    assert answer.stop is Stop.INFEASIBLE
+    y = answer.farkas / -(form.b @ answer.farkas)
+    assert form.b @ answer.farkas < 0
+    assert np.abs(form.A.T @ y).max() <= 1e-6
+    assert form.cones.dual_distance(y) <= 1e-6
+
+
+@every_prover
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_unboundedness_comes_with_a_ray(backend, name):
+    form = UNBOUNDED[name]
+    if not form.needs <= backend.offers:
+        pytest.skip("does not take it")
+    answer = backend.run(form, Settings())
+    assert answer.stop is Stop.UNBOUNDED
+    d = answer.ray / -(form.c @ answer.ray)
+    assert form.c @ answer.ray < 0
+    assert np.abs(form.curve(d)).max() <= 1e-6
+    assert form.cones.distance(-form.A @ d) <= 1e-6
+
+
+@pytest.mark.parametrize("backend", [b for b in BACKENDS if Feature.PSD in b.offers], ids=lambda backend: backend.name)
+def test_triangles_are_lower_ones_by_columns(backend):
+    """The largest corner entry that completes a correlation matrix: the two triangles give different programs."""
+    r, s = 0.5, -0.3
+    form = ConeForm([-1.0], [[0], [0], [-np.sqrt(2)], [0], [0], [0]], svec(corner(0.0, r, s)), Cones(psd=(3,)))
+    best = r * s + np.sqrt((1 - r**2) * (1 - s**2))
+    answer = optimum(backend, form)
+    assert answer.x[0] == pytest.approx(best, abs=1e-6)
+    assert form.measure(answer.x, answer.y).worst <= 1e-6
+
+
+def corner(value, r, s):
+    return np.array([[1.0, r, value], [r, 1.0, s], [value, s, 1.0]])
+
+
+@pytest.mark.parametrize("backend", [b for b in BACKENDS if Feature.EXP in b.offers], ids=lambda backend: backend.name)
+def test_exponential_cones_are_scale_second_value_third(backend):
+    """The least z with 2 exp(1/2) <= z and, in a second cone, 1 exp(3) <= w."""
+    A = np.zeros((6, 2))
+    A[2, 0] = A[5, 1] = -1.0
+    form = ConeForm([1.0, 1.0], A, [1.0, 2.0, 0.0, 3.0, 1.0, 0.0], Cones(exp=2))
+    answer = optimum(backend, form)
+    assert answer.x == pytest.approx([2 * np.exp(0.5), np.exp(3.0)], rel=1e-6)
+    assert form.measure(answer.x, answer.y).worst <= 1e-6
+
+
+@every_backend
+def test_unknown_and_reserved_options_are_refused(backend):
+    named = backend.variant("SCS") if backend.name == "cvxpy" else backend
+    raw = {"no_such_option": 1}
+    with pytest.raises(InvalidSettings, match="has no option 'no_such_option'"):
+        named.run(LP, Settings(raw=raw))
+    reserved = {"highs": "threads", "clarabel": "max_iter", "ecos": "abstol", "scs": "eps_abs", "cvxpy": "eps_abs"}
+    with pytest.raises(InvalidSettings, match="is klopt's own"):
+        named.run(LP, Settings(raw={reserved[backend.name]: 1}))
+    assert raw == {"no_such_option": 1}
+
+
+@pytest.mark.parametrize(
+    ("backend", "raw", "text"),
+    [
+        (highs.BACKEND, {"presolve": 5}, "refused the option presolve = 5"),
+        (clarabel.BACKEND, {"presolve_enable": "x"}, "refused the option presolve_enable = 'x'"),
+        (cvxpy.BACKEND, {"eps_abs": 1.0}, "name it, as in backend='cvxpy:SCS'"),
+        (highs.BACKEND, {"presolv": "off"}, "did you mean 'presolve'"),
+    ],
+)
+def test_a_wrong_value_or_name_of_an_option_is_explained(backend, raw, text):
+    with pytest.raises(InvalidSettings, match=text):
+        backend.run(LP, Settings(raw=raw))
+
+
+@pytest.mark.parametrize(
+    ("backend", "raw"),
+    [
+        (highs.BACKEND, {"presolve": "off", "hipo_system": "choose"}),
+        (clarabel.BACKEND, {"equilibrate_enable": False}),
+        (ecos.BACKEND, {"nitref": 3}),
+        (scs.BACKEND, {"linear_solver": "qdldl", "acceleration_lookback": 0}),
+    ],
+)
+def test_known_options_are_passed_on_and_never_changed(backend, raw):
+    before = dict(raw)
+    answer = backend.run(LP, Settings(raw=raw))
+    assert answer.stop is Stop.OPTIMAL
+    assert raw == before
+
+
+@every_backend
+def test_one_iteration_ends_in_a_limit_with_a_point(backend):
+    if "max_iter" not in backend.honours:
+        pytest.skip("keeps no limit of iterations")
+    instance = known_pair(np.random.default_rng(1), "lp", 10, 30)
+    answer = backend.run(instance.form, Settings(max_iter=1))
+    assert answer.stop is Stop.ITERATION_LIMIT
+    assert answer.iterations <= 1
+    assert answer.x.shape == (10,)
+    assert instance.form.measure(answer.x).value != pytest.approx(instance.value)
+
+
+@every_backend
+def test_two_runs_are_identical_and_leave_the_form_alone(backend):
+    before = QP.c.copy(), QP.A.data.copy(), QP.b.copy()
+    form = QP if QP.needs <= backend.offers else LP
+    first, second = (backend.run(form, Settings()) for _ in range(2))
+    assert np.array_equal(first.x, second.x)
+    assert np.array_equal(first.y, second.y)
+    assert all(np.array_equal(a, b) for a, b in zip(before, (QP.c, QP.A.data, QP.b), strict=True))
+
+
+def test_scs_starts_where_it_is_told():
+    instance = known_pair(np.random.default_rng(4), "socp", 10, 30)
+    cold = optimum(scs.BACKEND, instance.form)
+    warm = scs.BACKEND.run(instance.form, Settings(), Start(instance.x, instance.y))
+    assert warm.iterations < cold.iterations
+    with pytest.raises(InvalidSettings, match="the start must hold 10 and"):
+        scs.BACKEND.run(instance.form, Settings(), Start(np.full(10, np.nan)))
+
+
+def test_ecos_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert 'pip install "klopt[ecos]"' in ecos.BACKEND.missing
+    assert scs.BACKEND.missing == "scs is not installed; pip install scs"
+
+
+def test_variants_of_cvxpy_take_what_their_solver_takes():
+    named = cvxpy.BACKEND.variant("osqp")
+    assert named.name == "cvxpy:OSQP"
+    assert named.offers == {Feature.CONE, Feature.QUADRATIC}
+    assert cvxpy.BACKEND.variant("CLARABEL").offers == cvxpy.BACKEND.offers
+    assert cvxpy.BACKEND.variant("SCIPY").offers == {Feature.CONE}
+    assert cvxpy.BACKEND.name == "cvxpy"
+    with pytest.raises(InvalidSettings, match="no solver 'CLARABELL'; did you mean 'CLARABEL'"):
+        cvxpy.BACKEND.variant("CLARABELL")
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "HIGHS", "OSQP", "SCIPY", "SCS"])
+def test_each_solver_behind_cvxpy_is_asked_for_the_tolerance(solver):
+    backend = cvxpy.BACKEND.variant(solver)
+    for kind in KINDS:
+        if NEEDS[kind] <= backend.offers:
+            form = known_pair(np.random.default_rng(2), kind).form
+            answer = optimum(backend, form, tol=1e-8)
+            assert answer.native == f"{solver}: optimal"
+            assert form.measure(answer.x, answer.y).worst <= 1e-6
+
+
+def test_cvxpy_reports_limits_and_failures():
+    limited = cvxpy.BACKEND.variant("CLARABEL").run(LP, Settings(max_iter=1))
+    assert limited.stop is Stop.ITERATION_LIMIT
+    failed = cvxpy.BACKEND.variant("OSQP").run(replace(QP, P=np.diag([-1.0, 1.0, 1.0])), Settings())
+    assert failed.stop is Stop.NUMERICAL
+    assert "OSQP" in failed.native

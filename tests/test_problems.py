@@ -1,0 +1,25 @@
+"""Every discovered problem through the conformance suite, one test a check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from klopt.checks import Status, run_check
+from klopt.problem_checks import problem_checks
+from klopt.registry import problems
+
+CASES = [
+    pytest.param(name, body, id=f"{problem.__name__}-{name}")
+    for problem in problems()
+    for name, body in problem_checks(problem)
+]
+
+
+@pytest.mark.parametrize(("name", "body"), CASES)
+def test_problem(name: str, body: Callable[[], None]) -> None:
+    check = run_check(name, body)
+    if check.status is Status.SKIPPED:
+        pytest.skip(check.detail)
+    assert check.ok, check.detail

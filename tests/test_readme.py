@@ -1,0 +1,83 @@
+"""Every Python snippet of the README and of `docs/` runs, in order, and prints what the text below it says.
+
+A document is one script: its ```python blocks share their names, and each runs in an interpreter of its own, so that a
+backend registered in one document does not leak. A ```text block right below a ```python block is what that block
+prints; numbers differ from machine to machine, so only the words and the layout of the numbers are compared.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from source import ROOT
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NUMBER = re.compile(r"-?\b\d+(\.\d+)?(e[-+]?\d+)?\b|-?\binf\b")
+MARK = "@@ line"
+
+
+def script(text: str) -> str:
+    """Return the snippets as one script in which each line keeps its number; each block ends with a mark on stdout."""
+    lines, inside = [], False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("```"):
+            lines.append(f"print('{MARK}', {number})" if inside else "")
+            inside = line.strip() == "```python"
+        else:
+            lines.append(line if inside else "")
+    return "\n".join(lines)
+
+
+def promised(text: str) -> dict[int, str]:
+    """Return what a block must print, by the line it ends on: the ```text block that follows it."""
+    found: dict[int, str] = {}
+    fence, end = "", 0  # the block that is open, the line where the last ```python block ended
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("```"):
+            end = number if fence == "```python" else end if not fence else 0
+            fence = "" if fence else line.strip()
+            if fence == "```text" and end:
+                found[end] = ""
+        elif fence == "```text" and end:
+            found[end] += f"{line}\n"
+        elif not fence and line.strip():
+            end = 0
+    return found
+
+
+def by_line(stdout: str) -> dict[int, str]:
+    """Return what each block printed, by the line it ends on."""
+    pieces = re.split(rf"^{MARK} (\d+)\n", stdout, flags=re.MULTILINE)
+    return {int(number): printed for printed, number in zip(pieces[::2], pieces[1::2], strict=False)}
+
+
+def in_words(printed: str) -> list[str]:
+    return NUMBER.sub("#", printed).split()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_snippets_run_and_print_what_they_promise(path: Path, tmp_path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    if "```python" not in text:
+        pytest.skip("no Python in it")
+    copy = tmp_path / path.with_suffix(".py").name
+    copy.write_text(script(text), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(copy)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    prints = by_line(done.stdout)
+    for line, promise in promised(text).items():
+        assert in_words(prints[line]) == in_words(promise), f"{path.name}:{line}"
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    broken = [
+        f"{path.name}: {target}"
+        for path in DOCUMENTS
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8"))
+        if "://" not in target and not (path.parent / target).exists()
+    ]
+    assert not broken

@@ -1,0 +1,589 @@
+"""The pipeline: what is pinned stays pinned, what is tried is recorded, what misbehaves is contained."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import os
+import pickle
+import threading
+import time
+from dataclasses import dataclass, replace
+
+import bad_backends as bad
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import klopt
+from klopt import registry
+from klopt.backend import Answer, Backend, Settings, Start, Step, Stop
+from klopt.certify import Verdict
+from klopt.cones import Cones, Feature, svec
+from klopt.errors import InvalidSettings, NoRoute, NotCertified
+from klopt.forms import ConeForm
+from klopt.instances import FormProblem
+from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.registry import backend_named
+
+HIGHS = backend_named("highs")
+
+
+def corner() -> ConeForm:
+    """Minimise x0 + x1 over x0 + 2 x1 >= 4, 2 x0 + x1 >= 5, x0 - x1 <= 3, x1 - x0 <= 3; the optimum is 3 at (2, 1)."""
+    A = [[-1.0, -2.0], [-2.0, -1.0], [1.0, -1.0], [-1.0, 1.0]]
+    return ConeForm([1.0, 1.0], A, [-4.0, -5.0, 3.0, 3.0], Cones(nonneg=4))
+
+
+@dataclass(frozen=True, eq=False)
+class Recorder(Backend):
+    """A backend that writes down what it was given and then answers with what it was made with."""
+
+    name, offers, rank = "recorder", frozenset({Feature.CONE}), 1
+    honours = frozenset({"tol", "time_limit", "max_iter", "start", "log"})
+    answer: Answer | None = None
+    seen: list = None  # type: ignore[assignment]
+    seconds: float = 0.0
+
+    def run(self, form, settings, start=None):
+        self.seen.append((form, settings, start))
+        time.sleep(self.seconds)
+        return self.answer or HIGHS.run(form, settings)
+
+
+def recorder(answer: Answer | None = None, seconds: float = 0.0, name: str = "recorder", rank: int = 1) -> Recorder:
+    kind = type(name.title(), (Recorder,), {"name": name, "rank": rank})
+    return kind(answer, [], seconds)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Two(Problem):
+    """The corner in two formulations and other units, value = 2 (form's value) + 10; it maximises if told.
+
+    Its bracket repairs nothing, so that only a right answer is conclusive.
+    """
+
+    sense: str = "min"
+    seconds: float = 0.0
+
+    def formulations(self):
+        units = {"scale": 2.0 if self.sense == "min" else -2.0, "shift": 10.0}
+        needs = frozenset({Feature.CONE})
+        return (
+            Formulation("direct", needs, self.build, self.recover, self.lift, **units),
+            Formulation("second way", needs, self.build, self.recover, None, **units),
+        )
+
+    def build(self):
+        time.sleep(self.seconds)
+        return corner()
+
+    def recover(self, x, y):
+        return Point({"x": x}, {} if y is None else {"y": y})
+
+    def lift(self, point):
+        return Start(point.x, point.dual.get("y"))
+
+    def bracket(self, point):
+        form, y = corner(), point.dual.get("y", np.zeros(4))
+        upper = form.value(point.x) if form.measure(point.x).primal < 1e-12 else np.inf
+        lower = -form.b @ y if np.allclose(form.A.T @ y, -form.c) and (y >= -1e-12).all() else -np.inf
+        sign = 1.0 if self.sense == "min" else -1.0
+        ends = sorted((2 * sign * lower + 10, 2 * sign * upper + 10))
+        return Bracket(ends[0], ends[1], point)
+
+    @classmethod
+    def sample(cls, rng, size):
+        return cls()
+
+
+@pytest.fixture
+def only(monkeypatch):
+    """A registry with nothing but the given backends."""
+
+    def register(*backends: Backend) -> None:
+        monkeypatch.setattr(registry, "_registered", {backend.name: backend for backend in backends})
+        monkeypatch.setattr(registry, "_scan", lambda group: ((), (), ()))
+
+    return register
+
+
+class TestRoutes:
+    def test_a_pinned_backend_is_never_switched(self) -> None:
+        result = klopt.solve(Two(), backend=bad.Liar())
+        assert {attempt.route.backend.name for attempt in result.attempts} == {"liar"}
+        assert result.verdict is not Verdict.OPTIMAL
+
+    def test_a_pinned_formulation_is_never_switched(self) -> None:
+        result = klopt.solve(Two(), backend=bad.Liar(), formulation="second way")
+        assert [attempt.route.formulation.name for attempt in result.attempts] == ["second way"]
+
+    def test_the_next_route_is_tried_until_one_is_conclusive_and_all_are_on_record(self, only) -> None:
+        liar, good = recorder(Answer(Stop.OPTIMAL, x=np.zeros(2)), name="first", rank=1), recorder(rank=2)
+        unused = recorder(name="third", rank=3)
+        only(liar, good, unused)
+        result = klopt.solve(Two())
+        assert result.verdict is Verdict.OPTIMAL
+        routes = [str(attempt.route) for attempt in result.attempts]
+        assert routes == ["first on direct", "first on second way", "recorder on direct"]
+        assert result.route.backend is good
+        assert not unused.seen
+        assert "also tried first on second way: " in result.explain()
+
+    def test_the_best_of_inconclusive_attempts_is_the_result(self, only) -> None:
+        """One proves the upper side, one the lower: the result has both, and says so."""
+        up = recorder(Answer(Stop.STALLED, x=np.array([4.0, 4.0])), name="up", rank=1)
+        y = np.array([1 / 3, 1 / 3, 0.1, 0.1])  # A'y = -c, worth 2.4
+        down = recorder(Answer(Stop.STALLED, x=np.zeros(2), y=y), name="down", rank=2)
+        only(up, down)
+        result = klopt.solve(Two(), formulation="direct")
+        assert result.verdict is Verdict.FEASIBLE
+        assert (result.lower, result.upper) == pytest.approx((10 + 2 * 2.4, 10 + 2 * 8.0))
+        assert result.route.backend is up
+        assert "intersection" in result.explain()
+
+    def test_a_good_point_starts_the_next_attempt(self, only) -> None:
+        rough = recorder(Answer(Stop.STALLED, x=np.array([4.0, 4.0])), name="rough", rank=1)
+        fine = recorder(rank=2)
+        only(rough, fine)
+        result = klopt.solve(Two(), formulation="direct")
+        np.testing.assert_array_equal(fine.seen[0][2].x, [4.0, 4.0])
+        assert "start" not in result.explain(), "the user gave none and need not hear of it"
+
+    @pytest.mark.parametrize(
+        ("arguments", "text"),
+        [
+            (
+                {"formulation": "secnd way"},
+                r"has no formulation 'secnd way'; did you mean 'second way'\? It has: direct, ",
+            ),
+            ({"formulation": "Q"}, r"has no formulation 'Q'\. It has: direct, second way"),
+            ({"backend": "scss"}, r"no backend 'scss'; did you mean 'scs'\?"),
+            (
+                {"backend": "mirror_prox"},
+                r"mirror_prox cannot solve Two. It lacks, by formulation, direct: cone programs; ",
+            ),
+        ],
+    )
+    def test_a_choice_that_leaves_nothing_is_explained(self, arguments, text) -> None:
+        with pytest.raises(NoRoute, match=text):
+            klopt.solve(Two(), **arguments)
+
+    def test_a_refused_pin_names_those_who_can(self) -> None:
+        with pytest.raises(NoRoute, match=r"Backends here that can: .*highs"):
+            klopt.solve(Two(), backend="explicit")
+
+    @pytest.mark.parametrize("wrong", [3, bad.Liar, object()])
+    def test_a_backend_is_a_name_or_an_instance(self, wrong) -> None:
+        with pytest.raises(InvalidSettings, match="expected a name or an instance of"):
+            klopt.solve(Two(), backend=wrong)
+
+    def test_an_iteration_limit_skips_backends_without_one(self, only) -> None:
+        class Tireless(Recorder):
+            name, rank, honours = "tireless", 0, frozenset({"tol", "log"})
+
+        tireless, fine = Tireless(None, []), recorder()
+        only(tireless, fine)
+        klopt.solve(Two(), max_iter=10)
+        assert not tireless.seen
+        assert fine.seen[0][1].max_iter == 10
+        with pytest.raises(
+            InvalidSettings, match="tireless has no iteration limit; leave max_iter out or set time_limit"
+        ):
+            klopt.solve(Two(), max_iter=10, backend=tireless)
+
+
+class TestDeadline:
+    def test_the_deadline_is_shared_by_all_attempts(self, only) -> None:
+        backends = [recorder(Answer(Stop.STALLED), 0.1, f"slow{i}", i) for i in range(9)]
+        only(*backends)
+        began = time.perf_counter()
+        result = klopt.solve(Two(), time_limit=0.25)
+        assert time.perf_counter() - began < 0.6
+        limits = [seen[1].time_limit for backend in backends for seen in backend.seen]
+        assert 2 <= len(limits) <= 4
+        assert limits == sorted(limits, reverse=True)
+        assert len(result.attempts) == len(limits)
+
+    def test_building_the_form_counts(self) -> None:
+        backend = recorder()
+        klopt.solve(Two(seconds=0.2), backend=backend, time_limit=10.0)
+        assert 9.0 < backend.seen[0][1].time_limit <= 9.8
+
+    def test_asking_for_a_feasible_point_counts(self) -> None:
+        ray = Answer(Stop.UNBOUNDED, ray=np.array([1.0, 0.0]))
+        backend = recorder(ray, seconds=0.2)
+        form = ConeForm([-1.0, 0.0], [[-1.0, 0.0], [0.0, 1.0]], [0.0, 1.0], Cones(nonneg=2))
+        klopt.solve(FormProblem(form), backend=backend, time_limit=10.0)
+        first, second = (seen[1].time_limit for seen in backend.seen)
+        assert second <= first - 0.2
+
+    def test_a_limit_that_is_over_at_once_is_an_outcome(self) -> None:
+        for limit in (1e-300, 1e-9):
+            result = klopt.solve(Two(), backend=recorder(Answer(Stop.TIME_LIMIT)), time_limit=limit)
+            assert result.stop is Stop.TIME_LIMIT
+            assert result.timings.overrun > 0
+
+    def test_the_result_keeps_what_the_user_asked_for(self) -> None:
+        result = klopt.solve(Two(), backend="highs", time_limit=7.0, seed=5, tol=1e-5)
+        assert (result.settings.time_limit, result.settings.seed, result.settings.tol) == (7.0, 5, 1e-5)
+
+
+class TestRaw:
+    def test_raw_options_need_a_pinned_backend(self) -> None:
+        with pytest.raises(InvalidSettings, match="raw options belong to one backend; name it"):
+            klopt.solve(Two(), raw={"presolve": "off"})
+
+    def test_raw_is_passed_on_and_never_modified_or_remembered(self) -> None:
+        raw = {"presolve": "off"}
+        backend = recorder(Answer(Stop.STALLED))
+        klopt.solve(Two(), backend=backend, formulation="direct", raw=raw)
+        klopt.solve(Two(), backend=backend, formulation="direct")
+        assert raw == {"presolve": "off"}
+        assert [dict(seen[1].raw) for seen in backend.seen] == [raw, {}]
+        raw["presolve"] = "on"
+        assert dict(backend.seen[0][1].raw) == {"presolve": "off"}
+
+    def test_a_backend_cannot_change_the_options(self) -> None:
+        with pytest.raises(TypeError):
+            Settings(raw={"a": 1}).raw["a"] = 2
+        assert dict(pickle.loads(pickle.dumps(Settings(raw={"a": 1}))).raw) == {"a": 1}
+
+    @pytest.mark.parametrize("raw", ["presolve", [("presolve", "off")], {1: 2}, 7])
+    def test_raw_is_a_mapping_of_names(self, raw) -> None:
+        with pytest.raises(InvalidSettings, match="raw must map the native names of options"):
+            klopt.solve(Two(), backend="highs", raw=raw)
+
+
+class TestStart:
+    def test_a_point_or_an_earlier_result_is_lifted(self) -> None:
+        earlier = klopt.solve(Two(), backend="highs")
+        for start in (earlier, earlier.point, Point({"x": [2.5, 3.5]})):
+            backend = recorder()
+            klopt.solve(Two(), backend=backend, start=start)
+            point = start.point if isinstance(start, klopt.Result) else start
+            np.testing.assert_array_equal(backend.seen[0][2].x, point.x)
+
+    def test_an_earlier_result_without_a_point_is_no_start(self) -> None:
+        nothing = klopt.solve(Two(), backend=bad.Pointless())
+        backend = recorder()
+        assert klopt.solve(Two(), backend=backend, start=nothing).verdict is Verdict.OPTIMAL
+        assert backend.seen[0][2] is None
+
+    def test_a_start_that_is_not_used_is_said(self) -> None:
+        start = Point({"x": [2.5, 3.5]})
+        by_backend = klopt.solve(Two(), backend=bad.Liar(), start=start, formulation="direct")
+        assert "the start was not used: liar takes none" in by_backend.explain()
+        by_form = klopt.solve(Two(), backend=recorder(), start=start, formulation="second way")
+        assert "the start was not used: no way from a point to the form 'second way'" in by_form.explain()
+
+    @pytest.mark.parametrize(
+        ("start", "text"),
+        [
+            (Point({"x": [np.nan, 1.0]}), r"start\.x\[0\] is nan; every entry must be a finite number"),
+            (Point({"x": [1.0, 1.0]}, {"y": [0.0, np.inf]}), r"start\.y\[1\] is inf"),
+            (Point({"z": [1.0, 1.0]}), r"start does not fit 'direct': this point has z; not 'x'"),
+            (Point({"x": [1.0, 1.0, 1.0]}), r"start has shape \(3,\) for 'direct'; expected \(2,\)"),
+            (np.zeros(2), r"start is a ndarray; expected a klopt.Point or an earlier Result"),
+        ],
+    )
+    def test_rubbish_is_refused(self, start, text) -> None:
+        with pytest.raises(InvalidSettings, match=text):
+            klopt.solve(Two(), backend=recorder(), start=start)
+
+    def test_a_start_outside_its_set_is_projected_and_noted(self) -> None:
+        from klopt.objectives import Quadratic
+        from klopt.sets import Simplex
+
+        program = klopt.problems.SimplexProgram.of(Quadratic(np.eye(3), np.zeros(3)), Simplex(3))
+        note = "the start was outside its set and was projected onto it"
+        outside = klopt.solve(program, backend="nesterov", start=Point({"x": [5.0, -1.0, 0.0]}))
+        inside = klopt.solve(program, backend="nesterov", start=Point({"x": [0.2, 0.3, 0.5]}))
+        assert note in outside.certificate.notes
+        assert note not in inside.certificate.notes
+        for result in (outside, inside):
+            assert result.verdict is Verdict.OPTIMAL
+            assert result.value == pytest.approx(1 / 6)
+
+
+class TestResult:
+    def test_require_returns_itself_or_raises_the_explanation(self) -> None:
+        proven = klopt.solve(Two(), backend="highs")
+        assert proven.require() is proven
+        unproven = klopt.solve(Two(), backend=bad.Liar())
+        with pytest.raises(NotCertified) as error:
+            unproven.require()
+        assert str(error.value) == unproven.explain()
+
+    def test_infeasible_and_unbounded_are_conclusive(self) -> None:
+        no = klopt.problems.LP([1.0], A_ub=[[1.0], [-1.0]], b_ub=[1.0, -2.0])
+        endless = klopt.problems.LP([-1.0])
+        assert klopt.solve(no).require().verdict is Verdict.INFEASIBLE
+        assert klopt.solve(endless).require().verdict is Verdict.UNBOUNDED
+
+    def test_the_explanation_says_what_is_proven_what_is_claimed_and_what_to_do(self) -> None:
+        text = klopt.solve(Two(), backend=bad.Liar(), formulation="direct").explain()
+        assert text.startswith("Two by liar on direct\n")
+        assert "the backend says: optimal (solved, trust me)" in text
+        assert "advice: Read the verdict" in text
+
+    @pytest.mark.parametrize("sense", ["min", "max"])
+    def test_value_and_history_are_in_the_users_units(self, sense) -> None:
+        steps = (Step(1, 0.1, 0.0, 8.0), Step(2, 0.2, 2.0, 4.0))
+        answer = Answer(Stop.OPTIMAL, x=np.array([2.0, 1.0]), y=np.array([1 / 3, 1 / 3, 0, 0]), history=steps)
+        result = klopt.solve(Two(sense=sense), backend=recorder(answer))
+        sign = 1 if sense == "min" else -1
+        assert result.value == pytest.approx(10 + sign * 2 * 3.0)
+        assert result.lower <= result.value <= result.upper
+        expected = [sorted((10 + sign * 2 * step.lower, 10 + sign * 2 * step.upper)) for step in steps]
+        assert [[step.lower, step.upper] for step in result.history] == expected
+        assert all(step.lower <= result.value <= step.upper for step in result.history)
+
+    def test_the_html_is_escaped(self) -> None:
+        class Tagged(Two):
+            def describe(self):
+                return "<script>alert('x')</script>"
+
+            def formulations(self):
+                return tuple(replace(f, name=f"<b>{f.name}</b>") for f in super().formulations())
+
+        html = klopt.solve(Tagged(), backend="highs")._repr_html_()
+        assert "&lt;script&gt;" in html
+        assert "&lt;b&gt;direct&lt;/b&gt;" in html
+        assert "<script" not in html
+        assert "<b>" not in html
+        assert html.startswith("<table>")
+
+    def test_the_printed_form_shows_the_interval(self) -> None:
+        text = repr(klopt.solve(klopt.problems.LP([1.0], A_ub=[[-1.0]], b_ub=[-2.0]), seed=3))
+        assert text.startswith("Result OPTIMAL")
+        assert "value       2 " in text
+        assert "1 thread(s), seed 3" in text
+
+    def test_nothing_is_lost_on_the_way_through_a_pickle(self) -> None:
+        problem = klopt.problems.LP([1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0])
+        result = klopt.solve(problem, backend="highs", start=Point({"x": [1.0, 0.0]}))
+        again = pickle.loads(pickle.dumps(result))
+        assert again.explain() == result.explain()
+        assert again.certificate == result.certificate
+        assert again.settings == result.settings
+        assert len(again.attempts) == len(result.attempts)
+        np.testing.assert_array_equal(again.point.x, result.point.x)
+        np.testing.assert_array_equal(again.chosen.answer.y, result.chosen.answer.y)
+        assert again.route.formulation.build().needs == result.route.formulation.needs
+
+    @pytest.mark.parametrize("formulation", ["primal", "dual"])
+    def test_the_multipliers_of_an_infeasible_program_add_it_up_to_a_contradiction(self, formulation) -> None:
+        """x + y <= 1, x + y >= 2: one of each says 0 <= -1."""
+        problem = klopt.problems.LP([1.0, 1.0], A_ub=[[1.0, 1.0], [-1.0, -1.0]], b_ub=[1.0, -2.0])
+        result = klopt.solve(problem, backend="highs", formulation=formulation)
+        assert result.verdict is Verdict.INFEASIBLE
+        assert result.point is None
+        y = result.duals
+        assert (y["ub"] >= 0).all()
+        assert (y["lower"] >= 0).all()
+        np.testing.assert_allclose(problem.A_ub.T @ y["ub"] - y["lower"] + y["upper"], 0.0, atol=1e-9)
+        assert problem.b_ub @ y["ub"] < 0
+
+
+BAD = [
+    bad.Liar(),
+    *(bad.FalseWitness(stop) for stop in Stop),
+    *(bad.ClaimsWithoutVectors(stop) for stop in Stop),
+    bad.Segfaulter(),
+    bad.Aborter(),
+    bad.Printer(),
+    bad.Mutator(),
+    bad.Unmutator(),
+    bad.NanReturner(),
+    bad.WrongShaper(),
+    bad.Pointless(),
+    bad.NoAnswer(),
+    *(
+        bad.Raiser(error)
+        for error in (ValueError("no"), KeyError("k"), MemoryError("all gone"), RecursionError("deep"))
+    ),
+    bad.Raiser(bad.Panic("rust")),
+]
+
+
+def _name(backend) -> str:
+    detail = getattr(backend, "stop", None) or getattr(backend, "error", None)
+    return f"{backend.name} {detail!r}" if detail is not None else backend.name
+
+
+def a_bounded_sdp() -> tuple[ConeForm, float]:
+    """The smallest eigenvalue of [[1, 2], [2, 1]], as an SDP over trace-one matrices: -1."""
+    trace = np.vstack([[1.0, 0.0, 1.0], -np.eye(3)])
+    return ConeForm(
+        svec(np.array([[1.0, 2.0], [2.0, 1.0]])), trace, [1.0, 0.0, 0.0, 0.0], Cones(zero=1, psd=(2,))
+    ), -1.0
+
+
+def nothing_false(result, truth: float) -> bool:
+    """A bad backend may hand klopt a point that it can repair; then the value must be right, to the width asked for."""
+    near = 2e-6 * (1 + abs(truth))
+    right = result.verdict is not Verdict.OPTIMAL or abs(result.value - truth) <= near
+    conclusive = result.verdict in (Verdict.INFEASIBLE, Verdict.UNBOUNDED)
+    return right and not conclusive and result.lower - near <= truth <= result.upper + near
+
+
+class TestContainment:
+    @pytest.mark.parametrize("backend", BAD, ids=_name)
+    def test_a_bad_backend_proves_nothing_false_prints_nothing_and_leaves_the_form_alone(self, backend, capfd) -> None:
+        for form, truth in ((corner(), 3.0), a_bounded_sdp()):
+            before = copy.deepcopy((form.c, form.b, form.A.toarray()))
+            result = klopt.solve(FormProblem(form), backend=backend)
+            assert nothing_false(result, truth), result.explain()
+            assert result._repr_html_()
+            for old, new in zip(before, (form.c, form.b, form.A.toarray()), strict=True):
+                np.testing.assert_array_equal(old, new)
+            assert klopt.solve(FormProblem(form), backend="clarabel").value == pytest.approx(truth, abs=1e-5)
+        assert capfd.readouterr() == ("", "")
+
+    @pytest.mark.parametrize("backend", BAD, ids=_name)
+    def test_the_next_route_takes_over(self, backend, only, capfd) -> None:
+        kind = type("First", (type(backend),), {"rank": 0})
+        first = kind.__new__(kind)
+        first.__dict__.update(backend.__dict__)
+        only(first, HIGHS)
+        result = klopt.solve(Two(), formulation="direct")
+        assert result.verdict is Verdict.OPTIMAL
+        assert result.value == pytest.approx(16.0)
+        assert [attempt.route.backend.name for attempt in result.attempts] == [backend.name, "highs"]
+        assert capfd.readouterr() == ("", "")
+
+    def test_arrays_of_a_form_cannot_be_unlocked(self) -> None:
+        result = klopt.solve(FormProblem(corner()), backend=bad.Unmutator())
+        assert result.stop is Stop.REJECTED
+        assert "WRITEABLE" in result.chosen.answer.native
+
+    def test_native_code_that_writes_into_the_form_has_crashed(self) -> None:
+        """Read-only is a promise between Pythons; C writes where it likes."""
+
+        class Scribbler(bad.Bad):
+            name = "scribbler"
+
+            def misbehave(self, form):
+                ctypes.memset(form.c.ctypes.data, 0, 8)
+                return Answer(Stop.OPTIMAL, x=np.array([2.0, 1.0]), y=np.array([1.0, 0.0, 0.0, 1.0]))
+
+        result = klopt.solve(FormProblem(corner()), backend=Scribbler())
+        assert result.stop is Stop.CRASHED
+        assert "changed its input" in result.explain()
+        assert result.point is None
+
+    @pytest.mark.parametrize("swap", ["data", "indices"])
+    def test_a_matrix_with_exchanged_parts_is_a_changed_input(self, swap) -> None:
+        class Exchanger(bad.Bad):
+            name = "exchanger"
+
+            def misbehave(self, form):
+                setattr(form.A, swap, np.ones_like(getattr(form.A, swap)))
+                return Answer(Stop.OPTIMAL, x=np.zeros(2), y=np.zeros(2))
+
+        assert "changed its input" in klopt.solve(FormProblem(corner()), backend=Exchanger()).explain()
+
+    @pytest.mark.parametrize("size", [1e99, 1e155, 1e300, 1e-320])
+    def test_numbers_at_the_ends_of_the_range_prove_nothing(self, size, capfd) -> None:
+        class Giant(bad.Bad):
+            name = "giant"
+
+            def misbehave(self, form):
+                x, y = np.full(form.c.size, size), np.full(form.b.size, -size)
+                return Answer(Stop.OPTIMAL, x=x, y=y, farkas=y, ray=x)
+
+        for form, truth in ((corner(), 3.0), a_bounded_sdp()):
+            assert nothing_false(klopt.solve(FormProblem(form), backend=Giant()), truth)
+        assert capfd.readouterr() == ("", "")
+
+    def test_an_answer_in_the_wrong_types_is_no_answer(self) -> None:
+        for answer in (
+            Answer("solved", x=np.zeros(2)),
+            Answer(None),
+            Answer(Stop.OPTIMAL, x="zero"),
+            Answer(Stop.OPTIMAL, x=[[0.0], [1.0, 2.0]]),
+            Answer(Stop.OPTIMAL, x=np.zeros(2), native=404, log=None),
+        ):
+            assert not klopt.solve(Two(), backend=recorder(answer)).verdict.conclusive
+
+    def test_the_answer_owns_its_memory(self) -> None:
+        """A library may hand out the same buffer each time."""
+        shared = np.array([2.0, 1.0])
+        result = klopt.solve(FormProblem(corner()), backend=recorder(Answer(Stop.OPTIMAL, x=shared)))
+        shared[:] = 7.0
+        assert result.chosen.answer.x.tolist() == [2.0, 1.0]
+
+    def test_buffered_prints_of_c_code_are_captured_too(self, capfd) -> None:
+        """Where standard output is a file, C keeps its text back until long after the call."""
+
+        class Puts(bad.Bad):
+            name = "puts"
+            honours = frozenset({"tol"})
+
+            def misbehave(self, form):
+                ctypes.CDLL(None).puts(b"a line by C")
+                return Answer(Stop.NUMERICAL)
+
+        for isolate in (False, True):
+            result = klopt.solve(FormProblem(corner()), backend=Puts(), isolate=isolate)
+            assert result.chosen.answer.log == "a line by C\n"
+        ctypes.CDLL(None).fflush(None)
+        assert capfd.readouterr() == ("", "")
+
+    def test_what_was_printed_before_stays_before(self, capfd) -> None:
+        libc = ctypes.CDLL(None)
+        libc.puts(b"the caller's own line")
+        result = klopt.solve(FormProblem(corner()), backend=bad.Printer())
+        libc.fflush(None)
+        assert "caller" not in result.chosen.answer.log
+        assert capfd.readouterr().out == "the caller's own line\n"
+
+    def test_a_log_that_is_asked_for_is_printed(self, capfd) -> None:
+        klopt.solve(FormProblem(corner()), backend=bad.Printer(), log=True)
+        assert "hello from C" in capfd.readouterr().out
+
+    def test_control_c_and_exit_pass_through(self) -> None:
+        for error in (KeyboardInterrupt(), SystemExit(3)):
+            with pytest.raises(type(error)):
+                klopt.solve(FormProblem(corner()), backend=bad.Raiser(error))
+        assert klopt.solve(FormProblem(corner())).verdict is Verdict.OPTIMAL
+
+    def test_crashes_leave_no_process_thread_or_file_behind(self) -> None:
+        def open_files() -> int:
+            return len(os.listdir("/proc/self/fd"))
+
+        klopt.solve(FormProblem(corner()), backend=bad.Segfaulter())
+        files, threads = open_files(), threading.active_count()
+        for _ in range(3):
+            klopt.solve(FormProblem(corner()), backend=bad.Segfaulter())
+            klopt.solve(FormProblem(corner()), backend=bad.Printer())
+        assert open_files() <= files
+        assert threading.active_count() <= threads
+
+    def test_blas_threads_are_one_inside_and_as_before_outside(self) -> None:
+        inside = []
+
+        class Counter(bad.Bad):
+            name = "counter"
+
+            def misbehave(self, form):
+                time.sleep(0.02)
+                inside.append({pool["num_threads"] for pool in threadpool_info()})
+                return Answer(Stop.NUMERICAL)
+
+        def work() -> None:
+            klopt.solve(FormProblem(corner()), backend=Counter())
+
+        outside = threadpool_limits(2)  # not as a context, which would forbid other threads to change it
+        try:
+            workers = [threading.Thread(target=work) for _ in range(8)]
+            for worker in workers:
+                worker.start()
+                time.sleep(0.005)
+            for worker in workers:
+                worker.join()
+            assert inside == [{1}] * 8
+            assert {pool["num_threads"] for pool in threadpool_info()} == {2}
+        finally:
+            outside.restore_original_limits()
