@@ -158,7 +158,7 @@ def require_memory(needed: float, what: str) -> None:
     free = _free_memory()
     if needed > free:
         raise InvalidProblem(
-            f"{what} needs {needed / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free; use fewer points"
+            f"{what} needs {needed / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free; use less data"
         )
 
 
@@ -195,6 +195,7 @@ def _floats(name: str, value: object) -> npt.NDArray[Any]:
         raise InvalidProblem(f"{name} is ragged: {error}") from None
     if raw.dtype.kind not in "fiub":
         raise InvalidProblem(f"{name} has dtype {raw.dtype}; expected real numbers")
+    require_memory(8.0 * raw.size, f"{name} of shape {raw.shape}")
     return np.array(raw, dtype=np.float64, order="C", copy=True)
 
 

@@ -10,6 +10,7 @@ import difflib
 import importlib.metadata
 import importlib.util
 import numbers
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -210,6 +211,8 @@ def check_raw(backend: str, raw: Mapping[str, Any], known: Iterable[str], reserv
 
 
 def _is_installed(library: str) -> bool:
+    if library in sys.modules:  # asking the file system is the dearest part of a small plan
+        return sys.modules[library] is not None
     try:
         return importlib.util.find_spec(library) is not None
     except (ImportError, ValueError):  # a module inside a package that is not there, or one that is half loaded

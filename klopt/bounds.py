@@ -11,8 +11,9 @@ What is left after that costs max|r| times `radius`.
 
 The upper bound is the objective at a point moved in the same way until b - Ax lies in K up to rounding.
 "Rounding" is a few eps of the terms that were added up, or of their size after equilibration: the bounds hold for data
-changed in their last digits. A program with curved cones may jump under such changes while x or y runs off to infinity
-(no Slater point, optimum not attained); there, terms far larger than the data leave nothing to rounding.
+changed in their last digits. Under such changes a linear program moves by as little, but one with curved cones can move
+by the square root of it, times the size of x or y (no Slater point: think of [[1, t], [t, eps]]). So x and y are asked
+to lie inside curved cones with room to spare; where they cannot, that square root is charged.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from klopt.arrays import FloatArray, SparseMatrix
+from klopt.arrays import FloatArray
+from klopt.cones import Cones
 from klopt.forms import ConeForm
 from klopt.repair import DualRepair, PrimalRepair
-from klopt.scaling import block_norms
+from klopt.scaling import block_norms, block_sizes, centre
 
 __all__ = ["dual_bound", "enclose", "farkas_strength", "primal_bound"]
 
@@ -34,8 +37,9 @@ EPS = float(np.finfo(float).eps)
 ROUNDING = 64 * EPS
 STEPS = 20
 PATIENCE = 3
-FLOOR = 4 * EPS
-GROWTH = 1e6
+FLOOR = 16 * EPS
+GROWTH = 1e5
+NOTHING = 1e-30
 
 
 def dual_bound(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, FloatArray]:
@@ -50,12 +54,13 @@ def dual_bound(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, Flo
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return -np.inf, np.zeros_like(form.b)
     desk = _Desk(form)
-    best = desk.improve(desk.settle(x, y))
+    best = desk.polish(desk.improve(desk.settle(x, y)))
     quadratic = float(best.w @ form.curve(best.w)) / 2
     terms = form.b * best.y
     bound = -quadratic - float(terms.sum())
     # Each sum errs by a few eps of its terms; r at rounding level is charged at the point we know.
-    bound -= 8 * EPS * (abs(quadratic) + float(np.abs(terms).sum())) + float(best.dust @ np.abs(best.w))
+    bound -= 8 * EPS * (abs(quadratic) + float(np.abs(terms).sum())) + float(np.abs(best.dust) @ np.abs(best.w))
+    bound -= desk.charge(best)
     if best.left.any():
         bound -= float(np.abs(best.left).max()) * form.radius
     return bound if not np.isnan(bound) else -np.inf, best.y
@@ -101,27 +106,32 @@ def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
     box = _Box(form)
     if not np.isfinite(x).all() or (box.lower > box.upper).any():
         return np.inf, x
-    point = np.clip(x, box.lower, box.upper)
-    repair, sizes, cones = PrimalRepair(form), abs(form.A), form.cones
-    linear = np.arange(form.b.size) < cones.zero + cones.nonneg
+    cones, repair, sizes = form.cones, PrimalRepair(form), abs(form.A)
+    curved, unit = _curved(cones), centre(cones)
+    point, best, tries = np.clip(x, box.lower, box.upper), (np.inf, x), 0
     for _ in range(STEPS):
-        s = form.b - form.A @ point
-        off = s - cones.project(s)
         terms = block_norms(cones, sizes @ np.abs(point) + np.abs(form.b))
-        outside = block_norms(cones, off) > _allowance(form, terms, form.b)
-        if outside.any():
+        s = form.b - form.A @ point - np.where(curved, ROUNDING * terms * unit, 0.0)
+        off = s - cones.project(s)
+        distance = block_norms(cones, off)
+        allowed = ROUNDING * terms + NOTHING * (1 + float(np.max(np.abs(form.b), initial=0.0)))
+        if np.any(distance > allowed):
             r, c = repair.units
-            floor = np.where(linear, FLOOR * float(np.max(np.abs(point) / c, initial=0.0)) / r, 0.0)
-            outside = block_norms(cones, off) > _allowance(form, terms, form.b, floor)
-        if not outside.any():
-            Px = form.curve(point)
-            summands = 8 * EPS * float(np.abs(point) @ (np.abs(Px) / 2 + np.abs(form.c)))
-            return float(point @ Px) / 2 + float(form.c @ point) + summands, point
-        moved = repair.step(point, s, off)
+            allowed = allowed + np.where(curved, 0.0, FLOOR * float(np.max(np.abs(point) / c, initial=0.0)) / r)
+        if np.all(distance <= np.where(curved, allowed / 2, allowed)):
+            return _value(form, point), point
+        # Larger terms than these can make rounding pass for feasibility: [[x, 1], [1, 0]] is "psd" for x above 1e7.
+        credible = np.all(terms[curved] <= GROWTH * (1 + np.max(np.abs(form.b), initial=0.0)))
+        if credible and np.all(distance <= np.where(curved, 2 * allowed, allowed)):
+            whole = form.b - form.A @ point
+            error = block_norms(cones, whole - cones.project(whole))
+            value = _value(form, point) + repair.charge(error, terms, curved)
+            best, tries = min(best, (value, point), key=lambda pair: pair[0]), tries + 1
+        moved = repair.step(point, s, off) if tries <= PATIENCE else None
         if moved is None:
             break
         point = moved
-    return np.inf, x
+    return best
 
 
 def enclose(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, float, FloatArray, FloatArray]:
@@ -137,11 +147,15 @@ def enclose(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, float,
     return min(lower, upper), max(lower, upper), point, multipliers
 
 
-def _allowance(form: ConeForm, terms: FloatArray, data: FloatArray, floor: FloatArray | float = 0.0) -> FloatArray:
-    """What counts as rounding of sums whose terms have the given sizes."""
-    curved = form.cones.soc or form.cones.psd or form.cones.exp
-    limit = GROWTH * (1 + float(np.max(np.abs(data), initial=0.0))) if curved else np.inf
-    return np.where(terms <= limit, ROUNDING * terms + floor, 0.0)
+def _value(form: ConeForm, x: FloatArray) -> float:
+    """The objective, rounded upwards: each sum errs by a few eps of its terms."""
+    Px = form.curve(x)
+    return form.value(x) + 8 * EPS * float(np.abs(x) @ (np.abs(Px) / 2 + np.abs(form.c)))
+
+
+def _curved(cones: Cones) -> npt.NDArray[np.bool_]:
+    """Which rows belong to cones that are not polyhedra."""
+    return np.arange(cones.size) >= cones.zero + cones.nonneg
 
 
 class _Box:
@@ -189,8 +203,8 @@ class _Desk:
         return _Box(self.form)
 
     @cached_property
-    def sizes(self) -> SparseMatrix:
-        return abs(self.form.A)
+    def sizes(self) -> sparse.csr_array:
+        return block_sizes(self.form.cones, self.form.A)
 
     @cached_property
     def repair(self) -> DualRepair:
@@ -211,12 +225,39 @@ class _Desk:
         taken = (side >= 0) & (r != 0)
         y[side[taken]] = -r[taken] / box.entry[side[taken]]
         left = np.where(taken, 0.0, r)
-        rounding = np.abs(left) <= _allowance(form, scale, form.c)
-        if not rounding.all():
-            r, c = self.repair.units
-            floor = FLOOR * float(np.max(np.abs(y) / r, initial=0.0)) / c
-            rounding = np.abs(left) <= _allowance(form, scale, form.c, floor)
-        return _Settled(w, y, np.where(rounding, 0.0, left), np.where(rounding, np.abs(left), 0.0))
+        allowed = ROUNDING * scale + NOTHING * (1 + float(np.max(np.abs(form.c), initial=0.0)))
+        if np.any(np.abs(left) > allowed):
+            rows, columns = self.repair.units
+            allowed = allowed + FLOOR * float(np.max(np.abs(y) / rows, initial=0.0)) / columns
+        rounding = np.abs(left) <= allowed
+        return _Settled(w, y, np.where(rounding, 0.0, left), np.where(rounding, left, 0.0))
+
+    def polish(self, pair: _Settled) -> _Settled:
+        """Move y off the boundary of curved cones, and the dust out of its equations, where they are charged for."""
+        cones = self.form.cones
+        for _ in range(PATIENCE):
+            cost = self.charge(pair)
+            if cost == 0 or pair.left.any():
+                break
+            room = np.where(_curved(cones), 2 * ROUNDING * block_norms(cones, pair.y) * centre(cones), 0.0)
+            moved = self.repair.step(pair.w, pair.y - room, pair.dust, pair.y < 0)
+            if moved is None:
+                break
+            finer = self.settle(moved[0], moved[1] + room)
+            if finer.left.any() or self.charge(finer) >= cost:
+                break
+            pair = finer
+        return pair
+
+    def charge(self, pair: _Settled) -> float:
+        """What rounding may be worth to curved cones in which y has no room to spare."""
+        cones, y = self.form.cones, pair.y
+        curved, norms = _curved(cones), block_norms(cones, y)
+        away = cones.project(ROUNDING * norms * centre(cones) - y)
+        tight = curved & (block_norms(cones, away) > ROUNDING / 2 * norms)
+        if np.any(norms[tight] > GROWTH * (1 + np.max(np.abs(self.form.c), initial=0.0))):
+            return np.inf
+        return self.repair.charge(np.abs(pair.dust), norms, tight)
 
     def improve(self, pair: _Settled) -> _Settled:
         """Step until nothing is left or no step helps."""

@@ -31,6 +31,9 @@ __all__ = ["Certificate", "Verdict", "certify", "check_farkas", "check_ray"]
 MAGNITUDE_LIMIT = 1e6
 # A sum that is smaller than its terms by this factor is rounding.
 CANCELLED = 1e-12
+# A ray of a curved cone that descends less than this for its length may be one only in the limit (weak infeasibility).
+FLAT = 1e-4
+TINY = float(np.finfo(float).tiny)
 # Solvers leave noise in entries that are zero in exact arithmetic; a vector counts if it verifies after dropping it.
 NOISE_LEVELS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 
@@ -142,6 +145,9 @@ def certify(
         ends = formulation.to_user(*_estimate(form, answer, residuals))
         ends = max(lower, ends[0]), min(upper, ends[1])
         flaw = _residual_flaw(form, answer, residuals, tol) if ends[0] <= ends[1] else "they contradict a proven bound"
+        wide = (ends[1] - ends[0]) / (tol * (1 + abs(ends[1])))
+        if not flaw and not wide <= 1:
+            flaw = f"what they may be worth makes the interval {wide:.2g} times as wide as asked for"
         if not flaw:
             return Certificate(Verdict.OPTIMAL, *ends, tol, "residuals", residuals, tuple(notes)), bracket.point
         notes.append(f"no two-sided bound could be had, and residuals do not prove it either: {flaw}")
@@ -187,7 +193,7 @@ def check_ray(form: ConeForm, d: FloatArray, tol: float) -> str:
 
     As with a Farkas vector, errors must be small next to what is left of c'd when its terms have cancelled. A row of a
     curved cone is measured by its whole cone, where a small entry of d with a large cost could hide: there the error
-    is compared with the largest cost as well.
+    is compared with the steepest descent as well.
     """
     if np.isfinite(form.radius):
         return "the feasible set is bounded"
@@ -198,14 +204,14 @@ def check_ray(form: ConeForm, d: FloatArray, tol: float) -> str:
         share = descent / float(np.abs(form.c) @ np.abs(ray)) if descent > 0 else 0.0
         if not share > CANCELLED:
             continue
-        steepest = float(np.abs(form.c).max() * np.abs(ray).max())
+        slope = descent / float(np.abs(form.c).max() * np.abs(ray).max())
         magnitude = abs(form.A) @ np.abs(ray)
         slack = -(form.A @ ray)
         error = 0.0
         for kind, rows in form.cones.blocks():
             off = np.zeros_like(slack)
             off[rows] = (slack - form.cones.project(slack))[rows]
-            whole = np.full_like(magnitude, np.max(magnitude[rows]) * descent / steepest)
+            whole = np.full_like(magnitude, np.max(magnitude[rows]) * (slope if slope > FLAT else 0.0) + TINY)
             terms = magnitude * share if kind in ("zero", "nonneg") else whole
             error = max(error, _worst_ratio(np.abs(off), terms))
         if form.P is not None:
@@ -214,6 +220,8 @@ def check_ray(form: ConeForm, d: FloatArray, tol: float) -> str:
         if error <= tol:
             return ""
         worst = f"the ray leaves the feasible set: relative error {error:.1e}"
+        if error > 1 / TINY**0.5:
+            worst = f"the ray is one only in the limit: it descends by {slope:.0e} of its length"
     return worst
 
 
@@ -228,9 +236,11 @@ def _check_claim(
     if not isinstance(form, ConeForm):
         notes.append(f"the backend says {answer.stop.words}, which cannot be verified for this form")
         return None
-    no_point = np.inf if problem.sense == "min" else -np.inf
+    # A form minimises: no point is worth inf, a ray without end -inf.
+    nowhere = float(np.copysign(np.inf, formulation.scale))
+    no_point = -nowhere if formulation.dual else nowhere
     infeasible = Certificate(Verdict.INFEASIBLE, no_point, no_point, tol, "farkas")
-    unbounded = Certificate(Verdict.UNBOUNDED, -no_point, -no_point, tol, "ray")
+    unbounded = Certificate(Verdict.UNBOUNDED, -nowhere, -nowhere, tol, "ray")
     if claims_infeasible:
         flaw = "no multipliers came with the claim" if answer.farkas is None else check_farkas(form, answer.farkas, tol)
         if not flaw and not formulation.dual:
@@ -258,7 +268,8 @@ def _is_feasible(problem: Problem, formulation: Formulation, form: ConeForm, x: 
 
 
 def _worst_ratio(errors: FloatArray, sizes: FloatArray) -> float:
-    return float(np.max(np.divide(errors, sizes, out=np.zeros_like(errors), where=errors > 0), initial=0.0))
+    worst = float(np.max(np.divide(errors, sizes, out=np.zeros_like(errors), where=errors != 0), initial=0.0))
+    return worst if worst == worst else np.inf
 
 
 def _denoised(v: FloatArray, level: float) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Cones (zero, nonnegative, second-order, PSD, exponential): sizes, projections, distances, duals, the one svec convention.
+"""Cones (zero, nonnegative, second-order, PSD, exponential): sizes, projections, distances, the one svec convention.
 
 A `Cones` is the product K that the slack s = b - Ax of a cone program lies in. Its rows come in a fixed order:
 

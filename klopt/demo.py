@@ -110,5 +110,6 @@ def _lessons(results: Sequence[Result]) -> list[tuple[str, str]]:
     said.append(("claims", f"{len(claimed)} of {len(results)} say optimal; {borne_out} of these are proven"))
     for result in unproven:
         times = result.certificate.relative_width / result.settings.tol
-        said.append(("not proven", f"{result.route}: its interval is {times:.2g} times as wide as asked for"))
+        flaw = f"its interval is {times:.2g} times as wide as asked for" if np.isfinite(times) else "no interval"
+        said.append(("not proven", f"{result.route}: {flaw}"))
     return said

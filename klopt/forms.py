@@ -1,4 +1,4 @@
-"""The shapes a backend can be given: `ConeForm`, `SimplexForm`, `SaddleForm`, `ExplicitForm`; each checks its data and measures a point.
+"""The shapes a backend can be given, each of which checks its data and measures a point.
 
     ConeForm      minimise x'Px/2 + c'x  subject to  s = b - Ax in K
     SimplexForm   minimise f(x)  over x in a simple set
@@ -21,15 +21,15 @@ import numpy.typing as npt
 from klopt.arrays import FAKE_INFINITY, FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem
-from klopt.objectives import Bilinear, Objective, SaddleOracle
-from klopt.sets import SimpleSet
+from klopt.objectives import Bilinear, Objective, QuadraticLike, SaddleOracle
+from klopt.sets import BoxPlane, SimpleSet
 
 __all__ = ["ConeForm", "ExplicitForm", "Form", "Residuals", "SaddleForm", "SimplexForm", "Start"]
 
 
 @dataclass(frozen=True)
 class Residuals:
-    """How far a point is from optimal, measured by klopt on the form and scaled by the data only, never by the iterate."""
+    """How far a point is from optimal: measured by klopt, scaled by the data only, never by the iterate."""
 
     value: float
     """The objective at x."""
@@ -172,10 +172,30 @@ class SimplexForm:
         return None if self.objective.feature is Feature.NONSMOOTH else 0, self.domain.size
 
     def lower_bound(self, x: FloatArray, value: float | None = None, gradient: FloatArray | None = None) -> float:
-        """Return f(x) + min over z of g'(z - x), a lower bound of the optimum for any x of the domain of f."""
+        """Return f(x) + min over z of g'(z - x), a lower bound of the optimum for any x of the domain of f.
+
+        Over a box, an orthant say, where g >= 0 does not hold before the end, a multiple of x may prove more.
+        """
         value = self.objective.value(x) if value is None else value
         gradient = self.objective.gradient(x) if gradient is None else gradient
-        return value - float(gradient @ x) + self.domain.linear_minimum(gradient)
+        bound = value - float(gradient @ x) + self.domain.linear_minimum(gradient)
+        box = isinstance(self.domain, BoxPlane) and self.domain.normal is None
+        return max(bound, self._stretched_bound(x, gradient)) if box else bound
+
+    def _stretched_bound(self, x: FloatArray, gradient: FloatArray) -> float:
+        """The bound -t^2 x'Hx/2 + min over z of (t Hx + c)'z at the least t with t Hx + c >= 0 where c < 0."""
+        if not isinstance(self.objective, QuadraticLike):
+            return -np.inf
+        c = self.objective.linear
+        Hx, falls = gradient - c, c < 0
+        with np.errstate(divide="ignore", over="ignore"):
+            t = float(np.max(-c[falls] / np.maximum(Hx[falls], 0.0), initial=0.0))
+        if not np.isfinite(t):
+            return -np.inf
+        slope = t * Hx + c
+        rounding = 8 * np.finfo(float).eps * (t * np.abs(Hx) + np.abs(c))
+        slope[np.abs(slope) <= rounding] = 0.0
+        return float(self.domain.linear_minimum(slope) - t * t * float(x @ Hx) / 2)
 
     def averaged_bound(self, y: FloatArray | None) -> float:
         """Return min over z of the weighted mean of f(x_s) + g_s'(z - x_s) over the cuts in y, -inf without any."""

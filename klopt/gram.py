@@ -93,6 +93,11 @@ class Gram:
         """Return a bound of ||K - R'R||_2, measured on R = `factor()` as computed, once, at n^2 rank flops."""
         return self._factor_error
 
+    @cached_property
+    def thin(self) -> bool:
+        """Whether the rank is so low, at most n/8, that work on `factor()` beats work on the matrix."""
+        return _looks_thin(self.matrix) and 8 * len(self.factor()) <= self.size
+
     def eigenvalues(self) -> FloatArray:
         """Return the eigenvalues in ascending order as LAPACK computes them: rounding may leave them below 0."""
         return self._eigenvalues
@@ -155,10 +160,14 @@ def _distance(K: FloatArray, R: FloatArray) -> float:
     return float(measured) + (len(R) + 3) * EPS / 2 * float(np.linalg.norm(R)) ** 2
 
 
+def _looks_thin(K: FloatArray) -> bool:
+    """Whether every fourth point alone, at 1/64 of the cost of a factorisation, has a rank of at most n/8."""
+    return 8 * len(_pivoted_factor(K[::4, ::4])) <= len(K)
+
+
 def _low_rank_floor(K: FloatArray, rounding: float) -> float | None:
     """-||K - R'R||, or None where it is not small or K has so high a rank that a Cholesky factorisation costs less."""
-    # Every fourth point tells at 1/64 of the cost whether it is worth trying.
-    if 8 * len(_pivoted_factor(K[::4, ::4])) > len(K):
+    if not _looks_thin(K):
         return None
     R = _pivoted_factor(K)
     error = _distance(K, R) if 8 * len(R) <= len(K) else np.inf
@@ -173,9 +182,12 @@ def _positive_semidefinite(name: str, K: FloatArray, repair: Repair | None) -> t
         if not K.any():
             return K, 0.0, ""
         raise InvalidProblem(f"{name} has entries up to {np.abs(K).max():.3g} in size; rescale it towards 1")
-    floor = proven_floor(K)
+    # A matrix that is definite by more than rounding is proven so; the others cost a second factorisation.
+    floor = proven_floor(K, -(len(K) + 5) * EPS * float(K.trace()))
+    if floor is None:
+        floor = proven_floor(K)
     if floor is not None:
-        return K, floor, ""
+        return K, min(floor, 0.0), ""
     rounding = len(K) * EPS * norm
     floor = _low_rank_floor(K, rounding) or proven_floor(K, rounding)
     if floor is not None:

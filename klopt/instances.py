@@ -1,7 +1,8 @@
 """Small forms with known answers, on which every backend is judged.
 
-`hand_checked` are solved on paper. `known_pair` builds a random cone program from its solution: choose x, and complementary
-s in K and y in K*, then b = Ax + s and c = -Px - A'y make (x, y) optimal by the conditions of optimality themselves.
+`hand_checked` are solved on paper. `known_pair` builds a random cone program from its solution: choose x, and
+complementary s in K and y in K*, then b = Ax + s and c = -Px - A'y make (x, y) optimal by the conditions of optimality
+themselves.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from klopt.forms import ConeForm, ExplicitForm, Form, SaddleForm, SimplexForm
 from klopt.objectives import Bilinear, KernelQuadratic, Linear, Oracle, Quadratic
 from klopt.presolve import reduce_rows
 from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.psdfactor import refuse_indefinite
 from klopt.sets import BoxPlane, OrderedSimplex, Simplex, Spectrahedron
 
 __all__ = ["FormProblem", "Instance", "Kind", "hand_checked", "known_pair"]
@@ -48,6 +50,10 @@ class FormProblem(Problem):
     form: Form
     name: str = "form"
     trusts_residuals = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.form, ConeForm) and self.form.P is not None:
+            refuse_indefinite("P", self.form.P)
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the form itself."""
@@ -192,6 +198,13 @@ def _over_sets() -> tuple[Instance, ...]:
             "box_quadratic",
             SimplexForm(Quadratic(np.eye(2), [-3.0, 1.0]), BoxPlane(np.zeros(2), np.ones(2))),
             value=-2.5,
+        ),
+        Instance(
+            "orthant_quadratic",
+            SimplexForm(
+                Quadratic(np.eye(3) + np.ones((3, 3)), [-4.0, -5.0, 1.0]), BoxPlane(np.zeros(3), np.full(3, np.inf))
+            ),
+            value=-7.0,
         ),
         Instance(
             "box_margin",

@@ -1,7 +1,7 @@
 """A backend in a child process: a crash, hang, leak or print stays there.
 
 The child is a fresh interpreter that speaks pickles over its standard streams and waits for the next task, so one
-child serves many solves. It is killed, never asked, when the deadline has passed; what it prints goes to the answer's log.
+child serves many solves. It is killed, never asked, when the deadline has passed; what it prints goes to the log.
 """
 
 from __future__ import annotations
@@ -137,7 +137,9 @@ def run_isolated(backend: Backend, form: Form, settings: Settings, start: Start 
         reply = worker.run(task, None if settings.time_limit is None else settings.time_limit + GRACE)
     except TimeoutError:
         seconds = time.perf_counter() - began
-        return Answer(Stop.TIME_LIMIT, seconds=seconds, native=f"ended by klopt after {seconds:.2f} s", log=worker.printed())
+        return Answer(
+            Stop.TIME_LIMIT, seconds=seconds, native=f"ended by klopt after {seconds:.2f} s", log=worker.printed()
+        )
     log = worker.printed()
     if reply is None:
         code = worker.process.wait()

@@ -104,8 +104,9 @@ def plan(problem: Problem) -> Plan:
     """
     if not isinstance(problem, Problem):
         raise InvalidProblem(f"{type(problem).__name__} is no klopt problem; klopt.problems lists them")
-    present = [backend for backend in backends() if not backend.missing]
-    absent = tuple(backend for backend in backends() if backend.missing)
+    known = [(backend, backend.missing) for backend in backends()]
+    present = [backend for backend, missing in known if not missing]
+    absent = tuple(backend for backend, missing in known if missing)
     pairs = [(f, backend) for f in problem.formulations() for backend in present]
     order = {f.name: index for index, f in enumerate(problem.formulations())}
     routes = [Route(f, backend) for f, backend in pairs if f.needs <= backend.offers]

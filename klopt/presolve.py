@@ -24,7 +24,7 @@ Rows = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """A form without trivial rows, the rows of the original that it kept, and klopt's own answer where none are left."""
+    """A form without trivial rows, the rows of the original it kept, and klopt's own answer where none are left."""
 
     form: ConeForm
     rows: Rows
@@ -120,7 +120,7 @@ def _contradiction(form: ConeForm, empty: npt.NDArray[np.bool_]) -> FloatArray |
 
 
 def _unconstrained(form: ConeForm) -> Answer:
-    """Minimise x'Px/2 + c'x without constraints: x = -P^+ c if c lies in the range of P, else a ray of the null space."""
+    """Minimise x'Px/2 + c'x without constraints: x = -P^+ c, or a ray of the null space of P if c leaves its range."""
     n, x, slope = form.c.size, np.zeros(form.c.size), form.c
     if form.P is not None and n:
         x = np.linalg.lstsq(form.P.toarray(), -form.c, rcond=None)[0]

@@ -105,7 +105,7 @@ class Formulation:
 
 
 class Problem(ABC):
-    """What a person means: data, equivalent formulations, and a bracket of the optimum. Subclasses are frozen dataclasses."""
+    """What a person means: data, equivalent forms and a bracket of the optimum; subclasses are frozen dataclasses."""
 
     sense: Sense = "min"
     trusts_residuals: ClassVar[bool] = False

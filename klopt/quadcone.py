@@ -20,6 +20,8 @@ from klopt.arrays import FloatArray, SparseMatrix, csc
 
 __all__ = ["QuadraticCone"]
 
+HAIR = 4e-12
+
 
 @dataclass(frozen=True, eq=False)
 class QuadraticCone:
@@ -60,7 +62,11 @@ class QuadraticCone:
         return float(2 * (u[0] + u[-1]) / self.sigma)
 
     def support(self, multiplier: float, x: FloatArray) -> FloatArray:
-        """Return the multiplier u of the cone that supports the constraint at x with weight `multiplier`."""
+        """Return the multiplier u of the cone that supports the constraint at x with weight `multiplier`.
+
+        It lies inside the cone by a hair: that leaves A'u as it is, and makes u safe against rounding.
+        """
         Fx = self.F @ x
         square = float(Fx @ Fx) / self.sigma
+        square += HAIR * (self.sigma + square)
         return multiplier / 4 * np.concatenate(([self.sigma + square], -2 * Fx, [self.sigma - square]))

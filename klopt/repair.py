@@ -31,6 +31,9 @@ __all__ = ["DualRepair", "PrimalRepair"]
 T = TypeVar("T")
 Mask = npt.NDArray[np.bool_]
 
+EPS = float(np.finfo(float).eps)
+# By so much, relative to its size, a polyhedron is widened: a single point would be empty by rounding.
+HAIR = EPS
 PULLS = (0.0, 1.0, 4.0, 16.0, 64.0)
 # An inequality with more room than this times the error plays no part in its repair.
 NEAR = 1e3
@@ -68,6 +71,15 @@ class DualRepair(_Repair):
         """Return the largest error in the units of the columns."""
         return float(np.max(np.abs(left) * self.units[1], initial=0.0))
 
+    def charge(self, dust: FloatArray, norms: FloatArray, tight: Mask) -> float:
+        """Return what errors `dust` of the equations may be worth to blocks of y on the boundary of their cones."""
+        if not tight.any():
+            return 0.0
+        r, c = self.units
+        size = float(np.max((norms / r)[tight]))
+        error = max(float(np.max(dust * c, initial=0.0)), EPS * size)
+        return 4 * float(np.max(np.abs(self.form.b) * r)) * float(np.sqrt(error * size))
+
     def step(self, w: FloatArray, y: FloatArray, left: FloatArray, stuck: Mask) -> tuple[FloatArray, FloatArray] | None:
         """Return (w, y) moved so that Pw + c + A'y loses `left`, or None; rows that are `stuck` at 0 stay there."""
         if self.form.cones.psd and self.form.b.size * self.columns.size > MOST_ENTRIES:
@@ -86,14 +98,17 @@ class DualRepair(_Repair):
         if form.P is not None:
             E = sparse.hstack([E, sparse.diags_array(c[J]) @ form.P.tocsr()[J] @ sparse.diags_array(c)])
         G = sparse.csr_array((np.ones(near.size), (np.arange(near.size), near)), shape=(near.size, E.shape[1]))
-        z = least_distance(E, -(left * c)[J], G, -(y / r)[near])
+        z = least_distance(E, -(left * c)[J], G, -(y / r)[near] - HAIR * float(np.max(np.abs(y / r), initial=0.0)))
         return c * z[m:] if form.P is not None else np.zeros_like(w), r * z[:m]
 
     def _conic(self, w: FloatArray, y: FloatArray, left: FloatArray, stuck: Mask) -> tuple[FloatArray, FloatArray]:
         form, J, m, (r, c) = self.form, self.columns, self.form.b.size, self.units
-        shift = np.where(stuck, 0.0, self.size(left) * r * centre(form.cones))
+        lacking = form.cones.project(-y)
+        error = self.size(left) + 2 * float(np.max(block_norms(form.cones, lacking) / r, initial=0.0))
+        shift = np.where(stuck, 0.0, error * r * centre(form.cones))
         free = r[: form.cones.zero] * (1 + np.abs(y / r).max(initial=0.0))
-        W = scaling(form.cones, y + shift, free, dual=True)
+        inside = y + lacking + shift
+        W = scaling(form.cones, inside, free, dual=True)
         B = W.apply(form.A[:, J].tocsr()).T
         weight = np.zeros(0)
         if form.P is not None:
@@ -101,7 +116,7 @@ class DualRepair(_Repair):
             curve = form.P.tocsr()[J] @ sparse.diags_array(weight)
             B = sparse.hstack([B, curve], format="csr") if is_sparse(B) else np.hstack([B, curve.toarray()])
         solve = least_norm(B)
-        pull = scaling(form.cones, y + shift, free, dual=True, inverse=True).apply(shift)
+        pull = scaling(form.cones, inside, free, dual=True, inverse=True).apply(shift)
         pull = np.concatenate((pull, np.zeros(weight.size)))
         fix, inward = solve(-left[J]), pull - solve(B @ pull)
 
@@ -116,19 +131,27 @@ class DualRepair(_Repair):
 class PrimalRepair(_Repair):
     """Repairs feasibility."""
 
+    def charge(self, distance: FloatArray, terms: FloatArray, tight: Mask) -> float:
+        """Return what a slack at that distance from the boundary of curved cones may be worth."""
+        r, c = self.units
+        size = float(np.max((r * terms)[tight], initial=0.0))
+        error = max(float(np.max((r * distance)[tight], initial=0.0)), EPS * size)
+        return 4 * float(np.max(np.abs(self.form.c) * c)) * float(np.sqrt(error * size))
+
     def step(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray | None:
         """Return x moved so that s = b - Ax loses `off`, its error; None if that costs too much."""
         if self.form.cones.psd and self.form.A.shape[0] * x.size > MOST_ENTRIES:
             return None
-        straight = (lambda: self._polyhedral(s, off),) if self.linear else ()
+        straight = (lambda: self._polyhedral(x, s, off),) if self.linear else ()
         moved = _first(*straight, lambda: self._conic(x, s, off))
         return x + moved if moved is not None and np.isfinite(moved).all() else None
 
-    def _polyhedral(self, s: FloatArray, off: FloatArray) -> FloatArray:
+    def _polyhedral(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray:
         p, (r, c) = self.form.cones.zero, self.units
         rows = np.arange(p, s.size)
         near = rows[(r * s)[rows] <= NEAR * np.max(r * np.abs(off))]
-        return c * least_distance(self.scaled[:p], (r * off)[:p], -self.scaled[near], -(r * s)[near])
+        limits = -(r * s)[near] - HAIR * float(np.max(np.abs(x / c), initial=0.0))
+        return c * least_distance(self.scaled[:p], (r * off)[:p], -self.scaled[near], limits)
 
     def _conic(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray:
         cones, p, (r, c) = self.form.cones, self.form.cones.zero, self.units
@@ -147,9 +170,9 @@ class PrimalRepair(_Repair):
 
 
 def _first(*ways: Callable[[], T]) -> T | None:
-    """What the first way of a bearable cost gives."""
+    """What the first way gives that comes to an end at a bearable cost."""
     for way in ways:
-        with suppress(TooLarge):
+        with suppress(TooLarge, np.linalg.LinAlgError):
             return way()
     return None
 

@@ -14,7 +14,7 @@ from klopt.backend import Answer, Backend, Settings, Step, Stop
 from klopt.certify import Certificate, Verdict
 from klopt.errors import NotCertified
 from klopt.plan import Route
-from klopt.problem import Point, Problem
+from klopt.problem import Point, Problem, Sense
 
 __all__ = ["Attempt", "Result", "Timings", "combine"]
 
@@ -180,22 +180,22 @@ class Result:
 
 def combine(problem: Problem, settings: Settings, attempts: tuple[Attempt, ...], seconds: float) -> Result:
     """Return the result of several attempts: the best one's point, and the intersection of all proven intervals."""
-    for attempt in attempts:
-        if attempt.certificate.verdict.conclusive:
-            return Result(problem, settings, attempts, attempt, attempt.certificate, seconds)
-    chosen = max(attempts, key=_goodness)
+    conclusive = [attempt for attempt in attempts if attempt.certificate.verdict.conclusive]
+    chosen = conclusive[0] if conclusive else max(attempts, key=lambda attempt: _goodness(attempt, problem.sense))
     lower = max(a.certificate.lower for a in attempts)
     upper = min(a.certificate.upper for a in attempts)
     certificate = chosen.certificate
-    if (lower, upper) == (certificate.lower, certificate.upper):
-        return Result(problem, settings, attempts, chosen, certificate, seconds)
-    notes = (*certificate.notes, "the interval is the intersection of those of all attempts")
-    if lower > upper + 1e-9 * (1 + abs(upper)):
+    # Where the optimum is nearly not attained, data changed in their last digits move it by more than rounding.
+    rounding = settings.tol if conclusive else 1e-9
+    if lower > upper + (rounding * (1 + abs(upper)) if np.isfinite(upper) else 0.0):
         notes = (*certificate.notes, "the intervals of the attempts are disjoint: one of their proofs does not hold")
         certificate = replace(
             certificate, verdict=Verdict.UNPROVEN, lower=-np.inf, upper=np.inf, proof="none", notes=notes
         )
         return Result(problem, settings, attempts, chosen, certificate, seconds)
+    if conclusive or (lower, upper) == (certificate.lower, certificate.upper):
+        return Result(problem, settings, attempts, chosen, certificate, seconds)
+    notes = (*certificate.notes, "the interval is the intersection of those of all attempts")
     lower, upper = min(lower, upper), max(lower, upper)
     narrow = np.isfinite(upper - lower) and upper - lower <= settings.tol * (1 + abs(upper))
     verdict = Verdict.OPTIMAL if narrow else certificate.verdict
@@ -218,7 +218,8 @@ def _restored(
     return Result(problem, settings, tried, tried[chosen], certificate, seconds)
 
 
-def _goodness(attempt: Attempt) -> tuple[bool, bool, float]:
-    """Feasible before unproven, with a point before without, then the narrower interval."""
+def _goodness(attempt: Attempt, sense: Sense) -> tuple[bool, bool, float, float]:
+    """Feasible before unproven, with a point before without, then the better value, then the narrower interval."""
     certificate = attempt.certificate
-    return certificate.verdict is Verdict.FEASIBLE, attempt.point is not None, -certificate.width
+    value = -certificate.upper if sense == "min" else certificate.lower
+    return certificate.verdict is Verdict.FEASIBLE, attempt.point is not None, value, -certificate.width

@@ -22,7 +22,7 @@ from scipy import sparse
 from klopt.arrays import FloatArray, SparseMatrix
 from klopt.cones import Cones, order_of, smat, svec_size
 
-__all__ = ["Scaling", "block_norms", "centre", "equilibrate", "is_sparse", "scaling"]
+__all__ = ["Scaling", "block_norms", "block_sizes", "centre", "equilibrate", "is_sparse", "scaling"]
 
 # The point of the exponential cone with F'(v) = -v; it lies inside the dual cone too.
 _EXP_CENTRE = np.array([-1.051383945322714, 0.556409619469370, 1.258967884768947])
@@ -142,10 +142,31 @@ def block_norms(cones: Cones, v: FloatArray) -> FloatArray:
     largest = (
         float(np.abs(v).max(initial=0.0)) or 1.0
     )  # squares of tiny or huge entries would leave the range of floats
-    sizes = [1] * (cones.zero + cones.nonneg) + [*cones.soc, *map(svec_size, cones.psd)] + [3] * cones.exp
-    block = np.repeat(np.arange(len(sizes)), sizes)
-    squares = np.bincount(block, weights=(v / largest) ** 2, minlength=len(sizes))
+    block = _block_of_row(cones)
+    squares = np.bincount(block, weights=(v / largest) ** 2, minlength=1)
     return largest * np.sqrt(squares[block])
+
+
+def block_sizes(cones: Cones, A: SparseMatrix) -> sparse.csr_array:
+    """Return a matrix like |A| whose product with `block_norms(y)` bounds |A'y| cone by cone (Cauchy and Schwarz).
+
+    The norm of a column over a cone stands in the first row of the cone.
+
+    >>> block_sizes(Cones(nonneg=1, soc=(2,)), sparse.csc_array([[-1.0], [3.0], [4.0]])).toarray().ravel()
+    array([1., 5., 0.])
+    """
+    if not (cones.soc or cones.psd or cones.exp):
+        return sparse.csr_array(abs(A))
+    block = _block_of_row(cones)
+    first = np.flatnonzero(np.diff(block, prepend=-1))
+    rows = first[np.searchsorted(block[first], block)]
+    gather = sparse.csr_array((np.ones(rows.size), (rows, np.arange(rows.size))), shape=(rows.size, rows.size))
+    return sparse.csr_array(gather @ A.power(2)).sqrt()
+
+
+def _block_of_row(cones: Cones) -> npt.NDArray[np.intp]:
+    sizes = [1] * (cones.zero + cones.nonneg) + [*cones.soc, *map(svec_size, cones.psd)] + [3] * cones.exp
+    return np.repeat(np.arange(len(sizes)), sizes)
 
 
 def _soc_scaling(
@@ -172,7 +193,10 @@ def _soc_scaling(
 def _exp_scaling(v: FloatArray, dual: bool, inverse: bool) -> npt.NDArray[Any]:
     """W for each row of v."""
     a, b, c = (v @ _T.T if dual else v).T
-    psi = b * np.log(c / b) - a
+    # On the boundary F is infinite; a step that small is no step.
+    least = 1e-14 * np.linalg.norm(v, axis=1) + np.finfo(float).tiny ** 0.25
+    b, c = np.maximum(b, least), np.maximum(c, least)
+    psi = np.maximum(b * np.log(c / b) - a, least)
     slope = np.stack([-np.ones_like(a), np.log(c / b) - 1, b / c], axis=1)
     H = slope[:, :, None] * slope[:, None, :] / (psi**2)[:, None, None]
     H[:, 1, 1] += 1 / (b * psi) + 1 / b**2

@@ -1,14 +1,16 @@
 """The pipeline: check, plan, run, certify, recover, next route.
 
-A backend named by the user is never switched. Otherwise the routes of the plan are tried in order until one answer is
-conclusive; each attempt stays on record, a good point starts the next attempt, and the deadline is shared by all.
+A backend named by the user is never switched. Otherwise the routes of the plan are tried in order until what they
+prove together is conclusive; each attempt stays on record, and a good point starts the next attempt. A route whose
+optimum is nearly proven is asked once more, by a finer tolerance. The deadline is shared: while another backend is
+still to come, no route may take more than half of what is left.
 """
 
 from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +35,11 @@ SOON = 1e-6
 
 OUTSIDE = 1e-9
 """How far, relatively, a start may lie outside its set by rounding."""
+
+NEARLY = 1e3
+FINER = 1e-4
+"""An optimum proven to within NEARLY times the tolerance is worth a second run that is asked for FINER times it."""
+FINEST = 1e-12
 
 
 def solve(
@@ -67,15 +74,19 @@ def solve(
     routes = _routes(plan(problem), backend, formulation, settings)
     given = point = _checked_start(start)
     attempts: list[Attempt] = []
-    for route in routes:
+    for index, route in enumerate(routes):
         left = _until_deadline(settings, began)
         if attempts and left.time_limit == SOON:
             break
-        attempt = _attempt(problem, route, left, point, isolate, tell=point is given)
-        attempts.append(attempt)
-        if attempt.certificate.holds:
+        if any(later.backend is not route.backend for later in routes[index:]):
+            if _ran_out_of_time(attempts, route.backend):
+                continue
+            left = left if left.time_limit is None else replace(left, time_limit=left.time_limit / 2)
+        for attempt in _attempts(problem, route, left, point, isolate, tell=point is given):
+            attempts.append(attempt)
+            point = attempt.point if attempt.point is not None else point
+        if combine(problem, settings, tuple(attempts), 0.0).verdict.conclusive:
             break
-        point = attempt.point if attempt.point is not None else point
     return combine(problem, settings, tuple(attempts), time.perf_counter() - began)
 
 
@@ -119,23 +130,61 @@ def _until_deadline(settings: Settings, began: float) -> Settings:
     return replace(settings, time_limit=max(SOON, settings.time_limit - (time.perf_counter() - began)))
 
 
-def _attempt(
+def _ran_out_of_time(attempts: list[Attempt], backend: Backend) -> bool:
+    """Whether the backend had nothing to show when its time was over: by another form it rarely has."""
+    last = [attempt.answer for attempt in attempts if attempt.route.backend is backend]
+    return any(answer.stop is Stop.TIME_LIMIT and answer.x is None for answer in last)
+
+
+def _attempts(
     problem: Problem, route: Route, settings: Settings, point: Point | None, isolate: bool | None, *, tell: bool
+) -> Iterator[Attempt]:
+    """One attempt, and a second one by a finer tolerance where the backend claims what is nearly proven."""
+    began = time.perf_counter()
+    first = _attempt(problem, route, settings, point, isolate, tell=tell)
+    yield first
+    certificate, finer = first.certificate, max(FINER * settings.tol, FINEST)
+    if certificate.holds or first.answer.stop is not Stop.OPTIMAL or "tol" not in route.backend.honours:
+        return
+    off = certificate.relative_width if certificate.residuals is None else certificate.residuals.worst
+    left = _until_deadline(settings, began)
+    near = min(off, certificate.relative_width) <= NEARLY * settings.tol
+    if near and finer <= 0.1 * settings.tol and left.time_limit != SOON:
+        yield _attempt(problem, route, left, first.point, isolate, tell=False, ask=finer)
+
+
+def _attempt(
+    problem: Problem,
+    route: Route,
+    settings: Settings,
+    point: Point | None,
+    isolate: bool | None,
+    *,
+    tell: bool,
+    ask: float | None = None,
 ) -> Attempt:
-    """Build, run, certify; `tell` says that the user gave the point and wants to know what became of it."""
+    """Build, run, certify; `tell` says that the user gave the point and wants to know what became of it.
+
+    `ask` is the tolerance that the backend is asked for, if not that of the certificate.
+    """
     clock = [time.perf_counter()]
     form = route.formulation.build()
     clock.append(time.perf_counter())
     settings = _until_deadline(settings, clock[0])
     start, notes = _lifted(route, form, point)
-    answer = answer_form(route.backend, form, settings, start, isolate)
+    asked = settings if ask is None else replace(settings, tol=ask)
+    answer = answer_form(route.backend, form, asked, start, isolate)
     clock.append(time.perf_counter())
-    certificate, found = certify(problem, route.formulation, form, answer, settings.tol)
+    with np.errstate(all="ignore"):  # what overflows proves nothing; the user need not hear of it
+        certificate, found = certify(problem, route.formulation, form, answer, settings.tol)
     clock.append(time.perf_counter())
     build, run, judge = np.diff(clock)
     overrun = 0.0 if settings.time_limit is None else max(0.0, float(run) - settings.time_limit)
     timings = Timings(float(build), float(run), float(judge), answer.seconds, overrun)
-    certificate = replace(certificate, notes=certificate.notes + answer.notes + (notes if tell else ()))
+    notes = notes if tell else ()
+    if ask is not None:
+        notes = (*notes, f"the second run of this route, asked for {ask:.0e}")
+    certificate = replace(certificate, notes=certificate.notes + answer.notes + notes)
     return Attempt(route, answer, certificate, found, timings)
 
 

@@ -33,7 +33,7 @@ from klopt.forms import ConeForm
 from klopt.gram import Gram
 from klopt.problem import Point
 
-__all__ = ["Polyhedron", "Units", "best_shift", "finite", "normal_of", "refuse_large"]
+__all__ = ["Polyhedron", "Units", "best_shift", "finite", "normal_of", "refuse_large", "tied"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,13 @@ class Polyhedron:
     zero: int
     radius: float
 
+    def with_kernel(self, K: Gram, units: Units, sign: FloatArray | float = 1.0) -> ConeForm:
+        """Minimise x'Hx/2 + c'x with H = sign K sign in the form's units: through its factor where K is thin."""
+        if K.thin:
+            return self.with_factor(units.factor(K) * sign)
+        H = units.curvature(K.matrix) * sign
+        return self.with_quadratic((H.T * sign).T)
+
     def with_quadratic(self, H: FloatArray) -> ConeForm:
         """Minimise x'Hx/2 + c'x, where H belongs to the first variables."""
         m, n = len(H), self.c.size
@@ -89,6 +96,18 @@ class Polyhedron:
         pointers = np.minimum(np.arange(n + 1), m) * m
         P = sparse.csc_array((H.ravel(), np.tile(np.arange(m), m), pointers), shape=(n, n))
         return ConeForm(self.c, self.A, self.b, Cones(self.zero, self.b.size - self.zero), P, self.radius)
+
+    def with_factor(self, F: FloatArray) -> ConeForm:
+        """Minimise v'v/2 + c'x with v = Fx, where F has few rows: the same program without a dense matrix."""
+        rank, n = len(F), self.c.size
+        tie = sparse.hstack([sparse.csc_array(F), sparse.csc_array((rank, n - F.shape[1])), -sparse.eye_array(rank)])
+        wide = sparse.hstack([self.A, sparse.csc_array((self.b.size, rank))], format="csr")
+        A = sparse.vstack([wide[: self.zero], tie, wide[self.zero :]], format="csc")
+        b = np.concatenate([self.b[: self.zero], np.zeros(rank), self.b[self.zero :]])
+        P = sparse.diags_array(np.repeat([0.0, 1.0], [n, rank]), format="csc")
+        cones = Cones(self.zero + rank, self.b.size - self.zero)
+        radius = self.radius * (1 + float(np.abs(F).sum(axis=0).max(initial=0.0)))
+        return ConeForm(np.concatenate([self.c, np.zeros(rank)]), A, b, cones, P, radius)
 
     def with_epigraph(self, F: FloatArray) -> ConeForm:
         """Minimise t + c'x subject to ||Fx||^2 <= 2t, as (t/rho + rho/2, t/rho - rho/2, Fx) in the second-order cone.
@@ -104,6 +123,11 @@ class Polyhedron:
         b = np.concatenate([self.b, [rho / 2, -rho / 2], np.zeros(rank)])
         cones = Cones(self.zero, self.b.size - self.zero, soc=(rank + 2,))
         return ConeForm(np.append(self.c, 1.0), A, b, cones)
+
+
+def tied(x: FloatArray, K: Gram, units: Units, sign: FloatArray | float = 1.0) -> FloatArray:
+    """Return a point x of `Polyhedron` as one of its `with_kernel`."""
+    return np.concatenate([x, units.factor(K) @ (sign * x[: K.size])]) if K.thin else x
 
 
 def best_shift(breaks: FloatArray, count: int) -> float:

@@ -25,7 +25,7 @@ from klopt.forms import ConeForm, SimplexForm, Start
 from klopt.gram import Gram
 from klopt.objectives import KernelQuadratic
 from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._margin import Polyhedron, Units, best_shift, finite, normal_of, refuse_large
+from klopt.problems._margin import Polyhedron, Units, best_shift, finite, normal_of, refuse_large, tied
 from klopt.sets import BoxPlane
 
 __all__ = ["EpsilonMargin"]
@@ -73,7 +73,14 @@ class EpsilonMargin(Problem):
         box = frozenset({Feature.SIMPLEX, Feature.MARGIN, Feature.BOX})
         return (
             make("box and plane", box, self._simplex, self._recover_halves, self._lift_halves, _HALVES),
-            make("dual QP", frozenset({Feature.CONE, Feature.QUADRATIC}), self._quadratic, self._recover, self._lift),
+            make(
+                "dual QP",
+                frozenset({Feature.CONE, Feature.QUADRATIC}),
+                self._quadratic,
+                self._recover,
+                self._lift_quadratic,
+                "x'Kx = ||Rx||^2 where K = R'R, which is shorter where R has few rows",
+            ),
             make(
                 "SOCP epigraph",
                 frozenset({Feature.CONE, Feature.SOC}),
@@ -106,7 +113,7 @@ class EpsilonMargin(Problem):
         return Polyhedron(c, sparse.vstack([plane, tube], format="csc"), b, zero=1, radius=2 * n * box)
 
     def _quadratic(self) -> ConeForm:
-        return self._polyhedron().with_quadratic(self._units.curvature(self.K.matrix))
+        return self._polyhedron().with_kernel(self.K, self._units)
 
     def _epigraph(self) -> ConeForm:
         return self._polyhedron().with_epigraph(self._units.factor(self.K))
@@ -126,6 +133,9 @@ class EpsilonMargin(Problem):
     def _lift(self, point: Point) -> Start:
         v = point.beta / self._units.length
         return Start(np.concatenate([v, np.abs(v)]))
+
+    def _lift_quadratic(self, point: Point) -> Start:
+        return Start(tied(self._lift(point).x, self.K, self._units))
 
     def _lift_halves(self, point: Point) -> Start:
         v = point.beta / self._units.length

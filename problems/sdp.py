@@ -43,7 +43,7 @@ class SDP(Program):
 
     >>> sdp = SDP(c=[1.0], F=[[[0, -1], [-1, 0]], np.eye(2)])  # the largest eigenvalue of -F_0 is 1
     >>> bracket = sdp.bracket(Point({"x": [1.0]}, {"X0": [[0.5, -0.5], [-0.5, 0.5]]}))
-    >>> round(bracket.lower, 9), round(bracket.upper, 9)
+    >>> round(bracket.lower, 6), round(bracket.upper, 6)
     (1.0, 1.0)
     """
 

@@ -124,7 +124,7 @@ class SimplexProgram(Problem):
         return ConeForm(function.linear, A, b, cones, csc("P", _hessian(function)), radius)
 
     def bracket(self, point: Point) -> Bracket:
-        """Return f at the nearest point of the set, and its Frank-Wolfe bound or that of the cuts, whichever is better."""
+        """Return f at the nearest point of the set, and the better of its Frank-Wolfe bound and that of the cuts."""
         x, cuts = self.domain.repair(point.x), point.dual.get("cuts")
         form = self._over_the_set()
         upper = form.objective.value(x)

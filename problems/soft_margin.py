@@ -25,7 +25,7 @@ from klopt.forms import ConeForm, SimplexForm, Start
 from klopt.gram import Gram, binary_labels
 from klopt.objectives import KernelQuadratic
 from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._margin import Polyhedron, Units, best_shift, finite, normal_of, refuse_large
+from klopt.problems._margin import Polyhedron, Units, best_shift, finite, normal_of, refuse_large, tied
 from klopt.sets import BoxPlane
 
 __all__ = ["SoftMargin"]
@@ -67,7 +67,14 @@ class SoftMargin(Problem):
         box = frozenset({Feature.SIMPLEX, Feature.MARGIN, Feature.BOX})
         return (
             make("box and plane", box, self._simplex, self._recover, self._lift),
-            make("dual QP", frozenset({Feature.CONE, Feature.QUADRATIC}), self._quadratic, self._recover, self._lift),
+            make(
+                "dual QP",
+                frozenset({Feature.CONE, Feature.QUADRATIC}),
+                self._quadratic,
+                self._recover,
+                self._lift_quadratic,
+                "a'Qa = ||Fa||^2 where Q = F'F, which is shorter where F has few rows",
+            ),
             make(
                 "SOCP epigraph",
                 frozenset({Feature.CONE, Feature.SOC}),
@@ -93,8 +100,7 @@ class SoftMargin(Problem):
         return Polyhedron(np.full(n, -1.0), A, b, zero=1, radius=2 * smaller_class * box)
 
     def _quadratic(self) -> ConeForm:
-        H = self._units.curvature(self.K.matrix) * self.y
-        return self._polyhedron().with_quadratic(H * self.y[:, None])
+        return self._polyhedron().with_kernel(self.K, self._units, self.y)
 
     def _epigraph(self) -> ConeForm:
         return self._polyhedron().with_epigraph(self._units.factor(self.K) * self.y)
@@ -110,6 +116,9 @@ class SoftMargin(Problem):
 
     def _lift(self, point: Point) -> Start:
         return Start(point.alpha / self._units.length)
+
+    def _lift_quadratic(self, point: Point) -> Start:
+        return Start(tied(self._lift(point).x, self.K, self._units, self.y))
 
     def _lift_epigraph(self, point: Point) -> Start:
         z = self.y * point.alpha

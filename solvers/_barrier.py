@@ -142,34 +142,15 @@ def _error(
 
 
 def _factoriser(H: SignedGram) -> Callable[[FloatArray], Solve | None]:
-    """Return the function that takes D to the solver of (H + D) x = r, or to None where that is not positive definite."""
-    from scipy.linalg.blas import dsyrk
-    from scipy.linalg.lapack import dpotrf, dpotrs
-
+    """Return the function that takes D to the solver of (H + D) x = r, or to None where Cholesky fails."""
     L = _low_rank_factor(H.K)
 
     def factorise(D: FloatArray) -> Solve | None:
         E = np.maximum(H.diagonal(1 / D), 1e-200)  # 0 for a point without variables
-        if L is None:
-            A = H.K.copy().T
-            A.T.flat[:: len(A) + 1] += 1 / E
-        else:
-            A = dsyrk(1.0, (L * np.sqrt(E)[:, None]).T)
-            A.T.flat[:: len(A) + 1] += 1.0
-        factor, failed = dpotrf(A, lower=0, overwrite_a=1, clean=0)
-        if failed:
-            return None
-
-        def points(r: FloatArray) -> tuple[FloatArray, FloatArray]:
-            """(K + E^-1)^-1 r and K times it."""
-            if L is None:
-                p = dpotrs(factor, r, lower=0)[0]
-                return p, H.K @ p
-            u = E * r
-            p = u - E * (L @ dpotrs(factor, L.T @ u, lower=0)[0])
-            return p, L @ (L.T @ p)
+        points = _point_solver(H.K, L, E)
 
         def once(r: FloatArray) -> FloatArray:
+            assert points is not None
             p, Kp = points(H.gather(r / D) / E)
             x = (r - H.spread(Kp)) / D
             # Where D is small this difference has no digits left; the coefficients p have.
@@ -179,9 +160,34 @@ def _factoriser(H: SignedGram) -> Callable[[FloatArray], Solve | None]:
             x = once(r)
             return x if rough else x + once(r - H.matvec(x) - D * x)
 
-        return solve
+        return None if points is None else solve
 
     return factorise
+
+
+def _point_solver(
+    K: FloatArray, L: FloatArray | None, E: FloatArray
+) -> Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None:
+    """Return the function r -> (p, Kp) with p = (K + E^-1)^-1 r, by way of L where K = L L'."""
+    from scipy.linalg.blas import dsyrk
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    A = K.copy().T if L is None else dsyrk(1.0, (L * np.sqrt(E)[:, None]).T)
+    A.T.flat[:: len(A) + 1] += 1 / E if L is None else 1.0
+    factor, failed = dpotrf(A, lower=0, overwrite_a=1, clean=0)
+    if failed:
+        return None
+
+    def dense(r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p = dpotrs(factor, r, lower=0)[0]
+        return p, K @ p
+
+    def thin(r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        assert L is not None
+        p = E * (r - L @ dpotrs(factor, L.T @ (E * r), lower=0)[0])
+        return p, L @ (L.T @ p)
+
+    return dense if L is None else thin
 
 
 def _low_rank_factor(K: FloatArray) -> FloatArray | None:

@@ -112,15 +112,14 @@ def solve_box_qp(
 
 
 def solve_on_face(qp: BoxQP, x: FloatArray, tol: float) -> Solved:
-    """Return x, whose face is nearly right, if its gap is small already, else the minimiser on a face nearby."""
+    """Return x, in the box and on nearly the right face, if its gap is small already, else the minimiser nearby."""
     budget = _Budget(8, np.inf, 1e-12)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        x, _ = qp.project(x)
         g = qp.H.matvec(x) + qp.c
         rough = _solved(qp, x, g, _level(qp, x, g), budget)
         if rough.relative <= tol:
             return replace(rough, stop=Stop.OPTIMAL, native="small gap")
-        exact = _active_set(qp, _Place(x, g), budget)
+        exact = _active_set(qp, _Place(rough.x, rough.gradient), budget)
     return min(exact, rough, key=_merit)
 
 
@@ -166,12 +165,14 @@ def _active_set(qp: BoxQP, place: _Place, budget: _Budget, cold: bool = False, s
         leaps += not outside <= 1
         if leaps > MOST_LEAPS:
             break
-        if outside <= 8 * EPS:
+        if outside <= 1e-7:
+            g = place.g if outside <= 8 * EPS else qp.H.matvec(centre) + qp.c
             nu = tau * (sigma + delta * scale) if nu is None else nu
-            best = min(best, _solved(qp, centre, place.g, nu, budget), key=_merit)
+            best = min(best, _solved(qp, centre, g, nu, budget), key=_merit)
             face = low.tobytes() + high.tobytes()
-            settled = face == last and delta <= LEAST and best.error <= 1e-12
-            if best.relative <= budget.tol or settled:
+            final = delta <= LEAST
+            small = best.relative <= budget.tol and (final or best.error <= 1e-10)
+            if small or (final and face == last and best.error <= 1e-12):
                 return replace(best, stop=Stop.OPTIMAL, native="the face is final", iterations=budget.used)
             last = face
         delta = max(delta * (min(max(outside, 0.01), 3.0) if outside > 8 * EPS else 1e-6), LEAST)
@@ -189,23 +190,28 @@ def _on_face(
     block, slope = qp.H.face(free, w)
     block.flat[:: free.size + 1] += delta
     slope += qp.c[free] + delta * (w - centre)[free]
+    a = np.zeros(free.size) if qp.normal is None else qp.normal[free]
+    steepest = float(np.abs(a).max())
+    # On the plane rho a a' changes nothing but nu, and H_FF may be singular across it.
+    rho = qp.H.scale / steepest**2 if steepest else 0.0
+    block += (rho * a)[:, None] * a if steepest else 0.0
     factor, failed = dpotrf(block.T, lower=1, overwrite_a=1, clean=0)
     if failed:
         return None, None
     x = w.copy()
-    if qp.normal is None or not qp.normal[free].any():
+    if qp.normal is None or not steepest:
         x[free] -= dpotrs(factor, slope, lower=1)[0]
         return None, x
-    a = qp.normal[free]
     both = dpotrs(factor, np.array([slope, a]).T, lower=1)[0]
-    nu = (float(qp.normal @ w) - qp.offset - float(a @ both[:, 0])) / float(a @ both[:, 1])
+    short = qp.offset - float(qp.normal @ w)
+    nu = -(short + float(a @ both[:, 0])) / float(a @ both[:, 1])
     x[free] -= both[:, 0] + nu * both[:, 1]
-    return nu, x
+    return nu + rho * short, x
 
 
 def _among_loose(qp: BoxQP, place: _Place, found: Solved, budget: _Budget) -> Solved:
     """From a good start: solve again and again in the variables that are free or least firm at their bounds."""
-    x, g = place.x, place.g
+    x, g = qp.snapped(place.x), place.g
     nu: float | None = None
     for _ in range(MOST_ROUNDS):
         free = (x > qp.lower) & (x < qp.upper)
@@ -220,6 +226,7 @@ def _among_loose(qp: BoxQP, place: _Place, found: Solved, budget: _Budget) -> So
         inner = _by_barrier(part, inner, budget) if inner.stop is Stop.STALLED else inner
         x = x.copy()
         x[loose] = inner.x
+        x = qp.snapped(x)
         g, nu = qp.H.matvec(x) + qp.c, inner.nu
         found = min(found, _solved(qp, x, g, nu, budget), key=_merit)
         if found.relative <= budget.tol or found.error <= 1e-13:
@@ -267,4 +274,4 @@ def _level(qp: BoxQP, x: FloatArray, g: FloatArray) -> float:
     if qp.normal is None:
         return 0.0
     free = np.flatnonzero((x > qp.lower) & (x < qp.upper) & (qp.normal != 0))
-    return float(np.median(-g[free] / qp.normal[free])) if free.size else 0.0
+    return -float((g[free] / qp.normal[free]).mean()) if free.size else 0.0

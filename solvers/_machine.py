@@ -6,7 +6,7 @@ regression   two variables a point, of opposite signs, with slopes epsilon - y a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,6 +31,14 @@ class Machine:
     up: Indices
     down: Indices | None = None
     epsilon: float = 0.0
+
+    def with_room(self) -> Machine:
+        """Drop the points whose box is {0}: scikit-learn drops them too, and then counts the support among the rest."""
+        live = np.flatnonzero(self.box)
+        if live.size == self.box.size:
+            return self
+        K, down = self.K[np.ix_(live, live)], None if self.down is None else self.down[live]
+        return replace(self, K=K, target=self.target[live], box=self.box[live], up=self.up[live], down=down)
 
     def spread(self, coefficient: FloatArray) -> FloatArray:
         """Return the form's variables for the coefficients of the points, whose signs are the labels' or the pair's."""
@@ -57,9 +65,12 @@ def recognise(form: SimplexForm) -> Machine | str:
     order = np.argsort(f.point, kind="stable")
     if n == m and np.array_equal(f.point[order], np.arange(m)):
         slope = -float(f.linear[0])
-        if not (slope > 0 and (f.linear == -slope).all() and abs(f.sign.sum()) < n and domain.upper.any()):
-            return "LIBSVM's classifier needs one and the same negative slope, points of both signs and a box with room"
-        return Machine(qp, K, f.sign[order], domain.upper[order], slope, order)
+        if not (slope > 0 and (f.linear == -slope).all()):
+            return "LIBSVM's classifier needs one and the same negative slope"
+        machine = Machine(qp, K, f.sign[order], domain.upper[order], slope, order).with_room()
+        if abs(machine.target.sum()) == machine.target.size:
+            return "LIBSVM's classifier needs points of both signs with room in their boxes"
+        return machine
     pairs = order.reshape(-1, 2) if n == 2 * m else order[:0].reshape(0, 2)
     if len(pairs) != m or not np.array_equal(f.point[pairs], np.arange(m)[:, None] + np.zeros((1, 2), int)):
         return "LIBSVM needs one variable a point, or two of opposite signs"
@@ -72,4 +83,4 @@ def recognise(form: SimplexForm) -> Machine | str:
     if epsilon < -slack or not domain.upper.any():
         return "LIBSVM's regression needs epsilon >= 0 and a box with room"
     target = (f.linear[down] - f.linear[up]) / 2
-    return Machine(qp, K, target, domain.upper[up], slope, up, down, max(epsilon, 0.0))
+    return Machine(qp, K, target, domain.upper[up], slope, up, down, max(epsilon, 0.0)).with_room()

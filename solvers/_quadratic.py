@@ -182,6 +182,12 @@ class BoxQP:
         scale += min(self.H.scale * float(np.abs(x).sum()) / 256, 1e3 * scale)
         return float(slopes.max(initial=0.0)) / (scale or 1.0)
 
+    def snapped(self, x: FloatArray) -> FloatArray:
+        """Return x with what is next to a bound put on it: a projection leaves rounding there, which is no freedom."""
+        near = 1e-13 * float(np.abs(x).max(initial=0.0))
+        x = np.where(x - self.lower <= near, self.lower, x)
+        return np.where(self.upper - x <= near, self.upper, x)
+
     def on_plane(self, x: FloatArray) -> bool:
         """Return whether the plane holds up to rounding."""
         if self.normal is None:

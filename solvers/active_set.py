@@ -1,8 +1,9 @@
 """Quadratics over a box cut by a plane, the orthant or a simplex by an exact primal-dual active-set method.
 
 The whole active set moves at once, one Cholesky factorisation of the free block a step, and a start is worth most of
-the work. Where the curvature is too nearly singular for that, interior points find the face. The mathematics is in
-`klopt.solvers._boxqp`; this file hands it the form and takes the answer back.
+the work. Where the curvature is too nearly singular for that, interior points find the face (`klopt.solvers._boxqp`).
+A program of many variables at a lower bound of zero, without a plane, may have a solution with few nonzeros: then a
+working set grows by pricing, and H, which may be lazy, is never formed (`klopt.solvers._growing`).
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ import time
 
 import numpy as np
 
+from klopt.arrays import FloatArray
 from klopt.backend import Answer, Backend, Settings, Step, Stop, check_raw
 from klopt.cones import Feature
 from klopt.forms import Form, SimplexForm, Start
-from klopt.objectives import QuadraticLike
+from klopt.objectives import KernelQuadratic, Quadratic, QuadraticLike
 from klopt.sets import BoxPlane, Simplex
-from klopt.solvers._boxqp import BoxQP, SignedGram, solve_box_qp
+from klopt.solvers._boxqp import BoxQP, SignedGram, Solved, solve_box_qp
+from klopt.solvers._growing import grow
 from klopt.solvers._iterate import starting_point
 
 MAX_ITER = 500
+FEW = 100
+"""Up to so many variables the whole matrix is not worth a search for the nonzeros."""
 
 
 class ActiveSet(Backend):
@@ -35,14 +40,17 @@ class ActiveSet(Backend):
         check_raw(self.name, settings.raw, (), {})
         began = time.perf_counter()
         assert isinstance(form, SimplexForm)
-        qp = _program(form)
-        if qp is None:
+        if not isinstance(form.domain, BoxPlane | Simplex):
             return Answer(Stop.REJECTED, native="one box, one plane: products of sets have several")
         x = None if start is None else starting_point(form.domain, start.x)
         deadline = began + (np.inf if settings.time_limit is None else settings.time_limit)
-        found = solve_box_qp(qp, x, min(settings.tol, 1e-12), settings.max_iter or MAX_ITER, deadline)
+        steps = settings.max_iter or MAX_ITER
+        found = _sparse(form, x, steps, deadline)
+        if found is None:
+            found = solve_box_qp(_program(form), x, min(settings.tol, 1e-12), steps, deadline)
         seconds = time.perf_counter() - began
-        history = (Step(found.iterations, seconds, found.value - found.gap, found.value),)
+        lower = found.value - found.gap if np.isfinite(found.gap) else form.lower_bound(found.x)
+        history = (Step(found.iterations, seconds, min(lower, found.value), found.value),)
         log = f"{found.iterations} steps, gap {found.gap:.1e}: {found.native}" if settings.log else ""
         return Answer(found.stop, found.x, None, None, None, found.iterations, seconds, found.native, log, history)
 
@@ -50,12 +58,24 @@ class ActiveSet(Backend):
 BACKEND = ActiveSet()
 
 
-def _program(form: SimplexForm) -> BoxQP | None:
+def _sparse(form: SimplexForm, x: FloatArray | None, steps: int, deadline: float) -> Solved | None:
+    """The answer by a growing working set where it may pay: many variables, a lazy H or an orthant, no dense start."""
+    f, domain = form.objective, form.domain
+    assert isinstance(f, QuadraticLike)
+    if not isinstance(domain, BoxPlane) or domain.normal is not None or domain.lower.any():
+        return None
+    at_hand = isinstance(f, Quadratic | KernelQuadratic)
+    if f.size < FEW or (at_hand and np.isfinite(domain.upper).any()):
+        return None
+    nonzero = np.flatnonzero(np.zeros(0) if x is None else x)
+    return grow(f, domain.upper, nonzero, steps, deadline) if 4 * nonzero.size <= f.size else None
+
+
+def _program(form: SimplexForm) -> BoxQP:
     f, domain = form.objective, form.domain
     assert isinstance(f, QuadraticLike)
     if isinstance(domain, BoxPlane):
         return BoxQP(SignedGram.of(f), f.linear, domain.lower, domain.upper, domain.normal, domain.offset)
-    if isinstance(domain, Simplex):
-        n = domain.size
-        return BoxQP(SignedGram.of(f), f.linear, np.zeros(n), np.full(n, np.inf), np.ones(n), domain.total)
-    return None
+    assert isinstance(domain, Simplex)
+    n = domain.size
+    return BoxQP(SignedGram.of(f), f.linear, np.zeros(n), np.full(n, np.inf), np.ones(n), domain.total)

@@ -61,7 +61,8 @@ class Highs(Backend):
             return answer
         search = _solve(directions(form), replace(settings, max_iter=None, raw={}))
         answer = replace(answer, ray=search.x, seconds=answer.seconds + search.seconds)
-        if search.stop is Stop.OPTIMAL and search.x is not None and form.c @ search.x >= -settings.tol:
+        steepest = 0.0 if search.x is None else form.c @ search.x
+        if search.stop is Stop.OPTIMAL and steepest >= -settings.tol * np.abs(form.c).max():
             # The active-set code says so of some degenerate programs (1 in 300 small random ones).
             return replace(answer, stop=Stop.NUMERICAL, ray=None, native=f"{answer.native}, but it has no ray")
         return answer

@@ -1,4 +1,4 @@
-"""Backends that lie, crash, hang, print, change their input, return NaN or the wrong shape: permanent tests of klopt."""
+"""Backends that lie, crash, hang, print, change their input, return NaN or the wrong shape."""
 
 from __future__ import annotations
 

@@ -59,7 +59,10 @@ MUTATIONS = {
     "flipped sign of x": lambda i, k: (-i.x, i.y),
     "flipped sign of y": lambda i, k: (i.x, -i.y),
     "one entry of x off by 10 tol": lambda i, k: (i.x + 10 * TOL * _unit(i.x.size, k) * (1 + abs(i.value)), i.y),
-    "one entry of y off by 10 tol": lambda i, k: (i.x, i.y + 10 * TOL * _unit(i.y.size, k) * (1 + np.abs(i.form.c).max())),
+    "one entry of y off by 10 tol": lambda i, k: (
+        i.x,
+        i.y + 10 * TOL * _unit(i.y.size, k) * (1 + np.abs(i.form.c).max()),
+    ),
     "scaled x": lambda i, k: (1.5 * i.x, i.y),
     "scaled y": lambda i, k: (i.x, 1.5 * i.y),
     "zero y": lambda i, k: (i.x, 0 * i.y),
@@ -162,7 +165,11 @@ def test_unbounded_needs_a_feasible_point_as_well() -> None:
     form = ConeForm([-1.0, 0.0], [[-1.0, 0.0], [0.0, 1.0]], [0.0, 1.0], Cones(nonneg=2))
     problem = FormProblem(form)
     ray = np.array([1.0, 0.0])
-    for x, verdict in ((np.zeros(2), Verdict.UNBOUNDED), (np.array([0.0, 5.0]), Verdict.UNPROVEN), (None, Verdict.UNPROVEN)):
+    for x, verdict in (
+        (np.zeros(2), Verdict.UNBOUNDED),
+        (np.array([0.0, 5.0]), Verdict.UNPROVEN),
+        (None, Verdict.UNPROVEN),
+    ):
         answer = Answer(Stop.UNBOUNDED, x=x, ray=ray)
         certificate, _ = certify(problem, problem.formulations()[0], form, answer, TOL)
         if x is None or verdict is Verdict.UNBOUNDED:

@@ -81,3 +81,13 @@ def test_links_between_documents_lead_somewhere() -> None:
         if "://" not in target and not (path.parent / target).exists()
     ]
     assert not broken
+
+
+def test_nothing_is_promised_that_is_not_there() -> None:
+    from klopt.registry import backends, problems
+
+    there = {backend.name for backend in backends()} | {problem.__name__ for problem in problems()}
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## What is there")[2].partition("\n## ")[0]
+    named = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+    assert len(named) > 10
+    assert named <= there

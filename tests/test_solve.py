@@ -142,6 +142,68 @@ class TestRoutes:
         assert result.route.backend is up
         assert "intersection" in result.explain()
 
+    def test_attempts_that_contradict_each_other_prove_nothing(self, only) -> None:
+        """Disjoint intervals are an error in somebody's proof; neither is believed, and nothing is averaged."""
+
+        class Gullible(Two):
+            def bracket(self, point):
+                return Bracket(float(point.x[0]), float(point.x[1]), point)
+
+        low = recorder(Answer(Stop.OPTIMAL, x=np.array([1.0, 2.0])), name="low", rank=1)
+        high = recorder(Answer(Stop.OPTIMAL, x=np.array([3.0, 4.0])), name="high", rank=2)
+        only(low, high)
+        result = klopt.solve(Gullible(), formulation="direct")
+        assert result.verdict is Verdict.UNPROVEN
+        assert (result.lower, result.upper) == (-np.inf, np.inf)
+        assert "the intervals of the attempts are disjoint: one of their proofs does not hold" in result.explain()
+
+    def test_a_proof_of_infeasibility_against_a_feasible_point_proves_nothing(self, only) -> None:
+        """x >= 1 and x <= 1 - 1e-7 rule each other out only as far as 1e-7 counts; a point that passed counts too."""
+
+        class Trusting(Two):
+            def build(self):
+                return ConeForm([1.0], [[-1.0], [1.0]], [-1.0, 1.0 - 1e-7], Cones(nonneg=2))
+
+            def bracket(self, point):
+                return Bracket(-np.inf, 1.0, point)
+
+        feasible = recorder(Answer(Stop.STALLED, x=np.ones(1)), name="feasible", rank=1)
+        infeasible = recorder(Answer(Stop.INFEASIBLE, farkas=np.ones(2)), name="infeasible", rank=2)
+        only(feasible, infeasible)
+        result = klopt.solve(Trusting(), formulation="direct")
+        assert [a.certificate.verdict for a in result.attempts] == [Verdict.FEASIBLE, Verdict.INFEASIBLE]
+        assert result.verdict is Verdict.UNPROVEN
+        assert "disjoint" in result.explain()
+
+    def test_two_halves_of_a_proof_end_the_search(self, only) -> None:
+        """One attempt proves the upper end, another one the lower: no third is needed, and the point is the first's."""
+        up = recorder(Answer(Stop.STALLED, x=np.array([2.0, 1.0])), name="up", rank=1)
+        y = np.array([1 / 3, 1 / 3, 0.0, 0.0])
+        worse = recorder(Answer(Stop.STALLED, x=np.array([4.0, 4.0]), y=y), name="worse", rank=2)
+        unused = recorder(name="unused", rank=3)
+        only(up, worse, unused)
+        result = klopt.solve(Two(), formulation="direct")
+        assert result.verdict is Verdict.OPTIMAL
+        assert not unused.seen
+        np.testing.assert_array_equal(result.point.x, [2.0, 1.0])
+        assert result.value == pytest.approx(16.0)
+
+    def test_what_is_nearly_proven_is_asked_for_once_more_by_a_finer_tolerance(self) -> None:
+        near = np.array([2.0, 1.0]) + 1e-5
+        backend = recorder(Answer(Stop.OPTIMAL, x=near, y=np.array([1 / 3, 1 / 3, 0.0, 0.0])))
+        result = klopt.solve(Two(), backend=backend, formulation="direct")
+        assert [seen[1].tol for seen in backend.seen] == [1e-6, pytest.approx(1e-10)]
+        np.testing.assert_array_equal(backend.seen[1][2].x, near)
+        assert [attempt.certificate.tol for attempt in result.attempts] == [1e-6, 1e-6]
+        assert result.verdict is Verdict.FEASIBLE
+        assert "the second run of this route, asked for 1e-10" in result.attempts[1].certificate.notes
+
+    @pytest.mark.parametrize("stop", [Stop.STALLED, Stop.ITERATION_LIMIT, Stop.TIME_LIMIT])
+    def test_who_does_not_claim_the_optimum_is_not_asked_again(self, stop) -> None:
+        backend = recorder(Answer(stop, x=np.array([2.0, 1.0]) + 1e-5, y=np.array([1 / 3, 1 / 3, 0.0, 0.0])))
+        klopt.solve(Two(), backend=backend, formulation="direct")
+        assert len(backend.seen) == 1
+
     def test_a_good_point_starts_the_next_attempt(self, only) -> None:
         rough = recorder(Answer(Stop.STALLED, x=np.array([4.0, 4.0])), name="rough", rank=1)
         fine = recorder(rank=2)
@@ -204,6 +266,23 @@ class TestDeadline:
         assert 2 <= len(limits) <= 4
         assert limits == sorted(limits, reverse=True)
         assert len(result.attempts) == len(limits)
+
+    def test_no_backend_may_use_up_the_time_of_the_next(self, only) -> None:
+        """Half of what is left for each while others are to come; who had nothing to show is not asked again."""
+        stuck = recorder(Answer(Stop.TIME_LIMIT), name="stuck", rank=1)
+        rough = recorder(Answer(Stop.TIME_LIMIT, x=np.array([4.0, 4.0])), name="rough", rank=2)
+        last = recorder(Answer(Stop.STALLED), name="last", rank=3)
+        only(stuck, rough, last)
+        klopt.solve(Two(), time_limit=10.0)
+        limits = [[seen[1].time_limit for seen in backend.seen] for backend in (stuck, rough, last)]
+        assert limits[0] == [pytest.approx(5.0, abs=0.5)]
+        assert limits[1] == [pytest.approx(5.0, abs=0.5)] * 2
+        assert limits[2] == [pytest.approx(10.0, abs=1.0)] * 2
+
+    def test_a_pinned_backend_has_all_the_time(self) -> None:
+        backend = recorder(Answer(Stop.TIME_LIMIT))
+        klopt.solve(Two(), backend=backend, time_limit=10.0)
+        assert [seen[1].time_limit for seen in backend.seen] == [pytest.approx(10.0, abs=1.0)] * 2
 
     def test_building_the_form_counts(self) -> None:
         backend = recorder()
@@ -420,6 +499,10 @@ def a_bounded_sdp() -> tuple[ConeForm, float]:
     ), -1.0
 
 
+def blas_threads() -> dict[str, int]:
+    return {pool["filepath"]: pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
 def nothing_false(result, truth: float) -> bool:
     """A bad backend may hand klopt a point that it can repair; then the value must be right, to the width asked for."""
     near = 2e-6 * (1 + abs(truth))
@@ -569,7 +652,7 @@ class TestContainment:
 
             def misbehave(self, form):
                 time.sleep(0.02)
-                inside.append({pool["num_threads"] for pool in threadpool_info()})
+                inside.append(blas_threads())
                 return Answer(Stop.NUMERICAL)
 
         def work() -> None:
@@ -577,13 +660,15 @@ class TestContainment:
 
         outside = threadpool_limits(2)  # not as a context, which would forbid other threads to change it
         try:
+            before = blas_threads()
+            assert 2 in before.values()
             workers = [threading.Thread(target=work) for _ in range(8)]
             for worker in workers:
                 worker.start()
                 time.sleep(0.005)
             for worker in workers:
                 worker.join()
-            assert inside == [{1}] * 8
-            assert {pool["num_threads"] for pool in threadpool_info()} == {2}
+            assert [set(pools.values()) for pools in inside] == [{1}] * 8
+            assert blas_threads() == before
         finally:
             outside.restore_original_limits()

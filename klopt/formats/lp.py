@@ -22,7 +22,7 @@ from klopt.formats.mps_write import checked_names
 
 __all__ = ["read", "write"]
 
-_NAME = re.compile(r"[A-Za-df-z_!#$%&(),.;?@`'{}~\"][\w!#$%&(),.;?@`'{}~\"]*")
+_NAME = re.compile(r"(?![eE][\d.])[A-Za-z_!#$%&(),;?@`'{}~\"][\w!#$%&(),.;?@`'{}~\"]*")
 _WORDS = {"st", "subject", "bounds", "bound", "free", "inf", "infinity", "end", "min", "max", "general", "binary"}
 
 

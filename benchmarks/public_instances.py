@@ -1,0 +1,299 @@
+"""Solves public instances (Netlib, Maros-Meszaros, SDPLIB, DIMACS) and compares what is proven with what is published.
+
+    python benchmarks/public_instances.py FOLDER                 every instance, klopt's own choice of routes
+    python benchmarks/public_instances.py FOLDER --backends      every capable backend pinned, as well
+
+FOLDER holds `optima.csv` (file, published_optimum, ..) and the files it names. The page goes to standard output, news
+of the run to standard error. The exit code is 0 unless something certified contradicts a published optimum.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import klopt
+from klopt.backend import Stop
+from klopt.certify import Verdict
+from klopt.errors import InvalidProblem
+from klopt.problem import Problem
+from klopt.problems import LP, QCQP, SDP
+from klopt.result import Attempt, Result
+
+TOL = 1e-6
+READERS: dict[str, Any] = {"lp": LP, "qp": QCQP, "sdp": SDP, "socp": QCQP}
+# SDPLIB's primal is the matrix inequality: where its dual is infeasible and it is not, it is unbounded.
+OUTCOMES = {
+    "infeasible": Verdict.INFEASIBLE,
+    "primal infeasible": Verdict.INFEASIBLE,
+    "dual infeasible": Verdict.UNBOUNDED,
+}
+PROOFS = ("bracket", "residuals", "farkas", "ray")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What is published: an optimum, known to within `known` (absolute), or that there is none."""
+
+    outcome: Verdict
+    value: float = np.nan
+    known: float = 0.0
+    note: str = ""
+
+    def difference(self, value: float) -> float:
+        """Return |value - reference| over max(1, |reference|)."""
+        return abs(value - self.value) / max(1.0, abs(self.value))
+
+    def contradicts(self, verdict: Verdict, value: float) -> bool:
+        """Whether a conclusive verdict with this value cannot be right."""
+        if verdict is not Verdict.OPTIMAL or self.outcome is not Verdict.OPTIMAL:
+            return verdict is not self.outcome
+        return not abs(value - self.value) <= self.known + TOL * max(1.0, abs(self.value))
+
+
+# Where the published digits are wrong or too few to tell 1e-6: the value to compare with and how well it is known.
+CORRECTIONS = {
+    "e226": (-11.638929066, 0.0, "published as -18.751929066, without the constant 7.113 of its objective row"),
+    "HS268": (0.0, 0.0, "exactly 0, attained at (1, 2, -1, 3, -4); published as 5.7e-07"),
+    "gpp100": (-44.9435, 1e-4, "published to 6 digits"),
+    "hinf1": (2.0325997, 1e-7, "published as 2.0326; computed with 120 digits, the infimum is not attained"),
+    "hinf2": (10.967055621, 0.0, "published as 10.967; computed with 120 digits"),
+    "nql30": (-0.946, 5e-4, "published to 4 digits"),
+}
+
+# Why an instance resists, where that is known.
+HARD = {
+    "gpp100": "Every X with <ee', X> = 0 is singular, so one side has no interior point, and its block of order 100 "
+    "is dense: more than half a minute for each step of an interior-point backend, few digits from a splitting one.",
+    "hinf2": "No backend comes near enough: x has entries of 1.5e5. From the optimum itself (computed with 120 digits, "
+    "then rounded) klopt proves an interval of relative width 5e-7.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """An instance, its reference and what klopt made of it."""
+
+    file: str
+    reference: Reference
+    problem: Problem
+    result: Result
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a certified outcome contradicts the reference."""
+        conclusive = self.result.verdict.conclusive
+        return conclusive and self.reference.contradicts(self.result.verdict, self.result.value)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An instance that klopt does not take, and why."""
+
+    file: str
+    reason: str
+
+
+def stem(file: str) -> str:
+    """Return the name of an instance: sdp/gpp100.dat-s is gpp100."""
+    return Path(file).name.split(".")[0]
+
+
+def references(folder: Path) -> Iterator[tuple[str, Reference]]:
+    """Yield each file of the table of optima with its reference."""
+    with (folder / "optima.csv").open(newline="", encoding="utf-8") as table:
+        for row in csv.DictReader(table):
+            file, published = row["file"], row["published_optimum"]
+            if published in OUTCOMES:
+                yield file, Reference(OUTCOMES[published])
+            elif stem(file) in CORRECTIONS:
+                yield file, Reference(Verdict.OPTIMAL, *CORRECTIONS[stem(file)])
+            else:
+                yield file, Reference(Verdict.OPTIMAL, float(published))
+
+
+def read(folder: Path, file: str) -> Problem:
+    """Return the instance by the reader of its kind."""
+    problem: Problem = READERS[file.split("/")[0]].from_file(folder / file)
+    return problem
+
+
+def solve(folder: Path, file: str, reference: Reference, seconds: float) -> Solved | Refused:
+    """Read and solve one instance by klopt's own choice of routes."""
+    try:
+        problem = read(folder, file)
+    except InvalidProblem as error:
+        return Refused(file, str(error))
+    result = klopt.solve(problem, tol=TOL, time_limit=seconds)
+    print(f"{file:24} {result.verdict.name:10} {result.value:.10g}  {result.seconds:.2f} s", file=sys.stderr)
+    return Solved(file, reference, problem, result)
+
+
+def table(header: str, rows: Iterable[Iterable[object]]) -> list[str]:
+    """Return the lines of a markdown table."""
+    lines = [f"| {header} |", "|---" * len(header.split(" | ")) + "|"]
+    return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+
+
+def cells(row: Solved) -> tuple[object, ...]:
+    """Return an instance's line of the main table."""
+    result, reference, certificate = row.result, row.reference, row.result.certificate
+    has_optimum = reference.outcome is Verdict.OPTIMAL
+    known = f" ± {reference.known:.0e}" if reference.known else ""
+    return (
+        row.file,
+        row.problem.describe().partition("(")[2].rstrip(")"),
+        result.verdict.name + (" **WRONG**" if row.wrong else ""),
+        certificate.proof,
+        f"{result.value:.10g}",
+        f"{reference.value:.11g}{known}" if has_optimum else reference.outcome.name.lower(),
+        f"{reference.difference(result.value):.0e}" if has_optimum else "",
+        f"{certificate.relative_width:.0e}" if has_optimum else "",
+        result.route,
+        len(result.attempts),
+        f"{result.seconds:.2f}",
+    )
+
+
+def tried(attempt: Attempt) -> str:
+    """Return in one line what a route said and what klopt made of it."""
+    certificate, answer = attempt.certificate, attempt.answer
+    native = f" ({answer.native})" if answer.native else ""
+    notes = "; ".join(certificate.notes)
+    ends = f"{certificate.lower:.9g} <= optimum <= {certificate.upper:.9g}"
+    return f"  - {attempt.route} says {answer.stop.words}{native}, klopt proves {ends}" + (
+        f": {notes}" if notes else ""
+    )
+
+
+def summary(rows: list[Solved], refused: list[Refused], seconds: float) -> list[str]:
+    """Return what the main table says in numbers, and how to read it."""
+    certified = [row.result for row in rows if row.result.verdict.conclusive]
+    counts = [(kind, sum(result.certificate.proof == kind for result in certified)) for kind in PROOFS]
+    several = sum(len(result.attempts) > 1 for result in certified)
+    return [
+        f"{len(rows) + len(refused)} instances: {len(certified)} certified "
+        f"({', '.join(f'{count} by {kind}' for kind, count in counts if count)}; {several} after several attempts), "
+        f"{len(rows) - len(certified)} not certified, {len(refused)} refused. "
+        f"Certified in contradiction to the reference: {sum(row.wrong for row in rows)}.",
+        "",
+        f"Each was solved by `klopt.solve(problem, tol={TOL:g}, time_limit={seconds:g})` without naming a backend. "
+        "*difference* is |value - reference| / max(1, |reference|), *width* (upper - lower) / (1 + |upper|), "
+        "*tried* the number of attempts, *route* the one behind the value. What the proofs are worth is said in "
+        "[certificates](certificates.md).",
+    ]
+
+
+def main_page(rows: list[Solved], refused: list[Refused], seconds: float) -> list[str]:
+    """Return the lines of the page about klopt's own choice of routes."""
+    header = "instance | size | verdict | proof | value | reference | difference | width | route | tried | seconds"
+    lines = [*summary(rows, refused, seconds), "", *table(header, map(cells, rows)), ""]
+    lines += ["## Where the published value is not taken as it stands", ""]
+    lines += [f"- {row.file}: {row.reference.note}." for row in rows if row.reference.note]
+    lines += ["", "## Not certified, and why", ""]
+    for row in (row for row in rows if not row.result.verdict.conclusive):
+        ends = f"{row.result.lower:.9g} <= optimum <= {row.result.upper:.9g}"
+        lines.append(f"- **{row.file}**: {row.result.verdict.name}, {ends}. {HARD.get(stem(row.file), '')}".rstrip())
+        lines += map(tried, row.result.attempts)
+    return [*lines, "", "## Refused", "", *(f"- {item.file}: {item.reason}." for item in refused)]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What one backend, pinned, said about one instance by one formulation, and whether klopt proved the optimum."""
+
+    backend: str
+    file: str
+    words: str
+    sure: bool
+    error: float
+    """How far the claimed optimum is from the reference; inf where another outcome is claimed."""
+    certified: bool
+    wrong: bool
+
+
+def claims(row: Solved, seconds: float) -> Iterator[Claim]:
+    """Yield the claims of every capable backend on one instance."""
+    for backend in sorted({route.backend.name for route in klopt.plan(row.problem).routes}):
+        result = klopt.solve(row.problem, backend, tol=TOL, time_limit=seconds)
+        print(f"{row.file:24} {backend:12} {result.verdict.name}  {result.seconds:.2f} s", file=sys.stderr)
+        for attempt in result.attempts:
+            certificate = attempt.certificate
+            sure, error = claim_error(attempt, row.reference)
+            ends = certificate.upper if row.problem.sense == "min" else certificate.lower
+            wrong = certificate.holds and row.reference.contradicts(certificate.verdict, ends)
+            words = f"{attempt.answer.stop.words} by {attempt.route.formulation.name!r}"
+            yield Claim(backend, row.file, words, sure, error, result.verdict.conclusive, wrong)
+
+
+def claim_error(attempt: Attempt, reference: Reference) -> tuple[bool, float]:
+    """Return whether the backend claims to know the outcome, and how far that is from the reference."""
+    stop, residuals = attempt.answer.stop, attempt.certificate.residuals
+    if stop not in (Stop.OPTIMAL, Stop.INFEASIBLE, Stop.UNBOUNDED):
+        return False, 0.0
+    # A program and its dual may both be infeasible: which of the two is named is no error.
+    if stop is not Stop.OPTIMAL or reference.outcome is not Verdict.OPTIMAL:
+        return True, np.inf if Verdict.OPTIMAL in (reference.outcome, Verdict(stop.value)) else 0.0
+    value = np.inf if residuals is None else attempt.route.formulation.to_user(residuals.value, residuals.value)[0]
+    return True, max(0.0, reference.difference(value) - reference.known / max(1.0, abs(reference.value)))
+
+
+def backend_page(found: list[Claim], seconds: float) -> list[str]:
+    """Return the lines of the page about pinned backends."""
+    rows = []
+    for name in sorted({claim.backend for claim in found}):
+        mine = [claim for claim in found if claim.backend == name]
+        sure = [claim for claim in mine if claim.sure]
+        off = (sum(claim.error > limit for claim in sure) for limit in (1e-6, 1e-3))
+        proven, instances = ({claim.file for claim in part} for part in ((c for c in mine if c.certified), mine))
+        rows.append((name, len(instances), len(mine), len(sure), *off, len(proven), sum(claim.wrong for claim in mine)))
+    return [
+        "",
+        "## What the backends say by themselves",
+        "",
+        f"Every capable backend pinned, {seconds:g} s for each instance, by one formulation after the other until one "
+        "is proven. *sure* counts the runs that end with optimal, infeasible or unbounded, *off* those of them that "
+        "are that far from the reference (or claim another outcome), *certified* the instances that klopt could prove "
+        "from the answers, *wrongly* the proofs that contradict the reference.",
+        "",
+        *table("backend | instances | runs | sure | off by 1e-6 | off by 1e-3 | certified | wrongly", rows),
+        "",
+        "Sure of it, and off by more than 1e-3 (infinitely: another outcome):",
+        "",
+        *(f"- {c.backend} on {c.file} says {c.words}: off by {c.error:.1g}" for c in found if c.error > 1e-3),
+    ]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmark, write the page, return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path, help="holds optima.csv and the files it names")
+    parser.add_argument("--backends", action="store_true", help="run every capable backend pinned, as well")
+    parser.add_argument("--only", default="", help="only files whose name contains this text")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for each instance (default 60)")
+    parser.add_argument("--pinned", type=float, default=20.0, help="seconds for each pinned backend (default 20)")
+    options = parser.parse_args(arguments)
+    chosen = [(file, reference) for file, reference in references(options.folder) if options.only in file]
+    with threadpool_limits(1):
+        outcomes = [solve(options.folder, file, reference, options.seconds) for file, reference in chosen]
+        rows = [row for row in outcomes if isinstance(row, Solved)]
+        found = [claim for row in rows if options.backends for claim in claims(row, options.pinned)]
+    command = "python benchmarks/public_instances.py FOLDER" + (" --backends" if options.backends else "")
+    versions = ", ".join(f"{package} {version(package)}" for package in ("klopt", "highspy", "clarabel", "ecos", "scs"))
+    lines = ["# Public instances", "", f"Written by `{command}`, never by hand ({versions}).", ""]
+    lines += main_page(rows, [row for row in outcomes if isinstance(row, Refused)], options.seconds)
+    print("\n".join(lines + (backend_page(found, options.pinned) if found else [])))
+    return int(any(row.wrong for row in rows) or any(claim.wrong for claim in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

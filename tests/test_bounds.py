@@ -1,0 +1,266 @@
+"""Bounds from rough points: they enclose the optimum, however rough, and are tight where the point is good."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy import sparse
+from strategies import bounded_pairs, generators, known_pairs
+
+from klopt.bounds import dual_bound, enclose, farkas_strength, primal_bound
+from klopt.cones import Cones, svec
+from klopt.forms import ConeForm
+from klopt.instances import Instance
+from klopt.leastnorm import TooLarge, least_distance, least_norm, nearest
+from klopt.scaling import block_norms, block_sizes, centre, equilibrate, scaling
+
+KINDS = ("lp", "qp", "socp", "sdp", "exp")
+ROUNDING = 1e-9
+
+anything = st.one_of(*map(known_pairs, KINDS), bounded_pairs(quadratic=False), bounded_pairs(quadratic=True))
+levels = st.sampled_from((0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0, 100.0))
+E11, E12, E22 = np.diag([1.0, 0.0]), np.array([[0.0, 1.0], [1.0, 0.0]]), np.diag([0.0, 1.0])
+
+
+def shaken(instance: Instance, rng: np.random.Generator, level: float) -> tuple[np.ndarray, np.ndarray]:
+    assert instance.x is not None
+    assert instance.y is not None
+    return instance.x + level * rng.normal(size=instance.x.size), instance.y + level * rng.normal(size=instance.y.size)
+
+
+def lmi(c: list[float], F_0: np.ndarray, *F: np.ndarray) -> ConeForm:
+    """Minimise c'x subject to sum x_i F_i - F_0 psd."""
+    return ConeForm(c, -np.column_stack([svec(M) for M in F]), -svec(F_0), Cones(psd=(len(F_0),)))
+
+
+E3 = np.diag([0.0, 0.0, 1.0])
+ILL_POSED = {
+    "duality gap": (lmi([1, 0], -E3, np.pad(E12, (0, 1)) + E3, np.diag([0.0, 1.0, 0.0])), 0.0),
+    "weakly infeasible": (lmi([1], -E12, E11), np.inf),
+    "not attained": (lmi([1, 0], -E12, E11, E22), 0.0),
+    "weakly infeasible cone": (ConeForm([1], [[-1], [-1], [0]], [0, 0, 1], Cones(soc=(3,))), np.inf),
+}
+
+
+class TestTheOptimumIsEnclosed:
+    @given(anything, generators, levels)
+    def test_from_any_point_near_or_far(self, instance: Instance, rng: np.random.Generator, level: float) -> None:
+        form = instance.form
+        lower, upper, _, _ = enclose(form, *shaken(instance, rng, level))
+        slack = ROUNDING * (1 + abs(instance.value))
+        assert lower - slack <= instance.value <= upper + slack
+
+    @given(anything, generators)
+    def test_whatever_the_multipliers(self, instance: Instance, rng: np.random.Generator) -> None:
+        x, _ = shaken(instance, rng, 0.0)
+        bound, _ = dual_bound(instance.form, x, 10 * rng.normal(size=instance.form.b.size))
+        assert bound <= instance.value + ROUNDING * (1 + abs(instance.value))
+
+    @pytest.mark.parametrize(("form", "optimum"), ILL_POSED.values(), ids=ILL_POSED.keys())
+    @given(generators, st.integers(0, 12))
+    def test_where_rounding_is_worth_much(
+        self, form: ConeForm, optimum: float, rng: np.random.Generator, power: int
+    ) -> None:
+        """Points and multipliers that run off to infinity make wrong values look feasible."""
+        x, y = rng.normal(size=form.c.size), rng.normal(size=form.b.size)
+        x[-1], y[0] = abs(x[-1]) * 10.0**power, abs(y[0])
+        y[-1] = abs(y[-1]) * 10.0**power
+        lower, upper, _, _ = enclose(form, x, y)
+        assert lower - 1e-6 <= optimum <= upper + 1e-6
+
+
+class TestTheBoundsAreTight:
+    @pytest.mark.parametrize("kind", KINDS)
+    @given(st.data())
+    def test_at_the_solution(self, kind, data) -> None:
+        instance = data.draw(known_pairs(kind))
+        lower, upper, _, _ = enclose(instance.form, instance.x, instance.y)
+        # A multiplier on the boundary of a curved cone costs the square root of rounding.
+        narrow = 1e-11 if kind in ("lp", "qp") else 1e-4
+        assert upper - lower <= narrow * (1 + abs(instance.value))
+
+    @pytest.mark.parametrize("quadratic", [False, True])
+    @given(st.data(), generators)
+    def test_near_the_solution_of_a_linear_or_quadratic_program(self, quadratic, data, rng) -> None:
+        instance = data.draw(bounded_pairs(quadratic))
+        lower, upper, _, _ = enclose(instance.form, *shaken(instance, rng, 1e-10))
+        assert upper - lower <= 1e-6 * (1 + abs(instance.value))
+
+    @given(generators, st.integers(2, 8))
+    def test_bounds_of_variables_are_used_at_their_best(self, rng, n) -> None:
+        """In a box the bound is the least value of the Lagrangian over the box, whatever the rows of the box say."""
+        low, high = -rng.uniform(0, 2, n), rng.uniform(0, 2, n)
+        A = np.vstack([rng.normal(size=(1, n)), -np.eye(n), np.eye(n)])
+        b = np.concatenate((rng.normal(size=1), -low, high))
+        c, y = rng.normal(size=n), rng.uniform(0, 1, 2 * n + 1)
+        bound, better = dual_bound(ConeForm(c, A, b, Cones(nonneg=2 * n + 1)), np.zeros(n), y)
+        slope = c + A[0] * y[0]
+        assert bound == pytest.approx(-b[0] * y[0] + np.minimum(slope * low, slope * high).sum(), abs=1e-12)
+        assert np.all(better >= 0)
+        assert np.abs(c + A.T @ better).max() < 1e-14
+
+
+class TestWhatComesBack:
+    @given(anything, generators, levels)
+    def test_multipliers_prove_their_bound(self, instance, rng, level) -> None:
+        form = instance.form
+        x, y = shaken(instance, rng, level)
+        bound, better = dual_bound(form, x, y)
+        assert form.cones.dual_distance(better) <= 1e-12 * (1 + np.abs(better).max())
+        if np.isfinite(bound) and form.P is None:
+            size = np.abs(form.c) + abs(form.A).T @ block_norms(form.cones, better)
+            assert np.abs(form.c + form.A.T @ better).max() <= 1e-12 * (1 + size.max())
+            assert bound <= -form.b @ better + 1e-12 * (1 + abs(bound))
+
+    @given(anything, generators, levels)
+    def test_the_point_is_feasible_and_has_that_value(self, instance, rng, level) -> None:
+        form = instance.form
+        value, point = primal_bound(form, shaken(instance, rng, level)[0])
+        if np.isfinite(value):
+            s = form.b - form.A @ point
+            assert form.cones.distance(s) <= 1e-11 * (1 + np.abs(form.b).max() + (abs(form.A) @ np.abs(point)).max())
+            assert form.value(point) <= value
+
+    @pytest.mark.parametrize("number", [np.nan, np.inf])
+    def test_no_numbers_prove_nothing(self, number) -> None:
+        form = ConeForm([1.0], [[-1.0]], [0.0], Cones(nonneg=1))
+        assert dual_bound(form, np.array([number]), np.ones(1))[0] == -np.inf
+        assert dual_bound(form, np.ones(1), np.array([number]))[0] == -np.inf
+        assert primal_bound(form, np.array([number]))[0] == np.inf
+        assert farkas_strength(form, np.array([number]))[0] == -np.inf
+
+    def test_no_rows_and_no_variables(self) -> None:
+        flat = ConeForm([0.0, 0.0], np.zeros((0, 2)), [], Cones(), np.eye(2))
+        lower, upper, _, _ = enclose(flat, np.zeros(2), np.zeros(0))
+        assert (lower, upper) == (0.0, 0.0)
+        empty = ConeForm([], np.zeros((1, 0)), [1.0], Cones(nonneg=1))
+        assert enclose(empty, np.zeros(0), np.zeros(1))[:2] == (0.0, 0.0)
+
+    def test_what_no_bound_takes_costs_the_radius(self) -> None:
+        """Minimise c'x over the unit square stated without its sides: only the radius bounds it."""
+        form = ConeForm([1.0, -1.0], [[1.0, 1.0], [-1.0, -1.0]], [1.0, 1.0], Cones(nonneg=2), radius=4.0)
+        bound, _ = dual_bound(form, np.zeros(2), np.zeros(2))
+        assert bound == pytest.approx(-4.0)
+
+
+class TestFarkas:
+    @given(generators, st.integers(2, 8))
+    def test_a_combination_of_rows_without_solution_is_recognised(self, rng, n) -> None:
+        A = rng.normal(size=(n + 2, n))
+        y = np.abs(rng.normal(size=n + 2)) + 0.1
+        A -= np.outer(np.ones(n + 2), A.T @ y) / y.sum()
+        b = rng.normal(size=n + 2)
+        b -= (b @ y + 1) / y.sum()
+        form = ConeForm(np.ones(n), A, b, Cones(nonneg=n + 2))
+        strength, left, better = farkas_strength(form, y + 1e-9 * rng.normal(size=n + 2))
+        assert strength == pytest.approx(1.0, abs=1e-6)
+        assert left == 0.0
+        assert np.all(better >= 0)
+
+    def test_bounds_that_cross_are_a_proof_by_themselves(self) -> None:
+        form = ConeForm([0.0], [[2.0], [-1.0]], [1.0, -1.0], Cones(nonneg=2))  # x <= 1/2, x >= 1
+        strength, left, y = farkas_strength(form, np.zeros(2))
+        assert (strength, left) == (0.5, 0.0)
+        assert form.A.T @ y == pytest.approx(0.0)
+
+    def test_a_feasible_program_has_none(self) -> None:
+        form = ConeForm([0.0, 0.0], [[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]], [-1.0, 1.0, 1.0], Cones(nonneg=3))
+        strength, left, _ = farkas_strength(form, np.array([1.0, 1.0, 1.0]))
+        assert not (strength > 0 and left == 0.0)
+
+
+class TestTheInsideOfTheCones:
+    K = Cones(nonneg=2, soc=(1, 4), psd=(3,), exp=2)
+
+    def interior(self, rng: np.random.Generator) -> np.ndarray:
+        v = self.K.project(rng.normal(size=self.K.size)) + rng.uniform(0.01, 1.0) * centre(self.K)
+        return np.asarray(v)
+
+    @given(generators)
+    def test_a_unit_ball_fits_into_the_cone(self, rng) -> None:
+        v = self.interior(rng)
+        u = rng.normal(size=v.size)
+        step = scaling(self.K, v, np.zeros(0)).apply(0.7 * u / np.linalg.norm(u))
+        assert self.K.distance(v + step) <= 1e-12
+
+    @given(generators)
+    def test_the_same_holds_for_the_dual_cone(self, rng) -> None:
+        v = self.K.project_dual(rng.normal(size=self.K.size)) + 0.1 * centre(self.K)
+        u = rng.normal(size=v.size)
+        step = scaling(self.K, v, np.zeros(0), dual=True).apply(0.7 * u / np.linalg.norm(u))
+        assert self.K.dual_distance(v + step) <= 1e-12
+
+    @given(generators)
+    def test_the_inverse_undoes_it(self, rng) -> None:
+        v, u = self.interior(rng), rng.normal(size=(self.K.size, 3))
+        there = scaling(self.K, v, np.zeros(0)).apply(u)
+        back = scaling(self.K, v, np.zeros(0), inverse=True).apply(there)
+        assert np.abs(back - u).max() <= 1e-7
+
+    def test_sparse_and_dense_columns_are_moved_alike(self) -> None:
+        rng = np.random.default_rng(0)
+        W = scaling(self.K, self.interior(rng), np.zeros(0))
+        U = rng.normal(size=(self.K.size, 4))
+        assert np.allclose(W.apply(sparse.csr_array(U)), W.apply(U), atol=1e-14)
+        assert np.allclose(W.apply(U)[:, 0], W.apply(U[:, 0]), atol=1e-14)
+
+    @given(generators)
+    def test_products_are_bounded_cone_by_cone(self, rng) -> None:
+        A, y = sparse.csc_array(rng.normal(size=(self.K.size, 3))), rng.normal(size=self.K.size)
+        assert np.all(np.abs(A.T @ y) <= block_sizes(self.K, A).T @ block_norms(self.K, y) + 1e-12)
+
+    @given(generators)
+    def test_equilibrated_entries_are_near_one(self, rng) -> None:
+        A = sparse.csc_array(
+            rng.normal(size=(5, 4)) * 10.0 ** rng.integers(-4, 5, (5, 1)) * 10.0 ** rng.integers(-4, 5, 4)
+        )
+        r, c = equilibrate(Cones(nonneg=5), A)
+        scaled = abs(sparse.diags_array(r) @ A @ sparse.diags_array(c)).toarray()
+        assert scaled.max() <= 10
+        assert scaled.max(axis=0).min() >= 0.1
+
+
+class TestLeastNorm:
+    @given(generators, st.integers(1, 6), st.integers(1, 9))
+    def test_the_step_is_the_pseudo_inverse_times_the_right_hand_side(self, rng, rows, columns) -> None:
+        B = rng.normal(size=(rows, columns))
+        B[-1] = B[0]  # rows may depend on each other where they agree
+        g = B @ rng.normal(size=columns)
+        assert np.allclose(least_norm(B)(g), np.linalg.pinv(B) @ g, atol=1e-8)
+
+    def test_large_sparse_systems_are_solved_too(self) -> None:
+        rng = np.random.default_rng(1)
+        B = sparse.random_array((1500, 2500), density=0.002, rng=rng, format="csr") + sparse.eye_array(1500, 2500)
+        B = sparse.vstack([B, B[:3]], format="csr")
+        g = B @ rng.normal(size=2500)
+        u = least_norm(B)(g)
+        assert np.abs(B @ u - g).max() <= 1e-12
+        assert (
+            np.linalg.norm(u)
+            <= np.linalg.norm(sparse.linalg.lsqr(B, g, atol=1e-14, btol=1e-14, iter_lim=5000)[0]) + 1e-6
+        )
+
+    @given(generators)
+    def test_the_nearest_point_of_a_subspace_is_stationary(self, rng) -> None:
+        M, G, h, g = rng.normal(size=(9, 6)), rng.normal(size=(2, 6)), rng.normal(size=9), rng.normal(size=2)
+        for kind in (np.asarray, sparse.csr_array):
+            d = nearest(kind(M), kind(G), np.zeros(6))(h, g)
+            assert np.allclose(G @ d, g, atol=1e-12)
+            slope = M.T @ (M @ d - h)
+            assert np.abs(slope - G.T @ np.linalg.lstsq(G.T, slope)[0]).max() <= 1e-10
+
+    @given(generators)
+    def test_the_least_distance_is_least(self, rng) -> None:
+        E, G = rng.normal(size=(2, 6)), rng.normal(size=(5, 6))
+        inside = rng.normal(size=6)
+        e, h = E @ inside, G @ inside - rng.uniform(0, 1, 5)
+        z = least_distance(E, e, G, h)
+        assert np.allclose(E @ z, e, atol=1e-10)
+        assert np.all(G @ z >= h - 1e-9)
+        # Optimality: no feasible point makes an acute angle with -z.
+        assert z @ (inside - z) >= -1e-8
+
+    def test_what_costs_too_much_is_not_begun(self) -> None:
+        with pytest.raises(TooLarge):
+            least_distance(np.zeros((1, 5000)), np.zeros(1), np.zeros((1, 5000)), np.ones(1))
