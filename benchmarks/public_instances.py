@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 import klopt
 from klopt.backend import Stop
@@ -283,10 +282,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--pinned", type=float, default=20.0, help="seconds for each pinned backend (default 20)")
     options = parser.parse_args(arguments)
     chosen = [(file, reference) for file, reference in references(options.folder) if options.only in file]
-    with threadpool_limits(1):
-        outcomes = [solve(options.folder, file, reference, options.seconds) for file, reference in chosen]
-        rows = [row for row in outcomes if isinstance(row, Solved)]
-        found = [claim for row in rows if options.backends for claim in claims(row, options.pinned)]
+    outcomes = [solve(options.folder, file, reference, options.seconds) for file, reference in chosen]
+    rows = [row for row in outcomes if isinstance(row, Solved)]
+    found = [claim for row in rows if options.backends for claim in claims(row, options.pinned)]
     command = "python benchmarks/public_instances.py FOLDER" + (" --backends" if options.backends else "")
     versions = ", ".join(f"{package} {version(package)}" for package in ("klopt", "highspy", "clarabel", "ecos", "scs"))
     lines = ["# Public instances", "", f"Written by `{command}`, never by hand ({versions}).", ""]

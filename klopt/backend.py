@@ -10,7 +10,6 @@ import difflib
 import importlib.metadata
 import importlib.util
 import numbers
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -210,13 +209,19 @@ def check_raw(backend: str, raw: Mapping[str, Any], known: Iterable[str], reserv
             raise InvalidSettings(f"{backend} has no option {key!r}{hint}")
 
 
+_found: set[str] = set()
+
+
 def _is_installed(library: str) -> bool:
-    if library in sys.modules:  # asking the file system is the dearest part of a small plan
-        return sys.modules[library] is not None
-    try:
-        return importlib.util.find_spec(library) is not None
-    except (ImportError, ValueError):  # a module inside a package that is not there, or one that is half loaded
-        return False
+    # Asking the file system is the dearest part of a small plan; what was there once stays.
+    if library not in _found:
+        try:
+            if importlib.util.find_spec(library) is None:
+                return False
+        except (ImportError, ValueError):  # a module inside a package that is not there, or one that is half loaded
+            return False
+        _found.add(library)
+    return True
 
 
 def _number(name: str, value: object, low: float, high: float) -> None:

@@ -35,11 +35,13 @@ __all__ = ["dual_bound", "enclose", "farkas_strength", "primal_bound"]
 
 EPS = float(np.finfo(float).eps)
 ROUNDING = 64 * EPS
+# Rounding of a sum, relative to the largest term of all sums in equilibrated units; then absolute, in the data's.
+FLOOR = 16 * EPS
+NOTHING = 1e-30
+# Terms so many times as large as the data may be rounding's own work.
+GROWTH = 1e5
 STEPS = 20
 PATIENCE = 3
-FLOOR = 16 * EPS
-GROWTH = 1e5
-NOTHING = 1e-30
 
 
 def dual_bound(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, FloatArray]:
@@ -137,14 +139,15 @@ def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
 def enclose(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, float, FloatArray, FloatArray]:
     """Return (lower, upper, x', y') with lower <= optimum <= upper, x' feasible and y' the multipliers behind `lower`.
 
-    Both ends hold up to rounding; where rounding makes them cross they are taken apart again.
+    Both ends hold up to rounding, by which they may cross; ends that crossed by more would mean a broken proof, so they
+    are returned as they are.
     """
     upper, point = primal_bound(form, x)
     lower, multipliers = dual_bound(form, x, y)
     if np.isfinite(upper):
         s = form.b - form.A @ point
         upper += float(np.abs(multipliers) @ np.abs(s - form.cones.project(s)))
-    return min(lower, upper), max(lower, upper), point, multipliers
+    return lower, upper, point, multipliers
 
 
 def _value(form: ConeForm, x: FloatArray) -> float:
@@ -240,7 +243,7 @@ class _Desk:
             if cost == 0 or pair.left.any():
                 break
             room = np.where(_curved(cones), 2 * ROUNDING * block_norms(cones, pair.y) * centre(cones), 0.0)
-            moved = self.repair.step(pair.w, pair.y - room, pair.dust, pair.y < 0)
+            moved = self.repair.step(pair.w, pair.y - room, pair.dust, np.zeros(room.size, dtype=bool))
             if moved is None:
                 break
             finer = self.settle(moved[0], moved[1] + room)

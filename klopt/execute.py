@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any
@@ -28,7 +28,7 @@ from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.errors import InvalidSettings
 from klopt.forms import Form
 
-__all__ = ["flush_c", "run_here"]
+__all__ = ["blas_threads", "flush_c", "run_here"]
 
 
 def run_here(
@@ -42,7 +42,7 @@ def run_here(
         capture = not settings.log and "log" not in backend.honours
     before = _fingerprint(form)
     began = time.perf_counter()
-    with _captured(capture) as log, _blas().limited(settings.threads):
+    with _captured(capture) as log, blas_threads(settings.threads):
         try:
             answer = backend.run(form, settings, start)
         except (KeyboardInterrupt, SystemExit, InvalidSettings):
@@ -118,6 +118,11 @@ class _Blas:
 @cache
 def _blas() -> _Blas:
     return _Blas()
+
+
+def blas_threads(threads: int) -> AbstractContextManager[None]:
+    """Return a context in which NumPy and SciPy use that many threads: on a busy machine more are slower."""
+    return _blas().limited(threads)
 
 
 def _cleaned(answer: Any, form: Form) -> Answer:

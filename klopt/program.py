@@ -50,9 +50,9 @@ class Program(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         """Return bounds of the optimum from a repaired point and repaired multipliers."""
-        lower, upper, x, y = enclose(self.form, *self.pair(point))
-        ends = sorted((self.scale * lower + self.offset, self.scale * upper + self.offset))
-        return Bracket(ends[0], ends[1], self.point(x, y))
+        *ends, x, y = enclose(self.form, *self.pair(point))
+        lower, upper = ends if self.scale > 0 else reversed(ends)
+        return Bracket(self.scale * lower + self.offset, self.scale * upper + self.offset, self.point(x, y))
 
     def by_form(
         self,

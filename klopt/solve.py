@@ -19,7 +19,7 @@ import numpy as np
 from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.certify import certify, check_ray
 from klopt.errors import InvalidSettings, NoRoute
-from klopt.execute import run_here
+from klopt.execute import blas_threads, run_here
 from klopt.forms import ConeForm, Form, SaddleForm, SimplexForm
 from klopt.isolate import run_isolated
 from klopt.plan import Plan, Route, plan
@@ -175,7 +175,8 @@ def _attempt(
     asked = settings if ask is None else replace(settings, tol=ask)
     answer = answer_form(route.backend, form, asked, start, isolate)
     clock.append(time.perf_counter())
-    with np.errstate(all="ignore"):  # what overflows proves nothing; the user need not hear of it
+    # What overflows proves nothing; the user need not hear of it.
+    with np.errstate(all="ignore"), blas_threads(settings.threads):
         certificate, found = certify(problem, route.formulation, form, answer, settings.tol)
     clock.append(time.perf_counter())
     build, run, judge = np.diff(clock)

@@ -672,3 +672,20 @@ class TestContainment:
             assert blas_threads() == before
         finally:
             outside.restore_original_limits()
+
+    def test_the_certificate_keeps_to_the_threads_asked_for(self) -> None:
+        """On a busy machine two threads made the repair of a semidefinite point fifteen times as slow as one."""
+        inside = []
+
+        class Watched(Two):
+            def bracket(self, point):
+                inside.append(set(blas_threads().values()))
+                return super().bracket(point)
+
+        outside = threadpool_limits(2)
+        try:
+            klopt.solve(Watched(), backend="highs")
+            assert inside == [{1}]
+            assert 2 in blas_threads().values()
+        finally:
+            outside.restore_original_limits()

@@ -1,0 +1,152 @@
+"""The smoothest eigenvectors of a graph Laplacian, the same ones each time, with proof that they are eigenvectors.
+
+    L v_i = gamma_i v_i,    gamma_1 <= gamma_2 <= .. <= gamma_r
+
+A few pairs of a large sparse L come from a block Lanczos method on shift I - L, whose largest eigenvalues are wanted:
+no factorisation, a fixed start (`klopt.lanczos`). Long thin graphs, on which it is slow, are factorised instead (shift
+and invert); many pairs or a small L come from LAPACK. Residuals are measured, ||L v - gamma v|| <= 1e-8 ||L||. A block
+of vectors holds as many copies of a repeated eigenvalue as it has vectors, so that further copies can be missed: where
+that many eigenvalues lie together, L is searched again on the complement of what was found, until the complement holds
+nothing that is clearly smoother. The sign makes the largest entry of each vector positive.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from klopt.arrays import FloatArray, SparseMatrix, csc, freeze, require_memory
+from klopt.errors import InvalidProblem
+from klopt.lanczos import BLOCK, largest_eigenpairs
+
+__all__ = ["checked_laplacian", "smoothest_eigenpairs"]
+
+DENSE = 600
+"""Up to this order LAPACK is the faster one for any r."""
+RESIDUAL = 1e-8
+NEGATIVE = 1e-8
+ROUGH = 1e-3
+SHIFTED = 1e-6
+CLOSE = 1e-4
+"""A block of eigenvalues that lie within this, relative to the norm, may hide more of them."""
+
+
+def checked_laplacian(laplacian: object, name: str = "laplacian") -> SparseMatrix:
+    """Return a symmetric matrix as CSC, refusing asymmetry beyond rounding."""
+    L = csc(name, laplacian)
+    rows, columns = L.shape
+    if rows != columns or not rows:
+        raise InvalidProblem(f"{name} is {rows} x {columns}; expected a square matrix")
+    gaps = abs(L - L.T).tocoo()
+    if gaps.nnz and gaps.data.max() > 64 * np.finfo(float).eps * abs(L).max():
+        worst = int(np.argmax(gaps.data))
+        i, j = sorted((int(gaps.row[worst]), int(gaps.col[worst])))
+        raise InvalidProblem(f"{name} is not symmetric: {name}[{i}, {j}] is {L[i, j]}, not {L[j, i]}")
+    return L if not gaps.nnz else csc(name, (L + L.T) / 2)
+
+
+def smoothest_eigenpairs(laplacian: object, r: int) -> tuple[FloatArray, FloatArray]:
+    """Return the r smallest eigenvalues in ascending order and their eigenvectors as orthonormal columns.
+
+    >>> values, V = smoothest_eigenpairs([[1.0, -1.0], [-1.0, 1.0]], 2)
+    >>> values.round(12), V.round(3)
+    (array([0., 2.]), array([[ 0.707,  0.707],
+           [ 0.707, -0.707]]))
+    """
+    L = checked_laplacian(laplacian)
+    n = L.shape[0]
+    count = _count(r, n)
+    reach = float(np.max(abs(L).sum(axis=0)))  # no eigenvalue is larger
+    few = n > DENSE and 4 * count <= n and reach > 0
+    values, V = _lanczos(L, count, reach) if few else _lapack(L, count)
+    off = np.linalg.norm(L @ V - V * values, axis=0)
+    if off.max() > RESIDUAL * max(reach, 1e-300):
+        worst = int(np.argmax(off))
+        raise InvalidProblem(f"eigenpair {worst} of the Laplacian has residual {off[worst]:.1e}; rescale the Laplacian")
+    if values[0] < -NEGATIVE * reach:
+        raise InvalidProblem(
+            f"laplacian has the eigenvalue {values[0]:.3g}; a graph Laplacian is positive semidefinite"
+        )
+    largest = np.argmax(np.abs(V) > (1 - 1e-6) * np.abs(V).max(axis=0), axis=0)
+    V = V * np.where(V[largest, np.arange(V.shape[1])] < 0, -1.0, 1.0)
+    return cast(FloatArray, freeze(values)), cast(FloatArray, freeze(V))
+
+
+def _count(r: object, n: int) -> int:
+    if isinstance(r, bool) or not isinstance(r, numbers.Integral) or not 1 <= int(r) <= n:
+        raise InvalidProblem(f"r is {r!r}; a Laplacian of order {n} has 1 to {n} eigenpairs")
+    return int(r)
+
+
+def _lapack(L: SparseMatrix, r: int) -> tuple[FloatArray, FloatArray]:
+    from scipy.linalg import eigh
+
+    n = L.shape[0]
+    require_memory(24.0 * n * n, f"all eigenvectors of a Laplacian of order {n}")
+    dense = L.toarray()
+    if r == n:
+        return cast(tuple[FloatArray, FloatArray], np.linalg.eigh(dense))
+    return cast(tuple[FloatArray, FloatArray], eigh(dense, subset_by_index=[0, r - 1]))
+
+
+def _lanczos(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatArray]:
+    """The r smallest pairs; pairs missed beside their copies are looked for on the complement of the others."""
+    n, shift = L.shape[0], reach / 2
+    rows = L.tocsr()  # multiplies several columns faster
+    found = largest_eigenpairs(lambda X: shift * X - rows @ X, n, r, reach)
+    start = np.random.default_rng(0).standard_normal(n)
+    values, V = _inverted(L, r, reach, start) if found is None else (shift - found[0], found[1])
+    while (values[BLOCK - 1 :] - values[: max(r - BLOCK + 1, 0)] < CLOSE * reach).any():
+        beside = _Beside(L, V, shift)
+        first = beside.outside(start)
+        # A rough value tells whether there is something to find, and costs little.
+        if not shift - _largest(beside, first, ROUGH)[0] < values[-1] - ROUGH * reach:
+            break
+        top, more = _largest(beside, first)
+        values, V = np.append(values, shift - top), np.column_stack([V, beside.outside(more)])
+        V[:, -1] /= np.linalg.norm(V[:, -1])
+        order = np.argsort(values, kind="stable")[:r]
+        values, V = values[order], V[:, order]
+    return values, V
+
+
+def _inverted(L: SparseMatrix, r: int, reach: float, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The r smallest pairs by a factorisation: paths and rings have eigenvalues too close for anything else."""
+    from scipy.sparse.linalg import ArpackError, eigsh
+
+    try:
+        values, V = eigsh(L, k=r, sigma=-SHIFTED * reach, which="LM", ncv=max(2 * r, r + 40), v0=start)
+    except (ArpackError, MemoryError, RuntimeError) as error:
+        raise InvalidProblem(f"no {r} eigenpairs of the Laplacian were found: {error}") from None
+    order = np.argsort(values)
+    return values[order], V[:, order]
+
+
+@dataclass(frozen=True, eq=False)
+class _Beside:
+    """shift I - L on the complement of the columns of V."""
+
+    L: SparseMatrix
+    V: FloatArray
+    shift: float
+
+    def outside(self, x: FloatArray) -> FloatArray:
+        return x - self.V @ (self.V.T @ x)
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        return self.outside(self.shift * x - self.L @ x)
+
+
+def _largest(apply: _Beside, start: FloatArray, tol: float = 0.0) -> tuple[float, FloatArray]:
+    """The largest eigenvalue of a symmetric operator and its eigenvector."""
+    from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+
+    operator = LinearOperator((start.size, start.size), matvec=apply, dtype=np.float64)
+    try:
+        values, V = eigsh(operator, k=1, which="LA", ncv=40, v0=start, maxiter=100 * start.size, tol=tol)
+    except ArpackError as error:
+        raise InvalidProblem(f"no eigenpairs of the Laplacian were found: {error}") from None
+    return float(values[0]), np.asarray(V[:, 0])

@@ -1,0 +1,132 @@
+"""The eigenspaces of a graph Laplacian as labelled points see them: directions, their roughness, their strength.
+
+Targets Y (labelled points x columns) are one column of -1 and +1 for two classes, indicators for more. In an eigenspace
+of L of eigenvalue gamma with orthonormal basis U_g let Y_g = U_g'Y (0 on unlabelled points) have the singular value
+decomposition sum_j s_j q_j w_j'. What a kernel that commutes with L can do there depends on the directions U_g q_j, of
+roughness B = gamma + ridge and strength A = s_j^2: for a simple eigenvalue the eigenvector u and A = |u'Y|^2. The
+directions, unlike eigenvectors of a repeated eigenvalue, do not depend on the basis that a solver happens to return.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from klopt.arrays import FloatArray, SparseMatrix, positive
+from klopt.eigenpairs import checked_laplacian, smoothest_eigenpairs
+from klopt.errors import InvalidProblem
+from klopt.graphs import class_labels
+
+__all__ = ["Directions", "check_graph", "targets"]
+
+TIED = 1e-9
+"""Eigenvalues closer than this, relative to the largest one, are equal."""
+SINGULAR = 1e-12
+
+IntArray = npt.NDArray[np.int64]
+
+
+def check_graph(laplacian: object, labels: object, ridge: object) -> tuple[SparseMatrix, IntArray, float]:
+    """Return a Laplacian, labels of its points that name at least two classes, and a ridge, all checked."""
+    L = checked_laplacian(laplacian)
+    classes = class_labels(labels, L.shape[0])
+    named = np.unique(classes[classes >= 0])
+    if named.size < 2:
+        found = f"one class only, {named[0]}" if named.size else "no class: every point is unlabelled (-1)"
+        raise InvalidProblem(f"labels name {found}; a decision needs at least two classes")
+    return L, classes, positive("ridge", ridge, zero=True)
+
+
+def targets(classes: IntArray) -> tuple[npt.NDArray[np.intp], FloatArray]:
+    """Return the labelled points and their targets: -1 and +1 in one column, or one indicator column a class.
+
+    >>> targets(np.array([3, -1, 5]))
+    (array([0, 2]), array([[-1.],
+           [ 1.]]))
+    """
+    known = np.flatnonzero(classes >= 0)
+    named, group = np.unique(classes[known], return_inverse=True)
+    if named.size == 2:
+        return known, 2.0 * group[:, None].astype(np.float64) - 1.0
+    return known, np.eye(named.size, dtype=np.float64)[group]
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The directions of all eigenspaces that were kept, smoothest first."""
+
+    U: FloatArray
+    """Orthonormal columns."""
+    A: FloatArray
+    """Strength: the sum of A over all directions of all eigenspaces is ||Y||^2."""
+    B: FloatArray
+    """Roughness, positive."""
+    known: npt.NDArray[np.intp]
+    Y: FloatArray
+
+    @classmethod
+    def of(cls, L: SparseMatrix, classes: IntArray, ridge: float, rank: int | None) -> Directions:
+        """Return the directions of the `rank` smoothest eigenvectors, of all without a rank."""
+        known, Y = targets(classes)
+        gamma, U = _whole_eigenspaces(L, rank)
+        gamma = np.maximum(gamma, 0.0)
+        reach = float(np.max(abs(L).sum(axis=0)))
+        if gamma[0] + ridge <= SINGULAR * reach:
+            raise InvalidProblem(
+                f"laplacian has the eigenvalue {gamma[0]:.1e} and ridge is {ridge:g}: a kernel on that eigenvector "
+                "costs nothing, so there is no best one; give a positive ridge"
+            )
+        shares = U[known].T @ Y
+        groups = np.split(np.arange(gamma.size), np.flatnonzero(np.diff(gamma) > TIED * reach) + 1)
+        if len(groups) == gamma.size:
+            return cls(U, np.sum(shares**2, axis=1), gamma + ridge, known, Y)
+        parts = [_directions(U, shares, group) for group in groups]
+        B = np.concatenate([np.full(A.size, gamma[g].mean() + ridge) for (_, A), g in zip(parts, groups, strict=True)])
+        return cls(np.hstack([V for V, _ in parts]), np.concatenate([A for _, A in parts]), B, known, Y)
+
+    def decide(self, weights: FloatArray, ridge: float) -> FloatArray:
+        """Return K_:l (K_ll + ridge I)^-1 Y for K = U diag(weights) U', without any n x n matrix.
+
+        Without ridge K_ll may be singular; then the least-norm coefficients are taken.
+        """
+        roots = np.sqrt(np.maximum(weights, 0.0))
+        B = self.U[self.known] * roots
+        shares = roots * (_solve(B @ B.T + ridge * np.eye(len(B)), self.Y).T @ B)
+        return self.U @ shares[0] if len(shares) == 1 else (shares @ self.U.T).T
+
+
+def _directions(U: FloatArray, shares: FloatArray, group: npt.NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+    if group.size == 1:
+        return U[:, group], np.sum(shares[group] ** 2, axis=1)
+    q, s, _ = np.linalg.svd(shares[group], full_matrices=False)
+    return U[:, group] @ q, s**2
+
+
+def _whole_eigenspaces(L: SparseMatrix, rank: object) -> tuple[FloatArray, FloatArray]:
+    """The smoothest eigenpairs, without those of an eigenspace that the rank would cut in two."""
+    n = L.shape[0]
+    if rank is None or rank == n:
+        return smoothest_eigenpairs(L, n)
+    if isinstance(rank, bool) or not isinstance(rank, numbers.Integral) or not 1 <= int(rank) <= n:
+        raise InvalidProblem(f"rank is {rank!r}; a Laplacian of order {n} has 1 to {n} eigenvectors")
+    gamma, U = smoothest_eigenpairs(L, int(rank) + 1)
+    gaps = np.flatnonzero(np.diff(gamma) > TIED * float(np.max(abs(L).sum(axis=0))))
+    if not gaps.size:
+        raise InvalidProblem(f"rank is {rank}, less than the multiplicity of the smallest eigenvalue; raise it")
+    return gamma[: gaps[-1] + 1], U[:, : gaps[-1] + 1]
+
+
+def _solve(K: FloatArray, Y: FloatArray) -> FloatArray:
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    try:
+        factor = cho_factor(K)
+    except LinAlgError:
+        factor = None
+    # Cholesky runs through matrices that are singular up to rounding; its pivots show it.
+    if factor is not None and np.diag(factor[0]).min() > 1e-7 * np.diag(factor[0]).max():
+        return np.asarray(cho_solve(factor, Y))
+    return np.asarray(np.linalg.lstsq(K, Y, rcond=1e-12)[0])
