@@ -43,8 +43,12 @@ def cpu(run: Callable[[], Any]) -> tuple[float, Any]:
 
 def least(repeats: int, run: Callable[..., Any], prepare: Callable[[], tuple[Any, ...]] = tuple) -> tuple[float, Any]:
     """Return the least CPU seconds of several runs, each on something freshly prepared, and the last result."""
-    runs = [cpu(partial(run, *prepare())) for _ in range(repeats)]
-    return min(seconds for seconds, _ in runs), runs[-1][1]
+    best, result = np.inf, None
+    for _ in range(repeats):
+        result = None  # results that are kept would make each run pay for fresh memory
+        seconds, result = cpu(partial(run, *prepare()))
+        best = min(best, seconds)
+    return best, result
 
 
 def row(what: str, against: str, gate: float, measured: float, note: str = "", at_most: bool = False) -> None:
@@ -67,9 +71,9 @@ def digits(n: int) -> tuple[np.ndarray, np.ndarray]:
     return X[chosen] + (n > len(X)) * rng.normal(size=(n, X.shape[1])), digit[chosen]
 
 
-def some(digit: np.ndarray, count: int) -> np.ndarray:
+def some(digit: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
     """Return the labels of `count` points, -1 elsewhere."""
-    known = np.random.default_rng(1).permutation(digit.size)[:count]
+    known = np.random.default_rng(seed).permutation(digit.size)[:count]
     return np.where(np.isin(np.arange(digit.size), known), digit, -1)
 
 
@@ -99,10 +103,9 @@ def ordered_program() -> None:
         note = f"off {off:.0e}; klopt.solve {theirs[r] / whole:.0f}x, {result.verdict.name}"
         if r > 1000:
             row(f"SCG-OSK r = {r}", "HiGHS direct", 500, theirs[r] / ours[r], note)
-    ours[1_000_000], bracket = least(5, proven, partial(given, 1_000_000))
-    whole, result = least(3, lambda problem: klopt.solve(problem, tol=1e-8), partial(given, 1_000_000))
-    note = f"klopt.solve {whole * 1e3:.0f} ms, {result.verdict.name}, width {result.certificate.relative_width:.0e}"
-    row("SCG-OSK r = 1000000", "milliseconds", 50, ours[1_000_000] * 1e3, note, at_most=True)
+    seconds, result = least(5, lambda problem: klopt.solve(problem, tol=1e-8), partial(given, 1_000_000))
+    note = f"klopt.solve, {result.verdict.name}, width {result.certificate.relative_width:.0e}"
+    row("SCG-OSK r = 1000000", "milliseconds", 50, seconds * 1e3, note, at_most=True)
     print(f"      klopt grows as r^{exponent(ours):.2f}, HiGHS as r^{exponent(theirs):.2f}")
 
 
@@ -116,7 +119,7 @@ def coefficients() -> None:
 
     full, d = least(3, dense)
     row(
-        "coefficients n = 1797",
+        "2b  c_i, n = 1797",
         "dense S",
         80,
         full / seconds,
@@ -146,23 +149,35 @@ def least_squares() -> None:
 
 def decisions() -> None:
     X, digit = digits(1500)
-    L, labels = laplacian(knn_graph(X, 10)), some(digit % 2, 100)
-    whole, problem = least(3, lambda: decided(L, labels, None)[0])
-    U, B, A = problem.directions.U, problem.directions.B, problem.directions.A
-    known, Y = problem.directions.known, problem.directions.Y
-
-    def as_written() -> np.ndarray:
-        K = U @ np.diag(np.sqrt(A / B)) @ U.T
-        return K[:, known] @ np.linalg.solve(K[np.ix_(known, known)], Y)
-
-    seconds, scores = least(9, problem.decide)
-    dense, reference = least(3, as_written)
-    note = f"{seconds * 1e3:.2f} ms, off {abs(scores - reference[:, 0]).max():.0e}"
-    row("4a  decision n = 1500", "n x n kernel as written", 100, dense / seconds, note)
-    laprls = least(4, laplacian_least_squares(X, L, known, Y))[0]
-    few = least(3, lambda: decided(L, labels, 200))[0]
+    L, draws = laplacian(knn_graph(X, 10)), range(5)
+    problems = [SpectralAlignment(L, some(digit % 2, 100, seed)) for seed in draws]
+    found = sorted(as_written(problem) for problem in problems)
+    worst, middle = found[0], found[len(found) // 2]
+    note = (
+        f"{middle[1] * 1e3:.2f} ms, off {middle[2]:.0e}; median of {len(found)} draws of labels, worst {worst[0]:.0f}x"
+    )
+    # Twin points, both labelled, make R_ll singular: the rule as written breaks down, klopt takes the least norm.
+    note += f" (off {worst[2]:.0e}, R_ll singular)" if worst[2] > 1e-6 else ""
+    row("4a  decision n = 1500", "n x n kernel as written", 100, middle[0], note)
+    labels, d = some(digit % 2, 100), problems[0].directions
+    whole = least(4, partial(decided, L, labels, None))[0]
+    laprls = least(6, laplacian_least_squares(X, L, d.known, d.Y))[0]
+    few = least(3, partial(decided, L, labels, 200))[0]
     note = f"{whole:.2f} s against {laprls * 1e3:.0f} ms a fit; with 200 eigenvectors {245 * laprls / few:.0f}x"
     row("4c  SKL_KTA n = 1500", "LapRLS, 7 x 7 grid, 5 folds", 25, 245 * laprls / whole, note)
+
+
+def as_written(problem: SpectralAlignment) -> tuple[float, float, float]:
+    """How many times slower the rule is with its n x n kernel, klopt's seconds, and how far the decisions differ."""
+    d = problem.directions
+
+    def dense() -> np.ndarray:
+        R = d.U @ np.diag(np.sqrt(d.A / d.B)) @ d.U.T
+        return R[:, d.known] @ np.linalg.solve(R[np.ix_(d.known, d.known)], d.Y[:, 0])
+
+    seconds, scores = least(20, problem.decide)
+    full, reference = least(2, dense)
+    return full / seconds, seconds, float(abs(scores - reference).max())
 
 
 def decided(L: Any, labels: np.ndarray, rank: int | None) -> tuple[SpectralAlignment, np.ndarray]:

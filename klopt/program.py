@@ -12,6 +12,7 @@ from klopt.cones import Feature
 from klopt.duality import dual_of, from_dual, to_dual
 from klopt.forms import ConeForm, Start
 from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.rows import LinearRows
 
 __all__ = ["Program"]
 
@@ -29,6 +30,11 @@ class Program(Problem):
     @abstractmethod
     def form(self) -> ConeForm:
         """The cone program that brackets the optimum."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> LinearRows:
+        """The linear rows and bounds as they were given."""
 
     @property
     def sign(self) -> float:
@@ -51,8 +57,8 @@ class Program(Problem):
     def bracket(self, point: Point) -> Bracket:
         """Return bounds of the optimum from a repaired point and repaired multipliers."""
         *ends, x, y = enclose(self.form, *self.pair(point))
-        lower, upper = ends if self.scale > 0 else reversed(ends)
-        return Bracket(self.scale * lower + self.offset, self.scale * upper + self.offset, self.point(x, y))
+        lower, upper = (self.scale * end + self.offset for end in (ends if self.scale > 0 else reversed(ends)))
+        return Bracket(lower, upper, self.point(x, y), self.rows.note)
 
     def by_form(
         self,

@@ -104,6 +104,12 @@ class LinearRows:
         """Which inequalities ask something."""
         return cast(Mask, self.b_ub != np.inf)
 
+    @property
+    def note(self) -> str:
+        """What became of rows that ask nothing."""
+        vacuous = int(np.count_nonzero(~self.kept))
+        return f"{vacuous} rows of A_ub ask nothing (b_ub is inf); their multipliers are 0" if vacuous else ""
+
     @cached_property
     def fixed(self) -> Mask:
         """Which variables have one value."""

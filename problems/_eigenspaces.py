@@ -80,12 +80,19 @@ class Directions:
                 "costs nothing, so there is no best one; give a positive ridge"
             )
         shares = U[known].T @ Y
-        groups = np.split(np.arange(gamma.size), np.flatnonzero(np.diff(gamma) > TIED * reach) + 1)
-        if len(groups) == gamma.size:
-            return cls(U, np.sum(shares**2, axis=1), gamma + ridge, known, Y)
-        parts = [_directions(U, shares, group) for group in groups]
-        B = np.concatenate([np.full(A.size, gamma[g].mean() + ridge) for (_, A), g in zip(parts, groups, strict=True)])
-        return cls(np.hstack([V for V, _ in parts]), np.concatenate([A for _, A in parts]), B, known, Y)
+        A, B, kept = np.sum(shares**2, axis=1), gamma + ridge, np.ones(gamma.size, dtype=bool)
+        ends = np.append(np.flatnonzero(np.diff(gamma) > TIED * reach), gamma.size - 1)
+        sizes = np.diff(ends, prepend=-1)
+        if sizes.max() == 1:
+            return cls(U, A, B, known, Y)
+        U = U.copy()
+        for end, size in zip(ends[sizes > 1] + 1, sizes[sizes > 1], strict=True):
+            q, s, _ = np.linalg.svd(shares[end - size : end], full_matrices=False)
+            first = end - size + s.size
+            U[:, end - size : first] = U[:, end - size : end] @ q
+            A[end - size : first], B[end - size : end] = s**2, gamma[end - size : end].mean() + ridge
+            kept[first:end] = False
+        return cls(U[:, kept], A[kept], B[kept], known, Y)
 
     def decide(self, weights: FloatArray, ridge: float) -> FloatArray:
         """Return K_:l (K_ll + ridge I)^-1 Y for K = U diag(weights) U', without any n x n matrix.
@@ -96,13 +103,6 @@ class Directions:
         B = self.U[self.known] * roots
         shares = roots * (_solve(B @ B.T + ridge * np.eye(len(B)), self.Y).T @ B)
         return self.U @ shares[0] if len(shares) == 1 else (shares @ self.U.T).T
-
-
-def _directions(U: FloatArray, shares: FloatArray, group: npt.NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-    if group.size == 1:
-        return U[:, group], np.sum(shares[group] ** 2, axis=1)
-    q, s, _ = np.linalg.svd(shares[group], full_matrices=False)
-    return U[:, group] @ q, s**2
 
 
 def _whole_eigenspaces(L: SparseMatrix, rank: object) -> tuple[FloatArray, FloatArray]:

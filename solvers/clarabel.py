@@ -74,7 +74,8 @@ def _options(settings: Settings) -> Any:
     check_raw("clarabel", settings.raw, known, RESERVED)
     options.verbose, options.max_threads = settings.log, settings.threads
     options.max_iter = settings.max_iter or options.max_iter
-    options.time_limit = settings.time_limit or options.time_limit
+    # It looks at the clock between steps only; the last one needs time to end before klopt ends it.
+    options.time_limit = 0.8 * settings.time_limit if settings.time_limit else options.time_limit
     for name in TOLERANCES:
         setattr(options, name, max(1e-12, min(1e-8, settings.tol / 100)))
     for name, value in settings.raw.items():

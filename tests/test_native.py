@@ -226,6 +226,7 @@ def test_scs_starts_where_it_is_told():
 
 def test_ecos_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("klopt.backend._found", set())  # forget what was found before
     assert 'pip install "klopt[ecos]"' in ecos.BACKEND.missing
     assert scs.BACKEND.missing == "scs is not installed; pip install scs"
 
