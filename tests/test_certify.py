@@ -13,6 +13,7 @@ from klopt.certify import Verdict, certify, check_farkas, check_ray
 from klopt.cones import Cones, svec
 from klopt.forms import ConeForm
 from klopt.instances import FormProblem, Instance, known_pair
+from klopt.problem import Bracket
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
 seeds = st.integers(0, 10**6)
@@ -114,6 +115,26 @@ def test_the_residual_rule_has_a_magnitude_guard() -> None:
     x = np.array([-0.98, 1e12])
     y_matrix = np.array([[1e12, 0.49, 0], [0.49, 2.4e-13, 0], [0, 0, 0.02]])
     assert verdict_of(form, x, svec(y_matrix)) is not Verdict.OPTIMAL
+
+
+def test_small_residuals_that_may_be_worth_more_than_the_tolerance_prove_nothing() -> None:
+    """At x = (1e5, -1e5) with value 0, slopes of 5e-9 are nothing next to c and yet may move the value by 1e-3."""
+
+    class Unbracketed(FormProblem):
+        trusts_residuals = True
+
+        def bracket(self, point):
+            return Bracket(-np.inf, np.inf, point)
+
+    form = ConeForm([1.0, 1.0], np.eye(2), [1e5, -1e5], Cones(zero=2))
+    problem, x = Unbracketed(form), np.array([1e5, -1e5])
+    verdicts = []
+    for error in (5e-9, 5e-13):
+        y = np.full(2, error - 1.0)
+        assert form.measure(x, y).worst < TOL
+        certificate, _ = certify(problem, problem.formulations()[0], form, Answer(Stop.OPTIMAL, x=x, y=y), TOL)
+        verdicts.append(certificate.verdict)
+    assert verdicts == [Verdict.UNPROVEN, Verdict.OPTIMAL]
 
 
 def test_a_farkas_vector_is_checked_as_a_vector() -> None:
