@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 
 # Before anything imports NumPy: the pools read these once, when they are loaded.
 for pool in ("OMP", "OPENBLAS", "MKL"):
     os.environ[f"{pool}_NUM_THREADS"] = "1"
 
+import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 try:
@@ -26,3 +28,13 @@ settings.register_profile("dev", common, derandomize=True, max_examples=10)
 settings.register_profile("ci", common, derandomize=True, max_examples=30)
 settings.register_profile("thorough", common, derandomize=False, max_examples=500)
 settings.load_profile(os.environ.get("KLOPT_HYPOTHESIS", "dev"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """ECOS has no wheel for every Python: what is about it alone is left out where it is not installed."""
+    if importlib.util.find_spec("ecos") is not None:
+        return
+    for item in items:
+        values = getattr(getattr(item, "callspec", None), "params", {}).values()
+        if any(str(getattr(value, "name", value)).lower() == "ecos" for value in values):
+            item.add_marker(pytest.mark.skip(reason="ecos is not installed"))

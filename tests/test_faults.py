@@ -509,8 +509,10 @@ def test_fault_40_an_infimum_that_is_not_attained_is_an_interval(backend) -> Non
 
 def test_fault_41_many_optima_have_one_value() -> None:
     problem = LP([1.0, 1.0], [[-1.0, -1.0]], [-1.0])
-    results = [klopt.solve(problem, backend=name).require() for name in ("highs", "clarabel", "scs", "ecos")]
-    assert [result.value for result in results] == pytest.approx([1.0] * 4, abs=2e-6)
+    results = [
+        klopt.solve(problem, backend=name).require() for name in READY if name in ("highs", "clarabel", "scs", "ecos")
+    ]
+    assert [result.value for result in results] == pytest.approx([1.0] * len(results), abs=2e-6)
     degenerate = LP([-1.0, -1.0], [[1, 0], [0, 1], [1, 1], [1, 1]], [1.0, 1.0, 2.0, 2.0])
     assert klopt.solve(degenerate).require().value == pytest.approx(-2.0)
 
@@ -744,6 +746,7 @@ def test_fault_56_no_backend_prints(backend, capfd) -> None:
 
 
 def test_fault_57_a_missing_or_broken_library_stops_nothing(tmp_path) -> None:
+    pytest.importorskip("ecos", reason="with SCS and Clarabel gone, only ECOS is left for a second-order cone")
     (tmp_path / "clarabel.py").write_text("raise ImportError('libfoo.so.3: cannot open shared object file')")
     script = """
         import sys
@@ -836,7 +839,7 @@ def test_fault_59_other_processes_give_what_this_one_gives(method) -> None:
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
     klopt.solve(lp(), backend="highs", isolate=True)  # a child of this process, which a fork must not take for its own
-    names = ["highs", "clarabel", "scs", "ecos", "nesterov", "active_set"]
+    names = [name for name in READY if name in ("highs", "clarabel", "scs", "ecos", "nesterov", "active_set")]
     tasks = [(mixture(name)[0], name) for name in names]
     serial = [facts(klopt.solve(problem, backend=name)) for problem, name in tasks]
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:

@@ -249,7 +249,7 @@ def test_each_solver_behind_cvxpy_is_asked_for_the_tolerance(solver):
         if NEEDS[kind] <= backend.offers:
             form = known_pair(np.random.default_rng(2), kind).form
             answer = optimum(backend, form, tol=1e-8)
-            assert answer.native == f"{solver}: optimal"
+            assert answer.native.startswith(f"{solver}: optimal")  # or "optimal_inaccurate"; what counts is measured
             assert form.measure(answer.x, answer.y).worst <= 1e-6
 
 
