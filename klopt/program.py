@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from klopt.arrays import FloatArray
@@ -94,14 +95,10 @@ class Program(Problem):
         dual: bool = True,
     ) -> Formulation:
         """Return the formulation by the dual of the form that `build` gives; the rest speaks of the form itself."""
-        return Formulation(
-            name=name,
-            needs=frozenset({Feature.CONE} | needs),
+        return replace(
+            self.by_form(name, needs, because, build, recover, pair, dual),
             build=lambda: dual_of(build()),
             recover=lambda y, x: recover(*from_dual(build(), y, x)),
             lift=lambda point: to_dual(build(), *pair(point)),
-            because=because,
-            dual=dual,
             scale=-self.scale,
-            shift=self.offset,
         )

@@ -59,7 +59,7 @@ class Untouchable(bad.Bad):
         raise AssertionError("called")
 
 
-def refused(text: str):
+def raises_refusal(text: str):
     return pytest.raises(InvalidProblem, match=text)
 
 
@@ -78,26 +78,26 @@ def refused(text: str):
     ],
 )
 def test_fault_01_nan_in_cost_matrix_gram_or_labels_is_refused(build, text) -> None:
-    with refused(text):
+    with raises_refusal(text):
         build()
 
 
 def test_fault_02_nan_in_a_right_hand_side_is_refused() -> None:
-    with refused(r"b_ub\[1\] is nan"):
+    with raises_refusal(r"b_ub\[1\] is nan"):
         lp(b_ub=[4.0, np.nan])
-    with refused(r"b\[0\] is nan"):
+    with raises_refusal(r"b\[0\] is nan"):
         ConeForm([1.0], [[1.0]], [np.nan], Cones(nonneg=1))
 
 
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])
 def test_fault_03_infinity_in_cost_matrix_or_gram_is_refused(infinity) -> None:
-    with refused(r"c\[1\] is -?inf"):
+    with raises_refusal(r"c\[1\] is -?inf"):
         lp(c=[1.0, infinity])
-    with refused(r"A_ub\[0, 1\] is -?inf"):
+    with raises_refusal(r"A_ub\[0, 1\] is -?inf"):
         lp(A_ub=[[1.0, infinity], [1.0, 3.0]])
-    with refused(r"P\[1, 1\] is -?inf"):
+    with raises_refusal(r"P\[1, 1\] is -?inf"):
         QCQP([[1.0, 0.0], [0.0, infinity]], [0.0, 0.0])
-    with refused(r"K\[0, 1\] is -?inf"):
+    with raises_refusal(r"K\[0, 1\] is -?inf"):
         SoftMargin([[1.0, infinity], [infinity, 1.0]], [1, -1], 1.0)
 
 
@@ -117,14 +117,14 @@ def test_fault_05_minus_infinity_is_a_contradiction_of_one_row_and_in_an_equalit
     assert result.verdict is Verdict.INFEASIBLE
     assert result.duals["ub"].tolist() == [1.0, 0.0]
     for infinity in (np.inf, -np.inf):
-        with refused(r"b_eq\[0\] is -?inf"):
+        with raises_refusal(r"b_eq\[0\] is -?inf"):
             lp(A_eq=[[1.0, 1.0]], b_eq=[infinity])
 
 
 def test_fault_06_a_fake_infinity_is_refused_with_advice() -> None:
-    with refused(r"b_ub\[0\] is 1e\+20; write inf for a bound that does not exist"):
+    with raises_refusal(r"b_ub\[0\] is 1e\+20; write inf for a bound that does not exist"):
         lp(b_ub=[1e20, 6.0])
-    with refused(r"bounds\[0, 1\] is 1e\+30; write inf"):
+    with raises_refusal(r"bounds\[0, 1\] is 1e\+30; write inf"):
         lp(bounds=(0, 1e30))
 
 
@@ -141,9 +141,9 @@ def test_fault_07_other_number_types_are_converted_once_and_left_alone(dtype) ->
 
 @pytest.mark.parametrize("wrong", [[1j, 1.0], [object(), 1.0], ["1", "2"], np.array(["a", "b"]), [None, 1.0]])
 def test_fault_08_complex_objects_and_text_are_refused(wrong) -> None:
-    with refused("c has dtype .*; expected real numbers"):
+    with raises_refusal("c has dtype .*; expected real numbers"):
         lp(c=wrong)
-    with refused(r"labels must be the numbers -1 and \+1"):
+    with raises_refusal(r"labels must be the numbers -1 and \+1"):
         SoftMargin(np.eye(2), wrong, 1.0)
 
 
@@ -160,7 +160,7 @@ def test_fault_09_lists_tuples_and_array_likes_are_accepted_ragged_lists_refused
     for kind in (list, tuple, Frame):
         problem = LP(kind([-1.0, -2.0]), kind([[1.0, 1.0], [1.0, 3.0]]), kind([4.0, 6.0]))
         assert klopt.solve(problem).require().value == pytest.approx(-5.0)
-    with refused("A_ub is ragged"):
+    with raises_refusal("A_ub is ragged"):
         lp(A_ub=[[1.0, 1.0], [1.0]])
 
 
@@ -181,7 +181,7 @@ def test_fault_09_pandas_objects_are_accepted() -> None:
     ],
 )
 def test_fault_10_wrong_lengths_and_transposed_matrices_are_refused(changes, text) -> None:
-    with refused(text):
+    with raises_refusal(text):
         lp(**changes)
 
 
@@ -246,7 +246,7 @@ def test_fault_15_what_the_caller_changes_later_has_no_effect() -> None:
 
 
 def test_fault_16_an_unsymmetric_matrix_is_refused_rounding_is_symmetrised() -> None:
-    with refused(r"P is not symmetric: P\[0, 1\] = 0.0 but P\[1, 0\] = 1.0; pass \(P \+ P.T\) / 2"):
+    with raises_refusal(r"P is not symmetric: P\[0, 1\] = 0.0 but P\[1, 0\] = 1.0; pass \(P \+ P.T\) / 2"):
         QCQP([[2.0, 0.0], [1.0, 2.0]], [1.0, 1.0])
     rough = np.array([[2.0, 1.0], [1.0 + 2e-16, 2.0]])
     P = QCQP(rough, [1.0, 1.0]).P.toarray()
@@ -288,11 +288,11 @@ def test_fault_19_degenerate_cones_are_rewritten() -> None:
 
 
 def test_fault_20_cone_sizes_that_do_not_add_up_are_refused() -> None:
-    with refused("the cones have 3 rows but A and b have 2"):
+    with raises_refusal("the cones have 3 rows but A and b have 2"):
         ConeForm([1.0], [[1.0], [1.0]], [1.0, 1.0], Cones(nonneg=1, soc=(2,)))
-    with refused("add up to 2 rows"):
+    with raises_refusal("add up to 2 rows"):
         QCQP(None, [1.0], A_soc=[[1.0], [1.0]], b_soc=[1.0, 1.0], soc=(3,))
-    with refused(r"cones.nonneg is -1; a number of rows cannot be negative"):
+    with raises_refusal(r"cones.nonneg is -1; a number of rows cannot be negative"):
         Cones(nonneg=-1)
 
 
@@ -300,11 +300,11 @@ def test_fault_20_cone_sizes_that_do_not_add_up_are_refused() -> None:
 
 
 def test_fault_21_a_gram_that_is_none_is_refused() -> None:
-    with refused(r"K has shape \(2, 3\)|K is 2 x 3"):
+    with raises_refusal(r"K has shape \(2, 3\)|K is 2 x 3"):
         SoftMargin(np.ones((2, 3)), [1, -1], 1.0)
-    with refused(r"K is not symmetric: K\[0, 1\] = 0.5 but K\[1, 0\] = 0.0"):
+    with raises_refusal(r"K is not symmetric: K\[0, 1\] = 0.5 but K\[1, 0\] = 0.0"):
         SoftMargin([[1.0, 0.5], [0.0, 1.0]], [1, -1], 1.0)
-    with refused("y has 3 entries; expected 2"):
+    with raises_refusal("y has 3 entries; expected 2"):
         SoftMargin(np.eye(2), [1, -1, 1], 1.0)
 
 
@@ -321,7 +321,7 @@ def test_fault_23_an_indefinite_gram_is_refused_and_three_repairs_are_offered() 
     K = np.tanh(X @ X.T - 1.0)
     smallest = np.linalg.eigvalsh(K)[0]
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    with refused(f"eigenvalues go from {smallest:.6g} .*repair='clip'.*'flip'.*'shift'"):
+    with raises_refusal(f"eigenvalues go from {smallest:.6g} .*repair='clip'.*'flip'.*'shift'"):
         SoftMargin(K, y, 1.0)
     for repair, word in (("clip", "clipped"), ("flip", "flipped"), ("shift", "shifted")):
         gram = Gram.of(K, repair=repair)
@@ -366,7 +366,7 @@ def test_fault_25_the_units_of_a_gram_do_not_matter(scale) -> None:
     ],
 )
 def test_fault_26_only_labels_of_plus_and_minus_one_are_accepted(labels, text) -> None:
-    with refused(text):
+    with raises_refusal(text):
         SoftMargin(np.eye(3), labels, 1.0)
     for good in ([1, -1, 1], [1.0, -1.0, 1.0], np.array([1, -1, 1], np.int8)):
         assert SoftMargin(np.eye(3), good, 1.0).y.tolist() == [1.0, -1.0, 1.0]
@@ -374,9 +374,9 @@ def test_fault_26_only_labels_of_plus_and_minus_one_are_accepted(labels, text) -
 
 @pytest.mark.parametrize("C", [0, -1.0, np.nan, -np.inf, "1", None, True])
 def test_fault_27_a_penalty_that_is_none_is_refused_and_infinity_is_the_hard_margin(C) -> None:
-    with refused("C is .*; expected a positive number"):
+    with raises_refusal("C is .*; expected a positive number"):
         SoftMargin(np.eye(2), [1, -1], C)
-    with refused("C is .*; expected a positive number"):
+    with raises_refusal("C is .*; expected a positive number"):
         EpsilonMargin(np.eye(2), [1.0, -1.0], C, 0.1)
     hard = klopt.solve(SoftMargin(np.eye(2), [1, -1], np.inf)).require()
     assert hard.value == pytest.approx(1.0)
@@ -422,9 +422,9 @@ def test_fault_32_one_point_and_two_points_are_solved() -> None:
 def test_fault_33_too_large_a_problem_is_refused_with_the_estimate_before_anything_is_allocated() -> None:
     n = 10**6
     huge = np.broadcast_to(np.float64(1.0), (n, n))  # eight terabytes that take no memory
-    with refused(r"K, 1000000 x 1000000, .* needs 16000.0 GB of memory; .* GB are free"):
+    with raises_refusal(r"K, 1000000 x 1000000, .* needs 16000.0 GB of memory; .* GB are free"):
         SoftMargin(huge, np.ones(n), 1.0)
-    with refused(r"A_ub of shape \(1000000, 1000000\) needs 8000.0 GB of memory"):
+    with raises_refusal(r"A_ub of shape \(1000000, 1000000\) needs 8000.0 GB of memory"):
         LP(np.ones(n), huge, np.ones(n))
 
 
