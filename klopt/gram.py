@@ -98,10 +98,6 @@ class Gram:
         """Whether the rank is so low, at most n/8, that work on `factor()` beats work on the matrix."""
         return _looks_thin(self.matrix) and 8 * len(self.factor()) <= self.size
 
-    def eigenvalues(self) -> FloatArray:
-        """Return the eigenvalues in ascending order as LAPACK computes them: rounding may leave them below 0."""
-        return self._eigenvalues
-
     @cached_property
     def _factor(self) -> FloatArray:
         return cast(FloatArray, freeze(_pivoted_factor(self.matrix)))
@@ -109,10 +105,6 @@ class Gram:
     @cached_property
     def _factor_error(self) -> float:
         return _distance(self.matrix, self.factor())
-
-    @cached_property
-    def _eigenvalues(self) -> FloatArray:
-        return cast(FloatArray, freeze(np.linalg.eigvalsh(self.matrix)))
 
 
 def proven_floor(K: FloatArray, shift: float = 0.0) -> float | None:
