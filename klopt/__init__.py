@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from klopt import problems as problems
     from klopt.backend import Answer as Answer, Backend as Backend, Settings as Settings, Step as Step, Stop as Stop
     from klopt.certify import Certificate as Certificate, Verdict as Verdict
+    from klopt.compare import Comparison as Comparison, compare as compare
     from klopt.cones import Cones as Cones, Feature as Feature
     from klopt.conformance import (
         Check as Check,
@@ -61,12 +62,15 @@ if TYPE_CHECKING:
         Spectrahedron as Spectrahedron,
     )
     from klopt.solve import solve as solve
+    from klopt.theorems.claim import theorem as theorem
+    from klopt.verify import verify as verify
 
     __version__: str
 
 _NAMES = {
     "backend": ("Answer", "Backend", "Settings", "Step", "Stop"),
     "certify": ("Certificate", "Verdict"),
+    "compare": ("Comparison", "compare"),
     "cones": ("Cones", "Feature"),
     "conformance": ("Check", "Status", "check_backend", "check_problem"),
     "errors": ("InvalidProblem", "InvalidSettings", "KloptError", "NoRoute", "NotCertified"),
@@ -79,6 +83,8 @@ _NAMES = {
     "result": ("Result",),
     "sets": ("BoxPlane", "OrderedSimplex", "Product", "Simplex", "Spectrahedron"),
     "solve": ("solve",),
+    "theorems.claim": ("theorem",),
+    "verify": ("verify",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
@@ -89,7 +95,7 @@ class _Package(ModuleType):
     """This package, where `klopt.solve` stays the function although a module of that name exists.
 
     The import system binds a freshly loaded submodule to its parent under its own name; for the verbs
-    (`solve`, `plan`) that would put the module where the user expects the function.
+    (`solve`, `plan`, `compare`) that would put the module where the user expects the function.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -1,0 +1,155 @@
+"""`Evidence`: how far a statement holds on one instance, as an interval of measured over allowed.
+
+A statement "measured <= allowed" holds where the ratio is at most 1 and fails where it is above. An optimum is known as
+an interval only, so the ratio is one too: the statement holds if even its upper end is at most 1, fails if even its
+lower end is above 1, and is undecided in between. Rounding is part of what is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Curve", "Evidence", "Fit", "Interval", "at_most", "equal", "every", "exact_interval", "overlap", "reached"]
+
+ROUNDING = 64 * float(np.finfo(float).eps)
+
+
+class Interval(NamedTuple):
+    """Two ends between which a number lies for certain."""
+
+    lower: float
+    upper: float
+
+
+class Fit(NamedTuple):
+    """An exponent fitted to a curve, with its 95 % interval."""
+
+    exponent: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What was measured along a run beside the bound that a theorem gives, and the exponent that it predicts."""
+
+    steps: tuple[float, ...]
+    measured: tuple[float, ...]
+    bound: tuple[float, ...]
+    predicted: float
+    label: str = ""
+
+    def fit(self) -> Fit | None:
+        """Return the exponent of measured ~ steps^exponent over the later half of the run; None from fewer than 3."""
+        from scipy import stats
+
+        t, gap = np.array(self.steps), np.array(self.measured)
+        late = (t >= np.sqrt(t.max(initial=1.0))) & (gap > 0)
+        if np.unique(t[late]).size < 3:
+            return None
+        line = stats.linregress(np.log(t[late]), np.log(gap[late]))
+        spread = stats.t.ppf(0.975, late.sum() - 2) * line.stderr
+        return Fit(float(line.slope), float(line.slope - spread), float(line.slope + spread))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The interval of measured / allowed; `curve` shows a run, `detail` says in words what was compared."""
+
+    best: float
+    worst: float
+    curve: Curve | None = None
+    detail: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the statement holds for certain."""
+        return self.worst <= 1.0
+
+    @property
+    def fails(self) -> bool:
+        """Whether the statement fails for certain; what is not a number has failed too."""
+        return self.best > 1.0 or np.isnan(self.worst)
+
+
+def exact_interval(value: float | Interval) -> Interval:
+    """Return the value as an interval; a plain number is its own two ends."""
+    return value if isinstance(value, Interval) else Interval(float(value), float(value))
+
+
+def at_most(left: float | Interval, right: float | Interval, *, scale: float = 0.0, detail: str = "") -> Evidence:
+    """Return the evidence for left <= right; `scale` is the size of the terms whose rounding is forgiven.
+
+    The ratio is (left - right) over the rounding forgiven, plus 1, where right is not positive; else left / right.
+
+    >>> at_most(1.0, 2.0)
+    Evidence(best=0.5, worst=0.5, curve=None, detail='')
+    >>> at_most(Interval(0.9, 1.2), 1.0).holds, at_most(Interval(0.9, 1.2), 1.0).fails
+    (False, False)
+    """
+    (a, b), (c, d) = exact_interval(left), exact_interval(right)
+    slack = ROUNDING * max(scale, *(abs(end) for end in (b, c) if np.isfinite(end)), 0.0)
+    return Evidence(_ratio(a - slack, d), _ratio(b - slack, c), detail=detail)
+
+
+def _ratio(left: float, right: float) -> float:
+    """left / right in the sense of left <= right: at most 1 exactly where that holds, whatever the signs."""
+    if right > 0:
+        return max(left / right, 0.0)
+    return 0.0 if left <= right else np.inf if right == 0 else 1.0 + (left - right) / abs(right)
+
+
+def equal(
+    left: npt.ArrayLike, right: npt.ArrayLike, *, tol: float = 1e-10, scale: float = 0.0, detail: str = ""
+) -> Evidence:
+    """Return the evidence for left = right: the largest difference over `tol` times the size of the entries.
+
+    >>> equal([1.0, 2.0], [1.0, 2.0]).holds, equal(1.0, 2.0).fails
+    (True, True)
+    """
+    a, b = np.asarray(left, float), np.asarray(right, float)
+    size = max(float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)), scale)
+    off = float(np.abs(a - b).max(initial=0.0))
+    ratio = 0.0 if off == 0.0 else off / (tol * size)
+    return Evidence(ratio, ratio, detail=detail)
+
+
+def overlap(left: Interval, right: Interval, *, tol: float = 0.0, detail: str = "") -> Evidence:
+    """Return the evidence that two optima are equal: their intervals overlap.
+
+    Disjoint intervals refute it for certain. Overlapping ones support it only as far as they are narrow: an interval
+    wider than `tol` relative decides nothing.
+    """
+    apart = max(left.lower - right.upper, right.lower - left.upper)
+    size = 1 + max(abs(left.upper), abs(right.upper))
+    if apart > ROUNDING * size:
+        return Evidence(np.inf, np.inf, detail=detail)
+    wide = max(left.upper - left.lower, right.upper - right.lower) / size
+    return Evidence(0.0, wide / tol if tol else 0.0, detail=detail)
+
+
+def every(parts: Iterable[Evidence]) -> Evidence:
+    """Return the evidence for several statements at once: the one that holds least."""
+    found = list(parts)
+    worst = max(found, key=lambda part: (part.best, part.worst))
+    return Evidence(worst.best, max(part.worst for part in found), worst.curve, worst.detail)
+
+
+def reached(
+    steps: Sequence[float],
+    gaps: Sequence[float | Interval],
+    bounds: Sequence[float],
+    predicted: float,
+    label: str = "",
+) -> Evidence:
+    """Return the evidence for gap_t <= bound_t along a run, with the curve."""
+    pairs = [at_most(gap, bound) for gap, bound in zip(gaps, bounds, strict=True)]
+    measured = tuple(exact_interval(gap).upper for gap in gaps)
+    curve = Curve(tuple(map(float, steps)), measured, tuple(map(float, bounds)), predicted, label)
+    worst = every(pairs)
+    return Evidence(worst.best, worst.worst, curve, worst.detail)
