@@ -129,7 +129,7 @@ def printed_mu_beats_the_grid(case: Case) -> Evidence:
     value = aligned(case, curve(case, mu)) if 0 < mu < inf else -float(np.linalg.norm(case["A"]))
     # No alignment is below -|A|: shifted by 2 |A| both sides are positive.
     shift = 2 * float(np.linalg.norm(case["A"]))
-    return at_most(best_on_grid(case, clip=False) + shift, value + shift, scale=1e6 * shift)
+    return at_most(best_on_grid(case, clip=False) + shift, value + shift, tol=1e-8)
 
 
 def clipped_maximum(case: Case) -> float:

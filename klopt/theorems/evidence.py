@@ -82,10 +82,12 @@ def exact_interval(value: float | Interval) -> Interval:
     return value if isinstance(value, Interval) else Interval(float(value), float(value))
 
 
-def at_most(left: float | Interval, right: float | Interval, *, scale: float = 0.0, detail: str = "") -> Evidence:
-    """Return the evidence for left <= right; `scale` is the size of the terms whose rounding is forgiven.
+def at_most(
+    left: float | Interval, right: float | Interval, *, tol: float = ROUNDING, scale: float = 0.0, detail: str = ""
+) -> Evidence:
+    """Return the evidence for left <= right; `tol` times the size of the terms, `scale` at least, is forgiven.
 
-    The ratio is (left - right) over the rounding forgiven, plus 1, where right is not positive; else left / right.
+    The ratio is left / right where right is positive, and else 1 plus the excess in units of |right|.
 
     >>> at_most(1.0, 2.0)
     Evidence(best=0.5, worst=0.5, curve=None, detail='')
@@ -93,7 +95,7 @@ def at_most(left: float | Interval, right: float | Interval, *, scale: float = 0
     (False, False)
     """
     (a, b), (c, d) = exact_interval(left), exact_interval(right)
-    slack = ROUNDING * max(scale, *(abs(end) for end in (b, c) if np.isfinite(end)), 0.0)
+    slack = tol * max(scale, *(abs(end) for end in (b, c) if np.isfinite(end)), 0.0)
     return Evidence(_ratio(a - slack, d), _ratio(b - slack, c), detail=detail)
 
 
