@@ -1,4 +1,4 @@
-"""Draw the learned spectra of the four pages: handwritten digits, ten neighbours, 100 labels, 200 eigenvectors.
+"""Draw the pictures of the pages: handwritten digits, ten neighbours, 100 labels, 200 eigenvectors.
 
     python docs/problems/draw.py [FOLDER] [svg|png]
 
@@ -23,7 +23,8 @@ from sklearn.datasets import load_digits
 import klopt
 from klopt.eigenpairs import smoothest_eigenpairs
 from klopt.graphs import knn_graph, laplacian
-from klopt.problems import OrderedAlignment, ScgOrdered, SpectralAlignment, SpectralRls
+from klopt.problems import OrderedAlignment, ScgLogDet, ScgOrdered, SpectralAlignment, SpectralRls
+from klopt.side import side_graph
 
 BLUE, ORANGE, GREEN, GREY = "#0060a8", "#c85a00", "#2f7d32", "#8a8a8a"
 STYLE = {
@@ -106,9 +107,28 @@ def spectral_alignment(ax: Any, L: Any, labels: np.ndarray) -> None:
     ax.legend()
 
 
+def scg_logdet(ax: Any, L: Any, labels: np.ndarray) -> None:
+    """Residuals of the solution as printed and as computed, the worse K0 is conditioned."""
+    labels, conditions = labels[:200], np.geomspace(1e1, 1e20, 20)
+    S = side_graph(labels, 200).apply(np.eye(200))
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(200, 200)))[0]
+    lines: dict[str, list[float]] = {"printed": [], "klopt": []}
+    for condition in conditions:
+        K0 = (Q * np.geomspace(1.0, 1 / condition, 200)) @ Q.T
+        K0 = (K0 + K0.T) / 2
+        kernel = klopt.solve(ScgLogDet(K0, labels, 1.0)).require().kernel
+        for name, K in (("printed", np.linalg.inv(np.linalg.inv(K0) + S)), ("klopt", kernel)):
+            lines[name].append(float(np.linalg.norm(K + K @ S @ K0 - K0) / np.linalg.norm(K0)))
+    ax.plot(conditions, lines["printed"], ".-", color=ORANGE, label="$(K_0^{-1} + S)^{-1}$ as printed")
+    ax.plot(conditions, lines["klopt"], ".-", color=BLUE, label="by groups, $K_0$ not inverted")
+    ax.set(xlabel="condition of $K_0$", ylabel="residual", xscale="log", yscale="log")
+    ax.legend()
+
+
 PICTURES: dict[str, Callable[[Any, Any, np.ndarray], None]] = {
     "ordered-alignment": ordered_alignment,
     "scg-ordered": scg_ordered,
+    "scg-logdet": scg_logdet,
     "spectral-rls": spectral_rls,
     "spectral-alignment": spectral_alignment,
 }
