@@ -16,6 +16,7 @@ A point that occurs in a pair is similar to itself, as a labelled point is: the 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -78,7 +79,7 @@ def side_graph(side: object, size: int) -> SideGraph:
     if given.ndim != 2:
         raise InvalidProblem(f"side has {given.ndim} dimensions; expected labels, a matrix T, or two lists of pairs")
     if given.shape != (size, size):
-        raise InvalidProblem(f"T is {given.shape[0]} x {given.shape[1]}; V has {size} points, so T is {size} x {size}")
+        raise InvalidProblem(f"T is {given.shape[0]} x {given.shape[1]}; expected {size} x {size}, one row a point")
     require_memory(24.0 * size**2, f"S of order {size}")
     return DenseGraph(supervised_laplacian(given))
 
@@ -118,8 +119,8 @@ def _pair_graph(similar: np.ndarray[Any, Any], dissimilar: np.ndarray[Any, Any],
     if again.size:
         i, j = similar[again[0]]
         raise InvalidProblem(f"the pair ({i}, {j}) is both similar and dissimilar; keep one")
-    values = np.repeat([np.e - 1, 1 / np.e - 1], [len(similar), len(dissimilar)])
+    values = np.repeat([math.e - 1, 1 / math.e - 1], [len(similar), len(dissimilar)])
     upper = sparse.csc_array((values, (both[:, 0], both[:, 1])), shape=(size, size))
     touched = np.isin(np.arange(size), both)
-    E = csc("E", upper + upper.T + sparse.diags_array(np.where(touched, np.e - 1, 0.0)))
+    E = csc("E", upper + upper.T + sparse.diags_array(np.where(touched, math.e - 1, 0.0)))
     return PairGraph(E, cast(FloatArray, freeze(size + np.asarray(E.sum(axis=0), dtype=float))))

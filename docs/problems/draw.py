@@ -18,12 +18,12 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 
 import klopt
 from klopt.eigenpairs import smoothest_eigenpairs
 from klopt.graphs import knn_graph, laplacian
-from klopt.problems import OrderedAlignment, ScgLogDet, ScgOrdered, SpectralAlignment, SpectralRls
+from klopt.problems import MultipleKernel, OrderedAlignment, ScgLogDet, ScgOrdered, SpectralAlignment, SpectralRls
 from klopt.side import side_graph
 
 BLUE, ORANGE, GREEN, GREY = "#0060a8", "#c85a00", "#2f7d32", "#8a8a8a"
@@ -125,10 +125,28 @@ def scg_logdet(ax: Any, L: Any, labels: np.ndarray) -> None:
     ax.legend()
 
 
+def multiple_kernel(ax: Any, L: Any, labels: np.ndarray) -> None:
+    """The norms |w_i| that nine kernels have in the machine, for three norms of these norms."""
+    X, target = load_breast_cancer(return_X_y=True)
+    X, y = ((X - X.mean(0)) / X.std(0))[:300], 2.0 * target[:300] - 1
+    squares, widths = np.square(X[:, None] - X).sum(axis=2) / X.shape[1], np.logspace(-3, 5, 9, base=2)
+    kernels = [np.exp(-squares / width) for width in widths]
+    for norm, colour in (("block-l1", BLUE), (2.0, GREEN), ("block-linf", ORANGE)):
+        point = klopt.solve(MultipleKernel(kernels, y, C=1.0, norm=norm)).require().point
+        a = y * point.alpha
+        w = point.weights * np.sqrt([a @ K @ a for K in kernels])
+        ax.plot(widths, w / w.max(), "o-", color=colour, label="sum of kernels, p = 2" if norm == 2.0 else norm)
+    ax.set(xlabel="width of the kernel", ylabel="$|w_i|$ / largest $|w_i|$", xscale="log", ylim=(-0.02, None))
+    ax.set_xticks(widths, [f"{width:g}" for width in widths])
+    ax.minorticks_off()
+    ax.legend()
+
+
 PICTURES: dict[str, Callable[[Any, Any, np.ndarray], None]] = {
     "ordered-alignment": ordered_alignment,
     "scg-ordered": scg_ordered,
     "scg-logdet": scg_logdet,
+    "multiple-kernel": multiple_kernel,
     "spectral-rls": spectral_rls,
     "spectral-alignment": spectral_alignment,
 }
