@@ -45,7 +45,9 @@ class Feature(StrEnum):
     LINEAR = "a linear objective"
     MARGIN = "a kernel-machine quadratic"
     SMOOTH = "a smooth function by oracle"
+    CURVED = "a smooth function that knows its curvature"
     NONSMOOTH = "a nonsmooth function by oracle"
+    ROWS = "a dual function that moves one row at a time"
     # of a simple set other than the plain simplex
     BOX = "boxes cut by a plane"
     ORDERED = "ordered simplices"

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from klopt.arrays import FAKE_INFINITY, FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem
-from klopt.objectives import Bilinear, Objective, QuadraticLike, SaddleOracle
+from klopt.objectives import Bilinear, Curved, Objective, QuadraticLike, RowAction, SaddleOracle
 from klopt.sets import BoxPlane, SimpleSet
 
 __all__ = ["ConeForm", "ExplicitForm", "Form", "Residuals", "SaddleForm", "SimplexForm", "Start"]
@@ -176,9 +176,13 @@ class SimplexForm:
 
         Over a box, an orthant say, where g >= 0 does not hold before the end, a multiple of x may prove more.
         """
+        if self.objective.feature is Feature.ROWS and isinstance(self.objective, RowAction):
+            return self.objective.bound(x)
         value = self.objective.value(x) if value is None else value
         gradient = self.objective.gradient(x) if gradient is None else gradient
         bound = value - float(gradient @ x) + self.domain.linear_minimum(gradient)
+        if isinstance(self.objective, Curved):
+            return max(bound, self.objective.near(x).lower)
         box = isinstance(self.domain, BoxPlane) and self.domain.normal is None
         return max(bound, self._stretched_bound(x, gradient)) if box else bound
 

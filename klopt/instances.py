@@ -1,12 +1,21 @@
 """Small forms with known answers, on which every backend is judged.
 
-`hand_checked` are solved on paper. `known_pair` builds a random cone program from its solution: choose x, and
+`hand_checked` are solved on paper. `known_pair` builds a random cone program from its solution: choose x, and strictly
 complementary s in K and y in K*, then b = Ax + s and c = -Px - A'y make (x, y) optimal by the conditions of optimality
 themselves.
+
+Where cones are curved, a value is proven to full accuracy only if both sides have a Slater point; a random A with few
+columns often leaves the solution as the only feasible point, where rounding is worth its square root. So A satisfies
+
+    A d = s - s',    A'(y' - y) = 0,    s' and y' inside their cones:
+
+x + d is feasible with the slack s', and y' belongs to the cost c. Both hold at once where (y' - y)'(s - s') = 0, which
+the lengths of s' and y' settle.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -20,10 +29,12 @@ from klopt.certify import Verdict
 from klopt.cones import Cones, svec, svec_size
 from klopt.errors import InvalidProblem
 from klopt.forms import ConeForm, ExplicitForm, Form, SaddleForm, SimplexForm
-from klopt.objectives import Bilinear, KernelQuadratic, Linear, Oracle, Quadratic
+from klopt.logdet import LogDetDual
+from klopt.objectives import Bilinear, Curved, KernelQuadratic, Linear, Local, Oracle, Quadratic
 from klopt.presolve import reduce_rows
 from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.psdfactor import refuse_indefinite
+from klopt.scaling import centre
 from klopt.sets import BoxPlane, OrderedSimplex, Simplex, Spectrahedron
 
 __all__ = ["FormProblem", "Instance", "Kind", "hand_checked", "known_pair"]
@@ -153,7 +164,7 @@ def _conic() -> tuple[Instance, ...]:
         Instance("sdp_smallest_eigenvalue", _rows([1, 2 * root, 1], trace, [1, 0, 0, 0], zero=1, psd=(2,)), value=-1.0),
         Instance("sdp_of_order_one", _rows([1], [[-1]], [-2], psd=(1,)), value=2.0),
         Instance(
-            "exp_of_one", _rows([0, 1], [[1, 0], [-1, 0], [0, 0], [0, -1]], [1, 0, 1, 0], zero=1, exp=1), value=np.e
+            "exp_of_one", _rows([0, 1], [[1, 0], [-1, 0], [0, 0], [0, -1]], [1, 0, 1, 0], zero=1, exp=1), value=math.e
         ),
     )
 
@@ -192,6 +203,23 @@ def _over_sets() -> tuple[Instance, ...]:
             SimplexForm(Oracle(3, lambda x: float(np.max(x)), lambda x: np.eye(3)[np.argmax(x)], False), Simplex(3)),
             value=1 / 3,
         ),
+        # By symmetry (x'x)^2 is least at (1, 1) on x_1 + x_2 = 2.
+        Instance(
+            "box_curved",
+            SimplexForm(Curved(2, _quartic), BoxPlane(np.zeros(2), np.full(2, 3.0), np.ones(2), 2.0)),
+            value=4.0,
+        ),
+        Instance("simplex_curved", SimplexForm(Curved(3, _quartic), Simplex(3, 3.0)), value=9.0),
+        # Two points at squared distance 2 come to distance 1: one eigenvalue of the kernel is halved.
+        Instance("orthant_rows", _pair_rows([0], [1], [1.0], [1.0]), value=0.5 - np.log(2.0)),
+        # The bound may move: -log(1 + 2x) - log(1 - x) is least at x = 1/4.
+        Instance("orthant_rows_with_slack", _pair_rows([0], [1], [1.0], [1.0], 1.0), value=-np.log(9 / 8)),
+        # 0 - 1 - 2 with steps of length 1 at most, yet 0 and 2 at a distance of 3.
+        Instance(
+            "orthant_rows_contradict",
+            _pair_rows([0, 1, 0], [1, 2, 2], [1.0, 1.0, -1.0], [1.0, 1.0, 9.0]),
+            Verdict.UNBOUNDED,
+        ),
         Instance("ordered_linear", SimplexForm(Linear([2.0, 0.0, 5.0]), OrderedSimplex(3)), value=1.0),
         Instance("ordered_quadratic", SimplexForm(Quadratic(np.eye(2), [0.0, -1.0]), OrderedSimplex(2)), value=-0.25),
         Instance(
@@ -225,6 +253,19 @@ def _over_sets() -> tuple[Instance, ...]:
     )
 
 
+def _pair_rows(
+    first: list[int], second: list[int], sign: list[float], target: list[float], weight: float = np.inf
+) -> SimplexForm:
+    i, j = np.array(first), np.array(second)
+    dual = LogDetDual(np.eye(max(second) + 1), i, j, np.array(sign), np.array(target), weight)
+    return SimplexForm(dual, BoxPlane(np.zeros(dual.size), np.full(dual.size, np.inf)))
+
+
+def _quartic(x: FloatArray) -> Local:
+    square = float(x @ x)
+    return Local(square**2, 4 * square * x, lambda: 4 * square * np.eye(x.size) + 8 * np.outer(x, x))
+
+
 def _games() -> tuple[Instance, ...]:
     paper = np.array([[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]])
     mixed = np.array([[3.0, -1.0], [-2.0, 4.0]])
@@ -239,8 +280,10 @@ def _games() -> tuple[Instance, ...]:
     )
 
 
-def known_pair(rng: np.random.Generator, kind: Kind, n: int = 6, m: int = 12) -> Instance:
+def known_pair(rng: np.random.Generator, kind: Kind, n: int = 6, m: int = 12, *, slater: bool = True) -> Instance:
     """Return a random cone program whose optimal pair (x, y) is known; about m rows.
+
+    Programs with curved cones have Slater points on both sides unless `slater` is False; the others need none.
 
     >>> instance = known_pair(np.random.default_rng(0), "socp")
     >>> instance.form.measure(instance.x, instance.y).worst < 1e-12
@@ -254,9 +297,24 @@ def known_pair(rng: np.random.Generator, kind: Kind, n: int = 6, m: int = 12) ->
     x = rng.normal(size=n)
     factor = rng.normal(size=(max(n - 1, 1), n))
     P = factor.T @ factor / n if kind == "qp" else None
+    if slater and cones.features:
+        A = _with_slater_points(cones, A, s, y, rng.normal(size=n))
     c = -A.T @ y - (P @ x if P is not None else 0.0)
     form = ConeForm(c, A, A @ x + s, cones, P)
     return Instance(f"{kind}_known_pair", form, value=form.value(x), x=x, y=y)
+
+
+def _with_slater_points(cones: Cones, A: FloatArray, s: FloatArray, y: FloatArray, d: FloatArray) -> FloatArray:
+    """A changed by rank two: s - Ad and some y' with A'y' = A'y are multiples of the centre, but for zero rows."""
+    unit = centre(cones)
+    # s' = beta unit, y' = alpha unit have h'g = 0 where p / beta + q / alpha = unit'unit: half each, if both are there.
+    p, q, square = float(unit @ s), float(unit @ y), float(unit @ unit)
+    parts = 2 if p > 0 and q > 0 else 1
+    g = s - (parts * p / square if p > 0 else 1.0) * unit
+    h = (parts * q / square if q > 0 else 1.0) * unit - y
+    h[: cones.zero] = 0.0
+    A = A - np.outer(h, h @ A) / (h @ h)
+    return A + np.outer(g - A @ d, d) / (d @ d)
 
 
 def _cones_of(kind: Kind, m: int) -> Cones:

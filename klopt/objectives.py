@@ -1,4 +1,4 @@
-"""Functions that are minimised over simple sets: linear, quadratic, kernel-machine quadratic, smooth, nonsmooth.
+"""Functions that are minimised over simple sets: linear, quadratic, of a kernel machine, smooth, curved, nonsmooth.
 
 Each gives `value(x)`, `gradient(x)` (a subgradient where it is nonsmooth) and says its one `Feature`.
 The quadratics also open up: f(x) = x'Hx/2 + c'x with H x by `matvec` and any block of H by `block`.
@@ -7,7 +7,7 @@ The quadratics also open up: f(x) = x'Hx/2 + c'x with H x by `matvec` and any bl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -17,7 +17,19 @@ from klopt.arrays import FloatArray, MatrixLike, matrix, symmetric, vector
 from klopt.cones import Feature
 from klopt.errors import InvalidProblem
 
-__all__ = ["KernelQuadratic", "Linear", "Objective", "Oracle", "Quadratic", "QuadraticLike"]
+__all__ = [
+    "Curved",
+    "KernelQuadratic",
+    "Linear",
+    "Local",
+    "Objective",
+    "Oracle",
+    "Quadratic",
+    "QuadraticLike",
+    "RowAction",
+    "Rows",
+    "Spot",
+]
 
 
 IntArray: TypeAlias = npt.NDArray[np.intp]
@@ -50,6 +62,59 @@ class QuadraticLike(Objective, Protocol):
     def block(self, rows: IntArray, columns: IntArray) -> FloatArray: ...
 
     def diagonal(self) -> FloatArray: ...
+
+
+class Rows(Protocol):
+    """Multipliers and the primal point they belong to, kept together while one row after the other moves."""
+
+    x: FloatArray
+
+    def project(self, row: int, corrected: bool = True) -> float:
+        """Move x[row] to its best place and return by how much; uncorrected it may only grow."""
+        ...
+
+    def refresh(self) -> None:
+        """Compute the primal point from x afresh."""
+        ...
+
+
+class Spot(Protocol):
+    """A function near one point: value, gradient and a positive semidefinite model of its curvature in some variables.
+
+    The model tends to the second derivatives where the function tends to its least value.
+    """
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def gradient(self) -> FloatArray: ...
+
+    def model(self, chosen: IntArray) -> FloatArray: ...
+
+    def thin_model(self, chosen: IntArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return (a, V) with diag(a) + VV' the model, a > 0 and V of few columns; None where there is no such."""
+        ...
+
+
+@runtime_checkable
+class RowAction(Objective, Protocol):
+    """Minus the dual of a problem with many constraints, one multiplier a row, over the nonnegative orthant.
+
+    Such a function is infinite outside its domain and, unlike others, knows its own proofs: `bound` is a lower bound of
+    its least value, from a feasible point of the problem; `ray` a direction along which it falls for ever (the rows
+    contradict each other) and why, looked for at x or, without one, where it is cheap; `recedes` checks such a ray.
+    """
+
+    def near(self, x: FloatArray) -> Spot: ...
+
+    def rows(self, x: FloatArray) -> Rows: ...
+
+    def bound(self, x: FloatArray) -> float: ...
+
+    def ray(self, x: FloatArray | None = None) -> tuple[FloatArray, str] | None: ...
+
+    def recedes(self, ray: FloatArray) -> str: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +255,59 @@ class Oracle:
 
     def gradient(self, x: FloatArray) -> FloatArray:
         return np.asarray(self.slope(x), dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """A convex function near one point: value and gradient there and, when asked for, a model of its curvature.
+
+    `curvature()` returns a positive semidefinite matrix; the nearer to the Hessian, the fewer steps. `lower` bounds the
+    least value over the set from below where the function knows a better bound than its tangent gives.
+    """
+
+    value: float
+    gradient: FloatArray
+    curvature: Callable[[], FloatArray]
+    lower: float = -np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Curved:
+    """A smooth convex function that knows its curvature: one call gives value, gradient and a lazy second order model.
+
+    `rough()` is a quadratic whose least point over the set is a good start, where the function knows one. The last
+    answer is kept, so that value, gradient and curvature at one point cost one evaluation.
+
+    >>> def quartic(x):
+    ...     return Local(float(x @ x) ** 2, 4 * (x @ x) * x, lambda: 4 * (x @ x) * np.eye(x.size) + 8 * np.outer(x, x))
+    >>> Curved(2, quartic).gradient(np.array([1.0, 0.0]))
+    array([4., 0.])
+    """
+
+    size: int
+    function: Callable[[FloatArray], Local]
+    rough: Callable[[], Quadratic] | None = None
+    _last: list[tuple[FloatArray, Local]] = field(default_factory=list, init=False, repr=False)
+
+    feature = property(lambda self: Feature.CURVED)
+
+    def near(self, x: FloatArray) -> Local:
+        """Return the function near x."""
+        for point, known in self._last:
+            if np.array_equal(point, x):
+                return known
+        local = self.function(x)
+        self._last[:] = [(x.copy(), local)]
+        return local
+
+    def value(self, x: FloatArray) -> float:
+        return self.near(x).value
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        return self.near(x).gradient
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_last": []}  # a curvature not asked for yet is a closure, which cannot travel
 
 
 @dataclass(frozen=True, eq=False)

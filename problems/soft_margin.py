@@ -25,6 +25,7 @@ from klopt.forms import ConeForm, SimplexForm, Start
 from klopt.gram import Gram, binary_labels
 from klopt.objectives import KernelQuadratic
 from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._hinge import best_stretch, hinge_primal
 from klopt.problems._margin import Polyhedron, Units, best_shift, finite, normal_of, refuse_large, tied
 from klopt.sets import BoxPlane
 
@@ -129,14 +130,14 @@ class SoftMargin(Problem):
         n, y, phi = self.K.size, self.y, -self.K.floor
         a = BoxPlane(np.zeros(n), np.full(n, self.C), y).repair(finite(point.alpha))
         f = self.K.matrix @ (y * a)
-        stretch = self._stretch(a, float(a @ (y * f)))
+        stretch = best_stretch(a, float(a @ (y * f)), self.C)
         a, f = (a, f) if stretch == 1.0 else (stretch * a, stretch * f)
         total, curve, length = float(a.sum()), float(a @ (y * f)), float(a @ a)
         rounding = 8 * EPS * (total + float(a @ np.abs(f)))
         bias = self._bias(f)
         margins = y * (f + bias)
-        upper, _ = self._primal(margins - phi * np.sqrt(length), curve + phi * length)
-        near, scale = self._primal(margins, curve)
+        upper, _ = hinge_primal(margins - phi * np.sqrt(length), curve + phi * length, self.C)
+        near, scale = hinge_primal(margins, curve, self.C)
         reach = np.maximum(scale * a, np.abs(self.C - scale * a))
         apart = min(float(reach @ reach), scale**2 * length + self._farthest(upper))
         upper = min(upper, near + phi / 2 * apart if phi else near)
@@ -158,35 +159,8 @@ class SoftMargin(Problem):
 
     def _by_normal(self, normal: FloatArray, upper: float) -> float:
         f = normal @ self.K.factor()
-        value, _ = self._primal(self.y * (f + self._bias(f)), float(normal @ normal))
+        value, _ = hinge_primal(self.y * (f + self._bias(f)), float(normal @ normal), self.C)
         return value + self.K.factor_error() / 2 * self._farthest(upper)
-
-    def _stretch(self, a: FloatArray, curve: float) -> float:
-        """The factor that raises the dual value most inside the box; 1 where that is rounding."""
-        total, most = float(a.sum()), float(a.max())
-        if not (curve > 0 and most > 0):
-            return 1.0
-        factor = min(total / curve, self.C / most)
-        gain = (factor - 1) * total - (factor**2 - 1) * curve / 2
-        return factor if gain > 1e-9 * total else 1.0
-
-    def _primal(self, margins: FloatArray, curve: float) -> tuple[float, float]:
-        """The least s^2 curve/2 + C sum max(0, 1 - s margin) over s >= 0, and that s."""
-        if np.isinf(self.C):
-            least = float(margins.min())
-            return (max(curve, 0.0) / 2 / least**2, 1 / least) if least > 0 else (np.inf, 1.0)
-        m = np.sort(margins)
-        before = np.concatenate([[0.0], np.cumsum(m)])
-        first = int(np.searchsorted(m, 0.0, side="right"))
-        tries = [1.0]
-        with np.errstate(all="ignore"):
-            if first < m.size:
-                breaks = m[first:]
-                values = curve / 2 / breaks**2 + self.C * (np.arange(first, m.size) - before[first:-1] / breaks)
-                best = first + int(np.nanargmin(values))
-                tries += [1 / m[best], self.C * before[best] / curve, self.C * before[best + 1] / curve]
-        scales = [float(s) for s in tries if 0 < s < np.inf]
-        return min((s * s * curve / 2 + self.C * float(np.maximum(1 - s * m, 0.0).sum()), s) for s in scales)
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:

@@ -41,7 +41,7 @@ class MirrorDescent(Backend):
     name = "mirror_descent"
     offers = frozenset(
         {Feature.SIMPLEX, Feature.LINEAR, Feature.QUADRATIC, Feature.SMOOTH, Feature.NONSMOOTH, Feature.MARGIN}
-        | {Feature.SPECTRAL}
+        | {Feature.CURVED, Feature.SPECTRAL}
     )
     honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log", "start"})
     rank = 40

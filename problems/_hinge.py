@@ -1,0 +1,49 @@
+"""The primal value of a classifier under the hinge loss, and the best multiple of it and of its multipliers.
+
+A classifier with margins m_i and squared norm `curve` may be scaled by any s >= 0:
+
+    s^2 curve / 2 + C sum_i max(0, 1 - s m_i)
+
+is convex in s, with breaks at 1 / m_i, so that the least value is found by sorting the margins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+
+__all__ = ["best_stretch", "hinge_primal"]
+
+
+def best_stretch(a: FloatArray, curve: float, C: float) -> float:
+    """Return the factor that raises 1'a - curve / 2 most inside the box [0, C]; 1 where that is rounding."""
+    total, most = float(a.sum()), float(a.max())
+    if not (curve > 0 and most > 0):
+        return 1.0
+    factor = min(total / curve, C / most)
+    gain = (factor - 1) * total - (factor**2 - 1) * curve / 2
+    return factor if gain > 1e-9 * total else 1.0
+
+
+def hinge_primal(margins: FloatArray, curve: float, C: float) -> tuple[float, float]:
+    """Return the least s^2 curve / 2 + C sum max(0, 1 - s margin) over s >= 0, and that s.
+
+    >>> hinge_primal(np.array([0.5, 2.0]), curve=1.0, C=10.0)
+    (2.0, 2.0)
+    """
+    if np.isinf(C):
+        least = float(margins.min())
+        return (max(curve, 0.0) / 2 / least**2, 1 / least) if least > 0 else (np.inf, 1.0)
+    m = np.sort(margins)
+    before = np.concatenate([[0.0], np.cumsum(m)])
+    first = int(np.searchsorted(m, 0.0, side="right"))
+    tries = [1.0]
+    with np.errstate(all="ignore"):
+        if first < m.size:
+            breaks = m[first:]
+            values = curve / 2 / breaks**2 + C * (np.arange(first, m.size) - before[first:-1] / breaks)
+            best = first + int(np.nanargmin(values))
+            tries += [1 / m[best], C * before[best] / curve, C * before[best + 1] / curve]
+    scales = [float(s) for s in tries if 0 < s < np.inf]
+    return min((s * s * curve / 2 + C * float(np.maximum(1 - s * m, 0.0).sum()), s) for s in scales)

@@ -1,0 +1,118 @@
+"""Newton's method for smooth convex functions over boxes, planes, simplices and products of them.
+
+    z  = the minimiser over the set of   f + g'(z - x) + (z - x)'H(z - x)/2       g, H: gradient and curvature at x
+    x+ = x + t (z - x)                   t = 1, shorter where the function did not fall as the model said
+
+The quadratic is minimised exactly and from x, so that the face is the right one after a step or two; from then on the
+method is Newton's on that face, and squares its error. The set is convex: every x+ lies in it. Where steps have to be
+cut the model promises too much, and a multiple of the identity is added to H until it does not.
+
+A step's end is judged by its value or, where values differ by rounding only, by its slope (Hager and Zhang, 2005).
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.cones import Feature
+from klopt.forms import Form, SimplexForm
+from klopt.objectives import Curved, Local
+from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite, starting_point
+from klopt.solvers._newton import Boxes, minimise_quadratic, supported
+
+ENOUGH = 1e-4  # the share of the promised fall that a step must keep
+MOST_TRIALS = 60
+PATIENCE = 50  # iterations in which the bounds must come twice as close; at a kink they never do
+SHORT, DAMPING = 0.2, 1e-3  # a step cut below the first asks for damping, from this share of the curvature
+
+
+class Newton(Backend):
+    """A handful of iterations, each with one quadratic program; takes functions that know their curvature."""
+
+    name = "newton"
+    offers = frozenset({Feature.SIMPLEX, Feature.CURVED, Feature.BOX})
+    honours = frozenset({"tol", "time_limit", "max_iter", "threads", "seed", "log", "start"})
+    rank = 15
+    accuracy = 1e-9
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        check_raw(self.name, settings.raw, (), {})
+        assert isinstance(form, SimplexForm)
+        if not supported(form.domain):
+            return Answer(Stop.REJECTED, native="only boxes, planes, simplices and products of them")
+        deadline = time.perf_counter() + (np.inf if settings.time_limit is None else settings.time_limit)
+        given = None if start is None else starting_point(form.domain, start.x)
+        return iterate(_steps(form, given, settings.tol, deadline), settings)
+
+
+BACKEND = Newton()
+
+
+def _steps(form: SimplexForm, start: FloatArray | None, tol: float, deadline: float) -> Steps:
+    f, boxes = form.objective, Boxes(form.domain)
+    assert isinstance(f, Curved)
+    x = _rough_start(f, boxes, deadline) if start is None else start
+    here, damping, narrow, waited = f.near(x), 0.0, np.inf, 0
+    while waited <= PATIENCE:
+        lower = form.lower_bound(x, here.value, here.gradient)
+        yield Candidate(x, here.value, lower)
+        narrow, waited = (here.value - lower, 0) if here.value - lower <= narrow / 2 else (narrow, waited + 1)
+        require_finite(here.gradient)
+        H = here.curvature()
+        scale = float(np.abs(H.diagonal()).max(initial=0.0)) or 1.0
+        if damping:
+            H = H + damping * scale * np.eye(x.size)
+        gap = (here.value - lower) / (1 + abs(here.value))
+        exact = 1e-12 if not np.isfinite(gap) else max(1e-13, min(1e-6, 1e-3 * gap, tol))
+        z = minimise_quadratic(boxes, H, here.gradient - H @ x, x, exact, deadline)
+        moved = _search(f, x, z - x, z, here) or _closing(form, z, here, here.value - lower)
+        if moved is None:
+            if damping >= 1.0:
+                return
+            damping = max(10 * damping, DAMPING)
+            continue
+        x, here, t = moved
+        damping = max(4 * damping, DAMPING) if t < SHORT else damping / 30 if damping > DAMPING else 0.0
+
+
+def _rough_start(f: Curved, boxes: Boxes, deadline: float) -> FloatArray:
+    """The minimiser of the function's own rough model, the centre of the set without one."""
+    if f.rough is None:
+        return boxes.domain.centre()
+    rough = f.rough()
+    return minimise_quadratic(boxes, rough.H, rough.linear, None, 1e-4, deadline)
+
+
+def _closing(form: SimplexForm, z: FloatArray, here: Local, gap: float) -> tuple[FloatArray, Local, float] | None:
+    """Return z where values no longer tell it from x, up to rounding, but its bounds are much closer to each other."""
+    assert isinstance(form.objective, Curved)
+    there = form.objective.near(z)
+    narrow = there.value - form.lower_bound(z, there.value, there.gradient) <= gap / 2
+    return (z, there, 1.0) if narrow and there.value - here.value <= 1e-3 * gap else None
+
+
+def _search(
+    f: Curved, x: FloatArray, d: FloatArray, z: FloatArray, here: Local
+) -> tuple[FloatArray, Local, float] | None:
+    """Return the end of a step along d that is long enough and falls, and its length; None where there is no such."""
+    slope = float(here.gradient @ d)
+    noise = 1e-14 * (abs(here.value) + float(np.abs(here.gradient) @ np.abs(x)))
+    if not slope < 0:
+        return None
+    t = 1.0
+    for _ in range(MOST_TRIALS):
+        point = z if t == 1.0 else x + t * d
+        there = f.near(point)
+        rise = there.value - here.value
+        steep = float(there.gradient @ d)
+        if rise <= ENOUGH * t * slope or (rise <= noise and abs(steep) <= (1 - 2 * ENOUGH) * -slope):
+            return point, there, t
+        # The parabola through both ends, or both slopes where the values do not tell, kept away from the ends.
+        bend = rise - t * slope
+        guess = -slope * t * t / (2 * bend) if np.isfinite(bend) and rise > noise else 0.5 * t
+        t = min(max(guess, 0.1 * t), 0.5 * t) if np.isfinite(guess) else 0.1 * t
+    return None
