@@ -2,8 +2,12 @@
 
     FILE       its suffix says how to read it, its content which class holds it
     PROBLEM    the name of a problem class, in any case: a random instance of it
+    MODULE:FUNCTION
+               what the function of that module or Python file returns: a problem, or several with their labels
     BACKEND    the name of a backend, or a Python file with one `BACKEND`
     DURATION   30, 30s, 5m, 2h
+    MEMORY     bytes, or 500M, 2G, 2GB
+    NUMBERS    50,100,200
     KEY=VALUE  a native option; the value is a Python literal, or else plain text
 
 A word that means nothing is a bad call: the text says what was expected and what is near.
@@ -14,6 +18,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -24,12 +29,22 @@ if TYPE_CHECKING:
     from klopt.backend import Backend
     from klopt.problem import Problem
 
-__all__ = ["read_backend", "read_duration", "read_options", "read_problem"]
+__all__ = [
+    "read_backend",
+    "read_duration",
+    "read_memory",
+    "read_numbers",
+    "read_options",
+    "read_problem",
+    "read_problems",
+]
 
 SIZE = 20
 SUFFIXES = (".mps", ".lp", ".dat-s", ".cbf", ".npz")
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+\.?\d*|\.\d+)\s*([smh]?)")
+_BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_MEMORY = re.compile(r"(\d+\.?\d*|\.\d+)\s*([kmgt]?)i?b?")
 
 
 def read_duration(text: str) -> float:
@@ -42,6 +57,30 @@ def read_duration(text: str) -> float:
     if found is None:
         raise InvalidSettings(f"{text!r} is no duration; write seconds (30), or 30s, 5m, 2h")
     return float(found[1]) * _UNITS[found[2]]
+
+
+def read_memory(text: str) -> int:
+    """Return the bytes that a text like 500M or 2G means.
+
+    >>> read_memory("1.5G")
+    1500000000
+    """
+    found = _MEMORY.fullmatch(text.strip().lower())
+    if found is None:
+        raise InvalidSettings(f"{text!r} is no amount of memory; write bytes, or 500M, 2G")
+    return int(float(found[1]) * _BYTES[found[2]])
+
+
+def read_numbers(text: str, what: str) -> list[float]:
+    """Return the numbers in a text like 50,100,200.
+
+    >>> read_numbers("1e-6, 1e-9", "tolerances")
+    [1e-06, 1e-09]
+    """
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidSettings(f"{text!r} is no list of {what}; write numbers with commas between them") from None
 
 
 def read_options(texts: tuple[str, ...]) -> dict[str, Any]:
@@ -77,6 +116,62 @@ def read_problem(text: str, size: int | None, seed: int) -> Problem:
         here = [str(near) for near in path.parent.glob("*") if near.is_file()] if path.parent.is_dir() else []
         raise InvalidProblem(f"no file {text!r}{_did_you_mean(text, here)}")
     return _from_file(path)
+
+
+def read_problems(text: str, sizes: Sequence[int], seed: int) -> list[tuple[str, Problem]]:
+    """Return the problems that a word means, with labels: of a class one for each size, of a function all it returns.
+
+    >>> [label for label, _ in read_problems("SoftMargin", [10, 20], seed=0)]
+    ['SoftMargin n=10', 'SoftMargin n=20']
+    """
+    module, colon, function = text.rpartition(":")
+    if colon and function.isidentifier() and not Path(text).is_file():
+        return _from_function(module, function, sizes)
+    path = Path(text)
+    if path.is_file() or len(path.parts) > 1 or path.name.lower().endswith(SUFFIXES):
+        return [(path.name, read_problem(text, None, seed))]
+    made = [read_problem(text, size, seed) for size in sizes or (SIZE,)]
+    return [(f"{type(p).__name__} n={size}", p) for p, size in zip(made, sizes or (SIZE,), strict=True)]
+
+
+def _from_function(module: str, function: str, sizes: Sequence[int]) -> list[tuple[str, Problem]]:
+    """What the function returns; it is called once for each size if it takes one."""
+    import inspect
+
+    from klopt.problem import Problem
+
+    home = _module(module)
+    make = getattr(home, function, None)
+    if not callable(make):
+        known = [name for name, value in vars(home).items() if callable(value)]
+        raise InvalidProblem(f"{module} has no function {function!r}{_did_you_mean(function, known)}")
+    sized = bool(sizes and inspect.signature(make).parameters)
+    calls = [(make(size), f"{function} n={size}") for size in sizes] if sized else [(make(), function)]
+    found: list[tuple[str, Any]] = []
+    for made, label in calls:
+        if isinstance(made, Iterable):
+            found += [item if isinstance(item, tuple) else (f"{label} {i}", item) for i, item in enumerate(made, 1)]
+        else:
+            found.append((label, made))
+    if not (found and all(isinstance(problem, Problem) for _, problem in found)):
+        raise InvalidProblem(f"{module}:{function} returned no klopt problem; return one, or pairs (label, problem)")
+    return found
+
+
+def _module(name: str) -> ModuleType:
+    import importlib
+    import sys
+
+    if name.endswith(".py"):
+        if not Path(name).is_file():
+            raise InvalidProblem(f"no file {name!r}")
+        return _load(Path(name))
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.append("")  # a module beside the user, as `python -m` finds it; children look there too
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InvalidProblem(f"no module {name!r}: {error}") from error
 
 
 def _from_file(path: Path) -> Problem:

@@ -12,16 +12,17 @@ Whatever needs NumPy or a solver is imported by the command that uses it: `klopt
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from klopt.errors import KloptError
+from klopt.cli_compare import cite, compare, doctor, export, report
+from klopt.cli_shared import Commands, as_json as _json, instance as _instance
+from klopt.cli_verify import verify
 
 if TYPE_CHECKING:
     from klopt.backend import Backend
@@ -30,58 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-class BadCall(click.ClickException):
-    """A call that cannot mean anything: one paragraph on standard error and exit code 2."""
-
-    exit_code = 2
-
-    def show(self, file: Any = None) -> None:
-        """Print the paragraph."""
-        from klopt.show import wrapped
-
-        click.echo(wrapped(f"klopt: {self.message}"), err=True)
-
-
-class Commands(click.Group):
-    """The group of commands: klopt's errors are bad calls, Ctrl-C is exit code 130, a typo names its neighbour."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order of this file."""
-        return list(self.commands)
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Return the command that the first word names."""
-        known = self.list_commands(ctx)
-        if args and args[0] not in known and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
-            raise BadCall(f"no command {args[0]!r}{hint} There are: {', '.join(known)}")
-        return super().resolve_command(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        try:
-            return super().invoke(ctx)
-        except KloptError as error:
-            raise BadCall(str(error)) from error
-        except KeyboardInterrupt:
-            click.echo("klopt: interrupted", err=True)
-            ctx.exit(130)
-
-
-def _instance(command: Function) -> Function:
-    """Add what names a problem: the word, and the size and seed of a random instance."""
-    seed = click.option("--seed", default=0, show_default=True, help="Seed of the instance and of the backend.")
-    size = click.option("--size", type=click.IntRange(min=1), metavar="N", help="Size of an instance.  [default: 20]")
-    command = size(seed(command))
-    return click.argument("target", metavar="FILE|PROBLEM")(command)
-
-
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
-
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="klopt")
@@ -89,7 +38,8 @@ def main() -> None:
     """Kernel learning as convex optimisation: a backend makes a claim, klopt issues the verdict.
 
     \b
-    klopt demo                    one problem by every backend, certified
+    klopt demo                    every family by every backend, on a page
+    klopt compare SoftMargin      who is fast, who is right, on a page
     klopt solve model.mps         solve a file and prove the answer
     klopt plan SoftMargin         what could solve it, best first, and why
     klopt backends                what is installed and what it takes
@@ -274,23 +224,25 @@ def problems(name: str | None, as_json: bool) -> None:
         print_problem(found[0])
 
 
-@main.command(short_help="Solve one kernel problem by every backend.")
-@click.option("--size", type=click.IntRange(12, 569), default=200, show_default=True, help="Number of points.")
+@main.command(short_help="Compare all backends on the bundled suite.")
+@click.option("--size", type=click.Choice(["quick", "demo", "full"]), default="demo", show_default=True,
+              help="Seconds, about a minute, or an hour.")  # fmt: skip
+@click.option("-o", "--output", default="klopt-report.html", show_default=True, metavar="FILE.html", help="The page.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @_json
-def demo(size: int, as_json: bool) -> None:
-    """Solve one bundled kernel problem by every backend and print what klopt proves of each answer.
+def demo(size: str, output: str, quiet: bool, as_json: bool) -> None:
+    """Compare all backends on every family of problems, on data that come with scikit-learn.
 
-    The data are tumours of scikit-learn's breast-cancer set; 200 take less than a minute.
+    Writes a page, prints a table and what was learned. Exit code 0 if all was run, whatever came of it.
     """
-    from klopt.demo import print_runs, run_demo
-    from klopt.show import document, result_data
+    from klopt.demo import demo_data, print_demo, run_demo
+    from klopt.show import document
 
-    runs = run_demo(size)
+    comparison = run_demo(output, size=size, progress=not quiet)
     if as_json:
-        click.echo(document("demo", {"runs": [result_data(run) for run in runs]}))
+        click.echo(document("demo", demo_data(comparison, output)))
     else:
-        print_runs(runs)
-    sys.exit(0 if any(run.verdict.conclusive for run in runs) else 1)
+        print_demo(comparison, output)
 
 
 @main.command("check-backend", short_help="Run the conformance checks on a backend.")
@@ -316,3 +268,7 @@ def check_backend(name: str, as_json: bool) -> None:
     else:
         print_checks(chosen.name, checks)
     sys.exit(1 if failed else 0)
+
+
+for command in (compare, verify, report, export, cite, doctor):
+    main.add_command(command)

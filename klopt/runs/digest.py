@@ -1,0 +1,153 @@
+"""A name for data: the same bytes give the same text today, tomorrow and on another machine.
+
+Frozen dataclasses are walked field by field, arrays by their bytes, functions by their code and what they close over;
+what is cached on an object does not count. A class counts by its name and its version: that of its library, or where
+that has none (a script, a file of the user's) its source text, so that an edited method is another method.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["digest", "pristine"]
+
+
+def digest(*things: object) -> str:
+    """Return 32 hexadecimal digits that name the things.
+
+    >>> digest(np.arange(3.0)) == digest(np.arange(3.0)) != digest(np.arange(3))
+    True
+    """
+    walk = _Walk()
+    for thing in things:
+        walk.visit(thing)
+    return walk.hash.hexdigest()[:32]
+
+
+def pristine(thing: Any) -> Any:
+    """Return a copy of a dataclass without what it has cached, so that each run pays for its own work."""
+    if isinstance(thing, tuple) and type(thing) is tuple:
+        return tuple(map(pristine, thing))
+    if not is_dataclass(thing) or isinstance(thing, type) or not hasattr(thing, "__dict__"):
+        return thing
+    copy = object.__new__(type(thing))
+    kind = type(thing)
+    cached = {name for name in vars(thing) if isinstance(getattr(kind, name, None), functools.cached_property)}
+    copy.__dict__.update({name: pristine(value) for name, value in vars(thing).items() if name not in cached})
+    return copy
+
+
+class _Walk:
+    """A depth-first walk over a thing; every part is written with its kind and length, so that no two can mix."""
+
+    def __init__(self) -> None:
+        self.hash = hashlib.sha256()
+        self.open: list[object] = []  # what we are inside of: a thing may hold itself
+
+    def write(self, kind: str, data: bytes = b"") -> None:
+        self.hash.update(f"{kind}:{len(data)};".encode())
+        self.hash.update(data)
+
+    def visit(self, thing: object) -> None:
+        if isinstance(thing, np.generic) and not isinstance(thing, str | bytes | float | complex):
+            thing = thing.item()
+        if thing is None or isinstance(thing, str | bytes | bool | int | float | complex):
+            number = thing.hex() if isinstance(thing, float) else repr(thing)
+            self.write(type(thing).__name__, number.encode())
+        elif isinstance(thing, np.ndarray) and thing.dtype != object:
+            self.write(f"array {thing.dtype.str} {thing.shape}", np.ascontiguousarray(thing).tobytes())
+        elif any(thing is outer for outer in self.open):
+            self.write("above", str([thing is outer for outer in self.open].index(True)).encode())
+        else:
+            self.open.append(thing)
+            self.inside(thing)
+            self.open.pop()
+
+    def inside(self, thing: Any) -> None:
+        if isinstance(thing, sparse.sparray | sparse.spmatrix):
+            matrix = sparse.csc_array(thing)
+            self.parts("sparse", (matrix.shape, matrix.data, matrix.indices, matrix.indptr))
+        elif isinstance(thing, type):
+            self.parts("class", (thing.__module__, thing.__qualname__, _version(thing)))
+        elif isinstance(thing, list | tuple | np.ndarray):
+            self.parts("list", list(thing))
+        elif isinstance(thing, Mapping):
+            self.parts("mapping", sorted((digest(key), digest(value)) for key, value in thing.items()))
+        elif isinstance(thing, set | frozenset):
+            self.parts("set", sorted(map(digest, thing)))
+        elif isinstance(thing, ModuleType):
+            self.write("module", thing.__name__.encode())
+        elif is_dataclass(thing):
+            self.parts("dataclass", (type(thing), [getattr(thing, field.name) for field in fields(thing)]))
+        elif callable(thing):
+            self.function(thing)
+        else:
+            self.other(thing)
+
+    def function(self, thing: Callable[..., Any]) -> None:
+        if isinstance(thing, functools.partial):
+            self.parts("partial", (thing.func, thing.args, thing.keywords))
+        elif isinstance(thing, MethodType):
+            self.parts("method", (thing.__func__, thing.__self__))
+        elif isinstance(thing, FunctionType):
+            used = {name: thing.__globals__[name] for name in _names(thing.__code__) if name in thing.__globals__}
+            cells = [cell.cell_contents for cell in thing.__closure__ or ()]
+            self.code(thing.__code__)
+            self.parts("closure", (cells, thing.__defaults__, thing.__kwdefaults__, list(used)))
+            self.parts("globals", used.values())
+        elif isinstance(thing, BuiltinFunctionType | np.ufunc):
+            self.parts("builtin", (getattr(thing, "__module__", ""), thing.__name__))
+        else:
+            self.other(thing)
+
+    def code(self, code: CodeType) -> None:
+        self.parts("code", (code.co_code, code.co_names, code.co_varnames))
+        for constant in code.co_consts:
+            self.code(constant) if isinstance(constant, CodeType) else self.visit(constant)
+
+    def other(self, thing: object) -> None:
+        """Any other object by its class and its state: what a pickle would hold, without the pickle."""
+        try:
+            state = thing.__reduce_ex__(4)
+        except TypeError:  # a lock or an open file has no state to speak of
+            state = ""
+        self.parts("object", (type(thing), state if isinstance(state, str) else list(state[1:3])))
+
+    def parts(self, kind: str, things: Iterable[object]) -> None:
+        self.write(kind)
+        for thing in things:
+            self.visit(thing)
+        self.write(f"end of {kind}")
+
+
+def _names(code: CodeType) -> Iterable[str]:
+    """Every name that the code or a function inside it looks up."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+@functools.cache
+def _version(kind: type) -> str:
+    root = kind.__module__.partition(".")[0]
+    if root == "klopt" or root in sys.stdlib_module_names - {"__main__"}:
+        return str(getattr(sys.modules.get("klopt"), "__version__", "")) if root == "klopt" else ""
+    found = getattr(sys.modules.get(root), "__version__", None)
+    if isinstance(found, str):
+        return found
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):  # typed at a prompt: its methods are all there is
+        methods = [value for value in vars(kind).values() if isinstance(value, FunctionType)]
+        return digest(*(method.__code__.co_code for method in methods))

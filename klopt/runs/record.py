@@ -1,0 +1,102 @@
+"""`Run` and `Trace`: one finished run of a comparison as plain numbers and text, and the bounds along its way.
+
+A record holds no problem, no backend and no array, so that it goes unchanged into a database, a page and a table.
+Numbers that are not known are NaN, counts that are not known None, texts that are not known empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+from typing import TypeAlias
+
+from klopt.backend import Step, Stop
+from klopt.certify import Verdict
+
+__all__ = ["Run", "Trace"]
+
+Trace: TypeAlias = tuple[Step, ...]
+"""Certified bounds in the user's units after so many iterations and seconds; one end point for a native backend."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One route on one problem, run once in a child process.
+
+    `key` is the hash of all that determines the outcome: the problem's data, class and version, the formulation, the
+    backend and its version, the settings, the seed, the threads and the number of the repeat. `says` is the backend's
+    claim, `verdict` what klopt proves; `lower` <= optimum <= `upper` in the user's units. Seconds are measured inside
+    the child: `build`, `solve` and `certify` by klopt, `native` by the backend itself.
+    """
+
+    key: str
+    problem: str
+    """A short label, unique in a comparison: `SoftMargin breast n=200`."""
+    family: str
+    """The name of the problem's class."""
+    size: int
+    """What growth is measured in: the number of points or variables."""
+    data: str
+    """The hash of the problem's data."""
+    sense: str
+    formulation: str
+    backend: str
+    version: str
+    """The version of the backend's library."""
+    tol: float
+    time_limit: float
+    memory_limit: int
+    """Bytes; 0 for none."""
+    threads: int
+    seed: int
+    repeat: int
+    says: Stop
+    native: str
+    """What the backend's own status says."""
+    verdict: Verdict
+    lower: float
+    upper: float
+    proof: str
+    primal: float = nan
+    dual: float = nan
+    gap: float = nan
+    build: float = nan
+    solve: float = nan
+    certify: float = nan
+    native_seconds: float = nan
+    wall: float = nan
+    """Seconds that the parent waited for the child, however the run ended."""
+    iterations: int | None = None
+    memory: int | None = None
+    """Bytes of the child's peak resident memory during the run."""
+    unenforced: str = ""
+    """Limits that this system could not enforce, in words."""
+    notes: str = ""
+    log: str = ""
+    """The tail of what the backend printed."""
+    began: str = ""
+    """UTC, ISO 8601."""
+    machine: str = ""
+    """The key of the environment that the run was made in."""
+
+    @property
+    def seconds(self) -> float:
+        """build + solve + certify."""
+        return self.build + self.solve + self.certify
+
+    @property
+    def value(self) -> float:
+        """The feasible side of the interval."""
+        return self.upper if self.sense == "min" else self.lower
+
+    @property
+    def relative_width(self) -> float:
+        """The width of the interval over 1 + |upper|: what `tol` is compared with."""
+        width = 0.0 if self.lower == self.upper else self.upper - self.lower
+        return width / (1 + abs(self.upper)) if abs(width) != float("inf") else width
+
+    @property
+    def honest(self) -> bool | None:
+        """Whether the claim agrees with the verdict; None where the backend claims nothing."""
+        claims = {Stop.OPTIMAL: Verdict.OPTIMAL, Stop.INFEASIBLE: Verdict.INFEASIBLE, Stop.UNBOUNDED: Verdict.UNBOUNDED}
+        return claims[self.says] is self.verdict if self.says in claims else None

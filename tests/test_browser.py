@@ -1,0 +1,228 @@
+"""The page in a real browser: nothing fetched, nothing wrong on the console, sorted by keyboard, never wider than it.
+
+Playwright drives the Chromium of the system; without either the tests say so and are skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from report_samples import HOSTILE, Sample, hostile, one_problem, suite
+
+from klopt.report.embed import extracted
+from klopt.report.files import browser
+from klopt.report.page import write_page
+from klopt.runs.scores import trials
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install playwright")
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not browser(), reason="no Chromium is installed; apt-get install chromium"),
+]
+
+SAMPLES = {"one": one_problem(), "suite": suite(20, 10), "hostile": hostile()}
+ROWS = "#runs-table tbody tr:not(.g)"
+TEXTS_THAT_MEET = """() => {
+  const out = []
+  for (const svg of document.querySelectorAll('svg')) {
+    const own = [...svg.querySelectorAll('text')].filter(t => !t.getAttribute('transform'))
+      .map(t => [t.textContent, t.getBoundingClientRect()]).filter(([, r]) => r.width)
+    for (let i = 0; i < own.length; i++) for (let j = 0; j < i; j++) {
+      const [[a, p], [b, q]] = [own[i], own[j]], slack = 3
+      if (p.left < q.right - slack && q.left < p.right - slack && p.top < q.bottom - slack && q.top < p.bottom - slack)
+        out.push(a + ' | ' + b)
+    }
+  }
+  return out
+}"""
+
+
+INK_AND_GROUND = """kind => {
+  const e = document.querySelector(kind), s = getComputedStyle(e)
+  return [e.namespaceURI.endsWith('svg') ? s.fill : s.color, getComputedStyle(document.body).backgroundColor]
+}"""
+
+
+class Visit:
+    """An open page, with everything it complained about or asked for."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: self.complaints.append(dialog.message) or dialog.dismiss())
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def column(self, number: int) -> list[str]:
+        cells: list[str] = self.page.locator(f"{ROWS} > :nth-child({number})").all_inner_texts()
+        return [cell.strip() for cell in cells]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=browser(), args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    for name, sample in SAMPLES.items():
+        write_page(sample, folder / f"{name}.html")
+    return {name: folder / f"{name}.html" for name in SAMPLES}
+
+
+@pytest.fixture(params=["one", "suite", "hostile"])
+def sample(request: pytest.FixtureRequest) -> tuple[str, Sample]:
+    return request.param, SAMPLES[request.param]
+
+
+def visit(chromium: Browser, path: Path, width: int = 1280, scheme: str = "light", script: bool = True) -> Visit:
+    looks = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme, "java_script_enabled": script}
+    found = Visit(chromium.new_context(**looks).new_page())
+    found.page.goto(path.as_uri())
+    return found
+
+
+def test_nothing_is_fetched_and_nothing_is_wrong(
+    chromium: Browser, files: dict[str, Path], sample: tuple[str, Sample]
+) -> None:
+    seen = visit(chromium, files[sample[0]])
+    seen.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    seen.page.wait_for_timeout(100)
+    assert seen.complaints == []
+    assert [url for url in seen.requests if not url.startswith("data:")] == [files[sample[0]].as_uri()]
+
+
+def test_rows_equal_the_runs(chromium: Browser, files: dict[str, Path], sample: tuple[str, Sample]) -> None:
+    name, compared = sample
+    seen = visit(chromium, files[name])
+    routes = sorted(f"{t.first.backend} on {t.first.formulation}" for t in trials(compared.runs))
+    assert sorted(seen.column(1)) == routes
+    assert [run.key for run in extracted(seen.page.content())] == [run.key for run in compared.runs]
+
+
+def test_a_backend_whose_name_is_markup_is_text(chromium: Browser, files: dict[str, Path]) -> None:
+    seen = visit(chromium, files["hostile"])
+    assert any(HOSTILE in cell for cell in seen.column(1))
+    assert seen.page.locator("img[src=x]").count() == 0
+    assert seen.complaints == []
+
+
+@pytest.mark.parametrize("key", ["Enter", "Space"])
+def test_a_column_is_sorted_by_keyboard_both_ways(chromium: Browser, files: dict[str, Path], key: str) -> None:
+    seen = visit(chromium, files["one"])
+    button = seen.page.get_by_role("button", name="total s")
+    button.focus()
+    seen.page.keyboard.press(key)
+    rising = [float(text) for text in seen.column(10) if text != "–"]
+    assert rising == sorted(rising)
+    assert seen.page.locator("#runs-table th[aria-sort=ascending]").inner_text().strip().startswith("total s")
+    seen.page.keyboard.press(key)
+    falling = [float(text) for text in seen.column(10) if text != "–"]
+    assert falling == sorted(rising, reverse=True)
+    assert seen.page.locator("#runs-table th[aria-sort]").get_attribute("aria-sort") == "descending"
+
+
+def test_unknown_numbers_come_last_whichever_way_it_is_sorted(chromium: Browser, files: dict[str, Path]) -> None:
+    seen = visit(chromium, files["one"])
+    for _ in range(2):
+        seen.page.get_by_role("button", name="iterations").click()
+        unknown = [text == "–" for text in seen.column(11)]
+        assert unknown == sorted(unknown)
+        assert any(unknown)
+
+
+def test_sorting_keeps_each_problem_together(chromium: Browser, files: dict[str, Path]) -> None:
+    seen = visit(chromium, files["suite"])
+    before = seen.page.locator("#runs-table tbody tr.g").all_inner_texts()
+    seen.page.get_by_role("button", name="width", exact=True).click()
+    assert seen.page.locator("#runs-table tbody tr.g").all_inner_texts() == before
+    assert seen.page.locator("#runs-table tbody").count() == 20
+    for body in seen.page.locator("#runs-table tbody").all()[:3]:
+        widths = [float(text) for text in body.locator("tr:not(.g) > :nth-child(6)").all_inner_texts()]
+        assert widths == sorted(widths)
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with JavaScript", "without"])
+def test_a_curve_is_hidden_and_shown_again(chromium: Browser, files: dict[str, Path], script: bool) -> None:
+    seen = visit(chromium, files["one"], script=script)
+    section = seen.page.locator(".fig").first
+    box = section.get_by_label(re.compile("nesterov"))
+    slot = (box.get_attribute("class") or "").removeprefix("t")
+    curve = section.locator(f".plot .k{slot}").first
+    assert curve.is_visible()
+    box.focus()
+    seen.page.keyboard.press("Space")
+    assert not curve.is_visible()
+    seen.page.keyboard.press("Space")
+    assert curve.is_visible()
+
+
+def test_everything_can_be_read_without_script(chromium: Browser, files: dict[str, Path]) -> None:
+    seen = visit(chromium, files["one"], script=False)
+    assert seen.page.locator("h1").is_visible()
+    assert len(seen.column(1)) == len(trials(SAMPLES["one"].runs))
+    assert seen.page.locator(".plot svg").first.is_visible()
+    seen.page.locator("#runs ~ details summary").first.click()
+    assert seen.page.locator("#runs ~ details dl").first.is_visible()
+
+
+def test_a_cell_of_the_map_opens_its_run(chromium: Browser, files: dict[str, Path]) -> None:
+    seen = visit(chromium, files["one"])
+    cell = seen.page.locator(".map a").first
+    target = cell.get_attribute("href") or ""
+    cell.click()
+    seen.page.wait_for_timeout(100)
+    assert seen.page.locator(f"details{target}").get_attribute("open") is not None
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_the_page_never_scrolls_sideways(
+    chromium: Browser, files: dict[str, Path], sample: tuple[str, Sample], width: int
+) -> None:
+    seen = visit(chromium, files[sample[0]], width)
+    seen.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_text_in_a_chart_covers_another(
+    chromium: Browser, files: dict[str, Path], sample: tuple[str, Sample], width: int
+) -> None:
+    seen = visit(chromium, files[sample[0]], width)
+    seen.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert seen.page.evaluate(TEXTS_THAT_MEET) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(chromium: Browser, files: dict[str, Path], scheme: str) -> None:
+    """A contrast of 4.5 to 1, which WCAG 2 asks for, for all classes of text on the page."""
+    seen = visit(chromium, files["one"], scheme=scheme)
+    kinds = ("h1", ".over", ".lead", "thead th", "td.good", "td.half", "td.bad", "figcaption", "nav a", ".n")
+    for kind in kinds:
+        ink, ground = seen.page.evaluate(INK_AND_GROUND, kind)
+        assert _contrast(ink, ground) >= 4.5, kind
+
+
+def _contrast(one: str, other: str) -> float:
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    shares = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
