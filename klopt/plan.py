@@ -12,6 +12,7 @@ from textwrap import fill
 
 from klopt.backend import Backend
 from klopt.errors import InvalidProblem
+from klopt.html import html_table
 from klopt.problem import Formulation, Problem
 from klopt.registry import Broken, backends, broken
 
@@ -80,6 +81,10 @@ class Plan:
 
     def __repr__(self) -> str:
         return self.explain()
+
+    def _repr_html_(self) -> str:
+        rows = [(i, r.backend.name, r.formulation.name, r.why) for i, r in enumerate(self.routes, 1)]
+        return html_table(self.problem.describe(), ["", "backend", "formulation", "why"], rows)
 
 
 def _aligned(rows: list[tuple[str, str, str, str]], names: Iterable[str], backends: Iterable[str]) -> list[str]:

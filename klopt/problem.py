@@ -17,6 +17,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.cones import Feature
 from klopt.forms import Form, Start
+from klopt.html import html_table
 
 __all__ = ["Bracket", "Formulation", "Point", "Problem", "Sense"]
 
@@ -131,3 +132,7 @@ class Problem(ABC):
     def describe(self) -> str:
         """Return one line: the class and its sizes."""
         return type(self).__name__
+
+    def _repr_html_(self) -> str:
+        rows = [(formulation.name, formulation.because) for formulation in self.formulations()]
+        return html_table(self.describe(), ["formulation", "equivalent because"], rows)

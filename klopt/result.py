@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from klopt.arrays import FloatArray
 from klopt.backend import Answer, Backend, Settings, Step, Stop
 from klopt.certify import Certificate, Verdict
 from klopt.errors import NotCertified
+from klopt.html import html_table
 from klopt.plan import Route
 from klopt.problem import Point, Problem, Sense
 
@@ -166,16 +166,15 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
-        rows = {
-            "verdict": self.verdict.name,
-            "value": f"{self.value:.10g}",
-            "interval": f"[{self.lower:.10g}, {self.upper:.10g}]",
-            "route": str(self.route),
-            "backend says": self.stop.words,
-            "seconds": f"{self.timings.total:.3g}",
-        }
-        cells = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in rows.items())
-        return f"<table><caption>{escape(self.problem.describe())}</caption>{cells}</table>"
+        rows = [
+            ("verdict", self.verdict.name),
+            ("value", f"{self.value:.10g}"),
+            ("interval", f"[{self.lower:.10g}, {self.upper:.10g}]"),
+            ("route", self.route),
+            ("backend says", self.stop.words),
+            ("seconds", f"{self.timings.total:.3g}"),
+        ]
+        return html_table(self.problem.describe(), [], rows)
 
 
 def combine(problem: Problem, settings: Settings, attempts: tuple[Attempt, ...], seconds: float) -> Result:
