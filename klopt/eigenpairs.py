@@ -8,15 +8,21 @@ and invert); many pairs or a small L come from LAPACK. Residuals are measured, |
 of vectors holds as many copies of a repeated eigenvalue as it has vectors, so that further copies can be missed: where
 that many eigenvalues lie together, L is searched again on the complement of what was found, until the complement holds
 nothing that is clearly smoother. The sign makes the largest entry of each vector positive.
+
+A graph in pieces is solved piece by piece, and the smoothest of all pairs are taken. How many of them come from a piece
+is not known beforehand: those that turn out to have given all they were asked for are asked for twice as many.
 """
 
 from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
 
 from klopt.arrays import FloatArray, SparseMatrix, csc, freeze, require_memory
 from klopt.errors import InvalidProblem
@@ -24,8 +30,13 @@ from klopt.lanczos import BLOCK, largest_eigenpairs
 
 __all__ = ["checked_laplacian", "smoothest_eigenpairs"]
 
+IntArray = npt.NDArray[np.int64]
+
 DENSE = 600
 """Up to this order LAPACK is the faster one for any r."""
+SOME = 64
+"""Fewer pairs of a large graph take no less time."""
+CHUNK = 128
 RESIDUAL = 1e-8
 NEGATIVE = 1e-8
 ROUGH = 1e-3
@@ -60,11 +71,8 @@ def smoothest_eigenpairs(laplacian: object, r: int) -> tuple[FloatArray, FloatAr
     n = L.shape[0]
     count = _count(r, n)
     reach = float(np.max(abs(L).sum(axis=0)))  # no eigenvalue is larger
-    few = n > DENSE and 4 * count <= n and reach > 0
-    values, V = _lanczos(L, count, reach) if few else _lapack(L, count)
-    images = L @ V
-    images -= V * values
-    off = np.sqrt(np.einsum("ij,ij->j", images, images))
+    values, V = _pairs(L, count, reach) if n <= DENSE else _by_pieces(L, count, reach)
+    off = _residuals(L, values, V)
     if off.max() > RESIDUAL * max(reach, 1e-300):
         worst = int(np.argmax(off))
         raise InvalidProblem(f"eigenpair {worst} of the Laplacian has residual {off[worst]:.1e}; rescale the Laplacian")
@@ -74,14 +82,86 @@ def smoothest_eigenpairs(laplacian: object, r: int) -> tuple[FloatArray, FloatAr
         )
     size = np.abs(V)
     largest = np.argmax(size > (1 - 1e-6) * size.max(axis=0), axis=0)
-    V *= np.where(V[largest, np.arange(V.shape[1])] < 0, -1.0, 1.0)
-    return cast(FloatArray, freeze(values)), cast(FloatArray, freeze(V))
+    signs = np.where(V[largest, np.arange(V.shape[1])] < 0, -1.0, 1.0)
+    signed = np.multiply(V, signs, out=V) if V.flags.c_contiguous else np.multiply(V, signs, order="C")
+    return cast(FloatArray, freeze(values)), cast(FloatArray, freeze(signed))
+
+
+def _residuals(L: SparseMatrix, values: FloatArray, V: FloatArray) -> FloatArray:
+    """||L v - gamma v|| of each pair; L' = L has rows, which multiply several columns faster."""
+    squares = np.empty(values.size)
+    for start in range(0, values.size, CHUNK):
+        part = slice(start, start + CHUNK)
+        images = L.T @ V[:, part]
+        images -= V[:, part] * values[part]
+        squares[part] = np.einsum("ij,ij->j", images, images)
+    return np.sqrt(squares)
 
 
 def _count(r: object, n: int) -> int:
     if isinstance(r, bool) or not isinstance(r, numbers.Integral) or not 1 <= int(r) <= n:
         raise InvalidProblem(f"r is {r!r}; a Laplacian of order {n} has 1 to {n} eigenpairs")
     return int(r)
+
+
+def _by_pieces(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatArray]:
+    """The r smallest pairs of all connected components."""
+    parts, blocks = _components(L)
+    if len(parts) == 1:
+        return _pairs(L, r, reach)
+    n = L.shape[0]
+    require_memory(16.0 * n * r, f"{r} eigenvectors of a Laplacian of order {n}")
+    spare = max(r - len(parts), 0) / n  # each piece has an eigenvalue near 0, the rest is shared by size
+    guesses = [p.size if p.size <= DENSE else max(SOME, int(1.2 * spare * p.size)) for p in parts]
+    asked = [min(r, p.size, guess) for p, guess in zip(parts, guesses, strict=True)]
+    found = [_pairs(block, k, reach) for block, k in zip(blocks, asked, strict=True)]
+    while True:
+        smallest = np.sort(np.concatenate([values for values, _ in found]))
+        limit = smallest[r - 1] if smallest.size >= r else np.inf
+        short = [j for j, p in enumerate(parts) if asked[j] < min(r, p.size) and found[j][0][-1] < limit]
+        if not short:
+            return _merged(parts, found, r, n)
+        for j in short:
+            asked[j] = min(2 * asked[j], r, parts[j].size)
+            found[j] = _pairs(blocks[j], asked[j], reach)
+
+
+def _components(L: SparseMatrix) -> tuple[list[IntArray], list[SparseMatrix]]:
+    """The points of each connected component, and its part of L."""
+    from scipy.sparse.csgraph import connected_components
+
+    count, of = connected_components(L, directed=False)
+    if count == 1:
+        return [np.arange(L.shape[0])], [L]
+    order = np.argsort(of, kind="stable")
+    ends = np.append(0, np.cumsum(np.bincount(of)))
+    sorted_ = L[order][:, order].tocsc()
+    data, rows, starts, blocks = sorted_.data, sorted_.indices, sorted_.indptr, []
+    for low, high in pairwise(ends):
+        own = slice(starts[low], starts[high])
+        inside = data[own], rows[own] - low, starts[low : high + 1] - starts[low]
+        blocks.append(sparse.csc_array(inside, shape=(high - low, high - low)))
+    return np.split(order, ends[1:-1]), blocks
+
+
+def _merged(
+    parts: list[IntArray], found: list[tuple[FloatArray, FloatArray]], r: int, n: int
+) -> tuple[FloatArray, FloatArray]:
+    """The r smallest pairs of all pieces, on all points."""
+    values = np.concatenate([values for values, _ in found])
+    piece = np.repeat(np.arange(len(found)), [values.size for values, _ in found])
+    chosen = np.argsort(values, kind="stable")[:r]
+    V = np.zeros((n, r))
+    for j in np.unique(piece[chosen]):
+        columns = np.flatnonzero(piece[chosen] == j)
+        V[np.ix_(parts[j], columns)] = found[j][1][:, : columns.size]
+    return values[chosen], V
+
+
+def _pairs(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatArray]:
+    """The r smallest pairs by what is faster."""
+    few = L.shape[0] > DENSE and 4 * r <= L.shape[0] and reach > 0
+    return _lanczos(L, r, reach) if few else _lapack(L, r)
 
 
 def _lapack(L: SparseMatrix, r: int) -> tuple[FloatArray, FloatArray]:
@@ -91,7 +171,7 @@ def _lapack(L: SparseMatrix, r: int) -> tuple[FloatArray, FloatArray]:
     require_memory(24.0 * n * n, f"all eigenvectors of a Laplacian of order {n}")
     dense = L.toarray()
     if r == n:
-        return cast(tuple[FloatArray, FloatArray], np.linalg.eigh(dense))
+        return cast(tuple[FloatArray, FloatArray], eigh(dense.T, driver="evd", overwrite_a=True, check_finite=False))
     return cast(tuple[FloatArray, FloatArray], eigh(dense, subset_by_index=[0, r - 1]))
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
@@ -116,4 +115,4 @@ class _Basis:
             for _ in range(2):
                 block, more = np.linalg.qr(block - whole @ (whole.T @ block))
                 R = more @ R
-        return cast(FloatArray, block), cast(FloatArray, R)
+        return np.asarray(block, dtype=np.float64), np.asarray(R, dtype=np.float64)

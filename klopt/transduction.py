@@ -48,7 +48,7 @@ class Scores:
     @property
     def labels(self) -> IntArray:
         """The class of the largest score of each point."""
-        return cast(IntArray, self.classes[np.argmax(self.values, axis=1)])
+        return np.asarray(self.classes[np.argmax(self.values, axis=1)], dtype=np.int64)
 
 
 def harmonic(W: object, labels: object) -> Scores:

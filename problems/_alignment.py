@@ -87,7 +87,7 @@ class Alignment:
             steps = np.exp(-exponent)
         share = steps[present] * weight[present]
         kept = present[: int(np.flatnonzero(share > NEGLIGIBLE * share.max())[-1]) + 1] if ordered else present
-        W = VL[:, kept] * np.sqrt(steps[kept])
+        W = np.take(VL, kept, axis=1) * np.sqrt(steps[kept])  # in rows, unlike VL[:, kept]
         b, norm = target_products(W, classes[known], signed)
         return cls(Columns(W), b / norm, ordered, kept, steps)
 

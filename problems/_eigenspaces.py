@@ -59,7 +59,7 @@ class Directions:
     """The directions of all eigenspaces that were kept, smoothest first."""
 
     U: FloatArray
-    """Orthonormal columns."""
+    """Orthonormal columns, kept in rows: decisions pick those of the labelled points."""
     A: FloatArray
     """Strength: the sum of A over all directions of all eigenspaces is ||Y||^2."""
     B: FloatArray
@@ -85,14 +85,14 @@ class Directions:
         sizes = np.diff(ends, prepend=-1)
         if sizes.max() == 1:
             return cls(U, A, B, known, Y)
-        U = U.copy()
+        U = U.copy()  # eigenpairs are frozen
         for end, size in zip(ends[sizes > 1] + 1, sizes[sizes > 1], strict=True):
             q, s, _ = np.linalg.svd(shares[end - size : end], full_matrices=False)
             first = end - size + s.size
             U[:, end - size : first] = U[:, end - size : end] @ q
             A[end - size : first], B[end - size : end] = s**2, gamma[end - size : end].mean() + ridge
             kept[first:end] = False
-        return cls(U[:, kept], A[kept], B[kept], known, Y)
+        return cls(np.compress(kept, U, axis=1), A[kept], B[kept], known, Y)
 
     def decide(self, weights: FloatArray, ridge: float) -> FloatArray:
         """Return K_:l (K_ll + ridge I)^-1 Y for K = U diag(weights) U', without any n x n matrix.
@@ -100,8 +100,11 @@ class Directions:
         Without ridge K_ll may be singular; then the least-norm coefficients are taken.
         """
         roots = np.sqrt(np.maximum(weights, 0.0))
-        B = self.U[self.known] * roots
-        shares = roots * (_solve(B @ B.T + ridge * np.eye(len(B)), self.Y).T @ B)
+        B = self.U[self.known]
+        B *= roots
+        K = B @ B.T
+        K.flat[:: len(K) + 1] += ridge
+        shares = roots * (_solve(K, self.Y).T @ B)
         return self.U @ shares[0] if len(shares) == 1 else (shares @ self.U.T).T
 
 

@@ -32,7 +32,7 @@ from klopt.cones import Cones, Feature, smat, svec, svec_size
 from klopt.errors import InvalidProblem
 from klopt.forms import ConeForm, ExplicitForm, Start
 from klopt.problem import Bracket, Formulation, Point
-from klopt.problems._secular import Secular
+from klopt.problems._secular import Secular, single_target
 
 __all__ = ["FreeKernel"]
 
@@ -63,10 +63,9 @@ class FreeKernel:
 
     def bracket(self, point: Point) -> Bracket:
         """Return the value of K = FF' and that of the dual point it suggests."""
-        F = np.nan_to_num(point.factor)
-        A = self._coefficients(F)
-        upper = float(np.sum(A * self.Y)) / 2 + self.mu * float(np.sum(F * (self.L @ F)))
-        suggested = [A, *(np.nan_to_num(given) for given in point.dual.values())]
+        F, A = self._evaluated(point.factor)
+        upper = float(np.vdot(A, self.Y)) / 2 + self.mu * float(np.vdot(F, self.L @ F))
+        suggested = [A, *map(_finite, point.dual.values())]
         lower, A = max((self._dual_value(A) for A in suggested), key=lambda pair: pair[0])
         rounding = EPS * (8 + len(A)) * upper
         return Bracket(lower - rounding, upper + rounding, Point({"factor": F}, {"A": A}))
@@ -85,14 +84,14 @@ class FreeKernel:
     @cached_property
     def R(self) -> FloatArray:
         """(L^-1)_:J."""
-        from scipy.linalg import LinAlgError, cho_factor, cho_solve
+        from scipy.linalg.lapack import dposv
 
         n = self.L.shape[0]
         require_memory(24.0 * n * n, f"the inverse of a Laplacian of order {n}")
-        try:
-            return np.asarray(cho_solve(cho_factor(self.L.toarray()), np.eye(n)[:, self.J]))
-        except LinAlgError:
-            raise InvalidProblem("laplacian is singular, so there is no best kernel; give a positive ridge") from None
+        _, R, failed = dposv(self.L.toarray(), np.eye(n)[:, self.J])
+        if failed:
+            raise InvalidProblem("laplacian is singular, so there is no best kernel; give a positive ridge")
+        return np.asarray(R)
 
     @cached_property
     def G(self) -> FloatArray:
@@ -100,25 +99,30 @@ class FreeKernel:
         G = self.R[self.J]
         return (G + G.T) / 2
 
-    def _coefficients(self, F: FloatArray) -> FloatArray:
-        """(K_JJ + I/C)^-1 Y."""
-        from scipy.linalg import cho_factor, cho_solve
+    def _evaluated(self, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """F and A = (K_JJ + I/C)^-1 Y; zero and C Y where F is so large that I/C is rounding beside K."""
+        from scipy.linalg.lapack import dposv
 
+        F = _finite(factor)
         F_J = F[self.J]
         K = F_J @ F_J.T
         K.flat[:: len(K) + 1] += 1 / self.C
-        return np.asarray(cho_solve(cho_factor(K), self.Y))
+        _, A, failed = dposv(K, self.Y)
+        return (0 * F, self.C * self.Y) if failed else (F, np.asarray(A))
 
     def _dual_value(self, A: FloatArray) -> tuple[float, FloatArray]:
         """The dual value of A at its best length within the constraint, and A of that length."""
-        aligned, size = float(np.sum(A * self.Y)), float(np.sum(A * A)) / self.C
-        bend = float(np.linalg.eigvalsh(A.T @ self.G @ A)[-1])
+        aligned, size, bends = float(np.vdot(A, self.Y)), float(np.vdot(A, A)) / self.C, A.T @ self.G @ A
+        bend = float(bends[0, 0] if len(bends) == 1 else np.linalg.eigvalsh(bends)[-1])
         if not (aligned > 0 and bend > 0):
             return 0.0, 0 * A
         length = min(float(np.sqrt(2 * self.mu / bend)), aligned / size)
         return length * aligned - length * length * size / 2, length * A
 
     def _closed_form(self) -> tuple[FloatArray, FloatArray]:
+        if self.Y.shape[1] == 1:
+            nu, a = single_target(self.G, self.Y[:, 0], self.C, self.mu)
+            return self.R @ (float(np.sqrt(nu / (2 * self.mu))) * a), a
         w, Q = np.linalg.eigh(self.G)
         equation = Secular(np.maximum(w, 0.0), Q.T @ self.Y, self.C, self.mu)
         N = equation.solve()
@@ -155,8 +159,12 @@ class FreeKernel:
         return Point(primal, {"A": -2 * smat(y[: svec_size(p + c)])[:p, p:]})
 
     def _to_sdp(self, point: Point) -> Start:
-        F = point.factor
-        return Start(np.concatenate([svec(F @ F.T), svec(self.Y.T @ self._coefficients(F))]))
+        F, A = self._evaluated(point.factor)
+        return Start(np.concatenate([svec(F @ F.T), svec(self.Y.T @ A)]))
+
+
+def _finite(array: FloatArray) -> FloatArray:
+    return array if np.isfinite(array).all() else np.nan_to_num(array)
 
 
 def _numbers(order: int) -> npt.NDArray[np.intp]:

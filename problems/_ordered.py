@@ -13,7 +13,6 @@ columns of C'FC that an active set asks for come from the prefix kernels themsel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -30,8 +29,10 @@ __all__ = ["ColumnQuadratic", "Columns", "PrefixQuadratic", "Rooted", "falling",
 DENSE = 4
 """F is formed up to so many columns a row of W."""
 CHUNK = 512
-STORE = 6e6
+STORE = 4e6
 """Bytes of prefix kernels that are kept."""
+KEPT = 64, 512
+"""At least and at most so many are."""
 
 
 def rising(s: FloatArray) -> FloatArray:
@@ -97,11 +98,20 @@ class Columns:
         return half @ half.T  # a symmetric product takes half the time
 
     def price(self, K: FloatArray) -> FloatArray:
-        """Return w_i'K w_i for all i, by blocks that fit into a cache."""
+        """Return w_i'K w_i for all i and a symmetric K."""
+        T = np.tril(K, -1).T * 2.0
+        T.flat[:: len(T) + 1] = K.diagonal()
+        return self._price(T)
+
+    def _price(self, T: FloatArray) -> FloatArray:
+        """The w_i'T w_i for an upper triangle: half the work of a full matrix, by blocks that fit into a cache."""
+        from scipy.linalg.blas import dtrmm
+
         W, out = self.W, np.empty(self.W.shape[1])
         for start in range(0, out.size, CHUNK):
             part = W[:, start : start + CHUNK]
-            out[start : start + CHUNK] = np.einsum("ij,ij->j", part, K @ part)
+            image = dtrmm(1.0, T, part.copy().T, side=1, overwrite_b=1).T
+            out[start : start + CHUNK] = np.einsum("ij,ij->j", part, image)
         return out
 
     def products(self, a: FloatArray) -> FloatArray:
@@ -117,8 +127,7 @@ class Columns:
     def prefix_block(self, ends: IntArray) -> FloatArray:
         """Return <P_j, P_k> for distinct j, k in ascending order."""
         if not self.is_small and ends.size <= self._store.most:
-            flat: FloatArray = np.array([P.ravel() for P in self._store.prefixes(ends)])
-            return flat @ flat.T
+            return self._store.inner(ends)
         F, last = self.F, int(ends[-1]) + 1
         if ends.size < last:
             starts = np.append(0, ends[:-1] + 1)
@@ -145,10 +154,10 @@ class Columns:
         support = np.flatnonzero(s)
         if self.is_small or support.size > self._store.most:
             return np.cumsum(self.products(rising(s)))
-        K = np.zeros((len(self.W), len(self.W)))
-        for k, P in zip(support, self._store.prefixes(support), strict=True):
-            K += s[k] * P
-        return np.cumsum(self.price(K))
+        asked, last = (support, s[support]), self._store.last
+        if last is None or not all(map(np.array_equal, asked, last[:2])):
+            last = self._store.last = (*asked, np.cumsum(self._price(self._store.triangle(*asked))))
+        return last[2]
 
     @cached_property
     def _store(self) -> _Prefixes:
@@ -156,30 +165,62 @@ class Columns:
 
 
 class _Prefixes:
-    """Prefix kernels that were asked for lately; each is made from the nearest one below it."""
+    """Prefix kernels that were asked for and their inner products; each is made from the nearest one below it.
+
+    A kernel is kept as a row, its lower triangle with the entries off the diagonal times 2^1/2, which keeps <P_j, P_k>.
+    Whoever finds a solution, and whoever checks it, prices the same sum of kernels: `last` is that one, s and C'FC s.
+    """
 
     def __init__(self, W: FloatArray) -> None:
-        self.W = W
-        self.most = max(16, int(STORE / (8 * len(W) ** 2)))
-        self.kept: dict[int, FloatArray] = {}
+        order = len(W)
+        self.W, self.places = W, np.flatnonzero(np.tri(order, dtype=bool))
+        self.most = int(np.clip(STORE / (8 * self.places.size), *KEPT))
+        self.units = np.where(self.places % (order + 1), np.sqrt(2.0), 1.0)
+        self.rows = np.empty((self.most, self.places.size))
+        self.products = np.empty((self.most, self.most))
+        self.slots: dict[int, int] = {}
+        self.last: tuple[IntArray, FloatArray, FloatArray] | None = None
 
     def __reduce__(self) -> tuple[type[_Prefixes], tuple[FloatArray]]:
         return _Prefixes, (self.W,)
 
-    def prefixes(self, ends: IntArray) -> Sequence[FloatArray]:
-        """Return P_k for the given k in ascending order."""
-        found = []
-        for k in map(int, ends):
-            if k not in self.kept:
-                base = max((j for j in self.kept if j < k), default=-1)
-                part = self.W[:, base + 1 : k + 1]
-                grown = part @ part.T
-                self.kept[k] = grown if base < 0 else self.kept[base] + grown
-            found.append(self.kept.pop(k))
-            self.kept[k] = found[-1]  # last in the order of use
-        for k in list(self.kept)[: -self.most]:
-            del self.kept[k]
-        return found
+    def inner(self, ends: IntArray) -> FloatArray:
+        """Return <P_j, P_k> for the given j, k in ascending order."""
+        at = self._at(ends)
+        return self.products[np.ix_(at, at)]
+
+    def triangle(self, ends: IntArray, weights: FloatArray) -> FloatArray:
+        """Return an upper triangle T with w'T w = w'(sum_k weights_k P_k) w, the k in ascending order."""
+        T = np.zeros(len(self.W) ** 2)
+        T[self.places] = (weights @ self.rows[self._at(ends)]) * self.units
+        return T.reshape(len(self.W), -1).T  # in columns, as BLAS wants it
+
+    def _at(self, ends: IntArray) -> list[int]:
+        """The slots of the given prefixes, which are made where they are missing."""
+        wanted = ends.tolist()
+        missing = [k for k in wanted if k not in self.slots]
+        if len(self.slots) + len(missing) > self.most:
+            self._keep([k for k in wanted if k in self.slots])
+        first = len(self.slots)
+        for k in missing:
+            base = max((j for j in self.slots if j < k), default=-1)
+            part, row = self.W[:, base + 1 : k + 1], self.rows[len(self.slots)]
+            np.multiply(np.take(part @ part.T, self.places), self.units, out=row)
+            if base >= 0:
+                row += self.rows[self.slots[base]]
+            self.slots[k] = len(self.slots)
+        if missing:
+            last = len(self.slots)
+            self.products[first:last, :last] = self.rows[first:last] @ self.rows[:last].T
+            self.products[:first, first:last] = self.products[first:last, :first].T
+        return [self.slots[k] for k in wanted]
+
+    def _keep(self, ends: list[int]) -> None:
+        """Forget all but some."""
+        at = [self.slots[k] for k in ends]
+        self.rows[: len(at)] = self.rows[at]
+        self.products[: len(at), : len(at)] = self.products[np.ix_(at, at)]
+        self.slots = {k: slot for slot, k in enumerate(ends)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,9 +261,8 @@ class PrefixQuadratic(ColumnQuadratic):
         ends = np.union1d(rows, columns)
         if not ends.size:
             return np.zeros((0, 0))
-        among = self.columns.prefix_block(ends)
-        block = among[np.ix_(np.searchsorted(ends, rows), np.searchsorted(ends, columns))]
-        return block * np.outer(self.d[rows], self.d[columns])
+        down, across = np.searchsorted(ends, rows)[:, None], np.searchsorted(ends, columns)
+        return self.columns.prefix_block(ends)[down, across] * self.d[rows, None] * self.d[columns]
 
     def diagonal(self) -> FloatArray:
         return np.square(self.d * self.columns.prefix_norms())

@@ -1,38 +1,74 @@
 """The secular equation of regularised least squares over all kernels, for one target or several.
 
-Given w >= 0, the rows z_i of Z and C, mu > 0, find N >= 0 that minimises
+One target. Given G >= 0, y and C, mu > 0, find nu >= 0 with
+
+    h(nu) = a'G a = 2 mu,    a = (I/C + nu G)^-1 y,
+
+or nu = 0 if h(0) <= 2 mu already. h^-1/2 is concave in nu and nearly a line, so that Newton's method comes from the
+left and takes few steps, one Cholesky factorisation each: h' = -2 (G a)'b with b = (I/C + nu G)^-1 G a, and a' = -b.
+
+Several. With the eigenvalues w of G and the rows z_i of Z, the targets in its eigenvectors, find N >= 0 that minimises
 
     f(N)     = sum_i z_i (I/C + w_i N)^-1 z_i' / 2 + mu tr N
-    gradient = mu I - sum_i w_i a_i'a_i / 2,    a_i = z_i (I/C + w_i N)^-1.
+    gradient = mu I - sum_i w_i a_i'a_i / 2,    a_i = z_i (I/C + w_i N)^-1,
 
-One target: f'(nu) = 0 is sum_i w_i z_i^2 / (1/C + nu w_i)^2 = 2 mu, one scalar equation whose root is bracketed.
-Several: Newton's method on f(N) - t log det N, which is convex and leaves f at most t times the order of N above its
-minimum, while t falls to nothing.
+by Newton's method on f(N) - t log det N, which is convex and leaves f at most t times the order of N above its minimum,
+while t falls to nothing. For one target this f has the stationary point above.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from klopt.arrays import FloatArray
 
-__all__ = ["Secular"]
+__all__ = ["Secular", "single_target"]
 
 EPS = float(np.finfo(float).eps)
 SHRINK = 0.1
 NEWTON_STEPS = 50
 SHOWN = 1e-10
+SETTLED = 1e-9
+"""A step of this size leaves its square as error."""
 GAP = 1e-13
 """Relative to f; eigenvalues of N that are to vanish fall with it, and below rounding N would not be positive."""
+
+
+def single_target(G: FloatArray, y: FloatArray, C: float, mu: float) -> tuple[float, FloatArray]:
+    """Return nu and a.
+
+    >>> single_target(np.array([[1.0]]), np.array([2.0]), C=1.0, mu=0.5)
+    (1.0, array([1.]))
+    """
+    from scipy.linalg.lapack import dposv, dpotrs
+
+    goal, nu, a = math.sqrt(2 * mu), 0.0, C * y
+    image = G @ a
+    b = C * image
+    for _ in range(NEWTON_STEPS):
+        square = float(a @ image)
+        if not math.sqrt(square) > goal:
+            break
+        step = (math.sqrt(square) / goal - 1) * square / float(image @ b)
+        nu += step
+        if step <= SETTLED * nu:
+            return nu, a - step * b
+        M = nu * G
+        M.flat[:: len(M) + 1] += 1 / C
+        factor, a, _ = dposv(M, y, overwrite_a=1)
+        image = G @ a
+        b = dpotrs(factor, image)[0]
+    return nu, a
 
 
 @dataclass(frozen=True, eq=False)
 class Secular:
     """The data of the equation.
 
-    >>> Secular(np.array([1.0]), np.array([[2.0]]), C=1.0, mu=0.5).solve()
+    >>> Secular(np.array([1.0]), np.array([[2.0]]), C=1.0, mu=0.5).solve().round(6)
     array([[1.]])
     """
 
@@ -46,7 +82,7 @@ class Secular:
         c = self.Z.shape[1]
         if float(np.linalg.eigvalsh((self.Z.T * self.w) @ self.Z)[-1]) * self.C**2 <= 2 * self.mu:
             return np.zeros((c, c))
-        return self._number() if c == 1 else self._matrix()
+        return self._matrix()
 
     def rows(self, N: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a_i = z_i (I/C + w_i N)^-1 for all i, and these inverses."""
@@ -57,17 +93,6 @@ class Secular:
     def largest(self) -> float:
         """A number that no eigenvalue of the solution exceeds, since f(N) >= mu tr N and f(0) >= f(N) do."""
         return self.C * float(np.sum(self.Z**2)) / (2 * self.mu)
-
-    def _number(self) -> FloatArray:
-        from scipy.optimize import brentq
-
-        w, z = self.w, self.Z[:, 0]
-
-        def excess(nu: float) -> float:
-            # The root of the reciprocal is nearly linear in nu.
-            return float(1 / np.sqrt(np.sum(w * (z / (1 / self.C + nu * w)) ** 2)) - 1 / np.sqrt(2 * self.mu))
-
-        return np.array([[brentq(excess, 0.0, self.largest, xtol=1e-300, rtol=4 * EPS, maxiter=500)]])
 
     def _matrix(self) -> FloatArray:
         c = self.Z.shape[1]

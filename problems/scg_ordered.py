@@ -3,14 +3,9 @@
     minimise over mu   sum_i mu_i c_i = <K, S>,    c_i = v_i'S v_i,  K = sum_i mu_i v_i v_i'
     subject to         sum_i mu_i = 1,  mu_i >= sigma mu_(i+1),  mu >= 0                                 ((26) of [1])
 
-S is the Laplacian of the supervised complete graph (`klopt.side`). With e_i = sigma^-(i-1), E_k = e_1 + .. + e_k, the
-vertices are the prefixes (e_1, .., e_k, 0, .., 0) / E_k, so the optimum is the least weighted mean of a prefix of c,
-
-    nu = min_k R_k,    R_k = sum_(i <= k) e_i c_i / E_k,
-
-in O(r). nu is also the multiplier of sum mu = 1, and weak duality is its proof: for every feasible mu,
-c'mu - nu = sum_k z_k (mu_k - sigma mu_(k+1)) / e_k with z_k = (R_k - nu) E_k >= 0. These are the multipliers of the
-order times e_k, which unlike those do not overflow.
+S is the Laplacian of the supervised complete graph (`klopt.side`). The vertices are the prefixes, scaled, so that the
+optimum is the least weighted mean of a prefix of c, in O(r), and the multipliers of the order are its proof
+(`klopt.problems._prefix_means`).
 
 As printed, the program is degenerate: S annihilates D^1/2 1, which the smoothest eigenvector of a connected graph
 nearly is, so that c_1 is about 0, the others are not, and the optimum is K = v_1 v_1', which says nothing of classes.
@@ -36,13 +31,12 @@ from klopt.forms import ConeForm, ExplicitForm, SimplexForm, Start
 from klopt.objectives import Linear
 from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.problems._ordered import falling, rising
-from klopt.projections import prefix_weights
+from klopt.problems._prefix_means import PrefixMeans
 from klopt.sets import OrderedSimplex
 from klopt.side import SideGraph, energies, side_graph
 
 __all__ = ["ScgOrdered"]
 
-EPS = float(np.finfo(float).eps)
 NEGLIGIBLE = 1e-17
 
 
@@ -93,30 +87,20 @@ class ScgOrdered(Problem):
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the prefix means, the set itself, and the program as printed and by its vertices."""
         lp, vertices = frozenset({Feature.CONE}), "the ordered simplex is the hull of its prefixes"
-        m, domain = self._kept, OrderedSimplex(self._kept, self.sigma)
-        over = frozenset({Feature.SIMPLEX, Feature.LINEAR, Feature.ORDERED})
-        mu = (self._from_mu, self._to_mu, "the program itself")
-        slack, closed = (self._from_slack, self._to_slack, vertices), ExplicitForm(self._best_prefix)
+        over, closed = frozenset({Feature.SIMPLEX, Feature.LINEAR, Feature.ORDERED}), ExplicitForm(self._best_length)
+        mu, slack = (self._from_mu, self._to_mu, "the program itself"), (self._from_slack, self._to_slack, vertices)
         return (
-            Formulation("explicit", closed.needs, lambda: closed, *mu[:2], vertices),
-            Formulation("over the set", over, lambda: SimplexForm(Linear(self._c[:m]), domain), *mu),
-            Formulation("LP", lp, lambda: self._program(self._c, self.sigma), *mu),
-            Formulation("slack LP", lp, lambda: self._program(self._means, 0.0), *slack),
+            Formulation("explicit", closed.needs, lambda: closed, self._from_length, because=vertices),
+            Formulation("over the set", over, self._over_the_set, *mu),
+            Formulation("LP", lp, lambda: self._lp(self._program.c, self.sigma), *mu),
+            Formulation("slack LP", lp, lambda: self._lp(self._program.means, 0.0), *slack),
         )
 
     def bracket(self, point: Point) -> Bracket:
         """Return c'mu of the nearest ordered mu and the least prefix mean, which weak duality proves."""
-        c, mu = self._c, point.mu[int(self.skip_constant) :]
-        mu = mu[: int(np.flatnonzero(mu)[-1]) + 1] if mu.any() else mu  # a prefix is short, r may be long
-        total, later = float(mu.sum()), mu[1:] if self.sigma == 1 else self.sigma * mu[1:]
-        if abs(total - 1) < 1e-9 and mu[-1] >= 0 and (later <= (1 + 4 * EPS) * mu[:-1]).all():
-            mu = mu / total
-        else:
-            mu = OrderedSimplex(mu.size, self.sigma).repair(mu)
-        nu = float(self._means.min())
-        upper = float(c[: mu.size] @ mu) + 8 * EPS * float(np.abs(c[: mu.size]) @ mu)
-        lower = nu - EPS * (8 + float(np.sqrt(c.size))) * float(np.abs(c).max())
-        return Bracket(lower, upper, Point(self._full(mu), {"nu": nu, "order": (self._means - nu) * self._sums}))
+        mu = self._program.repaired(point.mu[int(self.skip_constant) :])
+        nu, z = self._program.multipliers()
+        return Bracket(*self._program.bounds(mu), Point(self._full(mu), {"nu": nu, "order": z}))
 
     def kernel(self, point: Point) -> FloatArray:
         """Return V diag(mu) V'."""
@@ -131,22 +115,8 @@ class ScgOrdered(Problem):
         return cls(V, rng.permutation(np.arange(n) % 4) - 1, sigma=1.0 + 0.1 * (size % 3), skip_constant=size % 2 == 0)
 
     @cached_property
-    def _c(self) -> FloatArray:
-        return self.coefficients[int(self.skip_constant) :]
-
-    @cached_property
-    def _e(self) -> FloatArray:
-        return np.ones(self._c.size) if self.sigma == 1 else prefix_weights(self._c.size, self.sigma)
-
-    @cached_property
-    def _sums(self) -> FloatArray:
-        return np.arange(1.0, self._c.size + 1) if self.sigma == 1 else np.cumsum(self._e)
-
-    @cached_property
-    def _means(self) -> FloatArray:
-        """R_k, as means of c - c_1 for the sake of the digits that a common level would cost."""
-        means: FloatArray = self._c[0] + np.cumsum(self._e * (self._c - self._c[0])) / self._sums
-        return means
+    def _program(self) -> PrefixMeans:
+        return PrefixMeans(self.coefficients[int(self.skip_constant) :], self.sigma)
 
     @property
     def _kept(self) -> int:
@@ -154,11 +124,14 @@ class ScgOrdered(Problem):
         m = int(self.V.shape[1]) - int(self.skip_constant)
         return m if self.sigma == 1 else min(m, 1 + int(-np.log(NEGLIGIBLE) / np.log(self.sigma)))
 
-    def _best_prefix(self) -> tuple[FloatArray, None]:
-        last = int(np.argmin(self._means)) + 1
-        return self._e[:last] / float(self._e[:last].sum()), None
+    def _best_length(self) -> tuple[FloatArray, None]:
+        return np.array([float(self._program.best)]), None
 
-    def _program(self, c: FloatArray, sigma: float) -> ConeForm:
+    def _over_the_set(self) -> SimplexForm:
+        m = self._kept
+        return SimplexForm(Linear(self._program.c[:m]), OrderedSimplex(m, self.sigma))
+
+    def _lp(self, c: FloatArray, sigma: float) -> ConeForm:
         """Minimise c'x over 1'x = 1, x_i >= sigma x_(i+1), x >= 0."""
         m = self._kept
         rows = [sparse.csc_array(np.ones((1, m))), sigma * sparse.eye_array(m, k=1) - sparse.eye_array(m)]
@@ -166,7 +139,11 @@ class ScgOrdered(Problem):
         return ConeForm(c[:m], A, np.append(1.0, np.zeros(m)), Cones(zero=1, nonneg=m), radius=1.0)
 
     def _full(self, mu: FloatArray) -> dict[str, FloatArray]:
-        return {"mu": np.concatenate([np.zeros(int(self.skip_constant)), mu, np.zeros(self._c.size - mu.size)])}
+        first, missing = np.zeros(int(self.skip_constant)), np.zeros(self._program.c.size - mu.size)
+        return {"mu": np.concatenate([first, mu, missing]) if first.size or missing.size else mu}
+
+    def _from_length(self, x: FloatArray, y: FloatArray | None) -> Point:
+        return Point(self._full(self._program.prefix(int(np.clip(x[0], 1, self._program.c.size)))))
 
     def _from_mu(self, x: FloatArray, y: FloatArray | None) -> Point:
         return Point(self._full(x))
@@ -175,8 +152,8 @@ class ScgOrdered(Problem):
         return Start(point.mu[int(self.skip_constant) :][: self._kept])
 
     def _from_slack(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return Point(self._full(self._e[: x.size] * rising(x / self._sums[: x.size])))
+        return Point(self._full(self._program.e[: x.size] * rising(x / self._program.sums[: x.size])))
 
     def _to_slack(self, point: Point) -> Start:
         mu = self._to_mu(point).x
-        return Start(falling(mu / self._e[: mu.size]) * self._sums[: mu.size])
+        return Start(falling(mu / self._program.e[: mu.size]) * self._program.sums[: mu.size])

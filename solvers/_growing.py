@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,7 +33,7 @@ __all__ = ["grow", "orthant_minimiser"]
 
 EPS = float(np.finfo(float).eps)
 ROUNDING = 64 * EPS
-ENTERING = 32
+ENTERING = 12
 ACCURATE = 1e-12
 EXCHANGES = 12
 SMALL = 40
@@ -74,9 +75,10 @@ class _Round:
             return paying
         # The best of each stretch of the index: those beside it are worth little once it is in. Stretches grow with the
         # index, as prefixes, lags and frequencies differ less and less.
-        stretch = (np.log1p(paying) * (most / np.log1p(pay.size))).astype(np.intp)
-        order = np.lexsort((pay[paying], stretch))
-        return paying[order[np.unique(stretch[order], return_index=True)[1]]]
+        ends = np.expm1(np.arange(1, most) * (np.log1p(pay.size) / most))
+        cuts = [0, *np.searchsorted(paying, ends).tolist(), paying.size]
+        parts = [paying[low:high] for low, high in pairwise(cuts) if low < high]
+        return np.array([part[np.argmin(pay[part])] for part in parts])
 
 
 def grow(

@@ -9,6 +9,7 @@ working set grows by pricing, and H, which may be lazy, is never formed (`klopt.
 from __future__ import annotations
 
 import time
+from typing import cast
 
 import numpy as np
 
@@ -60,8 +61,7 @@ BACKEND = ActiveSet()
 
 def _sparse(form: SimplexForm, x: FloatArray | None, steps: int, deadline: float) -> Solved | None:
     """The answer by a growing working set where it may pay: many variables, a lazy H or an orthant, no dense start."""
-    f, domain = form.objective, form.domain
-    assert isinstance(f, QuadraticLike)
+    f, domain = cast(QuadraticLike, form.objective), form.domain
     if not isinstance(domain, BoxPlane) or domain.normal is not None or domain.lower.any():
         return None
     at_hand = isinstance(f, Quadratic | KernelQuadratic)

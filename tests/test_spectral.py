@@ -17,7 +17,7 @@ from klopt.graphs import knn_graph, laplacian
 from klopt.problem import Point
 from klopt.problems import SpectralAlignment, SpectralRls
 from klopt.problems._eigenspaces import targets
-from klopt.problems._secular import Secular
+from klopt.problems._secular import Secular, single_target
 
 seeds = st.integers(0, 2**32 - 1)
 COMPLETE = 3 * np.eye(3) - np.ones((3, 3))
@@ -78,6 +78,35 @@ def test_copies_of_an_eigenvalue_are_all_found():
     np.testing.assert_allclose(values, np.linalg.eigvalsh(L.toarray())[:20], atol=1e-9)
     assert np.sum(values < 1e-9) >= 8
     np.testing.assert_allclose(V.T @ V, np.eye(20), atol=1e-9)
+
+
+def test_pieces_of_a_graph_give_the_smoothest_pairs_of_all_of_them():
+    """One large piece, small ones, single points; more pairs than a first guess asks of the large piece."""
+    rng = np.random.default_rng(5)
+    large = laplacian(knn_graph(np.vstack([rng.normal(size=(9, 2)) * 0.1 + 4 * k for k in range(80)]), 12))
+    small = [laplacian(knn_graph(rng.normal(size=(int(m), 2)), 3)) for m in rng.integers(5, 30, 6)]
+    L = sparse.block_diag([small[0], large, *small[1:], np.zeros((4, 4))]).tocsc()
+    order = rng.permutation(L.shape[0])
+    L = L[order][:, order]
+    for r in (3, 40, 130, L.shape[0]):
+        values, V = smoothest_eigenpairs(L, r)
+        np.testing.assert_allclose(values, np.linalg.eigvalsh(L.toarray())[:r], atol=1e-9)
+        np.testing.assert_allclose(V.T @ V, np.eye(r), atol=1e-9)
+        assert np.linalg.norm(L @ V - V * values, axis=0).max() <= 1e-8
+
+
+@pytest.mark.parametrize("power", [1, 2, 3])
+def test_a_power_of_a_laplacian_has_its_eigenvectors(power):
+    W = knn_graph(np.random.default_rng(6).normal(size=(30, 2)), 5, weights="gaussian")
+    values, V = np.linalg.eigh(laplacian(W).toarray())
+    np.testing.assert_allclose(laplacian(W, power=power).toarray(), (V * values**power) @ V.T, atol=1e-13)
+    assert abs(laplacian(W, power=power) - laplacian(W, power=power).T).max() == 0
+
+
+@pytest.mark.parametrize("power", [0, 1.5, True])
+def test_a_power_is_a_positive_integer(power):
+    with pytest.raises(InvalidProblem, match="power is"):
+        laplacian([[0, 1], [1, 0]], power=power)
 
 
 def test_duplicate_points_have_eigenvectors():
@@ -239,6 +268,30 @@ def test_decisions_are_those_of_the_kernel_matrix(seed, basis):
     np.testing.assert_allclose(problem.decide(result.point), expected, atol=1e-7 * (1 + np.abs(expected).max()))
 
 
+def test_disconnected_graphs_and_duplicate_points_are_learned_from():
+    X = np.repeat(np.array([[0.0], [0.1], [5.0], [5.1]]), 5, axis=0)
+    L, truth = laplacian(knn_graph(X, 4)), np.repeat([0, 0, 1, 1], 5)
+    labels = np.where(np.arange(20) % 3 == 0, truth, -1)
+    for basis in ("spectral", "padded", "labelled"):
+        problem = SpectralRls(L, labels, C=10.0, mu=0.1, basis=basis)
+        result = klopt.solve(problem, tol=1e-9).require()
+        assert value(problem, result.kernel) == pytest.approx(result.value, rel=1e-9)
+    problem = SpectralAlignment(L, labels)
+    result = klopt.solve(problem, tol=1e-9).require()
+    assert np.isfinite(problem.decide(result.point)).all()
+    assert ((problem.decide(result.point) > 0) == truth)[labels >= 0].all()
+
+
+def test_a_kernel_beside_which_the_regulariser_is_rounding_proves_what_no_kernel_does():
+    L, labels, _ = graph(4)
+    problem = SpectralRls(L, labels, C=1e3, mu=1.0, basis="labelled", ridge=0.1)
+    best = klopt.solve(problem, tol=1e-9).require()
+    for size in (1e3, 1e9, 1e30):
+        bracket = problem.bracket(Point({"factor": np.full((labels.size, 1), size)}))
+        assert bracket.lower <= best.value <= bracket.upper
+        assert bracket.upper >= 0.99 * value(problem, bracket.point.factor @ bracket.point.factor.T)
+
+
 def test_a_heavy_price_makes_the_kernel_zero():
     for basis in ("spectral", "padded", "labelled"):
         L, labels, _ = graph(3)
@@ -255,10 +308,25 @@ def test_secular_equation_has_its_optimality_conditions(seed, columns):
     C, mu = 10 ** rng.uniform(-1, 2), 10 ** rng.uniform(-3, 1)
     equation = Secular(w, Z, C, mu)
     N = equation.solve()
-    slack = 2 * mu * np.eye(columns) - np.einsum("i,ij,ik->jk", w, *(2 * [equation.rows(N)[0]]))
+    a = equation.rows(N)[0]
+    slack = 2 * mu * np.eye(columns) - np.einsum("i,ij,ik->jk", w, a, a)
     assert np.linalg.eigvalsh(N)[0] >= 0
     assert np.linalg.eigvalsh(slack)[0] >= -1e-8 * mu
     assert np.abs(N @ slack).max() <= 1e-8 * mu * (1 + np.abs(N).max())
+
+
+@given(seed=seeds, spread=st.sampled_from([1.0, 6.0, 12.0]))
+def test_one_target_has_the_multiplier_of_its_secular_equation(seed, spread):
+    rng = np.random.default_rng(seed)
+    w, y, C = 10 ** rng.uniform(-spread, spread / 4, 7), rng.normal(size=7), 10 ** rng.uniform(-2, 3)
+    heavy = C**2 * float(w @ y**2) / 2
+    mu = heavy * 10 ** rng.uniform(-6, 0.5)
+    nu, a = single_target(np.diag(w), y, C, mu)
+    np.testing.assert_allclose(a, y / (1 / C + nu * w), rtol=1e-9)
+    assert (nu == 0) == (mu >= heavy)
+    assert a @ (w * a) == pytest.approx(2 * min(mu, heavy), rel=1e-9)
+    several = Secular(w, y[:, None], C, mu).solve()[0, 0]
+    assert several == pytest.approx(nu, rel=1e-4, abs=1e-6 * (1 + abs(nu)))
 
 
 def test_a_truncated_spectrum_keeps_whole_eigenspaces():
