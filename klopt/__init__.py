@@ -103,6 +103,10 @@ class _Package(ModuleType):
             value = getattr(value, name)
         super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A function of the user's that says `klopt.Answer` goes to a child process with this package as a global."""
+        return import_module, (__name__,)
+
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:

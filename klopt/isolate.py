@@ -1,12 +1,14 @@
 """A backend in a child process: a crash, hang, leak or print stays there.
 
-The child is a fresh interpreter that speaks pickles over its standard streams and waits for the next task, so one
-child serves many solves. It is killed, never asked, when the deadline has passed; what it prints goes to the log.
+The child is a fresh interpreter that speaks pickles over its standard streams and waits for the next task, a function
+to call, so one child serves many solves. It is killed, never asked, when the deadline has passed; what it prints goes
+to the log.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import pickle
 import queue
@@ -17,8 +19,10 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import IO, Any
 
 from klopt.backend import Answer, Backend, Settings, Start, Stop
@@ -26,7 +30,7 @@ from klopt.errors import InvalidSettings
 from klopt.execute import flush_c, run_here
 from klopt.forms import Form
 
-__all__ = ["Worker", "run_isolated"]
+__all__ = ["Worker", "last_words", "run_isolated"]
 
 GRACE = 0.5
 """Seconds after the deadline before a child is killed, so that a backend which keeps its limit can answer."""
@@ -35,25 +39,31 @@ MOST_LOG = 1_000_000
 """Bytes of output kept of one run."""
 
 _HEADER = struct.Struct("!Q")
-_CHILD = "from klopt.isolate import serve; serve()"
+_CHILD = "import {module}; from klopt.isolate import serve; serve({parent})"
 
 
 class Worker:
-    """One child process that runs backends, one task at a time.
+    """One child process that calls functions, one at a time.
+
+    It has `variables` in its environment and imports `module` before the first task. Where it is `bound` it dies with
+    the thread that made it, whatever ends that thread's process and whatever the child is doing.
 
     >>> worker = Worker()
-    >>> worker.alive
+    >>> worker.run(pickle.dumps(os.getpid), seconds=10.0) == worker.process.pid
     True
     >>> worker.close()
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, variables: Mapping[str, str] | None = None, module: str = "klopt.execute", *, bound: bool = False
+    ) -> None:
         # Opened for appending: reading here must not move where the child writes.
         self.log = tempfile.TemporaryFile("a+b")  # noqa: SIM115
         self.read_so_far = 0
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+        path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+        environment = {**os.environ, **(variables or {}), "PYTHONPATH": path}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _CHILD],
+            [sys.executable, "-c", _CHILD.format(module=module, parent=os.getpid() if bound else None)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
@@ -88,7 +98,7 @@ class Worker:
         """Return what the child has written to its standard streams since last asked."""
         self.log.seek(self.read_so_far)
         text = self.log.read(MOST_LOG)
-        self.read_so_far += len(text)
+        self.read_so_far = self.log.seek(0, os.SEEK_END)
         return text.decode(errors="replace")
 
     def close(self) -> None:
@@ -125,7 +135,8 @@ def run_isolated(backend: Backend, form: Form, settings: Settings, start: Start 
     import cloudpickle
 
     try:
-        task = cloudpickle.dumps((backend, form, settings, start))
+        # The parent reads what is printed, so the child need not capture it.
+        task = cloudpickle.dumps(partial(run_here, backend, form, settings, start, capture=False))
     except Exception as error:
         raise InvalidSettings(f"{backend.name} cannot run in a child process: {error}; pass isolate=False") from error
     try:
@@ -144,7 +155,7 @@ def run_isolated(backend: Backend, form: Form, settings: Settings, start: Start 
     if reply is None:
         code = worker.process.wait()
         worker.close()
-        return Answer(Stop.CRASHED, native=_last_words(code), log=log)
+        return Answer(Stop.CRASHED, native=last_words(code), log=log)
     if worker.alive and not _idle:
         _idle.append(worker)
     else:
@@ -155,9 +166,11 @@ def run_isolated(backend: Backend, form: Form, settings: Settings, start: Start 
     return replace(reply, log=reply.log + log)
 
 
-def serve() -> None:
-    """Be the child: answer tasks from standard input until it closes."""
+def serve(parent: int | None = None) -> None:
+    """Be the child: call what comes from standard input until it closes, and die with the parent if one is given."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if parent is not None:
+        _die_with(parent)
     stream_in = os.fdopen(os.dup(0), "rb")
     stream_out = os.fdopen(os.dup(1), "wb")
     quiet = os.open(os.devnull, os.O_RDWR)
@@ -168,13 +181,28 @@ def serve() -> None:
         _send(stream_out, pickle.dumps(_answer(task)))
 
 
-def _answer(task: bytes) -> Answer | BaseException:
+def _die_with(parent: int) -> None:
+    """Ask Linux to kill this process when its parent is gone; elsewhere look whether it is."""
+    set_death_signal = 1
+    with suppress(OSError, AttributeError, TypeError):  # no such library, or no such function in it
+        if ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL) == 0 and os.getppid() == parent:
+            return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(GRACE)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _answer(task: bytes) -> Any:
     try:
-        backend, form, settings, start = pickle.loads(task)
+        call = pickle.loads(task)
     except Exception as error:
         return InvalidSettings(f"the child process could not load the task: {type(error).__name__}: {error}")
     try:
-        return run_here(backend, form, settings, start, capture=False)  # the parent reads what is printed
+        return call()
     except BaseException as error:  # SystemExit and bad settings are the parent's to raise
         return error
     finally:
@@ -182,7 +210,8 @@ def _answer(task: bytes) -> Answer | BaseException:
         flush_c()
 
 
-def _last_words(code: int) -> str:
+def last_words(code: int) -> str:
+    """Return how a process ended, in words."""
     if code < 0:
         return f"the child process died of {signal.Signals(-code).name}"
     return f"the child process ended with exit code {code}"

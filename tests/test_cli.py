@@ -18,7 +18,10 @@ from click.testing import CliRunner, Result
 
 from klopt.cli import main
 
-COMMANDS = ["solve", "plan", "backends", "problems", "demo", "check-backend"]
+COMMANDS = [
+    *("solve", "plan", "backends", "problems", "demo", "check-backend", "compare", "verify", "report"),
+    *("export", "cite", "doctor"),
+]
 ESCAPE = "\x1b["
 
 MINIMUM_ONE = """NAME tiny
@@ -398,7 +401,7 @@ def test_ctrl_c_ends_a_running_solve(model: Path, tmp_path: Path, where: str) ->
     assert "Traceback" not in stderr
 
 
-# The conformance checks and the demo
+# The conformance checks
 
 
 def test_check_backend_is_exit_code_1_where_a_check_fails(tmp_path: Path) -> None:
@@ -413,18 +416,3 @@ def test_check_backend_is_exit_code_0_where_none_does() -> None:
     done = klopt("check-backend", "explicit")
     assert done.exit_code == 0, done.output
     assert re.search(r"explicit: .*\d+ passed", done.output)
-
-
-def test_the_demo_shows_every_route_with_what_it_says_and_what_is_proven() -> None:
-    from klopt.demo import demo_problem
-    from klopt.plan import plan
-
-    done = process("demo", "--size", 20)
-    assert done.returncode == 0, done.stderr
-    routes = plan(demo_problem(20)).routes
-    table = done.stdout.split("\n\n")[1].splitlines()
-    assert len(table) == 1 + len(routes)
-    assert {route.backend.name for route in routes} == {row.split()[0] for row in table[1:]}
-    assert "certified" in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 80
-    assert f"{len(routes)}/{len(routes)}" in done.stderr

@@ -41,7 +41,7 @@ def test_finding_every_problem_loads_none_of_them() -> None:
     assert not loaded_by("import klopt; dir(klopt.problems)") & (HEAVY | NATIVE)
 
 
-@pytest.mark.parametrize("verb", ["solve", "plan"])
+@pytest.mark.parametrize("verb", ["solve", "plan", "compare"])
 @pytest.mark.parametrize(
     "first",
     [

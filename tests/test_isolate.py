@@ -105,3 +105,14 @@ def test_ctrl_c_reaches_the_caller_within_a_second_and_ends_the_child() -> None:
     assert process.stdout.readline() == "interrupted\n"
     assert time.perf_counter() - began < 1.0
     assert process.wait(timeout=5) == 0
+
+
+def test_a_backend_of_the_users_that_says_klopt_goes_to_a_child() -> None:
+    code = SCRIPT.replace("time.sleep(60)", "return klopt.Answer(klopt.Stop.STALLED)")
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code) + ONE_MORE], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split()) == (0, ["ready", "STALLED"]), done.stderr
+
+
+ONE_MORE = """
+print(klopt.solve(FormProblem(form), backend=Napper(), isolate=True).stop.name)
+"""

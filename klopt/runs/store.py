@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-import time
 import typing
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -140,7 +139,7 @@ class Store:
                 f"{self.path} has schema {version} and this klopt knows {SCHEMA}; use the klopt that wrote it"
             )
         if not read_only:
-            _write_ahead(database)
+            database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
             if empty:
                 self._create(database)
@@ -194,19 +193,6 @@ class Store:
                 f"the store {self.path} could not take a run: {reason}. The runs before it are kept; "
                 f"{'make room and ' if full else ''}call again with the same store to do what is missing."
             ) from error
-
-
-def _write_ahead(database: sqlite3.Connection) -> None:
-    """Switch to write-ahead mode, which SQLite refuses at once while another connection does the same."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            database.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
 
 
 def check_writable(path: Path) -> None:

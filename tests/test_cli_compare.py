@@ -1,0 +1,200 @@
+"""`klopt compare` and the commands that read its store."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from klopt.cli import main
+from klopt.runs.store import Store
+
+MODEL = """NAME tiny
+ROWS
+ N cost
+ G enough
+COLUMNS
+ x cost 1 enough 1
+ y cost 1 enough 2
+RHS
+ RHS enough 2
+ENDATA
+"""
+NAPPER = """
+import time
+import klopt
+class Napper(klopt.Backend):
+    name, offers = "napper", frozenset({klopt.Feature.CONE})
+    def run(self, form, settings, start=None):
+        time.sleep(0 if form.c.size > 2 else 60)
+        return klopt.Answer(klopt.Stop.STALLED)
+BACKEND = Napper()
+"""
+QUICK = ("--repeat", 1, "--time", "20s")
+
+
+def klopt(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def process(*arguments: object, **options: Any) -> subprocess.Popen[str]:
+    """Start the command in a process of its own, with its output piped."""
+    words = [sys.executable, "-c", "from klopt.cli import main; main(prog_name='klopt')", *map(str, arguments)]
+    environment = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "FORCE_COLOR"}} | {"TERM": "xterm"}
+    return subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "model.mps").write_text(MODEL)
+    (tmp_path / "napper.py").write_text(NAPPER)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_file_and_a_class_are_compared_and_the_runs_kept(place: Path) -> None:
+    done = klopt("compare", "model.mps", "SoftMargin", "--sizes", "6", "--backend", "highs", "--backend", "scs", *QUICK)
+    assert done.exit_code == 0, done.output
+    for words in ("model.mps", "SoftMargin n=6", "highs", "scs", "OPTIMAL", "fastest", "4 in klopt-runs.db, 0 of them"):
+        assert words in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    with Store(place / "klopt-runs.db", read_only=True) as store:
+        assert len(store.runs()) == 4
+
+
+def test_resume_does_what_is_missing_and_says_what_it_reuses(place: Path) -> None:
+    klopt("compare", "model.mps", "--backend", "highs", *QUICK)
+    done = klopt("compare", "model.mps", "--backend", "highs", "--backend", "scs", *QUICK, "--resume")
+    assert "2 in klopt-runs.db, 1 of them reused" in done.stdout
+    done = klopt("compare", "model.mps", "--backend", "highs", *QUICK)
+    assert "1 in klopt-runs.db, 0 of them reused" in done.stdout
+
+
+def test_json_is_one_document(place: Path) -> None:
+    done = klopt("compare", "model.mps", "--backend", "highs", "--json", *QUICK)
+    found = json.loads(done.stdout)
+    assert (found["command"], len(found["runs"])) == ("compare", 1)
+    assert found["runs"][0]["verdict"] == "OPTIMAL"
+    assert found["best"] == {"model.mps": found["runs"][0]["key"]}
+    assert found["agreement"]["model.mps"]["holds"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["modle.mps"], "did you mean 'model.mps'"),
+        (["SoftMargn"], "did you mean 'SoftMargin'"),
+        (["no_such_module:make"], "no module 'no_such_module'"),
+        (["model.mps", "--backend", "hihgs"], "did you mean 'highs'"),
+        (["model.mps", "--tol", "tight"], "is no list of tolerances"),
+        (["model.mps", "--tol", "1e-6,7"], "tol is 7.0"),
+        (["model.mps", "--time", "soon"], "is no duration"),
+        (["model.mps", "--mem", "much"], "is no amount of memory"),
+        (["SoftMargin", "--sizes", "2.5"], "is no list of sizes"),
+        (["model.mps", "--store", "nowhere/runs.db"], "there is no folder 'nowhere'"),
+        (["model.mps", "-o", "nowhere/page.html"], "there is no folder 'nowhere'"),
+        (["model.mps", "--store", "model.mps"], "not a database"),
+    ],
+)
+def test_a_bad_call_is_refused_before_anything_is_run(place: Path, arguments: list[str], text: str) -> None:
+    done = klopt("compare", *arguments)
+    assert done.exit_code == 2
+    assert text in " ".join(done.output.split())
+    assert not (place / "klopt-runs.db.arrays").exists()
+
+
+def test_a_pipe_carries_results_only(place: Path) -> None:
+    child = process("compare", "model.mps", "--backend", "highs", *QUICK)
+    stdout, stderr = child.communicate(timeout=60)
+    assert (child.returncode, stderr) == (0, "")
+    assert "\x1b" not in stdout
+    quiet = process("compare", "model.mps", "--backend", "highs", "--resume", "-q", *QUICK)
+    assert quiet.communicate(timeout=60) == ("", "")
+
+
+def test_the_page_is_written_and_named(place: Path) -> None:
+    done = klopt("compare", "model.mps", "--backend", "highs", "-o", "page.html", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "page.html (" in done.stdout
+    assert klopt("report", "-o", "again.html").exit_code == 0
+    for page in ("page.html", "again.html"):
+        assert "model.mps" in (place / page).read_text(encoding="utf-8")
+
+
+def test_a_store_is_reported_exported_and_cited(place: Path) -> None:
+    klopt("compare", "model.mps", "--backend", "highs", *QUICK)
+    assert "highs" in klopt("report").stdout
+    assert json.loads(klopt("report", "--json").stdout)["runs"]
+    (row,) = csv.DictReader(io.StringIO(klopt("export").stdout))
+    assert (row["backend"], row["verdict"]) == ("highs", "OPTIMAL")
+    assert json.loads(klopt("export", "--json").stdout)["runs"][0]["backend"] == "highs"
+    assert klopt("export", "-o", "runs.csv").exit_code == 0
+    assert (place / "runs.csv").read_text() == klopt("export", "--csv").stdout
+    assert "@" in klopt("cite").stdout
+    assert klopt("export", "-o", "runs.xlsx").exit_code == 2
+    assert klopt("export", "--parquet").exit_code == 2
+    assert klopt("export", "--figure", "accuracy", "-o", "chart.svg").exit_code == 0
+    assert (place / "chart.svg").read_text().startswith("<svg")
+    done = klopt("export", "--figure", "accurcy", "-o", "chart.svg")
+    assert (done.exit_code, "this comparison has accuracy" in " ".join(done.output.split())) == (2, True)
+    assert "no store" in klopt("report", "other.db").output
+
+
+def test_the_doctor_names_versions_and_threads() -> None:
+    text = klopt("doctor").stdout
+    assert all(word in text for word in ("klopt", "python", "blas", "threads"))
+    assert json.loads(klopt("doctor", "--json").stdout)["findings"]
+
+
+def test_a_full_disk_is_exit_code_1_and_says_how_to_go_on(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        done = klopt("compare", "model.mps", "--backend", "highs", *QUICK)
+    assert done.exit_code == 1
+    assert "the disk is full" in done.output
+    assert "resume with: klopt" in done.output
+    assert klopt("compare", "model.mps", "--backend", "highs", "--resume", *QUICK).exit_code == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(place: Path) -> None:
+    words = ["compare", "model.mps", "--backend", "highs", "--backend", "napper.py", "--repeat", 3, "--seed", 1]
+    child = process(*words)
+    store = place / "klopt-runs.db"
+    for _ in range(300):
+        time.sleep(0.1)
+        if store.exists() and _count(store) >= 1:
+            break
+    time.sleep(1.0)
+    child.send_signal(signal.SIGINT)
+    began = time.perf_counter()
+    stdout, stderr = child.communicate(timeout=20)
+    assert time.perf_counter() - began < 5.0
+    assert (child.returncode, stdout) == (130, "")
+    assert "Traceback" not in stderr
+    assert f"resume with: klopt {' '.join(map(str, words))} --resume" in stderr
+    assert _count(store) >= 1
+
+
+def _count(store: Path) -> int:
+    try:
+        with Store(store, read_only=True) as found:
+            return len(found.keys())
+    except Exception:  # it is being made
+        return 0

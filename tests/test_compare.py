@@ -1,0 +1,318 @@
+"""A comparison: what is run, in which order, what is kept, and what is said of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pytest
+from bad_backends import Bad, Liar
+
+import klopt
+from klopt.backend import Answer, Stop
+from klopt.certify import Verdict
+from klopt.compare import Comparison, compare
+from klopt.cones import Cones, Feature
+from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
+from klopt.forms import ConeForm
+from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.runs.digest import digest, pristine
+from klopt.runs.record import Run
+from klopt.runs.scores import agreement
+
+LP = klopt.problems.LP(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-2.0])
+SVM = klopt.problems.SoftMargin.sample(np.random.default_rng(0), 12)
+
+
+def outcome(run: Run) -> tuple[object, ...]:
+    """What must be the same in every run of the same task."""
+    return run.key, run.problem, run.backend, run.formulation, run.says, run.verdict, run.lower, run.upper, run.proof
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    store = tmp_path_factory.mktemp("compare") / "runs.db"
+    return compare(
+        [("line", LP), ("machine", SVM)], ["highs", "clarabel", "nesterov"], repeat=2, time_limit=20, store=store
+    )
+
+
+def test_every_capable_backend_runs_on_every_problem_as_often_as_asked(small: Comparison) -> None:
+    counted = {(run.problem, run.backend, run.repeat) for run in small.runs}
+    assert counted == {
+        (problem, backend, repeat)
+        for problem, backend in [("line", "highs"), ("line", "clarabel")]
+        + [("machine", backend) for backend in ("highs", "clarabel", "nesterov")]
+        for repeat in (0, 1)
+    }
+    assert len(small.runs) == len(counted)
+    assert small.refusals == ("no formulation of line is for nesterov",)
+
+
+def test_every_answer_is_certified_by_the_same_rule(small: Comparison) -> None:
+    assert {run.verdict for run in small.runs} == {Verdict.OPTIMAL}
+    assert all(run.relative_width <= 1e-6 for run in small.runs)
+    for problem, value in (("line", 1.0), ("machine", klopt.solve(SVM, tol=1e-9).value)):
+        assert all(run.lower - 1e-9 <= value <= run.upper + 1e-9 for run in small.runs if run.problem == problem)
+
+
+def test_time_is_split_and_measured_inside_the_child(small: Comparison) -> None:
+    for run in small.runs:
+        assert min(run.build, run.solve, run.certify) > 0
+        assert run.seconds == run.build + run.solve + run.certify <= run.wall
+        assert run.threads == 1
+        assert run.memory is not None
+        assert 1e7 < run.memory < 1e10
+
+
+def test_home_made_backends_stream_a_trace_and_native_ones_give_their_end(small: Comparison) -> None:
+    for run in small.runs:
+        trace = small.traces[run.key]
+        assert (len(trace) > 1) == (run.backend == "nesterov")
+        assert trace[-1].lower == run.lower
+        assert trace[-1].upper == run.upper
+        assert all(np.diff([step.seconds for step in trace]) >= 0)
+        assert all(step.lower <= run.upper + 1e-9 and step.upper >= run.lower - 1e-9 for step in trace)
+
+
+def test_the_arrays_of_the_point_are_kept(small: Comparison) -> None:
+    for run in small.runs:
+        arrays = small.arrays(run.key)
+        if run.problem == "machine":
+            bracket = SVM.bracket(Point(arrays))
+            assert bracket.lower == pytest.approx(run.lower, abs=1e-6)
+        else:
+            assert arrays["x"].sum() == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_second_call_reuses_all_and_a_larger_one_does_what_is_missing(small: Comparison) -> None:
+    pair = [("line", LP), ("machine", SVM)]
+    again = compare(pair, ["highs", "clarabel", "nesterov"], repeat=2, time_limit=20, store=small.store)
+    assert again.reused == len(small.runs) == len(again.runs)
+    assert [outcome(run) for run in again.runs] == [outcome(run) for run in small.runs]
+    assert [run.wall for run in again.runs] == [run.wall for run in small.runs]
+    more = compare(pair, ["highs", "scs"], repeat=2, time_limit=20, store=small.store)
+    assert more.reused == 4
+    assert {run.backend for run in more.runs} == {"highs", "scs"}
+
+
+def test_without_resume_everything_is_run_again(tmp_path: Path) -> None:
+    first, again = (compare(LP, "highs", repeat=2, store=tmp_path / "runs.db", resume=False) for _ in range(2))
+    assert again.reused == 0
+    assert [outcome(run) for run in again.runs] == [outcome(run) for run in first.runs]
+    assert all(new.wall != old.wall for new, old in zip(again.runs, first.runs, strict=True))
+
+
+def test_a_label_is_no_part_of_a_run(small: Comparison) -> None:
+    renamed = compare(("another name", LP), "highs", repeat=2, time_limit=20, store=small.store)
+    assert renamed.reused == 2
+    assert {run.problem for run in renamed.runs} == {"another name"}
+
+
+def test_several_runs_at_once_give_what_one_at_a_time_gives(small: Comparison) -> None:
+    pair = [("line", LP), ("machine", SVM)]
+    several = compare(pair, ["highs", "clarabel", "nesterov"], repeat=2, time_limit=20, jobs=2, seed=0)
+    assert [outcome(run) for run in several.runs] == [outcome(run) for run in small.runs]
+
+
+def test_a_store_is_a_comparison_again(small: Comparison) -> None:
+    loaded = Comparison.load(small.store)
+    assert {run.key for run in small.runs} <= {run.key for run in loaded.runs}
+    assert loaded.environment == small.environment
+    assert small.command in loaded.command.splitlines()
+    assert loaded.traces[small.runs[0].key] == small.traces[small.runs[0].key]
+
+
+# What is asked for
+
+
+def test_sizes_make_random_instances_and_the_seed_the_same_ones() -> None:
+    one, other = (compare("SoftMargin", "highs", sizes=[6, 10], repeat=1, seed=seed) for seed in (1, 2))
+    assert [run.problem for run in one.runs] == ["SoftMargin n=6", "SoftMargin n=10"]
+    assert [run.size for run in one.runs] == [6, 10]
+    assert {run.data for run in one.runs}.isdisjoint(run.data for run in other.runs)
+
+
+def test_all_formulations_can_be_asked_for() -> None:
+    runs = compare(SVM, ["clarabel"], formulation="all", repeat=1).runs
+    assert [run.formulation for run in runs] == ["dual QP", "SOCP epigraph"]
+    assert [run.formulation for run in compare(SVM, ["clarabel"], repeat=1).runs] == ["dual QP"]
+    named = compare(SVM, ["clarabel"], formulation="SOCP epigraph", repeat=1).runs
+    assert [run.formulation for run in named] == ["SOCP epigraph"]
+
+
+def test_several_tolerances_are_several_runs() -> None:
+    runs = compare(LP, "highs", tol=[1e-3, 1e-9], repeat=1).runs
+    assert [run.tol for run in runs] == [1e-3, 1e-9]
+    assert len({run.key for run in runs}) == 2
+
+
+MODULE = """
+import klopt
+def one():
+    return klopt.problems.LP(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-2.0])
+def several():
+    return [("first", one()), ("second", klopt.problems.LP(c=[2.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-2.0]))]
+def nothing():
+    return 3
+"""
+
+
+def test_a_function_of_a_file_or_module_makes_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "declared_here.py"
+    path.write_text(MODULE)
+    assert [run.problem for run in compare(f"{path}:several", "highs", repeat=1).runs] == ["first", "second"]
+    monkeypatch.chdir(tmp_path)
+    assert [run.problem for run in compare("declared_here:one", "highs", repeat=1).runs] == ["one"]
+    with pytest.raises(InvalidProblem, match="returned no klopt problem"):
+        compare(f"{path}:nothing", "highs")
+    with pytest.raises(InvalidProblem, match="no function 'severl'; did you mean 'several'"):
+        compare(f"{path}:severl", "highs")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"backends": "higs"}, "did you mean 'highs'"),
+        ({"backends": []}, "no backend to compare"),
+        ({"backends": "nesterov"}, "no formulation of .* is for nesterov"),
+        ({"tol": 2.0}, "tol is 2.0"),
+        ({"tol": [1e-6, -1.0]}, "tol is -1.0"),
+        ({"time_limit": 0}, "time_limit is 0"),
+        ({"repeat": 0}, "repeat is 0"),
+        ({"jobs": 0}, "jobs is 0"),
+        ({"threads": 0}, "threads is 0"),
+        ({"formulation": "primall"}, "did you mean 'primal'"),
+        ({"memory_limit": -1}, "memory_limit is -1"),
+        ({"store": "no/such/folder/runs.db"}, "no folder"),
+        ({"store": "."}, "is a folder"),
+    ],
+)
+def test_a_call_that_cannot_work_is_refused_before_the_first_solve(options: dict[str, object], text: str) -> None:
+    with pytest.raises((InvalidSettings, NoRoute), match=text):
+        compare(LP, **{"backends": "highs", **options})  # type: ignore[arg-type]
+
+
+# The key
+
+
+def test_what_a_problem_has_cached_is_no_part_of_it() -> None:
+    problem = klopt.problems.SoftMargin.sample(np.random.default_rng(0), 12)
+    before = digest(problem)
+    klopt.solve(problem, "clarabel", formulation="SOCP epigraph")
+    assert "_factor" in vars(problem.K)
+    assert digest(problem) == before == digest(pristine(problem))
+    assert "_factor" not in vars(pristine(problem).K)
+
+
+def test_a_changed_entry_is_another_problem() -> None:
+    K = SVM.K.matrix.copy()
+    K[0, 0] += 1e-9
+    assert digest(replace(SVM, K=K)) != digest(SVM) != digest(replace(SVM, C=2 * SVM.C))  # type: ignore[arg-type]
+
+
+def test_a_function_is_known_by_what_it_computes() -> None:
+    def scaled(factor: float) -> object:
+        return lambda x: factor * x
+
+    assert digest(scaled(2.0)) == digest(scaled(2.0)) != digest(scaled(3.0))
+    assert digest(lambda x: x + 1) != digest(lambda x: x - 1)
+
+
+# What is said
+
+
+@dataclass(frozen=True, eq=False)
+class Gullible(Problem):
+    """A problem whose bracket proves whatever it is told: the fault that only a comparison can find."""
+
+    c: np.ndarray
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        form = ConeForm(self.c, -np.eye(self.c.size), np.zeros(self.c.size), Cones(nonneg=self.c.size))
+        return (Formulation("as given", frozenset({Feature.CONE}), lambda: form, lambda x, y: Point({"x": x})),)
+
+    def bracket(self, point: Point) -> Bracket:
+        value = float(self.c @ point.x)
+        return Bracket(value, value, point)
+
+    @classmethod
+    def sample(cls, rng: np.random.Generator, size: int) -> Self:
+        return cls(rng.uniform(1.0, 2.0, size))
+
+
+class Teller(Bad):
+    """Says that every entry of the optimum is the number it was made with."""
+
+    def __init__(self, name: str, entry: float) -> None:
+        self.name = name  # type: ignore[misc]
+        self.entry = entry
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        return Answer(Stop.OPTIMAL, x=np.full(form.c.size, self.entry), y=np.zeros(form.b.size))
+
+
+def test_two_backends_that_disagree_are_an_error_and_never_averaged() -> None:
+    problem = Gullible(np.ones(3))
+    found = compare(("torn", problem), [Teller("one", 1.0), Teller("two", 2.0)], repeat=1)
+    assert {run.verdict for run in found.runs} == {Verdict.OPTIMAL}
+    proof = agreement(found.runs)["torn"]
+    assert not proof.holds
+    text = found.table()
+    assert "ERROR" in text
+    assert "do not overlap" in text
+    assert "fastest" not in text
+    assert found.best == {}
+    assert "contradict" in repr(found)
+
+
+def test_an_uncertified_run_is_never_the_fastest() -> None:
+    found = compare(("line", LP), [Liar(), "clarabel"], repeat=1)
+    assert found.best["line"].backend == "clarabel"
+    lines = found.table().splitlines()
+    rows = [line.split()[0] for line in lines if line.startswith(("liar", "clarabel"))]
+    assert rows == ["clarabel", "liar"]
+    assert any("liar on" in line and "says optimal" in line for line in lines)
+    assert not any("fastest" in line and "liar" in line for line in lines)
+
+
+def test_the_table_keeps_to_80_columns(small: Comparison) -> None:
+    text = small.table()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "\x1b" not in text
+
+
+def test_runs_that_prove_nothing_are_kept_too() -> None:
+    (run,) = compare(("line", LP), [Liar()], repeat=1).runs
+    assert run.says is Stop.OPTIMAL
+    assert not run.verdict.conclusive
+    assert run.honest is False
+
+
+def test_a_frame_has_a_row_for_each_run(small: Comparison) -> None:
+    pytest.importorskip("pandas")
+    frame = small.to_frame()
+    assert len(frame) == len(small.runs)
+    assert not frame["seconds"].isna().any()
+
+
+def test_the_best_runs_are_real_runs(small: Comparison) -> None:
+    best: Sequence[Run] = list(small.best.values())
+    assert {run.problem for run in best} == {"line", "machine"}
+    assert all(run in small.runs and math.isfinite(run.seconds) for run in best)
+
+
+def test_a_notebook_shows_the_runs_without_a_script(small: Comparison) -> None:
+    shown = small._repr_html_()
+    assert "OPTIMAL" in shown
+    assert "<script" not in shown
+
+
+@pytest.mark.parametrize("thing", [3, None, ("label", 3), [3]])
+def test_what_is_no_problem_is_refused(thing: object) -> None:
+    with pytest.raises((InvalidProblem, TypeError), match=r"expected a klopt problem|not iterable"):
+        compare(thing)  # type: ignore[arg-type]

@@ -1,0 +1,121 @@
+"""SIGKILL at random moments: nothing that was finished is lost, nothing is done twice, and the end is the same."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from klopt.compare import Comparison
+from klopt.runs.record import Run
+from klopt.runs.store import Store
+
+TRIALS = 24
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
+
+SCRIPT = """
+import sys
+from klopt.compare import compare
+from klopt.runs.store import Store
+
+add = Store.add
+def told(self, outcome):
+    print("ran", outcome.run.key, flush=True)
+    add(self, outcome)
+    print("kept", outcome.run.key, flush=True)
+Store.add = told
+print("began", flush=True)
+backends = ["highs", "clarabel", "scs", "cvxpy"]
+comparison = compare(["LP", "SoftMargin"], backends, sizes=[4, 6], time_limit=20, repeat=6, store=sys.argv[1])
+print("reused", comparison.reused, flush=True)
+"""
+
+
+def outcome(run: Run) -> tuple[object, ...]:
+    """All of a run but its times, its memory and its machine."""
+    return run.key, run.problem, run.backend, run.formulation, run.says, run.native, run.verdict, run.lower, run.upper
+
+
+def start(store: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(store)], stdout=subprocess.PIPE, text=True)
+
+
+def killed(store: Path, chance: random.Random) -> list[str]:
+    """What a comparison says until it is killed, a moment after one of its first lines."""
+    process = start(store)
+    assert process.stdout is not None
+    said = []
+    for _ in range(1 + chance.randrange(8)):
+        said.append(process.stdout.readline())
+    time.sleep(chance.choice([0.0, 0.001, 0.003, 0.01, 0.03, 0.1]))
+    process.kill()
+    said += process.stdout.readlines()
+    process.wait()
+    return [line.strip() for line in said if line.endswith("\n")]
+
+
+@pytest.mark.slow
+def test_a_comparison_survives_being_killed_at_any_moment(tmp_path: Path) -> None:
+    whole, torn = tmp_path / "whole.db", tmp_path / "torn.db"
+    assert start(whole).wait(timeout=120) == 0
+    chance, kept, interrupted = random.Random(20261116), [], 0
+    for _ in range(TRIALS):
+        said = killed(torn, chance)
+        kept += [line.split()[1] for line in said if line.startswith("kept")]
+        interrupted += not said[-1].startswith("reused")
+        if torn.exists() and kept:
+            with Store(torn, read_only=True) as store:
+                assert set(kept) <= store.keys(), "a finished run was lost"
+    assert interrupted >= 20
+    assert start(torn).wait(timeout=120) == 0
+    assert len(kept) == len(set(kept)), "a finished run was done again"
+    by_key = {run.key: outcome(run) for run in Comparison.load(torn).runs}
+    assert by_key == {run.key: outcome(run) for run in Comparison.load(whole).runs}
+    assert sorted(Comparison.load(torn).traces) == sorted(by_key)
+    assert not list((tmp_path / "torn.db.arrays").glob("unfinished"))
+
+
+ORPHAN = """
+import sys
+sys.path.insert(0, {tests!r})
+from bad_backends import Sleeper
+from klopt.backend import Settings
+from klopt.instances import FormProblem, hand_checked
+from klopt.runs.pool import Seat
+from klopt.runs.task import Task
+seat = Seat()
+seat._seat(threads=1)
+print(seat.worker.process.pid, flush=True)
+problem = FormProblem(hand_checked()[0].form)
+seat.run(Task(problem, "", "", "as given", Sleeper(), Settings(time_limit=60.0)))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a child looks for its parent twice a second")
+def test_a_child_does_not_outlive_its_parent() -> None:
+    code = ORPHAN.format(tests=str(Path(__file__).parent))
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    time.sleep(0.5)
+    os.kill(child, 0)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    deadline = time.monotonic() + 2.0
+    while time.monotonic() < deadline and alive(child):
+        time.sleep(0.02)
+    assert not alive(child)
+
+
+def alive(process: int) -> bool:
+    """Whether it runs; one that nobody has waited for yet does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
