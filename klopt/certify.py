@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeGuard
 
 import numpy as np
 
 from klopt.arrays import FAKE_INFINITY, FloatArray
 from klopt.backend import Answer, Stop
 from klopt.bounds import farkas_strength
-from klopt.forms import ConeForm, Form, Residuals
+from klopt.forms import ConeForm, Form, Residuals, SimplexForm
+from klopt.objectives import RowAction
 from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.scaling import block_norms
 
@@ -233,6 +234,8 @@ def _check_claim(
     claims_unbounded = answer.ray is not None or answer.stop is Stop.UNBOUNDED
     if not (claims_infeasible or claims_unbounded):
         return None
+    if _knows_rays(form) and answer.ray is not None:
+        return _receding(formulation, form, answer.ray, tol, notes)
     if not isinstance(form, ConeForm):
         notes.append(f"the backend says {answer.stop.words}, which cannot be verified for this form")
         return None
@@ -257,6 +260,24 @@ def _check_claim(
             f"unboundedness not proven: {flaw}" if flaw else "dual infeasible: unbounded if a feasible point exists"
         )
     return None
+
+
+def _knows_rays(form: Form) -> TypeGuard[SimplexForm]:
+    return isinstance(form, SimplexForm) and isinstance(form.objective, RowAction)
+
+
+def _receding(
+    formulation: Formulation, form: SimplexForm, ray: FloatArray, tol: float, notes: list[str]
+) -> Certificate | None:
+    """A dual function, finite at 0, that falls for ever along a ray: the rows of the problem contradict each other."""
+    assert isinstance(form.objective, RowAction)
+    flaw = form.objective.recedes(ray)
+    if flaw:
+        notes.append(f"unboundedness not proven: {flaw}")
+        return None
+    end = -float(np.copysign(np.inf, formulation.scale))
+    verdict = Verdict.INFEASIBLE if formulation.dual else Verdict.UNBOUNDED
+    return Certificate(verdict, end, end, tol, "farkas" if formulation.dual else "ray")
 
 
 def _is_feasible(problem: Problem, formulation: Formulation, form: ConeForm, x: FloatArray, tol: float) -> bool:

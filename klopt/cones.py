@@ -35,6 +35,7 @@ class Feature(StrEnum):
     CONE = "cone programs"
     SIMPLEX = "functions over simple sets"
     SADDLE = "saddle points"
+    SPLIT = "saddle points that split into two proximal steps"
     EXPLICIT = "closed forms"
     # of a cone program
     QUADRATIC = "a quadratic objective"

@@ -23,6 +23,7 @@ from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem
 from klopt.objectives import Bilinear, Curved, Objective, QuadraticLike, RowAction, SaddleOracle
 from klopt.sets import BoxPlane, SimpleSet
+from klopt.splitting import Splitting
 
 __all__ = ["ConeForm", "ExplicitForm", "Form", "Residuals", "SaddleForm", "SimplexForm", "Start"]
 
@@ -242,7 +243,8 @@ class SaddleForm:
     @property
     def needs(self) -> frozenset[Feature]:
         """What a backend must offer to take this form."""
-        return self.left.features | self.right.features | {Feature.SADDLE}
+        shape = Feature.SPLIT if isinstance(self.coupling, Splitting) else Feature.SADDLE
+        return self.left.features | self.right.features | {shape}
 
     @property
     def shape(self) -> tuple[int, int]:

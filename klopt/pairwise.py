@@ -1,0 +1,196 @@
+"""Pairs of points whose distances are bounded, and the kernel that multipliers of these bounds make of a given one.
+
+R'R is the given kernel on m points and z_c = e_i - e_j the c-th pair: s_c = +1 asks for a squared distance of at most
+t_c, s_c = -1 for at least t_c. Multipliers x_c / t_c make of it
+
+    K = R'M^-1 R,     M = I + R A R',   A = sum_c s_c x_c z_c z_c' / t_c,     q_c = z_c'K z_c / t_c
+
+(K^-1 is the given inverse plus A, which is said here without inverses). All of it needs A and m x m matrices only,
+however many pairs there are. Only differences of points count, so the columns of R are centred: distances are then no
+small differences of large numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from klopt.arrays import FloatArray, freeze, matrix, positive, vector
+from klopt.errors import InvalidProblem
+from klopt.objectives import IntArray
+
+__all__ = ["PairSpot", "Pairs", "distances"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs (first[c], second[c]) of the columns of R; an infinite weight makes their bounds hard.
+
+    >>> pairs = Pairs(np.eye(2), [0], [1], [1.0], [1.0])
+    >>> PairSpot.at(pairs, np.array([0.5])).ratios
+    array([1.])
+    """
+
+    R: FloatArray
+    first: IntArray
+    second: IntArray
+    sign: FloatArray
+    target: FloatArray
+    weight: float = np.inf
+    names: IntArray = None  # type: ignore[assignment]
+    """What the points are called in words, their own numbers if nothing else."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            R: npt.ArrayLike,
+            first: npt.ArrayLike,
+            second: npt.ArrayLike,
+            sign: npt.ArrayLike,
+            target: npt.ArrayLike,
+            weight: float = np.inf,
+            names: npt.ArrayLike | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "R", matrix("R", self.R))
+        object.__setattr__(self, "target", vector("target", self.target))
+        object.__setattr__(self, "names", np.arange(self.R.shape[1]) if self.names is None else self.names)
+        for name in ("first", "second", "names"):
+            object.__setattr__(self, name, freeze(np.array(getattr(self, name), dtype=np.intp)))
+        object.__setattr__(self, "sign", vector("sign", self.sign, self.size))
+        if not self.first.shape == self.second.shape == (self.size,):
+            raise InvalidProblem(f"first and second must name the {self.size} pairs that target has")
+        if not ((np.abs(self.sign) == 1).all() and (self.target > 0).all()):
+            raise InvalidProblem("sign must hold +1 and -1, target positive numbers")
+        object.__setattr__(self, "weight", positive("weight", self.weight, infinite=True))
+
+    @property
+    def size(self) -> int:
+        """The number of pairs."""
+        return int(self.target.size)
+
+    @cached_property
+    def centred(self) -> FloatArray:
+        """R with columns of mean zero."""
+        centred: FloatArray = self.R - self.R.mean(axis=1, keepdims=True)
+        return centred
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether no constraint may be broken at a price."""
+        return not np.isfinite(self.weight)
+
+    def laplacian(self, x: FloatArray) -> FloatArray:
+        """Return sum_c s_c x_c z_c z_c' / t_c."""
+        m, used = self.R.shape[1], np.flatnonzero(x)
+        i, j, w = self.first[used], self.second[used], (self.sign * x / self.target)[used]
+        flat = np.bincount(np.concatenate((i * m + j, j * m + i)), np.concatenate((w, w)), m * m)
+        A = -flat.astype(float, copy=False).reshape(m, m)
+        A.flat[:: m + 1] = -A.sum(axis=1)
+        return A
+
+
+@dataclass(frozen=True, eq=False)
+class PairSpot:
+    """The function f of `klopt.logdet` near one x: M = LL', Y = L^-1 R; None, and f infinite, outside its domain."""
+
+    pairs: Pairs
+    x: FloatArray
+    value: float
+    L: FloatArray | None = None
+    Y: FloatArray | None = None
+
+    @classmethod
+    def at(cls, pairs: Pairs, x: FloatArray) -> PairSpot:
+        """Factor M at x."""
+        from scipy.linalg import solve_triangular
+        from scipy.linalg.lapack import dpotrf
+
+        R = pairs.centred
+        room = 1 - pairs.sign * x / pairs.weight
+        if not (np.isfinite(x).all() and (room > 0).all()):
+            return cls(pairs, x.copy(), np.inf)
+        M = R @ pairs.laplacian(x) @ R.T
+        M.flat[:: len(R) + 1] += 1.0
+        L, failed = dpotrf(M.T, lower=1, clean=1)
+        if failed:
+            return cls(pairs, x.copy(), np.inf)
+        linear = float(pairs.sign @ x) if pairs.is_hard else -pairs.weight * float(np.log(room).sum())
+        value = linear - 2 * float(np.log(L.diagonal()).sum())
+        return cls(pairs, x.copy(), value, L, solve_triangular(L, R, lower=True))
+
+    @cached_property
+    def kernel(self) -> FloatArray:
+        """K = R'WR of the centred points."""
+        if self.Y is None:
+            return np.full((self.pairs.R.shape[1],) * 2, np.nan)
+        K: FloatArray = self.Y.T @ self.Y
+        return K
+
+    @cached_property
+    def ratios(self) -> FloatArray:
+        """q, the squared distances over their targets."""
+        return distances(self.kernel, self.pairs.first, self.pairs.second) / self.pairs.target
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        """The slope of f, s (u - q) with u = 1, or what slack has made of it."""
+        sign = self.pairs.sign
+        return sign * (1 / (1 - sign * self.x / self.pairs.weight) - self.ratios)
+
+    def block(self, chosen: IntArray) -> FloatArray:
+        """Return the second derivatives among some of the pairs."""
+        return self._curvature(chosen, np.ones(chosen.size))
+
+    def model(self, chosen: IntArray) -> FloatArray:
+        """Return the curvature after which Newton's step of each pair alone is its best one.
+
+        Far from its bound a logarithm bends as q^2 but asks for steps as if it bent as q: rows and columns are scaled
+        by (u / q)^1/2, u = 1 or what slack has made of it, which at the bound is 1.
+        """
+        return self._curvature(chosen, self._share(chosen))
+
+    def thin_model(self, chosen: IntArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return (a, V) with diag(a) + VV' the model where slack makes a positive and V has fewer columns than rows."""
+        pairs, r = self.pairs, len(self.pairs.R)
+        if pairs.is_hard or self.Y is None or r * (r + 1) > chosen.size:
+            return None
+        i, j, s, share = pairs.first[chosen], pairs.second[chosen], pairs.sign[chosen], self._share(chosen)
+        y, (columns, rows) = self.Y[:, i] - self.Y[:, j], np.triu_indices(r)
+        V = (y[rows] * y[columns] * np.where(rows == columns, 1.0, np.sqrt(2.0))[:, None]).T
+        V *= (s * np.sqrt(share) / pairs.target[chosen])[:, None]
+        room = 1 - s * self.x[chosen] / pairs.weight
+        return 1 / (share * pairs.weight * room**2), V
+
+    def _share(self, chosen: IntArray) -> FloatArray:
+        """Return u / q."""
+        share: FloatArray = self.gradient[chosen] * self.pairs.sign[chosen] / self.ratios[chosen] + 1
+        return share
+
+    def _curvature(self, chosen: IntArray, share: FloatArray) -> FloatArray:
+        pairs = self.pairs
+        i, j, s = pairs.first[chosen], pairs.second[chosen], pairs.sign[chosen]
+        scale = s * np.sqrt(share) / pairs.target[chosen]
+        B = self.kernel[i] - self.kernel[j]
+        H = np.take(B, i, axis=1)
+        H -= np.take(B, j, axis=1)
+        H *= H
+        H *= scale[:, None]
+        H *= scale
+        if not pairs.is_hard:
+            room = 1 - s * self.x[chosen] / pairs.weight
+            H.flat[:: chosen.size + 1] += 1 / (share * pairs.weight * room**2)
+        return H
+
+
+def distances(K: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+    """Return K_ii + K_jj - 2 K_ij of each pair."""
+    diagonal = K.diagonal()
+    found: FloatArray = diagonal[first] + diagonal[second] - 2 * K[first, second]
+    return found
