@@ -111,6 +111,7 @@ def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
     cones, repair, sizes = form.cones, PrimalRepair(form), abs(form.A)
     curved, unit = _curved(cones), centre(cones)
     point, best, tries = np.clip(x, box.lower, box.upper), (np.inf, x), 0
+    nearest, idle = np.inf, 0
     for _ in range(STEPS):
         terms = block_norms(cones, sizes @ np.abs(point) + np.abs(form.b))
         s = form.b - form.A @ point - np.where(curved, ROUNDING * terms * unit, 0.0)
@@ -129,7 +130,9 @@ def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
             error = block_norms(cones, whole - cones.project(whole))
             value = _value(form, point) + repair.charge(error, terms, curved)
             best, tries = min(best, (value, point), key=lambda pair: pair[0]), tries + 1
-        moved = repair.step(point, s, off) if tries <= PATIENCE else None
+        excess = float(np.max(distance / allowed))
+        nearest, idle = (excess, 0) if excess < 0.7 * nearest else (nearest, idle + 1)
+        moved = repair.step(point, s, off) if max(tries, idle) <= PATIENCE else None
         if moved is None:
             break
         point = moved

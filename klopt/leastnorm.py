@@ -27,13 +27,15 @@ from scipy import sparse
 from klopt.arrays import FloatArray
 from klopt.scaling import is_sparse
 
-__all__ = ["TooLarge", "least_distance", "least_norm", "nearest"]
+__all__ = ["MOST_DENSE_WORK", "TooLarge", "least_distance", "least_norm", "nearest"]
 
 Solve: TypeAlias = Callable[[FloatArray], FloatArray]
 
 ROUNDS = 3
 RANK = 1e-14
 BALANCE = 1e-5
+# By so much of what was lacking an inequality may still be violated.
+CLOSE = 1e-9
 SHIFT = 1e-26
 # What may be factored: a correction must stay cheap next to the solve it corrects.
 MOST_DENSE_WORK = 2e9
@@ -44,15 +46,17 @@ class TooLarge(Exception):
     """The system would cost more to factor than a correction is worth; the caller does without."""
 
 
-def least_norm(B: Any) -> Solve:
+def least_norm(B: Any, most: float = MOST_DENSE_WORK) -> Solve:
     """Return the map from g to the shortest u with Bu = g (least squares where there is none).
+
+    Up to `most` operations it goes by orthogonal factors.
 
     >>> least_norm(np.array([[1.0, 1.0]]))(np.array([2.0])).round(9)
     array([1., 1.])
     """
     norms = _norms(B, axis=1)
     unit = _scaled(B, 1 / norms, np.ones(B.shape[1]))
-    inner = _orthogonal(_dense(unit)) if _is_small(unit.shape) else _augmented(unit)
+    inner = _orthogonal(_dense(unit)) if _is_small(unit.shape, most) else _augmented(unit)
 
     def solve(g: FloatArray) -> FloatArray:
         target = g / norms
@@ -88,8 +92,8 @@ def nearest(M: Any, G: Any, small: FloatArray) -> Callable[[FloatArray, FloatArr
     return solve
 
 
-def least_distance(E: Any, e: FloatArray, G: Any, h: FloatArray) -> FloatArray:
-    """Return the shortest z with Ez = e and Gz >= h, about right where there is none.
+def least_distance(E: Any, e: FloatArray, G: Any, h: FloatArray, most: float = MOST_DENSE_WORK) -> FloatArray:
+    """Return the shortest z with Ez = e and Gz >= h, about right where there is none; `most` operations at a time.
 
     >>> least_distance(np.array([[1.0, 1.0]]), np.array([2.0]), np.array([[1.0, 0.0]]), np.array([1.5])).round(9)
     array([1.5, 0.5])
@@ -97,7 +101,7 @@ def least_distance(E: Any, e: FloatArray, G: Any, h: FloatArray) -> FloatArray:
     from scipy.optimize import nnls
 
     columns = E.shape[1]
-    if not _is_small((columns, columns)) or not _is_small(G.shape):
+    if not _is_small((columns, columns), most) or not _is_small(G.shape, most):
         raise TooLarge
     E, G = _dense(E), _dense(G)
     start, N = _solutions(E, e)
@@ -113,7 +117,13 @@ def least_distance(E: Any, e: FloatArray, G: Any, h: FloatArray) -> FloatArray:
     except RuntimeError as error:
         raise TooLarge from error
     rest = stacked @ u - aim
-    return start - N @ (rest[:-1] * (worst / rest[-1] if rest[-1] else 0.0))
+    by_ratio = start - N @ (rest[:-1] * (worst / rest[-1] if rest[-1] else 0.0))
+    if np.max(h - G @ by_ratio) <= CLOSE * worst:
+        return by_ratio
+    # Where hardly any z is left the ratio is one of rounding errors; the rows with a multiplier hold with equality.
+    tight = np.flatnonzero(u)
+    by_face, _ = _solutions(np.vstack([E, G[tight]]), np.concatenate([e, h[tight]]))
+    return min((by_ratio, by_face), key=lambda z: float(np.max(h - G @ z)))
 
 
 def _solutions(E: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -124,7 +134,7 @@ def _solutions(E: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray]:
     size = np.abs(R.diagonal())
     rank = int(np.sum(size > RANK * size[:1].sum()))
     start = full[:, :rank] @ solve_triangular(R[:rank, :rank], e[order[:rank]], trans="T", check_finite=False)
-    return start, cast(FloatArray, full[:, rank:])
+    return start, np.asarray(full[:, rank:], dtype=np.float64)
 
 
 def _orthogonal(B: FloatArray) -> Solve:
@@ -183,8 +193,8 @@ def _sparse_lu(K: Any) -> Solve:
         raise TooLarge from error
 
 
-def _is_small(shape: tuple[int, ...]) -> bool:
-    return float(max(shape)) * float(min(shape)) ** 2 <= MOST_DENSE_WORK
+def _is_small(shape: tuple[int, ...], most: float = MOST_DENSE_WORK) -> bool:
+    return float(max(shape)) * float(min(shape)) ** 2 <= most
 
 
 def _dense(B: Any) -> FloatArray:

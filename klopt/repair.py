@@ -23,7 +23,7 @@ from scipy import sparse
 from klopt.arrays import FloatArray
 from klopt.cones import Cones
 from klopt.forms import ConeForm
-from klopt.leastnorm import TooLarge, least_distance, least_norm, nearest
+from klopt.leastnorm import MOST_DENSE_WORK, TooLarge, least_distance, least_norm, nearest
 from klopt.scaling import block_norms, centre, equilibrate, is_sparse, scaling
 
 __all__ = ["DualRepair", "PrimalRepair"]
@@ -39,6 +39,10 @@ PULLS = (0.0, 1.0, 4.0, 16.0, 64.0)
 NEAR = 1e3
 # Steps through PSD rows are dense.
 MOST_ENTRIES = 4e7
+# Multipliers that are off by more than this share of their terms come from a run that failed: they are repaired where
+# that is cheap.
+ROUGH = 1e-2
+LITTLE_WORK = 1e8
 
 
 class _Repair:
@@ -71,6 +75,12 @@ class DualRepair(_Repair):
         """Return the largest error in the units of the columns."""
         return float(np.max(np.abs(left) * self.units[1], initial=0.0))
 
+    def _budget(self, y: FloatArray, left: FloatArray) -> float:
+        """How many operations a step may take."""
+        r, c = self.units
+        terms = float(np.max(np.abs(self.form.c) * c, initial=0.0)) + float(np.max(np.abs(y) / r, initial=0.0))
+        return LITTLE_WORK if self.size(left) > ROUGH * terms else MOST_DENSE_WORK
+
     def charge(self, dust: FloatArray, norms: FloatArray, tight: Mask) -> float:
         """Return what errors `dust` of the equations may be worth to blocks of y on the boundary of their cones."""
         if not tight.any():
@@ -98,7 +108,8 @@ class DualRepair(_Repair):
         if form.P is not None:
             E = sparse.hstack([E, sparse.diags_array(c[J]) @ form.P.tocsr()[J] @ sparse.diags_array(c)])
         G = sparse.csr_array((np.ones(near.size), (np.arange(near.size), near)), shape=(near.size, E.shape[1]))
-        z = least_distance(E, -(left * c)[J], G, -(y / r)[near] - HAIR * float(np.max(np.abs(y / r), initial=0.0)))
+        limits = -(y / r)[near] - HAIR * float(np.max(np.abs(y / r), initial=0.0))
+        z = least_distance(E, -(left * c)[J], G, limits, self._budget(y, left))
         return c * z[m:] if form.P is not None else np.zeros_like(w), r * z[:m]
 
     def _conic(self, w: FloatArray, y: FloatArray, left: FloatArray, stuck: Mask) -> tuple[FloatArray, FloatArray]:
@@ -115,7 +126,7 @@ class DualRepair(_Repair):
             weight = c * (1 + np.abs(w / c).max())
             curve = form.P.tocsr()[J] @ sparse.diags_array(weight)
             B = sparse.hstack([B, curve], format="csr") if is_sparse(B) else np.hstack([B, curve.toarray()])
-        solve = least_norm(B)
+        solve = least_norm(B, self._budget(y, left))
         pull = scaling(form.cones, inside, free, dual=True, inverse=True).apply(shift)
         pull = np.concatenate((pull, np.zeros(weight.size)))
         fix, inward = solve(-left[J]), pull - solve(B @ pull)

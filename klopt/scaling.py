@@ -197,15 +197,14 @@ def _exp_scaling(v: FloatArray, dual: bool, inverse: bool) -> npt.NDArray[Any]:
     least = 1e-14 * np.linalg.norm(v, axis=1) + np.finfo(float).tiny ** 0.25
     b, c = np.maximum(b, least), np.maximum(c, least)
     psi = np.maximum(b * np.log(c / b) - a, least)
-    slope = np.stack([-np.ones_like(a), np.log(c / b) - 1, b / c], axis=1)
-    H = slope[:, :, None] * slope[:, None, :] / (psi**2)[:, None, None]
-    H[:, 1, 1] += 1 / (b * psi) + 1 / b**2
-    H[:, 2, 2] += b / (c**2 * psi) + 1 / c**2
-    H[:, 1, 2] -= 1 / (c * psi)
-    H[:, 2, 1] = H[:, 1, 2]
-    values, vectors = np.linalg.eigh(_T.T @ H @ _T if dual else H)
-    power = np.maximum(values, np.finfo(float).tiny)[:, None, :] ** (0.5 if inverse else -0.5)
-    return cast("npt.NDArray[Any]", vectors * power @ vectors.transpose(0, 2, 1))
+    # H = M'M; near the boundary H itself would drown its small eigenvalues in the rounding of its large one.
+    M = np.zeros((len(v), 4, 3))
+    M[:, 0] = np.stack([-np.ones_like(a), np.log(c / b) - 1, b / c], axis=1) / psi[:, None]
+    M[:, 1, 1], M[:, 1, 2] = 1 / np.sqrt(b * psi), -np.sqrt(b / psi) / c
+    M[:, 2, 1], M[:, 3, 2] = 1 / b, 1 / c
+    _, roots, vectors = np.linalg.svd(M @ _T if dual else M, full_matrices=False)
+    power = np.maximum(roots, np.finfo(float).tiny)[:, :, None] ** (1 if inverse else -1)
+    return cast("npt.NDArray[Any]", vectors.transpose(0, 2, 1) @ (power * vectors))
 
 
 def _congruence(columns: FloatArray, root: FloatArray) -> FloatArray:

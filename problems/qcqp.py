@@ -12,7 +12,7 @@ A program that maximises is stated as minimising the negative; the multipliers a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any, Self, cast
@@ -26,7 +26,7 @@ from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem
 from klopt.formats.model import Model, Names, QuadraticRow
 from klopt.forms import ConeForm
-from klopt.problem import Formulation, Point, Sense
+from klopt.problem import Bracket, Formulation, Point, Sense
 from klopt.program import Program
 from klopt.psdfactor import factor, refuse_indefinite
 from klopt.quadcone import QuadraticCone
@@ -62,6 +62,8 @@ class QCQP(Program):
     offset: float = 0.0
     sense: Sense = "min"
     names: Names | None = None
+    repair: str = field(default="", init=False)
+    """Which matrices were averaged with their transposes, from which they differed by rounding."""
 
     def __post_init__(self) -> None:
         q = vector("q", self.q)
@@ -73,28 +75,33 @@ class QCQP(Program):
         if min(soc, default=1) < 1 or sum(soc) != b_soc.size:
             raise InvalidProblem(f"soc has sizes {soc}; expected positive sizes that add up to {b_soc.size} rows")
         check_sense(self.sense)
-        P = None if self.P is None else self._convex("P", self.P, n, self.sign)
+        uneven: list[str] = []
+        P = None if self.P is None else self._convex("P", self.P, n, uneven, self.sign)
         bounds, offset = bounds_array(n, self.bounds), finite_number("offset", self.offset)
-        quadratics = tuple(self._quadratic(i, row, n) for i, row in enumerate(self.quadratics))
+        quadratics = tuple(self._quadratic(i, row, n, uneven) for i, row in enumerate(self.quadratics))
         values = (P, q, quadratics, A_ub, b_ub, A_eq, b_eq, bounds, A_soc, b_soc, soc, offset)
         for name, value in zip(self.__dataclass_fields__, values, strict=False):
             object.__setattr__(self, name, value)
+        if uneven:
+            object.__setattr__(self, "repair", f"averaged with its transpose, rounding apart: {', '.join(uneven)}")
         if self.names is not None:
             self.names.check(n, b_ub.size, b_eq.size)
 
     @staticmethod
-    def _convex(name: str, P: object, n: int, sign: float = 1.0) -> SparseMatrix | None:
+    def _convex(name: str, P: object, n: int, uneven: list[str], sign: float = 1.0) -> SparseMatrix | None:
         """P checked, None if it is zero; `sign` is -1 where the negative must be positive semidefinite."""
-        matrix = ConeForm(np.zeros(n), sparse.csc_array((0, n)), np.zeros(0), Cones(), csc(name, P, (n, n))).P
+        given = csc(name, P, (n, n))
+        matrix = ConeForm(np.zeros(n), sparse.csc_array((0, n)), np.zeros(0), Cones(), given).P
         assert matrix is not None
+        uneven += [] if np.array_equal(given.data, matrix.data) else [name]
         refuse_indefinite(name if sign > 0 else f"-{name} (a program that maximises)", sign * matrix)
         return matrix if matrix.nnz else None
 
-    def _quadratic(self, index: int, row: Sequence[Any], n: int) -> QuadraticRow:
+    def _quadratic(self, index: int, row: Sequence[Any], n: int, uneven: list[str]) -> QuadraticRow:
         name = f"quadratics[{index}]"
         if len(row) != 3:
             raise InvalidProblem(f"{name} has {len(row)} parts; expected P, q and r of x'Px/2 + q'x <= r")
-        P = self._convex(f"{name} P", row[0], n)
+        P = self._convex(f"{name} P", row[0], n, uneven)
         P = csc("P", sparse.csc_array((n, n))) if P is None else P
         return QuadraticRow(P, vector(f"{name} q", row[1], n), finite_number(f"{name} r", row[2]))
 
@@ -173,6 +180,10 @@ class QCQP(Program):
         needs = {Feature.QUADRATIC} | cones
         own = (lambda: self.form, self.point, self.pair)
         return (self.by_form("conic QP" if cones else "QP", needs, "the program itself", *own), *linear)
+
+    def bracket(self, point: Point) -> Bracket:
+        found = super().bracket(point)
+        return replace(found, note="; ".join(filter(None, (found.note, self.repair))))
 
     def point(self, x: FloatArray, y: FloatArray | None) -> Point:
         y = np.zeros(self.form.b.size) if y is None else y

@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
+from klopt.backend import Answer, Stop
 from klopt.cones import Cones
 from klopt.forms import ConeForm
 from klopt.solvers._bounds import Bounded
 
-__all__ = ["Outcome", "directions", "model", "run", "scales"]
+__all__ = ["Outcome", "directions", "failed", "model", "run", "scales", "turned"]
 
 SLICE = 500
 PROXIMITY = 1e-7
@@ -34,16 +35,17 @@ class Outcome:
     iterations: int
 
 
-def scales(form: ConeForm) -> tuple[float, float]:
+def scales(form: ConeForm, finer: float = 1.0) -> tuple[float, float]:
     """Return (length, weight): in u = x / length, with the objective times weight, P and c have entries of about 1.
 
-    The active-set code has absolute tolerances and fails on a kernel matrix scaled by 1e4. Powers of 2 round nothing.
+    The active-set code has absolute tolerances and fails on a kernel matrix scaled by 1e4. `finer` makes the length
+    shorter and so u longer. Powers of 2 round nothing.
     """
     curvature = 0.0 if form.P is None else float(np.abs(form.P.data).max(initial=0.0))
     if not curvature:
         return 1.0, 1.0
     slope, size = float(np.abs(form.c).max()), float(np.abs(form.b).max())
-    length = 2.0 ** round(np.log2(slope / curvature if slope else size or 1.0))
+    length = 2.0 ** round(np.log2(slope / curvature if slope else size or 1.0)) / finer
     return length, 2.0 ** round(-np.log2(length**2 * curvature))
 
 
@@ -71,6 +73,23 @@ def directions(form: ConeForm) -> ConeForm:
     A = sparse.vstack([flat, form.A, unit, -unit], format="csc")
     b = np.concatenate([np.zeros(A.shape[0] - 2 * n), np.ones(2 * n)])
     return ConeForm(form.c, A, b, Cones(form.cones.zero + flat.shape[0], form.cones.nonneg + 2 * n))
+
+
+def failed(form: ConeForm, answer: Answer, tol: float) -> bool:
+    """Whether HiGHS gave up, or calls optimal what is not; a limit that was reached is no failure."""
+    if answer.stop is not Stop.OPTIMAL:
+        return answer.stop is Stop.NUMERICAL
+    found = answer.x is not None and bool(np.isfinite(answer.x).all())
+    return not (found and form.measure(cast(FloatArray, answer.x), answer.y).worst <= tol)
+
+
+def turned(form: ConeForm) -> ConeForm:
+    """Return the program with its columns in reverse order, which leads the active-set code along another path.
+
+    It fails on 1 in 200 small random programs with a singular P; on none of 5000 did it fail again, turned and finer.
+    """
+    assert form.P is not None
+    return replace(form, c=form.c[::-1], A=form.A[:, ::-1], P=form.P[::-1, ::-1])
 
 
 def run(highs: Any, limit: int | None, quadratic: bool) -> Outcome:

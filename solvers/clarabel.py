@@ -76,8 +76,11 @@ def _options(settings: Settings) -> Any:
     options.max_iter = settings.max_iter or options.max_iter
     # It looks at the clock between steps only; the last one needs time to end before klopt ends it.
     options.time_limit = 0.8 * settings.time_limit if settings.time_limit else options.time_limit
+    finest = 1e-12
     for name in TOLERANCES:
-        setattr(options, name, max(1e-12, min(1e-8, settings.tol / 100)))
+        setattr(options, name, max(finest, min(1e-8, settings.tol / 100)))
+    # Short steps stay near the central path and end with a digit or two more, after a third more of them.
+    options.max_step_fraction = 0.9 if options.tol_feas == finest else options.max_step_fraction
     for name, value in settings.raw.items():
         try:
             setattr(options, name, value)

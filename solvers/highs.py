@@ -17,7 +17,7 @@ from klopt.cones import Feature
 from klopt.errors import InvalidSettings
 from klopt.forms import ConeForm, Form
 from klopt.solvers._bounds import bounded
-from klopt.solvers._highs import directions, model, run, scales
+from klopt.solvers._highs import directions, failed, model, run, scales, turned
 
 __all__ = ["BACKEND", "Highs"]
 
@@ -57,6 +57,11 @@ class Highs(Backend):
         """Return what HiGHS claims about a linear or convex quadratic program."""
         assert isinstance(form, ConeForm)
         answer = _solve(form, settings)
+        if form.P is not None and failed(form, answer, settings.tol):
+            left = settings.time_limit and max(settings.time_limit - answer.seconds, 1e-3)
+            other = _solve(turned(form), replace(settings, time_limit=left), finer=16.0)
+            other = replace(other, x=None if other.x is None else other.x[::-1], seconds=answer.seconds + other.seconds)
+            answer = answer if failed(form, other, settings.tol) else other
         if answer.stop is not Stop.UNBOUNDED:
             return answer
         search = _solve(directions(form), replace(settings, max_iter=None, raw={}))
@@ -68,10 +73,10 @@ class Highs(Backend):
         return answer
 
 
-def _solve(form: ConeForm, settings: Settings) -> Answer:
+def _solve(form: ConeForm, settings: Settings, finer: float = 1.0) -> Answer:
     import highspy
 
-    (length, weight), program = scales(form), bounded(form)
+    (length, weight), program = scales(form, finer), bounded(form)
     highs: Any = highspy.Highs()
     log: list[str] = []
     highs.setOptionValue("log_to_console", settings.log)

@@ -31,10 +31,10 @@ generators = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
 @st.composite
-def known_pairs(draw, kind: Kind) -> Instance:
+def known_pairs(draw, kind: Kind, slater: bool = True) -> Instance:
     """Cone programs built from their optimal pair, with fewer variables than rows."""
     n, more = draw(st.integers(2, 7)), draw(st.integers(6, 18))
-    return known_pair(draw(generators), kind, n, n + more)
+    return known_pair(draw(generators), kind, n, n + more, slater=slater)
 
 
 def bounded_pair(rng: np.random.Generator, n: int, quadratic: bool) -> Instance:

@@ -18,7 +18,13 @@ from klopt.scaling import block_norms, block_sizes, centre, equilibrate, scaling
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
 ROUNDING = 1e-9
 
-anything = st.one_of(*map(known_pairs, KINDS), bounded_pairs(quadratic=False), bounded_pairs(quadratic=True))
+# Without Slater points too: there bounds are wide, but they must hold.
+anything = st.one_of(
+    *map(known_pairs, KINDS),
+    *(known_pairs(kind, slater=False) for kind in KINDS[2:]),
+    bounded_pairs(quadratic=False),
+    bounded_pairs(quadratic=True),
+)
 levels = st.sampled_from((0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0, 100.0))
 E11, E12, E22 = np.diag([1.0, 0.0]), np.array([[0.0, 1.0], [1.0, 0.0]]), np.diag([0.0, 1.0])
 
@@ -76,9 +82,15 @@ class TestTheBoundsAreTight:
     def test_at_the_solution(self, kind, data) -> None:
         instance = data.draw(known_pairs(kind))
         lower, upper, _, _ = enclose(instance.form, instance.x, instance.y)
-        # A multiplier on the boundary of a curved cone costs the square root of rounding.
-        narrow = 1e-11 if kind in ("lp", "qp") else 1e-4
+        narrow = 1e-11 if kind in ("lp", "qp") else 1e-9
         assert upper - lower <= narrow * (1 + abs(instance.value))
+
+    @pytest.mark.parametrize("kind", ["socp", "sdp", "exp"])
+    @given(st.data())
+    def test_at_the_only_feasible_point_up_to_the_root_of_rounding(self, kind, data) -> None:
+        instance = data.draw(known_pairs(kind, slater=False))
+        lower, upper, _, _ = enclose(instance.form, instance.x, instance.y)
+        assert upper - lower <= 1e-4 * (1 + abs(instance.value))
 
     @pytest.mark.parametrize("quadratic", [False, True])
     @given(st.data(), generators)
@@ -170,6 +182,18 @@ class TestFarkas:
         assert not (strength > 0 and left == 0.0)
 
 
+def test_the_only_point_of_a_polyhedron_is_found() -> None:
+    """Nine lines through one point of the plane, three of which leave nothing else."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        point, angles = rng.normal(size=2), np.concatenate([[0.0, 2.0, 4.0], rng.uniform(0, 6.3, 6)])
+        A = np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(0.1, 10.0, (9, 1))
+        form = ConeForm(rng.normal(size=2), A, A @ point, Cones(nonneg=9))
+        value, found = primal_bound(form, point + 1e-8 * rng.normal(size=2))
+        assert np.abs(found - point).max() <= 1e-14 * (1 + np.abs(point).max())
+        assert value == pytest.approx(form.value(point), abs=1e-13)
+
+
 class TestTheInsideOfTheCones:
     K = Cones(nonneg=2, soc=(1, 4), psd=(3,), exp=2)
 
@@ -190,6 +214,19 @@ class TestTheInsideOfTheCones:
         u = rng.normal(size=v.size)
         step = scaling(self.K, v, np.zeros(0), dual=True).apply(0.7 * u / np.linalg.norm(u))
         assert self.K.dual_distance(v + step) <= 1e-12
+
+    @pytest.mark.parametrize("dual", [False, True])
+    @given(generators, st.integers(-13, -6))
+    def test_the_ball_fits_however_near_the_boundary_of_an_exponential_cone(self, dual, rng, power) -> None:
+        """Two of the three curvatures there are 1e13 and 1e26 times the third, which must not drown in them."""
+        cone, r = Cones(exp=1), rng.normal()
+        edge = np.array([-np.exp(r), (r - 1) * np.exp(r), 1.0] if dual else [r, 1.0, np.exp(r)])
+        v = edge + 10.0**power * np.linalg.norm(edge) * centre(cone)
+        u = rng.normal(size=3)
+        step = scaling(cone, v, np.zeros(0), dual=dual).apply(0.7 * u / np.linalg.norm(u))
+        outside = cone.dual_distance(v + step) if dual else cone.distance(v + step)
+        assert outside <= 1e-15 * np.linalg.norm(v)
+        assert np.linalg.norm(step) <= 2 * np.linalg.norm(v)
 
     @given(generators)
     def test_the_inverse_undoes_it(self, rng) -> None:

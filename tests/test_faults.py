@@ -1,8 +1,7 @@
 """Sixty faults and the behaviour owed, one row one test, through the public names.
 
-Left for later, when there is something to test: 30 (nu-SVM) and 31 (multiple kernel learning) need problems that do not
-exist yet, 45 (two backends that disagree) needs `klopt.compare`; that attempts of one solve with disjoint intervals
-prove nothing is in test_solve.py.
+Left for later, when there is something to test: 45 (two backends that disagree) needs `klopt.compare`; that attempts of
+one solve with disjoint intervals prove nothing is in test_solve.py.
 """
 
 from __future__ import annotations
@@ -26,8 +25,18 @@ from scipy import sparse
 import klopt
 from klopt import ConeForm, Cones, Gram, InvalidProblem, InvalidSettings, NoRoute, Point, Settings, Stop, Verdict
 from klopt.instances import FormProblem
-from klopt.problems import LP, QCQP, SDP, EpsilonMargin, SaddlePoint, SimplexProgram, SoftMargin
-from klopt.registry import backend_named
+from klopt.problems import (
+    LP,
+    QCQP,
+    SDP,
+    EpsilonMargin,
+    MultipleKernel,
+    NuMargin,
+    SaddlePoint,
+    SimplexProgram,
+    SoftMargin,
+)
+from klopt.registry import backend_named, problems as problem_classes
 
 READY = [backend.name for backend in klopt.backends() if not backend.missing]
 
@@ -249,8 +258,14 @@ def test_fault_16_an_unsymmetric_matrix_is_refused_rounding_is_symmetrised() -> 
     with raises_refusal(r"P is not symmetric: P\[0, 1\] = 0.0 but P\[1, 0\] = 1.0; pass \(P \+ P.T\) / 2"):
         QCQP([[2.0, 0.0], [1.0, 2.0]], [1.0, 1.0])
     rough = np.array([[2.0, 1.0], [1.0 + 2e-16, 2.0]])
-    P = QCQP(rough, [1.0, 1.0]).P.toarray()
-    np.testing.assert_array_equal(P, P.T)
+    ball = (rough, [0.0, 0.0], 1.0)
+    program = QCQP(rough, [1.0, 1.0], quadratics=[(np.eye(2), [0.0, 0.0], 2.0), ball])
+    for P in (program.P.toarray(), program.quadratics[1].P.toarray()):
+        np.testing.assert_array_equal(P, P.T)
+    note = "averaged with its transpose, rounding apart: P, quadratics[1] P"
+    assert program.repair == note
+    assert note in klopt.solve(program).require().certificate.notes
+    assert not QCQP([[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0]).repair
     gram = SoftMargin(rough, [1, -1], 1.0).K
     np.testing.assert_array_equal(gram.matrix, gram.matrix.T)
     assert "averaged with its transpose" in gram.repair
@@ -406,6 +421,35 @@ def test_fault_29_a_hard_margin_on_inseparable_data_is_infeasible_with_multiplie
     assert alpha.sum() > 0
     assert abs(problem.y @ alpha) <= 1e-6 * alpha.sum()
     assert np.abs(problem.K.matrix @ z).max() <= 1e-6 * alpha.sum()
+
+
+@pytest.mark.parametrize(("nu", "text"), [(0.61, r"at most 2 min / n = 0.6"), (0.0, "nu is 0"), (-0.1, "nu is -0.1")])
+def test_fault_30_a_nu_out_of_range_is_refused_with_the_largest_feasible_one(nu, text) -> None:
+    K, y = rbf(10)[0], np.repeat([1.0, -1.0], [3, 7])
+    with raises_refusal(text):
+        NuMargin(K, y, nu)
+    assert klopt.solve(NuMargin(K, y, 0.6)).verdict is Verdict.OPTIMAL
+
+
+def mkl() -> MultipleKernel:
+    return MultipleKernel([np.eye(4), np.diag([1.0, 2.0, 3.0, 4.0])], [1, -1, 1, -1], 1.0, norm="block-linf")
+
+
+@pytest.mark.parametrize("norm", ["block-l1", "block-linf"])
+def test_fault_31_none_one_identical_and_zero_kernels(norm) -> None:
+    y, K = [1, -1, 1, -1], np.diag([1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(InvalidProblem, match="kernels is empty; give one kernel at least"):
+        MultipleKernel([], y, 1.0, norm=norm)
+    single = klopt.solve(SoftMargin(K, y, 1.0), tol=1e-8).require().value
+    one, with_zero = (
+        klopt.solve(MultipleKernel(kernels, y, 1.0, norm=norm), tol=1e-8).require() for kernels in ([K], [K, 0 * K])
+    )
+    assert one.value == pytest.approx(single, rel=1e-7)
+    assert with_zero.value == pytest.approx(single, rel=1e-7)
+    assert with_zero.point.weights[1] == 0
+    same = klopt.solve(MultipleKernel([K, K], y, 1.0, norm=norm), tol=1e-8).require().value
+    alone = klopt.solve(SoftMargin(K if norm == "block-l1" else 4 * K, y, 1.0), tol=1e-8).require().value
+    assert same == pytest.approx(alone, rel=1e-7)
 
 
 def test_fault_32_one_point_and_two_points_are_solved() -> None:
@@ -738,9 +782,7 @@ def test_fault_56_what_a_backend_prints_goes_to_its_log(isolate, capfd) -> None:
 
 @pytest.mark.parametrize("backend", READY)
 def test_fault_56_no_backend_prints(backend, capfd) -> None:
-    problems = (lp(), svm(6), SimplexProgram.sample(np.random.default_rng(0), 4), SaddlePoint.game([[1.0, 2.0]]))
-    problems += (SimplexProgram.of(klopt.Linear([1.0, 2.0]), klopt.Simplex(2)),)
-    problem = next(p for p in problems if any(route.backend.name == backend for route in klopt.plan(p).routes))
+    problem = mixture(backend)[0]
     klopt.solve(problem, backend=backend, isolate=False)
     assert capfd.readouterr() == ("", "")
 
@@ -811,8 +853,13 @@ def mixture(backend: str) -> list[klopt.Problem]:
     rng = np.random.default_rng(0)
     kinds = (LP, QCQP, SDP, SimplexProgram, SaddlePoint, SoftMargin, EpsilonMargin)
     samples = [kind.sample(rng, 6) for kind in kinds for _ in range(2)]
-    samples.append(SimplexProgram.of(klopt.Linear([3.0, 1.0, 2.0]), klopt.Simplex(3)))
-    return [p for p in samples if any(route.backend.name == backend for route in klopt.plan(p).routes)][:6]
+    samples += [SimplexProgram.of(klopt.Linear([3.0, 1.0, 2.0]), klopt.Simplex(3)), mkl()]
+    taken = [p for p in samples if takes(backend, p)][:6]
+    return taken or [p for p in (kind.sample(rng, 6) for kind in problem_classes()) if takes(backend, p)][:2]
+
+
+def takes(backend: str, problem: klopt.Problem) -> bool:
+    return any(route.backend.name == backend for route in klopt.plan(problem).routes)
 
 
 def facts(result: klopt.Result) -> tuple:

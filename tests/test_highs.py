@@ -120,3 +120,16 @@ def test_an_interrupt_reaches_the_caller_and_leaves_no_thread(backend, kind):
         child.kill()
     assert "interrupted with 1 thread" in printed
     assert time.perf_counter() - sent < 3.0
+
+
+@pytest.mark.parametrize("seed", [152, 421, 562, 1304, 1622, 1645])
+def test_what_the_active_set_code_fails_at_it_solves_by_another_path(seed) -> None:
+    """On these it gives up, returns infinities or calls a wrong point optimal; turned round it does not."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 8))
+    instance = known_pair(rng, "qp", n, n + int(rng.integers(6, 19)))
+    form = instance.form
+    answer = highs.BACKEND.run(form, Settings(tol=1e-8))
+    assert answer.stop is Stop.OPTIMAL
+    assert form.measure(answer.x, answer.y).worst <= 1e-8
+    assert form.value(answer.x) == pytest.approx(instance.value, rel=1e-8)
