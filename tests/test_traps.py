@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 import bad_backends as bad
 import numpy as np
@@ -26,6 +27,7 @@ from klopt.instances import FormProblem
 from klopt.objectives import Linear, Quadratic
 from klopt.problem import Problem
 from klopt.problems import LP, QCQP, SDP, EpsilonMargin, SaddlePoint, SimplexProgram, SoftMargin
+from klopt.registry import problems
 from klopt.sets import BoxPlane, Simplex
 
 INFEASIBLE, UNBOUNDED = np.inf, -np.inf
@@ -210,7 +212,9 @@ class TestRefusals:
 
     @pytest.mark.parametrize("backend", [b.name for b in klopt.backends() if not b.missing])
     def test_an_unknown_option_is_refused_by_every_backend(self, backend) -> None:
-        problem = next(p for p in map(problem_of, TRAPS) if _takes(backend, p) and not isinstance(p, FormProblem))
+        samples = (kind.sample(np.random.default_rng(0), 6) for kind in problems())
+        own = (p for p in map(problem_of, TRAPS) if not isinstance(p, FormProblem))
+        problem = next(p for p in chain(own, samples) if _takes(backend, p))
         with pytest.raises(InvalidSettings, match=r"no_such_option|raw options belong to one solver"):
             klopt.solve(problem, backend=backend, raw={"no_such_option": 1})
 
