@@ -140,7 +140,10 @@ def _rbf_between(X: np.ndarray, Y: np.ndarray, width: float) -> np.ndarray:
 
 
 def breast(table: Table) -> None:
-    """The parent of SCG-LDK, one sweep over the pairs of 70 % labels; how much it moves depends on the kernel."""
+    """The parent of SCG-LDK, one sweep over the pairs of 70 % labels.
+
+    000 counts O(n^2) for every pair. A sweep that skips pairs whose step is zero does as much as the kernel lets it.
+    """
     from sklearn.datasets import load_breast_cancer
 
     X, y = load_breast_cancer(return_X_y=True)
@@ -153,37 +156,32 @@ def breast(table: Table) -> None:
         checked = Gram.of(K0)
         checked.thin  # noqa: B018
         ours = least(9, partial(learned, checked, labels))[0]
-        first, whole, moved, off = projections(K0, known, y)
-        note = f"{ours * 1e3:.1f} ms against {first:.1f} s; {moved} of 79003 pairs moved K, the others cost nothing"
-        table.add(f"SCG-LDK breast, {name}", "LDK: one sweep of projections", 800, first / ours, note)
-        print(
-            f"      a whole run: more than {whole / ours:.0f}x; after {whole:.0f} s a pair is {off:.0%} off its bound"
-        )
+        plain, _ = sweep(K0, known, y, skip=False)
+        lazy, moved = sweep(K0, known, y, skip=True)
+        skipping = f"{moved} of 79003 pairs move K; skipping the rest, {lazy / ours:.0f}x"
+        note = f"{ours * 1e3:.1f} ms against {plain:.1f} s; {skipping}"
+        table.add(f"SCG-LDK breast, {name}", "LDK: one sweep of projections", 800, plain / ours, note)
 
 
-def projections(K0: np.ndarray, known: np.ndarray, y: np.ndarray) -> tuple[float, float, int, float]:
-    """n x n Bregman projections with dual correction: distances in a class at most near, of two classes at least far.
+def sweep(K0: np.ndarray, known: np.ndarray, y: np.ndarray, *, skip: bool) -> tuple[float, int]:
+    """One sweep of n x n Bregman projections: distances in a class at most near, of two classes at least far.
 
-    The seconds of the first sweep and of all that was tried, how often the first sweep moved K, and the worst pair.
+    The CPU seconds it takes and how many pairs moved K.
     """
     i, j = (known[part] for part in np.triu_indices(known.size, 1))
     near, far = np.percentile(K0[i, i] + K0[j, j] - 2 * K0[i, j], [10, 90])
     signs, bounds = (np.where(y[i] == y[j], *pair) for pair in ((1.0, -1.0), (near, far)))
-    K, buffer, dual, first, moved = K0.copy(), np.empty_like(K0), np.zeros(i.size), 0.0, 0
+    K, buffer, moved = K0.copy(), np.empty_like(K0), 0
     began = time.process_time()
-    while time.process_time() - began < 20:
-        for pair, (a, b, sign, bound) in enumerate(zip(i, j, signs, bounds, strict=True)):
-            p = K[a, a] + K[b, b] - 2 * K[a, b]
-            step = max(-dual[pair], sign * (1 / bound - 1 / p))
-            if step:
-                v = K[a] - K[b]
-                np.multiply((sign * step / (1 + sign * step * p) * v)[:, None], v, out=buffer)
-                K -= buffer
-                dual[pair] += step
-                moved += not first
-        first = first or time.process_time() - began
-    off = signs * (K[i, i] + K[j, j] - 2 * K[i, j] - bounds) / bounds
-    return first, time.process_time() - began, moved, float(off.max())
+    for a, b, sign, bound in zip(i, j, signs, bounds, strict=True):
+        p = K[a, a] + K[b, b] - 2 * K[a, b]
+        step = max(0.0, sign * (1 / bound - 1 / p))
+        if step or not skip:
+            v = K[a] - K[b]
+            np.multiply((sign * step / (1 + sign * step * p) * v)[:, None], v, out=buffer)
+            K -= buffer
+            moved += step > 0
+    return time.process_time() - began, moved
 
 
 def large(table: Table) -> None:
