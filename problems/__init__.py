@@ -26,12 +26,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # optional: gives type checkers and editors the signatures of the classes that klopt ships
+    from klopt.problems.adaptive_kernel import AdaptiveKernel as AdaptiveKernel
+    from klopt.problems.adaptive_kernel_regression import AdaptiveKernelRegression as AdaptiveKernelRegression
+    from klopt.problems.epsilon_margin import EpsilonMargin as EpsilonMargin
+    from klopt.problems.logdet_pairs import LogDetPairs as LogDetPairs
     from klopt.problems.lp import LP as LP
+    from klopt.problems.multiple_kernel import MultipleKernel as MultipleKernel
+    from klopt.problems.nu_margin import NuMargin as NuMargin
+    from klopt.problems.ordered_alignment import OrderedAlignment as OrderedAlignment
     from klopt.problems.qcqp import QCQP as QCQP
     from klopt.problems.saddle_point import SaddlePoint as SaddlePoint
+    from klopt.problems.scg_logdet import ScgLogDet as ScgLogDet
+    from klopt.problems.scg_ordered import ScgOrdered as ScgOrdered
     from klopt.problems.sdp import SDP as SDP
+    from klopt.problems.similarity_kernel import SimilarityKernel as SimilarityKernel
+    from klopt.problems.similarity_kernels import SimilarityKernels as SimilarityKernels
+    from klopt.problems.similarity_spectra import SimilaritySpectra as SimilaritySpectra
     from klopt.problems.simplex_program import SimplexProgram as SimplexProgram
     from klopt.problems.soft_margin import SoftMargin as SoftMargin
+    from klopt.problems.spectral_alignment import SpectralAlignment as SpectralAlignment
+    from klopt.problems.spectral_rls import SpectralRls as SpectralRls
 
 _CLASS = re.compile(r"^class ([A-Z]\w*)", re.MULTILINE)
 
