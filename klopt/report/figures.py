@@ -20,9 +20,10 @@ from klopt.certify import Verdict
 from klopt.report.axes import MOST_POINTS, Axis
 from klopt.report.charts import Cell, Rule, Series, Style, heat_map, plot
 from klopt.report.looks import Looks
+from klopt.runs.promises import LABELS
 from klopt.runs.record import Run, Trace
 from klopt.runs.scores import Trial, agreement, growth, profile, route, trials
-from klopt.runs.trials import grouped
+from klopt.runs.trials import grouped, strictest
 
 __all__ = [
     "SYMBOLS",
@@ -31,6 +32,7 @@ __all__ = [
     "Bound",
     "Figure",
     "accuracy",
+    "bounds_of",
     "convergence",
     "growths",
     "profiles",
@@ -84,6 +86,18 @@ class Bound:
     label: str
     iterations: FloatArray
     widths: FloatArray
+
+
+def bounds_of(runs: Sequence[Run]) -> Mapping[str, Sequence[Bound]]:
+    """Return for each problem the bounds that theorems promise of its runs, in the units of the chart."""
+    found: dict[str, list[Bound]] = {}
+    for trial in trials(strictest(runs)):
+        run = shown(trial)
+        if not (math.isfinite(run.promise) and run.iterations and math.isfinite(run.upper)):
+            continue
+        k = np.geomspace(1, max(run.iterations, 2), 30)
+        found.setdefault(run.problem, []).append(Bound(LABELS[run.backend], k, run.promise / k / (1 + abs(run.upper))))
+    return found
 
 
 def shown(trial: Trial) -> Run:
@@ -242,7 +256,7 @@ def verdict_map(found: Sequence[Trial], links: Mapping[str, str]) -> Figure:
     backends = sorted(often, key=lambda name: (-often[name], name))
     cells = [[_cell(problem, backend, found, links) for backend in backends] for problem in problems]
     caption = (
-        "Each cell is the best formulation of a backend. ! marks a claim that klopt could not bear out, "
+        "Each cell is the best formulation of a backend. ! marks a claim that klopt could not bear out, be it the first of two, "
         "– a backend that was not run."
     )
     title = "Verdicts: problem by backend"

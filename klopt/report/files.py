@@ -19,6 +19,7 @@ from klopt.report.charts import standalone
 from klopt.report.figures import (
     Figure,
     accuracy,
+    bounds_of,
     growths,
     profiles,
     verdict_map,
@@ -41,7 +42,7 @@ def figures(comparison: Compared) -> dict[str, Figure]:
     found, looks = trials(runs), looks_of(runs)
     drawn = [accuracy(found, looks), profiles(runs, looks), *growths(runs, looks)]
     drawn += [verdict_map(found, {})] if found else []
-    drawn += [figure for panel in panels(found, comparison.traces, looks) for figure in panel.figures]
+    drawn += [figure for panel in panels(found, comparison.traces, looks, bounds_of(runs)) for figure in panel.figures]
     return {figure.name: figure for figure in drawn}
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from jinja2 import Environment as Jinja, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from klopt.arrays import FloatArray
@@ -34,6 +33,7 @@ from klopt.report.figures import (
 )
 from klopt.report.kernels import PICTURES, Learned, learned
 from klopt.report.looks import Looks, looks_of
+from klopt.report.templates import template
 from klopt.report.views import details, groups, programs, settings
 from klopt.runs.citations import bibtex
 from klopt.runs.environment import Environment
@@ -86,7 +86,7 @@ def page(comparison: Compared, bounds: Mapping[str, Sequence[Bound]] = NO_BOUNDS
     every = panels(found, comparison.traces, looks, bounds, lean=lean)
     curved = tuple(panel for panel in every if panel.curves)
     sentence, _, rest = verdict_sentence(runs).partition(". ")
-    return _template().render(
+    return template("page.html.jinja").render(
         sentence=sentence + "." * bool(rest),
         rest="" if many else rest,
         lessons=[text.removeprefix(f"{sentence}. ") for text in lessons(runs)] if many else [],
@@ -113,13 +113,6 @@ def page(comparison: Compared, bounds: Mapping[str, Sequence[Bound]] = NO_BOUNDS
         bibtex=bibtex(runs),
         data=Markup(embedded(runs, comparison.command)),
     )
-
-
-def _template() -> Template:
-    jinja = Jinja(loader=PackageLoader("klopt.report", "."), autoescape=True, undefined=StrictUndefined)
-    jinja.trim_blocks = jinja.lstrip_blocks = True
-    jinja.filters["svg"] = Markup  # only ever applied to what klopt has drawn
-    return jinja.get_template("page.html.jinja")
 
 
 def write_page(

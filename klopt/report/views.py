@@ -189,6 +189,7 @@ def _detail(trial: Trial, anchors: Mapping[str, str], share: int, alike: bool) -
     said = run.says.words + (f" ({run.native})" if run.native else "")
     pairs = [
         ("it says", said),
+        ("at first", _first_claim(run)),
         ("interval", f"[{run.lower:.17g}, {run.upper:.17g}] by {run.proof}"),
         ("residuals", f"primal {_short(run.primal)}, dual {_short(run.dual)}, gap {_short(run.gap)}"),
         ("seconds", _times(run)),
@@ -202,6 +203,12 @@ def _detail(trial: Trial, anchors: Mapping[str, str], share: int, alike: bool) -
     kept = tuple((name, value) for name, value in pairs if value)
     verdict, symbol, tone = run.verdict.name, SYMBOLS[run.verdict], TONE[run.verdict]
     return Detail(anchors[run.key], run.problem, route(run), verdict, symbol, tone, kept, log)
+
+
+def _first_claim(run: Run) -> str:
+    if math.isnan(run.first_width):
+        return ""
+    return f"optimal, where width {_short(run.first_width)} was proven; klopt asked again by a finer tolerance"
 
 
 def _times(run: Run) -> str:

@@ -16,13 +16,27 @@ import numpy as np
 from klopt.errors import InvalidSettings
 from klopt.theorems.claim import Case
 
-__all__ = ["ball", "rational", "read_case", "rounded", "surely_above", "write_case"]
+__all__ = ["ball", "document", "rational", "read_case", "rounded", "surely_above", "write_case"]
 
 
 def write_case(path: Path, claim: str, case: Case) -> None:
     """Write the case of a claim to a file."""
-    content = {"claim": claim, "case": {name: _plain(value) for name, value in case.items()}}
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    path.write_text(document(claim, case), encoding="utf-8")
+
+
+def document(claim: str, case: Case) -> str:
+    """Return what the file of a case holds, matrices row by row.
+
+    >>> print(document("004-3", {"K": np.eye(2), "C": 2.0}), end="")
+    {"claim": "004-3", "case": {
+     "K": [
+      [1.0, 0.0],
+      [0.0, 1.0]],
+     "C": 2.0
+    }}
+    """
+    entries = ",\n".join(f" {json.dumps(name)}: {_written(value)}" for name, value in case.items())
+    return f'{{"claim": {json.dumps(claim)}, "case": {{\n{entries}\n}}}}\n'
 
 
 def read_case(path: Path) -> tuple[str, Case]:
@@ -35,6 +49,12 @@ def read_case(path: Path) -> tuple[str, Case]:
         raise InvalidSettings(f"{path} is no readable case: {error}") from None
     except (KeyError, TypeError, AttributeError, ValueError):
         raise InvalidSettings(f'{path} holds no case; expected {{"claim": name, "case": {{...}}}}') from None
+
+
+def _written(value: Any) -> str:
+    if np.ndim(value) < 2:
+        return json.dumps(_plain(value))
+    return "[" + ",".join(f"\n  {json.dumps(_plain(row))}" for row in value) + "]"
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from klopt.theorems.claim import Claim
 
 __all__ = ["PAPERS", "claims", "claims_in", "select"]
 
-PAPERS = ("000", "002", "004")
+PAPERS = ("000", "001", "001_descent", "002", "003", "003_algorithm", "003_scale", "004")
 
 
 def claims() -> tuple[Claim, ...]:

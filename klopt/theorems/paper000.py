@@ -145,7 +145,7 @@ def loss_separates_classes(case: Case) -> Evidence:
 @theorem(
     "000-13", number="Theorem 1", draw=random_pairs, expected=Outcome.CORRECTED, example=TWO,
     says="For some tau, (15) and (16) have the same solutions: those of (15), over all kernels, have one trace.",
-    latex=r"\exists\tau:\ \arg\max(15)=\arg\max(16)",
+    latex=r"\exists\tau:\ \operatorname{arg}\max(15)=\operatorname{arg}\max(16)",
     correction="Sol(16) = {K in Sol(15): tr K = tau} if K* solves (15) and tau = tr K*; (15) may have more solutions.",
     corrected=lambda case: equal(float(np.linalg.eigvalsh(np.eye(len(case["T"])) - measure.graph(case)[2])[-1]), 1.0),
     # K = 11' and 2 11' are both optimal, of value 0; their traces differ by n.
@@ -172,7 +172,7 @@ def alignment_is_a_ball_constraint(case: Case) -> Evidence:
 
 @theorem(
     "000-15", number="(25)", draw=random_kernels, says="A factor of the target changes no maximiser of the alignment.",
-    latex=r"\arg\max_K\rho(K,aT)=\arg\max_K\rho(K,T),\ a>0",
+    latex=r"\operatorname{arg}\max_K\rho(K,aT)=\operatorname{arg}\max_K\rho(K,T),\ a>0",
 )  # fmt: skip
 def scale_of_target_is_irrelevant(case: Case) -> Evidence:
     K, T, a = case["K"], case["L"], case["factor"]

@@ -121,7 +121,7 @@ def alignment_is_a_quadratic_program(case: Case) -> Evidence:
 
 @theorem(
     "002-8", number="after (24)", draw=random_labelled, expected=Outcome.REFUTED, most=5,
-    says="(24) has a unique solution: two solutions of equal value are equal.", latex=r"|\arg\min(24)|=1",
+    says="(24) has a unique solution: two solutions of equal value are equal.", latex=r"|\operatorname{arg}\min(24)|=1",
     correction="Only the labelled block of K is unique: F is singular whenever m > L (L + 1) / 2.",
     example={"V": np.array([[1.0, 2.0]]), "classes": np.array([0]), "sigma": 1.0},
     # Both (1, 0) and (0, 1/4) have b'alpha = 1 and alpha'F alpha = 1: the lead of one over the other, 0, is below 1.
@@ -282,6 +282,7 @@ cost = listed(
     says="When F is too large to store, it must be approximated (Nystroem): F alpha needs F.",
     latex=r"(F\alpha)_i=v_i^\top\bigl(V\operatorname{diag}(\alpha)V^\top\bigr)v_i",
     correction="F alpha is exact without F, from an L x L matrix.",
+    example={"V": np.array([[1.0, 2.0, 3.0]]), "classes": np.array([0]), "sigma": 1.0},
     corrected=lambda case: equal(
         np.einsum("pi,pq,qi->i", case["V"], case["V"] @ case["V"].T, case["V"]), measure.products(case)[0].sum(axis=1)),
 )  # fmt: skip

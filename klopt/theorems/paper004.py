@@ -63,7 +63,7 @@ def rls_weights_attain_their_minimum(case: Case) -> Evidence:
 @theorem(
     "004-3", number="(5)", draw=embedded_graph, expected=Outcome.CORRECTED,
     says="The manifold regulariser, summed over ordered pairs, is tr(KL).",
-    latex=r"\sum_{i,j}S_{ij}\Bigl\|\tfrac{v_i}{\sqrt{d_i}}-\tfrac{v_j}{\sqrt{d_j}}\Bigr\|^2=\operatorname{tr}(KL)",
+    latex=r"\sum_{i,j}S_{ij}\|\tfrac{v_i}{\sqrt{d_i}}-\tfrac{v_j}{\sqrt{d_j}}\|^2=\operatorname{tr}(KL)",
     correction="It is 2 tr(KL): every edge is counted twice. This rescales mu.",
     corrected=lambda case: equal(measure.pairwise(case), 2 * measure.smoothness(case), tol=1e-9),
     example={**EDGE, "V": np.array([[1.0], [0.0]])}, exact=measure.exact_regulariser,
@@ -97,7 +97,7 @@ def padding_bounds_from_above(case: Case) -> Evidence:
 @theorem(
     "004-6", number="(6), (7)", draw=random_graph, expected=Outcome.REFUTED,
     says="(7) has a minimiser as it stands, without a ridge: along the null vector of L nothing is gained for ever.",
-    latex=r"\arg\min_{K\succeq0}\tfrac12y^\top(K+\tfrac1CI)^{-1}y+\mu\operatorname{tr}(KL)\neq\emptyset",
+    latex=r"\operatorname{arg}\min_{K\succeq0}\tfrac12y^\top(K+\tfrac1CI)^{-1}y+\mu\operatorname{tr}(KL)\neq\emptyset",
     correction="L is singular: along its null vector q the value falls for ever. A ridge or a free bias mends it.",
     premise="the labels see the null space: q'y is not 0", meets=labels_see_null_space,
 )  # fmt: skip

@@ -1,0 +1,57 @@
+"""The entropy psi of paper 001 on kernels of trace tau, its Bregman distance B, and kernels by their logarithm."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.theorems._paper001 import composed, random_kernels
+from klopt.theorems.claim import Case
+from klopt.theorems.evidence import Evidence, at_most, every
+
+__all__ = ["bregman", "exponential", "far", "log_matrix", "random_spectra", "strongly_convex"]
+
+
+def random_spectra(rng: np.random.Generator, n: int) -> Case:
+    """Return two lists of kernels of one trace; the first may have zero eigenvalues, the second may not."""
+    tau, m = float(np.exp(rng.normal())), int(rng.integers(1, 4))
+    return {"tau": tau, "K": random_kernels(rng, m, n, tau), "other": random_kernels(rng, m, n, tau, full=True)}
+
+
+def log_matrix(K: FloatArray) -> FloatArray:
+    """Return the logarithm of a positive definite matrix."""
+    values, V = np.linalg.eigh(K)
+    return composed(np.log(values), V)
+
+
+def bregman(K: FloatArray, at: FloatArray) -> float:
+    """Return B(K, at) = tr K log K - tr K log at - tr K + tr at, 0 log 0 being 0."""
+    values = np.maximum(np.linalg.eigvalsh(K), 0.0)
+    entropy = float(np.sum(values[values > 0] * np.log(values[values > 0])))
+    return entropy - float(np.sum(K * log_matrix(at))) - float(np.trace(K) - np.trace(at))
+
+
+def strongly_convex(case: Case) -> Evidence:
+    """Return whether B >= ||.||^2 / (2 tau) in the trace norm and >= ||.||_F^2 / tau, for one kernel and for all."""
+    tau, pairs = case["tau"], list(zip(case["K"], case["other"], strict=True))
+    parts = [bregman(K, at) for K, at in pairs]
+    nuclear = [float(np.abs(np.linalg.eigvalsh(K - at)).sum()) for K, at in pairs]
+    frobenius = [float(np.linalg.norm(K - at)) for K, at in pairs]
+    one = [
+        at_most(max(x**2 / (2 * tau), y**2 / tau), b, scale=tau)
+        for x, y, b in zip(nuclear, frobenius, parts, strict=True)
+    ]
+    return every([*one, at_most(sum(frobenius) ** 2 / (len(pairs) * tau), sum(parts), scale=tau)])
+
+
+def far(case: Case) -> Evidence:
+    """Return whether B(K, (tau/n) I) <= tau log n for each kernel."""
+    n, tau = case["K"].shape[1], case["tau"]
+    return every(at_most(bregman(K, tau / n * np.eye(n)), tau * float(np.log(n)), scale=tau) for K in case["K"])
+
+
+def exponential(G: FloatArray, tau: float) -> FloatArray:
+    """Return tau exp(G) / tr exp(G)."""
+    values, V = np.linalg.eigh(G)
+    weights = np.exp(values - values[-1])
+    return composed(tau * weights / weights.sum(), V)
