@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.theorems._paper001 import composed, random_kernels
+from klopt.theorems._paper001 import composed, eskl, lipschitz, random_kernels
 from klopt.theorems.claim import Case
 from klopt.theorems.evidence import Evidence, at_most, every
 
-__all__ = ["bregman", "exponential", "far", "log_matrix", "random_spectra", "strongly_convex"]
+__all__ = ["bregman", "exponential", "far", "log_matrix", "printed_step", "random_spectra", "strongly_convex"]
 
 
 def random_spectra(rng: np.random.Generator, n: int) -> Case:
@@ -55,3 +57,33 @@ def exponential(G: FloatArray, tau: float) -> FloatArray:
     values, V = np.linalg.eigh(G)
     weights = np.exp(values - values[-1])
     return composed(tau * weights / weights.sum(), V)
+
+
+def prox(slopes: FloatArray, K: FloatArray, at: FloatArray, eta: float) -> float:
+    """Return eta <f', K> + B(K, at), which a step of mirror descent minimises."""
+    return eta * float(np.sum(slopes * K)) + bregman(K, at)
+
+
+def printed_step(case: Case, *, printed: bool) -> Evidence:
+    """Return whether a step of Algorithm 1 from K minimises the prox objective, eigenvalues paired as best they can.
+
+    The paper does not say which eigenvalue of K goes with which of f'; all pairings are tried.
+    """
+    K, tau, eta = case["K"][0], case["tau"], 1 / float(case.get("L", lipschitz(case)))
+    found = eskl(case, K)
+    slopes = found.machine[0] + found.losses[0]
+    right = exponential(log_matrix(K) - eta * slopes, tau)
+    least = prox(slopes, right, K, eta)
+    size = 1 + abs(least) + tau
+    if not printed:
+        mixed = np.random.default_rng(0).dirichlet(np.ones(3), 50)
+        corners = (right, K, tau / len(K) * np.eye(len(K)))
+        others = (prox(slopes, sum(w * c for w, c in zip(ws, corners, strict=True)), K, eta) for ws in mixed)
+        return at_most(least + size, min(others) + size)
+    d, V = np.linalg.eigh(slopes)
+    values = np.linalg.eigvalsh(K)
+    tried = []
+    for order in permutations(range(len(K))):
+        lam = values[list(order)] * np.exp(-eta * (d - d[0]))
+        tried.append(prox(slopes, composed(tau * lam / lam.sum(), V), K, eta))
+    return at_most(min(tried) + size, least + size)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice, permutations
+from itertools import islice
 from math import log, sqrt
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ from klopt.theorems._paper001 import (
     machine,
     plus,
 )
-from klopt.theorems._paper001_entropy import bregman, exponential, log_matrix
+from klopt.theorems._paper001_entropy import exponential
 from klopt.theorems.claim import Case
 from klopt.theorems.evidence import Evidence, Interval, at_most, reached
 
@@ -41,7 +41,6 @@ __all__ = [
     "eskl_run",
     "fixed_horizon",
     "joint_optimum",
-    "printed_step",
     "random_cuts",
     "random_run",
     "rekl_run",
@@ -249,36 +248,6 @@ def spectral(case: Case, weight: float, step: Callable[[int], float]) -> Iterato
         value = plus(found.value, case["rho"] * float(np.sum((mu - lam) ** 2)))
         yield Seen(value, float(np.abs(fit + losses).max()))
         logs = logs - step(t) * (fit + weight * losses)
-
-
-def prox(slopes: FloatArray, K: FloatArray, at: FloatArray, eta: float) -> float:
-    """Return eta <f', K> + B(K, at), which a step of mirror descent minimises."""
-    return eta * float(np.sum(slopes * K)) + bregman(K, at)
-
-
-def printed_step(case: Case, *, printed: bool) -> Evidence:
-    """Return whether a step of Algorithm 1 from K minimises the prox objective, eigenvalues paired as best they can.
-
-    The paper does not say which eigenvalue of K goes with which of f'; all pairings are tried.
-    """
-    K, tau, eta = case["K"][0], case["tau"], 1 / float(case.get("L", lipschitz(case)))
-    found = eskl(case, K)
-    slopes = found.machine[0] + found.losses[0]
-    right = exponential(log_matrix(K) - eta * slopes, tau)
-    least = prox(slopes, right, K, eta)
-    size = 1 + abs(least) + tau
-    if not printed:
-        mixed = np.random.default_rng(0).dirichlet(np.ones(3), 50)
-        corners = (right, K, tau / len(K) * np.eye(len(K)))
-        others = (prox(slopes, sum(w * c for w, c in zip(ws, corners, strict=True)), K, eta) for ws in mixed)
-        return at_most(least + size, min(others) + size)
-    d, V = np.linalg.eigh(slopes)
-    values = np.linalg.eigvalsh(K)
-    tried = []
-    for order in permutations(range(len(K))):
-        lam = values[list(order)] * np.exp(-eta * (d - d[0]))
-        tried.append(prox(slopes, composed(tau * lam / lam.sum(), V), K, eta))
-    return at_most(min(tried) + size, least + size)
 
 
 def random_cuts(rng: np.random.Generator, n: int) -> Case:

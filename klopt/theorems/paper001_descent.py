@@ -67,11 +67,11 @@ def middle_is_near(case: Case) -> Evidence:
     latex=r"V\operatorname{diag}\Bigl(\tfrac{\tau\lambda_je^{-\eta d_j}}{\sum_l\lambda_le^{-\eta d_l}}\Bigr)V^\top"
           r"=\operatorname{arg}\min_{K}\eta\langle f',K\rangle+B_\psi(K,K^{(t)})",
     correction="K_(t+1) = tau exp(log K_t - eta f') / tr: eigenvalues of K_t do not belong to eigenvectors of f'.",
-    corrected=lambda case: runs.printed_step(case, printed=False),
+    corrected=lambda case: entropy.printed_step(case, printed=False),
     example={**PAIR, "K": np.array([[[0.625, -0.125], [-0.125, 0.375]]])}, exact=exactly.printed_prox,
 )  # fmt: skip
 def step_is_mirror_descent(case: Case) -> Evidence:
-    return runs.printed_step(case, printed=True)
+    return entropy.printed_step(case, printed=True)
 
 
 @theorem(
@@ -118,7 +118,7 @@ def fixed_horizon_rate(case: Case) -> Evidence:
 
 @theorem(
     "001-A16b", number="Proposition 3.1 for every T at once", draw=random_run, most=4, sizes=(2, 4), example=PAIR,
-    says="Dual averaging, K_t = tau exp(-eta_t (f'_1 + .. + f'_(t-1))) / tr, reaches f* within 2 tau Lip sqrt(log n / T).",
+    says="Dual averaging, K_t = tau exp(-eta_t sum_(s<t) f'_s) / tr, reaches f* within 2 tau Lip sqrt(log n / T).",
     latex=r"\eta_t=\tfrac1{\operatorname{Lip}(f)}\sqrt{\log n/t}\ \Rightarrow\ "
           r"\min_{t\le T}f^{(t)}-f^*\le2\tau\operatorname{Lip}(f)\sqrt{\log n/T}",
 )  # fmt: skip
