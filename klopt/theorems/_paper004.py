@@ -147,6 +147,33 @@ def clipped_maximum(case: Case) -> float:
     return max(aligned(case, lam) for lam in spectra)
 
 
+def exact_alignments(case: Case, *, clip: bool) -> tuple[Any, Any]:
+    """Return, as balls, the alignment at a better mu than mu* of (10), and that at mu*."""
+    plain = {name: np.asarray(value, float) if np.ndim(value) else float(value) for name, value in case.items()}
+    spectra = [curve(plain, mu) for mu in GRID]
+    best = max(range(len(GRID)), key=lambda i: aligned(plain, np.maximum(spectra[i], 0.0) if clip else spectra[i]))
+    p, q = exact_signs(case)
+    printed = (q / p * ball(Fraction(case["C"]))) * (q / p * ball(Fraction(case["C"])))
+    return tuple(_exact_alignment(case, mu, clip) for mu in (ball(Fraction(float(GRID[best]))), printed))
+
+
+def _exact_alignment(case: Case, mu: Any, clip: bool) -> Any:
+    A, rate = [ball(a) for a in case["A"]], 1 / ball(Fraction(case["C"]))
+    lam = [(ball(a / (2 * b)) / mu).sqrt() - rate for a, b in zip(case["A"], case["B"], strict=True)]
+    lam = [ball(0).max(x) for x in lam] if clip else lam
+    norm = sum((x * x for x in lam), ball(0)).sqrt()
+    total = sum((x * a for x, a in zip(lam, A, strict=True)), ball(0))
+    return total / norm if norm > 0 else ball(0)
+
+
+def exact_signs(case: Case) -> tuple[Any, Any]:
+    """Return p and q of `signs` as balls."""
+    A = [ball(a) for a in case["A"]]
+    r = [ball(a / (2 * b)).sqrt() for a, b in zip(case["A"], case["B"], strict=True)]
+    X, Y, Z, total = sum(a * b for a, b in zip(A, r, strict=True)), sum(b * b for b in r), sum(r), sum(A)
+    return len(A) * X - Z * total, Y * total - Z * X
+
+
 def kbar(case: Case) -> FloatArray:
     """Return the spectrum |p / q| r of Proposition 4."""
     p, q = signs(case)
@@ -155,10 +182,8 @@ def kbar(case: Case) -> FloatArray:
 
 def exact_kbar(case: Case) -> list[Any]:
     """Return the same as balls."""
-    A = [ball(a) for a in case["A"]]
-    r = [ball(a / (2 * b)).sqrt() for a, b in zip(case["A"], case["B"], strict=True)]
-    X, Y, Z, total = sum(a * b for a, b in zip(A, r, strict=True)), sum(b * b for b in r), sum(r), sum(A)
-    return [abs((len(A) * X - Z * total) / (Y * total - Z * X)) * b for b in r]
+    p, q = exact_signs(case)
+    return [abs(p / q) * ball(a / (2 * b)).sqrt() for a, b in zip(case["A"], case["B"], strict=True)]
 
 
 def decisions(case: Case, C: float, mu: float) -> FloatArray:

@@ -188,6 +188,7 @@ def kernel_is_never_zero(case: Case) -> Evidence:
     corrected=lambda case: measure.printed_mu_beats_the_grid(case)
     if measure.signs(case)[0] > 1e-9 and measure.signs(case)[1] < -1e-9 else Evidence(0.0, 0.0),
     example={"A": np.array([1.0, 2.0]), "B": np.array([1e-3, 1.0]), "C": 1.0},
+    exact=lambda case: measure.exact_alignments(case, clip=False),
 )  # fmt: skip
 def printed_mu_maximises(case: Case) -> Evidence:
     return measure.printed_mu_beats_the_grid(case)
@@ -200,6 +201,7 @@ def printed_mu_maximises(case: Case) -> Evidence:
     correction="The pieces between the breakpoints must be compared: each has one candidate in closed form.",
     corrected=lambda case: at_most(measure.best_on_grid(case, clip=True), measure.clipped_maximum(case), scale=10.0),
     example={"A": np.array([2.0, 1.0]), "B": np.array([1e-3, 1.0]), "C": 1.0},
+    exact=lambda case: measure.exact_alignments(case, clip=True),
 )  # fmt: skip
 def printed_mu_maximises_the_clipped_alignment(case: Case) -> Evidence:
     lam = np.maximum(curve(case, min(max(measure.printed_mu(case), 1e-300), 1e300)), 0.0)

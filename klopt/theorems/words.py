@@ -23,13 +23,18 @@ STYLES = {
 def ratio(evidence: Evidence | None) -> str:
     """Return measured / allowed in few letters; where the interval is wide, its two ends.
 
-    >>> ratio(Evidence(0.5, 0.5)), ratio(Evidence(0.5, 2.0)), ratio(None)
-    ('0.5', '0.5..2', '')
+    >>> ratio(Evidence(0.5, 0.5)), ratio(Evidence(0.5, 2.0)), ratio(Evidence(1.0004, 1.0004)), ratio(None)
+    ('0.5', '0.5..2', '1.0004', '')
     """
     if evidence is None:
         return ""
-    best, worst = f"{evidence.best:.2g}", f"{evidence.worst:.2g}"
+    best, worst = _few(evidence.best), _few(evidence.worst)
     return worst if best == worst else f"{best}..{worst}"
+
+
+def _few(number: float) -> str:
+    """Two digits, and as many more as tell a number near 1 from 1."""
+    return f"{number:.2g}" if not 0 < abs(number - 1) < 0.05 else f"{number:.{2 - int(np.log10(abs(number - 1)))}g}"
 
 
 def case_text(case: Case) -> str:
