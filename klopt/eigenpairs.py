@@ -25,10 +25,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray, SparseMatrix, csc, freeze, require_memory
+from klopt.eigenbasis import Eigenbasis, decomposed
 from klopt.errors import InvalidProblem
 from klopt.lanczos import BLOCK, largest_eigenpairs
 
-__all__ = ["checked_laplacian", "smoothest_eigenpairs"]
+__all__ = ["all_eigenpairs", "checked_laplacian", "smoothest_eigenpairs"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -38,6 +39,9 @@ SOME = 64
 """Fewer pairs of a large graph take no less time."""
 CHUNK = 128
 RESIDUAL = 1e-8
+TILT = 1e-10
+USUAL = 1e-100, 1e100
+"""Laplacians smaller or larger than this are scaled by LAPACK itself."""
 NEGATIVE = 1e-8
 ROUGH = 1e-3
 SHIFTED = 1e-6
@@ -76,15 +80,41 @@ def smoothest_eigenpairs(laplacian: object, r: int) -> tuple[FloatArray, FloatAr
     if off.max() > RESIDUAL * max(reach, 1e-300):
         worst = int(np.argmax(off))
         raise InvalidProblem(f"eigenpair {worst} of the Laplacian has residual {off[worst]:.1e}; rescale the Laplacian")
-    if values[0] < -NEGATIVE * reach:
-        raise InvalidProblem(
-            f"laplacian has the eigenvalue {values[0]:.3g}; a graph Laplacian is positive semidefinite"
-        )
+    _require_semidefinite(values, reach)
     size = np.abs(V)
     largest = np.argmax(size > (1 - 1e-6) * size.max(axis=0), axis=0)
     signs = np.where(V[largest, np.arange(V.shape[1])] < 0, -1.0, 1.0)
     signed = np.multiply(V, signs, out=V) if V.flags.c_contiguous else np.multiply(V, signs, order="C")
     return cast(FloatArray, freeze(values)), cast(FloatArray, freeze(signed))
+
+
+def all_eigenpairs(laplacian: object) -> tuple[FloatArray, Eigenbasis]:
+    """Return all eigenvalues in ascending order and the eigenvectors, which are multiplied out where they are needed.
+
+    >>> values, basis = all_eigenpairs([[1.0, -1.0], [-1.0, 1.0]])
+    >>> values.round(12), basis.U.round(3)
+    (array([0., 2.]), array([[ 0.707,  0.707],
+           [ 0.707, -0.707]]))
+    """
+    L = checked_laplacian(laplacian)
+    n, reach = L.shape[0], float(np.max(abs(L).sum(axis=0)))
+    if n > DENSE and USUAL[0] <= reach <= USUAL[1] and len(_components(L)[0]) == 1:
+        require_memory(32.0 * n * n, f"all eigenvectors of a Laplacian of order {n}")
+        found = decomposed(L.toarray())
+        if found is not None:
+            tilt, gap = found[1].off(L, found[0])
+            if tilt <= TILT and gap <= RESIDUAL * reach:
+                _require_semidefinite(found[0], reach)
+                return cast(FloatArray, freeze(found[0])), found[1]
+    values, V = smoothest_eigenpairs(L, n)
+    return values, Eigenbasis(V)
+
+
+def _require_semidefinite(values: FloatArray, reach: float) -> None:
+    if values[0] < -NEGATIVE * reach:
+        raise InvalidProblem(
+            f"laplacian has the eigenvalue {values[0]:.3g}; a graph Laplacian is positive semidefinite"
+        )
 
 
 def _residuals(L: SparseMatrix, values: FloatArray, V: FloatArray) -> FloatArray:

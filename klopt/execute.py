@@ -12,7 +12,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
@@ -67,17 +67,33 @@ SAMPLE = 2**16
 LARGEST = 1e100  # squares and products of larger entries leave the range of floats
 
 
-def _fingerprint(thing: object) -> tuple[int, ...]:
+def _fingerprint(thing: object) -> list[int]:
     """Checksums of all arrays in a form; of a long one only evenly spaced entries are read, to cost next to nothing."""
+    numbers: list[int] = []
+    _add_checksums(thing, numbers)
+    return numbers
+
+
+def _add_checksums(thing: object, numbers: list[int]) -> None:
     if isinstance(thing, np.ndarray):
         flat = thing.ravel(order="K")
-        return flat.size, int(thing.flags.writeable), crc32(flat[:: 1 + flat.size // SAMPLE].tobytes())
-    parts: Iterable[object] = thing if isinstance(thing, tuple) else ()
-    if isinstance(thing, sparse.csc_array):
-        parts = (thing.data, thing.indices, thing.indptr)
-    elif is_dataclass(thing):
-        parts = (getattr(thing, field.name) for field in fields(thing))
-    return tuple(number for part in parts for number in _fingerprint(part))
+        sample = flat[:: 1 + flat.size // SAMPLE]
+        numbers += flat.size, int(thing.flags.writeable), crc32(sample.tobytes())
+    elif isinstance(thing, tuple):
+        for part in thing:
+            _add_checksums(part, numbers)
+    else:
+        kind: type = type(thing)
+        for name in _parts(kind):
+            _add_checksums(getattr(thing, name), numbers)
+
+
+@cache
+def _parts(kind: type) -> tuple[str, ...]:
+    """The attributes that hold the data of a form or of a part of one."""
+    if issubclass(kind, sparse.csc_array):
+        return "data", "indices", "indptr"
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 class _Blas:

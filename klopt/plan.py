@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import compress
 from textwrap import fill
 
 from klopt.backend import Backend
@@ -56,9 +57,14 @@ class Plan:
 
     problem: Problem
     routes: tuple[Route, ...]
-    refusals: tuple[Refusal, ...]
+    refused: tuple[tuple[Formulation, Backend], ...]
     absent: tuple[Backend, ...]
     broken: tuple[Broken, ...] = ()
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """The pairs that are no route, and why."""
+        return tuple(Refusal(*pair) for pair in self.refused)
 
     def explain(self) -> str:
         """Return both lists as text that lines up in 80 columns."""
@@ -110,11 +116,10 @@ def plan(problem: Problem) -> Plan:
     if not isinstance(problem, Problem):
         raise InvalidProblem(f"{type(problem).__name__} is no klopt problem; klopt.problems lists them")
     known = [(backend, backend.missing) for backend in backends()]
-    present = [backend for backend, missing in known if not missing]
     absent = tuple(backend for backend, missing in known if missing)
-    pairs = [(f, backend) for f in problem.formulations() for backend in present]
-    order = {f.name: index for index, f in enumerate(problem.formulations())}
-    routes = [Route(f, backend) for f, backend in pairs if f.needs <= backend.offers]
-    routes.sort(key=lambda route: (route.backend.rank, order[route.formulation.name], route.backend.name))
-    refusals = tuple(Refusal(f, backend) for f, backend in pairs if not f.needs <= backend.offers)
-    return Plan(problem, tuple(routes), refusals, absent, broken())
+    pairs = [(f, backend) for f in problem.formulations() for backend, missing in known if not missing]
+    able = [f.needs <= backend.offers for f, backend in pairs]
+    # The sort is stable: among backends of one rank the formulations stay in the problem's order, backends by name.
+    routes = sorted(compress(pairs, able), key=lambda pair: pair[1].rank)
+    refused = tuple(pair for pair, fits in zip(pairs, able, strict=True) if not fits)
+    return Plan(problem, tuple(Route(*pair) for pair in routes), refused, absent, broken())

@@ -229,7 +229,7 @@ def _routes(
     options: Plan, backend: str | Backend | None, formulation: str | None, settings: Settings
 ) -> tuple[Route, ...]:
     """The plan's routes that the user's choice leaves; an empty choice is explained."""
-    names = [f.name for f in options.problem.formulations()]
+    names = [] if formulation is None else [f.name for f in options.problem.formulations()]
     if formulation is not None and formulation not in names:
         near = difflib.get_close_matches(formulation, names, n=1, cutoff=0.3)
         hint = f"; did you mean {near[0]!r}?" if near else "."

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray, SparseMatrix, positive
-from klopt.eigenpairs import checked_laplacian, smoothest_eigenpairs
+from klopt.eigenbasis import Eigenbasis
+from klopt.eigenpairs import all_eigenpairs, checked_laplacian, smoothest_eigenpairs
 from klopt.errors import InvalidProblem
 from klopt.graphs import class_labels
 
@@ -58,8 +59,8 @@ def targets(classes: IntArray) -> tuple[npt.NDArray[np.intp], FloatArray]:
 class Directions:
     """The directions of all eigenspaces that were kept, smoothest first."""
 
-    U: FloatArray
-    """Orthonormal columns, kept in rows: decisions pick those of the labelled points."""
+    basis: Eigenbasis
+    """The directions themselves."""
     A: FloatArray
     """Strength: the sum of A over all directions of all eigenspaces is ||Y||^2."""
     B: FloatArray
@@ -67,11 +68,16 @@ class Directions:
     known: npt.NDArray[np.intp]
     Y: FloatArray
 
+    @property
+    def U(self) -> FloatArray:
+        """The directions as orthonormal columns."""
+        return self.basis.U
+
     @classmethod
     def of(cls, L: SparseMatrix, classes: IntArray, ridge: float, rank: int | None) -> Directions:
         """Return the directions of the `rank` smoothest eigenvectors, of all without a rank."""
         known, Y = targets(classes)
-        gamma, U = _whole_eigenspaces(L, rank)
+        gamma, basis = _whole_eigenspaces(L, rank)
         gamma = np.maximum(gamma, 0.0)
         reach = float(np.max(abs(L).sum(axis=0)))
         if gamma[0] + ridge <= SINGULAR * reach:
@@ -79,20 +85,20 @@ class Directions:
                 f"laplacian has the eigenvalue {gamma[0]:.1e} and ridge is {ridge:g}: a kernel on that eigenvector "
                 "costs nothing, so there is no best one; give a positive ridge"
             )
-        shares = U[known].T @ Y
+        shares = basis.rows(known).T @ Y
         A, B, kept = np.sum(shares**2, axis=1), gamma + ridge, np.ones(gamma.size, dtype=bool)
         ends = np.append(np.flatnonzero(np.diff(gamma) > TIED * reach), gamma.size - 1)
         sizes = np.diff(ends, prepend=-1)
         if sizes.max() == 1:
-            return cls(U, A, B, known, Y)
-        U = U.copy()  # eigenpairs are frozen
+            return cls(basis, A, B, known, Y)
+        turns = []
         for end, size in zip(ends[sizes > 1] + 1, sizes[sizes > 1], strict=True):
             q, s, _ = np.linalg.svd(shares[end - size : end], full_matrices=False)
             first = end - size + s.size
-            U[:, end - size : first] = U[:, end - size : end] @ q
+            turns.append((end - size, q))
             A[end - size : first], B[end - size : end] = s**2, gamma[end - size : end].mean() + ridge
             kept[first:end] = False
-        return cls(np.compress(kept, U, axis=1), A[kept], B[kept], known, Y)
+        return cls(basis.turned(turns, kept), A[kept], B[kept], known, Y)
 
     def decide(self, weights: FloatArray, ridge: float) -> FloatArray:
         """Return K_:l (K_ll + ridge I)^-1 Y for K = U diag(weights) U', without any n x n matrix.
@@ -100,36 +106,41 @@ class Directions:
         Without ridge K_ll may be singular; then the least-norm coefficients are taken.
         """
         roots = np.sqrt(np.maximum(weights, 0.0))
-        B = self.U[self.known]
+        B = self.basis.rows(self.known)
         B *= roots
         K = B @ B.T
         K.flat[:: len(K) + 1] += ridge
         shares = roots * (_solve(K, self.Y).T @ B)
-        return self.U @ shares[0] if len(shares) == 1 else (shares @ self.U.T).T
+        return self.basis.times(shares[0] if len(shares) == 1 else shares.T)
 
 
-def _whole_eigenspaces(L: SparseMatrix, rank: object) -> tuple[FloatArray, FloatArray]:
+def _whole_eigenspaces(L: SparseMatrix, rank: object) -> tuple[FloatArray, Eigenbasis]:
     """The smoothest eigenpairs, without those of an eigenspace that the rank would cut in two."""
     n = L.shape[0]
     if rank is None or rank == n:
-        return smoothest_eigenpairs(L, n)
+        return all_eigenpairs(L)
     if isinstance(rank, bool) or not isinstance(rank, numbers.Integral) or not 1 <= int(rank) <= n:
         raise InvalidProblem(f"rank is {rank!r}; a Laplacian of order {n} has 1 to {n} eigenvectors")
     gamma, U = smoothest_eigenpairs(L, int(rank) + 1)
     gaps = np.flatnonzero(np.diff(gamma) > TIED * float(np.max(abs(L).sum(axis=0))))
     if not gaps.size:
         raise InvalidProblem(f"rank is {rank}, less than the multiplicity of the smallest eigenvalue; raise it")
-    return gamma[: gaps[-1] + 1], U[:, : gaps[-1] + 1]
+    return gamma[: gaps[-1] + 1], Eigenbasis(U[:, : gaps[-1] + 1])
 
 
 def _solve(K: FloatArray, Y: FloatArray) -> FloatArray:
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+    """K^-1 Y, or the least-norm solution Q (R R')^-1 Q'Y where K = G G' and G = Q R has as many columns as K's rank."""
+    from scipy.linalg.lapack import dposv, dpstrf, dtrtrs
 
-    try:
-        factor = cho_factor(K)
-    except LinAlgError:
-        factor = None
+    factor, found, failed = dposv(K, Y, lower=1)
     # Cholesky runs through matrices that are singular up to rounding; its pivots show it.
-    if factor is not None and np.diag(factor[0]).min() > 1e-7 * np.diag(factor[0]).max():
-        return np.asarray(cho_solve(factor, Y))
-    return np.asarray(np.linalg.lstsq(K, Y, rcond=1e-12)[0])
+    pivots = factor.diagonal()
+    if not failed and pivots.min() > 1e-7 * pivots.max():
+        return np.asarray(found)
+    factor, order, rank, _ = dpstrf(K, tol=1e-12 * float(K.diagonal().max()), lower=1)
+    if not rank:
+        return np.zeros_like(Y)
+    G = np.empty((len(K), rank))
+    G[order - 1] = np.tril(factor[:, :rank])
+    Q, R = np.linalg.qr(G)
+    return np.asarray(Q @ dtrtrs(R, dtrtrs(R, Q.T @ Y)[0], trans=1)[0])

@@ -6,7 +6,8 @@ H is only applied and looked into. Each round prices all variables by one produc
 best, solves the program in the few working variables exactly and drops those at zero, until no g_i is negative beyond
 rounding. Neighbours are often near duplicates (prefix kernels, time lags), so those that come in are well separated
 along the index and, but for the first ones, local minima of g; where neighbours have nothing in common, that costs a
-round or two.
+round or two. A quadratic that knows that its first variables are likely to be all that matters (`leading`) is solved
+in them beforehand: then most rounds price these few, and the last one prices all.
 
 The small program is solved by exchanges: minimise on the free variables, take out all that are negative there, let in
 all that pay. Where that does not end it is Lawson and Hanson's method, which does: go towards the minimiser on the free
@@ -92,8 +93,11 @@ def grow(
     array([0.5, 0. ])
     """
     most = max(64, min(f.size // 4, 400))
-    here = _Round.at(f, start[:0], np.zeros(0))
-    value, rounds = 0.0, 0
+    few = None if start.size else getattr(f, "leading", _nothing)()
+    first = None if few is None else grow(few, upper[: few.size], start, max_iter, deadline)
+    nonzero = start[:0] if first is None else np.flatnonzero(first.x)
+    here = _Round.at(f, nonzero, np.zeros(0) if first is None else first.x[nonzero])
+    value, rounds = (0.0, 0) if first is None else (first.value, first.iterations)
     while (entering := here.entering(upper) if rounds or not start.size else start).size:
         if rounds >= max_iter or time.perf_counter() >= deadline:
             stop = Stop.ITERATION_LIMIT if rounds >= max_iter else Stop.TIME_LIMIT
@@ -194,9 +198,11 @@ def _on_free(H: FloatArray, c: FloatArray, free: Indices) -> tuple[FloatArray | 
     if not free.size:
         return np.zeros(0), 0
     block = H[free[:, None], free]
-    factor, target, failed = dposv(block, -c[free], lower=1)
-    small = np.square(factor.diagonal()) <= 4 * EPS * block.diagonal()
-    small[failed - 1 :] |= failed > 0
+    limits = 4 * EPS * block.diagonal()
+    factor, target, failed = dposv(block.T, -c[free], lower=1, overwrite_a=1)
+    small = np.square(factor.diagonal()) <= limits
+    if failed:
+        small[failed - 1 :] = True
     return (None, int(small.argmax())) if small.any() else (target, 0)
 
 
@@ -245,6 +251,10 @@ def _solved(f: QuadraticLike, here: _Round, upper: FloatArray, rounds: int, stop
         stop=stop,
         native=native,
     )
+
+
+def _nothing() -> None:
+    return None
 
 
 def _largest(v: FloatArray) -> float:

@@ -51,7 +51,8 @@ class ActiveSet(Backend):
             found = solve_box_qp(_program(form), x, min(settings.tol, 1e-12), steps, deadline)
         seconds = time.perf_counter() - began
         lower = found.value - found.gap if np.isfinite(found.gap) else form.lower_bound(found.x)
-        history = (Step(found.iterations, seconds, min(lower, found.value), found.value),)
+        end = Step(found.iterations, seconds, min(lower, found.value), found.value)
+        history = (*(step for step in found.history if step.iteration < end.iteration), end)
         log = f"{found.iterations} steps, gap {found.gap:.1e}: {found.native}" if settings.log else ""
         return Answer(found.stop, found.x, None, None, None, found.iterations, seconds, found.native, log, history)
 

@@ -216,3 +216,46 @@ def test_units_do_not_matter(seed: int, unit: float) -> None:
     assert first is not None
     assert second is not None
     assert second.value == pytest.approx(first.value, rel=1e-10)
+
+
+@dataclass(eq=False)
+class Nested(Lazy):
+    """A quadratic that takes its first variables for all that matter, rightly or not."""
+
+    count: int = 0
+    parts: list[Lazy] = field(default_factory=list)
+
+    def leading(self) -> Lazy:
+        self.parts.append(Lazy(self.A[:, : self.count], self.linear[: self.count]))
+        return self.parts[-1]
+
+
+@given(seeds, st.sampled_from([5, 60, 390]))
+def test_a_head_start_in_the_first_variables_does_not_change_the_optimum(seed: int, count: int) -> None:
+    f = prefixes(400, seed=seed)
+    plain = grow(f, orthant(400), NONE)
+    found = grow(Nested(f.A, f.linear, count=count), orthant(400), NONE)
+    assert plain is not None
+    assert found is not None
+    assert found.stop is Stop.OPTIMAL
+    assert found.value == pytest.approx(plain.value, rel=1e-10)
+    assert found.x.size == found.gradient.size == 400
+
+
+def test_a_right_head_start_leaves_one_pass_over_all_variables() -> None:
+    f = prefixes(400)
+    plain = grow(f, orthant(400), NONE)
+    assert plain is not None
+    nested = Nested(f.A, f.linear, count=int(np.flatnonzero(plain.x)[-1]) + 1)
+    found = grow(nested, orthant(400), NONE)
+    assert found is not None
+    assert np.flatnonzero(found.x).tolist() == np.flatnonzero(plain.x).tolist()
+    assert nested.passes == 1
+    assert nested.parts[0].passes > 1
+
+
+def test_limits_hold_in_a_head_start_too() -> None:
+    f = prefixes(500)
+    form = SimplexForm(Nested(f.A, f.linear, count=100), BoxPlane(np.zeros(500), orthant(500)))
+    assert BACKEND.run(form, Settings(max_iter=1)).stop is Stop.ITERATION_LIMIT
+    assert BACKEND.run(form, Settings(time_limit=1e-9)).stop is Stop.TIME_LIMIT

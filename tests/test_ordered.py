@@ -400,6 +400,19 @@ def test_history_is_in_units_of_the_alignment():
     assert result.history[-1].upper == pytest.approx(result.value, abs=1e-6)
 
 
+def test_a_quadratic_in_the_first_prefixes_is_a_part_of_the_whole():
+    rng = np.random.default_rng(13)
+    whole = PrefixQuadratic(Columns(rng.normal(size=(6, 2000))), rng.uniform(0.5, 2, 2000), rng.normal(size=2000))
+    part = whole.leading()
+    assert part.size == 640
+    x, some = np.zeros(2000), np.array([3, 77, 600])
+    x[some] = 1.0, 0.5, 2.0
+    np.testing.assert_allclose(part.matvec(x[:640]), whole.matvec(x)[:640], rtol=1e-12)
+    np.testing.assert_allclose(part.matvec(x[:640]), whole.matvec(x)[:640], rtol=1e-12)  # whichever was asked last
+    np.testing.assert_allclose(part.block(some, some), whole.block(some, some), rtol=1e-12)
+    assert part.leading() is None
+
+
 def test_prefix_kernels_are_kept_within_bounds():
     """A store that overflows forgets what is not asked for, and its products stay right."""
     rng = np.random.default_rng(12)

@@ -11,12 +11,12 @@ from scipy import sparse
 
 import klopt
 from klopt.certify import Verdict
-from klopt.eigenpairs import smoothest_eigenpairs
+from klopt.eigenpairs import all_eigenpairs, smoothest_eigenpairs
 from klopt.errors import InvalidProblem
 from klopt.graphs import knn_graph, laplacian
 from klopt.problem import Point
 from klopt.problems import SpectralAlignment, SpectralRls
-from klopt.problems._eigenspaces import targets
+from klopt.problems._eigenspaces import _solve, targets
 from klopt.problems._secular import Secular, single_target
 
 seeds = st.integers(0, 2**32 - 1)
@@ -58,6 +58,55 @@ def regularised_decision(K, labels, C):
 
 
 # eigenpairs
+
+
+def ring(n):
+    """The normalised Laplacian of a ring with random chords: connected, every weight its own."""
+    rng = np.random.default_rng(n)
+    rows, columns = np.hstack([[np.arange(n), np.arange(1, n + 1) % n], rng.integers(0, n, (2, 3 * n))])
+    apart = rows != columns
+    W = sparse.csr_array((rng.random(4 * n)[apart] + 0.1, (rows[apart], columns[apart])), shape=(n, n))
+    return laplacian(W + W.T)
+
+
+def test_eigenvectors_kept_as_factors_are_eigenvectors():
+    n, rng = 640, np.random.default_rng(0)
+    L = ring(n)
+    values, basis = all_eigenpairs(L)
+    some, x, X = np.array([0, 5, 639]), rng.normal(size=n), rng.normal(size=(n, 3))
+    tilt, gap = basis.off(L, values)
+    rows, first = basis.rows(some), basis.times(x)
+    U = basis.U
+    np.testing.assert_allclose(U.T @ U, np.eye(n), atol=1e-12)
+    np.testing.assert_allclose(L @ U, U * values, atol=1e-12)
+    np.testing.assert_allclose(values, smoothest_eigenpairs(L, n)[0], atol=1e-12)
+    np.testing.assert_allclose(rows, U[some], atol=1e-12)
+    np.testing.assert_allclose(first, U @ x, atol=1e-12)
+    np.testing.assert_allclose(all_eigenpairs(L)[1].times(X), U @ X, atol=1e-12)
+    np.testing.assert_allclose(basis.rows(some), U[some], atol=0)
+    assert max(tilt, gap) < 1e-12
+
+
+def test_wrong_factors_are_noticed():
+    L = ring(640)
+    values, basis = all_eigenpairs(L)
+    wrong = values.copy()
+    wrong[300] += 1e-6
+    assert basis.off(L, wrong)[1] > 1e-9
+    turned = basis.turned([(10, np.array([[1.0, 1e-6], [0.0, 1.0]]))], np.ones(640, dtype=bool))
+    assert turned.off(L, values)[0] > 1e-9
+
+
+def test_decisions_do_not_depend_on_whether_eigenvectors_are_multiplied_out():
+    labels = np.where(np.arange(640) % 10, -1, np.arange(640) % 3)
+    problem = SpectralAlignment(ring(640), labels)
+    first, second = problem.decide(), problem.decide()
+    known, Y = targets(labels)
+    d = problem.directions
+    R = (d.U * np.sqrt(d.A / d.B)) @ d.U.T
+    expected = R[:, known] @ np.linalg.solve(R[np.ix_(known, known)], Y)
+    np.testing.assert_allclose(first, expected, atol=1e-9)
+    np.testing.assert_allclose(second, first, atol=1e-11)
 
 
 def test_few_eigenpairs_of_a_large_graph_are_those_of_lapack():
@@ -415,6 +464,24 @@ def test_published_decision_needs_no_matrix_of_all_points(seed):
         return
     expected = R[:, known] @ np.linalg.solve(R_ll, Y)
     np.testing.assert_allclose(problem.decide(), expected[:, 0] if Y.shape[1] == 1 else expected, atol=1e-6)
+
+
+@given(seed=seeds, rank=st.integers(1, 12))
+def test_where_the_kernel_is_singular_the_least_norm_solution_is_taken(seed, rank):
+    rng = np.random.default_rng(seed)
+    G, Y = rng.normal(size=(12, rank)) @ np.diag(rng.uniform(1, 10, rank)), rng.normal(size=(12, 2))
+    K = G @ G.T
+    found, expected = _solve(K, Y), np.linalg.pinv(K, rcond=1e-11, hermitian=True) @ Y
+    np.testing.assert_allclose(found, expected, atol=1e-6 * abs(expected).max())
+
+
+def test_twins_with_two_labels_share_the_mean():
+    """Points with the same kernel row, labelled apart: nothing can tell them apart, so both get the mean."""
+    star = np.diag([3.0, 1.0, 1.0, 1.0])
+    star[0, 1:] = star[1:, 0] = -1.0
+    twins = SpectralAlignment(star, [-1, 0, 1, 1], ridge=0.1, rank=1)
+    scores = twins.decide()
+    np.testing.assert_allclose(scores, np.full(4, 1 / 3), atol=1e-12)
 
 
 def test_a_singular_kernel_of_the_labelled_points_still_decides():
