@@ -16,8 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
@@ -47,6 +49,7 @@ class Feature(StrEnum):
     MARGIN = "a kernel-machine quadratic"
     SMOOTH = "a smooth function by oracle"
     CURVED = "a smooth function that knows its curvature"
+    APPLIED = "a smooth function whose curvature can be applied and nearly inverted"
     NONSMOOTH = "a nonsmooth function by oracle"
     ROWS = "a dual function that moves one row at a time"
     # of a simple set other than the plain simplex
@@ -74,8 +77,8 @@ def svec(M: FloatArray) -> FloatArray:
     >>> svec(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3)
     array([1.   , 2.828, 3.   ])
     """
-    columns, rows = np.triu_indices(M.shape[0])
-    return M[rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0))
+    columns, rows, weights = _triangle(M.shape[0])
+    return M[rows, columns] * weights
 
 
 def smat(v: FloatArray) -> FloatArray:
@@ -86,10 +89,17 @@ def smat(v: FloatArray) -> FloatArray:
            [2., 3.]])
     """
     order = order_of(v.size)
-    columns, rows = np.triu_indices(order)
+    columns, rows, weights = _triangle(order)
     M = np.empty((order, order))
-    M[rows, columns] = M[columns, rows] = v / np.where(rows == columns, 1.0, np.sqrt(2.0))
+    M[rows, columns] = M[columns, rows] = v / weights
     return M
+
+
+@lru_cache(maxsize=8)
+def _triangle(order: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], FloatArray]:
+    """Columns and rows of the lower triangle by columns, and what svec multiplies by: dear, and always the same."""
+    columns, rows = np.triu_indices(order)
+    return columns, rows, np.where(rows == columns, 1.0, np.sqrt(2.0))
 
 
 @dataclass(frozen=True)

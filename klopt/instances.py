@@ -30,12 +30,13 @@ from klopt.cones import Cones, svec, svec_size
 from klopt.errors import InvalidProblem
 from klopt.forms import ConeForm, ExplicitForm, Form, SaddleForm, SimplexForm
 from klopt.logdet import LogDetDual
-from klopt.objectives import Bilinear, Curved, KernelQuadratic, Linear, Local, Oracle, Quadratic
+from klopt.objectives import Applied, Bent, Bilinear, Curved, KernelQuadratic, Linear, Local, Oracle, Quadratic
 from klopt.presolve import reduce_rows
 from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.psdfactor import refuse_indefinite
 from klopt.scaling import centre
 from klopt.sets import BoxPlane, OrderedSimplex, Simplex, Spectrahedron
+from klopt.splitgame import huber_and_modulus
 
 __all__ = ["FormProblem", "Instance", "Kind", "hand_checked", "known_pair"]
 
@@ -209,6 +210,13 @@ def _over_sets() -> tuple[Instance, ...]:
             SimplexForm(Curved(2, _quartic), BoxPlane(np.zeros(2), np.full(2, 3.0), np.ones(2), 2.0)),
             value=4.0,
         ),
+        Instance(
+            "box_applied",
+            SimplexForm(
+                Applied(2, lambda x: Bent(_quartic(x))), BoxPlane(np.zeros(2), np.full(2, 3.0), np.ones(2), 2.0)
+            ),
+            value=4.0,
+        ),
         Instance("simplex_curved", SimplexForm(Curved(3, _quartic), Simplex(3, 3.0)), value=9.0),
         # Two points at squared distance 2 come to distance 1: one eigenvalue of the kernel is halved.
         Instance("orthant_rows", _pair_rows([0], [1], [1.0], [1.0]), value=0.5 - np.log(2.0)),
@@ -277,6 +285,7 @@ def _games() -> tuple[Instance, ...]:
             SaddleForm(Bilinear(np.array([[1.0, 2.0], [3.0, 4.0]])), Simplex(2), Simplex(2)),
             value=2.0,
         ),
+        Instance("game_that_splits", huber_and_modulus(), value=1.375),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -18,6 +19,9 @@ from klopt.cones import Feature
 from klopt.errors import InvalidProblem
 
 __all__ = [
+    "Applied",
+    "Bend",
+    "Bent",
     "Curved",
     "KernelQuadratic",
     "Linear",
@@ -308,6 +312,64 @@ class Curved:
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_last": []}  # a curvature not asked for yet is a closure, which cannot travel
+
+
+class Bend(Protocol):
+    """A convex function near one point: value, gradient, products with its Hessian H, and nearly (H + diag(d))^-1."""
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def gradient(self) -> FloatArray: ...
+
+    def matvec(self, x: FloatArray) -> FloatArray: ...
+
+    def solver(self, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        """Return a symmetric positive definite map near (H + diag(d))^-1, d > 0: it preconditions."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Bent:
+    """A function that knows its curvature as one that applies and inverts it: for few variables."""
+
+    local: Local
+
+    value = property(lambda self: self.local.value)
+    gradient = property(lambda self: self.local.gradient)
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        return self.local.curvature() @ x
+
+    def solver(self, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        return partial(np.matmul, np.linalg.inv(self.local.curvature() + np.diag(d)))
+
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """A smooth convex function of so many variables that its Hessian is never formed. The last answer is kept."""
+
+    size: int
+    function: Callable[[FloatArray], Bend]
+    _last: list[tuple[FloatArray, Bend]] = field(default_factory=list, init=False, repr=False)
+
+    feature = property(lambda self: Feature.APPLIED)
+
+    def near(self, x: FloatArray) -> Bend:
+        """Return the function near x."""
+        if not (self._last and np.array_equal(self._last[0][0], x)):
+            self._last[:] = [(x.copy(), self.function(x))]
+        return self._last[0][1]
+
+    def value(self, x: FloatArray) -> float:
+        return self.near(x).value
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        return self.near(x).gradient
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_last": []}
 
 
 @dataclass(frozen=True, eq=False)

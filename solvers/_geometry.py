@@ -18,6 +18,8 @@ from klopt.sets import SimpleSet
 
 __all__ = ["Side", "balance", "rebalanced", "side_at"]
 
+FARTHEST = 30.0
+
 
 @dataclass(frozen=True, eq=False)
 class Side:
@@ -58,9 +60,12 @@ def balance(form: SaddleForm, at: tuple[Side, Side]) -> float:
     return float(ways[0] / ways[1]) if min(ways) > 0 else 1.0
 
 
-def rebalanced(weight: float, origin: tuple[Side, Side], at: tuple[Side, Side]) -> float:
-    """Return the weight moved half way, in the logarithm, to what the distances since the last restart suggest."""
+def rebalanced(weight: float, origin: tuple[Side, Side], at: tuple[Side, Side], first: float) -> float:
+    """Return the weight moved half way, in the logarithm, to what the distances since the last restart suggest.
+
+    It stays near the first one: a player with short steps goes a short way, which would make its steps shorter still.
+    """
     ways = [now.divergence(then) for now, then in zip(at, origin, strict=True)]
     if not min(ways) > 1e-30:
         return weight
-    return float(np.sqrt(weight * np.sqrt(ways[0] / ways[1])))
+    return float(np.clip(np.sqrt(weight * np.sqrt(ways[0] / ways[1])), first / FARTHEST, first * FARTHEST))

@@ -118,6 +118,7 @@ def _steps(form: SaddleForm, left: Side, right: Side, mirror: bool) -> Steps:
     yield best.candidate()
     at = origin = (left, right)
     eta, weight = 1.0, balance(form, at)
+    first = weight
     gap_before, length, since = np.inf, 0.0, 0
     mean_x, mean_y = left.point, right.point
     for iteration in count(1):
@@ -140,7 +141,7 @@ def _steps(form: SaddleForm, left: Side, right: Side, mirror: bool) -> Steps:
         if gap <= MUCH * gap_then or (gap <= SOME * gap_then and gap > gap_before) or since >= LONG * iteration:
             if gap_mean < gap_last:
                 at = side_at(form.left, mean_x, mirror), side_at(form.right, mean_y, mirror)
-            weight = rebalanced(weight, origin, at)
+            weight = rebalanced(weight, origin, at, first)
             origin, gap_then, gap_before, length, since = at, gap, np.inf, 0.0, 0
         else:
             gap_before = gap

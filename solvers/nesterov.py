@@ -35,7 +35,7 @@ class Nesterov(Backend):
     name = "nesterov"
     offers = frozenset(
         {Feature.SIMPLEX, Feature.LINEAR, Feature.QUADRATIC, Feature.SMOOTH, Feature.CURVED, Feature.MARGIN}
-        | {Feature.BOX, Feature.ORDERED, Feature.SPECTRAL}
+        | {Feature.APPLIED, Feature.BOX, Feature.ORDERED, Feature.SPECTRAL}
     )
     honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log", "start"})
     rank = 35

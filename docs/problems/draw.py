@@ -23,7 +23,15 @@ from sklearn.datasets import load_breast_cancer, load_digits
 import klopt
 from klopt.eigenpairs import smoothest_eigenpairs
 from klopt.graphs import knn_graph, laplacian
-from klopt.problems import MultipleKernel, OrderedAlignment, ScgLogDet, ScgOrdered, SpectralAlignment, SpectralRls
+from klopt.problems import (
+    MultipleKernel,
+    OrderedAlignment,
+    ScgLogDet,
+    ScgOrdered,
+    SimilarityKernel,
+    SpectralAlignment,
+    SpectralRls,
+)
 from klopt.side import side_graph
 
 BLUE, ORANGE, GREEN, GREY = "#0060a8", "#c85a00", "#2f7d32", "#8a8a8a"
@@ -142,11 +150,35 @@ def multiple_kernel(ax: Any, L: Any, labels: np.ndarray) -> None:
     ax.legend()
 
 
+def similarity(n: int = 120) -> tuple[np.ndarray, np.ndarray]:
+    """A Gaussian kernel of breast cancer data with symmetric noise, and the labels."""
+    X, target = load_breast_cancer(return_X_y=True)
+    X, y = ((X - X.mean(0)) / X.std(0))[:n], 2.0 * target[:n] - 1
+    noise = np.random.default_rng(0).normal(size=(n, n))
+    return np.exp(-np.square(X[:, None] - X).sum(axis=2) / X.shape[1]) + 0.2 * (noise + noise.T), y
+
+
+def similarity_kernel(ax: Any, L: Any, labels: np.ndarray) -> None:
+    """The eigenvalues of an indefinite similarity and of the kernels learned from it."""
+    S, y = similarity()
+    where = np.arange(1, y.size + 1)
+    ax.plot(where, np.linalg.eigvalsh(S)[::-1], color=GREY, label="similarity S")
+    choices = (("squared", None, BLUE), ("squared", 120.0, GREEN), ("l1", 120.0, ORANGE))
+    for loss, trace, colour in choices:
+        K = klopt.solve(SimilarityKernel(S, y, 1.0, 0.05, trace, loss), tol=1e-4).require().kernel
+        name = f"{loss}, {'no trace (IndSVM)' if trace is None else 'trace n'}"
+        ax.plot(where, np.linalg.eigvalsh(K)[::-1], color=colour, label=name)
+    ax.axhline(0, color="black", linewidth=0.5)
+    ax.set(xlabel="eigenvalue, largest first", ylabel="eigenvalue", ylim=(-8, 25))
+    ax.legend()
+
+
 PICTURES: dict[str, Callable[[Any, Any, np.ndarray], None]] = {
     "ordered-alignment": ordered_alignment,
     "scg-ordered": scg_ordered,
     "scg-logdet": scg_logdet,
     "multiple-kernel": multiple_kernel,
+    "similarity-kernel": similarity_kernel,
     "spectral-rls": spectral_rls,
     "spectral-alignment": spectral_alignment,
 }

@@ -1,0 +1,260 @@
+"""A large problem as many small ones: clusters of points, independent solutions, their concatenation, what it proves.
+
+Points are divided into clusters V_1 .. V_v, by k-means or as given; each cluster is a problem of its own, which a
+factory makes from its points, where it is solved: points travel, kernel matrices do not. The solutions put end to end
+solve the problem whose kernel is zero between clusters. For a data-adaptive machine without bias and tau its F is
+11' + Gamma inside the clusters and *one* between them (Lemma 5 of [1] prints zero, which costs eta for each entry), and
+with h the value of the whole problem, h* its optimum, H the sum of the clusters' values, C the box
+
+    - C^4 / (16 eta) sum K_ij^2  <=  h* - H  <=  C^2/2 sum |K_ij|             sums over pairs of different clusters
+    0  <=  h* - h(concatenation)  <=  C^2/2 sum |K_ij| + C^4 / (16 eta) sum K_ij^2.
+
+Theorem 6 of [1] has a smaller right hand side, which is not true. A start for the whole problem is what remains of a
+decomposition where the bounds are wide.
+
+[1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from klopt.arrays import FloatArray, matrix, positive, vector
+from klopt.certify import Verdict
+from klopt.errors import InvalidProblem, InvalidSettings
+from klopt.problem import Bracket, Point, Problem
+from klopt.result import Result
+from klopt.solve import solve
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["Decomposition", "Factory", "OffBlocks", "Part", "decompose", "kmeans", "off_blocks"]
+
+Factory: TypeAlias = Callable[[FloatArray, FloatArray], Problem | None]
+"""Makes the problem of some points and their labels; None where zero is the only solution. It must be picklable."""
+Indices: TypeAlias = npt.NDArray[np.intp]
+
+ROWS = 1024
+"""Points whose kernels are computed at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The solution of one cluster: its points, its value and bounds, its arrays."""
+
+    points: Indices
+    lower: float
+    upper: float
+    verdict: Verdict
+    primal: dict[str, FloatArray]
+
+
+@dataclass(frozen=True)
+class OffBlocks:
+    """The kernel between clusters: the sum of |K_ij| and that of K_ij^2 over ordered pairs of different clusters."""
+
+    absolute: float
+    squares: float
+
+    def bounds(self, C: float, eta: float) -> tuple[float, float]:
+        """Return (least, most) of h* - H, the formulas above."""
+        C, eta = positive("C", C), positive("eta", eta)
+        return -(C**4) / (16 * eta) * self.squares, C * C / 2 * self.absolute
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """The parts, the concatenated point, and what was found about the whole problem where it was given."""
+
+    parts: tuple[Part, ...]
+    point: Point
+    whole: Bracket | None = None
+    """The bounds that the concatenation proves about the whole problem."""
+    polished: Result | None = None
+    """The whole problem solved from there."""
+
+    @property
+    def lower(self) -> float:
+        """A proven lower bound of the sum of the parts' optima."""
+        return float(sum(part.lower for part in self.parts))
+
+    @property
+    def upper(self) -> float:
+        """A proven upper bound of it."""
+        return float(sum(part.upper for part in self.parts))
+
+    @property
+    def certified(self) -> bool:
+        """Whether every part is solved as asked for."""
+        return all(part.verdict is Verdict.OPTIMAL for part in self.parts)
+
+    def completed(self, blocks: Iterable[FloatArray]) -> FloatArray:
+        """Return the matrix with these blocks on the clusters, in the order of `parts`, and ones between them."""
+        F = np.ones((sum(part.points.size for part in self.parts),) * 2)
+        for part, block in zip(self.parts, blocks, strict=True):
+            F[np.ix_(part.points, part.points)] = block
+        return F
+
+
+def decompose(
+    factory: Factory,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    clusters: int | Sequence[npt.ArrayLike] | npt.ArrayLike = 10,
+    *,
+    tol: float = 1e-6,
+    jobs: int | str | Client = 1,
+    retries: int = 2,
+    seed: int = 0,
+    whole: Problem | None = None,
+    polish: bool = False,
+) -> Decomposition:
+    """Solve each cluster by itself and put the solutions end to end.
+
+    `clusters` is their number (k-means), a label for each point, or a list of index arrays. `jobs` is a number of
+    processes, a Dask client or its address; a cluster whose process dies is tried again `retries` times. `whole`, the
+    problem of all points, is bracketed at the concatenation and, with `polish`, solved from there.
+    """
+    points, targets = matrix("X", X), vector("y", y)
+    if targets.size != len(points):
+        raise InvalidProblem(f"y has {targets.size} entries for {len(points)} points; expected one each")
+    if polish and whole is None:
+        raise InvalidSettings("polish needs the whole problem; pass whole=")
+    groups = _groups(clusters, points, seed)
+    tasks = [_Task(factory, points[rows], targets[rows], tol) for rows in groups]
+    solved = _run(tasks, jobs, retries)
+    parts = tuple(Part(rows, *found) for rows, found in zip(groups, solved, strict=True))
+    point = _concatenated(parts, len(points))
+    bracket = None if whole is None else whole.bracket(point)
+    polished = None if whole is None or not polish else solve(whole, tol=tol, start=point)
+    return Decomposition(parts, point, bracket, polished)
+
+
+def kmeans(X: npt.ArrayLike, count: int, seed: int = 0) -> Indices:
+    """Return a cluster for each point, the same on every run of a seed; centres are found on a sample."""
+    from sklearn.cluster import MiniBatchKMeans
+    from threadpoolctl import threadpool_limits
+
+    points = matrix("X", X)
+    if isinstance(count, bool) or not 0 < count <= len(points) or int(count) != count:
+        raise InvalidProblem(f"clusters is {count!r}; expected a whole number from 1 to {len(points)}")
+    with threadpool_limits(limits=1):
+        machine = MiniBatchKMeans(int(count), n_init=1, batch_size=4096, max_iter=20, random_state=seed)
+        return np.asarray(machine.fit_predict(points), dtype=np.intp)
+
+
+def off_blocks(
+    kernel: Callable[[FloatArray, FloatArray], FloatArray], X: npt.ArrayLike, labels: npt.ArrayLike
+) -> OffBlocks:
+    """Return the sums over the kernel between clusters, all n^2 entries of it, a block at a time."""
+    points, which = matrix("X", X), np.asarray(labels)
+    absolute = squares = 0.0
+    for start in range(0, len(points), ROWS):
+        rows = slice(start, start + ROWS)
+        K = np.asarray(kernel(points[rows], points), dtype=float)
+        K[which[rows, None] == which] = 0.0
+        absolute += float(np.abs(K).sum())
+        squares += float(np.vdot(K, K))
+    return OffBlocks(absolute, squares)
+
+
+Found: TypeAlias = tuple[float, float, Verdict, dict[str, FloatArray]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    factory: Factory
+    X: FloatArray
+    y: FloatArray
+    tol: float
+
+    def __call__(self) -> Found:
+        problem = self.factory(self.X, self.y) if len(self.X) else None
+        if problem is None:
+            return 0.0, 0.0, Verdict.OPTIMAL, {}
+        result = solve(problem, tol=self.tol)
+        primal = {} if result.point is None else dict(result.point.primal)
+        return result.lower, result.upper, result.verdict, primal
+
+
+def _call(task: _Task) -> Found:
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):
+        return task()
+
+
+def _run(tasks: list[_Task], jobs: Any, retries: int) -> list[Found]:
+    if isinstance(jobs, bool) or not isinstance(jobs, int):
+        return _on_dask(tasks, jobs, retries)
+    if jobs < 1:
+        raise InvalidSettings(f"jobs is {jobs}; expected a number of processes, 1 or more, or a Dask client")
+    return [_call(task) for task in tasks] if jobs == 1 or len(tasks) < 2 else _on_processes(tasks, jobs, retries)
+
+
+def _on_processes(tasks: list[_Task], jobs: int, retries: int) -> list[Found]:
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    done: dict[int, Found] = {}
+    for attempt in range(retries + 1):
+        left = [i for i in range(len(tasks)) if i not in done]
+        # Large clusters first: none is left to wait for at the end.
+        left.sort(key=lambda i: -len(tasks[i].X))
+        try:
+            found = Parallel(n_jobs=jobs, return_as="generator")(delayed(_call)(tasks[i]) for i in left)
+            for i, answer in zip(left, found, strict=True):
+                done[i] = answer
+            break
+        except BrokenProcessPool:  # a process was killed: what is done is kept
+            if attempt == retries:
+                raise
+    return [done[i] for i in range(len(tasks))]
+
+
+def _on_dask(tasks: list[_Task], cluster: Any, retries: int) -> list[Found]:
+    from klopt.runs.cluster import connected
+
+    client = connected(cluster)
+    futures = client.map(_call, tasks, retries=retries, pure=False)
+    return list(client.gather(futures))
+
+
+def _groups(clusters: Any, points: FloatArray, seed: int) -> list[Indices]:
+    n = len(points)
+    if isinstance(clusters, int | float | np.number):
+        labels = kmeans(points, clusters, seed)  # type: ignore[arg-type]  # it refuses a fraction
+        return [np.flatnonzero(labels == c) for c in range(int(labels.max()) + 1)]
+    listed = isinstance(clusters, list | tuple) and all(np.ndim(rows) == 1 for rows in clusters)
+    if not listed:
+        labels = np.asarray(clusters)
+        if labels.shape != (n,):
+            raise InvalidProblem(f"clusters has shape {labels.shape}; expected a label for each of {n} points")
+        return [np.flatnonzero(labels == c) for c in np.unique(labels)]
+    groups = [np.asarray(rows, dtype=np.intp).reshape(-1) for rows in clusters]
+    joined = np.concatenate([*groups, np.zeros(0, dtype=np.intp)])
+    outside = joined[(joined < 0) | (joined >= n)]
+    if outside.size:
+        raise InvalidProblem(f"clusters has the point {outside[0]}; expected indices from 0 to {n - 1}")
+    counts = np.bincount(joined, minlength=n)
+    if (counts != 1).any():
+        bad = int(np.flatnonzero(counts != 1)[0])
+        raise InvalidProblem(f"clusters do not partition the points: point {bad} is in {counts[bad]} of them")
+    return groups
+
+
+def _concatenated(parts: tuple[Part, ...], n: int) -> Point:
+    """The arrays that have an entry a point, put end to end; a cluster without one has zeros."""
+    names = {name for part in parts for name, value in part.primal.items() if value.shape == (part.points.size,)}
+    arrays = {name: np.zeros(n) for name in sorted(names)}
+    for part in parts:
+        for name, array in arrays.items():
+            if name in part.primal and part.primal[name].shape == part.points.shape:
+                array[part.points] = part.primal[name]
+    return Point(arrays)

@@ -1,0 +1,255 @@
+"""The equivalent forms of learning a data-adaptive kernel, and the way back from each.
+
+In the units of `klopt.problems._margin`: a = length * (the form's a), value = length * slope * (value of the form). The
+form has K length / slope and eta / (length * slope) for K and eta; F and tau stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.cones import Feature, smat, svec
+from klopt.forms import ConeForm, SaddleForm, SimplexForm, Start
+from klopt.gram import Gram
+from klopt.nystrom import LowRank
+from klopt.objectives import Applied, Bend, Curved, Local, Oracle, Quadratic, SaddleOracle
+from klopt.problem import Formulation, Point
+from klopt.problems._dank import Adapting
+from klopt.problems._dank_bracket import Machine
+from klopt.problems._dank_cone import AdaptiveCone
+from klopt.problems._dank_features import AdaptingFeatures, Halves, Shifted
+from klopt.problems._margin import Units
+from klopt.sets import BoxPlane, Spectrahedron
+
+__all__ = ["Forms"]
+
+MOST_POINTS = 100
+"""Semidefinite programs of more points than this are not offered: they have n^2 variables."""
+
+
+@dataclass(frozen=True, eq=False)
+class Forms:
+    """The forms of a machine."""
+
+    machine: Machine
+
+    @cached_property
+    def _units(self) -> Units:
+        machine, epsilon = self.machine, self.machine.epsilon
+        slope = 1.0 if epsilon is None else max(float(np.abs(machine.targets).max()), epsilon)
+        return Units.of(machine.C, machine.scale, slope)
+
+    @cached_property
+    def _function(self) -> Adapting:
+        units, machine = self._units, self.machine
+        assert isinstance(machine.K, Gram)
+        return Adapting(units.curvature(machine.K.matrix), machine.eta / units.value, machine.tau)
+
+    @cached_property
+    def _by_features(self) -> AdaptingFeatures:
+        units, machine = self._units, self.machine
+        assert isinstance(machine.K, LowRank)
+        return AdaptingFeatures(machine.K.Phi, units.length / units.slope, machine.eta / units.value, machine.tau)
+
+    @cached_property
+    def _sign(self) -> FloatArray:
+        n = self.machine.y.size
+        return self.machine.y if self.machine.epsilon is None else np.repeat([1.0, -1.0], n)
+
+    @cached_property
+    def _gain(self) -> FloatArray:
+        """What each x >= 0 gains."""
+        targets, epsilon = self.machine.targets, self.machine.epsilon
+        if epsilon is None:
+            return np.ones(targets.size)
+        return np.concatenate([targets - epsilon, -targets - epsilon]) / self._units.slope
+
+    @cached_property
+    def _box(self) -> BoxPlane:
+        """The set of x >= 0."""
+        upper = np.full(self._sign.size, self.machine.C / self._units.length)
+        return BoxPlane(np.zeros(upper.size), upper, self._sign if self.machine.bias else None)
+
+    @cached_property
+    def _cone(self) -> AdaptiveCone:
+        f = self._function
+        assert isinstance(self.machine.K, Gram)
+        return AdaptiveCone(f.K, self._units.factor(self.machine.K), f.eta, f.tau, self._gain, self._sign, self._box)
+
+    def _sums(self, x: FloatArray) -> FloatArray:
+        """The a of an x >= 0."""
+        n = self.machine.y.size
+        signed = self._sign * x
+        return signed if signed.size == n else signed[:n] + signed[n:]
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        units, machine = self._units, self.machine
+        down, up = partial(Formulation, dual=True, scale=-units.value), partial(Formulation, scale=units.value)
+        curved = frozenset({Feature.SIMPLEX, Feature.CURVED, Feature.BOX})
+        because = "the best F for given coefficients is the positive part of 11' + Gamma - (tau/2) I"
+        quartic = "11' + Gamma is positive semidefinite, so that F = 11' + Gamma: no eigenvalues"
+        name = "smooth" if machine.tau else "quartic"
+        if isinstance(machine.K, LowRank):
+            how = Feature.SMOOTH if machine.tau else Feature.APPLIED
+            needs, why = frozenset({Feature.SIMPLEX, how, Feature.BOX}), because if machine.tau else quartic
+            return (down(name, needs, self._many, self._recover, self._lift, why),)
+        found = [down(name, curved, self._smooth, self._recover, self._lift, because if machine.tau else quartic)]
+        if machine.y.size > MOST_POINTS:
+            return tuple(found)
+        soc = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC})
+        psd = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.PSD})
+        if not machine.tau:
+            squares = "K o K is positive semidefinite and has no negative entry, so that u = a o a may be relaxed"
+            found.append(down("SOCP", soc, self._socp, self._recover_split, self._lift_socp, squares))
+        shift = machine.tau * machine.eta * machine.y.size
+        schur = "W >= M and W psd have M_+ as the least W in the Frobenius norm; Gamma is a Schur complement"
+        game = "the game is convex in F, concave in a, and the coefficients lie in a compact set (Sion)"
+        primal = "a'(F o K)a / 2 and its conjugate: a Schur complement"
+        saddle = frozenset({Feature.SADDLE, Feature.BOX, Feature.SPECTRAL})
+        found += [
+            down("SDP dual", psd, self._sdp_dual, self._recover_split, self._lift_sdp, schur),
+            up("SDP primal", psd, self._sdp_primal, self._recover_primal, None, primal, shift=shift),
+            up("saddle", saddle, self._saddle, self._recover_saddle, self._lift_saddle, game),
+        ]
+        return tuple(found)
+
+    def _smooth(self) -> SimplexForm:
+        if self.machine.epsilon is None:
+            objective = Curved(self._sign.size, self._near_margin, self._rough_margin)
+            return SimplexForm(objective, self.machine.domain(self._units.length))
+        return SimplexForm(Curved(self._sign.size, self._near_tube, self._rough_tube), self._box)
+
+    def _many(self) -> SimplexForm:
+        """The form of a kernel given by features."""
+        margin, f = self.machine.epsilon is None, self._by_features
+        domain = self.machine.domain(self._units.length) if margin else self._box
+        if not self.machine.tau:
+            return SimplexForm(Applied(domain.size, self._bent_margin if margin else self._bent_tube), domain)
+        value, slope = (self._value_margin, self._slope_margin) if margin else (self._value_tube, self._slope_tube)
+        steepest = f.lipschitz(self.machine.C / self._units.length) * (1 if margin else 2)
+        return SimplexForm(Oracle(domain.size, value, slope, lipschitz=steepest), domain)
+
+    def _bent_margin(self, a: FloatArray) -> Bend:
+        return Shifted(self._by_features.near(a), self.machine.y, a)
+
+    def _bent_tube(self, x: FloatArray) -> Bend:
+        return Halves(self._by_features.near(self._sums(x)), self._gain, x)
+
+    def _value_margin(self, a: FloatArray) -> float:
+        return self._by_features.at(a).value - float(self.machine.y @ a)
+
+    def _slope_margin(self, a: FloatArray) -> FloatArray:
+        return self._by_features.at(a).product - self.machine.y
+
+    def _value_tube(self, x: FloatArray) -> float:
+        return self._by_features.at(self._sums(x)).value - float(self._gain @ x)
+
+    def _slope_tube(self, x: FloatArray) -> FloatArray:
+        slope = self._by_features.at(self._sums(x)).product
+        return np.concatenate([slope, -slope]) - self._gain
+
+    def _near_margin(self, a: FloatArray) -> Local:
+        here, y = self._function.near(a), self.machine.y
+        return Local(here.value - float(y @ a), here.gradient - y, here.curvature)
+
+    def _near_tube(self, x: FloatArray) -> Local:
+        here = self._function.near(self._sums(x))
+        slope = np.concatenate([here.gradient, -here.gradient]) - self._gain
+        return Local(here.value - float(self._gain @ x), slope, lambda: _doubled(here.curvature()))
+
+    def _rough_margin(self) -> Quadratic:
+        return self._function.rough(-self.machine.y)
+
+    def _rough_tube(self) -> Quadratic:
+        return Quadratic(_doubled(self._function.K), -self._gain)
+
+    def _socp(self) -> ConeForm:
+        return self._cone.quartic()
+
+    def _sdp_dual(self) -> ConeForm:
+        return self._cone.dual()
+
+    def _sdp_primal(self) -> ConeForm:
+        return self._cone.primal()
+
+    @property
+    def _largest_trace(self) -> float:
+        """A bound of tr F: that of 11' + Gamma."""
+        f, box = self._function, self.machine.C / self._units.length
+        return len(f.K) + box * box * float(f.K.trace()) / (4 * f.eta)
+
+    def _saddle(self) -> SaddleForm:
+        n = self.machine.y.size
+        coupling = SaddleOracle(self._game, self._slope_weights, self._slope_split)
+        return SaddleForm(coupling, Spectrahedron(n + 1, self._largest_trace), self._box)
+
+    def _game(self, x: FloatArray, y: FloatArray) -> float:
+        F, f, a = smat(x)[:-1, :-1], self._function, self._sums(y)
+        off = F - 1.0
+        penalty = f.eta * (float(np.vdot(off, off)) + f.tau * float(F.trace()))
+        return float(self._gain @ y) - float(a @ ((F * f.K) @ a)) / 2 + penalty
+
+    def _slope_weights(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        M, f, a = smat(x), self._function, self._sums(y)
+        slope = np.zeros_like(M)
+        slope[:-1, :-1] = 2 * f.eta * (M[:-1, :-1] - 1.0) - np.multiply.outer(a, a) * f.K / 2
+        slope[:-1, :-1].flat[:: len(M)] += f.tau * f.eta
+        return svec(slope)
+
+    def _slope_split(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        product = (smat(x)[:-1, :-1] * self._function.K) @ self._sums(y)
+        return self._gain - self._sign * (product if product.size == y.size else np.tile(product, 2))
+
+    def _point(self, a: FloatArray) -> Point:
+        a = self._units.length * a
+        return Point({"alpha": self.machine.y * a} if self.machine.epsilon is None else {"beta": a})
+
+    def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
+        return self._point(x if self.machine.epsilon is None else self._sums(x))
+
+    def _recover_split(self, x: FloatArray, y: FloatArray | None) -> Point:
+        return self._point(self._sums(x[: self._sign.size]))
+
+    def _recover_primal(self, x: FloatArray, y: FloatArray | None) -> Point:
+        return self._point(self._sums(np.zeros(self._sign.size) if y is None else y[: self._sign.size]))
+
+    def _recover_saddle(self, x: FloatArray, y: FloatArray | None) -> Point:
+        return self._recover_primal(x, y)
+
+    def _coefficients(self, point: Point) -> FloatArray:
+        a = point.beta if self.machine.epsilon is not None else self.machine.y * point.alpha
+        return a / self._units.length
+
+    def _split(self, a: FloatArray) -> FloatArray:
+        return (
+            self.machine.y * a
+            if self.machine.epsilon is None
+            else np.concatenate([np.maximum(a, 0), np.maximum(-a, 0)])
+        )
+
+    def _lift(self, point: Point) -> Start:
+        a = self._coefficients(point)
+        return Start(a if self.machine.epsilon is None else self._split(a))
+
+    def _lift_socp(self, point: Point) -> Start:
+        return Start(self._cone.lift_quartic(self._split(self._coefficients(point))))
+
+    def _lift_sdp(self, point: Point) -> Start:
+        a = self._coefficients(point)
+        return Start(self._cone.lift_dual(self._split(a), self._function.weights(a)))
+
+    def _lift_saddle(self, point: Point) -> Start:
+        a = self._coefficients(point)
+        F = np.zeros((a.size + 1, a.size + 1))
+        F[:-1, :-1] = self._function.weights(a)
+        F[-1, -1] = max(self._largest_trace - float(F.trace()), 0.0)
+        return Start(svec(F), self._split(a))
+
+
+def _doubled(H: FloatArray) -> FloatArray:
+    """The curvature of u - v in (u, v)."""
+    return np.block([[H, -H], [-H, H]])

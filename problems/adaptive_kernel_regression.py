@@ -1,0 +1,113 @@
+"""DANK in support vector regression: a matrix F that multiplies the kernel entrywise, learned with the regression.
+
+    maximise over beta, minimise over F psd                                                 -C <= beta <= C,  1'beta = 0
+        y'beta - epsilon ||beta||_1 - beta'(F o K)beta/2 + eta ||F - 11'||^2 + tau eta tr F
+
+(22) of [1] with its constraint corrected: the printed one, y'beta = 0, takes the linear term away, and beta = 0 is best
+for all data. beta is the difference of the two multipliers of a point, of which one is zero. F is eliminated as in
+`klopt.problems.adaptive_kernel`, and eta is chosen in the same way.
+
+[1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from klopt.arrays import FloatArray, positive, vector
+from klopt.gram import Gram
+from klopt.nystrom import LowRank
+from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._dank_bracket import Machine
+from klopt.problems._dank_data import checked_bias, checked_eta
+from klopt.problems._dank_forms import Forms
+from klopt.problems._margin import refuse_large
+
+__all__ = ["AdaptiveKernelRegression"]
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveKernelRegression(Problem):
+    """Learn F and a support vector regression with kernel F o K, targets y and tube half-width epsilon.
+
+    Solutions have `beta` and, with a bias, `bias`; F is `problem.weights(point)`, F o K is `result.kernel`.
+
+    >>> problem = AdaptiveKernelRegression([[2, 1], [1, 2]], [1, -1], C=10, epsilon=0.5, eta=1e9)
+    >>> bracket = problem.bracket(Point({"beta": [0.5, -0.5]}))
+    >>> round(bracket.lower, 6), round(bracket.upper, 6)
+    (0.25, 0.25)
+    """
+
+    K: Gram | LowRank
+    y: FloatArray
+    C: float
+    epsilon: float
+    eta: float = None  # type: ignore[assignment]
+    tau: float = 0.0
+    bias: bool = True
+
+    sense = "max"
+
+    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+
+        def __init__(
+            self,
+            K: Any,
+            y: npt.ArrayLike,
+            C: float,
+            epsilon: float,
+            eta: float | None = None,
+            tau: float = 0.0,
+            bias: bool = True,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "K", self.K if isinstance(self.K, LowRank) else Gram.of(self.K))
+        object.__setattr__(self, "y", vector("y", self.y, self.K.size))
+        object.__setattr__(self, "C", positive("C", self.C))
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon, zero=True))
+        object.__setattr__(self, "tau", positive("tau", self.tau, zero=True))
+        object.__setattr__(self, "bias", checked_bias(self.bias))
+        object.__setattr__(self, "eta", checked_eta(self.eta, self.C, self.K))
+        refuse_large(self.C, self.machine.scale)
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The checked data, which brackets the optimum."""
+        return Machine(self.K, self.y, self.C, self.eta, self.tau, self.bias, self.epsilon)
+
+    def describe(self) -> str:
+        bias = "" if self.bias else ", no bias"
+        return (
+            f"AdaptiveKernelRegression(n={self.y.size}, C={self.C:g}, epsilon={self.epsilon:g}, eta={self.eta:g}, "
+            f"tau={self.tau:g}{bias})"
+        )
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        return Forms(self.machine).formulations()
+
+    def bracket(self, point: Point) -> Bracket:
+        return self.machine.bracket(point.beta)
+
+    def kernel(self, point: Point) -> FloatArray:
+        """Return F o K."""
+        return self.machine.function.kernel(point.beta)
+
+    def weights(self, point: Point) -> FloatArray:
+        """Return F."""
+        return self.machine.function.weights(point.beta)
+
+    @classmethod
+    def sample(cls, rng: np.random.Generator, size: int) -> Self:
+        n = max(size, 2)
+        X = rng.normal(size=(n, 2))
+        squares = np.square(X[:, None] - X).sum(axis=2)
+        y = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=n)
+        C, epsilon = float(rng.choice([0.3, 1.0, 3.0])), float(rng.choice([0.0, 0.1]))
+        tau, bias = float(rng.choice([0.0, 0.05])), bool(rng.random() < 0.5)
+        return cls(np.exp(-squares / 2), y, C, epsilon, eta=C * C, tau=tau, bias=bias)

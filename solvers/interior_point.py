@@ -1,0 +1,144 @@
+"""Interior points for smooth convex functions of very many variables over a finite box cut by a plane.
+
+    minimise  f(x)   over   lower <= x <= upper,  a'x = offset
+
+with multipliers z of x - lower = s, v of upper - x = t and nu of the plane. A Newton step towards s z = t v = mu solves
+
+    [H + D  a] [dx ]   [mu / s - mu / t - g - nu a]
+    [a'     0] [dnu] = [offset - a'x              ],     D = z / s + v / t  (diagonal),  H and g at x
+
+by conjugate gradients on the plane, preconditioned with what the function knows of (H + D)^-1: H is never formed. First
+it is solved for mu = 0, which tells how far mu can be lowered, then for that mu and the products left out (Mehrotra).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.cones import Feature
+from klopt.forms import Form, SimplexForm
+from klopt.objectives import Applied, Bend
+from klopt.sets import BoxPlane
+from klopt.solvers._conjugate import Mask, PlaneSolver
+from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite, starting_point
+
+MOST_STEPS, PATIENCE = 200, 12
+ROUGH, FINE = 0.3, 1e-2  # how exactly the two systems of a step are solved
+EPS = float(np.finfo(float).eps)
+EDGE = 0.02  # the least distance of a start from its bounds, as a share of the box
+
+
+class InteriorPoint(Backend):
+    """About 20 iterations, whatever the number of variables; takes functions that nearly invert their curvature."""
+
+    name = "interior_point"
+    offers = frozenset({Feature.SIMPLEX, Feature.APPLIED, Feature.BOX})
+    honours = frozenset({"tol", "time_limit", "max_iter", "threads", "seed", "log", "start"})
+    rank = 16
+    accuracy = 1e-8
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        check_raw(self.name, settings.raw, (), {})
+        assert isinstance(form, SimplexForm)
+        domain = form.domain
+        if not isinstance(domain, BoxPlane) or not np.isfinite([domain.lower, domain.upper]).all():
+            return Answer(Stop.REJECTED, native="only a finite box, with or without a plane")
+        x = None if start is None else starting_point(domain, start.x)
+        return iterate(_steps(form, domain, x, settings.tol), settings)
+
+
+BACKEND = InteriorPoint()
+
+
+@dataclass(frozen=True, eq=False)
+class _Inside:
+    """A point strictly inside the box with its multipliers."""
+
+    x: FloatArray
+    z: FloatArray
+    v: FloatArray
+    nu: float
+
+
+def _steps(form: SimplexForm, domain: BoxPlane, start: FloatArray | None, tol: float) -> Steps:
+    f, wide = form.objective, domain.upper > domain.lower
+    assert isinstance(f, Applied)
+    inner = _inner(f, domain, start)
+    bend = f.near(inner)
+    level = float(np.abs(bend.gradient).max(initial=0.0)) or 1.0
+    at = _Inside(inner, np.where(wide, level, 0.0), np.where(wide, level, 0.0), 0.0)
+    best, waited = np.inf, 0
+    for _ in range(MOST_STEPS):
+        require_finite(bend.gradient)
+        lower = form.lower_bound(at.x, bend.value, bend.gradient)
+        gap = (bend.value - lower) / (1 + abs(bend.value))
+        if gap <= 10 * tol:  # what is next to a bound belongs on it
+            x = _snapped(domain, at)
+            value, slope = f.value(x), f.gradient(x)
+            yield Candidate(x, value, form.lower_bound(x, value, slope))
+        else:
+            yield Candidate(at.x, bend.value, lower)
+        best, waited = (gap, 0) if gap < 0.9 * best else (best, waited + 1)
+        if waited > PATIENCE:
+            return
+        at = _move(domain, at, bend, wide)
+        bend = f.near(at.x)
+
+
+def _inner(f: Applied, domain: BoxPlane, start: FloatArray | None) -> FloatArray:
+    """The start a little inside the box, or without one the best of some points between the origin and the centre."""
+    centre = domain.centre()
+    if start is not None:
+        return (1 - EDGE) * start + EDGE * centre
+    origin, best, least = domain.project(np.zeros_like(centre)), centre, f.value(centre)
+    while True:
+        x = (best + 3 * origin) / 4
+        value = f.value(x)
+        if not value < least:
+            return best
+        best, least = x, value
+
+
+def _snapped(domain: BoxPlane, at: _Inside) -> FloatArray:
+    """The point with those variables on a bound whose multiplier outweighs their distance from it."""
+    room = float((domain.upper - domain.lower).max(initial=0.0)) or 1.0
+    size = float(max(at.z.max(initial=0.0), at.v.max(initial=0.0))) or 1.0
+    low, high = (at.x - domain.lower) * size < at.z * room, (domain.upper - at.x) * size < at.v * room
+    return domain.project(np.where(low, domain.lower, np.where(high, domain.upper, at.x)))
+
+
+def _move(domain: BoxPlane, at: _Inside, bend: Bend, wide: Mask) -> _Inside:
+    """One predictor-corrector step."""
+    n, a = at.x.size, np.zeros(at.x.size) if domain.normal is None else domain.normal
+    least = EPS * (domain.upper - domain.lower)
+    s = np.where(wide, np.maximum(at.x - domain.lower, least), 1.0)
+    t = np.where(wide, np.maximum(domain.upper - at.x, least), 1.0)
+    D = np.where(wide, at.z / s + at.v / t, np.inf)
+    solve = PlaneSolver(bend, D, a, wide)
+    slope = bend.gradient + at.nu * a
+    miss = domain.offset - float(a @ at.x)
+    mu = float(s @ at.z + t @ at.v) / max(2 * int(wide.sum()), 1)
+
+    def direction(low: FloatArray, high: FloatArray, tol: float) -> tuple[FloatArray, float, FloatArray, FloatArray]:
+        dx, dnu = solve(low / s - high / t - slope + at.z - at.v, miss, tol)
+        return dx, dnu, np.where(wide, (low - at.z * dx) / s, 0.0), np.where(wide, (high + at.v * dx) / t, 0.0)
+
+    dx, _, dz, dv = direction(-s * at.z, -t * at.v, ROUGH)
+    reach = min(1.0, _longest((s, dx), (t, -dx), (at.z, dz), (at.v, dv)))
+    then = float((s + reach * dx) @ (at.z + reach * dz) + (t - reach * dx) @ (at.v + reach * dv)) / max(2 * n, 1)
+    aim = mu * min(then / mu, 1.0) ** 3 if mu else 0.0
+    dx, dnu, dz, dv = direction(aim - s * at.z - dx * dz, aim - t * at.v + dx * dv, FINE)
+    length = min(1.0, 0.995 * _longest((s, dx), (t, -dx), (at.z, dz), (at.v, dv)))
+    tiny = np.finfo(float).tiny
+    x = np.clip(at.x + length * dx, domain.lower, domain.upper)
+    z, v = (np.where(wide, np.maximum(old + length * step, tiny), 0.0) for old, step in ((at.z, dz), (at.v, dv)))
+    return _Inside(x, z, v, at.nu + length * dnu)
+
+
+def _longest(*moves: tuple[FloatArray, FloatArray]) -> float:
+    """The longest step that keeps all variables nonnegative."""
+    return min(float(np.min(-x[d < 0] / d[d < 0], initial=np.inf)) for x, d in moves)

@@ -1,0 +1,161 @@
+"""Decomposition into clusters: what it solves, what its bounds prove, processes that die, clusters that are none."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from strategies import generators
+
+import klopt
+from klopt.decompose import Decomposition, decompose, kmeans, off_blocks
+from klopt.errors import InvalidProblem, InvalidSettings
+from klopt.problem import Point, Problem
+from klopt.problems import AdaptiveKernel
+from klopt.reciprocal import squared_distances
+
+
+def gaussian(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    return np.exp(-squared_distances(X, Y))
+
+
+def data(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    return rng.normal(size=(n, 2)) + 0.3 * y[:, None], y
+
+
+@given(generators, st.sampled_from([1.0, 3.0]))
+@settings(max_examples=15)
+def test_bounds_hold_and_the_concatenation_solves_the_block_diagonal_problem(
+    rng: np.random.Generator, C: float
+) -> None:
+    X, y = data(rng, 24)
+    labels = kmeans(X, 3, seed=1)
+    K, eta = gaussian(X, X), 0.5 * C * C
+    found = decompose(AdaptiveKernel.on_points(gaussian, C, eta, bias=False), X, y, labels, tol=1e-8)
+    blocks = np.where(labels[:, None] == labels, K, 0.0)
+    apart = klopt.solve(AdaptiveKernel(blocks, y, C, eta, bias=False), tol=1e-8).require()
+    assert found.lower <= apart.upper + 1e-9
+    assert found.upper >= apart.lower - 1e-9
+    whole = AdaptiveKernel(K, y, C, eta, bias=False)
+    best = klopt.solve(whole, tol=1e-8).require()
+    off = off_blocks(gaussian, X, labels)
+    least, most = off.bounds(C, eta)
+    slack = 1e-6 * (1 + abs(best.value))
+    assert least - slack <= best.value - found.lower <= most + slack
+    value = whole.bracket(found.point).lower
+    assert -slack <= best.value - value <= most - least + slack
+
+
+def test_off_blocks_are_the_sums_over_pairs_of_different_clusters() -> None:
+    X, _ = data(np.random.default_rng(0), 30)
+    labels = np.arange(30) % 3
+    K = np.where(labels[:, None] == labels, 0.0, gaussian(X, X))
+    off = off_blocks(gaussian, X, labels)
+    assert (off.absolute, off.squares) == pytest.approx((np.abs(K).sum(), np.sum(K * K)))
+
+
+def test_completed_weights_are_one_between_clusters_and_positive_semidefinite() -> None:
+    X, y = data(np.random.default_rng(1), 20)
+    labels = np.arange(20) // 10
+    found = decompose(AdaptiveKernel.on_points(gaussian, 2.0, 1.0, bias=False), X, y, labels)
+    parts = [AdaptiveKernel(gaussian(X[p.points], X[p.points]), y[p.points], 2.0, 1.0, bias=False) for p in found.parts]
+    F = found.completed(
+        problem.weights(Point({"alpha": part.primal["alpha"]}))
+        for problem, part in zip(parts, found.parts, strict=True)
+    )
+    assert (F[:10, 10:] == 1).all()
+    assert np.linalg.eigvalsh(F)[0] > -1e-10
+    # Zeros between clusters, as printed, cost eta for each entry: K = I, two points alone.
+    alone = decompose(
+        AdaptiveKernel.on_points(lambda X, Y: np.eye(len(X)), 1.0, 1.0, bias=False), np.eye(2), [1, -1], [0, 1]
+    )
+    whole = klopt.solve(AdaptiveKernel(np.eye(2), [1, -1], 1.0, 1.0, bias=False), tol=1e-9).require()
+    assert alone.point.alpha == pytest.approx([0.847708, 0.847708], abs=1e-5)
+    assert alone.lower == pytest.approx(whole.value, abs=1e-5) == pytest.approx(0.912257, abs=1e-5)
+
+
+def test_polishing_gives_the_optimum_of_the_whole() -> None:
+    X, y = data(np.random.default_rng(2), 60)
+    whole = AdaptiveKernel(gaussian(X, X), y, 1.0, 2.0)
+    found = decompose(AdaptiveKernel.on_points(gaussian, 1.0, 2.0), X, y, 4, tol=1e-8, whole=whole, polish=True)
+    assert found.polished is not None
+    assert found.whole is not None
+    best = klopt.solve(whole, tol=1e-8).require()
+    assert found.polished.value == pytest.approx(best.value, rel=1e-7)
+    assert found.whole.lower <= best.upper
+    assert found.whole.upper >= best.lower
+
+
+def same(one: Decomposition, other: Decomposition) -> bool:
+    return np.array_equal(one.point.alpha, other.point.alpha) and one.lower == other.lower
+
+
+def test_one_class_and_empty_clusters_are_solved() -> None:
+    X, y = data(np.random.default_rng(3), 12)
+    groups = [np.arange(0, 12, 2), np.arange(1, 12, 2), np.zeros(0, dtype=int)]
+    with_bias = decompose(AdaptiveKernel.on_points(gaussian, 1.0), X, y, groups)
+    assert with_bias.certified
+    assert (with_bias.lower, with_bias.upper) == (0.0, 0.0)  # y'alpha = 0 leaves nothing else
+    without = decompose(AdaptiveKernel.on_points(gaussian, 1.0, bias=False), X, y, groups)
+    assert without.certified
+    assert (without.point.alpha > 0).any()
+
+
+def test_processes_give_the_same_answer() -> None:
+    X, y = data(np.random.default_rng(4), 40)
+    factory = AdaptiveKernel.on_points(gaussian, 1.0)
+    assert same(decompose(factory, X, y, 4, jobs=2), decompose(factory, X, y, 4))
+
+
+def dying_once(mark: Path, X: np.ndarray, y: np.ndarray) -> Problem | None:
+    """Kills its process the first time it is called."""
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return AdaptiveKernel.on_points(gaussian, 1.0)(X, y)
+
+
+@pytest.mark.slow
+def test_a_killed_process_costs_time_and_nothing_else(tmp_path: Path) -> None:
+    X, y = data(np.random.default_rng(5), 40)
+    there = decompose(partial(dying_once, tmp_path / "died"), X, y, 4, jobs=2)
+    assert (tmp_path / "died").exists()
+    assert same(there, decompose(AdaptiveKernel.on_points(gaussian, 1.0), X, y, 4))
+
+
+@pytest.mark.slow
+def test_a_lost_dask_worker_costs_time_and_nothing_else(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="dask is not installed; pip install 'klopt[dask]'")
+    X, y = data(np.random.default_rng(6), 40)
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        there = decompose(partial(dying_once, tmp_path / "died"), X, y, 4, jobs=client)
+    assert (tmp_path / "died").exists()
+    assert same(there, decompose(AdaptiveKernel.on_points(gaussian, 1.0), X, y, 4))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"clusters": [[0, 1], [1, 2, 3]]}, InvalidProblem, "point 1 is in 2 of them"),
+        ({"clusters": [[0, 1], [3]]}, InvalidProblem, "point 2 is in 0 of them"),
+        ({"clusters": [[0, 1, 2, 3], [4]]}, InvalidProblem, "has the point 4"),
+        ({"clusters": [0, 1]}, InvalidProblem, "a label for each of 4 points"),
+        ({"clusters": 0}, InvalidProblem, "from 1 to 4"),
+        ({"clusters": 5}, InvalidProblem, "from 1 to 4"),
+        ({"jobs": 0}, InvalidSettings, "jobs is 0"),
+        ({"polish": True}, InvalidSettings, "pass whole="),
+        ({"y": [1.0, -1.0]}, InvalidProblem, "one each"),
+    ],
+)
+def test_bad_input_is_refused(options: dict[str, Any], error: type[Exception], text: str) -> None:
+    X, y = data(np.random.default_rng(7), 4)
+    with pytest.raises(error, match=text):
+        decompose(AdaptiveKernel.on_points(gaussian, 1.0), **({"X": X, "y": y, "clusters": 2} | options))
