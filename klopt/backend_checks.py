@@ -19,7 +19,8 @@ from klopt.cones import Cones, Feature
 from klopt.errors import InvalidSettings
 from klopt.execute import run_here
 from klopt.forms import ConeForm, ExplicitForm, Form, SaddleForm, SimplexForm
-from klopt.instances import FormProblem, Instance, Kind, hand_checked, known_pair
+from klopt.instances import FormProblem, Instance, hand_checked
+from klopt.knownpairs import Kind, known_pair
 from klopt.objectives import Quadratic
 from klopt.registry import backends
 from klopt.result import Result

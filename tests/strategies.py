@@ -11,7 +11,8 @@ from scipy import sparse
 
 from klopt.cones import Cones
 from klopt.forms import ConeForm
-from klopt.instances import Instance, Kind, known_pair
+from klopt.instances import Instance
+from klopt.knownpairs import Kind, known_pair
 
 __all__ = [
     "bounded_pair",

@@ -12,7 +12,8 @@ from klopt.backend import Answer, Stop
 from klopt.certify import Verdict, certify, check_farkas, check_ray
 from klopt.cones import Cones, svec
 from klopt.forms import ConeForm
-from klopt.instances import FormProblem, Instance, known_pair
+from klopt.instances import FormProblem, Instance
+from klopt.knownpairs import known_pair
 from klopt.problem import Bracket
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")

@@ -11,7 +11,8 @@ from klopt.backend import Answer, Start, Stop
 from klopt.certify import Verdict, check_farkas, check_ray
 from klopt.cones import Cones, svec
 from klopt.forms import ConeForm
-from klopt.instances import FormProblem, known_pair
+from klopt.instances import FormProblem
+from klopt.knownpairs import known_pair
 from klopt.presolve import reduce_rows
 
 seeds = st.integers(0, 10**6)
