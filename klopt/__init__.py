@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from klopt import problems as problems
+    from klopt import learners as learners, problems as problems
     from klopt.backend import Answer as Answer, Backend as Backend, Settings as Settings, Step as Step, Stop as Stop
     from klopt.certify import Certificate as Certificate, Verdict as Verdict
     from klopt.compare import Comparison as Comparison, compare as compare
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         KloptError as KloptError,
         NoRoute as NoRoute,
         NotCertified as NotCertified,
+        UncertifiedFit as UncertifiedFit,
     )
     from klopt.forms import (
         ConeForm as ConeForm,
@@ -73,7 +74,7 @@ _NAMES = {
     "compare": ("Comparison", "compare"),
     "cones": ("Cones", "Feature"),
     "conformance": ("Check", "Status", "check_backend", "check_problem"),
-    "errors": ("InvalidProblem", "InvalidSettings", "KloptError", "NoRoute", "NotCertified"),
+    "errors": ("InvalidProblem", "InvalidSettings", "KloptError", "NoRoute", "NotCertified", "UncertifiedFit"),
     "forms": ("ConeForm", "ExplicitForm", "SaddleForm", "SimplexForm", "Start"),
     "gram": ("Gram",),
     "objectives": ("KernelQuadratic", "Linear", "Oracle", "Quadratic"),
@@ -88,7 +89,7 @@ _NAMES = {
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = sorted([*_HOMES, "problems"])
+__all__ = sorted([*_HOMES, "learners", "problems"])
 
 
 class _Package(ModuleType):
@@ -111,8 +112,8 @@ class _Package(ModuleType):
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    elif name == "problems":
-        value = import_module(f"{__name__}.problems")
+    elif name in ("learners", "problems"):
+        value = import_module(f"{__name__}.{name}")
     elif name == "__version__":
         value = _version()
     else:

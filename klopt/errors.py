@@ -1,4 +1,4 @@
-"""What klopt raises: `InvalidProblem`, `InvalidSettings`, `NoRoute`, `NotCertified`.
+"""What klopt raises: `InvalidProblem`, `InvalidSettings`, `NoRoute`, `NotCertified`; and warns of: `UncertifiedFit`.
 
 Bad *calls* raise; bad *outcomes* are returned. Every message says what is wrong, where
 (array, index, value) and what to do next.
@@ -6,7 +6,7 @@ Bad *calls* raise; bad *outcomes* are returned. Every message says what is wrong
 
 from __future__ import annotations
 
-__all__ = ["InvalidProblem", "InvalidSettings", "KloptError", "NoRoute", "NotCertified"]
+__all__ = ["InvalidProblem", "InvalidSettings", "KloptError", "NoRoute", "NotCertified", "UncertifiedFit"]
 
 
 class KloptError(Exception):
@@ -27,3 +27,7 @@ class NoRoute(KloptError, RuntimeError):
 
 class NotCertified(KloptError, RuntimeError):
     """`Result.require()` found an outcome that klopt did not prove; the text is `Result.explain()`."""
+
+
+class UncertifiedFit(UserWarning):
+    """A learner was fitted, but the optimum of its problem is not proven; the text says what is missing."""

@@ -1,0 +1,52 @@
+"""scikit-learn estimators over klopt's problems, each with the certified result of what it learned.
+
+    OSK, ScgOSK, SKL            kernels on a graph of the points, labels -1 unlabelled; transductive
+    LDK, ScgLDK                 kernels near a given one; labels -1 unlabelled; functions of any point
+    MklSVC                      machines with a mixture of kernels (`klopt.learners.kernels`)
+    ESKL, EMKL, REKL            machines with kernels learned from similarities, which may be indefinite
+    DankSVC, DankSVR            machines with a kernel learned entry by entry
+
+>>> from klopt import learners
+>>> learners.ScgLDK(gamma=10.0)
+ScgLDK(gamma=10.0)
+
+Every name is looked up when it is first used: scikit-learn is loaded then, not by `import klopt`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from klopt.learners import kernels as kernels
+    from klopt.learners.adaptive import DankSVC as DankSVC, DankSVR as DankSVR
+    from klopt.learners.logdet import LDK as LDK, ScgLDK as ScgLDK
+    from klopt.learners.multiple import MklSVC as MklSVC
+    from klopt.learners.ordered import OSK as OSK, ScgOSK as ScgOSK
+    from klopt.learners.similarity import EMKL as EMKL, ESKL as ESKL, REKL as REKL
+    from klopt.learners.spectral import SKL as SKL
+
+_NAMES = {
+    "adaptive": ("DankSVC", "DankSVR"),
+    "logdet": ("LDK", "ScgLDK"),
+    "multiple": ("MklSVC",),
+    "ordered": ("OSK", "ScgOSK"),
+    "similarity": ("EMKL", "ESKL", "REKL"),
+    "spectral": ("SKL",),
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = sorted([*_HOMES, "kernels"])
+
+
+def __getattr__(name: str) -> Any:
+    if name == "kernels":
+        return import_module(f"{__name__}.kernels")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no learner {name!r}; there are: {', '.join(sorted(_HOMES))}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,93 @@
+"""What all learners share: labels in, a certified result, a warning where there is no certificate.
+
+Labels are any that scikit-learn takes. For learners that also learn from unlabelled points -1 (among strings "-1")
+means that the label is not known; for the others it is a class like any other.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from klopt.arrays import FloatArray
+from klopt.backend import Backend
+from klopt.certify import Verdict
+from klopt.errors import InvalidProblem, NotCertified, UncertifiedFit
+from klopt.graphs import UNLABELLED
+from klopt.problem import Problem
+from klopt.result import Result
+from klopt.solve import solve
+
+__all__ = ["Classifier", "Codes", "Learner"]
+
+Codes = npt.NDArray[np.int64]
+PRECOMPUTED = "precomputed"
+
+
+class Learner(BaseEstimator):  # type: ignore[misc]
+    """An estimator that solves klopt's problems."""
+
+    backend: str | Backend | None
+    tol: float
+    n_features_in_: int
+
+    def _certified(self, problem: Problem) -> Result:
+        """Return the result of a problem; warn where its optimum is not proven, raise where there is no solution."""
+        result = solve(problem, self.backend, tol=self.tol)
+        who = type(self).__name__
+        if result.verdict is Verdict.INFEASIBLE:
+            raise InvalidProblem(f"{who}: no kernel satisfies what was asked for\n{result.explain()}")
+        if result.point is None:
+            raise NotCertified(f"{who}: nothing was learned\n{result.explain()}")
+        if result.verdict is not Verdict.OPTIMAL:
+            width = result.certificate.relative_width
+            warnings.warn(
+                f"{who} is not certified: its optimum is known to a relative width of {width:.1e}, {self.tol:.1e} was "
+                f"asked for; try another backend or a larger tol\n{result.explain()}",
+                UncertifiedFit,
+                stacklevel=3,
+            )
+        return result
+
+    def _points(self, X: Any, *, reset: bool = False) -> FloatArray:
+        """X checked as scikit-learn does, in float64."""
+        return cast(FloatArray, validate_data(self, X, reset=reset, dtype=np.float64))
+
+
+class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
+    """A learner of classes."""
+
+    classes_: npt.NDArray[Any]
+
+    def _labelled(self, X: Any, y: Any, *, unlabelled: bool, **checks: Any) -> tuple[FloatArray, Codes]:
+        """X checked, and y as the numbers of its classes, -1 where `unlabelled` and the label is not known."""
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, **checks)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        unknown = _unknown(y) if unlabelled else np.zeros(len(y), dtype=bool)
+        self.classes_, known = np.unique(y[~unknown], return_inverse=True)
+        if self.classes_.size < 2:
+            aside = f" besides {UNLABELLED}, which marks points without label," if unlabelled else ""
+            found = f"one class only, {self.classes_[0]!r}" if self.classes_.size else "no class"
+            raise ValueError(f"y has{aside} {found}; {type(self).__name__} needs at least two classes")
+        codes = np.full(len(y), UNLABELLED, dtype=np.int64)
+        codes[~unknown] = known
+        return X, codes
+
+    def _named(self, scores: FloatArray) -> npt.NDArray[Any]:
+        """The class of the largest score, or for two classes of the sign."""
+        best = (scores > 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)
+        return cast(npt.NDArray[Any], self.classes_[best])
+
+
+def _unknown(y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    word = str(UNLABELLED)
+    if y.dtype.kind in "US":
+        return np.asarray(y == (word if y.dtype.kind == "U" else word.encode()))
+    return np.asarray((y == UNLABELLED) | (y == word)) if y.dtype.kind == "O" else np.asarray(y == UNLABELLED)

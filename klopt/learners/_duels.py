@@ -1,0 +1,109 @@
+"""Several classes by machines for two: each class against each other, or each against the rest.
+
+    "ovo"   k (k - 1) / 2 machines, one a pair of classes; each votes, sums of their values break ties     [1]
+    "ovr"   k machines; the largest value wins                                                             [2]
+
+Two classes are one machine either way. A machine has coefficients a of the training points and a bias b; its value at x
+is sum_i a_i k(x_i, x) + b, so that all machines decide at many points by one product of matrices.
+
+[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
+[2] Mao, Tsang, Parameter-free spectral kernel learning, 2010, for the methods it compares with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from klopt.arrays import FloatArray
+from klopt.errors import InvalidProblem
+
+__all__ = ["Duels", "MultiClass", "support_vector_machines"]
+
+MultiClass = Literal["ovo", "ovr"]
+
+
+@dataclass(frozen=True)
+class Duels:
+    """The problems of two classes that k classes make.
+
+    >>> Duels(3, "ovo").pairs
+    ((0, 1), (0, 2), (1, 2))
+    >>> Duels(3, "ovr").signs(np.array([0, 1, 2, -1]), 1)
+    array([-1.,  1., -1.,  0.])
+    """
+
+    classes: int
+    kind: MultiClass
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(MultiClass):
+            raise InvalidProblem(f"multi_class is {self.kind!r}; expected one of {', '.join(get_args(MultiClass))}")
+
+    @property
+    def by_votes(self) -> bool:
+        """Whether machines vote."""
+        return self.kind == "ovo" and self.classes > 2
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[int | None, int], ...]:
+        """The class of -1, None for the rest, and the class of +1 of each machine."""
+        if self.classes == 2:
+            return ((0, 1),)
+        if self.kind == "ovr":
+            return tuple((None, plus) for plus in range(self.classes))
+        return tuple(combinations(range(self.classes), 2))
+
+    def signs(self, codes: npt.NDArray[np.int64], machine: int) -> FloatArray:
+        """Return +1, -1, or 0 for points that take no part."""
+        minus, plus = self.pairs[machine]
+        others = (codes >= 0) & (codes != plus) if minus is None else codes == minus
+        return np.where(codes == plus, 1.0, np.where(others, -1.0, 0.0))
+
+    def scores(self, values: FloatArray) -> FloatArray:
+        """Return one score a class from one value a machine (points x machines); for two classes one number."""
+        if self.classes == 2:
+            return values[:, 0]
+        if not self.by_votes:
+            return values
+        sides = np.zeros((len(self.pairs), self.classes))
+        for machine, (minus, plus) in enumerate(self.pairs):
+            sides[machine, plus], sides[machine, minus] = 1.0, -1.0
+        votes = (values > 0) @ np.maximum(sides, 0.0) + (values <= 0) @ np.maximum(-sides, 0.0)
+        sums = values @ sides
+        # Less than half a vote, so that sums only break ties.
+        return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
+
+
+def support_vector_machines(
+    K: FloatArray, codes: npt.NDArray[np.int64], duels: Duels, C: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return coefficients (points x machines) and biases of the machines with a kernel matrix, by LIBSVM.
+
+    All points are labelled, codes 0, 1, .., and every class has one.
+
+    >>> coefficients, bias = support_vector_machines(np.eye(2), np.array([0, 1]), Duels(2, "ovo"), C=10.0)
+    >>> coefficients.ravel(), bias + 0.0
+    (array([-1.,  1.]), array([0.]))
+    """
+    from sklearn.svm import SVC
+
+    coefficients, bias = np.zeros((len(K), len(duels.pairs))), np.zeros(len(duels.pairs))
+    if duels.by_votes:  # all at once: LIBSVM trains the same machines
+        found = SVC(C=C, kernel="precomputed").fit(K, codes)
+        support, group = found.support_, codes[found.support_]
+        for machine, (i, j) in enumerate(combinations(range(duels.classes), 2)):
+            # LIBSVM keeps a row less than classes: what a vector of class i says against j > i is in row j - 1.
+            for own, row in ((group == i, j - 1), (group == j, i)):
+                coefficients[support[own], machine] = -found.dual_coef_[row, own]
+        return coefficients, -found.intercept_
+    for machine in range(len(duels.pairs)):
+        found = SVC(C=C, kernel="precomputed").fit(K, duels.signs(codes, machine))
+        coefficients[found.support_, machine] = found.dual_coef_[0]
+        bias[machine] = found.intercept_[0]
+    return coefficients, bias

@@ -1,0 +1,143 @@
+"""Learners on a graph of the points: what is learned at the training points, and the rule that carries it to new ones.
+
+K = V diag(w) V' on the smoothest eigenvectors V of the graph is known at the training points only. There it decides by
+the machines' values F (points x machines). A new point x takes the mean of its nearest training points,
+
+    f(x) = sum_i p_i F_i,    p_i ~ 1 / ||x - x_i||,
+
+which is what the kernel k(x, .) = sum_i p_i k(x_i, .) gives, and at a training point its own value. scikit-learn's
+`LabelSpreading` has the same kind of rule. Where the graph itself is given (graph="precomputed"), X is the matrix of
+its weights and p_i are those from x to the training points; the values at these are `transduction_` only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from klopt.arrays import FloatArray, SparseMatrix, csc
+from klopt.errors import InvalidProblem
+from klopt.graphs import Weights, knn_graph
+from klopt.learners._base import PRECOMPUTED, Classifier, Codes
+from klopt.learners._duels import Duels, MultiClass, support_vector_machines
+from klopt.learners.kernels import blocks
+from klopt.result import Result
+
+__all__ = ["GraphLearner"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Nearby:
+    """The training points, to be searched for neighbours."""
+
+    X: FloatArray
+    centre: FloatArray
+    search: NearestNeighbors
+
+    @classmethod
+    def of(cls, X: FloatArray, neighbours: int) -> _Nearby:
+        centre = X.mean(axis=0)
+        return cls(X, centre, NearestNeighbors(n_neighbors=neighbours).fit(X - centre))
+
+    def shares(self, new: FloatArray) -> sparse.csr_array:
+        """p of each new point (new x training points)."""
+        near = self.search.kneighbors(new - self.centre, return_distance=False)
+        lengths = np.empty(near.shape)
+        # From differences: distances by inner products are not 0 at a training point.
+        for rows in blocks(len(new), 8 * near.shape[1] * new.shape[1]):
+            lengths[rows] = np.linalg.norm(new[rows, None, :] - self.X[near[rows]], axis=2)
+        least = lengths.min(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            p = np.where(least == 0, lengths == 0, least / lengths)
+        p /= p.sum(axis=1, keepdims=True)
+        ends = np.arange(0, near.size + 1, near.shape[1])
+        return sparse.csr_array((p.ravel(), near.ravel(), ends), shape=(len(new), len(self.X)))
+
+
+class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier):  # type: ignore[misc]
+    """A learner of a kernel V diag(w) V' on a graph, and of what it decides at the training points."""
+
+    graph: str
+    n_neighbors: int
+    weights: Weights
+    multi_class: MultiClass
+    result_: Result
+    transduction_: npt.NDArray[Any]
+
+    def _graph_of(self, X: Any, y: Any) -> tuple[SparseMatrix, Codes]:
+        """The weights of the graph of the training points, and their classes."""
+        given = self.graph == PRECOMPUTED
+        if not given and self.graph != "knn":
+            raise InvalidProblem(f"graph is {self.graph!r}; expected 'knn', or 'precomputed' for a matrix of weights")
+        X, codes = self._labelled(X, y, unlabelled=True, accept_sparse="csr" if given else False)
+        if given:
+            self._nearby = None
+            return csc("X", X), codes
+        neighbours = min(self.n_neighbors, len(X) - 1)
+        self._nearby = _Nearby.of(X, neighbours)
+        return knn_graph(X, neighbours, self.weights), codes
+
+    def _decide(self, values: FloatArray, duels: Duels) -> Self:
+        """Keep the machines' values at the training points, and the classes they mean."""
+        self._values, self._duels = values, duels
+        self.transduction_ = self._named(duels.scores(values))
+        return self
+
+    def _decide_by_machines(self, V: FloatArray, w: FloatArray, codes: Codes, C: float) -> Self:
+        """Train machines on the labelled points with V diag(w) V', scaled so that its diagonal there has mean 1."""
+        known, used = np.flatnonzero(codes >= 0), np.flatnonzero(w > 0)
+        half = V[:, used] * np.sqrt(w[used])
+        some = half[known]
+        scale = float(np.einsum("ij,ij->", some, some)) / known.size or 1.0
+        duels = Duels(self.classes_.size, self.multi_class)
+        coefficients, bias = support_vector_machines(some @ some.T / scale, codes[known], duels, C)
+        return self._decide(half @ (some.T @ coefficients) / scale + bias, duels)
+
+    def _carried(self, X: Any, F: FloatArray) -> FloatArray:
+        """F, known at the training points, at the rows of X."""
+        if self._nearby is not None:
+            return cast(FloatArray, self._nearby.shares(self._points(X)) @ F)
+        W = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+        total = np.asarray(W.sum(axis=1), dtype=float).ravel()
+        # A point that is joined to none takes the mean of all.
+        found = (W @ F) / np.where(total > 0, total, 1.0)[:, None]
+        return np.where(total[:, None] > 0, np.asarray(found, dtype=float), F.mean(axis=0))
+
+    @property
+    def kernel_(self) -> FloatArray:
+        """The learned kernel matrix of the training points; formed when it is asked for."""
+        return cast(FloatArray, self.result_.kernel)
+
+    def _features(self) -> FloatArray:
+        """V diag(w)^1/2 at the training points, without columns of zeros."""
+        raise NotImplementedError
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._features().shape[1])
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return one score a class; for two classes one number, positive for the second."""
+        check_is_fitted(self)
+        return self._duels.scores(self._carried(X, self._values))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the classes of points; at training points those of `transduction_`."""
+        return self._named(self.decision_function(X))
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return features whose inner products are the learned kernel."""
+        check_is_fitted(self)
+        return self._carried(X, self._features())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = tags.input_tags.sparse = self.graph == PRECOMPUTED
+        return tags

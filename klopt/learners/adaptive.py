@@ -1,0 +1,252 @@
+"""DANK: support vector machines whose kernel F o K is learned entry by entry, in classification and in regression.
+
+F, positive semidefinite and near 11', is learned with the machine (`klopt.problems.AdaptiveKernel`). A new point x
+borrows the column of F of one training point b(x), and the machine decides by
+
+    sum_i a_i F_(i, b(x)) k(x_i, x) + bias.
+
+[1] ranks the new points of a batch among each other (rule "reciprocal", (11)); then what is said of a point depends on
+which others were asked about. One point at a time its rule is that of the nearest training point, "nearest", which is
+the default here. Ties go to the first point, so no point is left without a match (`klopt.reciprocal`).
+
+[1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from klopt.arrays import FloatArray
+from klopt.backend import Backend
+from klopt.errors import InvalidProblem
+from klopt.gram import Gram
+from klopt.learners._base import PRECOMPUTED, Classifier, Learner
+from klopt.learners._duels import Duels, MultiClass
+from klopt.learners.kernels import Kernel, as_kernel, blocks
+from klopt.problems.adaptive_kernel import AdaptiveKernel
+from klopt.problems.adaptive_kernel_regression import AdaptiveKernelRegression
+from klopt.reciprocal import Rule, neighbours, squared_distances
+from klopt.result import Result
+
+__all__ = ["DankSVC", "DankSVR"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Machine:
+    """A machine on the training points `used`, of which `support` have coefficients."""
+
+    used: npt.NDArray[np.intp]
+    support: npt.NDArray[np.intp]
+    weighted: FloatArray
+    """a_i F_ij, i in the support, j in the used points."""
+    bias: float
+
+    @classmethod
+    def of(cls, result: Result, used: npt.NDArray[np.intp], a: FloatArray) -> _Machine:
+        point = cast(Any, result.point)
+        own = np.flatnonzero(a)
+        F = cast(Any, result.problem).weights(point)
+        return cls(used, used[own], a[own, None] * F[own], float(point.bias))
+
+    def values(self, K: FloatArray, D: FloatArray, rule: Rule) -> FloatArray:
+        """The values at new points from k between them and the training points (rows: new) and distances (columns)."""
+        borrowed = neighbours(D[self.used], rule)
+        return np.asarray(np.einsum("ij,ji->i", K[:, self.support], self.weighted[:, borrowed]) + self.bias)
+
+
+class _Adaptive(Learner):
+    kernel: Any
+    C: float
+    deviation: float
+    eta: float | None
+    tau: float
+    rule: Rule
+    result_: Result
+    _kernel: Kernel | None
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == PRECOMPUTED
+
+    def _matrix(self, X: FloatArray) -> Gram:
+        """The given kernel on the training points."""
+        self._kernel = None
+        if self._is_precomputed:
+            if X.shape[0] != X.shape[1]:
+                raise ValueError(f"a precomputed kernel is square; X has shape {X.shape}")
+            if self.rule == "reciprocal":
+                raise InvalidProblem("rule 'reciprocal' needs points; with a precomputed kernel take 'nearest'")
+            self._diagonal = X.diagonal().copy()
+            return Gram.of(X, "X")
+        self._kernel = as_kernel(self.kernel).fix(X, getattr(self, "feature_names_in_", None))
+        self._X, self._centre = X, X.mean(axis=0)
+        return Gram.of(self._kernel(X), "K", repair=self._kernel.repair())
+
+    def _eta(self, K: Gram) -> float:
+        return self.eta if self.eta is not None else AdaptiveKernel.eta_for(self.deviation, self.C, _largest(K))
+
+    def _decide(self, X: Any, machines: tuple[_Machine, ...]) -> FloatArray:
+        """The values of machines at the rows of X."""
+        points = self._points(X)
+        values = np.empty((len(points), len(machines)))
+        whole = iter([slice(None)]) if self.rule == "reciprocal" else blocks(len(points), 16 * self._size)
+        for rows in whole:
+            K, D = self._seen(points[rows])
+            for index, machine in enumerate(machines):
+                values[rows, index] = machine.values(K, D, self.rule)
+        return values
+
+    @property
+    def _size(self) -> int:
+        return len(self._diagonal if self._kernel is None else self._X)
+
+    def _seen(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """k between points and training points, and distances of training points and points."""
+        if self._kernel is None:  # |phi(x_i) - phi(x)|^2 but for k(x, x), which does not change who is nearest
+            return points, self._diagonal[:, None] - 2 * points.T
+        return self._kernel(points, self._X), squared_distances(self._X - self._centre, points - self._centre)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed
+        return tags
+
+
+def _largest(K: Gram) -> float:
+    return float(K.matrix.diagonal().max()) or 1.0
+
+
+class DankSVC(Classifier, _Adaptive):
+    """A support vector machine with a data-adaptive kernel F o K.
+
+    No entry of F differs from 1 by more than `deviation`, `tau` / 2 apart, unless `eta` is given; `tau` > 0 makes F of
+    low rank. Several classes are several machines, each with an F of its own.
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> learner = DankSVC(C=10.0).fit(X[::2], y[::2])
+    >>> learner.result_.verdict.name, learner.score(X[1::2], y[1::2]) > 0.9
+    ('OPTIMAL', True)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        C: float = 1.0,
+        deviation: float = 0.1,
+        eta: float | None = None,
+        tau: float = 0.0,
+        rule: Rule = "nearest",
+        multi_class: MultiClass = "ovo",
+        backend: str | Backend | None = None,
+        tol: float = 1e-6,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.deviation = deviation
+        self.eta = eta
+        self.tau = tau
+        self.rule = rule
+        self.multi_class = multi_class
+        self.backend = backend
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the machines and their kernels."""
+        X, codes = self._labelled(X, y, unlabelled=False)
+        K = self._matrix(X)
+        eta = self._eta(K)
+        self._duels = Duels(self.classes_.size, self.multi_class)
+        results, machines = [], []
+        for machine in range(len(self._duels.pairs)):
+            signs = self._duels.signs(codes, machine)
+            used = np.flatnonzero(signs)
+            part = K if used.size == signs.size else Gram.of(K.matrix[np.ix_(used, used)], repair="clip")
+            result = self._certified(AdaptiveKernel(part, signs[used], self.C, eta, self.tau))
+            results.append(result)
+            machines.append(_Machine.of(result, used, signs[used] * cast(Any, result.point).alpha))
+        self.results_, self._machines = tuple(results), tuple(machines)
+        self.result_ = max(results, key=lambda result: result.certificate.relative_width)
+        return self
+
+    @property
+    def kernel_(self) -> FloatArray:
+        """The learned F o K on the training points, (n, n); of several machines a stack, machines last.
+
+        Rows of points that take no part in a machine are 0.
+        """
+        if len(self.results_) == 1:
+            return cast(FloatArray, self.result_.kernel)
+        found = np.zeros((self._size, self._size, len(self.results_)))
+        for index, (machine, result) in enumerate(zip(self._machines, self.results_, strict=True)):
+            found[machine.used[:, None], machine.used, index] = cast(FloatArray, result.kernel)
+        return found
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return one score a class; for two classes one number, positive for the second."""
+        check_is_fitted(self)
+        return self._duels.scores(self._decide(X, self._machines))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the classes of points."""
+        return self._named(self.decision_function(X))
+
+
+class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
+    """Support vector regression with a data-adaptive kernel F o K; parameters are those of `DankSVC`.
+
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> learner = DankSVR(C=10.0).fit(X, np.sin(X.ravel()))
+    >>> learner.result_.verdict.name, learner.score(X + 0.05, np.sin(X.ravel() + 0.05)) > 0.95
+    ('OPTIMAL', True)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        deviation: float = 0.1,
+        eta: float | None = None,
+        tau: float = 0.0,
+        rule: Rule = "nearest",
+        backend: str | Backend | None = None,
+        tol: float = 1e-6,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.epsilon = epsilon
+        self.deviation = deviation
+        self.eta = eta
+        self.tau = tau
+        self.rule = rule
+        self.backend = backend
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the regression and its kernel."""
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        K = self._matrix(X)
+        targets = np.asarray(y, dtype=float)
+        problem = AdaptiveKernelRegression(K, targets, self.C, self.epsilon, self._eta(K), self.tau)
+        self.result_ = self._certified(problem)
+        self._machine = _Machine.of(self.result_, np.arange(len(targets)), cast(Any, self.result_.point).beta)
+        return self
+
+    @property
+    def kernel_(self) -> FloatArray:
+        """The learned F o K on the training points."""
+        return cast(FloatArray, self.result_.kernel)
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the values at points."""
+        check_is_fitted(self)
+        return self._decide(X, (self._machine,))[:, 0]

@@ -1,0 +1,229 @@
+"""ESKL, EMKL, REKL: support vector machines that learn kernels from similarities, which may be indefinite.
+
+    ESKL   one kernel near all similarities                        `klopt.problems.SimilarityKernel`
+    EMKL   a kernel near each, and a machine with all of them      `klopt.problems.SimilarityKernels`
+    REKL   as EMKL, but only the eigenvalues are learned           `klopt.problems.SimilaritySpectra`
+
+New points. [1] says nothing of them. The linear map s -> s S^+ K of `klopt.indefinite` gives training points their own
+rows of K, but divides by the small eigenvalues of S, which for new points are noise: on the two similarity sets that
+klopt was tried on it decides like a coin. Here the pseudoinverse is damped,
+
+    k(x, training) = s S (S^2 + damping^2 |S|^2 I)^-1 K,
+
+so that eigenvalues below `damping` times the largest hardly count; it is worth a place in a grid. At training points
+`predict` is damped, too; their own decision is that of `results_`.
+
+[1] Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple similarity
+    matrices with general convex loss functions, 2010, (4), (6), (7).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from klopt.arrays import FloatArray, positive
+from klopt.backend import Backend
+from klopt.indefinite import Similarity
+from klopt.learners._duels import MultiClass
+from klopt.learners._stacked import StackLearner
+from klopt.problem import Problem
+from klopt.problems._similarity import Losses
+from klopt.problems.similarity_kernel import SimilarityKernel
+from klopt.problems.similarity_kernels import SimilarityKernels
+from klopt.problems.similarity_spectra import SimilaritySpectra
+from klopt.result import Result
+
+__all__ = ["EMKL", "ESKL", "REKL"]
+
+Trace = float | Literal["points"] | None
+
+
+class _SimilarityLearner(StackLearner):
+    similarities: Any
+    C: float
+    rho: float
+    trace: Trace
+    damping: float
+
+    @property
+    def _sources(self) -> Any:
+        return self.similarities
+
+    def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
+        raise NotImplementedError
+
+    def _parts(self, result: Result) -> list[tuple[Similarity, FloatArray, float]]:
+        """The similarity, the kernel learned from it and its weight, of each part of the machine's kernel."""
+        problem, point = cast(Any, result.problem), cast(Any, result.point)
+        return list(zip(problem.S, point.kernels, 1 / point.gamma, strict=True))
+
+    def _learn(self, matrices: list[FloatArray], signs: FloatArray) -> tuple[Result, FloatArray]:
+        S = tuple(Similarity.of(K, name) for K, name in zip(matrices, self.kernel_names_, strict=True))
+        result = self._certified(self._problem(S, signs, float(signs.size) if self.trace == "points" else self.trace))
+        a = signs * cast(Any, result.point).alpha
+        damping = positive("damping", self.damping, zero=True)
+        found = np.column_stack([w * _damped(part, K @ a, damping) for part, K, w in self._parts(result)])
+        # One part for several similarities is about their mean.
+        return result, found if found.shape[1] == len(S) else np.tile(found / len(S), len(S))
+
+    @property
+    def kernel_(self) -> FloatArray:
+        """The learned kernel matrix of the training points, (n, n); of several machines a stack, machines last.
+
+        Rows of points that take no part in a machine are 0.
+        """
+        if len(self.results_) == 1:
+            return cast(FloatArray, self.result_.kernel)
+        found = np.zeros((len(self._X), len(self._X), len(self.results_)))
+        for machine, result in enumerate(self.results_):
+            used = np.flatnonzero(self._duels.signs(self._codes, machine))
+            found[used[:, None], used, machine] = cast(FloatArray, result.kernel)
+        return found
+
+
+def _damped(S: Similarity, v: FloatArray, damping: float) -> FloatArray:
+    """S (S^2 + damping^2 |S|^2 I)^-1 v."""
+    values, V = S.eigen
+    floor = max(damping, 1e-12) * float(np.abs(values).max()) or 1.0
+    return V @ (values / (values**2 + floor**2) * (V.T @ v))
+
+
+class ESKL(_SimilarityLearner):
+    """A support vector machine with a kernel that is learned from similarities.
+
+    `similarities` is a list from `klopt.learners.kernels`, which may have functions of yours that are no kernels (None:
+    three Gaussian ones), or "precomputed": then X is a matrix, or a stack of shape (points, training points,
+    similarities). `rho` is the price of leaving the similarities; `trace` that of the kernel, "points" their number,
+    None any (then with one similarity and the squared loss it is IndSVM).
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> learner = ESKL(lambda A, B: -np.abs(A[:, None] - B).sum(axis=2)).fit(X[:100:2], y[:100:2])
+    >>> learner.result_.verdict.name, learner.score(X[1:100:2], y[1:100:2]) > 0.9
+    ('OPTIMAL', True)
+    """
+
+    def __init__(
+        self,
+        similarities: Any = None,
+        *,
+        C: float = 1.0,
+        rho: float = 1.0,
+        trace: Trace = "points",
+        loss: Losses = "squared",
+        damping: float = 0.05,
+        normalize: bool = True,
+        multi_class: MultiClass = "ovo",
+        backend: str | Backend | None = None,
+        tol: float = 1e-6,
+    ) -> None:
+        self.similarities = similarities
+        self.C = C
+        self.rho = rho
+        self.trace = trace
+        self.loss = loss
+        self.damping = damping
+        self.normalize = normalize
+        self.multi_class = multi_class
+        self.backend = backend
+        self.tol = tol
+
+    def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
+        return SimilarityKernel(S, signs, self.C, self.rho, trace, self.loss)
+
+    def _parts(self, result: Result) -> list[tuple[Similarity, FloatArray, float]]:
+        point = cast(Any, result.point)
+        return [(cast(SimilarityKernel, result.problem).extension(point).S, point.kernel, 1.0)]
+
+
+class EMKL(_SimilarityLearner):
+    """A support vector machine with several kernels, each learned from a similarity.
+
+    Parameters are those of `ESKL`; fitted, `weights_` has a row a machine and a column a kernel.
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> learner = EMKL().fit(X[:100:2], y[:100:2])
+    >>> learner.result_.verdict.name, learner.score(X[1:100:2], y[1:100:2]) > 0.9, learner.weights_.shape
+    ('OPTIMAL', True, (1, 3))
+    """
+
+    def __init__(
+        self,
+        similarities: Any = None,
+        *,
+        C: float = 1.0,
+        rho: float = 1.0,
+        trace: Trace = "points",
+        loss: Losses = "squared",
+        damping: float = 0.05,
+        normalize: bool = True,
+        multi_class: MultiClass = "ovo",
+        backend: str | Backend | None = None,
+        tol: float = 1e-6,
+    ) -> None:
+        self.similarities = similarities
+        self.C = C
+        self.rho = rho
+        self.trace = trace
+        self.loss = loss
+        self.damping = damping
+        self.normalize = normalize
+        self.multi_class = multi_class
+        self.backend = backend
+        self.tol = tol
+
+    def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
+        return SimilarityKernels(S, signs, self.C, self.rho, cast(float, trace), self.loss)
+
+    @property
+    def weights_(self) -> FloatArray:
+        """1 / gamma, the weights of the kernels (machines x kernels)."""
+        return np.array([1 / cast(Any, result.point).gamma for result in self.results_])
+
+
+class REKL(_SimilarityLearner):
+    """A support vector machine with several kernels that have the eigenvectors of similarities and learned eigenvalues.
+
+    Parameters are those of `EMKL`; the loss is the squared one. A similarity of low rank (a linear kernel, say) has the
+    eigenvalue 0 many times and so no certain eigenvectors: what is learned then depends on rounding; take `EMKL`.
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> learner = REKL().fit(X[:100:2], y[:100:2])
+    >>> learner.result_.verdict.name, learner.score(X[1:100:2], y[1:100:2]) > 0.9
+    ('OPTIMAL', True)
+    """
+
+    def __init__(
+        self,
+        similarities: Any = None,
+        *,
+        C: float = 1.0,
+        rho: float = 1.0,
+        trace: Trace = "points",
+        damping: float = 0.05,
+        normalize: bool = True,
+        multi_class: MultiClass = "ovo",
+        backend: str | Backend | None = None,
+        tol: float = 1e-6,
+    ) -> None:
+        self.similarities = similarities
+        self.C = C
+        self.rho = rho
+        self.trace = trace
+        self.damping = damping
+        self.normalize = normalize
+        self.multi_class = multi_class
+        self.backend = backend
+        self.tol = tol
+
+    def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
+        return SimilaritySpectra(S, signs, self.C, self.rho, cast(float, trace))
+
+    @property
+    def weights_(self) -> FloatArray:
+        """1 / gamma, the weights of the kernels (machines x kernels)."""
+        return np.array([1 / cast(Any, result.point).gamma for result in self.results_])

@@ -1,0 +1,99 @@
+"""SKL and SKL_KTA: the spectral kernel on a graph that is best for regularised least squares, which also decides.
+
+    kta=True    no parameter: the level is chosen by kernel alignment    `klopt.problems.SpectralAlignment`
+    kta=False   C and mu are given                                       `klopt.problems.SpectralRls`
+
+The decision at all points, labelled or not, is K_:l (K_ll + I/C)^-1 Y_l; several classes are one problem.
+
+Mao, Tsang, Parameter-free spectral kernel learning, 2010.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.backend import Backend
+from klopt.errors import InvalidProblem
+from klopt.graphs import Weights, laplacian
+from klopt.learners._duels import Duels
+from klopt.learners._graph import GraphLearner
+from klopt.problems.spectral_alignment import SpectralAlignment
+from klopt.problems.spectral_rls import Basis, SpectralRls
+
+__all__ = ["SKL"]
+
+
+class SKL(GraphLearner):
+    """The spectral kernel of least squares on a graph; -1 marks points without label.
+
+    With `kta`, `C` and `mu` have no part. `basis` "padded" and "labelled" let the kernel out of the spectral family
+    (kta=False only); `rank` keeps the smoothest eigenvectors only, `ridge` is added to the Laplacian.
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> few = np.where(np.arange(150) % 10 == 0, y, -1)
+    >>> learner = SKL().fit(X, few)
+    >>> learner.result_.verdict.name, bool(np.mean(learner.transduction_ == y) > 0.9)
+    ('OPTIMAL', True)
+    >>> bool(np.array_equal(learner.predict(X), learner.transduction_))
+    True
+    """
+
+    multi_class = "ovr"
+
+    def __init__(
+        self,
+        *,
+        kta: bool = True,
+        graph: str = "knn",
+        n_neighbors: int = 10,
+        weights: Weights = "binary",
+        C: float = 10.0,
+        mu: float = 1e-2,
+        basis: Basis = "spectral",
+        ridge: float = 1e-2,
+        rank: int | None = None,
+        backend: str | Backend | None = None,
+        tol: float = 1e-6,
+    ) -> None:
+        self.kta = kta
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.C = C
+        self.mu = mu
+        self.basis = basis
+        self.ridge = ridge
+        self.rank = rank
+        self.backend = backend
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the kernel and the decision at all points."""
+        W, codes = self._graph_of(X, y)
+        L = laplacian(W)
+        rank = None if self.rank is None or self.rank >= L.shape[0] else self.rank
+        problem: SpectralAlignment | SpectralRls
+        if self.kta:
+            if self.basis != "spectral":
+                raise InvalidProblem(f"basis is {self.basis!r}; kernel alignment (kta=True) needs 'spectral'")
+            problem = SpectralAlignment(L, codes, self.ridge, rank)
+        else:
+            problem = SpectralRls(L, codes, self.C, self.mu, self.basis, self.ridge, rank)
+        self.result_ = self._certified(problem)
+        assert self.result_.point is not None
+        values = problem.decide(self.result_.point)
+        return self._decide(values.reshape(len(codes), -1), Duels(self.classes_.size, "ovr"))
+
+    def _features(self) -> FloatArray:
+        problem, point = self.result_.problem, self.result_.point
+        assert point is not None
+        if isinstance(problem, SpectralRls) and problem.basis != "spectral":
+            return point.factor
+        assert isinstance(problem, SpectralAlignment | SpectralRls)
+        w = problem.spectrum(point) if isinstance(problem, SpectralAlignment) else point.spectrum
+        used = np.flatnonzero(w > 0)
+        return problem.directions.U[:, used] * np.sqrt(w[used])

@@ -1,0 +1,499 @@
+"""Learners are scikit-learn estimators, decide as the mathematics says, and tell what is proven."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from bad_backends import ClaimsWithoutVectors, Liar
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from klopt.backend import Stop
+from klopt.errors import InvalidProblem, NoRoute, NotCertified, UncertifiedFit
+from klopt.graphs import knn_graph
+from klopt.learners import EMKL, ESKL, LDK, OSK, REKL, SKL, DankSVC, DankSVR, MklSVC, ScgLDK, ScgOSK
+from klopt.learners._duels import Duels, support_vector_machines
+from klopt.learners.kernels import linear, rbf, stack
+
+GRAPH: list[Any] = [OSK(), ScgOSK(), SKL(), SKL(kta=False), SKL(kta=False, basis="labelled")]
+NEAR: list[Any] = [LDK(random_state=0), ScgLDK()]
+STACKED: list[Any] = [MklSVC(), ESKL(), EMKL(), REKL()]
+LEARNERS = [*GRAPH, *NEAR, *STACKED, DankSVC()]
+SEMI = [*GRAPH, *NEAR]
+UNLABELLED = {type(learner) for learner in SEMI}
+
+X, y = load_iris(return_X_y=True)
+X = StandardScaler().fit_transform(X)
+X += 1e-3 * np.random.default_rng(0).normal(size=X.shape)  # iris has twins; here each point is its own
+TRAIN, TEST = np.arange(150) % 3 > 0, np.arange(150) % 3 == 0
+FEW = np.where(np.arange(100) % 4 == 0, y[TRAIN], -1)
+FEW_OF_ALL = np.where(np.arange(150) % 5 == 0, y, -1)
+
+every = pytest.mark.parametrize("learner", LEARNERS, ids=str)
+semi = pytest.mark.parametrize("learner", SEMI, ids=str)
+
+
+def fitted(learner: Any) -> Any:
+    return clone(learner).fit(X[TRAIN], FEW if type(learner) in UNLABELLED else y[TRAIN])
+
+
+# ---------------------------------------------------------------- scikit-learn
+
+
+def expected_failures(learner: Any) -> dict[str, str]:
+    """Return the checks of scikit-learn that are not meant for a learner, with the reason."""
+    if type(learner) in UNLABELLED:
+        why = "-1 means unlabelled, as for LabelSpreading, which scikit-learn leaves out of this check by name"
+        return {"check_classifiers_classes": why}
+    return {}
+
+
+def certified(check: Any, estimator: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UncertifiedFit)
+        check(estimator)
+
+
+@parametrize_with_checks(
+    [OSK(), ScgOSK(), SKL(), *NEAR, MklSVC(), REKL(), DankSVC(), DankSVR()], expected_failed_checks=expected_failures
+)
+def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
+    certified(check, estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [SKL(kta=False), SKL(kta=False, basis="labelled"), ScgLDK(rank=20), ESKL(), EMKL()],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learns_own_checks_of_more(estimator: Any, check: Any) -> None:
+    certified(check, estimator)
+
+
+def test_columns_have_the_names_of_a_frame() -> None:
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    by_name = MklSVC([linear(["a", "d"]), rbf("scale", columns=["b"])]).fit(frame, y)
+    by_number = MklSVC([linear([0, 3]), rbf("scale", columns=[1])]).fit(X, y)
+    assert list(by_name.feature_names_in_) == ["a", "b", "c", "d"]
+    np.testing.assert_allclose(by_name.decision_function(frame), by_number.decision_function(X))
+    features = ScgLDK(n_components=2).set_output(transform="pandas").fit(frame, y).transform(frame)
+    assert list(features.columns) == ["scgldk0", "scgldk1"]
+
+
+@semi
+def test_binary_labels_other_than_minus_one_are_all_right(learner: Any) -> None:
+    """What `check_classifiers_classes` would show, without the label -1."""
+    for names in (np.array(["one", "two"]), np.array([1, 2]), np.array([0.0, 1.0]), np.array(["one", "two"], object)):
+        two = y[TRAIN] < 2
+        found = clone(learner).fit(X[TRAIN][two], names[y[TRAIN][two]])
+        np.testing.assert_array_equal(found.classes_, names)
+        assert found.predict(X[TEST]).dtype == names.dtype
+        assert found.score(X[TRAIN][two], names[y[TRAIN][two]]) > 0.9
+
+
+@every
+def test_pipelines_grids_and_cross_validation(learner: Any) -> None:
+    whole = make_pipeline(StandardScaler(), clone(learner))
+    assert cross_val_score(whole, X, y, cv=3).mean() > (0.7 if isinstance(learner, ScgOSK) else 0.85)
+    step = whole.steps[-1][0]
+    search = GridSearchCV(whole, {f"{step}__tol": [1e-4, 1e-6]}, cv=2).fit(X, y)
+    assert search.best_estimator_[-1].result_.verdict.name == "OPTIMAL"
+
+
+@pytest.mark.slow
+def test_a_kernel_is_tuned_inside_a_learner_and_processes_share_the_work() -> None:
+    search = GridSearchCV(ScgLDK(rbf()), {"kernel__gamma": [0.1, 1.0], "gamma": [0.1, 1.0]}, cv=2, n_jobs=2)
+    assert search.fit(X, y).best_score_ > 0.9
+
+
+def test_a_model_saved_by_one_process_predicts_the_same_in_another(tmp_path: Path) -> None:
+    models = [fitted(learner) for learner in LEARNERS]
+    for model in models:
+        if hasattr(model, "transform"):
+            model.transform(X[TEST])  # may keep what it computed
+    (tmp_path / "models").write_bytes(pickle.dumps((models, X[TEST])))
+    code = (
+        "import pickle\n"
+        "models, X = pickle.load(open('models', 'rb'))\n"
+        "found = [(model.decision_function(X), model.kernel_, model.result_.verdict.name) for model in models]\n"
+        "pickle.dump(found, open('found', 'wb'))"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
+    found = pickle.loads((tmp_path / "found").read_bytes())
+    for model, (scores, kernel, verdict) in zip(models, found, strict=True):
+        np.testing.assert_array_equal(scores, model.decision_function(X[TEST]))
+        np.testing.assert_array_equal(kernel, model.kernel_)
+        assert verdict == "OPTIMAL"
+
+
+def test_importing_the_package_loads_no_scikit_learn() -> None:
+    code = "import sys, klopt.learners; print('sklearn' in sys.modules, 'numpy' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == ["False", "False"]
+
+
+# ---------------------------------------------------------------- what is learned
+
+
+@every
+def test_a_fit_is_certified_and_its_kernel_positive(learner: Any) -> None:
+    model = fitted(learner)
+    assert model.result_.verdict.name == "OPTIMAL"
+    np.testing.assert_array_equal(model.classes_, [0, 1, 2])
+    kernels = model.kernel_.reshape(100, 100, -1)
+    for K in np.moveaxis(kernels, -1, 0):
+        assert np.linalg.eigvalsh(K)[0] > -1e-10 * np.linalg.norm(K)
+
+
+@every
+def test_few_labels_tell_the_classes_of_new_points(learner: Any) -> None:
+    assert fitted(learner).score(X[TEST], y[TEST]) > (0.7 if isinstance(learner, ScgOSK) else 0.85)
+
+
+@pytest.mark.parametrize("learner", GRAPH, ids=str)
+def test_at_training_points_a_graph_learner_decides_by_transduction(learner: Any) -> None:
+    model = fitted(learner)
+    np.testing.assert_array_equal(model.predict(X[TRAIN]), model.transduction_)
+    near = X[TRAIN] + 1e-9 * np.random.default_rng(0).normal(size=(100, 4))
+    np.testing.assert_allclose(model.decision_function(near), model.decision_function(X[TRAIN]), atol=1e-6)
+
+
+@semi
+def test_features_have_the_learned_kernel_as_inner_products(learner: Any) -> None:
+    model = fitted(learner)
+    features = model.transform(X[TRAIN])
+    np.testing.assert_allclose(features @ features.T, model.kernel_, atol=1e-8 * np.abs(model.kernel_).max())
+    assert model.set_output(transform="default").get_feature_names_out().size == features.shape[1]
+
+
+@pytest.mark.parametrize("learner", NEAR, ids=str)
+def test_a_kernel_function_decides_as_a_machine_with_its_values(learner: Any) -> None:
+    """Predictions never form k; here it is formed, by the problem's own extension."""
+    model = fitted(learner).set_params(kernel=rbf("scale"))
+    k0 = rbf("scale").fix(X[TRAIN])
+    function = model.result_.problem.extend(model.result_.point)
+    cross = function.cross(k0(X[TEST], X[TRAIN]))
+    known = FEW >= 0
+    scale = model.kernel_[known][:, known].diagonal().mean()
+    machine = SVC(C=model.C, kernel="precomputed", break_ties=True)
+    machine.fit(model.kernel_[known][:, known] / scale, FEW[known])
+    np.testing.assert_array_equal(model.predict(X[TEST]), machine.predict(cross[:, known] / scale))
+
+
+def test_leading_features_are_those_of_kernel_pca() -> None:
+    model = ScgLDK(n_components=2).fit(X, y)
+    values = np.linalg.eigvalsh(model.kernel_)[::-1]
+    features = model.transform(X)
+    np.testing.assert_allclose(features.T @ features, np.diag(values[:2]), atol=1e-8)
+
+
+@pytest.mark.parametrize("learner", NEAR, ids=str)
+def test_features_of_full_rank_are_the_kernel_itself(learner: Any) -> None:
+    whole, few = fitted(learner), fitted(clone(learner).set_params(rank=100))
+    np.testing.assert_allclose(few.kernel_, whole.kernel_, atol=1e-5)
+    assert np.mean(few.predict(X[TEST]) == whole.predict(X[TEST])) > 0.95
+    features = few.transform(X[TRAIN])
+    np.testing.assert_allclose(features @ features.T, few.kernel_, atol=1e-8)
+    less = fitted(clone(learner).set_params(rank=20, n_components=3))
+    assert less.transform(X[TEST]).shape == (50, 3)
+    assert less.score(X[TEST], y[TEST]) > 0.85
+    with pytest.raises(InvalidProblem, match="features of low rank are made from points"):
+        clone(learner).set_params(rank=5, kernel="precomputed").fit(np.eye(4), [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("kind", ["ovo", "ovr"])
+def test_machines_of_several_classes_are_those_of_scikit_learn(kind: Any) -> None:
+    K = rbf(0.3)(X)
+    duels = Duels(3, kind)
+    coefficients, bias = support_vector_machines(K, y, duels, C=1.0)
+    scores = duels.scores(K @ coefficients + bias)
+    if kind == "ovo":
+        theirs = SVC(kernel="precomputed", C=1.0, decision_function_shape="ovr").fit(K, y).decision_function(K)
+    else:
+        machines = [SVC(kernel="precomputed", C=1.0).fit(K, y == label) for label in range(3)]
+        theirs = np.column_stack([machine.decision_function(K) for machine in machines])
+    np.testing.assert_allclose(scores, theirs, atol=1e-2)  # LIBSVM's tolerance is 1e-3
+    assert np.mean(scores.argmax(axis=1) == theirs.argmax(axis=1)) > 0.99
+
+
+def test_one_kernel_is_the_plain_machine() -> None:
+    Z, t = load_breast_cancer(return_X_y=True)
+    Z = StandardScaler().fit_transform(Z)
+    plain = SVC(C=1.0, gamma=0.02, tol=1e-8).fit(Z[:200], t[:200])
+    learned = MklSVC([rbf(0.02)], normalize=False, norm=2.0).fit(Z[:200], t[:200])
+    np.testing.assert_allclose(learned.decision_function(Z[200:]), plain.decision_function(Z[200:]), atol=2e-3)
+
+
+def test_weights_have_a_row_a_machine_and_ignore_a_useless_kernel() -> None:
+    noise = np.random.default_rng(0).normal(size=(150, 2))
+    wide = np.hstack([X, noise])
+    groups = [rbf("scale", columns=slice(0, 4)), rbf("scale", columns=[4, 5])]
+    model = MklSVC(groups, norm="block-l1", C=1.0).fit(wide, y)
+    assert model.weights_.shape == (3, 2)
+    assert len(model.results_) == 3
+    assert (model.weights_[:, 0] > 0.8).all()
+    assert model.kernel_.shape == (150, 150, 3)
+
+
+@pytest.mark.parametrize("kind", ["ovo", "ovr"])
+def test_mixed_kernels_decide_as_their_sum(kind: Any) -> None:
+    model = MklSVC([linear(), rbf("scale")], C=1.0, multi_class=kind).fit(X[TRAIN], y[TRAIN])
+    duels = Duels(3, kind)
+    for machine, result in enumerate(model.results_):
+        used = duels.signs(y[TRAIN], machine) != 0
+        K = model.kernel_[:, :, machine][np.ix_(used, used)]
+        np.testing.assert_allclose(K, result.kernel, atol=1e-12)
+    assert model.score(X[TEST], y[TEST]) > 0.9
+
+
+def test_which_eigenvector_is_skipped_does_not_depend_on_the_basis() -> None:
+    """A graph in two pieces has two constant vectors; only their sum says nothing of the classes."""
+    two = np.vstack([X[:50], X[50:100] + 100.0])
+    labels = np.repeat([0, 1], 50)
+    few = np.where(np.arange(100) % 10 == 0, labels, -1)
+    assert (ScgOSK().fit(two, few).transduction_ == labels).all()
+
+
+# ---------------------------------------------------------------- precomputed
+
+
+@pytest.mark.parametrize("learner", NEAR, ids=str)
+def test_a_kernel_that_is_given_is_the_kernel_that_is_computed(learner: Any) -> None:
+    k0 = rbf("scale").fix(X[TRAIN])
+    given = clone(learner).set_params(kernel="precomputed").fit(k0(X[TRAIN]), FEW)
+    expected = fitted(learner).decision_function(X[TEST])
+    np.testing.assert_allclose(given.decision_function(k0(X[TEST], X[TRAIN])), expected, atol=1e-10)
+    assert cross_val_score(given, rbf("scale").fix(X)(X), y, cv=3).mean() > 0.85
+
+
+@pytest.mark.parametrize("learner", GRAPH, ids=str)
+def test_a_graph_that_is_given_is_the_graph_that_is_computed(learner: Any) -> None:
+    W = knn_graph(X[TRAIN], 10)
+    expected = fitted(learner)
+    for weights in (W.toarray(), sparse.csr_array(W)):
+        given = clone(learner).set_params(graph="precomputed").fit(weights, FEW)
+        np.testing.assert_array_equal(given.transduction_, expected.transduction_)
+        joined_to_one_point = np.eye(100)
+        np.testing.assert_array_equal(given.predict(joined_to_one_point), given.transduction_)
+    lonely = given.decision_function(np.zeros((1, 100)))
+    assert np.isfinite(lonely).all()
+    assert cross_val_score(given, knn_graph(X, 10).toarray(), y, cv=3).mean() > 0.7
+
+
+@pytest.mark.parametrize("learner", STACKED, ids=str)
+def test_stacks_of_kernels_go_through_cross_validation(learner: Any) -> None:
+    # No linear kernel: REKL keeps eigenvectors, of which a repeated eigenvalue has no certain ones.
+    kernels = [kernel.fix(X) for kernel in rbf(["scale", "4 scale", "16 scale"])]
+    name = "kernels" if isinstance(learner, MklSVC) else "similarities"
+    whole, given = stack(kernels, X), clone(learner).set_params(**{name: "precomputed"})
+    assert cross_val_score(given, whole, y, cv=3).mean() > 0.85
+    search = GridSearchCV(given, {"C": [0.1, 1.0]}, cv=2).fit(whole, y)
+    assert search.best_score_ > 0.85
+    model = given.fit(whole[TRAIN][:, TRAIN], y[TRAIN])
+    computed = clone(learner).set_params(**{name: kernels}).fit(X[TRAIN], y[TRAIN])
+    new = model.decision_function(whole[TEST][:, TRAIN])
+    np.testing.assert_allclose(new, computed.decision_function(X[TEST]), atol=1e-6)
+
+
+def city_block(A: Any, B: Any) -> Any:
+    """A similarity that is no kernel."""
+    return -np.abs(A[:, None] - B).sum(axis=2)
+
+
+@pytest.mark.parametrize("learner", [ESKL(city_block), EMKL([city_block, "rbf"]), REKL([city_block, "rbf"])], ids=str)
+def test_similarities_may_be_indefinite(learner: Any) -> None:
+    model = fitted(learner)
+    assert np.linalg.eigvalsh(city_block(X[TRAIN], X[TRAIN]))[0] < -1
+    assert model.score(X[TEST], y[TEST]) > 0.85
+    for K in np.moveaxis(model.kernel_, -1, 0):
+        assert np.linalg.eigvalsh(K)[0] > -1e-10 * np.linalg.norm(K)
+
+
+@pytest.mark.parametrize("learner", [ESKL("rbf"), EMKL(), REKL()], ids=str)
+def test_without_damping_training_points_are_decided_by_their_own_kernel(learner: Any) -> None:
+    two = y[TRAIN] < 2
+    model = clone(learner).set_params(damping=0.0).fit(X[TRAIN][two][:20], np.arange(20) % 2)
+    point, signs = model.result_.point, 2 * (np.arange(20) % 2) - 1.0
+    own = model.kernel_ @ (signs * point.alpha) + point.bias
+    np.testing.assert_allclose(model.decision_function(X[TRAIN][two][:20]), own, atol=1e-4)
+
+
+def test_one_similarity_may_come_as_a_matrix_and_an_asymmetric_one_is_refused() -> None:
+    S = city_block(X, X)
+    assert cross_val_score(ESKL("precomputed"), S, y, cv=3).mean() > 0.85
+    S[0, 1] += 1.0
+    with pytest.raises(InvalidProblem, match="kernel 0 is not symmetric"):
+        ESKL("precomputed").fit(S, y)
+
+
+# ---------------------------------------------------------------- data-adaptive kernels
+
+
+def test_an_adapted_machine_decides_on_training_points_by_its_own_kernel() -> None:
+    two = y < 2
+    model = DankSVC(C=5.0, deviation=0.3).fit(X[two], y[two])
+    point, signs = model.result_.point, 2.0 * y[two] - 1
+    own = model.kernel_ @ (signs * point.alpha) + point.bias
+    np.testing.assert_allclose(model.decision_function(X[two]), own, atol=1e-10)
+    weights = model.result_.problem.weights(point)
+    assert 0.01 < np.abs(weights - 1).max() <= 0.3 + 1e-9
+
+
+def test_a_kernel_that_may_hardly_deviate_is_the_plain_machine() -> None:
+    Z, t = load_breast_cancer(return_X_y=True)
+    Z = StandardScaler().fit_transform(Z)
+    plain = SVC(gamma=0.02, tol=1e-8).fit(Z[:200], t[:200])
+    adapted = DankSVC(rbf(0.02), deviation=1e-9).fit(Z[:200], t[:200])
+    np.testing.assert_allclose(adapted.decision_function(Z), plain.decision_function(Z), atol=2e-3)
+    target = Z[:, 0]
+    line = SVR(gamma=0.02, tol=1e-8).fit(Z[:200, 1:], target[:200])
+    found = DankSVR(rbf(0.02), deviation=1e-9).fit(Z[:200, 1:], target[:200])
+    np.testing.assert_allclose(found.predict(Z[:, 1:]), line.predict(Z[:, 1:]), atol=2e-3)
+
+
+def test_one_point_at_a_time_the_reciprocal_neighbour_is_the_nearest() -> None:
+    model = DankSVC(C=5.0, deviation=0.5).fit(X[TRAIN], y[TRAIN])
+    nearest = model.decision_function(X[TEST])
+    model.set_params(rule="reciprocal")
+    alone = np.vstack([model.decision_function(point[None]) for point in X[TEST]])
+    np.testing.assert_allclose(alone, nearest, atol=1e-10)
+    together = model.decision_function(X[TEST])
+    assert not np.array_equal(together, nearest)
+    assert np.mean(together.argmax(axis=1) == nearest.argmax(axis=1)) > 0.9
+
+
+def test_an_adapted_kernel_may_be_given() -> None:
+    k = rbf("scale").fix(X[TRAIN])
+    given = DankSVC("precomputed").fit(k(X[TRAIN]), y[TRAIN])
+    computed = DankSVC().fit(X[TRAIN], y[TRAIN])
+    new = given.decision_function(k(X[TEST], X[TRAIN]))
+    np.testing.assert_allclose(new, computed.decision_function(X[TEST]), atol=1e-8)
+    with pytest.raises(InvalidProblem, match="rule 'reciprocal' needs points"):
+        DankSVC("precomputed", rule="reciprocal").fit(k(X[TRAIN]), y[TRAIN])
+    assert given.kernel_.shape == (100, 100, 3)
+
+
+def test_regression_fits_a_step() -> None:
+    x = np.linspace(0, 4, 80)[:, None]
+    steps = np.floor(x.ravel())
+    model = make_pipeline(StandardScaler(), DankSVR("rbf", C=100.0, epsilon=0.05))
+    assert model.fit(x, steps).score(x, steps) > 0.9
+    assert cross_val_score(model, x, steps, cv=KFold(4, shuffle=True, random_state=0)).mean() > 0.85
+    assert pickle.loads(pickle.dumps(model)).predict(x) == pytest.approx(model.predict(x))
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@semi
+def test_strings_may_be_unlabelled(learner: Any) -> None:
+    names = np.array(["a", "b", "c", "-1"])
+    model = clone(learner).fit(X[TRAIN], names[FEW])
+    np.testing.assert_array_equal(model.predict(X[TEST]), names[fitted(learner).predict(X[TEST])])
+
+
+@semi
+def test_a_class_of_one_point_is_a_class(learner: Any) -> None:
+    labels = np.full(100, -1)
+    for label in range(3):
+        labels[np.flatnonzero(y[TRAIN] == label)[0]] = label
+    assert set(clone(learner).fit(X[TRAIN], labels).predict(X[TEST])) <= {0, 1, 2}
+
+
+def test_machines_of_classes_of_one_point() -> None:
+    assert set(MklSVC().fit(X[[0, 60, 120]], [0, 1, 2]).predict(X[[0, 60, 120]])) == {0, 1, 2}
+
+
+@every
+def test_bad_data_are_refused_in_scikit_learns_words(learner: Any) -> None:
+    fresh = clone(learner)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        fresh.predict(X)
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        fresh.fit(np.where(X > 2, np.nan, X), y)
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        fresh.fit(sparse.csr_array(X), y)
+    with pytest.raises(ValueError, match=r"one class only, .*needs at least two classes"):
+        fresh.fit(X, np.ones(150, dtype=int))
+    with pytest.raises(ValueError, match="Unknown label type"):
+        fresh.fit(X, np.linspace(0, 1, 150))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        fresh.fit(X, y[:10])
+    with pytest.raises(ValueError, match="is expecting 4 features"):
+        fitted(learner).predict(X[:, :2])
+
+
+@semi
+def test_points_without_any_label_teach_nothing(learner: Any) -> None:
+    with pytest.raises(ValueError, match="y has besides -1, which marks points without label, no class"):
+        clone(learner).fit(X, np.full(150, -1))
+
+
+@every
+def test_an_unknown_backend_is_refused_by_name(learner: Any) -> None:
+    with pytest.raises(NoRoute, match="no backend 'higs'; did you mean 'highs'"):
+        clone(learner).set_params(backend="higs").fit(X, y)
+
+
+def test_settings_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(InvalidProblem, match="multi_class is 'all'; expected one of ovo, ovr"):
+        ScgLDK(multi_class="all").fit(X, y)  # type: ignore[arg-type]
+    with pytest.raises(InvalidProblem, match="graph is 'rbf'; expected 'knn'"):
+        SKL(graph="rbf").fit(X, y)
+    with pytest.raises(InvalidProblem, match=r"kernel alignment \(kta=True\) needs 'spectral'"):
+        SKL(basis="padded").fit(X, y)
+    with pytest.raises(InvalidProblem, match="n_pairs is 0; give at least one pair"):
+        LDK(n_pairs=0).fit(X, y)
+    with pytest.raises(InvalidProblem, match="all labelled points the distance 0"):
+        LDK("linear").fit(np.ones((4, 2)), [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="a precomputed kernel is square; X has shape"):
+        ScgLDK("precomputed").fit(X, y)
+    with pytest.raises(InvalidProblem, match="X is not positive semidefinite"):
+        ScgLDK("precomputed").fit([[1, 2], [2, 1]], [0, 1])
+
+
+def test_kernels_stacked_first_are_told_where_they_belong() -> None:
+    with pytest.raises(ValueError, match=r"kernels come last: np.moveaxis\(X, 0, -1\)"):
+        MklSVC("precomputed").fit(np.stack([np.eye(3), np.eye(3)]), [0, 1])
+    model = MklSVC("precomputed").fit(stack([linear(), rbf(1.0)], X), y)
+    with pytest.raises(ValueError, match="X has 1 kernels; the machine was fitted with 2"):
+        model.predict(rbf(1.0)(X))
+
+
+# ---------------------------------------------------------------- certificates
+
+
+def test_a_backend_and_a_tolerance_are_passed_on() -> None:
+    model = OSK(backend="clarabel", tol=1e-4).fit(X, FEW_OF_ALL)
+    assert model.result_.route.backend.name == "clarabel"
+    assert model.result_.settings.tol == 1e-4
+
+
+def test_a_fit_that_is_not_certified_says_what_is_missing() -> None:
+    """A backend that claims zero is optimal leaves a feasible point, and no proof that it is the best."""
+    text = r"MklSVC is not certified: .* relative width of .*, 1.0e-06 was\s+asked for; try another backend"
+    with pytest.warns(UncertifiedFit, match=text):
+        model = MklSVC(norm="block-l1", backend=Liar()).fit(X[:100], y[:100])
+    assert model.result_.verdict.name == "FEASIBLE"
+    with pytest.raises(NotCertified, match="nothing was learned"):
+        MklSVC(norm="block-l1", backend=ClaimsWithoutVectors(Stop.OPTIMAL)).fit(X[:100], y[:100])
+
+
+def test_pairs_that_no_kernel_can_keep_apart_are_an_error() -> None:
+    twins = np.array([[0.0], [1.0], [1.0], [3.0]])
+    with pytest.raises(InvalidProblem, match="no kernel satisfies what was asked for"):
+        LDK("linear", slack=None).fit(twins, [0, 0, 1, 1])
