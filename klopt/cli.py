@@ -2,8 +2,8 @@
 
 Results go to standard output, everything else to standard error, so that a pipe carries results only. Exit codes:
 
-    0    everything asked for is certified (a listing: it was listed)
-    1    something is not
+    0    everything asked for is certified (a listing: it was listed; a comparison: it was run)
+    1    something is not (a comparison: two proofs contradict each other, or the store could not take a run)
     2    a bad call: an unknown file, name or option; the text says what is near
     130  Ctrl-C
 

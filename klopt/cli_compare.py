@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,8 @@ def compare(
     """Run all capable backends, or those named, on each TARGET and certify every answer.
 
     A TARGET is a file (.mps .lp .dat-s .cbf .npz), the name of a problem, or module:function. Every run is made in a
-    child process that is killed at its limits. Exit code 0 if all was run, whatever came of it.
+    child process that is killed at its limits. Exit code 0 if all was run, whatever came of it; 1 if two proofs
+    contradict each other.
     """
     from klopt.arguments import read_duration, read_memory, read_numbers
     from klopt.compare import compare as run
@@ -70,7 +72,13 @@ def compare(
         said = "interrupted; the finished runs are kept." if isinstance(error, KeyboardInterrupt) else str(error)
         click.echo(f"klopt: {said}\nresume with: {again}", err=True)
         sys.exit(130 if isinstance(error, KeyboardInterrupt) else 1)
-    _show(comparison, output, quiet, as_json)
+    by = Counter(run.backend for run in comparison.runs if run.key in comparison.reused)
+    told = f", {len(comparison.reused)} of them reused" + (f" ({_counts(by)})" if by else "")
+    _show(comparison, output, quiet, as_json, told)
+
+
+def _counts(often: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(often.items()))
 
 
 def _sizes(text: str | None) -> list[int]:
@@ -83,7 +91,10 @@ def _sizes(text: str | None) -> list[int]:
     return [int(size) for size in sizes]
 
 
-def _show(comparison: Comparison, output: str | None, quiet: bool, as_json: bool) -> None:
+def _show(comparison: Comparison, output: str | None, quiet: bool, as_json: bool, told: str = "") -> None:
+    """Write the page and print the table; proofs that contradict each other are exit code 1."""
+    from klopt.runs.scores import agreement
+
     if output is not None:
         comparison.report(output)
     if as_json:
@@ -93,9 +104,10 @@ def _show(comparison: Comparison, output: str | None, quiet: bool, as_json: bool
         from klopt.show import console, lines
 
         print_comparison(comparison, console())
-        places = [("runs", f"{len(comparison.runs)} in {comparison.store}, {comparison.reused} of them reused")]
+        places = [("runs", f"{len(comparison.runs)} in {comparison.store}{told}")]
         places += [("page", f"{output} ({Path(output).stat().st_size / 1000:.0f} kB)")] if output else []
         click.echo(lines(places))
+    sys.exit(0 if all(found.holds for found in agreement(comparison.runs).values()) else 1)
 
 
 def _print_json(comparison: Comparison) -> None:
@@ -112,7 +124,7 @@ def _print_json(comparison: Comparison) -> None:
         "verdict": verdict_sentence(runs),
         "reproduce": comparison.command,
         "store": str(comparison.store),
-        "reused": comparison.reused,
+        "reused": sorted(comparison.reused),
         "limits": comparison.limits,
         "refusals": comparison.refusals,
         "best": {problem: run.key for problem, run in comparison.best.items()},
@@ -120,7 +132,7 @@ def _print_json(comparison: Comparison) -> None:
         "scores": [vars(score) for score in scores(runs)],
         "runs": rows(runs),
     }
-    click.echo(document("compare", content))
+    click.echo(document(click.get_current_context().info_name or "compare", content))
 
 
 _store = click.argument("store", metavar="RUNS.db", default=STORE)

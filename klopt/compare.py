@@ -34,7 +34,7 @@ class Comparison:
     """The runs of a comparison, with what they were made in and where they are kept.
 
     `command` is what makes it again, `limits` what every run was held to. `refusals` says which backends took no part
-    and why, `reused` how many runs were found in the store.
+    and why, `reused` holds the keys of the runs that were found in the store.
     """
 
     runs: tuple[Run, ...]
@@ -44,7 +44,7 @@ class Comparison:
     store: Path
     limits: str
     refusals: tuple[str, ...] = ()
-    reused: int = 0
+    reused: frozenset[str] = frozenset()
     environments: Mapping[str, Environment] = field(default_factory=dict)
     kept: object = None
     """What keeps the store on disk where the caller named none."""
@@ -57,6 +57,7 @@ class Comparison:
             traces = {run.key: store.trace(run.key) for run in runs}
         if not runs:
             raise InvalidSettings(f"{path} holds no runs")
+        runs = _told_apart(runs)
         made_in = environments.get(runs[-1].machine, environment())
         return cls(runs, traces, made_in, command, Path(path), limits_of(runs), environments=environments)
 
@@ -90,9 +91,10 @@ class Comparison:
 
     def report(self, path: str | Path) -> Path:
         """Write the page, one file that needs nothing else, and return its path."""
+        from klopt.report.figures import bounds_of
         from klopt.report.page import write_page
 
-        write_page(self, Path(path))
+        write_page(self, Path(path), bounds_of(self.runs))
         return Path(path)
 
     def to_frame(self) -> Any:
@@ -156,8 +158,8 @@ def compare(
         done = kept.keys() if resume else frozenset()
         missing = [task for task in asked.tasks if task.key not in done]
         random.Random(seed).shuffle(missing)
-        reused = len(asked.tasks) - len(missing)
-        with _progress(progress, len(asked.tasks), reused) as tell:
+        reused = frozenset(task.key for task in asked.tasks) & done
+        with _progress(progress, len(asked.tasks), len(reused)) as tell:
             _keep(kept, run(missing), tell)
         return _comparison(kept, asked, command, reused, folder)
 
@@ -170,7 +172,7 @@ def _keep(store: Store, outcomes: Generator[Outcome, None, None], tell: Callable
             tell(outcome.run)
 
 
-def _comparison(store: Store, asked: Asked, command: str, reused: int, kept: object) -> Comparison:
+def _comparison(store: Store, asked: Asked, command: str, reused: frozenset[str], kept: object) -> Comparison:
     runs = tuple(_relabelled(store, task) for task in asked.tasks)
     traces = {run.key: store.trace(run.key) for run in runs}
     return Comparison(
@@ -183,6 +185,16 @@ def _relabelled(store: Store, task: Task) -> Run:
     run = store.run(task.key)
     assert run is not None
     return replace(run, problem=task.label)
+
+
+def _told_apart(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """The runs with labels that mean one problem each: two seeds, or an edited file, have the same label in a store."""
+    data: dict[str, set[str]] = {}
+    for run in runs:
+        data.setdefault(run.problem, set()).add(run.data)
+    return tuple(
+        replace(run, problem=f"{run.problem} ({run.data[:8]})") if len(data[run.problem]) > 1 else run for run in runs
+    )
 
 
 def limits_of(runs: Sequence[Run]) -> str:

@@ -21,12 +21,12 @@ the variables that are loose there, otherwise among all. The face they show is m
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Stop
+from klopt.backend import Step, Stop
 from klopt.solvers._barrier import interior_point
 from klopt.solvers._quadratic import BoxQP, Indices, SignedGram
 
@@ -57,22 +57,33 @@ class Solved:
     iterations: int
     stop: Stop
     native: str
+    history: tuple[Step, ...] = ()
+    """The bounds at every point of the set that was looked at, seconds from the call on."""
 
 
 @dataclass
 class _Budget:
-    """What is left of iterations and time, and the accuracy that ends a run."""
+    """What is left of iterations and time, the accuracy that ends a run, and the bounds found so far."""
 
     iterations: int
     deadline: float
     tol: float
+    whole: BoxQP | None = None
+    """The program that is recorded: the bounds of a part of it mean nothing."""
     used: int = 0
+    began: float = field(default_factory=time.perf_counter)
+    history: list[Step] = field(default_factory=list)
 
     def spend(self) -> bool:
         """Count one iteration; False where there is none left."""
         left = self.stop is None
         self.used += left
         return left
+
+    def record(self, qp: BoxQP, value: float, gap: float) -> None:
+        """Keep the bounds of a feasible point, of which several may belong to one iteration."""
+        if qp is self.whole and np.isfinite(gap):
+            self.history.append(Step(self.used, time.perf_counter() - self.began, value - max(gap, 0.0), value))
 
     @property
     def stop(self) -> Stop | None:
@@ -99,7 +110,7 @@ def solve_box_qp(
     >>> solve_box_qp(qp).x
     array([1., 0.])
     """
-    budget = _Budget(max_iter, deadline, tol)
+    budget = _Budget(max_iter, deadline, tol, qp)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         x, _ = qp.project(np.zeros_like(qp.c) if start is None else start)
         place = _Place(x, qp.H.matvec(x) + qp.c)
@@ -108,7 +119,8 @@ def solve_box_qp(
             found = _among_loose(qp, place, found, budget)
         if found.stop is Stop.STALLED:
             found = _by_barrier(qp, found, budget)
-    return replace(found, stop=budget.stop or found.stop) if found.stop is Stop.STALLED else found
+    stop = budget.stop or found.stop if found.stop is Stop.STALLED else found.stop
+    return replace(found, stop=stop, history=tuple(budget.history))
 
 
 def solve_on_face(qp: BoxQP, x: FloatArray, tol: float) -> Solved:
@@ -261,6 +273,7 @@ def _solved(qp: BoxQP, x: FloatArray, g: FloatArray, nu: float, budget: _Budget)
     nu = qp.price(g, nu)
     value = float(x @ (g + qp.c)) / 2
     gap, error = qp.gap(x, g, nu), qp.residual(x, g, nu)
+    budget.record(qp, value, gap)
     relative = gap / (qp.terms(x, g) or np.finfo(float).tiny)
     return Solved(x, g, nu, value, gap, relative, error, budget.used, Stop.STALLED, "no face stays")
 

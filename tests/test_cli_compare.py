@@ -41,6 +41,35 @@ class Napper(klopt.Backend):
         return klopt.Answer(klopt.Stop.STALLED)
 BACKEND = Napper()
 """
+TORN = """
+from dataclasses import dataclass
+import numpy as np
+import klopt
+from klopt.cones import Cones
+@dataclass(frozen=True, eq=False)
+class Gullible(klopt.Problem):
+    c: np.ndarray
+    def formulations(self):
+        form = klopt.ConeForm(self.c, -np.eye(2), np.zeros(2), Cones(nonneg=2))
+        return (klopt.Formulation("as given", frozenset({klopt.Feature.CONE}), lambda: form,
+                                  lambda x, y: klopt.Point({"x": x})),)
+    def bracket(self, point):
+        return klopt.Bracket(float(self.c @ point.x), float(self.c @ point.x), point)
+    @classmethod
+    def sample(cls, rng, size):
+        return cls(np.ones(2))
+def torn():
+    return Gullible(np.ones(2))
+"""
+TELLER = """
+import numpy as np
+import klopt
+class Teller(klopt.Backend):
+    name, offers = "NAME", frozenset({klopt.Feature.CONE})
+    def run(self, form, settings, start=None):
+        return klopt.Answer(klopt.Stop.OPTIMAL, np.full(form.c.size, ENTRY), np.zeros(form.b.size))
+BACKEND = Teller()
+"""
 QUICK = ("--repeat", 1, "--time", "20s")
 
 
@@ -78,9 +107,18 @@ def test_a_file_and_a_class_are_compared_and_the_runs_kept(place: Path) -> None:
 def test_resume_does_what_is_missing_and_says_what_it_reuses(place: Path) -> None:
     klopt("compare", "model.mps", "--backend", "highs", *QUICK)
     done = klopt("compare", "model.mps", "--backend", "highs", "--backend", "scs", *QUICK, "--resume")
-    assert "2 in klopt-runs.db, 1 of them reused" in done.stdout
+    assert "2 in klopt-runs.db, 1 of them reused (highs 1)" in done.stdout
     done = klopt("compare", "model.mps", "--backend", "highs", *QUICK)
     assert "1 in klopt-runs.db, 0 of them reused" in done.stdout
+
+
+def test_proofs_that_contradict_each_other_are_exit_code_1(place: Path) -> None:
+    (place / "torn.py").write_text(TORN)
+    for name, entry in (("one", "1.0"), ("two", "2.0")):
+        (place / f"{name}.py").write_text(TELLER.replace("NAME", name).replace("ENTRY", entry))
+    done = klopt("compare", "torn.py:torn", "--backend", "one.py", "--backend", "two.py", *QUICK)
+    assert "do not overlap" in " ".join(done.stdout.split())
+    assert done.exit_code == klopt("report").exit_code == 1
 
 
 def test_json_is_one_document(place: Path) -> None:
@@ -90,6 +128,7 @@ def test_json_is_one_document(place: Path) -> None:
     assert found["runs"][0]["verdict"] == "OPTIMAL"
     assert found["best"] == {"model.mps": found["runs"][0]["key"]}
     assert found["agreement"]["model.mps"]["holds"] is True
+    assert found["reused"] == []
 
 
 @pytest.mark.parametrize(
@@ -137,7 +176,8 @@ def test_the_page_is_written_and_named(place: Path) -> None:
 def test_a_store_is_reported_exported_and_cited(place: Path) -> None:
     klopt("compare", "model.mps", "--backend", "highs", *QUICK)
     assert "highs" in klopt("report").stdout
-    assert json.loads(klopt("report", "--json").stdout)["runs"]
+    told = json.loads(klopt("report", "--json").stdout)
+    assert (told["command"], len(told["runs"])) == ("report", 1)
     (row,) = csv.DictReader(io.StringIO(klopt("export").stdout))
     assert (row["backend"], row["verdict"]) == ("highs", "OPTIMAL")
     assert json.loads(klopt("export", "--json").stdout)["runs"][0]["backend"] == "highs"

@@ -13,13 +13,14 @@ import pytest
 from bad_backends import Bad, Liar
 
 import klopt
-from klopt.backend import Answer, Stop
+from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.certify import Verdict
 from klopt.compare import Comparison, compare
 from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
-from klopt.forms import ConeForm
+from klopt.forms import ConeForm, Form
 from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.registry import backend_named
 from klopt.runs.digest import digest, pristine
 from klopt.runs.record import Run
 from klopt.runs.scores import agreement
@@ -92,24 +93,24 @@ def test_the_arrays_of_the_point_are_kept(small: Comparison) -> None:
 def test_a_second_call_reuses_all_and_a_larger_one_does_what_is_missing(small: Comparison) -> None:
     pair = [("line", LP), ("machine", SVM)]
     again = compare(pair, ["highs", "clarabel", "nesterov"], repeat=2, time_limit=20, store=small.store)
-    assert again.reused == len(small.runs) == len(again.runs)
+    assert again.reused == {run.key for run in small.runs} == {run.key for run in again.runs}
     assert [outcome(run) for run in again.runs] == [outcome(run) for run in small.runs]
     assert [run.wall for run in again.runs] == [run.wall for run in small.runs]
     more = compare(pair, ["highs", "scs"], repeat=2, time_limit=20, store=small.store)
-    assert more.reused == 4
+    assert more.reused == {run.key for run in small.runs if run.backend == "highs"}
     assert {run.backend for run in more.runs} == {"highs", "scs"}
 
 
 def test_without_resume_everything_is_run_again(tmp_path: Path) -> None:
     first, again = (compare(LP, "highs", repeat=2, store=tmp_path / "runs.db", resume=False) for _ in range(2))
-    assert again.reused == 0
+    assert not again.reused
     assert [outcome(run) for run in again.runs] == [outcome(run) for run in first.runs]
     assert all(new.wall != old.wall for new, old in zip(again.runs, first.runs, strict=True))
 
 
 def test_a_label_is_no_part_of_a_run(small: Comparison) -> None:
     renamed = compare(("another name", LP), "highs", repeat=2, time_limit=20, store=small.store)
-    assert renamed.reused == 2
+    assert len(renamed.reused) == 2
     assert {run.problem for run in renamed.runs} == {"another name"}
 
 
@@ -125,6 +126,16 @@ def test_a_store_is_a_comparison_again(small: Comparison) -> None:
     assert loaded.environment == small.environment
     assert small.command in loaded.command.splitlines()
     assert loaded.traces[small.runs[0].key] == small.traces[small.runs[0].key]
+
+
+def test_one_label_for_two_problems_in_a_store_is_no_contradiction(tmp_path: Path) -> None:
+    """Two seeds make two instances under one name; their optima differ, and neither proof is wrong."""
+    for seed in (0, 1):
+        compare("LP", "highs", sizes=[5], repeat=1, seed=seed, store=tmp_path / "runs.db")
+    loaded = Comparison.load(tmp_path / "runs.db")
+    assert len({run.problem for run in loaded.runs}) == 2
+    assert all(run.problem == f"LP n=5 ({run.data[:8]})" for run in loaded.runs)
+    assert len(loaded.best) == 2
 
 
 # What is asked for
@@ -278,6 +289,59 @@ def test_an_uncertified_run_is_never_the_fastest() -> None:
     assert rows == ["clarabel", "liar"]
     assert any("liar on" in line and "says optimal" in line for line in lines)
     assert not any("fastest" in line and "liar" in line for line in lines)
+
+
+class Hasty(Backend):
+    """Says optimal a little too early, unless it is asked for very much."""
+
+    name, offers, honours = "hasty", frozenset({Feature.CONE}), frozenset({"tol"})
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        answer = backend_named("highs").run(form, replace(settings, raw={}), start)
+        assert answer.x is not None
+        return replace(answer, x=answer.x + (5e-5 if settings.tol >= 1e-6 else 0.0))
+
+
+def test_a_first_claim_that_a_second_run_mends_was_still_false() -> None:
+    comparison = compare(("line", LP), [Hasty(), "highs"], repeat=1, time_limit=20)
+    hasty, highs = comparison.runs
+    assert hasty.says is Stop.OPTIMAL
+    assert hasty.verdict is Verdict.OPTIMAL
+    assert hasty.first_width > 10 * hasty.tol
+    assert (hasty.claims, hasty.honest) == ((False, True), False)
+    assert (highs.claims, highs.honest) == ((True,), True)
+    assert np.isnan(highs.first_width)
+    assert {score.backend: (score.agreed, score.claimed) for score in comparison.scores} == {
+        "hasty": (1, 2),
+        "highs": (1, 1),
+    }
+    assert "hasty on primal said optimal with an interval" in " ".join(comparison.table().split())
+    assert "hasty on primal first said optimal on line with an interval" in repr(comparison)
+
+
+@pytest.mark.parametrize("backend", ["active_set", "nesterov"])
+def test_a_home_made_method_gives_its_bounds_on_the_way(backend: str) -> None:
+    machine = klopt.problems.SoftMargin.sample(np.random.default_rng(0), 40)
+    comparison = compare(machine, backend, repeat=1, time_limit=20)
+    trace = comparison.traces[comparison.runs[0].key]
+    assert len(trace) >= 3
+    widths = [step.upper - step.lower for step in trace]
+    assert min(widths[:-1]) < widths[0]
+
+
+def test_a_promised_rate_is_kept_and_drawn(tmp_path: Path) -> None:
+    """Mirror-prox from the centres: the gap after k iterations is at most ||M|| / k."""
+    game = klopt.problems.SaddlePoint.sample(np.random.default_rng(0), 30)
+    comparison = compare(("game", game), ["mirror_prox", "highs"], repeat=1, time_limit=20)
+    run = next(run for run in comparison.runs if run.backend == "mirror_prox")
+    norm = np.linalg.norm(game.bilinear.M, 2)
+    assert run.promise == pytest.approx(norm)
+    trace = comparison.traces[run.key]
+    assert len(trace) > 5
+    assert all(step.upper - step.lower <= run.promise / max(step.iteration, 1) for step in trace)
+    assert np.isnan(next(run for run in comparison.runs if run.backend == "highs").promise)
+    text = comparison.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "1/k theorem" in text
 
 
 def test_the_table_keeps_to_80_columns(small: Comparison) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -231,6 +232,26 @@ def test_honesty_counts_claims_and_those_borne_out() -> None:
     ]
     assert honesty(runs)["a"] == (1, 3)
     assert taken(runs)["a"] == 4
+    mended = made_run(problem="T", first_width=1e-4)
+    assert honesty([*runs, mended])["a"] == (2, 5)
+
+
+def test_a_mended_claim_is_told_where_no_worse_one_is() -> None:
+    mended = made_run(problem="T", first_width=1e-4)
+    assert "a on primal first said optimal on T with an interval 100 times as wide" in lessons([mended])[2]
+    assert "a on primal says optimal on Q, but nothing bears it out" in lessons([mended, failed(problem="Q")])[2]
+
+
+def test_runs_under_other_limits_are_no_repeats() -> None:
+    runs = [made_run(), made_run(time_limit=1.0), made_run(version="2.0"), made_run(repeat=1)]
+    assert sorted(len(trial.runs) for trial in trials(runs)) == [1, 1, 2]
+
+
+def test_a_time_that_is_not_known_never_stands_in_the_middle() -> None:
+    """NaN compares as neither less nor more: sorted among numbers it would end up anywhere."""
+    for order in itertools.permutations([1.0, math.nan, 3.0, 2.0]):
+        (trial,) = trials([made_run(repeat=i, seconds=seconds) for i, seconds in enumerate(order)])
+        assert trial.middle.seconds == 2.0
 
 
 @pytest.mark.parametrize("backend", ["highs", "clarabel"])

@@ -256,8 +256,8 @@ def verdict_map(found: Sequence[Trial], links: Mapping[str, str]) -> Figure:
     backends = sorted(often, key=lambda name: (-often[name], name))
     cells = [[_cell(problem, backend, found, links) for backend in backends] for problem in problems]
     caption = (
-        "Each cell is the best formulation of a backend. ! marks a claim that klopt could not bear out, be it the first of two, "
-        "– a backend that was not run."
+        "Each cell is the best formulation of a backend. ! marks a claim, be it the first of two, that klopt could not "
+        "bear out, – a backend that was not run."
     )
     title = "Verdicts: problem by backend"
     return Figure("verdicts", title, caption, heat_map(problems, backends, cells, title))

@@ -97,7 +97,8 @@ STATEMENTS: Mapping[str, Statement] = MappingProxyType(
         "SimilarityKernels": Statement(
             rf"\min_{{K_i\succeq 0}}\;\max_{{\alpha,\gamma}}\; {_SEVERAL}+\rho\sum_i L(K_i-S_i)"
             rf"{_SUBJECT}\mathrm{{tr}}\,K_i=\tau,{_MACHINE},\quad\gamma\ge 0,\quad\mathbf{{1}}^\top\gamma=1",
-            "S_i are similarities that need not be positive semidefinite; the machine has the kernel sum K_i / gamma_i.",
+            "S_i are similarities that need not be positive semidefinite; "
+            "the machine has the kernel sum K_i / gamma_i.",
             "gamma",
         ),
         "SimilaritySpectra": Statement(
@@ -114,7 +115,8 @@ STATEMENTS: Mapping[str, Statement] = MappingProxyType(
             + _MACHINE.removeprefix(r"\quad "),
         ),
         "AdaptiveKernelRegression": Statement(
-            r"\max_{\beta}\;\min_{F\succeq 0}\; y^\top\beta-\varepsilon\lVert\beta\rVert_1-\tfrac12\beta^\top(F\circ K)\beta"
+            r"\max_{\beta}\;\min_{F\succeq 0}\; "
+            r"y^\top\beta-\varepsilon\lVert\beta\rVert_1-\tfrac12\beta^\top(F\circ K)\beta"
             rf"+\eta\lVert F-\mathbf{{1}}\mathbf{{1}}^\top\rVert^2+\tau\eta\,\mathrm{{tr}}\,F"
             rf"{_SUBJECT}-C\le\beta\le C,\quad\mathbf{{1}}^\top\beta=0"
         ),

@@ -24,6 +24,7 @@ from klopt.execute import blas_threads
 from klopt.problem import Problem
 from klopt.result import Attempt, Result
 from klopt.runs.environment import Environment
+from klopt.runs.promises import LABELS, promised
 from klopt.runs.record import Run, Trace
 from klopt.runs.task import Task
 from klopt.solve import solve
@@ -37,12 +38,13 @@ __all__ = ["Outcome", "make_ready", "perform", "unenforced", "warm_up"]
 
 WARM_UP = 8
 """The size of the instance that loads a backend's library before the clock runs."""
-WARM_UP_SECONDS = 5.0
 FOR_CERTIFYING = 0.05
 """The share of the time limit that is kept for the certificate."""
 LARGEST_ARRAY = 100_000
 """Entries of an array that is kept beside the record."""
 LOG_TAIL = 4000
+QUICKLY_BUILT = 0.1
+"""Seconds that a form may take to be built once more for what a theorem says of it."""
 _STATUS = Path("/proc/self/status")
 _PEAK = Path("/proc/self/clear_refs")
 
@@ -64,13 +66,13 @@ def unenforced(task: Task) -> str:
     return ""
 
 
-def warm_up(kind: type[Problem], formulation: str, backend: Backend, memory_limit: int) -> bool:
+def warm_up(kind: type[Problem], formulation: str, backend: Backend, memory_limit: int, seconds: float) -> bool:
     """Solve a small instance of the class by the same route, for no other purpose than to have done so."""
     small = kind.sample(np.random.default_rng(0), WARM_UP)
     names = {each.name for each in small.formulations()}
     pinned = formulation if formulation in names else None
     with _limited(memory_limit):
-        solve(small, backend, formulation=pinned, tol=1e-3, time_limit=WARM_UP_SECONDS, isolate=False)
+        solve(small, backend, formulation=pinned, tol=1e-3, time_limit=seconds, isolate=False)
     return True
 
 
@@ -127,6 +129,8 @@ def _of_result(task: Task, result: Result) -> Outcome:
         solve=sum(attempt.timings.solve for attempt in attempts),
         certify=sum(attempt.timings.certify for attempt in attempts),
         native_seconds=sum(attempt.timings.native for attempt in attempts),
+        first_width=np.nan if len(attempts) == 1 else _width(attempts[0]),
+        promise=_promise(result.chosen),
         iterations=_iterations(attempts),
         notes="; ".join(certificate.notes),
         log=answer.log[-LOG_TAIL:],
@@ -140,6 +144,17 @@ def _claim(attempt: Attempt) -> Stop:
     if not attempt.route.formulation.dual:
         return stop
     return {Stop.UNBOUNDED: Stop.INFEASIBLE, Stop.INFEASIBLE: Stop.INFEASIBLE_OR_UNBOUNDED}.get(stop, stop)
+
+
+def _promise(attempt: Attempt) -> float:
+    if attempt.route.backend.name not in LABELS or attempt.timings.build > QUICKLY_BUILT:
+        return float(np.nan)
+    return promised(attempt.route.backend.name, attempt.route.formulation.build())
+
+
+def _width(attempt: Attempt) -> float:
+    width = attempt.certificate.relative_width
+    return float(np.inf if np.isnan(width) else width)
 
 
 def _iterations(attempts: tuple[Attempt, ...]) -> int | None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from klopt.runs.record import Run
-from klopt.runs.trials import Trial, agreement, fastest, route, strictest, trials
+from klopt.runs.trials import agreement, fastest, route, strictest, trials
 
 __all__ = ["lessons", "verdict_sentence"]
 
@@ -81,27 +81,35 @@ def _quickest(runs: Sequence[Run]) -> str:
 
 
 def _claims(runs: Sequence[Run]) -> str:
-    claims = [run.honest for run in runs if run.honest is not None]
+    claims = [claim for run in runs for claim in run.claims]
     return f"{sum(claims)} of {_count(len(claims), 'claim')} by the backends borne out. {_worst_claim(runs)}".rstrip()
 
 
 def _worst_claim(runs: Sequence[Run]) -> str:
-    """The claim that is farthest from what is proven."""
-    false = [trial for trial in trials(runs) if trial.middle.honest is False]
+    """The claim that is farthest from what is proven; one that a second run mends only where there is no other."""
+    false = [run for run in runs if run.honest is False]
     if not false:
         return ""
-    worst = max(false, key=_excess).middle
-    times = _excess(Trial((worst,)))
+    worst = max(false, key=lambda run: (not _mended(run), _excess(run)))
+    times = _excess(worst)
+    if _mended(worst):
+        width = (
+            f"an interval {_times(times)} as wide as asked for" if math.isfinite(times) else "nothing to show for it"
+        )
+        return f"{route(worst)} first said optimal on {worst.problem} with {width}; asked again, it was right."
     flaw = f"its interval is {_times(times)} as wide as asked for" if math.isfinite(times) else "nothing bears it out"
     if worst.verdict.conclusive:
         flaw = f"klopt proves it {worst.verdict.name.lower()}"
     return f"{route(worst)} says {worst.says.words} on {worst.problem}, but {flaw}."
 
 
-def _excess(trial: Trial) -> float:
-    run = trial.middle
-    finite = math.isfinite(run.lower) and math.isfinite(run.upper)
-    return run.relative_width / run.tol if finite else math.inf
+def _mended(run: Run) -> bool:
+    """Whether only the first of two claims is false."""
+    return run.claims[-1]
+
+
+def _excess(run: Run) -> float:
+    return run.claimed_width / run.tol
 
 
 def _count(number: int, noun: str) -> str:

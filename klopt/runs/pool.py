@@ -25,8 +25,10 @@ from klopt.runs.task import Task
 __all__ = ["Seat", "run_all"]
 
 POOLS = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "NUMEXPR_NUM", "VECLIB_MAXIMUM")
-LONGEST_WARM_UP = 10.0
-"""Seconds after which a warm-up is ended; under load some libraries take five to load."""
+LONGEST_LOADING = 10.0
+"""Seconds after which loading a library is given up; under load some take five."""
+SHORTEST_WARM_UP, LONGEST_WARM_UP = 2.0, 5.0
+"""Seconds after which a warm-up is ended: the time limit of the run, between these two."""
 
 
 class _Ended(Exception):
@@ -57,7 +59,9 @@ class Seat:
         try:
             outcome: Outcome = self._call(partial(perform, task), None if limit is None else limit + GRACE)
         except _Ended as end:
-            outcome = Outcome(task.outcome(end.stop, end.native))
+            # Native code rarely looks whether it got the memory that it asked for.
+            under = f" (under the limit of {task.memory_limit / 1e9:.3g} GB)" if task.memory_limit else ""
+            outcome = Outcome(task.outcome(end.stop, end.native + under * (end.stop is Stop.CRASHED)))
         wall = time.perf_counter() - began
         run = outcome.run
         log = run.log + ("" if self.worker is None else self.worker.printed())
@@ -82,20 +86,27 @@ class Seat:
         kind, backend, threads = type(task.problem), task.backend, task.settings.threads
         self._seat(threads)
         route = kind.__qualname__, task.formulation, backend.name
+        if route not in self.warm:
+            self._load(task)
         if route not in self.warm | self.unwarmable:
+            limit = min(max(task.settings.time_limit or LONGEST_WARM_UP, SHORTEST_WARM_UP), LONGEST_WARM_UP)
             try:
-                self._call(partial(warm_up, kind, task.formulation, backend, task.memory_limit), LONGEST_WARM_UP)
+                self._call(partial(warm_up, kind, task.formulation, backend, task.memory_limit, limit), limit + GRACE)
                 self.warm.add(route)
             except _Ended:
                 self.unwarmable.add(route)
                 self._seat(threads)
-        if route in self.unwarmable:
-            with suppress(_Ended):
-                self._call(partial(make_ready, kind, backend, threads), LONGEST_WARM_UP)
-            self._seat(threads)
+                self._load(task)
         assert self.worker is not None
         self.worker.printed()  # what was printed so far is not the run's
         return "" if route in self.warm else "there was no warm-up: the first use of the library counts"
+
+    def _load(self, task: Task) -> None:
+        """Have the child import what the run needs, before a warm-up or, where that ends badly, in place of it."""
+        threads = task.settings.threads
+        with suppress(_Ended):
+            self._call(partial(make_ready, type(task.problem), task.backend, threads), LONGEST_LOADING)
+        self._seat(threads)
 
     def _seat(self, threads: int) -> None:
         """Have a child that is alive and has so many threads."""

@@ -7,7 +7,7 @@ Numbers that are not known are NaN, counts that are not known None, texts that a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import nan
+from math import isnan, nan
 from typing import TypeAlias
 
 from klopt.backend import Step, Stop
@@ -66,6 +66,11 @@ class Run:
     native_seconds: float = nan
     wall: float = nan
     """Seconds that the parent waited for the child, however the run ended."""
+    first_width: float = nan
+    """The relative width that the first claim of optimality left open, where klopt had to ask a second time by a finer
+    tolerance; NaN where once was enough."""
+    promise: float = nan
+    """c where a theorem promises an interval no wider than c / k after k iterations; NaN where there is none."""
     iterations: int | None = None
     memory: int | None = None
     """Bytes of the child's peak resident memory during the run."""
@@ -96,7 +101,21 @@ class Run:
         return width / (1 + abs(self.upper)) if abs(width) != float("inf") else width
 
     @property
+    def claims(self) -> tuple[bool, ...]:
+        """Whether each claim that the backend made was borne out: the last, and the first if it was asked twice.
+
+        A first claim of optimality that klopt could not bear out stays false, even where a second run mends it.
+        """
+        meant = {Stop.OPTIMAL: Verdict.OPTIMAL, Stop.INFEASIBLE: Verdict.INFEASIBLE, Stop.UNBOUNDED: Verdict.UNBOUNDED}
+        last = (meant[self.says] is self.verdict,) if self.says in meant else ()
+        return last if isnan(self.first_width) else (False, *last)
+
+    @property
     def honest(self) -> bool | None:
-        """Whether the claim agrees with the verdict; None where the backend claims nothing."""
-        claims = {Stop.OPTIMAL: Verdict.OPTIMAL, Stop.INFEASIBLE: Verdict.INFEASIBLE, Stop.UNBOUNDED: Verdict.UNBOUNDED}
-        return claims[self.says] is self.verdict if self.says in claims else None
+        """Whether all claims agree with the verdict; None where the backend claims nothing."""
+        return all(self.claims) if self.claims else None
+
+    @property
+    def claimed_width(self) -> float:
+        """The widest interval that it called optimal: what a claim is measured by."""
+        return self.relative_width if isnan(self.first_width) else max(self.first_width, self.relative_width)

@@ -75,8 +75,11 @@ def certified_rate(runs: Sequence[Run], tol: float) -> Mapping[str, float]:
 
 
 def honesty(runs: Sequence[Run]) -> Mapping[str, tuple[int, int]]:
-    """Return how many claims of each backend agree with klopt's verdict, and how many it made."""
-    claims = {name: [run.honest for run in own if run.honest is not None] for name, own in _by_backend(runs).items()}
+    """Return how many claims of each backend agree with klopt's verdict, and how many it made.
+
+    Where klopt asked twice both claims count, the first one as false: it is why klopt asked again.
+    """
+    claims = {name: [claim for run in own for claim in run.claims] for name, own in _by_backend(runs).items()}
     return {name: (sum(own), len(own)) for name, own in claims.items()}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import time
 import typing
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -31,7 +32,7 @@ from klopt.runs.record import Run, Trace
 
 __all__ = ["Store", "StoreFailed", "check_writable"]
 
-SCHEMA = 1
+SCHEMA = 2
 APPLICATION = 0x6B6C6F70
 """What marks a database as klopt's: the letters `klop`."""
 PATIENCE = 30.0
@@ -139,7 +140,7 @@ class Store:
                 f"{self.path} has schema {version} and this klopt knows {SCHEMA}; use the klopt that wrote it"
             )
         if not read_only:
-            database.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(database)
             database.execute("PRAGMA synchronous = FULL")
             if empty:
                 self._create(database)
@@ -203,6 +204,19 @@ def check_writable(path: Path) -> None:
         raise InvalidSettings(f"there is no folder {str(path.parent)!r} for {path.name}; make it first")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise InvalidSettings(f"{path} cannot be written: no permission")
+
+
+def _write_ahead(database: sqlite3.Connection) -> None:
+    """Turn on write-ahead mode, which SQLite refuses at once, however patient it is, while another opens the file."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
 
 
 _TYPES: Mapping[str, Any] = typing.get_type_hints(Run)

@@ -18,6 +18,7 @@ from klopt.arrays import FloatArray, SparseMatrix
 from klopt.eigenpairs import smoothest_eigenpairs
 from klopt.errors import InvalidSettings
 from klopt.graphs import UNLABELLED, knn_graph, laplacian
+from klopt.nystrom import LowRank
 from klopt.objectives import Curved, Local, Quadratic
 from klopt.problem import Problem
 from klopt.registry import problem_named
@@ -61,17 +62,32 @@ class Data:
         same = self.y[i] == self.y[j]
         return np.column_stack([i, j])[same], np.column_stack([i, j])[~same]
 
-    def kernel(self, width: float = 1.0) -> FloatArray:
-        """Return exp(-|x_i - x_j|^2 / (width features))."""
+    @property
+    def distances(self) -> FloatArray:
+        """|x_i - x_j|^2 / features."""
         squares = np.square(self.X).sum(axis=1)
         distances = np.maximum(squares[:, None] + squares - 2 * self.X @ self.X.T, 0.0)
         np.fill_diagonal(distances, 0.0)
-        return np.asarray(np.exp(-distances / (width * self.X.shape[1])))
+        return np.asarray(distances / self.X.shape[1])
+
+    def kernel(self, width: float = 1.0) -> FloatArray:
+        """Return exp(-|x_i - x_j|^2 / (width features))."""
+        return np.asarray(np.exp(-self.distances / width))
 
     @property
     def kernels(self) -> list[FloatArray]:
         """Kernels of three widths, from local to smooth."""
         return [self.kernel(width) for width in (0.3, 1.0, 3.0)]
+
+    @property
+    def similarities(self) -> list[FloatArray]:
+        """Two that are no kernels: tanh(x_i'x_j / features) and 1 - |x_i - x_j|^2 / (2 features)."""
+        return [np.tanh(self.X @ self.X.T / self.X.shape[1]), 1 - self.distances / 2]
+
+    @property
+    def features(self) -> LowRank:
+        """The linear kernel by its features, without the matrix."""
+        return LowRank(self.X / np.sqrt(self.X.shape[1]))
 
     @property
     def laplacian(self) -> SparseMatrix:
@@ -221,6 +237,7 @@ def _boosting_game(saddle: Any, d: Data) -> Problem:
     return made
 
 
+# fmt: off
 ENTRIES = (
     Entry("LP", "diabetes", (110, 220, 440), (200, 300, 442), _least_absolute),
     Entry("QCQP", "wine", (40, 80, 160), (60, 120, 178), _kernel_mixture),
@@ -235,6 +252,24 @@ ENTRIES = (
         "EpsilonMargin", "diabetes", (100, 200, 400), (100, 200, 400), lambda make, d: make(d.kernel(), d.y, 10, 0.05)
     ),
     Entry("MultipleKernel", "breast", (100,), (100, 200, 400), lambda make, d: make(d.kernels, d.signs, 1.0)),
+    Entry(
+        "SimilarityKernel", "wine", (30,), (30, 60, 120),
+        lambda make, d: make(d.similarities, d.signs, 1.0, 0.1, float(len(d.X)), "l1"),
+    ),
+    Entry(
+        "SimilarityKernels", "wine", (30,), (30, 60, 120),
+        lambda make, d: make(d.similarities, d.signs, 1.0, 0.1, float(len(d.X))),
+    ),
+    Entry(
+        "SimilaritySpectra", "wine", (60,), (60, 120, 178),
+        lambda make, d: make(d.similarities, d.signs, 1.0, 0.1, float(len(d.X))),
+    ),
+    Entry("AdaptiveKernel", "breast", (60,), (60, 120, 240), lambda make, d: make(d.kernel(), d.signs, 1.0, 0.5)),
+    Entry("AdaptiveKernel", "digits", (600,), (600, 1200), lambda make, d: make(d.features, d.signs, 1.0, 0.5)),
+    Entry(
+        "AdaptiveKernelRegression", "diabetes", (60,), (60, 120, 240),
+        lambda make, d: make(d.kernel(), d.y, 1.0, 0.1, 0.5),
+    ),
     Entry("OrderedAlignment", "digits", (300,), (300, 600, 1200), lambda make, d: make(d.smooth, d.classes)),
     Entry("ScgOrdered", "digits", (300,), (300, 600, 1200), lambda make, d: make(d.smooth, d.classes)),
     Entry("ScgLogDet", "iris", (20,), (50, 100, 150), lambda make, d: make(d.kernel(), d.classes, 1.0)),
@@ -242,4 +277,5 @@ ENTRIES = (
     Entry("SpectralRls", "wine", (150,), (90, 130, 178), lambda make, d: make(d.laplacian, d.classes, 1.0, 0.1)),
     Entry("SpectralAlignment", "iris", (150,), (90, 120, 150), lambda make, d: make(d.laplacian, d.classes)),
 )
+# fmt: on
 """Every family that klopt has; tests/test_suite.py fails where one is missing."""

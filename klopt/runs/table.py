@@ -125,6 +125,9 @@ def _remarks(own: Sequence[Trial], proof: Agreement, winners: Mapping[str, Run])
             times = run.relative_width / run.tol
             flaw = f"its interval is {times:.2g} times as wide as asked for" if math.isfinite(times) else "no interval"
             yield "not proven", f"{route(run)} says optimal; {flaw}"
+        elif run.honest is False and math.isfinite(run.first_width):
+            wide = f"{run.first_width / run.tol:.2g} times as wide as asked for"
+            yield "at first", f"{route(run)} said optimal with an interval {wide}; klopt asked again"
         elif run.says in (Stop.CRASHED, Stop.REJECTED, Stop.TIME_LIMIT) and not trial.certified:
             yield run.says.words, f"{route(run)}: {run.native or run.says.advice}"
 

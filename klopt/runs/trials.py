@@ -1,7 +1,7 @@
 """What the runs on one problem say together: repeats put into trials, who is fastest, whether all proofs agree.
 
-A *trial* is one route on one problem at one tolerance with all its repeats. It is certified if every repeat is, and its
-time is the median of its repeats, each that is not certified charged the time limit.
+A *trial* is one route on one problem with one tolerance, limits, seed and version, and all its repeats. It is certified
+if every repeat is, and its time is the median of its repeats, each that is not certified charged the time limit.
 
 The optimum lies in every proven interval, hence in their intersection. Where that is empty a proof is wrong: an error
 with two names, never an average.
@@ -76,8 +76,14 @@ class Trial:
 
 def trials(runs: Sequence[Run]) -> tuple[Trial, ...]:
     """Return the runs with their repeats put together, in the order of their first appearance."""
-    groups = grouped(runs, lambda run: (run.problem, run.backend, run.formulation, run.tol))
+    groups = grouped(runs, _alike)
     return tuple(Trial(tuple(sorted(group, key=lambda run: run.repeat))) for group in groups.values())
+
+
+def _alike(run: Run) -> Hashable:
+    """Everything but the number of the repeat: a store may hold the same route under other limits."""
+    limits = run.time_limit, run.memory_limit, run.threads, run.seed
+    return run.problem, run.backend, run.formulation, run.tol, limits, run.version
 
 
 @dataclass(frozen=True)
