@@ -132,15 +132,16 @@ def panels(
 ) -> tuple[Panel, ...]:
     """Return the charts of convergence of every problem at its strictest tolerance, numbered from 1.
 
-    Curves have fewer points where there are many of them; `lean` leaves the charts against iterations out.
+    Curves have fewer points where there are many of them; `lean` leaves the charts against iterations out where no
+    bound is promised.
     """
-    axes: tuple[Against, ...] = ("seconds",) if lean else ("seconds", "iterations")
-    most = min(max(POINTS // max(len(axes) * _curves(found, traces), 1), 24), MOST_POINTS)
+    most = min(max(POINTS // max((1 if lean else 2) * _curves(found, traces), 1), 24), MOST_POINTS)
     out = []
     for number, (problem, own) in enumerate(grouped(found, lambda trial: trial.first.problem).items(), 1):
         tol = min(trial.first.tol for trial in own)
         strictest = [trial for trial in own if trial.first.tol == tol]
         promised = bounds.get(problem, ())
+        axes: tuple[Against, ...] = ("seconds",) if lean and not promised else ("seconds", "iterations")
         charts = (
             convergence(f"convergence-{number}-{axis}", strictest, traces, looks, axis, promised, most) for axis in axes
         )
