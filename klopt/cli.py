@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import click
 
 from klopt.cli_compare import cite, compare, doctor, export, report
+from klopt.cli_experiments import experiments
 from klopt.cli_shared import Commands, as_json as _json, instance as _instance
 from klopt.cli_verify import verify
 
@@ -270,5 +271,5 @@ def check_backend(name: str, as_json: bool) -> None:
     sys.exit(1 if failed else 0)
 
 
-for command in (compare, verify, report, export, cite, doctor):
+for command in (compare, verify, experiments, report, export, cite, doctor):
     main.add_command(command)

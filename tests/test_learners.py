@@ -314,7 +314,10 @@ def city_block(A: Any, B: Any) -> Any:
     return -np.abs(A[:, None] - B).sum(axis=2)
 
 
-@pytest.mark.parametrize("learner", [ESKL(city_block), EMKL([city_block, "rbf"]), REKL([city_block, "rbf"])], ids=str)
+INDEFINITE = [ESKL(city_block), EMKL([city_block, "rbf"]), REKL([city_block, "rbf"])]
+
+
+@pytest.mark.parametrize("learner", INDEFINITE, ids=lambda learner: type(learner).__name__)
 def test_similarities_may_be_indefinite(learner: Any) -> None:
     model = fitted(learner)
     assert np.linalg.eigvalsh(city_block(X[TRAIN], X[TRAIN]))[0] < -1

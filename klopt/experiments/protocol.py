@@ -1,0 +1,158 @@
+"""What an experiment is, as data: rows of a table, methods with their grids, how points are split and compared.
+
+A method is a function. It gets all points, the labels it may see (-1 where it may not) and the points it is asked
+about, and returns their classes, once for each cost C. A supervised method uses the labelled points only; one on a
+graph uses all. Whatever is hidden, for the test or in cross-validation, is not passed at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from klopt.arrays import FloatArray
+from klopt.errors import InvalidSettings
+
+__all__ = ["Choice", "Decide", "Figure", "Given", "Graph", "IntArray", "Method", "Protocol", "Reason", "Row", "choices"]
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The neighbour graph of a data set."""
+
+    neighbours: int = 5
+    weights: Literal["binary", "gaussian"] = "binary"
+    power: int = 1
+    """The power of the Laplacian."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What cross-validation chooses besides the cost C."""
+
+    width: float = 1.0
+    """gamma of the Gaussian kernel, as a multiple of 1 / (features x variance)."""
+    weight: float = 1.0
+    """What a method weighs its graph or its labels by."""
+
+
+def choices(width: tuple[float, ...] = (1.0,), weight: tuple[float, ...] = (1.0,)) -> tuple[Choice, ...]:
+    """Return the grid of all pairs.
+
+    >>> choices(weight=(0.1, 1.0))
+    (Choice(width=1.0, weight=0.1), Choice(width=1.0, weight=1.0))
+    """
+    return tuple(Choice(*pair) for pair in product(width, weight))
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a method is told."""
+
+    X: FloatArray
+    labels: IntArray
+    """Classes 0, 1, ..; -1 where the label is hidden."""
+    asked: IntArray
+    """The points to be decided."""
+    graph: Graph
+    seed: int = 0
+
+    @property
+    def known(self) -> IntArray:
+        """The points whose labels are told."""
+        return np.flatnonzero(self.labels >= 0)
+
+
+Decide = Callable[[Given, Choice, tuple[float, ...]], IntArray]
+"""Returns classes, costs x points asked about."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A column of the table; without anything to choose there is no cross-validation."""
+
+    name: str
+    decide: Decide
+    choices: tuple[Choice, ...] = (Choice(),)
+    costs: tuple[float, ...] = (1.0,)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What the paper reports of a method: accuracy and deviation in percent, NaN where it has none."""
+
+    method: str
+    mean: float
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A data set of the table."""
+
+    data: str
+    labelled: float | int
+    """The share of labelled points, or their number."""
+    graph: Graph = Graph()
+    reported: tuple[Figure, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the set, with the number of labels where that is the protocol's."""
+        return self.data if isinstance(self.labelled, float) else f"{self.data} ({self.labelled})"
+
+    def figure(self, method: str) -> Figure | None:
+        """Return what the paper reports of the method."""
+        return next((figure for figure in self.reported if figure.method == method), None)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a method's figures differ from the paper's, on one set or, where none is named, on all."""
+
+    method: str
+    why: str
+    row: str = ""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """An experiment."""
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    methods: tuple[Method, ...]
+    reference: str
+    """The method that the others are compared with."""
+    splits: int = 10
+    folds: int = 5
+    fit_on: Literal["rest", "fold"] = "rest"
+    """Whether cross-validation fits on all folds but one, or on one alone."""
+    scale: bool = True
+    """Whether features get mean 0 and deviation 1 on the labelled points."""
+    level: float = 0.05
+    notes: tuple[str, ...] = ()
+    """Where the protocol is not the paper's, and why."""
+    reasons: tuple[Reason, ...] = ()
+    """What is known of differences from the paper, the particular ones first."""
+
+    def why(self, row: str, method: str) -> str:
+        """Return what is known of a difference from the paper."""
+        mine = (reason.why for reason in self.reasons if reason.method == method and reason.row in (row, ""))
+        return next(mine, "not known")
+
+    def __post_init__(self) -> None:
+        names = [method.name for method in self.methods]
+        if self.reference not in names:
+            raise InvalidSettings(f"reference is {self.reference!r}; expected one of {', '.join(names)}")
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise InvalidSettings(f"two methods are called {twice.pop()!r}")

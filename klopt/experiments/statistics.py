@@ -1,0 +1,105 @@
+"""Whether methods differ: ranks, Friedman's test and Nemenyi's difference over sets, paired tests over splits.
+
+On N sets k methods have ranks r, 1 the best and equals sharing their mean, R_j the mean rank of method j. Then
+
+    F = (N - 1) chi2 / (N (k - 1) - chi2),    chi2 = 12 N / (k (k + 1)) (sum_j R_j^2 - k (k + 1)^2 / 4),
+
+is F-distributed with k - 1 and (k - 1)(N - 1) degrees of freedom if all are equal [1], and two methods differ when
+their mean ranks do by q (k (k + 1) / (6 N))^1/2, q the quantile of the studentised range over 2^1/2.
+
+Splits of one set overlap: paired tests over them see too little variance, and more splits make any difference
+significant. The corrected t [2] has 1/J + asked/labelled in the place of 1/J, for J splits.
+
+[1] Demsar, Statistical comparisons of classifiers over multiple data sets, 2006.
+[2] Nadeau, Bengio, Inference for the generalization error, 2003.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, nan, sqrt
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+
+__all__ = ["Friedman", "Paired", "friedman", "paired", "ranks"]
+
+
+def ranks(means: FloatArray) -> FloatArray:
+    """Return the rank of each method (columns) on each set (rows), 1 for the largest.
+
+    >>> ranks(np.array([[0.9, 0.8, 0.9]]))
+    array([[1.5, 3. , 1.5]])
+    """
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(-np.asarray(means), axis=1))
+
+
+@dataclass(frozen=True)
+class Friedman:
+    """Whether methods differ over several sets."""
+
+    mean_ranks: FloatArray
+    statistic: float
+    """F, as above."""
+    critical: float
+    p: float
+    difference: float
+    """Mean ranks further apart than this differ (Nemenyi)."""
+
+
+def friedman(means: FloatArray, level: float = 0.05) -> Friedman | None:
+    """Return the test of a table of sets x methods; None for fewer than two sets or three methods.
+
+    >>> test = friedman(np.array([[0.9, 0.8, 0.7], [0.8, 0.7, 0.6], [0.7, 0.5, 0.6]]))
+    >>> test.mean_ranks.round(2), round(test.difference, 2)
+    (array([1.  , 2.33, 2.67]), 1.91)
+    """
+    from scipy.stats import f, studentized_range
+
+    N, k = means.shape
+    if N < 2 or k < 3:
+        return None
+    R = ranks(means).mean(axis=0)
+    # As the papers have it; SciPy's own `friedmanchisquare` is corrected for ties, and a little larger where there are.
+    chi2 = 12 * N / (k * (k + 1)) * (float(R @ R) - k * (k + 1) ** 2 / 4)
+    room = N * (k - 1) - chi2
+    statistic = (N - 1) * chi2 / room if room > 0 else inf
+    q = float(studentized_range.ppf(1 - level, k, inf)) / sqrt(2)
+    degrees = (k - 1, (k - 1) * (N - 1))
+    return Friedman(
+        R, statistic, float(f.ppf(1 - level, *degrees)), float(f.sf(statistic, *degrees)),
+        q * sqrt(k * (k + 1) / (6 * N)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Paired:
+    """How a method differs from another on the splits of one set; p-values of two sides."""
+
+    difference: float
+    t: float
+    corrected: float
+    wilcoxon: float
+
+
+def paired(own: FloatArray, other: FloatArray, labelled: int, asked: int) -> Paired:
+    """Return the paired tests of accuracies on the same splits.
+
+    >>> test = paired(np.array([0.9, 0.8, 0.95, 0.9]), np.array([0.8, 0.75, 0.9, 0.8]), labelled=70, asked=30)
+    >>> round(test.difference, 3), test.t < test.corrected
+    (0.075, True)
+    """
+    from scipy.stats import t, ttest_rel, wilcoxon
+
+    gaps = np.asarray(own) - np.asarray(other)
+    J = gaps.size
+    if J < 2 or not gaps.any():
+        return Paired(float(gaps.mean()), *((1.0, 1.0, 1.0) if J > 1 else (nan, nan, nan)))
+    deviation = float(gaps.std(ddof=1)) * sqrt(1 / J + asked / labelled)
+    value = abs(float(gaps.mean())) / deviation if deviation > 0 else inf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        plain = float(ttest_rel(own, other).pvalue) if deviation > 0 else 0.0
+    return Paired(float(gaps.mean()), plain, 2 * float(t.sf(value, J - 1)), float(wilcoxon(gaps).pvalue))

@@ -1,0 +1,137 @@
+"""One trial: one method on one split of one data set, what it chooses found on the labelled points alone."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from importlib.metadata import version
+from math import nan
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.errors import UncertifiedFit
+from klopt.experiments.datasets import DataSet
+from klopt.experiments.protocol import Choice, Decide, Given, IntArray, Method, Protocol, Row
+from klopt.experiments.splits import Split, folds_of
+
+__all__ = ["Job", "Trial", "run_job"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of a job."""
+
+    key: str
+    protocol: str
+    row: str
+    method: str
+    split: int
+    accuracy: float
+    """NaN where there is no answer."""
+    seconds: float
+    """All, cross-validation included."""
+    labelled: int
+    asked: int
+    chosen: str
+    uncertified: int
+    """Warnings of the last fit that an optimum is not proven."""
+    trouble: str
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Everything that one trial needs."""
+
+    protocol: Protocol
+    row: Row
+    method: Method
+    data: DataSet
+    split: Split
+    number: int
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """What tells the trial from others: the data, the split, the method with its grid, and the version."""
+        method, protocol = self.method, self.protocol
+        parts = (
+            version("klopt"), protocol.name, protocol.folds, protocol.fit_on, protocol.scale, self.row.name,
+            self.row.graph, method.name, _name(method.decide), method.choices, method.costs, self.data.digest,
+            self.seed, self.number, self.split.labelled.tolist(),
+        )  # fmt: skip
+        return sha256(repr(parts).encode()).hexdigest()[:24]
+
+
+def run_job(job: Job) -> Trial:
+    """Run a method; an error of its own is a trial without accuracy, not an end of the experiment."""
+    from threadpoolctl import threadpool_limits
+
+    begun, accuracy, chosen, trouble, uncertified = time.perf_counter(), nan, "", "", 0
+    given = _given(job)
+    try:
+        with threadpool_limits(1):
+            choice, C, chosen = _chosen(job, given)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                found = job.method.decide(given, choice, (C,))[0]
+        uncertified = sum(issubclass(warning.category, UncertifiedFit) for warning in told)
+        accuracy = float(np.mean(found == job.data.y[given.asked]))
+    except Exception as error:  # a method may fail in any way; the others go on
+        trouble = f"{type(error).__name__}: {error}".splitlines()[0]
+    seconds = time.perf_counter() - begun
+    return Trial(
+        job.key, job.protocol.name, job.row.name, job.method.name, job.number, accuracy, seconds,
+        job.split.labelled.size, job.split.asked.size, chosen, uncertified, trouble,
+    )  # fmt: skip
+
+
+def _name(decide: Decide) -> str:
+    if isinstance(decide, partial):
+        return f"{_name(decide.func)}{decide.args}"
+    return f"{decide.__module__}.{decide.__qualname__}"
+
+
+def _given(job: Job) -> Given:
+    labels = np.full(job.data.y.size, -1, dtype=np.int64)
+    labels[job.split.labelled] = job.data.y[job.split.labelled]
+    X = _scaled(job.data.X, job.split.labelled) if job.protocol.scale else job.data.X
+    return Given(X, labels, job.split.asked, job.row.graph, job.seed + job.number)
+
+
+def _scaled(X: FloatArray, known: IntArray) -> FloatArray:
+    deviation = X[known].std(axis=0)
+    return np.asarray((X - X[known].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
+
+
+def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
+    """The choice and the cost of the best accuracy in cross-validation, the first of equals; and words for them."""
+    method, known = job.method, given.known
+    if len(method.choices) * len(method.costs) == 1:
+        return method.choices[0], method.costs[0], ""
+    scores = np.zeros((len(method.choices), len(method.costs)))
+    folds = folds_of(given.labels[known], job.protocol.folds, given.seed)
+    for fold in folds:
+        fit, asked = (fold.labelled, fold.asked) if job.protocol.fit_on == "rest" else (fold.asked, fold.labelled)
+        labels = np.full_like(given.labels, -1)
+        labels[known[fit]] = given.labels[known[fit]]
+        part = Given(given.X, labels, known[asked], given.graph, given.seed)
+        for index, choice in enumerate(method.choices):
+            scores[index] += _accuracies(method, part, choice, given.labels[part.asked])
+    first, second = np.unravel_index(int(np.argmax(scores)), scores.shape)
+    best, C = method.choices[first], method.costs[second]
+    words = f"C={C:g} width={best.width:g} weight={best.weight:g}"
+    return best, C, words if folds else f"{words} (too few labels to choose)"
+
+
+def _accuracies(method: Method, part: Given, choice: Choice, truth: IntArray) -> FloatArray:
+    """The accuracy of each cost, 0 where the method fails with this choice."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return np.asarray(np.mean(method.decide(part, choice, method.costs) == truth, axis=1))
+        except Exception:  # another choice may do; where none does, the last fit tells why
+            return np.zeros(len(method.costs))

