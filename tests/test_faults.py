@@ -25,10 +25,12 @@ from scipy import sparse
 import klopt
 from klopt import ConeForm, Cones, Gram, InvalidProblem, InvalidSettings, NoRoute, Point, Settings, Stop, Verdict
 from klopt.instances import FormProblem
+from klopt.nystrom import LowRank
 from klopt.problems import (
     LP,
     QCQP,
     SDP,
+    AdaptiveKernel,
     EpsilonMargin,
     MultipleKernel,
     NuMargin,
@@ -855,7 +857,9 @@ def mixture(backend: str) -> list[klopt.Problem]:
     samples = [kind.sample(rng, 6) for kind in kinds for _ in range(2)]
     samples += [SimplexProgram.of(klopt.Linear([3.0, 1.0, 2.0]), klopt.Simplex(3)), mkl()]
     taken = [p for p in samples if takes(backend, p)][:6]
-    return taken or [p for p in (kind.sample(rng, 6) for kind in problem_classes()) if takes(backend, p)][:2]
+    taken = taken or [p for p in (kind.sample(rng, 6) for kind in problem_classes()) if takes(backend, p)][:2]
+    features = LowRank(rng.normal(size=(6, 2)))  # what serves problems at scale takes features, not a kernel matrix
+    return taken or [AdaptiveKernel(features, np.array([1.0, -1.0] * 3), 1.0)]
 
 
 def takes(backend: str, problem: klopt.Problem) -> bool:

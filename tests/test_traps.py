@@ -23,7 +23,7 @@ from klopt.certify import Verdict, check_farkas, check_ray
 from klopt.cones import Cones, Feature, svec
 from klopt.errors import InvalidProblem, InvalidSettings
 from klopt.forms import ConeForm
-from klopt.instances import FormProblem
+from klopt.instances import FormProblem, hand_checked
 from klopt.objectives import Linear, Quadratic
 from klopt.problem import Problem
 from klopt.problems import LP, QCQP, SDP, EpsilonMargin, SaddlePoint, SimplexProgram, SoftMargin
@@ -214,7 +214,8 @@ class TestRefusals:
     def test_an_unknown_option_is_refused_by_every_backend(self, backend) -> None:
         samples = (kind.sample(np.random.default_rng(0), 6) for kind in problems())
         own = (p for p in map(problem_of, TRAPS) if not isinstance(p, FormProblem))
-        problem = next(p for p in chain(own, samples) if _takes(backend, p))
+        forms = (FormProblem(each.form) for each in hand_checked())
+        problem = next(p for p in chain(own, samples, forms) if _takes(backend, p))
         with pytest.raises(InvalidSettings, match=r"no_such_option|raw options belong to one solver"):
             klopt.solve(problem, backend=backend, raw={"no_such_option": 1})
 
