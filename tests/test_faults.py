@@ -16,6 +16,7 @@ import textwrap
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
+from itertools import islice
 
 import bad_backends as bad
 import numpy as np
@@ -857,7 +858,8 @@ def mixture(backend: str) -> list[klopt.Problem]:
     samples = [kind.sample(rng, 6) for kind in kinds for _ in range(2)]
     samples += [SimplexProgram.of(klopt.Linear([3.0, 1.0, 2.0]), klopt.Simplex(3)), mkl()]
     taken = [p for p in samples if takes(backend, p)][:6]
-    taken = taken or [p for p in (kind.sample(rng, 6) for kind in problem_classes()) if takes(backend, p)][:2]
+    drawn = (kind.sample(rng, 6) for _ in range(6) for kind in problem_classes())
+    taken = taken or list(islice((p for p in drawn if takes(backend, p)), 2))
     features = LowRank(rng.normal(size=(6, 2)))  # what serves problems at scale takes features, not a kernel matrix
     return taken or [AdaptiveKernel(features, np.array([1.0, -1.0] * 3), 1.0)]
 

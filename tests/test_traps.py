@@ -212,7 +212,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("backend", [b.name for b in klopt.backends() if not b.missing])
     def test_an_unknown_option_is_refused_by_every_backend(self, backend) -> None:
-        samples = (kind.sample(np.random.default_rng(0), 6) for kind in problems())
+        samples = (kind.sample(np.random.default_rng(seed), 6) for seed in range(6) for kind in problems())
         own = (p for p in map(problem_of, TRAPS) if not isinstance(p, FormProblem))
         forms = (FormProblem(each.form) for each in hand_checked())
         problem = next(p for p in chain(own, samples, forms) if _takes(backend, p))

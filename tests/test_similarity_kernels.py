@@ -1,0 +1,189 @@
+"""Several kernels from indefinite similarities, free or with given eigenvectors: duality, brackets, laws, data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from strategies import radial_gram
+
+import klopt
+from klopt.certify import Verdict
+from klopt.errors import InvalidProblem
+from klopt.problem import Point
+from klopt.problems import MultipleKernel, SimilarityKernel, SimilarityKernels, SimilaritySpectra
+
+LOSSES = ["squared", "frobenius", "l1"]
+seeds = st.integers(0, 2**32 - 1)
+
+
+def similarities(seed: int, n: int, m: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Gaussian kernels with symmetric noise, which makes them indefinite, and labels of both classes."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.permutation(n) < n // 2, 1.0, -1.0)
+    noise = [rng.normal(size=(n, n)) for _ in range(m)]
+    return [radial_gram(rng, n, 2 + i) + 0.15 * (E + E.T) for i, E in enumerate(noise)], y
+
+
+def optimum(problem: klopt.problem.Problem, tol: float = 1e-7) -> klopt.Result:
+    return klopt.solve(problem, tol=tol).require()
+
+
+def overlap(one: klopt.Result, other: klopt.Result) -> bool:
+    """Whether the brackets of two ways to the same optimum overlap."""
+    return max(one.lower, other.lower) <= min(one.upper, other.upper) + 1e-10 * (1 + abs(one.upper))
+
+
+# --- what the problems reduce to
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_similarity_is_the_problem_of_a_single_kernel(loss: str) -> None:
+    S, y = similarities(0, 10, 1)
+    several = optimum(SimilarityKernels(S, y, 1.0, 0.2, 10.0, loss), 1e-6)
+    assert overlap(several, optimum(SimilarityKernel(S, y, 1.0, 0.2, 10.0, loss), 1e-6))
+
+
+def test_spectra_restrict_the_kernels_so_their_optimum_is_not_below() -> None:
+    S, y = similarities(1, 15, 3)
+    free, fixed = optimum(SimilarityKernels(S, y, 1.0, 0.1, 15.0)), optimum(SimilaritySpectra(S, y, 1.0, 0.1, 15.0))
+    assert free.lower <= fixed.upper
+    assert fixed.value > free.value + 1e-3
+
+
+def test_learned_kernels_keep_the_eigenvectors_of_their_similarities() -> None:
+    S, y = similarities(2, 12, 2)
+    result = optimum(SimilaritySpectra(S, y, 1.0, 0.1, 12.0))
+    for matrix, K, mu in zip(S, result.point.kernels, result.point.spectra, strict=True):
+        V = np.linalg.eigh(matrix)[1]
+        np.testing.assert_allclose(V.T @ K @ V, np.diag(mu), atol=1e-9)
+        assert mu.min() >= -1e-12
+        assert mu.sum() == pytest.approx(12.0)
+
+
+@pytest.mark.parametrize("kind", [SimilarityKernels, SimilaritySpectra])
+def test_at_the_optimum_the_machine_is_multiple_kernel_learning_with_the_learned_kernels(kind: type) -> None:
+    S, y = similarities(3, 14, 3)
+    result = optimum(kind(S, y, 1.0, 0.2, 14.0))
+    kernels = result.point.kernels
+    machine = optimum(MultipleKernel([klopt.gram.Gram.of(K) for K in kernels], y, 1.0, norm="block-linf"), 1e-6)
+    loss = 0.2 * sum(np.sum((K - matrix) ** 2) for K, matrix in zip(kernels, S, strict=True))
+    assert machine.value + loss == pytest.approx(result.value, rel=1e-5)
+    np.testing.assert_allclose(1 / machine.point.weights, result.point.gamma, atol=1e-2)
+    assert result.point.gamma.sum() == pytest.approx(1.0)
+
+
+# --- brackets
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "spectra"])
+def test_all_routes_prove_the_same_optimum(loss: str) -> None:
+    S, y = similarities(4, 8, 2)
+    problem = (
+        SimilaritySpectra(S, y, 1.0, 0.2, 8.0) if loss == "spectra" else SimilarityKernels(S, y, 1.0, 0.2, 8.0, loss)
+    )
+    found = []
+    for route in klopt.plan(problem).routes:
+        if route.backend.rank < 40:
+            result = klopt.solve(problem, route.backend, formulation=route.formulation.name, tol=1e-5)
+            assert result.verdict is Verdict.OPTIMAL, result.explain()
+            found.append(result)
+    assert len(found) >= 4
+    assert all(overlap(result, found[0]) for result in found)
+
+
+@pytest.mark.parametrize("kind", [SimilarityKernels, SimilaritySpectra])
+def test_the_game_between_kernels_and_machine_has_the_same_value(kind: type) -> None:
+    S, y = similarities(5, 8, 2)
+    problem = kind(S, y, 1.0, 0.3, 8.0)
+    game = klopt.solve(problem, "mirror_prox", formulation="saddle", tol=1e-4).require()
+    assert overlap(game, optimum(problem))
+
+
+@given(seeds, st.sampled_from([*LOSSES, "spectra"]))
+@settings(max_examples=16)
+def test_any_point_brackets_the_optimum(seed: int, loss: str) -> None:
+    rng = np.random.default_rng(seed)
+    S, y = similarities(seed % 4, 6, 2)
+    problem = (
+        SimilaritySpectra(S, y, 1.0, 0.2, 6.0) if loss == "spectra" else SimilarityKernels(S, y, 1.0, 0.2, 6.0, loss)
+    )
+    best = optimum(problem, 1e-6)
+    for size in (0.0, 0.1, 1.0, 100.0):
+        alpha, gamma = size * rng.normal(size=6), rng.normal(size=2)
+        kernels, slopes = (size * rng.normal(size=(2, 6, 6)) for _ in range(2))
+        rough = Point({"alpha": alpha})
+        for point in (rough, Point({"alpha": alpha, "gamma": gamma, "kernels": kernels}, {"slopes": slopes})):
+            bracket = problem.bracket(point)
+            assert bracket.lower <= best.upper
+            assert bracket.upper >= best.lower
+
+
+# --- shares that nearly vanish, laws
+
+
+def test_a_similarity_that_costs_much_to_serve_keeps_a_small_positive_share() -> None:
+    S, y = similarities(6, 20, 2)
+    result = optimum(SimilarityKernels([S[0], 1e-3 * S[1]], y, 1.0, 5.0, 1e-2), 1e-6)
+    assert (result.point.gamma > 0).all()
+    far = optimum(SimilarityKernels([30 * S[0], -30 * S[0]], y, 1.0, 1.0, 1.0), 1e-6)
+    assert (far.point.gamma > 0).all()
+
+
+@given(seeds, st.sampled_from(["squared", "spectra"]))
+@settings(max_examples=10)
+def test_the_order_of_points_and_similarities_does_not_matter(seed: int, loss: str) -> None:
+    rng = np.random.default_rng(seed)
+    S, y = similarities(seed, 9, 3)
+    kind = SimilaritySpectra if loss == "spectra" else SimilarityKernels
+    points, order = rng.permutation(9), rng.permutation(3)
+    one = optimum(kind(S, y, 1.0, 0.2, 9.0))
+    other = optimum(kind([S[i][np.ix_(points, points)] for i in order], y[points], 1.0, 0.2, 9.0))
+    assert overlap(one, other)
+    np.testing.assert_allclose(other.point.gamma, one.point.gamma[order], atol=1e-2)
+
+
+@pytest.mark.parametrize("kind", [SimilarityKernels, SimilaritySpectra])
+@pytest.mark.parametrize(("rho", "C"), [(0.05, 1.0), (0.5, 10.0)])
+def test_newton_takes_a_handful_of_steps(kind: type, rho: float, C: float) -> None:
+    S, y = similarities(7, 50, 3)
+    assert klopt.solve(kind(S, y, C, rho, 50.0), "newton", tol=1e-8).require().iterations <= 20
+
+
+def test_training_points_taken_as_new_ones_keep_their_rows() -> None:
+    S, y = similarities(8, 10, 2)
+    problem = SimilaritySpectra(S, y, 1.0, 0.2, 10.0)
+    result = optimum(problem)
+    for extension, matrix, K in zip(problem.extensions(result.point), S, result.point.kernels, strict=True):
+        np.testing.assert_allclose(extension.cross(matrix), K, atol=1e-8)
+
+
+# --- data
+
+I2 = np.eye(2)
+PAIR = (1.0, -1.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], PAIR, 1.0, 1.0, 2.0), "S is empty; give one similarity matrix at least"),
+        (([I2, np.eye(3)], PAIR, 1.0, 1.0, 2.0), r"S\[1\] is 3 x 3; expected 2 x 2"),
+        (([np.zeros((2, 3))], PAIR, 1.0, 1.0, 2.0), r"S\[0\] has shape \(2, 3\); expected a square matrix"),
+        (([I2, [[1.0, np.nan], [np.nan, 1.0]]], PAIR, 1.0, 1.0, 2.0), r"S\[1\]\[0, 1\] is nan"),
+        (([I2], (0, 1), 1.0, 1.0, 2.0), r"y\[0\] is 0; labels must be the numbers -1 and \+1"),
+        (([I2], PAIR, -1.0, 1.0, 2.0), "C is -1.0; expected a positive number"),
+        (([I2], PAIR, 1.0, -1.0, 2.0), "rho is -1.0; expected a nonnegative number"),
+        (([I2], PAIR, 1.0, 1.0, 0.0), "trace is 0.0; expected a positive number"),
+        (([I2], PAIR, 1.0, 1.0, None), "trace is None; expected a positive number"),
+    ],
+)
+@pytest.mark.parametrize("kind", [SimilarityKernels, SimilaritySpectra])
+def test_bad_data_is_refused_by_name(kind: type, arguments: tuple, message: str) -> None:
+    with pytest.raises(InvalidProblem, match=message):
+        kind(*arguments)
+
+
+def test_an_unknown_loss_is_refused_by_name() -> None:
+    with pytest.raises(InvalidProblem, match="loss is 'hinge'; expected one of l1, frobenius, squared"):
+        SimilarityKernels([I2], PAIR, 1.0, 1.0, 2.0, "hinge")
