@@ -46,13 +46,14 @@ class Newton(Backend):
             return Answer(Stop.REJECTED, native="only boxes, planes, simplices and products of them")
         deadline = time.perf_counter() + (np.inf if settings.time_limit is None else settings.time_limit)
         given = None if start is None else starting_point(form.domain, start.x)
-        return iterate(_steps(form, given, settings.tol, deadline), settings)
+        return iterate(newton_steps(form, given, settings.tol, deadline), settings)
 
 
 BACKEND = Newton()
 
 
-def _steps(form: SimplexForm, start: FloatArray | None, tol: float, deadline: float) -> Steps:
+def newton_steps(form: SimplexForm, start: FloatArray | None, tol: float, deadline: float) -> Steps:
+    """Yield the iterates; other methods take a few of them as their inner steps."""
     f, boxes = form.objective, Boxes(form.domain)
     assert isinstance(f, Curved)
     x = _rough_start(f, boxes, deadline) if start is None else start

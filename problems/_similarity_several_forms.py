@@ -1,0 +1,194 @@
+"""The equivalent forms of several kernels learned from similarities, and the way back from each.
+
+In the units of `klopt.problems._margin`:  a = length * x,  value = length * (value of the form).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.cones import Feature, smat, svec
+from klopt.duality import dual_of, from_dual
+from klopt.forms import ConeForm, SaddleForm, SimplexForm, Start
+from klopt.objectives import SaddleOracle
+from klopt.problem import Formulation, Point
+from klopt.problems._margin import Units
+from klopt.problems._similarity_cone import SimilarityCone
+from klopt.problems._similarity_several import Several
+from klopt.problems._similarity_shares import Eliminated
+from klopt.problems._similarity_smooth import Smooth
+from klopt.problems._similarity_spectra_cone import SpectraCone
+from klopt.sets import Product, SimpleSet, Simplex, Spectrahedron
+
+__all__ = ["Forms"]
+
+SMALLEST = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Forms:
+    """The forms of several kernels."""
+
+    several: Several
+
+    @cached_property
+    def _length(self) -> float:
+        # The machine's kernel is sum K_i / g_i, m^2 times as large as one of them where all g are the same.
+        data = self.several.data
+        return Units.of(data.C, data.scale * len(data.S) ** 2).length
+
+    @cached_property
+    def _smooth(self) -> Smooth:
+        data = self.several.data
+        norm = data.loss.name == "frobenius"
+        return Smooth(self.several.blocks, data.y, data.weight, norm, self._length, apart=True)
+
+    @cached_property
+    def _cone(self) -> SimilarityCone | SpectraCone:
+        data, kappa = self.several.data, self.several.data.scale
+        assert data.trace is not None
+        root, total = float(np.sqrt(self._length * kappa)), data.trace / kappa
+        box, weight = data.C / self._length, data.rho * kappa ** (2 if self.several.squared else 1) / self._length
+        if self.several.fixed:
+            bases = [block.basis for block in self.several.blocks if block.basis is not None]
+            spectra, vectors = np.array([lam / kappa for lam, _ in bases]), np.array([V for _, V in bases])
+            return SpectraCone(spectra, vectors, data.y, box, weight, total, root)
+        groups = tuple((S / kappa,) for S in data.S)
+        return SimilarityCone(groups, data.y, box, weight, total, root, data.loss.name)
+
+    @cached_property
+    def _program(self) -> ConeForm:
+        return self._cone.form()
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        name, found = self.several.data.loss.name, []
+        up, down = partial(Formulation, scale=self._length), partial(Formulation, scale=-self._length)
+        if name in ("squared", "frobenius"):
+            needs = frozenset({Feature.SIMPLEX, Feature.CURVED, Feature.BOX})
+            because = "against given multipliers and shares the best kernels are projections of eigenvalues"
+            found.append(down("smooth", needs, self._build_smooth, self._from_smooth, self._to_smooth, because))
+        if name != "own":
+            cones = {Feature.CONE} | (set() if self.several.fixed else {Feature.PSD})
+            cones |= set() if name == "l1" else {Feature.SOC}
+            kind = "SOCP" if self.several.fixed else "SDP"
+            schur = "t >= g_i'K_i^-1 g_i if and only if [[K_i, g_i], [g_i', t]] is positive semidefinite"
+            slater = "strong duality: alpha is bounded, and kernels of full rank are strictly feasible"
+            found.append(up(kind, frozenset(cones), self._build_cone, self._from_cone, None, schur))
+            dual = partial(down, dual=True)
+            found.append(dual(f"{kind} dual", frozenset(cones), self._build_dual, self._from_dual, None, slater))
+        if name != "l1":  # its kinks, one for each entry, leave nothing of a game's smoothness
+            game = frozenset({Feature.SADDLE, Feature.BOX} | (set() if self.several.fixed else {Feature.SPECTRAL}))
+            because = "convex in the kernels, concave in alpha, and both sets are compact"
+            found.append(up("saddle", game, self._build_saddle, self._from_saddle, self._to_saddle, because))
+        return tuple(found)
+
+    @cached_property
+    def _alone(self) -> Eliminated:
+        return Eliminated(self._smooth)
+
+    def _build_smooth(self) -> SimplexForm:
+        data = self.several.data
+        if self.several.fixed:
+            return SimplexForm(self._alone.objective(), data.domain(self._length))
+        return SimplexForm(self._smooth.objective(), Product((data.domain(self._length), Simplex(len(data.S)))))
+
+    def _from_smooth(self, x: FloatArray, y: FloatArray | None) -> Point:
+        data = self.several.data
+        x = self._alone.joined(x) if self.several.fixed else x
+        point = {"alpha": self._length * x[: data.n] * data.y, "gamma": x[data.n :]}
+        if self.several.squared:
+            return Point(point)
+        factors = [near.factor for near, _ in self._smooth.nearest(x)]
+        return Point({**point, "kernels": np.array([H @ H.T for H in factors])})
+
+    def _to_smooth(self, point: Point) -> Start:
+        x = point.alpha * self.several.data.y / self._length
+        return Start(x if self.several.fixed else np.concatenate([x, point.gamma]))
+
+    def _build_cone(self) -> ConeForm:
+        return self._program
+
+    def _from_cone(self, x: FloatArray, y: FloatArray | None) -> Point:
+        data = self.several.data
+        kernels = data.scale * np.array(self._cone.kernels(x))
+        if y is None:
+            return Point({"alpha": np.zeros(data.n), "kernels": kernels})
+        alpha, Z = self._cone.multipliers(y)
+        a = self._length * alpha * data.y
+        r = np.sqrt(np.maximum(np.einsum("i,kij,j->k", a, kernels, a), 0.0))
+        duals = {"slopes": np.array(Z)} if Z else None
+        return Point({"alpha": a * data.y, "kernels": kernels, "gamma": self.several.shares(r)}, duals)
+
+    def _build_dual(self) -> ConeForm:
+        return dual_of(self._program)
+
+    def _from_dual(self, x: FloatArray, y: FloatArray | None) -> Point:
+        return self._from_cone(*from_dual(self._program, x, y))
+
+    # --- the game of kernels and machine; its left side holds svec of the kernels, or their eigenvalues
+
+    def _home(self) -> SimpleSet:
+        data = self.several.data
+        assert data.trace is not None
+        one = Simplex(data.n, data.trace) if self.several.fixed else Spectrahedron(data.n, data.trace)
+        return Product((one,) * len(data.S))
+
+    def _build_saddle(self) -> SaddleForm:
+        game = SaddleOracle(self._value, self._slope_kernels, self._slope_multipliers)
+        return SaddleForm(game, self._home(), self.several.data.domain(self._length))
+
+    def _kernels(self, k: FloatArray) -> list[FloatArray]:
+        parts = k.reshape(len(self.several.data.S), -1)
+        if not self.several.fixed:
+            return [smat(part) for part in parts]
+        bases = [block.basis for block in self.several.blocks if block.basis is not None]
+        return [V * mu @ V.T for mu, (_, V) in zip(parts, bases, strict=True)]
+
+    def _radii(self, kernels: list[FloatArray], x: FloatArray) -> FloatArray:
+        q = np.array([float(x @ (K @ x)) for K in kernels])
+        return np.asarray(np.sqrt(np.maximum(q, SMALLEST * self.several.data.scale)))
+
+    def _value(self, k: FloatArray, x: FloatArray) -> float:
+        data, kernels = self.several.data, self._kernels(k)
+        loss = data.rho * sum(data.loss.value(K - S) for K, S in zip(kernels, data.S, strict=True))
+        machine = float(data.y @ x) - self._length / 2 * float(self._radii(kernels, x).sum()) ** 2
+        return machine + loss / self._length
+
+    def _slope_kernels(self, k: FloatArray, x: FloatArray) -> FloatArray:
+        data, kernels = self.several.data, self._kernels(k)
+        r = self._radii(kernels, x)
+        parts = []
+        for i, (K, S, block) in enumerate(zip(kernels, data.S, self.several.blocks, strict=True)):
+            slope = data.rho / self._length * data.loss.slope(K - S) - np.outer(
+                self._length / 2 * r.sum() / r[i] * x, x
+            )
+            if block.basis is not None:
+                V = block.basis[1]
+                parts.append(np.einsum("ij,ij->j", V, slope @ V))
+            else:
+                parts.append(svec(slope))
+        return np.concatenate(parts)
+
+    def _slope_multipliers(self, k: FloatArray, x: FloatArray) -> FloatArray:
+        kernels = self._kernels(k)
+        r = self._radii(kernels, x)
+        images = sum((r.sum() / ri * (K @ x) for K, ri in zip(kernels, r, strict=True)), np.zeros(x.size))
+        return np.asarray(self.several.data.y - self._length * images)
+
+    def _from_saddle(self, x: FloatArray, y: FloatArray | None) -> Point:
+        data, kernels = self.several.data, self._kernels(x)
+        a = np.zeros(data.n) if y is None else y
+        gamma = self.several.shares(self._radii(kernels, a))
+        return Point({"alpha": self._length * a * data.y, "kernels": np.array(kernels), "gamma": gamma})
+
+    def _to_saddle(self, point: Point) -> Start:
+        bases = [block.basis for block in self.several.blocks]
+        parts = [
+            svec(K) if basis is None else np.einsum("ij,ij->j", basis[1], K @ basis[1])
+            for K, basis in zip(point.kernels, bases, strict=True)
+        ]
+        return Start(np.concatenate(parts), point.alpha * self.several.data.y / self._length)

@@ -1,0 +1,98 @@
+"""EMKL: several kernels, each like a similarity of its own, that serve a multiple kernel machine best.
+
+    minimise  max over alpha, gamma of  1'alpha - sum_i a'K_i a / (2 gamma_i)  +  rho sum_i L(K_i - S_i)
+
+    over K_i positive semidefinite of the given trace;
+    a = y o alpha, 0 <= alpha <= C, y'alpha = 0;   gamma >= 0 of sum 1
+
+(6) with (10) of Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple
+similarity matrices with general convex loss functions, 2010. With (5), which the paper prints as if it were the same,
+the problem would not be convex. Losses as in `SimilarityKernel`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from klopt.arrays import FloatArray, positive
+from klopt.gram import binary_labels
+from klopt.indefinite import LinearExtension, Similarity
+from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._margin import refuse_large
+from klopt.problems._similarity import Losses, loss_of, noisy_similarities, similarity_list
+from klopt.problems._similarity_bracket import Data
+from klopt.problems._similarity_several import Several
+from klopt.problems._similarity_several_forms import Forms
+
+__all__ = ["SimilarityKernels"]
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityKernels(Problem):
+    """Learn a kernel from each similarity matrix, for one machine with the kernel sum K_i / gamma_i.
+
+    Solutions have `alpha`, `bias`, `gamma` and `kernels`, of shape (m, n, n); but for the squared loss also `slopes`.
+
+    >>> problem = SimilarityKernels([[[1, 2], [2, 1]]], [1, -1], C=1, rho=1, trace=2)
+    >>> bracket = problem.bracket(Point({"alpha": [1.0, 1.0], "gamma": [1.0]}))
+    >>> round(bracket.lower, 6), round(bracket.upper, 6)
+    (4.0, 4.0)
+    """
+
+    S: tuple[Similarity, ...]
+    y: FloatArray
+    C: float
+    rho: float
+    trace: float
+    loss: Losses = "squared"
+
+    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+
+        def __init__(
+            self, S: Any, y: npt.ArrayLike, C: float, rho: float, trace: float, loss: Losses = "squared"
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        S = similarity_list(self.S, many=True)
+        y, C, trace = binary_labels(self.y, S[0].size), positive("C", self.C), positive("trace", self.trace)
+        rho = positive("rho", self.rho, zero=True)
+        for name, value in (("S", S), ("y", y), ("C", C), ("rho", rho), ("trace", trace)):
+            object.__setattr__(self, name, value)
+        loss_of(self.loss)
+        refuse_large(C, self.several.data.scale)
+
+    @cached_property
+    def several(self) -> Several:
+        """The checked data, which brackets the optimum."""
+        matrices = tuple(S.matrix for S in self.S)
+        return Several(Data(matrices, self.y, self.C, self.rho, self.trace, loss_of(self.loss)))
+
+    def describe(self) -> str:
+        loss = self.loss if isinstance(self.loss, str) else type(self.loss).__name__
+        n, m = self.y.size, len(self.S)
+        return f"SimilarityKernels(n={n}, m={m}, C={self.C:g}, rho={self.rho:g}, trace={self.trace:g}, {loss})"
+
+    def kernel(self, point: Point) -> FloatArray:
+        """Return the kernel of the machine, sum K_i / gamma_i."""
+        return np.asarray(np.tensordot(1 / point.gamma, point.kernels, 1))
+
+    def extensions(self, point: Point) -> tuple[LinearExtension, ...]:
+        """Return each learned kernel for new points; the machine's is their sum with the weights 1 / gamma_i."""
+        return tuple(LinearExtension(S, K) for S, K in zip(self.S, point.kernels, strict=True))
+
+    def bracket(self, point: Point) -> Bracket:
+        return self.several.bracket(point)
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        return Forms(self.several).formulations()
+
+    @classmethod
+    def sample(cls, rng: np.random.Generator, size: int) -> Self:
+        S, y = noisy_similarities(rng, max(size, 2), 2)
+        loss = rng.choice(["squared", "frobenius", "l1"])
+        return cls(S, y, float(rng.choice([0.1, 1.0, 10.0])), float(rng.choice([0.05, 0.5])), float(y.size), loss)
