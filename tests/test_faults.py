@@ -21,6 +21,7 @@ from itertools import islice
 import bad_backends as bad
 import numpy as np
 import pytest
+from recorded import made_run
 from scipy import sparse
 
 import klopt
@@ -40,6 +41,7 @@ from klopt.problems import (
     SoftMargin,
 )
 from klopt.registry import backend_named, problems as problem_classes
+from klopt.runs.scores import agreement, fastest
 
 READY = [backend.name for backend in klopt.backends() if not backend.missing]
 
@@ -593,6 +595,17 @@ def test_fault_44_contradictory_equalities_are_infeasible_and_the_vector_names_t
 
 
 # Settings
+
+
+def test_fault_45_two_backends_that_disagree_are_an_error_and_never_averaged() -> None:
+    """The intervals of two records that cannot both be true; `test_compare` lets two backends make such records."""
+    one = made_run(backend="one", lower=1.0, upper=1.0)
+    two = made_run(backend="two", lower=2.0, upper=2.0)
+    (found,) = agreement([one, two]).values()
+    assert not found.holds
+    assert "one" in str(found)
+    assert "two" in str(found)
+    assert not fastest([one, two])
 
 
 @pytest.mark.parametrize("tol", [0.0, -1e-6, np.nan, 1e-30, 1e300, np.inf, "1e-6", None, True])
