@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import bad_backends
+import cloudpickle
 import pytest
 from bad_backends import Bad, Segfaulter
 
@@ -21,6 +24,10 @@ from klopt.forms import ConeForm
 from klopt.runs.record import Run
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed; pip install 'klopt[dask]'")
+
+# Tests are no package: what they send to another machine goes by value.
+for module in (bad_backends, sys.modules[__name__]):
+    cloudpickle.register_pickle_by_value(module)
 
 LP = klopt.problems.LP(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-2.0])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 from functools import partial
@@ -19,6 +20,11 @@ from klopt.errors import InvalidProblem, InvalidSettings
 from klopt.problem import Point, Problem
 from klopt.problems import AdaptiveKernel
 from klopt.reciprocal import squared_distances
+
+# Another process finds the functions of this file by its name, which takes the repository's root on the path.
+in_processes = pytest.mark.skipif(
+    importlib.util.find_spec("tests") is None, reason="other processes cannot import this file; use python -m pytest"
+)
 
 
 def gaussian(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -108,6 +114,7 @@ def test_one_class_and_empty_clusters_are_solved() -> None:
     assert (without.point.alpha > 0).any()
 
 
+@in_processes
 def test_processes_give_the_same_answer() -> None:
     X, y = data(np.random.default_rng(4), 40)
     factory = AdaptiveKernel.on_points(gaussian, 1.0)
@@ -122,6 +129,7 @@ def dying_once(mark: Path, X: np.ndarray, y: np.ndarray) -> Problem | None:
     return AdaptiveKernel.on_points(gaussian, 1.0)(X, y)
 
 
+@in_processes
 @pytest.mark.slow
 def test_a_killed_process_costs_time_and_nothing_else(tmp_path: Path) -> None:
     X, y = data(np.random.default_rng(5), 40)
@@ -130,6 +138,7 @@ def test_a_killed_process_costs_time_and_nothing_else(tmp_path: Path) -> None:
     assert same(there, decompose(AdaptiveKernel.on_points(gaussian, 1.0), X, y, 4))
 
 
+@in_processes
 @pytest.mark.slow
 def test_a_lost_dask_worker_costs_time_and_nothing_else(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="dask is not installed; pip install 'klopt[dask]'")
