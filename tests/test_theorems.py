@@ -86,14 +86,15 @@ def test_a_counterexample_survives_exact_arithmetic(claim: Claim) -> None:
 def test_formulations_are_equivalent(problem: type[Problem]) -> None:
     """Every formulation, by the first backend that takes it, brackets the same optimum."""
 
-    @settings(max_examples=min(settings().max_examples, 5))
+    @settings(max_examples=min(settings().max_examples, 3))
     @given(st.integers(0, 2**32 - 1), st.integers(2, 9))
     def law(seed: int, size: int) -> None:
         declared = problem.sample(np.random.default_rng(seed), size)
         first: dict[str, object] = {}
         for route in plan(declared).routes:
             first.setdefault(route.formulation.name, route.backend)
-        found = [solve(declared, backend, formulation=form, tol=AGREE) for form, backend in first.items()]  # type: ignore[arg-type]
+        # A slow method need not reach the tolerance: what it has proven when its time is over must still be true.
+        found = [solve(declared, b, formulation=f, tol=AGREE, time_limit=1.0) for f, b in first.items()]  # type: ignore[arg-type]
         lower, upper = max(result.lower for result in found), min(result.upper for result in found)
         assert lower <= upper + AGREE * (1 + abs(upper))
 

@@ -189,8 +189,8 @@ def test_floats_become_the_fractions_that_they_are(value: float) -> None:
 
 
 def test_findings_depend_on_the_seed_and_not_on_the_company() -> None:
-    alone = verify_claims([cauchy_schwarz(1.0)], trials=20, seed=5).findings[0]
-    among = verify_claims([cauchy_schwarz(0.5), cauchy_schwarz(1.0)], trials=20, seed=5, jobs=2).findings[1]
+    alone = verify_claims(select(["004-1"]), trials=20, seed=5).findings[0]
+    among = verify_claims(select(["000-1", "004-1"]), trials=20, seed=5, jobs=2).findings[1]
     assert alone.printed == among.printed
 
 
