@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from elsewhere import dying_once, gaussian
 from hypothesis import given, settings, strategies as st
 from strategies import generators
 
 import klopt
 from klopt.decompose import Decomposition, decompose, kmeans, off_blocks
 from klopt.errors import InvalidProblem, InvalidSettings
-from klopt.problem import Point, Problem
+from klopt.problem import Point
 from klopt.problems import AdaptiveKernel
-from klopt.reciprocal import squared_distances
-
-# Another process finds the functions of this file by its name, which takes the repository's root on the path.
-REACHABLE = {"", str(Path(__file__).resolve().parents[1])} & set(sys.path)
-in_processes = pytest.mark.skipif(not REACHABLE, reason="other processes cannot import this file; use python -m pytest")
-
-
-def gaussian(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    return np.exp(-squared_distances(X, Y))
 
 
 def data(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -113,22 +102,12 @@ def test_one_class_and_empty_clusters_are_solved() -> None:
     assert (without.point.alpha > 0).any()
 
 
-@in_processes
 def test_processes_give_the_same_answer() -> None:
     X, y = data(np.random.default_rng(4), 40)
     factory = AdaptiveKernel.on_points(gaussian, 1.0)
     assert same(decompose(factory, X, y, 4, jobs=2), decompose(factory, X, y, 4))
 
 
-def dying_once(mark: Path, X: np.ndarray, y: np.ndarray) -> Problem | None:
-    """Kills its process the first time it is called."""
-    if not mark.exists():
-        mark.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return AdaptiveKernel.on_points(gaussian, 1.0)(X, y)
-
-
-@in_processes
 @pytest.mark.slow
 def test_a_killed_process_costs_time_and_nothing_else(tmp_path: Path) -> None:
     X, y = data(np.random.default_rng(5), 40)
@@ -137,7 +116,6 @@ def test_a_killed_process_costs_time_and_nothing_else(tmp_path: Path) -> None:
     assert same(there, decompose(AdaptiveKernel.on_points(gaussian, 1.0), X, y, 4))
 
 
-@in_processes
 @pytest.mark.slow
 def test_a_lost_dask_worker_costs_time_and_nothing_else(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="dask is not installed; pip install 'klopt[dask]'")

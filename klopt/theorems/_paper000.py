@@ -100,6 +100,12 @@ def line(t: float) -> float:
     return float((1 + t) / np.sqrt(2 * (1 + t * t)))
 
 
+def cone_is_equivalent(case: Case) -> Evidence:
+    """Return whether, over the cone of the diag(1, u) with u <= t, (24) on the unit ball reaches the best alignment."""
+    on_ball = [(1 + u) / np.sqrt(2) / np.linalg.norm([1.0, u]) for u in np.linspace(0.0, case["t"], 101)]
+    return equal(max(on_ball), line(case["t"]))
+
+
 def exact_ones_loss(case: Case, a: int) -> Fraction:
     """Return <a 11', S> where nothing is known of any pair: S = I - 11'/n."""
     assert not any(case["T"].ravel())

@@ -162,7 +162,7 @@ def tikhonov_is_ivanov(case: Case) -> Evidence:
     "000-14", number="(23), (24)", draw=lambda rng, n: {"t": float(rng.random() * 0.9)}, expected=Outcome.CORRECTED,
     says="Best alignment (23) is best inner product on the unit ball (24), for every convex set of kernels.",
     latex=r"(23)\Leftrightarrow(24)", correction="The set must be a cone, and the best alignment not negative.",
-    corrected=lambda case: equal(measure.line(1.0), max(measure.line(t) for t in np.linspace(0, 1, 101))),
+    corrected=measure.cone_is_equivalent,
     example={"t": 0.0}, exact=lambda case: (Fraction(1), (1 + case["t"]) ** 2 / (2 * (1 + case["t"] ** 2))),
 )  # fmt: skip
 def alignment_is_a_ball_constraint(case: Case) -> Evidence:

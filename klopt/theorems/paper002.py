@@ -48,12 +48,13 @@ def ordered_scores_are_the_image_of_slacks(case: Case) -> Evidence:
     says="C and C'FC can be used as they are for sigma > 1: their condition leaves digits to work with.",
     latex=r"\operatorname{cond}(C^\top FC)<1/\varepsilon",
     correction="Scale alpha_i = sigma^-(i-1) beta_i: the sigma-order becomes the plain one and nothing overflows.",
-    corrected=lambda case: at_most(float(case["sigma"]) ** (1 - case["m"]) * float(case["m"]), 1e15),
+    corrected=lambda case: at_most(
+        float(np.cumsum(float(case["sigma"]) ** (-2.0 * np.arange(case["m"]))).max()), case["m"]),
 )  # fmt: skip
 def transform_is_well_scaled(case: Case) -> Evidence:
     # cond(C) is at least its largest entry, for C^-1 has entries of size 1; with F = I, cond(C'C) is its square.
     with np.errstate(over="ignore"):
-        return at_most(float(np.float64(case["sigma"]) ** (case["m"] - 1)) ** 2 if case["m"] < 1500 else np.inf, 4.5e15)
+        return at_most(float(np.float64(case["sigma"]) ** (2 * (case["m"] - 1))), 1 / float(np.finfo(float).eps))
 
 
 @theorem(
