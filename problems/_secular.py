@@ -31,8 +31,8 @@ EPS = float(np.finfo(float).eps)
 SHRINK = 0.1
 NEWTON_STEPS = 50
 SHOWN = 1e-10
-SETTLED = 1e-9
-"""A step of this size leaves its square as error."""
+SETTLED = 1e-6
+"""A step of this relative size leaves about its square as error, and the square of that in the bracket."""
 GAP = 1e-13
 """Relative to f; eigenvalues of N that are to vanish fall with it, and below rounding N would not be positive."""
 
