@@ -13,13 +13,10 @@ from typing import Any
 
 from klopt.errors import InvalidSettings
 from klopt.theorems._paper003 import exact_gradient
-from klopt.theorems.cases import ball
+from klopt.theorems.cases import ball, precise
 from klopt.theorems.claim import Case
 
 __all__ = ["exact_alternating", "exact_beta", "exact_constant17", "exact_minus", "exact_stop"]
-
-BITS = 8000
-"""Balls know nothing of each other, so that those of a run that swings grow at every step, far more than its errors."""
 
 
 @dataclass(frozen=True)
@@ -85,24 +82,16 @@ class Pairs:
         return theta, beta
 
 
-def _precise() -> Any:
-    """A context in which balls have `BITS` bits."""
-    ball(0)  # says what to install where flint is missing
-    from flint import ctx
-
-    return ctx.workprec(BITS)
-
-
 def exact_minus(case: Case) -> tuple[Any, Any]:
     """Return the gap of theta after `steps` steps with the minus sign of line 7, and the printed bound there."""
-    with _precise():
+    with precise():
         of, total = Pairs.of(case), int(case["steps"])
         return of.best() - of.height(of.run(total, -1)[0]), 8 * of.L * of.reach / (total * (total + 1))
 
 
 def exact_beta(case: Case) -> tuple[Any, Any]:
     """Return the gap of beta after `steps` steps with the plus sign, and the printed bound there."""
-    with _precise():
+    with precise():
         of, total = Pairs.of(case), int(case["steps"])
         return of.best() - of.height(of.run(total, 1)[1]), 8 * of.L * of.reach / (total * (total + 1))
 

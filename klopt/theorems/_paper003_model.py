@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -10,12 +12,14 @@ import numpy as np
 from klopt.errors import InvalidSettings
 from klopt.solve import solve
 from klopt.theorems._paper003 import exact_gradient, exact_value, lagrangian, problem, random_psd, solved, svm, weights
+from klopt.theorems.cases import ball
 from klopt.theorems.claim import Case
 from klopt.theorems.evidence import Evidence, Interval, at_most, equal, every, overlap
 
 __all__ = [
     "exact_bound",
     "exact_diagonal",
+    "exact_lost",
     "exact_margin",
     "exact_trace",
     "exact_vanishing",
@@ -202,3 +206,11 @@ def kept(case: Case, dimension: float) -> Evidence:
     d, epsilon = int(np.ceil(dimension)), case["epsilon"]
     inside = chi2.cdf(d * (1 + epsilon), d) - chi2.cdf(d * (1 - epsilon), d)
     return at_most(1 - case["delta"], float(inside))
+
+
+def exact_lost(case: Case) -> tuple[Any, Any]:
+    """Return the probability, as a ball, that the distance is not kept in the printed dimension, and delta."""
+    epsilon, delta = case["epsilon"], case["delta"]
+    d = math.ceil(float(case["constant"]) * math.log(1 / (epsilon * delta)))
+    high, low = (ball(Fraction(d, 2)).gamma_lower(ball(d * (1 + e) / 2), regularized=1) for e in (epsilon, -epsilon))
+    return 1 - (high - low), ball(delta)

@@ -27,6 +27,7 @@ __all__ = [
     "dropped",
     "exact_concatenation",
     "exact_dropped",
+    "exact_proof_step",
     "exact_screening",
     "exact_theorem6",
     "gap_safe",
@@ -188,10 +189,16 @@ def _pair(case: Case, *, together: bool = False) -> None:
 
 def alone(case: Case, i: int) -> Any:
     """Return the solution of (19) for one point, max of s - k s^2 / 2 - k^2 s^4 / (16 eta), as a ball."""
-    k, eta, low, high = case["K"][i, i], case["eta"], 0 * case["C"], case["C"]
+    k = case["K"][i, i]
+    return _turning_point(case, k, k * k)
+
+
+def _turning_point(case: Case, bend: Any, more: Any) -> Any:
+    """The s in [0, C] where 1 - bend s - more s^3 / (4 eta) turns negative, as a ball."""
+    eta, low, high = case["eta"], 0 * case["C"], case["C"]
 
     def rises(s: Any) -> bool:
-        return bool(1 - k * s - k * k * s**3 / (4 * eta) >= 0)
+        return bool(1 - bend * s - more * s**3 / (4 * eta) >= 0)
 
     if rises(high):
         return ball(high)
@@ -239,6 +246,20 @@ def exact_theorem6(case: Case) -> tuple[Any, Any]:
     entries = [K[0, 0], K[1, 1], y[0] * y[1] * K[0, 1]]
     span = C * C / (4 * eta) * (max(*entries, 0) - min(*entries, 0))
     return left, ball(span * C * C * abs(K[0, 1]))
+
+
+def exact_proof_step(case: Case) -> tuple[Any, Any]:
+    """Return H(abar, F*) and H(abar, Fbar) as balls, for two points that are alike, so that alpha* = (s, s)."""
+    _pair(case)
+    K, y = case["K"], case["y"]
+    if K[0, 0] != K[1, 1]:
+        raise InvalidSettings("decided exactly for two points alike only")
+    k, between = K[0, 0], y[0] * y[1] * K[0, 1]
+    s = _turning_point(case, k + between, k * k + between * between)
+    gains = [ball(entry / (4 * case["eta"])) * s * s for entry in (k, between)]
+    best = [[1 + gains[i != j] for j in range(2)] for i in range(2)]
+    alpha = [alone(case, 0), alone(case, 1)]
+    return exact_height(case, alpha, best, K), exact_height(case, alpha, _adapted(case, alpha, 1), K)
 
 
 def exact_screening(case: Case) -> tuple[Any, Any]:

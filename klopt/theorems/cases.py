@@ -7,16 +7,17 @@ back bit for bit, which makes every case a set of rational numbers: `rational` t
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from klopt.errors import InvalidSettings
 from klopt.theorems.claim import Case
 
-__all__ = ["ball", "document", "rational", "read_case", "rounded", "surely_above", "write_case"]
+__all__ = ["ball", "document", "precise", "rational", "read_case", "rounded", "surely_above", "write_case"]
 
 
 def write_case(path: Path, claim: str, case: Case) -> None:
@@ -89,6 +90,18 @@ def ball(value: Fraction | int) -> Any:
         raise InvalidSettings('exact re-checks of roots and exponentials need: pip install "klopt[exact]"') from None
     exact = Fraction(value)
     return arb(fmpq(exact.numerator, exact.denominator))
+
+
+BITS = 8000
+"""Balls know nothing of each other, so that those of a long run grow at every step, far more than its errors."""
+
+
+def precise() -> AbstractContextManager[Any]:
+    """Return a context in which balls have `BITS` bits."""
+    ball(0)  # says what to install where flint is missing
+    from flint import ctx
+
+    return cast(AbstractContextManager[Any], ctx.workprec(BITS))
 
 
 def surely_above(left: Any, right: Any) -> bool:

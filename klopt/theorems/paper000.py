@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from klopt.theorems import _paper000 as measure
+from klopt.theorems import _paper000 as measure, _paper000_exact as proofs
 from klopt.theorems._paper000 import (
     alignment,
     random_costs,
@@ -85,6 +85,7 @@ TIGHT = {"K0": np.eye(3), "u12": 1.9, "u13": 0.1}
     latex=r"D_{ld}(K_\infty,K_0)=\min_{K\in\mathcal K}D_{ld}(K,K_0)",
     correction="Each constraint keeps its multiplier, and a step may take back what it did (Bregman's correction).",
     corrected=lambda case: measure.ends_at_the_optimum(case, corrected=True), example=TIGHT,
+    exact=proofs.exact_plain_projections,
 )  # fmt: skip
 def plain_projections_converge_to_the_optimum(case: Case) -> Evidence:
     return measure.ends_at_the_optimum(case, corrected=False)
@@ -136,6 +137,7 @@ def loss_is_trace_minus_target(case: Case) -> Evidence:
     says="Minimal loss separates the classes: no kernel that ignores the labels has a smaller loss than the ideal one.",
     latex=r"\langle K_{\text{ideal}},S\rangle\le\langle qq^\top,S\rangle",
     correction="All weights are positive, so all pairs attract: the loss alone is least, 0, at qq', q = D^1/2 1.",
+    exact=proofs.exact_separation,
 )  # fmt: skip
 def loss_separates_classes(case: Case) -> Evidence:
     blind, ideal = measure.ignored_labels(case)
@@ -221,6 +223,7 @@ def closed_form_is_optimal(case: Case) -> Evidence:
     latex=r"\|K+\gamma KSK_0-K_0\|\le10^{-8}\|K_0\|",
     correction="As K0 (I + gamma S K0)^-1, which needs no inverse of K0.",
     corrected=lambda case: at_most(measure.residual29(case, measure.without_inverse(case)), 1e-8),
+    exact=proofs.exact_residual,
 )  # fmt: skip
 def printed_inverse_is_accurate(case: Case) -> Evidence:
     return at_most(measure.residual29(case, measure.closed_form(case)), 1e-8)
@@ -231,6 +234,7 @@ def printed_inverse_is_accurate(case: Case) -> Evidence:
     says="K is positive definite because K0 and S are.", latex=r"S\succ0",
     correction="S never is: S D^1/2 1 = 0. K0 > 0 suffices.",
     corrected=lambda case: at_most(0.0, float(np.linalg.eigvalsh(measure.without_inverse(case))[0])),
+    exact=proofs.exact_definite,
 )  # fmt: skip
 def laplacian_is_definite(case: Case) -> Evidence:
     _, D, S = measure.graph(case)
@@ -260,6 +264,7 @@ def smoothness_falls_with_gamma(case: Case) -> Evidence:
     says="U = I_n + Phi'Q Phi: the identity has the order of the number of points.", latex=r"U=I_n+\Phi^\top Q\Phi",
     correction="U = I_d + Phi Q Phi', of the order of the features.",
     corrected=measure.feature_form, premise="features and points differ in number",
+    exact=lambda case: (len(case["T"]) + 2, len(case["T"])),
 )  # fmt: skip
 def feature_matrix_has_the_order_of_the_points(case: Case) -> Evidence:
     features, points = measure.features_of(case).shape

@@ -209,6 +209,7 @@ def restriction_costs(case: Case) -> Evidence:
     latex=r"\sum_{j=1}^m\mu_{ij}=\tau\ \Rightarrow\ \operatorname{tr}K_i=\tau",
     correction="The sum is over all n eigenvalues, as in section 3.3.",
     corrected=lambda case: _trace_is_tau(case, len(case["y"])),
+    exact=lambda case: (len(case["y"]) * case["tau"] / len(case["S"]), case["tau"]),
 )  # fmt: skip
 def first_eigenvalues_make_the_trace(case: Case) -> Evidence:
     return _trace_is_tau(case, len(case["S"]))

@@ -10,7 +10,7 @@ from itertools import islice
 
 import numpy as np
 
-from klopt.theorems import _paper002 as measure
+from klopt.theorems import _paper002 as measure, _paper002_exact as proofs
 from klopt.theorems._paper002 import random_labelled, random_quadratic, random_scores
 from klopt.theorems.claim import Case, Outcome, listed, theorem
 from klopt.theorems.evidence import Evidence, Interval, at_most, equal, every, overlap, reached
@@ -50,6 +50,7 @@ def ordered_scores_are_the_image_of_slacks(case: Case) -> Evidence:
     correction="Scale alpha_i = sigma^-(i-1) beta_i: the sigma-order becomes the plain one and nothing overflows.",
     corrected=lambda case: at_most(
         float(np.cumsum(float(case["sigma"]) ** (-2.0 * np.arange(case["m"]))).max()), case["m"]),
+    exact=lambda case: (case["sigma"] ** (2 * (case["m"] - 1)), 2**52),
 )  # fmt: skip
 def transform_is_well_scaled(case: Case) -> Evidence:
     # cond(C) is at least its largest entry, for C^-1 has entries of size 1; with F = I, cond(C'C) is its square.
@@ -221,6 +222,7 @@ def lagrangian_decreases(case: Case) -> Evidence:
     correction="Step (3), b'alpha = 1, is essential: without it the iterates grow doubly exponentially.",
     corrected=lambda case: every(equal(float(case["b"] @ a), 1.0) for a in islice(measure.iterates(case), 12)),
     example={"F": np.array([[2.0, 1.0], [1.0, 2.0]]), "b": np.array([1.0, 2.0]), "a": np.ones(2)},
+    exact=lambda case: proofs.exact_growth(case, 11, measure.BLOWN_UP),
 )  # fmt: skip
 def update_alone_is_bounded(case: Case) -> Evidence:
     growth = [float(case["b"] @ a) for a in islice(measure.iterates(case, rescale=False), 12)]
@@ -235,7 +237,7 @@ def update_alone_is_bounded(case: Case) -> Evidence:
     corrected=lambda case: at_most(
         measure.objective(case, measure.update(case["F"], case["b"], case["a"] / float(case["b"] @ case["a"]))),
         measure.objective(case, case["a"])),
-    example={"F": np.eye(8), "b": np.ones(8), "a": np.array([0.5, 0.5, *[1e-6] * 6])},
+    example={"F": np.eye(8), "b": np.ones(8), "a": np.array([0.5, 0.5, *[1e-6] * 6])}, exact=proofs.exact_sweep,
 )  # fmt: skip
 def sequential_sweep_decreases(case: Case) -> Evidence:
     a = case["a"] / float(case["b"] @ case["a"])
@@ -248,7 +250,7 @@ def sequential_sweep_decreases(case: Case) -> Evidence:
     latex=r"\alpha^t\to\alpha^*\ \text{linearly}", correction="The rate may be sublinear: here alpha_2 falls like 1/t.",
     corrected=lambda case: _slow_run(case),
     example={"F": np.array([[1.0, 1.0], [1.0, 2.0]]), "b": np.ones(2), "a": np.ones(2)},
-    meets=lambda case: "F" in case,
+    meets=lambda case: "F" in case, exact=lambda case: proofs.exact_slow(case, 1000, Fraction(1, 10**9)),
 )  # fmt: skip
 def convergence_is_linear(case: Case) -> Evidence:
     last = next(islice(measure.iterates(case), 1000, None))
@@ -286,6 +288,7 @@ cost = listed(
     example={"V": np.array([[1.0, 2.0, 3.0]]), "classes": np.array([0]), "sigma": 1.0},
     corrected=lambda case: equal(
         np.einsum("pi,pq,qi->i", case["V"], case["V"] @ case["V"].T, case["V"]), measure.products(case)[0].sum(axis=1)),
+    exact=lambda case: (case["V"].shape[1] ** 2, len(case["V"]) * (len(case["V"]) + 2 * case["V"].shape[1])),
 )  # fmt: skip
 def products_need_the_matrix(case: Case) -> Evidence:
     rows, m = case["V"].shape

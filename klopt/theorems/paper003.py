@@ -225,6 +225,7 @@ def neighbours_cover_every_test_point(case: Case) -> Evidence:
     latex=r"d'=\mathcal O\bigl(\tfrac1{\gamma^2}\log\tfrac1{\epsilon\delta}\bigr)",
     correction="The dimension needs a factor epsilon^-2: 8 epsilon^-2 log(2 / delta) do.",
     corrected=lambda case: model.kept(case, 8 * np.log(2 / case["delta"]) / case["epsilon"] ** 2),
+    exact=model.exact_lost,
 )  # fmt: skip
 def few_dimensions_suffice(case: Case) -> Evidence:
     return model.kept(case, case["constant"] * np.log(1 / (case["epsilon"] * case["delta"])))

@@ -61,7 +61,8 @@ def cut_costs_the_terms_between(case: Case) -> Evidence:
     whole=("K", "C", "eta"),
     says="H(abar, F*) <= H(abar, Fbar).", latex=r"H(\bar\alpha,F^*)\le H(\bar\alpha,\bar F)",
     correction="Fbar is the best for abar and Kbar, F* for alpha* and K; neither is best for abar and K.",
-    meets=lambda case: bool(np.ptp(case["groups"])),
+    meets=lambda case: bool(np.ptp(case["groups"])), exact=parts.exact_proof_step,
+    example={**APART, "K": np.array([[1.0, 0.5], [0.5, 1.0]])},
 )  # fmt: skip
 def optimal_weights_are_better_for_clusters(case: Case) -> Evidence:
     return parts.proof_step(case)

@@ -11,7 +11,7 @@ from math import sqrt
 
 import numpy as np
 
-from klopt.theorems import _paper004 as measure
+from klopt.theorems import _paper004 as measure, _paper004_exact as proofs
 from klopt.theorems._graph_cases import (
     aligned,
     complete_graph,
@@ -30,6 +30,12 @@ from klopt.theorems.claim import Case, Outcome, listed, theorem
 from klopt.theorems.evidence import Evidence, at_most, equal, every, overlap
 
 EDGE = {"S": np.array([[0.0, 1.0], [1.0, 0.0]]), "y": np.array([1.0, -1.0]), "C": 2.0, "mu": 1.0, "ridge": 0.1}
+RING = {
+    **EDGE,
+    "S": np.roll(np.eye(4), 1, axis=0) + np.roll(np.eye(4), -1, axis=0),
+    "y": np.array([1.0, -1.0, 0.0, 0.0]),
+    "mu": 0.05,
+}
 TRIANGLE = {**EDGE, "S": np.ones((3, 3)) - np.eye(3), "y": np.array([1.0, -1.0, 0.0]), "mu": 0.05}
 
 
@@ -77,7 +83,7 @@ def regulariser_is_the_trace(case: Case) -> Evidence:
     says="(6) is the SDP min tau + mu tr(KL) with the Schur complement of tau.",
     latex=r"\min\ \tau+\mu\operatorname{tr}(KL)\ \text{s.t.}\ "
           r"\begin{pmatrix}K_{ll}+\frac1CI&y_l\\y_l^\top&\tau\end{pmatrix}\succeq0",
-    correction="The objective is tau/2 + mu tr(KL).",
+    correction="The objective is tau/2 + mu tr(KL).", example={**EDGE, "mu": 100.0}, exact=proofs.exact_schur,
     corrected=lambda case: overlap(measure.schur_optimum(case, 0.5), measure.optimum(case, "labelled"), tol=1e-6),
 )  # fmt: skip
 def schur_complement_form(case: Case) -> Evidence:
@@ -99,7 +105,7 @@ def padding_bounds_from_above(case: Case) -> Evidence:
     says="(7) has a minimiser as it stands, without a ridge: along the null vector of L nothing is gained for ever.",
     latex=r"\operatorname{arg}\min_{K\succeq0}\tfrac12y^\top(K+\tfrac1CI)^{-1}y+\mu\operatorname{tr}(KL)\neq\emptyset",
     correction="L is singular: along its null vector q the value falls for ever. A ridge or a free bias mends it.",
-    premise="the labels see the null space: q'y is not 0", meets=labels_see_null_space,
+    premise="the labels see the null space: q'y is not 0", meets=labels_see_null_space, exact=proofs.exact_falling,
 )  # fmt: skip
 def unregularised_minimum_is_attained(case: Case) -> Evidence:
     q = np.sqrt(case["S"].sum(axis=1))
@@ -127,6 +133,7 @@ def spectral_closed_form(case: Case) -> Evidence:
     says="The closed form (8) solves problem (7).",
     latex=r"\min_{K\succeq0}(7)=\min_{\lambda\ge0}(7)|_{K=U\Sigma U^\top}",
     correction="It is the best kernel that commutes with L; over all kernels the optimum has rank one and is lower.",
+    example=RING, exact=proofs.exact_commuting,
 )  # fmt: skip
 def closed_form_solves_the_whole_problem(case: Case) -> Evidence:
     return at_most(measure.optimum(case, "spectral"), measure.optimum(case, "padded"))
@@ -137,7 +144,7 @@ def closed_form_solves_the_whole_problem(case: Case) -> Evidence:
     says="The kernel of (8) is well defined: it does not depend on the eigenvectors chosen.",
     latex=r"K=U\Sigma U^\top\ \text{for every eigenbasis}\ U\ \text{of}\ L",
     correction="Only if each repeated eigenvalue has one direction, the projection of y on its space.",
-    corrected=measure.basis_free,
+    corrected=measure.basis_free, exact=proofs.exact_turned,
 )  # fmt: skip
 def kernel_is_independent_of_the_basis(case: Case) -> Evidence:
     return equal(measure.turned_kernel(case, 0.0), measure.turned_kernel(case, np.pi / 5), tol=1e-8, scale=1e-6)
