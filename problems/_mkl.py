@@ -15,10 +15,10 @@ tells which of the many slopes at the kink is the right one. delta_i is as large
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
@@ -81,6 +81,13 @@ def weights_of(r: FloatArray, s: float) -> FloatArray:
     return theta
 
 
+class _Checked(Quadratic):
+    """A quadratic of checked kernels: no need to check and copy its matrix again."""
+
+    def __post_init__(self) -> None:
+        return
+
+
 @dataclass(frozen=True, eq=False)
 class KernelNorm:
     """The function above, in units in which a kernel of scale 1 has entries of size `unit`."""
@@ -98,8 +105,12 @@ class KernelNorm:
         return self.unit * rounding(self.scales, self.y.size)
 
     def products(self, a: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the rows u_i = K_i a and the numbers r_i^2, none of them zero."""
-        u = self.unit * np.array([K @ a for K in self.kernels]) + np.outer(self.delta, a)
+        """Return the rows u_i = K_i a and the numbers r_i^2, none of them zero; points with a = 0 cost nothing."""
+        support = np.flatnonzero(a)
+        few = 4 * support.size < a.size
+        u = np.array([a[support] @ K[support] if few else K @ a for K in self.kernels])
+        u *= self.unit
+        u += np.outer(self.delta, a)
         return u, np.maximum(u @ a, np.finfo(float).tiny)
 
     def mixed(self, theta: FloatArray, left: FloatArray | None = None, right: FloatArray | None = None) -> FloatArray:
@@ -107,19 +118,31 @@ class KernelNorm:
 
         Rows are made a few at a time, so that they are still in the cache when the next kernel comes.
         """
+        from scipy.linalg.blas import daxpy
+
         n, weights = self.y.size, self.unit * theta
         K, step = np.empty((n, n)), max(1, CACHED // n)
-        spare = np.empty((step, n))
+        flat, others = K.ravel(), [other.ravel() for other in self.kernels]
         for start in range(0, n, step):
-            block = K[start : start + step]
-            rows, rest = slice(start, start + step), spare[: len(block)]
-            np.multiply(self.kernels[0][rows], weights[0], out=block)
-            for weight, other in zip(weights[1:], self.kernels[1:], strict=True):
-                block += np.multiply(other[rows], weight, out=rest)
-            if left is not None and right is not None:
-                block += np.matmul(left[:, rows].T, right, out=rest)
+            entries = slice(start * n, min(start + step, n) * n)
+            if left is None or right is None:
+                flat[entries] = 0.0
+            else:
+                np.matmul(left[:, start : start + step].T, right, out=K[start : start + step])
+            for weight, other in zip(weights, others, strict=True):
+                daxpy(other[entries], flat[entries], a=weight)  # in place: the block is contiguous
         K.flat[:: n + 1] += self.ridge + float(theta @ self.delta)
         return K
+
+    def mixed_rows(self, theta: FloatArray, rows: npt.NDArray[np.intp]) -> FloatArray:
+        """Return some rows of sum_i theta_i K_i + ridge I."""
+        weights = self.unit * theta
+        part: FloatArray = weights[0] * self.kernels[0][rows]
+        for weight, K in zip(weights[1:], self.kernels[1:], strict=True):
+            if weight:
+                part += weight * K[rows]
+        part[np.arange(rows.size), rows] += self.ridge + float(theta @ self.delta)
+        return part
 
     def near(self, a: FloatArray) -> Local:
         """Return the function near a."""
@@ -142,7 +165,7 @@ class KernelNorm:
 
     def rough(self) -> Quadratic:
         """Return the quadratic with the weights that the scales of the kernels suggest."""
-        return Quadratic(self.mixed(weights_of(np.sqrt(self.scales), self.s)), -self.y)
+        return _Checked(self.mixed(weights_of(np.sqrt(self.scales), self.s)), -self.y)
 
     def objective(self) -> Curved:
         """Return the function with that start."""
@@ -170,33 +193,3 @@ class Mixtures:
     def slope_a(self, theta: FloatArray, a: FloatArray) -> FloatArray:
         """Return the slope in a."""
         return self.norm.y - theta @ self.norm.products(a)[0] - self.norm.ridge * a
-
-    def largest(self, a: FloatArray) -> float:
-        """Return max_i r_i^2 / 2 + ridge a'a / 2 - y'a, convex with kinks."""
-        return -self.value(self.corner(a), a)
-
-    def slope_of_largest(self, a: FloatArray) -> FloatArray:
-        """Return a subgradient of that."""
-        return -self.slope_a(self.corner(a), a)
-
-    def corner(self, a: FloatArray) -> FloatArray:
-        """Return the weights that are best against a: one of them is 1."""
-        _, q = self.norm.products(a)
-        return np.asarray(np.arange(q.size) == int(np.argmax(q)), dtype=float)
-
-    def reply(self, theta: FloatArray) -> FloatArray:
-        """Return the a that is best against theta; needs a ridge."""
-        return np.asarray(self._solver(theta)(self.norm.y))
-
-    def near_weights(self, theta: FloatArray) -> Local:
-        """Return y'(sum_i theta_i K_i + ridge I)^-1 y / 2, which is convex, near theta; needs a ridge."""
-        solve = self._solver(theta)
-        a = solve(self.norm.y)
-        u, q = self.norm.products(a)
-        return Local(float(self.norm.y @ a) / 2, -q / 2, lambda: np.asarray(u @ solve(u.T)))
-
-    def _solver(self, theta: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        from scipy.linalg import cho_factor, cho_solve
-
-        factor = cho_factor(self.norm.mixed(theta), overwrite_a=True, check_finite=False)
-        return lambda right: np.asarray(cho_solve(factor, right, check_finite=False))

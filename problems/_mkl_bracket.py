@@ -77,7 +77,9 @@ class Machine:
         """Return the bounds that alpha, and weights or coefficients where the point has them, prove."""
         a = finite(point.alpha) * (self.y if self.hinge else 1.0)
         a = self.domain().repair(a)
-        u = np.array([K.matrix @ a for K in self.kernels])
+        support = np.flatnonzero(a)
+        few = 4 * support.size < a.size
+        u = np.array([a[support] @ K.matrix[support] if few else K.matrix @ a for K in self.kernels])
         stretch = self._stretch(a, np.sqrt(np.maximum(u @ a, 0.0)))
         a, u = stretch * a, stretch * u
         q = np.maximum(u @ a, 0.0)

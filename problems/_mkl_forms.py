@@ -19,6 +19,7 @@ from klopt.problems._margin import Units
 from klopt.problems._mkl import KernelNorm, Mixtures, dual_norm
 from klopt.problems._mkl_bracket import Machine
 from klopt.problems._mkl_cone import NormCone
+from klopt.problems._mkl_weights import BoxedMachines, FreeMachines, Machines
 from klopt.sets import Simplex
 
 __all__ = ["Forms"]
@@ -66,18 +67,22 @@ class Forms:
         if s == 1:
             return (smooth, cone)
         saddle = frozenset({Feature.SADDLE, Feature.BOX})
-        weights = frozenset({Feature.SIMPLEX, Feature.CURVED})
-        kinks = frozenset(box | {Feature.NONSMOOTH})
-        because = "the game is linear in the weights, concave in a, and both sets are compact"
-        inverse = "against given weights the best a is (sum theta_i K_i + I/C)^-1 y"
-        most = "a convex function, the largest of m quadratics"
-        by_weights = up("weights", weights, self._weights, self._recover_weights, self._lift_weights, inverse)
+        weights, kinks = (frozenset({Feature.SIMPLEX, feature}) for feature in (Feature.CURVED, Feature.NONSMOOTH))
+        game = "the game is linear in the weights, concave in a, and both sets are compact"
+        reply = "against given weights there is a best a, by linear equations once its face is known"
+        cuts = "the value of the best machine is convex in the weights, and each a is a cut of it"
         return (
-            *(() if self.machine.hinge else (by_weights,)),
+            up("weights", weights, self._weights, self._recover_weights, self._lift_weights, reply),
             cone,
-            up("saddle", saddle, self._saddle, self._recover_saddle, self._lift_saddle, because),
-            down("cutting planes", kinks, self._kinks, self._recover_cuts, self._lift, most),
+            up("saddle", saddle, self._saddle, self._recover_saddle, self._lift_saddle, game),
+            up("cutting planes", kinks, self._cuts, self._recover_weights, self._lift_weights, cuts),
         )
+
+    @cached_property
+    def _machines(self) -> Machines:
+        if self.machine.hinge:
+            return BoxedMachines(self._function, domain=self.machine.domain(self._units.length))
+        return FreeMachines(self._function)
 
     def _smooth(self) -> SimplexForm:
         return SimplexForm(self._function.objective(), self.machine.domain(self._units.length))
@@ -87,17 +92,16 @@ class Forms:
 
     def _weights(self) -> SimplexForm:
         m = len(self.machine.present)
-        return SimplexForm(Curved(m, Mixtures(self._function).near_weights), Simplex(m))
+        return SimplexForm(Curved(m, self._machines.near), Simplex(m))
+
+    def _cuts(self) -> SimplexForm:
+        m, machines = len(self.machine.present), self._machines
+        return SimplexForm(Oracle(m, machines.value, machines.slope, smooth=False), Simplex(m))
 
     def _saddle(self) -> SaddleForm:
         game = Mixtures(self._function)
         coupling = SaddleOracle(game.value, game.slope_weights, game.slope_a)
         return SaddleForm(coupling, Simplex(len(self.machine.present)), self.machine.domain(self._units.length))
-
-    def _kinks(self) -> SimplexForm:
-        game = Mixtures(self._function)
-        largest = Oracle(self.machine.y.size, game.largest, game.slope_of_largest, smooth=False)
-        return SimplexForm(largest, self.machine.domain(self._units.length))
 
     def _point(self, a: FloatArray, theta: FloatArray | None = None, beta: FloatArray | None = None) -> Point:
         length, sign = self._units.length, self.machine.y if self.machine.hinge else 1.0
@@ -109,7 +113,11 @@ class Forms:
         return self._point(x)
 
     def _recover_weights(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return self._point(Mixtures(self._function).reply(x), x)
+        """The machine of the weights; where these come with cuts, the mean of their machines proves the other side."""
+        best = self._machines.reply(x)
+        if y is None or not y.size:
+            return self._point(best, x)
+        return self._point(self._machines.mean_reply(y.reshape(-1, x.size + 1)), x, np.outer(x, best))
 
     def _recover_saddle(self, x: FloatArray, y: FloatArray | None) -> Point:
         return self._point(np.zeros(self.machine.y.size) if y is None else y, x)
@@ -120,13 +128,6 @@ class Forms:
             return self._point(a)
         theta, beta = self._cone.multipliers(y)
         return self._point(a, theta, beta)
-
-    def _recover_cuts(self, x: FloatArray, y: FloatArray | None) -> Point:
-        """Each cut belongs to one kernel; the cuts' weights add up to the kernels'."""
-        if y is None or not y.size:
-            return self._point(x)
-        cuts, game = y.reshape(-1, self.machine.y.size + 1), Mixtures(self._function)
-        return self._point(x, np.sum([weight[0] * game.corner(weight[1:]) for weight in cuts], axis=0))
 
     def _lift(self, point: Point) -> Start:
         return Start(point.alpha * (self.machine.y if self.machine.hinge else 1.0) / self._units.length)

@@ -13,7 +13,7 @@ from klopt.cones import smat, svec
 from klopt.errors import InvalidSettings
 from klopt.forms import ExplicitForm, SaddleForm, SimplexForm
 from klopt.objectives import Bilinear, KernelQuadratic, Linear, Oracle, Quadratic, SaddleOracle
-from klopt.sets import BoxPlane, OrderedSimplex, Product, Simplex, Spectrahedron
+from klopt.sets import BoxPlane, OrderedSimplex, Product, SimpleSet, Simplex, Spectrahedron
 from klopt.solvers._iterate import Candidate, iterate
 from klopt.solvers.explicit import BACKEND as explicit
 from klopt.solvers.mirror_descent import BACKEND as mirror_descent
@@ -275,6 +275,65 @@ def test_mean_of_tangents_bounds_a_nonsmooth_function(seed: int) -> None:
     assert value.lower <= last.upper + 1e-12
 
 
+def largest_of_matrices(seed: int, domain: SimpleSet) -> tuple[SimplexForm, float]:
+    """The largest of six linear functions over a set, and their steepest slope in the norm of the set."""
+    A = rng(seed).normal(size=(6, domain.size))
+    oracle = Oracle(domain.size, lambda x: float((A @ x).max()), lambda x: A[int(np.argmax(A @ x))], smooth=False)
+    return SimplexForm(oracle, domain), max(domain.dual_norm(row) for row in A)
+
+
+MIRRORED = {
+    "simplex": Simplex(7, 2.0),
+    "spectrahedron": Spectrahedron(4, 3.0),
+    "product": Product((Simplex(4), Spectrahedron(3, 0.5), Simplex(2, 2.0))),
+}
+
+
+@pytest.mark.parametrize("domain", MIRRORED.values(), ids=MIRRORED)
+@pytest.mark.parametrize(("steps", "factor"), [("horizon", np.sqrt(2)), ("anytime", 2.0)])
+@pytest.mark.parametrize("T", [3, 30, 300])
+def test_named_steps_keep_the_bound_of_their_theorem(domain: SimpleSet, steps: str, factor: float, T: int) -> None:
+    totals = {"simplex": 2.0, "spectrahedron": 3.0, "product": 2.0}
+    width = next(totals[name] for name, known in MIRRORED.items() if known is domain)
+    for seed in range(3):
+        form, L = largest_of_matrices(seed, domain)
+        raw = {"steps": steps, "lipschitz": L}
+        answer = mirror_descent.run(form, Settings(tol=1e-9, max_iter=T, raw=raw))
+        assert answer.iterations == T
+        assert answer.x is not None
+        # Regret bounds the mean of the values less the least mean of the tangents: the certificate itself.
+        bound = factor * L * np.sqrt(domain.mirror_depth * width / T)
+        proven = form.objective.value(answer.x) - form.averaged_bound(answer.y)
+        assert 0 <= proven <= bound * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("steps", ["horizon", "anytime"])
+def test_named_steps_need_no_bound_of_the_slopes_and_take_smooth_functions_too(steps: str) -> None:
+    kinks, _ = largest_of_matrices(0, MIRRORED["product"])
+    smooth = SimplexForm(convex_quadratic(0, 8), Simplex(8))
+    for form in (kinks, smooth):
+        few, many = (
+            mirror_descent.run(form, Settings(tol=1e-9, max_iter=T, raw={"steps": steps})).history[-1]
+            for T in (20, 2000)
+        )
+        assert many.upper - many.lower < 0.3 * (few.upper - few.lower)
+        assert many.lower <= few.upper
+    assert mirror_descent.run(smooth, Settings(tol=1e-9, max_iter=20, raw={"steps": steps})).y is None
+
+
+def test_a_fixed_horizon_is_plain_mirror_descent_in_the_logarithm() -> None:
+    form, L = largest_of_matrices(1, Simplex(7, 2.0))
+    T, theta, values, domain = 40, np.zeros(7), [], form.domain
+    for _ in range(T):
+        x = domain.mirror(theta)
+        values.append(form.objective.value(x))
+        theta = theta - np.sqrt(2 * np.log(7) / T) / L * form.objective.gradient(x)
+    answer = mirror_descent.run(form, Settings(tol=1e-9, max_iter=T, raw={"steps": "horizon", "lipschitz": L}))
+    assert answer.y is not None
+    visited = answer.y.reshape(-1, 8)[:, 1:]
+    np.testing.assert_allclose([form.objective.value(x) for x in visited], values[: len(visited)], rtol=1e-9)
+
+
 @pytest.mark.parametrize("power", [-8, 0, 8])
 def test_scaling_a_game_scales_its_value(power: int) -> None:
     form = random_game(5, 8, 9)
@@ -336,6 +395,14 @@ def test_known_options_are_checked() -> None:
     line, game = SimplexForm(Linear([1.0, 2.0]), Simplex(2)), random_game(0, 2, 2)
     with pytest.raises(InvalidSettings, match="'step' is -1"):
         mirror_descent.run(line, Settings(raw={"step": -1}))
+    with pytest.raises(InvalidSettings, match="'steps' is 'long'; expected one of adaptive, horizon, anytime"):
+        mirror_descent.run(line, Settings(raw={"steps": "long"}))
+    with pytest.raises(InvalidSettings, match="'lipschitz' is 0; expected a positive number"):
+        mirror_descent.run(line, Settings(raw={"steps": "anytime", "lipschitz": 0}))
+    with pytest.raises(InvalidSettings, match="'step' means nothing to steps of the kind 'anytime'"):
+        mirror_descent.run(line, Settings(raw={"steps": "anytime", "step": 1.0}))
+    with pytest.raises(InvalidSettings, match="need max_iter"):
+        mirror_descent.run(line, Settings(raw={"steps": "horizon"}))
     with pytest.raises(InvalidSettings, match="'lipschitz' is nan"):
         nesterov.run(line, Settings(raw={"lipschitz": float("nan")}))
     with pytest.raises(InvalidSettings, match="'geometry' is 'flat'"):

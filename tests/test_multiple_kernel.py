@@ -15,7 +15,9 @@ from klopt.errors import InvalidProblem
 from klopt.gram import Gram
 from klopt.problem import Point
 from klopt.problems import MultipleKernel, SoftMargin
-from klopt.problems._mkl import KernelNorm, dual_norm, weights_of
+from klopt.problems._mkl import KernelNorm, Mixtures, dual_norm, weights_of
+from klopt.problems._mkl_weights import BoxedMachines
+from klopt.sets import BoxPlane
 
 NORMS = ["block-l1", "block-linf", 2.0, 1.5, 4.0]
 LOSSES = ["hinge", "squared"]
@@ -141,6 +143,80 @@ def test_squared_loss_is_least_at_the_best_weights_and_has_no_best_kernel_withou
     assert fit(result.point.weights) == pytest.approx(result.value, rel=1e-6)
     larger = [fit(t * result.point.weights) for t in (1.0, 1e3, 1e6)]
     assert larger[0] > 100 * larger[1] > 1e4 * larger[2]  # (4) of 004 without a bound: the infimum is 0
+
+
+# --- the value of the best machine as a function of the weights
+
+
+def machines(seed: int, n: int, m: int, C: float) -> tuple[BoxedMachines, SoftMargin]:
+    K, y = kernels(seed, n, m)
+    corner = C * y
+    domain = BoxPlane(np.minimum(corner, 0.0), np.maximum(corner, 0.0), np.ones(n))
+    return BoxedMachines(KernelNorm(tuple(K), np.zeros(m), y, np.inf, 1.0, 0.0), domain=domain), SoftMargin(K[0], y, C)
+
+
+@given(seeds, st.sampled_from([0.01, 0.3, 1.0, 100.0]))
+@settings(max_examples=10)
+def test_the_reply_to_weights_is_the_machine_of_their_mixture(seed: int, C: float) -> None:
+    found, _ = machines(seed, 14, 3, C)
+    for theta in np.random.default_rng(seed).dirichlet(np.ones(3), 4):
+        mixture = sum(w * K for w, K in zip(theta, found.norm.kernels, strict=True))
+        alone = optimum(SoftMargin(Gram.of(mixture), found.norm.y, C))
+        assert found.near(theta).value == pytest.approx(alone.value, rel=1e-7)
+        assert found.domain.violation(found.reply(theta)) < 1e-12
+
+
+@given(seeds, st.sampled_from([0.3, 1.0, 100.0]))
+@settings(max_examples=15)
+def test_slopes_and_curvature_in_the_weights_are_those_of_finite_differences(seed: int, C: float) -> None:
+    found, _ = machines(seed, 12, 3, C)
+    rng = np.random.default_rng(seed)
+    theta, way, step = rng.dirichlet(np.full(3, 3.0)), rng.normal(size=3), 1e-5
+    here, left, right = (found.near(theta + t * way) for t in (0.0, -step, step))
+    assert (right.value - left.value) / (2 * step) == pytest.approx(here.gradient @ way, rel=1e-5, abs=1e-7)
+    faces = [found._reply(theta + t * way).free for t in (0.0, -step, step)]
+    if all(np.array_equal(face, faces[0]) for face in faces):  # elsewhere the slope has a kink
+        difference = (right.gradient - left.gradient) / (2 * step)
+        np.testing.assert_allclose(difference, here.curvature() @ way, rtol=1e-3, atol=1e-5)
+
+
+@given(seeds)
+@settings(max_examples=10)
+def test_any_a_however_inexact_is_a_cut_below_the_best_machine(seed: int) -> None:
+    found, _ = machines(seed, 10, 3, 1.0)
+    rng = np.random.default_rng(seed)
+    a = found.domain.project(rng.normal(size=10))
+    game = Mixtures(found.norm)
+    for theta in rng.dirichlet(np.ones(3), 5):
+        assert game.value(theta, a) <= found.near(theta).value + 1e-9
+
+
+def test_a_face_that_runs_in_circles_is_found_by_interior_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("klopt.problems._mkl_weights.MOST_FACES", 0)
+    found, one = machines(3, 20, 2, 1.0)
+    assert found.near(np.array([1.0, 0.0])).value == pytest.approx(optimum(one).value, rel=1e-8)
+    curvature = found.near(np.array([0.5, 0.5])).curvature()
+    assert np.linalg.eigvalsh(curvature)[0] >= -1e-9
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_weights_and_cuts_lead_to_the_same_optimum_of_block_l1(loss: str, C: float) -> None:
+    K, y = kernels(11, 60, 4)
+    problem = MultipleKernel(K, y, C, loss)
+    best = klopt.solve(problem, "newton", formulation="weights", tol=1e-8).require()
+    assert best.iterations <= 12
+    cuts = klopt.solve(problem, "cutting_planes", formulation="cutting planes", tol=1e-6).require()
+    cone = klopt.solve(problem, "clarabel", formulation="SOCP", tol=1e-6).require()
+    assert same(cuts, best)
+    assert same(cone, best)
+
+
+def test_cuts_of_mirror_descent_prove_both_sides_too() -> None:
+    K, y = kernels(12, 20, 3)
+    problem = MultipleKernel(K, y, 1.0)
+    result = klopt.solve(problem, "mirror_descent", formulation="cutting planes", tol=1e-2, max_iter=2000).require()
+    assert same(result, optimum(problem))
 
 
 # --- brackets
@@ -281,13 +357,22 @@ PAIR = (1.0, -1.0)
         ((np.zeros((2, 2, 0)), PAIR, 1.0), "kernels is empty"),
         ((I2, PAIR, 1.0), r"kernels is a ndarray of shape \(2, 2\); expected a list"),
         (("K", PAIR, 1.0), "kernels is a str; expected a list"),
+        (([np.ones((2, 3))], PAIR, 1.0), r"kernels\[0\] has shape \(2, 3\); expected a square matrix"),
+        (([I2, np.ones((2, 3))], PAIR, 1.0), r"kernels\[1\] is 2 x 3; expected 2 x 2"),
         (([I2, np.eye(3)], PAIR, 1.0), r"kernels\[1\] is 3 x 3; expected 2 x 2"),
+        (([I2, [[1.0, 0.5], [0.4, 1.0]]], PAIR, 1.0), r"kernels\[1\] is not symmetric"),
+        (([I2, [[1.0, np.inf], [np.inf, 1.0]]], PAIR, 1.0), r"kernels\[1\]\[0, 1\] is inf"),
         (([I2, [[1.0, 2.0], [2.0, 1.0]]], PAIR, 1.0), r"kernels\[1\] is not positive semidefinite"),
         (([I2, [[1.0, np.nan], [np.nan, 1.0]]], PAIR, 1.0), r"kernels\[1\]\[0, 1\] is nan"),
         (([I2], (0, 1), 1.0), r"y\[0\] is 0; labels must be the numbers -1 and \+1"),
+        (([I2], (2, -1), 1.0), r"y\[0\] is 2; labels must be the numbers -1 and \+1"),
+        (([I2], (1, np.nan), 1.0), r"y\[1\] is nan; every entry must be a finite number"),
+        (([I2], (1, np.nan), 1.0, "squared"), r"y\[1\] is nan; every entry must be a finite number"),
         (([I2], (1, 1), 1.0), "y has one class only"),
         (([I2], (1, -1, 1), 1.0), "y has 3 entries; expected 2"),
         (([I2], PAIR, 0.0), "C is 0.0; expected a positive number"),
+        (([I2], PAIR, -1.0), "C is -1.0; expected a positive number"),
+        (([I2], PAIR, np.nan), "C is nan; expected a positive number"),
         (([I2], PAIR, np.inf), "C is inf; expected a positive number"),
         (([I2], PAIR, 1.0, "logistic"), "loss is 'logistic'; expected one of hinge, squared"),
         (([I2], PAIR, 1.0, "hinge", "l1"), "norm is 'l1'; expected 'block-l1', 'block-linf' or an exponent"),
