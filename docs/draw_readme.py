@@ -1,0 +1,76 @@
+"""Draws the picture of the README: a small comparison from the shell, what it prints, and its page in a browser.
+
+OMP_NUM_THREADS=1 python docs/draw_readme.py
+
+writes `docs/pictures/page.png` (the first screens of the page, without the statements of the problems) and
+`docs/pictures/page.txt` (the command and its table).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from io import BytesIO
+from pathlib import Path
+
+from klopt.report.files import browser
+
+PICTURES = Path(__file__).with_name("pictures")
+COMMAND = "klopt compare AdaptiveKernel --sizes 40 --repeat 1 --time 3s -o page.html"
+WIDTH = 1280
+COLOURS = 256
+
+HIDE_STATEMENTS = """() => {
+  for (let e = document.querySelector('#problems'); e && e.id !== 'convergence'; e = e.nextElementSibling)
+    e.style.display = 'none'
+  return document.querySelector('#accuracy').getBoundingClientRect().top + scrollY
+}"""
+"""Leaves the verdict, the table and the curves at the top; returns where the curves end."""
+
+
+def compare(folder: Path) -> tuple[Path, str]:
+    """Run the command in a folder; return the page that it wrote and what it printed."""
+    program = [sys.executable, "-c", "from klopt.cli import main; main()", *COMMAND.split()[1:]]
+    settings = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80"}
+    done = subprocess.run(program, cwd=folder, env=settings, capture_output=True, text=True, timeout=300, check=True)
+    return folder / "page.html", done.stdout
+
+
+def screenshot(page: Path) -> bytes:
+    """Return the top of the page as a PNG file."""
+    if not browser():
+        raise SystemExit("the picture is taken by Chromium, which is not installed; apt-get install chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        raise SystemExit("Chromium is driven by playwright, which is not installed; pip install playwright") from None
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(
+            executable_path=browser(), args=["--no-sandbox", "--disable-background-networking"]
+        )
+        seen = chromium.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
+        seen.goto(page.as_uri())
+        height = seen.evaluate(HIDE_STATEMENTS)
+        made = seen.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height - 24})
+        chromium.close()
+    return made
+
+
+def small(png: bytes) -> bytes:
+    """Return the picture with a palette, a third of its size; rare colours, those of the curves, keep their place."""
+    from PIL import Image
+
+    made = BytesIO()
+    full = Image.open(BytesIO(png)).convert("RGB")
+    full.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(made, "PNG", optimize=True)
+    return made.getvalue()
+
+
+if __name__ == "__main__":
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        page, printed = compare(Path(folder))
+        (PICTURES / "page.png").write_bytes(small(screenshot(page)))
+        (PICTURES / "page.txt").write_text(f"$ {COMMAND}\n{printed}", encoding="utf-8")
