@@ -23,7 +23,7 @@ and u_P^2 in place of Omega u^2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -89,19 +89,21 @@ class Nearest:
         return np.where(self.mu > 0, self.u, 0.0)
 
     @cached_property
-    def slopes(self) -> FloatArray:
-        """Omega, the divided differences of the projection."""
-        inside = self.mu > 0
-        apart = self.lam[:, None] - self.lam
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = (self.mu[:, None] - self.mu) / apart
-        mixed = inside[:, None] != inside
-        return np.where(mixed & (apart != 0), ratio, (inside[:, None] & inside).astype(float))
+    def _across(self) -> FloatArray:
+        """Omega between P, the last k eigenvalues, and the others; within P it is 1, among the others 0."""
+        first = int(np.count_nonzero(self.mu <= 0))
+        mu = self.mu[first:, None]
+        return mu / np.maximum(self.lam[first:, None] - self.lam[:first], mu)  # rounding must not make it exceed 1
 
     @cached_property
     def _weights(self) -> FloatArray:
         """Omega u^2."""
-        return self.kept**2 if self.fixed else self.slopes @ self.u**2
+        squares = self.u**2
+        if self.fixed:
+            return np.where(self.mu > 0, squares, 0.0)
+        first = self.u.size - len(self._across)
+        kept, rest = squares[first:], squares[:first]
+        return np.concatenate([kept @ self._across, kept.sum() + self._across @ rest])
 
     @cached_property
     def _share(self) -> float:
@@ -121,16 +123,20 @@ class Nearest:
 
     def curvature(self) -> FloatArray:
         """Return -psi_aa."""
-        p, u = self.kept, self.u
-        T = np.outer(-2 * self._share * p, p)
+        twice = 2.0 if self.fixed else 1.0
+        half = self.V * np.sqrt((self.mu + twice * self.c * self._weights) / self.g)
+        H = half @ half.T
+        slope, w = self.c / self.g, self.V @ self.kept
         if self.fixed:
-            T.flat[:: u.size + 1] += 2 * self._weights
-        else:
-            T += self.slopes * np.outer(u, u)
-            T.flat[:: u.size + 1] += self._weights
-        T *= self.c
-        T.flat[:: u.size + 1] += self.mu
-        return (self.V @ T) @ (self.V.T / self.g)
+            H -= np.outer(2 * self._share * slope * w, w)
+            return H
+        first = self.u.size - len(self._across)
+        rest, kept = self.V[:, :first] * self.u[:first], self.V[:, first:] * (slope * self.u[first:])
+        mixed = kept @ (self._across @ rest.T)
+        mixed += np.outer((0.5 - self._share) * slope * w, w)
+        H += mixed
+        H += mixed.T
+        return H
 
     def bordered(self) -> tuple[FloatArray, float]:
         """Return -psi_ag and -psi_gg."""
@@ -152,17 +158,26 @@ class Block:
     trace: float | None
     basis: tuple[FloatArray, FloatArray] | None = None
     """Eigenvalues and eigenvectors of S where the kernel has to keep the latter."""
+    _last: list[tuple[FloatArray, Nearest]] = field(default_factory=list, init=False, repr=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_last": []}  # as large as everything else together
 
     def projected(self, lam: FloatArray) -> FloatArray:
         """Return the nearest eigenvalues that a kernel may have."""
         return np.maximum(lam, 0.0) if self.trace is None else simplex_projection(lam, self.trace)
 
     def nearest(self, a: FloatArray, g: float, w: float) -> Nearest:
-        """Return the best K."""
+        """Return the best K; the last one is kept, so that a proof at the same point costs no second decomposition."""
         if self.basis is not None:
             return self.along(self.basis[1].T @ a, g, w)
+        for point, found in self._last:
+            if (found.g, found.w) == (g, w) and np.array_equal(point, a):
+                return found
         lam, V = np.linalg.eigh(self.S + np.outer(a / (4 * w * g), a))
-        return Nearest(V, lam, self.projected(lam), V.T @ a, g, w, False, self.trace is not None)
+        found = Nearest(V, lam, self.projected(lam), V.T @ a, g, w, False, self.trace is not None)
+        self._last[:] = [(a.copy(), found)]
+        return found
 
     def along(self, u: FloatArray, g: float, w: float) -> Nearest:
         """Return the best K with the given eigenvectors V, for u = V'a."""

@@ -75,6 +75,13 @@ class Data:
         corner = self.y * (self.C / length)
         return BoxPlane(np.minimum(corner, 0.0), np.maximum(corner, 0.0), np.ones(self.n))
 
+    def multipliers(self, alpha: FloatArray) -> FloatArray:
+        """Return y o alpha moved into the box and onto the plane, unless it lies there up to rounding."""
+        domain = self.domain()
+        a = finite(alpha) * self.y
+        inside = np.minimum(np.maximum(a, domain.lower), domain.upper)
+        return inside if abs(float(inside.sum())) <= 4 * EPS * float(np.abs(inside).sum()) else domain.repair(a)
+
     def losses(self, K: FloatArray, S: tuple[FloatArray, ...]) -> float:
         """Return rho sum L(K - S_i)."""
         return self.rho * sum(self.loss.value(K - Si) for Si in S) if self.rho else 0.0
@@ -145,7 +152,7 @@ class Single:
     def bracket(self, point: Point) -> Bracket:
         """Return what alpha, and kernel and slopes where the point has them, prove."""
         data, y = self.data, self.data.y
-        a = data.domain().repair(finite(point.alpha) * y)
+        a = data.multipliers(point.alpha)
         if self.squared:
             near = self.block.nearest(a, 1.0, data.weight * len(data.S))
             H = near.factor

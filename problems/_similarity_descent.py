@@ -9,6 +9,7 @@ one of some function between f and f + gap. What the multipliers prove is for th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from klopt.problems._similarity_bracket import Data
 __all__ = ["Descent"]
 
 EXACT = 1e-5
+MOST = 10_000  # machines that are kept, by a digest of their kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,15 +30,19 @@ class Descent:
 
     data: Data
     length: float
-    _last: list[tuple[FloatArray, Multipliers]] = field(default_factory=list, init=False, repr=False)
+    _known: dict[bytes, Multipliers] = field(default_factory=dict, init=False, repr=False)
 
     def machine(self, k: FloatArray) -> Multipliers:
-        """Return the machine of a kernel; that of the last kernel is kept."""
-        if not (self._last and np.array_equal(self._last[0][0], k)):
-            start = self._last[0][1].a if self._last else None
+        """Return the machine of a kernel; machines are kept, so that a proof by many kernels solves none twice."""
+        key = blake2b(k.tobytes(), digest_size=16).digest()
+        found = self._known.get(key)
+        if found is None:
+            start = next(reversed(self._known.values())).a if self._known else None
             found = best_multipliers(smat(k), self.data.y, self.data.domain(), start, EXACT)
-            self._last[:] = [(k.copy(), found)]
-        return self._last[0][1]
+            if len(self._known) >= MOST:
+                self._known.clear()
+            self._known[key] = found
+        return found
 
     def value(self, k: FloatArray) -> float:
         """Return f."""

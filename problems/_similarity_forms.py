@@ -42,9 +42,8 @@ class Forms:
     def _smooth(self) -> Smooth:
         data = self.single.data
         count = len(data.S) if self.single.squared else 1
-        return Smooth(
-            (self.single.block,), data.y, data.weight * count, not self.single.squared, self._length, apart=False
-        )
+        norm = not self.single.squared
+        return Smooth((self.single.block,), data.y, data.weight * count, norm, self._length, apart=False, C=data.C)
 
     @cached_property
     def _cone(self) -> SimilarityCone:

@@ -21,9 +21,8 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.problem import Bracket, Point
-from klopt.problems._margin import finite
 from klopt.problems._similarity import symmetric_part
-from klopt.problems._similarity_block import Block
+from klopt.problems._similarity_block import Block, Nearest
 from klopt.problems._similarity_bracket import Data, classifier_value, least_eigenvalue
 
 __all__ = ["Several"]
@@ -56,6 +55,8 @@ class Several:
         m = len(self.data.S)
         if given is None or given.shape != (m,) or not np.isfinite(given).all() or not (given > 0).any():
             return np.full(m, 1 / m)
+        if given.min() >= SMALLEST and abs(float(given.sum()) - 1) <= 4 * EPS:
+            return given
         g = np.maximum(given / given.max(), SMALLEST)
         return np.asarray(g / g.sum())
 
@@ -63,13 +64,16 @@ class Several:
         """Return r_i / sum r."""
         return self.shares(np.array([np.linalg.norm(H.T @ a) for H in factors]))
 
+    def nearest(self, a: FloatArray, g: FloatArray) -> list[Nearest]:
+        """Return the best kernels for (a, g) under the squared loss."""
+        return [b.nearest(a, float(gi), self.data.weight) for b, gi in zip(self.blocks, g, strict=True)]
+
     def factors(self, point: Point, a: FloatArray, g: FloatArray) -> list[FloatArray]:
         """Return H_i with H_i H_i' the kernels that the point holds, made feasible, or those nearest to (a, g)."""
         given = point.primal.get("kernels")
         shape = (len(self.data.S), self.data.n, self.data.n)
-        if self.squared or given is None or given.shape != shape or not np.isfinite(given).all():
-            near = [b.nearest(a, float(gi), self.data.weight) for b, gi in zip(self.blocks, g, strict=True)]
-            return [found.factor for found in near]
+        if given is None or given.shape != shape or not np.isfinite(given).all():
+            return [near.factor for near in self.nearest(a, g)]
         factors = []
         for block, K in zip(self.blocks, given, strict=True):
             lam, V = np.linalg.eigh(symmetric_part(K))
@@ -80,9 +84,10 @@ class Several:
     def bracket(self, point: Point) -> Bracket:
         """Return what alpha, and gamma, kernels and slopes where the point has them, prove."""
         data = self.data
-        a = data.domain().repair(finite(point.alpha) * data.y)
+        a = data.multipliers(point.alpha)
         g = self.shares(point.primal.get("gamma"))
-        factors = self.factors(point, a, g)
+        near = self.nearest(a, g) if self.squared else []
+        factors = [found.factor for found in near] or self.factors(point, a, g)
         kernels = np.array([H @ H.T for H in factors])
         share = self.best_shares(factors, a)
         images = np.array([H @ (H.T @ a) for H in factors])
@@ -93,19 +98,18 @@ class Several:
         rounding = data.n * EPS * terms
         # For the squared loss the kernels are best against (a, g), so that g is not free to be changed.
         g = g if self.squared else share
-        lower, Z = self._lower(point, a, g, kernels)
+        lower, Z = self._lower(point, a, g, kernels, near)
         solved = {"alpha": data.y * a, "gamma": g, "kernels": kernels, "bias": bias}
         note = "" if lower > -np.inf else "the loss has no conjugate(Z): nothing bounds the optimum from below"
         return Bracket(lower - rounding, machine + loss + rounding, Point(solved, Z), note)
 
     def _lower(
-        self, point: Point, a: FloatArray, g: FloatArray, kernels: FloatArray
+        self, point: Point, a: FloatArray, g: FloatArray, kernels: FloatArray, nearest: list[Nearest]
     ) -> tuple[float, dict[str, FloatArray] | None]:
         data, n = self.data, self.data.n
         total = float(data.y @ a)
         if self.squared and data.rho:
-            for block, gi in zip(self.blocks, g, strict=True):
-                near = block.nearest(a, float(gi), data.rho)
+            for near in nearest:
                 size = float(np.linalg.norm(near.lam)) + float(np.linalg.norm(near.mu))
                 total += near.value - n * EPS * 2 * data.rho * size * size
             return total, None

@@ -45,7 +45,7 @@ class Forms:
     def _smooth(self) -> Smooth:
         data = self.several.data
         norm = data.loss.name == "frobenius"
-        return Smooth(self.several.blocks, data.y, data.weight, norm, self._length, apart=True)
+        return Smooth(self.several.blocks, data.y, data.weight, norm, self._length, apart=True, C=data.C)
 
     @cached_property
     def _cone(self) -> SimilarityCone | SpectraCone:

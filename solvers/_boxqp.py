@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -160,7 +161,8 @@ def _active_set(qp: BoxQP, place: _Place, budget: _Budget, cold: bool = False, s
     sigma = scale if sigma is None else sigma
     corner = np.where(np.isfinite(qp.lower), qp.lower, np.where(np.isfinite(qp.upper), qp.upper, 0.0))
     centre, last, leaps = np.clip(place.x, qp.lower, qp.upper), b"", 0
-    best = _solved(qp, centre, place.g, 0.0, budget)
+    first = partial(_solved, qp, centre, place.g, 0.0, budget)
+    best = first() if cold else None  # a start is measured only where nothing else is found
     for _ in range(most):
         if not budget.spend():
             break
@@ -180,14 +182,18 @@ def _active_set(qp: BoxQP, place: _Place, budget: _Budget, cold: bool = False, s
         if outside <= 1e-7:
             g = place.g if outside <= 8 * EPS else qp.H.matvec(centre) + qp.c
             nu = tau * (sigma + delta * scale) if nu is None else nu
-            best = min(best, _solved(qp, centre, g, nu, budget), key=_merit)
+            here = _solved(qp, centre, g, nu, budget)
+            best = here if best is None else min(best, here, key=_merit)
             face = low.tobytes() + high.tobytes()
             final = delta <= LEAST
-            small = best.relative <= budget.tol and (final or best.error <= 1e-10)
+            small = best.relative <= budget.tol and (final or best.error <= max(1e-10, budget.tol))
             if small or (final and face == last and best.error <= 1e-12):
                 return replace(best, stop=Stop.OPTIMAL, native="the face is final", iterations=budget.used)
             last = face
         delta = max(delta * (min(max(outside, 0.01), 3.0) if outside > 8 * EPS else 1e-6), LEAST)
+    if not cold:
+        best = first() if best is None else min(first(), best, key=_merit)
+    assert best is not None
     return replace(best, iterations=budget.used)
 
 

@@ -103,6 +103,10 @@ class BoxQP:
     normal: FloatArray | None = None
     offset: float = 0.0
 
+    @cached_property
+    def _bounded(self) -> bool:
+        return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
+
     def project(self, v: FloatArray, tau: float = 0.0) -> tuple[FloatArray, float]:
         """Return clip(v - tau normal, lower, upper) on the plane, and tau, by Newton's method from a guess of it.
 
@@ -115,7 +119,7 @@ class BoxQP:
         squares, sizes = a * a, np.abs(a)
         for _ in range(200):
             p = v - tau * a
-            x = np.clip(p, self.lower, self.upper)
+            x = np.minimum(np.maximum(p, self.lower), self.upper)
             excess = float(a @ x) - self.offset
             if abs(excess) <= 4 * EPS * (float(sizes @ np.abs(x)) + abs(self.offset)):
                 return x, tau
@@ -157,7 +161,7 @@ class BoxQP:
 
     def price(self, g: FloatArray, nu: float) -> float:
         """Return the nu nearest to the given one under which no variable wants to go to infinity, if there is one."""
-        if self.normal is None:
+        if self.normal is None or self._bounded:
             return nu
         a = self.normal
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -4,9 +4,9 @@
     x, z = the proximal step of f from 2p - u       by a few of Newton's steps for its smooth dual, from the last z
     u   <- u + RELAX (x - p)
 
-(Eckstein and Bertsekas, 1992). f's step is only as exact as the distance of x and p asks for, which costs one or two
-evaluations an iteration. sigma is moved, ever more rarely, towards equal progress of both sides. (x, z, w) is feasible
-for the game at any time, so its best replies bound the optimum.
+(Eckstein and Bertsekas, 1992). f's step is only as exact as the distance of x and p asks for, the first one as rough as
+its start, which costs one or two evaluations an iteration. sigma is moved, ever more rarely, towards equal progress of
+both sides. (x, z, w) is feasible for the game at any time, so its best replies bound the optimum.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from klopt.forms import Form, SaddleForm, SimplexForm
 from klopt.sets import Product
 from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite, starting_point
 from klopt.solvers._newton import supported
-from klopt.solvers.newton import newton_steps
+from klopt.solvers.newton import newton_moves
 from klopt.splitting import Splitting
 
 RELAX = 1.6
-SHARE = 0.3  # of sigma |x - p|^2, which is what an iteration is about: the gap that f's step may leave
+# Of sigma |x - p|^2, which is what an iteration is about: the gap that f's step may leave, or what Newton's model says.
+GAP, FALL = 0.3, 0.03
 MOST_NEWTON = 10
+ROUGH = 1e-4  # what f's quadratic programs are told to aim at
 LOOK = 5  # iterations between two looks at the bounds
 FIRST, LATER = 10, 1.5  # sigma is looked at after 10 iterations and again whenever there are 1.5 times as many
 UNEVEN, FASTEST = 8.0, 5.0
@@ -64,12 +66,12 @@ def _steps(form: SaddleForm, game: Splitting, x: FloatArray | None, z: FloatArra
     home = form.right.sets[0]
     u, sigma = (game.start if x is None else x), game.sigma
     p, w = game.outer(u, sigma)
-    apart, iteration, before, turn = 0.0, 0, p, FIRST  # the first step of f is taken as exactly as Newton can
+    apart, iteration, before, turn = np.inf, 0, p, FIRST
     narrow, since = np.inf, 0
     while iteration <= since + PATIENCE:
         inner = game.inner(2 * p - u, sigma)
-        z = _newton(SimplexForm(inner.dual, home), z, SHARE * sigma * apart**2, deadline)
-        x = inner.primal(z)
+        good, z = _inner_step(SimplexForm(inner.dual, home), z, sigma * apart**2, deadline)
+        x = inner.primal(good)
         require_finite(x, z)
         still, apart = apart == 0, float(np.linalg.norm(x - p))
         if iteration % LOOK == 0 or apart == 0:
@@ -90,16 +92,20 @@ def _steps(form: SaddleForm, game: Splitting, x: FloatArray | None, z: FloatArra
             u, sigma = p + (u - p) * (sigma / moved), moved
 
 
-def _newton(form: SimplexForm, start: FloatArray | None, gap: float, deadline: float) -> FloatArray:
-    """The end of so many Newton steps as bring the gap below the given one."""
+def _inner_step(
+    form: SimplexForm, start: FloatArray | None, size: float, deadline: float
+) -> tuple[FloatArray, FloatArray]:
+    """The z that gives x, good to a share of `size`, and a better one, if known, for the next iteration."""
     best: Candidate | None = None
-    for count, candidate in enumerate(newton_steps(form, start, 1e-6, deadline)):
-        if candidate is not None:
-            best = candidate
-        if best is not None and (best.upper - best.lower <= gap or count >= MOST_NEWTON):
-            break
+    for count, step in enumerate(newton_moves(form, start, ROUGH, deadline)):
+        if isinstance(step, Candidate):
+            best = step
+            if step.upper - step.lower <= GAP * size or count >= 2 * MOST_NEWTON:
+                break
+        elif best is not None and step.fall <= FALL * size:
+            return best.x, step.z
     assert best is not None
-    return best.x
+    return best.x, best.x
 
 
 def _rebalanced(sigma: float, primal: float, dual: float) -> float:

@@ -13,6 +13,8 @@ A step's end is judged by its value or, where values differ by rounding only, by
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,14 +54,29 @@ class Newton(Backend):
 BACKEND = Newton()
 
 
+@dataclass(frozen=True, eq=False)
+class Move:
+    """Where the model at the last candidate is least, and by how much it says that the value falls on the way."""
+
+    z: FloatArray
+    fall: float
+
+
 def newton_steps(form: SimplexForm, start: FloatArray | None, tol: float, deadline: float) -> Steps:
-    """Yield the iterates; other methods take a few of them as their inner steps."""
+    """Yield the iterates."""
+    return (step for step in newton_moves(form, start, tol, deadline) if isinstance(step, Candidate))
+
+
+def newton_moves(
+    form: SimplexForm, start: FloatArray | None, tol: float, deadline: float
+) -> Iterator[Candidate | Move]:
+    """Yield the iterates, each followed by the next move before it is made: other methods take a few as inner steps."""
     f, boxes = form.objective, Boxes(form.domain)
     assert isinstance(f, Curved)
     x = _rough_start(f, boxes, deadline) if start is None else start
     here, damping, narrow, waited = f.near(x), 0.0, np.inf, 0
     while waited <= PATIENCE:
-        lower = form.lower_bound(x, here.value, here.gradient)
+        lower = max(here.value - float(here.gradient @ x) + boxes.linear_minimum(here.gradient), here.lower)
         yield Candidate(x, here.value, lower)
         narrow, waited = (here.value - lower, 0) if here.value - lower <= narrow / 2 else (narrow, waited + 1)
         require_finite(here.gradient)
@@ -68,9 +85,11 @@ def newton_steps(form: SimplexForm, start: FloatArray | None, tol: float, deadli
         if damping:
             H = H + damping * scale * np.eye(x.size)
         gap = (here.value - lower) / (1 + abs(here.value))
-        exact = 1e-12 if not np.isfinite(gap) else max(1e-13, min(1e-6, 1e-3 * gap, tol))
+        exact = 1e-12 if not np.isfinite(gap) else max(1e-13, min(1e-6, 1e-3 * gap, 1e-2 * tol))
         z = minimise_quadratic(boxes, H, here.gradient - H @ x, x, exact, deadline)
-        moved = _search(f, x, z - x, z, here) or _closing(form, z, here, here.value - lower)
+        d = z - x
+        yield Move(z, -float(d @ (here.gradient + H @ d / 2)))
+        moved = _search(f, x, d, z, here) or _closing(form, z, here, here.value - lower)
         if moved is None:
             if damping >= 1.0:
                 return

@@ -282,3 +282,11 @@ def test_an_evaluated_function_travels() -> None:
 
 def travelling(x: np.ndarray) -> Local:
     return Local(float(x @ x), 2 * x, lambda: 2 * np.eye(2))
+
+
+@given(seeds)
+def test_the_terms_of_a_plane_fill_up_to_the_least_slope_over_the_box(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    domain = box(rng, int(rng.integers(2, 9)))
+    g = rng.normal(size=domain.size) * rng.choice([0.0, 1.0], size=domain.size)
+    assert Boxes(domain).linear_minimum(g) == pytest.approx(domain.linear_minimum(g), rel=1e-12, abs=1e-12)

@@ -360,3 +360,26 @@ def test_mirror_descent_over_the_spectrahedron_brackets_the_optimum() -> None:
     rough = klopt.solve(problem, "mirror_descent", formulation="spectrahedron", tol=3e-2, max_iter=150)
     assert rough.verdict is Verdict.OPTIMAL, rough.explain()
     assert overlap(rough, optimum(problem))
+
+
+def test_a_proof_where_newton_stopped_needs_no_second_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
+    S, y = similarity(4, 20)
+    problem = SimilarityKernel(S, y, 1.0, 0.1, 20.0)
+    result = optimum(problem)
+    monkeypatch.setattr(np.linalg, "eigh", None)
+    again = problem.bracket(result.point)
+    assert (again.lower, again.upper) == (result.lower, result.upper)
+
+
+def test_a_proof_by_many_kernels_solves_no_machine_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    S, y = similarity(5, 8)
+    problem = SimilarityKernel(S, y, 1.0, 0.1, 8.0, "l1")
+    solved = []
+    monkeypatch.setattr(
+        "klopt.problems._similarity_descent.best_multipliers",
+        lambda K, *rest: solved.append(K) or best_multipliers(K, *rest),
+    )
+    result = klopt.solve(problem, "mirror_descent", tol=1e-2, max_iter=20)
+    assert result.lower < result.upper
+    kernels = {K.tobytes() for K in solved}
+    assert len(kernels) == len(solved) > 10
