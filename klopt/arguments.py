@@ -36,6 +36,7 @@ __all__ = [
     "read_numbers",
     "read_options",
     "read_problem",
+    "read_problem_class",
     "read_problems",
 ]
 
@@ -206,6 +207,26 @@ def read_backend(text: str | None) -> Backend | None:
     if not isinstance(found, Backend):
         raise NoRoute(f"{text} holds no BACKEND; end it with BACKEND = YourBackend()")
     return found
+
+
+def read_problem_class(text: str) -> type[Problem]:
+    """Return the problem class of that name or in that Python file, FILE.py or FILE.py:CLASS."""
+    from klopt.registry import problem_classes, problem_named
+
+    stem, ending, wanted = text.partition(".py")
+    file, wanted = f"{stem}{ending}", wanted.removeprefix(":")
+    if not ending:
+        return problem_named(text)
+    if not Path(file).is_file():
+        raise NoRoute(f"no file {file!r}")
+    found = {problem.__name__: problem for problem in problem_classes(_load(Path(file)))}
+    if wanted in found:
+        return found[wanted]
+    if len(found) == 1 and not wanted:
+        return next(iter(found.values()))
+    if not found:
+        raise NoRoute(f"{file} holds no problem; write a class that inherits from klopt.Problem")
+    raise NoRoute(f"{file} holds {', '.join(found)}; say which one: {file}:{next(iter(found))}")
 
 
 def _load(path: Path) -> ModuleType:

@@ -22,11 +22,11 @@ import click
 
 from klopt.cli_compare import cite, compare, doctor, export, report
 from klopt.cli_experiments import experiments
+from klopt.cli_new import check_backend, check_problem, new
 from klopt.cli_shared import Commands, as_json as _json, instance as _instance
 from klopt.cli_verify import verify
 
 if TYPE_CHECKING:
-    from klopt.backend import Backend
     from klopt.problem import Problem
     from klopt.result import Result
 
@@ -44,6 +44,7 @@ def main() -> None:
     klopt solve model.mps         solve a file and prove the answer
     klopt plan SoftMargin         what could solve it, best first, and why
     klopt backends                what is installed and what it takes
+    klopt new backend NAME        start a backend of your own, in one file
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -246,30 +247,5 @@ def demo(size: str, output: str, quiet: bool, as_json: bool) -> None:
         print_demo(comparison, output)
 
 
-@main.command("check-backend", short_help="Run the conformance checks on a backend.")
-@click.argument("name", metavar="NAME|FILE.py")
-@_json
-def check_backend(name: str, as_json: bool) -> None:
-    """Run the conformance checks on a backend, by name or in a Python file.
-
-    Exit code 1 if a check fails.
-    """
-    from klopt.arguments import read_backend
-    from klopt.conformance import check_backend as run
-    from klopt.listing import print_checks
-    from klopt.show import document
-
-    chosen: Backend | None = read_backend(name)
-    assert chosen is not None
-    checks = run(chosen, show=False)
-    failed = [check for check in checks if not check.ok]
-    if as_json:
-        rows = [{"name": check.name, "status": check.status.value, "detail": check.detail} for check in checks]
-        click.echo(document("check-backend", {"backend": chosen.name, "passed": not failed, "checks": rows}))
-    else:
-        print_checks(chosen.name, checks)
-    sys.exit(1 if failed else 0)
-
-
-for command in (compare, verify, experiments, report, export, cite, doctor):
+for command in (new, check_backend, check_problem, compare, verify, experiments, report, export, cite, doctor):
     main.add_command(command)

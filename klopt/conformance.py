@@ -14,16 +14,35 @@ Results are data. A check that a backend declares in `exempt` must still fail: a
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from textwrap import fill, indent
 from types import MappingProxyType
 
 from klopt.backend import Backend
 from klopt.backend_checks import backend_checks
-from klopt.checks import Body, Check, Status, run_check
+from klopt.checks import Body, Check, Status, expect, run_check
 from klopt.problem import Problem
 from klopt.problem_checks import problem_checks
+from klopt.show import WIDTH, wrapped
 
-__all__ = ["Check", "Status", "check_backend", "check_problem"]
+__all__ = ["Check", "Status", "check_backend", "check_problem", "explain_checks"]
+
+HINTS = {
+    "contract": "what the class says of itself is not what it does",
+    "truth": "programs solved on paper: look at x first (primal), then at the sign and order of y (dual, cone)",
+    "limit": "at a limit return the best point so far with Stop.ITERATION_LIMIT or Stop.TIME_LIMIT; do not raise",
+    "start": 'take start.x and start.y, project what is not feasible, or do not honour "start"',
+    "agree": "the proven intervals of two backends are disjoint: one takes the form for another program",
+    "proof": "multipliers obey Px + c + A'y = 0 with y in K* and b - Ax in K; many libraries return -y",
+    "meta": "the same program written otherwise: is an order of rows, a scale or a sparse format taken for granted?",
+    "sample": "sample(rng, size) returns an instance that solves, the same one for the same rng",
+    "forms": "every formulation states its needs, has the same optimum, and lift and recover lead there and back",
+    "recover": "bracket(point) returns a point that brackets the optimum as narrowly as the one it was given",
+    "bracket": "lower <= optimum <= upper for any point, computed from the data, never from what a backend said",
+}
+"""Where to look when a check of the group fails."""
 
 
 def check_backend(backend: Backend, *, show: bool = True) -> list[Check]:
@@ -33,6 +52,9 @@ def check_backend(backend: Backend, *, show: bool = True) -> list[Check]:
     >>> all(check.ok for check in check_backend(backend_named("explicit"), show=False))
     True
     """
+    if backend.missing:
+        installed = "contract_installed", partial(expect, False, backend.missing)
+        return _run_all(backend.name, iter([installed]), MappingProxyType({}), show)
     return _run_all(backend.name, backend_checks(backend), backend.exempt, show)
 
 
@@ -41,17 +63,38 @@ def check_problem(problem: type[Problem], *, show: bool = True) -> list[Check]:
     return _run_all(problem.__name__, problem_checks(problem), MappingProxyType({}), show)
 
 
+def explain_checks(who: str, checks: Sequence[Check]) -> str:
+    """Return a line for each check, below what failed why it did, and at the end where to look, in 80 columns.
+
+    >>> print(explain_checks("mine", [Check("limit_one_iteration", Status.FAILED, "it raised")]))
+    limit_one_iteration  failed
+        it raised
+    <BLANKLINE>
+    mine: 1 failed
+    limit_: at a limit return the best point so far with Stop.ITERATION_LIMIT or
+        Stop.TIME_LIMIT; do not raise
+    """
+    wide = max((len(check.name) for check in checks), default=0)
+    lines = []
+    for check in checks:
+        if check.ok:
+            lines.append(f"{check.name:{wide}}  {check.status.value:7}  {check.detail}".rstrip())
+        else:
+            lines += [f"{check.name:{wide}}  {check.status.value}", wrapped(indent(check.detail, "    "))]
+    counts = Counter(check.status.value for check in checks)
+    lines += [
+        "",
+        f"{who}: " + ", ".join(f"{counts[status.value]} {status.value}" for status in Status if counts[status.value]),
+    ]
+    groups = {check.name.partition("_")[0] for check in checks if not check.ok}
+    lines += [fill(f"{group}_: {HINTS[group]}", WIDTH, subsequent_indent="    ") for group in HINTS if group in groups]
+    return "\n".join(lines)
+
+
 def _run_all(who: str, checks: Iterator[tuple[str, Body]], exempt: Mapping[str, str], show: bool) -> list[Check]:
     results = [run_check(name, body, exempt.get(name, "")) for name, body in checks]
     unknown = set(exempt) - {check.name for check in results}
     results += [Check(name, Status.FAILED, "exempt, but there is no such check") for name in sorted(unknown)]
     if show:
-        sys.stdout.write(_table(who, results))
+        sys.stdout.write(f"{explain_checks(who, results)}\n")
     return results
-
-
-def _table(who: str, results: list[Check]) -> str:
-    wide = max((len(check.name) for check in results), default=0)
-    lines = [f"{check.name:{wide}}  {check.status.value:7}  {check.detail}".rstrip() for check in results]
-    counts = ", ".join(f"{sum(check.status is status for check in results)} {status.value}" for status in Status)
-    return "\n".join([*lines, f"{who}: {counts}", ""])

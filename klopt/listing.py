@@ -1,11 +1,10 @@
-"""What the command lists: backends, problems, conformance checks."""
+"""What the command lists: backends and problems."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
 import inspect
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +12,10 @@ from klopt.show import TAKES, console, lines, table, wrapped
 
 if TYPE_CHECKING:
     from klopt.backend import Backend
-    from klopt.conformance import Check
     from klopt.problem import Formulation, Problem
     from klopt.registry import Broken
 
-__all__ = ["print_backend", "print_backends", "print_checks", "print_problem", "print_problems", "problem_data"]
+__all__ = ["print_backend", "print_backends", "print_problem", "print_problems", "problem_data"]
 
 
 def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> None:
@@ -122,18 +120,6 @@ def print_problem(problem: type[Problem]) -> None:
         out.print("\n" + lines([("formulation", f.name), ("needs", ", ".join(sorted(f.needs)))]))
         if f.because:
             out.print(lines([("because", f.because)]))
-
-
-def print_checks(name: str, checks: Sequence[Check]) -> None:
-    """Print the conformance checks of a backend and their count."""
-    out = console()
-    colours = {"failed": "red", "exempt": "yellow", "skipped": "dim"}
-    rows = table(["check", "status", "detail"])
-    for check in checks:
-        rows.add_row(check.name, check.status, check.detail, style=colours.get(check.status))
-    out.print(rows)
-    counts = Counter(check.status for check in checks)
-    out.print(f"\n{name}: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
 
 
 def _reflowed(text: str) -> str:

@@ -22,7 +22,7 @@ from klopt.cones import Feature
 from klopt.errors import InvalidSettings, NoRoute
 from klopt.problem import Problem
 
-__all__ = ["Broken", "backend_named", "backends", "broken", "problem_named", "problems", "register"]
+__all__ = ["Broken", "backend_named", "backends", "broken", "problem_classes", "problem_named", "problems", "register"]
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _load(group: str) -> Iterator[tuple[str, object]]:
         loaded = _guarded(name, load)
         yield name, loaded
         if isinstance(loaded, ModuleType):
-            yield from ((name, item) for item in (getattr(loaded, "BACKEND", None), *_classes(loaded)) if item)
+            yield from ((name, item) for item in (getattr(loaded, "BACKEND", None), *problem_classes(loaded)) if item)
 
 
 def _guarded(name: str, load: Callable[[], object]) -> object:
@@ -157,6 +157,7 @@ def _flaw(backend: Backend) -> str:
     return "" if isinstance(backend.rank, int) else f"{backend.name} has rank {backend.rank!r}; expected a whole number"
 
 
-def _classes(module: ModuleType) -> list[type[Problem]]:
+def problem_classes(module: ModuleType) -> list[type[Problem]]:
+    """Return the problems that a module defines."""
     own = (item for item in vars(module).values() if isinstance(item, type) and item.__module__ == module.__name__)
     return [item for item in own if issubclass(item, Problem) and not item.__name__.startswith("_")]

@@ -10,8 +10,10 @@ from bad_backends import Bad, Liar, NanReturner, Pointless, Printer, WrongShaper
 
 from klopt.backend import Answer, Backend, Settings, Start
 from klopt.checks import Skip, Status, expect, run_check
-from klopt.conformance import check_backend
+from klopt.conformance import check_backend, check_problem
 from klopt.forms import ConeForm, Form
+from klopt.problem import Bracket, Point
+from klopt.problems import SoftMargin
 from klopt.registry import backend_named
 
 
@@ -64,6 +66,19 @@ def test_prints_and_chance_are_found_out() -> None:
     change = {check.name: check.status for check in check_backend(Changer(), show=False)}
     assert talk["contract_silent"] is Status.FAILED
     assert change["contract_deterministic"] is Status.FAILED
+
+
+class Constant(SoftMargin):
+    """A bracket that never looks at the data."""
+
+    def bracket(self, point: Point) -> Bracket:
+        return Bracket(7.0, 7.0, point)
+
+
+def test_a_bracket_that_ignores_the_data_is_found_out() -> None:
+    checks = {check.name: check for check in check_problem(Constant, show=False)}
+    failed = [check.detail for check in checks.values() if check.status is Status.FAILED]
+    assert any("the form says" in detail and "the bracket 7 <= optimum <= 7" in detail for detail in failed)
 
 
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

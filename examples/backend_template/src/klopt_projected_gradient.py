@@ -1,5 +1,7 @@
 """Convex quadratics over simple sets by projected gradient.
 
+This file passes `klopt check-backend` as it stands. Replace the method by yours.
+
 Minimise f(x) = x'Hx/2 + linear'x over x in D by
 
     x <- project(x - grad f(x) / L),    L = the largest eigenvalue of H,
@@ -13,31 +15,34 @@ import time
 
 import numpy as np
 
-from klopt import Answer, Backend, Feature, Quadratic, Settings, SimplexForm, Start, Stop
+from klopt import Answer, Backend, Feature, Settings, SimplexForm, Start, Stop
 from klopt.backend import check_raw
 from klopt.forms import Form
+from klopt.objectives import QuadraticLike
+
+__all__ = ["BACKEND", "ProjectedGradient"]
 
 MAX_ITER = 100_000
 
 
 class ProjectedGradient(Backend):
-    """The simplest method that can be certified; replace it by yours."""
+    """The simplest method that can be certified."""
 
-    name = "projected_gradient"
-    offers = frozenset({Feature.SIMPLEX, Feature.QUADRATIC, Feature.BOX})
-    honours = frozenset({"tol", "time_limit", "max_iter", "seed", "start"})
-    rank = 45
+    name, rank = "projected_gradient", 45
+    offers = frozenset({Feature.SIMPLEX, Feature.QUADRATIC, Feature.BOX})  # quadratics over the simplex and boxes
+    honours = frozenset({"tol", "time_limit", "max_iter", "seed", "start"})  # settings that it keeps by itself
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         """Return the point where the gap is a tenth of what is asked for, or the last one before a limit."""
         check_raw(self.name, settings.raw, known=(), reserved={})
         # klopt hands over only what `offers` covers
         assert isinstance(form, SimplexForm)
-        assert isinstance(form.objective, Quadratic)
+        assert isinstance(form.objective, QuadraticLike)
         f, domain = form.objective, form.domain
         began = time.perf_counter()
         deadline = began + (settings.time_limit or np.inf)
-        curvature = float(np.linalg.norm(f.H, 2)) or 1.0
+        everything = np.arange(f.size)
+        curvature = float(np.linalg.norm(f.block(everything, everything), 2)) or 1.0
         x = domain.project(domain.centre() if start is None else start.x)
         iterations = 0
         while True:

@@ -1,0 +1,17 @@
+"""The backend passes what every backend of klopt must pass, and klopt finds it by its entry point."""
+
+import pytest
+from klopt_piqp import BACKEND
+
+import klopt
+
+pytest.importorskip("piqp", reason="PIQP is not installed: pip install piqp")
+
+
+@pytest.mark.parametrize("check", klopt.check_backend(BACKEND, show=False), ids=lambda check: check.name)
+def test_conformance(check: klopt.Check) -> None:
+    assert check.ok, check.detail
+
+
+def test_klopt_finds_it() -> None:
+    assert BACKEND.name in [backend.name for backend in klopt.backends()]

@@ -1,0 +1,1 @@
+"""The files that `klopt new` fills in."""
