@@ -2,7 +2,8 @@
 
     python docs/problems/draw_dank.py [FOLDER] [svg|png]
 
-60 points of two classes, C = 1, eta for a deviation of 0.1, all methods from zero with one constant L.
+60 points of two classes, C = 1, eta for a deviation of 0.1. The published methods start at zero, with one constant L;
+the two backends start where they do without a hint, Newton at the minimiser of its rough model.
 """
 
 from __future__ import annotations

@@ -1,0 +1,104 @@
+"""The documentation: generated pages are what their sources say, and the whole site is built without a warning.
+
+The snippets of all pages are run by `test_readme.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from source import MODULES, ROOT
+from test_readme import DOCUMENTS, promised
+
+import klopt
+
+DOCS = ROOT / "docs"
+NEEDED = ("sphinx", "myst_parser", "pydata_sphinx_theme", "sphinx_gallery", "matplotlib")
+
+
+def loaded(path: Path) -> ModuleType:
+    """A script beside the pages, or an extension of Sphinx, as a module."""
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("use", ["compare", "plug-in", "verify", "learn"])
+def test_each_use_has_a_tutorial_that_runs(use: str) -> None:
+    page = DOCS / "tutorials" / f"{use}.md"
+    assert page in DOCUMENTS
+    text = page.read_text(encoding="utf-8")
+    assert text.count("```python") >= 4
+    assert len(promised(text)) >= text.count("```python") - 1  # what is printed stands below the block
+
+
+def test_the_performance_page_is_what_the_benchmarks_printed() -> None:
+    page = loaded(DOCS / "write_performance.py").page()
+    assert page == (DOCS / "performance.md").read_text(encoding="utf-8"), "python docs/write_performance.py"
+
+
+def test_rows_of_benchmarks_are_read_with_the_figure_first_or_the_goal_first() -> None:
+    rows = loaded(DOCS / "write_performance.py").rows
+    shared = f"PASS  {'a long name of an instance':21} {'CVXPY to 1e-6':30} {1234.5:9.4g} {'>= 5':>9}   0.1 s"
+    other = f"FAIL  {'n = 200':18} {'one SVC fit':28} >= {5:<5g} {2.25:9.4g}   off 1e-9"
+    (first,), (second,) = rows("ordered", shared), rows("mkl", other)
+    assert (first.passed, first.instance, first.baseline) == (True, "a long name of an instance", "CVXPY to 1e-6")
+    assert (first.figure, first.goal, first.remarks) == (1234, 5, "0.1 s")
+    assert (second.passed, second.instance, second.baseline) == (False, "n = 200", "one SVC fit")
+    assert (second.figure, second.goal, second.remarks) == (2.25, 5, "off 1e-9")
+
+
+def test_the_picture_of_the_architecture_shows_every_module_of_the_core() -> None:
+    picture = (DOCS / "architecture.svg").read_text(encoding="utf-8")
+    shown = set(" ".join(re.findall(r'class="m">([^<]*)<', picture)).split())
+    core = {name.split(".")[1] for name in MODULES if name.count(".") == 1 and not MODULES[name].is_package}
+    assert core - {"__main__"} <= shown, "python docs/write_architecture.py"
+
+
+def test_no_room_of_the_architecture_leads_back() -> None:
+    drawn = loaded(DOCS / "write_architecture.py")
+    rows = drawn.levels(drawn.imports())
+    height = {room: -level for level, row in enumerate(rows) for room in row}
+    assert all(height[room] > height[target] for room, targets in drawn.imports().items() for target in targets)
+
+
+def test_plain_docstrings_keep_their_signs() -> None:
+    restructured = loaded(DOCS / "_ext" / "plain_docstrings.py").restructured
+    text = ["With |y| in K* and `names`:", "", "    x'Px/2", "", "- one", "  two", "", ">>> 1", "1"]
+    made = "\n".join(restructured(text))
+    assert made == "With \\|y\\| in K\\* and ``names``:\n\n::\n\n        x'Px/2\n\n- one\n  two\n\n>>> 1\n1\n"
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    for name in NEEDED:
+        pytest.importorskip(name, reason=f"{name} is not installed; pip install -e '.[docs]'")
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns("_build", "auto_gallery"))
+    built = tmp_path / "html"
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(tmp_path / "docs"), str(built)],
+        env={**os.environ, "KLOPT_DOCS_GALLERY": "0"},  # the examples are run by the real build
+        capture_output=True, text=True, timeout=1800,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    reference = "".join(page.read_text(encoding="utf-8") for page in (built / "reference").glob("*.html"))
+    names = set(klopt.__all__) - {"problems", "learners"}
+    assert not [name for name in names if f'id="klopt.{name}"' not in reference]
+    assert "<math" in (built / "concepts" / "verdicts.html").read_text(encoding="utf-8")
+    pages = {page: page.read_text(encoding="utf-8") for page in built.rglob("*.html")}
+    fetched = re.compile(r'<(?:script|link|img)\b[^>]*(?:src|href)="(?:https?:)?//')
+    assert not [page.name for page, text in pages.items() if fetched.search(text)]
