@@ -6,11 +6,12 @@ solve the problem whose kernel is zero between clusters. For a data-adaptive mac
 11' + Gamma inside the clusters and *one* between them (Lemma 5 of [1] prints zero, which costs eta for each entry), and
 with h the value of the whole problem, h* its optimum, H the sum of the clusters' values, C the box
 
-    - C^4 / (16 eta) sum K_ij^2  <=  h* - H  <=  C^2/2 sum |K_ij|             sums over pairs of different clusters
-    0  <=  h* - h(concatenation)  <=  C^2/2 sum |K_ij| + C^4 / (16 eta) sum K_ij^2.
+    - B  <=  h* - H  <=  C^2/2 sum |K_ij|                                     sums over pairs of different clusters
+    0  <=  h* - h(concatenation)  <=  B = C^2/2 sum |K_ij| + C^4 / (16 eta) sum K_ij^2.
 
-Theorem 6 of [1] has a smaller right hand side, which is not true. A start for the whole problem is what remains of a
-decomposition where the bounds are wide.
+Left: h* >= h(concatenation) = H - sum a_i a_j K_ij / 2 - sum (a_i a_j K_ij)^2 / (16 eta). Theorem 6 of [1] has a
+smaller right hand side, which is not true. A start for the whole problem is what remains of a decomposition where the
+bounds are wide.
 
 [1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 """
@@ -65,7 +66,8 @@ class OffBlocks:
     def bounds(self, C: float, eta: float) -> tuple[float, float]:
         """Return (least, most) of h* - H, the formulas above."""
         C, eta = positive("C", C), positive("eta", eta)
-        return -(C**4) / (16 * eta) * self.squares, C * C / 2 * self.absolute
+        most = C * C / 2 * self.absolute
+        return -most - C**4 / (16 * eta) * self.squares, most
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +192,13 @@ def _call(task: _Task) -> Found:
         return task()
 
 
+def _call_there(task: _Task) -> Found:
+    from klopt.runs.allocation import freed_memory_kept
+
+    with freed_memory_kept():
+        return _call(task)
+
+
 def _run(tasks: list[_Task], jobs: Any, retries: int) -> list[Found]:
     if isinstance(jobs, bool) or not isinstance(jobs, int):
         return _on_dask(tasks, jobs, retries)
@@ -204,9 +213,7 @@ def _on_processes(tasks: list[_Task], jobs: int, retries: int) -> list[Found]:
 
     done: dict[int, Found] = {}
     for attempt in range(retries + 1):
-        left = [i for i in range(len(tasks)) if i not in done]
-        # Large clusters first: none is left to wait for at the end.
-        left.sort(key=lambda i: -len(tasks[i].X))
+        left = [i for i in _large_first(tasks) if i not in done]
         try:
             found = Parallel(n_jobs=jobs, return_as="generator")(delayed(_call)(tasks[i]) for i in left)
             for i, answer in zip(left, found, strict=True):
@@ -221,9 +228,15 @@ def _on_processes(tasks: list[_Task], jobs: int, retries: int) -> list[Found]:
 def _on_dask(tasks: list[_Task], cluster: Any, retries: int) -> list[Found]:
     from klopt.runs.cluster import connected
 
-    client = connected(cluster)
-    futures = client.map(_call, tasks, retries=retries, pure=False)
-    return list(client.gather(futures))
+    client, order = connected(cluster), _large_first(tasks)
+    futures = client.map(_call_there, [tasks[i] for i in order], retries=retries, pure=False)
+    found = dict(zip(order, client.gather(futures), strict=True))
+    return [found[i] for i in range(len(tasks))]
+
+
+def _large_first(tasks: list[_Task]) -> list[int]:
+    """The order in which no large cluster is left to wait for at the end."""
+    return sorted(range(len(tasks)), key=lambda i: -len(tasks[i].X))
 
 
 def _groups(clusters: Any, points: FloatArray, seed: int) -> list[Indices]:

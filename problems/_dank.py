@@ -15,14 +15,14 @@ g is written as a'(F o K)a/2 - penalty(F), each part from F: eta ||M_+||^2 - eta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
-from klopt.objectives import Local, Quadratic
+from klopt.objectives import Local
 
 __all__ = ["Adapted", "Adapting", "Reduced"]
 
@@ -34,6 +34,7 @@ CACHED = 65_536
 """Numbers that stay in the cache of a core together with a few times as many others."""
 FEW, MORE = 12, 48
 """How many eigenpairs are asked for, first and then."""
+WELL_ABOVE = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +122,15 @@ class Reduced:
 
 @dataclass(frozen=True, eq=False)
 class Adapting:
-    """g for a kernel matrix K, eta > 0 and tau >= 0."""
+    """g for a kernel matrix K, eta > 0 and tau >= 0. The last answer is kept: a proof asks where a method stopped."""
 
     K: FloatArray
     eta: float
     tau: float
+    _last: list[tuple[FloatArray, Adapted]] = field(default_factory=list, init=False, repr=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"K": self.K, "eta": self.eta, "tau": self.tau, "_last": []}
 
     @cached_property
     def squares(self) -> FloatArray:
@@ -143,8 +148,11 @@ class Adapting:
 
     def at(self, a: FloatArray) -> Adapted:
         """Return the best F for a."""
-        if self.tau:
-            return self._cut(a)
+        if not (self._last and np.array_equal(self._last[0][0], a)):
+            self._last[:] = [(a.copy(), self._cut(a) if self.tau else self._whole(a))]
+        return self._last[0][1]
+
+    def _whole(self, a: FloatArray) -> Adapted:
         u = a * a
         w = self.squares @ u
         product = self.K @ a + a * w / (4 * self.eta)
@@ -158,11 +166,11 @@ class Adapting:
         f, S = w - self.tau / 2, reduced.support
         Q = reduced.lifted(V)
         columns = self.K if S.size == a.size else self.K[:, S]
-        product = np.einsum("ik,ik,k->i", Q, columns @ (Q[S] * a[S, None]), f)
+        product = (Q * (columns @ (Q[S] * a[S, None]))) @ f
         off = (V * f) @ V.T
         off -= np.multiply.outer(reduced.j, reduced.j)
         penalty = self.eta * (float(np.vdot(off, off)) + self.tau * float(f.sum()))
-        return Adapted(product, float(a @ product), penalty, np.einsum("ik,ik,k->i", Q, Q, f), Q, f, reduced, V)
+        return Adapted(product, float(a @ product), penalty, (Q * Q) @ f, Q, f, reduced, V)
 
     def kernel(self, a: FloatArray, here: Adapted | None = None) -> FloatArray:
         """Return F o K."""
@@ -244,6 +252,23 @@ class Adapting:
         size = float(np.linalg.eigvalsh(self.K)[-1]) if len(rows) <= SMALL else size
         return size + box * box * 0.75 / self.eta * float(rows.max())
 
-    def rough(self, linear: FloatArray) -> Quadratic:
-        """Return the plain machine, F = 11': its solution is a good start."""
-        return Quadratic(self.K, linear)
+    def rough(self, slope: float, box: float) -> FloatArray:
+        """Return the curvature of a quadratic whose minimiser is a good start: K and what F adds to its diagonal.
+
+        Beyond Ka the gradient has a_i sum_j K_ij^2 u_j / (4 eta), that is a_i u r_i with u the mean of all a_j^2. Where
+        the other points weigh nothing on average, as their signs differ, all |a_i| are the root c of
+
+            c k + c^3 r = slope            k, r the means of K_ii and r_i
+
+        or the box if that is smaller; u is c^2 where the cubic term decides, about half of it where some points stay at
+        zero. With tau, eigenvalues of Gamma of about c^2 r / k that are not well above tau/2 are cut off: K alone.
+        """
+        rows = np.einsum("ij,ij->i", self.K, self.K) / (4 * self.eta)
+        k, r = float(self.K.trace()) / rows.size, float(rows.mean())
+        roots = np.roots([r, 0.0, k, -slope])
+        c = min(float(roots[np.isreal(roots)].real.max(initial=0.0)), box)
+        if c * c * r <= WELL_ABOVE * k * self.tau / 2:
+            return self.K
+        H = self.K.copy()
+        H.flat[:: rows.size + 1] += min(1.0, 0.5 + c**3 * r / slope) * c * c * rows
+        return H

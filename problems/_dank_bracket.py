@@ -111,10 +111,13 @@ class Machine:
 
     def _repaired(self, a: FloatArray) -> FloatArray:
         """The nearest feasible point without the dust of the projection, which would pass for support vectors."""
-        domain = self._home
-        a = domain.repair(finite(a))
-        a[np.abs(a) <= 4 * EPS * float(np.abs(a).max(initial=0.0))] = 0.0
-        if domain.normal is not None:
+        domain, a = self._home, finite(a)
+        off = 0.0 if domain.normal is None else abs(float(a.sum()))
+        inside = bool(((a >= domain.lower) & (a <= domain.upper)).all()) and off <= 4 * EPS * float(np.abs(a).sum())
+        a = a.copy() if inside else domain.repair(a)
+        dust = (a != 0) & (np.abs(a) <= 4 * EPS * float(np.abs(a).max(initial=0.0)))
+        a[dust] = 0.0
+        if domain.normal is not None and (dust.any() or not inside):
             roomiest = int(np.argmax(np.minimum(a - domain.lower, domain.upper - a)))
             moved = a[roomiest] - float(a.sum())
             a[roomiest] = np.clip(moved, domain.lower[roomiest], domain.upper[roomiest])

@@ -18,7 +18,7 @@ from klopt.arrays import FloatArray, require_memory
 from klopt.objectives import Bend
 from klopt.problems._dank import Adapted, Reduced
 
-__all__ = ["AdaptingFeatures", "Halves", "Shifted"]
+__all__ = ["AdaptingFeatures", "Halves", "Quartic", "Shifted"]
 
 ROWS = 512
 """Points that are worked on at a time."""
@@ -39,21 +39,19 @@ class AdaptingFeatures:
         return np.asarray(self.scale * np.einsum("ik,ik->i", self.Phi, self.Phi))
 
     def times(self, x: FloatArray) -> FloatArray:
-        """Return Kx."""
-        return self.scale * (self.Phi @ (x @ self.Phi))
+        """Return Kx; x is a vector or has vectors as columns."""
+        return np.asarray(self.scale * (self.Phi @ (self.Phi.T @ x)))
 
     def moments(self, u: FloatArray) -> FloatArray:
-        """Return Phi' diag(u) Phi."""
-        Phi, support = self.Phi, np.flatnonzero(u)
-        if 2 * support.size < u.size:
-            Phi, u = Phi[support], u[support]
-        S = np.zeros((Phi.shape[1],) * 2)
-        positive = bool((u >= 0).all())  # then half of the entries are enough: BLAS sees M'M
-        weights = (np.sqrt(u) if positive else u)[:, None]
-        for start in range(0, u.size, ROWS):
-            rows = slice(start, start + ROWS)
-            part = Phi[rows] * weights[rows]
-            S += part.T @ part if positive else part.T @ Phi[rows]
+        """Return Phi' diag(u) Phi, as M'M for u > 0 less N'N for u < 0: BLAS then computes one half of each."""
+        S = np.zeros((self.Phi.shape[1],) * 2)
+        for sign in (1.0, -1.0):
+            chosen = np.flatnonzero(sign * u > 0)
+            roots = np.sqrt(np.abs(u[chosen]))[:, None]
+            for start in range(0, chosen.size, ROWS):
+                rows = chosen[start : start + ROWS]
+                part = self.Phi[rows] * roots[start : start + ROWS]
+                S += sign * (part.T @ part)
         return S
 
     def times_squares(self, u: FloatArray) -> FloatArray:
@@ -80,13 +78,10 @@ class AdaptingFeatures:
         reduced = Reduced(np.arange(len(T)), len(T), T[:, 1:] @ T[:, 1:].T, T[:, 0].copy())
         w, V = reduced.above(self.tau / 2)
         f, Q = w - self.tau / 2, Z @ V
-        product = np.zeros(a.size)
-        for k in range(f.size):
-            product += f[k] * Q[:, k] * self.times(Q[:, k] * a)
+        product = (Q * self.times(a[:, None] * Q)) @ f
         off = (V * f) @ V.T - np.multiply.outer(reduced.j, reduced.j)
         penalty = self.eta * (float(np.vdot(off, off)) + self.tau * float(f.sum()))
-        diagonal = np.einsum("ik,ik,k->i", Q, Q, f)
-        return Adapted(product, float(a @ product), penalty, diagonal, Q, f, reduced, V)
+        return Adapted(product, float(a @ product), penalty, (Q * Q) @ f, Q, f, reduced, V)
 
     def weights(self, a: FloatArray, here: Adapted | None = None) -> FloatArray:
         """Return F, n x n."""
@@ -112,15 +107,31 @@ class AdaptingFeatures:
         rows = self.times_squares(np.ones(len(self.Phi)))
         return self.scale * float(values[-1]) + box * box * 0.75 / self.eta * float(rows.max())
 
-    def near(self, a: FloatArray) -> Quartic:
-        """Return g near a; without tau only."""
-        return Quartic(self, a)
+    def inverse(self, diagonal: FloatArray, v: FloatArray | None = None) -> Callable[[FloatArray], FloatArray]:
+        """Return the inverse of K + diag(diagonal) + vv', by Woodbury's formula."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        r, root = self.Phi.shape[1], np.sqrt(self.scale)
+        v = np.zeros(diagonal.size) if v is None else v
+        inner = np.eye(r + 1)
+        inner[:r, :r] += self.scale * self.moments(1 / diagonal)
+        inner[r, :r] = inner[:r, r] = root * ((v / diagonal) @ self.Phi)
+        inner[r, r] += float(v @ (v / diagonal))
+        factor = cho_factor(inner, check_finite=False)
+
+        def solve(b: FloatArray) -> FloatArray:
+            x = b / diagonal
+            y = cho_solve(factor, np.append(root * (x @ self.Phi), v @ x), check_finite=False)
+            return np.asarray(x - (root * (self.Phi @ y[:r]) + v * y[r]) / diagonal)
+
+        return solve
 
 
 class Quartic:
     """The function without tau near one a: H = K + diag(w) / (4 eta) + D_a (K o K) D_a / (2 eta), w = (K o K)(a o a).
 
-    D_a (K o K) D_a is left out of what is inverted, so that K + diag is: by the features, with a matrix of order r.
+    What is inverted has vv', v = a o w / (a'(a o w))^1/2, in place of D_a (K o K) D_a: no larger, and equal on a. K o K
+    has no negative entry, so that this is most of it. The inverse takes a matrix of order r + 1.
     """
 
     def __init__(self, function: AdaptingFeatures, a: FloatArray) -> None:
@@ -137,18 +148,11 @@ class Quartic:
         return f.times(x) + self.w * x / (4 * f.eta) + mixed
 
     def solver(self, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        """Return the inverse of K + diag(w) / (4 eta) + diag(d)."""
-        from scipy.linalg import cho_factor, cho_solve
-
-        f, whole = self.function, self.w / (4 * self.function.eta) + d
-        factor = cho_factor(np.eye(f.Phi.shape[1]) + f.scale * f.moments(1 / whole), check_finite=False)
-
-        def solve(r: FloatArray) -> FloatArray:
-            x = r / whole
-            inner = cho_solve(factor, f.Phi.T @ x, check_finite=False)
-            return np.asarray(x - f.scale * (f.Phi @ inner) / whole)
-
-        return solve
+        """Return the inverse of K + diag(w) / (4 eta) + diag(d) + vv' / (2 eta)."""
+        weight = 1 / (4 * self.function.eta)
+        size = float((self.a * self.a) @ self.w)
+        v = self.a * self.w * np.sqrt(2 * weight / size) if size > 0 else None
+        return self.function.inverse(weight * self.w + d, v)
 
 
 @dataclass(frozen=True, eq=False)

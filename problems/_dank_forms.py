@@ -16,11 +16,12 @@ from klopt.cones import Feature, smat, svec
 from klopt.forms import ConeForm, SaddleForm, SimplexForm, Start
 from klopt.gram import Gram
 from klopt.nystrom import LowRank
-from klopt.objectives import Applied, Bend, Curved, Local, Oracle, Quadratic, SaddleOracle
+from klopt.objectives import Applied, Bend, Curved, Local, Quadratic, SaddleOracle
 from klopt.problem import Formulation, Point
 from klopt.problems._dank import Adapting
 from klopt.problems._dank_bracket import Machine
 from klopt.problems._dank_cone import AdaptiveCone
+from klopt.problems._dank_cut import near
 from klopt.problems._dank_features import AdaptingFeatures, Halves, Shifted
 from klopt.problems._margin import Units
 from klopt.sets import BoxPlane, Spectrahedron
@@ -47,6 +48,8 @@ class Forms:
     def _function(self) -> Adapting:
         units, machine = self._units, self.machine
         assert isinstance(machine.K, Gram)
+        if units.length == units.slope == 1.0 and isinstance(machine.function, Adapting):
+            return machine.function
         return Adapting(units.curvature(machine.K.matrix), machine.eta / units.value, machine.tau)
 
     @cached_property
@@ -94,8 +97,7 @@ class Forms:
         quartic = "11' + Gamma is positive semidefinite, so that F = 11' + Gamma: no eigenvalues"
         name = "smooth" if machine.tau else "quartic"
         if isinstance(machine.K, LowRank):
-            how = Feature.SMOOTH if machine.tau else Feature.APPLIED
-            needs, why = frozenset({Feature.SIMPLEX, how, Feature.BOX}), because if machine.tau else quartic
+            needs, why = frozenset({Feature.SIMPLEX, Feature.APPLIED, Feature.BOX}), because if machine.tau else quartic
             return (down(name, needs, self._many, self._recover, self._lift, why),)
         found = [down(name, curved, self._smooth, self._recover, self._lift, because if machine.tau else quartic)]
         if machine.y.size > MOST_POINTS:
@@ -125,32 +127,15 @@ class Forms:
 
     def _many(self) -> SimplexForm:
         """The form of a kernel given by features."""
-        margin, f = self.machine.epsilon is None, self._by_features
+        margin = self.machine.epsilon is None
         domain = self.machine.domain(self._units.length) if margin else self._box
-        if not self.machine.tau:
-            return SimplexForm(Applied(domain.size, self._bent_margin if margin else self._bent_tube), domain)
-        value, slope = (self._value_margin, self._slope_margin) if margin else (self._value_tube, self._slope_tube)
-        steepest = f.lipschitz(self.machine.C / self._units.length) * (1 if margin else 2)
-        return SimplexForm(Oracle(domain.size, value, slope, lipschitz=steepest), domain)
+        return SimplexForm(Applied(domain.size, self._bent_margin if margin else self._bent_tube), domain)
 
     def _bent_margin(self, a: FloatArray) -> Bend:
-        return Shifted(self._by_features.near(a), self.machine.y, a)
+        return Shifted(near(self._by_features, a), self.machine.y, a)
 
     def _bent_tube(self, x: FloatArray) -> Bend:
-        return Halves(self._by_features.near(self._sums(x)), self._gain, x)
-
-    def _value_margin(self, a: FloatArray) -> float:
-        return self._by_features.at(a).value - float(self.machine.y @ a)
-
-    def _slope_margin(self, a: FloatArray) -> FloatArray:
-        return self._by_features.at(a).product - self.machine.y
-
-    def _value_tube(self, x: FloatArray) -> float:
-        return self._by_features.at(self._sums(x)).value - float(self._gain @ x)
-
-    def _slope_tube(self, x: FloatArray) -> FloatArray:
-        slope = self._by_features.at(self._sums(x)).product
-        return np.concatenate([slope, -slope]) - self._gain
+        return Halves(near(self._by_features, self._sums(x)), self._gain, x)
 
     def _near_margin(self, a: FloatArray) -> Local:
         here, y = self._function.near(a), self.machine.y
@@ -162,10 +147,15 @@ class Forms:
         return Local(here.value - float(self._gain @ x), slope, lambda: _doubled(here.curvature()))
 
     def _rough_margin(self) -> Quadratic:
-        return self._function.rough(-self.machine.y)
+        return Quadratic(self._rough, -self.machine.y)
 
     def _rough_tube(self) -> Quadratic:
-        return Quadratic(_doubled(self._function.K), -self._gain)
+        return Quadratic(_doubled(self._rough), -self._gain)
+
+    @property
+    def _rough(self) -> FloatArray:
+        slope = float(np.abs(self.machine.targets).mean()) / self._units.slope
+        return self._function.rough(slope, self.machine.C / self._units.length)
 
     def _socp(self) -> ConeForm:
         return self._cone.quartic()

@@ -30,6 +30,8 @@ MOST_STEPS, PATIENCE = 200, 12
 ROUGH, FINE = 0.3, 1e-2  # how exactly the two systems of a step are solved
 EPS = float(np.finfo(float).eps)
 EDGE = 0.02  # the least distance of a start from its bounds, as a share of the box
+NEARER = 3  # how many times a start without a hint may go three quarters of the way to the origin
+LIFT = 0.1  # the least multiplier of a start as a share of the mean slope
 
 
 class InteriorPoint(Backend):
@@ -69,19 +71,14 @@ def _steps(form: SimplexForm, domain: BoxPlane, start: FloatArray | None, tol: f
     assert isinstance(f, Applied)
     inner = _inner(f, domain, start)
     bend = f.near(inner)
-    level = float(np.abs(bend.gradient).max(initial=0.0)) or 1.0
-    at = _Inside(inner, np.where(wide, level, 0.0), np.where(wide, level, 0.0), 0.0)
+    at = _with_multipliers(inner, bend.gradient, wide)
     best, waited = np.inf, 0
     for _ in range(MOST_STEPS):
         require_finite(bend.gradient)
         lower = form.lower_bound(at.x, bend.value, bend.gradient)
         gap = (bend.value - lower) / (1 + abs(bend.value))
-        if gap <= 10 * tol:  # what is next to a bound belongs on it
-            x = _snapped(domain, at)
-            value, slope = f.value(x), f.gradient(x)
-            yield Candidate(x, value, form.lower_bound(x, value, slope))
-        else:
-            yield Candidate(at.x, bend.value, lower)
+        inside = Candidate(at.x, bend.value, lower)
+        yield _tidied(form, domain, at, inside, tol) if gap <= 10 * tol else inside
         best, waited = (gap, 0) if gap < 0.9 * best else (best, waited + 1)
         if waited > PATIENCE:
             return
@@ -95,12 +92,28 @@ def _inner(f: Applied, domain: BoxPlane, start: FloatArray | None) -> FloatArray
     if start is not None:
         return (1 - EDGE) * start + EDGE * centre
     origin, best, least = domain.project(np.zeros_like(centre)), centre, f.value(centre)
-    while True:
+    for _ in range(NEARER):
         x = (best + 3 * origin) / 4
         value = f.value(x)
         if not value < least:
-            return best
+            break
         best, least = x, value
+    return best
+
+
+def _with_multipliers(x: FloatArray, slope: FloatArray, wide: Mask) -> _Inside:
+    """The point with multipliers that balance its slope, z - v = g, each some way above zero."""
+    lift = LIFT * float(np.abs(slope[wide]).mean()) if wide.any() else 0.0
+    z, v = (np.where(wide, np.maximum(side, 0.0) + (lift or 1.0), 0.0) for side in (slope, -slope))
+    return _Inside(x, z, v, 0.0)
+
+
+def _tidied(form: SimplexForm, domain: BoxPlane, at: _Inside, inside: Candidate, tol: float) -> Candidate:
+    """The point with what is next to a bound on it, where that is as good as what is asked for."""
+    x = _snapped(domain, at)
+    value, slope = form.objective.value(x), form.objective.gradient(x)
+    snapped = Candidate(x, value, form.lower_bound(x, value, slope))
+    return snapped if snapped.upper - snapped.lower <= tol * (1 + abs(snapped.upper)) / 2 else inside
 
 
 def _snapped(domain: BoxPlane, at: _Inside) -> FloatArray:

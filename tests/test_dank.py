@@ -16,8 +16,9 @@ from klopt.nystrom import LowRank, nystrom
 from klopt.problem import Point, Problem
 from klopt.problems import AdaptiveKernel, AdaptiveKernelRegression, EpsilonMargin, SoftMargin
 from klopt.problems._dank import Adapting, Reduced
+from klopt.problems._dank_cut import near
 from klopt.problems._dank_data import eta_for, eta_of_paper
-from klopt.problems._dank_features import AdaptingFeatures
+from klopt.problems._dank_features import AdaptingFeatures, Quartic
 from klopt.sets import BoxPlane
 
 TAUS = [0.0, 0.01, 0.5, 5.0]
@@ -307,18 +308,34 @@ def test_features_give_the_same_optimum_as_their_kernel_matrix(tau: float, bias:
         assert thin.bracket(best.point).width == pytest.approx(full.bracket(best.point).width, abs=1e-6)
 
 
+@given(seeds, st.sampled_from([0.02, 0.5]))
+def test_the_curvature_with_tau_is_the_same_by_features(seed: int, tau: float) -> None:
+    rng = np.random.default_rng(seed)
+    Phi, a, x = rng.normal(size=(15, 3)), rng.normal(size=15), rng.normal(size=15)
+    thin, full = AdaptingFeatures(Phi, 1.5, 0.4, tau), Adapting(1.5 * Phi @ Phi.T, 0.4, tau)
+    here, there = near(thin, a), full.near(a)
+    assert here.value == pytest.approx(there.value)
+    np.testing.assert_allclose(here.gradient, there.gradient, atol=1e-9)
+    np.testing.assert_allclose(here.matvec(x), there.curvature() @ x, atol=1e-8)
+
+
 @given(seeds)
 def test_products_by_features_are_those_of_the_matrices(seed: int) -> None:
     rng = np.random.default_rng(seed)
     Phi, a, x = rng.normal(size=(15, 3)), rng.normal(size=15), rng.normal(size=15)
     thin, full = AdaptingFeatures(Phi, 1.5, 0.4, 0.0), Adapting(1.5 * Phi @ Phi.T, 0.4, 0.0)
-    here, there = thin.near(a), full.near(a)
+    here, there = near(thin, a), full.near(a)
+    assert isinstance(here, Quartic)
     assert here.value == pytest.approx(there.value)
     np.testing.assert_allclose(here.gradient, there.gradient, atol=1e-10)
     np.testing.assert_allclose(here.matvec(x), there.curvature() @ x, atol=1e-9)
     d = rng.uniform(0.1, 1.0, 15)
-    part = full.K + np.diag(here.w / 1.6 + d)
+    v = a * here.w / np.sqrt(a @ (a * here.w))
+    part = full.K + np.diag(here.w / 1.6 + d) + np.multiply.outer(v, v) / 0.8
     np.testing.assert_allclose(part @ here.solver(d)(x), x, atol=1e-8)
+    missing = there.curvature() + np.diag(d) - part  # the preconditioner is never above the curvature, and equal on a
+    assert np.linalg.eigvalsh(missing)[0] >= -1e-9 * np.abs(part).max()
+    np.testing.assert_allclose(missing @ a, 0.0, atol=1e-9 * np.abs(part).max())
     assert thin.lipschitz(1.0) <= full.lipschitz(1.0) * (1 + 1e-9)
 
 
