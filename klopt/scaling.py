@@ -120,13 +120,14 @@ def equilibrate(cones: Cones, A: SparseMatrix) -> tuple[FloatArray, FloatArray]:
     >>> r * c * [4, 100]
     array([1., 1.])
     """
+    entries = A.tocoo()
+    size, row, column = np.abs(entries.data), entries.row, entries.col
     r, c = np.ones(A.shape[0]), np.ones(A.shape[1])
-    sizes = sparse.csr_array(abs(A))
-    if not sizes.nnz:
-        return r, c
-    for _ in range(4):
-        scaled = sparse.diags_array(r) @ sizes @ sparse.diags_array(c)
-        rows, columns = (np.asarray(scaled.max(axis=axis).todense()).ravel() for axis in (1, 0))
+    for _ in range(4 if size.any() else 0):
+        scaled = size * r[row] * c[column]
+        rows, columns = np.zeros(r.size), np.zeros(c.size)
+        np.maximum.at(rows, row, scaled)
+        np.maximum.at(columns, column, scaled)
         rows = block_norms(cones, rows)
         r /= np.sqrt(np.where(rows > 0, rows, 1.0))
         c /= np.sqrt(np.where(columns > 0, columns, 1.0))

@@ -54,6 +54,7 @@ SOLVERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "multiplicative": ("xie2017",),
         "bregman": ("pan2016", "kulis2009"),
         "admm": ("eckstein1992",),
+        "cutting_planes": ("lemarechal1995",),
         "active_set": (),
         "explicit": (),
         "interior_point": ("mehrotra1992",),

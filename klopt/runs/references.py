@@ -109,6 +109,14 @@ REFERENCES: Mapping[str, tuple[str, Mapping[str, str]]] = MappingProxyType(
             "55",
             "293--318",
         ),
+        "lemarechal1995": _article(
+            "Lemar{\\'e}chal, Claude and Nemirovskii, Arkadii and Nesterov, Yurii",
+            "New variants of bundle methods",
+            "Mathematical Programming",
+            1995,
+            "69",
+            "111--147",
+        ),
         "mehrotra1992": _article(
             "Mehrotra, Sanjay",
             "On the implementation of a primal-dual interior point method",
