@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 
 # Before anything imports NumPy: the pools read these once, when they are loaded.
 for pool in ("OMP", "OPENBLAS", "MKL"):
@@ -21,6 +22,10 @@ except ImportError:
     pass
 else:
     threadpool_limits(limits=1)  # a plugin may have loaded NumPy before this file
+
+# In the background of a shell a process ignores Ctrl-C, and so do its children, to which the tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A loaded machine must not fail a law for being slow; examples are not stored, so a run leaves no files.
 common = settings(deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from klopt.problem import Problem
 from klopt.problems import AdaptiveKernel
 from klopt.reciprocal import squared_distances
 
-__all__ = ["dying_once", "gaussian"]
+__all__ = ["dying_once", "gaussian", "run_script"]
 
 
 def gaussian(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -25,3 +27,12 @@ def dying_once(mark: Path, X: np.ndarray, y: np.ndarray) -> Problem | None:
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return AdaptiveKernel.on_points(gaussian, 1.0)(X, y)
+
+
+def run_script(script: Path, output: Path, errors: Path) -> None:
+    """Run a script as `python script` does in its own folder, with what it prints in two files."""
+    os.chdir(script.parent)
+    for stream, file in ((1, output), (2, errors)):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), stream)
+    sys.argv = [str(script)]
+    runpy.run_path(str(script), run_name="__main__")

@@ -73,7 +73,6 @@ NEVER_REACHES = {
 }
 
 ARROWS = arrows(MODULES)
-everywhere = pytest.mark.parametrize("module", MODULES.values(), ids=MODULES.keys())
 
 
 def lies_in(name: str, packages: set[str]) -> bool:
@@ -92,34 +91,32 @@ def reachable(start: str) -> dict[str, tuple[str, ...]]:
     return ways
 
 
-@everywhere
-def test_what_a_module_never_reaches(module: Module) -> None:
-    rules = [forbidden for package, forbidden in NEVER_REACHES.items() if lies_in(module.name, {package})]
+def test_what_a_module_never_reaches() -> None:
     wrong = [
         " -> ".join(way)
-        for target, way in reachable(module.name).items()
-        if target != module.name and any(lies_in(target, forbidden) for forbidden in rules)
+        for name in MODULES
+        for package, forbidden in NEVER_REACHES.items()
+        if lies_in(name, {package})
+        for target, way in reachable(name).items()
+        if target != name and lies_in(target, forbidden)
     ]
     assert not wrong
 
 
-@everywhere
-def test_core_names_neither_problems_nor_solvers(module: Module) -> None:
-    if lies_in(module.name, TOP | {"klopt.problems", "klopt.solvers"}):
-        return
-    assert not [i for i in module.imports if lies_in(i.target, {"klopt.problems", "klopt.solvers"})]
+def test_core_names_neither_problems_nor_solvers() -> None:
+    sides = {"klopt.problems", "klopt.solvers"}
+    core = [module for name, module in MODULES.items() if not lies_in(name, TOP | sides)]
+    assert not [(module.name, i) for module in core for i in module.imports if lies_in(i.target, sides)]
 
 
-@everywhere
-def test_folders_are_never_imported_as_top_level_names(module: Module) -> None:
-    assert not [i for i in module.imports if i.target.split(".")[0] in {"problems", "solvers", "tests"}]
+def test_folders_are_never_imported_as_top_level_names() -> None:
+    folders = {"problems", "solvers", "tests"}
+    assert not [(m.name, i) for m in MODULES.values() for i in m.imports if i.target.split(".")[0] in folders]
 
 
-@everywhere
-def test_native_libraries_wait_until_they_are_used(module: Module) -> None:
-    if lies_in(module.name, {"klopt.learners", "klopt.report"}):
-        return
-    assert not [i for i in module.imports if i.eager and i.target.split(".")[0] in NATIVE]
+def test_native_libraries_wait_until_they_are_used() -> None:
+    others = [module for name, module in MODULES.items() if not lies_in(name, {"klopt.learners", "klopt.report"})]
+    assert not [(m.name, i) for m in others for i in m.imports if i.eager and i.target.split(".")[0] in NATIVE]
 
 
 def test_no_module_reaches_itself() -> None:
@@ -132,18 +129,15 @@ def test_no_module_reaches_itself() -> None:
     assert not loops
 
 
-@everywhere
-def test_first_line_is_one_sentence(module: Module) -> None:
-    docstring = ast.get_docstring(module.tree)
-    assert docstring, "a module opens with its sentence"
-    sentence = docstring.splitlines()[0]
-    assert sentence.endswith(".")
-    assert ". " not in sentence
+def test_every_module_opens_with_one_sentence() -> None:
+    first = {name: (ast.get_docstring(module.tree) or "").partition("\n")[0] for name, module in MODULES.items()}
+    assert not {name: line for name, line in first.items() if not line.endswith(".") or ". " in line}
 
 
-@everywhere
-def test_module_is_small(module: Module) -> None:
-    assert module.code_lines <= 300, "ask which second sentence its docstring needs, and cut there"
+def test_modules_are_small() -> None:
+    """Where one is not: ask which second sentence its docstring needs, and cut there."""
+    lines = {name: module.code_lines for name, module in MODULES.items()}
+    assert not {name: count for name, count in lines.items() if count > 300}
 
 
 SOLVERS = [

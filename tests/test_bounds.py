@@ -112,6 +112,35 @@ class TestTheBoundsAreTight:
         assert np.all(better >= 0)
         assert np.abs(c + A.T @ better).max() < 1e-14
 
+    @given(generators, st.integers(2, 4))
+    def test_near_the_nearest_point_of_a_ball(self, rng: np.random.Generator, n: int) -> None:
+        """Minimise |x|^2 / 2 - a'x over |x| <= 1 < |a|: x = a / |a|, y = (|a| - 1) (1, -x), the value 1/2 - |a|."""
+        a = rng.normal(size=n)
+        size = float(np.linalg.norm(a)) + 1.5
+        x = a / np.linalg.norm(a)
+        form = ConeForm(
+            -size * x, np.vstack([np.zeros(n), -np.eye(n)]), np.eye(n + 1)[0], Cones(soc=(n + 1,)), np.eye(n)
+        )
+        y = (size - 1) * np.concatenate([[1.0], -x])
+        ball = Instance("ball", form, value=0.5 - size, x=x, y=y)
+        lower, upper, _, _ = enclose(form, *shaken(ball, rng, 1e-4))
+        slack = ROUNDING * (1 + size)
+        assert ball.value - 1e-2 <= lower <= ball.value + slack
+        assert ball.value - slack <= upper <= ball.value + 1e-2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data(), rng=generators)
+def test_a_repair_that_would_cost_too_much_leaves_true_bounds(kind: str, data: st.DataObject, rng) -> None:
+    instance = data.draw(known_pairs(kind))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("klopt.repair.MOST_ENTRIES", 0)
+        patch.setattr("klopt.leastnorm.MOST_ENTRIES", 0)
+        patch.setattr("klopt.leastnorm.MOST_DENSE_WORK", 0.0)
+        lower, upper, _, _ = enclose(instance.form, *shaken(instance, rng, 1e-3))
+    slack = ROUNDING * (1 + abs(instance.value))
+    assert lower - slack <= instance.value <= upper + slack
+
 
 class TestWhatComesBack:
     @given(anything, generators, levels)

@@ -1,4 +1,4 @@
-"""`klopt verify` by real processes: what it prints, what it writes, and its exit codes."""
+"""`klopt verify`: what it prints, what it writes, and its exit codes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
+
+from klopt.cli import main
 
 VERDICTS = {"HOLDS", "HOLDS AS CORRECTED", "REFUTED", "PREMISE NOT MET", "INCONCLUSIVE", "NOT CHECKABLE"}
 WRONGLY_REGISTERED = """
@@ -28,19 +31,22 @@ def whole(case):
 """
 
 
-def klopt(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own, on a terminal 200 columns wide."""
+def klopt(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["verify", *map(str, arguments)])
+
+
+def process(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own, with its output piped."""
     code = "from klopt.cli import main; main(prog_name='klopt')"
-    environment = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
-    environment |= {"TERM": "xterm", "COLUMNS": "200"}
-    words = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, env=environment, timeout=120, **options)
+    environment = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "FORCE_COLOR"}}
+    words = [sys.executable, "-c", code, "verify", *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, env=environment | {"TERM": "xterm"}, timeout=120)
 
 
 def findings(*arguments: object) -> list[dict[str, Any]]:
     """What `klopt verify --json` finds."""
-    done = klopt("verify", *arguments, "--json")
-    assert done.returncode in (0, 1), done.stderr
+    done = klopt(*arguments, "--json")
+    assert done.exit_code in (0, 1), done.output
     found = json.loads(done.stdout)["findings"]
     assert isinstance(found, list)
     return found
@@ -54,8 +60,8 @@ def mine(tmp_path: Path) -> Path:
 
 
 def test_the_table_has_one_row_a_claim_with_its_verdict() -> None:
-    done = klopt("verify", "001-A5", "004-3", "004-19", "--trials", 3)
-    assert done.returncode == 0, done.stderr
+    done = process("001-A5", "004-3", "004-19", "--trials", 3)
+    assert (done.returncode, done.stderr) == (0, "")
     assert re.search(r"001-A5 .*REFUTED, exact", done.stdout)
     assert re.search(r"004-3 .*HOLDS AS CORRECTED, exact", done.stdout)
     assert re.search(r"004-19 .*NOT CHECKABLE", done.stdout)
@@ -84,42 +90,42 @@ def test_a_paper_is_all_of_its_claims_and_no_other() -> None:
 
 
 def test_the_list_names_every_paper_and_checks_nothing() -> None:
-    done = klopt("verify", "--list")
-    assert done.returncode == 0
+    done = klopt("--list")
+    assert done.exit_code == 0
     papers = {word[:3] for word in re.findall(r"^ *(\d{3}-\w+)", done.stdout, flags=re.MULTILINE)}
     assert papers >= {"000", "001", "002", "003", "004"}
     assert "REFUTED" not in done.stdout
 
 
 def test_a_saved_counterexample_replays(tmp_path: Path) -> None:
-    assert klopt("verify", "001-A5", "004-1", "--trials", 2, "--save", tmp_path / "cases").returncode == 0
+    assert klopt("001-A5", "004-1", "--trials", 2, "--save", tmp_path / "cases").exit_code == 0
     assert [path.name for path in (tmp_path / "cases").iterdir()] == ["001-A5.json"]
-    done = klopt("verify", "001-A5", "--case", tmp_path / "cases" / "001-A5.json")
-    assert done.returncode == 0, done.stderr
+    done = klopt("001-A5", "--case", tmp_path / "cases" / "001-A5.json")
+    assert done.exit_code == 0, done.output
     assert re.search(r"001-A5 .*REFUTED, exact", done.stdout)
 
 
 def test_a_case_of_another_claim_is_exit_code_2(tmp_path: Path) -> None:
-    klopt("verify", "001-A5", "--trials", 1, "--save", tmp_path)
-    done = klopt("verify", "004-3", "--case", tmp_path / "001-A5.json")
-    assert done.returncode == 2
-    assert "is a case of '001-A5'" in " ".join(done.stderr.split())
+    klopt("001-A5", "--trials", 1, "--save", tmp_path)
+    done = klopt("004-3", "--case", tmp_path / "001-A5.json")
+    assert done.exit_code == 2
+    assert "is a case of '001-A5'" in " ".join(done.output.split())
 
 
 def test_a_verdict_that_differs_from_the_registered_one_is_exit_code_1(mine: Path) -> None:
-    done = klopt("verify", mine, "--trials", 5)
-    assert done.returncode == 1, done.stderr
+    done = klopt(mine, "--trials", 5)
+    assert done.exit_code == 1, done.output
     assert re.search(r"half .*REFUTED, exact  \(!\)", done.stdout)
     assert re.search(r"unexpected +half: registered as HOLDS", done.stdout)
     assert re.search(r"whole .*HOLDS", done.stdout)
 
 
 def test_the_counterexample_of_a_claim_of_ones_own_replays(mine: Path, tmp_path: Path) -> None:
-    assert klopt("verify", mine, "--trials", 5, "--save", tmp_path).returncode == 1
+    assert klopt(mine, "--trials", 5, "--save", tmp_path).exit_code == 1
     case = json.loads((tmp_path / "half.json").read_text())
     assert case["claim"] == "half"
     assert case["case"]["a"] == int(case["case"]["a"])  # shrunk to a whole number
-    assert klopt("verify", mine, "--case", tmp_path / "half.json").returncode == 1
+    assert klopt(mine, "--case", tmp_path / "half.json").exit_code == 1
 
 
 @pytest.mark.parametrize(
@@ -135,12 +141,13 @@ def test_the_counterexample_of_a_claim_of_ones_own_replays(mine: Path, tmp_path:
     ],
 )
 def test_a_call_that_cannot_be_is_exit_code_2_and_says_why(
-    arguments: tuple[str, ...], said: str, tmp_path: Path
+    arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = klopt("verify", *arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert said in " ".join(done.stderr.split())
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(tmp_path)
+    done = klopt(*arguments)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+    assert "Traceback" not in done.output
 
 
 def test_a_seed_makes_the_same_run_and_another_seed_another() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+import cloudpickle
 import numpy as np
 import pytest
 from bad_backends import Bad, Liar
@@ -24,6 +26,9 @@ from klopt.registry import backend_named
 from klopt.runs.digest import digest, pristine
 from klopt.runs.record import Run
 from klopt.runs.scores import agreement
+
+# Tests are no package: what they send to another process goes by value.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 LP = klopt.problems.LP(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-2.0])
 SVM = klopt.problems.SoftMargin.sample(np.random.default_rng(0), 12)

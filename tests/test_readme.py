@@ -1,23 +1,24 @@
 """Every Python snippet of the README and of `docs/` runs, in order, and prints what the text below it says.
 
-A document is one script: its ```python blocks share their names, and each runs in an interpreter of its own, so that a
+A document is one script: its ```python blocks share their names, and each runs in a process of its own, so that a
 backend registered in one document does not leak. A ```text block right below a ```python block is what that block
 prints; numbers differ from machine to machine, so only the words and the layout of the numbers are compared.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from elsewhere import run_script
 from source import ROOT
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NUMBER = re.compile(r"-?\b\d+(\.\d+)?(e[-+]?\d+)?\b|-?\binf\b")
 MARK = "@@ line"
+IMPORTED = ["klopt.compare", "klopt.learners.kernels", "klopt.solve", "sklearn.datasets", "sklearn.model_selection"]
 
 
 def script(text: str) -> str:
@@ -55,20 +56,38 @@ def by_line(stdout: str) -> dict[int, str]:
     return {int(number): printed for printed, number in zip(pieces[::2], pieces[1::2], strict=False)}
 
 
+def run_alone(copy: Path) -> tuple[int | None, str, str]:
+    """Run a script in a process that has imported klopt and nothing more; return its exit code and what it printed."""
+    # A fork of such a process starts at once; where there are no forks, each script imports klopt anew.
+    forks = "forkserver" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver") if forks else multiprocessing.get_context("spawn")
+    context.set_forkserver_preload(IMPORTED)
+    output, errors = copy.with_suffix(".out"), copy.with_suffix(".err")
+    process = context.Process(target=run_script, args=(copy, output, errors))
+    process.start()
+    process.join(timeout=300)
+    process.kill()
+    process.join()
+    return process.exitcode, output.read_text(encoding="utf-8"), errors.read_text(encoding="utf-8")
+
+
 def in_words(printed: str) -> list[str]:
     return NUMBER.sub("#", printed).split()
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[] if path.parent == ROOT else [pytest.mark.slow], id=path.name) for path in DOCUMENTS],
+)
 def test_snippets_run_and_print_what_they_promise(path: Path, tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     if "```python" not in text:
         pytest.skip("no Python in it")
     copy = tmp_path / path.with_suffix(".py").name
     copy.write_text(script(text), encoding="utf-8")
-    done = subprocess.run([sys.executable, str(copy)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    prints = by_line(done.stdout)
+    code, stdout, stderr = run_alone(copy)
+    assert code == 0, stderr
+    prints = by_line(stdout)
     for line, promise in promised(text).items():
         assert in_words(prints[line]) == in_words(promise), f"{path.name}:{line}"
 

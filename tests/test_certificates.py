@@ -1,0 +1,444 @@
+"""What `certify` says, case by case: on either side of each threshold, for each claim, in each sense."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from klopt.backend import Answer, Stop
+from klopt.certify import Certificate, Verdict, certify, check_farkas, check_ray
+from klopt.cones import Cones, Feature
+from klopt.forms import ConeForm, Form, SimplexForm
+from klopt.instances import FormProblem
+from klopt.objectives import Linear
+from klopt.problem import Bracket, Formulation, Point
+from klopt.sets import BoxPlane, Simplex
+
+INF = np.inf
+ABOVE_ZERO = ConeForm([1.0], [[-1.0]], [0.0], Cones(nonneg=1))
+"""Minimise x over x >= 0."""
+INDIFFERENT = ConeForm([0.0], [[-1.0]], [0.0], Cones(nonneg=1))
+"""Minimise 0 over x >= 0."""
+RECEDING = ConeForm([-1.0], [[-1.0]], [0.0], Cones(nonneg=1))
+"""Minimise -x over x >= 0."""
+CONTRADICTION = ConeForm([1.0, 1.0], [[1.0, 1.0], [-1.0, -1.0]], [1.0, -2.0], Cones(nonneg=2))
+"""x + y <= 1 and x + y >= 2."""
+
+
+class Told(FormProblem):
+    """A form whose bracket is given, so that everything but the bracket is judged."""
+
+    def __init__(
+        self, form: Form, ends: tuple[float, float] = (-INF, INF), *, sense: str = "min", trusts: bool = True,
+        note: str = "", dual: bool = False, scale: float = 1.0, shift: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__(form)
+        told = {"ends": ends, "sense": sense, "trusts_residuals": trusts, "note": note}
+        for name, value in (told | {"way": (dual, scale, shift)}).items():
+            object.__setattr__(self, name, value)
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        dual, scale, shift = self.way
+        return (
+            Formulation(
+                "told", self.form.needs, lambda: self.form, lambda x, y: Point({"x": x}),
+                dual=dual, scale=scale, shift=shift,
+            ),
+        )  # fmt: skip
+
+    def bracket(self, point: Point) -> Bracket:
+        return Bracket(*self.ends, point, self.note)
+
+
+def judged(problem: FormProblem, answer: Answer, tol: float = 1e-6) -> Certificate:
+    return certify(problem, problem.formulations()[0], problem.form, answer, tol)[0]
+
+
+def at(*x: float, y: tuple[float, ...] | None = None, stop: Stop = Stop.OPTIMAL) -> Answer:
+    return Answer(stop, x=np.array(x), y=None if y is None else np.array(y))
+
+
+def proof(verdict: Verdict, lower: float, upper: float, **more: object) -> Certificate:
+    return Certificate(verdict, lower, upper, 1e-6, "bracket", **more)  # type: ignore[arg-type]
+
+
+# The certificate
+
+
+def test_three_verdicts_leave_nothing_to_find_out() -> None:
+    conclusive = {Verdict.OPTIMAL, Verdict.INFEASIBLE, Verdict.UNBOUNDED}
+    assert {verdict for verdict in Verdict if verdict.conclusive} == conclusive
+    assert {verdict for verdict in Verdict if proof(verdict, 0.0, 0.0).holds} == conclusive
+    with pytest.raises(AttributeError):
+        proof(Verdict.UNPROVEN, 0.0, 0.0).verdict = Verdict.OPTIMAL  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "width", "relative"),
+    [(1.0, 3.0, 2.0, 0.5), (-5.0, -3.0, 2.0, 0.5), (INF, INF, 0.0, 0.0), (-INF, -INF, 0.0, 0.0), (1.0, INF, INF, INF)],
+)
+def test_the_width_is_relative_to_one_plus_the_upper_end(lower, upper, width, relative) -> None:
+    certificate = proof(Verdict.FEASIBLE, lower, upper)
+    assert (certificate.width, certificate.relative_width) == (width, relative)
+
+
+def test_the_explanation_names_interval_argument_residuals_and_notes() -> None:
+    residuals = ABOVE_ZERO.measure(np.array([0.5]), np.array([1.0]))
+    said = proof(Verdict.FEASIBLE, 1.0, 3.0, residuals=residuals, notes=("look here",)).explain()
+    for words in (
+        "FEASIBLE: The point is feasible",
+        "1 <= optimum <= 3",
+        "relative width 5.0e-01, asked for 1e-06",
+        "proven by a feasible point and a dual bound",
+        "residuals: primal 0.0e+00, dual 0.0e+00, cone 0.0e+00, gap 3.3e-01",
+        "note: look here",
+    ):
+        assert words in said
+    assert "-inf <= optimum <= 3" in proof(Verdict.FEASIBLE, -INF, 3.0).explain()
+    assert "1 <= optimum <= inf" in proof(Verdict.FEASIBLE, 1.0, INF).explain()
+    assert "optimum <=" not in proof(Verdict.UNPROVEN, -INF, INF).explain()
+    assert "residuals" not in proof(Verdict.UNPROVEN, -INF, INF).explain()
+
+
+# The bracket
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "times"),
+    [(0.5, 1.0, None), (0.499, 1.0, "1"), (0.0, 1.0, "2"), (-1.5, -1.0, None), (-3.0, -1.0, "4"), (0.0, 0.0, None)],
+)
+def test_optimal_is_a_width_of_at_most_tol_times_one_plus_the_upper_end(lower, upper, times) -> None:
+    found = judged(Told(ABOVE_ZERO, (lower, upper)), at(1.0), tol=0.25)
+    assert (found.lower, found.upper, found.tol, found.proof) == (lower, upper, 0.25, "bracket")
+    assert found.verdict is (Verdict.FEASIBLE if times else Verdict.OPTIMAL)
+    assert found.notes == ((f"the interval is {times} times as wide as asked for",) if times else ())
+
+
+@pytest.mark.parametrize(("sense", "ends"), [("min", (-INF, 1.0)), ("max", (1.0, INF))])
+def test_one_end_is_feasible_if_it_is_that_of_the_point(sense, ends) -> None:
+    found = judged(Told(ABOVE_ZERO, ends, sense=sense, trusts=False, note="half"), at(1.0))
+    assert (found.verdict, found.proof, found.notes) == (Verdict.FEASIBLE, "bracket", ("half",))
+    assert (found.lower, found.upper) == ends
+    other = judged(Told(ABOVE_ZERO, ends, sense="max" if sense == "min" else "min", trusts=False), at(1.0))
+    assert (other.verdict, other.proof, other.notes) == (Verdict.UNPROVEN, "none", ())
+
+
+@pytest.mark.parametrize(
+    ("ends", "kept"),
+    [
+        ((1e-9, 0.0), (0.0, 1e-9)),
+        ((-1 + 1.9e-9, -1.0), (-1.0, -1 + 1.9e-9)),
+        ((1.1e-9, 0.0), None),
+        ((2.0, 1.0), None),
+        ((-1.0, -2.0), None),
+        ((np.nan, 1.0), None),
+        ((1.0, np.nan), None),
+    ],
+)
+def test_ends_that_cross_by_rounding_are_swapped_and_others_prove_nothing(ends, kept) -> None:
+    found = judged(Told(ABOVE_ZERO, ends, trusts=False), at(1.0))
+    assert (found.lower, found.upper) == (kept or (-INF, INF))
+    assert found.verdict is (Verdict.OPTIMAL if kept else Verdict.UNPROVEN)
+    why = "not a number" if np.isnan(ends).any() else f"crossed by {ends[0] - ends[1]:.1e}"
+    assert not found.notes if kept else why in found.notes[0]
+
+
+def test_no_point_proves_nothing() -> None:
+    found = judged(Told(ABOVE_ZERO, (0.0, 0.0)), Answer(Stop.STALLED))
+    assert (found.verdict, found.lower, found.upper, found.proof) == (Verdict.UNPROVEN, -INF, INF, "none")
+    assert "returned no point" in found.notes[0]
+
+
+# Residuals where there is no bracket
+
+
+def test_residuals_count_only_where_they_are_trusted() -> None:
+    for trusts, verdict in ((True, Verdict.OPTIMAL), (False, Verdict.UNPROVEN)):
+        found = judged(Told(ABOVE_ZERO, trusts=trusts), at(0.0, y=(1.0,)))
+        assert found.verdict is verdict
+        assert found.residuals is not None
+        assert found.residuals.worst == 0.0
+    for cuts in (None, (1.0, 1.0, 0.0)):
+        over_a_set = judged(Told(SimplexForm(Linear([1.0, 2.0]), Simplex(2))), at(1.0, 0.0, y=cuts))
+        assert (over_a_set.verdict, over_a_set.proof, over_a_set.lower) == (Verdict.OPTIMAL, "residuals", 1.0)
+
+
+def test_the_estimate_is_widened_by_what_the_residuals_may_be_worth() -> None:
+    """At x = -1e-7 the value is -1e-7, the dual value 0, and the violation is worth 1e-7 at a multiplier of 1."""
+    found = judged(Told(ABOVE_ZERO), at(-1e-7, y=(1.0,)))
+    assert (found.verdict, found.proof) == (Verdict.OPTIMAL, "residuals")
+    assert (found.lower, found.upper) == pytest.approx((-2e-7, 1e-7), rel=1e-6)
+    inside = judged(Told(ABOVE_ZERO), at(1e-7, y=(1.0,)))
+    assert (inside.lower, inside.upper) == (0.0, 1e-7)
+    found = judged(Told(ABOVE_ZERO, scale=-2.0, shift=1.0), at(-1e-7, y=(1.0,)))
+    assert (found.lower - 1, found.upper - 1) == pytest.approx((-2e-7, 4e-7), rel=1e-6)
+    curved = ConeForm([-2.0], [[-1.0]], [0.0], Cones(nonneg=1), [[2.0]])
+    found = judged(Told(curved), at(1.0 + 1e-7, y=(0.0,)))
+    assert found.verdict is Verdict.OPTIMAL
+    assert (found.lower + 1, found.upper + 1) == pytest.approx((-4e-7, 2e-7), rel=1e-5)
+
+
+def test_an_estimate_that_is_too_wide_says_by_how_much() -> None:
+    form = ConeForm([1.0, 1.0], np.eye(2), [1e5, -1e5], Cones(zero=2))
+    found = judged(Told(form), at(1e5, -1e5, y=(5e-9 - 1.0, 5e-9 - 1.0)))
+    assert found.verdict is Verdict.UNPROVEN
+    assert "makes the interval 2e+03 times as wide as asked for" in found.notes[0]
+    found = judged(Told(ABOVE_ZERO), at(-5e-7, y=(1.0,)))
+    assert "makes the interval 1.5 times as wide as asked for" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("ends", "proven"),
+    [((0.0, INF), True), ((-INF, 0.0), True), ((0.5, INF), False), ((-INF, -0.5), False), ((-1.0, INF), True)],
+)
+def test_residuals_never_contradict_a_proven_end(ends, proven) -> None:
+    found = judged(Told(ABOVE_ZERO, ends), at(0.0, y=(1.0,)))
+    assert (found.verdict is Verdict.OPTIMAL) == proven
+    assert ("they contradict a proven bound" in " ".join(found.notes)) != proven
+    assert (found.lower, found.upper) == ((0.0, 0.0) if proven else ends)
+
+
+def test_residuals_say_nothing_of_a_point_a_million_times_the_data() -> None:
+    assert judged(Told(INDIFFERENT), at(1e6, y=(0.0,))) == Certificate(
+        Verdict.OPTIMAL, 0.0, 0.0, 1e-6, "residuals", INDIFFERENT.measure(np.array([1e6]), np.zeros(1))
+    )
+    found = judged(Told(INDIFFERENT), at(1e6 + 0.5, y=(0.0,)))
+    assert found.verdict is Verdict.UNPROVEN
+    assert "1e+06 times the data" in found.notes[0]
+    assert "residuals say nothing at such a size" in found.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("c", "b", "x", "y", "words"),
+    [
+        (1.0, 0.0, -1e-3, 1.0, "the primal residual is 1.0e-03, asked for 1e-06"),
+        (1.0, 0.0, 0.0, 1.001, "the dual residual is 5.0e-04"),
+        (-1e-3, 0.0, 0.0, -1e-3, "the cone residual is 1.0e-03"),
+        (1.0, -1.0, 2.0, 1.0, "the gap residual is 3.3e-01"),
+        (1.0, 0.0, np.nan, 1.0, "the gap residual is nan"),
+    ],
+)
+def test_the_residual_that_is_too_large_is_named(c, b, x, y, words) -> None:
+    found = judged(Told(ConeForm([c], [[-1.0]], [b], Cones(nonneg=1))), at(x, y=(y,)))
+    assert found.verdict is Verdict.UNPROVEN
+    assert words in found.notes[-1]
+
+
+def test_a_residual_of_exactly_the_tolerance_is_small_enough() -> None:
+    tol = 2.0**-20
+    assert judged(Told(INDIFFERENT), at(-tol, y=(0.0,)), tol).verdict is Verdict.OPTIMAL
+    assert judged(Told(INDIFFERENT), at(0.0, y=(tol,)), tol).verdict is Verdict.OPTIMAL
+    assert judged(Told(INDIFFERENT), at(-1.001 * tol, y=(0.0,)), tol).verdict is Verdict.UNPROVEN
+
+
+def test_an_error_that_hides_behind_a_large_entry_is_found_in_its_row_or_column() -> None:
+    for b, size in ((0.0, "1.0e-01"), (-3.0, "2.5e-02")):  # 0.1 over 1 + |b|
+        form = ConeForm([0.0, 0.0], [[1.0, 0.0], [0.0, -1.0]], [1e6, b], Cones(nonneg=2))
+        found = judged(Told(form), at(0.0, -b - 0.1, y=(0.0, 0.0)))
+        assert found.residuals is not None
+        assert found.residuals.worst <= 1e-6
+        assert f"row 1 is violated by {size} of its right-hand side" in found.notes[0]
+    for c, size in ((0.0, "1.0e-01"), (4.0, "2.0e-02")):
+        form = ConeForm([1e6, c], -np.eye(2), [0.0, 0.0], Cones(nonneg=2))
+        found = judged(Told(form), at(0.0, 0.0, y=(1e6, c + 0.1)))
+        assert found.residuals is not None
+        assert found.residuals.worst <= 1e-6
+        assert f"the slope in variable 1 is off by {size} of its cost" in found.notes[0]
+    small = ConeForm([0.0, 4.0], [[1.0, 0.0], [0.0, -1.0]], [INF, -3.0], Cones(nonneg=2))
+    near = at(0.0, 3.0 - 3e-6, y=(0.0, 4.0 + 3e-6))  # by 3e-6 of 1 + 3 and of 1 + 4
+    assert judged(Told(small), near, tol=1e-5).verdict is Verdict.OPTIMAL
+    assert judged(Told(small), at(5.0, 3.0, y=(0.0, 4.0))).verdict is Verdict.OPTIMAL  # an infinite row asks nothing
+
+
+# Multipliers of a contradiction
+
+
+def test_a_row_that_asks_for_less_than_anything_is_a_contradiction_by_itself() -> None:
+    form = ConeForm([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], [-INF, INF], Cones(nonneg=2))
+    assert check_farkas(form, np.array([1.0, 0.0]), 1e-6) == ""
+    for y in ([0.0, 1.0], [-1.0, 0.0], [0.0, 0.0]):
+        assert check_farkas(form, np.array(y), 1e-6) == "b'y is not negative"
+    vacuous = ConeForm([0.0, 0.0], [[1.0, 1.0], [-1.0, -1.0], [1.0, 0.0]], [1.0, -2.0, INF], Cones(nonneg=3))
+    assert check_farkas(vacuous, np.array([1.0, 1.0, 0.0]), 1e-6) == ""
+
+
+def test_what_is_left_of_a_sum_that_cancels_is_rounding() -> None:
+    for excess, words in ((1e-11, ""), (1e-13, "b'y is not negative")):
+        form = ConeForm([0.0, 0.0], [[1.0, 1.0], [-1.0, -1.0]], [1.0, -1.0 - excess], Cones(nonneg=2))
+        assert check_farkas(form, np.ones(2), 1e-6) == words
+        ray = ConeForm([1.0, -1.0 - excess], [[-1.0, 0.0]], [0.0], Cones(nonneg=1))
+        assert check_ray(ray, np.ones(2), 1e-6) == words.replace("b'y", "c'd")
+
+
+def test_a_coefficient_counts_for_as_much_as_the_radius_lets_it() -> None:
+    for radius, proves in ((1e9, True), (2e9, False), (INF, False)):
+        form = ConeForm([0.0, 0.0], [[-1e-9, -1e-9]], [-2.0], Cones(nonneg=1), radius=radius)
+        assert (check_farkas(form, np.ones(1), 1e-6) == "") == proves
+
+
+def test_errors_are_compared_with_what_cancelling_leaves() -> None:
+    """x + y <= 1 and (1 - e) x + y >= 1.01 hold far out; b'y = -0.01 is 1/201 of its terms."""
+    for e, words in ((1e-9, "A'y is 2.0e-05 relative to its terms, not 0"), (1e-11, "")):
+        form = ConeForm([0.0, 0.0], [[1.0, 1.0], [e - 1.0, -1.0]], [1.0, -1.01], Cones(nonneg=2))
+        assert check_farkas(form, np.ones(2), 1e-6) == words
+
+
+def test_noise_in_what_should_be_zero_is_dropped() -> None:
+    form = ConeForm([0.0, 0.0], [[1.0, 1.0], [-1.0, -1.0], [1.0, 2.0]], [1.0, -2.0, 5.0], Cones(nonneg=3))
+    assert check_farkas(form, np.array([1.0, 1.0, 1e-5]), 1e-6) == ""
+    ray = ConeForm([-1.0, 0.0], [[-1.0, 0.0], [0.0, 1.0]], [0.0, 0.0], Cones(nonneg=2))
+    assert check_ray(ray, np.array([1.0, 1e-4]), 1e-6) == ""
+    assert check_ray(ray, np.array([1.0, 2e-4]), 1e-6) != ""
+    fine = ConeForm([-1.0, 0.0], [[-5e-13, 1.0]], [0.0], Cones(zero=1))
+    assert check_ray(fine, np.array([1.0, 5e-13]), 1e-6) == ""  # no noise, however small
+    dear = ConeForm([-1.0, 1e6], [[-1.0, 0.0]], [0.0], Cones(nonneg=1))  # c'd is 9 with the noise and -1 without
+    assert check_ray(dear, np.array([1.0, 1e-5]), 1e-6) == ""
+
+
+@pytest.mark.parametrize("level", [1e-12, 1e-10, 1e-8, 1e-6, 1e-4])
+def test_noise_is_dropped_without_what_is_larger(level: float) -> None:
+    """y = 5 level x and z = 0 along d = (1, 5 level, level / 2), of any length: z is noise, y is not."""
+    form = ConeForm([-1.0, 0.0, 0.0], [[-5 * level, 1.0, 0.0], [0.0, 0.0, 1.0]], [0.0, 0.0], Cones(zero=2))
+    for length in (1.0, 1e-3):
+        assert check_ray(form, length * np.array([1.0, 5 * level, level / 2]), 1e-6) == ""
+        assert check_ray(form, length * np.array([1.0, 5 * level, 2 * level]), 1e-6) != ""
+
+
+# Rays
+
+
+def test_a_row_is_left_by_an_error_next_to_its_terms_and_to_what_cancelling_leaves() -> None:
+    """c'd = -0.1 is 1/19 of its terms, and those of the row add up to 2: an error of e is worth 9.5 e."""
+    for e, words in ((1.0e-7, ""), (1.2e-7, "the ray leaves the feasible set: relative error 1.1e-06")):
+        for cones in (Cones(nonneg=1), Cones(zero=1)):
+            form = ConeForm([-1.0, 0.9], [[1.0, e - 1.0]], [0.0], cones)
+            assert check_ray(form, np.ones(2), 1e-6) == words
+
+
+def test_a_curved_cone_is_left_by_an_error_next_to_the_steepest_descent() -> None:
+    for c, words in (
+        ([-1.0, 0.0, 0.0], ""),
+        ([1.0, -1.001, 0.0], ""),
+        ([1.0, -1.00001, 0.0], "the ray is one only in the limit: it descends by 1e-05 of its length"),
+    ):
+        form = ConeForm(c, -np.eye(3), np.zeros(3), Cones(soc=(3,)))
+        for length in (1.0, 100.0):
+            assert check_ray(form, length * np.array([1.0, 1.0 + 1e-9, 0.0]), 1e-6) == words
+    form = ConeForm([1.0, -1.001, 0.0], -np.eye(3), np.zeros(3), Cones(soc=(3,)))
+    assert "relative error" in check_ray(form, np.array([1.0, 1.0 + 1e-8, 0.0]), 1e-6)
+
+
+def test_curvature_along_a_ray_is_compared_with_its_descent() -> None:
+    """P d = (0, e); c'd = -1, or -1/2 of which cancelling leaves a third: then e is worth 6 e."""
+    for cost, e, words in (
+        (0.0, 5e-7, ""),
+        (0.0, 1.5e-6, "the ray leaves the feasible set: relative error 1.5e-06"),
+        (0.5, 1e-7, ""),
+        (0.5, 3e-7, "the ray leaves the feasible set: relative error 1.8e-06"),
+    ):
+        form = ConeForm([-1.0, cost], [[-1.0, 0.0]], [0.0], Cones(nonneg=1), [[1.0, -1.0], [-1.0, 1.0 + e]])
+        assert check_ray(form, np.ones(2), 1e-6) == words
+
+
+def test_no_direction_is_no_ray() -> None:
+    assert check_ray(RECEDING, np.zeros(1), 1e-6) == "c'd is not negative"
+
+
+# Claims
+
+
+@pytest.mark.parametrize(("scale", "value"), [(1.0, INF), (-1.0, -INF)])
+def test_a_contradiction_leaves_no_point_in_either_sense(scale, value) -> None:
+    found = judged(Told(CONTRADICTION, scale=scale), Answer(Stop.INFEASIBLE, farkas=np.ones(2)))
+    assert found == Certificate(Verdict.INFEASIBLE, value, value, 1e-6, "farkas")
+    silent = judged(Told(CONTRADICTION, scale=scale), Answer(Stop.STALLED, farkas=np.ones(2)))
+    assert silent == found
+
+
+def test_a_contradiction_with_a_ray_says_so() -> None:
+    form = ConeForm([-1.0, 1.0], CONTRADICTION.A, CONTRADICTION.b, CONTRADICTION.cones)
+    for ray, notes in ([1.0, -1.0], ("dual infeasible as well: a ray improves the objective",)), ([1.0, 1.0], ()):
+        answer = Answer(Stop.INFEASIBLE, farkas=np.ones(2), ray=np.array(ray))
+        assert judged(Told(form), answer).notes == notes
+
+
+def test_a_contradiction_in_the_dual_bounds_nothing() -> None:
+    found = judged(Told(CONTRADICTION, dual=True), Answer(Stop.INFEASIBLE, farkas=np.ones(2)))
+    assert found.verdict is Verdict.UNPROVEN
+    assert found.notes[0] == "the dual is infeasible: no bound can be had"
+
+
+@pytest.mark.parametrize(
+    ("form", "answer", "words"),
+    [
+        (CONTRADICTION, Answer(Stop.INFEASIBLE), "infeasibility not proven: no multipliers came with the claim"),
+        (CONTRADICTION, Answer(Stop.INFEASIBLE, farkas=np.array([1.0, 0.0])), "infeasibility not proven: b'y is not"),
+        (RECEDING, Answer(Stop.UNBOUNDED), "unboundedness not proven: no ray came with the claim"),
+        (RECEDING, Answer(Stop.UNBOUNDED, ray=-np.ones(1)), "unboundedness not proven: c'd is not negative"),
+        (RECEDING, Answer(Stop.UNBOUNDED, ray=np.ones(1)), "dual infeasible: unbounded if a feasible point exists"),
+        (
+            SimplexForm(Linear([1.0]), Simplex(1)),
+            Answer(Stop.UNBOUNDED, ray=np.ones(1)),
+            "unbounded, which cannot be verified for this form",
+        ),
+    ],
+)
+def test_a_claim_without_proof_is_noted_and_nothing_more(form, answer, words) -> None:
+    found = judged(Told(form), answer)
+    assert found.verdict is Verdict.UNPROVEN
+    assert words in found.notes[0]
+
+
+@pytest.mark.parametrize(("scale", "value"), [(1.0, -INF), (-1.0, INF)])
+def test_a_ray_from_a_feasible_point_has_no_end_in_either_sense(scale, value) -> None:
+    sense, ends = ("min", (-INF, 0.0)) if scale > 0 else ("max", (0.0, INF))
+    answer = Answer(Stop.UNBOUNDED, x=np.zeros(1), ray=np.ones(1))
+    found = judged(Told(RECEDING, ends, sense=sense, scale=scale), answer)
+    assert found == Certificate(Verdict.UNBOUNDED, value, value, 1e-6, "ray")
+    silent = Answer(Stop.STALLED, x=np.zeros(1), ray=np.ones(1))
+    assert judged(Told(RECEDING, ends, sense=sense, scale=scale), silent) == found
+    unrepaired = judged(Told(RECEDING, ends[::-1], sense=sense, scale=scale), answer)
+    assert unrepaired.verdict is not Verdict.UNBOUNDED
+    nothing = judged(Told(RECEDING, sense=sense, scale=scale), answer)
+    assert nothing.verdict is Verdict.UNPROVEN
+    outside = Answer(Stop.UNBOUNDED, x=np.array([-1e-3]), ray=np.ones(1))
+    assert judged(Told(RECEDING, ends, sense=sense, scale=scale), outside).verdict is not Verdict.UNBOUNDED
+    edge = Answer(Stop.UNBOUNDED, x=np.array([-1e-6]), ray=np.ones(1))
+    assert judged(Told(RECEDING, ends, sense=sense, scale=scale), edge).verdict is Verdict.UNBOUNDED
+
+
+@pytest.mark.parametrize(("scale", "value"), [(-1.0, INF), (1.0, -INF)])
+def test_a_ray_of_the_dual_leaves_the_problem_without_a_point(scale, value) -> None:
+    found = judged(Told(RECEDING, dual=True, scale=scale), Answer(Stop.UNBOUNDED, ray=np.ones(1)))
+    assert found == Certificate(Verdict.INFEASIBLE, value, value, 1e-6, "farkas")
+
+
+class Slope(Linear):
+    """f(x) = c'x as the dual of rows: falls along a ray with c'd < 0."""
+
+    feature = property(lambda self: Feature.ROWS)
+
+    def near(self, x): ...
+    def rows(self, x): ...
+    def bound(self, x): ...
+    def ray(self, x=None): ...
+
+    def recedes(self, ray: np.ndarray) -> str:
+        return "" if self.c @ ray < 0 else "it does not fall along the ray"
+
+
+@pytest.mark.parametrize(
+    ("dual", "scale", "verdict", "value", "argument"),
+    [
+        (True, -1.0, Verdict.INFEASIBLE, INF, "farkas"),
+        (False, 1.0, Verdict.UNBOUNDED, -INF, "ray"),
+        (False, -1.0, Verdict.UNBOUNDED, INF, "ray"),
+    ],
+)
+def test_a_dual_of_rows_checks_its_own_rays(dual, scale, verdict, value, argument) -> None:
+    form = SimplexForm(Slope([-1.0]), BoxPlane(np.zeros(1), np.full(1, INF)))
+    problem = Told(form, dual=dual, scale=scale, trusts=False)
+    assert judged(problem, Answer(Stop.UNBOUNDED, ray=np.ones(1))) == Certificate(verdict, value, value, 1e-6, argument)
+    found = judged(problem, Answer(Stop.UNBOUNDED, ray=-np.ones(1)))
+    assert found.verdict is Verdict.UNPROVEN
+    assert found.notes[0] == "unboundedness not proven: it does not fall along the ray"
