@@ -32,7 +32,9 @@ STORE = "klopt-experiments.db"
 @click.option("--store", default=STORE, show_default=True, metavar="FILE", help="Where finished trials are kept.")
 @click.option("--resume", is_flag=True, help="Do not repeat trials that the store holds.")
 @click.option(
-    "--data", metavar="FOLDER", help="Your own data sets: NAME.csv, class last, or NAME.npz with X (or S) and y."
+    "--data",
+    metavar="FOLDER",
+    help="Your own data sets: NAME.csv, class last, or NAME.npz (X or S, and y), here or one folder down.",
 )
 @click.option("--set", "sets", multiple=True, metavar="NAME", help="Only this data set; may be repeated.")
 @click.option(
@@ -47,7 +49,7 @@ def experiments(
     sets: tuple[str, ...], methods: tuple[str, ...], csv_file: str | None, output: str | None, quiet: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Re-run the table of a PAPER, 000, 001 or 004, on the data sets that are here.
+    """Re-run the table of a PAPER on the data sets that are here: 000, 001, 003, 003-regression or 004.
 
     Parameters are chosen by cross-validation on the labelled points alone. The paper's figure stands beside ours, with
     ranks and tests of significance.

@@ -8,7 +8,7 @@ from math import isnan
 from klopt.experiments.run import Experiment
 from klopt.experiments.summary import Cell, Summary, conclusions, summarise
 
-__all__ = ["markdown"]
+__all__ = ["compact", "markdown"]
 
 
 def markdown(experiment: Experiment) -> str:
@@ -31,6 +31,15 @@ def _lines(experiment: Experiment, summary: Summary) -> Iterator[str]:
     yield from (f"- {note}" for note in protocol.notes)
     yield from (f"- Data: {source}." for source in experiment.sources)
     yield from (f"- Not run: {missing}." for missing in experiment.missing)
+
+
+def compact(experiment: Experiment) -> str:
+    """Return the table of accuracies alone, with the mean ranks in the last line."""
+    summary = summarise(experiment)
+    names, ranks = zip(*summary.mean_ranks, strict=True)
+    rows = [(row.name, map(_accuracy, _of(summary, row.name))) for row in experiment.protocol.rows]
+    lines = _table(["set", *names], iter([*rows, ("mean rank", (f"{rank:.2f}" for rank in ranks))]))
+    return "\n".join((f"### {experiment.protocol.title}\n", *lines, *(f"\n{x}" for x in experiment.protocol.notes), ""))
 
 
 def _fold(experiment: Experiment) -> str:

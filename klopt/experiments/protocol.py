@@ -2,15 +2,16 @@
 
 A method is a function. It gets all points, the labels it may see (-1 where it may not) and the points it is asked
 about, and returns their classes, once for each cost C. A supervised method uses the labelled points only; one on a
-graph uses all. Whatever is hidden, for the test or in cross-validation, is not passed at all.
+graph uses all. Whatever is hidden, for the test or in cross-validation, is not passed at all. In regression labels are
+numbers (NaN where hidden), and the score is the share of the variance that is explained.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +19,27 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
 
-__all__ = ["Choice", "Decide", "Figure", "Given", "Graph", "IntArray", "Method", "Protocol", "Reason", "Row", "choices"]
+__all__ = [
+    "Choice",
+    "Decide",
+    "Figure",
+    "Given",
+    "Graph",
+    "IntArray",
+    "Labels",
+    "Method",
+    "Protocol",
+    "Reason",
+    "Row",
+    "Scale",
+    "choices",
+]
 
 IntArray = npt.NDArray[np.int64]
+Labels = npt.NDArray[Any]
+"""Classes 0, 1, .. or, in regression, numbers."""
+Scale = Literal["deviation", "range", "none"]
+"""Whether features get mean 0 and deviation 1, or the range from 0 to 1, on the labelled points."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +57,7 @@ class Choice:
     """What cross-validation chooses besides the cost C."""
 
     width: float = 1.0
-    """gamma of the Gaussian kernel, as a multiple of 1 / (features x variance)."""
+    """gamma of the Gaussian kernel, as a multiple of 1 / (features x variance), or what the method says."""
     weight: float = 1.0
     """What a method weighs its graph or its labels by."""
 
@@ -57,21 +76,23 @@ class Given:
     """What a method is told."""
 
     X: FloatArray
-    labels: IntArray
-    """Classes 0, 1, ..; -1 where the label is hidden."""
+    labels: Labels
+    """Classes 0, 1, .. and -1 where the label is hidden; in regression numbers and NaN."""
     asked: IntArray
     """The points to be decided."""
     graph: Graph
     seed: int = 0
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What methods keep of the points and the graph, never of labels, for the next call about the same points."""
 
     @property
     def known(self) -> IntArray:
         """The points whose labels are told."""
-        return np.flatnonzero(self.labels >= 0)
+        return np.flatnonzero(self.labels >= 0 if self.labels.dtype.kind == "i" else ~np.isnan(self.labels))
 
 
-Decide = Callable[[Given, Choice, tuple[float, ...]], IntArray]
-"""Returns classes, costs x points asked about."""
+Decide = Callable[[Given, Choice, tuple[float, ...]], Labels]
+"""Returns classes or numbers, costs x points asked about."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +103,8 @@ class Method:
     decide: Decide
     choices: tuple[Choice, ...] = (Choice(),)
     costs: tuple[float, ...] = (1.0,)
+    chosen_by: Decide | None = None
+    """Another method that cross-validation tries in the place of this one, where this one takes long."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +125,10 @@ class Row:
     """The share of labelled points, or their number."""
     graph: Graph = Graph()
     reported: tuple[Figure, ...] = ()
+    balanced: bool = False
+    """Whether as many points of each class are labelled, whatever splits are published."""
+    noise: float = 0.0
+    """Where positive, the points are replaced by a Gaussian kernel with noise of this deviation, which is no kernel."""
 
     @property
     def name(self) -> str:
@@ -136,13 +163,15 @@ class Protocol:
     folds: int = 5
     fit_on: Literal["rest", "fold"] = "rest"
     """Whether cross-validation fits on all folds but one, or on one alone."""
-    scale: bool = True
-    """Whether features get mean 0 and deviation 1 on the labelled points."""
+    scale: Scale = "deviation"
+    regression: bool = False
     level: float = 0.05
     notes: tuple[str, ...] = ()
     """Where the protocol is not the paper's, and why."""
     reasons: tuple[Reason, ...] = ()
     """What is known of differences from the paper, the particular ones first."""
+    learned: tuple[str, ...] = ()
+    """The methods that learn a kernel."""
 
     def why(self, row: str, method: str) -> str:
         """Return what is known of a difference from the paper."""

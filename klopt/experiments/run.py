@@ -10,9 +10,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
+from typing import Any
 
 from klopt.errors import InvalidSettings
-from klopt.experiments.datasets import DataSet, Unavailable, load
+from klopt.experiments.datasets import DataSet, Unavailable, load, noisy_similarity
 from klopt.experiments.protocol import Method, Protocol, Row
 from klopt.experiments.splits import splits_of
 from klopt.experiments.store import TrialStore
@@ -20,7 +21,7 @@ from klopt.experiments.trial import Job, Trial, run_job
 
 __all__ = ["Experiment", "protocol_named", "run_experiment"]
 
-PROTOCOLS = ("000", "001", "004")
+PROTOCOLS = ("000", "000-unscaled", "000-wider", "001", "003", "003-own", "003-regression", "004")
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ def protocol_named(name: str) -> Protocol:
 
     if name not in PROTOCOLS:
         raise InvalidSettings(f"no experiment {name!r}; there are: {', '.join(PROTOCOLS)}")
-    found = import_module(f"klopt.experiments.paper{name}").PROTOCOL
+    paper, _, part = name.partition("-")
+    found = getattr(import_module(f"klopt.experiments.paper{paper}"), part.upper() or "PROTOCOL")
     assert isinstance(found, Protocol)
     return found
 
@@ -86,11 +88,14 @@ def run_experiment(
     folder = None if data is None else Path(data)
     if folder is not None and not folder.is_dir():
         raise InvalidSettings(f"{data} is no folder")
+    whole = chosen.rows
     chosen = replace(chosen, rows=_rows(chosen, sets), methods=_methods(chosen, methods))
     count = chosen.splits if splits is None else splits
     if count < 1:
         raise InvalidSettings(f"splits is {count}; expected at least 1")
-    found, missing = _loaded(chosen.rows, folder, bool(sets))
+    found, missing = _loaded(chosen, folder, bool(sets))
+    if others := [row.name for row in whole if row not in chosen.rows]:
+        missing = (*missing, f"{', '.join(others)}: not asked for")
     every = list(_jobs(chosen, found, count, seed))
     with TrialStore(store) as kept:
         keys = [job.key for job in every]
@@ -122,13 +127,12 @@ def _methods(protocol: Protocol, names: Sequence[str]) -> tuple[Method, ...]:
     return tuple(method for method in protocol.methods if not names or method.name in wanted)
 
 
-def _loaded(
-    rows: Iterable[Row], folder: Path | None, strict: bool
-) -> tuple[list[tuple[Row, DataSet]], tuple[str, ...]]:
+def _loaded(protocol: Protocol, folder: Path | None, strict: bool) -> tuple[list[tuple[Row, DataSet]], tuple[str, ...]]:
     found, missing = [], []
-    for row in rows:
+    for row in protocol.rows:
         try:
-            found.append((row, load(row.data, folder)))
+            data = load(row.data, folder, protocol.regression)
+            found.append((row, noisy_similarity(data, row.noise) if row.noise else data))
         except Unavailable as error:
             if strict:
                 raise
@@ -140,9 +144,10 @@ def _loaded(
 
 def _jobs(protocol: Protocol, found: Iterable[tuple[Row, DataSet]], count: int, seed: int) -> Iterator[Job]:
     for row, data in found:
+        kept: dict[str, Any] = {}
         for number, split in enumerate(splits_of(data, row, count, seed)):
             for method in protocol.methods:
-                yield Job(protocol, row, method, data, split, number, seed)
+                yield Job(protocol, row, method, data, split, number, seed, kept)
 
 
 def _finished(jobs: Sequence[Job], processes: int) -> Iterator[Trial]:

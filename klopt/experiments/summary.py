@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.experiments.protocol import Figure, Method, Row
+from klopt.experiments.protocol import Figure, Method, Protocol, Row
 from klopt.experiments.run import Experiment
 from klopt.experiments.statistics import Friedman, Paired, friedman, paired, ranks
 
@@ -47,7 +47,8 @@ class Cell:
         """Ours less the paper's, in the paper's deviations, or ours where it has none; NaN without a figure."""
         if self.paper is None:
             return nan
-        deviation = self.deviation if isnan(self.paper.deviation) else self.paper.deviation
+        # A printed deviation of 0.0 is one of a test part that is always the same.
+        deviation = self.paper.deviation if self.paper.deviation > 0 else self.deviation
         return (self.mean - self.paper.mean) / deviation if deviation > 0 else nan
 
     @property
@@ -136,6 +137,7 @@ def conclusions(experiment: Experiment, summary: Summary) -> Iterator[str]:
     protocol, test = experiment.protocol, summary.test
     best = sorted(summary.mean_ranks, key=lambda pair: pair[1])
     yield "Mean ranks: " + ", ".join(f"{name} {rank:.2f}" for name, rank in best) + "."
+    yield from _learned(protocol, dict(best))
     if test is None:
         yield "Friedman's test needs two sets and three methods at least."
     elif test.statistic <= test.critical:
@@ -160,6 +162,19 @@ def conclusions(experiment: Experiment, summary: Summary) -> Iterator[str]:
         yield f"{loose} of {len(experiment.trials)} trials have a fit that is not certified."
     for trouble in dict.fromkeys(f"{t.method} on {t.row}: {t.trouble}" for t in experiment.trials if t.trouble):
         yield f"Failed: {trouble}"
+
+
+def _learned(protocol: Protocol, mean_ranks: dict[str, float]) -> Iterator[str]:
+    """Whether learned kernels have a better mean rank than the reference."""
+    own = mean_ranks[protocol.reference]
+    learned = [name for name in protocol.learned if name in mean_ranks]
+    better = [name for name in learned if mean_ranks[name] < own]
+    if learned:
+        rest = [name for name in learned if name not in better]
+        yield (
+            f"In mean rank {', '.join(better) or 'no learned kernel'} {'are' if len(better) > 1 else 'is'} better than "
+            f"{protocol.reference}{', which is no worse than ' + ', '.join(rest) if rest else ''}."
+        )
 
 
 def print_experiment(experiment: Experiment, out: Console) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from math import nan
+from typing import Any
 
 import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.errors import UncertifiedFit
 from klopt.experiments.datasets import DataSet
-from klopt.experiments.protocol import Choice, Decide, Given, IntArray, Method, Protocol, Row
+from klopt.experiments.protocol import Choice, Decide, Given, IntArray, Labels, Method, Protocol, Row, Scale
 from klopt.experiments.splits import Split, folds_of
 
 __all__ = ["Job", "Trial", "run_job"]
@@ -31,7 +32,7 @@ class Trial:
     method: str
     split: int
     accuracy: float
-    """NaN where there is no answer."""
+    """In regression the share of the variance that is explained; NaN where there is no answer."""
     seconds: float
     """All, cross-validation included."""
     labelled: int
@@ -53,6 +54,8 @@ class Job:
     split: Split
     number: int
     seed: int
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What methods keep for other splits of the same points."""
 
     @property
     def key(self) -> str:
@@ -61,7 +64,7 @@ class Job:
         parts = (
             version("klopt"), protocol.name, protocol.folds, protocol.fit_on, protocol.scale, self.row.name,
             self.row.graph, method.name, _name(method.decide), method.choices, method.costs, self.data.digest,
-            self.seed, self.number, self.split.labelled.tolist(),
+            self.seed, self.number, self.split.labelled.tolist(), method.chosen_by and _name(method.chosen_by),
         )  # fmt: skip
         return sha256(repr(parts).encode()).hexdigest()[:24]
 
@@ -79,7 +82,7 @@ def run_job(job: Job) -> Trial:
                 warnings.simplefilter("always")
                 found = job.method.decide(given, choice, (C,))[0]
         uncertified = sum(issubclass(warning.category, UncertifiedFit) for warning in told)
-        accuracy = float(np.mean(found == job.data.y[given.asked]))
+        accuracy = float(_scores(found[None], job.data.y[given.asked])[0])
     except Exception as error:  # a method may fail in any way; the others go on
         trouble = f"{type(error).__name__}: {error}".splitlines()[0]
     seconds = time.perf_counter() - begun
@@ -96,15 +99,28 @@ def _name(decide: Decide) -> str:
 
 
 def _given(job: Job) -> Given:
-    labels = np.full(job.data.y.size, -1, dtype=np.int64)
+    labels = np.full_like(job.data.y, _hidden(job.data.y))
     labels[job.split.labelled] = job.data.y[job.split.labelled]
-    X = _scaled(job.data.X, job.split.labelled) if job.protocol.scale else job.data.X
-    return Given(X, labels, job.split.asked, job.row.graph, job.seed + job.number)
+    scale = job.protocol.scale
+    X, kept = (job.data.X, job.kept) if scale == "none" else (_scaled(job.data.X, job.split.labelled, scale), {})
+    return Given(X, labels, job.split.asked, job.row.graph, job.seed + job.number, kept)
 
 
-def _scaled(X: FloatArray, known: IntArray) -> FloatArray:
-    deviation = X[known].std(axis=0)
-    return np.asarray((X - X[known].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
+def _hidden(y: Labels) -> float:
+    return -1 if y.dtype.kind == "i" else nan
+
+
+def _scaled(X: FloatArray, known: IntArray, scale: Scale) -> FloatArray:
+    some = X[known]
+    start, unit = (some.mean(axis=0), some.std(axis=0)) if scale == "deviation" else (some.min(axis=0), np.ptp(some, 0))
+    return np.asarray((X - start) / np.where(unit > 0, unit, 1.0))
+
+
+def _scores(found: Labels, truth: Labels) -> FloatArray:
+    """The accuracy, or in regression the share of variance explained, of each row."""
+    if truth.dtype.kind == "i":
+        return np.asarray(np.mean(found == truth, axis=1))
+    return np.asarray(1 - ((found - truth) ** 2).sum(axis=1) / ((truth - truth.mean()) ** 2).sum())
 
 
 def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
@@ -116,9 +132,9 @@ def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
     folds = folds_of(given.labels[known], job.protocol.folds, given.seed)
     for fold in folds:
         fit, asked = (fold.labelled, fold.asked) if job.protocol.fit_on == "rest" else (fold.asked, fold.labelled)
-        labels = np.full_like(given.labels, -1)
+        labels = np.full_like(given.labels, _hidden(given.labels))
         labels[known[fit]] = given.labels[known[fit]]
-        part = Given(given.X, labels, known[asked], given.graph, given.seed)
+        part = Given(given.X, labels, known[asked], given.graph, given.seed, given.kept)
         for index, choice in enumerate(method.choices):
             scores[index] += _accuracies(method, part, choice, given.labels[part.asked])
     first, second = np.unravel_index(int(np.argmax(scores)), scores.shape)
@@ -127,11 +143,12 @@ def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
     return best, C, words if folds else f"{words} (too few labels to choose)"
 
 
-def _accuracies(method: Method, part: Given, choice: Choice, truth: IntArray) -> FloatArray:
-    """The accuracy of each cost, 0 where the method fails with this choice."""
+def _accuracies(method: Method, part: Given, choice: Choice, truth: Labels) -> FloatArray:
+    """The score of each cost, 0 where the method fails with this choice."""
+    decide = method.chosen_by or method.decide
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return np.asarray(np.mean(method.decide(part, choice, method.costs) == truth, axis=1))
+            return _scores(decide(part, choice, method.costs), truth)
         except Exception:  # another choice may do; where none does, the last fit tells why
             return np.zeros(len(method.costs))
