@@ -3,13 +3,15 @@
     python benchmarks/learners.py           a minute
     python benchmarks/learners.py quick     smaller sets
 
-    solve   by hand, without the learner: the graph's eigenvectors or the kernel matrices, the problem, klopt.solve, and
-            for those that end in a machine the learned kernel on the labelled points and one SVC.fit on it
-    fit     learner.fit(X, y) of the same data
+    solve     the problem from its matrices, and klopt.solve
+    by hand   all that a fit must do, without the learner: the graph and its eigenvectors or the kernels, `solve`,
+              and for those that end in a machine the learned kernel on the labelled points and one SVC.fit on it
+    fit       learner.fit(X, y) of the same data
 
-The rules: fit <= 1.3 solve; DankSVC of 1000 points <= 20 times scikit-learn's SVC. All are CPU seconds of one BLAS
-thread, the least of several runs that alternate. `learn` is the share of klopt's own part (problem and solve) in
-`solve`. `predict` is the time for one new point, in batch.
+The rules: fit <= 1.3 by hand; DankSVC of 1000 points <= 20 times scikit-learn's SVC. fit / solve is printed beside it,
+and how many rows keep 1.3 there, too; where a solver is much faster than the eigenvectors, kernels or machines around
+it, no fit can. All are CPU seconds of one BLAS thread, the least of several runs that alternate. `predict` is the time
+for one new point, in batch.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ from klopt.learners.kernels import rbf
 QUICK = "quick" in sys.argv[1:]
 REPEATS = 3 if QUICK else 7
 GATE = 1.3
+ENOUGH = 10.0
+"""CPU seconds after which a row is not repeated any more."""
 verdicts: list[bool] = []
+plain: list[bool] = []
 spent: list[float] = []
 
 
@@ -63,29 +68,35 @@ def on_graph(X: np.ndarray, labels: np.ndarray, make: Callable[[np.ndarray], klo
 
 
 def spectral(X: np.ndarray, labels: np.ndarray, make: Callable[[Any], Any]) -> None:
-    result = solved(lambda: make(laplacian(knn_graph(X, 10))))
+    L = laplacian(knn_graph(X, 10))
+    result = solved(lambda: make(L))
     result.problem.decide(result.point)
 
 
 def near(X: np.ndarray, labels: np.ndarray, make: Callable[[np.ndarray], Any]) -> None:
-    result = solved(lambda: make(rbf("scale").fix(X)(X)))
+    K = rbf("scale").fix(X)(X)
+    result = solved(lambda: make(K))
     machines(result.kernel, labels)
     result.problem.extend(result.point)
 
 
-def mixed(X: np.ndarray, labels: np.ndarray, norm: Any) -> None:
-    signs = 2.0 * labels - 1
-    widths = ["0.25 scale", "scale", "4 scale"]
-    solved(lambda: problems.MultipleKernel([k.fix(X)(X) for k in rbf(widths)], signs, 1.0, norm=norm))
+def gaussians(X: np.ndarray) -> list[np.ndarray]:
+    return [kernel.fix(X)(X) for kernel in rbf(["0.25 scale", "scale", "4 scale"])]
+
+
+def mixed(X: np.ndarray, y: np.ndarray, loss: Any, norm: Any) -> None:
+    kernels = gaussians(X)
+    solved(lambda: problems.MultipleKernel(kernels, y, 1.0, loss, norm))
 
 
 def alike(X: np.ndarray, labels: np.ndarray, problem: Any) -> None:
-    n, signs = len(X), 2.0 * labels - 1
-    solved(lambda: problem([k.fix(X)(X) for k in rbf(["0.25 scale", "scale", "4 scale"])], signs, 1.0, 1.0, float(n)))
+    kernels, signs = gaussians(X), 2.0 * labels - 1
+    solved(lambda: problem(kernels, signs, 1.0, 1.0, float(len(X))))
 
 
 def adapted(X: np.ndarray, y: np.ndarray, problem: Any, *more: float) -> None:
-    result = solved(lambda: problem(rbf("scale").fix(X)(X), y, 1.0, *more))
+    K = rbf("scale").fix(X)(X)
+    result = solved(lambda: problem(K, y, 1.0, *more))
     result.problem.weights(result.point)
 
 
@@ -106,21 +117,24 @@ def against_svc(n: int) -> None:
 
 
 def row(learner: Any, X: np.ndarray, labels: np.ndarray, by_hand: Callable[[], None], new: np.ndarray) -> None:
-    fits, solves = [], []
+    fits, hands = [], []
     spent.clear()
     for _ in range(REPEATS):
-        for times, run in ((solves, by_hand), (fits, lambda: learner.fit(X, labels))):
+        for times, run in ((hands, by_hand), (fits, lambda: learner.fit(X, labels))):
             began = time.process_time()
             run()
             times.append(time.process_time() - began)
+        if sum(hands) + sum(fits) > ENOUGH and len(fits) > 1:
+            break
     began = time.process_time()
     learner.predict(new)
     each = (time.process_time() - began) / len(new)
-    ratio, share = min(fits) / min(solves), min(spent) / min(solves)
+    ratio, alone = min(fits) / min(hands), min(fits) / min(spent)
     verdicts.append(ratio <= GATE)
+    plain.append(alone <= GATE)
     print(
         f"{'PASS' if verdicts[-1] else 'FAIL'}  {learner!s:44} n = {len(X):5}  fit {1e3 * min(fits):8.1f} ms  "
-        f"fit/solve {ratio:5.2f} <= {GATE}  learn {share:4.0%}  predict {1e6 * each:6.1f} us",
+        f"fit/by hand {ratio:5.2f} <= {GATE}  fit/solve {alone:6.2f}  predict {1e6 * each:6.1f} us",
         flush=True,
     )
 
@@ -142,16 +156,20 @@ def main() -> int:
     row(learners.OSK(), X, few, lambda: on_graph(X, few, osk, "alpha"), new)
     scg = lambda V: problems.ScgOrdered(V, few, skip_constant=True)  # noqa: E731
     row(learners.ScgOSK(), X, few, lambda: on_graph(X, few, scg, "mu"), new)
-    kta = lambda L: problems.SpectralAlignment(L, few)  # noqa: E731
+    kta = lambda L: problems.SpectralAlignment(L, few, 1e-3)  # noqa: E731
     row(learners.SKL(), X, few, lambda: spectral(X, few, kta), new)
-    rls = lambda L: problems.SpectralRls(L, few, 10.0, 1e-2)  # noqa: E731
+    rls = lambda L: problems.SpectralRls(L, few, 10.0, 1e-2, ridge=1e-3)  # noqa: E731
     row(learners.SKL(kta=False), X, few, lambda: spectral(X, few, rls), new)
     for labels in (few, y):  # some, all
         near_rows(X, labels, new)
     Z, t = load_breast_cancer(return_X_y=True)
     Z = StandardScaler().fit_transform(Z)
     for norm, n in ((1.2, 400), ("block-linf", 400), ("block-l1", 100 if QUICK else 200)):
-        row(learners.MklSVC(norm=norm), Z[:n], t[:n], lambda n=n, norm=norm: mixed(Z[:n], t[:n], norm), Z[n:])
+        by_hand = lambda n=n, norm=norm: mixed(Z[:n], 2.0 * t[:n] - 1, "hinge", norm)  # noqa: E731
+        row(learners.MklSVC(norm=norm), Z[:n], t[:n], by_hand, Z[n:])
+    features, target = Z[:, 1:], Z[:400, 0]
+    by_hand = lambda: mixed(features[:400], target - target.mean(), "squared", 1.2)  # noqa: E731
+    row(learners.MklRidge(), features[:400], target, by_hand, features[400:])
     n = 100 if QUICK else 200
     for learner, problem in (
         (learners.ESKL(), problems.SimilarityKernel),
@@ -161,9 +179,9 @@ def main() -> int:
         row(learner, Z[:n], t[:n], lambda problem=problem: alike(Z[:n], t[:n], problem), Z[n:])
     signs = 2.0 * t[:400] - 1
     row(learners.DankSVC(), Z[:400], t[:400], lambda: adapted(Z[:400], signs, problems.AdaptiveKernel), Z[400:])
-    target = Z[:400, 0]
-    by_hand = lambda: adapted(Z[:400, 1:], target, problems.AdaptiveKernelRegression, 0.1)  # noqa: E731
-    row(learners.DankSVR(), Z[:400, 1:], target, by_hand, Z[400:, 1:])
+    by_hand = lambda: adapted(features[:400], target, problems.AdaptiveKernelRegression, 0.1)  # noqa: E731
+    row(learners.DankSVR(), features[:400], target, by_hand, features[400:])
+    print(f"      fit/solve <= {GATE} in {sum(plain)} of {len(plain)} rows")
     against_svc(500 if QUICK else 1000)
     return 0 if all(verdicts) else 1
 

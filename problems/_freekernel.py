@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -79,7 +78,7 @@ class FreeKernel:
         F_l, Y_l = point.factor[known], self.Y[np.isin(self.J, known)]
         inner = F_l.T @ F_l + np.eye(F_l.shape[1]) / self.C
         scores = point.factor @ np.linalg.solve(inner, F_l.T @ Y_l)
-        return cast(FloatArray, scores[:, 0] if scores.shape[1] == 1 else scores)
+        return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
 
     @cached_property
     def R(self) -> FloatArray:

@@ -135,7 +135,7 @@ class Columns:
         if ends.size < last:
             starts = np.append(0, ends[:-1] + 1)
             F = np.add.reduceat(np.add.reduceat(F[:last, :last], starts, axis=0), starts, axis=1)
-        return cast(FloatArray, F.cumsum(axis=0).cumsum(axis=1))
+        return np.asarray(F.cumsum(axis=0).cumsum(axis=1))
 
     def prefix_norms(self) -> FloatArray:
         """Return ||P_k|| for all k in O(m l^2), or O(m^2) with F at hand."""

@@ -90,7 +90,7 @@ class Inverse:
         for sign in (1.0, -1.0):
             part = half[:, np.sign(values) == sign]
             if part.shape[1]:
-                dsyrk(sign, part, 1.0, K.T, lower=1, overwrite_c=1)
+                dsyrk(sign, part, beta=1.0, c=K.T, lower=1, overwrite_c=1)
         _mirror(K)
         return K
 
@@ -150,7 +150,7 @@ class GroupModel:
     @cached_property
     def _root(self) -> FloatArray:
         values, vectors = np.linalg.eigh(self.Y)
-        return cast(FloatArray, (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+        return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
     def _rounding(self, slope: FloatArray, size: float) -> float:
         """How far f may be off, given df/dY."""

@@ -15,6 +15,7 @@ with indefinite kernels, 2009.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, positive
+from klopt.arrays import FloatArray, MatrixLike, positive
 from klopt.errors import InvalidProblem
 from klopt.gram import binary_labels
 from klopt.indefinite import LinearExtension, Similarity
@@ -59,7 +60,13 @@ class SimilarityKernel(Problem):
     if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
-            self, S: Any, y: npt.ArrayLike, C: float, rho: float, trace: float | None, loss: Losses = "squared"
+            self,
+            S: Similarity | MatrixLike | Sequence[Similarity | MatrixLike],
+            y: npt.ArrayLike,
+            C: float,
+            rho: float,
+            trace: float | None,
+            loss: Losses = "squared",
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -101,5 +108,6 @@ class SimilarityKernel(Problem):
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
         S, y = noisy_similarities(rng, max(size, 2), 1)
-        loss, trace = rng.choice(["squared", "frobenius", "l1"]), None if rng.random() < 0.3 else float(y.size)
+        loss: Any = rng.choice(["squared", "frobenius", "l1"])
+        trace = None if rng.random() < 0.3 else float(y.size)
         return cls(S, y, float(rng.choice([0.1, 1.0, 10.0])), float(rng.choice([0.05, 0.5])), trace, loss)

@@ -12,6 +12,7 @@ the problem would not be convex. Losses as in `SimilarityKernel`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, positive
+from klopt.arrays import FloatArray, MatrixLike, positive
 from klopt.gram import binary_labels
 from klopt.indefinite import LinearExtension, Similarity
 from klopt.problem import Bracket, Formulation, Point, Problem
@@ -54,7 +55,13 @@ class SimilarityKernels(Problem):
     if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
-            self, S: Any, y: npt.ArrayLike, C: float, rho: float, trace: float, loss: Losses = "squared"
+            self,
+            S: Sequence[Similarity | MatrixLike] | npt.NDArray[Any],
+            y: npt.ArrayLike,
+            C: float,
+            rho: float,
+            trace: float,
+            loss: Losses = "squared",
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -94,5 +101,5 @@ class SimilarityKernels(Problem):
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
         S, y = noisy_similarities(rng, max(size, 2), 2)
-        loss = rng.choice(["squared", "frobenius", "l1"])
+        loss: Any = rng.choice(["squared", "frobenius", "l1"])
         return cls(S, y, float(rng.choice([0.1, 1.0, 10.0])), float(rng.choice([0.05, 0.5])), float(y.size), loss)

@@ -26,6 +26,8 @@ from klopt.registry import backend_named
 from klopt.runs.digest import digest, pristine
 from klopt.runs.record import Run
 from klopt.runs.scores import agreement
+from klopt.runs.table import _unbroken
+from klopt.show import console, table
 
 # Tests are no package: what they send to another process goes by value.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -385,3 +387,17 @@ def test_a_notebook_shows_the_runs_without_a_script(small: Comparison) -> None:
 def test_what_is_no_problem_is_refused(thing: object) -> None:
     with pytest.raises((InvalidProblem, TypeError), match=r"expected a klopt problem|not iterable"):
         compare(thing)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", ["0.085177464", "-0.0085177464"])
+def test_names_and_numbers_are_never_broken_at_80_columns(value: str) -> None:
+    row = ["multiplicative", "smooth over the simplex", "1e-06", "time limit", "INFEASIBLE", value, "2e-08", "0.000241"]
+    rows = table(["backend", "formulation", "tol", "it says", "klopt proves", "value", "width", "seconds"])
+    rows.add_row(*row)
+    _unbroken(rows, but=("formulation", "it says"))
+    out = console()
+    with out.capture() as text:
+        out.print(rows)
+    words = text.get().split()
+    assert {row[0], row[2], *row[4:]} <= set(words)
+    assert max(map(len, text.get().splitlines())) <= 80

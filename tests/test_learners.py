@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import pytest
 from bad_backends import ClaimsWithoutVectors, Liar
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,16 +27,19 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from klopt.backend import Stop
 from klopt.errors import InvalidProblem, NoRoute, NotCertified, UncertifiedFit
-from klopt.graphs import knn_graph
-from klopt.learners import EMKL, ESKL, LDK, OSK, REKL, SKL, DankSVC, DankSVR, MklSVC, ScgLDK, ScgOSK
+from klopt.graphs import knn_graph, laplacian
+from klopt.learners import EMKL, ESKL, LDK, OSK, REKL, SKL, DankSVC, DankSVR, MklRidge, MklSVC, ScgLDK, ScgOSK
 from klopt.learners._duels import Duels, support_vector_machines
 from klopt.learners.kernels import linear, rbf, stack
+from klopt.problems import SpectralAlignment
+from klopt.solve import solve
 
 GRAPH: list[Any] = [OSK(), ScgOSK(), SKL(), SKL(kta=False), SKL(kta=False, basis="labelled")]
 NEAR: list[Any] = [LDK(random_state=0), ScgLDK()]
 STACKED: list[Any] = [MklSVC(), ESKL(), EMKL(), REKL()]
 LEARNERS = [*GRAPH, *NEAR, *STACKED, DankSVC()]
 SEMI = [*GRAPH, *NEAR]
+REGRESSORS: list[Any] = [DankSVR(), MklRidge()]
 UNLABELLED = {type(learner) for learner in SEMI}
 
 X, y = load_iris(return_X_y=True)
@@ -46,10 +51,18 @@ FEW_OF_ALL = np.where(np.arange(150) % 5 == 0, y, -1)
 
 every = pytest.mark.parametrize("learner", LEARNERS, ids=str)
 semi = pytest.mark.parametrize("learner", SEMI, ids=str)
+regressors = pytest.mark.parametrize("learner", REGRESSORS, ids=str)
+classifiers_and_regressors = pytest.mark.parametrize("learner", [*LEARNERS, *REGRESSORS], ids=str)
 
 
+def labels_for(learner: Any) -> Any:
+    return FEW if type(learner) in UNLABELLED else y[TRAIN]
+
+
+@cache
 def fitted(learner: Any) -> Any:
-    return clone(learner).fit(X[TRAIN], FEW if type(learner) in UNLABELLED else y[TRAIN])
+    """Return a clone that is fitted; tests share it and do not change it."""
+    return clone(learner).fit(X[TRAIN], labels_for(learner))
 
 
 # ---------------------------------------------------------------- scikit-learn
@@ -70,7 +83,8 @@ def certified(check: Any, estimator: Any) -> None:
 
 
 @parametrize_with_checks(
-    [OSK(), ScgOSK(), SKL(), *NEAR, MklSVC(), REKL(), DankSVC(), DankSVR()], expected_failed_checks=expected_failures
+    [OSK(), ScgOSK(), SKL(), *NEAR, MklSVC(), MklRidge(), DankSVC(), DankSVR()],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     certified(check, estimator)
@@ -78,7 +92,7 @@ def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [SKL(kta=False), SKL(kta=False, basis="labelled"), ScgLDK(rank=20), ESKL(), EMKL()],
+    [SKL(kta=False), SKL(kta=False, basis="labelled"), ScgLDK(rank=20), ESKL(), EMKL(), REKL()],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learns_own_checks_of_more(estimator: Any, check: Any) -> None:
@@ -93,6 +107,21 @@ def test_columns_have_the_names_of_a_frame() -> None:
     np.testing.assert_allclose(by_name.decision_function(frame), by_number.decision_function(X))
     features = ScgLDK(n_components=2).set_output(transform="pandas").fit(frame, y).transform(frame)
     assert list(features.columns) == ["scgldk0", "scgldk1"]
+
+
+@classifiers_and_regressors
+def test_a_frame_gives_names_and_is_asked_for_by_them(learner: Any) -> None:
+    frame = pd.DataFrame(X[TRAIN], columns=["a", "b", "c", "d"])
+    model = clone(learner).set_params(tol=1e-4).fit(frame, labels_for(learner))
+    assert model.n_features_in_ == 4
+    assert list(model.feature_names_in_) == ["a", "b", "c", "d"]
+    assert model.result_.settings.tol == 1e-4
+    with pytest.raises(ValueError, match="feature names should match those that were passed during fit"):
+        model.predict(frame[["b", "a", "c", "d"]])
+    if type(learner) in UNLABELLED:
+        features = model.set_output(transform="pandas").transform(frame)
+        assert list(features.columns) == list(model.get_feature_names_out())
+        np.testing.assert_array_equal(features.index, frame.index)
 
 
 @semi
@@ -115,6 +144,19 @@ def test_pipelines_grids_and_cross_validation(learner: Any) -> None:
     assert search.best_estimator_[-1].result_.verdict.name == "OPTIMAL"
 
 
+@regressors
+def test_regressions_go_through_pipelines_grids_and_cross_validation(learner: Any) -> None:
+    target = X[:, 0]
+    whole = make_pipeline(StandardScaler(), clone(learner))
+    folds = KFold(3, shuffle=True, random_state=0)
+    search = GridSearchCV(whole, {f"{whole.steps[-1][0]}__C": [0.01, 10.0]}, cv=folds).fit(X[:, 1:], target)
+    assert search.best_score_ > 0.75
+    best = search.best_estimator_[-1]
+    assert best.C == 10.0
+    assert best.result_.verdict.name == "OPTIMAL"
+    assert np.linalg.eigvalsh(best.kernel_)[0] > -1e-10 * np.linalg.norm(best.kernel_)
+
+
 @pytest.mark.slow
 def test_a_kernel_is_tuned_inside_a_learner_and_processes_share_the_work() -> None:
     search = GridSearchCV(ScgLDK(rbf()), {"kernel__gamma": [0.1, 1.0], "gamma": [0.1, 1.0]}, cv=2, n_jobs=2)
@@ -122,7 +164,7 @@ def test_a_kernel_is_tuned_inside_a_learner_and_processes_share_the_work() -> No
 
 
 def test_a_model_saved_by_one_process_predicts_the_same_in_another(tmp_path: Path) -> None:
-    models = [fitted(learner) for learner in LEARNERS]
+    models = [fitted(learner) for learner in [*LEARNERS, *REGRESSORS]]
     for model in models:
         if hasattr(model, "transform"):
             model.transform(X[TEST])  # may keep what it computed
@@ -130,13 +172,14 @@ def test_a_model_saved_by_one_process_predicts_the_same_in_another(tmp_path: Pat
     code = (
         "import pickle\n"
         "models, X = pickle.load(open('models', 'rb'))\n"
-        "found = [(model.decision_function(X), model.kernel_, model.result_.verdict.name) for model in models]\n"
+        "values = [getattr(model, 'decision_function', model.predict)(X) for model in models]\n"
+        "found = [(value, model.kernel_, model.result_.verdict.name) for value, model in zip(values, models)]\n"
         "pickle.dump(found, open('found', 'wb'))"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
     found = pickle.loads((tmp_path / "found").read_bytes())
     for model, (scores, kernel, verdict) in zip(models, found, strict=True):
-        np.testing.assert_array_equal(scores, model.decision_function(X[TEST]))
+        np.testing.assert_array_equal(scores, getattr(model, "decision_function", model.predict)(X[TEST]))
         np.testing.assert_array_equal(kernel, model.kernel_)
         assert verdict == "OPTIMAL"
 
@@ -177,13 +220,13 @@ def test_features_have_the_learned_kernel_as_inner_products(learner: Any) -> Non
     model = fitted(learner)
     features = model.transform(X[TRAIN])
     np.testing.assert_allclose(features @ features.T, model.kernel_, atol=1e-8 * np.abs(model.kernel_).max())
-    assert model.set_output(transform="default").get_feature_names_out().size == features.shape[1]
+    assert model.get_feature_names_out().size == features.shape[1]
 
 
 @pytest.mark.parametrize("learner", NEAR, ids=str)
 def test_a_kernel_function_decides_as_a_machine_with_its_values(learner: Any) -> None:
     """Predictions never form k; here it is formed, by the problem's own extension."""
-    model = fitted(learner).set_params(kernel=rbf("scale"))
+    model = fitted(learner)
     k0 = rbf("scale").fix(X[TRAIN])
     function = model.result_.problem.extend(model.result_.point)
     cross = function.cross(k0(X[TEST], X[TRAIN]))
@@ -238,6 +281,35 @@ def test_one_kernel_is_the_plain_machine() -> None:
     np.testing.assert_allclose(learned.decision_function(Z[200:]), plain.decision_function(Z[200:]), atol=2e-3)
 
 
+def test_a_regression_with_one_kernel_is_kernel_ridge() -> None:
+    Z, t = load_diabetes(return_X_y=True)
+    Z, mean = StandardScaler().fit_transform(Z), t[:200].mean()
+    plain = KernelRidge(alpha=0.5, kernel="rbf", gamma=0.05).fit(Z[:200], t[:200] - mean)
+    learned = MklRidge(rbf(0.05), C=2.0, normalize=False).fit(Z[:200], t[:200])
+    np.testing.assert_allclose(learned.predict(Z[200:]), plain.predict(Z[200:]) + mean, atol=1e-2)
+    np.testing.assert_allclose(learned.weights_, [[1.0]], rtol=1e-6)
+
+
+def test_a_regression_ignores_a_useless_kernel_and_takes_stacks() -> None:
+    wide = np.hstack([X, np.random.default_rng(0).normal(size=(150, 2))])
+    groups = [rbf("scale", columns=slice(1, 4)), rbf("scale", columns=[4, 5])]
+    model = MklRidge(groups, norm="block-l1", C=1.0).fit(wide, X[:, 0])
+    assert model.weights_[0, 0] > 0.9
+    assert model.kernel_.shape == (150, 150)
+    given = MklRidge("precomputed", norm="block-l1", C=1.0).fit(stack(groups, wide), X[:, 0])
+    np.testing.assert_allclose(given.predict(stack(groups, wide)), model.predict(wide), atol=1e-8)
+    assert cross_val_score(given, stack(groups, wide), X[:, 0], cv=KFold(3, shuffle=True, random_state=0)).mean() > 0.5
+
+
+@pytest.mark.parametrize("norm", [2.0, 4.0])
+def test_a_norm_above_two_weighs_the_useless_kernel_more(norm: float) -> None:
+    """At 2 all weights are the same; `docs/learners.md` says what is beyond."""
+    noise = np.random.default_rng(0).normal(size=(100, 2))
+    groups = [rbf("scale", columns=slice(0, 4)), rbf("scale", columns=[4, 5])]
+    useful, useless = MklSVC(groups, norm=norm).fit(np.hstack([X[50:], noise]), y[50:]).weights_[0]
+    assert useful == pytest.approx(useless, rel=1e-6) if norm == 2.0 else useful < 0.95 * useless
+
+
 def test_weights_have_a_row_a_machine_and_ignore_a_useless_kernel() -> None:
     noise = np.random.default_rng(0).normal(size=(150, 2))
     wide = np.hstack([X, noise])
@@ -258,6 +330,14 @@ def test_mixed_kernels_decide_as_their_sum(kind: Any) -> None:
         K = model.kernel_[:, :, machine][np.ix_(used, used)]
         np.testing.assert_allclose(K, result.kernel, atol=1e-12)
     assert model.score(X[TEST], y[TEST]) > 0.9
+
+
+def test_a_power_of_the_laplacian_is_that_of_the_problem() -> None:
+    model = SKL(power=2, ridge=1e-2).fit(X[TRAIN], FEW)
+    L = laplacian(knn_graph(X[TRAIN], 10), power=2)
+    assert model.result_.value == pytest.approx(solve(SpectralAlignment(L, FEW, 1e-2)).value, rel=1e-9)
+    with pytest.raises(InvalidProblem, match="power is 0; expected a positive integer"):
+        SKL(power=0).fit(X[TRAIN], FEW)
 
 
 def test_which_eigenvector_is_skipped_does_not_depend_on_the_basis() -> None:
@@ -333,6 +413,15 @@ def test_without_damping_training_points_are_decided_by_their_own_kernel(learner
     point, signs = model.result_.point, 2 * (np.arange(20) % 2) - 1.0
     own = model.kernel_ @ (signs * point.alpha) + point.bias
     np.testing.assert_allclose(model.decision_function(X[TRAIN][two][:20]), own, atol=1e-4)
+
+
+def test_damping_keeps_noise_of_small_eigenvalues_from_new_points() -> None:
+    def sigmoid(A: Any, B: Any) -> Any:
+        return np.tanh(A @ B.T / 4 - 0.5)
+
+    scores = [ESKL(sigmoid, damping=d).fit(X[TRAIN], y[TRAIN]).score(X[TEST], y[TEST]) for d in (0.0, 0.05, 1.0)]
+    assert scores[1] > 0.9
+    assert scores[1] > max(scores[0], scores[2]) + 0.05
 
 
 def test_one_similarity_may_come_as_a_matrix_and_an_asymmetric_one_is_refused() -> None:
@@ -417,15 +506,19 @@ def test_a_class_of_one_point_is_a_class(learner: Any) -> None:
     assert set(clone(learner).fit(X[TRAIN], labels).predict(X[TEST])) <= {0, 1, 2}
 
 
-def test_machines_of_classes_of_one_point() -> None:
-    assert set(MklSVC().fit(X[[0, 60, 120]], [0, 1, 2]).predict(X[[0, 60, 120]])) == {0, 1, 2}
+@pytest.mark.parametrize("learner", [*STACKED, DankSVC()], ids=str)
+def test_machines_of_classes_of_one_point(learner: Any) -> None:
+    names = np.array(["a", "b", "c"])
+    assert set(clone(learner).fit(X[[0, 60, 120]], names).predict(X[[0, 60, 120]])) == {"a", "b", "c"}
 
 
 @every
 def test_bad_data_are_refused_in_scikit_learns_words(learner: Any) -> None:
     fresh = clone(learner)
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        fresh.predict(X)
+    for name in ("predict", "decision_function", "transform"):
+        if hasattr(fresh, name):
+            with pytest.raises(NotFittedError, match="not fitted yet"):
+                getattr(fresh, name)(X)
     with pytest.raises(ValueError, match="Input X contains NaN"):
         fresh.fit(np.where(X > 2, np.nan, X), y)
     with pytest.raises(TypeError, match="Sparse data was passed"):
@@ -438,6 +531,23 @@ def test_bad_data_are_refused_in_scikit_learns_words(learner: Any) -> None:
         fresh.fit(X, y[:10])
     with pytest.raises(ValueError, match="is expecting 4 features"):
         fitted(learner).predict(X[:, :2])
+
+
+@regressors
+def test_bad_data_of_a_regression_are_refused_in_scikit_learns_words(learner: Any) -> None:
+    fresh, target = clone(learner), X[:, 0]
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        fresh.predict(X)
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        fresh.fit(np.where(X > 2, np.nan, X), target)
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        fresh.fit(X, np.where(X[:, 0] > 2, np.nan, target))
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        fresh.fit(sparse.csr_array(X), target)
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        fresh.fit(X, np.full(150, "a"))
+    with pytest.raises(ValueError, match=r"a precomputed kernel is square|precomputed kernels have the shape"):
+        clone(learner).set_params(**{"kernel" if isinstance(learner, DankSVR) else "kernels": "precomputed"}).fit(X, y)
 
 
 @semi

@@ -2,7 +2,7 @@
 
     OSK, ScgOSK, SKL            kernels on a graph of the points, labels -1 unlabelled; transductive
     LDK, ScgLDK                 kernels near a given one; labels -1 unlabelled; functions of any point
-    MklSVC                      machines with a mixture of kernels (`klopt.learners.kernels`)
+    MklSVC, MklRidge            machines with a mixture of kernels (`klopt.learners.kernels`)
     ESKL, EMKL, REKL            machines with kernels learned from similarities, which may be indefinite
     DankSVC, DankSVR            machines with a kernel learned entry by entry
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from klopt.learners import kernels as kernels
     from klopt.learners.adaptive import DankSVC as DankSVC, DankSVR as DankSVR
     from klopt.learners.logdet import LDK as LDK, ScgLDK as ScgLDK
-    from klopt.learners.multiple import MklSVC as MklSVC
+    from klopt.learners.multiple import MklRidge as MklRidge, MklSVC as MklSVC
     from klopt.learners.ordered import OSK as OSK, ScgOSK as ScgOSK
     from klopt.learners.similarity import EMKL as EMKL, ESKL as ESKL, REKL as REKL
     from klopt.learners.spectral import SKL as SKL
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "adaptive": ("DankSVC", "DankSVR"),
     "logdet": ("LDK", "ScgLDK"),
-    "multiple": ("MklSVC",),
+    "multiple": ("MklRidge", "MklSVC"),
     "ordered": ("OSK", "ScgOSK"),
     "similarity": ("EMKL", "ESKL", "REKL"),
     "spectral": ("SKL",),

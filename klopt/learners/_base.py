@@ -7,7 +7,7 @@ means that the label is not known; for the others it is a class like any other.
 from __future__ import annotations
 
 import warnings
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +15,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from klopt.arrays import FloatArray
+from klopt.arrays import FloatArray, freeze
 from klopt.backend import Backend
 from klopt.certify import Verdict
 from klopt.errors import InvalidProblem, NotCertified, UncertifiedFit
+from klopt.gram import Gram
 from klopt.graphs import UNLABELLED
 from klopt.problem import Problem
 from klopt.result import Result
 from klopt.solve import solve
 
-__all__ = ["Classifier", "Codes", "Learner"]
+__all__ = ["PRECOMPUTED", "Classifier", "Codes", "Learner", "part"]
 
 Codes = npt.NDArray[np.int64]
 PRECOMPUTED = "precomputed"
@@ -83,7 +84,24 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
     def _named(self, scores: FloatArray) -> npt.NDArray[Any]:
         """The class of the largest score, or for two classes of the sign."""
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)
-        return cast(npt.NDArray[Any], self.classes_[best])
+        return np.asarray(self.classes_[best])
+
+
+@overload
+def part(K: FloatArray, used: npt.NDArray[np.intp]) -> FloatArray: ...
+@overload
+def part(K: Gram, used: npt.NDArray[np.intp]) -> Gram: ...
+def part(K: FloatArray | Gram, used: npt.NDArray[np.intp]) -> FloatArray | Gram:
+    """Return the matrix of some of the points; a checked one needs no second check.
+
+    >>> part(Gram.of([[2, 1], [1, 3]]), np.array([1])).matrix
+    array([[3.]])
+    """
+    if not isinstance(K, Gram):
+        return K[np.ix_(used, used)]
+    cut = cast(FloatArray, freeze(K.matrix[np.ix_(used, used)]))
+    # No principal submatrix has an eigenvalue below the least of the whole (Cauchy).
+    return Gram(cut, float(cut.diagonal().mean()) or 1.0, K.floor, K.repair)
 
 
 def _unknown(y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -91,11 +91,16 @@ def support_vector_machines(
     >>> coefficients.ravel(), bias + 0.0
     (array([-1.,  1.]), array([0.]))
     """
+    from sklearn import config_context
     from sklearn.svm import SVC
+
+    def trained(labels: npt.NDArray[Any]) -> SVC:
+        with config_context(assume_finite=True):  # klopt has looked at every entry
+            return SVC(C=C, kernel="precomputed").fit(K, labels)
 
     coefficients, bias = np.zeros((len(K), len(duels.pairs))), np.zeros(len(duels.pairs))
     if duels.by_votes:  # all at once: LIBSVM trains the same machines
-        found = SVC(C=C, kernel="precomputed").fit(K, codes)
+        found = trained(codes)
         support, group = found.support_, codes[found.support_]
         for machine, (i, j) in enumerate(combinations(range(duels.classes), 2)):
             # LIBSVM keeps a row less than classes: what a vector of class i says against j > i is in row j - 1.
@@ -103,7 +108,7 @@ def support_vector_machines(
                 coefficients[support[own], machine] = -found.dual_coef_[row, own]
         return coefficients, -found.intercept_
     for machine in range(len(duels.pairs)):
-        found = SVC(C=C, kernel="precomputed").fit(K, duels.signs(codes, machine))
+        found = trained(duels.signs(codes, machine))
         coefficients[found.support_, machine] = found.dual_coef_[0]
         bias[machine] = found.intercept_[0]
     return coefficients, bias

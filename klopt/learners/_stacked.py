@@ -1,7 +1,8 @@
 """Machines with several kernels or similarities: matrices from points or from a stack, one problem a machine.
 
 A machine decides by sum_i s_i(x)'b_i + bias, s_i(x) the values of kernel i between x and the training points. What a
-learner adds is how it finds the b_i: `_learn` gets the matrices of the points that take part, and their signs.
+learner adds is how it finds the b_i: `_learn` gets the matrices of the points that take part, and their signs or
+values.
 """
 
 from __future__ import annotations
@@ -13,23 +14,25 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from klopt.arrays import FloatArray
-from klopt.gram import Repair
-from klopt.learners._base import PRECOMPUTED, Classifier, Codes
+from klopt.gram import Gram
+from klopt.learners._base import PRECOMPUTED, Classifier, Learner, part
 from klopt.learners._duels import Duels, MultiClass
 from klopt.learners.kernels import Kernel, blocks, flat, rbf
 from klopt.result import Result
 
-__all__ = ["WIDTHS", "StackLearner"]
+__all__ = ["WIDTHS", "Matrices", "StackClassifier", "StackLearner"]
+
+Matrices = list[Any]
+"""Kernels on the training points, as arrays or, where they were checked, as `Gram`."""
 
 WIDTHS = ("0.25 scale", "scale", "4 scale")
 """gamma of the Gaussian kernels that are taken where none are named."""
 
 
-class StackLearner(Classifier):
+class StackLearner(Learner):
     """A learner of machines with several kernels."""
 
     normalize: bool
-    multi_class: MultiClass
     result_: Result
     results_: tuple[Result, ...]
     kernel_names_: list[str]
@@ -41,27 +44,15 @@ class StackLearner(Classifier):
         """The parameter that names the kernels."""
         raise NotImplementedError
 
-    def _learn(self, matrices: list[FloatArray], signs: FloatArray) -> tuple[Result, FloatArray]:
+    def _learn(self, matrices: Matrices, targets: FloatArray) -> tuple[Result, FloatArray]:
         """Return the result of one machine, and its b_i as columns."""
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the machines and their kernels."""
-        matrices, codes = self._matrices(X, y)
-        self._codes = codes
-        self._duels = Duels(self.classes_.size, self.multi_class)
-        count = len(self._duels.pairs)
-        found = np.zeros((codes.size, len(matrices), count))
-        results = []
-        for machine in range(count):
-            signs = self._duels.signs(codes, machine)
-            used = np.flatnonzero(signs)
-            cut = matrices if used.size == signs.size else [K[np.ix_(used, used)] for K in matrices]
-            result, found[used, :, machine] = self._learn(cut, signs[used])
-            results.append(result)
+    def _keep(self, results: list[Result], found: FloatArray, bias: FloatArray) -> Self:
+        """Keep the machines' results, their b_i (points x kernels x machines) and biases."""
         self.results_ = tuple(results)
         self.result_ = max(results, key=lambda result: result.certificate.relative_width)
-        self._bias = np.array([float(cast(Any, result.point).bias) for result in results])
+        self._bias = bias
         self.support_ = np.flatnonzero(found.any(axis=(1, 2)))
         self._coefficients = found[self.support_] / self.scales_[:, None]
         return self
@@ -70,25 +61,26 @@ class StackLearner(Classifier):
     def _is_precomputed(self) -> bool:
         return isinstance(self._sources, str) and self._sources == PRECOMPUTED
 
-    @property
-    def _repairs(self) -> list[Repair | None]:
-        """How rounding in each kernel may be repaired."""
-        return [None] * len(self.kernel_names_) if self._is_precomputed else [k.repair() for k in self._kernels]
-
-    def _matrices(self, X: Any, y: Any) -> tuple[list[FloatArray], Codes]:
-        """The kernels on the training points, each divided by its scale, and the classes of these."""
-        self._X, codes = self._labelled(X, y, unlabelled=False, allow_nd=self._is_precomputed)
+    def _matrices(self, X: FloatArray) -> Matrices:
+        """The kernels on the training points, each divided by its scale."""
+        self._X = X
         if not self._is_precomputed:
             given = flat(rbf(WIDTHS) if self._sources is None else self._sources)
             self.kernel_names_ = [kernel.name for kernel in given]
             names = getattr(self, "feature_names_in_", None)
-            self._kernels: list[Kernel] = [kernel.fix(self._X, names) for kernel in given]
+            self._kernels: list[Kernel] = [kernel.fix(X, names) for kernel in given]
         matrices = self._on_training_points()
         if self._is_precomputed:
             self.kernel_names_ = [f"kernel {index}" for index in range(len(matrices))]
         scales = [float(np.abs(K.diagonal()).mean()) or 1.0 for K in matrices]
         self.scales_ = np.array(scales) if self.normalize else np.ones(len(matrices))
-        return [K / scale for K, scale in zip(matrices, self.scales_, strict=True)], codes
+        return [K / scale for K, scale in zip(matrices, self.scales_, strict=True)]
+
+    def _grams(self, matrices: list[FloatArray]) -> Matrices:
+        """The matrices as kernels, which must be positive; of those that are by nature, rounding is clipped."""
+        own = self._is_precomputed
+        repairs = [None] * len(matrices) if own else [kernel.repair() for kernel in self._kernels]
+        return [Gram.of(*each) for each in zip(matrices, self.kernel_names_, repairs, strict=True)]
 
     def _on_training_points(self) -> list[FloatArray]:
         X = self._X
@@ -108,25 +100,51 @@ class StackLearner(Classifier):
             raise ValueError(f"X has {stacked.shape[2]} kernels; the machine was fitted with {self.scales_.size}")
         return cast(FloatArray, stacked)
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return one score a class; for two classes one number, positive for the second."""
-        check_is_fitted(self)
+    def _values(self, X: Any) -> FloatArray:
+        """The values at the rows of X (points x machines)."""
         b = self._coefficients
         if self._is_precomputed:
             seen = self._stacked(X)[:, self.support_]
-            return self._duels.scores(np.tensordot(seen, b, axes=([1, 2], [0, 1])) + self._bias)
+            return np.asarray(np.tensordot(seen, b, axes=([1, 2], [0, 1])) + self._bias)
         points, support = self._points(X), self._X[self.support_]
         values = np.tile(self._bias, (len(points), 1))
         for index in np.flatnonzero(b.any(axis=(0, 2))):
             for rows in blocks(len(points), 8 * len(support)):
                 values[rows] += self._kernels[index](points[rows], support) @ b[:, index]
-        return self._duels.scores(values)
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the classes of points."""
-        return self._named(self.decision_function(X))
+        return values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = tags.input_tags.three_d_array = self._is_precomputed
         return tags
+
+
+class StackClassifier(Classifier, StackLearner):
+    """A learner of classes by machines with several kernels."""
+
+    multi_class: MultiClass
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the machines and their kernels."""
+        X, self._codes = self._labelled(X, y, unlabelled=False, allow_nd=self._is_precomputed)
+        matrices = self._matrices(X)
+        self._duels = Duels(self.classes_.size, self.multi_class)
+        count = len(self._duels.pairs)
+        found = np.zeros((len(X), len(matrices), count))
+        results = []
+        for machine in range(count):
+            signs = self._duels.signs(self._codes, machine)
+            used = np.flatnonzero(signs)
+            cut = matrices if used.size == signs.size else [part(K, used) for K in matrices]
+            result, found[used, :, machine] = self._learn(cut, signs[used])
+            results.append(result)
+        return self._keep(results, found, np.array([float(cast(Any, result.point).bias) for result in results]))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return one score a class; for two classes one number, positive for the second."""
+        check_is_fitted(self)
+        return self._duels.scores(self._values(X))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the classes of points."""
+        return self._named(self.decision_function(X))

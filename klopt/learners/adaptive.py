@@ -26,7 +26,7 @@ from klopt.arrays import FloatArray
 from klopt.backend import Backend
 from klopt.errors import InvalidProblem
 from klopt.gram import Gram
-from klopt.learners._base import PRECOMPUTED, Classifier, Learner
+from klopt.learners._base import PRECOMPUTED, Classifier, Learner, part
 from klopt.learners._duels import Duels, MultiClass
 from klopt.learners.kernels import Kernel, as_kernel, blocks
 from klopt.problems.adaptive_kernel import AdaptiveKernel
@@ -168,8 +168,8 @@ class DankSVC(Classifier, _Adaptive):
         for machine in range(len(self._duels.pairs)):
             signs = self._duels.signs(codes, machine)
             used = np.flatnonzero(signs)
-            part = K if used.size == signs.size else Gram.of(K.matrix[np.ix_(used, used)], repair="clip")
-            result = self._certified(AdaptiveKernel(part, signs[used], self.C, eta, self.tau))
+            own = K if used.size == signs.size else part(K, used)
+            result = self._certified(AdaptiveKernel(own, signs[used], self.C, eta, self.tau))
             results.append(result)
             machines.append(_Machine.of(result, used, signs[used] * cast(Any, result.point).alpha))
         self.results_, self._machines = tuple(results), tuple(machines)

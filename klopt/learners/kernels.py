@@ -180,7 +180,8 @@ def rbf(gamma: Width | Sequence[Width] = "scale", columns: Columns = None) -> Ra
     """
     if isinstance(gamma, str) or np.isscalar(gamma):
         return Radial(cast(Width, gamma), columns)
-    return [Radial(width, columns) for width in cast(Sequence[Width], gamma)]
+    widths: Any = gamma
+    return [Radial(width, columns) for width in widths]
 
 
 def as_kernel(given: object) -> Kernel:

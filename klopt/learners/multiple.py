@@ -1,4 +1,4 @@
-"""MKL: a support vector machine that learns the weights of several kernels with itself.
+"""MKL: a support vector machine, or a ridge regression, that learns the weights of several kernels with itself.
 
 Each machine of `klopt.problems.MultipleKernel` has weights of its own; several classes are several machines. A new
 point costs one row of each kernel that some machine uses, on the support vectors only.
@@ -6,33 +6,65 @@ point costs one row of each kernel that some machine uses, on the support vector
 Kernels of different size are not comparable (for "block-l1" a larger one is a better one): each is divided by the mean
 of its diagonal on the training points, unless `normalize=False`.
 
+A regression has the squared loss, not that of support vector regression, which the problem does not have; so it is
+called `MklRidge`, and with one kernel it is scikit-learn's `KernelRidge(alpha=1/C)` of the values less their mean.
+
 Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple similarity matrices
 with general convex loss functions, 2010, (5) and (10).
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from klopt.arrays import FloatArray
 from klopt.backend import Backend
-from klopt.gram import Gram
 from klopt.learners._duels import MultiClass
-from klopt.learners._stacked import StackLearner
+from klopt.learners._stacked import Matrices, StackClassifier, StackLearner
 from klopt.problems.multiple_kernel import MultipleKernel, Norm
 from klopt.result import Result
 
-__all__ = ["MklSVC"]
+__all__ = ["MklRidge", "MklSVC"]
 
 
-class MklSVC(StackLearner):
+class _Mixture(StackLearner):
+    kernels: Any
+    C: float
+    norm: Norm
+
+    @property
+    def _sources(self) -> Any:
+        return self.kernels
+
+    def _matrices(self, X: FloatArray) -> Matrices:
+        return self._grams(super()._matrices(X))
+
+    @property
+    def weights_(self) -> FloatArray:
+        """The weights of the kernels (machines x kernels)."""
+        return np.array([cast(Any, result.point).weights for result in self.results_])
+
+    @property
+    def kernel_(self) -> FloatArray:
+        """The learned kernel matrix of the training points, (n, n); of several machines a stack, machines last."""
+        matrices, mixing = self._on_training_points(), self.weights_ / self.scales_
+        found = np.zeros((*matrices[0].shape, len(mixing)))
+        for K, weights in zip(matrices, mixing.T, strict=True):
+            found += K[:, :, None] * weights
+        return found[:, :, 0] if len(mixing) == 1 else found
+
+
+class MklSVC(StackClassifier, _Mixture):
     """A support vector machine with the best mixture of kernels.
 
     `kernels` is a list from `klopt.learners.kernels` (None: three Gaussian ones), or "precomputed": then X is a stack
     of shape (points, training points, kernels), kernels last. `norm` is "block-l1" (few kernels are used),
-    "block-linf" (all are) or a number p > 1 in between, which is the fastest.
+    "block-linf" (all are) or a number p > 1, which is the fastest: below 2 it is in between, 2 is the plain sum of the
+    kernels, and a larger p gives the less useful kernels the larger weights.
 
     Fitted, `weights_` has a row a machine and a column a kernel (of the kernels as divided by `scales_`), `result_` is
     the result of the machine whose optimum is known least well, `results_` are all.
@@ -65,26 +97,52 @@ class MklSVC(StackLearner):
         self.backend = backend
         self.tol = tol
 
-    @property
-    def _sources(self) -> Any:
-        return self.kernels
-
-    def _learn(self, matrices: list[FloatArray], signs: FloatArray) -> tuple[Result, FloatArray]:
-        some = [Gram.of(*each) for each in zip(matrices, self.kernel_names_, self._repairs, strict=True)]
-        result = self._certified(MultipleKernel(some, signs, self.C, norm=self.norm))
+    def _learn(self, matrices: Matrices, signs: FloatArray) -> tuple[Result, FloatArray]:
+        result = self._certified(MultipleKernel(matrices, signs, self.C, norm=self.norm))
         point = cast(Any, result.point)
         return result, np.outer(signs * point.alpha, point.weights)
 
-    @property
-    def weights_(self) -> FloatArray:
-        """The weights of the kernels (machines x kernels)."""
-        return np.array([cast(Any, result.point).weights for result in self.results_])
 
-    @property
-    def kernel_(self) -> FloatArray:
-        """The learned kernel matrix of the training points, (n, n); of several machines a stack, machines last."""
-        matrices, mixing = self._on_training_points(), self.weights_ / self.scales_
-        found = np.zeros((*matrices[0].shape, len(mixing)))
-        for K, weights in zip(matrices, mixing.T, strict=True):
-            found += K[:, :, None] * weights
-        return found[:, :, 0] if len(mixing) == 1 else found
+class MklRidge(RegressorMixin, _Mixture):  # type: ignore[misc]
+    """Ridge regression with the best mixture of kernels; parameters are those of `MklSVC`.
+
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> learner = MklRidge(C=100.0).fit(X, np.sin(X.ravel()))
+    >>> learner.result_.verdict.name, learner.score(X + 0.05, np.sin(X.ravel() + 0.05)) > 0.95
+    ('OPTIMAL', True)
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        C: float = 1.0,
+        norm: Norm = 1.2,
+        normalize: bool = True,
+        backend: str | Backend | None = None,
+        tol: float = 1e-6,
+    ) -> None:
+        self.kernels = kernels
+        self.C = C
+        self.norm = norm
+        self.normalize = normalize
+        self.backend = backend
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the regression and its kernel."""
+        checks = {"y_numeric": True, "ensure_min_samples": 2, "allow_nd": self._is_precomputed}
+        X, y = validate_data(self, X, y, dtype=np.float64, **checks)
+        y = np.asarray(y, dtype=float)
+        result, found = self._learn(self._matrices(X), y - y.mean())
+        return self._keep([result], found[:, :, None], np.array([y.mean()]))
+
+    def _learn(self, matrices: Matrices, targets: FloatArray) -> tuple[Result, FloatArray]:
+        result = self._certified(MultipleKernel(matrices, targets, self.C, "squared", self.norm))
+        point = cast(Any, result.point)
+        return result, np.outer(point.alpha, point.weights)
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the values at points."""
+        check_is_fitted(self)
+        return self._values(X)[:, 0]

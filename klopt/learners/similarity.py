@@ -10,7 +10,8 @@ klopt was tried on it decides like a coin. Here the pseudoinverse is damped,
 
     k(x, training) = s S (S^2 + damping^2 |S|^2 I)^-1 K,
 
-so that eigenvalues below `damping` times the largest hardly count; it is worth a place in a grid. At training points
+so that eigenvalues below `damping` times the largest hardly count; it is worth a place in a grid (`docs/learners.md`
+says what the default rests on). At training points
 `predict` is damped, too; their own decision is that of `results_`.
 
 [1] Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple similarity
@@ -27,7 +28,7 @@ from klopt.arrays import FloatArray, positive
 from klopt.backend import Backend
 from klopt.indefinite import Similarity
 from klopt.learners._duels import MultiClass
-from klopt.learners._stacked import StackLearner
+from klopt.learners._stacked import Matrices, StackClassifier
 from klopt.problem import Problem
 from klopt.problems._similarity import Losses
 from klopt.problems.similarity_kernel import SimilarityKernel
@@ -38,9 +39,10 @@ from klopt.result import Result
 __all__ = ["EMKL", "ESKL", "REKL"]
 
 Trace = float | Literal["points"] | None
+Eigen = tuple[FloatArray, FloatArray]
 
 
-class _SimilarityLearner(StackLearner):
+class _SimilarityLearner(StackClassifier):
     similarities: Any
     C: float
     rho: float
@@ -54,12 +56,15 @@ class _SimilarityLearner(StackLearner):
     def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
         raise NotImplementedError
 
-    def _parts(self, result: Result) -> list[tuple[Similarity, FloatArray, float]]:
+    def _parts(self, result: Result) -> list[tuple[Eigen, FloatArray, float]]:
         """The similarity, the kernel learned from it and its weight, of each part of the machine's kernel."""
-        problem, point = cast(Any, result.problem), cast(Any, result.point)
-        return list(zip(problem.S, point.kernels, 1 / point.gamma, strict=True))
+        point = cast(Any, result.point)
+        return list(zip(self._eigenpairs(result), point.kernels, 1 / point.gamma, strict=True))
 
-    def _learn(self, matrices: list[FloatArray], signs: FloatArray) -> tuple[Result, FloatArray]:
+    def _eigenpairs(self, result: Result) -> list[Eigen]:
+        return [S.eigen for S in cast(Any, result.problem).S]
+
+    def _learn(self, matrices: Matrices, signs: FloatArray) -> tuple[Result, FloatArray]:
         S = tuple(Similarity.of(K, name) for K, name in zip(matrices, self.kernel_names_, strict=True))
         result = self._certified(self._problem(S, signs, float(signs.size) if self.trace == "points" else self.trace))
         a = signs * cast(Any, result.point).alpha
@@ -83,9 +88,9 @@ class _SimilarityLearner(StackLearner):
         return found
 
 
-def _damped(S: Similarity, v: FloatArray, damping: float) -> FloatArray:
+def _damped(S: Eigen, v: FloatArray, damping: float) -> FloatArray:
     """S (S^2 + damping^2 |S|^2 I)^-1 v."""
-    values, V = S.eigen
+    values, V = S
     floor = max(damping, 1e-12) * float(np.abs(values).max()) or 1.0
     return V @ (values / (values**2 + floor**2) * (V.T @ v))
 
@@ -133,9 +138,9 @@ class ESKL(_SimilarityLearner):
     def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
         return SimilarityKernel(S, signs, self.C, self.rho, trace, self.loss)
 
-    def _parts(self, result: Result) -> list[tuple[Similarity, FloatArray, float]]:
+    def _parts(self, result: Result) -> list[tuple[Eigen, FloatArray, float]]:
         point = cast(Any, result.point)
-        return [(cast(SimilarityKernel, result.problem).extension(point).S, point.kernel, 1.0)]
+        return [(cast(SimilarityKernel, result.problem).extension(point).S.eigen, point.kernel, 1.0)]
 
 
 class EMKL(_SimilarityLearner):
@@ -222,6 +227,10 @@ class REKL(_SimilarityLearner):
 
     def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
         return SimilaritySpectra(S, signs, self.C, self.rho, cast(float, trace))
+
+    def _eigenpairs(self, result: Result) -> list[Eigen]:
+        """Those that the problem has computed already."""
+        return [cast(Eigen, block.basis) for block in cast(SimilaritySpectra, result.problem).several.blocks]
 
     @property
     def weights_(self) -> FloatArray:

@@ -30,7 +30,8 @@ class SKL(GraphLearner):
     """The spectral kernel of least squares on a graph; -1 marks points without label.
 
     With `kta`, `C` and `mu` have no part. `basis` "padded" and "labelled" let the kernel out of the spectral family
-    (kta=False only); `rank` keeps the smoothest eigenvectors only, `ridge` is added to the Laplacian.
+    (kta=False only); `rank` keeps the smoothest eigenvectors only. The graph is measured by its Laplacian to the
+    `power`, plus `ridge`: the smaller that is, the more the kernel trusts the graph.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -54,7 +55,8 @@ class SKL(GraphLearner):
         C: float = 10.0,
         mu: float = 1e-2,
         basis: Basis = "spectral",
-        ridge: float = 1e-2,
+        power: int = 1,
+        ridge: float = 1e-3,
         rank: int | None = None,
         backend: str | Backend | None = None,
         tol: float = 1e-6,
@@ -66,6 +68,7 @@ class SKL(GraphLearner):
         self.C = C
         self.mu = mu
         self.basis = basis
+        self.power = power
         self.ridge = ridge
         self.rank = rank
         self.backend = backend
@@ -74,7 +77,7 @@ class SKL(GraphLearner):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the kernel and the decision at all points."""
         W, codes = self._graph_of(X, y)
-        L = laplacian(W)
+        L = laplacian(W, power=self.power)
         rank = None if self.rank is None or self.rank >= L.shape[0] else self.rank
         problem: SpectralAlignment | SpectralRls
         if self.kta:

@@ -91,7 +91,20 @@ def _rows(own: Sequence[Trial]) -> Table:
             f"{_seconds(trial):.3g}",
             style=STYLES[verdict].removeprefix("bold "),
         )
+    _unbroken(rows, but=("formulation", "it says"))
     return rows
+
+
+def _unbroken(rows: Table, but: Sequence[str] = ()) -> None:
+    """Let only the columns of `but` wrap, and only where less space between columns is not enough.
+
+    Names and numbers are read, and copied, whole.
+    """
+    for column in rows.columns:
+        column.no_wrap = column.header not in but
+    out = console()
+    if out.measure(rows, options=out.options.update(max_width=10 * out.width)).maximum > out.width:
+        rows.padding = (0, 1, 0, 0)
 
 
 def _verdict(trial: Trial) -> Verdict:
@@ -145,6 +158,7 @@ def summary(runs: Sequence[Run]) -> Table:
             str(score.wins),
             f"{score.seconds:.3g}",
         )
+    _unbroken(rows)
     return rows
 
 
