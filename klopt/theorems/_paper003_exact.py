@@ -16,7 +16,7 @@ from klopt.theorems._paper003 import exact_gradient
 from klopt.theorems.cases import ball, precise
 from klopt.theorems.claim import Case
 
-__all__ = ["exact_alternating", "exact_beta", "exact_constant17", "exact_minus", "exact_stop"]
+__all__ = ["exact_alternating", "exact_beta", "exact_constant17", "exact_minus", "exact_minus_regression", "exact_stop"]
 
 
 @dataclass(frozen=True)
@@ -134,3 +134,34 @@ def exact_alternating(case: Case) -> tuple[Any, Any]:
         raise InvalidSettings("the sweeps have no exact limit after 100")
     middle = min(max((v[0] + v[1]) / 2, 0), C)
     return sum((v[i] - point[i]) ** 2 for i in range(n)), sum((v[i] - middle) ** 2 for i in range(n))
+
+
+def exact_minus_regression(case: Case) -> tuple[Any, Any]:
+    """Return the gap of theta after `steps` steps of Algorithm 2 with the minus sign, and the printed bound there.
+
+    For K = kI and targets Y, -Y every iterate has up = (u, d) and down = (d, u), which keeps to 1'(up - down) = 0 by
+    itself, and a projection is a clipping. With beta = u - d, h = 2 (Y beta - epsilon (u + d) - k beta^2 / 2 -
+    k^2 beta^4 / (16 eta)); any point bounds the optimum from below, and |beta*| is at most Y / k.
+    """
+    K, y = case["K"], case["y"]
+    if len(y) != 2 or y[0] != -y[1] or y[0] <= 0 or K[0, 1] != 0 or K[0, 0] != K[1, 1] or case["tau"]:
+        raise InvalidSettings("decided exactly for K = kI, two opposite targets and tau = 0 only")
+    with precise():
+        k, Y, C, eta, epsilon = (ball(x) for x in (K[0, 0], y[0], case["C"], case["eta"], case["epsilon"]))
+        L = 4 * k * (2 + 18 * C**2 * ball(2).sqrt() * k / (4 * eta))
+        u = d = up = down = ball(0)
+        total = int(case["steps"])
+
+        def height(u: Any, d: Any) -> Any:
+            beta = u - d
+            return 2 * (Y * beta - epsilon * (u + d) - k * beta**2 / 2 - k**2 * beta**4 / (16 * eta))
+
+        for t in range(total):
+            rest = Y - k * (u - d) - k**2 * (u - d) ** 3 / (4 * eta)
+            slopes = rest - epsilon, -rest - epsilon
+            theta = [(x + g / L).max(ball(0)).min(C) for x, g in zip((u, d), slopes, strict=True)]
+            up, down = up + (t + 1) * slopes[0], down + (t + 1) * slopes[1]
+            beta = [(-x / (2 * L)).max(ball(0)).min(C) for x in (up, down)]
+            u, d = (((t + 1) * a + 2 * b) / (t + 3) for a, b in zip(theta, beta, strict=True))
+        good = max((height(C * j / 64, ball(0)) for j in range(65)), key=float)
+        return good - height(*theta), 8 * L * 2 * (Y / k) ** 2 / (total * (total + 1))

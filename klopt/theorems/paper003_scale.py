@@ -11,6 +11,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.theorems import _paper003_parts as parts, _paper003_regression as regression
 from klopt.theorems._paper003 import gamma, random_regression, sharp, weights
+from klopt.theorems._paper003_exact import exact_minus_regression
 from klopt.theorems._paper003_parts import random_clusters
 from klopt.theorems.cases import ball
 from klopt.theorems.claim import Case, Outcome, listed, theorem
@@ -217,6 +218,7 @@ def regression_gradient_is_lipschitz(case: Case) -> Evidence:
     latex=r"\beta^{(t)}=\mathcal P_{\mathcal A}\Bigl(x_0-\tfrac1{4L}\sum_{i=0}^t(i+1)\nabla h(x^{(i)})\Bigr)",
     premise="constraint and derivative as in 003-B30 and 003-B31, else it does not even ascend",
     correction="The sign is plus, as in Algorithm 1.", corrected=lambda case: regression.algorithm2(case, 1.0),
+    example={**TUBE, "steps": 300.0}, exact=exact_minus_regression,
 )  # fmt: skip
 def minus_sign_accelerates_regression(case: Case) -> Evidence:
     return regression.algorithm2(case, -1.0)
