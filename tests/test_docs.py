@@ -75,6 +75,7 @@ def test_no_room_of_the_architecture_leads_back() -> None:
 
 
 def test_plain_docstrings_keep_their_signs() -> None:
+    pytest.importorskip("sphinx", reason="sphinx is not installed; pip install -e '.[docs]'")
     restructured = loaded(DOCS / "_ext" / "plain_docstrings.py").restructured
     text = ["With |y| in K* and `names`:", "", "    x'Px/2", "", "- one", "  two", "", ">>> 1", "1"]
     made = "\n".join(restructured(text))
