@@ -89,7 +89,24 @@ _NAMES = {
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = sorted([*_HOMES, "learners", "problems"])
+if not TYPE_CHECKING:  # a type checker reads the imports above: it knows each name, and a wrong one is an error
+    __all__ = sorted([*_HOMES, "learners", "problems"])
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        elif name in ("learners", "problems"):
+            value = import_module(f"{__name__}.{name}")
+        elif name == "__version__":
+            value = _version()
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        """What is public: neither the helpers of this file nor modules that happen to be loaded."""
+        return sorted([*__all__, *(name for name in globals() if name.startswith("__")), "__version__"])
 
 
 class _Package(ModuleType):
@@ -107,23 +124,6 @@ class _Package(ModuleType):
     def __reduce__(self) -> tuple[Any, ...]:
         """A function of the user's that says `klopt.Answer` goes to a child process with this package as a global."""
         return import_module, (__name__,)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    elif name in ("learners", "problems"):
-        value = import_module(f"{__name__}.{name}")
-    elif name == "__version__":
-        value = _version()
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "__version__"})
 
 
 def _version() -> str:

@@ -22,6 +22,7 @@ __all__ = [
     "FloatArray",
     "SparseMatrix",
     "csc",
+    "flag",
     "freeze",
     "matrix",
     "positive",
@@ -146,6 +147,18 @@ def positive(name: str, value: object, *, zero: bool = False, infinite: bool = F
     return number
 
 
+def flag(name: str, value: object) -> bool:
+    """Return `value` as True or False, refusing everything else: a text such as "no" would count as true.
+
+    >>> flag("bias", "no")
+    Traceback (most recent call last):
+    klopt.errors.InvalidProblem: bias is 'no'; expected True or False
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidProblem(f"{name} is {value!r}; expected True or False")
+    return bool(value)
+
+
 def require_memory(needed: float, what: str) -> None:
     """Refuse `what` before anything of it is allocated when it needs more bytes than the machine has free.
 
@@ -192,7 +205,7 @@ def _floats(name: str, value: object) -> npt.NDArray[Any]:
     try:
         raw = np.asarray(value)
     except ValueError as error:
-        raise InvalidProblem(f"{name} is ragged: {error}") from None
+        raise InvalidProblem(f"{name} is ragged: {error}; give rows of one length") from None
     if raw.dtype.kind not in "fiub":
         raise InvalidProblem(f"{name} has dtype {raw.dtype}; expected real numbers")
     require_memory(8.0 * raw.size, f"{name} of shape {raw.shape}")

@@ -24,7 +24,7 @@ from klopt.cones import Feature
 from klopt.errors import InvalidSettings
 from klopt.forms import Form, Start
 
-__all__ = ["Answer", "Backend", "Settings", "Start", "Step", "Stop", "check_raw"]
+__all__ = ["Answer", "Backend", "Settings", "Start", "Step", "Stop", "check_raw", "whole_number"]
 
 
 class Stop(StrEnum):
@@ -82,8 +82,9 @@ class Step:
 class Settings:
     """What a user may ask of any backend; it means the same for all of them.
 
-    `tol` is the relative width of klopt's bracket that is wanted, not a native tolerance. `raw` passes native options
-    by their native names; unknown ones and ones that a setting here already covers are refused.
+    `tol` is the relative width of klopt's bracket that is wanted, not a native tolerance. `time_limit` is in seconds;
+    without it, or without `max_iter`, there is none. `log` lets the library print as it goes. `raw` passes native
+    options by their native names; unknown ones and ones that a setting here already covers are refused.
 
     >>> Settings(tol=2.0)
     Traceback (most recent call last):
@@ -102,13 +103,16 @@ class Settings:
         _number("tol", self.tol, 1e-13, 1e-1)
         if self.time_limit is not None:
             _number("time_limit", self.time_limit, np.nextafter(0.0, 1.0), np.inf)
-        for name, low in (("max_iter", 1), ("threads", 1), ("seed", 0)):
-            value = getattr(self, name)
-            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-            if value is not None and not (whole and value >= low):
-                raise InvalidSettings(f"{name} is {value!r}; expected a whole number of at least {low}")
+        if self.max_iter is not None:
+            whole_number("max_iter", self.max_iter, 1)
+        whole_number("threads", self.threads, 1)
+        whole_number("seed", self.seed, 0)
+        if not isinstance(self.log, bool | np.bool_):
+            raise InvalidSettings(f"log is {self.log!r}; expected True or False")
         if not isinstance(self.raw, Mapping) or not all(isinstance(key, str) for key in self.raw):
-            raise InvalidSettings("raw must map the native names of options (text) to their values")
+            raise InvalidSettings(
+                f"raw must map the native names of options (text) to their values; it is {self.raw!r}"
+            )
         object.__setattr__(self, "raw", MappingProxyType(dict(self.raw)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -124,7 +128,11 @@ class Answer:
 
     `y` holds the multipliers in klopt's signs (Px + c + A'y = 0). With `Stop.INFEASIBLE` comes a `farkas` vector
     (y in K*, A'y = 0, b'y < 0), with `Stop.UNBOUNDED` a `ray` (c'd < 0, Pd = 0, -Ad in K); without them the claim
-    cannot be verified. `notes` is for what a user should know about how the answer came about.
+    cannot be verified. `native` is the library's own status, `log` what it printed, `seconds` the time of the native
+    call alone. `notes` is for what a user should know about how the answer came about.
+
+    >>> Answer(Stop.ITERATION_LIMIT, x=np.array([0.5, 0.5]), iterations=100).stop.words
+    'iteration limit'
     """
 
     stop: Stop
@@ -144,7 +152,8 @@ class Backend(ABC):
     """One solver: what it takes, which settings it keeps by itself, what it proves, and how to run it.
 
     Subclasses set the class attributes and implement `run`. They must be picklable, never print, never change the form
-    and import their library inside `run` only.
+    and import their library inside `run` only. `klopt.check_backend` tests an instance, `klopt.register` makes it
+    known; `klopt new backend NAME` writes one to start from.
     """
 
     name: ClassVar[str]
@@ -222,6 +231,17 @@ def _is_installed(library: str) -> bool:
             return False
         _found.add(library)
     return True
+
+
+def whole_number(name: str, value: object, low: int) -> None:
+    """Refuse a setting that is no whole number of at least `low`.
+
+    >>> whole_number("jobs", 0, 1)
+    Traceback (most recent call last):
+    klopt.errors.InvalidSettings: jobs is 0; expected a whole number of at least 1
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
+        raise InvalidSettings(f"{name} is {value!r}; expected a whole number of at least {low}")
 
 
 def _number(name: str, value: object, low: float, high: float) -> None:

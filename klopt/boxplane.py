@@ -9,8 +9,10 @@ never approached in the limit. Without a plane it is a box (lower = 0, upper = i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from klopt.arrays import FloatArray, vector
 from klopt.cones import Feature
@@ -35,6 +37,12 @@ class BoxPlane(SimpleSet):
     offset: float = 0.0
 
     _features = frozenset({Feature.BOX})
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, lower: npt.ArrayLike, upper: npt.ArrayLike, normal: npt.ArrayLike | None = None, offset: float = 0.0
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         lower = vector("lower", self.lower, infinite=True)

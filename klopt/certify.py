@@ -40,7 +40,11 @@ NOISE_LEVELS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 
 
 class Verdict(StrEnum):
-    """What klopt has proven, with what it means in words."""
+    """What klopt has proven, with what it means in words.
+
+    >>> Verdict.OPTIMAL.conclusive, Verdict.FEASIBLE.conclusive
+    (True, False)
+    """
 
     OPTIMAL = "OPTIMAL"
     INFEASIBLE = "INFEASIBLE"
@@ -71,7 +75,11 @@ _MEANING = {
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proven about a problem by one answer: a verdict, an interval in the user's units, and the argument."""
+    """What is proven about a problem by one answer: a verdict, an interval in the user's units, and the argument.
+
+    `proof` names the argument: "bracket" (a feasible point and a dual bound), "residuals" (of a user's own program that
+    has no bracket), "farkas" (infeasible), "ray" (unbounded) or "none".
+    """
 
     verdict: Verdict
     lower: float

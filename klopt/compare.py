@@ -56,7 +56,7 @@ class Comparison:
             runs, environments, command = store.runs(), store.environments(), "\n".join(store.commands())
             traces = {run.key: store.trace(run.key) for run in runs}
         if not runs:
-            raise InvalidSettings(f"{path} holds no runs")
+            raise InvalidSettings(f"{path} holds no runs; klopt.compare(..., store={str(path)!r}) puts some there")
         runs = _told_apart(runs)
         made_in = environments.get(runs[-1].machine, environment())
         return cls(runs, traces, made_in, command, Path(path), limits_of(runs), environments=environments)
@@ -133,9 +133,15 @@ def compare(
     """Return the comparison of all capable backends, or of those named, on one problem or many.
 
     A problem is an instance, a pair (label, instance), the name of a class (a random instance for each of `sizes`), a
-    file or `module:function`. `formulation="all"` runs every formulation that a backend takes, not its first alone.
-    `jobs` is how many runs to make at once, or a Dask client or its address. With a `store` each finished run is kept
-    there, and with `resume` runs that it holds already are not made again.
+    file or `module:function`.
+
+    - `backends`: names or instances. None stands for all that can.
+    - `tol`: one tolerance or several; `time_limit`: seconds of each run; `memory_limit`: bytes of each run, 0 for none.
+    - `repeat`: how often each run is made; `threads`, `seed`: as in `klopt.solve`.
+    - `jobs`: how many runs to make at once, or a Dask client or its address.
+    - `store`: a file that keeps each finished run; with `resume` those that it holds already are not made again.
+    - `formulation`: one by name, or "all" that a backend takes. None is the first that it takes.
+    - `progress`: whether a bar is shown on a terminal; `command`: what is noted as the call.
 
     >>> from klopt.registry import problem_named
     >>> lp = problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0])
@@ -145,6 +151,8 @@ def compare(
     """
     tolerances = [tol] if isinstance(tol, int | float) else list(tol)
     settings = [Settings(each, time_limit, None, threads, seed) for each in tolerances]
+    if not settings:
+        raise InvalidSettings("tol is an empty list; give one tolerance at least")
     run = _runner(jobs)
     asked = ask(
         problems, backends, formulation=formulation, settings=settings, memory_limit=memory_limit, repeat=repeat,

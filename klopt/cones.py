@@ -13,7 +13,8 @@ A `Cones` is the product K that the slack s = b - Ax of a cone program lies in. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import numbers
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -106,6 +107,9 @@ def _triangle(order: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], F
 class Cones:
     """The product of cones that a slack vector lies in, in the order of the fields.
 
+    `zero` and `nonneg` count rows, `soc` lists the sizes of second-order cones (largest entry first), `psd` the orders
+    of semidefinite ones (rows by `svec`), `exp` counts exponential cones of three rows each.
+
     >>> K = Cones(nonneg=2, soc=(3,))
     >>> K.size
     5
@@ -120,17 +124,14 @@ class Cones:
     exp: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "soc", tuple(int(k) for k in self.soc))
-        object.__setattr__(self, "psd", tuple(int(k) for k in self.psd))
         for name in ("zero", "nonneg", "exp"):
-            object.__setattr__(self, name, int(getattr(self, name)))  # a NumPy integer is refused by SCS
-        for name, count in (("zero", self.zero), ("nonneg", self.nonneg), ("exp", self.exp)):
-            if count < 0:
-                raise InvalidProblem(f"cones.{name} is {count}; a number of rows cannot be negative")
-        for name, sizes in (("soc", self.soc), ("psd", self.psd)):
-            for index, count in enumerate(sizes):
-                if count < 0:
-                    raise InvalidProblem(f"cones.{name}[{index}] is {count}; a size cannot be negative")
+            object.__setattr__(self, name, _count(f"cones.{name}", getattr(self, name), "a number of rows"))
+        for name in ("soc", "psd"):
+            sizes = getattr(self, name)
+            if not isinstance(sizes, Iterable):
+                raise InvalidProblem(f"cones.{name} is {sizes!r}; expected the sizes of the cones, such as (3,)")
+            counts = (_count(f"cones.{name}[{index}]", size, "a size") for index, size in enumerate(sizes))
+            object.__setattr__(self, name, tuple(counts))
 
     @property
     def size(self) -> int:
@@ -211,3 +212,12 @@ _PROJECT: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "psd": _project_psd,
     "exp": lambda s: project_exponential(s.reshape(-1, 3)).ravel(),
 }
+
+
+def _count(name: str, value: object, what: str) -> int:
+    """A Python integer: a NumPy one is refused by SCS."""
+    if not isinstance(value, numbers.Integral):
+        raise InvalidProblem(f"{name} is {value!r}; expected a whole number")
+    if value < 0:
+        raise InvalidProblem(f"{name} is {value}; {what} cannot be negative")
+    return int(value)

@@ -23,6 +23,7 @@ from types import MappingProxyType
 from klopt.backend import Backend
 from klopt.backend_checks import backend_checks
 from klopt.checks import Body, Check, Status, expect, run_check
+from klopt.errors import InvalidSettings
 from klopt.problem import Problem
 from klopt.problem_checks import problem_checks
 from klopt.show import WIDTH, wrapped
@@ -48,10 +49,14 @@ HINTS = {
 def check_backend(backend: Backend, *, show: bool = True) -> list[Check]:
     """Run every check that applies to a backend; print a table unless `show` is false; return the results.
 
+    What fails is not raised: look for `check.ok`, and for the reason in `check.detail`.
+
     >>> from klopt.registry import backend_named
     >>> all(check.ok for check in check_backend(backend_named("explicit"), show=False))
     True
     """
+    if not isinstance(backend, Backend):
+        raise InvalidSettings(f"backend is {backend!r}; expected an instance of a class derived from klopt.Backend")
     if backend.missing:
         installed = "contract_installed", partial(expect, False, backend.missing)
         return _run_all(backend.name, iter([installed]), MappingProxyType({}), show)
@@ -59,7 +64,16 @@ def check_backend(backend: Backend, *, show: bool = True) -> list[Check]:
 
 
 def check_problem(problem: type[Problem], *, show: bool = True) -> list[Check]:
-    """Run every check that applies to a problem class; print a table unless `show` is false; return the results."""
+    """Run every check that applies to a problem class; print a table unless `show` is false; return the results.
+
+    Instances come from the class itself, by `sample(rng, size)`.
+
+    >>> from klopt.registry import problem_named
+    >>> all(check.ok for check in check_problem(problem_named("NuMargin"), show=False))
+    True
+    """
+    if not (isinstance(problem, type) and issubclass(problem, Problem)):
+        raise InvalidSettings(f"problem is a {type(problem).__name__}; expected a class derived from klopt.Problem")
     return _run_all(problem.__name__, problem_checks(problem), MappingProxyType({}), show)
 
 

@@ -29,7 +29,7 @@ def dual_of(form: ConeForm) -> ConeForm:
            [-1.]])
     """
     if form.P is not None or form.cones.exp:
-        raise InvalidProblem("the dual is formed for linear objectives and self-dual cones only")
+        raise InvalidProblem("the dual is formed for linear objectives and self-dual cones only; solve the form itself")
     cones = form.cones
     signs = -sparse.eye_array(form.b.size, format="csr")[cones.zero :]
     A = sparse.vstack([form.A.T, signs], format="csc")

@@ -59,7 +59,9 @@ def checked_laplacian(laplacian: object, name: str = "laplacian") -> SparseMatri
     if gaps.nnz and gaps.data.max() > 64 * np.finfo(float).eps * abs(L).max():
         worst = int(np.argmax(gaps.data))
         i, j = sorted((int(gaps.row[worst]), int(gaps.col[worst])))
-        raise InvalidProblem(f"{name} is not symmetric: {name}[{i}, {j}] is {L[i, j]}, not {L[j, i]}")
+        raise InvalidProblem(
+            f"{name} is not symmetric: {name}[{i}, {j}] is {L[i, j]}, not {L[j, i]}; pass (L + L.T) / 2 if meant"
+        )
     return L if not gaps.nnz else csc(name, (L + L.T) / 2)
 
 
@@ -113,7 +115,7 @@ def all_eigenpairs(laplacian: object) -> tuple[FloatArray, Eigenbasis]:
 def _require_semidefinite(values: FloatArray, reach: float) -> None:
     if values[0] < -NEGATIVE * reach:
         raise InvalidProblem(
-            f"laplacian has the eigenvalue {values[0]:.3g}; a graph Laplacian is positive semidefinite"
+            f"laplacian has the eigenvalue {values[0]:.3g}; a graph Laplacian D - W, W >= 0, is positive semidefinite"
         )
 
 

@@ -86,6 +86,8 @@ class ConeForm:
         ) -> None: ...
 
     def __post_init__(self) -> None:
+        if not isinstance(self.cones, Cones):
+            raise InvalidProblem(f"cones is {self.cones!r}; expected klopt.Cones, such as Cones(zero=1, nonneg=2)")
         object.__setattr__(self, "c", vector("c", self.c))
         object.__setattr__(self, "b", vector("b", self.b, infinite=True))
         n, m = self.c.size, self.b.size
@@ -93,7 +95,7 @@ class ConeForm:
         if self.P is not None:
             object.__setattr__(self, "P", _symmetric_csc(csc("P", self.P, (n, n))))
         if self.cones.size != m:
-            raise InvalidProblem(f"the cones have {self.cones.size} rows but A and b have {m}")
+            raise InvalidProblem(f"the cones have {self.cones.size} rows but A and b have {m}; give each row a cone")
         self._check_right_hand_side()
 
     def _check_right_hand_side(self) -> None:
@@ -159,8 +161,12 @@ class SimplexForm:
     domain: SimpleSet
 
     def __post_init__(self) -> None:
+        if not (hasattr(self.objective, "gradient") and hasattr(self.objective, "feature")):
+            raise InvalidProblem(f"objective is {self.objective!r}; make a function one: klopt.Oracle(size, f, slope)")
         if self.objective.size != self.domain.size:
-            raise InvalidProblem(f"the function takes {self.objective.size} entries, the set has {self.domain.size}")
+            raise InvalidProblem(
+                f"the function takes {self.objective.size} entries, the set has {self.domain.size}; make them agree"
+            )
 
     @property
     def needs(self) -> frozenset[Feature]:
@@ -237,6 +243,8 @@ class SaddleForm:
     right: SimpleSet
 
     def __post_init__(self) -> None:
+        if not isinstance(self.coupling, Bilinear | SaddleOracle):
+            raise InvalidProblem(f"coupling is {self.coupling!r}; expected a Bilinear or SaddleOracle")
         if isinstance(self.coupling, Bilinear) and self.coupling.M.shape != (self.left.size, self.right.size):
             raise InvalidProblem(f"M is {self.coupling.M.shape}; the sets ask for {(self.left.size, self.right.size)}")
 
@@ -276,6 +284,10 @@ class ExplicitForm:
     """
 
     rule: Callable[[], tuple[FloatArray, FloatArray | None]]
+
+    def __post_init__(self) -> None:
+        if not callable(self.rule):
+            raise InvalidProblem(f"rule is {self.rule!r}; expected a function without arguments that returns (x, y)")
 
     @property
     def needs(self) -> frozenset[Feature]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ def matrix_blocks(F: Any, n: int) -> tuple[tuple[Block, ...], SparseMatrix]:
     ([2], array([[0., 1.],
            [0., 1.]]))
     """
+    if not isinstance(F, Iterable):
+        raise InvalidProblem(f"F is {F!r}; expected the list of matrices F_0, F_1, .., F_n")
     given = tuple(F)
     found = given if given and all(isinstance(item, Block) for item in given) else _from_matrices(given, n)
     for index, block in enumerate(found):
@@ -83,5 +85,7 @@ def _symmetric(name: str, M: SparseMatrix) -> SparseMatrix:
         worst = gap.tocoo()
         place = int(np.argmax(worst.data))
         row, column = sorted((int(worst.row[place]), int(worst.col[place])))
-        raise InvalidProblem(f"{name} is not symmetric: [{row}, {column}] is {M[row, column]}, not {M[column, row]}")
+        raise InvalidProblem(
+            f"{name} is not symmetric: [{row}, {column}] is {M[row, column]}, not {M[column, row]}; use (M + M.T) / 2"
+        )
     return M

@@ -239,9 +239,13 @@ class KernelQuadratic:
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """A user's own convex function, by its value and (sub)gradient.
+    """A user's own convex function of `size` variables, by its value and (sub)gradient.
 
-    `lipschitz` bounds the gradient's change per unit step where it is known; a backend may otherwise backtrack.
+    `smooth=False` says that the gradient jumps. `lipschitz` bounds its change per unit step where that is known (None:
+    it is not); a backend may otherwise backtrack.
+
+    >>> Oracle(2, lambda x: float(x @ x), lambda x: 2 * x).gradient(np.array([1.0, -1.0]))
+    array([ 2., -2.])
     """
 
     size: int
@@ -249,6 +253,10 @@ class Oracle:
     slope: Callable[[FloatArray], FloatArray]
     smooth: bool = True
     lipschitz: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (callable(self.function) and callable(self.slope)):
+            raise InvalidProblem("function and slope must be functions of x: its value and its (sub)gradient")
 
     @property
     def feature(self) -> Feature:

@@ -53,7 +53,10 @@ class Refusal:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All routes, all refusals, and the backends that are known but cannot run here."""
+    """All routes of a problem, best first; all refusals; and the backends that are known but cannot run here.
+
+    `klopt.plan(problem)` makes it. `absent` are backends whose library is not installed, `broken` what failed to load.
+    """
 
     problem: Problem
     routes: tuple[Route, ...]
@@ -108,13 +111,18 @@ def _aligned(rows: list[tuple[str, str, str, str]], names: Iterable[str], backen
 def plan(problem: Problem) -> Plan:
     """Return the routes of a problem, best first, without building or solving anything.
 
+    `.routes` and `.refusals` hold all pairs of a formulation and an installed backend; `.explain()` is both as text.
+
     >>> from klopt.registry import problem_named
     >>> p = plan(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0]))
     >>> p.routes[0].backend.name
     'highs'
     """
-    if not isinstance(problem, Problem):
-        raise InvalidProblem(f"{type(problem).__name__} is no klopt problem; klopt.problems lists them")
+    given: object = problem
+    if not isinstance(given, Problem):
+        what = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
+        hint = f"; make one: {given.__name__}(...)" if isinstance(given, type) else ""
+        raise InvalidProblem(f"{what} is no klopt problem; klopt.problems lists them{hint}")
     known = [(backend, backend.missing) for backend in backends()]
     absent = tuple(backend for backend, missing in known if missing)
     pairs = [(f, backend) for f in problem.formulations() for backend, missing in known if not missing]

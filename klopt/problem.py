@@ -106,7 +106,11 @@ class Formulation:
 
 
 class Problem(ABC):
-    """What a person means: data, equivalent forms and a bracket of the optimum; subclasses are frozen dataclasses."""
+    """What a person means: data, equivalent forms and a bracket of the optimum; subclasses are frozen dataclasses.
+
+    A subclass checks its data in `__post_init__`, implements `formulations`, `bracket` and `sample`, and says
+    `sense = "max"` if it maximises; `klopt.check_problem` tests it. `klopt new problem NAME` writes one to start from.
+    """
 
     sense: Sense = "min"
     trusts_residuals: ClassVar[bool] = False

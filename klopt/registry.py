@@ -37,7 +37,13 @@ _registered: dict[str, Backend] = {}
 
 
 def register(backend: Backend) -> Backend:
-    """Make a backend known for this process and return it; a second one of the same name replaces the first."""
+    """Make a backend known for this process and return it; a second one of the same name replaces the first.
+
+    What is to be known always goes into a package with an entry point of the group `klopt.solvers`.
+
+    >>> register(backend_named("highs")).name
+    'highs'
+    """
     if not isinstance(backend, Backend):
         raise InvalidSettings(f"{backend!r} is no klopt.Backend; derive a class from it and register an instance")
     if flaw := _flaw(backend):

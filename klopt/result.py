@@ -48,7 +48,18 @@ class Attempt:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A certified outcome in the user's units; lower <= optimum <= upper always holds."""
+    """A certified outcome in the user's units; lower <= optimum <= upper always holds.
+
+    `verdict` says what is proven, `value` is the objective at `point`, `explain()` says it all in words, and
+    `require()` raises unless it is conclusive. `attempts` are the routes that were tried, `chosen` is the one that the
+    point comes from, `seconds` is what all of it took.
+
+    >>> from klopt.registry import problem_named
+    >>> from klopt.solve import solve
+    >>> result = solve(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0])).require()
+    >>> result.point.x, result.duals["ub"]
+    (array([0. , 0.5]), array([0.5]))
+    """
 
     problem: Problem
     settings: Settings

@@ -9,10 +9,10 @@ L = f + ub'(A_ub x - b_ub) + eq'(A_eq x - b_eq) + lower'(lower - x) + upper'(x -
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,12 @@ from scipy import sparse
 from klopt.arrays import FAKE_INFINITY, FloatArray, SparseMatrix, csc, freeze, vector
 from klopt.errors import InvalidProblem
 
-__all__ = ["LinearRows", "bounds_array", "check_sense", "equalities", "finite_number", "inequalities"]
+__all__ = ["BoundsLike", "LinearRows", "bounds_array", "check_sense", "equalities", "finite_number", "inequalities"]
 
 Mask = npt.NDArray[np.bool_]
+Pair: TypeAlias = tuple[float | None, float | None]
+BoundsLike: TypeAlias = Pair | Sequence[Pair] | npt.ArrayLike | None
+"""One pair (low, high) for all variables or one for each, None in a pair for infinite; None alone for (0, None)."""
 
 
 def inequalities(n: int, A: object, b: object, name: str = "ub") -> tuple[SparseMatrix, FloatArray]:

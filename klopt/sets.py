@@ -217,6 +217,8 @@ class Product(SimpleSet):
     sets: tuple[SimpleSet, ...]
 
     def __post_init__(self) -> None:
+        if isinstance(self.sets, SimpleSet):
+            raise InvalidProblem(f"sets is one {type(self.sets).__name__}; expected a tuple of sets")
         object.__setattr__(self, "sets", tuple(self.sets))
         if not self.sets:
             raise InvalidProblem("sets is empty; a product needs at least one set")

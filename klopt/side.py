@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, SparseMatrix, csc, freeze, require_memory
+from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, freeze, require_memory
 from klopt.errors import InvalidProblem
 from klopt.graphs import SupervisedGraph, class_labels, supervised_graph, supervised_laplacian
 
-__all__ = ["DenseGraph", "PairGraph", "SideGraph", "energies", "side_graph"]
+__all__ = ["DenseGraph", "PairGraph", "SideGraph", "SideLike", "energies", "side_graph"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,8 @@ class PairGraph:
 
 
 SideGraph: TypeAlias = SupervisedGraph | PairGraph | DenseGraph
+SideLike: TypeAlias = MatrixLike | tuple[npt.ArrayLike, npt.ArrayLike]
+"""What `side_graph` takes: class labels, a matrix T, or two lists of pairs."""
 
 
 def side_graph(side: object, size: int) -> SideGraph:

@@ -59,8 +59,20 @@ def solve(
 ) -> Result:
     """Return a certified result: klopt's own verdict on what a backend claims.
 
-    `tol` is the relative width of the bracket that counts as optimal. `backend` and `formulation` pin a route by name;
-    `isolate=True` runs the backend in a child process. `raw` passes native options to a pinned backend.
+    The routes of `klopt.plan(problem)` are tried, best first, until what they prove is conclusive. An outcome is never
+    raised: read `.verdict`, or ask for `.require()`.
+
+    - `backend`: its name or an instance; it is never switched. None leaves the choice to klopt.
+    - `formulation`: the name of the only one to use. None allows all.
+    - `tol`: the relative width of the bracket that counts as optimal, from 1e-13 to 0.1; not a native tolerance.
+    - `time_limit`: seconds for all routes together. None sets no limit.
+    - `max_iter`: iterations of each backend; those that cannot count are left out. None leaves it to them.
+    - `threads`, `seed`: what a backend may use, and what it draws from.
+    - `start`: a `Point` or an earlier `Result` to start from, where the backend takes one.
+    - `isolate`: True runs the backend in a child process, False never does; None does where its library is
+      known to crash or klopt must enforce a limit.
+    - `log`: whether the library prints as it goes; from a child process it comes in `result.chosen.answer.log`.
+    - `raw`: native options by their native names; needs a named backend.
 
     >>> from klopt.registry import problem_named
     >>> result = solve(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0]))
@@ -70,6 +82,8 @@ def solve(
     settings = Settings(tol, time_limit, max_iter, threads, seed, log, {} if raw is None else raw)
     if raw and backend is None:
         raise InvalidSettings("raw options belong to one backend; name it: solve(problem, backend=..., raw=...)")
+    if isolate not in (None, True, False):
+        raise InvalidSettings(f"isolate is {isolate!r}; expected True, False, or None to leave it to klopt")
     began = time.perf_counter()
     routes = _routes(plan(problem), backend, formulation, settings)
     given = point = _checked_start(start)
@@ -230,6 +244,8 @@ def _routes(
 ) -> tuple[Route, ...]:
     """The plan's routes that the user's choice leaves; an empty choice is explained."""
     names = [] if formulation is None else [f.name for f in options.problem.formulations()]
+    if formulation is not None and not isinstance(formulation, str):
+        raise InvalidSettings(f"formulation is {formulation!r}; expected a name, one of: {', '.join(names)}")
     if formulation is not None and formulation not in names:
         near = difflib.get_close_matches(formulation, names, n=1, cutoff=0.3)
         hint = f"; did you mean {near[0]!r}?" if near else "."

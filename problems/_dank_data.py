@@ -13,7 +13,7 @@ from klopt.errors import InvalidProblem
 from klopt.gram import Gram, binary_labels
 from klopt.nystrom import LowRank
 
-__all__ = ["checked_bias", "checked_eta", "checked_labels", "eta_for", "eta_of_paper"]
+__all__ = ["checked_eta", "checked_labels", "eta_for", "eta_of_paper"]
 
 DEVIATION = 0.1
 """By how much F may deviate from 1 where no eta is given, tau/2 apart."""
@@ -48,13 +48,6 @@ def checked_eta(value: object, C: float, K: Gram | LowRank) -> float:
         return positive("eta", value)
     except InvalidProblem as error:
         raise InvalidProblem(f"{error}; leave it out for one that keeps F within {DEVIATION} of 1") from None
-
-
-def checked_bias(value: object) -> bool:
-    """Return whether there is a bias, refusing what is neither True nor False."""
-    if not isinstance(value, bool | np.bool_):
-        raise InvalidProblem(f"bias is {value!r}; expected True or False")
-    return bool(value)
 
 
 def checked_labels(y: object, size: int, bias: bool) -> FloatArray:

@@ -16,17 +16,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, positive
+from klopt.arrays import FloatArray, MatrixLike, flag, positive
 from klopt.gram import Gram
 from klopt.nystrom import LowRank
 from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.problems._dank_bracket import Machine
-from klopt.problems._dank_data import checked_bias, checked_eta, checked_labels, eta_for, eta_of_paper
+from klopt.problems._dank_data import checked_eta, checked_labels, eta_for, eta_of_paper
 from klopt.problems._dank_forms import Forms
 from klopt.problems._dank_screen import screened
 from klopt.problems._margin import refuse_large
@@ -38,6 +38,8 @@ __all__ = ["AdaptiveKernel"]
 class AdaptiveKernel(Problem):
     """Learn F and a support vector machine with kernel F o K; labels y of -1 and +1.
 
+    K is a kernel matrix or features of low rank (`klopt.nystrom`). `eta` is the price of moving F away from 1; None
+    takes one that keeps F within 0.1 of 1. `tau > 0` makes F of low rank; `bias=False` leaves the bias out.
     Solutions have `alpha` and, with a bias, `bias`; F is `problem.weights(point)`, F o K is `result.kernel`.
 
     >>> problem = AdaptiveKernel([[2, 1], [1, 2]], [1, -1], C=10, eta=1.0)
@@ -58,7 +60,13 @@ class AdaptiveKernel(Problem):
     if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
-            self, K: Any, y: npt.ArrayLike, C: float, eta: float | None = None, tau: float = 0.0, bias: bool = True
+            self,
+            K: Gram | LowRank | MatrixLike,
+            y: npt.ArrayLike,
+            C: float,
+            eta: float | None = None,
+            tau: float = 0.0,
+            bias: bool = True,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -66,7 +74,7 @@ class AdaptiveKernel(Problem):
         object.__setattr__(self, "y", checked_labels(self.y, self.K.size, self.bias))
         object.__setattr__(self, "C", positive("C", self.C))
         object.__setattr__(self, "tau", positive("tau", self.tau, zero=True))
-        object.__setattr__(self, "bias", checked_bias(self.bias))
+        object.__setattr__(self, "bias", flag("bias", self.bias))
         object.__setattr__(self, "eta", checked_eta(self.eta, self.C, self.K))
         refuse_large(self.C, self.machine.scale)
 

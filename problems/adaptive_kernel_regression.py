@@ -14,17 +14,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, positive, vector
+from klopt.arrays import FloatArray, MatrixLike, flag, positive, vector
 from klopt.gram import Gram
 from klopt.nystrom import LowRank
 from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.problems._dank_bracket import Machine
-from klopt.problems._dank_data import checked_bias, checked_eta
+from klopt.problems._dank_data import checked_eta
 from klopt.problems._dank_forms import Forms
 from klopt.problems._margin import refuse_large
 
@@ -35,7 +35,8 @@ __all__ = ["AdaptiveKernelRegression"]
 class AdaptiveKernelRegression(Problem):
     """Learn F and a support vector regression with kernel F o K, targets y and tube half-width epsilon.
 
-    Solutions have `beta` and, with a bias, `bias`; F is `problem.weights(point)`, F o K is `result.kernel`.
+    `eta`, `tau` and `bias` are those of `AdaptiveKernel`. Solutions have `beta` and, with a bias, `bias`; F is
+    `problem.weights(point)`, F o K is `result.kernel`.
 
     >>> problem = AdaptiveKernelRegression([[2, 1], [1, 2]], [1, -1], C=10, epsilon=0.5, eta=1e9)
     >>> bracket = problem.bracket(Point({"beta": [0.5, -0.5]}))
@@ -57,7 +58,7 @@ class AdaptiveKernelRegression(Problem):
 
         def __init__(
             self,
-            K: Any,
+            K: Gram | LowRank | MatrixLike,
             y: npt.ArrayLike,
             C: float,
             epsilon: float,
@@ -72,7 +73,7 @@ class AdaptiveKernelRegression(Problem):
         object.__setattr__(self, "C", positive("C", self.C))
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon, zero=True))
         object.__setattr__(self, "tau", positive("tau", self.tau, zero=True))
-        object.__setattr__(self, "bias", checked_bias(self.bias))
+        object.__setattr__(self, "bias", flag("bias", self.bias))
         object.__setattr__(self, "eta", checked_eta(self.eta, self.C, self.K))
         refuse_large(self.C, self.machine.scale)
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, positive, vector
+from klopt.arrays import FloatArray, MatrixLike, positive, vector
 from klopt.cones import Feature
 from klopt.forms import ConeForm, SimplexForm, Start
 from klopt.gram import Gram
@@ -37,6 +38,9 @@ EPS = float(np.finfo(float).eps)
 class EpsilonMargin(Problem):
     """The dual of support vector regression with kernel matrix K, targets y, penalty C and tube half-width epsilon.
 
+    Errors up to epsilon cost nothing, beyond it C for each unit. Solutions have `beta`, a signed number a point, and
+    `bias`.
+
     >>> problem = EpsilonMargin([[2, 1], [1, 2]], [1, -1], C=10, epsilon=0.5)
     >>> bracket = problem.bracket(Point({"beta": [0.5, -0.5]}))
     >>> round(bracket.lower, 9), round(bracket.upper, 9), bracket.point.beta
@@ -49,6 +53,10 @@ class EpsilonMargin(Problem):
     epsilon: float
 
     sense = "max"
+
+    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+
+        def __init__(self, K: Gram | MatrixLike, y: npt.ArrayLike, C: float, epsilon: float) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "K", Gram.of(self.K))

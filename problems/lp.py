@@ -15,19 +15,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 import klopt.formats as formats
-from klopt.arrays import FloatArray, csc, vector
+from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.cones import Cones
 from klopt.formats.model import Model, Names
 from klopt.forms import ConeForm
 from klopt.problem import Formulation, Point, Sense
 from klopt.program import Program
-from klopt.rows import LinearRows, bounds_array, check_sense, equalities, finite_number, inequalities
+from klopt.rows import BoundsLike, LinearRows, bounds_array, check_sense, equalities, finite_number, inequalities
 
 __all__ = ["LP"]
 
@@ -36,6 +37,7 @@ __all__ = ["LP"]
 class LP(Program):
     """Minimise c'x subject to A_ub x <= b_ub, A_eq x = b_eq and bounds, x >= 0 unless they say otherwise.
 
+    The arguments are those of `scipy.optimize.linprog`; `offset` is added to the value, `sense="max"` maximises.
     Solutions have the array x and the multipliers ub, eq, lower, upper.
 
     >>> lp = LP(c=[1, 2], A_ub=[[-1, -1]], b_ub=[-1])
@@ -44,17 +46,32 @@ class LP(Program):
     (1.0, 1.0)
     """
 
-    c: Any
-    A_ub: Any = None
-    b_ub: Any = None
-    A_eq: Any = None
-    b_eq: Any = None
-    bounds: Any = (0, None)
+    c: FloatArray
+    A_ub: SparseMatrix = None  # type: ignore[assignment]
+    b_ub: FloatArray = None  # type: ignore[assignment]
+    A_eq: SparseMatrix = None  # type: ignore[assignment]
+    b_eq: FloatArray = None  # type: ignore[assignment]
+    bounds: FloatArray = (0, None)  # type: ignore[assignment]
     """One pair (low, high) for all variables or one for each, None for infinite; kept as an n x 2 array."""
     offset: float = 0.0
     sense: Sense = "min"
     names: Names | None = None
     """What columns and rows are called in a file."""
+
+    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+
+        def __init__(
+            self,
+            c: npt.ArrayLike,
+            A_ub: MatrixLike | None = None,
+            b_ub: npt.ArrayLike | None = None,
+            A_eq: MatrixLike | None = None,
+            b_eq: npt.ArrayLike | None = None,
+            bounds: BoundsLike = (0, None),
+            offset: float = 0.0,
+            sense: Sense = "min",
+            names: Names | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "c", vector("c", self.c))
@@ -86,7 +103,7 @@ class LP(Program):
     @cached_property
     def rows(self) -> LinearRows:
         """The constraints."""
-        return LinearRows(*cast(Any, (self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)))
+        return LinearRows(self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
 
     @cached_property
     def form(self) -> ConeForm:

@@ -20,6 +20,7 @@ kernel always fits better, so that there is no best one: the sum must be bounded
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, positive, vector
+from klopt.arrays import FloatArray, MatrixLike, positive, vector
 from klopt.errors import InvalidProblem
 from klopt.gram import Gram, binary_labels
 from klopt.problem import Bracket, Formulation, Point, Problem
@@ -46,6 +47,8 @@ Norm = Literal["block-l1", "block-linf"] | float
 class MultipleKernel(Problem):
     """Learn a machine and the weights of its kernels, a list of matrices or an array of shape (n, n, m).
 
+    C is the penalty of an error by `loss`: "hinge", labels y of -1 and +1, or "squared", any y. `norm` says how kernels
+    are mixed: "block-l1" (few of them), "block-linf" (all of them) or an exponent of at least 1 in between.
     Solutions have `alpha`, `weights` (the learned kernel is the sum of the kernels with them; for "block-linf" they are
     1 / gamma_i) and, with the hinge loss, `bias`.
 
@@ -66,7 +69,12 @@ class MultipleKernel(Problem):
     if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
-            self, kernels: Any, y: npt.ArrayLike, C: float, loss: Loss = "hinge", norm: Norm = "block-l1"
+            self,
+            kernels: Sequence[Gram | MatrixLike] | npt.NDArray[Any],
+            y: npt.ArrayLike,
+            C: float,
+            loss: Loss = "hinge",
+            norm: Norm = "block-l1",
         ) -> None: ...
 
     def __post_init__(self) -> None:

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, positive
+from klopt.arrays import FloatArray, MatrixLike, positive
 from klopt.cones import Feature
 from klopt.errors import InvalidProblem
 from klopt.forms import ConeForm, SimplexForm, Start
@@ -41,6 +41,9 @@ EPS = float(np.finfo(float).eps)
 class NuMargin(Problem):
     """The dual of the nu-SVM with kernel matrix K, labels y of -1 and +1, and 0 < nu <= 2 min(n+, n-) / n.
 
+    At most a share nu of the points is on the wrong side of the margin, at least that share are support vectors.
+    Solutions have `alpha`, `bias` and the margin `rho`.
+
     >>> problem = NuMargin([[2, 1], [1, 2]], [1, -1], nu=1.0)
     >>> bracket = problem.bracket(Point({"alpha": [0.5, 0.5]}))
     >>> round(bracket.lower, 9), round(bracket.upper, 9), bracket.point.rho
@@ -50,6 +53,10 @@ class NuMargin(Problem):
     K: Gram
     y: FloatArray
     nu: float
+
+    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+
+        def __init__(self, K: Gram | MatrixLike, y: npt.ArrayLike, nu: float) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "K", Gram.of(self.K))

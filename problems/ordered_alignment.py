@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Literal, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, freeze, matrix, positive, require_memory
+from klopt.arrays import FloatArray, flag, freeze, matrix, positive, require_memory
 from klopt.cones import Feature
 from klopt.errors import InvalidProblem
 from klopt.forms import ExplicitForm
@@ -48,7 +48,10 @@ Target = Literal["indicator", "signed"]
 class OrderedAlignment(Problem):
     """Learn the weights alpha of eigenvectors, the smoother the heavier, that align their kernel best with the labels.
 
-    `labels` are 0, 1, 2, .. or -1 for unlabelled. The value is the alignment rho in [-1, 1], which is maximised.
+    V has the eigenvectors as columns, smoothest first; `labels` are 0, 1, 2, .. or -1 for unlabelled. The order is
+    alpha_i >= `sigma` alpha_(i+1), sigma >= 1; `ordered=False` drops it. `target` is the kernel to align with:
+    "indicator" (1 within a class, else 0) or "signed" (else -1). The value is the alignment rho in
+    [-1, 1], which is maximised; solutions have `alpha`.
 
     >>> V = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [0.5, -0.5]])
     >>> problem = OrderedAlignment(V, labels=[0, 0, 1, 1])
@@ -80,6 +83,7 @@ class OrderedAlignment(Problem):
         object.__setattr__(self, "V", matrix("V", self.V))
         object.__setattr__(self, "labels", freeze(class_labels(self.labels, len(self.V))))
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))
+        object.__setattr__(self, "ordered", flag("ordered", self.ordered))
         if not self.V.shape[1]:
             raise InvalidProblem(f"V is {len(self.V)} x 0; give at least one eigenvector as a column")
         if self.sigma < 1:

@@ -15,13 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 import klopt.formats as formats
-from klopt.arrays import FloatArray, SparseMatrix, csc, vector
+from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem
 from klopt.formats.model import Model, Names, QuadraticRow
@@ -30,7 +31,7 @@ from klopt.problem import Bracket, Formulation, Point, Sense
 from klopt.program import Program
 from klopt.psdfactor import factor, refuse_indefinite
 from klopt.quadcone import QuadraticCone
-from klopt.rows import LinearRows, bounds_array, check_sense, equalities, finite_number, inequalities
+from klopt.rows import BoundsLike, LinearRows, bounds_array, check_sense, equalities, finite_number, inequalities
 
 __all__ = ["QCQP"]
 
@@ -48,22 +49,42 @@ class QCQP(Program):
     (-1.0, -1.0)
     """
 
-    P: Any
-    q: Any
-    quadratics: Sequence[Any] = ()
-    A_ub: Any = None
-    b_ub: Any = None
-    A_eq: Any = None
-    b_eq: Any = None
-    bounds: Any = (None, None)
-    A_soc: Any = None
-    b_soc: Any = None
+    P: SparseMatrix | None
+    q: FloatArray
+    quadratics: tuple[QuadraticRow, ...] = ()
+    A_ub: SparseMatrix = None  # type: ignore[assignment]
+    b_ub: FloatArray = None  # type: ignore[assignment]
+    A_eq: SparseMatrix = None  # type: ignore[assignment]
+    b_eq: FloatArray = None  # type: ignore[assignment]
+    bounds: FloatArray = (None, None)  # type: ignore[assignment]
+    A_soc: SparseMatrix = None  # type: ignore[assignment]
+    b_soc: FloatArray = None  # type: ignore[assignment]
     soc: tuple[int, ...] = ()
     offset: float = 0.0
     sense: Sense = "min"
     names: Names | None = None
     repair: str = field(default="", init=False)
     """Which matrices were averaged with their transposes, from which they differed by rounding."""
+
+    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+
+        def __init__(
+            self,
+            P: MatrixLike | None,
+            q: npt.ArrayLike,
+            quadratics: Sequence[QuadraticRow | tuple[MatrixLike, npt.ArrayLike, float]] = (),
+            A_ub: MatrixLike | None = None,
+            b_ub: npt.ArrayLike | None = None,
+            A_eq: MatrixLike | None = None,
+            b_eq: npt.ArrayLike | None = None,
+            bounds: BoundsLike = (None, None),
+            A_soc: MatrixLike | None = None,
+            b_soc: npt.ArrayLike | None = None,
+            soc: Sequence[int] = (),
+            offset: float = 0.0,
+            sense: Sense = "min",
+            names: Names | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         q = vector("q", self.q)
@@ -118,8 +139,8 @@ class QCQP(Program):
     def to_file(self, path: str | PathLike[str]) -> None:
         """Write the program to a file; .npz holds all of it, .cbf cones, .mps and .lp a quadratic objective."""
         model = Model.of_rows(self.q, self.rows, self.offset, self.sense, self.names)
-        cones = {"A_soc": self.A_soc, "b_soc": self.b_soc, "soc": self.soc}
-        formats.write(path, replace(model, P=self.P, quadratics=tuple(self.quadratics), **cast(Any, cones)))
+        cones = replace(model, A_soc=self.A_soc, b_soc=self.b_soc, soc=self.soc)
+        formats.write(path, replace(cones, P=self.P, quadratics=self.quadratics))
 
     def describe(self) -> str:
         rows, cones = self.rows.b_ub.size + self.rows.b_eq.size, len(self.soc) + len(self.quadratics)
@@ -128,7 +149,7 @@ class QCQP(Program):
     @cached_property
     def rows(self) -> LinearRows:
         """The linear constraints."""
-        return LinearRows(*cast(Any, (self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)))
+        return LinearRows(self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
 
     @cached_property
     def balls(self) -> tuple[QuadraticCone, ...]:
@@ -138,7 +159,7 @@ class QCQP(Program):
     @cached_property
     def form(self) -> ConeForm:
         """The program with its quadratic objective; quadratic constraints as second-order cones."""
-        stack = [self.rows.zero, self.rows.nonneg, cast(Any, (self.A_soc, self.b_soc)), *(b.rows() for b in self.balls)]
+        stack = [self.rows.zero, self.rows.nonneg, (self.A_soc, self.b_soc), *(b.rows() for b in self.balls)]
         A = csc("A", sparse.vstack([A for A, _ in stack], format="csc"))
         cones = Cones(stack[0][1].size, stack[1][1].size, (*self.soc, *(ball.size for ball in self.balls)))
         P = None if self.P is None else csc("P", self.sign * self.P)

@@ -21,7 +21,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from klopt.arrays import FloatArray, csc
+from klopt.arrays import FloatArray, MatrixLike, csc
 from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem
 from klopt.forms import ConeForm, SaddleForm, Start
@@ -37,6 +37,9 @@ Slope = Callable[[FloatArray, FloatArray], FloatArray]
 @dataclass(frozen=True, eq=False)
 class SaddlePoint(Problem):
     """Minimise over x in `left` and maximise over y in `right` a phi given by its value and both slopes.
+
+    phi(x, y) is convex in x and concave in y; `slope_x` and `slope_y` return its (sub)gradients. A matrix game is
+    `SaddlePoint.game(M)`. Solutions have x and, as the multiplier, y.
 
     >>> game = SaddlePoint.game([[0, 1, -1], [-1, 0, 1], [1, -1, 0]])
     >>> bracket = game.bracket(Point({"x": np.full(3, 1 / 3)}, {"y": np.full(3, 1 / 3)}))
@@ -66,13 +69,13 @@ class SaddlePoint(Problem):
                 raise InvalidProblem(f"{name} returned shape {slope.shape} at the centres; expected ({home.size},)")
 
     @classmethod
-    def game(cls, M: object, left: SimpleSet | None = None, right: SimpleSet | None = None) -> Self:
+    def game(cls, M: Bilinear | MatrixLike, left: SimpleSet | None = None, right: SimpleSet | None = None) -> Self:
         """Return the matrix game x'My, or that of a whole `Bilinear`; by default the players mix their strategies.
 
         >>> [form.name for form in SaddlePoint.game(np.eye(2)).formulations()]
         ['saddle point', "row player's LP"]
         """
-        phi = M if isinstance(M, Bilinear) else Bilinear(M)  # type: ignore[arg-type]
+        phi = M if isinstance(M, Bilinear) else Bilinear(M)
         rows, columns = phi.M.shape
         sets = Simplex(rows) if left is None else left, Simplex(columns) if right is None else right
         return cls(phi.value, _SlopeOf(phi, 0), _SlopeOf(phi, 1), *sets, phi)

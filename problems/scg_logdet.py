@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, matrix, positive, require_memory
+from klopt.arrays import FloatArray, MatrixLike, matrix, positive, require_memory
 from klopt.cones import Feature
 from klopt.errors import InvalidProblem
 from klopt.forms import ExplicitForm
@@ -44,7 +44,7 @@ from klopt.problems._scg_factor import FactorModel, change_of
 from klopt.problems._scg_group import GroupModel, Inverse
 from klopt.problems._scg_path import GammaPath, Tridiagonal
 from klopt.problems._scg_split import Split, split
-from klopt.side import DenseGraph, PairGraph, SideGraph, side_graph
+from klopt.side import DenseGraph, PairGraph, SideGraph, SideLike, side_graph
 
 __all__ = ["ScgLogDet"]
 
@@ -58,7 +58,8 @@ PROGRAM = 100
 class ScgLogDet(Problem):
     """Learn a kernel near K0 from class labels (-1: unlabelled), a matrix T, or two lists of pairs, for any gamma > 0.
 
-    K0 is a kernel matrix, or features of low rank (`klopt.nystrom`) for as many points as they fit for. Solutions hold
+    K0 is a kernel matrix, or features of low rank (`klopt.nystrom`) for as many points as they fit for. `gamma` is the
+    weight of what is known of pairs: small stays near K0, large leaves a kernel of rank one. Solutions hold
     a small array, `change` or `core`; `kernel` forms K, `apply` multiplies by it, `extend` makes it a function.
 
     >>> problem = ScgLogDet(np.eye(3), side=[0, 0, 1], gamma=2.0)
@@ -76,7 +77,7 @@ class ScgLogDet(Problem):
 
     if TYPE_CHECKING:
 
-        def __init__(self, K0: Any, side: Any, gamma: float) -> None: ...
+        def __init__(self, K0: Gram | LowRank | MatrixLike, side: SideGraph | SideLike, gamma: float) -> None: ...
 
     def __post_init__(self) -> None:
         K0 = self.K0 if isinstance(self.K0, LowRank) else Gram.of(self.K0, "K0")

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, freeze, matrix, positive, require_memory
+from klopt.arrays import FloatArray, flag, freeze, matrix, positive, require_memory
 from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem
 from klopt.forms import ConeForm, ExplicitForm, SimplexForm, Start
@@ -33,7 +33,7 @@ from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.problems._ordered import falling, rising
 from klopt.problems._prefix_means import PrefixMeans
 from klopt.sets import OrderedSimplex
-from klopt.side import SideGraph, energies, side_graph
+from klopt.side import SideGraph, SideLike, energies, side_graph
 
 __all__ = ["ScgOrdered"]
 
@@ -45,6 +45,8 @@ class ScgOrdered(Problem):
     """Learn the weights mu of eigenvectors, the smoother the heavier, by the loss of a supervised graph.
 
     `side` holds class labels (-1: unlabelled), a matrix T, or a tuple of two lists of pairs (similar, dissimilar).
+    V has the eigenvectors as columns, smoothest first. The order is mu_i >= `sigma` mu_(i+1), sigma >= 1;
+    `skip_constant=True` leaves out the first column, which says nothing of classes. Solutions have `mu`.
 
     >>> V = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [0.5, -0.5]])
     >>> problem = ScgOrdered(V, side=[0, 0, 1, 1], skip_constant=True)
@@ -62,7 +64,9 @@ class ScgOrdered(Problem):
 
     if TYPE_CHECKING:
 
-        def __init__(self, V: npt.ArrayLike, side: Any, sigma: float = 1.0, skip_constant: bool = False) -> None: ...
+        def __init__(
+            self, V: npt.ArrayLike, side: SideLike, sigma: float = 1.0, skip_constant: bool = False
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "V", matrix("V", self.V))
@@ -70,6 +74,7 @@ class ScgOrdered(Problem):
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))
         if self.sigma < 1:
             raise InvalidProblem(f"sigma is {self.sigma}; an order mu_i >= sigma mu_(i+1) needs sigma >= 1")
+        object.__setattr__(self, "skip_constant", flag("skip_constant", self.skip_constant))
         if r <= self.skip_constant:
             what = "nothing is left without the first column" if r else "give at least one eigenvector as a column"
             raise InvalidProblem(f"V is {n} x {r}; {what}")

@@ -14,16 +14,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 import klopt.formats as formats
-from klopt.arrays import FloatArray, csc, vector
+from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.cones import Cones, Feature, smat, svec, svec_size
 from klopt.errors import InvalidProblem
-from klopt.formats.model import Model
+from klopt.formats.model import Block, Model
 from klopt.forms import ConeForm
 from klopt.lmi import matrix_blocks
 from klopt.problem import Formulation, Point, Sense
@@ -47,16 +48,31 @@ class SDP(Program):
     (1.0, 1.0)
     """
 
-    c: Any
-    F: Any
-    A_ub: Any = None
-    b_ub: Any = None
-    A_eq: Any = None
-    b_eq: Any = None
+    c: FloatArray
+    F: tuple[Block, ...]
+    A_ub: SparseMatrix = None  # type: ignore[assignment]
+    b_ub: FloatArray = None  # type: ignore[assignment]
+    A_eq: SparseMatrix = None  # type: ignore[assignment]
+    b_eq: FloatArray = None  # type: ignore[assignment]
     offset: float = 0.0
     sense: Sense = "min"
     over: Literal["x", "X"] = "x"
     """Which of the two programs is meant; "X" reads c as b and F as (C, A_1, .., A_n)."""
+
+    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+
+        def __init__(
+            self,
+            c: npt.ArrayLike,
+            F: Sequence[Any],
+            A_ub: MatrixLike | None = None,
+            b_ub: npt.ArrayLike | None = None,
+            A_eq: MatrixLike | None = None,
+            b_eq: npt.ArrayLike | None = None,
+            offset: float = 0.0,
+            sense: Sense = "min",
+            over: Literal["x", "X"] = "x",
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         c = vector("c", self.c)
@@ -75,7 +91,7 @@ class SDP(Program):
             object.__setattr__(self, name, value)
 
     @classmethod
-    def standard(cls, C: Any, A: Sequence[Any], b: Any, offset: float = 0.0, sense: Sense = "min") -> Self:
+    def standard(cls, C: Any, A: Sequence[Any], b: npt.ArrayLike, offset: float = 0.0, sense: Sense = "min") -> Self:
         """Return: minimise <C, X> subject to <A_i, X> = b_i, X positive semidefinite.
 
         >>> SDP.standard(np.eye(2), [[[0, 1], [1, 0]]], [1.0]).describe()
@@ -117,7 +133,7 @@ class SDP(Program):
     def rows(self) -> LinearRows:
         """The linear constraints."""
         free = bounds_array(self.c.size, (None, None))
-        return LinearRows(*cast(Any, (self.A_ub, self.b_ub, self.A_eq, self.b_eq, free)))
+        return LinearRows(self.A_ub, self.b_ub, self.A_eq, self.b_eq, free)
 
     @cached_property
     def form(self) -> ConeForm:

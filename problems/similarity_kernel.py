@@ -40,6 +40,8 @@ __all__ = ["SimilarityKernel"]
 class SimilarityKernel(Problem):
     """Learn one kernel from one similarity matrix S or several, a list of matrices or an array of shape (n, n, m).
 
+    C is the penalty of the machine, for labels y of -1 and +1; `rho` the price of not being like S, by `loss`: "l1",
+    "frobenius", "squared" or one of your own; `trace` that of the kernel, None for any.
     Solutions have `alpha`, `bias` and `kernel`; but for the squared loss also `slopes`, of shape (m, n, n), which
     prove the lower bound.
 

@@ -37,6 +37,7 @@ __all__ = ["SimilarityKernels"]
 class SimilarityKernels(Problem):
     """Learn a kernel from each similarity matrix, for one machine with the kernel sum K_i / gamma_i.
 
+    S, C, `rho` and `loss` are those of `SimilarityKernel`; each kernel has the given `trace`.
     Solutions have `alpha`, `bias`, `gamma` and `kernels`, of shape (m, n, n); but for the squared loss also `slopes`.
 
     >>> problem = SimilarityKernels([[[1, 2], [2, 1]]], [1, -1], C=1, rho=1, trace=2)

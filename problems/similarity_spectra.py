@@ -12,6 +12,7 @@ similarity matrices with general convex loss functions, 2010, with the sum in (7
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, positive
+from klopt.arrays import FloatArray, MatrixLike, positive
 from klopt.gram import binary_labels
 from klopt.indefinite import LinearExtension, Similarity
 from klopt.problem import Bracket, Formulation, Point, Problem
@@ -36,6 +37,7 @@ __all__ = ["SimilaritySpectra"]
 class SimilaritySpectra(Problem):
     """Learn the spectrum of each similarity matrix, for one machine with the kernel sum K_i / gamma_i.
 
+    S, C and `rho` are those of `SimilarityKernel`, with the squared loss; each kernel has the given `trace`.
     Solutions have `alpha`, `bias`, `gamma`, `spectra`, of shape (m, n), eigenvalues in the order of those of S_i,
     smallest first, and `kernels`, of shape (m, n, n).
 
@@ -53,7 +55,14 @@ class SimilaritySpectra(Problem):
 
     if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
 
-        def __init__(self, S: Any, y: npt.ArrayLike, C: float, rho: float, trace: float) -> None: ...
+        def __init__(
+            self,
+            S: Sequence[Similarity | MatrixLike] | npt.NDArray[Any],
+            y: npt.ArrayLike,
+            C: float,
+            rho: float,
+            trace: float,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         S = similarity_list(self.S, many=True)

@@ -38,7 +38,8 @@ __all__ = ["SimplexProgram"]
 class SimplexProgram(Problem):
     """Minimise a convex function, given by its value and (sub)gradient, over a simple set.
 
-    `smooth=False` says that the gradient jumps; `lipschitz` bounds how fast it changes where that is known.
+    `smooth=False` says that the gradient jumps; `lipschitz` bounds how fast it changes where that is known (None: it is
+    not). A function that klopt has as an object is `SimplexProgram.of(klopt.Linear(c), domain)`. Solutions have x.
 
     >>> from klopt.sets import Simplex
     >>> far = np.array([2.0, 0.0])

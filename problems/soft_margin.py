@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, positive
+from klopt.arrays import FloatArray, MatrixLike, positive
 from klopt.cones import Feature
 from klopt.forms import ConeForm, SimplexForm, Start
 from klopt.gram import Gram, binary_labels
@@ -38,6 +39,8 @@ EPS = float(np.finfo(float).eps)
 class SoftMargin(Problem):
     """The dual of the support vector machine with kernel matrix K, labels y of -1 and +1, and penalty C.
 
+    C is what a point pays for each unit of margin that it lacks; inf allows none. Solutions have `alpha` and `bias`.
+
     >>> problem = SoftMargin([[2, 1], [1, 2]], [1, -1], C=10)
     >>> bracket = problem.bracket(Point({"alpha": [1.0, 1.0]}))
     >>> round(bracket.lower, 9), round(bracket.upper, 9), bracket.point.alpha
@@ -49,6 +52,10 @@ class SoftMargin(Problem):
     C: float
 
     sense = "max"
+
+    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+
+        def __init__(self, K: Gram | MatrixLike, y: npt.ArrayLike, C: float) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "K", Gram.of(self.K))

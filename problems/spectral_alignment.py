@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, SparseMatrix, freeze, require_memory
+from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, freeze, require_memory
 from klopt.errors import InvalidProblem
 from klopt.forms import ExplicitForm
 from klopt.problem import Bracket, Formulation, Point, Problem
@@ -69,7 +69,7 @@ class SpectralAlignment(Problem):
     if TYPE_CHECKING:
 
         def __init__(
-            self, laplacian: Any, labels: npt.ArrayLike, ridge: float = 1e-2, rank: int | None = None
+            self, laplacian: MatrixLike, labels: npt.ArrayLike, ridge: float = 1e-2, rank: int | None = None
         ) -> None: ...
 
     def __post_init__(self) -> None:

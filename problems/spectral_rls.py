@@ -22,13 +22,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, SparseMatrix, csc, freeze, positive, require_memory
+from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, freeze, positive, require_memory
 from klopt.errors import InvalidProblem
 from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.problems._eigenspaces import Directions, check_graph, targets
@@ -44,6 +44,9 @@ Basis = Literal["spectral", "padded", "labelled"]
 class SpectralRls(Problem):
     """Learn a kernel from a graph Laplacian and some labels (0, 1, 2, .. or -1 for unlabelled).
 
+    C is the penalty of an error, `mu` that of a kernel that is rough on the graph; `ridge` is added to the Laplacian,
+    whose smallest eigenvalue is 0. `basis` is what the kernel may be: "spectral" (commutes with the Laplacian),
+    "padded" (any, targets 0 where there is no label) or "labelled" (any, fitted to the labelled points only).
     Solutions have the array `spectrum`, the eigenvalues of K along `directions`, for the spectral basis and `factor`, F
     with K = FF', for the others. `rank` keeps the smoothest eigenvectors only (spectral basis).
 
@@ -68,7 +71,7 @@ class SpectralRls(Problem):
 
         def __init__(
             self,
-            laplacian: Any,
+            laplacian: MatrixLike,
             labels: npt.ArrayLike,
             C: float,
             mu: float,

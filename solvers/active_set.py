@@ -29,7 +29,10 @@ FEW = 100
 
 
 class ActiveSet(Backend):
-    """Exact, so `tol` hardly matters: it aims at a gap of 1e-12 of the terms of the value."""
+    """An exact active-set method for quadratics over simple sets.
+
+    Exact, so `tol` hardly matters: it aims at a gap of 1e-12 of the terms of the value.
+    """
 
     name = "active_set"
     offers = frozenset({Feature.SIMPLEX, Feature.QUADRATIC, Feature.MARGIN, Feature.BOX})

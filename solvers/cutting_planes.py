@@ -31,7 +31,10 @@ LONGEST = 4.0  # the most by which t changes at once
 
 
 class CuttingPlanes(Backend):
-    """Raw option: `level`, the share of the gap that a step aims at, between 0 and 1."""
+    """Cutting planes with a level, for convex functions with kinks.
+
+    Raw option: `level`, the share of the gap that a step aims at, between 0 and 1.
+    """
 
     name = "cutting_planes"
     offers = frozenset({Feature.SIMPLEX, Feature.NONSMOOTH, Feature.BOX})

@@ -18,7 +18,10 @@ from klopt.forms import ExplicitForm, Form, SimplexForm
 
 
 class Explicit(Backend):
-    """Nothing iterates: a limit has nothing to cut short, and a process to enforce it would outlast the formula."""
+    """Closed forms and linear minimisers.
+
+    Nothing iterates: a limit has nothing to cut short, and a process to enforce it would outlast the formula.
+    """
 
     name = "explicit"
     offers = frozenset(

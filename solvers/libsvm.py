@@ -26,7 +26,10 @@ from klopt.solvers._machine import Machine, recognise
 
 
 class Libsvm(Backend):
-    """Raw options: `shrinking`, and `cache_size` in MB. Without `max_iter` it stops after 10000 + 50 n iterations."""
+    """SVM and SVR duals by LIBSVM.
+
+    Raw options: `shrinking`, and `cache_size` in MB. Without `max_iter` it stops after 10000 + 50 n iterations.
+    """
 
     name = "libsvm"
     library = "sklearn"

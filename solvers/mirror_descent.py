@@ -29,8 +29,11 @@ MOST_TRIALS = 100
 
 
 class MirrorDescent(Backend):
-    """Raw options: `steps`, "adaptive" (default), "horizon" or "anytime"; `lipschitz`, a bound of the slopes for the
-    last two; `step`, the first step length of the line search that smooth functions get with "adaptive"."""
+    """Entropic mirror descent, over simplices and spectrahedra.
+
+    Raw options: `steps`, "adaptive" (default), "horizon" or "anytime"; `lipschitz`, a bound of the slopes for the
+    last two; `step`, the first step length of the line search that smooth functions get with "adaptive".
+    """
 
     name = "mirror_descent"
     offers = frozenset(

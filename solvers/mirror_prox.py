@@ -33,7 +33,10 @@ MUCH, SOME, LONG = 0.2, 0.8, 0.36  # when to restart: the gap has shrunk to 0.2,
 
 
 class MirrorProx(Backend):
-    """Raw option: `geometry`, "euclidean" (any set) or "entropy" (simplices and spectrahedra)."""
+    """Mirror-prox, for saddle points over simple sets.
+
+    Raw option: `geometry`, "euclidean" (any set) or "entropy" (simplices and spectrahedra).
+    """
 
     name = "mirror_prox"
     offers = frozenset({Feature.SADDLE, Feature.BOX, Feature.ORDERED, Feature.SPECTRAL})

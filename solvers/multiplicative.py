@@ -37,7 +37,10 @@ POSITIVE = 1e-9  # of the largest entry: what a zero of a start becomes
 
 
 class Multiplicative(Backend):
-    """Takes a box at zero as well: where an upper bound binds it ends without a proof."""
+    """The multiplicative update, for nonnegative quadratics.
+
+    Takes a box at zero as well: where an upper bound binds it ends without a proof.
+    """
 
     name = "multiplicative"
     offers = frozenset({Feature.SIMPLEX, Feature.QUADRATIC, Feature.BOX})

@@ -30,7 +30,10 @@ MOST_TRIALS = 100
 
 
 class Nesterov(Backend):
-    """Raw option: `lipschitz`, a first guess of how fast the gradient changes."""
+    """Accelerated projected gradient, for smooth functions over any simple set.
+
+    Raw option: `lipschitz`, a first guess of how fast the gradient changes.
+    """
 
     name = "nesterov"
     offers = frozenset(
