@@ -401,3 +401,10 @@ def test_names_and_numbers_are_never_broken_at_80_columns(value: str) -> None:
     words = text.get().split()
     assert {row[0], row[2], *row[4:]} <= set(words)
     assert max(map(len, text.get().splitlines())) <= 80
+
+
+def test_what_is_no_problem_at_all_is_a_bad_call() -> None:
+    with pytest.raises(InvalidSettings, match=r"problems is 3; expected a klopt problem"):
+        compare(3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidSettings, match="give one"):
+        compare([])

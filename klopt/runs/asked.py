@@ -72,6 +72,8 @@ def ask(
 def _labelled(problems: Target | Iterable[Target], sizes: Sequence[int], seed: int) -> list[tuple[str, Problem]]:
     if isinstance(problems, Problem | str | Path | type) or _is_pair(problems):
         problems = [problems]  # type: ignore[list-item]
+    if not isinstance(problems, Iterable):
+        raise InvalidSettings(f"problems is {problems!r}; expected a klopt problem, a file, a name, or several of them")
     found: list[tuple[str, Problem]] = []
     for target in problems:
         if isinstance(target, str | Path):
@@ -83,7 +85,9 @@ def _labelled(problems: Target | Iterable[Target], sizes: Sequence[int], seed: i
         else:
             found.append((getattr(target, "describe", lambda: "")(), target))  # type: ignore[arg-type]
     if not found:
-        raise InvalidSettings("there is no problem to compare on")
+        raise InvalidSettings(
+            'there is no problem to compare on; give one, a file, or the name of one: compare("SoftMargin")'
+        )
     for label, problem in found:
         if not isinstance(problem, Problem):
             raise InvalidProblem(f"{label or problem!r} is a {type(problem).__name__}; expected a klopt problem")

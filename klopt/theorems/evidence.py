@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import NamedTuple
+from typing import NamedTuple, SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
@@ -78,13 +78,18 @@ class Evidence:
         return self.best > 1.0 or isnan(self.worst)
 
 
-def exact_interval(value: float | Interval) -> Interval:
+def exact_interval(value: SupportsFloat | Interval) -> Interval:
     """Return the value as an interval; a plain number is its own two ends."""
     return value if isinstance(value, Interval) else Interval(float(value), float(value))
 
 
 def at_most(
-    left: float | Interval, right: float | Interval, *, tol: float = ROUNDING, scale: float = 0.0, detail: str = ""
+    left: SupportsFloat | Interval,
+    right: SupportsFloat | Interval,
+    *,
+    tol: float = ROUNDING,
+    scale: float = 0.0,
+    detail: str = "",
 ) -> Evidence:
     """Return the evidence for left <= right; `tol` times the size of the terms, `scale` at least, is forgiven.
 
