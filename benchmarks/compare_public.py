@@ -122,7 +122,7 @@ def page(comparison: Comparison, known: Mapping[str, Reference], refused: Sequen
 def claim(run: Run) -> str:
     """Return in one line what a backend said and what is proven."""
     ends = f"[{run.lower:.9g}, {run.upper:.9g}]"
-    if run.claims[-1]:
+    if run.only_first_false:
         wide = run.claimed_width / run.tol
         first = (
             f"an interval {wide:.2g} times as wide as asked for" if math.isfinite(wide) else "nothing to bear it out"

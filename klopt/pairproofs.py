@@ -7,10 +7,11 @@ those that the move itself would break, and C = sum_c s_c mu_c z_c z_c' / t_c,
 
 Far from it, W' = (1 - t) W + t W_0 with a W_0 that keeps every constraint with room to spare: points that similar pairs
 connect fall together, the others are far apart. Where a pair must be apart that similar pairs connect there is no such
-W_0. With slack every W is feasible, at a price.
+W_0. With slack every W > 0 is feasible, at a price.
 
 No W is feasible where some x >= 0 has R A R' >= 0 and sum_c s_c x_c < 0, since 0 <= <W, RAR'> = sum_c s_c x_c q_c <=
-sum_c s_c x_c. The triangle inequality is the best known case: along a path of similar pairs of lengths l_e = sqrt(t_e)
+sum_c s_c x_c. With R z_c = 0 a dissimilar pair does it alone, also with slack, whose price -log u is infinite at u = 0.
+The triangle inequality is the best known case: along a path of similar pairs of lengths l_e = sqrt(t_e)
 between two points, S = sum l_e,
 
     (sum_e d_e)^2 <= S sum_e d_e^2 / l_e,    so that   x_e = S l_e (1 + a),  x_pair = t_pair   does it
@@ -48,6 +49,8 @@ class Feasible:
 
 def feasible(spot: PairSpot) -> Feasible | None:
     """Return a feasible W near the one of the spot, None where none was found."""
+    if spot.pairs.inseparable.size:
+        return None
     if spot.L is None:
         return feasible(PairSpot.at(spot.pairs, np.zeros_like(spot.x))) if spot.x.any() else None
     if not spot.pairs.is_hard:
@@ -60,8 +63,10 @@ def feasible(spot: PairSpot) -> Feasible | None:
 
 def _keeps(W: FloatArray, pairs: Pairs) -> bool:
     """Whether W satisfies every constraint, as measured on itself and up to rounding."""
-    K = pairs.centred.T @ W @ pairs.centred
-    return bool((pairs.sign * (_ratios(K, pairs) - 1) <= _rounding(K, pairs)).all())
+    K, (close, Rz) = pairs.centred.T @ W @ pairs.centred, pairs.close
+    q = _ratios(K, pairs)
+    q[close] = np.einsum("ij,ij->j", Rz, W @ Rz) / pairs.target[close]
+    return bool((pairs.sign * (q - 1) <= _rounding(K, pairs)).all())
 
 
 def _with_slack(spot: PairSpot) -> Feasible:
@@ -158,9 +163,7 @@ def short_cut(pairs: Pairs) -> tuple[FloatArray, str] | None:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
-    if not pairs.is_hard:
-        return None
-    if (equal := _equal_points(pairs)) is not None:
+    if (equal := _equal_points(pairs)) is not None or not pairs.is_hard:
         return equal
     together, similar = _components(pairs), pairs.sign > 0
     inside = np.flatnonzero(~similar & (together[pairs.first] == together[pairs.second]))
@@ -192,16 +195,15 @@ def short_cut(pairs: Pairs) -> tuple[FloatArray, str] | None:
 
 def _equal_points(pairs: Pairs) -> tuple[FloatArray, str] | None:
     """A dissimilar pair of points that the given kernel cannot tell apart, and so no kernel of its range can."""
-    R = pairs.R
-    suspect = np.flatnonzero((pairs.sign < 0) & (_ratios(R.T @ R, pairs) <= 1e-10 * _rounding(R.T @ R, pairs) / EPS))
-    i, j = pairs.first[suspect], pairs.second[suspect]
-    apart, size = np.linalg.norm(R[:, i] - R[:, j], axis=0), np.linalg.norm(R[:, i], axis=0)
-    equal = np.flatnonzero(apart <= 32 * EPS * size)
-    if not equal.size:
+    if not pairs.inseparable.size:
         return None
-    ends = pairs.names[i[equal[0]]], pairs.names[j[equal[0]]]
-    words = f"violated pair {ends[0]} - {ends[1]}: dissimilar, but the given kernel has them at distance 0"
-    return (np.arange(pairs.size) == suspect[equal[0]]).astype(float), words
+    pair = pairs.inseparable[0]
+    i, j = pairs.names[pairs.first[pair]], pairs.names[pairs.second[pair]]
+    words = f"violated pair {i} - {j}: dissimilar, but the given kernel has them at distance 0, and so has every other"
+    words += " of its range" if pairs.is_hard else " of its range: the price of moving the bound there is infinite"
+    many = pairs.inseparable.size
+    words += "; leave the pair out" if many == 1 else f"; leave out the {many} pairs of this kind"
+    return (np.arange(pairs.size) == pair).astype(float), words
 
 
 def _short_cut_words(pairs: Pairs, path: list[int], steps: IntArray, pair: int) -> str:
@@ -245,13 +247,15 @@ def recedes(pairs: Pairs, ray: FloatArray) -> str:
     """Return "" if the ray proves that the constraints contradict each other, else what is wrong with it."""
     if ray.shape != (pairs.size,) or not np.isfinite(ray).all() or (ray < 0).any() or not ray.any():
         return "a ray must hold one finite multiplier for each pair, none negative, not all zero"
+    if np.isin(np.flatnonzero(ray), pairs.inseparable).all():
+        return ""
     if not pairs.is_hard:
-        return "with slack every kernel is feasible"
+        return "with slack every kernel is feasible that parts dissimilar points"
     fall = -float(pairs.sign @ ray)
     if not fall > CANCELLED * float(ray.sum()):
         return "the sum of s_c x_c is not negative"
     R = pairs.centred
-    least = float(np.linalg.eigvalsh(R @ pairs.laplacian(ray) @ R.T)[0])
+    least = float(np.linalg.eigvalsh(pairs.inner(ray))[0])
     terms = float(ray @ np.abs(_ratios(R.T @ R, pairs)))
     # <W, RAR'> >= least tr W: rounding, as long as it would take kernels out of all proportion to undo the proof.
     if least < -64 * EPS * len(R) * terms:

@@ -23,7 +23,11 @@ from klopt.arrays import FloatArray, freeze, matrix, positive, vector
 from klopt.errors import InvalidProblem
 from klopt.objectives import IntArray
 
-__all__ = ["PairSpot", "Pairs", "distances"]
+__all__ = ["PairSpot", "Pairs", "distances", "equal_points"]
+
+EPS = float(np.finfo(float).eps)
+CLOSE = 1e-4
+"""Squared distances below this share of the points' size are computed from differences, which lose no digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +47,8 @@ class Pairs:
     weight: float = np.inf
     names: IntArray = None  # type: ignore[assignment]
     """What the points are called in words, their own numbers if nothing else."""
+    rounding: float = 0.0
+    """Points of this squared distance or less are equal: R is known no better."""
 
     if TYPE_CHECKING:
 
@@ -55,6 +61,7 @@ class Pairs:
             target: npt.ArrayLike,
             weight: float = np.inf,
             names: npt.ArrayLike | None = None,
+            rounding: float = 0.0,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -81,10 +88,35 @@ class Pairs:
         centred: FloatArray = self.R - self.R.mean(axis=1, keepdims=True)
         return centred
 
+    @cached_property
+    def inseparable(self) -> IntArray:
+        """The dissimilar pairs of equal points: no W parts them, and with slack the price of that is infinite."""
+        apart = np.flatnonzero(self.sign < 0)
+        return apart[equal_points(self.R, self.first[apart], self.second[apart], self.rounding)]
+
+    @cached_property
+    def close(self) -> tuple[IntArray, FloatArray]:
+        """The dissimilar pairs that are hardly apart, and their R z: huge multipliers meet tiny distances there."""
+        R, apart = self.centred, np.flatnonzero(self.sign < 0)
+        i, j, size = self.first[apart], self.second[apart], np.einsum("ij,ij->j", R, R)
+        scale = size[i] + size[j]
+        close = scale - 2 * (R.T @ R)[i, j] <= CLOSE * scale
+        return apart[close], self.R[:, i[close]] - self.R[:, j[close]]
+
     @property
     def is_hard(self) -> bool:
         """Whether no constraint may be broken at a price."""
         return not np.isfinite(self.weight)
+
+    def inner(self, x: FloatArray) -> FloatArray:
+        """Return R A R'."""
+        R, (close, Rz) = self.centred, self.close
+        if not close.size:
+            return np.asarray(R @ self.laplacian(x) @ R.T)
+        far = x.copy()
+        far[close] = 0.0
+        weights = self.sign[close] * x[close] / self.target[close]
+        return np.asarray(R @ self.laplacian(far) @ R.T + (Rz * weights) @ Rz.T)
 
     def laplacian(self, x: FloatArray) -> FloatArray:
         """Return sum_c s_c x_c z_c z_c' / t_c."""
@@ -116,7 +148,7 @@ class PairSpot:
         room = 1 - pairs.sign * x / pairs.weight
         if not (np.isfinite(x).all() and (room > 0).all()):
             return cls(pairs, x.copy(), np.inf)
-        M = R @ pairs.laplacian(x) @ R.T
+        M = pairs.inner(x)
         M.flat[:: len(R) + 1] += 1.0
         L, failed = dpotrf(M.T, lower=1, clean=1)
         if failed:
@@ -136,13 +168,43 @@ class PairSpot:
     @cached_property
     def ratios(self) -> FloatArray:
         """q, the squared distances over their targets."""
-        return distances(self.kernel, self.pairs.first, self.pairs.second) / self.pairs.target
+        pairs, (close, _) = self.pairs, self.pairs.close
+        ratios = distances(self.kernel, pairs.first, pairs.second) / pairs.target
+        if close.size and self._close is not None:
+            ratios[close] = np.einsum("ij,ij->j", self._close, self._close) / pairs.target[close]
+        return ratios
+
+    @cached_property
+    def _close(self) -> FloatArray | None:
+        """L^-1 R z of the close pairs."""
+        from scipy.linalg import solve_triangular
+
+        return None if self.L is None else np.asarray(solve_triangular(self.L, self.pairs.close[1], lower=True))
+
+    def _differences(self, chosen: IntArray) -> FloatArray:
+        """L^-1 R z of some pairs."""
+        assert self.Y is not None
+        y: FloatArray = self.Y[:, self.pairs.first[chosen]] - self.Y[:, self.pairs.second[chosen]]
+        _, here, there = np.intersect1d(chosen, self.pairs.close[0], return_indices=True)
+        if here.size:
+            assert self._close is not None
+            y[:, here] = self._close[:, there]
+        return y
 
     @cached_property
     def gradient(self) -> FloatArray:
         """The slope of f, s (u - q) with u = 1, or what slack has made of it."""
         sign = self.pairs.sign
         return sign * (1 / (1 - sign * self.x / self.pairs.weight) - self.ratios)
+
+    @property
+    def rounding(self) -> float:
+        """What rounding may do to the value: terms of the linear part, and of M by their share of log det M."""
+        pairs, diagonal = self.pairs, self.kernel.diagonal()
+        size = (diagonal[pairs.first] + diagonal[pairs.second]) / pairs.target
+        size[pairs.close[0]] = self.ratios[pairs.close[0]]
+        linear = self.x if pairs.is_hard else pairs.weight * np.log(1 - pairs.sign * self.x / pairs.weight)
+        return 16 * EPS * float(1 + len(pairs.R) + np.abs(linear).sum() + self.x @ size)
 
     def block(self, chosen: IntArray) -> FloatArray:
         """Return the second derivatives among some of the pairs."""
@@ -161,8 +223,8 @@ class PairSpot:
         pairs, r = self.pairs, len(self.pairs.R)
         if pairs.is_hard or self.Y is None or r * (r + 1) > chosen.size:
             return None
-        i, j, s, share = pairs.first[chosen], pairs.second[chosen], pairs.sign[chosen], self._share(chosen)
-        y, (columns, rows) = self.Y[:, i] - self.Y[:, j], np.triu_indices(r)
+        s, share = pairs.sign[chosen], self._share(chosen)
+        y, (columns, rows) = self._differences(chosen), np.triu_indices(r)
         V = (y[rows] * y[columns] * np.where(rows == columns, 1.0, np.sqrt(2.0))[:, None]).T
         V *= (s * np.sqrt(share) / pairs.target[chosen])[:, None]
         room = 1 - s * self.x[chosen] / pairs.weight
@@ -180,6 +242,10 @@ class PairSpot:
         B = self.kernel[i] - self.kernel[j]
         H = np.take(B, i, axis=1)
         H -= np.take(B, j, axis=1)
+        if (close := np.flatnonzero(np.isin(chosen, pairs.close[0]))).size:
+            y = self._differences(chosen)
+            H[close] = y[:, close].T @ y
+            H[:, close] = H[close].T
         H *= H
         H *= scale[:, None]
         H *= scale
@@ -193,4 +259,19 @@ def distances(K: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
     """Return K_ii + K_jj - 2 K_ij of each pair."""
     diagonal = K.diagonal()
     found: FloatArray = diagonal[first] + diagonal[second] - 2 * K[first, second]
+    return found
+
+
+def equal_points(R: FloatArray, first: IntArray, second: IntArray, rounding: float = 0.0) -> npt.NDArray[np.bool_]:
+    """Return which pairs are of columns that are equal up to rounding, their own or a given one of squared distances.
+
+    >>> equal_points(np.array([[1.0, 1.0, 2.0]]), np.array([0, 0]), np.array([1, 2]))
+    array([ True, False])
+    """
+    size = np.einsum("ij,ij->j", R, R)
+    scale = size[first] + size[second]
+    found: npt.NDArray[np.bool_] = np.abs(scale - 2 * (R.T @ R)[first, second]) <= 1e-10 * scale + rounding
+    near = np.flatnonzero(found)  # few: their differences lose no digits
+    z = R[:, first[near]] - R[:, second[near]]
+    found[near] = np.einsum("ij,ij->j", z, z) <= np.maximum(rounding, (32 * EPS) ** 2 * scale[near])
     return found

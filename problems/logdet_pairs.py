@@ -11,7 +11,8 @@ points follow: D(K, K0) = D(K_JJ, K0_JJ) = tr W - log det W - r, and what W does
 of any point (`klopt.problems._logdet_extend`). K0 may be singular: kernels that do not have its range are infinitely
 far away. The dual has one variable a pair but needs only m x m matrices (`klopt.logdet`); it is solved by
 Newton's method among the pairs that are tight, or by Bregman's projections. Contradictory pairs are proven to be so by
-the triangle, or the longer way, that is violated (`klopt.pairproofs`).
+the triangle, or the longer way, that is violated (`klopt.pairproofs`). Dissimilar points that K0 cannot tell apart are
+so even with slack: the price of u = 0 is infinite.
 
 [1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
 [2] Davis, Kulis, Jain, Sra, Dhillon, Information-theoretic metric learning, 2007.
@@ -21,19 +22,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, positive, require_memory
+from klopt.arrays import FloatArray, MatrixLike, positive, require_memory
 from klopt.cones import Feature
 from klopt.errors import InvalidProblem
 from klopt.forms import SimplexForm, Start
 from klopt.gram import Gram
 from klopt.logdet import LogDetDual
-from klopt.nystrom import LowRank
+from klopt.nystrom import LowRank, Nystrom
 from klopt.outofsample import ExtendedFeatures
+from klopt.pairwise import equal_points
 from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.problems._logdet_cone import cone_program
 from klopt.problems._logdet_data import IntArray, bounds, pair_list
@@ -51,8 +53,9 @@ HALVINGS = 60
 class LogDetPairs(Problem):
     """Learn a kernel near K0 (a kernel matrix, or features of low rank) from pairs of similar and dissimilar points.
 
-    `upper` and `lower` are one number or one a pair. Solutions have W and the multipliers `similar` and `dissimilar`;
-    `kernel` forms K on all points, `extend` makes it a function.
+    Pairs are rows (i, j). `upper` bounds the squared distances of similar ones from above, `lower` those of dissimilar
+    ones from below, by one number or one a pair. `slack` is the price of moving a bound; None keeps them all. Solutions
+    have W and the multipliers `similar` and `dissimilar`; `kernel` forms K on all points, `extend` makes it a function.
 
     >>> problem = LogDetPairs(np.eye(3), similar=[(0, 1)], dissimilar=[(0, 2)], upper=1.0, lower=2.0)
     >>> bracket = problem.bracket(Point({}, {"similar": [0.5], "dissimilar": [0.0]}))
@@ -71,7 +74,7 @@ class LogDetPairs(Problem):
 
         def __init__(
             self,
-            K0: Any,
+            K0: Gram | LowRank | MatrixLike,
             similar: npt.ArrayLike,
             dissimilar: npt.ArrayLike,
             upper: npt.ArrayLike,
@@ -103,14 +106,18 @@ class LogDetPairs(Problem):
 
     @cached_property
     def dual(self) -> LogDetDual:
-        """Minus the dual function; a distance of at least 0 is no constraint and has no row."""
-        told = self.lower > 0
-        ends = np.searchsorted(self.points, np.concatenate((self.similar, self.dissimilar[told])))
-        sign = np.repeat([1.0, -1.0], [len(self.similar), int(told.sum())])
+        """Minus the dual function; pairs that no kernel can break have no row."""
         weight = np.inf if self.slack is None else self.slack
-        return LogDetDual(
-            self._R, ends[:, 0], ends[:, 1], sign, np.append(self.upper, self.lower[told]), weight, self.points
-        )
+        sign = np.repeat([1.0, -1.0], [len(self.similar), len(self.dissimilar)])[self._told]
+        target = np.append(self.upper, self.lower)[self._told]
+        first, second = self._ends[self._told].T
+        return LogDetDual(self._R, first, second, sign, target, weight, self.points, self._rounding)
+
+    @property
+    def inseparable(self) -> IntArray:
+        """Which dissimilar pairs, by number, are of points that K0 cannot tell apart: with one there is no solution."""
+        told = self._told[len(self.similar) :]
+        return np.flatnonzero(told)[self.dual.inseparable - int(self._told[: len(self.similar)].sum())]
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the dual over the orthant and, for few points, the cone program."""
@@ -136,7 +143,7 @@ class LogDetPairs(Problem):
         else:
             x = np.zeros_like(x)
             value = self.dual.value(x)
-        rounding = 16 * np.finfo(float).eps * (1 + float(np.abs(x).sum()) + len(self._R))
+        rounding = self.dual.near(x).rounding
         found, multipliers = self.dual.feasible(x), self._multipliers(x)
         if found is None or not np.isfinite(found.value):
             nothing = Point({"W": np.eye(len(self._R))}, multipliers)
@@ -176,14 +183,32 @@ class LogDetPairs(Problem):
         block = self.K0.matrix[np.ix_(self.points, self.points)]
         return Gram.of(block, "K0 on the points in pairs").factor() if block.any() else np.zeros((1, len(block)))
 
+    @property
+    def _rounding(self) -> float:
+        """What squared distances are known to: features that are given are exact, what was computed is rounded."""
+        if isinstance(self.K0, LowRank) and not isinstance(self.K0, Nystrom):
+            return 0.0
+        largest = float(np.einsum("ij,ij->j", self._R, self._R).max())
+        return max(self.points.size, 32) * float(np.finfo(float).eps) * largest
+
+    @cached_property
+    def _ends(self) -> IntArray:
+        """All pairs as columns of R."""
+        return np.searchsorted(self.points, np.concatenate((self.similar, self.dissimilar)))
+
+    @cached_property
+    def _told(self) -> npt.NDArray[np.bool_]:
+        """Which pairs say something: equal points are similar, and a distance of at least 0 is no constraint."""
+        first, second = self._ends[: len(self.similar)].T
+        return np.append(~equal_points(self._R, first, second, self._rounding), self.lower > 0)
+
     def _form(self) -> SimplexForm:
         return SimplexForm(self.dual, BoxPlane(np.zeros(self.dual.size), np.full(self.dual.size, np.inf)))
 
     def _multipliers(self, x: FloatArray) -> dict[str, FloatArray]:
-        y, count = x / self.dual.target, len(self.similar)
-        dissimilar = np.zeros(len(self.dissimilar))
-        dissimilar[self.lower > 0] = y[count:]
-        return {"similar": y[:count], "dissimilar": dissimilar}
+        y, count = np.zeros(len(self._told)), len(self.similar)
+        y[self._told] = x / self.dual.target
+        return {"similar": y[:count], "dissimilar": y[count:]}
 
     def _from_dual(self, x: FloatArray, y: FloatArray | None) -> Point:
         return Point({}, self._multipliers(x))
@@ -192,4 +217,4 @@ class LogDetPairs(Problem):
         return self._from_dual(np.zeros(self.dual.size) if y is None else y[: self.dual.size], None)
 
     def _to_dual(self, point: Point) -> Start:
-        return Start(np.append(point.similar, point.dissimilar[self.lower > 0]) * self.dual.target)
+        return Start(np.append(point.similar, point.dissimilar)[self._told] * self.dual.target)

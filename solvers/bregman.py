@@ -33,7 +33,10 @@ from klopt.solvers._iterate import Candidate, Steps, due, iterate
 from klopt.solvers._rows import Receding, first_ray, row_start, unbounded
 
 ORDERS = ("cyclic", "random")
-MAX_SWEEPS = 20_000
+MOST_SWEEPS, FEWEST_SWEEPS, PROJECTIONS = 20_000, 100, 20_000_000
+"""The sweeps that are done at most: fewer where they make more than so many projections."""
+STILL = 4 * float(np.finfo(float).eps)
+"""A change of this share of a multiplier is rounding."""
 BATCH = 256
 """So many projections are done before the clock is looked at."""
 
@@ -61,7 +64,8 @@ class Bregman(Backend):
             return found
         rng = np.random.default_rng(settings.seed) if order == "random" else None
         until = time.perf_counter() + (np.inf if settings.time_limit is None else settings.time_limit)
-        settings = replace(settings, max_iter=settings.max_iter or MAX_SWEEPS)
+        most = min(MOST_SWEEPS, max(FEWEST_SWEEPS, PROJECTIONS // max(f.size, 1)))
+        settings = replace(settings, max_iter=settings.max_iter or most)
         try:
             answer = iterate(_sweeps(f, row_start(form, start), rng, corrected, until), settings)
         except Receding as ray:
@@ -86,12 +90,12 @@ def _sweeps(f: RowAction, x: FloatArray, rng: np.random.Generator | None, correc
         else:
             yield Candidate(rows.x.copy(), value, -np.inf)
         rows.refresh()
-        moved = 0.0
+        moved = False
         order = range(f.size) if rng is None else rng.permutation(f.size).tolist()
         for done, row in enumerate(order):
-            moved = max(moved, abs(rows.project(row, corrected)))
+            moved |= abs(rows.project(row, corrected)) > STILL * rows.x[row]
             if done % BATCH == 0 and time.perf_counter() > until:
                 break
-        if moved == 0:
+        if not moved:
             yield Candidate(rows.x.copy(), f.near(rows.x).value, f.bound(rows.x))
             return

@@ -12,6 +12,7 @@ pairs of 398 points are 79,003 rows, of which about 1,800 are tight.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -33,6 +34,8 @@ ENOUGH, MORE, TRIALS = 1e-4, 0.6, 60
 NOISE = 1e-14
 NEAR = 30.0
 """Bounds are looked at when the estimated gap is within this factor of what is asked for."""
+PATIENCE, MOST_STEPS = 100, 1000
+"""So many steps that together gain less than what is asked for are the last; so many are done at most."""
 SEARCH = 5
 """Every so many iterations a contradiction among the rows is looked for."""
 
@@ -56,6 +59,7 @@ class SparseNewton(Backend):
         if (found := first_ray(f)) is not None:
             return found
         try:
+            settings = replace(settings, max_iter=settings.max_iter or MOST_STEPS)
             return iterate(_steps(f, row_start(form, start), settings.tol, deadline), settings)
         except Receding as ray:
             return unbounded(ray)
@@ -65,10 +69,10 @@ BACKEND = SparseNewton()
 
 
 def _steps(f: RowAction, x: FloatArray, tol: float, deadline: float) -> Steps:
-    here = f.near(x)
+    here, left, before = f.near(x), np.inf, np.inf
     for iteration in count():
         g = here.gradient
-        near = _estimated_gap(x, g) <= NEAR * tol * (1 + abs(here.value))
+        near = min(left, _estimated_gap(x, g) / NEAR) <= tol * (1 + abs(here.value))
         yield Candidate(x, here.value, f.bound(x) if near else -np.inf)
         require_finite(g)
         if iteration % SEARCH == SEARCH - 1 and (found := f.ray(x)) is not None:
@@ -81,13 +85,24 @@ def _steps(f: RowAction, x: FloatArray, tol: float, deadline: float) -> Steps:
         if thin is not None:
             step = solve_thin_qp(g[rows], *thin, -x[rows], deadline)
         else:
-            qp = BoxQP(SignedGram(here.model(rows)), g[rows], -x[rows], np.full(rows.size, np.inf))
-            step = solve_box_qp(qp, np.zeros(rows.size), 1e-8, 40, deadline).x
+            step = _newton(here.model(rows), g[rows], -x[rows], deadline)
+        left = -float(g[rows] @ step)
         moved = _search(f, x, rows, step, here)
-        if moved is None or not _better(*moved, x, here):
+        if iteration % PATIENCE == 0:
+            idle, before = before - here.value <= tol * (1 + abs(here.value)), here.value
+        if moved is None or idle or not _better(*moved, x, here):
             yield Candidate(x, here.value, f.bound(x))
             return
         x, here = moved
+
+
+def _newton(H: FloatArray, g: FloatArray, lower: FloatArray, deadline: float) -> FloatArray:
+    """The step, found in units in which every row bends alike: multipliers may differ by ten orders of magnitude."""
+    unit = np.sqrt(np.where(H.diagonal() > 0, H.diagonal(), 1.0))
+    H /= unit[:, None]
+    H /= unit
+    qp = BoxQP(SignedGram(H), g / unit, lower * unit, np.full(g.size, np.inf))
+    return np.asarray(solve_box_qp(qp, np.zeros(g.size), 1e-8, 40, deadline).x / unit)
 
 
 def _better(x: FloatArray, there: Spot, before: FloatArray, here: Spot) -> bool:

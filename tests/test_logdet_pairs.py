@@ -9,7 +9,8 @@ from strategies import generators, gram, radial_gram
 
 import klopt
 from klopt.certify import Verdict
-from klopt.errors import InvalidProblem
+from klopt.errors import InvalidProblem, UncertifiedFit
+from klopt.learners import LDK
 from klopt.logdet import LogDetDual
 from klopt.nystrom import LowRank
 from klopt.pairwise import PairSpot, distances
@@ -211,6 +212,117 @@ class TestContradiction:
         assert "negative beyond rounding" in dual.recedes(np.array([0.1, 0.1, 1.0]))
         assert "not negative" in dual.recedes(np.array([1.0, 1.0, 0.1]))
         assert "finite multiplier" in dual.recedes(np.array([1.0, -1.0, 0.1]))
+
+
+def twins(gap: float) -> LowRank:
+    """Four points on a line and off it, the first two `gap` apart in squared distance."""
+    return LowRank([[1.0, 0.0], [1.0, np.sqrt(gap)], [-1.0, 0.0], [0.0, 2.0]])
+
+
+class TestEqualPoints:
+    @pytest.mark.parametrize("slack", [None, 1.0])
+    @pytest.mark.parametrize("backend", ["sparse_newton", "bregman", None])
+    @pytest.mark.parametrize("given", [twins(0.0), twins(0.0).Phi @ twins(0.0).Phi.T])
+    def test_dissimilar_ones_are_named_with_and_without_slack(
+        self, given: object, backend: str | None, slack: float | None
+    ) -> None:
+        problem = LogDetPairs(given, [(0, 2)], [(2, 3), (1, 0), (0, 3)], 1.0, 1.0, slack)
+        assert problem.inseparable.tolist() == [1]
+        result = klopt.solve(problem, backend)
+        assert result.verdict is Verdict.INFEASIBLE
+        assert "violated pair 1 - 0: dissimilar, but the given kernel has them at distance 0" in result.explain()
+        assert ("price" in result.explain()) is (slack is not None)
+
+    def test_rounding_of_a_kernel_matrix_does_not_part_them(self) -> None:
+        X = np.random.default_rng(0).normal(size=(40, 3))
+        X[1] = X[0]
+        K0 = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 3)
+        K0[0, 1] = K0[1, 0] = 1 - 1e-15
+        pairs = [(0, 1), *((i, i + 1) for i in range(2, 39))]
+        assert LogDetPairs(K0, [], pairs, 1.0, 1.0, 1.0).inseparable.tolist() == [0]
+
+    @pytest.mark.parametrize("slack", [None, 1.0])
+    def test_similar_ones_are_as_if_not_given(self, slack: float | None) -> None:
+        with_them = LogDetPairs(twins(0.0), [(0, 1), (0, 2)], [(2, 3)], [0.5, 1.0], 9.0, slack)
+        without = LogDetPairs(twins(0.0), [(0, 2)], [(2, 3)], 1.0, 9.0, slack)
+        one, other = solved(with_them), solved(without)
+        assert one.value == pytest.approx(other.value, rel=1e-12)
+        assert one.point.similar[0] == 0
+        start = klopt.Point({}, {"similar": [5.0, 0.1], "dissimilar": [0.0]})
+        assert klopt.solve(with_them, start=start).verdict is Verdict.OPTIMAL
+
+    @pytest.mark.parametrize("slack", [None, 1.0])
+    @pytest.mark.parametrize("K0", [np.ones((3, 3)), np.zeros((3, 3))])
+    def test_all_distances_zero(self, K0: np.ndarray, slack: float | None) -> None:
+        similar, apart = [(0, 1), (1, 2)], [(0, 2)]
+        assert solved(LogDetPairs(K0, similar, apart, 1.0, 0.0, slack)).value == pytest.approx(0.0, abs=1e-9)
+        assert klopt.solve(LogDetPairs(K0, similar, apart, 1.0, 0.1, slack)).verdict is Verdict.INFEASIBLE
+        assert klopt.solve(LogDetPairs(K0, [(0, 2)], apart, 1.0, 0.1, slack)).verdict is Verdict.INFEASIBLE
+
+    @pytest.mark.parametrize("gap", [1e-4, 1e-8, 1e-12, 1e-16, 1e-20])
+    @pytest.mark.parametrize("slack", [0.01, 1.0, 100.0])
+    def test_nearly_equal_ones_on_paper(self, gap: float, slack: float) -> None:
+        # One eigenvalue l is left: l - log l - 1 + slack (u - log u - 1) with u = l gap / lower, least at this l.
+        problem = LogDetPairs(twins(gap), [], [(0, 1)], 1.0, 2.0, slack)
+        stretch = (1 + slack) / (1 + slack * gap / 2)
+        u = stretch * gap / 2
+        value = stretch - np.log(stretch) - 1 + slack * (u - np.log(u) - 1)
+        assert solved(problem).value == pytest.approx(value, rel=1e-10)
+        hard = solved(LogDetPairs(twins(gap), [], [(0, 1)], 1.0, 2.0))
+        assert hard.value == pytest.approx(2 / gap - np.log(2 / gap) - 1, rel=1e-8)
+
+    @pytest.mark.parametrize("slack", [0.01, 1.0, 100.0])
+    @pytest.mark.parametrize("gap", [1e-12, 1e-10, 1e-6])
+    def test_nearly_equal_ones_among_others_need_few_steps(self, gap: float, slack: float) -> None:
+        result = solved(among_others(gap, slack), "sparse_newton")
+        assert result.verdict is Verdict.OPTIMAL
+        assert result.iterations <= 100
+
+    def test_what_cannot_be_proven_ends_with_a_bracket(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("klopt.solvers.sparse_newton.MOST_STEPS", 20)
+        result = klopt.solve(among_others(1e-10, None), "sparse_newton")
+        assert result.verdict is Verdict.FEASIBLE
+        assert 0 < result.lower < result.upper < np.inf
+
+    def test_learner_warns_where_the_optimum_is_not_proven(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("klopt.solvers.sparse_newton.MOST_STEPS", 1)
+        X = np.random.default_rng(0).normal(size=(30, 2))
+        with pytest.warns(UncertifiedFit, match="LDK is not certified"):
+            assert LDK(random_state=0).fit(X, np.arange(30) % 2).result_.verdict is Verdict.FEASIBLE
+
+    def test_bracket_holds_for_equal_points_that_rounding_parts(self) -> None:
+        K0 = np.array([[1.0, 1 - 2e-15, 0.5], [1 - 2e-15, 1.0, 0.4], [0.5, 0.4, 1.0]])
+        K0[1, 2] = K0[2, 1] = 0.5 + 1e-9
+        problem = LogDetPairs(K0, [], [(0, 1)], 1.0, 1.0, 1.0)
+        assert problem.inseparable.tolist() == [0]
+        assert problem.bracket(klopt.Point({}, {"similar": [], "dissimilar": [1.0]})).upper == np.inf
+
+    def test_a_ray_needs_them_where_there_is_slack(self) -> None:
+        dual = LogDetPairs(twins(0.0), [], [(0, 1), (0, 2)], 1.0, 9.0, 1.0).dual
+        assert dual.recedes(np.array([1.0, 0.0])) == ""
+        assert "with slack" in dual.recedes(np.array([0.0, 1.0]))
+
+    @pytest.mark.parametrize("rank", [None, 12])
+    def test_learner_leaves_them_out_where_there_is_slack(self, rank: int | None) -> None:
+        X = np.repeat(np.random.default_rng(0).normal(size=(15, 2)), 2, axis=0)
+        y = np.tile([0, 1], 15)
+        learner = LDK(n_pairs=435, random_state=0, rank=rank).fit(X, y)
+        assert learner.result_.verdict is Verdict.OPTIMAL
+        problem = learner.result_.problem
+        assert len(problem.similar) + len(problem.dissimilar) == 435 - 15
+        with pytest.raises(InvalidProblem, match="violated pair 0 - 1"):
+            LDK(n_pairs=435, random_state=0, rank=rank, slack=None).fit(X, y)
+
+
+def among_others(gap: float, slack: float | None) -> LogDetPairs:
+    """Pairs of 20 points of two classes, of which three pairs are `gap` apart in squared distance."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 4))
+    X[1:6:2] = X[0:6:2]
+    X[1:6:2, 0] += np.sqrt(2 * gap)
+    K0 = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 4)
+    similar, dissimilar = class_pairs(np.arange(20) % 2)
+    return LogDetPairs(K0, similar[::3], dissimilar[np.r_[0:30, 31:100:3]], 0.5, 1.9, slack)
 
 
 class TestSingular:

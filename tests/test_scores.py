@@ -240,6 +240,8 @@ def test_a_mended_claim_is_told_where_no_worse_one_is() -> None:
     mended = made_run(problem="T", first_width=1e-4)
     assert "a on primal first said optimal on T with an interval 100 times as wide" in lessons([mended])[2]
     assert "a on primal says optimal on Q, but nothing bears it out" in lessons([mended, failed(problem="Q")])[2]
+    late = made_run(problem="T", first_width=1e-4, says=Stop.TIME_LIMIT)
+    assert "asked again, it said time limit." in lessons([late])[2]
 
 
 def test_runs_under_other_limits_are_no_repeats() -> None:

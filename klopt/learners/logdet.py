@@ -36,8 +36,10 @@ class LDK(NearKernelLearner):
     """The kernel nearest to `kernel` in LogDet divergence that keeps pairs near or apart as their labels say.
 
     `n_pairs` pairs of labelled points are drawn (None: 20 for each pair of classes), `quantiles` of the given distances
-    are the bounds, and `slack` is the price of moving them (None: they hold, where that is possible at all). `rank`
-    replaces the kernel of many points by so many features.
+    are the bounds, and `slack` is the price of moving them (None: they hold, where that is possible at all). With
+    slack, pairs of different classes whose points `kernel` cannot tell apart are left out: no kernel near it can.
+    `rank` replaces the kernel of many points by so many features. `backend` None tries one route after the other until
+    one proves the optimum, however long that takes.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -57,7 +59,7 @@ class LDK(NearKernelLearner):
         multi_class: MultiClass = "ovo",
         rank: int | None = None,
         n_components: int | None = None,
-        backend: str | Backend | None = None,
+        backend: str | Backend | None = "sparse_newton",
         tol: float = 1e-6,
         random_state: Any = None,
     ) -> None:
@@ -76,13 +78,25 @@ class LDK(NearKernelLearner):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the kernel from pairs of labelled points, and the machines from these points."""
         K0, codes = self._given(X, y)
-        pairs = self._pairs(codes)
-        same = codes[pairs[:, 0]] == codes[pairs[:, 1]]
-        upper, lower = self._bounds(K0, np.flatnonzero(codes >= 0))
-        problem = LogDetPairs(K0, pairs[same], pairs[~same], upper, lower, self.slack)
+        problem = self._problem(K0, codes)
         self.result_ = self._certified(problem)
         assert self.result_.point is not None
         return self._finish(problem.extend(self.result_.point), codes)
+
+    def _problem(self, K0: Gram | Nystrom, codes: Codes) -> LogDetPairs:
+        pairs = self._pairs(codes)
+        same = codes[pairs[:, 0]] == codes[pairs[:, 1]]
+        near, far = pairs[same], pairs[~same]
+        bounds = self._bounds(K0, np.flatnonzero(codes >= 0))
+        problem = LogDetPairs(K0, near, far, *bounds, self.slack)
+        if self.slack is None or not problem.inseparable.size:
+            return problem
+        if problem.inseparable.size == len(pairs):
+            raise InvalidProblem(
+                f"all {len(pairs)} pairs drawn are of different classes and at distance 0 in the kernel; draw more "
+                "(n_pairs), or choose a kernel that tells the points apart"
+            )
+        return LogDetPairs(K0, near, np.delete(far, problem.inseparable, axis=0), *bounds, self.slack)
 
     def _pairs(self, codes: Codes) -> npt.NDArray[np.int64]:
         """Different pairs of labelled points, drawn evenly."""

@@ -90,22 +90,18 @@ def _worst_claim(runs: Sequence[Run]) -> str:
     false = [run for run in runs if run.honest is False]
     if not false:
         return ""
-    worst = max(false, key=lambda run: (not _mended(run), _excess(run)))
+    worst = max(false, key=lambda run: (not run.only_first_false, _excess(run)))
     times = _excess(worst)
-    if _mended(worst):
+    if worst.only_first_false:
         width = (
             f"an interval {_times(times)} as wide as asked for" if math.isfinite(times) else "nothing to show for it"
         )
-        return f"{route(worst)} first said optimal on {worst.problem} with {width}; asked again, it was right."
+        then = "it was right" if worst.claims[-1] else f"it said {worst.says.words}"
+        return f"{route(worst)} first said optimal on {worst.problem} with {width}; asked again, {then}."
     flaw = f"its interval is {_times(times)} as wide as asked for" if math.isfinite(times) else "nothing bears it out"
     if worst.verdict.conclusive:
         flaw = f"klopt proves it {worst.verdict.name.lower()}"
     return f"{route(worst)} says {worst.says.words} on {worst.problem}, but {flaw}."
-
-
-def _mended(run: Run) -> bool:
-    """Whether only the first of two claims is false."""
-    return run.claims[-1]
 
 
 def _excess(run: Run) -> float:

@@ -111,6 +111,11 @@ class Run:
         return last if isnan(self.first_width) else (False, *last)
 
     @property
+    def only_first_false(self) -> bool:
+        """Whether of two claims only the first is false, or the backend claimed nothing when it was asked again."""
+        return not isnan(self.first_width) and all(self.claims[1:])
+
+    @property
     def honest(self) -> bool | None:
         """Whether all claims agree with the verdict; None where the backend claims nothing."""
         return all(self.claims) if self.claims else None
