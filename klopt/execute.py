@@ -106,20 +106,24 @@ class _Blas:
         self.pools = ThreadpoolController()
         self.lock = threading.Lock()
         self.users = 0
+        self.changed = False
 
     @contextmanager
     def limited(self, threads: int) -> Iterator[None]:
         with self.lock:
             if not self.users:
-                self._take()
-                self.limit = self.pools.limit(limits=threads)
+                # Asking takes a tenth of the time of setting, and mostly there is nothing to set.
+                self.changed = any(library.num_threads != threads for library in self.pools.lib_controllers)
+                if self.changed:
+                    self._take()
+                    self.limit = self.pools.limit(limits=threads)
             self.users += 1
         try:
             yield
         finally:
             with self.lock:
                 self.users -= 1
-                if not self.users:
+                if not self.users and self.changed:
                     self._take()
                     self.limit.restore_original_limits()
                     self._take()

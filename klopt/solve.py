@@ -12,6 +12,7 @@ import difflib
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -193,9 +194,9 @@ def _attempt(
     with np.errstate(all="ignore"), blas_threads(settings.threads):
         certificate, found = certify(problem, route.formulation, form, answer, settings.tol)
     clock.append(time.perf_counter())
-    build, run, judge = np.diff(clock)
-    overrun = 0.0 if settings.time_limit is None else max(0.0, float(run) - settings.time_limit)
-    timings = Timings(float(build), float(run), float(judge), answer.seconds, overrun)
+    build, run, judge = (after - before for before, after in pairwise(clock))
+    overrun = 0.0 if settings.time_limit is None else max(0.0, run - settings.time_limit)
+    timings = Timings(build, run, judge, answer.seconds, overrun)
     notes = notes if tell else ()
     if ask is not None:
         notes = (*notes, f"the second run of this route, asked for {ask:.0e}")

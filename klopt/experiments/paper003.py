@@ -80,8 +80,8 @@ PROTOCOL = Protocol(
         "Cross-validation chooses the width and the cost of DANK and LDK for the machine without a learned kernel: "
         "DANK differs from SVM-CV by the learned kernel alone. tau = 0.01 and eta = |alpha|^2 of that machine are the "
         "paper's (of several classes the mean over pairs of classes); new points by its rule of reciprocal neighbours.",
-        "LDK has the figures of the paper's LogDet; its widths are 2 at most. Spect is left out: it has 29 pairs of equal "
-        "points of both classes, on which the method did not end when the experiment was run; since then it does.",
+        "LDK has the figures of the paper's LogDet; its widths are 2 at most. Spect is left out: it has 29 equal "
+        "pairs of both classes, on which the method did not end when the experiment was run; since then it does.",
         "SimpleMKL (ten Gaussian kernels and three polynomials) is in the place of BMKL, which is Bayesian; KNPL, the "
         "authors' earlier method without bounds on F, is not run.",
         "Spect and monks have a part for the test of their own: all splits are the same and differ in the folds of "
