@@ -385,7 +385,7 @@ def test_a_notebook_shows_the_runs_without_a_script(small: Comparison) -> None:
 
 @pytest.mark.parametrize("thing", [3, None, ("label", 3), [3]])
 def test_what_is_no_problem_is_refused(thing: object) -> None:
-    with pytest.raises((InvalidProblem, TypeError), match=r"expected a klopt problem|not iterable"):
+    with pytest.raises(InvalidProblem, match="expected a klopt problem"):
         compare(thing)  # type: ignore[arg-type]
 
 
@@ -403,8 +403,6 @@ def test_names_and_numbers_are_never_broken_at_80_columns(value: str) -> None:
     assert max(map(len, text.get().splitlines())) <= 80
 
 
-def test_what_is_no_problem_at_all_is_a_bad_call() -> None:
-    with pytest.raises(InvalidSettings, match=r"problems is 3; expected a klopt problem"):
-        compare(3)  # type: ignore[arg-type]
+def test_nothing_to_compare_on_is_a_bad_call() -> None:
     with pytest.raises(InvalidSettings, match="give one"):
         compare([])

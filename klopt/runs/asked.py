@@ -73,7 +73,7 @@ def _labelled(problems: Target | Iterable[Target], sizes: Sequence[int], seed: i
     if isinstance(problems, Problem | str | Path | type) or _is_pair(problems):
         problems = [problems]  # type: ignore[list-item]
     if not isinstance(problems, Iterable):
-        raise InvalidSettings(f"problems is {problems!r}; expected a klopt problem, a file, a name, or several of them")
+        raise InvalidProblem(f"problems is {problems!r}; expected a klopt problem, a file, a name, or several of them")
     found: list[tuple[str, Problem]] = []
     for target in problems:
         if isinstance(target, str | Path):
