@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from _rows import Row
 
 import klopt
 from klopt.problem import Point
@@ -44,9 +45,9 @@ def least(repeats: int, run: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def row(what: str, against: str, gate: float, measured: float, note: str = "") -> None:
-    passed = bool(measured >= gate)
-    verdicts.append(passed)
-    print(f"{'PASS' if passed else 'FAIL'}  {what:18} {against:28} >= {gate:<5g} {measured:9.4g}   {note}", flush=True)
+    entered = Row(what, against, gate, measured, note, at_most=False)
+    verdicts.append(entered.passed)
+    print(entered, flush=True)
 
 
 def kernels(n: int, m: int, seed: int = 0) -> tuple[list[np.ndarray], np.ndarray]:
