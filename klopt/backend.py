@@ -55,8 +55,8 @@ class Stop(StrEnum):
 
 _ADVICE = {
     Stop.OPTIMAL: "Read the verdict: only klopt's bracket says whether it is.",
-    Stop.INFEASIBLE: "Look at the multipliers: they combine the constraints into a contradiction.",
-    Stop.UNBOUNDED: "Look at the ray: along it the objective improves for ever; add the missing bound.",
+    Stop.INFEASIBLE: "If klopt proves it, the multipliers show the contradiction; if not, ask another backend.",
+    Stop.UNBOUNDED: "If klopt proves it, the ray shows which bound is missing; if not, ask another backend.",
     Stop.INFEASIBLE_OR_UNBOUNDED: "Solve once with a zero objective to learn which of the two it is.",
     Stop.TIME_LIMIT: "Give it more time, or another backend; the best point so far is kept.",
     Stop.ITERATION_LIMIT: "Raise max_iter, or loosen tol; the best point so far is kept.",

@@ -27,7 +27,7 @@ from scipy import sparse
 from klopt.arrays import FloatArray
 from klopt.scaling import is_sparse
 
-__all__ = ["MOST_DENSE_WORK", "TooLarge", "least_distance", "least_norm", "nearest"]
+__all__ = ["MOST_DENSE_WORK", "TooLarge", "is_bearable", "least_distance", "least_norm", "nearest"]
 
 Solve: TypeAlias = Callable[[FloatArray], FloatArray]
 
@@ -191,6 +191,11 @@ def _sparse_lu(K: Any) -> Solve:
         return cast(Solve, splu(sparse.csc_array(K)).solve)
     except (RuntimeError, MemoryError) as error:
         raise TooLarge from error
+
+
+def is_bearable(shape: tuple[int, ...], entries: float, most: float = MOST_DENSE_WORK) -> bool:
+    """Return whether a matrix of so many entries may be factored: as a dense one, or in its augmented system."""
+    return _is_small(shape, most) or 2 * entries + sum(shape) <= MOST_ENTRIES
 
 
 def _is_small(shape: tuple[int, ...], most: float = MOST_DENSE_WORK) -> bool:

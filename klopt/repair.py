@@ -21,9 +21,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.cones import Cones
+from klopt.cones import Cones, svec_size
+from klopt.deadline import time_is_up
 from klopt.forms import ConeForm
-from klopt.leastnorm import MOST_DENSE_WORK, TooLarge, least_distance, least_norm, nearest
+from klopt.leastnorm import MOST_DENSE_WORK, TooLarge, is_bearable, least_distance, least_norm, nearest
 from klopt.scaling import block_norms, centre, equilibrate, is_sparse, scaling
 
 __all__ = ["DualRepair", "PrimalRepair"]
@@ -37,7 +38,7 @@ HAIR = EPS
 PULLS = (0.0, 1.0, 4.0, 16.0, 64.0)
 # An inequality with more room than this times the error plays no part in its repair.
 NEAR = 1e3
-# Steps through PSD rows are dense.
+# Steps through PSD rows are dense arrays of so many numbers at most.
 MOST_ENTRIES = 4e7
 # Multipliers that are off by more than this share of their terms come from a run that failed: they are repaired where
 # that is cheap.
@@ -62,6 +63,21 @@ class _Repair:
         """A in these units."""
         r, c = self.units
         return sparse.csr_array(sparse.diags_array(r) @ self.form.A @ sparse.diags_array(c))
+
+    def refuse_costly(self, columns: npt.NDArray[np.intp], most: float = MOST_DENSE_WORK) -> None:
+        """Raise `TooLarge` where these columns of A, once scaled, could not be factored: before they are scaled.
+
+        Scaling fills the rows of a PSD block in every column that has an entry there.
+        """
+        cones, A = self.form.cones, self.form.A[:, columns].tocsr()
+        start = cones.size - 3 * cones.exp - sum(map(svec_size, cones.psd))
+        entries = int(A[:start].nnz + A[cones.size - 3 * cones.exp :].nnz)
+        for size in map(svec_size, cones.psd):
+            entries += size * np.unique(A[start : start + size].indices).size
+            start += size
+        too_dense = cones.psd and float(A.shape[0]) * A.shape[1] > MOST_ENTRIES
+        if too_dense or not is_bearable(A.shape, entries, most):
+            raise TooLarge
 
 
 class DualRepair(_Repair):
@@ -92,8 +108,6 @@ class DualRepair(_Repair):
 
     def step(self, w: FloatArray, y: FloatArray, left: FloatArray, stuck: Mask) -> tuple[FloatArray, FloatArray] | None:
         """Return (w, y) moved so that Pw + c + A'y loses `left`, or None; rows that are `stuck` at 0 stay there."""
-        if self.form.cones.psd and self.form.b.size * self.columns.size > MOST_ENTRIES:
-            return None
         straight = (lambda: self._polyhedral(w, y, left),) if self.linear else ()
         moved = _first(*straight, lambda: self._conic(w, y, left, stuck))
         if moved is None or not all(np.isfinite(part).all() for part in moved):
@@ -113,6 +127,7 @@ class DualRepair(_Repair):
         return c * z[m:] if form.P is not None else np.zeros_like(w), r * z[:m]
 
     def _conic(self, w: FloatArray, y: FloatArray, left: FloatArray, stuck: Mask) -> tuple[FloatArray, FloatArray]:
+        self.refuse_costly(self.columns, self._budget(y, left))
         form, J, m, (r, c) = self.form, self.columns, self.form.b.size, self.units
         lacking = form.cones.project(-y)
         error = self.size(left) + 2 * float(np.max(block_norms(form.cones, lacking) / r, initial=0.0))
@@ -151,8 +166,6 @@ class PrimalRepair(_Repair):
 
     def step(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray | None:
         """Return x moved so that s = b - Ax loses `off`, its error; None if that costs too much."""
-        if self.form.cones.psd and self.form.A.shape[0] * x.size > MOST_ENTRIES:
-            return None
         straight = (lambda: self._polyhedral(x, s, off),) if self.linear else ()
         moved = _first(*straight, lambda: self._conic(x, s, off))
         return x + moved if moved is not None and np.isfinite(moved).all() else None
@@ -165,6 +178,7 @@ class PrimalRepair(_Repair):
         return c * least_distance(self.scaled[:p], (r * off)[:p], -self.scaled[near], limits)
 
     def _conic(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray:
+        self.refuse_costly(np.arange(x.size))
         cones, p, (r, c) = self.form.cones, self.form.cones.zero, self.units
         inner = Cones(0, cones.nonneg, cones.soc, cones.psd, cones.exp)
         shift = (2 * float(np.max(r * block_norms(cones, off))) / r * centre(cones))[p:]
@@ -181,8 +195,10 @@ class PrimalRepair(_Repair):
 
 
 def _first(*ways: Callable[[], T]) -> T | None:
-    """What the first way gives that comes to an end at a bearable cost."""
+    """What the first way gives that comes to an end at a bearable cost; None where there is none, or no time."""
     for way in ways:
+        if time_is_up():
+            break
         with suppress(TooLarge, np.linalg.LinAlgError):
             return way()
     return None

@@ -19,6 +19,7 @@ import numpy as np
 
 from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.certify import certify, check_ray
+from klopt.deadline import checks_until
 from klopt.errors import InvalidSettings, NoRoute
 from klopt.execute import blas_threads, run_here
 from klopt.forms import ConeForm, Form, SaddleForm, SimplexForm
@@ -41,6 +42,9 @@ NEARLY = 1e3
 FINER = 1e-4
 """An optimum proven to within NEARLY times the tolerance is worth a second run that is asked for FINER times it."""
 FINEST = 1e-12
+
+JUDGING, LEAST_JUDGING = 0.1, 2.0
+"""By this share of the time limit, or so many seconds, the check of the last answer may go beyond it."""
 
 
 def solve(
@@ -66,7 +70,8 @@ def solve(
     - `backend`: its name or an instance; it is never switched. None leaves the choice to klopt.
     - `formulation`: the name of the only one to use. None allows all.
     - `tol`: the relative width of the bracket that counts as optimal, from 1e-13 to 0.1; not a native tolerance.
-    - `time_limit`: seconds for all routes together. None sets no limit.
+    - `time_limit`: seconds for all routes together; judging the last answer may take a tenth, or 2 s, more. None sets
+      no limit.
     - `max_iter`: iterations of each backend; those that cannot count are left out. None leaves it to them.
     - `threads`, `seed`: what a backend may use, and what it draws from.
     - `start`: a `Point` or an earlier `Result` to start from, where the backend takes one.
@@ -145,6 +150,12 @@ def _until_deadline(settings: Settings, began: float) -> Settings:
     return replace(settings, time_limit=max(SOON, settings.time_limit - (time.perf_counter() - began)))
 
 
+def _end_of_checks(settings: Settings, began: float) -> float:
+    """When no further repair of a proof is begun: backends that use up their time must be judged after it."""
+    limit = np.inf if settings.time_limit is None else settings.time_limit
+    return began + limit + max(JUDGING * limit, LEAST_JUDGING)
+
+
 def _ran_out_of_time(attempts: list[Attempt], backend: Backend) -> bool:
     """Whether the backend had nothing to show when its time was over: by another form it rarely has."""
     last = [attempt.answer for attempt in attempts if attempt.route.backend is backend]
@@ -191,7 +202,7 @@ def _attempt(
     answer = answer_form(route.backend, form, asked, start, isolate)
     clock.append(time.perf_counter())
     # What overflows proves nothing; the user need not hear of it.
-    with np.errstate(all="ignore"), blas_threads(settings.threads):
+    with np.errstate(all="ignore"), blas_threads(settings.threads), checks_until(_end_of_checks(settings, clock[0])):
         certificate, found = certify(problem, route.formulation, form, answer, settings.tol)
     clock.append(time.perf_counter())
     build, run, judge = (after - before for before, after in pairwise(clock))

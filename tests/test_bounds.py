@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -10,9 +12,11 @@ from strategies import bounded_pairs, generators, known_pairs
 
 from klopt.bounds import dual_bound, enclose, farkas_strength, primal_bound
 from klopt.cones import Cones, svec
+from klopt.deadline import checks_until
 from klopt.forms import ConeForm
 from klopt.instances import Instance
 from klopt.leastnorm import TooLarge, least_distance, least_norm, nearest
+from klopt.repair import DualRepair
 from klopt.scaling import block_norms, block_sizes, centre, equilibrate, scaling
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
@@ -140,6 +144,27 @@ def test_a_repair_that_would_cost_too_much_leaves_true_bounds(kind: str, data: s
         lower, upper, _, _ = enclose(instance.form, *shaken(instance, rng, 1e-3))
     slack = ROUNDING * (1 + abs(instance.value))
     assert lower - slack <= instance.value <= upper + slack
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data(), rng=generators)
+def test_a_check_whose_time_is_up_leaves_true_bounds(kind: str, data: st.DataObject, rng) -> None:
+    instance = data.draw(known_pairs(kind))
+    form, (x, y) = instance.form, shaken(instance, rng, 1e-3)
+    with checks_until(time.perf_counter() - 1.0):
+        lower, upper, _, _ = enclose(form, x, y)
+    slack = ROUNDING * (1 + abs(instance.value))
+    assert lower - slack <= instance.value <= upper + slack
+    repaired = DualRepair(form, np.arange(form.c.size))
+    with checks_until(time.perf_counter() - 1.0):
+        assert repaired.step(x, y, form.c, np.zeros(form.b.size, dtype=bool)) is None
+
+
+def test_a_step_that_could_not_be_factored_is_not_scaled_for() -> None:
+    form = ConeForm(np.ones(400), np.ones((7260, 400)), np.ones(7260), Cones(psd=(120,)))
+    with pytest.raises(TooLarge):
+        DualRepair(form, np.arange(400)).refuse_costly(np.arange(400), most=1e8)
+    DualRepair(form, np.arange(400)).refuse_costly(np.arange(400))
 
 
 class TestWhatComesBack:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy import sparse
 from scipy.linalg import hadamard
+from sklearn.metrics.pairwise import rbf_kernel
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.gram import Gram, binary_labels, proven_floor
+from klopt.radial import gaussians
 
 EPS = float(np.finfo(float).eps)
 seeds = st.integers(0, 2**32 - 1)
@@ -33,6 +36,67 @@ def with_spectrum(values: FloatArray) -> FloatArray:
 def sigmoid_kernel(n: int = 40) -> FloatArray:
     X = np.random.default_rng(3).normal(size=(n, 4))
     return np.tanh(X @ X.T - 1)
+
+
+# --- positive by construction ---------------------------------------------------------------------------------------
+
+
+def is_positive_definite(A: list[list[Fraction]]) -> bool:
+    """By Gaussian elimination, exactly."""
+    A = [row[:] for row in A]
+    for k, pivot in enumerate(A):
+        if pivot[k] <= 0:
+            return False
+        for row in A[k + 1 :]:
+            factor = row[k] / pivot[k]
+            row[k:] = [x - factor * y for x, y in zip(row[k:], pivot[k:], strict=True)]
+    return True
+
+
+@given(
+    seeds, st.integers(2, 7), st.integers(1, 4), st.sampled_from([1e-9, 1e-4, 1.0, 30.0]), st.sampled_from([0.0, 1e6])
+)
+def test_the_floor_of_a_gaussian_kernel_is_below_its_eigenvalues(
+    seed: int, n: int, features: int, gamma: float, away: float
+) -> None:
+    X = np.random.default_rng(seed).normal(size=(n, features)) + away
+    X[1] = X[0]  # singular, so that rounding may make it indefinite
+    ((_, _), (K, floor)) = gaussians(X, [2 * gamma, gamma])
+    assert np.array_equal(K, K.T)
+    assert -1e-12 * (1 + gamma) < floor < 0
+    shifted = [[Fraction(float(entry)) for entry in row] for row in K]
+    for i in range(n):
+        shifted[i][i] -= Fraction(floor)
+    assert is_positive_definite(shifted)
+
+
+@pytest.mark.parametrize("gamma", [None, 0.3])
+def test_a_gaussian_kernel_of_points_is_the_one_of_scikit_learn(gamma: float | None) -> None:
+    X = np.random.default_rng(0).normal(size=(600, 7)) + 5.0
+    K = Gram.rbf(X, gamma)
+    assert np.allclose(K.matrix, rbf_kernel(X, gamma=gamma or 1 / (7 * X.var())), rtol=1e-12, atol=1e-15)
+    assert not K.matrix.flags.writeable
+    assert K.floor >= -1e-9
+
+
+def test_where_distances_are_lost_in_rounding_a_factorisation_decides() -> None:
+    X = np.array([[0.0], [1e8], [1e8 + 1]])
+    assert gaussians(X, [1.0])[0][1] == -np.inf
+    assert Gram.rbf(X, 1.0).floor > -1e-9
+
+
+@pytest.mark.parametrize(
+    ("X", "gamma", "words"),
+    [
+        (np.zeros((0, 2)), None, "X is 0 x 2; expected points"),
+        (np.zeros((2, 0)), None, "X is 2 x 0; expected points"),
+        ([[np.nan]], None, r"X\[0, 0\] is nan"),
+        ([[1.0], [2.0]], -1.0, "gamma is -1"),
+    ],
+)
+def test_points_that_are_none_are_refused(X: object, gamma: float | None, words: str) -> None:
+    with pytest.raises(InvalidProblem, match=words):
+        Gram.rbf(X, gamma)
 
 
 # --- accepted -------------------------------------------------------------------------------------------------------
