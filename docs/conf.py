@@ -104,7 +104,7 @@ def _public_name(app: Sphinx, env: Any, node: nodes.Element, content: nodes.Elem
     home, _, name = target.rpartition(".")
     if node.get("refdomain") != "py":
         return None
-    places = [f"klopt.{name}"] if name in klopt.__all__ and home.startswith("klopt.") else []
+    places = [f"klopt.{name}"] if name in dir(klopt) and home.startswith("klopt.") else []
     if home.startswith(("klopt.problems.", "klopt.learners.")):
         places.append(f"{'.'.join(home.split('.')[:2])}.{name}")
     for place in places:

@@ -68,29 +68,35 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_NAMES = {
-    "backend": ("Answer", "Backend", "Settings", "Step", "Stop"),
+_FOR_USERS = {
+    "backend": ("Backend",),
     "certify": ("Certificate", "Verdict"),
     "compare": ("Comparison", "compare"),
-    "cones": ("Cones", "Feature"),
-    "conformance": ("Check", "Status", "check_backend", "check_problem"),
+    "conformance": ("check_backend", "check_problem"),
     "errors": ("InvalidProblem", "InvalidSettings", "KloptError", "NoRoute", "NotCertified", "UncertifiedFit"),
-    "forms": ("ConeForm", "ExplicitForm", "SaddleForm", "SimplexForm", "Start"),
     "gram": ("Gram",),
-    "objectives": ("KernelQuadratic", "Linear", "Oracle", "Quadratic"),
-    "plan": ("Plan", "Refusal", "Route", "plan"),
-    "problem": ("Bracket", "Formulation", "Point", "Problem"),
+    "plan": ("Plan", "plan"),
+    "problem": ("Point", "Problem"),
     "registry": ("backends", "register"),
     "result": ("Result",),
-    "sets": ("BoxPlane", "OrderedSimplex", "Product", "Simplex", "Spectrahedron"),
     "solve": ("solve",),
     "theorems.claim": ("theorem",),
     "verify": ("verify",),
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+_FOR_WRITERS = {  # what a new backend or problem is made of
+    "backend": ("Answer", "Settings", "Step", "Stop"),
+    "cones": ("Cones", "Feature"),
+    "conformance": ("Check", "Status"),
+    "forms": ("ConeForm", "ExplicitForm", "SaddleForm", "SimplexForm", "Start"),
+    "objectives": ("KernelQuadratic", "Linear", "Oracle", "Quadratic"),
+    "plan": ("Refusal", "Route"),
+    "problem": ("Bracket", "Formulation"),
+    "sets": ("BoxPlane", "OrderedSimplex", "Product", "Simplex", "Spectrahedron"),
+}
+_HOMES = {name: module for group in (_FOR_USERS, _FOR_WRITERS) for module, names in group.items() for name in names}
 
 if not TYPE_CHECKING:  # a type checker reads the imports above: it knows each name, and a wrong one is an error
-    __all__ = sorted([*_HOMES, "learners", "problems"])
+    __all__ = sorted([name for names in _FOR_USERS.values() for name in names] + ["learners", "problems"])
 
     def __getattr__(name: str) -> Any:
         if name in _HOMES:
@@ -106,7 +112,7 @@ if not TYPE_CHECKING:  # a type checker reads the imports above: it knows each n
 
     def __dir__() -> list[str]:
         """What is public: neither the helpers of this file nor modules that happen to be loaded."""
-        return sorted([*__all__, *(name for name in globals() if name.startswith("__")), "__version__"])
+        return sorted({*__all__, *_HOMES, *(name for name in globals() if name.startswith("__")), "__version__"})
 
 
 class _Package(ModuleType):

@@ -16,6 +16,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.cones import Feature
+from klopt.errors import InvalidProblem
 from klopt.forms import Form, Start
 from klopt.html import html_table
 
@@ -37,8 +38,8 @@ class Point:
     dual: Mapping[str, FloatArray]
 
     def __init__(self, primal: Mapping[str, Any], dual: Mapping[str, Any] | None = None) -> None:
-        object.__setattr__(self, "primal", MappingProxyType({k: np.asarray(v, float) for k, v in primal.items()}))
-        object.__setattr__(self, "dual", MappingProxyType({k: np.asarray(v, float) for k, v in (dual or {}).items()}))
+        object.__setattr__(self, "primal", _named_arrays("primal", primal))
+        object.__setattr__(self, "dual", _named_arrays("dual", dual or {}))
 
     def __getattr__(self, name: str) -> FloatArray:
         for arrays in (self.primal, self.dual):
@@ -58,6 +59,17 @@ class Point:
 
     def __repr__(self) -> str:
         return f"Point({', '.join(f'{name}: {getattr(self, name).shape}' for name in self)})"
+
+
+def _named_arrays(part: str, given: object) -> Mapping[str, FloatArray]:
+    if not isinstance(given, Mapping):
+        raise InvalidProblem(
+            f"{part} of a point is {type(given).__name__}; expected arrays by name, {{'alpha': array}}"
+        )
+    try:
+        return MappingProxyType({name: np.asarray(value, float) for name, value in given.items()})
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(f"{part} of a point has something that is no array of numbers: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,7 +64,7 @@ assert isinstance(sys.modules["klopt.{verb}"], types.ModuleType)
 
 def test_every_public_name_is_there() -> None:
     python(
-        "import klopt; [getattr(klopt, name) for name in klopt.__all__]; assert set(klopt.__all__) <= set(dir(klopt))"
+        "import klopt; [getattr(klopt, name) for name in dir(klopt)]; assert set(klopt.__all__) <= set(dir(klopt))"
     )
     python("from klopt import *; solve, problems.SoftMargin")
 

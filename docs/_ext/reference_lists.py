@@ -28,7 +28,8 @@ def groups() -> dict[str, list[tuple[str, str]]]:
     """Return (directive, name) of every public name of klopt by its group; a name in no group comes last."""
     found: dict[str, list[tuple[str, str]]] = {title: [] for title in (VERBS, *GROUPS, ERRORS, MORE)}
     order = {name: (title, place) for title, names in GROUPS.items() for place, name in enumerate(names)}
-    for name in sorted(klopt.__all__, key=lambda name: order.get(name, ("", 0))[1]):
+    public = (name for name in dir(klopt) if not name.startswith("__"))
+    for name in sorted(public, key=lambda name: order.get(name, ("", 0))[1]):
         thing = getattr(klopt, name)
         if isinstance(thing, ModuleType):
             continue

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from klopt.errors import InvalidSettings
 from klopt.theorems.evidence import Evidence
 
 __all__ = ["Case", "Claim", "Outcome", "listed", "theorem"]
@@ -101,7 +102,9 @@ def theorem(
     """
 
     def claim(printed: Check) -> Claim:
-        code = printed.__code__
+        code = getattr(printed, "__code__", None)
+        if code is None:
+            raise InvalidSettings(f"theorem {name!r} is put on {printed!r}; expected a function that measures a case")
         return Claim(
             name=name, paper=paper or name.partition("-")[0], number=number, says=says, latex=latex, expected=expected,
             printed=printed, corrected=corrected, draw=draw, premise=premise, meets=meets, correction=correction,
