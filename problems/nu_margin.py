@@ -25,11 +25,12 @@ from scipy import sparse
 from klopt.arrays import FloatArray, MatrixLike, positive
 from klopt.cones import Feature
 from klopt.errors import InvalidProblem
-from klopt.forms import ConeForm, SimplexForm, Start
+from klopt.forms import SimplexForm, Start
 from klopt.gram import Gram, binary_labels
 from klopt.objectives import KernelQuadratic, Oracle
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._margin import Polyhedron, Units, finite, normal_of, tied
+from klopt.problem import Bracket, Formulation, Point
+from klopt.problems._margin import Polyhedron, Units, finite, normal_of
+from klopt.problems._margin_forms import LabelledMargin
 from klopt.sets import BoxPlane, Product
 
 __all__ = ["NuMargin"]
@@ -38,7 +39,7 @@ EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class NuMargin(Problem):
+class NuMargin(LabelledMargin):
     """The dual of the nu-SVM with kernel matrix K, labels y of -1 and +1, and 0 < nu <= 2 min(n+, n-) / n.
 
     At most a share nu of the points is on the wrong side of the margin, at least that share are support vectors.
@@ -88,22 +89,7 @@ class NuMargin(Problem):
     def formulations(self) -> tuple[Formulation, ...]:
         make = partial(Formulation, scale=self._units.value)
         return (
-            make(
-                "dual QP",
-                frozenset({Feature.CONE, Feature.QUADRATIC}),
-                self._quadratic,
-                self._recover,
-                self._lift_quadratic,
-                "a'Qa = ||Fa||^2 where Q = F'F, which is shorter where F has few rows",
-            ),
-            make(
-                "SOCP epigraph",
-                frozenset({Feature.CONE, Feature.SOC}),
-                self._epigraph,
-                self._recover_epigraph,
-                self._lift_epigraph,
-                "a'Qa <= 2t if and only if ||(Fa, t - 1/2)|| <= t + 1/2, where Q = F'F",
-            ),
+            *self._cone_formulations(make),
             make(
                 "two capped simplices",
                 frozenset({Feature.SIMPLEX, Feature.SMOOTH, Feature.BOX}),
@@ -122,12 +108,6 @@ class NuMargin(Problem):
         b = np.concatenate([np.zeros(n + 1), np.full(n, 1 / n), [-self.nu]]) / length
         return Polyhedron(np.zeros(n), A, b, zero=1, radius=self._most / length)
 
-    def _quadratic(self) -> ConeForm:
-        return self._polyhedron().with_kernel(self.K, self._units, self.y)
-
-    def _epigraph(self) -> ConeForm:
-        return self._polyhedron().with_epigraph(self._units.factor(self.K) * self.y)
-
     def _hulls(self, length: float = 1.0) -> Product:
         """The two classes' parts of the set, in order; a is measured in lengths."""
         n, parts = self.K.size, []
@@ -144,21 +124,10 @@ class NuMargin(Problem):
     def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
         return Point({"alpha": self._units.length * x[: self.K.size]})
 
-    def _recover_epigraph(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return Point(self._recover(x, y).primal, None if y is None else {"normal": self._units.normal(y, self.K)})
-
     def _recover_simplices(self, x: FloatArray, y: FloatArray | None) -> Point:
         alpha = np.empty(self.K.size)
         alpha[self._order] = self._units.length * x
         return Point({"alpha": alpha})
-
-    def _lift_quadratic(self, point: Point) -> Start:
-        return Start(tied(point.alpha / self._units.length, self.K, self._units, self.y))
-
-    def _lift_epigraph(self, point: Point) -> Start:
-        z = self.y * point.alpha
-        height = float(z @ (self.K.matrix @ z)) / (2 * self._units.value)
-        return Start(np.append(point.alpha / self._units.length, height))
 
     def _lift_simplices(self, point: Point) -> Start:
         return Start(point.alpha[self._order] / self._units.length)

@@ -22,12 +22,13 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, MatrixLike, positive
 from klopt.cones import Feature
-from klopt.forms import ConeForm, SimplexForm, Start
+from klopt.forms import SimplexForm
 from klopt.gram import Gram, binary_labels
 from klopt.objectives import KernelQuadratic
-from klopt.problem import Bracket, Formulation, Point, Problem
+from klopt.problem import Bracket, Formulation, Point
 from klopt.problems._hinge import best_stretch, hinge_primal
-from klopt.problems._margin import Polyhedron, Units, best_shift, finite, normal_of, refuse_large, tied
+from klopt.problems._margin import Polyhedron, Units, best_shift, finite, normal_of, refuse_large
+from klopt.problems._margin_forms import LabelledMargin
 from klopt.sets import BoxPlane
 
 __all__ = ["SoftMargin"]
@@ -36,7 +37,7 @@ EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class SoftMargin(Problem):
+class SoftMargin(LabelledMargin):
     """The dual of the support vector machine with kernel matrix K, labels y of -1 and +1, and penalty C.
 
     C is what a point pays for each unit of margin that it lacks; inf allows none. Solutions have `alpha` and `bias`.
@@ -75,22 +76,7 @@ class SoftMargin(Problem):
         box = frozenset({Feature.SIMPLEX, Feature.MARGIN, Feature.BOX})
         return (
             make("box and plane", box, self._simplex, self._recover, self._lift),
-            make(
-                "dual QP",
-                frozenset({Feature.CONE, Feature.QUADRATIC}),
-                self._quadratic,
-                self._recover,
-                self._lift_quadratic,
-                "a'Qa = ||Fa||^2 where Q = F'F, which is shorter where F has few rows",
-            ),
-            make(
-                "SOCP epigraph",
-                frozenset({Feature.CONE, Feature.SOC}),
-                self._epigraph,
-                self._recover_epigraph,
-                self._lift_epigraph,
-                "a'Qa <= 2t if and only if ||(Fa, t - 1/2)|| <= t + 1/2, where Q = F'F",
-            ),
+            *self._cone_formulations(make),
         )
 
     def _simplex(self) -> SimplexForm:
@@ -107,31 +93,10 @@ class SoftMargin(Problem):
         smaller_class = min(np.count_nonzero(self.y > 0), np.count_nonzero(self.y < 0))
         return Polyhedron(np.full(n, -1.0), A, b, zero=1, radius=2 * smaller_class * box)
 
-    def _quadratic(self) -> ConeForm:
-        return self._polyhedron().with_kernel(self.K, self._units, self.y)
-
-    def _epigraph(self) -> ConeForm:
-        return self._polyhedron().with_epigraph(self._units.factor(self.K) * self.y)
-
     def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
         alpha = self._units.length * x[: self.K.size]
         # The multiplier of the plane is the bias: Qa + bias y = 1 where 0 < a < C.
         return Point({"alpha": alpha} if y is None else {"alpha": alpha, "bias": y[0]})
-
-    def _recover_epigraph(self, x: FloatArray, y: FloatArray | None) -> Point:
-        duals = None if y is None else {"normal": self._units.normal(y, self.K)}
-        return Point(self._recover(x, y).primal, duals)
-
-    def _lift(self, point: Point) -> Start:
-        return Start(point.alpha / self._units.length)
-
-    def _lift_quadratic(self, point: Point) -> Start:
-        return Start(tied(self._lift(point).x, self.K, self._units, self.y))
-
-    def _lift_epigraph(self, point: Point) -> Start:
-        z = self.y * point.alpha
-        height = float(z @ (self.K.matrix @ z)) / (2 * self._units.value)
-        return Start(np.append(point.alpha / self._units.length, height))
 
     def bracket(self, point: Point) -> Bracket:
         n, y, phi = self.K.size, self.y, -self.K.floor
