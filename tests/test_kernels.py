@@ -46,6 +46,15 @@ def test_a_radial_kernel_far_from_the_origin_stays_one() -> None:
     np.testing.assert_allclose(rbf(1.0)(far[:2], far), rbf(1.0)(X[:2], X), atol=1e-8)
 
 
+def test_a_radial_kernel_is_symmetric_to_the_last_bit_and_proven_without_a_factorisation() -> None:
+    kernel = rbf("scale", columns=[0, 2]).fix(X)
+    K = kernel.gram(X, "K")
+    np.testing.assert_array_equal(K.matrix, K.matrix.T)
+    np.testing.assert_array_equal(K.matrix, kernel(X))
+    assert (K.repair, K.scale) == ("", 1.0)
+    assert -1e-12 < K.floor <= np.linalg.eigvalsh(K.matrix)[0]
+
+
 def test_a_stack_has_kernels_last_and_fixes_widths_on_the_training_points() -> None:
     given = [linear(), rbf(["scale", "2 scale"])]
     whole, new = stack(given, X), stack(given, X[:5], X)

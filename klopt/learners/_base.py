@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import validate_data
 
 from klopt.arrays import FloatArray, freeze
 from klopt.backend import Backend
@@ -25,7 +25,7 @@ from klopt.problem import Problem
 from klopt.result import Result
 from klopt.solve import solve
 
-__all__ = ["PRECOMPUTED", "Classifier", "Codes", "Learner", "part"]
+__all__ = ["PRECOMPUTED", "Classifier", "Codes", "Learner", "entries", "part"]
 
 Codes = npt.NDArray[np.int64]
 PRECOMPUTED = "precomputed"
@@ -69,13 +69,12 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
     def _labelled(self, X: Any, y: Any, *, unlabelled: bool, **checks: Any) -> tuple[FloatArray, Codes]:
         """X checked, and y as the numbers of its classes, -1 where `unlabelled` and the label is not known."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, **checks)
-        y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         unknown = _unknown(y) if unlabelled else np.zeros(len(y), dtype=bool)
         self.classes_, known = np.unique(y[~unknown], return_inverse=True)
         if self.classes_.size < 2:
             aside = f" besides {UNLABELLED}, which marks points without label," if unlabelled else ""
-            found = f"one class only, {self.classes_[0]!r}" if self.classes_.size else "no class"
+            found = f"one class only, {self.classes_.tolist()[0]!r}" if self.classes_.size else "no class"
             raise ValueError(f"y has{aside} {found}; {type(self).__name__} needs at least two classes")
         codes = np.full(len(y), UNLABELLED, dtype=np.int64)
         codes[~unknown] = known
@@ -85,6 +84,11 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
         """The class of the largest score, or for two classes of the sign."""
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)
         return np.asarray(self.classes_[best])
+
+
+def entries(K: FloatArray | Gram) -> FloatArray:
+    """Return the matrix of a kernel, whether it was checked or not."""
+    return K.matrix if isinstance(K, Gram) else K
 
 
 @overload

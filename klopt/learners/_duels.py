@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray
+from klopt.arrays import FloatArray, positive
 from klopt.errors import InvalidProblem
 
 __all__ = ["Duels", "MultiClass", "support_vector_machines"]
@@ -85,7 +85,8 @@ def support_vector_machines(
 ) -> tuple[FloatArray, FloatArray]:
     """Return coefficients (points x machines) and biases of the machines with a kernel matrix, by LIBSVM.
 
-    All points are labelled, codes 0, 1, .., and every class has one.
+    All points are labelled, codes 0, 1, .., and every class has one. C is for a kernel whose diagonal has mean 1: one
+    that has not, K = s K1, takes C / s, and its coefficients are those of K1 divided by s.
 
     >>> coefficients, bias = support_vector_machines(np.eye(2), np.array([0, 1]), Duels(2, "ovo"), C=10.0)
     >>> coefficients.ravel(), bias + 0.0
@@ -94,9 +95,11 @@ def support_vector_machines(
     from sklearn import config_context
     from sklearn.svm import SVC
 
+    own = positive("C", C, infinite=True) / (float(K.diagonal().mean()) or 1.0)
+
     def trained(labels: npt.NDArray[Any]) -> SVC:
         with config_context(assume_finite=True):  # klopt has looked at every entry
-            return SVC(C=C, kernel="precomputed").fit(K, labels)
+            return SVC(C=own, kernel="precomputed").fit(K, labels)
 
     coefficients, bias = np.zeros((len(K), len(duels.pairs))), np.zeros(len(duels.pairs))
     if duels.by_votes:  # all at once: LIBSVM trains the same machines

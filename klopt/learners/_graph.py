@@ -13,6 +13,7 @@ its weights and p_i are those from x to the training points; the values at these
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self, cast
 
 import numpy as np
@@ -38,13 +39,16 @@ class _Nearby:
     """The training points, to be searched for neighbours."""
 
     X: FloatArray
-    centre: FloatArray
-    search: NearestNeighbors
+    count: int
 
-    @classmethod
-    def of(cls, X: FloatArray, neighbours: int) -> _Nearby:
-        centre = X.mean(axis=0)
-        return cls(X, centre, NearestNeighbors(n_neighbors=neighbours).fit(X - centre))
+    @cached_property
+    def centre(self) -> FloatArray:
+        return cast(FloatArray, self.X.mean(axis=0))
+
+    @cached_property
+    def search(self) -> NearestNeighbors:
+        """The search among the training points, made ready when the first new point comes."""
+        return NearestNeighbors(n_neighbors=self.count).fit(self.X - self.centre)
 
     def shares(self, new: FloatArray) -> sparse.csr_array:
         """p of each new point (new x training points)."""
@@ -81,7 +85,7 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
             self._nearby = None
             return csc("X", X), codes
         neighbours = min(self.n_neighbors, len(X) - 1)
-        self._nearby = _Nearby.of(X, neighbours)
+        self._nearby = _Nearby(X, neighbours)
         return knn_graph(X, neighbours, self.weights), codes
 
     def _decide(self, values: FloatArray, duels: Duels) -> Self:
@@ -91,14 +95,13 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
         return self
 
     def _decide_by_machines(self, V: FloatArray, w: FloatArray, codes: Codes, C: float) -> Self:
-        """Train machines on the labelled points with V diag(w) V', scaled so that its diagonal there has mean 1."""
+        """Train machines on the labelled points with V diag(w) V'."""
         known, used = np.flatnonzero(codes >= 0), np.flatnonzero(w > 0)
         half = V[:, used] * np.sqrt(w[used])
         some = half[known]
-        scale = float(np.einsum("ij,ij->", some, some)) / known.size or 1.0
         duels = Duels(self.classes_.size, self.multi_class)
-        coefficients, bias = support_vector_machines(some @ some.T / scale, codes[known], duels, C)
-        return self._decide(half @ (some.T @ coefficients) / scale + bias, duels)
+        coefficients, bias = support_vector_machines(some @ some.T, codes[known], duels, C)
+        return self._decide(half @ (some.T @ coefficients) + bias, duels)
 
     def _carried(self, X: Any, F: FloatArray) -> FloatArray:
         """F, known at the training points, at the rows of X."""

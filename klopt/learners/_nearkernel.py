@@ -4,8 +4,9 @@ A machine with coefficients a on the training points X decides by k(x, X) a = k0
 
     b = a + Q K0 a,
 
-computed once, so that a new point costs one row of k0 and no more than with k0 itself. The learned features are those
-of kernel PCA (not centred): K = U diag(l) U' on the training points gives diag(l)^-1/2 U'k(X, x).
+computed once, when the first new point comes; a new point then costs one row of k0 and no more than with k0 itself. The
+learned features are those of kernel PCA (not centred): K = U diag(l) U' on the training points gives
+diag(l)^-1/2 U'k(X, x).
 
 For many points k0 is replaced by `rank` Nystroem features, k0(x, y) = phi(x)'phi(y) (`klopt.nystrom`), and no n x n
 matrix is formed: the learned kernel is psi(x)'psi(y), psi = C'phi, and a machine decides by phi(x)'C psi(X)'a.
@@ -25,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.gram import Gram
-from klopt.learners._base import PRECOMPUTED, Classifier, Codes
+from klopt.learners._base import PRECOMPUTED, Classifier, Codes, part
 from klopt.learners._duels import Duels, MultiClass, support_vector_machines
 from klopt.learners.kernels import as_kernel, blocks
 from klopt.nystrom import Nystrom, nystrom
@@ -63,22 +64,38 @@ def pulled_back(function: ExtendedKernel | FactoredKernel, a: FloatArray) -> Flo
 
 
 @dataclass(frozen=True, eq=False)
-class _Embedding:
-    """Kernel PCA with the learned kernel, computed when it is first used."""
+class _Extension:
+    """What new points need of the learned kernel: computed when it is first used."""
 
     result: Result
-    function: Function
+    a: FloatArray
+    """Coefficients of the training points (points x machines)."""
     n_components: int | None
 
     @cached_property
+    def function(self) -> Function:
+        """The learned kernel at any points."""
+        return cast(Function, cast(Any, self.result.problem).extend(self.result.point))
+
+    @cached_property
+    def coefficients(self) -> FloatArray:
+        """b such that k0(x, X) b, for features phi(x)'b, are the machines' values at x but for the bias."""
+        if isinstance(self.function, ExtendedFeatures):
+            return np.asarray(self.function.C @ (self.function.C.T @ (self._Phi.T @ self.a)))
+        return pulled_back(self.function, self.a)
+
+    @cached_property
     def axes(self) -> FloatArray:
-        """B such that k0(x, X) B, for features phi(x)'B, are the features of x."""
-        function = self.function
-        if isinstance(function, ExtendedFeatures):
-            psi = function.features(cast(Any, self.result.problem).K0.Phi)
-            return np.asarray(function.C @ self._leading(psi.T @ psi)[1])
+        """B such that k0(x, X) B, for features phi(x)'B, are the features of x: kernel PCA with the learned kernel."""
+        if isinstance(self.function, ExtendedFeatures):
+            psi = self.function.features(self._Phi)
+            return np.asarray(self.function.C @ self._leading(psi.T @ psi)[1])
         values, U = self._leading(cast(FloatArray, self.result.kernel))
-        return pulled_back(function, U / np.sqrt(values))
+        return pulled_back(self.function, U / np.sqrt(values))
+
+    @property
+    def _Phi(self) -> FloatArray:
+        return cast(FloatArray, cast(Any, self.result.problem).K0.Phi)
 
     def _leading(self, K: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The largest eigenvalues, descending, and their eigenvectors, the largest entry of each positive."""
@@ -123,29 +140,24 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
         if self.rank is not None:
             self._X, self._low = None, nystrom(X, self._kernel, min(self.rank, len(X)))
             return self._low, codes
-        return Gram.of(self._kernel(X), "K0", repair=self._kernel.repair()), codes
+        return self._kernel.gram(X, "K0"), codes
 
-    def _finish(self, function: Function, codes: Codes) -> Self:
-        """Train machines with the learned kernel, scaled so that its diagonal on the labelled points has mean 1."""
+    def _finish(self, codes: Codes) -> Self:
+        """Train machines with the learned kernel on the labelled points."""
         known = np.flatnonzero(codes >= 0)
-        if isinstance(function, ExtendedFeatures):
-            psi = function.features(cast(Nystrom, self._low).Phi[known])
-            K = psi @ psi.T
-        elif isinstance(function, FactoredKernel) and known.size < codes.size:  # less than the whole kernel
-            K = function.among(function.K0[known], function.K0[np.ix_(known, known)])
-        else:
-            K = self.kernel_[np.ix_(known, known)]
-        scale = float(K.diagonal().mean()) or 1.0
         self._duels = Duels(self.classes_.size, self.multi_class)
-        coefficients, self._bias = support_vector_machines(K / scale, codes[known], self._duels, self.C)
-        if isinstance(function, ExtendedFeatures):
-            self._coefficients = np.asarray(function.C @ (psi.T @ (coefficients / scale)))
-        else:
-            a = np.zeros((codes.size, len(self._duels.pairs)))
-            a[known] = coefficients / scale
-            self._coefficients = pulled_back(function, a)
-        self._embedding = _Embedding(self.result_, function, self.n_components)
+        a = np.zeros((codes.size, len(self._duels.pairs)))
+        K = self._learned(known, codes.size)
+        a[known], self._bias = support_vector_machines(K, codes[known], self._duels, self.C)
+        self._extension = _Extension(self.result_, a, self.n_components)
         return self
+
+    def _learned(self, known: npt.NDArray[np.intp], count: int) -> FloatArray:
+        """The learned kernel on some of `count` training points."""
+        if self._low is not None:
+            problem, point = cast(Any, self.result_.problem), self.result_.point
+            return cast(FloatArray, problem.extend(point).among(self._low.Phi[known]))
+        return self.kernel_ if known.size == count else part(self.kernel_, known)
 
     def _seen(self, X: Any, B: FloatArray) -> FloatArray:
         """k0(x, X) B, or phi(x)'B, for the rows x."""
@@ -166,12 +178,12 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
 
     @property
     def _n_features_out(self) -> int:
-        return int(self._embedding.axes.shape[1])
+        return int(self._extension.axes.shape[1])
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return one score a class; for two classes one number, positive for the second."""
         check_is_fitted(self)
-        return self._duels.scores(self._seen(X, self._coefficients) + self._bias)
+        return self._duels.scores(self._seen(X, self._extension.coefficients) + self._bias)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the classes of points."""
@@ -180,7 +192,7 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
     def transform(self, X: Any) -> FloatArray:
         """Return the leading `n_components` (all, if None) features whose inner products are the learned kernel."""
         check_is_fitted(self)
-        return self._seen(X, self._embedding.axes)
+        return self._seen(X, self._extension.axes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

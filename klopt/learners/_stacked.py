@@ -1,12 +1,15 @@
 """Machines with several kernels or similarities: matrices from points or from a stack, one problem a machine.
 
 A machine decides by sum_i s_i(x)'b_i + bias, s_i(x) the values of kernel i between x and the training points. What a
-learner adds is how it finds the b_i: `_learn` gets the matrices of the points that take part, and their signs or
-values.
+learner adds: `_learn` solves the problem of a machine from the matrices of the points that take part and their signs or
+values, and `_columns` is how its solution gives the b_i, which is asked for when the first new point comes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self, cast
 
 import numpy as np
@@ -15,18 +18,48 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from klopt.arrays import FloatArray
 from klopt.gram import Gram
-from klopt.learners._base import PRECOMPUTED, Classifier, Learner, part
+from klopt.learners._base import PRECOMPUTED, Classifier, Learner, entries, part
 from klopt.learners._duels import Duels, MultiClass
-from klopt.learners.kernels import Kernel, blocks, flat, rbf
+from klopt.learners.kernels import Kernel, Radial, blocks, flat, rbf
+from klopt.radial import gaussians
 from klopt.result import Result
 
-__all__ = ["WIDTHS", "Matrices", "StackClassifier", "StackLearner"]
+__all__ = ["WIDTHS", "Columns", "Matrices", "StackClassifier", "StackLearner"]
 
 Matrices = list[Any]
 """Kernels on the training points, as arrays or, where they were checked, as `Gram`."""
 
+Part = tuple[npt.NDArray[np.intp], FloatArray]
+"""Points that take part in a machine, and their signs or values."""
+
+Columns = Callable[[Result, FloatArray], FloatArray]
+
 WIDTHS = ("0.25 scale", "scale", "4 scale")
 """gamma of the Gaussian kernels that are taken where none are named."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Machines:
+    """What new points need of the machines: computed when it is first used."""
+
+    results: tuple[Result, ...]
+    parts: tuple[Part, ...]
+    columns: Columns
+    scales: FloatArray
+    size: int
+
+    @cached_property
+    def coefficients(self) -> FloatArray:
+        """The b_i, of kernels that are not scaled (points x kernels x machines)."""
+        found = np.zeros((self.size, self.scales.size, len(self.results)))
+        for machine, (result, (used, targets)) in enumerate(zip(self.results, self.parts, strict=True)):
+            found[used, :, machine] = self.columns(result, targets)
+        return found / self.scales[:, None]
+
+    @cached_property
+    def support(self) -> npt.NDArray[np.intp]:
+        """The points that have coefficients."""
+        return np.flatnonzero(self.coefficients.any(axis=(1, 2)))
 
 
 class StackLearner(Learner):
@@ -37,25 +70,33 @@ class StackLearner(Learner):
     results_: tuple[Result, ...]
     kernel_names_: list[str]
     scales_: FloatArray
-    support_: npt.NDArray[np.intp]
 
     @property
     def _sources(self) -> Any:
         """The parameter that names the kernels."""
         raise NotImplementedError
 
-    def _learn(self, matrices: Matrices, targets: FloatArray) -> tuple[Result, FloatArray]:
-        """Return the result of one machine, and its b_i as columns."""
+    def _learn(self, matrices: Matrices, targets: FloatArray) -> Result:
+        """Return the result of one machine."""
         raise NotImplementedError
 
-    def _keep(self, results: list[Result], found: FloatArray, bias: FloatArray) -> Self:
-        """Keep the machines' results, their b_i (points x kernels x machines) and biases."""
+    @property
+    def _columns(self) -> Columns:
+        """How the result of a machine, and what `_learn` was told to learn, give its b_i as columns."""
+        raise NotImplementedError
+
+    def _keep(self, results: list[Result], parts: list[Part], bias: FloatArray) -> Self:
+        """Keep the machines' results, the points that take part in them with what these were to learn, and biases."""
         self.results_ = tuple(results)
         self.result_ = max(results, key=lambda result: result.certificate.relative_width)
         self._bias = bias
-        self.support_ = np.flatnonzero(found.any(axis=(1, 2)))
-        self._coefficients = found[self.support_] / self.scales_[:, None]
+        self._machines = _Machines(self.results_, tuple(parts), self._columns, self.scales_, len(self._X))
         return self
+
+    @property
+    def support_(self) -> npt.NDArray[np.intp]:
+        """The training points that new points are compared with."""
+        return self._machines.support
 
     @property
     def _is_precomputed(self) -> bool:
@@ -72,20 +113,20 @@ class StackLearner(Learner):
         matrices = self._on_training_points()
         if self._is_precomputed:
             self.kernel_names_ = [f"kernel {index}" for index in range(len(matrices))]
-        scales = [float(np.abs(K.diagonal()).mean()) or 1.0 for K in matrices]
+        scales = [float(np.abs(entries(K).diagonal()).mean()) or 1.0 for K in matrices]
         self.scales_ = np.array(scales) if self.normalize else np.ones(len(matrices))
-        return [K / scale for K, scale in zip(matrices, self.scales_, strict=True)]
+        return [K if scale == 1.0 else entries(K) / scale for K, scale in zip(matrices, self.scales_, strict=True)]
 
-    def _grams(self, matrices: list[FloatArray]) -> Matrices:
+    def _grams(self, matrices: Matrices) -> Matrices:
         """The matrices as kernels, which must be positive; of those that are by nature, rounding is clipped."""
         own = self._is_precomputed
         repairs = [None] * len(matrices) if own else [kernel.repair() for kernel in self._kernels]
         return [Gram.of(*each) for each in zip(matrices, self.kernel_names_, repairs, strict=True)]
 
-    def _on_training_points(self) -> list[FloatArray]:
+    def _on_training_points(self) -> Matrices:
         X = self._X
         if not self._is_precomputed:
-            return [kernel(X) for kernel in self._kernels]
+            return _among(X, self._kernels)
         stacked = X[:, :, None] if X.ndim == 2 else X
         if stacked.ndim != 3 or stacked.shape[0] != stacked.shape[1]:
             hint = "; kernels come last: np.moveaxis(X, 0, -1)" if X.ndim == 3 and X.shape[1] == X.shape[2] else ""
@@ -102,7 +143,7 @@ class StackLearner(Learner):
 
     def _values(self, X: Any) -> FloatArray:
         """The values at the rows of X (points x machines)."""
-        b = self._coefficients
+        b = self._machines.coefficients[self.support_]
         if self._is_precomputed:
             seen = self._stacked(X)[:, self.support_]
             return np.asarray(np.tensordot(seen, b, axes=([1, 2], [0, 1])) + self._bias)
@@ -129,16 +170,14 @@ class StackClassifier(Classifier, StackLearner):
         X, self._codes = self._labelled(X, y, unlabelled=False, allow_nd=self._is_precomputed)
         matrices = self._matrices(X)
         self._duels = Duels(self.classes_.size, self.multi_class)
-        count = len(self._duels.pairs)
-        found = np.zeros((len(X), len(matrices), count))
-        results = []
-        for machine in range(count):
+        results, parts = [], []
+        for machine in range(len(self._duels.pairs)):
             signs = self._duels.signs(self._codes, machine)
             used = np.flatnonzero(signs)
             cut = matrices if used.size == signs.size else [part(K, used) for K in matrices]
-            result, found[used, :, machine] = self._learn(cut, signs[used])
-            results.append(result)
-        return self._keep(results, found, np.array([float(cast(Any, result.point).bias) for result in results]))
+            results.append(self._learn(cut, signs[used]))
+            parts.append((used, signs[used]))
+        return self._keep(results, parts, np.array([float(cast(Any, result.point).bias) for result in results]))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return one score a class; for two classes one number, positive for the second."""
@@ -148,3 +187,16 @@ class StackClassifier(Classifier, StackLearner):
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the classes of points."""
         return self._named(self.decision_function(X))
+
+
+def _among(X: FloatArray, kernels: list[Kernel]) -> Matrices:
+    """The kernels among points; Gaussian ones, positive by construction, share the distances in the same columns."""
+    families: dict[str, list[Radial]] = {}
+    for kernel in kernels:
+        if isinstance(kernel, Radial):
+            families.setdefault(str(kernel.columns), []).append(kernel)
+    found: dict[int, Gram] = {}
+    for family in families.values():
+        shared = gaussians(family[0].seen(X), [cast(float, kernel.gamma) for kernel in family])
+        found |= {id(kernel): Gram.gaussian(*each) for kernel, each in zip(family, shared, strict=True)}
+    return [found[id(kernel)] if id(kernel) in found else kernel(X) for kernel in kernels]

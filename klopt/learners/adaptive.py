@@ -86,7 +86,7 @@ class _Adaptive(Learner):
             return Gram.of(X, "X")
         self._kernel = as_kernel(self.kernel).fix(X, getattr(self, "feature_names_in_", None))
         self._X, self._centre = X, X.mean(axis=0)
-        return Gram.of(self._kernel(X), "K", repair=self._kernel.repair())
+        return self._kernel.gram(X, "K")
 
     def _eta(self, K: Gram) -> float:
         return self.eta if self.eta is not None else AdaptiveKernel.eta_for(self.deviation, self.C, _largest(K))

@@ -25,7 +25,8 @@ from sklearn.metrics.pairwise import linear_kernel, pairwise_kernels, polynomial
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
-from klopt.gram import Repair
+from klopt.gram import Gram, Repair
+from klopt.radial import gaussians
 
 __all__ = ["Kernel", "Linear", "Polynomial", "Radial", "as_kernel", "blocks", "flat", "linear", "poly", "rbf", "stack"]
 
@@ -66,14 +67,19 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
 
     def __call__(self, X: npt.ArrayLike, Y: npt.ArrayLike | None = None) -> FloatArray:
         """Return the kernel of the rows of X with those of Y, by default with themselves."""
-        left = self._seen(X)
-        return self._values(left, None if Y is None else self._seen(Y))
+        left = self.seen(X)
+        return self._values(left, None if Y is None else self.seen(Y))
 
     def repair(self) -> Repair | None:
         """Return how a matrix of this kernel may be repaired: if it must be positive, by clipping, else not at all."""
         return "clip" if self.is_positive else None
 
-    def _seen(self, X: npt.ArrayLike) -> FloatArray:
+    def gram(self, X: npt.ArrayLike, name: str) -> Gram:
+        """Return the checked matrix of the rows of X."""
+        return Gram.of(self(X), name, self.repair())
+
+    def seen(self, X: npt.ArrayLike) -> FloatArray:
+        """Return the columns that it is a kernel of."""
         points = np.asarray(X)
         return points if self.columns is None else np.ascontiguousarray(points[:, cast(Any, self.columns)])
 
@@ -128,8 +134,14 @@ class Radial(Kernel):
         return f"rbf({self.gamma if isinstance(self.gamma, str) else format(self.gamma, '.3g')})"
 
     def _values(self, X: FloatArray, Y: FloatArray | None) -> FloatArray:
-        centre = (X if Y is None else Y).mean(axis=0)  # distances by inner products lose digits far from the origin
-        return cast(FloatArray, rbf_kernel(X - centre, None if Y is None else Y - centre, gamma=self.gamma))
+        if Y is None:
+            return gaussians(X, [cast(float, self.gamma)])[0][0]
+        centre = Y.mean(axis=0)  # distances by inner products lose digits far from the origin
+        return cast(FloatArray, rbf_kernel(X - centre, Y - centre, gamma=self.gamma))
+
+    def gram(self, X: npt.ArrayLike, name: str) -> Gram:
+        """Return the matrix of the rows of X, which is positive by construction and needs no check."""
+        return Gram.rbf(self.seen(X), cast(float, self.gamma), name)
 
 
 class _Foreign(Kernel):

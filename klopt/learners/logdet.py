@@ -10,19 +10,21 @@ instead of keeping pairs (`klopt.problems.ScgLogDet`). Both are functions of any
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
+from klopt.arrays import FloatArray
 from klopt.backend import Backend
 from klopt.errors import InvalidProblem
 from klopt.gram import Gram
-from klopt.learners._base import Codes
+from klopt.learners._base import Codes, part
 from klopt.learners._duels import MultiClass
 from klopt.learners._nearkernel import NearKernelLearner
 from klopt.nystrom import Nystrom
+from klopt.outofsample import ExtendedFeatures
 from klopt.problems.logdet_pairs import LogDetPairs
 from klopt.problems.scg_logdet import ScgLogDet
 
@@ -80,8 +82,14 @@ class LDK(NearKernelLearner):
         K0, codes = self._given(X, y)
         problem = self._problem(K0, codes)
         self.result_ = self._certified(problem)
+        return self._finish(codes)
+
+    def _learned(self, known: npt.NDArray[np.intp], count: int) -> FloatArray:
         assert self.result_.point is not None
-        return self._finish(problem.extend(self.result_.point), codes)
+        function = cast(LogDetPairs, self.result_.problem).extend(self.result_.point)
+        if isinstance(function, ExtendedFeatures) or known.size == count:
+            return super()._learned(known, count)
+        return function.among(function.K0[known], part(function.K0, known))  # less than the whole kernel
 
     def _problem(self, K0: Gram | Nystrom, codes: Codes) -> LogDetPairs:
         pairs = self._pairs(codes)
@@ -159,7 +167,5 @@ class ScgLDK(NearKernelLearner):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the kernel from all points, and the machines from the labelled ones."""
         K0, codes = self._given(X, y)
-        problem = ScgLogDet(K0, codes, self.gamma)
-        self.result_ = self._certified(problem)
-        assert self.result_.point is not None
-        return self._finish(problem.extend(self.result_.point), codes)
+        self.result_ = self._certified(ScgLogDet(K0, codes, self.gamma))
+        return self._finish(codes)

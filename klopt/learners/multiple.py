@@ -23,8 +23,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from klopt.arrays import FloatArray
 from klopt.backend import Backend
+from klopt.learners._base import entries
 from klopt.learners._duels import MultiClass
-from klopt.learners._stacked import Matrices, StackClassifier, StackLearner
+from klopt.learners._stacked import Columns, Matrices, StackClassifier, StackLearner
 from klopt.problems.multiple_kernel import MultipleKernel, Norm
 from klopt.result import Result
 
@@ -32,9 +33,22 @@ __all__ = ["MklRidge", "MklSVC"]
 
 
 class _Mixture(StackLearner):
-    kernels: Any
-    C: float
-    norm: Norm
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        C: float = 1.0,
+        norm: Norm = 1.2,
+        normalize: bool = True,
+        backend: str | Backend | None = None,
+        tol: float = 1e-6,
+    ) -> None:
+        self.kernels = kernels
+        self.C = C
+        self.norm = norm
+        self.normalize = normalize
+        self.backend = backend
+        self.tol = tol
 
     @property
     def _sources(self) -> Any:
@@ -51,7 +65,7 @@ class _Mixture(StackLearner):
     @property
     def kernel_(self) -> FloatArray:
         """The learned kernel matrix of the training points, (n, n); of several machines a stack, machines last."""
-        matrices, mixing = self._on_training_points(), self.weights_ / self.scales_
+        mixing, matrices = self.weights_ / self.scales_, [entries(K) for K in self._on_training_points()]
         found = np.zeros((*matrices[0].shape, len(mixing)))
         for K, weights in zip(matrices, mixing.T, strict=True):
             found += K[:, :, None] * weights
@@ -89,18 +103,15 @@ class MklSVC(StackClassifier, _Mixture):
         backend: str | Backend | None = None,
         tol: float = 1e-6,
     ) -> None:
-        self.kernels = kernels
-        self.C = C
-        self.norm = norm
-        self.normalize = normalize
+        super().__init__(kernels, C=C, norm=norm, normalize=normalize, backend=backend, tol=tol)
         self.multi_class = multi_class
-        self.backend = backend
-        self.tol = tol
 
-    def _learn(self, matrices: Matrices, signs: FloatArray) -> tuple[Result, FloatArray]:
-        result = self._certified(MultipleKernel(matrices, signs, self.C, norm=self.norm))
-        point = cast(Any, result.point)
-        return result, np.outer(signs * point.alpha, point.weights)
+    def _learn(self, matrices: Matrices, signs: FloatArray) -> Result:
+        return self._certified(MultipleKernel(matrices, signs, self.C, norm=self.norm))
+
+    @property
+    def _columns(self) -> Columns:
+        return _of_signs
 
 
 class MklRidge(RegressorMixin, _Mixture):  # type: ignore[misc]
@@ -112,37 +123,34 @@ class MklRidge(RegressorMixin, _Mixture):  # type: ignore[misc]
     ('OPTIMAL', True)
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        C: float = 1.0,
-        norm: Norm = 1.2,
-        normalize: bool = True,
-        backend: str | Backend | None = None,
-        tol: float = 1e-6,
-    ) -> None:
-        self.kernels = kernels
-        self.C = C
-        self.norm = norm
-        self.normalize = normalize
-        self.backend = backend
-        self.tol = tol
-
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the regression and its kernel."""
         checks = {"y_numeric": True, "ensure_min_samples": 2, "allow_nd": self._is_precomputed}
         X, y = validate_data(self, X, y, dtype=np.float64, **checks)
         y = np.asarray(y, dtype=float)
-        result, found = self._learn(self._matrices(X), y - y.mean())
-        return self._keep([result], found[:, :, None], np.array([y.mean()]))
+        targets = y - y.mean()
+        result = self._learn(self._matrices(X), targets)
+        return self._keep([result], [(np.arange(y.size), targets)], np.array([y.mean()]))
 
-    def _learn(self, matrices: Matrices, targets: FloatArray) -> tuple[Result, FloatArray]:
-        result = self._certified(MultipleKernel(matrices, targets, self.C, "squared", self.norm))
-        point = cast(Any, result.point)
-        return result, np.outer(point.alpha, point.weights)
+    def _learn(self, matrices: Matrices, targets: FloatArray) -> Result:
+        return self._certified(MultipleKernel(matrices, targets, self.C, "squared", self.norm))
+
+    @property
+    def _columns(self) -> Columns:
+        return _of_values
 
     def predict(self, X: Any) -> FloatArray:
         """Return the values at points."""
         check_is_fitted(self)
         return self._values(X)[:, 0]
+
+
+def _of_signs(result: Result, signs: FloatArray) -> FloatArray:
+    """a_i = y_i alpha_i times the weight of each kernel."""
+    point = cast(Any, result.point)
+    return np.outer(signs * point.alpha, point.weights)
+
+
+def _of_values(result: Result, targets: FloatArray) -> FloatArray:
+    point = cast(Any, result.point)
+    return np.outer(point.alpha, point.weights)

@@ -20,6 +20,7 @@ says what the default rests on). At training points
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -28,7 +29,7 @@ from klopt.arrays import FloatArray, positive
 from klopt.backend import Backend
 from klopt.indefinite import Similarity
 from klopt.learners._duels import MultiClass
-from klopt.learners._stacked import Matrices, StackClassifier
+from klopt.learners._stacked import Columns, Matrices, StackClassifier
 from klopt.problem import Problem
 from klopt.problems._similarity import Losses
 from klopt.problems.similarity_kernel import SimilarityKernel
@@ -43,11 +44,30 @@ Eigen = tuple[FloatArray, FloatArray]
 
 
 class _SimilarityLearner(StackClassifier):
-    similarities: Any
-    C: float
-    rho: float
-    trace: Trace
-    damping: float
+    def __init__(
+        self,
+        similarities: Any = None,
+        *,
+        C: float = 1.0,
+        rho: float = 1.0,
+        trace: Trace = "points",
+        loss: Losses = "squared",
+        damping: float = 0.05,
+        normalize: bool = True,
+        multi_class: MultiClass = "ovo",
+        backend: str | Backend | None = None,
+        tol: float = 1e-6,
+    ) -> None:
+        self.similarities = similarities
+        self.C = C
+        self.rho = rho
+        self.trace = trace
+        self.loss = loss
+        self.damping = damping
+        self.normalize = normalize
+        self.multi_class = multi_class
+        self.backend = backend
+        self.tol = tol
 
     @property
     def _sources(self) -> Any:
@@ -56,22 +76,31 @@ class _SimilarityLearner(StackClassifier):
     def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
         raise NotImplementedError
 
-    def _parts(self, result: Result) -> list[tuple[Eigen, FloatArray, float]]:
+    @classmethod
+    def _parts(cls, result: Result) -> list[tuple[Eigen, FloatArray, float]]:
         """The similarity, the kernel learned from it and its weight, of each part of the machine's kernel."""
         point = cast(Any, result.point)
-        return list(zip(self._eigenpairs(result), point.kernels, 1 / point.gamma, strict=True))
+        return list(zip(cls._eigenpairs(result), point.kernels, 1 / point.gamma, strict=True))
 
-    def _eigenpairs(self, result: Result) -> list[Eigen]:
+    @classmethod
+    def _eigenpairs(cls, result: Result) -> list[Eigen]:
         return [S.eigen for S in cast(Any, result.problem).S]
 
-    def _learn(self, matrices: Matrices, signs: FloatArray) -> tuple[Result, FloatArray]:
+    def _learn(self, matrices: Matrices, signs: FloatArray) -> Result:
         S = tuple(Similarity.of(K, name) for K, name in zip(matrices, self.kernel_names_, strict=True))
-        result = self._certified(self._problem(S, signs, float(signs.size) if self.trace == "points" else self.trace))
-        a = signs * cast(Any, result.point).alpha
-        damping = positive("damping", self.damping, zero=True)
-        found = np.column_stack([w * _damped(part, K @ a, damping) for part, K, w in self._parts(result)])
+        return self._certified(self._problem(S, signs, float(signs.size) if self.trace == "points" else self.trace))
+
+    @property
+    def _columns(self) -> Columns:
+        return partial(self._extended, positive("damping", self.damping, zero=True))
+
+    @classmethod
+    def _extended(cls, damping: float, result: Result, signs: FloatArray) -> FloatArray:
+        """S (S^2 + damping^2 |S|^2 I)^-1 K a of each similarity."""
+        a, count = signs * cast(Any, result.point).alpha, len(cast(Any, result.problem).S)
+        found = np.column_stack([w * _damped(part, K @ a, damping) for part, K, w in cls._parts(result)])
         # One part for several similarities is about their mean.
-        return result, found if found.shape[1] == len(S) else np.tile(found / len(S), len(S))
+        return found if found.shape[1] == count else np.tile(found / count, count)
 
     @property
     def kernel_(self) -> FloatArray:
@@ -86,6 +115,15 @@ class _SimilarityLearner(StackClassifier):
             used = np.flatnonzero(self._duels.signs(self._codes, machine))
             found[used[:, None], used, machine] = cast(FloatArray, result.kernel)
         return found
+
+
+class _KernelEach(_SimilarityLearner):
+    """A learner of a kernel near each similarity."""
+
+    @property
+    def weights_(self) -> FloatArray:
+        """1 / gamma, the weights of the kernels (machines x kernels)."""
+        return np.array([1 / cast(Any, result.point).gamma for result in self.results_])
 
 
 def _damped(S: Eigen, v: FloatArray, damping: float) -> FloatArray:
@@ -110,40 +148,16 @@ class ESKL(_SimilarityLearner):
     ('OPTIMAL', True)
     """
 
-    def __init__(
-        self,
-        similarities: Any = None,
-        *,
-        C: float = 1.0,
-        rho: float = 1.0,
-        trace: Trace = "points",
-        loss: Losses = "squared",
-        damping: float = 0.05,
-        normalize: bool = True,
-        multi_class: MultiClass = "ovo",
-        backend: str | Backend | None = None,
-        tol: float = 1e-6,
-    ) -> None:
-        self.similarities = similarities
-        self.C = C
-        self.rho = rho
-        self.trace = trace
-        self.loss = loss
-        self.damping = damping
-        self.normalize = normalize
-        self.multi_class = multi_class
-        self.backend = backend
-        self.tol = tol
-
     def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
         return SimilarityKernel(S, signs, self.C, self.rho, trace, self.loss)
 
-    def _parts(self, result: Result) -> list[tuple[Eigen, FloatArray, float]]:
+    @classmethod
+    def _parts(cls, result: Result) -> list[tuple[Eigen, FloatArray, float]]:
         point = cast(Any, result.point)
         return [(cast(SimilarityKernel, result.problem).extension(point).S.eigen, point.kernel, 1.0)]
 
 
-class EMKL(_SimilarityLearner):
+class EMKL(_KernelEach):
     """A support vector machine with several kernels, each learned from a similarity.
 
     Parameters are those of `ESKL`; fitted, `weights_` has a row a machine and a column a kernel.
@@ -155,41 +169,11 @@ class EMKL(_SimilarityLearner):
     ('OPTIMAL', True, (1, 3))
     """
 
-    def __init__(
-        self,
-        similarities: Any = None,
-        *,
-        C: float = 1.0,
-        rho: float = 1.0,
-        trace: Trace = "points",
-        loss: Losses = "squared",
-        damping: float = 0.05,
-        normalize: bool = True,
-        multi_class: MultiClass = "ovo",
-        backend: str | Backend | None = None,
-        tol: float = 1e-6,
-    ) -> None:
-        self.similarities = similarities
-        self.C = C
-        self.rho = rho
-        self.trace = trace
-        self.loss = loss
-        self.damping = damping
-        self.normalize = normalize
-        self.multi_class = multi_class
-        self.backend = backend
-        self.tol = tol
-
     def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
         return SimilarityKernels(S, signs, self.C, self.rho, cast(float, trace), self.loss)
 
-    @property
-    def weights_(self) -> FloatArray:
-        """1 / gamma, the weights of the kernels (machines x kernels)."""
-        return np.array([1 / cast(Any, result.point).gamma for result in self.results_])
 
-
-class REKL(_SimilarityLearner):
+class REKL(_KernelEach):
     """A support vector machine with several kernels that have the eigenvectors of similarities and learned eigenvalues.
 
     Parameters are those of `EMKL`; the loss is the squared one. A similarity of low rank (a linear kernel, say) has the
@@ -215,24 +199,22 @@ class REKL(_SimilarityLearner):
         backend: str | Backend | None = None,
         tol: float = 1e-6,
     ) -> None:
-        self.similarities = similarities
-        self.C = C
-        self.rho = rho
-        self.trace = trace
-        self.damping = damping
-        self.normalize = normalize
-        self.multi_class = multi_class
-        self.backend = backend
-        self.tol = tol
+        super().__init__(
+            similarities,
+            C=C,
+            rho=rho,
+            trace=trace,
+            damping=damping,
+            normalize=normalize,
+            multi_class=multi_class,
+            backend=backend,
+            tol=tol,
+        )
 
     def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
         return SimilaritySpectra(S, signs, self.C, self.rho, cast(float, trace))
 
-    def _eigenpairs(self, result: Result) -> list[Eigen]:
+    @classmethod
+    def _eigenpairs(cls, result: Result) -> list[Eigen]:
         """Those that the problem has computed already."""
         return [cast(Eigen, block.basis) for block in cast(SimilaritySpectra, result.problem).several.blocks]
-
-    @property
-    def weights_(self) -> FloatArray:
-        """1 / gamma, the weights of the kernels (machines x kernels)."""
-        return np.array([1 / cast(Any, result.point).gamma for result in self.results_])
