@@ -66,6 +66,8 @@ class Directions:
     B: FloatArray
     """Roughness, positive."""
     known: npt.NDArray[np.intp]
+    seen: FloatArray
+    """The rows of the directions at the labelled points."""
     Y: FloatArray
 
     @property
@@ -85,12 +87,13 @@ class Directions:
                 f"laplacian has the eigenvalue {gamma[0]:.1e} and ridge is {ridge:g}: a kernel on that eigenvector "
                 "costs nothing, so there is no best one; give a positive ridge"
             )
-        shares = basis.rows(known).T @ Y
+        seen = basis.rows(known)
+        shares = seen.T @ Y
         A, B, kept = np.sum(shares**2, axis=1), gamma + ridge, np.ones(gamma.size, dtype=bool)
         ends = np.append(np.flatnonzero(np.diff(gamma) > TIED * reach), gamma.size - 1)
         sizes = np.diff(ends, prepend=-1)
         if sizes.max() == 1:
-            return cls(basis, A, B, known, Y)
+            return cls(basis, A, B, known, seen, Y)
         turns = []
         for end, size in zip(ends[sizes > 1] + 1, sizes[sizes > 1], strict=True):
             q, s, _ = np.linalg.svd(shares[end - size : end], full_matrices=False)
@@ -98,7 +101,7 @@ class Directions:
             turns.append((end - size, q))
             A[end - size : first], B[end - size : end] = s**2, gamma[end - size : end].mean() + ridge
             kept[first:end] = False
-        return cls(basis.turned(turns, kept), A[kept], B[kept], known, Y)
+        return cls(basis.turned(turns, kept), A[kept], B[kept], known, Eigenbasis(seen).turned(turns, kept).U, Y)
 
     def decide(self, weights: FloatArray, ridge: float) -> FloatArray:
         """Return K_:l (K_ll + ridge I)^-1 Y for K = U diag(weights) U', without any n x n matrix.
@@ -106,8 +109,7 @@ class Directions:
         Without ridge K_ll may be singular; then the least-norm coefficients are taken.
         """
         roots = np.sqrt(np.maximum(weights, 0.0))
-        B = self.basis.rows(self.known)
-        B *= roots
+        B = self.seen * roots
         K = B @ B.T
         K.flat[:: len(K) + 1] += ridge
         shares = roots * (_solve(K, self.Y).T @ B)
