@@ -55,6 +55,11 @@ def solved(problem: Any, tol: float) -> tuple[float, Any]:
     return least(3, lambda: klopt.solve(problem, tol=tol).require())
 
 
+def optimum(problem: Any) -> float:
+    """What mirror descent is told."""
+    return float(klopt.solve(problem, tol=1e-8).require().value)
+
+
 def by_cvxpy(S: list[np.ndarray], y: np.ndarray, loss: str, solver: str, apart: bool) -> tuple[float, float]:
     """Seconds and value of the semidefinite program as one would write it."""
     import cvxpy as cp
@@ -166,8 +171,9 @@ def squared(table: Table) -> None:
     table.add(f"ESKL squared, n={n}", "one eigh(400)", 22.0, seconds / unit, f"{result.iterations} steps", at_most=True)
     n = 100 if QUICK else n
     S, y = instance(n)
-    rough, result = solved(SimilarityKernel(S, y, C, RHO, float(n)), WIDTH)
-    slow, c = tuned(n, S, y, "squared", RHO, C, result.upper)
+    problem = SimilarityKernel(S, y, C, RHO, float(n))
+    rough, _ = solved(problem, WIDTH)
+    slow, c = tuned(n, S, y, "squared", RHO, C, optimum(problem))
     table.add(
         f"ESKL squared, n={n}", "mirror descent, tuned, to 1e-2", 6.0, slow / rough, f"{slow:.2f} s at step x {c:g}"
     )
@@ -204,9 +210,16 @@ def many_kernels(table: Table) -> None:
     for solver in ("CLARABEL", "ECOS"):
         compared(table, "REKL, n=200, m=3", f"CVXPY SOCP {solver}", 8.0, ours, spectra_by_cvxpy(S, y, solver))
     S, y = several(100)
-    rough, result = solved(SimilaritySpectra(S, y, C, RHO, 100.0), WIDTH)
-    slow, c = _spectra_descent(S, y, result.upper)
-    table.add("REKL, n=100, m=3", "mirror descent, tuned, to 1e-2", 50.0, slow / rough, f"{slow:.2f} s at step x {c:g}")
+    problem = SimilaritySpectra(S, y, C, RHO, 100.0)
+    rough, _ = solved(problem, WIDTH)
+    slow, c = _spectra_descent(S, y, optimum(problem))
+    table.add(
+        "REKL, n=100, m=3",
+        "mirror descent, tuned, to 1e-2",
+        50.0,
+        slow / rough,
+        f"{1e3 * rough:.1f} ms; {slow:.2f} s at step x {c:g}",
+    )
 
 
 def _spectra_descent(S: list[np.ndarray], y: np.ndarray, best: float) -> tuple[float, float]:
@@ -248,8 +261,9 @@ def _alternation(kernels: list[np.ndarray], y: np.ndarray) -> tuple[float, np.nd
 def inner_machines(table: Table) -> None:
     """What mirror descent spends in cold fits of SVC alone against all of Newton's method, which needs none."""
     S, y = instance(100)
-    rough, result = solved(SimilarityKernel(S, y, C, RHO, 100.0), WIDTH)
-    spent = []
+    problem = SimilarityKernel(S, y, C, RHO, 100.0)
+    rough, _ = solved(problem, WIDTH)
+    best_value, spent = optimum(problem), []
 
     def timed(K: np.ndarray) -> tuple[float, np.ndarray]:
         seconds, found = cpu(lambda: machine(K, y, C))
@@ -260,7 +274,7 @@ def inner_machines(table: Table) -> None:
     best, count = np.inf, 0
     for c in (1.0, 3.0, 10.0, 30.0, 100.0):
         spent.clear()
-        if np.isfinite(mirror_descent(100, timed, c * step, result.upper + WIDTH * (1 + result.upper))):
+        if np.isfinite(mirror_descent(100, timed, c * step, best_value + WIDTH * (1 + best_value))):
             best, count = min((best, count), (sum(spent), len(spent)))
     table.add("inner SVM, n=100", "cold SVC in mirror descent", 3.0, best / rough, f"{count} fits, ours none")
 

@@ -9,6 +9,7 @@ never approached in the limit. Without a plane it is a box (lower = 0, upper = i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,7 +62,7 @@ class BoxPlane(SimpleSet):
             raise InvalidProblem(f"offset is {self.offset} but there is no normal; give normal, or leave offset at 0")
 
     def _refuse_empty(self) -> None:
-        least, most = _plane_terms(self.lower, self.upper, self._normal)
+        least, most = self._terms
         sizes = [float(np.abs(terms[np.isfinite(terms)]).sum()) for terms in (least, most)]
         rounding = 8 * np.finfo(float).eps * (abs(self.offset) + max(sizes))
         low, high = float(least.sum()), float(most.sum())
@@ -74,6 +75,19 @@ class BoxPlane(SimpleSet):
     @property
     def _normal(self) -> FloatArray:
         return np.zeros(self.lower.size) if self.normal is None else self.normal
+
+    @cached_property
+    def _terms(self) -> tuple[FloatArray, FloatArray]:
+        """The least and the greatest value of each normal_i x_i."""
+        return _plane_terms(self.lower, self.upper, self._normal)
+
+    @cached_property
+    def _ranges(self) -> FloatArray | None:
+        """How far each normal_i x_i can go, where all can go somewhere and none to infinity."""
+        if self.normal is None or not self.normal.all():
+            return None
+        ranges = self._terms[1] - self._terms[0]
+        return ranges if np.isfinite(ranges).all() else None
 
     @property
     def size(self) -> int:
@@ -109,8 +123,24 @@ class BoxPlane(SimpleSet):
         return z
 
     def linear_minimum(self, g: FloatArray) -> float:
+        if self._ranges is not None:
+            return self._filled(g / self._normal, self._ranges)
         z = _minimiser(g, self.lower, self.upper, self._normal, self.offset)
         return -np.inf if z is None else float(g @ z)
+
+    def _filled(self, price: FloatArray, ranges: FloatArray) -> float:
+        """The least price'(terms of the plane): from their least values they fill up to the offset, cheapest first."""
+        (least, most), order = self._terms, price.argsort()
+        filled, left = ranges[order].cumsum(), self.offset - self._emptiest
+        last = min(int(filled.searchsorted(left)), filled.size - 1)
+        terms, full = least.copy(), order[:last]
+        terms[full] = most[full]
+        terms[order[last]] += left - (filled[last - 1] if last else 0.0)
+        return float(price @ terms)
+
+    @cached_property
+    def _emptiest(self) -> float:
+        return float(self._terms[0].sum())
 
     def centre(self) -> FloatArray:
         return self.project(_centre(self.lower, self.upper, self._normal, self.offset))

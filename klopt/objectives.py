@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ __all__ = [
     "Oracle",
     "Quadratic",
     "QuadraticLike",
+    "Rough",
     "RowAction",
     "Rows",
     "Spot",
@@ -283,6 +284,14 @@ class Local:
     lower: float = -np.inf
 
 
+class Rough(NamedTuple):
+    """A quadratic x'Hx/2 + linear'x whose least point over a set is a good start, and a guess of that point."""
+
+    H: FloatArray
+    linear: FloatArray
+    guess: FloatArray | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Curved:
     """A smooth convex function that knows its curvature: one call gives value, gradient and a lazy second order model.
@@ -298,7 +307,7 @@ class Curved:
 
     size: int
     function: Callable[[FloatArray], Local]
-    rough: Callable[[], Quadratic] | None = None
+    rough: Callable[[], Quadratic | Rough] | None = None
     _last: list[tuple[FloatArray, Local]] = field(default_factory=list, init=False, repr=False)
 
     feature = property(lambda self: Feature.CURVED)

@@ -50,29 +50,42 @@ class Nearest:
     fixed: bool
     traced: bool
 
-    @property
+    @cached_property
     def c(self) -> float:
         return 1 / (4 * self.w * self.g)
 
     @cached_property
+    def first(self) -> int:
+        """Where P begins: the eigenvalues with mu > 0 are the last k where V is free."""
+        return int(np.count_nonzero(self.mu <= 0))
+
+    @cached_property
     def factor(self) -> FloatArray:
         """H with K = HH'."""
+        if not self.fixed:
+            return self.V[:, self.first :] * np.sqrt(self.mu[self.first :])
         kept = self.mu > 0
         return self.V[:, kept] * np.sqrt(self.mu[kept])
 
     @cached_property
+    def squares(self) -> FloatArray:
+        """u^2."""
+        return self.u * self.u
+
+    @cached_property
     def curve(self) -> float:
         """a'Ka."""
-        return float(self.mu @ self.u**2)
+        return float(self.mu @ self.squares)
 
     @cached_property
     def distance(self) -> float:
         """||K - S||^2."""
-        away, pull = self.mu - self.lam, self.c * self.u**2
+        away, pull = self.mu - self.lam, self.c * self.squares
         if self.fixed:
-            return float(np.sum((away + pull) ** 2))
+            away += pull
+            return float(away @ away)
         # S = V diag(lam) V' - c aa', so that nothing of the order n^2 has to be formed.
-        return max(float(away @ away + 2 * away @ pull) + float(pull.sum()) ** 2, 0.0)
+        return max(float(away @ (away + 2 * pull)) + float(pull.sum()) ** 2, 0.0)
 
     @property
     def value(self) -> float:
@@ -90,25 +103,27 @@ class Nearest:
 
     @cached_property
     def _across(self) -> FloatArray:
-        """Omega between P, the last k eigenvalues, and the others; within P it is 1, among the others 0."""
-        first = int(np.count_nonzero(self.mu <= 0))
-        mu = self.mu[first:, None]
-        return mu / np.maximum(self.lam[first:, None] - self.lam[:first], mu)  # rounding must not make it exceed 1
+        """Omega between P and the other eigenvalues; within P it is 1, among the others 0."""
+        mu = self.mu[self.first :, None]
+        # Rounding must not make it exceed 1.
+        return mu / np.maximum(self.lam[self.first :, None] - self.lam[: self.first], mu)
+
+    def _spread(self, squares: FloatArray) -> FloatArray:
+        """Return Omega times a vector."""
+        if self.fixed:
+            return np.where(self.mu > 0, squares, 0.0)
+        kept, rest = squares[self.first :], squares[: self.first]
+        return np.concatenate([kept @ self._across, kept.sum() + self._across @ rest])
 
     @cached_property
     def _weights(self) -> FloatArray:
         """Omega u^2."""
-        squares = self.u**2
-        if self.fixed:
-            return np.where(self.mu > 0, squares, 0.0)
-        first = self.u.size - len(self._across)
-        kept, rest = squares[first:], squares[:first]
-        return np.concatenate([kept @ self._across, kept.sum() + self._across @ rest])
+        return self._spread(self.squares)
 
     @cached_property
     def _share(self) -> float:
         """1/k, or 0 without a trace."""
-        return 1 / max(int(np.count_nonzero(self.mu > 0)), 1) if self.traced else 0.0
+        return 1 / max(self.u.size - self.first, 1) if self.traced else 0.0
 
     @cached_property
     def bend(self) -> FloatArray:
@@ -116,21 +131,27 @@ class Nearest:
         p = self.kept
         return self._weights * self.u - self._share * float(p @ p) * p
 
-    @cached_property
+    @property
     def bend_curve(self) -> float:
         """u'r."""
-        return float(self.u @ self.bend)
+        return self.bend_along(self.squares)
+
+    def bend_along(self, squares: FloatArray) -> float:
+        """Return u'r for the squares of another u, were K the best one for it as well."""
+        kept = float((self.mu > 0) @ squares)
+        return float(squares @ self._spread(squares)) - self._share * kept**2
 
     def curvature(self) -> FloatArray:
         """Return -psi_aa."""
-        twice = 2.0 if self.fixed else 1.0
-        half = self.V * np.sqrt((self.mu + twice * self.c * self._weights) / self.g)
-        H = half @ half.T
         slope, w = self.c / self.g, self.V @ self.kept
         if self.fixed:
+            P = self.mu > 0
+            half = self.V[:, P] * np.sqrt((self.mu[P] + 2 * self.c * self.squares[P]) / self.g)
+            H = half @ half.T
             H -= np.outer(2 * self._share * slope * w, w)
             return H
-        first = self.u.size - len(self._across)
+        half = self.V * np.sqrt((self.mu + self.c * self._weights) / self.g)
+        H, first = half @ half.T, self.first
         rest, kept = self.V[:, :first] * self.u[:first], self.V[:, first:] * (slope * self.u[first:])
         mixed = kept @ (self._across @ rest.T)
         mixed += np.outer((0.5 - self._share) * slope * w, w)
@@ -170,7 +191,10 @@ class Block:
     def nearest(self, a: FloatArray, g: float, w: float) -> Nearest:
         """Return the best K; the last one is kept, so that a proof at the same point costs no second decomposition."""
         if self.basis is not None:
-            return self.along(self.basis[1].T @ a, g, w)
+            values, V = self.basis
+            u = V.T @ a
+            lam = values + u**2 / (4 * w * g)
+            return Nearest(V, lam, self.projected(lam), u, g, w, True, self.trace is not None)
         for point, found in self._last:
             if (found.g, found.w) == (g, w) and np.array_equal(point, a):
                 return found
@@ -178,13 +202,6 @@ class Block:
         found = Nearest(V, lam, self.projected(lam), V.T @ a, g, w, False, self.trace is not None)
         self._last[:] = [(a.copy(), found)]
         return found
-
-    def along(self, u: FloatArray, g: float, w: float) -> Nearest:
-        """Return the best K with the given eigenvectors V, for u = V'a."""
-        assert self.basis is not None
-        values, V = self.basis
-        lam = values + u**2 / (4 * w * g)
-        return Nearest(V, lam, self.projected(lam), u, g, w, True, self.trace is not None)
 
     def by_norm(self, a: FloatArray, g: float, rho: float, t: float, least: float) -> tuple[Nearest, float]:
         """Return the best K for the loss rho ||K - S|| and its t = ||K - S||, at least `least`; t is a first guess."""

@@ -70,17 +70,24 @@ class Data:
         losses = 1 + self.n * self.scale**2 + sum(float(np.vdot(S, S)) for S in self.S)
         return self.rho or LEAST_WEIGHT * typical / losses
 
-    def domain(self, length: float = 1.0) -> BoxPlane:
-        """Return the set of a / length: 0 <= y_i a_i <= C, 1'a = 0."""
+    @cached_property
+    def home(self) -> BoxPlane:
+        """The set of a: 0 <= y_i a_i <= C, 1'a = 0."""
+        return self._scaled_home(1.0)
+
+    def domain(self, length: float) -> BoxPlane:
+        """Return the set of a / length."""
+        return self.home if length == 1.0 else self._scaled_home(length)
+
+    def _scaled_home(self, length: float) -> BoxPlane:
         corner = self.y * (self.C / length)
         return BoxPlane(np.minimum(corner, 0.0), np.maximum(corner, 0.0), np.ones(self.n))
 
     def multipliers(self, alpha: FloatArray) -> FloatArray:
         """Return y o alpha moved into the box and onto the plane, unless it lies there up to rounding."""
-        domain = self.domain()
         a = finite(alpha) * self.y
-        inside = np.minimum(np.maximum(a, domain.lower), domain.upper)
-        return inside if abs(float(inside.sum())) <= 4 * EPS * float(np.abs(inside).sum()) else domain.repair(a)
+        inside = np.minimum(np.maximum(a, self.home.lower), self.home.upper)
+        return inside if abs(float(inside.sum())) <= 4 * EPS * float(np.abs(inside).sum()) else self.home.repair(a)
 
     def losses(self, K: FloatArray, S: tuple[FloatArray, ...]) -> float:
         """Return rho sum L(K - S_i)."""

@@ -60,10 +60,6 @@ class Several:
         g = np.maximum(given / given.max(), SMALLEST)
         return np.asarray(g / g.sum())
 
-    def best_shares(self, factors: list[FloatArray], a: FloatArray) -> FloatArray:
-        """Return r_i / sum r."""
-        return self.shares(np.array([np.linalg.norm(H.T @ a) for H in factors]))
-
     def nearest(self, a: FloatArray, g: FloatArray) -> list[Nearest]:
         """Return the best kernels for (a, g) under the squared loss."""
         return [b.nearest(a, float(gi), self.data.weight) for b, gi in zip(self.blocks, g, strict=True)]
@@ -88,18 +84,23 @@ class Several:
         g = self.shares(point.primal.get("gamma"))
         near = self.nearest(a, g) if self.squared else []
         factors = [found.factor for found in near] or self.factors(point, a, g)
-        kernels = np.array([H @ H.T for H in factors])
-        share = self.best_shares(factors, a)
-        images = np.array([H @ (H.T @ a) for H in factors])
-        norms = np.array([np.linalg.norm(H.T @ a) for H in factors]) / share
-        machine, bias = classifier_value((1 / share) @ images, float(norms.max()) ** 2, data.y, data.C)
+        kernels = np.empty((len(factors), data.n, data.n))
+        for H, K in zip(factors, kernels, strict=True):
+            np.matmul(H, H.T, out=K)
+        inner = [H.T @ a for H in factors]
+        radii = np.array([np.linalg.norm(v) for v in inner])
+        share = self.shares(radii)
+        image = np.asarray(sum((H @ v / s for H, v, s in zip(factors, inner, share, strict=True)), np.zeros(data.n)))
+        machine, bias = classifier_value(image, float((radii / share).max()) ** 2, data.y, data.C)
         loss = data.rho * sum(data.loss.value(K - S) for K, S in zip(kernels, data.S, strict=True))
-        terms = machine + loss + float(np.abs(a).sum()) + float(np.abs(a) @ np.abs((1 / share) @ images))
+        terms = machine + loss + float(np.abs(a).sum()) + float(np.abs(a) @ np.abs(image))
         rounding = data.n * EPS * terms
         # For the squared loss the kernels are best against (a, g), so that g is not free to be changed.
         g = g if self.squared else share
         lower, Z = self._lower(point, a, g, kernels, near)
         solved = {"alpha": data.y * a, "gamma": g, "kernels": kernels, "bias": bias}
+        if self.fixed:
+            solved["spectra"] = np.array([found.mu for found in near])
         note = "" if lower > -np.inf else "the loss has no conjugate(Z): nothing bounds the optimum from below"
         return Bracket(lower - rounding, machine + loss + rounding, Point(solved, Z), note)
 

@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.objectives import Curved, Local, Quadratic
+from klopt.objectives import Curved, Local, Rough
+from klopt.problems._similarity_block import Nearest
 from klopt.problems._similarity_smooth import Smooth
 
 __all__ = ["Eliminated"]
@@ -28,20 +29,30 @@ class Eliminated:
     """The function of a alone."""
 
     smooth: Smooth
-    _last: list[FloatArray] = field(default_factory=list, init=False, repr=False)
+    _last: list[tuple[FloatArray, FloatArray]] = field(default_factory=list, init=False, repr=False)
 
     @cached_property
-    def _spectra(self) -> FloatArray:
-        """The eigenvalues of the similarities, one row each."""
-        return np.array([block.basis[0] for block in self.smooth.blocks if block.basis is not None])
+    def _bases(self) -> tuple[FloatArray, tuple[FloatArray, ...]]:
+        """The eigenvalues of the similarities, one row each, and their eigenvectors."""
+        bases = [block.basis for block in self.smooth.blocks if block.basis is not None]
+        return np.array([values for values, _ in bases]), tuple(V for _, V in bases)
+
+    def _along(self, x: FloatArray) -> FloatArray:
+        """The u, one row each."""
+        a = self.smooth.length * x
+        return np.array([a @ V for V in self._bases[1]])
 
     def shares(self, x: FloatArray) -> FloatArray:
-        """Return the best g; the search starts at the last one."""
-        f, a, m = self.smooth, self.smooth.length * x, len(self.smooth.blocks)
-        g = self._last[0] if self._last else np.full(m, 1 / m)
-        if not a.any():
+        """Return the best g; the search starts at the last one, which is the answer where x is the last one too."""
+        if self._last and np.array_equal(self._last[0][0], x):
+            return self._last[0][1]
+        return self._best(x, self._along(x))
+
+    def _best(self, x: FloatArray, u: FloatArray) -> FloatArray:
+        m = len(self.smooth.blocks)
+        if not u.any():
             return np.full(m, 1 / m)
-        squares = np.array([block.basis[1].T @ a for block in f.blocks if block.basis is not None]) ** 2
+        g, squares = self._last[0][1] if self._last else np.full(m, 1 / m), u * u
         for _ in range(STEPS):
             slope, bend = self._slopes(squares, g)
             price = float((slope / bend).sum() / (1 / bend).sum())
@@ -51,27 +62,34 @@ class Eliminated:
             if short:
                 break
         g = g / g.sum()
-        self._last[:] = [g]
+        self._last[:] = [(x.copy(), g)]
         return np.asarray(g)
 
     def _slopes(self, squares: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The first and second derivatives in the shares, all blocks at once; `squares` are the u^2."""
         c = 1 / (4 * self.smooth.weight * g)
-        mu = self._projected(self._spectra + c[:, None] * squares)
-        curve, kept = (mu * squares).sum(axis=1), np.where(mu > 0, squares, 0.0)
-        bends = (kept**2).sum(axis=1) - kept.sum(axis=1) ** 2 / np.count_nonzero(mu, axis=1)
+        _, mu = self._projected(squares, c)
+        inside = mu > 0
+        kept = squares * inside
+        curve = np.einsum("ij,ij->i", mu, squares)
+        bends = np.einsum("ij,ij->i", kept, kept) - kept.sum(axis=1) ** 2 / np.count_nonzero(inside, axis=1)
         return -curve / (2 * g**2), (curve + c * bends / 2) / g**3
 
-    def _projected(self, lam: FloatArray) -> FloatArray:
-        """The nearest points of the simplex to all rows."""
+    def _projected(self, squares: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The eigenvalues before and after the projection on the simplex, one row each."""
         total = self.smooth.blocks[0].trace
         assert total is not None
-        x = lam - lam.max(axis=1, keepdims=True)
-        falling = np.sort(x, axis=1)[:, ::-1]
-        levels = (np.cumsum(falling, axis=1) - total) / np.arange(1, x.shape[1] + 1)
-        last = np.count_nonzero(falling > levels, axis=1) - 1
-        mu = np.maximum(x - np.take_along_axis(levels, last[:, None], axis=1), 0.0)
-        return np.asarray(mu * (total / mu.sum(axis=1, keepdims=True)))
+        lam = self._bases[0] + c[:, None] * squares
+        falling = np.sort(lam, axis=1)[:, ::-1]
+        top = falling[:, :1]
+        levels = ((falling - top).cumsum(axis=1) - total) / self._counts
+        last = np.count_nonzero(falling - top > levels, axis=1) - 1
+        mu = np.maximum(lam - top - levels[np.arange(len(lam)), last][:, None], 0.0)
+        return lam, mu * (total / mu.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def _counts(self) -> FloatArray:
+        return np.arange(1.0, self.smooth.y.size + 1)
 
     def joined(self, x: FloatArray) -> FloatArray:
         """Return (x, g)."""
@@ -79,21 +97,26 @@ class Eliminated:
 
     def near(self, x: FloatArray) -> Local:
         """Return the function near x."""
-        n = x.size
-        both = self.smooth.near(self.joined(x))
+        f, n, u = self.smooth, x.size, self._along(x)
+        g = self._best(x, u)
+        lam, mu = self._projected(u * u, 1 / (4 * f.weight * g))
+        parts = zip(self._bases[1], lam, mu, u, g, strict=True)
+        found = [(Nearest(V, li, mi, ui, float(gi), f.weight, True, True), 0.0) for V, li, mi, ui, gi in parts]
+        both = f.local(f.length * x, found)
 
         def curvature() -> FloatArray:
             H = both.curvature()
             B, inverse = H[:n, n:], 1 / np.maximum(H.diagonal()[n:], 1e-300)
-            P = np.diag(inverse) - np.outer(inverse, inverse) / inverse.sum()
-            return np.asarray(H[:n, :n] - B @ P @ B.T)
+            half = B * np.sqrt(inverse)
+            w = B @ inverse
+            return np.asarray(H[:n, :n] - half @ half.T + np.outer(w / inverse.sum(), w))
 
         return Local(both.value, both.gradient[:n], curvature)
 
-    def rough(self) -> Quadratic:
+    def rough(self) -> Rough:
         """Return the start of the function with shares, without them."""
         whole, n = self.smooth.rough(), self.smooth.y.size
-        return Quadratic(whole.H[:n, :n], whole.linear[:n])
+        return Rough(whole.H[:n, :n], whole.linear[:n])
 
     def objective(self) -> Curved:
         """Return the function with that start."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.objectives import Curved, Local, Quadratic
+from klopt.objectives import Curved, Local, Rough
 from klopt.problems._similarity_block import Block, Nearest
 
 __all__ = ["Smooth"]
@@ -49,7 +49,9 @@ class Smooth:
         return self.length * x[:n], x[n:] if self.apart else np.ones(1)
 
     def nearest(self, x: FloatArray) -> list[tuple[Nearest, float]]:
-        """Return the best kernels for x, each with its t; those of the last x are kept."""
+        """Return the best kernels for x, each with its t; where t has to be found those of the last x are kept."""
+        if not self.norm:
+            return self._computed(x)
         if not (self._last and np.array_equal(self._last[0][0], x)):
             self._last[:] = [(x.copy(), self._computed(x))]
         return self._last[0][1]
@@ -77,11 +79,15 @@ class Smooth:
 
     def near(self, x: FloatArray) -> Local:
         """Return the function near x."""
-        n, (a, g) = self.y.size, self.split(x)
-        if not (g > 0).all():
+        a, g = self.split(x)
+        if self.apart and not (g > 0).all():
             nowhere = np.zeros(self.size)
             return Local(np.inf, nowhere, lambda: np.zeros((self.size, self.size)))
-        found = self.nearest(x)
+        return self.local(a, self.nearest(x))
+
+    def local(self, a: FloatArray, found: list[tuple[Nearest, float]]) -> Local:
+        """Return the function near a and the shares of the best kernels there."""
+        n = self.y.size
         value, gradient = -float(self.y @ a), np.concatenate([-self.y, np.zeros(self.size - n)])
         for i, (near, t) in enumerate(found):
             value -= near.value + (self.weight * t / 2 if self.norm else 0.0)
@@ -91,6 +97,10 @@ class Smooth:
         return Local(value / self.length, gradient, lambda: self._curvature(found))
 
     def _curvature(self, found: list[tuple[Nearest, float]]) -> FloatArray:
+        if not (self.apart or self.norm):
+            H = found[0][0].curvature()
+            H *= self.length
+            return H
         n = self.y.size
         H = np.zeros((self.size, self.size))
         for i, (near, t) in enumerate(found):
@@ -111,7 +121,7 @@ class Smooth:
         H[n:, n:] /= self.length
         return H
 
-    def rough(self) -> Quadratic:
+    def rough(self) -> Rough:
         """Return the machine of the kernels nearest to the similarities, with a ridge for how they will follow a.
 
         A kernel that follows a bends the function like c u'r / (4g), a fourth power, which near a is as good as a ridge
@@ -120,32 +130,43 @@ class Smooth:
         """
         m, n, d = len(self.blocks), self.y.size, self.y - self.y.mean()
         start = [self._unmoved(block, 1 / m) for block in self.blocks]
-        H = m * sum(near.factor @ near.factor.T for near in start)
+        H = m * np.asarray(sum(near.factor @ near.factor.T for near in start))
         bend, length = self._bend(start, d), float(d @ d)
         s = _cubic_root(bend, float(d @ (H @ d)), length)
         a, ridge = s * d, s * s * bend / length
         if not start[0].fixed:
             values, V = (start[0].mu, start[0].V) if m == 1 else np.linalg.eigh(H)
-            least, ends = RIDGE * float(values[-1]), np.sort([0 * self.y, self.C * self.y], axis=0)
-            right, sums = V.T @ self.y, V.sum(axis=0)
-            for _ in range(ROUNDS):
-                weights = 1 / (np.maximum(values, 0.0) + max(ridge, least))
-                shift = float(sums @ (weights * right)) / float(sums @ (weights * sums))
-                a = np.clip(V @ (weights * (right - shift * sums)), *ends)
-                ridge = float(np.sqrt(ridge * self._bend(start, a) / (float(a @ a) or 1.0)))
-        whole = np.eye(self.size)
-        whole[:n, :n] = self.length * H
-        whole.flat[: n * self.size : self.size + 1] += self.length * ridge
+            a, ridge = self._followed(start, values, V, ridge)
+        H.flat[:: n + 1] += ridge
+        H *= self.length
+        guess = None if start[0].fixed else a / self.length
         if not self.apart:
-            return Quadratic(whole, -self.y)
-        moved = [replace(near, u=near.V.T @ a) for near in start]
-        radii = np.sqrt([near.curve + near.c * near.bend_curve for near in moved])
-        return Quadratic(whole, np.concatenate([-self.y, -radii / (radii.sum() or 1.0)]))
+            return Rough(H, -self.y, guess)
+        whole = np.eye(self.size)
+        whole[:n, :n] = H
+        moved = [(near, np.square(near.V.T @ a)) for near in start]
+        radii = np.sqrt([float(near.mu @ squares) + near.c * near.bend_along(squares) for near, squares in moved])
+        shares = radii / (radii.sum() or 1.0)
+        guess = None if guess is None else np.concatenate([guess, shares])
+        return Rough(whole, np.concatenate([-self.y, -shares]), guess)
+
+    def _followed(
+        self, start: list[Nearest], values: FloatArray, V: FloatArray, ridge: float
+    ) -> tuple[FloatArray, float]:
+        """The a of that machine and its ridge, each from the other in turn; values and V are those of its kernel."""
+        least, corner = RIDGE * float(values[-1]), self.C * self.y
+        low, high = np.minimum(corner, 0.0), np.maximum(corner, 0.0)
+        values, right, sums = np.maximum(values, 0.0), self.y @ V, V.sum(axis=0)
+        for _ in range(ROUNDS):
+            weights = 1 / (values + max(ridge, least))
+            shift = float(sums @ (weights * right)) / float(sums @ (weights * sums))
+            a = np.minimum(np.maximum(V @ (weights * (right - shift * sums)), low), high)
+            ridge = float(np.sqrt(ridge * self._bend(start, a) / (float(a @ a) or 1.0)))
+        return a, ridge
 
     def _bend(self, start: list[Nearest], a: FloatArray) -> float:
         """sum c u'r / g, that of kernels which hardly follow, moved towards sum c |a|^4 / g, the most there is."""
-        moved = [replace(near, u=near.V.T @ a) for near in start]
-        bend = sum(near.c * near.bend_curve / near.g for near in moved)
+        bend = sum(near.c * near.bend_along(np.square(near.V.T @ a)) / near.g for near in start)
         most = sum(near.c / near.g for near in start) * float(a @ a) ** 2
         share = 0.0 if start[0].fixed else 1.0 if self.norm else FOLLOW
         return max(float(bend ** (1 - share) * most**share), RIDGE * most)

@@ -91,12 +91,7 @@ class SimilaritySpectra(Problem):
         return tuple(LinearExtension(S, K) for S, K in zip(self.S, point.kernels, strict=True))
 
     def bracket(self, point: Point) -> Bracket:
-        bracket = self.several.bracket(point)
-        bases = [block.basis[1] for block in self.several.blocks if block.basis is not None]
-        kernels = bracket.point.kernels
-        spectra = [np.einsum("ij,ij->j", V, K @ V) for V, K in zip(bases, kernels, strict=True)]
-        solved = {**bracket.point.primal, "spectra": np.array(spectra)}
-        return Bracket(bracket.lower, bracket.upper, Point(solved, bracket.point.dual), bracket.note)
+        return self.several.bracket(point)
 
     def formulations(self) -> tuple[Formulation, ...]:
         return Forms(self.several).formulations()

@@ -23,6 +23,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import isfinite
 
 import numpy as np
 
@@ -33,11 +34,11 @@ from klopt.solvers._quadratic import BoxQP, Indices, SignedGram
 
 __all__ = ["BoxQP", "SignedGram", "Solved", "solve_box_qp", "solve_on_face"]
 
-EPS = float(np.finfo(float).eps)
+EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 # Relative to the largest diagonal entry of H: the least regularisation, and the first one without and with a start.
 LEAST, COLD, WARM = 1e-11, 0.1, 1e-3
-# Runs that found their face left the box by more than its own size at most twice.
-MOST_LEAPS, MOST_FACES, FEW_FACES = 3, 25, 4
+# Runs that found their face left the box by more than its own size at most twice: in one of LEAPS steps.
+MOST_FACES, FEW_FACES, LEAPS = 25, 6, 8
 GRADIENT_STEPS = 5
 FEWEST_LOOSE, MOST_ROUNDS = 64, 4
 
@@ -83,7 +84,7 @@ class _Budget:
 
     def record(self, qp: BoxQP, value: float, gap: float) -> None:
         """Keep the bounds of a feasible point, of which several may belong to one iteration."""
-        if qp is self.whole and np.isfinite(gap):
+        if qp is self.whole and isfinite(gap):
             self.history.append(Step(self.used, time.perf_counter() - self.began, value - max(gap, 0.0), value))
 
     @property
@@ -115,13 +116,15 @@ def solve_box_qp(
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         x, _ = qp.project(np.zeros_like(qp.c) if start is None else start)
         place = _Place(x, qp.H.matvec(x) + qp.c)
-        found = _active_set(qp, place if start is not None else _gradient_steps(qp, place), budget, start is None)
-        if found.stop is Stop.STALLED and start is not None:
-            found = _among_loose(qp, place, found, budget)
+        if start is None:
+            found = _active_set(qp, _gradient_steps(qp, place), budget, COLD)
+        else:
+            found = _from_start(qp, place, budget)
         if found.stop is Stop.STALLED:
             found = _by_barrier(qp, found, budget)
-    stop = budget.stop or found.stop if found.stop is Stop.STALLED else found.stop
-    return replace(found, stop=stop, history=tuple(budget.history))
+    if found.stop is Stop.OPTIMAL:
+        return found
+    return replace(found, stop=budget.stop or found.stop, history=tuple(budget.history))
 
 
 def solve_on_face(qp: BoxQP, x: FloatArray, tol: float) -> Solved:
@@ -132,8 +135,15 @@ def solve_on_face(qp: BoxQP, x: FloatArray, tol: float) -> Solved:
         rough = _solved(qp, x, g, _level(qp, x, g), budget)
         if rough.relative <= tol:
             return replace(rough, stop=Stop.OPTIMAL, native="small gap")
-        exact = _active_set(qp, _Place(rough.x, rough.gradient), budget)
+        exact = _active_set(qp, _Place(rough.x, rough.gradient), budget, WARM)
     return min(exact, rough, key=_merit)
+
+
+def _from_start(qp: BoxQP, place: _Place, budget: _Budget) -> Solved:
+    """Boldly at first: near the optimum Newton's steps need no holding back; then as if it were far away."""
+    found = _active_set(qp, place, budget, LEAST, most=FEW_FACES)
+    found = _active_set(qp, place, budget, WARM) if found.stop is Stop.STALLED else found
+    return _among_loose(qp, place, found, budget) if found.stop is Stop.STALLED else found
 
 
 def _gradient_steps(qp: BoxQP, place: _Place) -> _Place:
@@ -154,46 +164,45 @@ def _gradient_steps(qp: BoxQP, place: _Place) -> _Place:
     return _Place(x, g, tau)
 
 
-def _active_set(qp: BoxQP, place: _Place, budget: _Budget, cold: bool = False, sigma: float | None = None) -> Solved:
-    """Newton steps from face to face, `Stop.STALLED` where none stays; a sigma says that the first is nearly right."""
-    scale, most = qp.H.scale, MOST_FACES if sigma is None else FEW_FACES
-    delta = COLD if cold else WARM if sigma is None else LEAST
+def _active_set(
+    qp: BoxQP, place: _Place, budget: _Budget, delta: float, sigma: float | None = None, most: int = MOST_FACES
+) -> Solved:
+    """At most so many Newton steps from face to face, `Stop.STALLED` where none stays."""
+    scale = qp.H.scale
     sigma = scale if sigma is None else sigma
-    corner = np.where(np.isfinite(qp.lower), qp.lower, np.where(np.isfinite(qp.upper), qp.upper, 0.0))
-    centre, last, leaps = np.clip(place.x, qp.lower, qp.upper), b"", 0
+    centre, last, leaps = qp.clipped(place.x), b"", 0
     first = partial(_solved, qp, centre, place.g, 0.0, budget)
-    best = first() if cold else None  # a start is measured only where nothing else is found
+    best = None
     for _ in range(most):
         if not budget.spend():
             break
         w, tau = qp.project(place.x - place.g / (sigma + delta * scale), place.tau)
         low, high = w <= qp.lower, w >= qp.upper
-        nu, x = _on_face(qp, w, np.flatnonzero(~(low | high)), centre, delta * scale)
+        nu, x = _on_face(qp, w, (~(low | high)).nonzero()[0], centre, delta * scale)
         if x is None:
             delta *= 100
             continue
         place = _Place(x, qp.H.matvec(x) + qp.c, tau)
-        centre = np.clip(x, qp.lower, qp.upper)
-        size = float(np.abs(centre - corner).max(initial=0.0)) or 1.0
-        outside = float(np.abs(x - centre).max(initial=0.0)) / size
+        centre = qp.clipped(x)
+        outside = float(np.abs(x - centre).max(initial=0.0))
+        if outside:
+            outside /= float(np.abs(centre - qp.corner).max(initial=0.0)) or 1.0
         leaps += not outside <= 1
-        if leaps > MOST_LEAPS:
+        if leaps > most // LEAPS:
             break
         if outside <= 1e-7:
             g = place.g if outside <= 8 * EPS else qp.H.matvec(centre) + qp.c
             nu = tau * (sigma + delta * scale) if nu is None else nu
             here = _solved(qp, centre, g, nu, budget)
             best = here if best is None else min(best, here, key=_merit)
-            face = low.tobytes() + high.tobytes()
-            final = delta <= LEAST
-            small = best.relative <= budget.tol and (final or best.error <= max(1e-10, budget.tol))
-            if small or (final and face == last and best.error <= 1e-12):
-                return replace(best, stop=Stop.OPTIMAL, native="the face is final", iterations=budget.used)
+            face, final = low.tobytes() + high.tobytes(), delta <= LEAST
+            # A start may be far enough away for the least delta to show: the second step from it is exact.
+            settled = best.error <= max(1e-12 if final else 1e-10, budget.tol) or (final and last != b"")
+            if (best.relative <= budget.tol and settled) or (final and face == last and best.error <= 1e-12):
+                return _optimal(best, "the face is final", budget)
             last = face
         delta = max(delta * (min(max(outside, 0.01), 3.0) if outside > 8 * EPS else 1e-6), LEAST)
-    if not cold:
-        best = first() if best is None else min(first(), best, key=_merit)
-    assert best is not None
+    best = first() if best is None else min(first(), best, key=_merit)
     return replace(best, iterations=budget.used)
 
 
@@ -206,7 +215,7 @@ def _on_face(
     if not free.size:
         return None, w
     block, slope = qp.H.face(free, w)
-    block.flat[:: free.size + 1] += delta
+    block.reshape(-1)[:: free.size + 1] += delta
     slope += qp.c[free] + delta * (w - centre)[free]
     a = np.zeros(free.size) if qp.normal is None else qp.normal[free]
     steepest = float(np.abs(a).max())
@@ -240,7 +249,7 @@ def _among_loose(qp: BoxQP, place: _Place, found: Solved, budget: _Budget) -> So
         firm = np.where(free, -np.inf, np.where(x <= qp.lower, slope, -slope))
         loose = np.sort(np.argpartition(firm, size - 1)[:size])
         part = qp.restricted(loose, x)
-        inner = _active_set(part, _Place(x[loose], g[loose]), budget)
+        inner = _active_set(part, _Place(x[loose], g[loose]), budget, WARM)
         inner = _by_barrier(part, inner, budget) if inner.stop is Stop.STALLED else inner
         x = x.copy()
         x[loose] = inner.x
@@ -248,7 +257,7 @@ def _among_loose(qp: BoxQP, place: _Place, found: Solved, budget: _Budget) -> So
         g, nu = qp.H.matvec(x) + qp.c, inner.nu
         found = min(found, _solved(qp, x, g, nu, budget), key=_merit)
         if found.relative <= budget.tol or found.error <= 1e-13:
-            return replace(found, stop=Stop.OPTIMAL, native="the loose variables are final")
+            return _optimal(found, "the loose variables are final", budget)
     return found
 
 
@@ -264,11 +273,10 @@ def _by_barrier(qp: BoxQP, found: Solved, budget: _Budget) -> Solved:
     # A free variable has room and no slope, the others slope and no room: each is measured in its own units.
     room = float(np.abs(x - np.clip(0.0, qp.lower, qp.upper)).max(initial=0.0)) or 1.0
     sigma = (float(np.abs(qp.c).max(initial=0.0)) or qp.H.scale * room) / room
-    polished = _active_set(qp, replace(place, tau=inner.nu / sigma), budget, sigma=sigma)
+    polished = _active_set(qp, replace(place, tau=inner.nu / sigma), budget, LEAST, sigma, FEW_FACES)
     best = min(polished, inside, found, key=_merit)
     if best.relative <= 1e-8 or best.error <= 1e-9:
-        native = polished.native if best is polished else "the interior points converged"
-        best = replace(best, stop=Stop.OPTIMAL, native=native)
+        return _optimal(best, polished.native if best is polished else "the interior points converged", budget)
     return replace(best, iterations=budget.used)
 
 
@@ -278,14 +286,19 @@ def _solved(qp: BoxQP, x: FloatArray, g: FloatArray, nu: float, budget: _Budget)
         g = qp.H.matvec(x) + qp.c
     nu = qp.price(g, nu)
     value = float(x @ (g + qp.c)) / 2
-    gap, error = qp.gap(x, g, nu), qp.residual(x, g, nu)
+    gap, terms, error = qp.measured(x, g, nu)
     budget.record(qp, value, gap)
-    relative = gap / (qp.terms(x, g) or np.finfo(float).tiny)
+    relative = gap / (terms or TINY)
     return Solved(x, g, nu, value, gap, relative, error, budget.used, Stop.STALLED, "no face stays")
 
 
+def _optimal(solved: Solved, native: str, budget: _Budget) -> Solved:
+    found = tuple(budget.history)
+    return replace(solved, stop=Stop.OPTIMAL, native=native, iterations=budget.used, history=found)
+
+
 def _merit(solved: Solved) -> float:
-    return solved.relative if np.isfinite(solved.relative) else solved.error
+    return solved.relative if isfinite(solved.relative) else solved.error
 
 
 def _level(qp: BoxQP, x: FloatArray, g: FloatArray) -> float:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import inf, isfinite, isnan
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class Candidate:
     def finite(self) -> bool:
         """Whether it may be kept: numbers as entries and bounds; a bound may be infinite, which says nothing."""
         parts = (self.x,) if self.y is None else (self.x, self.y)
-        bounds = self.upper > -np.inf and not np.isnan(self.lower)
+        bounds = self.upper > -inf and not isnan(self.lower)
         return bool(bounds) and all(bool(np.isfinite(part).all()) for part in parts)
 
     @property
@@ -87,7 +88,7 @@ class _Record:
         if self.lower - self.upper > CROSSED * (1 + abs(self.upper)):
             return Stop.NUMERICAL, f"bounds cross ({self.lower:.9g} > {self.upper:.9g}): not convex, or a wrong slope"
         width = candidate.upper - candidate.lower
-        if np.isfinite(width) and width <= self.settings.tol * (1 + abs(candidate.upper)) / 2:
+        if isfinite(width) and width <= self.settings.tol * (1 + abs(candidate.upper)) / 2:
             self.best = candidate
             return Stop.OPTIMAL, "the bounds met"
         return None
@@ -101,7 +102,8 @@ class _Record:
     def answer(self, stop: Stop, native: str, iteration: int) -> Answer:
         if self.best is not None:
             self.write(iteration)
-        lines = [f"{i.iteration:>9} {i.seconds:>10.3f} s {i.lower:>22.14g} {i.upper:>22.14g}" for i in self.history]
+        steps = self.history if self.settings.log else []
+        lines = [f"{i.iteration:>9} {i.seconds:>10.3f} s {i.lower:>22.14g} {i.upper:>22.14g}" for i in steps]
         return Answer(
             stop,
             x=None if self.best is None else self.best.x.copy(),
@@ -109,7 +111,7 @@ class _Record:
             iterations=iteration,
             seconds=self.seconds,
             native=native,
-            log="\n".join(lines) if self.settings.log else "",
+            log="\n".join(lines),
             history=tuple(self.history),
         )
 

@@ -83,30 +83,6 @@ class Boxes:
         others = [member for i, member in enumerate(self.members) if i != self.longest]
         return np.concatenate([o.lower for o in others]), np.concatenate([o.upper for o in others])
 
-    @cached_property
-    def _terms(self) -> tuple[FloatArray, FloatArray, FloatArray, float] | None:
-        """For one box with finite bounds and a plane: normal, least terms of the plane, their ranges, what is left."""
-        box = self.members[0]
-        bounded = len(self.members) == 1 and np.isfinite(box.lower).all() and np.isfinite(box.upper).all()
-        if not bounded or box.normal is None or not box.normal.all():
-            return None
-        ends = box.normal * box.lower, box.normal * box.upper
-        least = np.minimum(*ends)
-        return box.normal, least, np.abs(ends[1] - ends[0]), box.offset - float(least.sum())
-
-    def linear_minimum(self, g: FloatArray) -> float:
-        """Return the least g'z over the set: over a bounded box the terms of the plane fill up, cheapest first."""
-        if self._terms is None:
-            return self.domain.linear_minimum(g)
-        normal, least, ranges, left = self._terms
-        price = g / normal
-        order = np.argsort(price)
-        price, filled = price[order], np.cumsum(ranges[order])
-        last = min(int(np.searchsorted(filled, left)), filled.size - 1)
-        before = np.diff(filled[:last], prepend=0.0)
-        rest = left - (float(filled[last - 1]) if last else 0.0)
-        return float(price @ least[order]) + float(price[:last] @ before) + float(price[last]) * rest
-
     def program(self, H: FloatArray, c: FloatArray) -> BoxQP:
         """Return a quadratic over the long member."""
         box = self.members[self.longest]

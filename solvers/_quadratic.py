@@ -76,11 +76,15 @@ class SignedGram:
     def matvec(self, x: FloatArray) -> FloatArray:
         """Return Hx."""
         z = self.gather(x)
+        if 4 * np.count_nonzero(z) >= z.size:
+            return self.spread(self.K @ z)
         support = np.flatnonzero(z)
-        return self.spread(z[support] @ self.K[support] if 4 * support.size < z.size else self.K @ z)
+        return self.spread(z[support] @ self.K[support])
 
     def face(self, rows: Indices, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a copy of H[rows, rows], and (Hx)[rows]."""
+        if self.sign is None and self.point is None and rows.size == len(self.K):
+            return self.K.copy(), self.K @ x
         points = rows if self.point is None else self.point[rows]
         part = self.K.take(points, 0)
         block, product = part.take(points, 1), part @ self.gather(x)
@@ -104,8 +108,32 @@ class BoxQP:
     offset: float = 0.0
 
     @cached_property
-    def _bounded(self) -> bool:
+    def bounded(self) -> bool:
+        """Whether no variable can go to infinity."""
         return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
+
+    @cached_property
+    def corner(self) -> FloatArray:
+        """A point whose entries are bounds where there are any, zero elsewhere."""
+        if self.bounded:
+            return self.lower
+        return np.where(np.isfinite(self.lower), self.lower, np.where(np.isfinite(self.upper), self.upper, 0.0))
+
+    def clipped(self, x: FloatArray) -> FloatArray:
+        """Return the nearest point of the box."""
+        return np.minimum(np.maximum(x, self.lower), self.upper)
+
+    @cached_property
+    def _sizes(self) -> tuple[FloatArray, float]:
+        """|normal|, and the most that |normal|'|x| + |offset| can be in the box."""
+        assert self.normal is not None
+        sizes = np.abs(self.normal)
+        reach = float(sizes @ np.maximum(-self.lower, self.upper)) if self.bounded else np.inf
+        return sizes, reach + abs(self.offset)
+
+    @cached_property
+    def _steepness(self) -> FloatArray:
+        return np.abs(self.c)
 
     def project(self, v: FloatArray, tau: float = 0.0) -> tuple[FloatArray, float]:
         """Return clip(v - tau normal, lower, upper) on the plane, and tau, by Newton's method from a guess of it.
@@ -115,16 +143,17 @@ class BoxQP:
         """
         a, low, high = self.normal, -np.inf, np.inf
         if a is None:
-            return np.clip(v, self.lower, self.upper), 0.0
-        squares, sizes = a * a, np.abs(a)
+            return self.clipped(v), 0.0
+        sizes, most = self._sizes
         for _ in range(200):
-            p = v - tau * a
-            x = np.minimum(np.maximum(p, self.lower), self.upper)
+            p = v - tau * a if tau else v
+            x = self.clipped(p)
             excess = float(a @ x) - self.offset
-            if abs(excess) <= 4 * EPS * (float(sizes @ np.abs(x)) + abs(self.offset)):
+            if abs(excess) <= 4 * EPS * most and abs(excess) <= 4 * EPS * (float(sizes @ np.abs(x)) + abs(self.offset)):
                 return x, tau
             low, high = (tau, high) if excess > 0 else (low, tau)
-            slope = float(squares @ (p == x))
+            moving = a[p == x]
+            slope = float(moving @ moving)
             step = tau + excess / slope if slope else np.inf
             if not low < step < high:
                 step = (low + high) / 2 if np.isfinite(high - low) else self._next_break(v, tau, excess > 0)
@@ -136,7 +165,7 @@ class BoxQP:
     def _between(self, v: FloatArray, low: float, high: float) -> FloatArray:
         """The point of the plane between those of two neighbouring tau: where v is large, no float lies between."""
         assert self.normal is not None
-        ends = [np.clip(v - tau * self.normal, self.lower, self.upper) for tau in (low, high)]
+        ends = [self.clipped(v - tau * self.normal) for tau in (low, high)]
         over, under = (float(self.normal @ end) - self.offset for end in ends)
         return ends[0] + over / (over - under) * (ends[1] - ends[0]) if over > under else ends[0]
 
@@ -152,16 +181,26 @@ class BoxQP:
         # A little further, so that the variable has left.
         return float(edge + (1 if right else -1) * (abs(edge - tau) * 1e-9 + 4 * EPS * abs(edge)))
 
-    def gap(self, x: FloatArray, g: FloatArray, nu: float) -> float:
-        """Return how far the value at a feasible x may be above the optimum; infinite where nu proves nothing."""
+    def measured(self, x: FloatArray, g: FloatArray, nu: float) -> tuple[float, float, float]:
+        """Return the gap, the size of what is added up to the value, and the residual, at a feasible x.
+
+        The gap says how far the value may be above the optimum, infinite where nu proves nothing. The residual is the
+        largest slope, or curvature times room if that is less, relative to the terms of the gradient.
+        """
         r = g if self.normal is None else g + nu * self.normal
-        sides = np.where(r > 0, x - self.lower, self.upper - x)
-        with np.errstate(invalid="ignore"):
-            return float(np.abs(r) @ np.where(r == 0, 0.0, sides))
+        slopes, sizes, curves = np.abs(r), np.abs(x), np.abs(g - self.c)
+        room = np.where(r > 0, x - self.lower, self.upper - x)
+        gap = float(slopes @ (room if self.bounded else np.where(r == 0, 0.0, room)))
+        terms = float(sizes @ (curves / 2 + self._steepness))
+        scale = float(self._steepness.max(initial=0.0) + curves.max(initial=0.0))
+        # No entry of Hx is known better than to a few eps of what was added up, however small the sum. The limit is
+        # for an x that runs off to infinity: a slope must not vanish beside it.
+        scale += min(self.H.scale * float(sizes.sum()) / 256, 1e3 * scale)
+        return gap, terms, float(np.minimum(slopes, self.H.scale * room).max(initial=0.0)) / (scale or 1.0)
 
     def price(self, g: FloatArray, nu: float) -> float:
         """Return the nu nearest to the given one under which no variable wants to go to infinity, if there is one."""
-        if self.normal is None or self._bounded:
+        if self.normal is None or self.bounded:
             return nu
         a = self.normal
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -170,21 +209,6 @@ class BoxQP:
         down = (np.isinf(self.upper) & (a < 0)) | (np.isinf(self.lower) & (a > 0))
         least, most = float(np.max(level[up], initial=-np.inf)), float(np.min(level[down], initial=np.inf))
         return float(np.clip(nu, least, most)) if least <= most else nu
-
-    def terms(self, x: FloatArray, g: FloatArray) -> float:
-        """Return the size of what is added up to the value at x: what a gap is relative to."""
-        return float(np.abs(x) @ (np.abs(g - self.c) / 2 + np.abs(self.c)))
-
-    def residual(self, x: FloatArray, g: FloatArray, nu: float) -> float:
-        """Return the largest slope, or curvature times room if that is less, relative to the terms of the gradient."""
-        r = g if self.normal is None else g + nu * self.normal
-        room = np.where(r > 0, x - self.lower, self.upper - x)
-        slopes = np.minimum(np.abs(r), self.H.scale * room)
-        scale = float(np.abs(self.c).max(initial=0.0) + np.abs(g - self.c).max(initial=0.0))
-        # No entry of Hx is known better than to a few eps of what was added up, however small the sum. The limit is
-        # for an x that runs off to infinity: a slope must not vanish beside it.
-        scale += min(self.H.scale * float(np.abs(x).sum()) / 256, 1e3 * scale)
-        return float(slopes.max(initial=0.0)) / (scale or 1.0)
 
     def snapped(self, x: FloatArray) -> FloatArray:
         """Return x with what is next to a bound put on it: a projection leaves rounding there, which is no freedom."""

@@ -22,7 +22,7 @@ from klopt.arrays import FloatArray
 from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
 from klopt.cones import Feature
 from klopt.forms import Form, SimplexForm
-from klopt.objectives import Curved, Local
+from klopt.objectives import Curved, Local, Rough
 from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite, starting_point
 from klopt.solvers._newton import Boxes, minimise_quadratic, supported
 
@@ -76,13 +76,13 @@ def newton_moves(
     x = _rough_start(f, boxes, deadline) if start is None else start
     here, damping, narrow, waited = f.near(x), 0.0, np.inf, 0
     while waited <= PATIENCE:
-        lower = max(here.value - float(here.gradient @ x) + boxes.linear_minimum(here.gradient), here.lower)
+        lower = max(here.value - float(here.gradient @ x) + form.domain.linear_minimum(here.gradient), here.lower)
         yield Candidate(x, here.value, lower)
         narrow, waited = (here.value - lower, 0) if here.value - lower <= narrow / 2 else (narrow, waited + 1)
         require_finite(here.gradient)
         H = here.curvature()
-        scale = float(np.abs(H.diagonal()).max(initial=0.0)) or 1.0
         if damping:
+            scale = float(np.abs(H.diagonal()).max(initial=0.0)) or 1.0
             H = H + damping * scale * np.eye(x.size)
         gap = (here.value - lower) / (1 + abs(here.value))
         exact = 1e-12 if not np.isfinite(gap) else max(1e-13, min(1e-6, 1e-3 * gap, 1e-2 * tol))
@@ -104,7 +104,8 @@ def _rough_start(f: Curved, boxes: Boxes, deadline: float) -> FloatArray:
     if f.rough is None:
         return boxes.domain.centre()
     rough = f.rough()
-    return minimise_quadratic(boxes, rough.H, rough.linear, None, 1e-4, deadline)
+    guess = rough.guess if isinstance(rough, Rough) else None
+    return minimise_quadratic(boxes, rough.H, rough.linear, guess, 1e-4, deadline)
 
 
 def _closing(form: SimplexForm, z: FloatArray, here: Local, gap: float) -> tuple[FloatArray, Local, float] | None:
