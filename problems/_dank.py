@@ -15,6 +15,7 @@ g is written as a'(F o K)a/2 - penalty(F), each part from F: eta ||M_+||^2 - eta
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -35,6 +36,7 @@ CACHED = 65_536
 FEW, MORE = 12, 48
 """How many eigenpairs are asked for, first and then."""
 WELL_ABOVE = 10.0
+DUST = 4 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,8 @@ class Adapted:
     reduced: Reduced | None = None
     V: FloatArray | None = None
     """Q in the coordinates of `reduced`."""
+    R: FloatArray | None = None
+    """K D_a Q."""
 
     @property
     def value(self) -> float:
@@ -166,11 +170,12 @@ class Adapting:
         f, S = w - self.tau / 2, reduced.support
         Q = reduced.lifted(V)
         columns = self.K if S.size == a.size else self.K[:, S]
-        product = (Q * (columns @ (Q[S] * a[S, None]))) @ f
+        R: FloatArray = columns @ (Q[S] * a[S, None])
+        product = (Q * R) @ f
         off = (V * f) @ V.T
         off -= np.multiply.outer(reduced.j, reduced.j)
         penalty = self.eta * (float(np.vdot(off, off)) + self.tau * float(f.sum()))
-        return Adapted(product, float(a @ product), penalty, (Q * Q) @ f, Q, f, reduced, V)
+        return Adapted(product, float(a @ product), penalty, (Q * Q) @ f, Q, f, reduced, V, R)
 
     def kernel(self, a: FloatArray, here: Adapted | None = None) -> FloatArray:
         """Return F o K."""
@@ -190,55 +195,70 @@ class Adapting:
         return half @ half.T
 
     def curvature(self, a: FloatArray, here: Adapted) -> FloatArray:
-        """Return the Hessian of g at a; with tau, a generalised one.
+        """Return the Hessian of g at a; with tau, a generalised one on the support of a.
 
         With M = sum_k w_k q_k q_k', r_k = K D_a q_k and O_kl the divided differences of w -> max(w - tau/2, 0) it is
 
             F o K + sum_kl O_kl {(q_k q_k') o (r_l r_l') + (q_k r_k') o (r_l q_l')} / (4 eta).
 
         Where one of the two is above tau/2 the other lies between 0 and tau/2 if both are not: there O_kl is taken as
-        if it were 0, so that all eigenvectors below come as one projection and none of them has to be known.
+        if it were 0, so that all eigenvectors below come as one projection and none of them has to be known. Off the
+        support the sum is left out but for a diagonal: it is positive semidefinite, and as soon as a point has a
+        coefficient it counts.
         """
-        if here.Q is not None and here.f is not None:
-            return self._cut_curvature(a, here.Q, here.f)
+        if here.Q is not None and here.f is not None and here.R is not None:
+            return self._cut_curvature(a, here.Q, here.f, here.R)
         H = np.multiply.outer(a, a / (2 * self.eta))  # one half of it is F o K - K
         H *= self.squares
         H += self.K
         H.flat[:: a.size + 1] += (self.squares @ (a * a)) / (4 * self.eta)
         return H
 
-    def _cut_curvature(self, a: FloatArray, Q: FloatArray, f: FloatArray) -> FloatArray:
-        """The sum over k, l, a few rows at a time so that they stay in the cache.
+    def _cut_curvature(self, a: FloatArray, Q: FloatArray, f: FloatArray, R: FloatArray) -> FloatArray:
+        """F o K, a few rows at a time so that they stay in the cache, and what moves F."""
+        n, support = a.size, np.flatnonzero(a)
+        s = f / (f + self.tau / 2)
+        H, left, Qt = np.empty((n, n)), Q * f, np.ascontiguousarray(Q.T)
+        for rows in _slices(n, n):
+            np.matmul(left[rows], Qt, out=H[rows])
+            H[rows] *= self.K[rows]
+        H.flat[:: n + 1] += np.einsum("ik,ik,k->i", R, R, s) / (4 * self.eta)
+        if support.size == n:
+            H += self._turning(self.K, a, Q, R, s)
+        else:
+            part = self.K[support].take(support, 1)
+            part = self._turning(part, a[support], Q[support], R[support], s)
+            for i, row in zip(support, part, strict=True):
+                H[i, support] += row
+        return H
+
+    def _turning(self, K: FloatArray, a: FloatArray, Q: FloatArray, R: FloatArray, s: FloatArray) -> FloatArray:
+        """The sum over k, l, but for a diagonal, where a is not zero.
 
         With s_k = O_kl for l below, c_k = 1 - s_k and the matrices P_x = sum x_k q_k q_k', R_x = sum x_k r_k r_k',
         X_x = sum x_k q_k r_k' it is, all products but the first entrywise,
 
             P_1 R_c + P_s (K D_a^2 K - R_1) + X_c X_c' - X_s X_s' + X_s K D_a + D_a K X_s' + diag(R_s).
         """
-        n, weight = a.size, 1 / (4 * self.eta)
-        s = f / (f + self.tau / 2)
-        c, support = 1 - s, np.flatnonzero(a)
-        R = self.K @ (Q * a[:, None]) if support.size == n else self.K[:, support] @ (Q[support] * a[support, None])
-        thin = self.K[:, support] * (a[support] * np.sqrt(weight))
+        c, weight = 1 - s, 1 / (4 * self.eta)
+        thin = K * (a * np.sqrt(weight))
         H: FloatArray = thin @ thin.T
-        left = np.hstack([Q * f, Q * (weight * s), (R * (weight * s)) * a[:, None]])
-        right = np.ascontiguousarray(np.hstack([Q, R * a[:, None], Q]).T)
+        left = weight * np.hstack([Q * s, (R * s) * a[:, None]])
+        right = np.ascontiguousarray(np.hstack([R * a[:, None], Q]).T)
         Qt, Rt = np.ascontiguousarray(Q.T), np.ascontiguousarray(R.T)
-        step = max(1, CACHED // n)
-        for start in range(0, n, step):
-            rows = slice(start, start + step)
+        for rows in _slices(a.size, a.size):
             q, r, block = Q[rows], R[rows], H[rows]
             block -= (weight * r) @ Rt
             block *= (q * s) @ Qt
-            block += self.K[rows] * (left[rows] @ right)
+            block += K[rows] * (left[rows] @ right)
             block -= (weight * (q * s) @ Rt) * ((r * s) @ Qt)
             block += (q @ Qt) * ((weight * r * c) @ Rt)
             block += (weight * (q * c) @ Rt) * ((r * c) @ Qt)
-        H.flat[:: n + 1] += weight * np.einsum("ik,ik,k->i", R, R, s)
         return H
 
     def near(self, a: FloatArray) -> Local:
-        """Return g near a."""
+        """Return g near a, up to the rounding that a projection leaves at zero: it would pass for support."""
+        a = np.where(np.abs(a) <= DUST * np.abs(a).max(initial=0.0), 0.0, a)
         here = self.at(a)
         return Local(here.value, here.product, lambda: self.curvature(a, here))
 
@@ -272,3 +292,9 @@ class Adapting:
         H = self.K.copy()
         H.flat[:: rows.size + 1] += min(1.0, 0.5 + c**3 * r / slope) * c * c * rows
         return H
+
+
+def _slices(n: int, columns: int) -> Iterator[slice]:
+    """So many rows at a time that they stay in the cache of a core."""
+    step = max(1, CACHED // columns)
+    return (slice(start, start + step) for start in range(0, n, step))

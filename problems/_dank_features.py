@@ -1,6 +1,6 @@
 """The function of `klopt.problems._dank` for a kernel given by features, K = Phi Phi'; n x n is never formed.
 
-    (K o K)u = (phi_i' S phi_i)_i,   S = Phi' diag(u) Phi                          two products of n r^2
+    (K o K)u: `klopt.problems._dank_squares`                                       two products of n r^2
     11' + Gamma = B B',   B = [1, D_a Phi / (2 eta^1/2)] = Z T   (Z'Z = I)         so its eigenvalues are those of T T'
 
 In the coordinates Z everything has the order r + 1, so that with tau > 0 the rank of F is at most that.
@@ -9,7 +9,7 @@ In the coordinates Z everything has the order r + 1, so that with tau > 0 the ra
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -17,11 +17,9 @@ import numpy as np
 from klopt.arrays import FloatArray, require_memory
 from klopt.objectives import Bend
 from klopt.problems._dank import Adapted, Reduced
+from klopt.problems._dank_squares import RoughSquares, forms, moments
 
 __all__ = ["AdaptingFeatures", "Halves", "Quartic", "Shifted"]
-
-ROWS = 512
-"""Points that are worked on at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +30,11 @@ class AdaptingFeatures:
     scale: float
     eta: float
     tau: float
+    _last: list[tuple[FloatArray, FloatArray, FloatArray]] = field(default_factory=list, init=False, repr=False)
+    """The last two a without tau and their products: a proof asks where a method stopped or what it tried last."""
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"Phi": self.Phi, "scale": self.scale, "eta": self.eta, "tau": self.tau, "_last": []}
 
     @cached_property
     def diagonal(self) -> FloatArray:
@@ -43,32 +46,36 @@ class AdaptingFeatures:
         return np.asarray(self.scale * (self.Phi @ (self.Phi.T @ x)))
 
     def moments(self, u: FloatArray) -> FloatArray:
-        """Return Phi' diag(u) Phi, as M'M for u > 0 less N'N for u < 0: BLAS then computes one half of each."""
-        S = np.zeros((self.Phi.shape[1],) * 2)
-        for sign in (1.0, -1.0):
-            chosen = np.flatnonzero(sign * u > 0)
-            roots = np.sqrt(np.abs(u[chosen]))[:, None]
-            for start in range(0, chosen.size, ROWS):
-                rows = chosen[start : start + ROWS]
-                part = self.Phi[rows] * roots[start : start + ROWS]
-                S += sign * (part.T @ part)
-        return S
+        """Return Phi' diag(u) Phi."""
+        return moments(self.Phi, u)
 
     def times_squares(self, u: FloatArray) -> FloatArray:
         """Return (K o K)u."""
-        S, found = self.scale**2 * self.moments(u), np.empty(len(self.Phi))
-        for start in range(0, found.size, ROWS):
-            part = self.Phi[start : start + ROWS]
-            found[start : start + ROWS] = np.einsum("ik,ik->i", part @ S, part)
-        return found
+        return self.scale**2 * forms(self.Phi, self.moments(u))
+
+    def times_squares_roughly(self, u: FloatArray) -> FloatArray:
+        """Return six digits of (K o K)u."""
+        return self.scale**2 * self._rough.times(u)
+
+    @cached_property
+    def _rough(self) -> RoughSquares:
+        return RoughSquares.of(self.Phi)
+
+    def products(self, a: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return Ka and (K o K)(a o a)."""
+        for known, linear, squares in self._last:
+            if np.array_equal(known, a):
+                return linear, squares
+        linear, squares = self.times(a), self.times_squares(a * a)
+        self._last[:] = [(a.copy(), linear, squares), *self._last[:1]]
+        return linear, squares
 
     def at(self, a: FloatArray) -> Adapted:
         """Return the best F for a."""
         if self.tau:
             return self._cut(a)
-        u = a * a
-        w = self.times_squares(u)
-        product = self.times(a) + a * w / (4 * self.eta)
+        (linear, w), u = self.products(a), a * a
+        product = linear + a * w / (4 * self.eta)
         diagonal = 1 + u * self.diagonal / (4 * self.eta)
         return Adapted(product, float(a @ product), float(u @ w) / (16 * self.eta), diagonal)
 
@@ -109,7 +116,7 @@ class AdaptingFeatures:
 
     def inverse(self, diagonal: FloatArray, v: FloatArray | None = None) -> Callable[[FloatArray], FloatArray]:
         """Return the inverse of K + diag(diagonal) + vv', by Woodbury's formula."""
-        from scipy.linalg import cho_factor, cho_solve
+        from scipy.linalg.lapack import dpotrf, dpotrs
 
         r, root = self.Phi.shape[1], np.sqrt(self.scale)
         v = np.zeros(diagonal.size) if v is None else v
@@ -117,11 +124,13 @@ class AdaptingFeatures:
         inner[:r, :r] += self.scale * self.moments(1 / diagonal)
         inner[r, :r] = inner[:r, r] = root * ((v / diagonal) @ self.Phi)
         inner[r, r] += float(v @ (v / diagonal))
-        factor = cho_factor(inner, check_finite=False)
+        factor, failed = dpotrf(inner.T, overwrite_a=1, clean=0)
+        if failed:
+            raise np.linalg.LinAlgError("the curvature of the function is not positive definite")
 
         def solve(b: FloatArray) -> FloatArray:
             x = b / diagonal
-            y = cho_solve(factor, np.append(root * (x @ self.Phi), v @ x), check_finite=False)
+            y = dpotrs(factor, np.append(root * (x @ self.Phi), v @ x))[0]
             return np.asarray(x - (root * (self.Phi @ y[:r]) + v * y[r]) / diagonal)
 
         return solve
@@ -136,15 +145,14 @@ class Quartic:
 
     def __init__(self, function: AdaptingFeatures, a: FloatArray) -> None:
         self.function, self.a = function, a
-        self.w = function.times_squares(a * a)
-        linear = function.times(a)
+        linear, self.w = function.products(a)
         self.gradient = linear + a * self.w / (4 * function.eta)
         self.value = float(a @ linear) / 2 + float((a * a) @ self.w) / (16 * function.eta)
 
     def matvec(self, x: FloatArray) -> FloatArray:
-        """Return Hx."""
+        """Return Hx, of its last term six digits."""
         f = self.function
-        mixed = self.a * f.times_squares(self.a * x) / (2 * f.eta)
+        mixed = self.a * f.times_squares_roughly(self.a * x) / (2 * f.eta)
         return f.times(x) + self.w * x / (4 * f.eta) + mixed
 
     def solver(self, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
@@ -216,7 +224,10 @@ class Halves:
 
         def solve(r: FloatArray) -> FloatArray:
             b = _apart(r / d)
-            return (r - _both((b - points(b / E)) / E)) / d
+            p = points(b / E)
+            x = (r - _both((b - p) / E)) / d
+            # Where d is small this difference has no digits left; p has.
+            return x + _both((p - _apart(x)) / E) / d
 
         return solve
 

@@ -56,6 +56,8 @@ class Forms:
     def _by_features(self) -> AdaptingFeatures:
         units, machine = self._units, self.machine
         assert isinstance(machine.K, LowRank)
+        if units.length == units.slope == 1.0 and isinstance(machine.function, AdaptingFeatures):
+            return machine.function
         return AdaptingFeatures(machine.K.Phi, units.length / units.slope, machine.eta / units.value, machine.tau)
 
     @cached_property

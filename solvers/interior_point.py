@@ -8,7 +8,8 @@ with multipliers z of x - lower = s, v of upper - x = t and nu of the plane. A N
     [a'     0] [dnu] = [offset - a'x              ],     D = z / s + v / t  (diagonal),  H and g at x
 
 by conjugate gradients on the plane, preconditioned with what the function knows of (H + D)^-1: H is never formed. First
-it is solved for mu = 0, which tells how far mu can be lowered, then for that mu and the products left out (Mehrotra).
+it is solved roughly for mu = 0, which tells how far mu can be lowered, then for that mu and the products left out
+(Mehrotra).
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from klopt.solvers._conjugate import Mask, PlaneSolver
 from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite, starting_point
 
 MOST_STEPS, PATIENCE = 200, 12
-ROUGH, FINE = 0.3, 1e-2  # how exactly the two systems of a step are solved
+FINE, FINER = 3e-2, 1e-3  # how exactly the system of a step is solved: the last where nothing cuts the step short
 EPS = float(np.finfo(float).eps)
 EDGE = 0.02  # the least distance of a start from its bounds, as a share of the box
-NEARER = 3  # how many times a start without a hint may go three quarters of the way to the origin
-LIFT = 0.1  # the least multiplier of a start as a share of the mean slope
+FIRST, NEARER = 0.05, 8  # a start without a hint is so far from the origin, a quarter of that the next times
+FAR, STEEP = 100.0, 8.0  # at most so many steps downhill away, slopes larger than at the origin by at most this factor
+LIFT = 0.2  # the least multiplier of a start as a share of the mean slope
 
 
 class InteriorPoint(Backend):
@@ -87,18 +89,23 @@ def _steps(form: SimplexForm, domain: BoxPlane, start: FloatArray | None, tol: f
 
 
 def _inner(f: Applied, domain: BoxPlane, start: FloatArray | None) -> FloatArray:
-    """The start a little inside the box, or without one the best of some points between the origin and the centre."""
+    """The start a little inside the box, or without one a point near the origin at which no slope is large yet."""
     centre = domain.centre()
     if start is not None:
         return (1 - EDGE) * start + EDGE * centre
-    origin, best, least = domain.project(np.zeros_like(centre)), centre, f.value(centre)
+    origin = domain.project(np.zeros_like(centre))
+    bend, way = f.near(origin), centre - origin
+    slope, length = float(np.abs(bend.gradient).mean()), float(np.abs(way).mean())
+    curve = float(bend.gradient @ bend.matvec(bend.gradient))
+    share = FIRST
+    if curve > 0 and length > 0:  # the best step downhill is of the size of the solution or smaller
+        share = min(share, FAR * slope * float(bend.gradient @ bend.gradient) / curve / length)
     for _ in range(NEARER):
-        x = (best + 3 * origin) / 4
-        value = f.value(x)
-        if not value < least:
+        x = origin + share * way
+        if float(np.abs(f.gradient(x)).mean()) <= STEEP * slope:
             break
-        best, least = x, value
-    return best
+        share /= 4
+    return x
 
 
 def _with_multipliers(x: FloatArray, slope: FloatArray, wide: Mask) -> _Inside:
@@ -124,6 +131,15 @@ def _snapped(domain: BoxPlane, at: _Inside) -> FloatArray:
     return domain.project(np.where(low, domain.lower, np.where(high, domain.upper, at.x)))
 
 
+class _Directions(PlaneSolver):
+    """The system of a step, which what is known of (H + D)^-1 solves well enough to tell how far mu can be lowered."""
+
+    def nearly(self, r: FloatArray, miss: float) -> tuple[FloatArray, float]:
+        """Return dx and dnu without a product with H."""
+        dx, dnu = self._onto(np.where(self.wide, r, 0.0))
+        return dx + (miss / self.bend_of_plane if self.bend_of_plane > 0 else 0.0) * self.plane, dnu
+
+
 def _move(domain: BoxPlane, at: _Inside, bend: Bend, wide: Mask) -> _Inside:
     """One predictor-corrector step."""
     n, a = at.x.size, np.zeros(at.x.size) if domain.normal is None else domain.normal
@@ -131,20 +147,26 @@ def _move(domain: BoxPlane, at: _Inside, bend: Bend, wide: Mask) -> _Inside:
     s = np.where(wide, np.maximum(at.x - domain.lower, least), 1.0)
     t = np.where(wide, np.maximum(domain.upper - at.x, least), 1.0)
     D = np.where(wide, at.z / s + at.v / t, np.inf)
-    solve = PlaneSolver(bend, D, a, wide)
+    solve = _Directions(bend, D, a, wide)
     slope = bend.gradient + at.nu * a
     miss = domain.offset - float(a @ at.x)
+    if abs(miss) <= 4 * EPS * (abs(domain.offset) + float(np.abs(a) @ np.abs(at.x))):
+        miss = 0.0  # rounding, not worth a product with H
     mu = float(s @ at.z + t @ at.v) / max(2 * int(wide.sum()), 1)
 
-    def direction(low: FloatArray, high: FloatArray, tol: float) -> tuple[FloatArray, float, FloatArray, FloatArray]:
-        dx, dnu = solve(low / s - high / t - slope + at.z - at.v, miss, tol)
+    def direction(
+        low: FloatArray, high: FloatArray, tol: float | None
+    ) -> tuple[FloatArray, float, FloatArray, FloatArray]:
+        right = low / s - high / t - slope + at.z - at.v
+        dx, dnu = solve.nearly(right, miss) if tol is None else solve(right, miss, tol)
         return dx, dnu, np.where(wide, (low - at.z * dx) / s, 0.0), np.where(wide, (high + at.v * dx) / t, 0.0)
 
-    dx, _, dz, dv = direction(-s * at.z, -t * at.v, ROUGH)
+    dx, _, dz, dv = direction(-s * at.z, -t * at.v, None)
     reach = min(1.0, _longest((s, dx), (t, -dx), (at.z, dz), (at.v, dv)))
     then = float((s + reach * dx) @ (at.z + reach * dz) + (t - reach * dx) @ (at.v + reach * dv)) / max(2 * n, 1)
     aim = mu * min(then / mu, 1.0) ** 3 if mu else 0.0
-    dx, dnu, dz, dv = direction(aim - s * at.z - dx * dz, aim - t * at.v + dx * dv, FINE)
+    exact = max(FINER, FINE * (1 - reach))
+    dx, dnu, dz, dv = direction(aim - s * at.z - dx * dz, aim - t * at.v + dx * dv, exact)
     length = min(1.0, 0.995 * _longest((s, dx), (t, -dx), (at.z, dz), (at.v, dv)))
     tiny = np.finfo(float).tiny
     x = np.clip(at.x + length * dx, domain.lower, domain.upper)

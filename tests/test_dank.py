@@ -19,6 +19,7 @@ from klopt.problems._dank import Adapting, Reduced
 from klopt.problems._dank_cut import near
 from klopt.problems._dank_data import eta_for, eta_of_paper
 from klopt.problems._dank_features import AdaptingFeatures, Quartic
+from klopt.problems._dank_squares import RoughSquares, forms, moments
 from klopt.sets import BoxPlane
 
 TAUS = [0.0, 0.01, 0.5, 5.0]
@@ -101,6 +102,31 @@ def test_gradient_and_curvature_agree_with_finite_differences(seed: int, tau: fl
     np.testing.assert_allclose(H, bends, atol={0.0: 1e-9, 0.01: 2e-3, 0.5: 0.06, 5.0: 0.2}[tau] * size)
     np.testing.assert_allclose(H, H.T, atol=1e-13)
     assert np.linalg.eigvalsh(H)[0] > -1e-10
+
+
+@given(seeds, st.sampled_from([0.01, 0.5]))
+def test_the_curvature_is_that_of_the_support_and_a_model_beside_it(seed: int, tau: float) -> None:
+    rng = np.random.default_rng(seed)
+    K, a = radial_gram(rng, 9), rng.normal(size=9)
+    a[[1, 4, 5]] = 0.0
+    g, S, off = Adapting(K, 0.6, tau), np.flatnonzero(a), np.flatnonzero(a == 0)
+    H, stated, F = g.near(a).curvature(), stated_curvature(K, a, 0.6, tau), g.weights(a)
+    np.testing.assert_allclose(H[np.ix_(S, S)], stated[np.ix_(S, S)], atol=1e-11 * np.abs(stated).max())
+    np.testing.assert_allclose(H[np.ix_(off, S)], (F * K)[np.ix_(off, S)], atol=1e-12)
+    assert (H.diagonal() <= stated.diagonal() * (1 + 1e-9)).all()
+    assert np.linalg.eigvalsh(H)[0] > -1e-10
+
+
+def test_the_rounding_of_a_projection_is_no_support() -> None:
+    rng = np.random.default_rng(3)
+    K, a = radial_gram(rng, 30), rng.normal(size=30) * (np.arange(30) % 3 == 0)
+    g = Adapting(K, 0.6, 0.05)
+    plain = g.near(a)
+    dusty = g.near(a + 1e-16 * (a == 0))
+    here = g._last[0][1].reduced
+    assert here is not None
+    np.testing.assert_array_equal(here.support, np.flatnonzero(a))
+    assert dusty.value == plain.value
 
 
 @given(seeds, st.sampled_from(TAUS))
@@ -328,7 +354,9 @@ def test_products_by_features_are_those_of_the_matrices(seed: int) -> None:
     assert isinstance(here, Quartic)
     assert here.value == pytest.approx(there.value)
     np.testing.assert_allclose(here.gradient, there.gradient, atol=1e-10)
-    np.testing.assert_allclose(here.matvec(x), there.curvature() @ x, atol=1e-9)
+    step = here.matvec(x) - there.curvature() @ x  # single precision in (K o K)(a o x)
+    sizes = thin.diagonal * float(thin.diagonal @ np.abs(a * x))
+    assert (np.abs(step) <= 1e-6 * np.abs(a) * sizes / 0.8 + 1e-9).all()
     d = rng.uniform(0.1, 1.0, 15)
     v = a * here.w / np.sqrt(a @ (a * here.w))
     part = full.K + np.diag(here.w / 1.6 + d) + np.multiply.outer(v, v) / 0.8
@@ -337,6 +365,27 @@ def test_products_by_features_are_those_of_the_matrices(seed: int) -> None:
     assert np.linalg.eigvalsh(missing)[0] >= -1e-9 * np.abs(part).max()
     np.testing.assert_allclose(missing @ a, 0.0, atol=1e-9 * np.abs(part).max())
     assert thin.lipschitz(1.0) <= full.lipschitz(1.0) * (1 + 1e-9)
+
+
+@given(seeds, st.sampled_from([1e-60, 1e-9, 1.0, 1e60]))
+def test_products_with_the_squares_have_their_digits_at_any_scale(seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    n = 530  # more than are worked on at a time
+    Phi, u = scale * rng.normal(size=(n, 4)), rng.normal(size=n) * scale**-2
+    terms = (Phi * Phi).sum(axis=1)
+    size = terms * float(terms @ np.abs(u))
+    exact = (Phi @ Phi.T) ** 2 @ u
+    assert (np.abs(forms(Phi, moments(Phi, u)) - exact) <= 1e-14 * size).all()
+    assert (np.abs(RoughSquares.of(Phi).times(u) - exact) <= 2e-6 * size).all()
+    assert not RoughSquares.of(Phi).times(np.zeros(n)).any()
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_regression_by_features_is_certified_to_nine_digits(C: float) -> None:
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(500, 5))
+    problem = AdaptiveKernelRegression(nystrom(X, rank=30), np.sin(X[:, 0]) + 0.3 * X[:, 1], C, 0.1)
+    assert klopt.solve(problem, "interior_point", tol=1e-9).verdict is Verdict.OPTIMAL
 
 
 def test_two_thousand_points_by_features_need_twenty_iterations_and_no_matrix_of_their_order() -> None:
