@@ -6,6 +6,7 @@ Exit codes: 0 if every verdict is the registered one, 1 if one differs, 2 for a 
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ NO_PROOF = (
     "Optima are intervals, and every verdict uses their pessimistic ends. A check on many instances supports a "
     "theorem; it does not prove it. A refutation marked 'exact' is proven without rounding."
 )
+NO_BALLS = " Where roots or exponentials occur, that needs: pip install 'klopt[exact]'."
 
 
 @click.command(short_help="Check the claims of the papers, or your own.")
@@ -123,7 +125,7 @@ def _print(found: Verification) -> None:
     for finding in found.unexpected:
         why = f"; {finding.trouble}" if finding.trouble else ""
         out.print(lines([("unexpected", f"{finding.claim.name}: registered as {finding.claim.expected.value}{why}")]))
-    out.print(wrapped(NO_PROOF))
+    out.print(wrapped(NO_PROOF if find_spec("flint") else NO_PROOF + NO_BALLS))
 
 
 def _data(finding: Finding) -> dict[str, Any]:

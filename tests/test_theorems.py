@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
@@ -16,7 +18,7 @@ from klopt.registry import problems
 from klopt.solve import solve
 from klopt.theorems.catalogue import claims
 from klopt.theorems.claim import Claim, Outcome
-from klopt.theorems.verification import examine
+from klopt.theorems.verification import examine, proven
 
 CHECKED = [claim for claim in claims() if claim.printed is not None]
 TRUE = [claim for claim in CHECKED if claim.expected is Outcome.HOLDS]
@@ -73,9 +75,17 @@ def test_no_refutation_rests_on_floats() -> None:
     assert [claim.name for claim in FALSE if claim not in EXACT] == []
 
 
+def test_without_the_library_of_balls_nothing_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "flint", None)  # as on a machine where it was never installed
+    confirmed = [
+        proven(claim, claim.example or claim.draw(np.random.default_rng(0), claim.sizes[0])) for claim in EXACT
+    ]
+    assert not all(confirmed)
+
+
 @pytest.mark.parametrize("claim", CHECKED, ids=name)
 def test_the_verdict_is_the_registered_one(claim: Claim) -> None:
-    found = examine(claim, 12, seed=11)
+    found = examine(claim, min(settings().max_examples, 12), seed=11)
     assert found.outcome is claim.expected, found.trouble
     assert (found.counterexample is not None) == (claim in FALSE)
     assert found.proven == (claim in EXACT)  # the counterexample survives exact arithmetic

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from klopt.errors import InvalidSettings
-from klopt.theorems.cases import ball
+from klopt.theorems.cases import ball, precise
 from klopt.theorems.claim import Case
 
 __all__ = [
@@ -174,9 +174,7 @@ def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any
 
     The eigenvalues of K_i are tau/2 +- (tau/2) tanh(w_i/2); w_i is the logarithm of their ratio.
     """
-    from flint import ctx
-
-    with ctx.workprec(BITS):
+    with precise(BITS):
         problem, lip, m, total = Problem.of(case), ball(L), len(case["S"]), int(case["steps"])
         kernels, w, best = [Pair(ball(0), ball(0))] * m, [ball(0)] * m, None
         for t in range(1, total + 1):
@@ -195,9 +193,7 @@ def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any
 
 def printed_prox(case: Case) -> tuple[Any, Any]:
     """Return the prox objective at the printed step, the better of the two pairings, and at the mirror-descent step."""
-    from flint import ctx
-
-    with ctx.workprec(BITS):
+    with precise(BITS):
         problem, K, eta = Problem.of(case), pair_of(case["K"][0]), 1 / ball(Fraction(case["L"]))
         assert case["K"][0][0, 0] + case["K"][0][1, 1] == case["tau"]
         tau, g = problem.tau, problem.slopes([K], problem.rho)[0]
@@ -224,9 +220,7 @@ def _prox(K: Pair, g: Pair, log_K: Pair, eta: Any, tau: Any) -> Any:
 
 def spectral_run(case: Case) -> tuple[Any, Any]:
     """Return the best value of Algorithm 3 as printed, one S = [[p, q], [q, p]], and g(tau, 0) plus the bound."""
-    from flint import ctx
-
-    with ctx.workprec(BITS):
+    with precise(BITS):
         (S,), total = case["S"], int(case["steps"])
         assert S[0, 0] == S[1, 1]
         C, rho, tau, lip = (ball(Fraction(case[name])) for name in ("C", "rho", "tau", "L"))

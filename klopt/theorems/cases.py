@@ -96,12 +96,12 @@ BITS = 8000
 """Balls know nothing of each other, so that those of a long run grow at every step, far more than its errors."""
 
 
-def precise() -> AbstractContextManager[Any]:
-    """Return a context in which balls have `BITS` bits."""
+def precise(bits: int = BITS) -> AbstractContextManager[Any]:
+    """Return a context in which balls have so many bits."""
     ball(0)  # says what to install where flint is missing
     from flint import ctx
 
-    return cast(AbstractContextManager[Any], ctx.workprec(BITS))
+    return cast(AbstractContextManager[Any], ctx.workprec(bits))
 
 
 def surely_above(left: Any, right: Any) -> bool:

@@ -19,7 +19,7 @@ from klopt.theorems.cases import rational, rounded, surely_above
 from klopt.theorems.claim import Case, Claim, Outcome
 from klopt.theorems.evidence import Evidence
 
-__all__ = ["Finding", "Verification", "examine", "replay", "verify_claims"]
+__all__ = ["Finding", "Verification", "examine", "proven", "replay", "verify_claims"]
 
 DRAWS_PER_TRIAL = 5
 SHRINKING = 25
@@ -132,7 +132,7 @@ def _judged(claim: Claim, cases: Sequence[Case], shrink: partial[Case] | None = 
         _least(printed),
         None if corrected is None else _least(corrected),
         failing,
-        failing is not None and _proven(claim, failing),
+        failing is not None and proven(claim, failing),
     )
 
 
@@ -190,7 +190,8 @@ def _fails(claim: Claim, case: Case) -> bool:
         return False
 
 
-def _proven(claim: Claim, case: Case) -> bool:
+def proven(claim: Claim, case: Case) -> bool:
+    """Return whether exact arithmetic confirms that the claim fails here; False where it is not installed."""
     if claim.exact is None:
         return False
     try:
