@@ -7,40 +7,35 @@
 
 (7) with (10) of Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple
 similarity matrices with general convex loss functions, 2010, with the sum in (7) over all n eigenvalues. It restricts
-`SimilaritySpectra` with the squared loss, so its optimum is not below, and needs each eigen-decomposition only once.
+`SimilarityKernels` with the squared loss, so its optimum is not below, and needs each eigen-decomposition only once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, MatrixLike, positive
-from klopt.gram import binary_labels
-from klopt.indefinite import LinearExtension, Similarity
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._margin import refuse_large
-from klopt.problems._similarity import loss_of, noisy_similarities, similarity_list
-from klopt.problems._similarity_bracket import Data
-from klopt.problems._similarity_several import Several
-from klopt.problems._similarity_several_forms import Forms
+from klopt.arrays import FloatArray, MatrixLike
+from klopt.indefinite import Similarity
+from klopt.problems._similarity import noisy_similarities
+from klopt.problems._similarity_machine import SimilarityMachine
 
 __all__ = ["SimilaritySpectra"]
 
 
 @dataclass(frozen=True, eq=False)
-class SimilaritySpectra(Problem):
+class SimilaritySpectra(SimilarityMachine):
     """Learn the spectrum of each similarity matrix, for one machine with the kernel sum K_i / gamma_i.
 
     S, C and `rho` are those of `SimilarityKernel`, with the squared loss; each kernel has the given `trace`.
     Solutions have `alpha`, `bias`, `gamma`, `spectra`, of shape (m, n), eigenvalues in the order of those of S_i,
     smallest first, and `kernels`, of shape (m, n, n).
 
+    >>> from klopt.problem import Point
     >>> problem = SimilaritySpectra([[[1, 2], [2, 1]]], [1, -1], C=1, rho=1, trace=2)
     >>> bracket = problem.bracket(Point({"alpha": [1.0, 1.0], "gamma": [1.0]}))
     >>> round(bracket.lower, 6), round(bracket.upper, 6), bracket.point.spectra.round(3)
@@ -53,6 +48,8 @@ class SimilaritySpectra(Problem):
     rho: float
     trace: float
 
+    keeps_eigenvectors = True
+
     if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
@@ -63,38 +60,6 @@ class SimilaritySpectra(Problem):
             rho: float,
             trace: float,
         ) -> None: ...
-
-    def __post_init__(self) -> None:
-        S = similarity_list(self.S, many=True)
-        y, C, trace = binary_labels(self.y, S[0].size), positive("C", self.C), positive("trace", self.trace)
-        rho = positive("rho", self.rho, zero=True)
-        for name, value in (("S", S), ("y", y), ("C", C), ("rho", rho), ("trace", trace)):
-            object.__setattr__(self, name, value)
-        refuse_large(C, self.several.data.scale)
-
-    @cached_property
-    def several(self) -> Several:
-        """The checked data, which brackets the optimum."""
-        matrices = tuple(S.matrix for S in self.S)
-        return Several(Data(matrices, self.y, self.C, self.rho, self.trace, loss_of("squared")), fixed=True)
-
-    def describe(self) -> str:
-        n, m = self.y.size, len(self.S)
-        return f"SimilaritySpectra(n={n}, m={m}, C={self.C:g}, rho={self.rho:g}, trace={self.trace:g})"
-
-    def kernel(self, point: Point) -> FloatArray:
-        """Return the kernel of the machine, sum K_i / gamma_i."""
-        return np.asarray(np.tensordot(1 / point.gamma, point.kernels, 1))
-
-    def extensions(self, point: Point) -> tuple[LinearExtension, ...]:
-        """Return each learned kernel for new points; the machine's is their sum with the weights 1 / gamma_i."""
-        return tuple(LinearExtension(S, K) for S, K in zip(self.S, point.kernels, strict=True))
-
-    def bracket(self, point: Point) -> Bracket:
-        return self.several.bracket(point)
-
-    def formulations(self) -> tuple[Formulation, ...]:
-        return Forms(self.several).formulations()
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
