@@ -31,7 +31,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Lint and check the format."""
-    session.install("ruff>=0.9")
+    session.install("ruff>=0.9.3")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
 
@@ -46,8 +46,18 @@ def types(session: nox.Session) -> None:
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
     """Build the documentation; a warning is an error."""
-    session.install("-e", ".[docs]")
+    session.install("-e", ".[docs,exact]")  # examples re-check counterexamples without rounding
     session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html", *session.posargs)
+
+
+@nox.session(default=False)
+def coverage(session: nox.Session) -> None:
+    """Say which lines the quick tests leave out; nox -s coverage -- -m "" counts all tests."""
+    session.install("-e", ".[test]", "coverage>=7.10")
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", "-n", "2", "-m", "not slow", *session.posargs, env=ONE_THREAD)
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report")
 
 
 @nox.session(python="3.11", venv_backend="uv", default=False)

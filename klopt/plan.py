@@ -130,4 +130,4 @@ def plan(problem: Problem) -> Plan:
     # The sort is stable: among backends of one rank the formulations stay in the problem's order, backends by name.
     routes = sorted(compress(pairs, able), key=lambda pair: pair[1].rank)
     refused = tuple(pair for pair, fits in zip(pairs, able, strict=True) if not fits)
-    return Plan(problem, tuple(Route(*pair) for pair in routes), refused, absent, broken())
+    return Plan(problem, tuple(Route(*pair) for pair in routes), refused, absent, broken("klopt.solvers"))

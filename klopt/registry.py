@@ -67,9 +67,9 @@ def problems() -> tuple[type[Problem], ...]:
     return tuple(sorted(_scan("klopt.problems")[1], key=lambda problem: problem.__name__))
 
 
-def broken() -> tuple[Broken, ...]:
-    """Return what could not be loaded."""
-    return _scan("klopt.solvers")[2] + _scan("klopt.problems")[2]
+def broken(*groups: str) -> tuple[Broken, ...]:
+    """Return what could not be loaded, of some entry-point groups or of both."""
+    return tuple(item for group in groups or ("klopt.solvers", "klopt.problems") for item in _scan(group)[2])
 
 
 def backend_named(name: str) -> Backend:
@@ -79,7 +79,7 @@ def backend_named(name: str) -> Backend:
     if name in known:
         return known[name]
     if base not in known:
-        for item in broken():
+        for item in broken("klopt.solvers"):
             if item.name == base:
                 raise NoRoute(f"backend {base!r} is broken: {item.reason}")
         near = difflib.get_close_matches(base, known, n=1)

@@ -1,7 +1,12 @@
-"""Backends that lie, crash, hang, print, change their input, return NaN or the wrong shape."""
+"""Backends that lie, crash, hang, print, change their input, return NaN or the wrong shape.
+
+They are a module of their own, not part of the tests that use them, because a child process must be able to import
+them: the name of a test module, `tests.test_x`, means another package where one called `tests` is installed.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -97,6 +102,35 @@ class Sleeper(Bad):
         raise AssertionError("woke up")
 
 
+class Deaf(Bad):
+    """Hangs in native code that never lets go of the interpreter."""
+
+    name = "deaf"
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        ctypes.PyDLL(None).sleep(60)
+        raise AssertionError("woke up")
+
+
+class Eater(Bad):
+    """Takes all the memory there is, and would take 20 GB."""
+
+    name = "eater"
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        self.eaten = [np.ones(12_500_000) for _ in range(200)]
+        raise AssertionError("is full")
+
+
+class Quitter(Bad):
+    """Ends the process as if all were well."""
+
+    name = "quitter"
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        os._exit(0)
+
+
 class Printer(Bad):
     """Prints although asked to be silent, from Python and past it."""
 
@@ -181,3 +215,26 @@ class Raiser(Bad):
 
 class Panic(BaseException):
     """What a Rust panic looks like from Python: no Exception."""
+
+
+class Counter(Bad):
+    """Says how often it was run in its process before."""
+
+    name: ClassVar[str] = "counter"
+    seen: ClassVar[list[int]] = []
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        self.seen.append(form.c.size)
+        return Answer(Stop.STALLED, native=f"{self.seen}")
+
+
+class Threads(Bad):
+    """Says what the environment says of threads."""
+
+    name = "threads"
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        from threadpoolctl import threadpool_info
+
+        pools = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+        return Answer(Stop.STALLED, native=f"{os.environ['OPENBLAS_NUM_THREADS']} {pools}")

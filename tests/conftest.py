@@ -1,6 +1,7 @@
 """The same run every time: one BLAS thread, and Hypothesis without chance or deadline.
 
-`KLOPT_HYPOTHESIS` picks the profile: `dev` (few examples, the default), `ci`, `thorough` (many, new ones each run).
+`KLOPT_HYPOTHESIS` picks the profile: `quick` (the default of the quick pass, -m "not slow"), `dev` (the default of the
+whole suite), `ci`, `thorough` (many examples, new ones each run).
 """
 
 from __future__ import annotations
@@ -29,10 +30,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # A loaded machine must not fail a law for being slow; examples are not stored, so a run leaves no files.
 common = settings(deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", common, derandomize=True, max_examples=3)
 settings.register_profile("dev", common, derandomize=True, max_examples=10)
 settings.register_profile("ci", common, derandomize=True, max_examples=30)
 settings.register_profile("thorough", common, derandomize=False, max_examples=500)
-settings.load_profile(os.environ.get("KLOPT_HYPOTHESIS", "dev"))
+
+
+@pytest.hookimpl(tryfirst=True)  # the option --hypothesis-profile still has the last word
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the profile before the first law is read: `settings` take what they do not say from it."""
+    quick = "not slow" in config.option.markexpr
+    settings.load_profile(os.environ.get("KLOPT_HYPOTHESIS", "quick" if quick else "dev"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

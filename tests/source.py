@@ -47,7 +47,7 @@ class Module:
                 yield from (Import(f"{base}.{alias.name}", child.lineno, eager) for alias in child.names)
             elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or _is_for_type_checkers(child):
                 yield from self._imports(child, eager=False)
-            else:
+            elif isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):  # no expression imports anything
                 yield from self._imports(child, eager)
 
     def _absolute(self, node: ast.ImportFrom) -> str:

@@ -138,6 +138,12 @@ def test_a_farkas_vector_is_checked_as_a_vector() -> None:
         assert check_farkas(feasible, np.array(y), TOL) != ""
 
 
+def test_a_multiplier_that_spoils_a_contradiction_is_taken_for_noise() -> None:
+    """0 >= 1 is contradiction enough: 0 <= 1e6, times 2e-6, only hides it."""
+    form = ConeForm([0.0], [[0.0], [0.0]], [-1.0, 1e6], Cones(nonneg=2))
+    assert check_farkas(form, np.array([1.0, 2e-6]), TOL) == ""
+
+
 def test_a_tiny_coefficient_is_not_taken_for_zero() -> None:
     """1e-9 x >= 2 with x free is feasible although A'y = 1e-9 is small next to b'y = -2."""
     form = ConeForm([0.0], [[-1e-9]], [-2.0], Cones(nonneg=1))

@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -94,6 +95,28 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which one comparison was made, with its page; tests that write go into a copy."""
+    folder = tmp_path_factory.mktemp("compared")
+    (folder / "model.mps").write_text(MODEL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = klopt("compare", "model.mps", "--backend", "highs", "-o", "page.html", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "page.html (" in done.stdout
+    return folder
+
+
+@pytest.fixture
+def kept(compared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the folder with the comparison, to work in."""
+    copy = tmp_path / "kept"
+    shutil.copytree(compared, copy)
+    monkeypatch.chdir(copy)
+    return copy
+
+
 def test_a_file_and_a_class_are_compared_and_the_runs_kept(place: Path) -> None:
     done = klopt("compare", "model.mps", "SoftMargin", "--sizes", "6", "--backend", "highs", "--backend", "scs", *QUICK)
     assert done.exit_code == 0, done.output
@@ -104,8 +127,8 @@ def test_a_file_and_a_class_are_compared_and_the_runs_kept(place: Path) -> None:
         assert len(store.runs()) == 4
 
 
-def test_resume_does_what_is_missing_and_says_what_it_reuses(place: Path) -> None:
-    klopt("compare", "model.mps", "--backend", "highs", *QUICK)
+@pytest.mark.usefixtures("kept")
+def test_resume_does_what_is_missing_and_says_what_it_reuses() -> None:
     done = klopt("compare", "model.mps", "--backend", "highs", "--backend", "scs", *QUICK, "--resume")
     assert "2 in klopt-runs.db, 1 of them reused (highs 1)" in done.stdout
     done = klopt("compare", "model.mps", "--backend", "highs", *QUICK)
@@ -164,17 +187,13 @@ def test_a_pipe_carries_results_only(place: Path) -> None:
     assert quiet.communicate(timeout=60) == ("", "")
 
 
-def test_the_page_is_written_and_named(place: Path) -> None:
-    done = klopt("compare", "model.mps", "--backend", "highs", "-o", "page.html", *QUICK)
-    assert done.exit_code == 0, done.output
-    assert "page.html (" in done.stdout
+def test_the_page_is_written_and_named(kept: Path) -> None:
     assert klopt("report", "-o", "again.html").exit_code == 0
     for page in ("page.html", "again.html"):
-        assert "model.mps" in (place / page).read_text(encoding="utf-8")
+        assert "model.mps" in (kept / page).read_text(encoding="utf-8")
 
 
-def test_a_store_is_reported_exported_and_cited(place: Path) -> None:
-    klopt("compare", "model.mps", "--backend", "highs", *QUICK)
+def test_a_store_is_reported_exported_and_cited(kept: Path) -> None:
     assert "highs" in klopt("report").stdout
     told = json.loads(klopt("report", "--json").stdout)
     assert (told["command"], len(told["runs"])) == ("report", 1)
@@ -182,12 +201,12 @@ def test_a_store_is_reported_exported_and_cited(place: Path) -> None:
     assert (row["backend"], row["verdict"]) == ("highs", "OPTIMAL")
     assert json.loads(klopt("export", "--json").stdout)["runs"][0]["backend"] == "highs"
     assert klopt("export", "-o", "runs.csv").exit_code == 0
-    assert (place / "runs.csv").read_text() == klopt("export", "--csv").stdout
+    assert (kept / "runs.csv").read_text() == klopt("export", "--csv").stdout
     assert "@" in klopt("cite").stdout
     assert klopt("export", "-o", "runs.xlsx").exit_code == 2
     assert klopt("export", "--parquet").exit_code == 2
     assert klopt("export", "--figure", "accuracy", "-o", "chart.svg").exit_code == 0
-    assert (place / "chart.svg").read_text().startswith("<svg")
+    assert (kept / "chart.svg").read_text().startswith("<svg")
     done = klopt("export", "--figure", "accurcy", "-o", "chart.svg")
     assert (done.exit_code, "this comparison has accuracy" in " ".join(done.output.split())) == (2, True)
     assert "no store" in klopt("report", "other.db").output

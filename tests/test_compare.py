@@ -155,11 +155,12 @@ def test_sizes_make_random_instances_and_the_seed_the_same_ones() -> None:
     assert {run.data for run in one.runs}.isdisjoint(run.data for run in other.runs)
 
 
-def test_all_formulations_can_be_asked_for() -> None:
-    runs = compare(SVM, ["clarabel"], formulation="all", repeat=1).runs
+def test_all_formulations_can_be_asked_for(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    runs = compare(SVM, ["clarabel"], formulation="all", repeat=1, store=store).runs
     assert [run.formulation for run in runs] == ["dual QP", "SOCP epigraph"]
-    assert [run.formulation for run in compare(SVM, ["clarabel"], repeat=1).runs] == ["dual QP"]
-    named = compare(SVM, ["clarabel"], formulation="SOCP epigraph", repeat=1).runs
+    assert [run.formulation for run in compare(SVM, ["clarabel"], repeat=1, store=store).runs] == ["dual QP"]
+    named = compare(SVM, ["clarabel"], formulation="SOCP epigraph", repeat=1, store=store).runs
     assert [run.formulation for run in named] == ["SOCP epigraph"]
 
 
@@ -183,9 +184,13 @@ def nothing():
 def test_a_function_of_a_file_or_module_makes_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "declared_here.py"
     path.write_text(MODULE)
-    assert [run.problem for run in compare(f"{path}:several", "highs", repeat=1).runs] == ["first", "second"]
+    store = tmp_path / "runs.db"
+    made = compare(f"{path}:several", "highs", repeat=1, store=store)
+    assert [run.problem for run in made.runs] == ["first", "second"]
     monkeypatch.chdir(tmp_path)
-    assert [run.problem for run in compare("declared_here:one", "highs", repeat=1).runs] == ["one"]
+    again = compare("declared_here:one", "highs", repeat=1, store=store)
+    assert [run.problem for run in again.runs] == ["one"]
+    assert again.reused == {made.runs[0].key}
     with pytest.raises(InvalidProblem, match="returned no klopt problem"):
         compare(f"{path}:nothing", "highs")
     with pytest.raises(InvalidProblem, match="no function 'severl'; did you mean 'several'"):
@@ -288,10 +293,14 @@ def test_two_backends_that_disagree_are_an_error_and_never_averaged() -> None:
     assert "contradict" in repr(found)
 
 
-def test_an_uncertified_run_is_never_the_fastest() -> None:
-    found = compare(("line", LP), [Liar(), "clarabel"], repeat=1)
-    assert found.best["line"].backend == "clarabel"
-    lines = found.table().splitlines()
+@pytest.fixture(scope="module")
+def doubtful() -> Comparison:
+    return compare(("line", LP), [Liar(), "clarabel"], repeat=1)
+
+
+def test_an_uncertified_run_is_never_the_fastest(doubtful: Comparison) -> None:
+    assert doubtful.best["line"].backend == "clarabel"
+    lines = doubtful.table().splitlines()
     rows = [line.split()[0] for line in lines if line.startswith(("liar", "clarabel"))]
     assert rows == ["clarabel", "liar"]
     assert any("liar on" in line and "says optimal" in line for line in lines)
@@ -326,14 +335,15 @@ def test_a_first_claim_that_a_second_run_mends_was_still_false() -> None:
     assert "hasty on primal first said optimal on line with an interval" in repr(comparison)
 
 
-@pytest.mark.parametrize("backend", ["active_set", "nesterov"])
-def test_a_home_made_method_gives_its_bounds_on_the_way(backend: str) -> None:
+def test_a_home_made_method_gives_its_bounds_on_the_way() -> None:
     machine = klopt.problems.SoftMargin.sample(np.random.default_rng(0), 40)
-    comparison = compare(machine, backend, repeat=1, time_limit=20)
-    trace = comparison.traces[comparison.runs[0].key]
-    assert len(trace) >= 3
-    widths = [step.upper - step.lower for step in trace]
-    assert min(widths[:-1]) < widths[0]
+    comparison = compare(machine, ["active_set", "nesterov"], repeat=1, time_limit=20)
+    assert {run.backend for run in comparison.runs} == {"active_set", "nesterov"}
+    for run in comparison.runs:
+        trace = comparison.traces[run.key]
+        assert len(trace) >= 3, run.backend
+        widths = [step.upper - step.lower for step in trace]
+        assert min(widths[:-1]) < widths[0], run.backend
 
 
 def test_a_promised_rate_is_kept_and_drawn(tmp_path: Path) -> None:
@@ -357,8 +367,8 @@ def test_the_table_keeps_to_80_columns(small: Comparison) -> None:
     assert "\x1b" not in text
 
 
-def test_runs_that_prove_nothing_are_kept_too() -> None:
-    (run,) = compare(("line", LP), [Liar()], repeat=1).runs
+def test_runs_that_prove_nothing_are_kept_too(doubtful: Comparison) -> None:
+    (run,) = (run for run in doubtful.runs if run.backend == "liar")
     assert run.says is Stop.OPTIMAL
     assert not run.verdict.conclusive
     assert run.honest is False

@@ -25,10 +25,6 @@ from klopt.runs.record import Run
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed; pip install 'klopt[dask]'")
 
-# Tests are no package: what they send to another machine goes by value.
-for module in (bad_backends, sys.modules[__name__]):
-    cloudpickle.register_pickle_by_value(module)
-
 LP = klopt.problems.LP(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-2.0])
 
 
@@ -54,11 +50,32 @@ def made(**options: Any) -> Comparison:
     return compare(("line", LP), BACKENDS, repeat=2, time_limit=1.0, **options)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def by_value() -> Iterator[None]:
+    """Tests are no package: what they send to another machine goes by value, and by name again when they are done."""
+    modules = (bad_backends, sys.modules[__name__])
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    yield
+    for module in modules:
+        cloudpickle.unregister_pickle_by_value(module)
+
+
 @pytest.fixture
 def client() -> Iterator[Any]:
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as found:
         yield found
+
+
+def test_a_worker_gives_what_a_child_of_this_process_gives() -> None:
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        there = compare(("line", LP), "highs", repeat=1, time_limit=20.0, jobs=client)
+    here = compare(("line", LP), "highs", repeat=1, time_limit=20.0)
+    assert [outcome(run) for run in there.runs] == [outcome(run) for run in here.runs]
+    with pytest.raises(InvalidSettings, match="expected a number, a Dask client or its address"):
+        compare(LP, "highs", jobs=2.5)  # type: ignore[arg-type]
 
 
 class Killer(threading.Thread):

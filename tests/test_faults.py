@@ -906,7 +906,8 @@ def test_fault_59_eight_threads_give_what_one_gives(backend) -> None:
         assert list(pool.map(work, problems * repeat)) == serial * repeat
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork"])
+# In the quick pass the children of `isolate=True` stand for fresh interpreters.
+@pytest.mark.parametrize("method", [pytest.param("spawn", marks=pytest.mark.slow), "fork"])
 def test_fault_59_other_processes_give_what_this_one_gives(method) -> None:
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")

@@ -91,7 +91,7 @@ INTERRUPTED = """
     rng = np.random.default_rng(0)
     forms = {{
         "lp": lambda: known_pair(rng, "lp", 1500, 4500).form,
-        "qp": lambda: margin_form(radial_gram(rng, 3000), signs(rng, 3000), 1e3),
+        "qp": lambda: margin_form(radial_gram(rng, 1000), signs(rng, 1000), 1e3),
         "socp": lambda: known_pair(rng, "socp", 300, 900).form,
     }}
     form = forms["{kind}"]()

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -116,3 +120,42 @@ def test_a_backend_of_the_users_that_says_klopt_goes_to_a_child() -> None:
 ONE_MORE = """
 print(klopt.solve(FormProblem(form), backend=Napper(), isolate=True).stop.name)
 """
+
+
+SERVE = "from klopt.isolate import serve; serve({parent})"
+
+
+def framed(data: bytes) -> bytes:
+    return struct.pack("!Q", len(data)) + data
+
+
+def unframed(data: bytes) -> Iterator[bytes]:
+    while data:
+        (size,) = struct.unpack("!Q", data[:8])
+        yield data[8 : 8 + size]
+        data = data[8 + size :]
+
+
+def test_a_child_answers_what_it_is_sent_and_ends_with_its_input() -> None:
+    tasks = [pickle.dumps(partial(int, "7")), b"no pickle", pickle.dumps(partial(int, "seven"))]
+    command = [sys.executable, "-c", SERVE.format(parent=os.getpid())]
+    done = subprocess.run(command, input=b"".join(map(framed, tasks)), capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    hello, *replies = unframed(done.stdout)
+    assert hello == b""
+    number, unread, error = map(pickle.loads, replies)
+    assert number == 7
+    assert isinstance(unread, InvalidSettings)
+    assert "could not load the task" in str(unread)
+    assert isinstance(error, ValueError)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks for the parent's number")
+def test_a_child_whose_parent_is_gone_already_ends_at_once() -> None:
+    command = [sys.executable, "-c", SERVE.format(parent=os.getppid())]  # not the one that starts it
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    try:
+        assert child.wait(timeout=60) == 1
+    finally:
+        child.kill()
+        child.communicate()

@@ -45,6 +45,7 @@ def coefficients(problem: Margin, x: np.ndarray) -> Point:
 def optimum(problem: Margin) -> float:
     """By CVXPY and Clarabel, from the problem as it is written in its module."""
     n, R = problem.K.size, problem.K.factor()
+    R = np.vstack([R, np.zeros(n)])  # CVXPY before 1.7 knows no matrix without rows
     x = cp.Variable(n)
     if isinstance(problem, SoftMargin):
         y, value, box = problem.y, cp.sum(x), [x >= 0, x <= problem.C]

@@ -193,7 +193,7 @@ def test_alignment_is_what_an_independent_solver_finds(seed):
         assert result.value <= 1e-12
 
 
-@pytest.mark.parametrize("batch", range(10))
+@pytest.mark.parametrize("batch", [0, *(pytest.param(batch, marks=pytest.mark.slow) for batch in range(1, 10))])
 def test_all_formulations_agree(batch):
     for seed in range(25 * batch, 25 * (batch + 1)):
         problem = instance(seed)

@@ -74,30 +74,33 @@ def test_a_backend_is_found_by_its_entry_point(plug_in, where) -> None:
     assert out == "['highs', 'half']\nOPTIMAL\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "where", "reason"),
-    [
-        ("import no_such_library", "half", "ModuleNotFoundError: No module named 'no_such_library'"),
-        ("raise RuntimeError('licence expired')", "half", "RuntimeError: licence expired"),
-        ("import sys; sys.exit(3)", "half", "SystemExit: 3"),
-        ("class Panic(BaseException): pass\nraise Panic('rust')", "half", "Panic: rust"),
-        ("x = 1", "half:BACKEND", "AttributeError"),
-        ("BACKEND = 'scs'", "half:BACKEND", "'scs' is neither a backend, a problem nor a module of them"),
-        ("import klopt\nclass Half(klopt.Backend):\n    name = 'half'", "half:Half", "TypeError"),
-        (
-            "import klopt\nclass Half(klopt.Backend):\n  name = 'half'\n  def run(self, *_): pass\nBACKEND = Half()",
-            "half:BACKEND",
-            "half offers None; expected a set of klopt.Feature",
-        ),
-        (textwrap.dedent(HALF.format(name="highs")), "half:BACKEND", "there is another 'highs'"),
-    ],
-    ids=["import", "raises", "exits", "panics", "empty", "text", "abstract", "offers nothing", "takes a name"],
-)
-def test_a_broken_plug_in_is_listed_and_klopt_still_works(plug_in, text, where, reason) -> None:
-    run = plug_in({"half": text}, {"half": where})
-    found, listed, verdict = run(ASK + "\n    print(klopt.solve(FormProblem(form)).verdict.name)").splitlines()
+BROKEN = {
+    "import": ("import no_such_library", "", "ModuleNotFoundError: No module named 'no_such_library'"),
+    "raises": ("raise RuntimeError('licence expired')", "", "RuntimeError: licence expired"),
+    "exits": ("import sys; sys.exit(3)", "", "SystemExit: 3"),
+    "panics": ("class Panic(BaseException): pass\nraise Panic('rust')", "", "Panic: rust"),
+    "empty": ("x = 1", ":BACKEND", "AttributeError"),
+    "text": ("BACKEND = 'scs'", ":BACKEND", "'scs' is neither a backend, a problem nor a module of them"),
+    "abstract": ("import klopt\nclass Half(klopt.Backend):\n    name = 'half'", ":Half", "TypeError"),
+    "offers_nothing": (
+        "import klopt\nclass Half(klopt.Backend):\n  name = 'half'\n  def run(self, *_): pass\nBACKEND = Half()",
+        ":BACKEND",
+        "half offers None; expected a set of klopt.Feature",
+    ),
+    "takes_a_name": (HALF.format(name="highs"), ":BACKEND", "there is another 'highs'"),
+}
+"""What a plug-in's module says, what of it is named, and why it is no backend."""
+
+
+def test_broken_plug_ins_are_listed_and_klopt_still_works(plug_in) -> None:
+    modules = {f"broken_{name}": text for name, (text, _, _) in BROKEN.items()}
+    run = plug_in(modules, {name: f"broken_{name}{what}" for name, (_, what, _) in BROKEN.items()})
+    found, *listed, verdict = run(ASK + "\n    print(klopt.solve(FormProblem(form)).verdict.name)").splitlines()
     assert found == "['highs']"
-    assert listed.startswith(f"broken half {reason}")
+    reasons = dict(line.removeprefix("broken ").split(maxsplit=1) for line in listed)
+    assert reasons.keys() == BROKEN.keys()
+    for name, (_, _, reason) in BROKEN.items():
+        assert reasons[name].startswith(reason)
     assert verdict == "OPTIMAL"
 
 

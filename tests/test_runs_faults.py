@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import sys
 import time
-from typing import ClassVar
 
 import numpy as np
 import pytest
-from bad_backends import Aborter, Bad, Liar, NanReturner, Printer, Segfaulter, Sleeper
+from bad_backends import (
+    Aborter,
+    Counter,
+    Deaf,
+    Eater,
+    Liar,
+    NanReturner,
+    Printer,
+    Quitter,
+    Segfaulter,
+    Sleeper,
+    Threads,
+)
 
 import klopt
-from klopt.backend import Answer, Backend, Stop
+from klopt.backend import Backend, Stop
 from klopt.certify import Verdict
 from klopt.compare import Comparison, compare
-from klopt.forms import ConeForm
 from klopt.isolate import GRACE
 from klopt.runs.child import WARM_UP
 from klopt.runs.record import Run
@@ -25,35 +33,6 @@ LIMIT = 3.0
 MEMORY = 400_000_000
 LP = klopt.problems.LP(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-2.0])
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the memory limit is enforced on Linux only")
-
-
-class Deaf(Bad):
-    """Hangs in native code that never lets go of the interpreter."""
-
-    name = "deaf"
-
-    def misbehave(self, form: ConeForm) -> Answer:
-        ctypes.PyDLL(None).sleep(60)
-        raise AssertionError("woke up")
-
-
-class Eater(Bad):
-    """Takes all the memory there is, and would take 20 GB."""
-
-    name = "eater"
-
-    def misbehave(self, form: ConeForm) -> Answer:
-        self.eaten = [np.ones(12_500_000) for _ in range(200)]
-        raise AssertionError("is full")
-
-
-class Quitter(Bad):
-    """Ends the process as if all were well."""
-
-    name = "quitter"
-
-    def misbehave(self, form: ConeForm) -> Answer:
-        os._exit(0)
 
 
 BAD: list[Backend] = [Segfaulter(), Aborter(), Sleeper(), Deaf(), Eater(), Liar(), NanReturner(), Quitter(), Printer()]
@@ -144,35 +123,12 @@ def test_the_table_names_the_culprits_and_calls_none_of_them_fastest(found: Comp
     assert found.scores[0].backend in GOOD
 
 
-class Counter(Bad):
-    """Says how often it was run in its process before."""
-
-    name: ClassVar[str] = "counter"
-    seen: ClassVar[list[int]] = []
-
-    def misbehave(self, form: ConeForm) -> Answer:
-        self.seen.append(form.c.size)
-        return Answer(Stop.STALLED, native=f"{self.seen}")
-
-
 def test_a_route_is_warmed_up_once_in_a_child_on_a_small_instance() -> None:
     runs = compare(LP, [Counter()], repeat=3).runs
     sizes = sorted((run.native for run in runs), key=len)
     assert sizes == [f"[{WARM_UP}, 2]", f"[{WARM_UP}, 2, 2]", f"[{WARM_UP}, 2, 2, 2]"]
     assert {run.notes for run in runs} == {runs[0].notes}
     assert "no warm-up" not in runs[0].notes
-
-
-class Threads(Bad):
-    """Says what the environment says of threads."""
-
-    name = "threads"
-
-    def misbehave(self, form: ConeForm) -> Answer:
-        from threadpoolctl import threadpool_info
-
-        pools = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
-        return Answer(Stop.STALLED, native=f"{os.environ['OPENBLAS_NUM_THREADS']} {pools}")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
