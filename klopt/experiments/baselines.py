@@ -16,16 +16,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.experiments.graph_methods import graph_laplacian, once
 from klopt.experiments.methods import machines, rbf_matrix, scaled_gamma
-from klopt.experiments.protocol import Choice, Given, IntArray
+from klopt.experiments.protocol import Choice, Decide, Given, IntArray
 from klopt.graphs import supervised_targets
 from klopt.projections import simplex_projection
 
-__all__ = ["fisher_score", "ideal_gaussian", "random_features", "simple_npk"]
+__all__ = ["fisher_score", "ideal_gaussian", "random_features", "random_features_of", "simple_npk"]
 
 Costs = tuple[float, ...]
 FEATURES = 300
@@ -62,9 +64,18 @@ def ideal_gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:
 
 def random_features(given: Given, choice: Choice, costs: Costs) -> IntArray:
     """Machines with weighted random features of a Gaussian kernel; `width` is its sigma."""
+    return _random_features(FEATURES, given, choice, costs)
+
+
+def random_features_of(number: int) -> Decide:
+    """Return the same with another number of features."""
+    return partial(_random_features, number)
+
+
+def _random_features(number: int, given: Given, choice: Choice, costs: Costs) -> IntArray:
     random, known = np.random.default_rng(given.seed), given.known
-    W = random.standard_normal((given.X.shape[1], FEATURES)) / choice.width
-    phi = np.cos(given.X @ W + random.uniform(0, 2 * np.pi, FEATURES))
+    W = random.standard_normal((given.X.shape[1], number)) / choice.width
+    phi = np.cos(given.X @ W + random.uniform(0, 2 * np.pi, number))
     Y = np.where(given.labels[known][:, None] == np.unique(given.labels[known]), 1.0, -1.0)
     q = _aligned(((Y.T @ phi[known]) ** 2).sum(axis=0), choice.weight)
     return machines((phi * q) @ phi.T, given, costs)

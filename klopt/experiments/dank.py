@@ -10,13 +10,14 @@ where there are several), as [1] does. In regression targets are scaled to mean 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.experiments.methods import machines, rbf_matrix
-from klopt.experiments.protocol import Choice, Given, IntArray, Labels
+from klopt.experiments.protocol import Choice, Decide, Given, IntArray, Labels, Scale
 
 __all__ = [
     "SIGMAS",
@@ -24,8 +25,11 @@ __all__ = [
     "adaptive_regression",
     "gaussian",
     "logdet",
+    "logdet_of_pairs",
     "nadaraya_watson",
+    "nearest",
     "regression",
+    "regression_of_targets",
     "uniform",
 ]
 
@@ -72,15 +76,49 @@ def logdet(given: Given, choice: Choice, costs: Costs) -> IntArray:
     return machines(np.asarray(learner.kernel_), given, costs)
 
 
+def logdet_of_pairs(number: int) -> Decide:
+    """Return the same with another number of pairs; `weight` is the slack."""
+    return partial(_logdet_of_pairs, number)
+
+
+def _logdet_of_pairs(number: int, given: Given, choice: Choice, costs: Costs) -> IntArray:
+    from klopt.learners import LDK
+    from klopt.learners.kernels import rbf
+
+    learner = LDK(rbf(_gamma(choice)), slack=choice.weight, n_pairs=number, random_state=given.seed)
+    return machines(np.asarray(learner.fit(given.X, given.labels).kernel_), given, costs)
+
+
+def nearest(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Return the class of the nearest labelled point."""
+    from sklearn.neighbors import KNeighborsClassifier
+
+    machine = KNeighborsClassifier(1).fit(given.X[given.known], given.labels[given.known])
+    return np.tile(machine.predict(given.X[given.asked]), (len(costs), 1))
+
+
 def regression(given: Given, choice: Choice, costs: Costs) -> Labels:
     """Support vector regression with a Gaussian kernel."""
-    from sklearn.svm import SVR
-
-    return _fitted(given, costs, lambda C, X, y: SVR(C=C, gamma=_gamma(choice), epsilon=EPSILON))
+    return _regression("deviation", given, choice, costs)
 
 
 def adaptive_regression(given: Given, choice: Choice, costs: Costs) -> Labels:
     """Support vector regression with a data-adaptive kernel."""
+    return _adaptive_regression("deviation", given, choice, costs)
+
+
+def regression_of_targets(scale: Scale) -> tuple[Decide, Decide]:
+    """Return both regressions with targets of another scale; epsilon stays, so it is another one of the targets."""
+    return partial(_regression, scale), partial(_adaptive_regression, scale)
+
+
+def _regression(scale: Scale, given: Given, choice: Choice, costs: Costs) -> Labels:
+    from sklearn.svm import SVR
+
+    return _fitted(scale, given, costs, lambda C, X, y: SVR(C=C, gamma=_gamma(choice), epsilon=EPSILON))
+
+
+def _adaptive_regression(scale: Scale, given: Given, choice: Choice, costs: Costs) -> Labels:
     from sklearn.svm import SVR
 
     from klopt.learners import DankSVR
@@ -91,12 +129,14 @@ def adaptive_regression(given: Given, choice: Choice, costs: Costs) -> Labels:
         eta = float((alpha**2).sum()) or 1.0
         return DankSVR(rbf(_gamma(choice)), C=C, epsilon=EPSILON, eta=eta, tau=TAU, rule="reciprocal")
 
-    return _fitted(given, costs, learner)
+    return _fitted(scale, given, costs, learner)
 
 
 def nadaraya_watson(given: Given, choice: Choice, costs: Costs) -> Labels:
     """The mean of the known numbers, weighed by a Gaussian kernel; no metric is learned."""
-    D = -np.log(np.maximum(rbf_matrix(given.X, 1.0)[np.ix_(given.asked, given.known)], 1e-300))
+    from sklearn.metrics.pairwise import euclidean_distances
+
+    D = euclidean_distances(given.X[given.asked], given.X[given.known], squared=True)
     weights = np.exp(-_gamma(choice) * (D - D.min(axis=1, keepdims=True)))
     values = weights @ given.labels[given.known] / weights.sum(axis=1)
     return np.tile(values, (len(costs), 1))
@@ -106,10 +146,13 @@ def _gamma(choice: Choice) -> float:
     return 1 / (2 * choice.width**2)
 
 
-def _fitted(given: Given, costs: Costs, learner: Callable[[float, FloatArray, FloatArray], Any]) -> Labels:
-    """What regressions say, with targets of mean 0 and deviation 1."""
+def _fitted(
+    scale: Scale, given: Given, costs: Costs, learner: Callable[[float, FloatArray, FloatArray], Any]
+) -> Labels:
+    """What regressions say, with targets of mean 0 and deviation 1, or in the range from 0 to 1."""
     X, y = given.X[given.known], given.labels[given.known]
-    mean, unit = float(y.mean()), float(y.std()) or 1.0
-    scaled = (y - mean) / unit
+    start, unit = (y.min(), np.ptp(y)) if scale == "range" else (y.mean(), y.std())
+    unit = float(unit) or 1.0
+    scaled = (y - start) / unit
     found = [learner(C, X, scaled).fit(X, scaled).predict(given.X[given.asked]) for C in costs]
-    return mean + unit * np.array(found)
+    return float(start) + unit * np.array(found)

@@ -15,16 +15,26 @@ every r and, where points are not scaled, for every split.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.experiments.methods import rbf_matrix
-from klopt.experiments.protocol import Choice, Given, IntArray
+from klopt.experiments.protocol import Choice, Decide, Given, IntArray
 from klopt.graphs import knn_graph, laplacian
 
-__all__ = ["graph_laplacian", "harmonic_function", "label_spreading", "lap_rls", "lap_svm", "once", "skl_kta"]
+__all__ = [
+    "graph_laplacian",
+    "harmonic_function",
+    "label_spreading",
+    "lap_rls",
+    "lap_svm",
+    "once",
+    "skl_kta",
+    "skl_kta_with_ridge",
+]
 
 Costs = tuple[float, ...]
 T = TypeVar("T")
@@ -34,11 +44,20 @@ RIDGE = 1e-6
 
 def skl_kta(given: Given, choice: Choice, costs: Costs) -> IntArray:
     """Return the decision of the spectral kernel that has no parameter."""
+    return _skl_kta(RIDGE, given, choice, costs)
+
+
+def skl_kta_with_ridge(ridge: float) -> Decide:
+    """Return the same with another ridge."""
+    return partial(_skl_kta, ridge)
+
+
+def _skl_kta(ridge: float, given: Given, choice: Choice, costs: Costs) -> IntArray:
     from klopt.problems.spectral_alignment import SpectralAlignment
     from klopt.solve import solve
 
     classes, labels = _consecutive(given.labels)
-    problem = SpectralAlignment(graph_laplacian(given), labels, ridge=RIDGE)
+    problem = SpectralAlignment(graph_laplacian(given), labels, ridge=ridge)
     values = problem.decide(solve(problem).require().point)
     best = (values > 0).astype(np.int64) if values.ndim == 1 else np.argmax(values, axis=1)
     return _constant(classes[best], given, costs)

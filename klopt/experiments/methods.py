@@ -20,6 +20,7 @@ __all__ = [
     "default_svm",
     "eskl",
     "gaussian",
+    "kernel_pca",
     "ldk",
     "machines",
     "osk",
@@ -47,6 +48,18 @@ def gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:
 def default_svm(given: Given, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the Gaussian kernel of LIBSVM's default, gamma = 1 / features."""
     return machines(rbf_matrix(given.X, 1 / given.X.shape[1]), given, costs)
+
+
+def kernel_pca(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines, linear, on the first principal components of a Gaussian kernel; `weight` is their number."""
+    from sklearn.decomposition import KernelPCA
+
+    known = given.known
+    number = min(round(choice.weight), known.size - 1)
+    # LAPACK finds the same components in every run; ARPACK, the default for few of many, starts at random.
+    learner = KernelPCA(number, kernel="rbf", gamma=scaled_gamma(given, choice), eigen_solver="dense")
+    Z = learner.fit(given.X[known]).transform(given.X)
+    return machines(Z @ Z.T, given, costs)
 
 
 def uniform_mkl(given: Given, choice: Choice, costs: Costs) -> IntArray:

@@ -11,12 +11,15 @@ from klopt.experiments.summary import Cell, Summary, conclusions, summarise
 __all__ = ["compact", "markdown"]
 
 
-def markdown(experiment: Experiment) -> str:
-    """Return the page; every figure in it is from the experiment or, in brackets, from the paper."""
-    return "\n".join(_lines(experiment, summarise(experiment))) + "\n"
+def markdown(experiment: Experiment, best: Experiment | None = None) -> str:
+    """Return the page; every figure in it is from the experiment or, in brackets, from the paper.
+
+    `best` is the same experiment at the choices that are best on the test points, to tell why figures differ.
+    """
+    return "\n".join(_lines(experiment, summarise(experiment), None if best is None else summarise(best))) + "\n"
 
 
-def _lines(experiment: Experiment, summary: Summary) -> Iterator[str]:
+def _lines(experiment: Experiment, summary: Summary, best: Summary | None) -> Iterator[str]:
     protocol = experiment.protocol
     names = [method.name for method in protocol.methods]
     yield f"## {protocol.title}\n"
@@ -25,7 +28,7 @@ def _lines(experiment: Experiment, summary: Summary) -> Iterator[str]:
     yield f"\nDifference from {protocol.reference}; p of the t-test, corrected for overlapping splits / Wilcoxon's:\n"
     yield from _table(["set", *names], ((row.name, map(_tests, _of(summary, row.name))) for row in protocol.rows))
     yield ""
-    yield from (f"- {said}" for said in conclusions(experiment, summary))
+    yield from (f"- {said}" for said in conclusions(experiment, summary, best))
     yield "\nThe protocol:\n"
     yield f"- {protocol.folds}-fold cross-validation on the labelled points chooses parameters{_fold(experiment)}."
     yield from (f"- {note}" for note in protocol.notes)

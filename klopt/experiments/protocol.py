@@ -59,7 +59,7 @@ class Choice:
     width: float = 1.0
     """gamma of the Gaussian kernel, as a multiple of 1 / (features x variance), or what the method says."""
     weight: float = 1.0
-    """What a method weighs its graph or its labels by."""
+    """What a method weighs its graph or its labels by, or what the method says."""
 
 
 def choices(width: tuple[float, ...] = (1.0,), weight: tuple[float, ...] = (1.0,)) -> tuple[Choice, ...]:
@@ -163,6 +163,9 @@ class Protocol:
     folds: int = 5
     fit_on: Literal["rest", "fold"] = "rest"
     """Whether cross-validation fits on all folds but one, or on one alone."""
+    chosen_on: Literal["labelled", "asked"] = "labelled"
+    """Whether cross-validation chooses, or what is best on the points asked about: a bound on what any choice reaches,
+    to tell why a paper's figure is another, and never a result."""
     scale: Scale = "deviation"
     regression: bool = False
     level: float = 0.05
@@ -174,9 +177,9 @@ class Protocol:
     """The methods that learn a kernel."""
 
     def why(self, row: str, method: str) -> str:
-        """Return what is known of a difference from the paper."""
+        """Return what is known of a difference from the paper, "" where nothing is."""
         mine = (reason.why for reason in self.reasons if reason.method == method and reason.row in (row, ""))
-        return next(mine, "not known")
+        return next(mine, "")
 
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]

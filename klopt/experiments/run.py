@@ -21,7 +21,10 @@ from klopt.experiments.trial import Job, Trial, run_job
 
 __all__ = ["Experiment", "protocol_named", "run_experiment"]
 
-PROTOCOLS = ("000", "000-unscaled", "000-wider", "001", "003", "003-own", "003-regression", "004")
+PROTOCOLS = (
+    "000", "000-best", "000-unscaled", "000-wider", "000-width", "001", "003", "003-best", "003-features", "003-own",
+    "003-pairs", "003-regression", "003-regression-range", "004", "004-best", "004-ridge",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def protocol_named(name: str) -> Protocol:
     if name not in PROTOCOLS:
         raise InvalidSettings(f"no experiment {name!r}; there are: {', '.join(PROTOCOLS)}")
     paper, _, part = name.partition("-")
-    found = getattr(import_module(f"klopt.experiments.paper{paper}"), part.upper() or "PROTOCOL")
+    found = getattr(import_module(f"klopt.experiments.paper{paper}"), part.upper().replace("-", "_") or "PROTOCOL")
     assert isinstance(found, Protocol)
     return found
 

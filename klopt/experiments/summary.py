@@ -132,12 +132,15 @@ def _p(value: float) -> str:
     return "" if isnan(value) else "<.001" if value < 0.001 else f"{value:.3f}".lstrip("0") if value < 1 else "1"
 
 
-def conclusions(experiment: Experiment, summary: Summary) -> Iterator[str]:
-    """Yield what can be said of all sets: mean ranks, Friedman, Nemenyi, the papers' figures, failures."""
+def conclusions(experiment: Experiment, summary: Summary, best: Summary | None = None) -> Iterator[str]:
+    """Yield what can be said of all sets: mean ranks, Friedman, Nemenyi, the papers' figures, failures.
+
+    `best` has the figures at the choice that is best on the test points, which bound those of any choice.
+    """
     protocol, test = experiment.protocol, summary.test
-    best = sorted(summary.mean_ranks, key=lambda pair: pair[1])
-    yield "Mean ranks: " + ", ".join(f"{name} {rank:.2f}" for name, rank in best) + "."
-    yield from _learned(protocol, dict(best))
+    order = sorted(summary.mean_ranks, key=lambda pair: pair[1])
+    yield "Mean ranks: " + ", ".join(f"{name} {rank:.2f}" for name, rank in order) + "."
+    yield from _learned(protocol, dict(order))
     if test is None:
         yield "Friedman's test needs two sets and three methods at least."
     elif test.statistic <= test.critical:
@@ -146,8 +149,8 @@ def conclusions(experiment: Experiment, summary: Summary) -> Iterator[str]:
             f"methods over {len(protocol.rows)} sets is significant at {protocol.level:g}."
         )
     else:
-        own = dict(best)[protocol.reference]
-        apart = [f"{name} ({rank - own:+.2f})" for name, rank in best if abs(rank - own) > test.difference]
+        own = dict(order)[protocol.reference]
+        apart = [f"{name} ({rank - own:+.2f})" for name, rank in order if abs(rank - own) > test.difference]
         yield (
             f"Friedman: F = {test.statistic:.2f}, critical {test.critical:.2f} (p = {test.p:.2g}): the methods differ. "
             f"Nemenyi's difference is {test.difference:.2f}; from {protocol.reference} differ: "
@@ -157,11 +160,24 @@ def conclusions(experiment: Experiment, summary: Summary) -> Iterator[str]:
     far = [cell for cell in compared if cell.far]
     yield f"{len(compared) - len(far)} of {len(compared)} figures are within {FAR:g} deviations of the paper's."
     for cell in far:
-        yield f"{cell.method} on {cell.row} is {cell.gap:+.1f} deviations off: {protocol.why(cell.row, cell.method)}."
+        said = (protocol.why(cell.row, cell.method), _bound(cell, best))
+        known = "; ".join(filter(None, said)) or "not known"
+        yield f"{cell.method} on {cell.row} is {cell.gap:+.1f} deviations off: {known}."
     if loose := sum(cell.uncertified for cell in summary.cells):
         yield f"{loose} of {len(experiment.trials)} trials have a fit that is not certified."
     for trouble in dict.fromkeys(f"{t.method} on {t.row}: {t.trouble}" for t in experiment.trials if t.trouble):
         yield f"Failed: {trouble}"
+
+
+def _bound(cell: Cell, best: Summary | None) -> str:
+    """What the choice that is best on the test points says of a figure that is below the paper's."""
+    own = () if best is None or cell.gap > 0 else best.cells
+    for bound in own:
+        if (bound.row, bound.method) == (cell.row, cell.method):
+            if bound.gap < -FAR:
+                return f"at no choice of the grid it comes near, the best on the test points gives {bound.mean:.1f}"
+            return f"at the choice that is best on the test points it is {bound.mean:.1f}, so the choice may be why"
+    return ""
 
 
 def _learned(protocol: Protocol, mean_ranks: dict[str, float]) -> Iterator[str]:

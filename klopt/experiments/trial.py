@@ -55,7 +55,7 @@ class Job:
     number: int
     seed: int
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What methods keep for other splits of the same points."""
+    """What methods keep for other splits of the same points, and what was chosen for methods that choose alike."""
 
     @property
     def key(self) -> str:
@@ -65,6 +65,7 @@ class Job:
             version("klopt"), protocol.name, protocol.folds, protocol.fit_on, protocol.scale, self.row.name,
             self.row.graph, method.name, _name(method.decide), method.choices, method.costs, self.data.digest,
             self.seed, self.number, self.split.labelled.tolist(), method.chosen_by and _name(method.chosen_by),
+            *(() if protocol.chosen_on == "labelled" else (protocol.chosen_on,)),
         )  # fmt: skip
         return sha256(repr(parts).encode()).hexdigest()[:24]
 
@@ -77,7 +78,7 @@ def run_job(job: Job) -> Trial:
     given = _given(job)
     try:
         with threadpool_limits(1):
-            choice, C, chosen = _chosen(job, given)
+            choice, C, chosen = _chosen_once(job, given)
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 found = job.method.decide(given, choice, (C,))[0]
@@ -123,12 +124,26 @@ def _scores(found: Labels, truth: Labels) -> FloatArray:
     return np.asarray(1 - ((found - truth) ** 2).sum(axis=1) / ((truth - truth.mean()) ** 2).sum())
 
 
+def _chosen_once(job: Job, given: Given) -> tuple[Choice, float, str]:
+    """The same for all methods of a split that choose by the same one on the same grid: it is looked for once."""
+    method = job.method
+    name = f"choice, split {job.number}: {_name(method.chosen_by or method.decide)}{method.choices}{method.costs}"
+    if name not in job.kept:
+        job.kept[name] = _chosen(job, given)
+    found: tuple[Choice, float, str] = job.kept[name]
+    return found
+
+
 def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
-    """The choice and the cost of the best accuracy in cross-validation, the first of equals; and words for them."""
+    """The choice and the cost of the best accuracy, the first of equals, where the protocol looks for it; and words."""
     method, known = job.method, given.known
     if len(method.choices) * len(method.costs) == 1:
         return method.choices[0], method.costs[0], ""
     scores = np.zeros((len(method.choices), len(method.costs)))
+    if job.protocol.chosen_on == "asked":
+        for index, choice in enumerate(method.choices):
+            scores[index] = _accuracies(method, given, choice, job.data.y[given.asked])
+        return _best(method, scores)
     folds = folds_of(given.labels[known], job.protocol.folds, given.seed)
     for fold in folds:
         fit, asked = (fold.labelled, fold.asked) if job.protocol.fit_on == "rest" else (fold.asked, fold.labelled)
@@ -137,10 +152,14 @@ def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
         part = Given(given.X, labels, known[asked], given.graph, given.seed, given.kept)
         for index, choice in enumerate(method.choices):
             scores[index] += _accuracies(method, part, choice, given.labels[part.asked])
+    best, C, words = _best(method, scores)
+    return best, C, words if folds else f"{words} (too few labels to choose)"
+
+
+def _best(method: Method, scores: FloatArray) -> tuple[Choice, float, str]:
     first, second = np.unravel_index(int(np.argmax(scores)), scores.shape)
     best, C = method.choices[first], method.costs[second]
-    words = f"C={C:g} width={best.width:g} weight={best.weight:g}"
-    return best, C, words if folds else f"{words} (too few labels to choose)"
+    return best, C, f"C={C:g} width={best.width:g} weight={best.weight:g}"
 
 
 def _accuracies(method: Method, part: Given, choice: Choice, truth: Labels) -> FloatArray:
