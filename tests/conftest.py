@@ -43,8 +43,12 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(os.environ.get("KLOPT_HYPOTHESIS", "quick" if quick else "dev"))
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m is looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """ECOS has no wheel for every Python: what is about it alone is left out where it is not installed."""
+    """What needs a browser is slow. ECOS has no wheel for every Python: what is about it alone is left out without."""
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.slow)
     if importlib.util.find_spec("ecos") is not None:
         return
     for item in items:

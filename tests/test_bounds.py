@@ -320,6 +320,7 @@ class TestLeastNorm:
         g = B @ rng.normal(size=columns)
         assert np.allclose(least_norm(B)(g), np.linalg.pinv(B) @ g, atol=1e-8)
 
+    @pytest.mark.slow
     def test_large_sparse_systems_are_solved_too(self) -> None:
         rng = np.random.default_rng(1)
         B = sparse.random_array((1500, 2500), density=0.002, rng=rng, format="csr") + sparse.eye_array(1500, 2500)

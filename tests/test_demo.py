@@ -16,6 +16,8 @@ from klopt.errors import InvalidSettings
 from klopt.runs.scores import agreement, lessons
 from klopt.runs.suite import suite
 
+pytestmark = pytest.mark.slow  # the suite itself is in test_suite, the page in test_report
+
 QUICKEST = ["explicit", "active_set", "highs", "sparse_newton", "clarabel"]
 """Few backends that can do the whole suite between them."""
 
@@ -69,7 +71,6 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_first_run(tmp_path:
         run_demo(tmp_path / "missing" / "page.html")
 
 
-@pytest.mark.slow
 def test_the_command_writes_its_page_here_within_ninety_seconds(tmp_path: Path) -> None:
     environment = {**os.environ, "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", "from klopt.cli import main; main()", "demo", "--json"]

@@ -407,6 +407,7 @@ class TestRuns:
         write_archive(found, tmp_path / "000.json")
         assert markdown(read_archive(tmp_path / "000.json")) == markdown(found)
 
+    @pytest.mark.slow
     def test_the_page_of_the_docs_is_what_the_results_say(self) -> None:
         docs = Path(__file__).parents[1] / "docs"
         spec = importlib.util.spec_from_file_location("write_experiments", docs / "write_experiments.py")
@@ -444,6 +445,7 @@ class TestRuns:
         with TrialStore(store) as kept:
             assert len(kept.trials()) == 3
 
+    @pytest.mark.slow
     def test_processes_find_what_one_finds(self) -> None:
         one, two = run_experiment(small()), run_experiment(small(), jobs=2)
         row, method = small().rows[0], small().methods[0]

@@ -41,6 +41,7 @@ def test_linear_programs_with_many_bounds_are_solved_exactly(instance):
     assert instance.form.value(answer.x) == pytest.approx(instance.value, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_most_quadratic_programs_with_many_bounds_are_solved_and_none_is_called_unbounded():
     """HiGHS fails on about 1 in 130 of them; it must then say so or be found out, and 49 of 50 must be right."""
     solved = 0
@@ -104,8 +105,11 @@ INTERRUPTED = """
 """
 
 
+SLOWER = [pytest.param(*pair, marks=pytest.mark.slow) for pair in (("highs", "qp"), ("scs", "socp"))]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
-@pytest.mark.parametrize(("backend", "kind"), [("highs", "lp"), ("highs", "qp"), ("scs", "socp")])
+@pytest.mark.parametrize(("backend", "kind"), [("highs", "lp"), *SLOWER])
 def test_an_interrupt_reaches_the_caller_and_leaves_no_thread(backend, kind):
     code = textwrap.dedent(INTERRUPTED).format(backend=backend, kind=kind)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

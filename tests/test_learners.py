@@ -174,6 +174,7 @@ def test_a_kernel_is_tuned_inside_a_learner_and_processes_share_the_work() -> No
     assert search.fit(X, y).best_score_ > 0.9
 
 
+@pytest.mark.slow
 def test_a_model_saved_by_one_process_predicts_the_same_in_another(tmp_path: Path) -> None:
     models = [fitted(learner) for learner in [*LEARNERS, *REGRESSORS]]
     for model in models:

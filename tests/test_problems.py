@@ -10,8 +10,15 @@ from klopt.checks import Status, run_check
 from klopt.problem_checks import problem_checks
 from klopt.registry import problems
 
+LONG = {"SimilarityKernel", "SimilarityKernels", "SimilaritySpectra", "AdaptiveKernel", "AdaptiveKernelRegression"}
+"""Problems with semidefinite forms: their own tests compare these too, on smaller instances."""
 CASES = [
-    pytest.param(name, body, id=f"{problem.__name__}-{name}")
+    pytest.param(
+        name,
+        body,
+        id=f"{problem.__name__}-{name}",
+        marks=[pytest.mark.slow] if name == "forms_agree" and problem.__name__ in LONG else [],
+    )
     for problem in problems()
     for name, body in problem_checks(problem)
 ]

@@ -29,6 +29,10 @@ from klopt.isolate import GRACE
 from klopt.runs.child import WARM_UP
 from klopt.runs.record import Run
 
+pytestmark = (
+    pytest.mark.slow
+)  # each fault waits for its limit; quicker ones of a kind are in test_solve and test_isolate
+
 LIMIT = 3.0
 MEMORY = 400_000_000
 LP = klopt.problems.LP(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-2.0])

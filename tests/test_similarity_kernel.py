@@ -242,6 +242,7 @@ def test_scaling_similarities_trace_and_penalties_scales_the_value(seed: int, lo
     assert other.value * c == pytest.approx(one.value, rel=1e-4)
 
 
+@pytest.mark.slow
 @given(seeds, st.sampled_from(LOSSES))
 @settings(max_examples=9)
 def test_the_order_of_the_points_does_not_matter(seed: int, loss: str) -> None:

@@ -167,7 +167,10 @@ def capable() -> list[tuple[str, str]]:
     return pairs
 
 
-@pytest.mark.parametrize(("name", "backend"), capable())
+@pytest.mark.parametrize(
+    ("name", "backend"),  # what CVXPY reaches is there by itself
+    [pytest.param(*pair, marks=[pytest.mark.slow] if pair[1] == "cvxpy" else []) for pair in capable()],
+)
 def test_a_trap_ends_in_an_honest_verdict(name, backend, capfd) -> None:
     result = klopt.solve(problem_of(name), backend=backend, time_limit=2.0)
     assert_honest(result, TRAPS[name].optimum)
