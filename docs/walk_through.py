@@ -59,7 +59,7 @@ def run(command: str, clone: Path, environment: Path) -> tuple[int, float, str]:
     """Return the exit code, the seconds and what was printed."""
     bin_folder = environment / ("Scripts" if os.name == "nt" else "bin")
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    variables |= {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "PIP_QUIET": "1", "COLUMNS": "80"}
+    variables |= {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "PIP_QUIET": "3", "COLUMNS": "80"}
     began = time.perf_counter()
     done = subprocess.run(
         command, shell=True, cwd=clone, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
