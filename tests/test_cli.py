@@ -188,7 +188,7 @@ def test_a_file_that_is_not_there_names_its_neighbour(model: Path) -> None:
     done = klopt("solve", model.with_name("modl.mps"))
     assert done.exit_code == 2
     assert "did you mean" in " ".join(done.output.split())
-    assert "model.mps'?" in done.output
+    assert "model.mps'?" in done.output.replace("\n", "")  # a long path is broken at 80 columns
 
 
 @pytest.mark.parametrize("suffix", [".mps", ".lp", ".dat-s", ".cbf", ".npz"])
