@@ -7,7 +7,7 @@ very matrices and settings that klopt's backend would give it; CVXPY gets the sa
 
 A kernel matrix that comes as an array must be proven positive semidefinite, which is a factorisation. CVXPY as its
 documentation states the problem checks it too, and is compared with that; told by `psd_wrap` it does not, and is
-compared with klopt on a `Gram` that was checked before. SVC never checks: at n = 2000 the proof alone takes three times
+compared with klopt on a `Gram` that was checked before. SVC never checks: at n = 2000 the proof alone takes four times
 as long as its fit. `Gram.rbf` of points is positive by construction and needs none.
 """
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray, freeze, matrix, positive, require_memory, symmetric, vector
 from klopt.errors import InvalidProblem
-from klopt.radial import gaussians
+from klopt.radial import gaussians, usual_gamma
 
 __all__ = ["Gram", "Repair", "binary_labels", "proven_floor"]
 
@@ -80,7 +80,7 @@ class Gram:
         return cls(cast(FloatArray, freeze(K_psd)), scale, floor, "; ".join(filter(None, notes)))
 
     @classmethod
-    def rbf(cls, X: object, gamma: float | None = None, name: str = "X") -> Gram:
+    def rbf(cls, X: object, gamma: float | None = None) -> Gram:
         """Return exp(-gamma ||x - x'||^2) of the rows of X, positive by construction: no factorisation has to prove it.
 
         By default gamma is 1 / (columns x variance of X), as scikit-learn's "scale".
@@ -90,14 +90,11 @@ class Gram:
         (array([[1.    , 0.0183],
                [0.0183, 1.    ]]), True)
         """
-        points = matrix(name, X)
+        points = matrix("X", X)
         if not points.size:
-            raise InvalidProblem(f"{name} is {points.shape[0]} x {points.shape[1]}; expected points with coordinates")
+            raise InvalidProblem(f"X is {points.shape[0]} x {points.shape[1]}; expected points with coordinates")
         require_memory(16.0 * len(points) ** 2, f"the kernel of {len(points)} points")
-        if gamma is None:
-            variance = float(points.var())
-            gamma = 1 / (points.shape[1] * variance) if variance else 1.0
-        ((K, floor),) = gaussians(points, [positive("gamma", gamma)])
+        ((K, floor),) = gaussians(points, [usual_gamma(points) if gamma is None else positive("gamma", gamma)])
         return cls.gaussian(K, floor)
 
     @classmethod

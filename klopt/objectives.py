@@ -307,7 +307,7 @@ class Curved:
 
     size: int
     function: Callable[[FloatArray], Local]
-    rough: Callable[[], Quadratic | Rough] | None = None
+    rough: Callable[[], Rough] | None = None
     _last: list[tuple[FloatArray, Local]] = field(default_factory=list, init=False, repr=False)
 
     feature = property(lambda self: Feature.CURVED)

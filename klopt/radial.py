@@ -19,7 +19,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 
-__all__ = ["gaussians"]
+__all__ = ["gaussians", "usual_gamma"]
 
 UNIT = float(np.finfo(float).eps) / 2
 TILE = 128
@@ -53,6 +53,16 @@ def gaussians(X: FloatArray, gammas: Sequence[float]) -> list[tuple[FloatArray, 
                 K[rows, columns], K[columns, rows] = part, part.T
     error = 2 * (2 * X.shape[1] + 8) * UNIT * float(squares.max())
     return [(K, _floor(K, gamma * error)) for gamma, K in zip(gammas, matrices, strict=True)]
+
+
+def usual_gamma(X: FloatArray) -> float:
+    """Return 1 / (columns x variance), scikit-learn's "scale"; 1 where all entries are equal.
+
+    >>> usual_gamma(np.array([[0.0], [2.0]]))
+    1.0
+    """
+    variance = float(np.var(X, dtype=float))
+    return 1 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 
 def _floor(K: FloatArray, exponent: float) -> float:

@@ -16,7 +16,7 @@ from klopt.cones import Feature, smat, svec
 from klopt.forms import ConeForm, SaddleForm, SimplexForm, Start
 from klopt.gram import Gram
 from klopt.nystrom import LowRank
-from klopt.objectives import Applied, Bend, Curved, Local, Quadratic, SaddleOracle
+from klopt.objectives import Applied, Bend, Curved, Local, Rough, SaddleOracle
 from klopt.problem import Formulation, Point
 from klopt.problems._dank import Adapting
 from klopt.problems._dank_bracket import Machine
@@ -148,11 +148,11 @@ class Forms:
         slope = np.concatenate([here.gradient, -here.gradient]) - self._gain
         return Local(here.value - float(self._gain @ x), slope, lambda: _doubled(here.curvature()))
 
-    def _rough_margin(self) -> Quadratic:
-        return Quadratic(self._rough, -self.machine.y)
+    def _rough_margin(self) -> Rough:
+        return Rough(self._rough, -self.machine.y)
 
-    def _rough_tube(self) -> Quadratic:
-        return Quadratic(_doubled(self._rough), -self._gain)
+    def _rough_tube(self) -> Rough:
+        return Rough(_doubled(self._rough), -self._gain)
 
     @property
     def _rough(self) -> FloatArray:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.gram import Gram
-from klopt.objectives import Curved, Local, Quadratic
+from klopt.objectives import Curved, Local, Rough
 
 __all__ = ["KernelNorm", "Mixtures", "dual_exponent", "dual_norm", "kernel_list", "rounding", "weights_of"]
 
@@ -79,13 +79,6 @@ def weights_of(r: FloatArray, s: float) -> FloatArray:
     """
     theta: FloatArray = (r / dual_norm(r, s)) ** (s - 2)
     return theta
-
-
-class _Checked(Quadratic):
-    """A quadratic of checked kernels: no need to check and copy its matrix again."""
-
-    def __post_init__(self) -> None:
-        return
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +156,9 @@ class KernelNorm:
         lower = value - float(gradient @ gradient) / (2 * self.ridge) if self.ridge else -np.inf
         return Local(value, gradient, curvature, lower)
 
-    def rough(self) -> Quadratic:
+    def rough(self) -> Rough:
         """Return the quadratic with the weights that the scales of the kernels suggest."""
-        return _Checked(self.mixed(weights_of(np.sqrt(self.scales), self.s)), -self.y)
+        return Rough(self.mixed(weights_of(np.sqrt(self.scales), self.s)), -self.y)
 
     def objective(self) -> Curved:
         """Return the function with that start."""

@@ -22,7 +22,7 @@ from klopt.arrays import FloatArray
 from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
 from klopt.cones import Feature
 from klopt.forms import Form, SimplexForm
-from klopt.objectives import Curved, Local, Rough
+from klopt.objectives import Curved, Local
 from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite, starting_point
 from klopt.solvers._newton import Boxes, minimise_quadratic, supported
 
@@ -104,8 +104,7 @@ def _rough_start(f: Curved, boxes: Boxes, deadline: float) -> FloatArray:
     if f.rough is None:
         return boxes.domain.centre()
     rough = f.rough()
-    guess = rough.guess if isinstance(rough, Rough) else None
-    return minimise_quadratic(boxes, rough.H, rough.linear, guess, 1e-4, deadline)
+    return minimise_quadratic(boxes, rough.H, rough.linear, rough.guess, 1e-4, deadline)
 
 
 def _closing(form: SimplexForm, z: FloatArray, here: Local, gap: float) -> tuple[FloatArray, Local, float] | None:

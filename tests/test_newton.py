@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from klopt.backend import Settings, Start, Stop
 from klopt.errors import InvalidSettings
 from klopt.forms import SimplexForm
-from klopt.objectives import Curved, Local, Quadratic
+from klopt.objectives import Curved, Local, Rough
 from klopt.sets import BoxPlane, Product, SimpleSet, Simplex, Spectrahedron
 from klopt.solvers._newton import Boxes, minimise_quadratic
 from klopt.solvers.nesterov import BACKEND as nesterov
@@ -176,7 +176,7 @@ def test_the_rough_model_is_where_it_starts() -> None:
     def near(x: np.ndarray) -> Local:
         return log_sum_exp(1, 6).near(x)
 
-    form = SimplexForm(Curved(6, near, lambda: Quadratic(np.eye(6), -np.arange(6.0))), Simplex(6, 3.0))
+    form = SimplexForm(Curved(6, near, lambda: Rough(np.eye(6), -np.arange(6.0))), Simplex(6, 3.0))
     answer = newton.run(form, Settings(max_iter=1))
     assert answer.history[0].upper == pytest.approx(near(Simplex(6, 3.0).project(np.arange(6.0))).value, rel=1e-9)
 

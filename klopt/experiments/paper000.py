@@ -131,11 +131,7 @@ WIDTH = replace(
     PROTOCOL,
     name="000-width",
     title="The Gaussian kernel at one width each",
-    rows=tuple(
-        replace(row, reported=tuple(replace(own, method=name) for name in SINGLE_WIDTHS))
-        for row in PROTOCOL.rows
-        if (own := row.figure("Gaussian")) is not None
-    ),
+    rows=PROTOCOL.rows_of("Gaussian", SINGLE_WIDTHS),
     methods=tuple(
         Method(name, methods.gaussian, choices(width=(width,)), COSTS) for name, width in SINGLE_WIDTHS.items()
     ),

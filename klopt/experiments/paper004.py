@@ -111,11 +111,7 @@ RIDGE = replace(
     PROTOCOL,
     name="004-ridge",
     title="SKL_KTA with other ridges",
-    rows=tuple(
-        replace(row, reported=tuple(replace(figure, method=name) for name in RIDGES))
-        for row in PROTOCOL.rows
-        if (figure := row.figure("SKL_KTA")) is not None
-    ),
+    rows=PROTOCOL.rows_of("SKL_KTA", RIDGES),
     methods=tuple(Method(name, graph_methods.skl_kta_with_ridge(ridge)) for name, ridge in RIDGES.items()),
     reference=next(iter(RIDGES)),
     notes=(

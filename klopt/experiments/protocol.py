@@ -8,8 +8,8 @@ numbers (NaN where hidden), and the score is the share of the variance that is e
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Literal
 
@@ -180,6 +180,12 @@ class Protocol:
         """Return what is known of a difference from the paper, "" where nothing is."""
         mine = (reason.why for reason in self.reasons if reason.method == method and reason.row in (row, ""))
         return next(mine, "")
+
+    def rows_of(self, method: str, names: Iterable[str]) -> tuple[Row, ...]:
+        """Return the rows that have the paper's figure of a method, as the figure of each of the names."""
+        known = list(names)
+        found = ((row, row.figure(method)) for row in self.rows)
+        return tuple(replace(row, reported=tuple(replace(own, method=x) for x in known)) for row, own in found if own)
 
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]

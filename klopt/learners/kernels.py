@@ -26,7 +26,7 @@ from sklearn.metrics.pairwise import linear_kernel, pairwise_kernels, polynomial
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.gram import Gram, Repair
-from klopt.radial import gaussians
+from klopt.radial import gaussians, usual_gamma
 
 __all__ = ["Kernel", "Linear", "Polynomial", "Radial", "as_kernel", "blocks", "flat", "linear", "poly", "rbf", "stack"]
 
@@ -141,7 +141,7 @@ class Radial(Kernel):
 
     def gram(self, X: npt.ArrayLike, name: str) -> Gram:
         """Return the matrix of the rows of X, which is positive by construction and needs no check."""
-        return Gram.rbf(self.seen(X), cast(float, self.gamma), name)
+        return Gram.rbf(self.seen(X), cast(float, self.gamma))
 
 
 class _Foreign(Kernel):
@@ -257,10 +257,7 @@ def _fixed_width(gamma: Width, points: FloatArray) -> float:
         times = np.nan
     if not 0 < times < np.inf:
         raise InvalidProblem(f"gamma is {gamma!r}; expected a positive number, 'scale', or like '0.5 scale'")
-    if not isinstance(gamma, str):
-        return times
-    variance = float(np.var(points, dtype=float))
-    return times / (points.shape[1] * variance) if variance > 0 else times
+    return times * usual_gamma(points) if isinstance(gamma, str) else times
 
 
 def _fixed_columns(columns: Columns, width: int, names: Sequence[str] | None) -> list[int] | None:
