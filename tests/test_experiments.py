@@ -8,7 +8,9 @@ import sqlite3
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -450,6 +452,22 @@ class TestRuns:
         one, two = run_experiment(small()), run_experiment(small(), jobs=2)
         row, method = small().rows[0], small().methods[0]
         assert one.accuracies(row, method) == two.accuracies(row, method)
+
+    @pytest.mark.slow
+    def test_a_dask_cluster_finds_what_one_process_finds(self) -> None:
+        distributed = pytest.importorskip("distributed", reason="dask is not installed; pip install 'klopt[dask]'")
+        chosen: dict[str, Any] = {"splits": 2, "sets": ["iris"], "methods": ["Gaussian"]}
+        one = run_experiment("000", **chosen)
+        with (
+            distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+            distributed.Client(cluster),
+            joblib.parallel_config(backend="dask"),
+        ):
+            two = run_experiment("000", jobs=2, **chosen)
+        iris = next(row for row in one.protocol.rows if row.data == "iris")
+        gaussian = next(method for method in one.protocol.methods if method.name == "Gaussian")
+        assert len(one.accuracies(iris, gaussian)) == 2
+        assert one.accuracies(iris, gaussian) == two.accuracies(iris, gaussian)
 
     def test_a_database_of_something_else_is_refused(self, tmp_path: Path) -> None:
         with sqlite3.connect(tmp_path / "other.db") as other:
