@@ -326,9 +326,10 @@ def _largest(v: FloatArray) -> float:
 
 def _symmetric_csc(P: SparseMatrix) -> SparseMatrix:
     """Return the symmetric part of P, refusing asymmetry beyond rounding."""
-    gap = abs(P - P.T)
-    if not gap.nnz:
+    mirrored = P.T.tocsc()
+    if np.array_equal(mirrored.indices, P.indices) and np.array_equal(mirrored.data, P.data):
         return P
+    gap = abs(P - mirrored)
     if gap.max() > 64 * np.finfo(float).eps * abs(P).max():
         coordinates = gap.tocoo()
         worst = int(np.argmax(coordinates.data))

@@ -37,6 +37,7 @@ STOPS = {
     "InsufficientProgress": Stop.STALLED,
     "CallbackTerminated": Stop.INTERRUPTED,
 }
+DISCONTENT = ("AlmostSolved", "InsufficientProgress", "NumericalError")
 
 
 class Clarabel(Backend):
@@ -52,12 +53,15 @@ class Clarabel(Backend):
         import clarabel
 
         assert isinstance(form, ConeForm)
-        options = _options(settings)
         order = _upper_triangles(form.cones)
         A, b = (form.A, form.b) if order is None else (form.A[order], form.b[order])
         P = sparse.csc_array((form.c.size, form.c.size)) if form.P is None else sparse.triu(form.P, format="csc")
         began = time.perf_counter()
-        found = clarabel.DefaultSolver(P, form.c, A, b, _cones(form.cones), options).solve()
+        for quick in (True, False) if _may_be_quick(form, settings) else (False,):
+            options = _options(settings, quick=quick)
+            found = clarabel.DefaultSolver(P, form.c, A, b, _cones(form.cones), options).solve()
+            if str(found.status) not in DISCONTENT:
+                break
         seconds = time.perf_counter() - began
         x, y = np.array(found.x), np.array(found.z)
         if order is not None:
@@ -66,7 +70,18 @@ class Clarabel(Backend):
         return claim(STOPS.get(native, Stop.NUMERICAL), x, y, found.iterations, seconds, native)
 
 
-def _options(settings: Settings) -> Any:
+def _may_be_quick(form: ConeForm, settings: Settings) -> bool:
+    """Whether to try without refining each step: where P is dense that costs as much as the step, and seldom matters.
+
+    It does on badly scaled programs, which Clarabel then calls almost solved: those are solved again, with it.
+    """
+    n = form.c.size
+    dense = form.P is not None and n >= 100 and 2 * form.P.nnz > n * n
+    polyhedral = form.cones.zero + form.cones.nonneg == form.b.size
+    return dense and polyhedral and settings.tol >= 1e-6 and settings.max_iter is None and not settings.raw
+
+
+def _options(settings: Settings, *, quick: bool = False) -> Any:
     import clarabel
 
     options = clarabel.DefaultSettings()
@@ -81,6 +96,8 @@ def _options(settings: Settings) -> Any:
         setattr(options, name, max(finest, min(1e-8, settings.tol / 100)))
     # Short steps stay near the central path and end with a digit or two more, after a third more of them.
     options.max_step_fraction = 0.9 if options.tol_feas == finest else options.max_step_fraction
+    if quick:
+        options.iterative_refinement_enable, options.equilibrate_max_iter = False, 3
     for name, value in settings.raw.items():
         try:
             setattr(options, name, value)

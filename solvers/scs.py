@@ -10,6 +10,8 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -24,6 +26,8 @@ from klopt.solvers._claim import claim
 __all__ = ["BACKEND", "Scs"]
 
 MAX_ITER = 100_000
+DENSE = 800  # variables; with more its "auto" (MKL where it is installed, whose setup takes long) is as fast
+SMALL = 200_000  # nonzeros, likewise
 OPTIONS = (
     *("normalize", "scale", "adaptive_scale", "adaptive_diag_scale", "rho_x", "alpha", "linear_solver"),
     *("acceleration_lookback", "acceleration_interval", "acceleration_type_1", "acceleration_regularization"),
@@ -64,9 +68,13 @@ class Scs(Backend):
         assert isinstance(form, ConeForm)
         check_raw(self.name, settings.raw, OPTIONS, RESERVED)
         # Its relative errors are relative to the iterate, klopt's to the data, which may be far smaller.
-        options = {"eps_abs": settings.tol / 10, "eps_rel": settings.tol / 100, "eps_infeas": settings.tol / 10}
+        options: dict[str, Any] = {
+            "eps_abs": settings.tol / 10,
+            "eps_rel": settings.tol / 100,
+            "eps_infeas": settings.tol / 10,
+        }
         options |= {"max_iters": settings.max_iter or MAX_ITER, "time_limit_secs": settings.time_limit or 0.0}
-        options |= {"verbose": settings.log, **settings.raw}
+        options |= {"verbose": settings.log, "linear_solver": _linear_solver(form), **settings.raw}
         K = form.cones
         cone = {"z": K.zero, "l": K.nonneg, "q": list(K.soc), "s": list(K.psd), "ep": K.exp}
         data = {"A": form.A, "b": form.b, "c": form.c}
@@ -83,6 +91,14 @@ class Scs(Backend):
         limit = Stop.TIME_LIMIT if "time_limit" in native else Stop.ITERATION_LIMIT
         stop = STOPS.get(code, limit if code == scs.SOLVED_INACCURATE else Stop.NUMERICAL)
         return claim(stop, found["x"], found["y"], found["info"]["iter"], seconds, native)
+
+
+def _linear_solver(form: ConeForm) -> str:
+    """Which of its factorisations is the fastest: dense where P is, QDLDL where little is to be factored."""
+    P, n = form.P, form.c.size
+    if P is not None and 2 * P.nnz > n * n and n <= DENSE and find_spec("scs._scs_dense"):
+        return "cpu_dense"
+    return "qdldl" if form.A.nnz + (0 if P is None else P.nnz / 2) < SMALL else "auto"
 
 
 def _warm(form: ConeForm, start: Start | None) -> dict[str, FloatArray]:

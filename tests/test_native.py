@@ -259,3 +259,36 @@ def test_cvxpy_reports_limits_and_failures():
     failed = cvxpy.BACKEND.variant("OSQP").run(replace(QP, P=np.diag([-1.0, 1.0, 1.0])), Settings())
     assert failed.stop is Stop.NUMERICAL
     assert "OSQP" in failed.native
+
+
+def badly_scaled_dense_qp(seed):
+    rng = np.random.default_rng(seed)
+    n, m, zero = 100, 20, 5
+    F = rng.normal(size=(30, n)) * 10.0 ** rng.uniform(-4, 4, size=(30, 1))
+    A = rng.normal(size=(m, n)) * 10.0 ** rng.uniform(-3, 3, size=(m, 1))
+    x, slack = rng.normal(size=n), np.maximum(rng.normal(size=m), 0) * (np.arange(m) >= zero)
+    P = 0.01 * F.T @ F
+    c = -P @ x - A.T @ (rng.uniform(size=m) * (slack == 0))
+    return ConeForm(c, A, A @ x + slack, Cones(zero=zero, nonneg=m - zero), (P + P.T) / 2)
+
+
+def test_clarabel_goes_without_refinement_only_where_it_is_content():
+    unrefined = Settings(raw={"iterative_refinement_enable": False, "equilibrate_max_iter": 3})
+    refined = Settings(raw={"iterative_refinement_enable": True})
+    ends = []
+    for seed in range(8):
+        form = badly_scaled_dense_qp(seed)
+        ours, quick, careful = (clarabel.BACKEND.run(form, how) for how in (Settings(), unrefined, refined))
+        assert ours.native == (quick.native if quick.native == "Solved" else careful.native)
+        ends.append((quick.native, careful.native))
+    assert ("AlmostSolved", "Solved") in ends, "no instance here needs refinement"
+
+
+@pytest.mark.parametrize("kind", ["qp", "lp", "socp"])
+def test_the_factorisations_of_scs_agree(kind):
+    form = known_pair(np.random.default_rng(3), kind, 10, 30).form
+    values = [
+        form.value(scs.BACKEND.run(form, Settings(tol=1e-8, raw=raw)).x)
+        for raw in ({}, *({"linear_solver": name} for name in ("auto", "qdldl", "cpu_dense")))
+    ]
+    assert values == pytest.approx([values[0]] * 4, rel=1e-6, abs=1e-7)
