@@ -6,7 +6,7 @@ Every builder is a pure function of a NumPy generator; every strategy draws a se
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from scipy import sparse
 
 from klopt.cones import Cones
@@ -15,6 +15,7 @@ from klopt.instances import Instance
 from klopt.knownpairs import Kind, known_pair
 
 __all__ = [
+    "at_most",
     "bounded_pair",
     "bounded_pairs",
     "generators",
@@ -27,6 +28,12 @@ __all__ = [
     "radial_gram",
     "signs",
 ]
+
+
+def at_most(examples: int) -> settings:
+    """Return settings for a costly law: so many examples, or as few as the profile asks for."""
+    return settings(max_examples=min(examples, settings().max_examples))
+
 
 generators = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 

@@ -365,6 +365,7 @@ def test_a_log_goes_to_standard_error(model: Path) -> None:
     assert "HiGHS" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_printing_backend_does_not_spoil_the_result(model: Path, tmp_path: Path) -> None:
     noisy = backend_file(tmp_path, f"print('noise'); {LIAR}")
     done = process("solve", model, "--backend", noisy, "--json")

@@ -128,6 +128,7 @@ def test_a_file_and_a_class_are_compared_and_the_runs_kept(place: Path) -> None:
 
 
 @pytest.mark.usefixtures("kept")
+@pytest.mark.slow
 def test_resume_does_what_is_missing_and_says_what_it_reuses() -> None:
     done = klopt("compare", "model.mps", "--backend", "highs", "--backend", "scs", *QUICK, "--resume")
     assert "2 in klopt-runs.db, 1 of them reused (highs 1)" in done.stdout
@@ -178,6 +179,7 @@ def test_a_bad_call_is_refused_before_anything_is_run(place: Path, arguments: li
     assert not (place / "klopt-runs.db.arrays").exists()
 
 
+@pytest.mark.slow
 def test_a_pipe_carries_results_only(place: Path) -> None:
     child = process("compare", "model.mps", "--backend", "highs", *QUICK)
     stdout, stderr = child.communicate(timeout=60)

@@ -156,6 +156,7 @@ def test_a_seed_makes_the_same_run_and_another_seed_another() -> None:
     assert [finding["printed"] for finding in first] != [finding["printed"] for finding in other]
 
 
+@pytest.mark.slow
 def test_processes_do_not_change_what_is_found() -> None:
     names = ("004-1", "001-A12", "001-A15", "--trials", 4)
     assert findings(*names) == findings(*names, "--jobs", 2)

@@ -108,6 +108,7 @@ def test_a_second_call_reuses_all_and_a_larger_one_does_what_is_missing(small: C
     assert {run.backend for run in more.runs} == {"highs", "scs"}
 
 
+@pytest.mark.slow
 def test_without_resume_everything_is_run_again(tmp_path: Path) -> None:
     first, again = (compare(LP, "highs", repeat=2, store=tmp_path / "runs.db", resume=False) for _ in range(2))
     assert not again.reused
@@ -135,6 +136,7 @@ def test_a_store_is_a_comparison_again(small: Comparison) -> None:
     assert loaded.traces[small.runs[0].key] == small.traces[small.runs[0].key]
 
 
+@pytest.mark.slow
 def test_one_label_for_two_problems_in_a_store_is_no_contradiction(tmp_path: Path) -> None:
     """Two seeds make two instances under one name; their optima differ, and neither proof is wrong."""
     for seed in (0, 1):
@@ -148,6 +150,7 @@ def test_one_label_for_two_problems_in_a_store_is_no_contradiction(tmp_path: Pat
 # What is asked for
 
 
+@pytest.mark.slow
 def test_sizes_make_random_instances_and_the_seed_the_same_ones() -> None:
     one, other = (compare("SoftMargin", "highs", sizes=[6, 10], repeat=1, seed=seed) for seed in (1, 2))
     assert [run.problem for run in one.runs] == ["SoftMargin n=6", "SoftMargin n=10"]

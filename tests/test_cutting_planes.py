@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from scipy.optimize import linprog
+from strategies import at_most
 
 import klopt
 from klopt.backend import Settings, Start, Stop
@@ -53,7 +54,8 @@ def proven(form: SimplexForm, tol: float = 1e-6) -> tuple[float, float]:
 
 
 @given(seeds, st.integers(1, 8), st.integers(1, 10), st.booleans())
-@settings(max_examples=10)
+@at_most(10)
+@pytest.mark.slow
 def test_the_largest_of_linear_functions_is_a_linear_program(seed: int, n: int, rows: int, plane: bool) -> None:
     rng = np.random.default_rng(seed)
     A, b = rng.normal(size=(rows, n)), rng.normal(size=rows)
@@ -64,7 +66,7 @@ def test_the_largest_of_linear_functions_is_a_linear_program(seed: int, n: int, 
 
 
 @given(seeds)
-@settings(max_examples=4)
+@at_most(4)
 def test_a_matrix_game_takes_fewer_looks_than_it_has_strategies(seed: int) -> None:
     A = np.random.default_rng(seed).normal(size=(20, 20))
     form = SimplexForm(steepest_row(A, np.zeros(20)), Simplex(20))
@@ -113,7 +115,7 @@ def test_scale_and_shift_of_the_function_do_not_matter(power: int) -> None:
 
 
 @given(seeds)
-@settings(max_examples=20)
+@at_most(20)
 def test_every_weight_of_the_cuts_gives_a_lower_bound(seed: int) -> None:
     rng = np.random.default_rng(seed)
     form = SimplexForm(distances(rng.normal(size=(6, 4)), rng.normal(size=6)), Simplex(4))

@@ -6,8 +6,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
-from strategies import gram, radial_gram, signs
+from hypothesis import given, strategies as st
+from strategies import at_most, gram, radial_gram, signs
 
 import klopt
 from klopt.certify import Verdict
@@ -202,7 +202,7 @@ def test_rank_of_F_falls_with_tau() -> None:
 
 @pytest.mark.parametrize("tau", [0.0, 0.05, 2.0])
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("make", [instance, regression])
+@pytest.mark.parametrize("make", [instance, pytest.param(regression, marks=pytest.mark.slow)])
 def test_all_routes_prove_the_same_optimum(make: object, bias: bool, tau: float) -> None:
     problem = make(5, 9, tau=tau, bias=bias)  # type: ignore[operator]
     found = []
@@ -254,7 +254,7 @@ def test_duplicated_points_and_low_rank_kernels_are_solved() -> None:
 
 
 @given(seeds, st.sampled_from([0.0, 0.05]), st.sampled_from([1e-6, 1e-3, 7.0, 1e6]))
-@settings(max_examples=15)
+@at_most(15)
 def test_kernel_times_c_and_box_over_c_divide_the_value_by_c(seed: int, tau: float, c: float) -> None:
     one = instance(seed, 10, eta=2.0, tau=tau)
     other = AdaptiveKernel(c * one.K.matrix, one.y, 1 / c, 2.0 / c, tau)

@@ -68,6 +68,7 @@ def client() -> Iterator[Any]:
         yield found
 
 
+@pytest.mark.slow
 def test_a_worker_gives_what_a_child_of_this_process_gives() -> None:
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:

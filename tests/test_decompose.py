@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from elsewhere import dying_once, gaussian
-from hypothesis import example, given, settings, strategies as st
-from strategies import generators
+from hypothesis import example, given, strategies as st
+from strategies import at_most, generators
 
 import klopt
 from klopt.decompose import Decomposition, decompose, kmeans, off_blocks
@@ -29,7 +29,7 @@ def data(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 @given(generators, st.sampled_from([1.0, 3.0]))
 @example(np.random.default_rng(23499), 1.0)  # here h* - H is below -C^4 / (16 eta) sum K_ij^2
-@settings(max_examples=15)
+@at_most(15)
 def test_bounds_hold_and_the_concatenation_solves_the_block_diagonal_problem(
     rng: np.random.Generator, C: float
 ) -> None:

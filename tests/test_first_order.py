@@ -117,6 +117,7 @@ def test_value_of_a_two_by_two_game_without_saddle_entry(a: float, b: float, c: 
     assert upper - lower <= 1e-6 * (1 + abs(upper))
 
 
+@pytest.mark.slow
 def test_games_of_fifty_strategies_are_solved_to_six_digits() -> None:
     for seed in range(3):
         form = random_game(seed, 50, 50)

@@ -53,6 +53,7 @@ def test_most_quadratic_programs_with_many_bounds_are_solved_and_none_is_called_
     assert solved >= 294
 
 
+@pytest.mark.slow
 def test_margins_of_low_rank_and_any_scale_are_solved():
     """A singular matrix stops HiGHS in a third of these; the proximal point method must save almost all of them."""
     solved = 0
@@ -105,11 +106,9 @@ INTERRUPTED = """
 """
 
 
-SLOWER = [pytest.param(*pair, marks=pytest.mark.slow) for pair in (("highs", "qp"), ("scs", "socp"))]
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
-@pytest.mark.parametrize(("backend", "kind"), [("highs", "lp"), *SLOWER])
+@pytest.mark.parametrize(("backend", "kind"), [("highs", "lp"), ("highs", "qp"), ("scs", "socp")])
+@pytest.mark.slow
 def test_an_interrupt_reaches_the_caller_and_leaves_no_thread(backend, kind):
     code = textwrap.dedent(INTERRUPTED).format(backend=backend, kind=kind)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

@@ -108,6 +108,7 @@ seat.run(Task(problem, "", "", "as given", Sleeper(), Settings(time_limit=60.0))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a child looks for its parent twice a second")
+@pytest.mark.slow
 def test_a_child_does_not_outlive_its_parent() -> None:
     code = ORPHAN.format(tests=str(Path(__file__).parent))
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
-from strategies import gram, radial_gram
+from hypothesis import given, strategies as st
+from strategies import at_most, gram, radial_gram
 
 import klopt
 from klopt.certify import Verdict
@@ -81,7 +81,7 @@ def test_exponent_two_is_the_sum_of_the_kernels() -> None:
 
 
 @given(seeds)
-@settings(max_examples=10)
+@at_most(10)
 def test_the_learned_kernel_gives_one_machine_the_same_value(seed: int) -> None:
     K, y = kernels(seed, 12, 3)
     for norm in NORMS:
@@ -101,7 +101,7 @@ def test_weights_of_block_l1_and_inverse_weights_of_block_linf_add_up_to_one() -
 
 
 @given(seeds, st.floats(0.1, 10))
-@settings(max_examples=15)
+@at_most(15)
 def test_block_l1_is_above_block_linf_and_values_fall_with_the_exponent(seed: int, C: float) -> None:
     K, y = kernels(seed, 10, 3)
     values = [optimum(MultipleKernel(K, y, C, norm=norm)).value for norm in ("block-l1", 1.5, 2.0, 4.0, "block-linf")]
@@ -156,7 +156,7 @@ def machines(seed: int, n: int, m: int, C: float) -> tuple[BoxedMachines, SoftMa
 
 
 @given(seeds, st.sampled_from([0.01, 0.3, 1.0, 100.0]))
-@settings(max_examples=10)
+@at_most(10)
 def test_the_reply_to_weights_is_the_machine_of_their_mixture(seed: int, C: float) -> None:
     found, _ = machines(seed, 14, 3, C)
     for theta in np.random.default_rng(seed).dirichlet(np.ones(3), 4):
@@ -167,7 +167,7 @@ def test_the_reply_to_weights_is_the_machine_of_their_mixture(seed: int, C: floa
 
 
 @given(seeds, st.sampled_from([0.3, 1.0, 100.0]))
-@settings(max_examples=15)
+@at_most(15)
 def test_slopes_and_curvature_in_the_weights_are_those_of_finite_differences(seed: int, C: float) -> None:
     found, _ = machines(seed, 12, 3, C)
     rng = np.random.default_rng(seed)
@@ -181,7 +181,7 @@ def test_slopes_and_curvature_in_the_weights_are_those_of_finite_differences(see
 
 
 @given(seeds)
-@settings(max_examples=10)
+@at_most(10)
 def test_any_a_however_inexact_is_a_cut_below_the_best_machine(seed: int) -> None:
     found, _ = machines(seed, 10, 3, 1.0)
     rng = np.random.default_rng(seed)
@@ -270,7 +270,7 @@ def test_a_point_that_is_none_still_brackets(bad: float) -> None:
 
 
 @given(seeds, st.sampled_from(NORMS), st.sampled_from(LOSSES), st.sampled_from([1e-8, 1e-3, 7.0, 1e8]))
-@settings(max_examples=15)
+@at_most(15)
 def test_kernels_times_c_and_penalty_over_c_divide_the_value_by_c(
     seed: int, norm: str | float, loss: str, c: float
 ) -> None:
@@ -281,7 +281,7 @@ def test_kernels_times_c_and_penalty_over_c_divide_the_value_by_c(
 
 
 @given(seeds, st.sampled_from(NORMS))
-@settings(max_examples=10)
+@at_most(10)
 def test_the_order_of_points_and_kernels_does_not_matter(seed: int, norm: str | float) -> None:
     rng = np.random.default_rng(seed)
     K, y = kernels(seed, 9, 3)

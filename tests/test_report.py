@@ -101,6 +101,7 @@ def test_names_and_messages_from_outside_stay_text() -> None:
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
+@pytest.mark.slow
 def test_ten_backends_on_twenty_problems_stay_below_500_kB(repeats: int, tmp_path: Path) -> None:
     sample = suite(20, 10, repeats)
     assert len(sample.runs) == 200 * repeats

@@ -294,6 +294,7 @@ def test_radius_of_a_spectrahedron_is_attained():
     assert np.abs(svec(np.full((4, 4), 0.5))).sum() == pytest.approx(domain.radius, rel=1e-14)
 
 
+@pytest.mark.slow
 def test_a_million_variables_take_a_moment():
     n, rng = 10**6, np.random.default_rng(13)
     machine, ordered = BoxPlane(np.zeros(n), np.ones(n), rng.choice([-1.0, 1.0], n)), OrderedSimplex(n, 1.0001)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
-from strategies import radial_gram
+from hypothesis import given, strategies as st
+from strategies import at_most, radial_gram
 
 import klopt
 from klopt.certify import Verdict
@@ -170,7 +170,7 @@ def test_the_game_between_kernel_and_machine_has_the_same_value(loss: str) -> No
 
 
 @given(seeds, st.sampled_from(LOSSES), st.sampled_from([None, 6.0]))
-@settings(max_examples=20)
+@at_most(20)
 def test_any_point_brackets_the_optimum(seed: int, loss: str, trace: float | None) -> None:
     rng = np.random.default_rng(seed)
     S, y = similarity(seed % 4, 6)
@@ -233,7 +233,8 @@ def test_a_loss_without_conjugate_is_feasible_with_an_upper_bound_and_never_opti
 
 
 @given(seeds, st.sampled_from(LOSSES), st.sampled_from([1e-6, 1e-2, 7.0]))
-@settings(max_examples=12)
+@at_most(12)
+@pytest.mark.slow
 def test_scaling_similarities_trace_and_penalties_scales_the_value(seed: int, loss: str, c: float) -> None:
     S, y = similarity(seed, 7)
     rho = 0.2 / c ** (3 if loss == "squared" else 2)
@@ -244,7 +245,7 @@ def test_scaling_similarities_trace_and_penalties_scales_the_value(seed: int, lo
 
 @pytest.mark.slow
 @given(seeds, st.sampled_from(LOSSES))
-@settings(max_examples=9)
+@at_most(9)
 def test_the_order_of_the_points_does_not_matter(seed: int, loss: str) -> None:
     S, y = similarity(seed, 8)
     order = np.random.default_rng(seed).permutation(8)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
-from strategies import radial_gram
+from hypothesis import given, strategies as st
+from strategies import at_most, radial_gram
 
 import klopt
 from klopt.certify import Verdict
@@ -101,7 +101,7 @@ def test_the_game_between_kernels_and_machine_has_the_same_value(kind: type) -> 
 
 
 @given(seeds, st.sampled_from([*LOSSES, "spectra"]))
-@settings(max_examples=16)
+@at_most(16)
 def test_any_point_brackets_the_optimum(seed: int, loss: str) -> None:
     rng = np.random.default_rng(seed)
     S, y = similarities(seed % 4, 6, 2)
@@ -131,7 +131,7 @@ def test_a_similarity_that_costs_much_to_serve_keeps_a_small_positive_share() ->
 
 
 @given(seeds, st.sampled_from(["squared", "spectra"]))
-@settings(max_examples=10)
+@at_most(10)
 def test_the_order_of_points_and_similarities_does_not_matter(seed: int, loss: str) -> None:
     rng = np.random.default_rng(seed)
     S, y = similarities(seed, 9, 3)

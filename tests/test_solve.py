@@ -632,6 +632,7 @@ class TestContainment:
                 klopt.solve(FormProblem(corner()), backend=bad.Raiser(error))
         assert klopt.solve(FormProblem(corner())).verdict is Verdict.OPTIMAL
 
+    @pytest.mark.slow
     def test_crashes_leave_no_process_thread_or_file_behind(self) -> None:
         def open_files() -> int:
             return len(os.listdir("/proc/self/fd"))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 from hypothesis.strategies import DataObject
+from strategies import at_most
 
 from klopt.plan import plan
 from klopt.problem import Problem
@@ -43,7 +44,7 @@ def instance(claim: Claim, data: DataObject) -> dict[str, object]:
 
 def budget(claim: Claim) -> settings:
     """Few instances of what is costly to check."""
-    return settings(max_examples=min(settings().max_examples, claim.most or settings().max_examples))
+    return at_most(claim.most or settings().max_examples)
 
 
 @pytest.mark.parametrize("claim", TRUE, ids=name)
@@ -96,7 +97,7 @@ def test_the_verdict_is_the_registered_one(claim: Claim) -> None:
 def test_formulations_are_equivalent(problem: type[Problem]) -> None:
     """Every formulation, by the first backend that takes it, brackets the same optimum."""
 
-    @settings(max_examples=min(settings().max_examples, 3))
+    @at_most(3)
     @given(st.integers(0, 2**32 - 1), st.integers(2, 9))
     def law(seed: int, size: int) -> None:
         declared = problem.sample(np.random.default_rng(seed), size)
