@@ -22,11 +22,12 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, MatrixLike, positive, vector
 from klopt.cones import Feature
-from klopt.forms import ConeForm, SimplexForm, Start
+from klopt.forms import SimplexForm, Start
 from klopt.gram import Gram
 from klopt.objectives import KernelQuadratic
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._margin import Polyhedron, Units, best_shift, finite, normal_of, refuse_large, tied
+from klopt.problem import Bracket, Formulation, Point
+from klopt.problems._margin import Polyhedron, Units, best_shift, finite, normal_of, refuse_large
+from klopt.problems._margin_forms import KernelMargin
 from klopt.sets import BoxPlane
 
 __all__ = ["EpsilonMargin"]
@@ -35,7 +36,7 @@ EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class EpsilonMargin(Problem):
+class EpsilonMargin(KernelMargin):
     """The dual of support vector regression with kernel matrix K, targets y, penalty C and tube half-width epsilon.
 
     Errors up to epsilon cost nothing, beyond it C for each unit. Solutions have `beta`, a signed number a point, and
@@ -73,6 +74,10 @@ class EpsilonMargin(Problem):
         return float(self.y.min() / 2 + self.y.max() / 2)
 
     @property
+    def _sign(self) -> float:
+        return 1.0
+
+    @property
     def _units(self) -> Units:
         return Units.of(self.C, self.K.scale, max(float(self.y.max() - self.y.min()) / 2, self.epsilon))
 
@@ -81,22 +86,7 @@ class EpsilonMargin(Problem):
         box = frozenset({Feature.SIMPLEX, Feature.MARGIN, Feature.BOX})
         return (
             make("box and plane", box, self._simplex, self._recover_halves, self._lift_halves, _HALVES),
-            make(
-                "dual QP",
-                frozenset({Feature.CONE, Feature.QUADRATIC}),
-                self._quadratic,
-                self._recover,
-                self._lift_quadratic,
-                "x'Kx = ||Rx||^2 where K = R'R, which is shorter where R has few rows",
-            ),
-            make(
-                "SOCP epigraph",
-                frozenset({Feature.CONE, Feature.SOC}),
-                self._epigraph,
-                self._recover_epigraph,
-                self._lift_epigraph,
-                "x'Kx <= 2t if and only if ||(Rx, t - 1/2)|| <= t + 1/2, where K = R'R",
-            ),
+            *self._cone_formulations(make),
         )
 
     def _slopes(self) -> tuple[FloatArray, float]:
@@ -120,12 +110,6 @@ class EpsilonMargin(Problem):
         c = np.concatenate([-y, np.full(n, epsilon)])
         return Polyhedron(c, sparse.vstack([plane, tube], format="csc"), b, zero=1, radius=2 * n * box)
 
-    def _quadratic(self) -> ConeForm:
-        return self._polyhedron().with_kernel(self.K, self._units)
-
-    def _epigraph(self) -> ConeForm:
-        return self._polyhedron().with_epigraph(self._units.factor(self.K))
-
     def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
         beta = self._units.length * x[: self.K.size]
         # The multiplier of the plane is the bias: K beta + bias = y -+ epsilon where 0 < |beta| < C.
@@ -135,23 +119,13 @@ class EpsilonMargin(Problem):
     def _recover_halves(self, x: FloatArray, y: FloatArray | None) -> Point:
         return self._recover(x[: self.K.size] - x[self.K.size :], y)
 
-    def _recover_epigraph(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return Point(self._recover(x, y).primal, None if y is None else {"normal": self._units.normal(y, self.K)})
-
     def _lift(self, point: Point) -> Start:
         v = point.beta / self._units.length
         return Start(np.concatenate([v, np.abs(v)]))
 
-    def _lift_quadratic(self, point: Point) -> Start:
-        return Start(tied(self._lift(point).x, self.K, self._units))
-
     def _lift_halves(self, point: Point) -> Start:
         v = point.beta / self._units.length
         return Start(np.concatenate([np.maximum(v, 0.0), np.maximum(-v, 0.0)]))
-
-    def _lift_epigraph(self, point: Point) -> Start:
-        height = float(point.beta @ (self.K.matrix @ point.beta)) / (2 * self._units.value)
-        return Start(np.append(self._lift(point).x, height))
 
     def bracket(self, point: Point) -> Bracket:
         n, y = self.K.size, self.y - self._middle
