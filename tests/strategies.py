@@ -15,6 +15,7 @@ from klopt.instances import Instance
 from klopt.knownpairs import Kind, known_pair
 
 __all__ = [
+    "TINY_LP",
     "at_most",
     "bounded_pair",
     "bounded_pairs",
@@ -28,6 +29,19 @@ __all__ = [
     "radial_gram",
     "signs",
 ]
+
+TINY_LP = """NAME tiny
+ROWS
+ N cost
+ G enough
+COLUMNS
+ x cost 1 enough 1
+ y cost 1 enough 2
+RHS
+ RHS enough 2
+ENDATA
+"""
+"""A model in MPS format: the least x + y with x + 2y >= 2 and no negative numbers, which is 1."""
 
 
 def at_most(examples: int) -> settings:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from strategies import TINY_LP
 
 from klopt.cli import main
 
@@ -24,19 +25,8 @@ COMMANDS = [
 ]
 ESCAPE = "\x1b["
 
-MINIMUM_ONE = """NAME tiny
-ROWS
- N cost
- G enough
-COLUMNS
- x cost 1 enough 1
- y cost 1 enough 2
-RHS
- RHS enough 2
-ENDATA
-"""
-CONTRADICTION = MINIMUM_ONE.replace("ENDATA", "BOUNDS\n UP BND x 0.5\n UP BND y 0.5\nENDATA")
-NO_BOTTOM = MINIMUM_ONE.replace("cost 1 enough 2", "cost -1 enough 2")
+CONTRADICTION = TINY_LP.replace("ENDATA", "BOUNDS\n UP BND x 0.5\n UP BND y 0.5\nENDATA")
+NO_BOTTOM = TINY_LP.replace("cost 1 enough 2", "cost -1 enough 2")
 
 BACKEND = """
 import klopt
@@ -75,7 +65,7 @@ def strict(text: str) -> dict[str, Any]:
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     path = tmp_path / "model.mps"
-    path.write_text(MINIMUM_ONE)
+    path.write_text(TINY_LP)
     return path
 
 

@@ -17,21 +17,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from strategies import TINY_LP
 
 from klopt.cli import main
 from klopt.runs.store import Store
 
-MODEL = """NAME tiny
-ROWS
- N cost
- G enough
-COLUMNS
- x cost 1 enough 1
- y cost 1 enough 2
-RHS
- RHS enough 2
-ENDATA
-"""
 NAPPER = """
 import time
 import klopt
@@ -89,7 +79,7 @@ def process(*arguments: object, **options: Any) -> subprocess.Popen[str]:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "model.mps").write_text(MODEL)
+    (tmp_path / "model.mps").write_text(TINY_LP)
     (tmp_path / "napper.py").write_text(NAPPER)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -99,7 +89,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which one comparison was made, with its page; tests that write go into a copy."""
     folder = tmp_path_factory.mktemp("compared")
-    (folder / "model.mps").write_text(MODEL)
+    (folder / "model.mps").write_text(TINY_LP)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         done = klopt("compare", "model.mps", "--backend", "highs", "-o", "page.html", *QUICK)

@@ -18,6 +18,7 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from look import BLUE, GREEN, GREY, ORANGE, STYLE
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import klopt
@@ -33,17 +34,6 @@ from klopt.problems import (
     SpectralRls,
 )
 from klopt.side import side_graph
-
-BLUE, ORANGE, GREEN, GREY = "#0060a8", "#c85a00", "#2f7d32", "#8a8a8a"
-STYLE = {
-    "svg.hashsalt": "klopt",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-}
 
 
 def data() -> tuple[Any, np.ndarray]:

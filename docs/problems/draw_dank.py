@@ -18,21 +18,12 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from look import BLUE, GREEN, GREY, ORANGE, RED, STYLE
 
 import klopt
 from klopt.problems import AdaptiveKernel
 from klopt.sets import BoxPlane
 
-BLUE, ORANGE, GREEN, GREY, RED = "#0060a8", "#c85a00", "#2f7d32", "#8a8a8a", "#b00020"
-STYLE = {
-    "svg.hashsalt": "klopt",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-}
 STEPS = 400
 
 

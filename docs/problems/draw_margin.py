@@ -14,7 +14,7 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-from draw_pairs import BLUE, GREY, ORANGE, STYLE
+from look import BLUE, GREY, ORANGE, STYLE
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics.pairwise import rbf_kernel
 

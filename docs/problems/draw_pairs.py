@@ -14,21 +14,11 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from look import BLUE, GREY, ORANGE, STYLE
 from sklearn.datasets import load_breast_cancer
 
 import klopt
 from klopt.pairwise import distances
-
-BLUE, ORANGE, GREY = "#0060a8", "#c85a00", "#8a8a8a"
-STYLE = {
-    "svg.hashsalt": "klopt",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-}
 
 
 def main(folder: str = "docs/problems", kind: str = "svg") -> None:
