@@ -35,6 +35,8 @@ CACHED = 65_536
 """Numbers that stay in the cache of a core together with a few times as many others."""
 FEW, MORE = 12, 48
 """How many eigenpairs are asked for, first and then."""
+MANY = 8
+"""More eigenvalues than one for so many points are many."""
 WELL_ABOVE = 10.0
 DUST = 4 * float(np.finfo(float).eps)
 
@@ -204,13 +206,14 @@ class Adapting:
         Where one of the two is above tau/2 the other lies between 0 and tau/2 if both are not: there O_kl is taken as
         if it were 0, so that all eigenvectors below come as one projection and none of them has to be known. Off the
         support the sum is left out but for a diagonal: it is positive semidefinite, and as soon as a point has a
-        coefficient it counts.
+        coefficient it counts. Where many eigenvalues are above tau/2 that costs more than it saves: O is taken as 1
+        everywhere, as without tau, which is above the Hessian and next to it.
         """
-        if here.Q is not None and here.f is not None and here.R is not None:
+        if here.Q is not None and here.f is not None and here.R is not None and MANY * here.f.size <= a.size:
             return self._cut_curvature(a, here.Q, here.f, here.R)
-        H = np.multiply.outer(a, a / (2 * self.eta))  # one half of it is F o K - K
+        H = np.multiply.outer(a, a / (4 * self.eta))
         H *= self.squares
-        H += self.K
+        H += self.kernel(a, here)
         H.flat[:: a.size + 1] += (self.squares @ (a * a)) / (4 * self.eta)
         return H
 
