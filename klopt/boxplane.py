@@ -107,12 +107,17 @@ class BoxPlane(SimpleSet):
     def project(self, x: FloatArray) -> FloatArray:
         if self.normal is None:
             return np.clip(x, self.lower, self.upper)
+        p = np.minimum(np.maximum(x, self.lower), self.upper)
+        if self._on_plane(p) and np.array_equal(p, x):
+            return p
         p = _nearest(x, self.lower, self.upper, self.normal, self.offset)
-        rounding = 4 * np.finfo(float).eps * (float(np.abs(self.normal) @ np.abs(p)) + abs(self.offset))
-        if abs(float(self.normal @ p) - self.offset) > rounding:
-            # lam carries the rounding of x, which is larger than that of the set when x is far away
-            p = _nearest(p, self.lower, self.upper, self.normal, self.offset)
-        return p
+        # lam carries the rounding of x, which is larger than that of the set when x is far away
+        return p if self._on_plane(p) else _nearest(p, self.lower, self.upper, self.normal, self.offset)
+
+    def _on_plane(self, x: FloatArray) -> bool:
+        assert self.normal is not None
+        rounding = 4 * np.finfo(float).eps * (float(np.abs(self.normal) @ np.abs(x)) + abs(self.offset))
+        return bool(abs(float(self.normal @ x) - self.offset) <= rounding)
 
     def linear_minimiser(self, g: FloatArray) -> FloatArray:
         z = _minimiser(g, self.lower, self.upper, self._normal, self.offset)

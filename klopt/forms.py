@@ -154,7 +154,8 @@ class SimplexForm:
 
     The Frank-Wolfe gap f(x) + min g'(z - x) over the set, g the gradient at x, is an exact lower bound: no multipliers.
     Where f is nonsmooth one subgradient says little; then y may hold cuts, rows (weight, point) laid end to end, and
-    the averaged linearisation at those points is the bound. klopt evaluates f there afresh.
+    the averaged linearisation at those points is the bound. klopt evaluates f there afresh. Where f knows a quadratic
+    below itself (`klopt.objectives.Local`) y may be a point, at which that quadratic is linearised.
     """
 
     objective: Objective
@@ -175,8 +176,9 @@ class SimplexForm:
 
     @property
     def shape(self) -> tuple[int | None, int]:
-        """(rows, variables): there are no rows, and any number of cuts where f is nonsmooth."""
-        return None if self.objective.feature is Feature.NONSMOOTH else 0, self.domain.size
+        """(rows, variables): there are no rows, but y may hold a proof where f is nonsmooth or curved."""
+        proven = self.objective.feature in (Feature.NONSMOOTH, Feature.CURVED)
+        return None if proven else 0, self.domain.size
 
     def lower_bound(self, x: FloatArray, value: float | None = None, gradient: FloatArray | None = None) -> float:
         """Return f(x) + min over z of g'(z - x), a lower bound of the optimum for any x of the domain of f.
@@ -208,6 +210,18 @@ class SimplexForm:
         slope[np.abs(slope) <= rounding] = 0.0
         return float(self.domain.linear_minimum(slope) - t * t * float(x @ Hx) / 2)
 
+    def bound_below(self, x: FloatArray, z: FloatArray | None) -> float:
+        """Return the least value of the tangent at z of the quadratic that is below f and meets it at x, else -inf."""
+        if not isinstance(self.objective, Curved) or z is None or z.shape != x.shape:
+            return -np.inf
+        here, d = self.objective.near(x), z - x
+        if here.below is None:
+            return -np.inf
+        bend = here.below() @ d
+        slope = here.gradient + bend
+        value = here.value + float(d @ (here.gradient + bend / 2))
+        return value - float(slope @ z) + self.domain.linear_minimum(slope)
+
     def averaged_bound(self, y: FloatArray | None) -> float:
         """Return min over z of the weighted mean of f(x_s) + g_s'(z - x_s) over the cuts in y, -inf without any."""
         n = self.domain.size
@@ -227,7 +241,7 @@ class SimplexForm:
     def measure(self, x: FloatArray, y: FloatArray | None = None) -> Residuals:
         """Return the residuals of x: its violation and its Frank-Wolfe gap."""
         value = self.objective.value(x)
-        lower = max(self.lower_bound(x, value), self.averaged_bound(y))
+        lower = max(self.lower_bound(x, value), self.averaged_bound(y), self.bound_below(x, y))
         return _interval_residuals(value, lower, value, self.domain.violation(x))
 
 

@@ -275,13 +275,16 @@ class Local:
     """A convex function near one point: value and gradient there and, when asked for, a model of its curvature.
 
     `curvature()` returns a positive semidefinite matrix; the nearer to the Hessian, the fewer steps. `lower` bounds the
-    least value over the set from below where the function knows a better bound than its tangent gives.
+    least value over the set from below where the function knows a better bound than its tangent gives. Where it is
+    nowhere below  value + gradient'd + d'Bd/2,  d the way from the point, `below()` returns such a B: the least value
+    of that quadratic is a bound whose error is a square.
     """
 
     value: float
     gradient: FloatArray
     curvature: Callable[[], FloatArray]
     lower: float = -np.inf
+    below: Callable[[], FloatArray] | None = None
 
 
 class Rough(NamedTuple):

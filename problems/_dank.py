@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +81,7 @@ class Reduced:
         """Return the reduced matrices of coefficients a."""
         n, support = a.size, np.flatnonzero(a)
         s = support.size
-        part = K if s == n else K[np.ix_(support, support)]
+        part = K if s == n else K.take(support, 0).take(support, 1)
         b = a[support] / (2 * np.sqrt(eta))
         gamma = np.zeros((s + 1, s + 1)) if s < n else np.empty((s, s))
         np.multiply(part, b, out=gamma[:s, :s])
@@ -179,6 +179,12 @@ class Adapting:
         penalty = self.eta * (float(np.vdot(off, off)) + self.tau * float(f.sum()))
         return Adapted(product, float(a @ product), penalty, (Q * Q) @ f, Q, f, reduced, V, R)
 
+    def applied(self, a: FloatArray, here: Adapted, b: FloatArray) -> FloatArray:
+        """Return (F o K)b, F the best one for a."""
+        if here.Q is None or here.f is None:
+            return np.asarray(self.K @ b + a * (self.squares @ (a * b)) / (4 * self.eta))
+        return np.asarray((here.Q * (self.K @ (here.Q * b[:, None]))) @ here.f)
+
     def kernel(self, a: FloatArray, here: Adapted | None = None) -> FloatArray:
         """Return F o K."""
         F = self.weights(a, here)
@@ -206,11 +212,17 @@ class Adapting:
         Where one of the two is above tau/2 the other lies between 0 and tau/2 if both are not: there O_kl is taken as
         if it were 0, so that all eigenvectors below come as one projection and none of them has to be known. Off the
         support the sum is left out but for a diagonal: it is positive semidefinite, and as soon as a point has a
-        coefficient it counts. Where many eigenvalues are above tau/2 that costs more than it saves: O is taken as 1
-        everywhere, as without tau, which is above the Hessian and next to it.
+        coefficient it counts.
         """
-        if here.Q is not None and here.f is not None and here.R is not None and MANY * here.f.size <= a.size:
+        if here.Q is not None and here.f is not None and here.R is not None:
             return self._cut_curvature(a, here.Q, here.f, here.R)
+        return self.majorant(a, here)
+
+    def majorant(self, a: FloatArray, here: Adapted) -> FloatArray:
+        """Return the matrix with O_kl = 1 for all k, l: the Hessian where nothing is cut off, else above it.
+
+        F o K + {diag((K o K)u) + D_a (K o K) D_a} / (4 eta)
+        """
         H = np.multiply.outer(a, a / (4 * self.eta))
         H *= self.squares
         H += self.kernel(a, here)
@@ -263,7 +275,11 @@ class Adapting:
         """Return g near a, up to the rounding that a projection leaves at zero: it would pass for support."""
         a = np.where(np.abs(a) <= DUST * np.abs(a).max(initial=0.0), 0.0, a)
         here = self.at(a)
-        return Local(here.value, here.product, lambda: self.curvature(a, here))
+        # Turning many eigenvectors takes longer than the steps it saves.
+        curvature = self.majorant if here.f is not None and MANY * here.f.size > a.size else self.curvature
+        # Another a is worth at least what the F that is best here gives it. Without tau a step costs no more than that.
+        below = cache(lambda: self.kernel(a, here)) if self.tau else None
+        return Local(here.value, here.product, lambda: curvature(a, here), below=below)
 
     def lipschitz(self, box: float) -> float:
         """Return a bound of how fast the gradient changes for |a_i| <= box.

@@ -11,7 +11,8 @@ N = -(I - P)M(I - P), P the projection on the eigenvectors V of M above zero: no
 factorisation proves N psd up to a small multiple of I, which is added to it.
 
 Upper: the value is least over F at the best F, for every a; so for any psd F the optimum is at most the optimum of the
-plain machine with the kernel F o K plus penalty(F), and that at most the primal value of its classifier (F o K)a + b.
+plain machine with the kernel F o K plus penalty(F), and that at most the primal value of a classifier (F o K)a + b.
+With the a of that machine instead of the given one it is off by the square of the error of F only.
 
 K is known to be positive semidefinite only up to its floor -phi: what is meant is K + E with 0 <= E <= phi I. That adds
 at most  phi sum_i F_ii a_i^2 / 2 + phi^2 (a'a)^2 / (16 eta)  to g, and phi max F_ii in place of phi to the upper bound.
@@ -82,18 +83,21 @@ class Machine:
 
     @cached_property
     def _home(self) -> BoxPlane:
-        return self.domain()
+        return self._scaled(1.0)
 
     def domain(self, length: float = 1.0) -> BoxPlane:
         """Return the set of a / length."""
+        return self._home if length == 1.0 else self._scaled(length)
+
+    def _scaled(self, length: float) -> BoxPlane:
         n, box = self.y.size, self.C / length
         low, high = np.full(n, -box), np.full(n, box)
         if self.epsilon is None:
             low, high = np.minimum(self.y * box, 0.0), np.maximum(self.y * box, 0.0)
         return BoxPlane(low, high, np.ones(n) if self.bias else None)
 
-    def bracket(self, a: FloatArray) -> Bracket:
-        """Return the bounds that coefficients a prove."""
+    def bracket(self, a: FloatArray, machine: FloatArray | None = None) -> Bracket:
+        """Return the bounds that coefficients a prove, the upper one by the plain machine's, where they are given."""
         a = self._repaired(a)
         a[np.abs(a) <= EPS * self.C] = 0.0 if not self.bias else a[np.abs(a) <= EPS * self.C]
         here = self.function.at(a)
@@ -103,11 +107,16 @@ class Machine:
         above, rounding = self._above(a, here)
         slack = phi / 2 * float(here.diagonal @ (a * a)) + (phi * length) ** 2 / (16 * self.eta)
         lower = gain - above - slack - 8 * EPS * terms - rounding
-        upper, bias, loss = self._upper(a, here, phi * float(here.diagonal.max()))
-        upper += 8 * EPS * terms + rounding
+        b, f, proof = a, here.product, {}
+        if machine is not None and machine.shape == a.shape and isinstance(self.function, Adapting):
+            b = self._repaired(machine)
+            f, proof = self.function.applied(a, here, b), {"machine": b}
+            terms = max(terms, float(np.abs(b) @ (np.abs(self.targets) + (self.epsilon or 0.0) + np.abs(f))))
+        upper, bias, loss = self._upper(b, f, phi * float(here.diagonal.max()))
+        upper += here.penalty + 8 * EPS * terms + rounding
         names = ("alpha", self.y * a) if self.epsilon is None else ("beta", a)
         primal = {names[0]: names[1], **({"bias": bias + self.middle} if self.bias else {})}
-        return Bracket(lower, upper, Point(primal, {"slack": loss}))
+        return Bracket(lower, upper, Point(primal, {"slack": loss, **proof}))
 
     def _repaired(self, a: FloatArray) -> FloatArray:
         """The nearest feasible point without the dust of the projection, which would pass for support vectors."""
@@ -139,21 +148,23 @@ class Machine:
         terms = float(np.vdot(X, X)) + 2 * float(j @ (np.abs(X) @ j)) + 2 * self.tau * float(a.size)
         return above, 8 * EPS * self.eta * terms
 
-    def _upper(self, a: FloatArray, here: Adapted, phi: float) -> tuple[float, float, FloatArray]:
-        """The primal value of the best multiple of the classifier, its bias, its losses."""
-        f, length = here.product, float(a @ a)
+    def _upper(self, a: FloatArray, f: FloatArray, phi: float) -> tuple[float, float, FloatArray]:
+        """The primal value of the best multiple of the classifier f = (F o K)a, its bias, its losses."""
+        length, curve = float(a @ a), float(a @ f)
         bias, loss = self.residuals(f)
         if self.epsilon is not None:
             reach = self.C + np.abs(a)
-            near = here.curve / 2 + self.C * float(np.maximum(loss, 0.0).sum()) + phi / 2 * float(reach @ reach)
-            far = (here.curve + phi * length) / 2
+            near = curve / 2 + self.C * float(np.maximum(loss, 0.0).sum()) + phi / 2 * float(reach @ reach)
+            far = (curve + phi * length) / 2
             far += self.C * float(np.maximum(loss + phi * np.sqrt(length), 0.0).sum())
-            return min(near, far) + here.penalty, bias, np.maximum(loss, 0.0)
+            return min(near, far), bias, np.maximum(loss, 0.0)
         margins = self.y * (f + bias)
-        far, _ = hinge_primal(margins - phi * np.sqrt(length), here.curve + phi * length, self.C)
-        near, scale = hinge_primal(margins, here.curve, self.C)
+        near, scale = hinge_primal(margins, curve, self.C)
+        if not phi:
+            return near, bias, np.maximum(loss, 0.0)
+        far, _ = hinge_primal(margins - phi * np.sqrt(length), curve + phi * length, self.C)
         reach = np.maximum(scale * np.abs(a), np.abs(self.C - scale * np.abs(a)))
-        return min(far, near + phi / 2 * float(reach @ reach)) + here.penalty, bias, np.maximum(loss, 0.0)
+        return min(far, near + phi / 2 * float(reach @ reach)), bias, np.maximum(loss, 0.0)
 
     @staticmethod
     def _shortfall(N: FloatArray, half: float) -> float:

@@ -7,7 +7,7 @@ form has K length / slope and eta / (length * slope) for K and eta; F and tau st
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 import numpy as np
 
@@ -141,12 +141,14 @@ class Forms:
 
     def _near_margin(self, a: FloatArray) -> Local:
         here, y = self._function.near(a), self.machine.y
-        return Local(here.value - float(y @ a), here.gradient - y, here.curvature)
+        return Local(here.value - float(y @ a), here.gradient - y, here.curvature, below=here.below)
 
     def _near_tube(self, x: FloatArray) -> Local:
         here = self._function.near(self._sums(x))
         slope = np.concatenate([here.gradient, -here.gradient]) - self._gain
-        return Local(here.value - float(self._gain @ x), slope, lambda: _doubled(here.curvature()))
+        value, below = here.value - float(self._gain @ x), here.below
+        doubled = None if below is None else cache(lambda: _doubled(below()))
+        return Local(value, slope, lambda: _doubled(here.curvature()), below=doubled)
 
     def _rough_margin(self) -> Rough:
         return Rough(self._rough, -self.machine.y)
@@ -196,12 +198,15 @@ class Forms:
         product = (smat(x)[:-1, :-1] * self._function.K) @ self._sums(y)
         return self._gain - self._sign * (product if product.size == y.size else np.tile(product, 2))
 
-    def _point(self, a: FloatArray) -> Point:
+    def _point(self, a: FloatArray, machine: FloatArray | None = None) -> Point:
         a = self._units.length * a
-        return Point({"alpha": self.machine.y * a} if self.machine.epsilon is None else {"beta": a})
+        proof = None if machine is None else {"machine": self._units.length * machine}
+        return Point({"alpha": self.machine.y * a} if self.machine.epsilon is None else {"beta": a}, proof)
 
     def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return self._point(x if self.machine.epsilon is None else self._sums(x))
+        if self.machine.epsilon is None:
+            return self._point(x, y)
+        return self._point(self._sums(x), None if y is None else self._sums(y))
 
     def _recover_split(self, x: FloatArray, y: FloatArray | None) -> Point:
         return self._point(self._sums(x[: self._sign.size]))

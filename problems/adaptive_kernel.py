@@ -91,7 +91,7 @@ class AdaptiveKernel(Problem):
         return Forms(self.machine).formulations()
 
     def bracket(self, point: Point) -> Bracket:
-        return self.machine.bracket(self.y * point.alpha)
+        return self.machine.bracket(self.y * point.alpha, point.dual.get("machine"))
 
     def kernel(self, point: Point) -> FloatArray:
         """Return F o K."""

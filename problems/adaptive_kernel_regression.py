@@ -93,7 +93,7 @@ class AdaptiveKernelRegression(Problem):
         return Forms(self.machine).formulations()
 
     def bracket(self, point: Point) -> Bracket:
-        return self.machine.bracket(point.beta)
+        return self.machine.bracket(point.beta, point.dual.get("machine"))
 
     def kernel(self, point: Point) -> FloatArray:
         """Return F o K."""

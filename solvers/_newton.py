@@ -61,7 +61,7 @@ class Boxes:
     @cached_property
     def few(self) -> Indices:
         """Which entries belong to the other members."""
-        return np.delete(np.arange(self.domain.size), self.main)
+        return np.setdiff1d(np.arange(self.domain.size), self.main) if len(self.members) > 1 else self.main[:0]
 
     @cached_property
     def planes(self) -> tuple[FloatArray, FloatArray]:

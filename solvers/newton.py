@@ -7,6 +7,9 @@ The quadratic is minimised exactly and from x, so that the face is the right one
 method is Newton's on that face, and squares its error. The set is convex: every x+ lies in it. Where steps have to be
 cut the model promises too much, and a multiple of the identity is added to H until it does not.
 
+The tangent's bound of the optimum is off by the slope, the value by its square. Where f knows a quadratic below itself,
+the least value of that is a bound as good as the value is; it takes a second quadratic program, tried near the end.
+
 A step's end is judged by its value or, where values differ by rounding only, by its slope (Hager and Zhang, 2005).
 """
 
@@ -29,6 +32,7 @@ from klopt.solvers._newton import Boxes, minimise_quadratic, supported
 ENOUGH = 1e-4  # the share of the promised fall that a step must keep
 MOST_TRIALS = 60
 PATIENCE = 50  # iterations in which the bounds must come twice as close; at a kink they never do
+CLOSE = 0.3  # of the root of the tolerance: nearer than that to the tangent's bound, a square is within it
 SHORT, DAMPING = 0.2, 1e-3  # a step cut below the first asks for damping, from this share of the curvature
 
 
@@ -77,7 +81,9 @@ def newton_moves(
     here, damping, narrow, waited = f.near(x), 0.0, np.inf, 0
     while waited <= PATIENCE:
         lower = max(here.value - float(here.gradient @ x) + form.domain.linear_minimum(here.gradient), here.lower)
-        yield Candidate(x, here.value, lower)
+        z, least = _below(form, boxes, x, here, here.value - lower, tol, deadline)
+        lower = max(lower, least)
+        yield Candidate(x, here.value, lower, z)
         narrow, waited = (here.value - lower, 0) if here.value - lower <= narrow / 2 else (narrow, waited + 1)
         require_finite(here.gradient)
         H = here.curvature()
@@ -97,6 +103,18 @@ def newton_moves(
             continue
         x, here, t = moved
         damping = max(4 * damping, DAMPING) if t < SHORT else damping / 30 if damping > DAMPING else 0.0
+
+
+def _below(
+    form: SimplexForm, boxes: Boxes, x: FloatArray, here: Local, gap: float, tol: float, deadline: float
+) -> tuple[FloatArray | None, float]:
+    """The bound by the quadratic below f, and the point that proves it, where it may end the search."""
+    scale = 1 + abs(here.value)
+    if here.below is None or not tol / 2 * scale < gap <= CLOSE * tol**0.5 * scale:
+        return None, -np.inf
+    B = here.below()
+    z = minimise_quadratic(boxes, B, here.gradient - B @ x, x, max(1e-13, 1e-2 * tol), deadline)
+    return z, form.bound_below(x, z)
 
 
 def _rough_start(f: Curved, boxes: Boxes, deadline: float) -> FloatArray:

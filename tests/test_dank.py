@@ -96,12 +96,13 @@ def test_gradient_and_curvature_agree_with_finite_differences(seed: int, tau: fl
     slopes = [(g.at(a + e).value - g.at(a - e).value) / (2 * h) for e in steps]
     np.testing.assert_allclose(here.gradient, slopes, atol=1e-7)
     bends = np.array([(g.at(a + e).product - g.at(a - e).product) / (2 * h) for e in steps])
-    H, size = here.curvature(), np.abs(bends).max()
+    H, size = g.curvature(a, g.at(a)), np.abs(bends).max()
     np.testing.assert_allclose(H, stated_curvature(K, a, 0.6, tau), atol=1e-11 * size)
     # That takes eigenvectors below the threshold together; of 400 seeds the worst are off by 0.2, 5 and 18 per cent.
     np.testing.assert_allclose(H, bends, atol={0.0: 1e-9, 0.01: 2e-3, 0.5: 0.06, 5.0: 0.2}[tau] * size)
     np.testing.assert_allclose(H, H.T, atol=1e-13)
     assert np.linalg.eigvalsh(H)[0] > -1e-10
+    assert np.linalg.eigvalsh(g.majorant(a, g.at(a)) - H)[0] > -1e-10 * size
 
 
 @given(seeds, st.sampled_from([0.01, 0.5]))
@@ -110,11 +111,19 @@ def test_the_curvature_is_that_of_the_support_and_a_model_beside_it(seed: int, t
     K, a = radial_gram(rng, 9), rng.normal(size=9)
     a[[1, 4, 5]] = 0.0
     g, S, off = Adapting(K, 0.6, tau), np.flatnonzero(a), np.flatnonzero(a == 0)
-    H, stated, F = g.near(a).curvature(), stated_curvature(K, a, 0.6, tau), g.weights(a)
+    H, stated, F = g.curvature(a, g.at(a)), stated_curvature(K, a, 0.6, tau), g.weights(a)
     np.testing.assert_allclose(H[np.ix_(S, S)], stated[np.ix_(S, S)], atol=1e-11 * np.abs(stated).max())
     np.testing.assert_allclose(H[np.ix_(off, S)], (F * K)[np.ix_(off, S)], atol=1e-12)
     assert (H.diagonal() <= stated.diagonal() * (1 + 1e-9)).all()
     assert np.linalg.eigvalsh(H)[0] > -1e-10
+
+
+def test_many_eigenvectors_are_not_turned() -> None:
+    rng = np.random.default_rng(4)
+    K, a = radial_gram(rng, 60), rng.normal(size=60)
+    for tau, model in ((0.01, Adapting.majorant), (20.0, Adapting.curvature)):
+        g = Adapting(K, 0.6, tau)
+        np.testing.assert_array_equal(g.near(a).curvature(), model(g, a, g.at(a)))
 
 
 def test_the_rounding_of_a_projection_is_no_support() -> None:
@@ -278,6 +287,45 @@ def test_any_point_brackets_the_optimum(seed: int, tau: float, bias: bool) -> No
             assert bracket.upper >= best.lower
 
 
+@given(seeds, st.sampled_from([0.0, 0.05, 2.0]), st.booleans())
+def test_any_machine_bounds_the_optimum_and_the_best_one_most(seed: int, tau: float, bias: bool) -> None:
+    rng = np.random.default_rng(seed)
+    for problem, name in (
+        (instance(seed, 8, tau=tau, bias=bias), "alpha"),
+        (regression(seed, 8, tau, 0.1, bias), "beta"),
+    ):
+        best = optimum(problem, 1e-6)
+        given = getattr(best.point, name) + 0.1 * rng.normal(size=8)
+        plain = problem.bracket(Point({name: given}))
+        for size in (0.0, 0.1, 100.0):
+            bracket = problem.bracket(Point({name: given}, {"machine": size * rng.normal(size=8)}))
+            assert bracket.lower == plain.lower
+            assert bracket.upper >= best.lower
+        kernel = problem.kernel(plain.point)
+        machine = SoftMargin(kernel, problem.y, 1.0) if name == "alpha" else EpsilonMargin(kernel, problem.y, 2.0, 0.1)
+        found = optimum(machine).point
+        proof = problem.y * found.alpha if name == "alpha" else found.beta
+        if bias:  # else it is not that machine
+            sharp = problem.bracket(Point(plain.point.primal, {"machine": proof}))
+            assert sharp.upper <= plain.upper + 1e-6
+            again = problem.bracket(sharp.point)
+            assert again.upper == pytest.approx(sharp.upper, abs=1e-12)
+
+
+@pytest.mark.parametrize("bad", [np.full(6, np.nan), np.zeros(5), np.zeros((6, 1))])
+def test_a_machine_that_is_none_is_passed_over(bad: np.ndarray) -> None:
+    bracket = instance(0, 6, tau=0.1).bracket(Point({"alpha": np.full(6, 0.5)}, {"machine": bad}))
+    assert np.isfinite([bracket.lower, bracket.upper]).all()
+
+
+def test_near_the_optimum_the_machine_of_the_best_F_is_the_proof() -> None:
+    problem = instance(3, 40, tau=0.05, C=3.0)
+    found = optimum(problem, 1e-6)
+    assert found.duals["machine"].shape == (40,)
+    without = problem.bracket(Point(found.point.primal))
+    assert found.upper - found.lower < 0.1 * without.width
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_point_that_is_none_still_brackets(bad: float) -> None:
     bracket = instance(0, 6, tau=0.1).bracket(Point({"alpha": np.full(6, bad)}))
@@ -342,7 +390,7 @@ def test_the_curvature_with_tau_is_the_same_by_features(seed: int, tau: float) -
     here, there = near(thin, a), full.near(a)
     assert here.value == pytest.approx(there.value)
     np.testing.assert_allclose(here.gradient, there.gradient, atol=1e-9)
-    np.testing.assert_allclose(here.matvec(x), there.curvature() @ x, atol=1e-8)
+    np.testing.assert_allclose(here.matvec(x), full.curvature(a, full.at(a)) @ x, atol=1e-8)
 
 
 @given(seeds)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from klopt.backend import Settings, Start, Stop
+from klopt.backend import Answer, Settings, Start, Stop
 from klopt.errors import InvalidSettings
 from klopt.forms import SimplexForm
 from klopt.objectives import Curved, Local, Rough
@@ -35,7 +36,7 @@ def log_sum_exp(seed: int, n: int, share: float = 1.0) -> Curved:
         def curvature() -> np.ndarray:
             return share * ((A.T * w) @ A - np.outer(slope, slope) + np.eye(n) / 10)
 
-        return Local(value, slope + x / 10, curvature)
+        return Local(value, slope + x / 10, curvature, below=lambda: np.eye(n) / 10)
 
     return Curved(n, near)
 
@@ -59,11 +60,41 @@ def some_set(seed: int) -> SimpleSet:
     return [Simplex(n, 2.0), box(rng, n), box(rng, n, plane=False), Product((few[0], box(rng, n), *few[1:]))][seed % 4]
 
 
-def proven(form: SimplexForm, answer_x: np.ndarray) -> tuple[float, float]:
-    return form.lower_bound(answer_x), form.objective.value(answer_x)
+def proven(form: SimplexForm, answer: Answer) -> tuple[float, float]:
+    assert answer.x is not None
+    measured = form.measure(answer.x, answer.y)
+    return measured.dual_value, measured.value
 
 
 # --- optima
+
+
+@given(seeds)
+def test_the_quadratic_below_bounds_the_optimum_from_any_two_points(seed: int) -> None:
+    domain, rng = some_set(seed), np.random.default_rng(seed)
+    form = SimplexForm(log_sum_exp(seed, domain.size), domain)
+    best = newton.run(form, Settings(tol=1e-10))
+    assert best.x is not None
+    value = form.objective.value(best.x)
+    x, z = (domain.project(rng.normal(size=domain.size)) for _ in range(2))
+    assert form.bound_below(x, z) <= value + 1e-12 * (1 + abs(value))
+    assert form.bound_below(best.x, best.x) == pytest.approx(form.lower_bound(best.x))
+    least = minimise_quadratic(
+        Boxes(domain), np.eye(x.size) / 10, form.objective.gradient(x) - x / 10, x, 1e-12, np.inf
+    )
+    assert form.bound_below(x, least) >= form.lower_bound(x) - 1e-9
+    assert form.measure(x, least).dual_value == pytest.approx(form.bound_below(x, least))
+    assert form.bound_below(x, None) == form.bound_below(x, z[1:]) == -np.inf
+
+
+def test_near_the_end_that_bound_is_proof_and_saves_a_step() -> None:
+    domain = BoxPlane(np.full(8, -3.0), np.full(8, 3.0), np.ones(8))
+    f = log_sum_exp(1, 8)
+    blind = Curved(8, lambda x: replace(f.near(x), below=None))
+    with_it, without = (newton.run(SimplexForm(g, domain), Settings(tol=1e-6)) for g in (f, blind))
+    assert with_it.stop is without.stop is Stop.OPTIMAL
+    assert with_it.iterations < without.iterations
+    assert SimplexForm(f, domain).measure(with_it.x, with_it.y).worst <= 5e-7
 
 
 @given(seeds)
@@ -75,7 +106,7 @@ def test_newton_and_accelerated_gradient_prove_the_same_optimum(seed: int) -> No
     assert answer.x is not None
     assert slow.x is not None
     assert domain.violation(answer.x) <= 1e-12
-    (low, high), (low2, high2) = proven(form, answer.x), proven(form, slow.x)
+    (low, high), (low2, high2) = proven(form, answer), proven(form, slow)
     assert high - low <= 1e-9 * (1 + abs(high))
     assert max(low, low2) <= min(high, high2) + 1e-13 * (1 + abs(high))
 
