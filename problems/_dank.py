@@ -171,7 +171,7 @@ class Adapting:
         w, V = reduced.above(self.tau / 2)
         f, S = w - self.tau / 2, reduced.support
         Q = reduced.lifted(V)
-        columns = self.K if S.size == a.size else self.K[:, S]
+        columns = self.K if S.size == a.size else self.K.take(S, 0).T
         R: FloatArray = columns @ (Q[S] * a[S, None])
         product = (Q * R) @ f
         off = (V * f) @ V.T

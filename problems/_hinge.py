@@ -43,7 +43,7 @@ def hinge_primal(margins: FloatArray, curve: float, C: float) -> tuple[float, fl
         if first < m.size:
             breaks = m[first:]
             values = curve / 2 / breaks**2 + C * (np.arange(first, m.size) - before[first:-1] / breaks)
-            best = first + int(np.nanargmin(values))
+            best = first + int(np.where(values == values, values, np.inf).argmin())
             tries += [1 / m[best], C * before[best] / curve, C * before[best + 1] / curve]
     scales = [float(s) for s in tries if 0 < s < np.inf]
     return min((s * s * curve / 2 + C * float(np.maximum(1 - s * m, 0.0).sum()), s) for s in scales)
