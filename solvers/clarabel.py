@@ -73,12 +73,14 @@ class Clarabel(Backend):
 def _may_be_quick(form: ConeForm, settings: Settings) -> bool:
     """Whether to try without refining each step: where P is dense that costs as much as the step, and seldom matters.
 
-    It does on badly scaled programs, which Clarabel then calls almost solved: those are solved again, with it.
+    It does on badly scaled programs, which Clarabel then calls almost solved: those are solved again, with it. The
+    tolerance of a tenth leaves no step to spare, as each gains a digit or two.
     """
     n = form.c.size
     dense = form.P is not None and n >= 100 and 2 * form.P.nnz > n * n
     polyhedral = form.cones.zero + form.cones.nonneg == form.b.size
-    return dense and polyhedral and settings.tol >= 1e-6 and settings.max_iter is None and not settings.raw
+    plain = settings.max_iter is None and not settings.raw
+    return dense and polyhedral and plain and 1e-6 <= settings.tol <= 1e-3
 
 
 def _options(settings: Settings, *, quick: bool = False) -> Any:
@@ -93,7 +95,7 @@ def _options(settings: Settings, *, quick: bool = False) -> Any:
     options.time_limit = 0.8 * settings.time_limit if settings.time_limit else options.time_limit
     finest = 1e-12
     for name in TOLERANCES:
-        setattr(options, name, max(finest, min(1e-8, settings.tol / 100)))
+        setattr(options, name, settings.tol / 10 if quick else max(finest, min(1e-8, settings.tol / 100)))
     # Short steps stay near the central path and end with a digit or two more, after a third more of them.
     options.max_step_fraction = 0.9 if options.tol_feas == finest else options.max_step_fraction
     if quick:
