@@ -21,6 +21,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,8 @@ def against_conic() -> None:
     eta, tau, n = AdaptiveKernel.eta_of_paper(alpha), 0.01, 50
     problem = AdaptiveKernel(K, y, 1.0, eta, tau)
     seconds, result = least(20, lambda: klopt.solve(problem, tol=1e-6).require())
+    start = Point({"alpha": alpha})
+    warm, _ = least(20, lambda: klopt.solve(problem, tol=1e-6, start=start).require())
     for solver, gate, options in (("SCS", 150.0, {"eps": 1e-6}), ("CLARABEL", 1000.0, {})):
 
         def run(solver: str = solver, options: dict[str, float] = options) -> float:
@@ -172,7 +175,8 @@ def against_conic() -> None:
 
         slow, value = least(3 if solver == "SCS" else 1, run)
         error = abs(value - result.value) / (1 + abs(result.value))
-        row("n = 50, tau = 0.01", f"CVXPY SDP {solver}", gate, slow / seconds, f"{slow:.2f} s, differs by {error:.0e}")
+        note = f"{slow:.2f} s, differs by {error:.0e}; klopt from the SVM's solution, which made eta: {slow / warm:.0f}"
+        row("n = 50, tau = 0.01", f"CVXPY SDP {solver}", gate, slow / seconds, note)
 
 
 def against_fista() -> None:
@@ -262,9 +266,9 @@ def whole_against_parts(n: int, v: int) -> None:
 def jobs() -> None:
     X, y = data(20_000)
     factory, labels = AdaptiveKernel.on_points(gaussian, 1.0, bias=False), kmeans(X, 20)
-    one, one_busy, here = spread(lambda: decompose(factory, X, y, labels))
     decompose(factory, X[:400], y[:400], 2, jobs=2)
-    two, two_busy, there = spread(lambda: decompose(factory, X, y, labels, jobs=2))
+    runs = [[spread(lambda k=k: decompose(factory, X, y, labels, jobs=k)) for k in (1, 2)] for _ in range(3)]
+    (one, one_busy, here), (two, two_busy, there) = (min(side, key=itemgetter(0)) for side in zip(*runs, strict=True))
     assert np.array_equal(here.point.alpha, there.point.alpha)
     note = f"{one:.1f} s, {two:.1f} s; busy {one_busy:.2f} s, {two_busy:.2f} s: {one_busy / two_busy:.2f}"
     row("n = 20000, 20 clusters", "2 processes over 1, wall", 1.6, one / two, note)
@@ -279,7 +283,8 @@ def on_dask(
 
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         decompose(factory, X[:400], y[:400], 2, jobs=client)
-        seconds, busy, _ = spread(lambda: decompose(factory, X, y, labels, jobs=client))
+        runs = [spread(lambda: decompose(factory, X, y, labels, jobs=client)) for _ in range(3)]
+    seconds, busy, _ = min(runs, key=itemgetter(0))
     note = f"{seconds:.1f} s; busy {busy:.2f} s: {busy / joblib_busy:.2f}"
     row("same, 2 Dask workers", "joblib, times", 1.2, seconds / joblib_seconds, note, most=True)
 

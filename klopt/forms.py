@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 from klopt.arrays import FAKE_INFINITY, FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.cones import Cones, Feature
+from klopt.curved import Curved
 from klopt.errors import InvalidProblem
-from klopt.objectives import Bilinear, Curved, Objective, QuadraticLike, RowAction, SaddleOracle
+from klopt.objectives import Bilinear, Objective, QuadraticLike, RowAction, SaddleOracle
 from klopt.sets import BoxPlane, SimpleSet
 from klopt.splitting import Splitting
 
@@ -155,7 +156,7 @@ class SimplexForm:
     The Frank-Wolfe gap f(x) + min g'(z - x) over the set, g the gradient at x, is an exact lower bound: no multipliers.
     Where f is nonsmooth one subgradient says little; then y may hold cuts, rows (weight, point) laid end to end, and
     the averaged linearisation at those points is the bound. klopt evaluates f there afresh. Where f knows a quadratic
-    below itself (`klopt.objectives.Local`) y may be a point, at which that quadratic is linearised.
+    below itself (`klopt.curved.Local`) y may be a point, at which that quadratic is linearised.
     """
 
     objective: Objective

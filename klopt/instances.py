@@ -13,10 +13,11 @@ from klopt.arrays import FloatArray
 from klopt.bounds import dual_bound, primal_bound
 from klopt.certify import Verdict
 from klopt.cones import Cones, svec
+from klopt.curved import Applied, Bent, Curved, Local
 from klopt.forms import ConeForm, ExplicitForm, Form, SaddleForm, SimplexForm
 from klopt.knownpairs import Instance, known_pair
 from klopt.logdet import LogDetDual
-from klopt.objectives import Applied, Bent, Bilinear, Curved, KernelQuadratic, Linear, Local, Oracle, Quadratic
+from klopt.objectives import Bilinear, KernelQuadratic, Linear, Oracle, Quadratic
 from klopt.presolve import reduce_rows
 from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.psdfactor import refuse_indefinite

@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.curved import Curved, Local
 from klopt.forms import SaddleForm
-from klopt.objectives import Curved, Local
 from klopt.sets import BoxPlane, Product
 from klopt.splitting import Inner, Splitting
 

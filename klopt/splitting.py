@@ -17,7 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from klopt.arrays import FloatArray
-from klopt.objectives import Curved, SaddleOracle
+from klopt.curved import Curved
+from klopt.objectives import SaddleOracle
 
 __all__ = ["Inner", "Splitting"]
 

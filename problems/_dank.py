@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
-from klopt.objectives import Local
+from klopt.curved import Local
 
 __all__ = ["Adapted", "Adapting", "Reduced"]
 

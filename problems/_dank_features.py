@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from klopt.arrays import FloatArray, require_memory
-from klopt.objectives import Bend
+from klopt.curved import Bend
 from klopt.problems._dank import Adapted, Reduced
 from klopt.problems._dank_squares import RoughSquares, forms, moments
 

@@ -13,10 +13,11 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.cones import Feature, smat, svec
+from klopt.curved import Applied, Bend, Curved, Local, Rough
 from klopt.forms import ConeForm, SaddleForm, SimplexForm, Start
 from klopt.gram import Gram
 from klopt.nystrom import LowRank
-from klopt.objectives import Applied, Bend, Curved, Local, Rough, SaddleOracle
+from klopt.objectives import SaddleOracle
 from klopt.problem import Formulation, Point
 from klopt.problems._dank import Adapting
 from klopt.problems._dank_bracket import Machine

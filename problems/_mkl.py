@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
+from klopt.curved import Curved, Local, Rough
 from klopt.errors import InvalidProblem
 from klopt.gram import Gram
-from klopt.objectives import Curved, Local, Rough
 
 __all__ = ["KernelNorm", "Mixtures", "dual_exponent", "dual_norm", "kernel_list", "rounding", "weights_of"]
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.cones import Feature
+from klopt.curved import Curved
 from klopt.forms import ConeForm, SaddleForm, SimplexForm, Start
-from klopt.objectives import Curved, Oracle, SaddleOracle
+from klopt.objectives import Oracle, SaddleOracle
 from klopt.problem import Formulation, Point
 from klopt.problems._margin import Units
 from klopt.problems._mkl import KernelNorm, Mixtures, dual_norm

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
+from klopt.curved import Local
 from klopt.multipliers import best_multipliers
-from klopt.objectives import Local
 from klopt.problems._mkl import KernelNorm
 from klopt.sets import BoxPlane
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.objectives import Curved, Local, Rough
+from klopt.curved import Curved, Local, Rough
 from klopt.problems._similarity_block import Nearest
 from klopt.problems._similarity_smooth import Smooth
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.objectives import Curved, Local, Rough
+from klopt.curved import Curved, Local, Rough
 from klopt.problems._similarity_block import Block, Nearest
 
 __all__ = ["Smooth"]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.curved import Curved, Local
 from klopt.forms import SimplexForm
-from klopt.objectives import Curved, Local
 from klopt.sets import SimpleSet, Simplex
 from klopt.solvers._newton import Boxes
 from klopt.solvers.newton import newton_steps

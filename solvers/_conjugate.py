@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
-from klopt.objectives import Bend
+from klopt.curved import Bend
 
 __all__ = ["Mask", "PlaneSolver"]
 

@@ -21,8 +21,8 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
 from klopt.cones import Feature
+from klopt.curved import Applied, Bend
 from klopt.forms import Form, SimplexForm
-from klopt.objectives import Applied, Bend
 from klopt.sets import BoxPlane
 from klopt.solvers._conjugate import Mask, PlaneSolver
 from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite, starting_point

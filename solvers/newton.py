@@ -24,8 +24,8 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
 from klopt.cones import Feature
+from klopt.curved import Curved, Local
 from klopt.forms import Form, SimplexForm
-from klopt.objectives import Curved, Local
 from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite, starting_point
 from klopt.solvers._newton import Boxes, minimise_quadratic, supported
 

@@ -66,6 +66,7 @@ NEVER_REACHES = {
     "klopt.forms": MACHINERY | MEANING | RUNNING,
     "klopt.sets": MACHINERY | MEANING | RUNNING | {"klopt.forms"},
     "klopt.objectives": MACHINERY | MEANING | RUNNING | {"klopt.forms"},
+    "klopt.curved": MACHINERY | MEANING | RUNNING | {"klopt.forms"},
     "klopt.cones": MACHINERY | MEANING | RUNNING | {"klopt.forms"},
     "klopt.certify": {"klopt.isolate", "klopt.plan", "klopt.registry", "klopt.solve"} | TOP,
     "klopt.plan": {"klopt.solve", "klopt.isolate"} | TOP,

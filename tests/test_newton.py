@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from klopt.backend import Answer, Settings, Start, Stop
+from klopt.curved import Curved, Local, Rough
 from klopt.errors import InvalidSettings
 from klopt.forms import SimplexForm
-from klopt.objectives import Curved, Local, Rough
 from klopt.sets import BoxPlane, Product, SimpleSet, Simplex, Spectrahedron
 from klopt.solvers._newton import Boxes, minimise_quadratic
 from klopt.solvers.nesterov import BACKEND as nesterov

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from klopt.arrays import FloatArray, SparseMatrix
+from klopt.curved import Curved, Local
 from klopt.eigenpairs import smoothest_eigenpairs
 from klopt.errors import InvalidSettings
 from klopt.graphs import UNLABELLED, knn_graph, laplacian
 from klopt.nystrom import LowRank
-from klopt.objectives import Curved, Local, Quadratic
+from klopt.objectives import Quadratic
 from klopt.problem import Problem
 from klopt.registry import problem_named
 from klopt.sets import Simplex
