@@ -106,8 +106,8 @@ class Reduced:
         # All eigenvalues but one are at most those of Gamma.
         most = 1 + float(self.gamma.trace()) / threshold
         w, V = self._few(M, threshold) if len(M) > max(SMALL, 6 * most) else np.linalg.eigh(M)
-        kept = w > threshold
-        return w[kept], V[:, kept]
+        first = int(w.searchsorted(threshold, "right"))
+        return w[first:], V[:, first:]
 
     def _few(self, M: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray]:
         """All eigenpairs above the threshold, and some below."""
@@ -172,7 +172,7 @@ class Adapting:
         f, S = w - self.tau / 2, reduced.support
         Q = reduced.lifted(V)
         columns = self.K if S.size == a.size else self.K.take(S, 0).T
-        R: FloatArray = columns @ (Q[S] * a[S, None])
+        R: FloatArray = columns @ (V[: S.size] * a[S, None])
         product = (Q * R) @ f
         off = (V * f) @ V.T
         off -= np.multiply.outer(reduced.j, reduced.j)

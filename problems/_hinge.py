@@ -45,5 +45,7 @@ def hinge_primal(margins: FloatArray, curve: float, C: float) -> tuple[float, fl
             values = curve / 2 / breaks**2 + C * (np.arange(first, m.size) - before[first:-1] / breaks)
             best = first + int(np.where(values == values, values, np.inf).argmin())
             tries += [1 / m[best], C * before[best] / curve, C * before[best + 1] / curve]
-    scales = [float(s) for s in tries if 0 < s < np.inf]
-    return min((s * s * curve / 2 + C * float(np.maximum(1 - s * m, 0.0).sum()), s) for s in scales)
+    scales = np.array([s for s in tries if 0 < s < np.inf])
+    values = scales * scales * (curve / 2) + C * np.maximum(1 - np.multiply.outer(scales, m), 0.0).sum(axis=1)
+    least = int(values.argmin())
+    return float(values[least]), float(scales[least])
