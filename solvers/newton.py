@@ -81,9 +81,8 @@ def newton_moves(
     here, damping, narrow, waited = f.near(x), 0.0, np.inf, 0
     while waited <= PATIENCE:
         lower = max(here.value - float(here.gradient @ x) + form.domain.linear_minimum(here.gradient), here.lower)
-        z, least = _below(form, boxes, x, here, here.value - lower, tol, deadline)
-        lower = max(lower, least)
-        yield Candidate(x, here.value, lower, z)
+        lower, proof = _sharpened(form, boxes, x, here, lower, tol, deadline)
+        yield Candidate(x, here.value, lower, proof)
         narrow, waited = (here.value - lower, 0) if here.value - lower <= narrow / 2 else (narrow, waited + 1)
         require_finite(here.gradient)
         H = here.curvature()
@@ -105,16 +104,17 @@ def newton_moves(
         damping = max(4 * damping, DAMPING) if t < SHORT else damping / 30 if damping > DAMPING else 0.0
 
 
-def _below(
-    form: SimplexForm, boxes: Boxes, x: FloatArray, here: Local, gap: float, tol: float, deadline: float
-) -> tuple[FloatArray | None, float]:
-    """The bound by the quadratic below f, and the point that proves it, where it may end the search."""
-    scale = 1 + abs(here.value)
-    if here.below is None or not tol / 2 * scale < gap <= CLOSE * tol**0.5 * scale:
-        return None, -np.inf
+def _sharpened(
+    form: SimplexForm, boxes: Boxes, x: FloatArray, here: Local, lower: float, tol: float, deadline: float
+) -> tuple[float, FloatArray | None]:
+    """The bound by the quadratic below f and the point that proves it, where they may end the search; else as given."""
+    gap = (here.value - lower) / (1 + abs(here.value))
+    if here.below is None or not tol / 2 < gap <= CLOSE * tol**0.5:
+        return lower, None
     B = here.below()
     z = minimise_quadratic(boxes, B, here.gradient - B @ x, x, max(1e-13, 1e-2 * tol), deadline)
-    return z, form.bound_below(x, z)
+    least = form.bound_below(x, z)
+    return (least, z) if least > lower else (lower, None)
 
 
 def _rough_start(f: Curved, boxes: Boxes, deadline: float) -> FloatArray:
