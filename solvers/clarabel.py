@@ -73,8 +73,8 @@ class Clarabel(Backend):
 def _may_be_quick(form: ConeForm, settings: Settings) -> bool:
     """Whether to try without refining each step: where P is dense that costs as much as the step, and seldom matters.
 
-    It does on badly scaled programs, which Clarabel then calls almost solved: those are solved again, with it. Each step
-    gains a digit or two: asking for a tenth of the tolerance makes none for nothing.
+    It does on badly scaled programs, which Clarabel then calls almost solved: those are solved again, with it. Each
+    step gains a digit or two: asking for a tenth of the tolerance makes none for nothing.
     """
     n = form.c.size
     dense = form.P is not None and n >= 100 and 2 * form.P.nnz > n * n
