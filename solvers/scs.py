@@ -26,8 +26,8 @@ from klopt.solvers._claim import claim
 __all__ = ["BACKEND", "Scs"]
 
 MAX_ITER = 100_000
-DENSE = 800  # variables; with more its "auto" (MKL where it is installed, whose setup takes long) is as fast
-SMALL = 200_000  # nonzeros, likewise
+FEW = 800  # variables; with more, half dense matrices are as fast by its "auto": MKL, whose setup takes long
+SMALL = 300_000  # nonzeros, likewise
 OPTIONS = (
     *("normalize", "scale", "adaptive_scale", "adaptive_diag_scale", "rho_x", "alpha", "linear_solver"),
     *("acceleration_lookback", "acceleration_interval", "acceleration_type_1", "acceleration_regularization"),
@@ -94,11 +94,14 @@ class Scs(Backend):
 
 
 def _linear_solver(form: ConeForm) -> str:
-    """Which of its factorisations is the fastest: dense where P is, QDLDL where little is to be factored."""
-    P, n = form.P, form.c.size
-    if P is not None and 2 * P.nnz > n * n and n <= DENSE and find_spec("scs._scs_dense"):
+    """Which of its factorisations is the fastest: dense where A and P are, QDLDL where little is to be factored."""
+    rows, n = form.shape
+    entries, room = form.A.nnz, rows * n
+    if form.P is not None:
+        entries, room = entries + form.P.nnz, room + n * n
+    if entries > (0.3 if n <= FEW else 0.6) * room and find_spec("scs._scs_dense"):
         return "cpu_dense"
-    return "qdldl" if form.A.nnz + (0 if P is None else P.nnz / 2) < SMALL else "auto"
+    return "qdldl" if entries < SMALL else "auto"
 
 
 def _warm(form: ConeForm, start: Start | None) -> dict[str, FloatArray]:
