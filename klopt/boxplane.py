@@ -108,7 +108,7 @@ class BoxPlane(SimpleSet):
         if self.normal is None:
             return np.clip(x, self.lower, self.upper)
         p = np.minimum(np.maximum(x, self.lower), self.upper)
-        if self._on_plane(p) and np.array_equal(p, x):
+        if self._on_plane(p):  # the nearest point of the box is the nearest of the set if it lies in it
             return p
         p = _nearest(x, self.lower, self.upper, self.normal, self.offset)
         # lam carries the rounding of x, which is larger than that of the set when x is far away

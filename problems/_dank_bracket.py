@@ -99,34 +99,38 @@ class Machine:
     def bracket(self, a: FloatArray, machine: FloatArray | None = None) -> Bracket:
         """Return the bounds that coefficients a prove, the upper one by the plain machine's, where they are given."""
         a = self._repaired(a)
-        a[np.abs(a) <= EPS * self.C] = 0.0 if not self.bias else a[np.abs(a) <= EPS * self.C]
-        here = self.function.at(a)
+        if not self.bias:
+            a[np.abs(a) <= EPS * self.C] = 0.0
+        g = self.function
+        here = g.at(a)
         length, phi = float(a @ a), -self.floor
         gain = float(self.targets @ a) - (self.epsilon or 0.0) * float(np.abs(a).sum())
-        terms = float(np.abs(a) @ (np.abs(self.targets) + (self.epsilon or 0.0) + np.abs(here.product)))
+        terms = self._terms(a, here.product)
         above, rounding = self._above(a, here)
         slack = phi / 2 * float(here.diagonal @ (a * a)) + (phi * length) ** 2 / (16 * self.eta)
         lower = gain - above - slack - 8 * EPS * terms - rounding
         b, f, proof = a, here.product, {}
-        if machine is not None and machine.shape == a.shape and isinstance(self.function, Adapting):
+        if machine is not None and machine.shape == a.shape and np.isfinite(machine).all() and isinstance(g, Adapting):
             b = self._repaired(machine)
-            f, proof = self.function.applied(a, here, b), {"machine": b}
-            terms = max(terms, float(np.abs(b) @ (np.abs(self.targets) + (self.epsilon or 0.0) + np.abs(f))))
+            f, proof = g.applied(a, here, b), {"machine": b}
+            terms = max(terms, self._terms(b, f))
         upper, bias, loss = self._upper(b, f, phi * float(here.diagonal.max()))
         upper += here.penalty + 8 * EPS * terms + rounding
         names = ("alpha", self.y * a) if self.epsilon is None else ("beta", a)
         primal = {names[0]: names[1], **({"bias": bias + self.middle} if self.bias else {})}
         return Bracket(lower, upper, Point(primal, {"slack": loss, **proof}))
 
-    def _repaired(self, a: FloatArray) -> FloatArray:
+    def _terms(self, a: FloatArray, f: FloatArray) -> float:
+        """The size of what is added up in a value at a, where the machine has values f."""
+        return float(np.abs(a) @ (np.abs(self.targets) + (self.epsilon or 0.0) + np.abs(f)))
+
+    def _repaired(self, given: FloatArray) -> FloatArray:
         """The nearest feasible point without the dust of the projection, which would pass for support vectors."""
-        domain, a = self._home, finite(a)
-        off = 0.0 if domain.normal is None else abs(float(a.sum()))
-        inside = bool(((a >= domain.lower) & (a <= domain.upper)).all()) and off <= 4 * EPS * float(np.abs(a).sum())
-        a = a.copy() if inside else domain.repair(a)
+        domain, given = self._home, finite(given)
+        a = domain.repair(given)
         dust = (a != 0) & (np.abs(a) <= 4 * EPS * float(np.abs(a).max(initial=0.0)))
         a[dust] = 0.0
-        if domain.normal is not None and (dust.any() or not inside):
+        if domain.normal is not None and (dust.any() or not np.array_equal(a, given)):
             roomiest = int(np.argmax(np.minimum(a - domain.lower, domain.upper - a)))
             moved = a[roomiest] - float(a.sum())
             a[roomiest] = np.clip(moved, domain.lower[roomiest], domain.upper[roomiest])

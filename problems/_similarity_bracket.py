@@ -84,10 +84,8 @@ class Data:
         return BoxPlane(np.minimum(corner, 0.0), np.maximum(corner, 0.0), np.ones(self.n))
 
     def multipliers(self, alpha: FloatArray) -> FloatArray:
-        """Return y o alpha moved into the box and onto the plane, unless it lies there up to rounding."""
-        a = finite(alpha) * self.y
-        inside = np.minimum(np.maximum(a, self.home.lower), self.home.upper)
-        return inside if abs(float(inside.sum())) <= 4 * EPS * float(np.abs(inside).sum()) else self.home.repair(a)
+        """Return y o alpha moved into the box and onto the plane."""
+        return self.home.repair(finite(alpha) * self.y)
 
     def losses(self, K: FloatArray, S: tuple[FloatArray, ...]) -> float:
         """Return rho sum L(K - S_i)."""

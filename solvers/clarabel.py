@@ -59,6 +59,7 @@ class Clarabel(Backend):
         began = time.perf_counter()
         for quick in (True, False) if _may_be_quick(form, settings) else (False,):
             options = _options(settings, quick=quick)
+            options.time_limit = max(1e-3, options.time_limit - (time.perf_counter() - began))
             found = clarabel.DefaultSolver(P, form.c, A, b, _cones(form.cones), options).solve()
             if str(found.status) not in DISCONTENT:
                 break

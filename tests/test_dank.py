@@ -314,8 +314,10 @@ def test_any_machine_bounds_the_optimum_and_the_best_one_most(seed: int, tau: fl
 
 @pytest.mark.parametrize("bad", [np.full(6, np.nan), np.zeros(5), np.zeros((6, 1))])
 def test_a_machine_that_is_none_is_passed_over(bad: np.ndarray) -> None:
-    bracket = instance(0, 6, tau=0.1).bracket(Point({"alpha": np.full(6, 0.5)}, {"machine": bad}))
-    assert np.isfinite([bracket.lower, bracket.upper]).all()
+    problem, alpha = instance(0, 6, tau=0.1), {"alpha": np.full(6, 0.5)}
+    bracket, plain = problem.bracket(Point(alpha, {"machine": bad})), problem.bracket(Point(alpha))
+    assert (bracket.lower, bracket.upper) == (plain.lower, plain.upper)
+    assert "machine" not in bracket.point.dual
 
 
 def test_near_the_optimum_the_machine_of_the_best_F_is_the_proof() -> None:

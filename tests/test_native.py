@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from scipy import sparse
 from strategies import known_pair, known_pairs
 
 from klopt.backend import Settings, Start, Stop
@@ -292,3 +293,20 @@ def test_the_factorisations_of_scs_agree(kind):
         for raw in ({}, *({"linear_solver": name} for name in ("auto", "qdldl", "cpu_dense")))
     ]
     assert values == pytest.approx([values[0]] * 4, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("rows", "variables", "density", "quadratic", "chosen"),
+    [
+        (30, 10, 1.0, False, "cpu_dense"),
+        (21, 10, 0.1, True, "cpu_dense"),  # a machine: dense P, sparse A
+        (2000, 10, 0.1, True, "qdldl"),  # many sparse rows, which a dense solver would multiply out
+        (900, 300, 0.01, False, "qdldl"),
+        (4000, 2000, 0.05, False, "auto"),
+    ],
+)
+def test_scs_factors_as_dense_as_the_program_is(rows, variables, density, quadratic, chosen):
+    A = sparse.random_array((rows, variables), density=density, rng=np.random.default_rng(0), format="csc")
+    P = np.full((variables, variables), 0.1) + np.eye(variables) if quadratic else None
+    form = ConeForm(np.ones(variables), A, np.ones(rows), Cones(nonneg=rows), P)
+    assert scs._linear_solver(form) == chosen
