@@ -61,7 +61,7 @@ def test_long_paths_are_factorised():
 
 def test_more_components_than_a_block_has_vectors_are_found():
     ring = np.roll(np.eye(60), 1, axis=0)
-    L = laplacian(sparse.block_diag([ring + ring.T] * 15))
+    L = laplacian(sparse.block_diag([sparse.csr_array(ring + ring.T)] * 15))
     values, V = smoothest_eigenpairs(L, 30)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(L.toarray())[:30], atol=1e-9)
     np.testing.assert_allclose(V.T @ V, np.eye(30), atol=1e-9)
