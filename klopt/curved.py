@@ -33,11 +33,15 @@ class Local:
 
 
 class Rough(NamedTuple):
-    """A quadratic x'Hx/2 + linear'x whose least point over a set is a good start, and a guess of that point."""
+    """A quadratic x'Hx/2 + linear'x whose least point over a set is a good start, and a guess of that point.
+
+    `damping` is the share of the curvature that first steps should add to it, where it misses what a long step meets.
+    """
 
     H: FloatArray
     linear: FloatArray
     guess: FloatArray | None = None
+    damping: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,8 @@ ENOUGH = 1e-4  # the share of the promised fall that a step must keep
 MOST_TRIALS = 60
 PATIENCE = 50  # iterations in which the bounds must come twice as close; at a kink they never do
 CLOSE = 0.3  # of the root of the tolerance: nearer than that to the tangent's bound, a square is within it
-SHORT, DAMPING = 0.2, 1e-3  # a step cut below the first asks for damping, from this share of the curvature
+SHORT, DAMPING = 0.5, 1e-3  # a step cut below the first asks for damping, from this share of the curvature
+CALMER = 5  # a step that is not cut leaves so much less damping to the next
 
 
 class Newton(Backend):
@@ -77,8 +78,8 @@ def newton_moves(
     """Yield the iterates, each followed by the next move before it is made: other methods take a few as inner steps."""
     f, boxes = form.objective, Boxes(form.domain)
     assert isinstance(f, Curved)
-    x = _rough_start(f, boxes, deadline) if start is None else start
-    here, damping, narrow, waited = f.near(x), 0.0, np.inf, 0
+    x, damping = _rough_start(f, boxes, deadline) if start is None else (start, 0.0)
+    here, narrow, waited = f.near(x), np.inf, 0
     while waited <= PATIENCE:
         lower = max(here.value - float(here.gradient @ x) + form.domain.linear_minimum(here.gradient), here.lower)
         lower, proof = _sharpened(form, boxes, x, here, lower, tol, deadline)
@@ -101,7 +102,7 @@ def newton_moves(
             damping = max(10 * damping, DAMPING)
             continue
         x, here, t = moved
-        damping = max(4 * damping, DAMPING) if t < SHORT else damping / 30 if damping > DAMPING else 0.0
+        damping = max(4 * damping, DAMPING) if t < SHORT else damping / CALMER if damping > DAMPING else 0.0
 
 
 def _sharpened(
@@ -117,12 +118,12 @@ def _sharpened(
     return (least, z) if least > lower else (lower, None)
 
 
-def _rough_start(f: Curved, boxes: Boxes, deadline: float) -> FloatArray:
-    """The minimiser of the function's own rough model, the centre of the set without one."""
+def _rough_start(f: Curved, boxes: Boxes, deadline: float) -> tuple[FloatArray, float]:
+    """The minimiser of the function's own rough model, the centre of the set without one, and the first damping."""
     if f.rough is None:
-        return boxes.domain.centre()
+        return boxes.domain.centre(), 0.0
     rough = f.rough()
-    return minimise_quadratic(boxes, rough.H, rough.linear, rough.guess, 1e-4, deadline)
+    return minimise_quadratic(boxes, rough.H, rough.linear, rough.guess, 1e-4, deadline), rough.damping
 
 
 def _closing(form: SimplexForm, z: FloatArray, here: Local, gap: float) -> tuple[FloatArray, Local, float] | None:
