@@ -9,8 +9,9 @@ only used inside an iteration that corrects itself may be computed in single pre
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +47,7 @@ def forms(Phi: npt.NDArray[Real], S: npt.NDArray[Real]) -> FloatArray:
 
     if not S.any():
         return np.zeros(len(Phi))
-    multiply = dtrmm if Phi.dtype == np.float64 else strmm
+    multiply: Callable[..., npt.NDArray[Any]] = dtrmm if Phi.dtype == np.float64 else strmm
     T = np.asfortranarray(np.tril(S) + np.tril(S, -1))
     found = np.empty(len(Phi))
     for start in range(0, found.size, ROWS):

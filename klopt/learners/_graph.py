@@ -43,7 +43,7 @@ class _Nearby:
 
     @cached_property
     def centre(self) -> FloatArray:
-        return cast(FloatArray, self.X.mean(axis=0))
+        return np.asarray(self.X.mean(axis=0))
 
     @cached_property
     def search(self) -> NearestNeighbors:
