@@ -212,37 +212,36 @@ def many_kernels(table: Table) -> None:
     S, y = several(100)
     problem = SimilaritySpectra(S, y, C, RHO, 100.0)
     rough, _ = solved(problem, WIDTH)
-    slow, c = _spectra_descent(S, y, optimum(problem))
-    table.add(
-        "REKL, n=100, m=3",
-        "mirror descent, tuned, to 1e-2",
-        50.0,
-        slow / rough,
-        f"{1e3 * rough:.1f} ms; {slow:.2f} s at step x {c:g}",
-    )
+    times = _spectra_descent(S, y, optimum(problem))
+    c = min(times, key=times.__getitem__)
+    note = f"{1e3 * rough:.1f} ms; {times[c]:.2f} s at {c:g} times the paper's step"
+    note += f"; at the best of 1, 3 and 10 times it {min(times[k] for k in (1.0, 3.0, 10.0)) / rough:.0f}"
+    table.add("REKL, n=100, m=3", "mirror descent, tuned, to 1e-2", 50.0, times[c] / rough, note)
 
 
-def _spectra_descent(S: list[np.ndarray], y: np.ndarray, best: float) -> tuple[float, float]:
-    """Mirror descent over the spectra with multiple kernel learning inside; seconds for the best of three steps."""
+def _spectra_descent(S: list[np.ndarray], y: np.ndarray, best: float) -> dict[float, float]:
+    """Mirror descent over the spectra with multiple kernel learning inside: seconds by multiple of the paper's step."""
     n, bases = y.size, [np.linalg.eigh(Si) for Si in S]
-    goal = best + WIDTH * (1 + abs(best))
+    lam, goal = np.array([values for values, _ in bases]), best + WIDTH * (1 + abs(best))
+
+    def at(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        mu = np.exp(theta - theta.max(axis=1, keepdims=True))
+        mu *= n / mu.sum(axis=1, keepdims=True)
+        value, a, gamma = _alternation([V * m @ V.T for m, (_, V) in zip(mu, bases, strict=True)], y)
+        pull = np.array([(V.T @ a) ** 2 / (2 * g) for g, (_, V) in zip(gamma, bases, strict=True)])
+        return value + RHO * float(np.sum((mu - lam) ** 2)), 2 * RHO * (mu - lam) - pull
 
     def run(step: float) -> float:
-        began, theta = time.process_time(), np.zeros((len(S), n))
+        began, theta = time.process_time(), np.zeros_like(lam)
         while time.process_time() - began < LIMIT / 6:
-            mu = np.exp(theta - theta.max(axis=1, keepdims=True))
-            mu *= n / mu.sum(axis=1, keepdims=True)
-            kernels = [V * m @ V.T for m, (_, V) in zip(mu, bases, strict=True)]
-            value, a, gamma = _alternation(kernels, y)
-            if value + RHO * sum(np.sum((m - lam) ** 2) for m, (lam, _) in zip(mu, bases, strict=True)) <= goal:
+            value, slope = at(theta)
+            if value <= goal:
                 return time.process_time() - began
-            pull = np.array([(V.T @ a) ** 2 / (2 * g) for g, (_, V) in zip(gamma, bases, strict=True)])
-            theta -= step * (2 * RHO * (mu - np.array([lam for lam, _ in bases])) - pull)
+            theta -= step * slope
         return np.inf
 
-    times = {c: run(c * 0.05) for c in (3.0, 10.0, 30.0)}
-    c = min(times, key=times.__getitem__)
-    return times[c], c
+    paper = float(np.sqrt(2 * np.log(n) / 1000) / np.abs(at(np.zeros_like(lam))[1]).max())
+    return {c: run(c * paper) for c in (1.0, 3.0, 10.0, 30.0, 50.0, 100.0)}
 
 
 def _alternation(kernels: list[np.ndarray], y: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
