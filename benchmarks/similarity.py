@@ -3,7 +3,7 @@
     python benchmarks/similarity.py            ten minutes, nearly all of it the baselines
     python benchmarks/similarity.py quick      leaves out what takes a minute or more
 
-Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, the least of three runs for klopt, one run
+Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, the least of ten runs for klopt, one run
 for what takes seconds. klopt is timed with its proof (klopt.solve on a problem that is built). Data: breast cancer, a
 subset of n standardised points, S = Gaussian kernel + 0.3 symmetric noise, trace n, (rho, C) = (0.05, 1) where nothing
 else is said. With KLOPT_DATA set to a folder that has similarity/AuralSonar.npz and similarity/Yeast_SW_200.npz these
@@ -52,7 +52,7 @@ def several(n: int, m: int = 3) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def solved(problem: Any, tol: float) -> tuple[float, Any]:
-    return least(3, lambda: klopt.solve(problem, tol=tol).require())
+    return least(10, lambda: klopt.solve(problem, tol=tol).require())
 
 
 def optimum(problem: Any) -> float:
