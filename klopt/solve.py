@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from klopt.backend import Answer, Backend, Settings, Start, Stop
-from klopt.certify import certify, check_ray
+from klopt.certify import Certificate, Verdict, certify, check_ray
 from klopt.deadline import checks_until
-from klopt.errors import InvalidSettings, NoRoute
+from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.execute import blas_threads, run_here
 from klopt.forms import ConeForm, Form, SaddleForm, SimplexForm
 from klopt.isolate import run_isolated
@@ -194,7 +194,10 @@ def _attempt(
     `ask` is the tolerance that the backend is asked for, if not that of the certificate.
     """
     clock = [time.perf_counter()]
-    form = route.formulation.build()
+    try:
+        form = route.formulation.build()
+    except InvalidProblem as error:
+        return _unwritten(route, settings, str(error), time.perf_counter() - clock[0])
     clock.append(time.perf_counter())
     settings = _until_deadline(settings, clock[0])
     start, notes = _lifted(route, form, point)
@@ -213,6 +216,13 @@ def _attempt(
         notes = (*notes, f"the second run of this route, asked for {ask:.0e}")
     certificate = replace(certificate, notes=certificate.notes + answer.notes + notes)
     return Attempt(route, answer, certificate, found, timings)
+
+
+def _unwritten(route: Route, settings: Settings, why: str, seconds: float) -> Attempt:
+    """The problem checked its data; what its form cannot hold is their size, and another form may."""
+    note = f"{route.formulation.name} cannot be written down: {why}; rescale the problem or leave the choice to klopt"
+    certificate = Certificate(Verdict.UNPROVEN, -np.inf, np.inf, settings.tol, "none", None, (note,))
+    return Attempt(route, Answer(Stop.REJECTED, native=why), certificate, None, Timings(seconds, 0.0, 0.0, 0.0, 0.0))
 
 
 def _checked_start(start: Point | Result | None) -> Point | None:

@@ -20,7 +20,7 @@ from klopt import registry
 from klopt.backend import Answer, Backend, Settings, Start, Step, Stop
 from klopt.certify import Verdict
 from klopt.cones import Cones, Feature, svec
-from klopt.errors import InvalidSettings, NoRoute, NotCertified
+from klopt.errors import InvalidProblem, InvalidSettings, NoRoute, NotCertified
 from klopt.forms import ConeForm
 from klopt.instances import FormProblem
 from klopt.problem import Bracket, Formulation, Point, Problem
@@ -690,3 +690,31 @@ class TestContainment:
             assert 2 in blas_threads().values()
         finally:
             outside.restore_original_limits()
+
+
+def test_a_form_that_cannot_be_written_down_costs_nothing_but_its_route() -> None:
+    sample = klopt.problems.SimilaritySpectra.sample(np.random.default_rng(0), 5)
+    huge = replace(sample, C=1e-7, rho=50.0, trace=5e6)
+    pinned = klopt.solve(huge, "clarabel", formulation="SOCP dual")
+    assert (pinned.verdict, pinned.chosen.answer.stop) == (Verdict.UNPROVEN, Stop.REJECTED)
+    assert "SOCP dual cannot be written down: b[31] is" in pinned.explain()
+    assert klopt.solve(huge).verdict is Verdict.OPTIMAL
+
+
+@dataclass(frozen=True, eq=False)
+class HalfWritable(FormProblem):
+    """Its first formulation refuses to be written down."""
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        (good,) = super().formulations()
+
+        def refuse() -> ConeForm:
+            raise InvalidProblem("b[0] is 1e+21")
+
+        return replace(good, name="too large", build=refuse), good
+
+
+def test_the_next_formulation_is_tried_where_one_cannot_be_written_down() -> None:
+    result = klopt.solve(HalfWritable(corner()), HIGHS)
+    assert result.attempts[0].route.formulation.name == "too large"
+    assert (result.verdict, len(result.attempts)) == (Verdict.OPTIMAL, 2)
