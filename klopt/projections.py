@@ -34,8 +34,8 @@ def simplex_projection(x: FloatArray, total: float = 1.0) -> FloatArray:
     # The answer does not change with a constant added to x, and beside the largest entry only gaps < total matter.
     x = x - x.max()
     falling = np.sort(x)[::-1]
-    excess = np.cumsum(falling) - total
-    count = int(np.flatnonzero(falling * np.arange(1, x.size + 1) > excess)[-1]) + 1
+    excess = falling.cumsum() - total
+    count = np.count_nonzero(falling * np.arange(1, x.size + 1) > excess)
     return _rescaled(np.maximum(x - excess[count - 1] / count, 0.0), total)
 
 
