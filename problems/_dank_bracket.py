@@ -12,7 +12,7 @@ factorisation proves N psd up to a small multiple of I, which is added to it.
 
 Upper: the value is least over F at the best F, for every a; so for any psd F the optimum is at most the optimum of the
 plain machine with the kernel F o K plus penalty(F), and that at most the primal value of a classifier (F o K)a + b.
-With the a of that machine instead of the given one it is off by the square of the error of F only.
+With the a of that machine instead of the given one it is off by the square of the error of F only. The better counts.
 
 K is known to be positive semidefinite only up to its floor -phi: what is meant is K + E with 0 <= E <= phi I. That adds
 at most  phi sum_i F_ii a_i^2 / 2 + phi^2 (a'a)^2 / (16 eta)  to g, and phi max F_ii in place of phi to the upper bound.
@@ -109,12 +109,14 @@ class Machine:
         above, rounding = self._above(a, here)
         slack = phi / 2 * float(here.diagonal @ (a * a)) + (phi * length) ** 2 / (16 * self.eta)
         lower = gain - above - slack - 8 * EPS * terms - rounding
-        b, f, proof = a, here.product, {}
+        reach, proof = phi * float(here.diagonal.max()), {}
+        upper, bias, loss = self._upper(a, here.product, reach)
         if machine is not None and machine.shape == a.shape and np.isfinite(machine).all() and isinstance(g, Adapting):
             b = self._repaired(machine)
-            f, proof = g.applied(a, here, b), {"machine": b}
-            terms = max(terms, self._terms(b, f))
-        upper, bias, loss = self._upper(b, f, phi * float(here.diagonal.max()))
+            f = g.applied(a, here, b)
+            sharper = self._upper(b, f, reach)
+            if sharper[0] < upper:
+                (upper, bias, loss), proof, terms = sharper, {"machine": b}, max(terms, self._terms(b, f))
         upper += here.penalty + 8 * EPS * terms + rounding
         names = ("alpha", self.y * a) if self.epsilon is None else ("beta", a)
         primal = {names[0]: names[1], **({"bias": bias + self.middle} if self.bias else {})}
