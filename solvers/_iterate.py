@@ -4,10 +4,10 @@ An algorithm is a generator. It yields once for its start (iteration 0) and then
 point with bounds that hold for ever, or None where it did not look. The loop takes the time, keeps what is best and
 stops when the candidate proves itself:
 
-    upper - lower <= tol (1 + |upper|) / 2
+    upper - lower <= 0.9 tol (1 + |upper|)
 
-The half is for klopt, which repairs the point and measures again. An algorithm ends by itself only where every further
-iteration would be the same.
+The tenth is for klopt, which repairs the point and measures again; it is a half where rounding is of that size. An
+algorithm ends by itself only where every further iteration would be the same.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ __all__ = ["Candidate", "Steps", "due", "evaluator", "iterate", "require_finite"
 MAX_ITER = 200_000
 SPACING = 1.04  # iteration numbers of a history grow by this factor: 300 entries for a million iterations
 CROSSED = 1e-6  # relative; rounding never makes bounds cross by so much
+ENOUGH, ENOUGH_WHERE_ROUNDED, ROUNDED = 0.9, 0.5, 1e-9  # the share of a tolerance that ends a run, below ROUNDED less
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,11 @@ class Candidate:
         parts = (self.x,) if self.y is None else (self.x, self.y)
         bounds = self.upper > -inf and not isnan(self.lower)
         return bool(bounds) and all(bool(np.isfinite(part).all()) for part in parts)
+
+    def proves(self, tol: float) -> bool:
+        """Whether the bounds are so close that klopt will find them close enough."""
+        width, share = self.upper - self.lower, ENOUGH if tol >= ROUNDED else ENOUGH_WHERE_ROUNDED
+        return isfinite(width) and width <= share * tol * (1 + abs(self.upper))
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -87,8 +93,7 @@ class _Record:
             self.write(iteration)
         if self.lower - self.upper > CROSSED * (1 + abs(self.upper)):
             return Stop.NUMERICAL, f"bounds cross ({self.lower:.9g} > {self.upper:.9g}): not convex, or a wrong slope"
-        width = candidate.upper - candidate.lower
-        if isfinite(width) and width <= self.settings.tol * (1 + abs(candidate.upper)) / 2:
+        if candidate.proves(self.settings.tol):
             self.best = candidate
             return Stop.OPTIMAL, "the bounds met"
         return None

@@ -120,7 +120,7 @@ def _tidied(form: SimplexForm, domain: BoxPlane, at: _Inside, inside: Candidate,
     x = _snapped(domain, at)
     value, slope = form.objective.value(x), form.objective.gradient(x)
     snapped = Candidate(x, value, form.lower_bound(x, value, slope))
-    return snapped if snapped.upper - snapped.lower <= tol * (1 + abs(snapped.upper)) / 2 else inside
+    return snapped if snapped.proves(tol) else inside
 
 
 def _snapped(domain: BoxPlane, at: _Inside) -> FloatArray:
