@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from klopt.arrays import FloatArray
 from klopt.curved import Local
+from klopt.problems._roots import cubic_root
 
 __all__ = ["Adapted", "Adapting", "Reduced"]
 
@@ -304,8 +305,7 @@ class Adapting:
         """
         rows = np.einsum("ij,ij->i", self.K, self.K) / (4 * self.eta)
         k, r = float(self.K.trace()) / rows.size, float(rows.mean())
-        roots = np.roots([r, 0.0, k, -slope])
-        c = min(float(roots[np.isreal(roots)].real.max(initial=0.0)), box)
+        c = min(cubic_root(r, k, slope), box)
         if c * c * r <= WELL_ABOVE * k * self.tau / 2:
             return self.K
         H = self.K.copy()

@@ -16,9 +16,6 @@ would be wrong. With u = V'a, P the k eigenvalues with mu > 0, and Omega the div
 + rho t / 2 is convex in t and least where t^2 = d. Eliminating t adds a rank-one term to the curvature, with
 
     psi_at = -c V r / (t g)        psi_gt = c u'r / (2 g^2 t)          psi_tt = 2w (d - c^2 u'r) / t^2
-
-Where K has to keep given eigenvectors V of S all of this holds with lam = lambda + c u^2, lambda the eigenvalues of S,
-and u_P^2 in place of Omega u^2.
 """
 
 from __future__ import annotations
@@ -47,7 +44,6 @@ class Nearest:
     u: FloatArray
     g: float
     w: float
-    fixed: bool
     traced: bool
 
     @cached_property
@@ -56,16 +52,13 @@ class Nearest:
 
     @cached_property
     def first(self) -> int:
-        """Where P begins: the eigenvalues with mu > 0 are the last k where V is free."""
+        """Where P begins: the eigenvalues with mu > 0 are the last k."""
         return int(np.count_nonzero(self.mu <= 0))
 
     @cached_property
     def factor(self) -> FloatArray:
         """H with K = HH'."""
-        if not self.fixed:
-            return self.V[:, self.first :] * np.sqrt(self.mu[self.first :])
-        kept = self.mu > 0
-        return self.V[:, kept] * np.sqrt(self.mu[kept])
+        return self.V[:, self.first :] * np.sqrt(self.mu[self.first :])
 
     @cached_property
     def squares(self) -> FloatArray:
@@ -81,9 +74,6 @@ class Nearest:
     def distance(self) -> float:
         """||K - S||^2."""
         away, pull = self.mu - self.lam, self.c * self.squares
-        if self.fixed:
-            away += pull
-            return float(away @ away)
         # S = V diag(lam) V' - c aa', so that nothing of the order n^2 has to be formed.
         return max(float(away @ (away + 2 * pull)) + float(pull.sum()) ** 2, 0.0)
 
@@ -110,8 +100,6 @@ class Nearest:
 
     def _spread(self, squares: FloatArray) -> FloatArray:
         """Return Omega times a vector."""
-        if self.fixed:
-            return np.where(self.mu > 0, squares, 0.0)
         kept, rest = squares[self.first :], squares[: self.first]
         return np.concatenate([kept @ self._across, kept.sum() + self._across @ rest])
 
@@ -144,12 +132,6 @@ class Nearest:
     def curvature(self) -> FloatArray:
         """Return -psi_aa."""
         slope, w = self.c / self.g, self.V @ self.kept
-        if self.fixed:
-            P = self.mu > 0
-            half = self.V[:, P] * np.sqrt((self.mu[P] + 2 * self.c * self.squares[P]) / self.g)
-            H = half @ half.T
-            H -= np.outer(2 * self._share * slope * w, w)
-            return H
         half = self.V * np.sqrt((self.mu + self.c * self._weights) / self.g)
         H, first = half @ half.T, self.first
         rest, kept = self.V[:, :first] * self.u[:first], self.V[:, first:] * (slope * self.u[first:])
@@ -173,12 +155,10 @@ class Nearest:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One similarity S with the trace that its kernel has to have; `basis` gives the kernel its eigenvectors."""
+    """One similarity S with the trace that its kernel has to have."""
 
     S: FloatArray
     trace: float | None
-    basis: tuple[FloatArray, FloatArray] | None = None
-    """Eigenvalues and eigenvectors of S where the kernel has to keep the latter."""
     _last: list[tuple[FloatArray, Nearest]] = field(default_factory=list, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
@@ -190,16 +170,11 @@ class Block:
 
     def nearest(self, a: FloatArray, g: float, w: float) -> Nearest:
         """Return the best K; the last one is kept, so that a proof at the same point costs no second decomposition."""
-        if self.basis is not None:
-            values, V = self.basis
-            u = V.T @ a
-            lam = values + u**2 / (4 * w * g)
-            return Nearest(V, lam, self.projected(lam), u, g, w, True, self.trace is not None)
         for point, found in self._last:
             if (found.g, found.w) == (g, w) and np.array_equal(point, a):
                 return found
         lam, V = np.linalg.eigh(self.S + np.outer(a / (4 * w * g), a))
-        found = Nearest(V, lam, self.projected(lam), V.T @ a, g, w, False, self.trace is not None)
+        found = Nearest(V, lam, self.projected(lam), V.T @ a, g, w, self.trace is not None)
         self._last[:] = [(a.copy(), found)]
         return found
 

@@ -66,9 +66,11 @@ class Data:
     @property
     def weight(self) -> float:
         """rho, or next to nothing where it is 0."""
+        if self.rho:
+            return self.rho
         typical = self.C * self.n + 1 / self.scale
         losses = 1 + self.n * self.scale**2 + sum(float(np.vdot(S, S)) for S in self.S)
-        return self.rho or LEAST_WEIGHT * typical / losses
+        return LEAST_WEIGHT * typical / losses
 
     @cached_property
     def home(self) -> BoxPlane:

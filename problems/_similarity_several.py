@@ -9,7 +9,8 @@ with ||.||^2 = max_i |H_i'a|^2 / g_i^2, and the losses. Lower: for any a in the 
     y'a + sum_i psi_i(a, g_i)                                                               (squared loss)
     y'a - rho sum_i (<Z_i, S_i> + L*(Z_i)) + tau sum_i lambda_min(rho Z_i - aa'/(2 g_i))    (any Z_i in the domain)
 
-with psi_i of `klopt.problems._similarity_block`. It goes to -inf as g_i -> 0: the best g are positive, unless a = 0.
+with psi_i of `klopt.problems._similarity_block`, or of `klopt.problems._similarity_spectra` where kernels keep their
+eigenvectors. It goes to -inf as g_i -> 0: the best g are positive, unless a = 0.
 """
 
 from __future__ import annotations
@@ -22,13 +23,25 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.problem import Bracket, Point
 from klopt.problems._similarity import symmetric_part
-from klopt.problems._similarity_block import Block, Nearest
+from klopt.problems._similarity_block import Block
 from klopt.problems._similarity_bracket import Data, classifier_value, least_eigenvalue
+from klopt.problems._similarity_spectra import Spectra
 
 __all__ = ["Several"]
 
 EPS = float(np.finfo(float).eps)
 SMALLEST = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """The best kernels under the squared loss by their factors, sum psi_i, and the size of what that was made of."""
+
+    factors: list[FloatArray]
+    value: float
+    size: float
+    spectra: FloatArray | None = None
+    """The eigenvalues, a row each, where eigenvectors are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +53,13 @@ class Several:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        bases = [np.linalg.eigh(S) if self.fixed else None for S in self.data.S]
-        return tuple(
-            Block(S, self.data.trace, None if basis is None else (basis[0], basis[1]))
-            for S, basis in zip(self.data.S, bases, strict=True)
-        )
+        return tuple(Block(S, self.data.trace) for S in self.data.S)
+
+    @cached_property
+    def spectra(self) -> Spectra:
+        """The similarities by their eigenvectors, which kernels keep."""
+        assert self.data.trace is not None
+        return Spectra.of(self.data.S, self.data.trace)
 
     @property
     def squared(self) -> bool:
@@ -60,16 +75,22 @@ class Several:
         g = np.maximum(given / given.max(), SMALLEST)
         return np.asarray(g / g.sum())
 
-    def nearest(self, a: FloatArray, g: FloatArray) -> list[Nearest]:
+    def nearest(self, a: FloatArray, g: FloatArray) -> Best:
         """Return the best kernels for (a, g) under the squared loss."""
-        return [b.nearest(a, float(gi), self.data.weight) for b, gi in zip(self.blocks, g, strict=True)]
+        if self.fixed:
+            kept = self.spectra.nearest(a, g, self.data.weight)
+            lam = self.spectra.values + kept.c[:, None] * kept.squares
+            return Best(kept.factors, kept.value, _squared_sizes(lam, kept.mu), kept.mu)
+        near = [b.nearest(a, float(gi), self.data.weight) for b, gi in zip(self.blocks, g, strict=True)]
+        sizes = sum(_squared_sizes(found.lam[None], found.mu[None]) for found in near)
+        return Best([found.factor for found in near], sum(found.value for found in near), sizes)
 
     def factors(self, point: Point, a: FloatArray, g: FloatArray) -> list[FloatArray]:
         """Return H_i with H_i H_i' the kernels that the point holds, made feasible, or those nearest to (a, g)."""
         given = point.primal.get("kernels")
         shape = (len(self.data.S), self.data.n, self.data.n)
         if given is None or given.shape != shape or not np.isfinite(given).all():
-            return [near.factor for near in self.nearest(a, g)]
+            return self.nearest(a, g).factors
         factors = []
         for block, K in zip(self.blocks, given, strict=True):
             lam, V = np.linalg.eigh(symmetric_part(K))
@@ -82,8 +103,8 @@ class Several:
         data = self.data
         a = data.multipliers(point.alpha)
         g = self.shares(point.primal.get("gamma"))
-        near = self.nearest(a, g) if self.squared else []
-        factors = [found.factor for found in near] or self.factors(point, a, g)
+        best = self.nearest(a, g) if self.squared else None
+        factors = self.factors(point, a, g) if best is None else best.factors
         kernels = np.empty((len(factors), data.n, data.n))
         for H, K in zip(factors, kernels, strict=True):
             np.matmul(H, H.T, out=K)
@@ -97,23 +118,20 @@ class Several:
         rounding = data.n * EPS * terms
         # For the squared loss the kernels are best against (a, g), so that g is not free to be changed.
         g = g if self.squared else share
-        lower, Z = self._lower(point, a, g, kernels, near)
+        lower, Z = self._lower(point, a, g, kernels, best)
         solved = {"alpha": data.y * a, "gamma": g, "kernels": kernels, "bias": bias}
-        if self.fixed:
-            solved["spectra"] = np.array([found.mu for found in near])
+        if best is not None and best.spectra is not None:
+            solved["spectra"] = best.spectra
         note = "" if lower > -np.inf else "the loss has no conjugate(Z): nothing bounds the optimum from below"
         return Bracket(lower - rounding, machine + loss + rounding, Point(solved, Z), note)
 
     def _lower(
-        self, point: Point, a: FloatArray, g: FloatArray, kernels: FloatArray, nearest: list[Nearest]
+        self, point: Point, a: FloatArray, g: FloatArray, kernels: FloatArray, best: Best | None
     ) -> tuple[float, dict[str, FloatArray] | None]:
         data, n = self.data, self.data.n
         total = float(data.y @ a)
-        if self.squared and data.rho:
-            for near in nearest:
-                size = float(np.linalg.norm(near.lam)) + float(np.linalg.norm(near.mu))
-                total += near.value - n * EPS * 2 * data.rho * size * size
-            return total, None
+        if best is not None and data.rho:
+            return total + best.value - n * EPS * 2 * data.rho * best.size, None
         if data.loss.conjugate is None and data.rho:
             return -np.inf, None
         Z = self._slopes(point, kernels)
@@ -130,3 +148,8 @@ class Several:
         if given is None or given.shape != kernels.shape or not np.isfinite(given).all():
             given = np.array([self.data.loss.slope(K - S) for K, S in zip(kernels, self.data.S, strict=True)])
         return np.array([self.data.loss.inside(symmetric_part(Z)) for Z in given])
+
+
+def _squared_sizes(lam: FloatArray, mu: FloatArray) -> float:
+    """sum (|lam_i| + |mu_i|)^2 over the rows."""
+    return float(np.square(np.linalg.norm(lam, axis=1) + np.linalg.norm(mu, axis=1)).sum())

@@ -5,6 +5,7 @@ In the units of `klopt.problems._margin`:  a = length * x,  value = length * (va
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -54,9 +55,8 @@ class Forms:
         root, total = float(np.sqrt(self._length * kappa)), data.trace / kappa
         box, weight = data.C / self._length, data.rho * kappa ** (2 if self.several.squared else 1) / self._length
         if self.several.fixed:
-            bases = [block.basis for block in self.several.blocks if block.basis is not None]
-            spectra, vectors = np.array([lam / kappa for lam, _ in bases]), np.array([V for _, V in bases])
-            return SpectraCone(spectra, vectors, data.y, box, weight, total, root)
+            spectra = self.several.spectra
+            return SpectraCone(spectra.values / kappa, np.array(spectra.bases), data.y, box, weight, total, root)
         groups = tuple((S / kappa,) for S in data.S)
         return SimilarityCone(groups, data.y, box, weight, total, root, data.loss.name)
 
@@ -88,7 +88,8 @@ class Forms:
 
     @cached_property
     def _alone(self) -> Eliminated:
-        return Eliminated(self._smooth)
+        data = self.several.data
+        return Eliminated(self.several.spectra, data.y, data.weight, self._length)
 
     def _build_smooth(self) -> SimplexForm:
         data = self.several.data
@@ -98,8 +99,8 @@ class Forms:
 
     def _from_smooth(self, x: FloatArray, y: FloatArray | None) -> Point:
         data = self.several.data
-        x = self._alone.joined(x) if self.several.fixed else x
-        point = {"alpha": self._length * x[: data.n] * data.y, "gamma": x[data.n :]}
+        gamma = self._alone.nearest(x).g if self.several.fixed else x[data.n :]
+        point = {"alpha": self._length * x[: data.n] * data.y, "gamma": gamma}
         if self.several.squared:
             return Point(point)
         factors = [near.factor for near, _ in self._smooth.nearest(x)]
@@ -145,8 +146,14 @@ class Forms:
         parts = k.reshape(len(self.several.data.S), -1)
         if not self.several.fixed:
             return [smat(part) for part in parts]
-        bases = [block.basis for block in self.several.blocks if block.basis is not None]
-        return [V * mu @ V.T for mu, (_, V) in zip(parts, bases, strict=True)]
+        return [V * mu @ V.T for mu, V in zip(parts, self.several.spectra.bases, strict=True)]
+
+    def _left(self, matrices: Sequence[FloatArray] | FloatArray) -> FloatArray:
+        """Matrices as the left side has them: of those with given eigenvectors only the diagonals in these count."""
+        if not self.several.fixed:
+            return np.concatenate([svec(M) for M in matrices])
+        pairs = zip(self.several.spectra.bases, matrices, strict=True)
+        return np.concatenate([np.einsum("ij,ij->j", V, M @ V) for V, M in pairs])
 
     def _radii(self, kernels: list[FloatArray], x: FloatArray) -> FloatArray:
         q = np.array([float(x @ (K @ x)) for K in kernels])
@@ -161,17 +168,11 @@ class Forms:
     def _slope_kernels(self, k: FloatArray, x: FloatArray) -> FloatArray:
         data, kernels = self.several.data, self._kernels(k)
         r = self._radii(kernels, x)
-        parts = []
-        for i, (K, S, block) in enumerate(zip(kernels, data.S, self.several.blocks, strict=True)):
-            slope = data.rho / self._length * data.loss.slope(K - S) - np.outer(
-                self._length / 2 * r.sum() / r[i] * x, x
-            )
-            if block.basis is not None:
-                V = block.basis[1]
-                parts.append(np.einsum("ij,ij->j", V, slope @ V))
-            else:
-                parts.append(svec(slope))
-        return np.concatenate(parts)
+        slopes = [
+            data.rho / self._length * data.loss.slope(K - S) - np.outer(self._length / 2 * r.sum() / ri * x, x)
+            for K, S, ri in zip(kernels, data.S, r, strict=True)
+        ]
+        return self._left(slopes)
 
     def _slope_multipliers(self, k: FloatArray, x: FloatArray) -> FloatArray:
         kernels = self._kernels(k)
@@ -186,9 +187,4 @@ class Forms:
         return Point({"alpha": self._length * a * data.y, "kernels": np.array(kernels), "gamma": gamma})
 
     def _to_saddle(self, point: Point) -> Start:
-        bases = [block.basis for block in self.several.blocks]
-        parts = [
-            svec(K) if basis is None else np.einsum("ij,ij->j", basis[1], K @ basis[1])
-            for K, basis in zip(point.kernels, bases, strict=True)
-        ]
-        return Start(np.concatenate(parts), point.alpha * self.several.data.y / self._length)
+        return Start(self._left(point.kernels), point.alpha * self.several.data.y / self._length)

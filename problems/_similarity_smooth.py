@@ -15,6 +15,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.curved import Curved, Local, Rough
+from klopt.problems._roots import cubic_root
 from klopt.problems._similarity_block import Block, Nearest
 
 __all__ = ["Smooth"]
@@ -126,20 +127,18 @@ class Smooth:
 
         A kernel that follows a bends the function like c u'r / (4g), a fourth power, which near a is as good as a ridge
         of c u'r / (g u'u) (`klopt.problems._similarity_block`). At first a is a multiple of the labels, by a cubic
-        equation, then the machine's with that ridge, in the box only. With given eigenvectors that would gain nothing.
+        equation, then the machine's with that ridge, in the box only.
         """
         m, n, d = len(self.blocks), self.y.size, self.y - self.y.mean()
         start = [self._unmoved(block, 1 / m) for block in self.blocks]
         H = m * np.asarray(sum(near.factor @ near.factor.T for near in start))
         bend, length = self._bend(start, d), float(d @ d)
-        s = _cubic_root(bend, float(d @ (H @ d)), length)
-        a, ridge = s * d, s * s * bend / length
-        if not start[0].fixed:
-            values, V = (start[0].mu, start[0].V) if m == 1 else np.linalg.eigh(H)
-            a, ridge = self._followed(start, values, V, ridge)
+        s = cubic_root(bend, float(d @ (H @ d)), length)
+        values, V = (start[0].mu, start[0].V) if m == 1 else np.linalg.eigh(H)
+        a, ridge = self._followed(start, values, V, s * s * bend / length)
         H.flat[:: n + 1] += ridge
         H *= self.length
-        guess = None if start[0].fixed else a / self.length
+        guess = a / self.length
         if not self.apart:
             return Rough(H, -self.y, guess)
         whole = np.eye(self.size)
@@ -147,8 +146,7 @@ class Smooth:
         moved = [(near, np.square(near.V.T @ a)) for near in start]
         radii = np.sqrt([float(near.mu @ squares) + near.c * near.bend_along(squares) for near, squares in moved])
         shares = radii / (radii.sum() or 1.0)
-        guess = None if guess is None else np.concatenate([guess, shares])
-        return Rough(whole, np.concatenate([-self.y, -shares]), guess)
+        return Rough(whole, np.concatenate([-self.y, -shares]), np.concatenate([guess, shares]))
 
     def _followed(
         self, start: list[Nearest], values: FloatArray, V: FloatArray, ridge: float
@@ -168,7 +166,7 @@ class Smooth:
         """sum c u'r / g, that of kernels which hardly follow, moved towards sum c |a|^4 / g, the most there is."""
         bend = sum(near.c * near.bend_along(np.square(near.V.T @ a)) / near.g for near in start)
         most = sum(near.c / near.g for near in start) * float(a @ a) ** 2
-        share = 0.0 if start[0].fixed else 1.0 if self.norm else FOLLOW
+        share = 1.0 if self.norm else FOLLOW
         return max(float(bend ** (1 - share) * most**share), RIDGE * most)
 
     def _unmoved(self, block: Block, g: float) -> Nearest:
@@ -182,14 +180,3 @@ class Smooth:
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_last": []}  # as large as everything else together
-
-
-def _cubic_root(cubic: float, linear: float, right: float) -> float:
-    """The positive root of cubic s^3 + linear s = right, none of them negative."""
-    s = float(np.cbrt(right / cubic)) if cubic > 0 else right / linear
-    for _ in range(50):
-        step = (cubic * s**3 + linear * s - right) / (3 * cubic * s**2 + linear)
-        s -= step
-        if abs(step) <= 1e-3 * s:
-            break
-    return s

@@ -15,7 +15,9 @@ from klopt.multipliers import best_multipliers
 from klopt.problem import Point
 from klopt.problems import SimilarityKernel, SoftMargin
 from klopt.problems._similarity_block import Block
+from klopt.problems._similarity_shares import Eliminated
 from klopt.problems._similarity_smooth import Smooth
+from klopt.problems._similarity_spectra import Spectra
 
 LOSSES = ["squared", "frobenius", "l1"]
 seeds = st.integers(0, 2**32 - 1)
@@ -81,15 +83,37 @@ def test_clipping_and_rescaling_is_not_the_nearest_kernel_of_a_trace() -> None:
     assert np.sum((rescaled - S) ** 2) > near.value + 0.01
 
 
-@given(seeds, st.sampled_from([False, True]), st.sampled_from([False, True]), st.sampled_from([False, True]))
-def test_gradient_and_curvature_are_those_of_finite_differences(
-    seed: int, norm: bool, apart: bool, fixed: bool
-) -> None:
+@given(seeds, st.sampled_from([False, True]), st.sampled_from([False, True]))
+def test_gradient_and_curvature_are_those_of_finite_differences(seed: int, norm: bool, apart: bool) -> None:
     rng = np.random.default_rng(seed)
-    matrices = [similarity(seed + i, 7)[0] for i in range(2 if apart else 1)]
-    blocks = tuple(Block(S, 7.0, tuple(np.linalg.eigh(S)) if fixed else None) for S in matrices)
+    blocks = tuple(Block(similarity(seed + i, 7)[0], 7.0) for i in range(2 if apart else 1))
     f = Smooth(blocks, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, norm, 0.5, apart)
     x = np.concatenate([rng.normal(size=7), rng.uniform(0.3, 0.7, 2 if apart else 0)])
+    agrees_with_differences(f, rng, x)
+
+
+@given(seeds, st.integers(1, 4))
+def test_gradient_and_curvature_without_shares_are_those_of_finite_differences(seed: int, m: int) -> None:
+    rng = np.random.default_rng(seed)
+    spectra = Spectra.of([similarity(seed + i, 7)[0] for i in range(m)], 7.0)
+    f = Eliminated(spectra, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, 0.5)
+    agrees_with_differences(f, rng, rng.normal(size=7))
+
+
+@given(seeds, st.integers(2, 5), st.floats(1e-3, 1e3))
+def test_no_other_shares_are_better(seed: int, m: int, w: float) -> None:
+    rng = np.random.default_rng(seed)
+    spectra = Spectra.of([similarity(seed + i, 8)[0] * 10.0**-i for i in range(m)], 8.0)
+    a = rng.normal(size=8) * 10.0 ** rng.uniform(-2, 2)
+    best = spectra.balanced(a, w, np.full(m, 1 / m))
+    assert best.g.sum() == pytest.approx(1.0)
+    for _ in range(10):
+        g = rng.dirichlet(np.ones(m)) + 1e-9
+        other = spectra.nearest(a, g / g.sum(), w)
+        assert other.value <= best.value + 1e-9 * (abs(best.value) + w * np.sum(spectra.values**2))
+
+
+def agrees_with_differences(f: Smooth | Eliminated, rng: np.random.Generator, x: np.ndarray) -> None:
     d, step = rng.normal(size=x.size), 1e-5
     left, here, right = (f.near(x + move * d) for move in (-step, 0.0, step))
     assert (right.value - left.value) / (2 * step) == pytest.approx(here.gradient @ d, rel=1e-5, abs=1e-5)

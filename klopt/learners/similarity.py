@@ -217,4 +217,5 @@ class REKL(_KernelEach):
     @classmethod
     def _eigenpairs(cls, result: Result) -> list[Eigen]:
         """Those that the problem has computed already."""
-        return [cast(Eigen, block.basis) for block in cast(SimilaritySpectra, result.problem).several.blocks]
+        spectra = cast(SimilaritySpectra, result.problem).several.spectra
+        return list(zip(spectra.values, spectra.bases, strict=True))

@@ -1,0 +1,214 @@
+"""Kernels that keep the eigenvectors of their similarities: the best eigenvalues for given multipliers and shares.
+
+    psi(a, g) = sum_i  min over mu_i of  w |mu_i - lambda_i|^2 - mu_i'u_i^2 / (2 g_i),          u_i = V_i'a
+
+over mu_i >= 0 of a given sum is attained at the projection of lambda_i + c_i u_i^2 on that simplex, c_i = 1/(4 w g_i).
+With P the k_i eigenvalues with mu > 0, q_i = mu_i'u_i^2, r_i = u_P^3 - (sum of u_P^2 / k_i) u_P and b_i = u_i'r_i >= 0,
+
+    psi_a = -sum_i V_i (mu_i u_i) / g_i              psi_g = q_i / (2 g_i^2)
+
+    -psi_aa = sum_i {V_i diag(mu_i + 2 c_i u_i^2)_P V_i' - 2 c_i p_i p_i' / k_i} / g_i,          p_i = V_i u_P
+    -psi_ag = -V_i (mu_i u_i + c_i r_i) / g_i^2      -psi_gg = (q_i + c_i b_i / 2) / g_i^3 =: h_i
+
+The shares g >= 0 of sum 1 are best where all psi_g are the same. While the P stay, q_i = A_i + c_i b_i with constants A
+and b, so that they are roots of cubic equations: these are solved for the P of the last shares until the new ones have
+the same. With H and B the second derivatives in a and mixed, the curvature that is left without the shares is
+
+    H - B (diag(1/h) - (1/h)(1/h)' / sum(1/h)) B'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import mul
+
+import numpy as np
+import numpy.typing as npt
+
+from klopt.arrays import FloatArray
+
+__all__ = ["Kept", "Spectra"]
+
+ROUNDS, STEPS = 60, 60
+SHORT = 1e-6  # relative: a step of the shares that is the last, since Newton's method squares the error
+LEFT = 0.2  # what a step leaves of a share at least
+TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class Spectra:
+    """Similarities by their eigenvalues, a row each, and eigenvectors, a row each too, all below each other.
+
+    Kernels have to have the given trace.
+    """
+
+    values: FloatArray
+    vectors: FloatArray
+    trace: float
+
+    @classmethod
+    def of(cls, similarities: Sequence[FloatArray], trace: float) -> Spectra:
+        """Return the spectra of symmetric matrices."""
+        pairs = [np.linalg.eigh(S) for S in similarities]
+        return cls(np.array([values for values, _ in pairs]), np.vstack([V.T for _, V in pairs]), trace)
+
+    @property
+    def bases(self) -> list[FloatArray]:
+        """The V_i."""
+        return [rows.T for rows in np.vsplit(self.vectors, len(self.values))]
+
+    @cached_property
+    def _counts(self) -> FloatArray:
+        return np.arange(1.0, self.values.shape[1] + 1)
+
+    @cached_property
+    def _rows(self) -> npt.NDArray[np.intp]:
+        return np.arange(len(self.values))
+
+    def along(self, a: FloatArray) -> FloatArray:
+        """Return the u, a row each."""
+        return (self.vectors @ a).reshape(self.values.shape)
+
+    def summed(self, rows: FloatArray) -> FloatArray:
+        """Return the sum of all V_i times a row each."""
+        return rows.reshape(-1) @ self.vectors
+
+    def apart(self, rows: FloatArray) -> FloatArray:
+        """Return the V_i times a row each, in rows; `rows` may have several sets of them."""
+        sets, (m, n) = len(rows), self.values.shape
+        spread = np.zeros((sets, m, m, n))
+        spread[:, self._rows, self._rows] = rows
+        return spread.reshape(sets * m, m * n) @ self.vectors
+
+    def projected(self, squares: FloatArray, c: FloatArray) -> FloatArray:
+        """Return the best eigenvalues; `squares` are the u^2."""
+        lam = self.values + c[:, None] * squares
+        lam -= lam.max(axis=1)[:, None]
+        falling = -np.sort(-lam, axis=1)
+        excess = falling.cumsum(axis=1) - self.trace
+        count = (falling * self._counts > excess).sum(axis=1)
+        mu: FloatArray = np.maximum(lam - (excess[self._rows, count - 1] / count)[:, None], 0.0)
+        mu *= (self.trace / mu.sum(axis=1))[:, None]
+        return mu
+
+    def nearest(self, a: FloatArray, g: FloatArray, w: float) -> Kept:
+        """Return the best eigenvalues for given shares."""
+        u = self.along(a)
+        squares = u * u
+        return Kept(self, u, squares, self.projected(squares, 1 / (4 * w * g)), g, w)
+
+    def balanced(self, a: FloatArray, w: float, g: FloatArray) -> Kept:
+        """Return the best eigenvalues and shares, which are looked for from g on."""
+        u = self.along(a)
+        squares = u * u
+        known = b""
+        for _ in range(ROUNDS):
+            here = Kept(self, u, squares, self.projected(squares, 1 / (4 * w * g)), g, w)
+            faces = here.inside.tobytes()
+            if faces == known or not squares.any():
+                break
+            b = here.bends / (4 * w)
+            g, known = _shares((here.curves - b / g).tolist(), b.tolist(), g.tolist()), faces
+        return here
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The best eigenvalues mu, a row each, for one (a, g)."""
+
+    spectra: Spectra
+    u: FloatArray
+    squares: FloatArray
+    mu: FloatArray
+    g: FloatArray
+    w: float
+
+    @cached_property
+    def inside(self) -> npt.NDArray[np.bool_]:
+        """Where P is."""
+        return self.mu > 0
+
+    @cached_property
+    def c(self) -> FloatArray:
+        return 1 / (4 * self.w * self.g)
+
+    @cached_property
+    def curves(self) -> FloatArray:
+        """The q_i."""
+        return np.asarray(np.einsum("ij,ij->i", self.mu, self.squares))
+
+    @cached_property
+    def _kept(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """u_P^2, its sums, and 1/k."""
+        kept = self.squares * self.inside
+        return kept, kept.sum(axis=1), 1 / self.inside.sum(axis=1)
+
+    @cached_property
+    def bends(self) -> FloatArray:
+        """The b_i."""
+        kept, total, share = self._kept
+        return np.asarray(np.maximum(np.einsum("ij,ij->i", kept, kept) - share * total * total, 0.0))
+
+    @property
+    def value(self) -> float:
+        """psi."""
+        away = self.mu - self.spectra.values
+        return self.w * float(np.vdot(away, away)) - float((self.curves / self.g).sum()) / 2
+
+    @cached_property
+    def image(self) -> FloatArray:
+        """-psi_a."""
+        return self.spectra.summed(self.mu * self.u / self.g[:, None])
+
+    @property
+    def factors(self) -> list[FloatArray]:
+        """The H_i with K_i = H_i H_i'."""
+        return np.split(self._half(self.mu).T, self.inside.sum(axis=1).cumsum()[:-1], axis=1)
+
+    @property
+    def kernel(self) -> FloatArray:
+        """The sum of the K_i."""
+        half = self._half(self.mu)
+        return np.asarray(half.T @ half)
+
+    def _half(self, weights: FloatArray) -> FloatArray:
+        """The eigenvectors that belong to P times the roots of weights."""
+        P = self.inside.reshape(-1)
+        half = self.spectra.vectors[P]
+        half *= np.sqrt(weights.reshape(-1)[P])[:, None]
+        return half
+
+    def curvature(self) -> FloatArray:
+        """Return what is left of the curvature of -psi in a without the shares."""
+        kept, total, share = self._kept
+        c, g = self.c[:, None], self.g[:, None]
+        half = self._half((self.mu + 2 * c * kept) / g)
+        r = (kept - (share * total)[:, None]) * self.u * self.inside
+        h = (self.curves + self.c * self.bends / 2) / self.g**3
+        inverse = 1 / np.maximum(h, TINY)
+        sides = self.spectra.apart(np.array([self.u * self.inside, (self.mu * self.u + c * r) / (g * g)]))
+        mixed = inverse @ sides[len(h) :]
+        sides *= np.sqrt(np.concatenate([2 * share * self.c / self.g, inverse]))[:, None]
+        H: FloatArray = half.T @ half
+        H -= sides.T @ sides
+        H += np.multiply.outer(mixed / float(inverse.sum()), mixed)
+        return H
+
+
+def _shares(A: list[float], b: list[float], g: list[float]) -> FloatArray:
+    """Return the g > 0 of sum 1 at which all (A_i + b_i / g_i) / g_i^2 are the same, by Newton's method from g on."""
+    for _ in range(STEPS):
+        slopes, rooms = [], []
+        for Ai, bi, gi in zip(A, b, g, strict=True):
+            slopes.append((Ai + bi / gi) / (2 * gi * gi))
+            rooms.append(gi**3 / max(Ai + 1.5 * bi / gi, TINY))
+        price = sum(map(mul, slopes, rooms)) / sum(rooms)
+        steps = [(slope - price) * room / gi for slope, room, gi in zip(slopes, rooms, g, strict=True)]
+        length = min(1.0, (1 - LEFT) / max(-min(steps), TINY))
+        g = [gi * (1 + length * step) for gi, step in zip(g, steps, strict=True)]
+        if max(map(abs, steps)) <= SHORT:
+            break
+    found = np.array(g)
+    return np.asarray(found / found.sum())
