@@ -54,8 +54,8 @@ class Interior:
 
 def interior_point(qp: BoxQP, tol: float, spend: Callable[[], bool]) -> Interior:
     """Return the best point met; every variable must have room to move. `spend()` is asked before each iteration."""
-    H, a = qp.H, np.zeros_like(qp.c) if qp.normal is None else qp.normal
-    below, above = np.isfinite(qp.lower), np.isfinite(qp.upper)
+    H, a = qp.H, np.zeros_like(qp.c) if qp.box.normal is None else qp.box.normal
+    below, above = np.isfinite(qp.box.lower), np.isfinite(qp.box.upper)
     factorise = _factoriser(H)
     here = best = _start(qp, below, above)
     waiting = 0
@@ -76,13 +76,13 @@ def _start(qp: BoxQP, below: FloatArray, above: FloatArray) -> Interior:
     """Near the corner of the box at a distance natural to the data, with equal products."""
     n = qp.c.size
     natural = float(np.abs(qp.c).max(initial=0.0)) / qp.H.scale
-    if qp.normal is not None:
-        natural = max(natural, abs(qp.offset) / (float(np.abs(qp.normal).sum()) or 1.0))
+    if qp.box.normal is not None:
+        natural = max(natural, abs(qp.box.offset) / (float(np.abs(qp.box.normal).sum()) or 1.0))
     natural = natural or 1.0
-    room = np.minimum(natural, (qp.upper - qp.lower) / 2)
-    x = np.where(below, qp.lower + room, np.where(above, qp.upper - room, 0.0))
-    g = qp.H.matvec(x) + qp.c
-    s, t = np.where(below, x - qp.lower, 1.0), np.where(above, qp.upper - x, 1.0)
+    room = np.minimum(natural, (qp.box.upper - qp.box.lower) / 2)
+    x = np.where(below, qp.box.lower + room, np.where(above, qp.box.upper - room, 0.0))
+    g = qp.gradient(x)
+    s, t = np.where(below, x - qp.box.lower, 1.0), np.where(above, qp.box.upper - x, 1.0)
     slope = float(np.abs(g).max(initial=0.0)) or 1.0
     z, v = np.where(below, slope, 0.0), np.where(above, slope, 0.0)
     return Interior(x, g, 0.0, s, t, z, v) if n else Interior(x, g, 0.0, s, t, z, v, 0.0)
@@ -94,7 +94,7 @@ def _step(qp: BoxQP, here: Interior, solve: Solve, a: FloatArray, below: FloatAr
     count = int(below.sum()) + int(above.sum()) or 1
     mu = float(s @ z + t @ v) / count
     stationarity = here.g + here.nu * a - z + v
-    miss = qp.offset - float(a @ here.x) if qp.normal is not None else 0.0
+    miss = qp.box.offset - float(a @ here.x) if qp.box.normal is not None else 0.0
     plane = solve(a, False) if a.any() else a
     bend = float(a @ plane) or 1.0
 
@@ -119,7 +119,7 @@ def _step(qp: BoxQP, here: Interior, solve: Solve, a: FloatArray, below: FloatAr
     x = here.x + length * dx
     s, t = np.maximum(s + length * dx * below, tiny), np.maximum(t - length * dx * above, tiny)
     z, v, nu = z + length * dz, v + length * dv, here.nu + length * dnu
-    g = qp.H.matvec(x) + qp.c
+    g = qp.gradient(x)
     return Interior(x, g, nu, s, t, z, v, _error(qp, x, g, nu, s, t, z, v, a))
 
 
@@ -137,7 +137,7 @@ def _error(
     curve = g - qp.c
     terms = float(np.abs(x) @ (np.abs(curve) / 2 + np.abs(qp.c)))
     slope = float(np.abs(g + nu * a - z + v).max()) / (float(np.abs(qp.c).max() + np.abs(curve).max()) or 1.0)
-    miss = abs(float(a @ x) - qp.offset) / (float(np.abs(a) @ np.abs(x)) + abs(qp.offset) or 1.0)
+    miss = abs(float(a @ x) - qp.box.offset) / (float(np.abs(a) @ np.abs(x)) + abs(qp.box.offset) or 1.0)
     return max(float(s @ z + t @ v) / (terms or 1.0), slope, miss)
 
 

@@ -22,17 +22,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.backend import Step, Stop
 from klopt.solvers._barrier import interior_point
-from klopt.solvers._quadratic import BoxQP, Indices, SignedGram
+from klopt.solvers._quadratic import Box, BoxQP, Indices, SignedGram
 
-__all__ = ["BoxQP", "SignedGram", "Solved", "solve_box_qp", "solve_on_face"]
+__all__ = ["Box", "BoxQP", "SignedGram", "Solved", "solve_box_qp", "solve_on_face"]
 
 EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 # Relative to the largest diagonal entry of H: the least regularisation, and the first one without and with a start.
@@ -108,14 +109,14 @@ def solve_box_qp(
 ) -> Solved:
     """Return the minimiser. `tol` is the gap aimed at relative to the terms of the value; `deadline` is a perf_counter.
 
-    >>> qp = BoxQP(SignedGram(np.eye(2)), np.array([-3.0, 1.0]), np.zeros(2), np.ones(2))
+    >>> qp = BoxQP(SignedGram(np.eye(2)), np.array([-3.0, 1.0]), Box(np.zeros(2), np.ones(2)))
     >>> solve_box_qp(qp).x
     array([1., 0.])
     """
     budget = _Budget(max_iter, deadline, tol, qp)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        x, _ = qp.project(np.zeros_like(qp.c) if start is None else start)
-        place = _Place(x, qp.H.matvec(x) + qp.c)
+        x, _ = qp.box.project(np.zeros_like(qp.c) if start is None else start)
+        place = _Place(x, qp.gradient(x))
         if start is None:
             found = _active_set(qp, _gradient_steps(qp, place), budget, COLD)
         else:
@@ -131,7 +132,7 @@ def solve_on_face(qp: BoxQP, x: FloatArray, tol: float) -> Solved:
     """Return x, in the box and on nearly the right face, if its gap is small already, else the minimiser nearby."""
     budget = _Budget(8, np.inf, 1e-12)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        g = qp.H.matvec(x) + qp.c
+        g = qp.gradient(x)
         rough = _solved(qp, x, g, _level(qp, x, g), budget)
         if rough.relative <= tol:
             return replace(rough, stop=Stop.OPTIMAL, native="small gap")
@@ -150,7 +151,7 @@ def _gradient_steps(qp: BoxQP, place: _Place) -> _Place:
     """A few projected gradient steps, each as long as is best: they find most of the face at a product each."""
     x, g, tau, curvature = place.x, place.g, 0.0, qp.H.scale
     for _ in range(GRADIENT_STEPS):
-        there, tau = qp.project(x - g / curvature, tau)
+        there, tau = qp.box.project(x - g / curvature, tau)
         step = there - x
         slope = float(g @ step)
         if not slope < 0:
@@ -170,28 +171,28 @@ def _active_set(
     """At most so many Newton steps from face to face, `Stop.STALLED` where none stays."""
     scale = qp.H.scale
     sigma = scale if sigma is None else sigma
-    centre, last, leaps = qp.clipped(place.x), b"", 0
+    centre, last, leaps = qp.box.clipped(place.x), b"", 0
     first = partial(_solved, qp, centre, place.g, 0.0, budget)
     best = None
     for _ in range(most):
         if not budget.spend():
             break
-        w, tau = qp.project(place.x - place.g / (sigma + delta * scale), place.tau)
-        low, high = w <= qp.lower, w >= qp.upper
+        w, tau = qp.box.project(place.x - place.g / (sigma + delta * scale), place.tau)
+        low, high = w <= qp.box.lower, w >= qp.box.upper
         nu, x = _on_face(qp, w, (~(low | high)).nonzero()[0], centre, delta * scale)
         if x is None:
             delta *= 100
             continue
-        place = _Place(x, qp.H.matvec(x) + qp.c, tau)
-        centre = qp.clipped(x)
+        place = _Place(x, qp.gradient(x), tau)
+        centre = qp.box.clipped(x)
         outside = float(np.abs(x - centre).max(initial=0.0))
         if outside:
-            outside /= float(np.abs(centre - qp.corner).max(initial=0.0)) or 1.0
+            outside /= float(np.abs(centre - qp.box.corner).max(initial=0.0)) or 1.0
         leaps += not outside <= 1
         if leaps > most // LEAPS:
             break
         if outside <= 1e-7:
-            g = place.g if outside <= 8 * EPS else qp.H.matvec(centre) + qp.c
+            g = place.g if outside <= 8 * EPS else qp.gradient(centre)
             nu = tau * (sigma + delta * scale) if nu is None else nu
             here = _solved(qp, centre, g, nu, budget)
             best = here if best is None else min(best, here, key=_merit)
@@ -210,51 +211,61 @@ def _on_face(
     qp: BoxQP, w: FloatArray, free: Indices, centre: FloatArray, delta: float
 ) -> tuple[float | None, FloatArray | None]:
     """Return nu, if the face tells it, and the minimiser on the face of w, if H_FF is positive definite."""
-    from scipy.linalg.lapack import dpotrf, dpotrs
-
     if not free.size:
         return None, w
+    (potrf, potrs), box = _cholesky(), qp.box
     block, slope = qp.H.face(free, w)
     block.reshape(-1)[:: free.size + 1] += delta
-    slope += qp.c[free] + delta * (w - centre)[free]
-    a = np.zeros(free.size) if qp.normal is None else qp.normal[free]
-    steepest = float(np.abs(a).max())
+    slope += (qp.c + delta * (w - centre))[free]
+    steepest = 0.0 if box.normal is None else float(box.sizes[free].max())
+    if box.normal is None or not steepest:
+        factor, failed = potrf(block.T, lower=1, overwrite_a=1, clean=0)
+        if failed:
+            return None, None
+        x = w.copy()
+        x[free] -= potrs(factor, slope, lower=1)[0]
+        return None, x
     # On the plane rho a a' changes nothing but nu, and H_FF may be singular across it.
-    rho = qp.H.scale / steepest**2 if steepest else 0.0
-    block += (rho * a)[:, None] * a if steepest else 0.0
-    factor, failed = dpotrf(block.T, lower=1, overwrite_a=1, clean=0)
+    a, rho = box.normal[free], qp.H.scale / steepest**2
+    block += (rho * a)[:, None] * a
+    factor, failed = potrf(block.T, lower=1, overwrite_a=1, clean=0)
     if failed:
         return None, None
+    both = potrs(factor, np.array([slope, a]).T, lower=1)[0]
+    short = box.offset - float(box.normal @ w)
     x = w.copy()
-    if qp.normal is None or not steepest:
-        x[free] -= dpotrs(factor, slope, lower=1)[0]
-        return None, x
-    both = dpotrs(factor, np.array([slope, a]).T, lower=1)[0]
-    short = qp.offset - float(qp.normal @ w)
     nu = -(short + float(a @ both[:, 0])) / float(a @ both[:, 1])
     x[free] -= both[:, 0] + nu * both[:, 1]
     return nu + rho * short, x
 
 
+@cache
+def _cholesky() -> tuple[Any, Any]:
+    """LAPACK's factorisation and solution; an import costs more than either for few variables."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    return dpotrf, dpotrs
+
+
 def _among_loose(qp: BoxQP, place: _Place, found: Solved, budget: _Budget) -> Solved:
     """From a good start: solve again and again in the variables that are free or least firm at their bounds."""
-    x, g = qp.snapped(place.x), place.g
+    x, g = qp.box.snapped(place.x), place.g
     nu: float | None = None
     for _ in range(MOST_ROUNDS):
-        free = (x > qp.lower) & (x < qp.upper)
+        free = (x > qp.box.lower) & (x < qp.box.upper)
         size = max(FEWEST_LOOSE, 3 * int(free.sum()))
         if 2 * size > x.size or budget.stop is not None:
             break
-        slope = g + (_level(qp, x, g) if nu is None else nu) * (0.0 if qp.normal is None else qp.normal)
-        firm = np.where(free, -np.inf, np.where(x <= qp.lower, slope, -slope))
+        slope = g + (_level(qp, x, g) if nu is None else nu) * (0.0 if qp.box.normal is None else qp.box.normal)
+        firm = np.where(free, -np.inf, np.where(x <= qp.box.lower, slope, -slope))
         loose = np.sort(np.argpartition(firm, size - 1)[:size])
         part = qp.restricted(loose, x)
         inner = _active_set(part, _Place(x[loose], g[loose]), budget, WARM)
         inner = _by_barrier(part, inner, budget) if inner.stop is Stop.STALLED else inner
         x = x.copy()
         x[loose] = inner.x
-        x = qp.snapped(x)
-        g, nu = qp.H.matvec(x) + qp.c, inner.nu
+        x = qp.box.snapped(x)
+        g, nu = qp.gradient(x), inner.nu
         found = min(found, _solved(qp, x, g, nu, budget), key=_merit)
         if found.relative <= budget.tol or found.error <= 1e-13:
             return _optimal(found, "the loose variables are final", budget)
@@ -263,15 +274,15 @@ def _among_loose(qp: BoxQP, place: _Place, found: Solved, budget: _Budget) -> So
 
 def _by_barrier(qp: BoxQP, found: Solved, budget: _Budget) -> Solved:
     """From inside the box to its best point, then exactly on the face that this point shows."""
-    moving = np.flatnonzero(qp.lower < qp.upper)
-    inner = interior_point(qp if moving.size == qp.c.size else qp.restricted(moving, qp.lower), 1e-11, budget.spend)
-    x = qp.lower.copy()
+    moving = np.flatnonzero(qp.box.lower < qp.box.upper)
+    inner = interior_point(qp if moving.size == qp.c.size else qp.restricted(moving, qp.box.lower), 1e-11, budget.spend)
+    x = qp.box.lower.copy()
     x[moving] = inner.x
-    x, _ = qp.project(x)
-    place = _Place(x, qp.H.matvec(x) + qp.c, 0.0)
+    x, _ = qp.box.project(x)
+    place = _Place(x, qp.gradient(x), 0.0)
     inside = _solved(qp, x, place.g, inner.nu, budget)
     # A free variable has room and no slope, the others slope and no room: each is measured in its own units.
-    room = float(np.abs(x - np.clip(0.0, qp.lower, qp.upper)).max(initial=0.0)) or 1.0
+    room = float(np.abs(x - np.clip(0.0, qp.box.lower, qp.box.upper)).max(initial=0.0)) or 1.0
     sigma = (float(np.abs(qp.c).max(initial=0.0)) or qp.H.scale * room) / room
     polished = _active_set(qp, replace(place, tau=inner.nu / sigma), budget, LEAST, sigma, FEW_FACES)
     best = min(polished, inside, found, key=_merit)
@@ -281,10 +292,10 @@ def _by_barrier(qp: BoxQP, found: Solved, budget: _Budget) -> Solved:
 
 
 def _solved(qp: BoxQP, x: FloatArray, g: FloatArray, nu: float, budget: _Budget) -> Solved:
-    if not qp.on_plane(x):
-        x, _ = qp.project(x)
-        g = qp.H.matvec(x) + qp.c
-    nu = qp.price(g, nu)
+    if not qp.box.on_plane(x):
+        x, _ = qp.box.project(x)
+        g = qp.gradient(x)
+    nu = qp.box.price(g, nu)
     value = float(x @ (g + qp.c)) / 2
     gap, terms, error = qp.measured(x, g, nu)
     budget.record(qp, value, gap)
@@ -303,7 +314,7 @@ def _merit(solved: Solved) -> float:
 
 def _level(qp: BoxQP, x: FloatArray, g: FloatArray) -> float:
     """The nu under which the free variables have no slope, as far as one nu can do that."""
-    if qp.normal is None:
+    if qp.box.normal is None:
         return 0.0
-    free = np.flatnonzero((x > qp.lower) & (x < qp.upper) & (qp.normal != 0))
-    return -float((g[free] / qp.normal[free]).mean()) if free.size else 0.0
+    free = np.flatnonzero((x > qp.box.lower) & (x < qp.box.upper) & (qp.box.normal != 0))
+    return -float((g[free] / qp.box.normal[free]).mean()) if free.size else 0.0

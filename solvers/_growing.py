@@ -27,7 +27,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.backend import Stop
 from klopt.objectives import QuadraticLike
-from klopt.solvers._boxqp import BoxQP, SignedGram, Solved, solve_box_qp
+from klopt.solvers._boxqp import Box, BoxQP, SignedGram, Solved, solve_box_qp
 from klopt.solvers._quadratic import Indices
 
 __all__ = ["grow", "orthant_minimiser"]
@@ -130,7 +130,7 @@ def _minimise(f: QuadraticLike, working: Indices, x: FloatArray, upper: FloatArr
         if np.isinf(top).all():
             raise
     if found is None or (found > top).any():
-        found = solve_box_qp(BoxQP(SignedGram(H), c, np.zeros_like(c), top), np.minimum(x, top)).x
+        found = solve_box_qp(BoxQP(SignedGram(H), c, Box(np.zeros_like(c), top)), np.minimum(x, top)).x
     return found, float(found @ (H @ found)) / 2 + float(c @ found)
 
 

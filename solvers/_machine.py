@@ -14,7 +14,7 @@ from klopt.arrays import FloatArray
 from klopt.forms import SimplexForm
 from klopt.objectives import KernelQuadratic
 from klopt.sets import BoxPlane
-from klopt.solvers._quadratic import BoxQP, Indices, SignedGram
+from klopt.solvers._quadratic import Box, BoxQP, Indices, SignedGram
 
 __all__ = ["Machine", "recognise"]
 
@@ -56,7 +56,7 @@ def recognise(form: SimplexForm) -> Machine | str:
     if not (isinstance(f, KernelQuadratic) and isinstance(domain, BoxPlane)):
         return "LIBSVM takes a kernel quadratic over a box cut by a plane"
     m, n = len(f.K), f.size
-    qp = BoxQP(SignedGram.of(f), f.linear, domain.lower, domain.upper, domain.normal, domain.offset)
+    qp = BoxQP(SignedGram.of(f), f.linear, Box.of(domain))
     if domain.lower.any() or not np.isfinite(domain.upper).all() or domain.offset or domain.normal is None:
         return "LIBSVM needs 0 <= x <= C with a finite C and a plane through the origin"
     if not (np.abs(f.sign) == 1).all() or not (domain.normal * f.sign == (domain.normal * f.sign)[0]).all():

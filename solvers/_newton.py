@@ -21,7 +21,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.sets import BoxPlane, Product, SimpleSet, Simplex
-from klopt.solvers._boxqp import BoxQP, SignedGram, solve_box_qp
+from klopt.solvers._boxqp import Box, BoxQP, SignedGram, solve_box_qp
 from klopt.solvers._quadratic import Indices
 
 __all__ = ["Boxes", "minimise_quadratic", "supported"]
@@ -83,10 +83,13 @@ class Boxes:
         others = [member for i, member in enumerate(self.members) if i != self.longest]
         return np.concatenate([o.lower for o in others]), np.concatenate([o.upper for o in others])
 
+    @cached_property
+    def _long(self) -> Box:
+        return Box.of(self.members[self.longest])
+
     def program(self, H: FloatArray, c: FloatArray) -> BoxQP:
         """Return a quadratic over the long member."""
-        box = self.members[self.longest]
-        return BoxQP(SignedGram(H), c, box.lower, box.upper, box.normal, box.offset)
+        return BoxQP(SignedGram(H), c, self._long)
 
 
 def minimise_quadratic(

@@ -19,7 +19,7 @@ from klopt.cones import Feature
 from klopt.forms import Form, SimplexForm, Start
 from klopt.objectives import KernelQuadratic, Quadratic, QuadraticLike
 from klopt.sets import BoxPlane, Simplex
-from klopt.solvers._boxqp import BoxQP, SignedGram, Solved, solve_box_qp
+from klopt.solvers._boxqp import Box, BoxQP, SignedGram, Solved, solve_box_qp
 from klopt.solvers._growing import grow
 from klopt.solvers._iterate import starting_point
 
@@ -79,7 +79,7 @@ def _program(form: SimplexForm) -> BoxQP:
     f, domain = form.objective, form.domain
     assert isinstance(f, QuadraticLike)
     if isinstance(domain, BoxPlane):
-        return BoxQP(SignedGram.of(f), f.linear, domain.lower, domain.upper, domain.normal, domain.offset)
+        return BoxQP(SignedGram.of(f), f.linear, Box.of(domain))
     assert isinstance(domain, Simplex)
     n = domain.size
-    return BoxQP(SignedGram.of(f), f.linear, np.zeros(n), np.full(n, np.inf), np.ones(n), domain.total)
+    return BoxQP(SignedGram.of(f), f.linear, Box(np.zeros(n), np.full(n, np.inf), np.ones(n), domain.total))

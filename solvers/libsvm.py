@@ -57,7 +57,7 @@ class Libsvm(Backend):
         support, coefficients, iterations, ended = _fit(machine, eps, limit, settings.raw)
         coefficient = np.zeros(len(machine.K))
         coefficient[support] = machine.slope * coefficients
-        x = np.clip(machine.spread(coefficient), 0.0, machine.qp.upper)
+        x = np.clip(machine.spread(coefficient), 0.0, machine.qp.box.upper)
         found = solve_on_face(machine.qp, x, settings.tol / 4)
         stop = Stop.OPTIMAL if ended or found.stop is Stop.OPTIMAL else Stop.ITERATION_LIMIT
         seconds, value = time.perf_counter() - began, found.value

@@ -22,7 +22,7 @@ from klopt.backend import Answer, Backend, Settings, Start, check_raw
 from klopt.cones import Feature
 from klopt.forms import Form, SimplexForm
 from klopt.objectives import IntArray, RowAction, Spot
-from klopt.solvers._boxqp import BoxQP, SignedGram, solve_box_qp
+from klopt.solvers._boxqp import Box, BoxQP, SignedGram, solve_box_qp
 from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite
 from klopt.solvers._rows import Receding, first_ray, row_start, unbounded
 from klopt.solvers._thinqp import solve_thin_qp
@@ -101,7 +101,7 @@ def _newton(H: FloatArray, g: FloatArray, lower: FloatArray, deadline: float) ->
     unit = np.sqrt(np.where(H.diagonal() > 0, H.diagonal(), 1.0))
     H /= unit[:, None]
     H /= unit
-    qp = BoxQP(SignedGram(H), g / unit, lower * unit, np.full(g.size, np.inf))
+    qp = BoxQP(SignedGram(H), g / unit, Box(lower * unit, np.full(g.size, np.inf)))
     return np.asarray(solve_box_qp(qp, np.zeros(g.size), 1e-8, 40, deadline).x / unit)
 
 

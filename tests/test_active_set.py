@@ -15,7 +15,7 @@ from klopt.forms import SimplexForm, Start
 from klopt.objectives import KernelQuadratic, Quadratic
 from klopt.sets import BoxPlane, Product, Simplex
 from klopt.solvers._barrier import interior_point
-from klopt.solvers._boxqp import BoxQP, SignedGram, solve_box_qp, solve_on_face
+from klopt.solvers._boxqp import Box, BoxQP, SignedGram, solve_box_qp, solve_on_face
 from klopt.solvers.active_set import BACKEND
 
 seeds = st.integers(0, 2**32 - 1)
@@ -38,17 +38,17 @@ def random_program(seed: int, rank_share: float = 1.0) -> BoxQP:
     normal = [None, np.ones(n), rng.choice([-1.0, 1.0], size=n), rng.normal(size=n)][int(rng.integers(4))]
     inside = lower + np.minimum(upper - lower, 1.0) * rng.random(n)
     offset = 0.0 if normal is None else float(normal @ inside)
-    return BoxQP(SignedGram(H), rng.normal(size=n), lower, upper, normal, offset)
+    return BoxQP(SignedGram(H), rng.normal(size=n), Box(lower, upper, normal, offset))
 
 
 def reference(qp: BoxQP) -> float:
     """The optimum by Clarabel."""
     n, eye = qp.c.size, np.eye(qp.c.size)
     H = np.array([qp.H.matvec(row) for row in eye])
-    low, high = np.isfinite(qp.lower), np.isfinite(qp.upper)
-    plane = np.zeros((0, n)) if qp.normal is None else qp.normal[None, :]
+    low, high = np.isfinite(qp.box.lower), np.isfinite(qp.box.upper)
+    plane = np.zeros((0, n)) if qp.box.normal is None else qp.box.normal[None, :]
     A = sparse.csc_matrix(np.vstack([plane, -eye[low], eye[high]]))
-    b = np.concatenate([[qp.offset][: len(plane)], -qp.lower[low], qp.upper[high]])
+    b = np.concatenate([[qp.box.offset][: len(plane)], -qp.box.lower[low], qp.box.upper[high]])
     cones = [clarabel.ZeroConeT(len(plane)), clarabel.NonnegativeConeT(len(b) - len(plane))]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
@@ -65,14 +65,14 @@ def machine(n: int, C: float, kind: str = "rbf", seed: int = 0) -> BoxQP:
         X, y = X[np.arange(n) // 2], y[np.arange(n) // 2]
     squares = np.square(X[:, None] - X).sum(axis=2)
     K = X @ X.T if kind == "linear" else np.exp(-squares / X.shape[1])
-    return BoxQP(SignedGram(K, y), np.full(n, -1.0), np.zeros(n), np.full(n, C), y)
+    return BoxQP(SignedGram(K, y), np.full(n, -1.0), Box(np.zeros(n), np.full(n, C), y))
 
 
 def assert_optimal(qp: BoxQP, x: np.ndarray, nu: float, tol: float = 1e-10) -> None:
     """Feasible to the last digit, and no slope left along which a variable could move."""
-    assert (x >= qp.lower).all()
-    assert (x <= qp.upper).all()
-    assert qp.on_plane(x)
+    assert (x >= qp.box.lower).all()
+    assert (x <= qp.box.upper).all()
+    assert qp.box.on_plane(x)
     assert qp.measured(x, qp.H.matvec(x) + qp.c, nu)[2] <= tol
 
 
@@ -101,7 +101,7 @@ def test_gap_bounds_the_distance_to_the_optimum(seed: int) -> None:
     qp = random_program(seed, rank_share=0.5)
     best = solve_box_qp(qp).value
     rng = np.random.default_rng(seed + 1)
-    x, _ = qp.project(rng.normal(size=qp.c.size))
+    x, _ = qp.box.project(rng.normal(size=qp.c.size))
     g = qp.H.matvec(x) + qp.c
     assert x @ (g + qp.c) / 2 - qp.measured(x, g, float(rng.normal()))[0] <= best + 1e-9 * (1 + abs(best))
 
@@ -110,9 +110,9 @@ def test_gap_bounds_the_distance_to_the_optimum(seed: int) -> None:
 def test_projection_is_that_of_the_set(seed: int, size: float) -> None:
     qp = random_program(seed)
     v = size * np.random.default_rng(seed + 1).normal(size=qp.c.size)
-    x, tau = qp.project(v)
-    assert qp.on_plane(x)
-    nearest = BoxPlane(qp.lower, qp.upper, qp.normal, qp.offset).project(v)
+    x, tau = qp.box.project(v)
+    assert qp.box.on_plane(x)
+    nearest = BoxPlane(qp.box.lower, qp.box.upper, qp.box.normal, qp.box.offset).project(v)
     assert x == pytest.approx(nearest, rel=1e-9, abs=1e-9 * np.abs(nearest).max() + 16 * np.finfo(float).eps * size)
     assert np.isfinite(tau)
 
@@ -149,7 +149,7 @@ def test_regression_with_two_variables_a_point(seed: int, epsilon: float) -> Non
     objective = KernelQuadratic(K, sign, epsilon - sign * np.tile(target, 2), point)
     form = SimplexForm(objective, BoxPlane(np.zeros(2 * n), np.full(2 * n, C), sign))
     answer = BACKEND.run(form, Settings())
-    qp = BoxQP(SignedGram(K, sign, point), objective.linear, np.zeros(2 * n), np.full(2 * n, C), sign)
+    qp = BoxQP(SignedGram(K, sign, point), objective.linear, Box(np.zeros(2 * n), np.full(2 * n, C), sign))
     assert objective.value(answer.x) == pytest.approx(reference(qp), rel=1e-7, abs=1e-8)
     assert form.measure(answer.x).gap <= 1e-10
     if epsilon:
@@ -168,14 +168,14 @@ def test_no_curvature_is_a_linear_program(seed: int) -> None:
 
 
 def test_fixed_variables_stay() -> None:
-    qp = BoxQP(SignedGram(np.eye(3)), np.full(3, -5.0), np.array([0.0, 0.3, 0.0]), np.array([1.0, 0.3, 9.0]))
+    qp = BoxQP(SignedGram(np.eye(3)), np.full(3, -5.0), Box(np.array([0.0, 0.3, 0.0]), np.array([1.0, 0.3, 9.0])))
     assert solve_box_qp(qp).x == pytest.approx([1.0, 0.3, 5.0])
 
 
 def test_one_point_sets() -> None:
-    everything_fixed = BoxQP(SignedGram(np.eye(2)), np.ones(2), np.ones(2), np.ones(2), np.array([1.0, -1.0]))
+    everything_fixed = BoxQP(SignedGram(np.eye(2)), np.ones(2), Box(np.ones(2), np.ones(2), np.array([1.0, -1.0])))
     assert solve_box_qp(everything_fixed).x == pytest.approx([1.0, 1.0])
-    only_zero = BoxQP(SignedGram(np.eye(2)), np.full(2, -1.0), np.zeros(2), np.ones(2), np.ones(2))
+    only_zero = BoxQP(SignedGram(np.eye(2)), np.full(2, -1.0), Box(np.zeros(2), np.ones(2), np.ones(2)))
     assert solve_box_qp(only_zero).x == pytest.approx([0.0, 0.0])
 
 
@@ -183,7 +183,7 @@ def test_one_point_sets() -> None:
 def test_start_at_a_neighbouring_optimum_saves_work(C: float) -> None:
     qp = machine(300, C)
     before = solve_box_qp(qp)
-    changed = BoxQP(SignedGram(qp.H.K**1.02, qp.H.sign), qp.c, qp.lower, qp.upper, qp.normal)
+    changed = BoxQP(SignedGram(qp.H.K**1.02, qp.H.sign), qp.c, qp.box)
     cold, warm = solve_box_qp(changed), solve_box_qp(changed, start=before.x)
     assert warm.stop is Stop.OPTIMAL
     assert warm.value == pytest.approx(cold.value, rel=1e-12)
@@ -201,8 +201,10 @@ def test_a_bad_start_costs_time_only(start: float) -> None:
 def test_few_loose_variables_are_enough_from_a_start_where_no_face_stays() -> None:
     qp = machine(400, 10.0, "smooth")
     before = solve_box_qp(qp)
-    changed = BoxQP(SignedGram(qp.H.K**1.02, qp.H.sign), qp.c, qp.lower, qp.upper, qp.normal)
-    form = SimplexForm(KernelQuadratic(changed.H.K, qp.H.sign, qp.c), BoxPlane(qp.lower, qp.upper, qp.normal))
+    changed = BoxQP(SignedGram(qp.H.K**1.02, qp.H.sign), qp.c, qp.box)
+    form = SimplexForm(
+        KernelQuadratic(changed.H.K, qp.H.sign, qp.c), BoxPlane(qp.box.lower, qp.box.upper, qp.box.normal)
+    )
     warm = BACKEND.run(form, Settings(), Start(before.x))
     assert warm.native == "the loose variables are final"
     assert form.objective.value(warm.x) == pytest.approx(solve_box_qp(changed).value, rel=1e-12)
@@ -214,7 +216,7 @@ def test_interior_points_reach_the_same_optimum(kind: str) -> None:
     qp = machine(200, 10.0, kind)
     inner = interior_point(qp, 1e-11, lambda: True)
     assert inner.error <= 1e-11
-    x, _ = qp.project(inner.x)
+    x, _ = qp.box.project(inner.x)
     value = x @ (qp.H.matvec(x) + 2 * qp.c) / 2
     assert value == pytest.approx(solve_box_qp(qp).value, rel=1e-9)
 
@@ -229,7 +231,7 @@ def test_a_rough_point_becomes_the_minimiser_on_its_face() -> None:
 
 def test_an_unbounded_program_is_not_called_optimal() -> None:
     H = np.diag([1.0, 0.0])
-    qp = BoxQP(SignedGram(H), np.array([1.0, -1.0]), np.zeros(2), np.full(2, np.inf))
+    qp = BoxQP(SignedGram(H), np.array([1.0, -1.0]), Box(np.zeros(2), np.full(2, np.inf)))
     assert solve_box_qp(qp).stop is not Stop.OPTIMAL
 
 
@@ -241,7 +243,7 @@ def test_two_runs_give_the_same_bits(kind: str) -> None:
 
 def test_limits_end_a_run_with_a_feasible_point() -> None:
     qp = machine(200, 100.0, "smooth")
-    form = SimplexForm(KernelQuadratic(qp.H.K, qp.H.sign, qp.c), BoxPlane(qp.lower, qp.upper, qp.normal))
+    form = SimplexForm(KernelQuadratic(qp.H.K, qp.H.sign, qp.c), BoxPlane(qp.box.lower, qp.box.upper, qp.box.normal))
     for settings, stop in ((Settings(max_iter=2), Stop.ITERATION_LIMIT), (Settings(time_limit=1e-9), Stop.TIME_LIMIT)):
         answer = BACKEND.run(form, settings)
         assert answer.stop is stop
@@ -262,5 +264,9 @@ def test_settings_and_sets_it_cannot_use() -> None:
 def test_units_do_not_matter(seed: int, unit: float) -> None:
     """x = unit u turns (H, c, bounds) into (H / unit, c, bounds unit) with unit times the value."""
     qp = random_program(seed)
-    other = BoxQP(SignedGram(qp.H.K / unit), qp.c, qp.lower * unit, qp.upper * unit, qp.normal, qp.offset * unit)
+    other = BoxQP(
+        SignedGram(qp.H.K / unit),
+        qp.c,
+        Box(qp.box.lower * unit, qp.box.upper * unit, qp.box.normal, qp.box.offset * unit),
+    )
     assert solve_box_qp(other).value / unit == pytest.approx(solve_box_qp(qp).value, rel=1e-8, abs=1e-8)

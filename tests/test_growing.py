@@ -14,7 +14,7 @@ from klopt.cones import Feature
 from klopt.forms import SimplexForm
 from klopt.objectives import IntArray, Quadratic
 from klopt.sets import BoxPlane
-from klopt.solvers._boxqp import BoxQP, SignedGram, solve_box_qp
+from klopt.solvers._boxqp import Box, BoxQP, SignedGram, solve_box_qp
 from klopt.solvers._growing import grow, orthant_minimiser
 from klopt.solvers.active_set import BACKEND
 
@@ -90,7 +90,7 @@ def test_it_agrees_with_the_dense_method_on_unstructured_programs(seed: int, top
     f, upper = Lazy(A, -A.T @ rng.normal(1.0, 1.0, len(A))), np.full(n, top)
     found = grow(f, upper, NONE)
     assert found is not None
-    exact = solve_box_qp(BoxQP(SignedGram(A.T @ A), f.linear, np.zeros(n), upper))
+    exact = solve_box_qp(BoxQP(SignedGram(A.T @ A), f.linear, Box(np.zeros(n), upper)))
     assert found.value == pytest.approx(exact.value, rel=1e-9, abs=1e-9)
     assert (found.x >= 0).all()
     assert (found.x <= upper).all()

@@ -19,7 +19,7 @@ from klopt.problems._margin import Units, best_shift
 from klopt.problems.epsilon_margin import EpsilonMargin
 from klopt.problems.soft_margin import SoftMargin
 from klopt.sets import BoxPlane
-from klopt.solvers._boxqp import BoxQP, SignedGram, solve_box_qp
+from klopt.solvers._boxqp import Box, BoxQP, SignedGram, solve_box_qp
 from klopt.solvers._machine import Machine, recognise
 from klopt.solvers.libsvm import BACKEND as LIBSVM, _fit, _fit_in_public
 
@@ -65,7 +65,7 @@ def exact(problem: Margin) -> Point:
     f, domain = form.objective, form.domain
     assert isinstance(f, KernelQuadratic)
     assert isinstance(domain, BoxPlane)
-    solved = solve_box_qp(BoxQP(SignedGram.of(f), f.linear, domain.lower, domain.upper, domain.normal))
+    solved = solve_box_qp(BoxQP(SignedGram.of(f), f.linear, Box.of(domain)))
     return formulation.recover(solved.x, None)
 
 
