@@ -55,8 +55,7 @@ def run_here(
     seconds = time.perf_counter() - began
     if _fingerprint(form) != before:
         answer = Answer(Stop.CRASHED, native="changed its input; build the problem anew before you solve it again")
-    cleaned = _cleaned(answer, form)
-    return replace(cleaned, seconds=cleaned.seconds or seconds, log=f"{cleaned.log}{''.join(log)}")
+    return _cleaned(answer, form, seconds, "".join(log))
 
 
 def _text(error: BaseException) -> str:
@@ -145,14 +144,15 @@ def blas_threads(threads: int) -> AbstractContextManager[None]:
     return _blas().limited(threads)
 
 
-def _cleaned(answer: Any, form: Form) -> Answer:
+def _cleaned(answer: Any, form: Form, seconds: float, log: str) -> Answer:
     """The answer without vectors of a wrong shape or with entries that are no numbers; `native` says what went."""
     if not isinstance(answer, Answer):
-        return Answer(Stop.CRASHED, native=f"returned {type(answer).__name__}, not an Answer")
+        answer = Answer(Stop.CRASHED, native=f"returned {type(answer).__name__}, not an Answer")
     try:
         stop = Stop(answer.stop)
     except ValueError:
-        return Answer(Stop.CRASHED, native=f"returned the stop {answer.stop!r}, which is no member of Stop")
+        answer = Answer(Stop.CRASHED, native=f"returned the stop {answer.stop!r}, which is no member of Stop")
+        stop = answer.stop
     rows, columns = form.shape
     flaws: list[str] = []
     x = _vector("x", answer.x, columns, flaws)
@@ -160,7 +160,8 @@ def _cleaned(answer: Any, form: Form) -> Answer:
     farkas = _vector("farkas", answer.farkas, rows, flaws)
     ray = _vector("ray", answer.ray, columns, flaws)
     native = "; ".join(str(text) for text in (answer.native, *flaws) if text)
-    return replace(answer, stop=stop, native=native, x=x, y=y, farkas=farkas, ray=ray)
+    own = {"seconds": answer.seconds or seconds, "log": f"{answer.log}{log}"}
+    return replace(answer, stop=stop, native=native, x=x, y=y, farkas=farkas, ray=ray, **own)
 
 
 def _vector(name: str, value: object, size: int | None, flaws: list[str]) -> FloatArray | None:

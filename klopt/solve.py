@@ -214,7 +214,8 @@ def _attempt(
     notes = notes if tell else ()
     if ask is not None:
         notes = (*notes, f"the second run of this route, asked for {ask:.0e}")
-    certificate = replace(certificate, notes=certificate.notes + answer.notes + notes)
+    if answer.notes or notes:
+        certificate = replace(certificate, notes=certificate.notes + answer.notes + notes)
     return Attempt(route, answer, certificate, found, timings)
 
 

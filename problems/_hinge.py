@@ -36,16 +36,16 @@ def hinge_primal(margins: FloatArray, curve: float, C: float) -> tuple[float, fl
         least = float(margins.min())
         return (max(curve, 0.0) / 2 / least**2, 1 / least) if least > 0 else (np.inf, 1.0)
     m = np.sort(margins)
-    before = np.concatenate([[0.0], np.cumsum(m)])
-    first = int(np.searchsorted(m, 0.0, side="right"))
-    tries = [1.0]
+    losing, first = m.cumsum(), int(m.searchsorted(0.0, "right"))
     with np.errstate(all="ignore"):
-        if first < m.size:
-            breaks = m[first:]
-            values = curve / 2 / breaks**2 + C * (np.arange(first, m.size) - before[first:-1] / breaks)
-            best = first + int(np.where(values == values, values, np.inf).argmin())
-            tries += [1 / m[best], C * before[best] / curve, C * before[best + 1] / curve]
-    scales = np.array([s for s in tries if 0 < s < np.inf])
+        breaks = 1 / m[first:]
+        # Beyond the break 1 / m_j only the points before j lose: the slope there falls with j.
+        j = first + int(np.count_nonzero(curve * breaks > C * (losing - m)[first:]))
+    pull = C * float(losing[j - 1]) if j > first else 0.0
+    inner = pull / curve if curve > 0 else np.inf if pull > 0 else 0.0
+    low = float(breaks[j - first]) if j < m.size else 0.0
+    high = float(breaks[j - first - 1]) if j > first else np.inf
+    scales = np.array([1.0, min(max(inner, low), high)])
     values = scales * scales * (curve / 2) + C * np.maximum(1 - np.multiply.outer(scales, m), 0.0).sum(axis=1)
-    least = int(values.argmin())
+    least = int(values[1] < values[0])
     return float(values[least]), float(scales[least])

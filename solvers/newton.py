@@ -82,14 +82,15 @@ def newton_moves(
     here, narrow, waited = f.near(x), np.inf, 0
     while waited <= PATIENCE:
         lower = max(here.value - float(here.gradient @ x) + form.domain.linear_minimum(here.gradient), here.lower)
-        lower, proof = _sharpened(form, boxes, x, here, lower, tol, deadline)
-        yield Candidate(x, here.value, lower, proof)
+        candidate = _sharpened(form, boxes, here, Candidate(x, here.value, lower), tol, deadline)
+        yield candidate
+        lower = candidate.lower
         narrow, waited = (here.value - lower, 0) if here.value - lower <= narrow / 2 else (narrow, waited + 1)
         require_finite(here.gradient)
         H = here.curvature()
         if damping:
-            scale = float(np.abs(H.diagonal()).max(initial=0.0)) or 1.0
-            H = H + damping * scale * np.eye(x.size)
+            H = H.copy()
+            H.flat[:: x.size + 1] += damping * (float(np.abs(H.diagonal()).max(initial=0.0)) or 1.0)
         gap = (here.value - lower) / (1 + abs(here.value))
         exact = 1e-12 if not np.isfinite(gap) else max(1e-13, min(1e-6, 1e-3 * gap, 1e-2 * tol))
         z = minimise_quadratic(boxes, H, here.gradient - H @ x, x, exact, deadline)
@@ -106,16 +107,16 @@ def newton_moves(
 
 
 def _sharpened(
-    form: SimplexForm, boxes: Boxes, x: FloatArray, here: Local, lower: float, tol: float, deadline: float
-) -> tuple[float, FloatArray | None]:
-    """The bound by the quadratic below f and the point that proves it, where they may end the search; else as given."""
-    gap = (here.value - lower) / (1 + abs(here.value))
-    if here.below is None or not tol / 2 < gap <= CLOSE * tol**0.5:
-        return lower, None
+    form: SimplexForm, boxes: Boxes, here: Local, given: Candidate, tol: float, deadline: float
+) -> Candidate:
+    """The candidate with the bound of the quadratic below f, and what proves it, where that may end the search."""
+    x, gap = given.x, (given.upper - given.lower) / (1 + abs(given.upper))
+    if here.below is None or given.proves(tol) or not gap <= CLOSE * tol**0.5:
+        return given
     B = here.below()
     z = minimise_quadratic(boxes, B, here.gradient - B @ x, x, max(1e-13, 1e-2 * tol), deadline)
     least = form.bound_below(x, z)
-    return (least, z) if least > lower else (lower, None)
+    return Candidate(x, given.upper, least, z) if least > given.lower else given
 
 
 def _rough_start(f: Curved, boxes: Boxes, deadline: float) -> tuple[FloatArray, float]:
