@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import compress
+from itertools import product
 from textwrap import fill
 
 from klopt.backend import Backend
@@ -60,27 +60,28 @@ class Plan:
 
     problem: Problem
     routes: tuple[Route, ...]
-    refused: tuple[tuple[Formulation, Backend], ...]
+    installed: tuple[Backend, ...]
     absent: tuple[Backend, ...]
     broken: tuple[Broken, ...] = ()
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
         """The pairs that are no route, and why."""
-        return tuple(Refusal(*pair) for pair in self.refused)
+        pairs = product(self.problem.formulations(), self.installed)
+        return tuple(Refusal(f, backend) for f, backend in pairs if not f.needs <= backend.offers)
 
     def explain(self) -> str:
         """Return both lists as text that lines up in 80 columns."""
         names = [f.name for f in self.problem.formulations()]
-        used = {route.backend.name for route in self.routes} | {refusal.backend.name for refusal in self.refusals}
+        used, refusals = {backend.name for backend in self.installed}, self.refusals
         head = f"{self.problem.describe()}: {len(names)} formulations x {len(used)} backends"
         pairs = [(f"{i:3}", r.formulation.name, r.backend.name, r.why) for i, r in enumerate(self.routes, 1)]
         lines = [fill(head, COLUMNS, subsequent_indent="  "), *_aligned(pairs, names, used)]
         if not self.routes:
             lines.append("  no route: nothing installed can take any formulation")
-        if self.refusals:
+        if refusals:
             lines.append("refused")
-            lines += _aligned([("", r.formulation.name, r.backend.name, r.missing) for r in self.refusals], names, used)
+            lines += _aligned([("", r.formulation.name, r.backend.name, r.missing) for r in refusals], names, used)
         if self.absent or self.broken:
             lines.append("not available")
             away = [("", backend.name, "", backend.missing) for backend in self.absent]
@@ -123,11 +124,10 @@ def plan(problem: Problem) -> Plan:
         what = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
         hint = f"; make one: {given.__name__}(...)" if isinstance(given, type) else ""
         raise InvalidProblem(f"{what} is no klopt problem; klopt.problems lists them{hint}")
-    known = [(backend, backend.missing) for backend in backends()]
-    absent = tuple(backend for backend, missing in known if missing)
-    pairs = [(f, backend) for f in problem.formulations() for backend, missing in known if not missing]
-    able = [f.needs <= backend.offers for f, backend in pairs]
+    known = backends()
+    absent = tuple(backend for backend in known if backend.missing)
+    installed = tuple(backend for backend in known if backend not in absent) if absent else known
+    pairs = [(f, backend) for f in problem.formulations() for backend in installed if f.needs <= backend.offers]
     # The sort is stable: among backends of one rank the formulations stay in the problem's order, backends by name.
-    routes = sorted(compress(pairs, able), key=lambda pair: pair[1].rank)
-    refused = tuple(pair for pair, fits in zip(pairs, able, strict=True) if not fits)
-    return Plan(problem, tuple(Route(*pair) for pair in routes), refused, absent, broken("klopt.solvers"))
+    pairs.sort(key=lambda pair: pair[1].rank)
+    return Plan(problem, tuple(Route(*pair) for pair in pairs), installed, absent, broken("klopt.solvers"))
