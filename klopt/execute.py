@@ -144,10 +144,11 @@ def blas_threads(threads: int) -> AbstractContextManager[None]:
     return _blas().limited(threads)
 
 
-def _cleaned(answer: Any, form: Form, seconds: float, log: str) -> Answer:
+def _cleaned(given: Any, form: Form, seconds: float, log: str) -> Answer:
     """The answer without vectors of a wrong shape or with entries that are no numbers; `native` says what went."""
-    if not isinstance(answer, Answer):
-        answer = Answer(Stop.CRASHED, native=f"returned {type(answer).__name__}, not an Answer")
+    answer = Answer(Stop.CRASHED, native=f"returned {type(given).__name__}, not an Answer")
+    if isinstance(given, Answer):
+        answer = given
     try:
         stop = Stop(answer.stop)
     except ValueError:
@@ -160,8 +161,8 @@ def _cleaned(answer: Any, form: Form, seconds: float, log: str) -> Answer:
     farkas = _vector("farkas", answer.farkas, rows, flaws)
     ray = _vector("ray", answer.ray, columns, flaws)
     native = "; ".join(str(text) for text in (answer.native, *flaws) if text)
-    own = {"seconds": answer.seconds or seconds, "log": f"{answer.log}{log}"}
-    return replace(answer, stop=stop, native=native, x=x, y=y, farkas=farkas, ray=ray, **own)
+    seconds, log = answer.seconds or seconds, f"{answer.log}{log}"
+    return replace(answer, stop=stop, native=native, x=x, y=y, farkas=farkas, ray=ray, seconds=seconds, log=log)
 
 
 def _vector(name: str, value: object, size: int | None, flaws: list[str]) -> FloatArray | None:

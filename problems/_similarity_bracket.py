@@ -16,7 +16,7 @@ An eigenvalue is known up to n eps ||.||, which is taken off; sums are right up 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -46,6 +46,7 @@ class Data:
     rho: float
     trace: float | None
     loss: Loss
+    _domains: dict[float, BoxPlane] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n(self) -> int:
@@ -72,22 +73,16 @@ class Data:
         losses = 1 + self.n * self.scale**2 + sum(float(np.vdot(S, S)) for S in self.S)
         return LEAST_WEIGHT * typical / losses
 
-    @cached_property
-    def home(self) -> BoxPlane:
-        """The set of a: 0 <= y_i a_i <= C, 1'a = 0."""
-        return self._scaled_home(1.0)
-
-    def domain(self, length: float) -> BoxPlane:
-        """Return the set of a / length."""
-        return self.home if length == 1.0 else self._scaled_home(length)
-
-    def _scaled_home(self, length: float) -> BoxPlane:
-        corner = self.y * (self.C / length)
-        return BoxPlane(np.minimum(corner, 0.0), np.maximum(corner, 0.0), np.ones(self.n))
+    def domain(self, length: float = 1.0) -> BoxPlane:
+        """Return the set of a / length:  0 <= y_i a_i <= C, 1'a = 0."""
+        if length not in self._domains:
+            corner = self.y * (self.C / length)
+            self._domains[length] = BoxPlane(np.minimum(corner, 0.0), np.maximum(corner, 0.0), np.ones(self.n))
+        return self._domains[length]
 
     def multipliers(self, alpha: FloatArray) -> FloatArray:
         """Return y o alpha moved into the box and onto the plane."""
-        return self.home.repair(finite(alpha) * self.y)
+        return self.domain().repair(finite(alpha) * self.y)
 
     def losses(self, K: FloatArray, S: tuple[FloatArray, ...]) -> float:
         """Return rho sum L(K - S_i)."""

@@ -38,7 +38,7 @@ class Descent:
         found = self._known.get(key)
         if found is None:
             start = next(reversed(self._known.values())).a if self._known else None
-            found = best_multipliers(smat(k), self.data.y, self.data.home, start, EXACT)
+            found = best_multipliers(smat(k), self.data.y, self.data.domain(), start, EXACT)
             if len(self._known) >= MOST:
                 self._known.clear()
             self._known[key] = found

@@ -64,6 +64,10 @@ class Spectra:
         return np.arange(1.0, self.values.shape[1] + 1)
 
     @cached_property
+    def _ones(self) -> FloatArray:
+        return np.ones(self.values.shape[1])
+
+    @cached_property
     def _rows(self) -> npt.NDArray[np.intp]:
         return np.arange(len(self.values))
 
@@ -86,11 +90,12 @@ class Spectra:
         """Return the best eigenvalues; `squares` are the u^2."""
         lam = self.values + c[:, None] * squares
         lam -= lam.max(axis=1)[:, None]
-        falling = -np.sort(-lam, axis=1)
-        excess = falling.cumsum(axis=1) - self.trace
-        count = (falling * self._counts > excess).sum(axis=1)
-        mu: FloatArray = np.maximum(lam - (excess[self._rows, count - 1] / count)[:, None], 0.0)
-        mu *= (self.trace / mu.sum(axis=1))[:, None]
+        rising = -lam
+        rising.sort(axis=1)
+        short = rising.cumsum(axis=1) + self.trace
+        count = (rising * self._counts < short).sum(axis=1)
+        mu: FloatArray = np.maximum(lam + (short[self._rows, count - 1] / count)[:, None], 0.0)
+        mu *= (self.trace / (mu @ self._ones))[:, None]
         return mu
 
     def nearest(self, a: FloatArray, g: FloatArray, w: float) -> Kept:
@@ -137,19 +142,19 @@ class Kept:
     @cached_property
     def curves(self) -> FloatArray:
         """The q_i."""
-        return np.asarray(np.einsum("ij,ij->i", self.mu, self.squares))
+        return np.asarray(np.vecdot(self.mu, self.squares))
 
     @cached_property
     def _kept(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """u_P^2, its sums, and 1/k."""
-        kept = self.squares * self.inside
-        return kept, kept.sum(axis=1), 1 / self.inside.sum(axis=1)
+        kept, ones = self.squares * self.inside, self.spectra._ones
+        return kept, kept @ ones, 1 / (self.inside @ ones)
 
     @cached_property
     def bends(self) -> FloatArray:
         """The b_i."""
         kept, total, share = self._kept
-        return np.asarray(np.maximum(np.einsum("ij,ij->i", kept, kept) - share * total * total, 0.0))
+        return np.asarray(np.maximum(np.vecdot(kept, kept) - share * total * total, 0.0))
 
     @property
     def value(self) -> float:

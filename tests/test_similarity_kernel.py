@@ -373,7 +373,7 @@ def test_inner_multipliers_are_those_of_the_machine_even_for_kernels_of_low_rank
     rng = np.random.default_rng(seed)
     factor, y = rng.normal(size=(12, rank)), np.where(np.arange(12) % 2 == 0, 1.0, -1.0)
     K = factor @ factor.T
-    box = SimilarityKernel(K, y, C, 1.0, 1.0).single.data.home
+    box = SimilarityKernel(K, y, C, 1.0, 1.0).single.data.domain()
     found = best_multipliers(K, y, box, None, 1e-7)
     exact = optimum(SoftMargin(klopt.gram.Gram.of(K), y, C))
     assert found.gap <= 1e-7 * (1 + abs(found.value))
