@@ -109,7 +109,7 @@ class Several:
         for H, K in zip(factors, kernels, strict=True):
             np.matmul(H, H.T, out=K)
         inner = [H.T @ a for H in factors]
-        radii = np.array([np.linalg.norm(v) for v in inner])
+        radii = np.sqrt([float(v @ v) for v in inner])
         share = self.shares(radii)
         image = np.asarray(sum((H @ v / s for H, v, s in zip(factors, inner, share, strict=True)), np.zeros(data.n)))
         machine, bias = classifier_value(image, float((radii / share).max()) ** 2, data.y, data.C)

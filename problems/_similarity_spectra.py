@@ -20,7 +20,7 @@ the same. With H and B the second derivatives in a and mixed, the curvature that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import mul
 
@@ -47,6 +47,10 @@ class Spectra:
     values: FloatArray
     vectors: FloatArray
     trace: float
+    _last: list[Kept] = field(default_factory=list, init=False, repr=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_last": []}
 
     @classmethod
     def of(cls, similarities: Sequence[FloatArray], trace: float) -> Spectra:
@@ -99,10 +103,13 @@ class Spectra:
         return mu
 
     def nearest(self, a: FloatArray, g: FloatArray, w: float) -> Kept:
-        """Return the best eigenvalues for given shares."""
+        """Return the best eigenvalues for given shares; the last that were balanced are kept, for a proof of them."""
+        for last in self._last:
+            if last.w == w and np.array_equal(last.g, g) and np.array_equal(last.a, a):
+                return last
         u = self.along(a)
         squares = u * u
-        return Kept(self, u, squares, self.projected(squares, 1 / (4 * w * g)), g, w)
+        return Kept(self, a, u, squares, self.projected(squares, 1 / (4 * w * g)), g, w)
 
     def balanced(self, a: FloatArray, w: float, g: FloatArray) -> Kept:
         """Return the best eigenvalues and shares, which are looked for from g on."""
@@ -110,12 +117,13 @@ class Spectra:
         squares = u * u
         known = b""
         for _ in range(ROUNDS):
-            here = Kept(self, u, squares, self.projected(squares, 1 / (4 * w * g)), g, w)
+            here = Kept(self, a, u, squares, self.projected(squares, 1 / (4 * w * g)), g, w)
             faces = here.inside.tobytes()
             if faces == known or not squares.any():
                 break
             b = here.bends / (4 * w)
             g, known = _shares((here.curves - b / g).tolist(), b.tolist(), g.tolist()), faces
+        self._last[:] = [here]
         return here
 
 
@@ -124,6 +132,7 @@ class Kept:
     """The best eigenvalues mu, a row each, for one (a, g)."""
 
     spectra: Spectra
+    a: FloatArray
     u: FloatArray
     squares: FloatArray
     mu: FloatArray

@@ -48,6 +48,11 @@ class Boxes:
         sets = self.domain.sets if isinstance(self.domain, Product) else (self.domain,)
         return tuple(_as_box(member) for member in sets)
 
+    @property
+    def alone(self) -> bool:
+        """Whether there is no other member."""
+        return len(self.members) == 1
+
     @cached_property
     def longest(self) -> int:
         return int(np.argmax([member.size for member in self.members]))
@@ -61,7 +66,7 @@ class Boxes:
     @cached_property
     def few(self) -> Indices:
         """Which entries belong to the other members."""
-        return np.setdiff1d(np.arange(self.domain.size), self.main) if len(self.members) > 1 else self.main[:0]
+        return np.setdiff1d(np.arange(self.domain.size), self.main)
 
     @cached_property
     def planes(self) -> tuple[FloatArray, FloatArray]:
@@ -85,7 +90,7 @@ class Boxes:
 
     @cached_property
     def _long(self) -> Box:
-        return Box.of(self.members[self.longest])
+        return Box.of(self.members[0 if self.alone else self.longest])
 
     def program(self, H: FloatArray, c: FloatArray) -> BoxQP:
         """Return a quadratic over the long member."""
@@ -96,7 +101,7 @@ def minimise_quadratic(
     boxes: Boxes, H: FloatArray, c: FloatArray, start: FloatArray | None, tol: float, deadline: float
 ) -> FloatArray:
     """Return the minimiser of x'Hx/2 + c'x over the set; `tol` and `deadline` are those of `solve_box_qp`."""
-    if not boxes.few.size:
+    if boxes.alone:
         return solve_box_qp(boxes.program(H, c), start, tol, deadline=deadline).x
     x = boxes.domain.centre() if start is None else start.copy()
     split, (lower, upper) = _Split(boxes, H, c, tol, deadline), boxes.bounds
