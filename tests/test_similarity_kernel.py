@@ -89,7 +89,7 @@ def test_gradient_and_curvature_are_those_of_finite_differences(seed: int, norm:
     blocks = tuple(Block(similarity(seed + i, 7)[0], 7.0) for i in range(2 if apart else 1))
     f = Smooth(blocks, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, norm, 0.5, apart)
     x = np.concatenate([rng.normal(size=7), rng.uniform(0.3, 0.7, 2 if apart else 0)])
-    agrees_with_differences(f, rng, x)
+    assert_differences_agree(f, rng, x)
 
 
 @given(seeds, st.integers(1, 4))
@@ -97,7 +97,7 @@ def test_gradient_and_curvature_without_shares_are_those_of_finite_differences(s
     rng = np.random.default_rng(seed)
     spectra = Spectra.of([similarity(seed + i, 7)[0] for i in range(m)], 7.0)
     f = Eliminated(spectra, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, 0.5)
-    agrees_with_differences(f, rng, rng.normal(size=7))
+    assert_differences_agree(f, rng, rng.normal(size=7))
 
 
 @given(seeds, st.integers(2, 5), st.floats(1e-3, 1e3))
@@ -113,7 +113,7 @@ def test_no_other_shares_are_better(seed: int, m: int, w: float) -> None:
         assert other.value <= best.value + 1e-9 * (abs(best.value) + w * np.sum(spectra.values**2))
 
 
-def agrees_with_differences(f: Smooth | Eliminated, rng: np.random.Generator, x: np.ndarray) -> None:
+def assert_differences_agree(f: Smooth | Eliminated, rng: np.random.Generator, x: np.ndarray) -> None:
     d, step = rng.normal(size=x.size), 1e-5
     left, here, right = (f.near(x + move * d) for move in (-step, 0.0, step))
     assert (right.value - left.value) / (2 * step) == pytest.approx(here.gradient @ d, rel=1e-5, abs=1e-5)
