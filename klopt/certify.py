@@ -89,6 +89,11 @@ class Certificate:
     residuals: Residuals | None = None
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def of_nothing(cls, tol: float, *notes: str) -> Certificate:
+        """Return what is proven where there is nothing to judge."""
+        return cls(Verdict.UNPROVEN, -np.inf, np.inf, tol, "none", None, notes)
+
     @property
     def width(self) -> float:
         """upper - lower; 0 for infinite ends that agree."""
@@ -135,8 +140,7 @@ def certify(
     if refuted is not None:
         return refuted, None
     if answer.x is None:
-        notes.append(f"the backend returned no point ({answer.stop.words})")
-        return Certificate(Verdict.UNPROVEN, -np.inf, np.inf, tol, "none", None, tuple(notes)), None
+        return Certificate.of_nothing(tol, *notes, f"the backend returned no point ({answer.stop.words})"), None
     residuals = form.measure(answer.x, answer.y)
     if residuals is not None and residuals.magnitude > MAGNITUDE_LIMIT:
         notes.append(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from klopt.backend import Answer, Backend, Settings, Start, Stop
-from klopt.certify import Certificate, Verdict, certify, check_ray
+from klopt.certify import Certificate, certify, check_ray
 from klopt.deadline import checks_until
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.execute import blas_threads, run_here
@@ -206,7 +206,7 @@ def _attempt(
     clock.append(time.perf_counter())
     # What overflows proves nothing; the user need not hear of it.
     with np.errstate(all="ignore"), blas_threads(settings.threads), checks_until(_end_of_checks(settings, clock[0])):
-        certificate, found = certify(problem, route.formulation, form, answer, settings.tol)
+        certificate, found = _judged(problem, route, form, answer, settings.tol)
     clock.append(time.perf_counter())
     build, run, judge = (after - before for before, after in pairwise(clock))
     overrun = 0.0 if settings.time_limit is None else max(0.0, run - settings.time_limit)
@@ -219,10 +219,18 @@ def _attempt(
     return Attempt(route, answer, certificate, found, timings)
 
 
+def _judged(problem: Problem, route: Route, form: Form, answer: Answer, tol: float) -> tuple[Certificate, Point | None]:
+    """What the answer proves; numbers of which none can be computed prove nothing and cost their own route only."""
+    try:
+        return certify(problem, route.formulation, form, answer, tol)
+    except (np.linalg.LinAlgError, ArithmeticError) as error:
+        return Certificate.of_nothing(tol, f"what the answer proves cannot be computed: {error}"), None
+
+
 def _unwritten(route: Route, settings: Settings, why: str, seconds: float) -> Attempt:
     """The problem checked its data; what its form cannot hold is their size, and another form may."""
     note = f"{route.formulation.name} cannot be written down: {why}; rescale the problem or leave the choice to klopt"
-    certificate = Certificate(Verdict.UNPROVEN, -np.inf, np.inf, settings.tol, "none", None, (note,))
+    certificate = Certificate.of_nothing(settings.tol, note)
     return Attempt(route, Answer(Stop.REJECTED, native=why), certificate, None, Timings(seconds, 0.0, 0.0, 0.0, 0.0))
 
 

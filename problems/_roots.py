@@ -1,10 +1,18 @@
-"""Roots of equations in one unknown that starts are made of."""
+"""Roots of equations in one unknown."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 
-__all__ = ["cubic_root"]
+import numpy as np
+
+from klopt.arrays import FloatArray
+
+__all__ = ["cubic_root", "falling_root"]
+
+STEPS = 100
+EXACT = 1e-14
 
 
 def cubic_root(cubic: float, linear: float, right: float) -> float:
@@ -24,3 +32,26 @@ def cubic_root(cubic: float, linear: float, right: float) -> float:
         if abs(step) <= 1e-3 * s:
             break
     return s
+
+
+def falling_root(
+    function: Callable[[FloatArray], tuple[FloatArray, FloatArray]], x: FloatArray, low: float = -inf, high: float = inf
+) -> FloatArray:
+    """Return the roots of falling functions, one for each entry; `function` returns values and how steeply they fall.
+
+    Newton's steps, with every fourth one, and those that leave what is known to hold the root, to its middle.
+
+    >>> falling_root(lambda x: (np.array([8.0, 27.0]) - x**3, 3 * x**2), np.ones(2))
+    array([2., 3.])
+    """
+    lows, highs = np.full_like(x, low), np.full_like(x, high)
+    for tried in range(1, STEPS + 1):
+        values, falls = function(x)
+        lows, highs = np.where(values > 0, x, lows), np.where(values > 0, highs, x)
+        steps = values / falls
+        if (np.abs(steps) <= EXACT * (1 + np.abs(x))).all():
+            break
+        middles = (lows + highs) / 2
+        inside = (lows < x + steps) & (x + steps < highs)
+        x = np.where(np.isfinite(middles) & (~inside | (tried % 4 == 0)), middles, x + steps)
+    return x

@@ -8,6 +8,7 @@ with ||.||^2 = max_i |H_i'a|^2 / g_i^2, and the losses. Lower: for any a in the 
 
     y'a + sum_i psi_i(a, g_i)                                                               (squared loss)
     y'a - rho sum_i (<Z_i, S_i> + L*(Z_i)) + tau sum_i lambda_min(rho Z_i - aa'/(2 g_i))    (any Z_i in the domain)
+    y'a - tau/2 (sum_i max_j |V_i'a|_j)^2                                        (rho = 0, eigenvectors V_i are kept)
 
 with psi_i of `klopt.problems._similarity_block`, or of `klopt.problems._similarity_spectra` where kernels keep their
 eigenvectors. It goes to -inf as g_i -> 0: the best g are positive, unless a = 0.
@@ -35,13 +36,13 @@ SMALLEST = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    """The best kernels under the squared loss by their factors, sum psi_i, and the size of what that was made of."""
+    """Kernels by their factors; sum psi_i and the size of what that was made of, if they are best for that loss."""
 
     factors: list[FloatArray]
-    value: float
-    size: float
-    spectra: FloatArray | None = None
+    spectra: FloatArray | None
     """The eigenvalues, a row each, where eigenvectors are kept."""
+    value: float = np.nan
+    size: float = np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,58 +81,72 @@ class Several:
         if self.fixed:
             kept = self.spectra.nearest(a, g, self.data.weight)
             lam = self.spectra.values + kept.c[:, None] * kept.squares
-            return Best(kept.factors, kept.value, _squared_sizes(lam, kept.mu), kept.mu)
+            return Best(kept.factors, kept.mu, kept.value, _squared_sizes(lam, kept.mu))
         near = [b.nearest(a, float(gi), self.data.weight) for b, gi in zip(self.blocks, g, strict=True)]
         sizes = sum(_squared_sizes(found.lam[None], found.mu[None]) for found in near)
-        return Best([found.factor for found in near], sum(found.value for found in near), sizes)
+        return Best([found.factor for found in near], None, sum(found.value for found in near), sizes)
 
-    def factors(self, point: Point, a: FloatArray, g: FloatArray) -> list[FloatArray]:
-        """Return H_i with H_i H_i' the kernels that the point holds, made feasible, or those nearest to (a, g)."""
+    def kernels(self, point: Point, a: FloatArray, g: FloatArray) -> Best:
+        """Return the kernels that the point holds, made feasible; the best ones for (a, g) where these are known."""
         given = point.primal.get("kernels")
         shape = (len(self.data.S), self.data.n, self.data.n)
-        if given is None or given.shape != shape or not np.isfinite(given).all():
-            return self.nearest(a, g).factors
-        factors = []
-        for block, K in zip(self.blocks, given, strict=True):
-            lam, V = np.linalg.eigh(symmetric_part(K))
-            mu = block.projected(lam)
-            factors.append(V[:, mu > 0] * np.sqrt(mu[mu > 0]))
-        return factors
+        if self._solved or given is None or given.shape != shape or not np.isfinite(given).all():
+            return self.nearest(a, g)
+        pairs = [self._spectrum(i, symmetric_part(K)) for i, K in enumerate(given)]
+        spectra = np.array([self.blocks[i].projected(lam) for i, (lam, _) in enumerate(pairs)])
+        factors = [V[:, mu > 0] * np.sqrt(mu[mu > 0]) for mu, (_, V) in zip(spectra, pairs, strict=True)]
+        return Best(factors, spectra if self.fixed else None)
+
+    @property
+    def _solved(self) -> bool:
+        """Whether the best kernels against (a, g) and what they are worth are known."""
+        return self.squared and self.data.rho > 0
+
+    def _spectrum(self, i: int, K: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues and eigenvectors of K, or what is left of it on the eigenvectors that it has to have."""
+        if not self.fixed:
+            return np.linalg.eigh(K)
+        V = self.spectra.bases[i]
+        return np.asarray(np.einsum("ij,ij->j", V, K @ V)), V
 
     def bracket(self, point: Point) -> Bracket:
         """Return what alpha, and gamma, kernels and slopes where the point has them, prove."""
         data = self.data
         a = data.multipliers(point.alpha)
         g = self.shares(point.primal.get("gamma"))
-        best = self.nearest(a, g) if self.squared else None
-        factors = self.factors(point, a, g) if best is None else best.factors
-        kernels = np.empty((len(factors), data.n, data.n))
-        for H, K in zip(factors, kernels, strict=True):
+        best = self.kernels(point, a, g)
+        kernels = np.empty((len(best.factors), data.n, data.n))
+        for H, K in zip(best.factors, kernels, strict=True):
             np.matmul(H, H.T, out=K)
-        inner = [H.T @ a for H in factors]
+        inner = [H.T @ a for H in best.factors]
         radii = np.sqrt([float(v @ v) for v in inner])
         share = self.shares(radii)
-        image = np.asarray(sum((H @ v / s for H, v, s in zip(factors, inner, share, strict=True)), np.zeros(data.n)))
+        parts = zip(best.factors, inner, share, strict=True)
+        image = np.asarray(sum((H @ v / s for H, v, s in parts), np.zeros(data.n)))
         machine, bias = classifier_value(image, float((radii / share).max()) ** 2, data.y, data.C)
         loss = data.rho * sum(data.loss.value(K - S) for K, S in zip(kernels, data.S, strict=True))
         terms = machine + loss + float(np.abs(a).sum()) + float(np.abs(a) @ np.abs(image))
         rounding = data.n * EPS * terms
-        # For the squared loss the kernels are best against (a, g), so that g is not free to be changed.
-        g = g if self.squared else share
+        # Kernels that are best against (a, g) leave g no freedom to be changed.
+        g = g if self._solved else share
         lower, Z = self._lower(point, a, g, kernels, best)
         solved = {"alpha": data.y * a, "gamma": g, "kernels": kernels, "bias": bias}
-        if best is not None and best.spectra is not None:
+        if best.spectra is not None:
             solved["spectra"] = best.spectra
         note = "" if lower > -np.inf else "the loss has no conjugate(Z): nothing bounds the optimum from below"
         return Bracket(lower - rounding, machine + loss + rounding, Point(solved, Z), note)
 
     def _lower(
-        self, point: Point, a: FloatArray, g: FloatArray, kernels: FloatArray, best: Best | None
+        self, point: Point, a: FloatArray, g: FloatArray, kernels: FloatArray, best: Best
     ) -> tuple[float, dict[str, FloatArray] | None]:
         data, n = self.data, self.data.n
         total = float(data.y @ a)
-        if best is not None and data.rho:
+        if self._solved:
             return total + best.value - n * EPS * 2 * data.rho * best.size, None
+        assert data.trace is not None
+        if self.fixed:
+            most = np.abs(self.spectra.along(a)).max(axis=1) + n * EPS * float(np.linalg.norm(a))
+            return total - data.trace / 2 * float(most.sum()) ** 2, None
         if data.loss.conjugate is None and data.rho:
             return -np.inf, None
         Z = self._slopes(point, kernels)
@@ -139,7 +154,6 @@ class Several:
             if data.rho and data.loss.conjugate is not None:
                 term = data.rho * (float(np.vdot(Zi, S)) + float(data.loss.conjugate(Zi)))
                 total -= term + n * EPS * abs(term)
-            assert data.trace is not None
             total += data.trace * least_eigenvalue(data.rho * Zi - np.outer(a / (2 * gi), a))
         return (total if total == total else -np.inf), {"slopes": Z}
 

@@ -67,7 +67,8 @@ class Forms:
     def formulations(self) -> tuple[Formulation, ...]:
         name, found = self.several.data.loss.name, []
         up, down = partial(Formulation, scale=self._length), partial(Formulation, scale=-self._length)
-        if name in ("squared", "frobenius"):
+        kinks = self.several.fixed and not self.several.data.rho  # max_j |V_i'a|_j
+        if name in ("squared", "frobenius") and not kinks:
             needs = frozenset({Feature.SIMPLEX, Feature.CURVED, Feature.BOX})
             because = "against given multipliers and shares the best kernels are projections of eigenvalues"
             found.append(down("smooth", needs, self._build_smooth, self._from_smooth, self._to_smooth, because))
@@ -99,11 +100,11 @@ class Forms:
 
     def _from_smooth(self, x: FloatArray, y: FloatArray | None) -> Point:
         data = self.several.data
-        gamma = self._alone.nearest(x).g if self.several.fixed else x[data.n :]
+        gamma = self._alone.nearest(x).g if self.several.fixed else self.several.shares(x[data.n :])
         point = {"alpha": self._length * x[: data.n] * data.y, "gamma": gamma}
         if self.several.squared:
             return Point(point)
-        factors = [near.factor for near, _ in self._smooth.nearest(x)]
+        factors = [near.factor for near, _ in self._smooth.nearest(np.concatenate([x[: data.n], gamma]))]
         return Point({**point, "kernels": np.array([H @ H.T for H in factors])})
 
     def _to_smooth(self, point: Point) -> Start:

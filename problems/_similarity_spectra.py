@@ -12,7 +12,8 @@ With P the k_i eigenvalues with mu > 0, q_i = mu_i'u_i^2, r_i = u_P^3 - (sum of 
 
 The shares g >= 0 of sum 1 are best where all psi_g are the same. While the P stay, q_i = A_i + c_i b_i with constants A
 and b, so that they are roots of cubic equations: these are solved for the P of the last shares until the new ones have
-the same. With H and B the second derivatives in a and mixed, the curvature that is left without the shares is
+the same, mostly at once. With H and B the second derivatives in a and mixed, the curvature that is left without the
+shares is
 
     H - B (diag(1/h) - (1/h)(1/h)' / sum(1/h)) B'.
 """
@@ -21,19 +22,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from math import exp, inf, log
 from operator import mul
 
 import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
+from klopt.problems._roots import falling_root
 
 __all__ = ["Kept", "Spectra"]
 
-ROUNDS, STEPS = 60, 60
+ROUNDS, STEPS = 6, 60
+SMALLEST = 1e-20  # of the largest q
 SHORT = 1e-6  # relative: a step of the shares that is the last, since Newton's method squares the error
-LEFT = 0.2  # what a step leaves of a share at least
 TINY = float(np.finfo(float).tiny)
 
 
@@ -108,7 +111,9 @@ class Spectra:
             if last.w == w and np.array_equal(last.g, g) and np.array_equal(last.a, a):
                 return last
         u = self.along(a)
-        squares = u * u
+        return self._at(a, u, u * u, w, g)
+
+    def _at(self, a: FloatArray, u: FloatArray, squares: FloatArray, w: float, g: FloatArray) -> Kept:
         return Kept(self, a, u, squares, self.projected(squares, 1 / (4 * w * g)), g, w)
 
     def balanced(self, a: FloatArray, w: float, g: FloatArray) -> Kept:
@@ -117,14 +122,43 @@ class Spectra:
         squares = u * u
         known = b""
         for _ in range(ROUNDS):
-            here = Kept(self, a, u, squares, self.projected(squares, 1 / (4 * w * g)), g, w)
+            here = self._at(a, u, squares, w, g)
             faces = here.inside.tobytes()
-            if faces == known or not squares.any():
+            if faces == known or not here.curves.any():
                 break
             b = here.bends / (4 * w)
             g, known = _shares((here.curves - b / g).tolist(), b.tolist(), g.tolist()), faces
+        else:
+            here = self._priced(here)
         self._last[:] = [here]
         return here
+
+    def _priced(self, start: Kept) -> Kept:
+        """The best shares by the price psi_g that all of them pay; slower, for P that go round in circles.
+
+        A share falls as the price rises, its logarithm 1 / (2 + c_i b_i / q_i) times as fast as that of the price.
+        """
+        logs = np.log(start.g)
+        least = SMALLEST * self.trace * float(start.squares.max())
+
+        def at(g: FloatArray) -> Kept:
+            return self._at(start.a, start.u, start.squares, start.w, g)
+
+        def above(logs: FloatArray, price: FloatArray) -> tuple[FloatArray, FloatArray]:
+            here = at(np.exp(logs))
+            q = np.maximum(here.curves, least)
+            return np.log(q) - 2 * logs - price, 2 + here.c * here.bends / q
+
+        def excess(price: FloatArray) -> tuple[FloatArray, FloatArray]:
+            nonlocal logs
+            logs = falling_root(partial(above, price=price), logs)
+            g = np.exp(logs)
+            return np.log(g.sum(keepdims=True)), g @ (1 / above(logs, price)[1]) / g.sum(keepdims=True)
+
+        prices = above(logs, np.zeros(1))[0]
+        falling_root(excess, prices.mean(keepdims=True), float(prices.min()), float(prices.max()))
+        g = np.exp(logs)
+        return at(g / g.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,17 +246,24 @@ class Kept:
 
 
 def _shares(A: list[float], b: list[float], g: list[float]) -> FloatArray:
-    """Return the g > 0 of sum 1 at which all (A_i + b_i / g_i) / g_i^2 are the same, by Newton's method from g on."""
+    """Return the g > 0 of sum 1 at which all prices (A_i + b_i / g_i) / g_i^2 are the same, from g on.
+
+    Newton's method for the logarithms, by which one step is enough where all b or all A are 0.
+    """
+    least = SMALLEST * max(Ai + bi / gi for Ai, bi, gi in zip(A, b, g, strict=True))
+    reach = [inf if Ai >= 0 else -bi / Ai for Ai, bi in zip(A, b, strict=True)]  # beyond it no price is positive
     for _ in range(STEPS):
-        slopes, rooms = [], []
+        prices, rooms = [], []
         for Ai, bi, gi in zip(A, b, g, strict=True):
-            slopes.append((Ai + bi / gi) / (2 * gi * gi))
-            rooms.append(gi**3 / max(Ai + 1.5 * bi / gi, TINY))
-        price = sum(map(mul, slopes, rooms)) / sum(rooms)
-        steps = [(slope - price) * room / gi for slope, room, gi in zip(slopes, rooms, g, strict=True)]
-        length = min(1.0, (1 - LEFT) / max(-min(steps), TINY))
-        g = [gi * (1 + length * step) for gi, step in zip(g, steps, strict=True)]
+            q = max(Ai + bi / gi, least)
+            prices.append(log(q / (gi * gi)))
+            rooms.append(1 / (2 + bi / (gi * q)))
+        weights = list(map(mul, g, rooms))
+        price = sum(map(mul, weights, prices)) / sum(weights)
+        steps = [(own - price) * room for own, room in zip(prices, rooms, strict=True)]
+        g = [min(gi * exp(step), (gi + most) / 2) for gi, step, most in zip(g, steps, reach, strict=True)]
+        total = sum(g)
+        g = [gi / total for gi in g]
         if max(map(abs, steps)) <= SHORT:
             break
-    found = np.array(g)
-    return np.asarray(found / found.sum())
+    return np.array(g)

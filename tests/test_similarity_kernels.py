@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -119,7 +120,32 @@ def test_any_point_brackets_the_optimum(seed: int, loss: str) -> None:
             assert bracket.upper >= best.lower
 
 
-# --- shares that nearly vanish, laws
+# --- no loss at all, shares that nearly vanish, laws
+
+
+@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize("C", [0.1, 100.0])
+def test_without_a_loss_the_spectra_are_a_game_of_eigenvectors(m: int, C: float) -> None:
+    """Its value is that of  max over a of  y'a - tau/2 (sum_i max_j |V_i'a|_j)^2, a second-order cone program."""
+    S, y = similarities(8 + m, 9, m)
+    result = optimum(SimilaritySpectra(S, y, C, 0.0, 9.0))
+    a = cp.Variable(9)
+    worst = sum(cp.norm_inf(np.linalg.eigh(matrix)[1].T @ a) for matrix in S)
+    box = [cp.multiply(y, a) >= 0, cp.multiply(y, a) <= C, cp.sum(a) == 0]
+    value = cp.Problem(cp.Maximize(y @ a - 4.5 * cp.square(worst)), box).solve(solver=cp.CLARABEL)
+    assert result.value == pytest.approx(value, rel=1e-6)
+    assert np.allclose(result.point.spectra.sum(axis=1), 9.0)
+
+
+def test_a_share_of_zero_is_a_point_like_any_other() -> None:
+    S, y = similarities(9, 8, 2)
+    problem = SimilarityKernels(S, y, 1.0, 0.0, 8.0, "frobenius")
+    (smooth,) = (f for f in problem.formulations() if f.name == "smooth")
+    x = np.concatenate([0.1 * y, [1.0, 0.0]])
+    bracket = problem.bracket(smooth.recover(x, None))
+    best = optimum(problem, 1e-6)
+    assert bracket.lower <= best.upper
+    assert best.lower <= bracket.upper < np.inf
 
 
 def test_a_similarity_that_costs_much_to_serve_keeps_a_small_positive_share() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import math
 import os
 import pickle
 import threading
@@ -718,3 +719,24 @@ def test_the_next_formulation_is_tried_where_one_cannot_be_written_down() -> Non
     result = klopt.solve(HalfWritable(corner()), HIGHS)
     assert result.attempts[0].route.formulation.name == "too large"
     assert (result.verdict, len(result.attempts)) == (Verdict.OPTIMAL, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Incomputable(FormProblem):
+    """What a point of its first formulation proves overflows."""
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        (good,) = super().formulations()
+
+        def overflow(x: np.ndarray, y: np.ndarray | None) -> Point:
+            return Point({"x": [math.exp(1e4)]})
+
+        return replace(good, name="beyond floats", recover=overflow), good
+
+
+def test_a_proof_that_cannot_be_computed_costs_nothing_but_its_route() -> None:
+    result = klopt.solve(Incomputable(corner()), HIGHS)
+    assert (result.verdict, len(result.attempts)) == (Verdict.OPTIMAL, 2)
+    alone = klopt.solve(Incomputable(corner()), HIGHS, formulation="beyond floats")
+    assert alone.verdict is Verdict.UNPROVEN
+    assert "what the answer proves cannot be computed: math range error" in alone.explain()
