@@ -59,7 +59,7 @@ class Worker:
     ) -> None:
         # Opened for appending: reading here must not move where the child writes.
         self.log = tempfile.TemporaryFile("a+b")  # noqa: SIM115
-        self.read_so_far = 0
+        self.read_so_far, self.last_printed = 0, ""
         path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
         environment = {**os.environ, **(variables or {}), "PYTHONPATH": path}
         self.process = subprocess.Popen(
@@ -96,15 +96,20 @@ class Worker:
 
     def printed(self) -> str:
         """Return what the child has written to its standard streams since last asked."""
-        self.log.seek(self.read_so_far)
-        text = self.log.read(MOST_LOG)
-        self.read_so_far = self.log.seek(0, os.SEEK_END)
+        try:
+            self.log.seek(self.read_so_far)
+            text = self.log.read(MOST_LOG)
+            self.read_so_far = self.log.seek(0, os.SEEK_END)
+        except ValueError:  # it is closed, if by another thread only now
+            return self.last_printed
         return text.decode(errors="replace")
 
     def close(self) -> None:
-        """Kill the child and wait for it."""
+        """Kill the child and wait for it; what it printed can be asked for afterwards."""
         self.process.kill()
         self.process.wait()
+        self.last_printed = self.printed()
+        self.log.close()
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 with suppress(BrokenPipeError):

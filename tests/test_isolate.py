@@ -23,7 +23,7 @@ from klopt.errors import InvalidSettings
 from klopt.execute import run_here
 from klopt.forms import ConeForm
 from klopt.instances import FormProblem
-from klopt.isolate import GRACE, run_isolated
+from klopt.isolate import GRACE, Worker, run_isolated
 from klopt.solve import solve
 
 FORM = ConeForm([1.0, 1.0], [[-1.0, 0.0], [0.0, -1.0]], [-2.0, -3.0], Cones(nonneg=2))
@@ -53,6 +53,14 @@ def test_a_backend_without_a_time_limit_is_ended_at_the_deadline() -> None:
     assert result.stop is Stop.TIME_LIMIT
     assert time.perf_counter() - began < 0.5 + GRACE + 3.0  # a new interpreter may have to start first
     assert 0 < result.timings.overrun < GRACE + 3.0
+
+
+def test_a_child_that_is_ended_leaves_no_file_open_but_its_last_words() -> None:
+    worker = Worker()
+    with pytest.raises(TimeoutError):
+        worker.run(pickle.dumps(partial(exec, "import os, time; os.write(2, b'so far so good'); time.sleep(60)")), 1.0)
+    assert worker.log.closed
+    assert worker.printed() == "so far so good"
 
 
 def test_prints_of_the_child_go_to_the_log() -> None:
