@@ -36,7 +36,7 @@ __all__ = ["Kept", "Spectra"]
 
 ROUNDS, STEPS = 6, 60
 SMALLEST = 1e-20  # of the largest q
-SHORT = 1e-6  # relative: a step of the shares that is the last, since Newton's method squares the error
+EVEN = 1e-6  # relative: a difference of prices whose step is the last, since Newton's method squares it
 TINY = float(np.finfo(float).tiny)
 
 
@@ -260,10 +260,11 @@ def _shares(A: list[float], b: list[float], g: list[float]) -> FloatArray:
             rooms.append(1 / (2 + bi / (gi * q)))
         weights = list(map(mul, g, rooms))
         price = sum(map(mul, weights, prices)) / sum(weights)
-        steps = [(own - price) * room for own, room in zip(prices, rooms, strict=True)]
+        high = [own - price for own in prices]
+        steps = map(mul, high, rooms)
         g = [min(gi * exp(step), (gi + most) / 2) for gi, step, most in zip(g, steps, reach, strict=True)]
         total = sum(g)
         g = [gi / total for gi in g]
-        if max(map(abs, steps)) <= SHORT:
+        if max(map(abs, high)) <= EVEN:
             break
     return np.array(g)
