@@ -158,7 +158,7 @@ def test_a_similarity_that_costs_much_to_serve_keeps_a_small_positive_share() ->
 
 @pytest.mark.parametrize("seed", [3, 13, 26, 32])
 def test_a_share_that_a_tiny_eigenvalue_hangs_on_is_found_to_all_digits(seed: int) -> None:
-    """Multipliers are orthogonal to the first eigenvector of the ones; the next one enters by some 1e-7 of the trace."""
+    """Multipliers are orthogonal to the first eigenvector of the ones; the next one enters by 1e-7 of the trace."""
     S, y = similarities(seed, 9, 2)
     v = np.random.default_rng(seed).normal(size=9)
     problem = SimilaritySpectra([-S[0], np.ones((9, 9)), np.outer(v, v), S[1]], y, 20.0, 10.0, 9.0)
