@@ -38,6 +38,8 @@ ROUNDING = 64 * EPS
 # Rounding of a sum, relative to the largest term of all sums in equilibrated units; then absolute, in the data's.
 FLOOR = 16 * EPS
 NOTHING = 1e-30
+# A Farkas vector that repairs took away but for such a share was none: what is left of it is rounding.
+COLLAPSED = 1e-12
 # Terms so many times as large as the data may be rounding's own work.
 GROWTH = 1e5
 STEPS = 20
@@ -69,7 +71,7 @@ def dual_bound(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, Flo
 
 
 def farkas_strength(form: ConeForm, y: FloatArray) -> tuple[float, float, FloatArray]:
-    """Return (-b'y', what is left of max|A'y'|, y') for multipliers y' in K* made from y.
+    """Return (-b'y', what is left of max|A'y'|, y') for multipliers y' in K* made from y, scaled to a largest of 1.
 
     If -b'y' > 0 and nothing is left (what is rounding counts as 0), or less than -b'y' / radius, then no x satisfies
     b - Ax in K. Bounds of one variable that contradict each other are such multipliers by themselves.
@@ -89,10 +91,13 @@ def farkas_strength(form: ConeForm, y: FloatArray) -> tuple[float, float, FloatA
         contradiction = np.zeros_like(form.b)
         contradiction[rows] = np.array([-1.0, 1.0]) / desk.box.entry[rows]
         return float(crossed[column]), 0.0, contradiction
-    best = desk.settle(np.zeros_like(form.c), y)
+    size = float(np.abs(y).max(initial=0.0))
+    best = desk.settle(np.zeros_like(form.c), y / (size or 1.0))
     if -float(form.b @ best.y) > 0:
         better = desk.improve(best)
         best = better if -float(form.b @ better.y) > 0 else best
+    if not np.abs(best.y).max(initial=0.0) > COLLAPSED:
+        return -np.inf, np.inf, np.zeros_like(form.b)
     return -float(form.b @ best.y), float(np.abs(best.left).max(initial=0.0)), best.y
 
 

@@ -190,7 +190,7 @@ def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
         share = strength / float(np.abs(form.b) @ np.abs(multipliers)) if strength > 0 else 0.0
         if not share > CANCELLED:
             continue
-        if left_over * form.radius < strength:
+        if 2 * left_over * form.radius < strength:  # equal ones differ by rounding
             return ""
         image = np.abs(form.A.T @ multipliers)
         terms = abs(form.A).T @ np.abs(multipliers)

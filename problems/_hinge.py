@@ -19,9 +19,9 @@ __all__ = ["best_stretch", "hinge_primal"]
 def best_stretch(a: FloatArray, curve: float, C: float) -> float:
     """Return the factor that raises 1'a - curve / 2 most inside the box [0, C]; 1 where that is rounding."""
     total, most = float(a.sum()), float(a.max())
-    if not (curve > 0 and most > 0):
+    if not most > 0:
         return 1.0
-    factor = min(total / curve, C / most)
+    factor = min(total / curve if curve > 0 else np.inf, C / most)
     gain = (factor - 1) * total - (factor**2 - 1) * curve / 2
     return factor if gain > 1e-9 * total else 1.0
 

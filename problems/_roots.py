@@ -26,6 +26,8 @@ def cubic_root(cubic: float, linear: float, right: float) -> float:
     if not right or not (cubic or linear):
         return inf if right else 0.0
     s = (right / cubic) ** (1 / 3) if cubic > 0 else right / linear
+    if s == inf:
+        return s
     for _ in range(50):
         step = (cubic * s**3 + linear * s - right) / (3 * cubic * s**2 + linear)
         s -= step

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 from strategies import at_most
+from test_problems import LONG
 
 from klopt.backend import Answer, Stop
 from klopt.certify import Certificate, Verdict, certify, check_farkas, check_ray
@@ -15,7 +16,8 @@ from klopt.cones import Cones, svec
 from klopt.forms import ConeForm
 from klopt.instances import FormProblem, Instance
 from klopt.knownpairs import known_pair
-from klopt.problem import Bracket
+from klopt.problem import Bracket, Problem
+from klopt.registry import problems
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
 seeds = st.integers(0, 10**6)
@@ -169,6 +171,30 @@ def test_no_random_vector_proves_a_feasible_program_infeasible(seed: int) -> Non
     rng = np.random.default_rng(seed)
     for _ in range(5):
         assert check_farkas(i.form, rng.normal(size=i.y.size), 1e-3) != ""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, id=kind.__name__, marks=[pytest.mark.slow] if kind.__name__ in LONG else [])
+        for kind in problems()
+    ],
+)
+def test_no_vector_proves_one_of_our_problems_infeasible(kind: type[Problem]) -> None:
+    """Repairs once took such a vector away but for 1e-32 of it, where everything is rounding."""
+    rng = np.random.default_rng(0)
+    for size in (3, 4):
+        for formulation in kind.sample(rng, size).formulations():
+            form = formulation.build()
+            if not isinstance(form, ConeForm):
+                continue
+            one, equalities, any_row = np.zeros((3, form.b.size))
+            one[0] = -1.0
+            equalities[: max(form.cones.zero, 1)] = rng.normal(size=max(form.cones.zero, 1))
+            any_row[rng.integers(any_row.size)] = rng.normal()
+            for y in (one, equalities, any_row, rng.normal(size=any_row.size)):
+                for scale in (0.567, 1e-20):
+                    assert check_farkas(form, scale * y, TOL) != ""
 
 
 @given(seed=seeds)
