@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib.metadata
 import importlib.util
+import math
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -102,7 +103,7 @@ class Settings:
     def __post_init__(self) -> None:
         _number("tol", self.tol, 1e-13, 1e-1)
         if self.time_limit is not None:
-            _number("time_limit", self.time_limit, np.nextafter(0.0, 1.0), np.inf)
+            _number("time_limit", self.time_limit, math.ulp(0.0), np.inf)
         if self.max_iter is not None:
             whole_number("max_iter", self.max_iter, 1)
         whole_number("threads", self.threads, 1)

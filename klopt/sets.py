@@ -87,7 +87,7 @@ class Simplex(SimpleSet):
         return np.full(self.n, self.total / self.n)
 
     def violation(self, x: FloatArray) -> float:
-        return max(0.0, -float(x.min()), abs(float(x.sum()) - self.total))
+        return max(abs(float(x.sum()) - self.total), -float(x.min()))
 
     def mirror(self, theta: FloatArray) -> FloatArray:
         return _softmax(theta, self.total)
@@ -141,7 +141,7 @@ class OrderedSimplex(SimpleSet):
 
     def violation(self, x: FloatArray) -> float:
         order = float((self.sigma * x[1:] - x[:-1]).max(initial=0.0))
-        return max(order, -float(x[-1]), abs(float(x.sum()) - self.total))
+        return max(abs(float(x.sum()) - self.total), order, -float(x[-1]))
 
 
 @dataclass(frozen=True)
@@ -191,8 +191,10 @@ class Spectrahedron(SimpleSet):
         return svec(np.eye(self.order) * (self.total / self.order))
 
     def violation(self, x: FloatArray) -> float:
+        if np.isnan(x).any():
+            return np.nan
         M = smat(x)
-        return max(0.0, -float(np.linalg.eigvalsh(M)[0]), abs(float(np.trace(M)) - self.total))
+        return max(-float(np.linalg.eigvalsh(M)[0]), abs(float(np.trace(M)) - self.total))
 
     def mirror(self, theta: FloatArray) -> FloatArray:
         values, vectors = np.linalg.eigh(smat(theta))
@@ -263,7 +265,7 @@ class Product(SimpleSet):
         return np.concatenate([member.centre() for member in self.sets])
 
     def violation(self, x: FloatArray) -> float:
-        return max(member.violation(block) for member, block in self._pairs(x))
+        return float(np.max([member.violation(block) for member, block in self._pairs(x)]))
 
     def repair(self, x: FloatArray) -> FloatArray:
         return np.concatenate([member.repair(block) for member, block in self._pairs(x)])

@@ -117,6 +117,14 @@ def test_violation_grows_with_the_step_out_of_the_set(domain):
     assert far[0] <= 1e-14 < far[1] < far[2] < far[3]
 
 
+@every_set
+def test_what_is_no_number_is_not_inside(domain):
+    for i in range(domain.size):
+        x = domain.centre()
+        x[i] = np.nan
+        assert not domain.violation(x) <= 1.0
+
+
 @pytest.mark.parametrize("name", ["scaled", "ordered", "falling", "spectrahedron", "machine", "half-lines", "free"])
 def test_projection_agrees_with_a_conic_solver(name):
     import cvxpy as cp

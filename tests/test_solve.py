@@ -513,6 +513,22 @@ def nothing_false(result, truth: float) -> bool:
 
 
 class TestContainment:
+    def test_one_changed_entry_of_many_is_noticed(self) -> None:
+        """Native code can write to arrays that are read-only; a sample of the entries would miss it."""
+
+        class Pricker(bad.Bad):
+            name = "pricker"
+
+            def misbehave(self, form: ConeForm) -> Answer:
+                ctypes.memmove(form.c.ctypes.data + 8, bytes(8), 8)
+                return Answer(Stop.OPTIMAL, x=np.eye(1, form.c.size, 1)[0], y=np.zeros(form.b.size))
+
+        n = 140_000
+        problem = klopt.problems.LP(np.ones(n), A_eq=np.ones((1, n)), b_eq=[1.0])
+        result = klopt.solve(problem, Pricker(), isolate=False)
+        assert (result.verdict, result.stop) == (Verdict.UNPROVEN, Stop.CRASHED)
+        assert "changed its input" in result.chosen.answer.native
+
     @pytest.mark.parametrize("backend", BAD, ids=_name)
     def test_a_bad_backend_proves_nothing_false_prints_nothing_and_leaves_the_form_alone(self, backend, capfd) -> None:
         for form, truth in ((corner(), 3.0), a_bounded_sdp()):
@@ -691,6 +707,12 @@ class TestContainment:
             assert 2 in blas_threads().values()
         finally:
             outside.restore_original_limits()
+
+
+def test_the_users_way_with_rounding_does_not_matter() -> None:
+    sample = klopt.problems.SoftMargin.sample(np.random.default_rng(0), 6)
+    with np.errstate(all="raise"):
+        assert klopt.solve(sample, time_limit=60.0).verdict is Verdict.OPTIMAL
 
 
 def test_a_form_that_cannot_be_written_down_costs_nothing_but_its_route() -> None:
