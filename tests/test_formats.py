@@ -131,11 +131,15 @@ class TestARoundTripLosesNothing:
         problem = SDP.standard(matrices[0], matrices[1:], lmi.c, offset=0.3, sense="max")
         assert_lossless(problem, tmp_path / "file.cbf")
 
-    @pytest.mark.parametrize("suffix", [".mps", ".lp"])
+    @pytest.mark.parametrize("suffix", [".mps", ".lp", ".cbf", ".npz"])
     def test_of_names(self, tmp_path, suffix) -> None:
         names = Names(("flow", "stock_1"), ("cap", "row.2"), ("balance",))
-        lp = LP([1, 2], [[1, 1], [1, 0]], [3, 4], [[1, -1]], [0], names=names)
+        lp = LP([1, 2], [[1, 1], [1, 0]], [3, 4], [[1, -1]], [0], [(0, 1), (-1, None)], names=names)
         assert_lossless(lp, tmp_path / f"file{suffix}")
+
+    @pytest.mark.parametrize("suffix", [".mps", ".cbf", ".npz"])
+    def test_of_names_in_other_alphabets(self, tmp_path, suffix) -> None:
+        assert_lossless(LP([1, 2], [[1, 1]], [3], names=Names(("é", "β"), ("строка",))), tmp_path / f"file{suffix}")
 
     @into_files
     @given(number=awkward)
@@ -157,6 +161,15 @@ class TestWhatAFormatCannotHoldIsRefused:
         (SDP([1], [0, [[0, 1], [1, 0]]], sense="max"), "a.dat-s", "SDPA files cannot hold a program that maximises"),
         (SDP([1], [0, [[0, 1], [1, 0]]], offset=1), "a.dat-s", "a constant in the objective"),
         (SDP([1], [0, [[0, 1], [1, 0]]], None, None, [[1]], [1]), "a.dat-s", "equalities"),
+        (QCQP([[1.0]], [1]), "a.dat-s", "cannot hold quadratic functions; write a .npz file"),
+        (QCQP(None, [1], [([[1.0]], [0], 1)]), "a.dat-s", "cannot hold quadratic functions"),
+        (QCQP(None, [1], soc=(1,), A_soc=[[1]], b_soc=[1]), "a.dat-s", "cannot hold second-order cones"),
+        (LP([1], [[1]], [1], bounds=(None, None), names=Names(("a",), ("b",))), "a.dat-s", "cannot hold names"),
+        (LP([1], bounds=(None, None)), "a.dat-s", "cannot hold a program without constraints"),
+        (LP([1], [[1e-13]], [1]), "a.lp", "HiGHS cannot read 1e-13 in an LP file"),
+        (LP([1], [[1e16]], [1]), "a.lp", "HiGHS cannot read 1e.16 in an LP file"),
+        (LP([1e21], [[1]], [1]), "a.lp", "HiGHS cannot read 1e.21 in an LP file"),
+        (QCQP([[1e-13]], [1]), "a.lp", "HiGHS cannot read 1e-13 in an LP file"),
         (SDP([1], [0, [[0, 1], [1, 0]]]), "a.npz", "hold no semidefinite blocks"),
         (LP([1], [[1]], [-np.inf]), "a.mps", "-inf"),
         (LP([1], names=Names(("a b",))), "a.mps", "'a b'"),
@@ -208,6 +221,7 @@ BROKEN = [
     ("a.cbf", CBF, "BCOORD\n1\n0 -1\n", "BCOORD\n2\n0 -1\n", "the file ends before an entry of BCOORD"),
     ("a.lp", "min\n obj: x +\nst\n c1: x + y <=\nend\n", "x", "x", "HiGHS cannot read it"),
     ("a.lp", "min\n obj: x\nst\n c1: x + 1e-15 y <= 1\nend\n", "x", "x", "ignored"),
+    ("a.cbf", "# klopt: names of columns and rows [1]\n" + CBF, "1]", "1]", "line 1: not two lists of names"),
     ("a.npz", "PK no", "P", "P", "not an archive of plain arrays"),
 ]
 

@@ -7,10 +7,12 @@
 Cones: F free, L+ L- L= signs, Q second-order, QR rotated (2 x_0 x_1 >= ||rest||^2, turned by 45 degrees into Q).
 A file of PSDVAR and L= rows alone is a program in standard form; otherwise the entries of X become variables.
 The format has no bounds of variables other than 0: klopt writes them as the last rows of CON and says so in a comment.
+Nor has it names, which another comment holds.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,12 +24,13 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, csc
 from klopt.cones import svec_size
-from klopt.formats.model import Block, Model, malformed, number, triangle
+from klopt.formats.model import Block, Model, Names, malformed, number, triangle
 
-__all__ = ["BOUNDS_NOTE", "read"]
+__all__ = ["BOUNDS_NOTE", "NAMES_NOTE", "read"]
 
 Domain = list[tuple[str, int]]
 BOUNDS_NOTE = "# klopt: the last {} rows of CON are bounds of variables"
+NAMES_NOTE = "# klopt: names of columns and rows "
 _BOUNDS = re.compile(BOUNDS_NOTE.replace("{}", r"(\d+)"))
 _CONES = ("F", "L+", "L-", "L=", "Q", "QR")
 # How many indices stand before the value.
@@ -47,6 +50,7 @@ class _Draft:
     psdcon: list[int] = field(default_factory=list)
     offset: float = 0.0
     bounds: int = 0
+    names: Names | None = None
     tables: dict[str, FloatArray] = field(default_factory=dict)
 
     def table(self, name: str) -> tuple[npt.NDArray[np.intp], FloatArray]:
@@ -59,13 +63,23 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self.path, self.bounds, self.at = path, 0, 0
+        self.names: Names | None = None
         self.lines: list[tuple[int, list[str]]] = []
         for place, text in enumerate(path.read_text(encoding="latin-1").splitlines(), 1):
             if found := _BOUNDS.fullmatch(text.strip()):
                 self.bounds = int(found[1])
+            elif text.startswith(NAMES_NOTE):
+                self.names = self._names(place, text.removeprefix(NAMES_NOTE))
             words = text.split("#", 1)[0].split()
             if words:
                 self.lines.append((place, words))
+
+    def _names(self, line: int, text: str) -> Names:
+        try:
+            columns, rows = json.loads(text)
+            return Names(tuple(columns), tuple(rows))
+        except (ValueError, TypeError) as error:
+            raise malformed(self.path, line, f"not two lists of names: {error}") from None
 
     def next(self, what: str, count: int) -> tuple[int, list[str]]:
         if self.at == len(self.lines):
@@ -124,7 +138,7 @@ class _Reader:
 def read(path: Path) -> Model:
     """Return the model that a CBF file states."""
     reader = _Reader(path)
-    draft = _Draft(path, bounds=reader.bounds)
+    draft = _Draft(path, bounds=reader.bounds, names=reader.names)
     while reader.at < len(reader.lines):
         line, (section, *_) = reader.lines[reader.at]
         reader.at += 1
@@ -236,6 +250,7 @@ def _general(draft: _Draft) -> Model:
         b_soc=quadratic[1] if soc else None,
         soc=soc,
         blocks=_blocks(draft, starts, n),
+        names=draft.names,
     )
 
 

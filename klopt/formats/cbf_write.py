@@ -7,6 +7,7 @@ lower <= x        x in L+ where lower = 0, else one of the last rows of CON (see
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
-from klopt.formats.cbf import BOUNDS_NOTE
+from klopt.formats.cbf import BOUNDS_NOTE, NAMES_NOTE
 from klopt.formats.model import Model
 
 __all__ = ["write"]
@@ -34,6 +35,9 @@ def write(path: Path, model: Model) -> None:
     if np.any(model.row_upper == -np.inf):
         raise InvalidProblem(f"{path}: a row a'x <= -inf cannot be written")
     sense = ["VER", "2", "", "OBJSENSE", model.sense.upper(), ""]
+    if model.names is not None:
+        rows = (*model.names.ub, *model.names.eq)
+        sense.insert(0, NAMES_NOTE + json.dumps([model.names.columns, rows]))
     body = _standard(model) if model.over == "X" else _general(model)
     offset = ["OBJBCOORD", repr(float(model.offset)), ""] if model.offset else []
     path.write_text("\n".join([*sense, *body, *offset]), encoding="ascii")

@@ -2,7 +2,8 @@
 
     Minimize obj: .. + [ .. ] / 2    Subject To    name: .. <= ..    Bounds    .. <= x <= ..    End
 
-HiGHS ignores coefficients below 1e-12; a file that holds one is refused rather than read as something else.
+HiGHS ignores coefficients below 1e-12; a file that holds one is refused rather than read as something else, and klopt
+writes none.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from klopt.formats.mps_write import checked_names
 
 __all__ = ["read", "write"]
 
+# What HiGHS drops or refuses in matrices, and what it takes for infinite elsewhere.
+SMALLEST, LARGEST, INFINITE = 1e-12, 1e15, 1e20
 _NAME = re.compile(r"(?![eE][\d.])[A-Za-z_!#$%&(),;?@`'{}~\"][\w!#$%&(),.;?@`'{}~\"]*")
 _WORDS = {"st", "subject", "bounds", "bound", "free", "inf", "infinity", "end", "min", "max", "general", "binary"}
 
@@ -35,7 +38,7 @@ def read(path: Path) -> Model:
     highs = highspy.Highs()
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        for option, value in (("log_to_console", False), ("log_file", str(log)), ("small_matrix_value", 1e-12)):
+        for option, value in (("log_to_console", False), ("log_file", str(log)), ("small_matrix_value", SMALLEST)):
             highs.setOptionValue(option, value)
         status = highs.readModel(str(path))
         highs.setOptionValue("log_file", "")
@@ -55,6 +58,7 @@ def write(path: Path, model: Model) -> None:
             raise InvalidProblem(f"{path}: the name {name!r} means something else in LP files; rename it or write .mps")
     if np.any(np.isinf(model.row_upper)) or np.any(np.isfinite(model.row_lower) & (model.row_lower != model.row_upper)):
         raise InvalidProblem(f"{path}: a row without a finite right-hand side cannot stand in an LP file; write .mps")
+    _check_sizes(path, model)
     A = model.A.tocsr()
     # Every column stands in the objective, so that a reader meets them in their order.
     text = ["Maximize" if model.sense == "max" else "Minimize", " obj:"]
@@ -72,6 +76,17 @@ def write(path: Path, model: Model) -> None:
     for name, low, high in zip(names.columns, model.lower.tolist(), model.upper.tolist(), strict=True):
         text.append(f" {name} free" if np.isinf(low) and np.isinf(high) else f" {low!r} <= {name} <= {high!r}")
     path.write_text("\n".join([*text, "End", ""]), encoding="ascii")
+
+
+def _check_sizes(path: Path, model: Model) -> None:
+    """Refuse numbers that HiGHS, by which LP files are read, would leave out or take for infinite."""
+    sides = np.concatenate([model.row_upper, model.lower, model.upper])
+    plain = np.concatenate([model.c, sides[np.isfinite(sides)]])
+    matrices = np.concatenate([model.A.data, [] if model.P is None else model.P.data])
+    sizes = np.abs(matrices[matrices != 0])
+    lost = [*sizes[(sizes <= SMALLEST) | (sizes >= LARGEST)], *np.abs(plain[np.abs(plain) >= INFINITE])]
+    if lost:
+        raise InvalidProblem(f"{path}: HiGHS cannot read {lost[0]:g} in an LP file; rescale the problem or write .mps")
 
 
 def _terms(names: Iterable[str], values: Iterable[float]) -> list[str]:

@@ -67,7 +67,7 @@ class _Draft:
 
 def read(path: Path) -> Model:
     """Return the model that an MPS file states."""
-    lines = path.read_text(encoding="latin-1").splitlines()
+    lines = _decoded(path.read_bytes()).splitlines()
     draft, section, ended = _Draft(path), "", False
     fixed = _names_hold_spaces(lines)
     for at, text in enumerate(lines, 1):
@@ -94,6 +94,14 @@ def read(path: Path) -> Model:
     if not draft.objective:
         raise malformed(path, len(lines), "no row of type N: the objective is missing")
     return _model(draft)
+
+
+def _decoded(raw: bytes) -> str:
+    """The text of a file: UTF-8, or older than that."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
 
 
 def _names_hold_spaces(lines: list[str]) -> bool:

@@ -3,7 +3,7 @@
 quadratic   P and A as CSC parts (`P_data, P_indices, P_indptr, P_shape`), q, r, l, u: minimise x'Px/2 + q'x + r
             subject to l <= Ax <= u. Where the last n rows of A are the identity they are bounds of the variables.
 further     where klopt writes a program that has them: `sense` (-1 for max), `S` with `b_soc` and `soc`
-            (second-order cones), `Q0, Q0_q, Q0_r, Q1, ..` (quadratic constraints)
+            (second-order cones), `Q0, Q0_q, Q0_r, Q1, ..` (quadratic constraints), `columns` and `rows` (names)
 SeDuMi      minimise c'x, Ax = b, x in K: `K_f` free, then `K_l` nonnegative entries, then cones of sizes `K_q`
 """
 
@@ -20,7 +20,7 @@ from scipy import sparse
 
 from klopt.arrays import SparseMatrix, csc
 from klopt.errors import InvalidProblem
-from klopt.formats.model import Model, QuadraticRow, malformed
+from klopt.formats.model import Model, Names, QuadraticRow, malformed
 
 __all__ = ["read", "write"]
 
@@ -62,6 +62,8 @@ def write(path: Path, model: Model) -> None:
     }
     if model.sense == "max":
         arrays["sense"] = np.array(-1)
+    if model.names is not None:
+        arrays |= {"columns": np.array(model.names.columns), "rows": np.array((*model.names.ub, *model.names.eq))}
     if model.soc and model.A_soc is not None and model.b_soc is not None:
         arrays |= {**_parts("S", model.A_soc), "b_soc": model.b_soc, "soc": np.array(model.soc)}
     for index, row in enumerate(model.quadratics):
@@ -92,6 +94,7 @@ def _quadratic(arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
         sense="max" if int(arrays.get("sense", np.array(1))) < 0 else "min",
         offset=float(arrays.get("r", np.array(0.0))),
         P=P if P.nnz else None,
+        names=Names(tuple(arrays["columns"].tolist()), tuple(arrays["rows"].tolist())) if "columns" in arrays else None,
         quadratics=tuple(quadratics),
         A_soc=_matrix(arrays, "S") if cones else None,
         b_soc=arrays["b_soc"] if cones else None,

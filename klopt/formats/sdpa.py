@@ -50,15 +50,19 @@ def read(path: Path) -> Model:
 def write(path: Path, model: Model) -> None:
     """Write a model with rows A x <= b and semidefinite blocks; what the format cannot say is refused."""
     A, b, A_eq, _, _ = model.split()
-    for refused, what in (
-        (model.sense == "max" or model.over == "X", "a program that maximises or is in standard form"),
-        (model.offset != 0, "a constant in the objective"),
-        (A_eq.shape[0] > 0, "equalities"),
-        (not np.isfinite(b).all(), "infinite right-hand sides"),
-        (np.isfinite(model.bounds).any(), "bounds of variables"),
+    for refused, what, instead in (
+        (model.P is not None or bool(model.quadratics), "quadratic functions", ".npz"),
+        (bool(model.soc), "second-order cones", ".cbf"),
+        (model.sense == "max" or model.over == "X", "a program that maximises or is in standard form", ".cbf"),
+        (model.offset != 0, "a constant in the objective", ".cbf"),
+        (A_eq.shape[0] > 0, "equalities", ".cbf"),
+        (not np.isfinite(b).all(), "infinite right-hand sides", ".cbf"),
+        (np.isfinite(model.bounds).any(), "bounds of variables", ".cbf"),
+        (model.names is not None, "names", ".cbf"),
+        (not model.blocks and not b.size, "a program without constraints", ".cbf"),
     ):
         if refused:
-            raise InvalidProblem(f"{path}: SDPA files cannot hold {what}; write a .cbf file")
+            raise InvalidProblem(f"{path}: SDPA files cannot hold {what}; write a {instead} file")
     orders = [str(block.order) for block in model.blocks] + ([str(-b.size)] if b.size else [])
     text = [str(model.c.size), str(len(orders)), " ".join(orders), " ".join(map(repr, model.c.tolist()))]
     for place, block in enumerate(model.blocks, 1):
