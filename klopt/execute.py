@@ -12,11 +12,13 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout, suppress
+from copy import copy
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from math import gcd
+from numbers import Integral
 from typing import Any
 from zlib import crc32
 
@@ -25,11 +27,11 @@ from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, Stop
+from klopt.backend import Answer, Backend, Settings, Start, Step, Stop
 from klopt.errors import InvalidSettings
 from klopt.forms import Form
 
-__all__ = ["blas_threads", "flush_c", "run_here"]
+__all__ = ["CHANGED", "blas_threads", "flush_c", "run_here"]
 
 
 def run_here(
@@ -45,7 +47,7 @@ def run_here(
     began = time.perf_counter()
     with _captured(capture) as log, blas_threads(settings.threads):
         try:
-            answer = backend.run(form, settings, start)
+            answer = backend.run(form, copy(settings), start)  # klopt judges by its own
         except (KeyboardInterrupt, SystemExit, InvalidSettings):
             raise
         except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
@@ -55,7 +57,7 @@ def run_here(
             answer = Answer(Stop.CRASHED, native=_text(error))
     seconds = time.perf_counter() - began
     if _fingerprint(form) != before:
-        answer = Answer(Stop.CRASHED, native="changed its input; build the problem anew before you solve it again")
+        answer = Answer(Stop.CRASHED, native=CHANGED)
     return _cleaned(answer, form, seconds, "".join(log))
 
 
@@ -63,6 +65,7 @@ def _text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
+CHANGED = "changed its input; build the problem anew before you solve it again"
 SAMPLE = 2**14
 LARGEST = 1e100  # squares and products of larger entries leave the range of floats
 
@@ -163,15 +166,35 @@ def _cleaned(given: Any, form: Form, seconds: float, log: str) -> Answer:
     farkas = _vector("farkas", answer.farkas, rows, flaws)
     ray = _vector("ray", answer.ray, columns, flaws)
     native = "; ".join(str(text) for text in (answer.native, *flaws) if text)
-    seconds, log = answer.seconds or seconds, f"{answer.log}{log}"
-    return replace(answer, stop=stop, native=native, x=x, y=y, farkas=farkas, ray=ray, seconds=seconds, log=log)
+    told = answer.seconds
+    return replace(
+        answer,
+        stop=stop,
+        native=native,
+        x=x,
+        y=y,
+        farkas=farkas,
+        ray=ray,
+        iterations=int(answer.iterations) if isinstance(answer.iterations, Integral) else None,
+        seconds=float(told) if isinstance(told, int | float) and 0 < told < np.inf else seconds,
+        log=f"{answer.log}{log}",
+        history=tuple(step for step in _listed(answer.history) if isinstance(step, Step)),
+        notes=tuple(map(str, _listed(answer.notes))),
+    )
+
+
+def _listed(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, list | tuple) else (value,)
 
 
 def _vector(name: str, value: object, size: int | None, flaws: list[str]) -> FloatArray | None:
     if value is None:
         return None
     try:
-        array = np.array(value, dtype=float)
+        array = np.array(value)
+        if np.iscomplexobj(array):
+            raise TypeError
+        array = array.astype(float)
     except (TypeError, ValueError):
         flaws.append(f"{name} is no vector of numbers")
         return None

@@ -27,7 +27,7 @@ from typing import IO, Any
 
 from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.errors import InvalidSettings
-from klopt.execute import flush_c, run_here
+from klopt.execute import CHANGED, flush_c, run_here
 from klopt.forms import Form
 
 __all__ = ["Worker", "last_words", "run_isolated"]
@@ -106,7 +106,8 @@ class Worker:
 
     def close(self) -> None:
         """Kill the child and wait for it; what it printed can be asked for afterwards."""
-        self.process.kill()
+        if self.alive:
+            self._kill()
         self.process.wait()
         self.last_printed = self.printed()
         self.log.close()
@@ -114,6 +115,13 @@ class Worker:
             if stream is not None:
                 with suppress(BrokenPipeError):
                     stream.close()
+
+    def _kill(self) -> None:
+        """Kill the child and what it started: it leads a group of its own."""
+        if hasattr(os, "killpg"):
+            with suppress(ProcessLookupError):  # it has just ended by itself
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
 
     def _listen(self) -> None:
         while (reply := _receive(self.process.stdout)) is not None:
@@ -161,14 +169,16 @@ def run_isolated(backend: Backend, form: Form, settings: Settings, start: Start 
         code = worker.process.wait()
         worker.close()
         return Answer(Stop.CRASHED, native=last_words(code), log=log)
-    if worker.alive and not _idle:
+    # What made a backend crash may have spoilt its process for the next one.
+    if worker.alive and not _idle and not (isinstance(reply, Answer) and reply.stop is Stop.CRASHED):
         _idle.append(worker)
     else:
         worker.close()
     if isinstance(reply, BaseException):
         raise reply
     assert isinstance(reply, Answer)
-    return replace(reply, log=reply.log + log)
+    native = "changed its copy of the input" if reply.native == CHANGED else reply.native
+    return replace(reply, native=native, log=reply.log + log)
 
 
 def serve(parent: int | None = None) -> None:

@@ -127,6 +127,8 @@ class Problem(ABC):
     sense: Sense = "min"
     trusts_residuals: ClassVar[bool] = False
     """Whether small residuals may stand in for a bracket that cannot be had (a user's own general program)."""
+    spoilt = False
+    """Set by klopt where a backend has changed the data."""
 
     @abstractmethod
     def formulations(self) -> tuple[Formulation, ...]:

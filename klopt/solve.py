@@ -21,7 +21,7 @@ from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.certify import Certificate, certify, check_ray
 from klopt.deadline import checks_until
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
-from klopt.execute import blas_threads, run_here
+from klopt.execute import CHANGED, blas_threads, run_here
 from klopt.forms import ConeForm, Form, SaddleForm, SimplexForm
 from klopt.isolate import run_isolated
 from klopt.plan import Plan, Route, plan
@@ -90,6 +90,8 @@ def solve(
         raise InvalidSettings("raw options belong to one backend; name it: solve(problem, backend=..., raw=...)")
     if isolate not in (None, True, False):
         raise InvalidSettings(f"isolate is {isolate!r}; expected True, False, or None to leave it to klopt")
+    if problem.spoilt:
+        raise InvalidProblem(f"the data of {problem.describe()} were changed by a backend; build the problem anew")
     began = time.perf_counter()
     routes = _routes(plan(problem), backend, formulation, settings)
     given = point = _checked_start(start)
@@ -105,7 +107,9 @@ def solve(
         for attempt in _attempts(problem, route, left, point, isolate, tell=point is given):
             attempts.append(attempt)
             point = attempt.point if attempt.point is not None else point
-        if combine(problem, settings, tuple(attempts), 0.0).verdict.conclusive:
+            if attempt.answer.native == CHANGED:
+                object.__setattr__(problem, "spoilt", True)  # its other formulations share the arrays
+        if problem.spoilt or combine(problem, settings, tuple(attempts), 0.0).verdict.conclusive:
             break
     return combine(problem, settings, tuple(attempts), time.perf_counter() - began)
 

@@ -12,6 +12,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,6 +62,36 @@ def test_a_child_that_is_ended_leaves_no_file_open_but_its_last_words() -> None:
         worker.run(pickle.dumps(partial(exec, "import os, time; os.write(2, b'so far so good'); time.sleep(60)")), 1.0)
     assert worker.log.closed
     assert worker.printed() == "so far so good"
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="no groups of processes")
+def test_what_the_child_started_ends_with_it(tmp_path) -> None:
+    class Parent(Sleeper):
+        def misbehave(self, form):
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+            (tmp_path / "pid").write_text(str(child.pid))
+            return super().misbehave(form)
+
+    assert run_isolated(Parent(), FORM, Settings(time_limit=1.0)).stop is Stop.TIME_LIMIT
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(100):
+        status = Path(f"/proc/{pid}/stat")
+        if not status.exists() or status.read_text().split()[2] == "Z":
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"process {pid} lives on")
+
+
+def test_a_process_that_a_crash_has_spoilt_serves_no_other_backend() -> None:
+    class Closer(Liar):
+        def misbehave(self, form):
+            os.close(1)
+            os.close(2)
+            print("into nothing", flush=True)
+            return super().misbehave(form)
+
+    assert run_isolated(Closer(), FORM, Settings()).stop is Stop.CRASHED
+    assert "hello from python" in run_isolated(Printer(), FORM, Settings()).log
 
 
 def test_prints_of_the_child_go_to_the_log() -> None:

@@ -568,10 +568,62 @@ class TestContainment:
                 ctypes.memset(form.c.ctypes.data, 0, 8)
                 return Answer(Stop.OPTIMAL, x=np.array([2.0, 1.0]), y=np.array([1.0, 0.0, 0.0, 1.0]))
 
-        result = klopt.solve(FormProblem(corner()), backend=Scribbler())
+        problem = FormProblem(corner())
+        result = klopt.solve(problem, backend=Scribbler())
         assert result.stop is Stop.CRASHED
         assert "changed its input" in result.explain()
         assert result.point is None
+        with pytest.raises(InvalidProblem, match="were changed by a backend; build the problem anew"):
+            klopt.solve(problem)
+        fresh = FormProblem(corner())
+        alone = klopt.solve(fresh, backend=Scribbler(), isolate=True)
+        assert "changed its copy of the input" in alone.explain()
+        assert klopt.solve(fresh).value == pytest.approx(3.0)
+
+    def test_no_other_route_judges_data_that_were_changed(self) -> None:
+        class Twice(FormProblem):
+            def formulations(self):
+                (good,) = super().formulations()
+                return good, replace(good, name="the same again")
+
+        class Scribbler(bad.Bad):
+            name = "scribbler"
+
+            def misbehave(self, form):
+                ctypes.memset(form.c.ctypes.data, 0, 8)
+                return Answer(Stop.NUMERICAL)
+
+        assert len(klopt.solve(Twice(corner()), backend=bad.NanReturner()).attempts) == 2
+        assert len(klopt.solve(Twice(corner()), backend=Scribbler()).attempts) == 1
+
+    def test_a_backend_that_loosens_its_settings_is_judged_by_those_asked_for(self) -> None:
+        class Lenient(bad.Bad):
+            name = "lenient"
+
+            def run(self, form, settings, start=None):
+                object.__setattr__(settings, "tol", 0.5)
+                return Answer(Stop.OPTIMAL, x=np.array([2.1, 1.1]), y=np.array([1.0, 0.0, 0.0, 1.0]))
+
+        result = klopt.solve(FormProblem(corner()), backend=Lenient())
+        assert (result.certificate.tol, result.settings.tol) == (1e-6, 1e-6)
+        assert result.verdict is not Verdict.OPTIMAL
+
+    @pytest.mark.parametrize("odd", [
+        {"notes": "one text"}, {"notes": 5}, {"history": [1, "x"]}, {"iterations": "many"}, {"seconds": np.nan},
+        {"seconds": "long"}, {"log": 5}, {"native": len}, {"x": np.array([2.0, 1.0 + 1e-3j])}, {"y": ["a", "b"]},
+    ], ids=str)  # fmt: skip
+    def test_an_answer_with_odd_parts_is_told_about_like_any_other(self, odd, recwarn) -> None:
+        class Odd(bad.Bad):
+            name = "odd"
+
+            def misbehave(self, form):
+                return Answer(**{"stop": Stop.OPTIMAL, "x": np.array([2.0, 1.0]), **odd})
+
+        result = klopt.solve(FormProblem(corner()), backend=Odd())
+        assert result.explain()
+        assert repr(result)
+        assert result._repr_html_()
+        assert not recwarn.list
 
     @pytest.mark.parametrize("swap", ["data", "indices"])
     def test_a_matrix_with_exchanged_parts_is_a_changed_input(self, swap) -> None:
