@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray, matrix, positive, vector
+from klopt.backend import whole_number
 from klopt.certify import Verdict
 from klopt.errors import InvalidProblem, InvalidSettings
 from klopt.problem import Bracket, Point, Problem
@@ -128,6 +129,7 @@ def decompose(
         raise InvalidProblem(f"y has {targets.size} entries for {len(points)} points; expected one each")
     if polish and whole is None:
         raise InvalidSettings("polish needs the whole problem; pass whole=")
+    whole_number("retries", retries, 0)
     groups = _groups(clusters, points, seed)
     tasks = [_Task(factory, points[rows], targets[rows], tol) for rows in groups]
     solved = _run(tasks, jobs, retries)
@@ -239,6 +241,14 @@ def _large_first(tasks: list[_Task]) -> list[int]:
     return sorted(range(len(tasks)), key=lambda i: -len(tasks[i].X))
 
 
+def _indices(rows: npt.ArrayLike) -> Indices:
+    given = np.asarray(rows)
+    odd = given % 1 != 0 if given.dtype.kind in "iuf" else np.ones(given.shape, dtype=bool)
+    if odd.any():
+        raise InvalidProblem(f"clusters has the point {given[odd].tolist()[0]!r}; expected indices, whole numbers")
+    return given.astype(np.intp)
+
+
 def _groups(clusters: Any, points: FloatArray, seed: int) -> list[Indices]:
     n = len(points)
     if isinstance(clusters, int | float | np.number):
@@ -249,8 +259,11 @@ def _groups(clusters: Any, points: FloatArray, seed: int) -> list[Indices]:
         labels = np.asarray(clusters)
         if labels.shape != (n,):
             raise InvalidProblem(f"clusters has shape {labels.shape}; expected a label for each of {n} points")
+        unknown = np.flatnonzero(labels != labels)
+        if unknown.size:
+            raise InvalidProblem(f"clusters[{unknown[0]}] is nan; expected a label for each of {n} points")
         return [np.flatnonzero(labels == c) for c in np.unique(labels)]
-    groups = [np.asarray(rows, dtype=np.intp).reshape(-1) for rows in clusters]
+    groups = [_indices(rows) for rows in clusters]
     joined = np.concatenate([*groups, np.zeros(0, dtype=np.intp)])
     outside = joined[(joined < 0) | (joined >= n)]
     if outside.size:

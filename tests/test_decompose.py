@@ -157,12 +157,17 @@ def test_a_lost_dask_worker_costs_time_and_nothing_else(tmp_path: Path) -> None:
         ({"clusters": [[0, 1], [1, 2, 3]]}, InvalidProblem, "point 1 is in 2 of them"),
         ({"clusters": [[0, 1], [3]]}, InvalidProblem, "point 2 is in 0 of them"),
         ({"clusters": [[0, 1, 2, 3], [4]]}, InvalidProblem, "has the point 4"),
+        ({"clusters": [[0.5, 1], [2, 3]]}, InvalidProblem, "has the point 0.5; expected indices"),
+        ({"clusters": [[True, False], [2, 3]]}, InvalidProblem, "has the point True; expected indices"),
+        ({"clusters": [[np.nan, 1], [2, 3]]}, InvalidProblem, "has the point nan; expected indices"),
+        ({"clusters": [0, 1, np.nan, 0]}, InvalidProblem, r"clusters\[2\] is nan"),
         ({"clusters": [0, 1]}, InvalidProblem, "a label for each of 4 points"),
         ({"clusters": 0}, InvalidProblem, "from 1 to 4"),
         ({"clusters": 5}, InvalidProblem, "from 1 to 4"),
         ({"jobs": 0}, InvalidSettings, "jobs is 0"),
         ({"polish": True}, InvalidSettings, "pass whole="),
         ({"y": [1.0, -1.0]}, InvalidProblem, "one each"),
+        ({"retries": -1}, InvalidSettings, "retries is -1"),
     ],
 )
 def test_bad_input_is_refused(options: dict[str, Any], error: type[Exception], text: str) -> None:
