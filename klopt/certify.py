@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal, TypeGuard
+from typing import Literal
 
 import numpy as np
 
@@ -246,8 +246,8 @@ def _check_claim(
     claims_unbounded = answer.ray is not None or answer.stop is Stop.UNBOUNDED
     if not (claims_infeasible or claims_unbounded):
         return None
-    if _knows_rays(form) and answer.ray is not None:
-        return _receding(formulation, form, answer.ray, tol, notes)
+    if isinstance(form, SimplexForm) and isinstance(form.objective, RowAction) and answer.ray is not None:
+        return _receding(formulation, form.objective, answer.ray, tol, notes)
     if not isinstance(form, ConeForm):
         notes.append(f"the backend says {answer.stop.words}, which cannot be verified for this form")
         return None
@@ -274,16 +274,11 @@ def _check_claim(
     return None
 
 
-def _knows_rays(form: Form) -> TypeGuard[SimplexForm]:
-    return isinstance(form, SimplexForm) and isinstance(form.objective, RowAction)
-
-
 def _receding(
-    formulation: Formulation, form: SimplexForm, ray: FloatArray, tol: float, notes: list[str]
+    formulation: Formulation, objective: RowAction, ray: FloatArray, tol: float, notes: list[str]
 ) -> Certificate | None:
     """A dual function, finite at 0, that falls for ever along a ray: the rows of the problem contradict each other."""
-    assert isinstance(form.objective, RowAction)
-    flaw = form.objective.recedes(ray)
+    flaw = objective.recedes(ray)
     if flaw:
         notes.append(f"unboundedness not proven: {flaw}")
         return None
