@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["print_backend", "print_backends", "print_problem", "print_problems", "problem_data"]
 
+INSTANCES = 8
+
 
 def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> None:
     """Print the table of backends, then how to get the missing ones and why the broken ones are."""
@@ -26,7 +28,7 @@ def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> Non
     for backend in backends:
         marks = ["*" if needs <= backend.offers else "-" for needs in TAKES.values()]
         if backend.missing:
-            rows.add_row(backend.name, *marks, "-", "not installed", style="dim")
+            rows.add_row(backend.name, *marks, "-", "missing", style="dim")
             notes.append((backend.name, backend.missing))
         else:
             rows.add_row(backend.name, *marks, backend.version if backend.library else "built in", "ready")
@@ -99,6 +101,7 @@ def print_problems(problems: Sequence[type[Problem]], broken: Sequence[Broken]) 
         formulations, flaw = _formulations(problem)
         rows.add_row(problem.__name__, _about(problem), flaw or ", ".join(f.name for f in formulations))
     out.print(rows)
+    out.print(f"\nFormulations of {INSTANCES} random instances; `klopt plan` lists those of one.")
     if broken:
         out.print("\n" + wrapped("\n".join(f"broken: {item.name}: {item.reason}" for item in broken)))
 
@@ -141,10 +144,14 @@ def _arguments(problem: type[Problem]) -> list[str]:
 
 
 def _formulations(problem: type[Problem]) -> tuple[tuple[Formulation, ...], str]:
-    """The formulations of a small instance, whose names are the same for all; or why there is none."""
+    """All that some small instances have, since options decide which one has what; or why there is none."""
     import numpy as np
 
     try:
-        return problem.sample(np.random.default_rng(0), 6).formulations(), ""
+        found: dict[str, Formulation] = {}
+        for seed in range(INSTANCES):
+            for formulation in problem.sample(np.random.default_rng(seed), 6).formulations():
+                found.setdefault(formulation.name, formulation)
+        return tuple(found.values()), ""
     except Exception as error:  # a plug-in may fail in any way; it is listed, not raised
         return (), f"its sample fails: {type(error).__name__}: {error}"

@@ -59,6 +59,7 @@ TAKES = {
     "EXP": {Feature.CONE, Feature.EXP},
     "sets": {Feature.SIMPLEX},
     "saddle": {Feature.SADDLE},
+    "split": {Feature.SPLIT},
 }
 
 

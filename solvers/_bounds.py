@@ -70,7 +70,7 @@ def bounded(form: ConeForm) -> Bounded:
     columns = np.repeat(np.arange(n), np.diff(A.indptr))
     alone = (np.bincount(A.indices, minlength=b.size) == 1)[A.indices]
     alone &= (np.abs(A.data) >= ENTRIES[0]) & (np.abs(A.data) <= ENTRIES[1])
-    alone &= np.abs(b[A.indices]) <= LARGEST * np.abs(A.data)
+    alone &= np.abs(b[A.indices]) / LARGEST <= np.abs(A.data)
     row, column, entry = A.indices[alone], columns[alone], A.data[alone]
     value = b[row] / entry
     low, low_row = _tightest(value, row, column, (row < zero) | (entry < 0), n, np.maximum, -np.inf)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -10,11 +10,16 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
+from klopt.backend import check_raw
 from klopt.cones import Feature, order_of, smat, svec
 from klopt.forms import ConeForm
 from klopt.solvers import ecos, scs
+from klopt.solvers._highs import set_raw
+from klopt.solvers._options import check_options, option_names, set_options
 
-__all__ = ["constraints_of", "multipliers_of", "offers_of", "options_of"]
+__all__ = ["check_options_of", "constraints_of", "multipliers_of", "offers_of"]
+
+KINDS = {"ECOS": ecos.OPTIONS, "SCS": scs.OPTIONS}
 
 
 def constraints_of(form: ConeForm, x: Any) -> list[Any]:
@@ -69,16 +74,22 @@ def offers_of(solver: str) -> frozenset[Feature]:
     return frozenset({Feature.CONE} | found | ({Feature.QUADRATIC} if names & {"Quadratic", "SOC"} else set()))
 
 
-def options_of(solver: str) -> Iterable[str] | None:
-    """Return the options of a solver as its library lists them; None where only the library can say."""
-    if solver == "CLARABEL":
-        import clarabel
+def check_options_of(solver: str, backend: str, raw: Mapping[str, Any], reserved: Mapping[str, str]) -> None:
+    """Refuse options that a solver does not have and values that its library does not take."""
+    if solver in KINDS:
+        check_options(backend, raw, KINDS[solver], reserved)
+    elif solver == "HIGHS":
+        highs = import_module("highspy").Highs()
+        highs.setOptionValue("log_to_console", False)
+        set_raw(backend, highs, raw, reserved)
+    else:
+        options = _osqp_options() if solver == "OSQP" else import_module("clarabel").DefaultSettings()
+        check_raw(backend, raw, option_names(options), reserved)
+        set_options(backend, options, raw)
 
-        return dir(clarabel.DefaultSettings())
-    if solver == "HIGHS":
-        import highspy
 
-        return dir(highspy.HighsOptions())
-    if solver == "OSQP":
-        return dir(import_module("osqp").OSQP().ext.OSQPSettings)
-    return {"ECOS": ecos.OPTIONS, "SCS": scs.OPTIONS}.get(solver)
+def _osqp_options() -> Any:
+    osqp = import_module("osqp").OSQP().ext
+    options = osqp.OSQPSettings()
+    osqp.osqp_set_default_settings(options)
+    return options

@@ -1,8 +1,12 @@
-"""How HiGHS is given a program and run: quadratic ones scaled and in slices, all in a thread that Ctrl-C can stop."""
+"""How HiGHS is given a program and options, and run.
+
+Quadratic programs are scaled and run in slices, all programs in a thread that Ctrl-C can stop.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -11,12 +15,14 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Stop
+from klopt.backend import Answer, Stop, check_raw
 from klopt.cones import Cones
+from klopt.errors import InvalidSettings
 from klopt.forms import ConeForm
 from klopt.solvers._bounds import Bounded
+from klopt.solvers._options import option_names, refusal
 
-__all__ = ["Outcome", "directions", "failed", "model", "run", "scales", "turned"]
+__all__ = ["Outcome", "directions", "failed", "model", "run", "scales", "set_option", "set_raw", "turned"]
 
 SLICE = 500
 PROXIMITY = 1e-7
@@ -90,6 +96,29 @@ def turned(form: ConeForm) -> ConeForm:
     """
     assert form.P is not None
     return replace(form, c=form.c[::-1], A=form.A[:, ::-1], P=form.P[::-1, ::-1])
+
+
+def set_raw(backend: str, highs: Any, raw: Mapping[str, Any], reserved: Mapping[str, str]) -> None:
+    """Set native options, having refused those that HiGHS does not have."""
+    from highspy import HighsStatus
+
+    # The list of names lacks the advanced options, which only a question finds.
+    advanced = (key for key in raw if highs.getOptionType(key)[0] == HighsStatus.kOk)
+    check_raw(backend, raw, {*option_names(highs.getOptions()), *advanced}, reserved)
+    for name, value in raw.items():
+        set_option(backend, highs, name, value)
+
+
+def set_option(backend: str, highs: Any, name: str, value: object) -> None:
+    """Set an option; HiGHS knows the type and the range of each."""
+    from highspy import HighsStatus
+
+    try:
+        taken = highs.setOptionValue(name, value) != HighsStatus.kError
+    except TypeError:  # of a type that no option has
+        taken = False
+    if not taken:
+        raise InvalidSettings(refusal(backend, name, value, highs.getOptionValue(name)[1]))
 
 
 def run(highs: Any, limit: int | None, quadratic: bool) -> Outcome:

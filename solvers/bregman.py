@@ -24,12 +24,12 @@ from itertools import count
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, check_raw
+from klopt.backend import Answer, Backend, Settings, Start
 from klopt.cones import Feature
-from klopt.errors import InvalidSettings
 from klopt.forms import Form, SimplexForm
 from klopt.objectives import RowAction
 from klopt.solvers._iterate import Candidate, Steps, due, iterate
+from klopt.solvers._options import FLAG, check_options, one_of
 from klopt.solvers._rows import Receding, first_ray, row_start, unbounded
 
 ORDERS = ("cyclic", "random")
@@ -51,12 +51,8 @@ class Bregman(Backend):
     rank = 40
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
-        check_raw(self.name, settings.raw, ("order", "corrected"), {})
+        check_options(self.name, settings.raw, {"order": one_of(*ORDERS), "corrected": FLAG}, {})
         order, corrected = settings.raw.get("order", "cyclic"), settings.raw.get("corrected", True)
-        if order not in ORDERS:
-            raise InvalidSettings(f"raw option 'order' is {order!r}; expected one of {', '.join(ORDERS)}")
-        if not isinstance(corrected, bool):
-            raise InvalidSettings(f"raw option 'corrected' is {corrected!r}; expected True or False")
         assert isinstance(form, SimplexForm)
         f = form.objective
         assert isinstance(f, RowAction)

@@ -8,6 +8,8 @@ the way out.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from klopt.cones import Cones, Feature, svec_size
 from klopt.errors import InvalidSettings
 from klopt.forms import ConeForm, Form
 from klopt.solvers._claim import claim
+from klopt.solvers._options import iteration_limit, option_names, set_options
 
 __all__ = ["BACKEND", "Clarabel"]
 
@@ -60,7 +63,8 @@ class Clarabel(Backend):
         for quick in (True, False) if _may_be_quick(form, settings) else (False,):
             options = _options(settings, quick=quick)
             options.time_limit = max(1e-3, options.time_limit - (time.perf_counter() - began))
-            found = clarabel.DefaultSolver(P, form.c, A, b, _cones(form.cones), options).solve()
+            with _bad_names_refused(settings.raw):
+                found = clarabel.DefaultSolver(P, form.c, A, b, _cones(form.cones), options).solve()
             if str(found.status) not in DISCONTENT:
                 break
         seconds = time.perf_counter() - began
@@ -88,10 +92,9 @@ def _options(settings: Settings, *, quick: bool = False) -> Any:
     import clarabel
 
     options = clarabel.DefaultSettings()
-    known = [name for name in dir(options) if not name.startswith("_") and name != "default"]
-    check_raw("clarabel", settings.raw, known, RESERVED)
+    check_raw("clarabel", settings.raw, option_names(options), RESERVED)
     options.verbose, options.max_threads = settings.log, settings.threads
-    options.max_iter = settings.max_iter or options.max_iter
+    options.max_iter = iteration_limit(settings.max_iter or options.max_iter)
     # It looks at the clock between steps only; the last one needs time to end before klopt ends it.
     options.time_limit = 0.8 * settings.time_limit if settings.time_limit else options.time_limit
     finest = 1e-12
@@ -101,12 +104,19 @@ def _options(settings: Settings, *, quick: bool = False) -> Any:
     options.max_step_fraction = 0.9 if options.tol_feas == finest else options.max_step_fraction
     if quick:
         options.iterative_refinement_enable, options.equilibrate_max_iter = False, 3
-    for name, value in settings.raw.items():
-        try:
-            setattr(options, name, value)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidSettings(f"clarabel refused the option {name} = {value!r}: {error}") from None
+    set_options("clarabel", options, settings.raw)
     return options
+
+
+@contextmanager
+def _bad_names_refused(raw: Mapping[str, Any]) -> Iterator[None]:
+    """Refuse options whose text names nothing, which Clarabel finds out when it is given the program."""
+    try:
+        yield
+    except Exception as error:  # it has no class of its own
+        if not (raw and str(error).startswith("Bad settings")):
+            raise
+        raise InvalidSettings(f"clarabel refused the options {dict(raw)}: {error}") from None
 
 
 def _cones(cones: Cones) -> list[Any]:

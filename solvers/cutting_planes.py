@@ -17,13 +17,13 @@ import time
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.cones import Feature
-from klopt.errors import InvalidSettings
 from klopt.forms import Form, SimplexForm
 from klopt.solvers._bundle import Bundle
 from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite, starting_point
 from klopt.solvers._newton import supported
+from klopt.solvers._options import between, check_options
 
 LEVEL = 0.5
 ENOUGH = 0.1  # the share of the promised fall that moves the centre
@@ -43,10 +43,8 @@ class CuttingPlanes(Backend):
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         assert isinstance(form, SimplexForm)
-        check_raw(self.name, settings.raw, ("level",), {})
+        check_options(self.name, settings.raw, {"level": between(0, 1)}, {})
         level = settings.raw.get("level", LEVEL)
-        if not 0 < level < 1:
-            raise InvalidSettings(f"raw option 'level' is {level!r}; expected a number between 0 and 1")
         if not supported(form.domain):
             return Answer(Stop.REJECTED, native="only boxes, planes, simplices and products of them")
         x = starting_point(form.domain, None if start is None else start.x)

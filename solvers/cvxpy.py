@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.cones import Feature
 from klopt.errors import InvalidSettings
 from klopt.forms import ConeForm, Form
-from klopt.solvers._cvxpy import constraints_of, multipliers_of, offers_of, options_of
+from klopt.solvers._cvxpy import check_options_of, constraints_of, multipliers_of, offers_of
+from klopt.solvers._options import iteration_limit
 
 __all__ = ["BACKEND", "Cvxpy"]
 
@@ -63,7 +64,7 @@ class Cvxpy(Backend):
         known = cvxpy.installed_solvers()
         if name.upper() not in known:
             near = difflib.get_close_matches(name.upper(), known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = f"; did you mean {near[0]!r}?" if near else "."
             raise InvalidSettings(f"CVXPY finds no solver {name!r}{hint} It has: {', '.join(known)}")
         return Cvxpy(name.upper())
 
@@ -102,17 +103,16 @@ def _check_raw(backend: str, solver: str | None, settings: Settings) -> None:
         return
     if solver is None:
         raise InvalidSettings("raw options belong to one solver; name it, as in backend='cvxpy:SCS'")
-    known = options_of(solver)
-    if known is not None:
+    if solver in NAMES:
         tol, max_iter, time_limit = NAMES[solver]
         reserved = dict.fromkeys(tol, "tol") | {max_iter: "max_iter", time_limit: "time_limit", "verbose": "log"}
-        check_raw(backend, settings.raw, known, reserved)
+        check_options_of(solver, backend, settings.raw, reserved)
 
 
 def _options(solver: str, settings: Settings) -> dict[str, Any]:
     tol, max_iter, time_limit = NAMES.get(solver, ((), "", ""))
     options: dict[str, Any] = dict.fromkeys(tol, max(1e-10, settings.tol / 100))
-    options |= {max_iter: settings.max_iter} if max_iter and settings.max_iter else {}
+    options |= {max_iter: iteration_limit(settings.max_iter)} if max_iter and settings.max_iter else {}
     options |= {time_limit: settings.time_limit} if time_limit and settings.time_limit else {}
     return options | dict(settings.raw)
 

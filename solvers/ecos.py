@@ -12,15 +12,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.cones import Cones, Feature
 from klopt.forms import ConeForm, Form
 from klopt.solvers._claim import claim
+from klopt.solvers._options import POSITIVE, check_options, iteration_limit, whole
 
 __all__ = ["BACKEND", "Ecos"]
 
 TOLERANCES = ("feastol", "abstol", "reltol")
-OPTIONS = ("feastol_inacc", "abstol_inacc", "reltol_inacc", "nitref")
+OPTIONS = {**dict.fromkeys(("feastol_inacc", "abstol_inacc", "reltol_inacc"), POSITIVE), "nitref": whole(0)}
 RESERVED = {"verbose": "log", "max_iters": "max_iter", **dict.fromkeys(TOLERANCES, "tol")}
 MAX_ITER = 200
 STOPS = {
@@ -57,9 +58,10 @@ class Ecos(Backend):
         import ecos
 
         assert isinstance(form, ConeForm)
-        check_raw(self.name, settings.raw, OPTIONS, RESERVED)
+        check_options(self.name, settings.raw, OPTIONS, RESERVED)
         options = dict.fromkeys(TOLERANCES, max(1e-12, min(1e-8, settings.tol / 100)))
-        options |= {"max_iters": settings.max_iter or MAX_ITER, "verbose": settings.log, **settings.raw}
+        options |= {"max_iters": iteration_limit(settings.max_iter or MAX_ITER), "verbose": settings.log}
+        options |= settings.raw
         order, zero = _order(form.cones), form.cones.zero
         rows = form.A[order]
         # ECOS asks for scipy's old matrices and writes into what it is given.

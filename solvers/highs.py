@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.cones import Feature
-from klopt.errors import InvalidSettings
 from klopt.forms import ConeForm, Form
 from klopt.solvers._bounds import bounded
-from klopt.solvers._highs import directions, failed, model, run, scales, turned
+from klopt.solvers._highs import directions, failed, model, run, scales, set_option, set_raw, turned
+from klopt.solvers._options import iteration_limit
 
 __all__ = ["BACKEND", "Highs"]
 
@@ -102,21 +102,16 @@ def _solve(form: ConeForm, settings: Settings, finer: float = 1.0) -> Answer:
 
 
 def _set_options(highs: Any, settings: Settings) -> None:
-    from highspy import HighsStatus
-
-    # The list of names lacks the advanced options, which only a question finds.
-    known = {*dir(highs.getOptions()), *(key for key in settings.raw if highs.getOptionType(key)[0] == HighsStatus.kOk)}
-    check_raw("highs", settings.raw, known, RESERVED)
     options: dict[str, Any] = {"threads": settings.threads, "random_seed": settings.seed % 2**31}
     # The default regularisation of 1e-7 moves the optimum by as much; small entries of A are not for HiGHS to drop.
     options |= {"qp_allow_hot_start": True, "qp_regularization_value": 1e-12, "small_matrix_value": 1e-12}
     options |= dict.fromkeys(TOLERANCES, min(1e-9, max(1e-10, settings.tol / 10)))
-    # A limit reached behind presolve leaves no point.
-    options |= {"presolve": "off", **dict.fromkeys(LIMITS, settings.max_iter)} if settings.max_iter else {}
+    if settings.max_iter:  # a limit reached behind presolve leaves no point
+        options |= {"presolve": "off", **dict.fromkeys(LIMITS, iteration_limit(settings.max_iter))}
     options |= {"time_limit": settings.time_limit} if settings.time_limit else {}
-    for name, value in (options | dict(settings.raw)).items():
-        if highs.setOptionValue(name, value) == HighsStatus.kError:
-            raise InvalidSettings(f"highs refused the option {name} = {value!r}")
+    for name, value in options.items():
+        set_option("highs", highs, name, value)
+    set_raw("highs", highs, settings.raw, RESERVED)
 
 
 BACKEND = Highs()

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Step, Stop, check_raw
+from klopt.backend import Answer, Backend, Settings, Step, Stop
 from klopt.cones import Feature
 from klopt.forms import Form, SimplexForm, Start
 from klopt.solvers._boxqp import solve_on_face
 from klopt.solvers._machine import Machine, recognise
+from klopt.solvers._options import POSITIVE, SWITCH, check_options, iteration_limit
 
 
 class Libsvm(Backend):
@@ -46,13 +47,13 @@ class Libsvm(Backend):
         return "unknown" if self.missing else importlib.metadata.version("scikit-learn")
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
-        check_raw(self.name, settings.raw, ("shrinking", "cache_size"), {})
+        check_options(self.name, settings.raw, {"shrinking": SWITCH, "cache_size": POSITIVE}, {})
         began = time.perf_counter()
         assert isinstance(form, SimplexForm)
         machine = recognise(form)
         if isinstance(machine, str):
             return Answer(Stop.REJECTED, native=machine)
-        limit = settings.max_iter or 10_000 + 50 * len(machine.K)
+        limit = iteration_limit(settings.max_iter or 10_000 + 50 * len(machine.K))
         eps = min(max(settings.tol, 1e-7), 1e-3)
         support, coefficients, iterations, ended = _fit(machine, eps, limit, settings.raw)
         coefficient = np.zeros(len(machine.K))
@@ -74,7 +75,7 @@ def _fit(machine: Machine, eps: float, limit: int, raw: Any) -> tuple[FloatArray
     weights = machine.box / machine.box.max()
     regression = machine.down is not None
     target = machine.target / machine.slope if regression else np.where(machine.target > 0, 1.0, 0.0)
-    options = {"C": C, "tol": eps, "max_iter": min(limit, 2**31 - 1), "shrinking": 1, "cache_size": 200.0, **raw}
+    options = {"C": C, "tol": eps, "max_iter": limit, "shrinking": 1, "cache_size": 200.0, **raw}
     epsilon = machine.epsilon / machine.slope
     try:
         from sklearn.svm import _libsvm as native

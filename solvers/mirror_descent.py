@@ -17,15 +17,17 @@ from typing import Any
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, check_raw
+from klopt.backend import Answer, Backend, Settings, Start
 from klopt.cones import Feature
 from klopt.errors import InvalidSettings
 from klopt.forms import Form, SimplexForm
 from klopt.solvers._averaging import INTERIOR, KINDS, Lengths, dual_averaging
 from klopt.solvers._iterate import Candidate, Steps, due, evaluator, iterate, require_finite, starting_point
+from klopt.solvers._options import POSITIVE, check_options, one_of
 
 GROWTH, SHRINK = 1.3, 0.5
 MOST_TRIALS = 100
+OPTIONS = {"step": POSITIVE, "steps": one_of(*KINDS), "lipschitz": POSITIVE}
 
 
 class MirrorDescent(Backend):
@@ -45,7 +47,7 @@ class MirrorDescent(Backend):
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         assert isinstance(form, SimplexForm)
-        check_raw(self.name, settings.raw, ("step", "steps", "lipschitz"), {})
+        check_options(self.name, settings.raw, OPTIONS, {})
         kind, step, lipschitz = _options(settings)
         x = starting_point(form.domain, None if start is None else start.x)
         if kind == "adaptive" and form.objective.feature is not Feature.NONSMOOTH:
@@ -60,15 +62,10 @@ BACKEND = MirrorDescent()
 def _options(settings: Settings) -> tuple[str, float | None, float | None]:
     raw: Mapping[str, Any] = settings.raw
     kind = raw.get("steps", "adaptive")
-    if kind not in KINDS:
-        raise InvalidSettings(f"raw option 'steps' is {kind!r}; expected one of {', '.join(KINDS)}")
     if kind == "horizon" and settings.max_iter is None:
         raise InvalidSettings("steps of the kind 'horizon' need max_iter, the number of steps fixed in advance")
     for name, fits in (("step", kind == "adaptive"), ("lipschitz", kind != "adaptive")):
-        value = raw.get(name)
-        if value is not None and not (np.isfinite(value) and value > 0):
-            raise InvalidSettings(f"raw option {name!r} is {value!r}; expected a positive number")
-        if value is not None and not fits:
+        if name in raw and not fits:
             raise InvalidSettings(f"raw option {name!r} means nothing to steps of the kind {kind!r}; leave it out")
     return kind, raw.get("step"), raw.get("lipschitz")
 

@@ -19,13 +19,14 @@ from itertools import count
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, check_raw
+from klopt.backend import Answer, Backend, Settings, Start
 from klopt.cones import Feature
 from klopt.errors import InvalidSettings
 from klopt.forms import Form, SaddleForm
 from klopt.objectives import Bilinear
 from klopt.solvers._geometry import Side, balance, rebalanced, side_at
 from klopt.solvers._iterate import Candidate, Steps, due, iterate, require_finite, starting_point
+from klopt.solvers._options import check_options, one_of
 
 GROWTH, SHRINK, CAUTION = 1.1, 0.7, 0.95
 MOST_TRIALS = 60
@@ -46,11 +47,8 @@ class MirrorProx(Backend):
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         assert isinstance(form, SaddleForm)
-        check_raw(self.name, settings.raw, ("geometry",), {})
-        geometry = settings.raw.get("geometry", "euclidean")
-        if geometry not in ("euclidean", "entropy"):
-            raise InvalidSettings(f"raw option 'geometry' is {geometry!r}; expected 'euclidean' or 'entropy'")
-        mirror = geometry == "entropy"
+        check_options(self.name, settings.raw, {"geometry": one_of("euclidean", "entropy")}, {})
+        mirror = settings.raw.get("geometry") == "entropy"
         if mirror and not (form.left.has_mirror and form.right.has_mirror):
             raise InvalidSettings("geometry 'entropy' needs simplices or spectrahedra on both sides; use 'euclidean'")
         x = starting_point(form.left, None if start is None else start.x)

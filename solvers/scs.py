@@ -17,22 +17,45 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.backend import Answer, Backend, Settings, Start, Stop
 from klopt.cones import Feature
 from klopt.errors import InvalidSettings
 from klopt.forms import ConeForm, Form
 from klopt.solvers._claim import claim
+from klopt.solvers._options import (
+    FILE,
+    FLAG,
+    NUMBER,
+    POSITIVE,
+    SWITCH,
+    Kind,
+    between,
+    check_options,
+    iteration_limit,
+    whole,
+    within,
+)
 
 __all__ = ["BACKEND", "Scs"]
 
 MAX_ITER = 100_000
 FEW = 800  # variables; with more, half dense matrices are as fast by its "auto": MKL, whose setup takes long
 SMALL = 300_000  # nonzeros, likewise
-OPTIONS = (
-    *("normalize", "scale", "adaptive_scale", "adaptive_diag_scale", "rho_x", "alpha", "linear_solver"),
-    *("acceleration_lookback", "acceleration_interval", "acceleration_type_1", "acceleration_regularization"),
-    *("acceleration_relaxation", "write_data_filename", "log_csv_filename"),
-)
+LINEAR_SOLVERS = ("auto", "qdldl", "cpu_indirect", "mkl", "accelerate", "cpu_dense", "gpu_indirect", "cudss")
+OPTIONS = {
+    **dict.fromkeys(("normalize", "adaptive_scale"), FLAG),
+    **dict.fromkeys(("adaptive_diag_scale", "acceleration_type_1"), SWITCH),
+    **dict.fromkeys(("scale", "rho_x"), POSITIVE),
+    **dict.fromkeys(("write_data_filename", "log_csv_filename"), FILE),
+    "alpha": between(0, 2),
+    "acceleration_lookback": whole(0),
+    "acceleration_interval": whole(1),
+    "acceleration_regularization": NUMBER,
+    "acceleration_relaxation": within(0, 2),
+    "linear_solver": Kind(  # by name or as a member of scs.LinearSolver
+        f"one of {', '.join(LINEAR_SOLVERS)}", lambda value: getattr(value, "value", value) in LINEAR_SOLVERS
+    ),
+}
 RESERVED = {
     "eps_abs": "tol",
     "eps_rel": "tol",
@@ -66,14 +89,15 @@ class Scs(Backend):
         import scs
 
         assert isinstance(form, ConeForm)
-        check_raw(self.name, settings.raw, OPTIONS, RESERVED)
+        check_options(self.name, settings.raw, OPTIONS, RESERVED)
         # Its relative errors are relative to the iterate, klopt's to the data, which may be far smaller.
         options: dict[str, Any] = {
             "eps_abs": settings.tol / 10,
             "eps_rel": settings.tol / 100,
             "eps_infeas": settings.tol / 10,
         }
-        options |= {"max_iters": settings.max_iter or MAX_ITER, "time_limit_secs": settings.time_limit or 0.0}
+        options |= {"max_iters": iteration_limit(settings.max_iter or MAX_ITER)}
+        options |= {"time_limit_secs": settings.time_limit or 0.0}
         options |= {"verbose": settings.log, "linear_solver": _linear_solver(form), **settings.raw}
         K = form.cones
         cone = {"z": K.zero, "l": K.nonneg, "q": list(K.soc), "s": list(K.psd), "ep": K.exp}

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import pytest
 from bad_backends import Liar
+from source import ROOT
 
 import klopt
+from klopt.backend import Backend
 from klopt.instances import FormProblem
 from klopt.listing import print_backend, print_backends, print_problem, print_problems, problem_data
-from klopt.registry import Broken
+from klopt.problem import Problem
+from klopt.registry import Broken, backends, problems
+from klopt.show import backend_data
 
 
 class Absent(Liar):
@@ -69,3 +74,32 @@ def test_a_problem_whose_sample_fails_is_listed_with_the_reason(capsys: pytest.C
     text = said(capsys)
     assert "its sample fails: ValueError" in text
     assert "broken: torn: SystemExit: 3" in text
+
+
+def readme_rows() -> dict[str, str]:
+    """Return the last column of the README's tables of problems and backends by the first one."""
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## What is there")[2].partition("\n## ")[0]
+    return dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", section, re.MULTILINE))
+
+
+@pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem.__name__)
+def test_all_formulations_of_the_readme_are_listed_whatever_options_they_depend_on(problem: type[Problem]) -> None:
+    listed = [f["name"] for f in problem_data(problem)["formulations"]]
+    told = readme_rows()[problem.__name__].partition(";")[0]
+    if " or " in told:
+        assert listed == ["explicit", "SOCP"]
+    else:
+        assert listed == told.split(", ")
+
+
+@pytest.mark.parametrize("backend", backends(), ids=lambda backend: backend.name)
+def test_every_backend_takes_something(backend: Backend, capsys: pytest.CaptureFixture[str]) -> None:
+    assert any(backend_data(backend)["takes"].values())
+    print_backend(backend)
+    assert "takes -" not in said(capsys)
+
+
+def test_the_list_of_backends_fits_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    print_backends([*backends(), Absent()], [])
+    rows = capsys.readouterr().out.partition("\n\n")[0].splitlines()
+    assert len(rows) == len(backends()) + 2
