@@ -199,13 +199,15 @@ def read_backend(text: str | None) -> Backend | None:
         from klopt.registry import backend_named
 
         return backend_named(text)
-    from klopt.backend import Backend
+    from klopt.backend import Backend, contract_flaw
 
     if not Path(text).is_file():
         raise NoRoute(f"no file {text!r}")
     found = getattr(_load(Path(text)), "BACKEND", None)
     if not isinstance(found, Backend):
         raise NoRoute(f"{text} holds no BACKEND; end it with BACKEND = YourBackend()")
+    if flaw := contract_flaw(found):
+        raise NoRoute(f"the BACKEND of {text} cannot be asked: {flaw}")
     return found
 
 
@@ -243,7 +245,9 @@ def _load(path: Path) -> ModuleType:
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # by sys.exit too
         raise NoRoute(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     cloudpickle.register_pickle_by_value(module)
     return module

@@ -25,7 +25,10 @@ from klopt.cones import Feature
 from klopt.errors import InvalidSettings
 from klopt.forms import Form, Start
 
-__all__ = ["Answer", "Backend", "Settings", "Start", "Step", "Stop", "check_raw", "whole_number"]
+__all__ = ["Answer", "Backend", "Settings", "Start", "Step", "Stop", "check_raw", "contract_flaw", "whole_number"]
+
+SETTINGS = {"tol", "time_limit", "max_iter", "threads", "seed", "log", "start"}
+PROOFS = {"dual", "farkas", "ray"}
 
 
 class Stop(StrEnum):
@@ -61,7 +64,7 @@ _ADVICE = {
     Stop.INFEASIBLE_OR_UNBOUNDED: "Solve once with a zero objective to learn which of the two it is.",
     Stop.TIME_LIMIT: "Give it more time, or another backend; the best point so far is kept.",
     Stop.ITERATION_LIMIT: "Raise max_iter, or loosen tol; the best point so far is kept.",
-    Stop.STALLED: "Try an interior-point backend, or rescale the data.",
+    Stop.STALLED: "Rescale the data, loosen tol or try another route: klopt.plan(problem).explain() lists them.",
     Stop.NUMERICAL: "Rescale the data or try another formulation: klopt.plan(problem).explain() lists them.",
     Stop.INTERRUPTED: "It was stopped from outside.",
     Stop.REJECTED: "The library refused the data; its own words are in result.explain().",
@@ -104,6 +107,8 @@ class Settings:
         _number("tol", self.tol, 1e-13, 1e-1)
         if self.time_limit is not None:
             _number("time_limit", self.time_limit, math.ulp(0.0), np.inf)
+            if self.time_limit == np.inf:
+                object.__setattr__(self, "time_limit", None)
         if self.max_iter is not None:
             whole_number("max_iter", self.max_iter, 1)
         whole_number("threads", self.threads, 1)
@@ -114,6 +119,9 @@ class Settings:
             raise InvalidSettings(
                 f"raw must map the native names of options (text) to their values; it is {self.raw!r}"
             )
+        for name in ("max_iter", "threads", "seed"):
+            if isinstance(getattr(self, name), np.integer):  # libraries ask for Python's own
+                object.__setattr__(self, name, int(getattr(self, name)))
         object.__setattr__(self, "raw", MappingProxyType(dict(self.raw)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -246,6 +254,32 @@ def whole_number(name: str, value: object, low: int) -> None:
 
 
 def _number(name: str, value: object, low: float, high: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not low <= float(value) <= high:
+    try:
+        right = not isinstance(value, bool) and isinstance(value, numbers.Real) and low <= float(value) <= high
+    except OverflowError:  # a whole number beyond all floats
+        right = False
+    if not right:
         wanted = "a positive number of seconds" if high == np.inf else f"a number in [{low:g}, {high:g}]"
         raise InvalidSettings(f"{name} is {value!r}; expected {wanted}")
+
+
+def contract_flaw(backend: Backend) -> str:
+    """Return what klopt would stumble over in the attributes of a backend, "" if nothing."""
+    name, offers = getattr(backend, "name", None), getattr(backend, "offers", None)
+    if not (isinstance(name, str) and name):
+        return "it has no name"
+    if not (isinstance(offers, frozenset | set) and offers <= set(Feature)):
+        return f"{name} offers {offers!r}; expected a set of klopt.Feature"
+    for attribute, known in (("honours", SETTINGS), ("proves", PROOFS)):
+        value = getattr(backend, attribute)
+        if not (isinstance(value, frozenset | set) and value <= known):
+            return f"{name} {attribute} {value!r}; expected a set of some of {', '.join(sorted(known))}"
+    for attribute, right, wanted in (
+        ("library", backend.library != "" and isinstance(backend.library, str | None), "a name, or None"),
+        ("rank", isinstance(backend.rank, int), "a whole number"),
+        ("accuracy", isinstance(backend.accuracy, int | float) and backend.accuracy > 0, "a positive number"),
+        ("isolate", isinstance(backend.isolate, bool), "True or False"),
+    ):
+        if not right:
+            return f"{name} has {attribute} {getattr(backend, attribute)!r}; expected {wanted}"
+    return ""

@@ -115,13 +115,15 @@ class Certificate:
         if np.isfinite(self.lower) or np.isfinite(self.upper):
             lines.append(f"  {self.lower:.10g} <= optimum <= {self.upper:.10g}")
             lines.append(f"  relative width {self.relative_width:.1e}, asked for {self.tol:.0e}")
-        lines.append(f"  {_ARGUMENT[self.proof]}")
+        one_sided = self.proof == "bracket" and not np.isfinite(self.width)
+        lines.append("  " + (_ONE_SIDE if one_sided else _ARGUMENT[self.proof]))
         if self.residuals is not None:
             r = self.residuals
             lines.append(f"  residuals: primal {r.primal:.1e}, dual {r.dual:.1e}, cone {r.cone:.1e}, gap {r.gap:.1e}")
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
 
+_ONE_SIDE = "one side is proven, by a feasible point whose value klopt computed"
 _ARGUMENT = {
     "bracket": "proven by a feasible point and a dual bound, both computed by klopt",
     "residuals": "judged by residuals: no rigorous bound could be had, so the interval is an estimate",

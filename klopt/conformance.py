@@ -20,7 +20,7 @@ from functools import partial
 from textwrap import fill, indent
 from types import MappingProxyType
 
-from klopt.backend import Backend
+from klopt.backend import Backend, contract_flaw
 from klopt.backend_checks import backend_checks
 from klopt.checks import Body, Check, Status, expect, run_check
 from klopt.errors import InvalidSettings
@@ -57,6 +57,8 @@ def check_backend(backend: Backend, *, show: bool = True) -> list[Check]:
     """
     if not isinstance(backend, Backend):
         raise InvalidSettings(f"backend is {backend!r}; expected an instance of a class derived from klopt.Backend")
+    if flaw := contract_flaw(backend):
+        raise InvalidSettings(f"{type(backend).__name__} cannot be checked: {flaw}")
     if backend.missing:
         installed = "contract_installed", partial(expect, False, backend.missing)
         return _run_all(backend.name, iter([installed]), MappingProxyType({}), show)

@@ -83,7 +83,8 @@ class Worker:
         """Return the child's reply, `None` where it died, or raise `TimeoutError` after killing it."""
         try:
             _send(self.process.stdin, task)
-            reply = self.replies.get(timeout=seconds)
+            # No clock waits longer than this, about three hundred years.
+            reply = self.replies.get(timeout=None if seconds is None or seconds > threading.TIMEOUT_MAX else seconds)
         except queue.Empty:
             self.close()
             raise TimeoutError from None

@@ -17,8 +17,7 @@ from functools import cache, partial
 from importlib.metadata import entry_points
 from types import ModuleType
 
-from klopt.backend import Backend
-from klopt.cones import Feature
+from klopt.backend import Backend, contract_flaw
 from klopt.errors import InvalidSettings, NoRoute
 from klopt.problem import Problem
 
@@ -46,7 +45,7 @@ def register(backend: Backend) -> Backend:
     """
     if not isinstance(backend, Backend):
         raise InvalidSettings(f"{backend!r} is no klopt.Backend; derive a class from it and register an instance")
-    if flaw := _flaw(backend):
+    if flaw := contract_flaw(backend):
         raise InvalidSettings(f"{type(backend).__name__} cannot be registered: {flaw}")
     _registered[backend.name] = backend
     return backend
@@ -115,8 +114,7 @@ def _scan(group: str) -> Found:
         if isinstance(loaded, Broken):
             failures.append(loaded)
         elif isinstance(loaded, Backend):
-            flaw = _flaw(loaded) or (f"there is another {loaded.name!r}" if loaded.name in found_backends else "")
-            if flaw:
+            if flaw := contract_flaw(loaded) or (loaded.name in found_backends and f"there is another {loaded.name!r}"):
                 failures.append(Broken(name, flaw))
             else:
                 found_backends[loaded.name] = loaded
@@ -151,16 +149,6 @@ def _guarded(name: str, load: Callable[[], object]) -> object:
         raise
     except BaseException as error:  # a plug-in may fail in any way, by sys.exit too; it is listed, not raised
         return Broken(name, f"{type(error).__name__}: {error}")
-
-
-def _flaw(backend: Backend) -> str:
-    """What a plan would stumble over, "" if nothing."""
-    if not (isinstance(getattr(backend, "name", None), str) and backend.name):
-        return "it has no name"
-    offers = getattr(backend, "offers", None)
-    if not (isinstance(offers, frozenset | set) and offers <= set(Feature)):
-        return f"{backend.name} offers {offers!r}; expected a set of klopt.Feature"
-    return "" if isinstance(backend.rank, int) else f"{backend.name} has rank {backend.rank!r}; expected a whole number"
 
 
 def problem_classes(module: ModuleType) -> list[type[Problem]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from klopt.backend import Answer, Backend, Settings, Start, Stop
+from klopt.backend import Answer, Backend, Settings, Start, Stop, contract_flaw
 from klopt.certify import Certificate, certify, check_ray
 from klopt.deadline import checks_until
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
@@ -90,10 +90,10 @@ def solve(
         raise InvalidSettings("raw options belong to one backend; name it: solve(problem, backend=..., raw=...)")
     if isolate not in (None, True, False):
         raise InvalidSettings(f"isolate is {isolate!r}; expected True, False, or None to leave it to klopt")
-    if problem.spoilt:
-        raise InvalidProblem(f"the data of {problem.describe()} were changed by a backend; build the problem anew")
     began = time.perf_counter()
     routes = _routes(plan(problem), backend, formulation, settings)
+    if problem.spoilt:
+        raise InvalidProblem(f"the data of {problem.describe()} were changed by a backend; build the problem anew")
     given = point = _checked_start(start)
     attempts: list[Attempt] = []
     for index, route in enumerate(routes):
@@ -227,8 +227,9 @@ def _judged(problem: Problem, route: Route, form: Form, answer: Answer, tol: flo
     """What the answer proves; numbers of which none can be computed prove nothing and cost their own route only."""
     try:
         return certify(problem, route.formulation, form, answer, tol)
-    except (np.linalg.LinAlgError, ArithmeticError) as error:
-        return Certificate.of_nothing(tol, f"what the answer proves cannot be computed: {error}"), None
+    except Exception as error:  # a user's own function may fail in any way
+        text = f"what the answer proves cannot be computed: {type(error).__name__}: {error}"
+        return Certificate.of_nothing(tol, text), None
 
 
 def _unwritten(route: Route, settings: Settings, why: str, seconds: float) -> Attempt:
@@ -263,11 +264,15 @@ def _lifted(route: Route, form: Form, point: Point | None) -> tuple[Start | None
         return None, (f"the start was not used: no way from a point to the form {route.formulation.name!r}",)
     try:
         start = route.formulation.lift(point)
-    except (AttributeError, LookupError, ValueError) as error:
-        raise InvalidSettings(f"start does not fit {route.formulation.name!r}: {error}") from error
-    columns = form.shape[1]
-    if columns is not None and start.x.shape != (columns,):
-        raise InvalidSettings(f"start has shape {start.x.shape} for {route.formulation.name!r}; expected ({columns},)")
+    except (AttributeError, LookupError) as error:
+        missing = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise InvalidSettings(f"start does not fit {route.formulation.name!r}: {missing}") from error
+    except ValueError as error:
+        raise InvalidSettings(f"start does not fit {route.formulation.name!r}, by its shapes: {error}") from error
+    rows, columns = form.shape
+    for what, vector, size in (("start has", start.x, columns), ("start's multipliers have", start.y, rows)):
+        if vector is not None and size is not None and vector.shape != (size,):
+            raise InvalidSettings(f"{what} shape {vector.shape} for {route.formulation.name!r}; expected ({size},)")
     domain = form.domain if isinstance(form, SimplexForm) else form.left if isinstance(form, SaddleForm) else None
     if domain is None or domain.violation(start.x) <= OUTSIDE * (1 + np.abs(start.x).max(initial=0.0)):
         return start, ()
@@ -290,7 +295,10 @@ def _routes(
     routes = options.routes
     if backend is not None:
         routes = _pinned(options, backend_named(backend) if isinstance(backend, str) else backend)
-    routes = tuple(route for route in routes if formulation in (None, route.formulation.name))
+    able, routes = routes, tuple(route for route in routes if formulation in (None, route.formulation.name))
+    if not routes and able and backend is not None:
+        taken = ", ".join(dict.fromkeys(repr(route.formulation.name) for route in able))
+        raise NoRoute(f"{able[0].backend.name} cannot take the formulation {formulation!r}; it takes {taken}")
     if not routes:
         chosen = f" by formulation {formulation!r}" if formulation else ""
         raise NoRoute(f"nothing installed can solve {options.problem.describe()}{chosen}\n{options.explain()}")
@@ -307,6 +315,8 @@ def _routes(
 def _pinned(options: Plan, backend: Backend) -> tuple[Route, ...]:
     if not isinstance(backend, Backend):
         raise InvalidSettings(f"backend is {backend!r}; expected a name or an instance of klopt.Backend")
+    if flaw := contract_flaw(backend):
+        raise InvalidSettings(f"{type(backend).__name__} cannot be asked: {flaw}")
     if backend.missing:
         raise NoRoute(f"backend {backend.name!r} cannot run here: {backend.missing}")
     formulations = options.problem.formulations()

@@ -206,13 +206,31 @@ def test_a_size_is_not_for_files(model: Path) -> None:
     assert klopt("solve", model, "--size", 5).exit_code == 2
 
 
-@pytest.mark.parametrize("text", ["raise ImportError('no luck')", "BACKEND = 3", "x = 1"])
-def test_a_file_without_a_backend_is_exit_code_2(tmp_path: Path, text: str) -> None:
+NAMELESS = """
+import klopt
+class Mine(klopt.Backend):
+    def run(self, form, settings, start=None): ...
+BACKEND = Mine()
+"""
+
+
+@pytest.mark.parametrize("verb", [("check-backend",), ("solve", "LP", "--backend")])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("raise ImportError('no luck')", "mine.py"),
+        ("BACKEND = 3", "mine.py"),
+        ("x = 1", "mine.py"),
+        ("import sys; sys.exit(0)", "mine.py cannot be loaded: SystemExit: 0"),
+        (NAMELESS, "it has no name"),
+    ],
+)
+def test_a_file_without_a_backend_is_exit_code_2(tmp_path: Path, verb: tuple[str], text: str, words: str) -> None:
     path = tmp_path / "mine.py"
     path.write_text(text)
-    done = klopt("check-backend", path)
+    done = klopt(*verb, path)
     assert done.exit_code == 2
-    assert "mine.py" in done.output
+    assert words in " ".join(done.output.split())
 
 
 # Files, by suffix and content

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,28 @@ def test_only_a_backend_can_be_registered() -> None:
 
     with pytest.raises(InvalidSettings, match="it has no name"):
         klopt.register(Nameless())
+
+
+@pytest.mark.usefixtures("clean_registry")
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("library", 5),
+        ("library", ""),
+        ("honours", None),
+        ("honours", frozenset({"patience"})),
+        ("proves", frozenset({"everything"})),
+        ("accuracy", "high"),
+        ("isolate", "no"),
+        ("rank", 1.5),
+        ("offers", "cones"),
+    ],
+)
+def test_a_backend_with_odd_attributes_is_refused_wherever_it_comes_in(attribute, value) -> None:
+    odd = type("Odd", (Liar,), {attribute: value})()
+    for ask in (klopt.register, klopt.check_backend, partial(klopt.solve, an_lp())):
+        with pytest.raises(InvalidSettings, match=f"Odd cannot be .*{attribute}"):
+            ask(odd)
 
 
 @pytest.mark.parametrize(
