@@ -10,8 +10,9 @@ with h the value of the whole problem, h* its optimum, H the sum of the clusters
     0  <=  h* - h(concatenation)  <=  B = C^2/2 sum |K_ij| + C^4 / (16 eta) sum K_ij^2.
 
 Left: h* >= h(concatenation) = H - sum a_i a_j K_ij / 2 - sum (a_i a_j K_ij)^2 / (16 eta). Theorem 6 of [1] has a
-smaller right hand side, which is not true. A start for the whole problem is what remains of a decomposition where the
-bounds are wide.
+smaller right hand side, which is not true. In regression, where a_i has either sign, the first line holds as it is, the
+second with 2B. Both need one eta for all clusters: a `KernelFactory` is fixed on all points first. A start for the
+whole problem is what remains of a decomposition where the bounds are wide.
 
 [1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 """
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -36,14 +37,41 @@ from klopt.solve import solve
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Decomposition", "Factory", "OffBlocks", "Part", "decompose", "kmeans", "off_blocks"]
+__all__ = ["Decomposition", "Factory", "KernelFactory", "OffBlocks", "Part", "decompose", "kmeans", "off_blocks"]
 
 Factory: TypeAlias = Callable[[FloatArray, FloatArray], Problem | None]
 """Makes the problem of some points and their labels; None where zero is the only solution. It must be picklable."""
+Kernel: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 Indices: TypeAlias = npt.NDArray[np.intp]
 
 ROWS = 1024
 """Points whose kernels are computed at a time."""
+
+
+@runtime_checkable
+class KernelFactory(Protocol):
+    """A factory that knows what the clusters share: `AdaptiveKernel.on_points` makes one."""
+
+    @property
+    def kernel(self) -> Kernel: ...
+    @property
+    def C(self) -> float: ...
+    @property
+    def eta(self) -> float | None: ...
+    @property
+    def tau(self) -> float: ...
+    @property
+    def bias(self) -> bool: ...
+
+    def __call__(self, X: FloatArray, y: FloatArray, /) -> Problem | None: ...
+
+    def fix(self, X: FloatArray, y: FloatArray) -> Self:
+        """Return the same with the eta of all points, refusing their targets where they are none."""
+        ...
+
+    def zero(self, size: int) -> tuple[float, dict[str, FloatArray]]:
+        """Return the value and the arrays of so many points whose only solution is zero."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +106,11 @@ class Decomposition:
     parts: tuple[Part, ...]
     point: Point
     whole: Bracket | None = None
-    """The bounds that the concatenation proves about the whole problem."""
+    """The bounds that the concatenation proves about the whole problem; None also where no part has arrays."""
     polished: Result | None = None
     """The whole problem solved from there."""
+    bounds: tuple[float, float] | None = None
+    """The least and the most of h* - H, where they were asked for."""
 
     @property
     def lower(self) -> float:
@@ -117,12 +147,14 @@ def decompose(
     seed: int = 0,
     whole: Problem | None = None,
     polish: bool = False,
+    bounds: bool = False,
 ) -> Decomposition:
     """Solve each cluster by itself and put the solutions end to end.
 
     `clusters` is their number (k-means), a label for each point, or a list of index arrays. `jobs` is a number of
     processes, a Dask client or its address; a cluster whose process dies is tried again `retries` times. `whole`, the
-    problem of all points, is bracketed at the concatenation and, with `polish`, solved from there.
+    problem of all points, is bracketed at the concatenation and, with `polish`, solved from there. `bounds` has the
+    bounds of h* - H reported, for which all n^2 entries of the kernel are computed, a block at a time.
     """
     points, targets = matrix("X", X), vector("y", y)
     if targets.size != len(points):
@@ -131,13 +163,17 @@ def decompose(
         raise InvalidSettings("polish needs the whole problem; pass whole=")
     whole_number("retries", retries, 0)
     groups = _groups(clusters, points, seed)
+    if isinstance(factory, KernelFactory):
+        factory = factory.fix(points, targets)
+    between = _bounds(factory, points, groups) if bounds else None
     tasks = [_Task(factory, points[rows], targets[rows], tol) for rows in groups]
     solved = _run(tasks, jobs, retries)
     parts = tuple(Part(rows, *found) for rows, found in zip(groups, solved, strict=True))
     point = _concatenated(parts, len(points))
-    bracket = None if whole is None else whole.bracket(point)
-    polished = None if whole is None or not polish else solve(whole, tol=tol, start=point)
-    return Decomposition(parts, point, bracket, polished)
+    start = point if point.primal else None
+    bracket = None if whole is None or start is None else whole.bracket(start)
+    polished = None if whole is None or not polish else solve(whole, tol=tol, start=start)
+    return Decomposition(parts, point, bracket, polished, between)
 
 
 def kmeans(X: npt.ArrayLike, count: int, seed: int = 0) -> Indices:
@@ -153,9 +189,7 @@ def kmeans(X: npt.ArrayLike, count: int, seed: int = 0) -> Indices:
         return np.asarray(machine.fit_predict(points), dtype=np.intp)
 
 
-def off_blocks(
-    kernel: Callable[[FloatArray, FloatArray], FloatArray], X: npt.ArrayLike, labels: npt.ArrayLike
-) -> OffBlocks:
+def off_blocks(kernel: Kernel, X: npt.ArrayLike, labels: npt.ArrayLike) -> OffBlocks:
     """Return the sums over the kernel between clusters, all n^2 entries of it, a block at a time."""
     points, which = matrix("X", X), np.asarray(labels)
     absolute = squares = 0.0
@@ -166,6 +200,24 @@ def off_blocks(
         absolute += float(np.abs(K).sum())
         squares += float(np.vdot(K, K))
     return OffBlocks(absolute, squares)
+
+
+def _bounds(factory: Factory, points: FloatArray, groups: list[Indices]) -> tuple[float, float]:
+    """(least, most) of h* - H from the factory's kernel, C and eta, where these are all that counts."""
+    if not isinstance(factory, KernelFactory) or factory.eta is None:
+        raise InvalidSettings(
+            f"bounds need the kernel, C and eta of the factory, which {factory!r} does not tell; "
+            "make it by on_points of the problem, or leave bounds out"
+        )
+    if factory.bias or factory.tau:
+        raise InvalidSettings(
+            f"bounds hold for machines without bias and tau only; the factory has bias={factory.bias} and "
+            f"tau={factory.tau:g}; make it with bias=False and tau=0, or leave bounds out"
+        )
+    labels = np.empty(len(points), dtype=np.intp)
+    for label, rows in enumerate(groups):
+        labels[rows] = label
+    return off_blocks(factory.kernel, points, labels).bounds(factory.C, factory.eta)
 
 
 Found: TypeAlias = tuple[float, float, Verdict, dict[str, FloatArray]]
@@ -181,7 +233,8 @@ class _Task:
     def __call__(self) -> Found:
         problem = self.factory(self.X, self.y) if len(self.X) else None
         if problem is None:
-            return 0.0, 0.0, Verdict.OPTIMAL, {}
+            value, arrays = self.factory.zero(len(self.X)) if isinstance(self.factory, KernelFactory) else (0.0, {})
+            return value, value, Verdict.OPTIMAL, arrays
         result = solve(problem, tol=self.tol)
         primal = {} if result.point is None else dict(result.point.primal)
         return result.lower, result.upper, result.verdict, primal

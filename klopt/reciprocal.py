@@ -73,11 +73,16 @@ def extend_weights(F: npt.ArrayLike, borrowed: npt.ArrayLike) -> tuple[FloatArra
 
 
 def squared_distances(X: npt.ArrayLike, new: npt.ArrayLike) -> FloatArray:
-    """Return |x_i - x'_j|^2 between training and new points (rows of each), which order as distances do."""
+    """Return |x_i - x'_j|^2 between training and new points (rows of each), which order as distances do.
+
+    |x|^2 + |x'|^2 - 2 x'x loses the digits of |x|^2: all points are moved by the mean of the training points first.
+    """
     A = matrix("X", X)
     B = matrix("new", new, (None, A.shape[1]))
+    centre = A.sum(axis=0) / max(len(A), 1)
+    A, B = A - centre, B - centre
     require_memory(16.0 * len(A) * len(B), f"distances of {len(A)} by {len(B)} points")
-    cross = A @ B.T
+    cross: FloatArray = A @ B.T
     cross *= -2.0
     cross += np.einsum("ij,ij->i", A, A)[:, None]
     cross += np.einsum("ij,ij->i", B, B)

@@ -96,6 +96,10 @@ class Machine:
             low, high = np.minimum(self.y * box, 0.0), np.maximum(self.y * box, 0.0)
         return BoxPlane(low, high, np.ones(n) if self.bias else None)
 
+    def coefficients(self, point: Point) -> FloatArray:
+        """Return the a of a point."""
+        return self.y * point.alpha if self.epsilon is None else point.beta
+
     def bracket(self, a: FloatArray, machine: FloatArray | None = None) -> Bracket:
         """Return the bounds that coefficients a prove, the upper one by the plain machine's, where they are given."""
         a = self._repaired(a)

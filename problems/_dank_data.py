@@ -13,7 +13,7 @@ from klopt.errors import InvalidProblem
 from klopt.gram import Gram, binary_labels
 from klopt.nystrom import LowRank
 
-__all__ = ["checked_eta", "checked_labels", "eta_for", "eta_of_paper"]
+__all__ = ["checked_eta", "checked_labels", "eta_for", "eta_of_paper", "given_eta", "usual_eta"]
 
 DEVIATION = 0.1
 """By how much F may deviate from 1 where no eta is given, tau/2 apart."""
@@ -30,7 +30,7 @@ def eta_for(deviation: float, C: float, largest: float = 1.0) -> float:
 
 
 def eta_of_paper(alpha: npt.ArrayLike) -> float:
-    """Return ||alpha||^2, alpha the multipliers of the plain machine: the published rule, under which F hardly learns.
+    """Return ||alpha||^2, alpha the multipliers of the plain machine (in regression beta): F hardly learns under it.
 
     >>> eta_of_paper([0.5, 0.5])
     0.5
@@ -40,10 +40,19 @@ def eta_of_paper(alpha: npt.ArrayLike) -> float:
 
 
 def checked_eta(value: object, C: float, K: Gram | LowRank) -> float:
-    """Return eta, that for a deviation of `DEVIATION` where none is given, refusing what is not a positive number."""
-    if value is None:
-        diagonal = np.einsum("ik,ik->i", K.Phi, K.Phi) if isinstance(K, LowRank) else K.matrix.diagonal()
-        return eta_for(DEVIATION, C, float(diagonal.max()) or 1.0)
+    """Return the given eta or, where there is none, the usual one."""
+    if value is not None:
+        return given_eta(value)
+    return usual_eta(C, np.einsum("ik,ik->i", K.Phi, K.Phi) if isinstance(K, LowRank) else K.matrix.diagonal())
+
+
+def usual_eta(C: float, diagonal: FloatArray) -> float:
+    """Return the eta for a deviation of `DEVIATION`, from the K_ii of all points."""
+    return eta_for(DEVIATION, C, float(diagonal.max(initial=0.0)) or 1.0)
+
+
+def given_eta(value: object) -> float:
+    """Return eta, refusing what is not a positive number."""
     try:
         return positive("eta", value)
     except InvalidProblem as error:

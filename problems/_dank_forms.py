@@ -124,9 +124,9 @@ class Forms:
 
     def _smooth(self) -> SimplexForm:
         if self.machine.epsilon is None:
-            objective = Curved(self._sign.size, self._near_margin, self._rough_margin)
+            objective = Curved(self._sign.size, self._near_margin, self._rough_margin, self._lipschitz)
             return SimplexForm(objective, self.machine.domain(self._units.length))
-        return SimplexForm(Curved(self._sign.size, self._near_tube, self._rough_tube), self._box)
+        return SimplexForm(Curved(self._sign.size, self._near_tube, self._rough_tube, self._lipschitz), self._box)
 
     def _many(self) -> SimplexForm:
         """The form of a kernel given by features."""
@@ -161,6 +161,14 @@ class Forms:
     def _rough(self) -> FloatArray:
         slope = float(np.abs(self.machine.targets).mean()) / self._units.slope
         return self._function.rough(slope, self.machine.C / self._units.length)
+
+    def _lipschitz(self) -> float:
+        """lambda_max(K) + C^2 / (4 eta) lambda_max(K o K) + C^2 / (2 eta) max_i sum_j K_ij^2; twice that for a tube."""
+        f, box = self._function, self.machine.C / self._units.length
+        squares, bend = f.K * f.K, box * box / (4 * f.eta)
+        largest = float(np.linalg.eigvalsh(f.K)[-1]) + bend * float(np.linalg.eigvalsh(squares)[-1])
+        L = largest + 2 * bend * float(squares.sum(axis=1).max())
+        return L if self.machine.epsilon is None else 2 * L
 
     def _socp(self) -> ConeForm:
         return self._cone.quartic()

@@ -13,9 +13,8 @@ eta = ||alpha_svm||^2 (`eta_of_paper`): then tr Gamma = 1/4 however many points 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -28,7 +27,8 @@ from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.problems._dank_bracket import Machine
 from klopt.problems._dank_data import checked_eta, checked_labels, eta_for, eta_of_paper
 from klopt.problems._dank_forms import Forms
-from klopt.problems._dank_screen import screened
+from klopt.problems._dank_points import Kernel, OnPoints
+from klopt.problems._dank_screen import Mask, screened
 from klopt.problems._margin import refuse_large
 
 __all__ = ["AdaptiveKernel"]
@@ -101,23 +101,20 @@ class AdaptiveKernel(Problem):
         """Return F."""
         return self.machine.function.weights(self.y * point.alpha)
 
-    def screen(self, point: Point) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    def screen(self, point: Point) -> tuple[Mask, Mask]:
         """Return which points are proven to have alpha = 0, and which alpha = C, in the solution; without bias only."""
-        return screened(self.machine, self.y * point.alpha)
+        zero, top, bottom = screened(self.machine, point)
+        return zero, top | bottom
 
     @staticmethod
     def on_points(
-        kernel: Callable[[FloatArray, FloatArray], FloatArray],
-        C: float,
-        eta: float | None = None,
-        tau: float = 0.0,
-        bias: bool = True,
-    ) -> Callable[[FloatArray, FloatArray], AdaptiveKernel | None]:
+        kernel: Kernel, C: float, eta: float | None = None, tau: float = 0.0, bias: bool = True
+    ) -> OnPoints[AdaptiveKernel]:
         """Return the function that makes the problem of points X with labels y, for `klopt.decompose.decompose`.
 
         With a bias, points of one class leave alpha = 0 alone: then there is no problem, and it returns None.
         """
-        return partial(_on_points, kernel, C, eta, tau, bias)
+        return OnPoints(AdaptiveKernel, kernel, C, eta, tau, bias)
 
     eta_for = staticmethod(eta_for)
     eta_of_paper = staticmethod(eta_of_paper)
@@ -130,18 +127,3 @@ class AdaptiveKernel(Problem):
         squares = np.square(X[:, None] - X).sum(axis=2)
         C, tau = float(rng.choice([0.3, 1.0, 3.0])), float(rng.choice([0.0, 0.05]))
         return cls(np.exp(-squares / 3), y, C, eta=C * C, tau=tau, bias=bool(rng.random() < 0.5))
-
-
-def _on_points(
-    kernel: Callable[[FloatArray, FloatArray], FloatArray],
-    C: float,
-    eta: float | None,
-    tau: float,
-    bias: bool,
-    X: FloatArray,
-    y: FloatArray,
-) -> AdaptiveKernel | None:
-    if bias and abs(float(y.sum())) == y.size:
-        return None
-    K = np.asarray(kernel(X, X), dtype=float)
-    return AdaptiveKernel((K + K.T) / 2, y, C, eta, tau, bias)

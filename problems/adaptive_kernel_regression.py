@@ -24,8 +24,10 @@ from klopt.gram import Gram
 from klopt.nystrom import LowRank
 from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.problems._dank_bracket import Machine
-from klopt.problems._dank_data import checked_eta
+from klopt.problems._dank_data import checked_eta, eta_for, eta_of_paper
 from klopt.problems._dank_forms import Forms
+from klopt.problems._dank_points import Kernel, OnPoints
+from klopt.problems._dank_screen import Mask, screened
 from klopt.problems._margin import refuse_large
 
 __all__ = ["AdaptiveKernelRegression"]
@@ -102,6 +104,20 @@ class AdaptiveKernelRegression(Problem):
     def weights(self, point: Point) -> FloatArray:
         """Return F."""
         return self.machine.function.weights(point.beta)
+
+    def screen(self, point: Point) -> tuple[Mask, Mask, Mask]:
+        """Return which points are proven to have beta = 0, which C and which -C, in the solution; without bias only."""
+        return screened(self.machine, point)
+
+    @staticmethod
+    def on_points(
+        kernel: Kernel, C: float, epsilon: float, eta: float | None = None, tau: float = 0.0, bias: bool = True
+    ) -> OnPoints[AdaptiveKernelRegression]:
+        """Return the function that makes the problem of points X with targets y, for `klopt.decompose.decompose`."""
+        return OnPoints(AdaptiveKernelRegression, kernel, C, eta, tau, bias, positive("epsilon", epsilon, zero=True))
+
+    eta_for = staticmethod(eta_for)
+    eta_of_paper = staticmethod(eta_of_paper)
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:

@@ -462,9 +462,24 @@ def test_screening_never_discards_a_support_vector(seed: int, tau: float) -> Non
     assert zero.sum() >= 0.5 * np.sum(best == 0)
 
 
+@given(seeds, st.sampled_from([0.0, 0.05]), st.sampled_from([0.0, 0.1, 0.5]))
+def test_screening_a_regression_never_moves_a_coefficient(seed: int, tau: float, epsilon: float) -> None:
+    problem = regression(seed, 20, tau, epsilon, bias=False)
+    best = optimum(problem, 1e-9).point.beta
+    rng = np.random.default_rng(seed)
+    for noise in (0.3, 1e-2, 1e-4, 0.0):
+        proven = problem.screen(Point({"beta": best + noise * rng.normal(size=20)}))
+        for chosen, value in zip(proven, (0.0, 2.0, -2.0), strict=True):
+            np.testing.assert_allclose(best[chosen], value, atol=1e-6)
+    assert proven[0].sum() >= 0.5 * np.sum(best == 0)
+    assert proven[1].sum() + proven[2].sum() >= 0.5 * np.sum(np.abs(best) == 2)
+
+
 def test_screening_with_a_bias_is_refused() -> None:
     with pytest.raises(InvalidProblem, match="without bias"):
         instance(0, 5).screen(Point({"alpha": np.zeros(5)}))
+    with pytest.raises(InvalidProblem, match="without bias"):
+        regression(0, 5).screen(Point({"beta": np.zeros(5)}))
 
 
 # --- what F may do
@@ -480,6 +495,8 @@ def test_eta_for_bounds_the_deviation_and_the_published_rule_hardly_moves_F() ->
     paper = eta_of_paper(alpha)
     a = y * alpha
     assert np.trace(np.outer(a, a) * K) / (4 * paper) == pytest.approx(0.25)  # however many points there are
+    assert AdaptiveKernelRegression.eta_for(0.1, 2.0) == AdaptiveKernel.eta_for(0.1, 2.0)
+    assert AdaptiveKernelRegression.eta_of_paper(a) == pytest.approx(paper)
 
 
 # --- bad data

@@ -18,7 +18,7 @@ import klopt
 from klopt.decompose import Decomposition, decompose, kmeans, off_blocks
 from klopt.errors import InvalidProblem, InvalidSettings
 from klopt.problem import Point
-from klopt.problems import AdaptiveKernel
+from klopt.problems import AdaptiveKernel, AdaptiveKernelRegression
 from klopt.runs.allocation import freed_memory_kept
 
 
@@ -49,6 +49,42 @@ def test_bounds_hold_and_the_concatenation_solves_the_block_diagonal_problem(
     assert least - slack <= best.value - found.lower <= most + slack
     value = whole.bracket(found.point).lower
     assert -slack <= best.value - value <= -least + slack
+
+
+def linear(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    return X @ Y.T
+
+
+def test_clusters_share_the_eta_of_all_points_where_none_is_given() -> None:
+    g, y = np.random.default_rng(8).normal(size=(2, 10)), np.tile([1.0, -1.0], 10)
+    X = np.r_[np.c_[g[0], 0 * g[0]], np.c_[0 * g[1], 10 * g[1]]]  # orthogonal clusters: the parts add up to the whole
+    whole = AdaptiveKernel(linear(X, X), y, 1.0, bias=False)
+    factory = AdaptiveKernel.on_points(linear, 1.0, bias=False)
+    labels = np.repeat([0, 1], 10)
+    found = decompose(factory, X, y, labels, tol=1e-9, whole=whole, polish=True, bounds=True)
+    assert factory.fix(X, y).eta == pytest.approx(whole.eta, rel=1e-14)
+    assert found.bounds == (0.0, 0.0)
+    assert found.polished is not None
+    assert found.polished.value == pytest.approx(found.lower, rel=1e-8)
+
+
+@given(generators, st.sampled_from([0.0, 0.05]), st.booleans())
+@at_most(10)
+def test_a_regression_is_decomposed_as_a_machine_is(rng: np.random.Generator, tau: float, bias: bool) -> None:
+    X, _ = data(rng, 24)
+    y, labels = np.sin(2 * X[:, 0]), kmeans(X, 3, seed=1)
+    whole = AdaptiveKernelRegression(gaussian(X, X), y, 1.0, 0.1, tau=tau, bias=bias)
+    best = klopt.solve(whole, tol=1e-8).require()
+    factory = AdaptiveKernelRegression.on_points(gaussian, 1.0, 0.1, tau=tau, bias=bias)
+    bounded = not (tau or bias)
+    found = decompose(factory, X, y, labels, tol=1e-8, whole=whole, polish=True, bounds=bounded)
+    assert found.certified
+    for bracket in (found.whole, found.polished):
+        assert bracket is not None
+        assert max(bracket.lower, best.lower) <= min(bracket.upper, best.upper) + 1e-9
+    if bounded:
+        assert found.bounds == pytest.approx(off_blocks(gaussian, X, labels).bounds(1.0, whole.eta))
+        assert found.bounds[0] - 1e-6 <= best.value - found.lower <= found.bounds[1] + 1e-6
 
 
 def test_off_blocks_are_the_sums_over_pairs_of_different_clusters() -> None:
@@ -106,6 +142,23 @@ def test_one_class_and_empty_clusters_are_solved() -> None:
     assert (without.point.alpha > 0).any()
 
 
+@pytest.mark.parametrize("tau", [0.0, 0.1])
+def test_clusters_of_one_class_alone_leave_zero_and_a_bracket_of_the_whole(tau: float) -> None:
+    y = np.repeat([1.0, -1.0], 10)
+    X = np.random.default_rng(9).normal(size=(20, 2)) + 5 * y[:, None]
+    whole = AdaptiveKernel(gaussian(X, X), y, 1.0, tau=tau)
+    found = decompose(AdaptiveKernel.on_points(gaussian, 1.0, tau=tau), X, y, y, whole=whole, polish=True)
+    assert (found.point.alpha == 0).all()
+    assert found.whole is not None
+    assert found.polished is not None
+    assert found.whole.lower <= found.polished.value <= found.whole.upper
+    assert found.lower == found.upper == pytest.approx(2 * whole.eta * (10**2 - (10 - tau / 2) ** 2))  # h(0), twice
+    silent = decompose(lambda X, y: None, X, y, y, whole=whole, polish=True)  # does not say which arrays are zero
+    assert silent.whole is None
+    assert silent.polished is not None
+    assert silent.polished.value == pytest.approx(found.polished.value, rel=1e-5)
+
+
 def test_processes_give_the_same_answer() -> None:
     X, y = data(np.random.default_rng(4), 40)
     factory = AdaptiveKernel.on_points(gaussian, 1.0)
@@ -137,7 +190,7 @@ def test_a_killed_process_costs_time_and_nothing_else(tmp_path: Path) -> None:
     X, y = data(np.random.default_rng(5), 40)
     there = decompose(partial(dying_once, tmp_path / "died"), X, y, 4, jobs=2)
     assert (tmp_path / "died").exists()
-    assert same(there, decompose(AdaptiveKernel.on_points(gaussian, 1.0), X, y, 4))
+    assert same(there, decompose(partial(dying_once, tmp_path / "died"), X, y, 4))
 
 
 @pytest.mark.slow
@@ -148,7 +201,7 @@ def test_a_lost_dask_worker_costs_time_and_nothing_else(tmp_path: Path) -> None:
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         there = decompose(partial(dying_once, tmp_path / "died"), X, y, 4, jobs=client)
     assert (tmp_path / "died").exists()
-    assert same(there, decompose(AdaptiveKernel.on_points(gaussian, 1.0), X, y, 4))
+    assert same(there, decompose(partial(dying_once, tmp_path / "died"), X, y, 4))
 
 
 @pytest.mark.parametrize(
@@ -168,9 +221,41 @@ def test_a_lost_dask_worker_costs_time_and_nothing_else(tmp_path: Path) -> None:
         ({"polish": True}, InvalidSettings, "pass whole="),
         ({"y": [1.0, -1.0]}, InvalidProblem, "one each"),
         ({"retries": -1}, InvalidSettings, "retries is -1"),
+        ({"bounds": True}, InvalidSettings, "without bias and tau only; the factory has bias=True and tau=0"),
+        ({"y": [0.0, 2.0, 0.0, 2.0]}, InvalidProblem, r"y\[0\] is 0; labels must be"),
     ],
 )
 def test_bad_input_is_refused(options: dict[str, Any], error: type[Exception], text: str) -> None:
     X, y = data(np.random.default_rng(7), 4)
     with pytest.raises(error, match=text):
         decompose(AdaptiveKernel.on_points(gaussian, 1.0), **({"X": X, "y": y, "clusters": 2} | options))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: AdaptiveKernel.on_points("rbf", 1.0), "kernel is 'rbf'; expected a function of two sets of points"),
+        (lambda: AdaptiveKernel.on_points(gaussian, -1.0), "C is -1.0"),
+        (lambda: AdaptiveKernel.on_points(gaussian, 1.0, eta=0.0), "eta is 0.0; .*leave it out"),
+        (lambda: AdaptiveKernel.on_points(gaussian, 1.0, tau=-1.0), "tau is -1.0"),
+        (lambda: AdaptiveKernelRegression.on_points(gaussian, 1.0, None), "epsilon is None"),
+        (lambda: AdaptiveKernel.on_points(gaussian, 1.0)(np.eye(3), [3, 0, 0]), r"y\[0\] is 3; labels must be"),
+        (lambda: AdaptiveKernel.on_points(gaussian, 1.0)(np.eye(3), [1, -1]), "y has 2 entries; expected 3"),
+        (
+            lambda: AdaptiveKernel.on_points(lambda P, Q: gaussian(P, Q) + P[:, :1], 1.0)(np.eye(3), [1, -1, 1]),
+            r"kernel\(X, X\) is not symmetric: kernel\(X, X\)\[0, ",
+        ),
+        (lambda: AdaptiveKernel.on_points(lambda P, Q: P[0], 1.0)(np.eye(3), [1, -1, 1]), "expected a matrix"),
+        (lambda: decompose(lambda X, y: None, np.eye(2), [1, -1], [0, 1], bounds=True), "does not tell; make it by"),
+    ],
+)
+def test_factories_that_cannot_work_are_refused(call: Any, text: str) -> None:
+    with pytest.raises((InvalidProblem, InvalidSettings), match=text):
+        call()
+
+
+def test_a_kernel_that_is_asymmetric_by_rounding_is_taken_and_lists_are_labels() -> None:
+    X, noise = np.random.default_rng(10).normal(size=(2, 3, 3))
+    found = AdaptiveKernel.on_points(lambda P, Q: gaussian(P, Q) + 1e-10 * noise, 1.0)(X, [1, -1, 1])
+    assert found is not None
+    np.testing.assert_allclose(found.K.matrix, gaussian(X, X), atol=1e-9)

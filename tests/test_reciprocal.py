@@ -74,6 +74,12 @@ def test_distances_are_those_between_points() -> None:
     np.testing.assert_allclose(squared_distances(X, new), np.square(X[:, None] - new).sum(axis=2), atol=1e-12)
 
 
+def test_points_far_from_the_origin_keep_their_neighbours() -> None:
+    X = 1.7e9 + np.arange(100.0)[:, None]  # seconds since 1970, say
+    assert neighbours(squared_distances(X, X + 0.25), "nearest").tolist() == list(range(100))
+    assert squared_distances(X[:0], X).shape == (0, 100)
+
+
 def test_no_new_points_borrow_nothing() -> None:
     assert neighbours(np.zeros((3, 0))).size == 0
     cross, among = extend_weights(np.eye(3), np.zeros(0, dtype=int))

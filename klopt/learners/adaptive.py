@@ -85,7 +85,7 @@ class _Adaptive(Learner):
             self._diagonal = X.diagonal().copy()
             return Gram.of(X, "X")
         self._kernel = as_kernel(self.kernel).fix(X, getattr(self, "feature_names_in_", None))
-        self._X, self._centre = X, X.mean(axis=0)
+        self._X = X
         return self._kernel.gram(X, "K")
 
     def _eta(self, K: Gram) -> float:
@@ -110,7 +110,7 @@ class _Adaptive(Learner):
         """k between points and training points, and distances of training points and points."""
         if self._kernel is None:  # |phi(x_i) - phi(x)|^2 but for k(x, x), which does not change who is nearest
             return points, self._diagonal[:, None] - 2 * points.T
-        return self._kernel(points, self._X), squared_distances(self._X - self._centre, points - self._centre)
+        return self._kernel(points, self._X), squared_distances(self._X, points)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
