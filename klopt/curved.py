@@ -48,8 +48,9 @@ class Rough(NamedTuple):
 class Curved:
     """A smooth convex function that knows its curvature: one call gives value, gradient and a lazy second order model.
 
-    `rough()` is a quadratic whose least point over the set is a good start, where the function knows one. The last
-    answer is kept, so that value, gradient and curvature at one point cost one evaluation.
+    `rough()` is a quadratic whose least point over the set is a good start, and `lipschitz()` bounds how fast the
+    gradient changes over the set, where the function knows that. The last answer is kept, so that value, gradient and
+    curvature at one point cost one evaluation.
 
     >>> def quartic(x):
     ...     return Local(float(x @ x) ** 2, 4 * (x @ x) * x, lambda: 4 * (x @ x) * np.eye(x.size) + 8 * np.outer(x, x))
@@ -60,6 +61,7 @@ class Curved:
     size: int
     function: Callable[[FloatArray], Local]
     rough: Callable[[], Rough] | None = None
+    lipschitz: Callable[[], float] | None = None
     _last: list[tuple[FloatArray, Local]] = field(default_factory=list, init=False, repr=False)
 
     feature = property(lambda self: Feature.CURVED)

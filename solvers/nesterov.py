@@ -7,6 +7,14 @@ The momentum starts anew (t = 1) when it points uphill, (y - x+)'(x+ - x) > 0 (O
 makes the method linear where the function is strongly convex on the face it has found. L shrinks a little each time,
 so that it follows the curvature of that face. A quadratic costs one product with its matrix an iteration: the gradient
 at y is the same combination of gradients that y is of points.
+
+The scheme "two sequences" is Nesterov's of 2005, with a constant L of the gradient that is known beforehand, no search
+and no restart; Algorithms 1 and 2 of Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020,
+with their sign and projection corrected, are this method:
+
+    theta_t = project(x_t - g(x_t) / L)                        f(theta_t) - f* <= 2 L |x_0 - x*|^2 / ((t + 1)(t + 2))
+    beta_t  = project(x_0 - sum over s <= t of (s + 1) g(x_s) / (2 L))
+    x_t+1   = ((t + 1) theta_t + 2 beta_t) / (t + 3)
 """
 
 from __future__ import annotations
@@ -18,13 +26,17 @@ from itertools import count
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, check_raw
+from klopt.backend import Answer, Backend, Settings, Start
 from klopt.cones import Feature
+from klopt.curved import Curved
 from klopt.errors import InvalidSettings
 from klopt.forms import Form, SimplexForm
 from klopt.objectives import Linear, Oracle, QuadraticLike
 from klopt.solvers._iterate import Candidate, Steps, due, evaluator, iterate, require_finite, starting_point
+from klopt.solvers._options import POSITIVE, check_options, one_of
 
+TWO_SEQUENCES = "two sequences"
+SCHEMES = "restarted", TWO_SEQUENCES
 GROWTH, DECAY, FAST_DECAY = 1.5, 0.95, 0.3
 MOST_TRIALS = 100
 
@@ -32,7 +44,8 @@ MOST_TRIALS = 100
 class Nesterov(Backend):
     """Accelerated projected gradient, for smooth functions over any simple set.
 
-    Raw option: `lipschitz`, a first guess of how fast the gradient changes.
+    Raw options: `lipschitz`, a first guess of how fast the gradient changes in the units of the form; `scheme`,
+    "restarted" or "two sequences", for which `lipschitz` must be right and is by default what the function knows.
     """
 
     name = "nesterov"
@@ -45,11 +58,13 @@ class Nesterov(Backend):
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         assert isinstance(form, SimplexForm)
-        check_raw(self.name, settings.raw, ("lipschitz",), {})
+        check_options(self.name, settings.raw, {"lipschitz": POSITIVE, "scheme": one_of(*SCHEMES)}, {})
         guess = settings.raw.get("lipschitz", form.objective.lipschitz if isinstance(form.objective, Oracle) else None)
         if guess is not None and not (np.isfinite(guess) and guess > 0):
-            raise InvalidSettings(f"raw option 'lipschitz' is {guess!r}; expected a positive number")
+            raise InvalidSettings(f"the oracle's lipschitz is {guess!r}; expected a positive number")
         x = starting_point(form.domain, None if start is None else start.x)
+        if settings.raw.get("scheme") == TWO_SEQUENCES:
+            return iterate(_two_sequences(form, x, _constant(form) if guess is None else guess), settings)
         return iterate(_steps(form, x, guess, settings.seed), settings)
 
 
@@ -93,6 +108,32 @@ def _steps(form: SimplexForm, start: FloatArray, lipschitz: float | None, seed: 
         yield Candidate(here.x, here.f, form.lower_bound(here.x, here.f, here.g)) if look else None
         if still:
             return
+
+
+def _two_sequences(form: SimplexForm, start: FloatArray, L: float) -> Steps:
+    evaluate = evaluator(form.objective)
+    x, gathered = start, np.zeros_like(start)
+    value, slope = evaluate(x)
+    yield Candidate(x, value, form.lower_bound(x, value, slope))
+    for t in count():
+        require_finite(slope)
+        theta = form.domain.project(x - slope / L)
+        gathered = gathered + (t + 1) * slope
+        beta = form.domain.project(start - gathered / (2 * L))
+        if due(t + 1):
+            here = _At(theta, *evaluate(theta))
+            yield Candidate(theta, here.f, form.lower_bound(theta, here.f, here.g))
+        else:
+            yield None
+        x = ((t + 1) * theta + 2 * beta) / (t + 3)
+        slope = form.objective.gradient(x)
+
+
+def _constant(form: SimplexForm) -> float:
+    """The Lipschitz constant that the function knows of its gradient."""
+    if isinstance(form.objective, Curved) and form.objective.lipschitz is not None:
+        return form.objective.lipschitz()
+    raise InvalidSettings("the scheme 'two sequences' needs the raw option 'lipschitz': the function knows no constant")
 
 
 def _backtrack(
