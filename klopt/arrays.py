@@ -26,7 +26,10 @@ __all__ = [
     "freeze",
     "matrix",
     "positive",
+    "reals",
+    "refuse_masked",
     "require_memory",
+    "scaled_to_one",
     "symmetric",
     "vector",
 ]
@@ -56,7 +59,7 @@ def vector(name: str, value: object, size: int | None = None, *, infinite: bool 
     Traceback (most recent call last):
     klopt.errors.InvalidProblem: c[1] is nan; every entry must be a finite number
     """
-    array = _floats(name, value)
+    array = reals(name, value)
     if array.ndim != 1:
         raise InvalidProblem(f"{name} has shape {array.shape}; expected a vector (one dimension)")
     if size is not None and array.size != size:
@@ -67,7 +70,7 @@ def vector(name: str, value: object, size: int | None = None, *, infinite: bool 
 
 def matrix(name: str, value: object, shape: tuple[int | None, int | None] = (None, None)) -> FloatArray:
     """Return `value` as a frozen, C-ordered, finite float64 matrix; `None` in `shape` leaves a side free."""
-    array = _floats(name, cast(Any, value).toarray() if sparse.issparse(value) else value)
+    array = reals(name, cast(Any, value).toarray() if sparse.issparse(value) else value)
     if array.ndim != 2:
         raise InvalidProblem(f"{name} has shape {array.shape}; expected a matrix (two dimensions)")
     _expect_shape(name, array.shape, shape)
@@ -141,7 +144,10 @@ def positive(name: str, value: object, *, zero: bool = False, infinite: bool = F
     kind = "nonnegative" if zero else "positive"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidProblem(f"{name} is {value!r}; expected a {kind} number")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number with too many digits to be shown
+        raise InvalidProblem(f"{name} is beyond the range of floats; expected a {kind} number") from None
     if np.isnan(number) or number < 0 or (number == 0 and not zero) or (np.isinf(number) and not infinite):
         raise InvalidProblem(f"{name} is {value}; expected a {kind} number")
     return number
@@ -157,6 +163,45 @@ def flag(name: str, value: object) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise InvalidProblem(f"{name} is {value!r}; expected True or False")
     return bool(value)
+
+
+def reals(name: str, value: object) -> FloatArray:
+    """Return a float64, C-ordered copy, of any shape, of anything array-like that holds real numbers."""
+    refuse_masked(name, value)
+    try:
+        raw = np.asarray(value)
+    except ValueError as error:
+        raise InvalidProblem(f"{name} is ragged: {error}; give rows of one length") from None
+    if raw.dtype.kind not in "fiub":
+        raise InvalidProblem(f"{name} has dtype {raw.dtype}; expected real numbers")
+    require_memory(8.0 * raw.size, f"{name} of shape {raw.shape}")
+    return np.array(raw, dtype=np.float64, order="C", copy=True)
+
+
+def refuse_masked(name: str, value: object) -> None:
+    """Refuse masked entries: they are missing, and a plain array would bring back what lies under the mask.
+
+    >>> refuse_masked("c", np.ma.masked_array([1.0, -99.0], [False, True]))
+    Traceback (most recent call last):
+    klopt.errors.InvalidProblem: c[1] is masked, that is missing; give every entry a number
+    """
+    if isinstance(value, list | tuple):
+        for index, row in enumerate(value):
+            if isinstance(row, np.ma.MaskedArray):
+                refuse_masked(f"{name}[{index}]", row)
+    elif isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        where = np.argwhere(np.ma.getmaskarray(value))[0].tolist() or ""
+        raise InvalidProblem(f"{name}{where} is masked, that is missing; give every entry a number")
+
+
+def scaled_to_one(values: FloatArray) -> tuple[FloatArray, int]:
+    """Return values / 2^e and e, with the largest size between 1/2 and 1: exact, and squares stay within floats.
+
+    >>> scaled_to_one(np.array([3.0, -6.0]))
+    (array([ 0.375, -0.75 ]), 3)
+    """
+    exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
+    return np.ldexp(values, -exponent), exponent
 
 
 def require_memory(needed: float, what: str) -> None:
@@ -198,18 +243,6 @@ def _largest_gap(value: FloatArray, rows: slice, columns: slice) -> tuple[float,
     gap = np.abs(value[rows, columns] - value[columns, rows].T)
     i, j = divmod(int(np.argmax(gap)), gap.shape[1])
     return float(gap[i, j]), rows.start + i, columns.start + j
-
-
-def _floats(name: str, value: object) -> npt.NDArray[Any]:
-    """A float64 C-ordered copy of anything array-like that holds real numbers."""
-    try:
-        raw = np.asarray(value)
-    except ValueError as error:
-        raise InvalidProblem(f"{name} is ragged: {error}; give rows of one length") from None
-    if raw.dtype.kind not in "fiub":
-        raise InvalidProblem(f"{name} has dtype {raw.dtype}; expected real numbers")
-    require_memory(8.0 * raw.size, f"{name} of shape {raw.shape}")
-    return np.array(raw, dtype=np.float64, order="C", copy=True)
 
 
 def _expect_shape(name: str, got: tuple[int, ...], shape: tuple[int | None, int | None]) -> None:

@@ -22,7 +22,7 @@ from typing import Literal, cast, get_args
 
 import numpy as np
 
-from klopt.arrays import FloatArray, freeze, matrix, positive, require_memory, symmetric, vector
+from klopt.arrays import FloatArray, freeze, matrix, positive, require_memory, scaled_to_one, symmetric, vector
 from klopt.errors import InvalidProblem
 from klopt.radial import gaussians, usual_gamma
 
@@ -94,7 +94,9 @@ class Gram:
         if not points.size:
             raise InvalidProblem(f"X is {points.shape[0]} x {points.shape[1]}; expected points with coordinates")
         require_memory(16.0 * len(points) ** 2, f"the kernel of {len(points)} points")
-        ((K, floor),) = gaussians(points, [usual_gamma(points) if gamma is None else positive("gamma", gamma)])
+        unit, exponent = scaled_to_one(points)
+        narrow = usual_gamma(unit) if gamma is None else _times_power(positive("gamma", gamma), 2 * exponent)
+        ((K, floor),) = gaussians(unit, [narrow])
         return cls.gaussian(K, floor)
 
     @classmethod
@@ -159,6 +161,12 @@ def proven_floor(K: FloatArray, shift: float = 0.0) -> float | None:
     # one for the sum K_ii + shift, two to spare for the trace and this line.
     g = (n + 5) * EPS / 2
     return -(shift + g / (1 - g) * trace)
+
+
+def _times_power(gamma: float, exponent: int) -> float:
+    """gamma 2^exponent, or a number so large that only equal points are alike."""
+    with np.errstate(over="ignore"):
+        return float(min(np.ldexp(gamma, exponent), 1e300))
 
 
 def _pivoted_factor(K: FloatArray) -> FloatArray:

@@ -30,7 +30,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, SparseMatrix, csc, freeze, matrix, positive, require_memory, symmetric, vector
+from klopt.arrays import (
+    FloatArray,
+    SparseMatrix,
+    csc,
+    freeze,
+    matrix,
+    positive,
+    require_memory,
+    scaled_to_one,
+    symmetric,
+    vector,
+)
 from klopt.errors import InvalidProblem
 
 __all__ = [
@@ -65,14 +76,17 @@ def knn_graph(
            [0., 1., 0.]])
     """
     points = matrix("X", X)
+    if not points.shape[1]:
+        raise InvalidProblem(f"X is {len(points)} x 0; expected points with coordinates")
     n, count = len(points), _neighbour_count(neighbours, len(points))
     if weights not in get_args(Weights):
         raise InvalidProblem(f"weights is {weights!r}; expected one of {', '.join(get_args(Weights))}")
     if bandwidth is not None and weights == "binary":
         raise InvalidProblem(f"bandwidth is {bandwidth} but binary weights have none; pass weights='gaussian'")
     width = None if bandwidth is None else positive("bandwidth", bandwidth)
-    i, j = _edges(points, count)
-    values = np.ones(i.size) if weights == "binary" else _gaussian(_lengths(points, i, j), width)
+    unit, exponent = scaled_to_one(points)
+    i, j = _edges(unit, count)
+    values = np.ones(i.size) if weights == "binary" else _gaussian(_lengths(unit, i, j), width, exponent)
     upper = sparse.csc_array((values, (i, j)), shape=(n, n))
     return csc("W", upper + upper.T)
 
@@ -109,16 +123,27 @@ def _laplacian(W: object, normalised: bool) -> SparseMatrix:
     if rows != columns:
         raise InvalidProblem(f"W is {rows} x {columns}; expected a square matrix")
     _refuse_non_weights(weights)
-    degrees = np.asarray(weights.sum(axis=0), dtype=float)
+    degrees = _degrees(weights)
     if not normalised:
         return csc("L", sparse.diags_array(degrees) - weights)
     joined = degrees > 0
     roots = np.zeros(rows)
     roots[joined] = 1 / np.sqrt(degrees[joined])
     entries = weights.tocoo()
-    values = entries.data * (roots[entries.row] * roots[entries.col])  # this order keeps L exactly symmetric
+    first, second = roots[entries.row], roots[entries.col]
+    # This order keeps L exactly symmetric; W_ij <= D_ii, so that no product overflows.
+    values = entries.data * np.maximum(first, second) * np.minimum(first, second)
     scaled = sparse.csc_array((values, (entries.row, entries.col)), shape=weights.shape)
     return csc("L", sparse.diags_array(joined.astype(float)) - scaled)
+
+
+def _degrees(W: SparseMatrix) -> FloatArray:
+    with np.errstate(over="ignore"):
+        degrees = np.asarray(W.sum(axis=0), dtype=float)
+    beyond = np.flatnonzero(np.isinf(degrees))
+    if beyond.size:
+        raise InvalidProblem(f"W[{beyond[0]}] adds up to more than a float can hold; rescale W towards 1")
+    return degrees
 
 
 def supervised_targets(labels: object) -> FloatArray:
@@ -209,7 +234,9 @@ def _edges(points: FloatArray, neighbours: int) -> tuple[IntArray, IntArray]:
     """Both ends, i < j, of the undirected edges of the neighbour graph, each once."""
     from sklearn.neighbors import NearestNeighbors
 
-    centred = points - points.mean(axis=0)  # distances by inner products lose digits far from the origin
+    # Distances by inner products lose digits far from the origin; a constant column, however large, becomes 0.
+    constant = points.max(axis=0) == points.min(axis=0)
+    centred, _ = scaled_to_one(points - np.where(constant, points[0], points.mean(axis=0)))
     search = NearestNeighbors(n_neighbors=neighbours).fit(centred)
     others = search.kneighbors(return_distance=False).ravel().astype(np.int64)
     own = np.repeat(np.arange(len(points)), neighbours)
@@ -220,15 +247,23 @@ def _edges(points: FloatArray, neighbours: int) -> tuple[IntArray, IntArray]:
 def _lengths(points: FloatArray, i: IntArray, j: IntArray) -> FloatArray:
     """||x_i - x_j|| from differences: exactly 0 for duplicates, which a search by inner products does not give."""
     parts = np.array_split(np.arange(i.size), 1 + i.size * points.shape[1] // 10**7)
-    return np.concatenate([np.linalg.norm(points[i[part]] - points[j[part]], axis=1) for part in parts])
+    return np.concatenate([_norms(points[i[part]] - points[j[part]]) for part in parts])
 
 
-def _gaussian(lengths: FloatArray, width: float | None) -> FloatArray:
-    width = float(np.sqrt(np.mean(lengths**2))) if width is None else width
-    if not width:  # all points coincide
-        return np.ones_like(lengths)
+def _norms(rows: FloatArray) -> FloatArray:
+    unit, exponent = scaled_to_one(rows)
+    return cast(FloatArray, np.ldexp(np.linalg.norm(unit, axis=1), exponent))
+
+
+def _gaussian(lengths: FloatArray, width: float | None, exponent: int) -> FloatArray:
+    """The weights of edges whose lengths are given in units of 2^exponent, the width is not."""
     with np.errstate(over="ignore"):
-        return cast(FloatArray, np.exp(-((lengths / width) ** 2) / 2))
+        if width is None:
+            unit, _ = scaled_to_one(lengths)
+            ratios = unit / (np.sqrt(np.mean(unit**2)) or 1.0)  # 1 where all points coincide
+        else:
+            ratios = np.ldexp(lengths, exponent) / width
+        return cast(FloatArray, np.exp(-(ratios**2) / 2))
 
 
 def _refuse_non_weights(W: SparseMatrix) -> None:

@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FAKE_INFINITY, FloatArray, SparseMatrix, csc, freeze, vector
+from klopt.arrays import FAKE_INFINITY, FloatArray, SparseMatrix, csc, freeze, reals, refuse_masked, vector
 from klopt.errors import InvalidProblem
 
-__all__ = ["BoundsLike", "LinearRows", "bounds_array", "check_sense", "equalities", "finite_number", "inequalities"]
+__all__ = ["BoundsLike", "LinearRows", "bounds_array", "equalities", "finite_number", "inequalities"]
 
 Mask = npt.NDArray[np.bool_]
 Pair: TypeAlias = tuple[float | None, float | None]
@@ -57,6 +57,7 @@ def bounds_array(n: int, bounds: object) -> FloatArray:
     array([[ 0., inf],
            [ 0., inf]])
     """
+    refuse_masked("bounds", bounds)
     try:
         given = np.array(bounds if bounds is not None else (0.0, None), dtype=object)
         pairs = np.broadcast_to(given, (n, 2)) if given.shape in ((2,), (1, 2)) else given
@@ -67,6 +68,8 @@ def bounds_array(n: int, bounds: object) -> FloatArray:
     except (TypeError, ValueError):
         text = f"bounds must be one pair (low, high) or {n} of them, with None where there is no bound"
         raise InvalidProblem(text) from None
+    except OverflowError:
+        raise InvalidProblem("bounds has a number beyond the range of floats; write None for no bound") from None
     array = array.reshape(n, 2).astype(float)
     for row, side in np.argwhere(np.isnan(array) | (array == [np.inf, -np.inf])):
         raise InvalidProblem(f"bounds[{row}, {side}] is {array[row, side]}; expected a number, or None for no bound")
@@ -74,15 +77,9 @@ def bounds_array(n: int, bounds: object) -> FloatArray:
     return cast(FloatArray, freeze(array))
 
 
-def check_sense(sense: object) -> None:
-    """Refuse anything but "min" and "max"."""
-    if sense not in ("min", "max"):
-        raise InvalidProblem(f"sense is {sense!r}; expected 'min' or 'max'")
-
-
 def finite_number(name: str, value: object) -> float:
     """Return a finite number as a float."""
-    return float(vector(name, np.reshape(np.asarray(value), -1), 1)[0])
+    return float(vector(name, reals(name, value).reshape(-1), 1)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +164,7 @@ def _rows(n: int, A: object, b: object, name: str) -> tuple[SparseMatrix, FloatA
     if A is None or b is None:
         given, missing = (f"b_{name}", f"A_{name}") if A is None else (f"A_{name}", f"b_{name}")
         raise InvalidProblem(f"{given} is given without {missing}; give both or neither")
-    side = vector(f"b_{name}", [b] if np.ndim(cast(Any, b)) == 0 else b, infinite=True)
+    side = vector(f"b_{name}", np.atleast_1d(reals(f"b_{name}", b)), infinite=True)
     return csc(f"A_{name}", A, (side.size, n)), side
 
 

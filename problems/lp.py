@@ -27,8 +27,9 @@ from klopt.cones import Cones
 from klopt.formats.model import Model, Names
 from klopt.forms import ConeForm
 from klopt.problem import Formulation, Point, Sense
+from klopt.problems._given import choice
 from klopt.program import Program
-from klopt.rows import BoundsLike, LinearRows, bounds_array, check_sense, equalities, finite_number, inequalities
+from klopt.rows import BoundsLike, LinearRows, bounds_array, equalities, finite_number, inequalities
 
 __all__ = ["LP"]
 
@@ -81,9 +82,8 @@ class LP(Program):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "bounds", bounds_array(self.c.size, self.bounds))
         object.__setattr__(self, "offset", finite_number("offset", self.offset))
-        check_sense(self.sense)
-        if self.names is not None:
-            self.names.check(self.c.size, b_ub.size, b_eq.size)
+        choice("sense", self.sense, "min", "max")
+        Names.check(self.names, self.c.size, b_ub.size, b_eq.size)
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Self:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +28,11 @@ from klopt.errors import InvalidProblem
 from klopt.formats.model import Model, Names, QuadraticRow
 from klopt.forms import ConeForm
 from klopt.problem import Bracket, Formulation, Point, Sense
+from klopt.problems._given import choice, cone_sizes, listed
 from klopt.program import Program
 from klopt.psdfactor import factor, refuse_indefinite
 from klopt.quadcone import QuadraticCone
-from klopt.rows import BoundsLike, LinearRows, bounds_array, check_sense, equalities, finite_number, inequalities
+from klopt.rows import BoundsLike, LinearRows, bounds_array, equalities, finite_number, inequalities
 
 __all__ = ["QCQP"]
 
@@ -92,21 +93,19 @@ class QCQP(Program):
         A_ub, b_ub = inequalities(n, self.A_ub, self.b_ub)
         A_eq, b_eq = equalities(n, self.A_eq, self.b_eq)
         A_soc, b_soc = equalities(n, self.A_soc, self.b_soc, "soc")
-        soc = tuple(int(size) for size in self.soc)
-        if min(soc, default=1) < 1 or sum(soc) != b_soc.size:
-            raise InvalidProblem(f"soc has sizes {soc}; expected positive sizes that add up to {b_soc.size} rows")
-        check_sense(self.sense)
+        soc = cone_sizes("soc", self.soc, b_soc.size)
+        choice("sense", self.sense, "min", "max")
         uneven: list[str] = []
         P = None if self.P is None else self._convex("P", self.P, n, uneven, self.sign)
         bounds, offset = bounds_array(n, self.bounds), finite_number("offset", self.offset)
-        quadratics = tuple(self._quadratic(i, row, n, uneven) for i, row in enumerate(self.quadratics))
+        rows = listed("quadratics", self.quadratics, "a list of triples (P, q, r) of x'Px/2 + q'x <= r")
+        quadratics = tuple(self._quadratic(i, row, n, uneven) for i, row in enumerate(rows))
         values = (P, q, quadratics, A_ub, b_ub, A_eq, b_eq, bounds, A_soc, b_soc, soc, offset)
         for name, value in zip(self.__dataclass_fields__, values, strict=False):
             object.__setattr__(self, name, value)
         if uneven:
             object.__setattr__(self, "repair", f"averaged with its transpose, rounding apart: {', '.join(uneven)}")
-        if self.names is not None:
-            self.names.check(n, b_ub.size, b_eq.size)
+        Names.check(self.names, n, b_ub.size, b_eq.size)
 
     @staticmethod
     def _convex(name: str, P: object, n: int, uneven: list[str], sign: float = 1.0) -> SparseMatrix | None:
@@ -118,13 +117,14 @@ class QCQP(Program):
         refuse_indefinite(name if sign > 0 else f"-{name} (a program that maximises)", sign * matrix)
         return matrix if matrix.nnz else None
 
-    def _quadratic(self, index: int, row: Sequence[Any], n: int, uneven: list[str]) -> QuadraticRow:
+    def _quadratic(self, index: int, row: object, n: int, uneven: list[str]) -> QuadraticRow:
         name = f"quadratics[{index}]"
-        if len(row) != 3:
-            raise InvalidProblem(f"{name} has {len(row)} parts; expected P, q and r of x'Px/2 + q'x <= r")
-        P = self._convex(f"{name} P", row[0], n, uneven)
+        parts = listed(name, row, "a triple (P, q, r) of x'Px/2 + q'x <= r")
+        if len(parts) != 3:
+            raise InvalidProblem(f"{name} has {len(parts)} parts; expected P, q and r of x'Px/2 + q'x <= r")
+        P = self._convex(f"{name} P", parts[0], n, uneven)
         P = csc("P", sparse.csc_array((n, n))) if P is None else P
-        return QuadraticRow(P, vector(f"{name} q", row[1], n), finite_number(f"{name} r", row[2]))
+        return QuadraticRow(P, vector(f"{name} q", parts[1], n), finite_number(f"{name} r", parts[2]))
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Self:

@@ -28,8 +28,9 @@ from klopt.formats.model import Block, Model
 from klopt.forms import ConeForm
 from klopt.lmi import matrix_blocks
 from klopt.problem import Formulation, Point, Sense
+from klopt.problems._given import choice, matrices, refuse_no_matrix
 from klopt.program import Program
-from klopt.rows import LinearRows, bounds_array, check_sense, equalities, finite_number, inequalities
+from klopt.rows import LinearRows, bounds_array, equalities, finite_number, inequalities
 
 __all__ = ["SDP"]
 
@@ -76,16 +77,17 @@ class SDP(Program):
 
     def __post_init__(self) -> None:
         c = vector("c", self.c)
-        check_sense(self.sense)
-        if self.over not in ("x", "X") or (self.over == "X" and self.A_eq is not None and np.size(self.b_eq)):
-            raise InvalidProblem(f"over is {self.over!r}; expected 'x', or 'X' without A_eq")
-        blocks, diagonal = matrix_blocks(self.F, c.size)
+        choice("sense", self.sense, "min", "max")
+        choice("over", self.over, "x", "X")
+        A_eq, b_eq = equalities(c.size, self.A_eq, self.b_eq)
+        if self.over == "X" and b_eq.size:
+            raise InvalidProblem("over is 'X', whose equalities are F; leave out A_eq and b_eq, or write over='x'")
+        blocks, diagonal = matrix_blocks(matrices("F", self.F, "the list of matrices F_0, F_1, .., F_n"), c.size)
         A_ub, b_ub = inequalities(c.size, self.A_ub, self.b_ub)
         if diagonal.shape[0]:
             turn = -1.0 if self.over == "x" else 1.0
             A_ub = csc("A_ub", sparse.vstack([A_ub, turn * diagonal[:, 1:]], format="csc"))
             b_ub = vector("b_ub", np.append(b_ub, turn * diagonal[:, [0]].toarray()), infinite=True)
-        A_eq, b_eq = equalities(c.size, self.A_eq, self.b_eq)
         values = (c, blocks, A_ub, b_ub, A_eq, b_eq, finite_number("offset", self.offset))
         for name, value in zip(self.__dataclass_fields__, values, strict=False):
             object.__setattr__(self, name, value)
@@ -97,7 +99,8 @@ class SDP(Program):
         >>> SDP.standard(np.eye(2), [[[0, 1], [1, 0]]], [1.0]).describe()
         'SDP(1 equality, X of order 2)'
         """
-        return cls(b, (C, *A), offset=offset, sense=sense, over="X")
+        refuse_no_matrix("C", C)
+        return cls(b, (C, *matrices("A", A, "the list of matrices A_1, .., A_n")), offset=offset, sense=sense, over="X")
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Self:

@@ -21,7 +21,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from klopt.arrays import FloatArray, csc, positive
+from klopt.arrays import FloatArray, csc, flag, positive
 from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem
 from klopt.forms import ConeForm, SimplexForm, Start
@@ -60,6 +60,7 @@ class SimplexProgram(Problem):
     def __post_init__(self) -> None:
         if not isinstance(self.domain, SimpleSet):
             raise InvalidProblem(f"domain is a {type(self.domain).__name__}; expected a simple set such as Simplex(3)")
+        object.__setattr__(self, "smooth", flag("smooth", self.smooth))
         if self.lipschitz is not None:
             object.__setattr__(self, "lipschitz", positive("lipschitz", self.lipschitz))
         if not (callable(self.value) and callable(self.gradient)):
@@ -86,6 +87,11 @@ class SimplexProgram(Problem):
         >>> [form.name for form in SimplexProgram.of(Quadratic(np.eye(2), np.zeros(2)), Simplex(2)).formulations()]
         ['over the set', 'QP']
         """
+        if not isinstance(objective, Objective):
+            raise InvalidProblem(
+                f"objective is a {type(objective).__name__}; expected an object such as klopt.Linear(c), with size, "
+                "feature, value and gradient; of plain functions make SimplexProgram(value, gradient, domain)"
+            )
         smooth, lipschitz = objective.feature is not Feature.NONSMOOTH, getattr(objective, "lipschitz", None)
         return cls(objective.value, objective.gradient, domain, smooth, lipschitz, objective)
 

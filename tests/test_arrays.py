@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from klopt.arrays import csc, matrix, positive, require_memory, symmetric, vector
+from klopt.arrays import csc, matrix, positive, require_memory, scaled_to_one, symmetric, vector
 from klopt.errors import InvalidProblem
 
 EPS = float(np.finfo(float).eps)
@@ -54,6 +54,30 @@ def test_infinite_bounds_pass_only_where_they_mean_something() -> None:
 
 def test_finite_numbers_whose_sum_overflows_are_finite_numbers() -> None:
     assert vector("c", [1e308, 1e308, -1e308]).size == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "where"),
+    [
+        (np.ma.masked_array(DENSE, DENSE < 0), r"A\[0, 2\]"),
+        ([np.ma.masked_array(DENSE[0], DENSE[0] < 0), DENSE[1]], r"A\[0\]\[2\]"),
+        (np.ma.masked, "A"),
+    ],
+)
+def test_a_masked_entry_is_missing(value: object, where: str) -> None:
+    for border in (*BORDERS, vector):
+        with pytest.raises(InvalidProblem, match=f"^{where} is masked, that is missing; give every entry a number$"):
+            border("A", value)
+
+
+def test_a_masked_constant_in_a_list_is_missing() -> None:
+    with pytest.raises(InvalidProblem, match=r"^c\[1\] is masked"):
+        vector("c", [1.0, np.ma.masked])
+
+
+def test_a_masked_array_without_masked_entries_is_an_array() -> None:
+    for border in BORDERS:
+        assert np.array_equal(csc("A", border("A", np.ma.masked_array(DENSE))).toarray(), DENSE)
 
 
 # --- faults 7 to 10: containers and types -----------------------------------------------------------------------------
@@ -276,6 +300,20 @@ def test_zero_and_infinity_pass_only_by_name() -> None:
     assert positive("C", np.int64(2)) == 2.0
     with pytest.raises(InvalidProblem, match="expected a nonnegative number"):
         positive("C", -1, zero=True)
+
+
+@pytest.mark.parametrize("digits", [400, 5000])  # Python refuses to print more than 4300
+def test_a_whole_number_beyond_all_floats_is_refused(digits: int) -> None:
+    with pytest.raises(InvalidProblem, match=r"^C is beyond the range of floats; expected a positive number$"):
+        positive("C", 10**digits, infinite=True)
+
+
+@given(arrays(np.float64, st.integers(0, 5), elements=st.floats(-1, 1)), st.integers(-1000, 1000))
+def test_scaling_by_a_power_of_two_loses_nothing(values: Any, power: int) -> None:
+    far = np.ldexp(values, power)
+    unit, exponent = scaled_to_one(far)
+    assert np.array_equal(np.ldexp(unit, exponent), far)
+    assert not far.any() or 0.5 <= np.abs(unit).max() < 1
 
 
 def test_more_memory_than_the_machine_has_is_refused_with_the_estimate() -> None:

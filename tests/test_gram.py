@@ -79,6 +79,14 @@ def test_a_gaussian_kernel_of_points_is_the_one_of_scikit_learn(gamma: float | N
     assert K.floor >= -1e-9
 
 
+@pytest.mark.parametrize("scale", [2.0**1020, 1e200, 1e-200])
+def test_a_gaussian_kernel_does_not_depend_on_units_however_far_from_one(scale: float) -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    assert np.allclose(Gram.rbf(scale * X).matrix, Gram.rbf(X).matrix, rtol=1e-12, atol=0)
+    alike = np.eye(20) if scale > 1 else np.ones((20, 20))
+    assert np.array_equal(Gram.rbf(scale * X, 1.0).matrix, alike)
+
+
 def test_where_distances_are_lost_in_rounding_a_factorisation_decides() -> None:
     X = np.array([[0.0], [1e8], [1e8 + 1]])
     assert gaussians(X, [1.0])[0][1] == -np.inf

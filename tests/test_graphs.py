@@ -71,6 +71,24 @@ def test_the_default_gaussian_graph_does_not_depend_on_units(seed: int, unit: fl
     assert np.allclose(W, scaled, rtol=1e-9, atol=1e-300)
 
 
+@pytest.mark.parametrize("scale", [2.0**1020, 1e160, 1e-170, 1e-300])
+@pytest.mark.parametrize("features", [3, 30])
+def test_neighbours_do_not_depend_on_units_however_far_from_one(scale: float, features: int) -> None:
+    X = cloud(0, 20, features)
+    assert np.array_equal(knn_graph(scale * X, 3).toarray(), knn_graph(X, 3).toarray())
+    for width in (None, 2.0):
+        near = knn_graph(X, 3, weights="gaussian", bandwidth=width).toarray()
+        far = knn_graph(scale * X, 3, weights="gaussian", bandwidth=width and width * scale).toarray()
+        assert np.allclose(far, near, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("weights", ["binary", "gaussian"])
+def test_a_constant_coordinate_however_large_joins_nobody_else(weights: Any) -> None:
+    X = cloud(0, 20)
+    wide = np.column_stack((X, np.full(20, 1e200)))
+    assert np.allclose(knn_graph(wide, 3, weights).toarray(), knn_graph(X, 3, weights).toarray(), rtol=1e-12, atol=0)
+
+
 @pytest.mark.parametrize("features", [1, 30])
 def test_duplicate_points_are_joined_with_full_weight_and_never_to_themselves(features: int) -> None:
     X = np.repeat(cloud(0, 6, features) + 100.0, 3, axis=0)  # every point three times
@@ -124,6 +142,11 @@ def test_points_that_are_no_numbers_are_refused() -> None:
         knn_graph(X, 2)
 
 
+def test_points_without_coordinates_are_refused() -> None:
+    with pytest.raises(InvalidProblem, match=r"^X is 3 x 0; expected points with coordinates$"):
+        knn_graph(np.zeros((3, 0)), 1)
+
+
 # --- Laplacians -------------------------------------------------------------------------------------------------------
 
 
@@ -163,6 +186,19 @@ def test_an_isolated_point_has_a_zero_row() -> None:
     assert laplacian(W).toarray().tolist() == [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
     assert laplacian(W, normalised=False).toarray().tolist() == [[4.0, -4.0, 0.0], [-4.0, 4.0, 0.0], [0.0, 0.0, 0.0]]
     assert laplacian(np.zeros((2, 2))).nnz == 0
+
+
+@pytest.mark.parametrize("weight", [5e-324, 1e-320, 1e-200, 1e200, 1e308])
+def test_a_normalised_laplacian_does_not_depend_on_the_size_of_the_weights(weight: float) -> None:
+    W = np.array([[0.0, weight, 0.0], [weight, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    want = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    assert np.allclose(laplacian(W).toarray(), want, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("normalised", [True, False])
+def test_degrees_beyond_the_range_of_floats_are_blamed_on_the_weights(normalised: bool) -> None:
+    with pytest.raises(InvalidProblem, match=r"^W\[0\] adds up to more than a float can hold; rescale W"):
+        laplacian(np.full((3, 3), 1e308), normalised)
 
 
 def test_far_clusters_are_separate_components() -> None:

@@ -171,6 +171,14 @@ def test_a_function_that_does_not_fit_its_set_is_refused() -> None:
         SimplexProgram(Linear([1.0]), Linear([1.0]), Simplex(1))  # type: ignore[arg-type]
     with pytest.raises(InvalidProblem, match="lipschitz is -1"):
         SimplexProgram(lambda x: 0.0, lambda x: x, Simplex(2), lipschitz=-1)
+    with pytest.raises(InvalidProblem, match=r"objective is a function; expected an object such as klopt\.Linear"):
+        SimplexProgram.of(lambda x: 0.0, Simplex(3))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("smooth", ["False", None, 1, np.array([True, False])])
+def test_smooth_is_true_or_false(smooth: object) -> None:
+    with pytest.raises(InvalidProblem, match=r"^smooth is .*; expected True or False$"):
+        SimplexProgram(lambda x: 0.0, lambda x: x, Simplex(2), smooth=smooth)  # type: ignore[arg-type]
 
 
 # --- saddle points
@@ -247,6 +255,8 @@ def test_a_saddle_that_does_not_fit_its_sets_is_refused() -> None:
         SaddlePoint(lambda x, y: 0.0, lambda x, y: x, lambda x, y: x, Simplex(2), Simplex(3))
     with pytest.raises(InvalidProblem, match=r"SaddlePoint\.game"):
         SaddlePoint(np.eye(2), np.eye(2), np.eye(2), Simplex(2), Simplex(2))  # type: ignore[arg-type]
+    with pytest.raises(InvalidProblem, match=r"M\[0, 1\] is masked"):
+        SaddlePoint.game(np.ma.masked_array(np.eye(2), [[False, True], [False, False]]))
     with pytest.raises(InvalidProblem, match="right is a NoneType"):
         SaddlePoint(lambda x, y: 0.0, lambda x, y: x, lambda x, y: y, Simplex(2), None)  # type: ignore[arg-type]
 

@@ -17,6 +17,8 @@ from klopt.problem import Point, Problem
 from klopt.problems import LP, QCQP, SDP
 
 CLASSES = (LP, QCQP, SDP)
+RAGGED = [[1.0], [1.0, 2.0]]
+HALF_MASKED = np.ma.masked_array([1.0, -99.0], [False, True])
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -123,6 +125,17 @@ class TestLP:
         ({"c": [1.0], "sense": "maximise"}, "sense is 'maximise'"),
         ({"c": [1.0], "offset": np.inf}, r"offset\[0\] is inf"),
         ({"c": [1.0], "names": Names(("x", "y"))}, "names.columns holds 2 names; expected 1"),
+        ({"c": [1.0], "names": Names("x")}, "names.columns is 'x'; expected a tuple of 1 texts"),
+        ({"c": [1.0], "names": ["x"]}, r"names is \['x'\]; expected klopt.formats.model.Names"),
+        ({"c": HALF_MASKED}, r"c\[1\] is masked"),
+        ({"c": [1.0], "A_ub": [[1.0], [1.0]], "b_ub": HALF_MASKED}, r"b_ub\[1\] is masked"),
+        ({"c": [1.0], "bounds": HALF_MASKED}, r"bounds\[1\] is masked"),
+        ({"c": [1.0], "bounds": (0, 10**400)}, "bounds has a number beyond the range of floats"),
+        ({"c": [1.0], "offset": np.ma.masked}, "offset is masked"),
+        ({"c": [1.0], "offset": RAGGED}, "offset is ragged"),
+        ({"c": [1.0], "A_ub": [[1.0]], "b_ub": RAGGED}, "b_ub is ragged"),
+        ({"c": [1.0], "A_eq": [[1.0]], "b_eq": RAGGED}, "b_eq is ragged"),
+        ({"c": [1.0], "sense": np.array(["min", "max"])}, "sense is array.*; expected 'min' or 'max'"),
     ])  # fmt: skip
     def test_bad_data_are_refused(self, arguments, message) -> None:
         with pytest.raises(klopt.InvalidProblem, match=message):
@@ -174,10 +187,32 @@ class TestQCQP:
         ({"P": None, "q": [0], "quadratics": [([[1.0]], [0], np.inf)]}, r"quadratics\[0\] r"),
         ({"P": None, "q": [0], "A_soc": [[1], [1]], "b_soc": [0, 0], "soc": (3,)}, r"soc has sizes \(3,\)"),
         ({"P": None, "q": [0], "A_soc": [[1]], "b_soc": [np.inf], "soc": (1,)}, r"b_soc\[0\] is inf"),
+        ({"P": None, "q": [0], "A_soc": [[1]], "b_soc": RAGGED, "soc": (1,)}, "b_soc is ragged"),
+        ({"P": None, "q": [0], "quadratics": None}, "quadratics is None; expected a list of triples"),
+        ({"P": None, "q": [0], "quadratics": {}}, "quadratics is {}; expected a list"),
+        ({"P": None, "q": [0], "quadratics": [1, 2]}, r"quadratics\[0\] is 1; expected a triple \(P, q, r\)"),
+        ({"P": None, "q": [0], "quadratics": [([[1.0]], [0], RAGGED)]}, r"quadratics\[0\] r is ragged"),
+        ({"P": None, "q": [0], "sense": np.array([1, 2])}, "sense is array"),
+        ({"P": None, "q": [0], "names": ["x"]}, "names is "),
     ])  # fmt: skip
     def test_bad_data_are_refused(self, arguments, message) -> None:
         with pytest.raises(klopt.InvalidProblem, match=message):
             QCQP(**arguments)
+
+    @pytest.mark.parametrize(("soc", "message"), [
+        (2, "soc is 2; expected a list of whole numbers"),
+        ("11", "soc is '11'; expected a list of whole numbers"),
+        (None, "soc is None; expected a list of whole numbers"),
+        (["a"], r"soc\[0\] is 'a'; expected a whole number of at least 1"),
+        ([2.7], r"soc\[0\] is 2.7; expected a whole number"),
+        ([True, True], r"soc\[0\] is True; expected a whole number"),
+        ([2, 0], r"soc\[1\] is 0; expected a whole number"),
+    ])  # fmt: skip
+    def test_sizes_of_cones_are_whole_numbers(self, soc, message) -> None:
+        cones = {"A_soc": np.eye(2), "b_soc": [1.0, 0.0]}
+        assert QCQP(None, [1.0, 1.0], **cones, soc=np.array([2])).soc == (2,)
+        with pytest.raises(klopt.InvalidProblem, match=message):
+            QCQP(None, [1.0, 1.0], **cones, soc=soc)
 
     def test_an_eigenvalue_negative_by_rounding_is_no_matter(self) -> None:
         factor = np.random.default_rng(0).normal(size=(30, 2))
@@ -263,10 +298,27 @@ class TestSDP:
         ({"c": [1.0], "F": [np.eye(2), [[np.nan, 0], [0, 1]]]}, r"F\[1\]\[0, 0\] is nan"),
         ({"c": [1.0], "F": [Block(2, sparse.csc_array((3, 5)))]}, "expected n \\+ 1 = 2"),
         ({"c": [1.0], "F": [0, np.eye(2)], "over": "y"}, "over is 'y'"),
+        ({"c": [1.0], "F": [0, np.eye(2)], "over": np.array(["x", "X"])}, "over is array.*; expected 'x' or 'X'"),
+        ({"c": [1.0], "F": [0, np.eye(2)], "over": "X", "A_eq": [[1]], "b_eq": [1]}, "over is 'X'.*; leave out A_eq"),
+        ({"c": [1.0], "F": [0, np.eye(2)], "sense": np.array([1, 2])}, "sense is array"),
+        ({"c": [1.0], "F": [0, np.eye(2)], "offset": RAGGED}, "offset is ragged"),
+        ({"c": [1.0], "F": {}}, "F is {}; expected the list of matrices F_0, F_1"),
+        ({"c": [1.0], "F": [None, np.eye(2)]}, r"F\[0\] is None; expected a symmetric matrix"),
+        ({"c": [1.0], "F": [(np.eye(2), None), (np.eye(2), np.eye(2))]}, r"F\[0\] is .*None.*; expected a symmetric"),
     ])  # fmt: skip
     def test_bad_data_are_refused(self, arguments, message) -> None:
-        with pytest.raises(klopt.InvalidProblem, match=message):
+        with pytest.raises(klopt.InvalidProblem, match="(?s)" + message):
             SDP(**arguments)
+
+    @pytest.mark.parametrize(("C", "A", "message"), [
+        (None, [np.eye(2)], "C is None; expected a symmetric matrix, a tuple of blocks, or 0 for zero"),
+        ({}, [np.eye(2)], "C is {}; expected a symmetric matrix"),
+        (np.eye(2), None, "A is None; expected the list of matrices A_1, .., A_n"),
+        (np.eye(2), [None], r"A\[0\] is None; expected a symmetric matrix"),
+    ])  # fmt: skip
+    def test_a_standard_form_without_its_matrices_is_refused(self, C, A, message) -> None:
+        with pytest.raises(klopt.InvalidProblem, match=message):
+            SDP.standard(C, A, [1.0])
 
     def test_describe_counts(self) -> None:
         J = [[0, 1], [1, 0]]

@@ -44,10 +44,18 @@ class Names(NamedTuple):
         counts = (("x", columns), ("ub", ub), ("eq", eq))
         return cls(*(tuple(f"{letter}{index}" for index in range(count)) for letter, count in counts))
 
-    def check(self, columns: int, ub: int, eq: int) -> None:
-        """Refuse names of other numbers of columns and rows."""
-        for part, labels, count in zip(self._fields, self, (columns, ub, eq), strict=True):
-            if len(labels) != count or not all(isinstance(label, str) for label in labels):
+    @classmethod
+    def check(cls, names: object, columns: int, ub: int, eq: int) -> None:
+        """Refuse what is neither None nor `Names` of so many columns and rows."""
+        if names is None:
+            return
+        if not isinstance(names, cls):
+            text = "expected klopt.formats.model.Names, such as Names(columns=('x', 'y'))"
+            raise InvalidProblem(f"names is {names!r}; {text}")
+        for part, labels, count in zip(cls._fields, names, (columns, ub, eq), strict=True):
+            if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
+                raise InvalidProblem(f"names.{part} is {labels!r}; expected a tuple of {count} texts")
+            if len(labels) != count:
                 raise InvalidProblem(f"names.{part} holds {len(labels)} names; expected {count} texts")
 
 
