@@ -46,7 +46,7 @@ def _from_matrices(F: Sequence[Any], n: int) -> tuple[Block, ...]:
         return ()
     if len(F) != n + 1:
         raise InvalidProblem(f"F has {len(F)} matrices; expected F_0, F_1, .., F_n: {n + 1} of them")
-    rows = [_as_blocks(item) for item in F]
+    rows = [_as_blocks(f"F[{index}]", item) for index, item in enumerate(F)]
     count = max(len(row) for row in rows)
     for index, row in enumerate(rows):
         if row and len(row) != count:
@@ -54,13 +54,16 @@ def _from_matrices(F: Sequence[Any], n: int) -> tuple[Block, ...]:
     return tuple(_block([row[k] if row else 0 for row in rows], k, count) for k in range(count))
 
 
-def _as_blocks(item: Any) -> tuple[Any, ...]:
+def _as_blocks(name: str, item: Any) -> tuple[Any, ...]:
     """The blocks of one matrix; () stands for zero."""
     if is_sparse(item):
         return (item,)
-    if isinstance(item, list | tuple) and item and (is_sparse(item[0]) or np.ndim(item[0]) == 2):
-        return tuple(item)
-    return () if np.ndim(item) == 0 and not np.any(item) else (item,)
+    try:
+        if isinstance(item, list | tuple) and any(is_sparse(part) or np.ndim(part) == 2 for part in item):
+            return tuple(item)
+        return () if np.ndim(item) == 0 and not np.any(item) else (item,)
+    except ValueError:
+        raise InvalidProblem(f"{name} is ragged; expected a symmetric matrix, a tuple of blocks, or 0") from None
 
 
 def _block(matrices: list[Any], k: int, count: int) -> Block:

@@ -31,6 +31,8 @@ from klopt.sets import SimpleSet, Simplex
 
 __all__ = ["SaddlePoint"]
 
+ROUNDING = 1e-9
+
 Slope = Callable[[FloatArray, FloatArray], FloatArray]
 
 
@@ -133,7 +135,20 @@ class SaddlePoint(Problem):
         x, y = self.left.repair(point.x), self.right.repair(point.y)
         lower, upper = self._saddle().bounds(x, y)
         note = "" if np.isfinite(upper - lower) else "a set is unbounded where phi improves: no bound on that side"
+        if self.bilinear is None and not note and self._contradicts(x, y, lower, upper):
+            lower, upper = -np.inf, np.inf
+            note = "phi crosses its own tangent: it is not convex in x and concave in y, or a slope is not its slope"
         return Bracket(lower, upper, Point({"x": x}, {"y": y}), note)
+
+    def _contradicts(self, x: FloatArray, y: FloatArray, lower: float, upper: float) -> bool:
+        """Whether a player fares better than the bound where a tangent is best for him; phi need not exist there."""
+        slope_x, slope_y = self._saddle().coupling.slopes(x, y)
+        left, right = self.left.linear_minimiser(slope_x), self.right.linear_minimiser(-slope_y)
+        try:
+            below, above = self.value(left, y) - lower, self.value(x, right) - upper
+        except Exception:  # a logarithm of zero, say
+            return False
+        return bool(below < -ROUNDING * (1 + abs(lower)) or above > ROUNDING * (1 + abs(upper)))
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:

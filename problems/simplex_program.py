@@ -5,6 +5,7 @@ set is known exactly (the Frank-Wolfe bound),
 
     f(x) + min over z of g'(z - x)  <=  optimum  <=  f(x),    g the gradient at x.
 
+That f is convex and g its gradient is the user's word; klopt looks at the z of the bound, where f may not be lower.
 The bound closes where f is smooth. At a kink one subgradient says little; there the mean of the tangents at several
 points (cuts) is the bound. State the maximum of smooth functions as a `SaddlePoint`, which closes faster.
 
@@ -32,6 +33,8 @@ from klopt.problems._polyhedra import is_polyhedral, rows_of
 from klopt.sets import SimpleSet, Simplex
 
 __all__ = ["SimplexProgram"]
+
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +137,20 @@ class SimplexProgram(Problem):
         """Return f at the nearest point of the set, and the better of its Frank-Wolfe bound and that of the cuts."""
         x, cuts = self.domain.repair(point.x), point.dual.get("cuts")
         form = self._over_the_set()
-        upper = form.objective.value(x)
-        lower = max(form.lower_bound(x, upper), form.averaged_bound(cuts))
+        upper, slope = form.objective.value(x), form.objective.gradient(x)
+        lower = max(form.lower_bound(x, upper, slope), form.averaged_bound(cuts))
         note = "the set is unbounded where f falls: no lower bound" if lower == -np.inf else ""
+        if self.objective is None and lower > -np.inf and self._contradicts(lower, slope):
+            lower, note = -np.inf, "f lies below its own tangent: it is not convex, or gradient is not its gradient"
         return Bracket(lower, upper, _recover(x, cuts), note)
+
+    def _contradicts(self, lower: float, slope: FloatArray) -> bool:
+        """Whether a user's function is below the bound where its tangent is least; it need not exist there."""
+        try:
+            least = float(self.value(self.domain.linear_minimiser(slope)))
+        except Exception:  # a logarithm of zero, say
+            return False
+        return least < lower - ROUNDING * (1 + abs(lower))
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 
 import numpy as np
@@ -272,3 +273,26 @@ def test_samples_are_described_in_a_line_and_travel_to_other_processes(kind: typ
 def test_an_oracle_object_keeps_its_constant() -> None:
     oracle = Oracle(2, lambda x: float(x @ x), lambda x: 2 * x, True, 2.0)
     assert SimplexProgram.of(oracle, Simplex(2)).lipschitz == 2.0
+
+
+def test_a_function_that_contradicts_its_slope_is_never_optimal() -> None:
+    """Convexity and the gradient are the user's word; klopt looks at the least point of a tangent."""
+    costs = np.array([1.0, 2.0, 3.0])
+    M = np.diag([1.0, 5.0])
+    for problem in (
+        SimplexProgram(lambda x: float(costs @ x), lambda x: 0 * x, Simplex(3)),
+        SimplexProgram(lambda x: -float(x @ x), lambda x: -2 * x, Simplex(3)),
+        SaddlePoint(lambda x, y: float(x @ M @ y), lambda x, y: 0 * x, lambda x, y: 0 * y, Simplex(2), Simplex(2)),
+    ):
+        result = solve(problem, time_limit=5.0)
+        assert result.verdict in (Verdict.FEASIBLE, Verdict.UNPROVEN)
+        assert "its own tangent" in result.explain()
+
+
+def test_a_function_that_is_infinite_at_the_edge_is_still_solved() -> None:
+    def value(x: np.ndarray) -> float:
+        return -sum(math.log(part) for part in x.tolist())  # raises at 0
+
+    result = solve(SimplexProgram(value, lambda x: -1 / x, Simplex(3)))
+    assert result.verdict is Verdict.OPTIMAL
+    assert result.value == pytest.approx(3 * math.log(3))
