@@ -25,7 +25,7 @@ from typing import Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, freeze, matrix, symmetric
+from klopt.arrays import FloatArray, freeze, matrix, positive, symmetric
 from klopt.errors import InvalidProblem
 from klopt.gram import Gram
 
@@ -66,9 +66,10 @@ class Similarity:
                 return cls(symmetric(name, S))
             except InvalidProblem as error:
                 raise InvalidProblem(f"{error}: Similarity.of({name}, symmetrise=True) does that") from None
-        gap = float(np.abs(S - S.T).max())
+        half = S / 2  # S + S' may overflow
+        gap = 2 * float(np.abs(half - half.T).max())
         record = f"averaged with its transpose; they differed by up to {gap:.3g}" if gap else ""
-        return cls(cast(FloatArray, freeze((S + S.T) / 2)), record)
+        return cls(cast(FloatArray, freeze(half + half.T)), record)
 
     @property
     def size(self) -> int:
@@ -88,7 +89,7 @@ class Similarity:
         array([[1., 0.],
                [0., 1.]])
         """
-        if by not in REPAIRS:
+        if not isinstance(by, str) or by not in REPAIRS:
             raise InvalidProblem(f"repair is {by!r}; expected one of {', '.join(REPAIRS)}")
         return Gram.of(self.matrix, "S", repair=REPAIRS[by])
 
@@ -105,6 +106,12 @@ class LinearExtension:
     S: Similarity
     K: FloatArray
     cutoff: float = 1e-10
+
+    def __post_init__(self) -> None:
+        S = Similarity.of(self.S)
+        object.__setattr__(self, "S", S)
+        object.__setattr__(self, "K", matrix("K", self.K, (S.size, S.size)))
+        object.__setattr__(self, "cutoff", positive("cutoff", self.cutoff, zero=True))
 
     @cached_property
     def map(self) -> FloatArray:

@@ -130,6 +130,11 @@ class Problem(ABC):
     spoilt = False
     """Set by klopt where a backend has changed the data."""
 
+    @property
+    def provable(self) -> bool:
+        """Whether both sides of the optimum can be bounded; where not, the first answer that converged is the last."""
+        return True
+
     @abstractmethod
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the equivalent forms, the one to prefer first."""

@@ -111,6 +111,8 @@ def solve(
                 object.__setattr__(problem, "spoilt", True)  # its other formulations share the arrays
         if problem.spoilt or combine(problem, settings, tuple(attempts), 0.0).verdict.conclusive:
             break
+        if not problem.provable and attempts[-1].answer.stop is Stop.OPTIMAL and attempts[-1].point is not None:
+            break
     return combine(problem, settings, tuple(attempts), time.perf_counter() - began)
 
 

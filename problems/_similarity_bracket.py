@@ -7,9 +7,14 @@ the domain of the conjugate L*,
     y'a - rho sum (<Z_i, S_i> + L*(Z_i)) + tau lambda_min(rho sum Z_i - aa'/2)
 
 is at most  max over a of  y'a - a'Ka/2 + rho sum L(K - S_i)  for every K of trace tau. Without a trace tau is a bound
-of the trace of the best kernel, which the upper bound gives: its losses are not above it, and the eigenvalue counts
-only where it is negative. For the squared loss the best Z_i for a is known, 2(K - S_i) with the K nearest to a
-(`klopt.problems._similarity_block`), and so is the eigenvalue.
+of the trace of the best kernel, which the upper bound gives: its losses are not above it, and with the (z, L*(zI)) of
+`klopt.problems._similarity`
+
+    tr K <= tr(mean of the S_i) + (upper / (rho m) + L*(zI)) / z          for every z > 0;
+
+the eigenvalue counts only where it is negative. Where no z tells, kernels are looked for up to a trace that is `FAR`
+times the usual one, and nothing is proven but where the eigenvalue is not negative. For the squared loss the best Z_i
+for a is known, 2(K - S_i) with the K nearest to a (`klopt.problems._similarity_block`), and so is the eigenvalue.
 
 An eigenvalue is known up to n eps ||.||, which is taken off; sums are right up to n eps times their terms.
 """
@@ -29,11 +34,16 @@ from klopt.problems._similarity import Loss, symmetric_part
 from klopt.problems._similarity_block import Block
 from klopt.sets import BoxPlane
 
-__all__ = ["Data", "Single", "classifier_value", "least_eigenvalue"]
+__all__ = ["NO_CONJUGATE", "OUTSIDE", "Data", "Single", "classifier_value", "least_eigenvalue"]
 
 EPS = float(np.finfo(float).eps)
+CLOSED = 1e-9
 # What rho = 0 is replaced by, relative to values over losses, where a kernel nearest to a is looked for.
 LEAST_WEIGHT = 1e-10
+# Of the trace that similarities suggest: how large a kernel may be where its loss does not say.
+FAR = 1e3
+NO_CONJUGATE = "the loss has no conjugate(Z): nothing bounds the optimum from below"
+OUTSIDE = "the slopes lie outside the domain of conjugate(Z)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +82,11 @@ class Data:
         typical = self.C * self.n + 1 / self.scale
         losses = 1 + self.n * self.scale**2 + sum(float(np.vdot(S, S)) for S in self.S)
         return LEAST_WEIGHT * typical / losses
+
+    @property
+    def provable(self) -> bool:
+        """Whether the optimum can be bounded from below."""
+        return self.loss.conjugate is not None or not self.rho
 
     def domain(self, length: float = 1.0) -> BoxPlane:
         """Return the set of a / length:  0 <= y_i a_i <= C, 1'a = 0."""
@@ -127,12 +142,18 @@ class Single:
         machine = self.data.C * 2 * min(np.count_nonzero(self.data.y > 0), np.count_nonzero(self.data.y < 0))
         lam, V = np.linalg.eigh(self.data.mean)
         upper = machine + self.data.losses(V * np.maximum(lam, 0.0) @ V.T, self.data.S)
-        return self._reach(upper)
+        found = self._reach(upper)
+        return found if np.isfinite(found) else FAR * self.data.n * self.data.scale
+
+    @cached_property
+    def _supports(self) -> list[tuple[float, float]]:
+        return self.data.loss.supports(self.data.n, self.data.scale)
 
     def _reach(self, upper: float) -> float:
-        """A bound of the trace of kernels whose losses are at most `upper`."""
+        """A bound of the trace of kernels whose losses are at most `upper`; inf where none is known."""
         share = upper / (self.data.rho * len(self.data.S))
-        return max(float(np.trace(self.data.mean)) + self.data.loss.reach(share, self.data.n), 0.0)
+        reach = min(((share + price) / z for z, price in self._supports), default=np.inf)
+        return max(float(np.trace(self.data.mean)) + reach, 0.0)
 
     def factor(self, point: Point, a: FloatArray) -> FloatArray:
         """Return H with HH' the kernel that the point holds, made feasible; without one the nearest to a."""
@@ -173,21 +194,38 @@ class Single:
             return Bracket(lower, upper, Point(solved))
         Z = self.slopes(point, K)
         lower, note = self._lower(a, Z, upper)
+        if data.rho and upper - lower > CLOSED * (1 + abs(upper)):
+            other = self._slopes_at_kinks(a)
+            lower, note, Z = max((lower, note, Z), (*self._lower(a, other, upper), other), key=lambda found: found[0])
         return Bracket(lower - rounding, upper, Point(solved, {"slopes": Z}), note)
+
+    def _slopes_at_kinks(self, a: FloatArray) -> FloatArray:
+        """Slopes that hold the machine's off, rho sum Z_i = aa'/2 - c I, as far as they may: those at K = S_i do."""
+        data = self.data
+        pull = np.outer(a / 2, a)
+        if data.trace is not None:
+            pull.flat[:: data.n + 1] -= float(a @ a) / (2 * data.n)
+        share = data.loss.inside(pull / (data.rho * len(data.S)))
+        return np.array([share] * len(data.S))
 
     def _lower(self, a: FloatArray, Z: FloatArray, upper: float) -> tuple[float, str]:
         data = self.data
-        if data.loss.conjugate is None and data.rho:
-            return -np.inf, "the loss has no conjugate(Z): nothing bounds the optimum from below"
+        if not data.provable:
+            return -np.inf, NO_CONJUGATE + ("" if data.trace is not None else f"; {self._looked}")
         total = float(data.y @ a)
         if data.rho and data.loss.conjugate is not None:
             terms = [float(np.vdot(Zi, S)) + float(data.loss.conjugate(Zi)) for Zi, S in zip(Z, data.S, strict=True)]
             total -= data.rho * sum(terms) + data.n * EPS * data.rho * sum(map(abs, terms))
         if np.isnan(total) or total == -np.inf:
-            return -np.inf, "the slopes lie outside the domain of conjugate(Z)"
+            return -np.inf, OUTSIDE
         least = least_eigenvalue(data.rho * Z.sum(axis=0) - np.outer(a / 2, a))
         if data.trace is not None:
             return total + data.trace * least, ""
         if least >= 0:
             return total, ""
-        return total + self._reach(upper) * least, ""
+        note = "" if self._supports else f"the loss does not bound the trace of the best kernel; {self._looked}"
+        return total + self._reach(upper) * least, note
+
+    @property
+    def _looked(self) -> str:
+        return f"kernels were looked for up to trace {self.most:.3g}"

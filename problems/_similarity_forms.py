@@ -20,10 +20,9 @@ from klopt.problems._margin import Units
 from klopt.problems._similarity_bracket import Single
 from klopt.problems._similarity_cone import SimilarityCone
 from klopt.problems._similarity_descent import Descent
-from klopt.problems._similarity_sets import kernel_set
+from klopt.problems._similarity_sets import Free, Within, kernel_set
 from klopt.problems._similarity_smooth import Smooth
 from klopt.problems._similarity_split import EntrywiseGame
-from klopt.sets import Spectrahedron
 
 __all__ = ["Forms"]
 
@@ -85,10 +84,9 @@ class Forms:
             game = frozenset({Feature.SADDLE, Feature.BOX, Feature.SPECTRAL})
             because = "convex in K, concave in alpha, and both sets are compact"
             found.append(up("saddle", game, self._build_saddle, self._from_saddle, self._to_saddle, because))
-        if data.trace is not None:
-            ball = frozenset({Feature.SIMPLEX, Feature.NONSMOOTH, Feature.SPECTRAL})
-            because = "the machine's value is a convex function of its kernel"
-            found.append(up("spectrahedron", ball, self._build_descent, self._from_descent, self._to_descent, because))
+        ball = frozenset({Feature.SIMPLEX, Feature.NONSMOOTH, Feature.SPECTRAL})
+        because = "the machine's value is a convex function of its kernel"
+        found.append(up("spectrahedron", ball, self._build_descent, self._from_descent, self._to_descent, because))
         return tuple(found)
 
     def _build_smooth(self) -> SimplexForm:
@@ -146,24 +144,24 @@ class Forms:
 
     @cached_property
     def _descent(self) -> Descent:
-        return Descent(self.single.data, self._length)
+        data = self.single.data
+        chart = Within(data.n) if data.trace is None else Free(data.n, 1)
+        return Descent(data, chart, (data.S,), self._length)
 
     def _build_descent(self) -> SimplexForm:
-        data, f = self.single.data, self._descent
-        assert data.trace is not None
-        k = Spectrahedron(data.n, data.trace)
-        return SimplexForm(Oracle(k.size, f.value, f.slope, smooth=False), k)
+        f, home = self._descent, self._descent.chart.home(self.single.most)
+        return SimplexForm(Oracle(home.size, f.value, f.slope, smooth=False), home)
 
     def _from_descent(self, x: FloatArray, y: FloatArray | None) -> Point:
         data = self.single.data
-        kernel = {"kernel": smat(x)}
+        kernel = {"kernel": self._descent.chart.kernels(x)[0]}
         if y is None or not y.size:
-            return Point({"alpha": data.y * self._descent.machine(x).a, **kernel})
-        a, Z = self._descent.mean_point(y.reshape(-1, x.size + 1))
+            return Point({"alpha": data.y * self._descent.settled(x).a, **kernel})
+        a, _, Z = self._descent.mean_point(y.reshape(-1, x.size + 1))
         return Point({"alpha": data.y * a, **kernel}, {"slopes": Z})
 
     def _to_descent(self, point: Point) -> Start:
-        return Start(self._to_saddle(point).x)
+        return Start(self._descent.chart.vector([smat(self._to_saddle(point).x)]))
 
     def _build_saddle(self) -> SaddleForm:
         data = self.single.data

@@ -12,7 +12,7 @@ from klopt.gram import binary_labels
 from klopt.indefinite import LinearExtension, Similarity
 from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.problems._margin import refuse_large
-from klopt.problems._similarity import Losses, loss_of, similarity_list
+from klopt.problems._similarity import Losses, checked_loss, similarity_list
 from klopt.problems._similarity_bracket import Data
 from klopt.problems._similarity_several import Several
 from klopt.problems._similarity_several_forms import Forms
@@ -45,8 +45,12 @@ class SimilarityMachine(Problem):
     def several(self) -> Several:
         """The checked data, which brackets the optimum."""
         matrices = tuple(S.matrix for S in self.S)
-        data = Data(matrices, self.y, self.C, self.rho, self.trace, loss_of(self.loss))
+        data = Data(matrices, self.y, self.C, self.rho, self.trace, checked_loss(self.loss, self.y.size))
         return Several(data, fixed=self.keeps_eigenvectors)
+
+    @property
+    def provable(self) -> bool:
+        return self.several.data.provable
 
     def describe(self) -> str:
         n, m = self.y.size, len(self.S)

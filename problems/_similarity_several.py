@@ -25,7 +25,7 @@ from klopt.arrays import FloatArray
 from klopt.problem import Bracket, Point
 from klopt.problems._similarity import symmetric_part
 from klopt.problems._similarity_block import Block
-from klopt.problems._similarity_bracket import Data, classifier_value, least_eigenvalue
+from klopt.problems._similarity_bracket import NO_CONJUGATE, OUTSIDE, Data, classifier_value, least_eigenvalue
 from klopt.problems._similarity_spectra import Spectra
 
 __all__ = ["Several"]
@@ -129,33 +129,38 @@ class Several:
         rounding = data.n * EPS * terms
         # Kernels that are best against (a, g) leave g no freedom to be changed.
         g = g if self._solved else share
-        lower, Z = self._lower(point, a, g, kernels, best)
+        lower, Z, note = self._lower(point, a, g, kernels, best)
+        given = point.dual.get("shares")
+        if given is not None and Z is not None:
+            mean = self.shares(given)
+            lower, note = max((lower, note), self._lower(point, a, mean, kernels, best)[::2])
+            Z = {**Z, "shares": mean}
         solved = {"alpha": data.y * a, "gamma": g, "kernels": kernels, "bias": bias}
         if best.spectra is not None:
             solved["spectra"] = best.spectra
-        note = "" if lower > -np.inf else "the loss has no conjugate(Z): nothing bounds the optimum from below"
         return Bracket(lower - rounding, machine + loss + rounding, Point(solved, Z), note)
 
     def _lower(
         self, point: Point, a: FloatArray, g: FloatArray, kernels: FloatArray, best: Best
-    ) -> tuple[float, dict[str, FloatArray] | None]:
+    ) -> tuple[float, dict[str, FloatArray] | None, str]:
+        """A bound, the slopes that prove it, and why there is none."""
         data, n = self.data, self.data.n
         total = float(data.y @ a)
         if self._solved:
-            return total + best.value - n * EPS * 2 * data.rho * best.size, None
+            return total + best.value - n * EPS * 2 * data.rho * best.size, None, ""
         assert data.trace is not None
         if self.fixed:
             most = np.abs(self.spectra.along(a)).max(axis=1) + n * EPS * float(np.linalg.norm(a))
-            return total - data.trace / 2 * float(most.sum()) ** 2, None
-        if data.loss.conjugate is None and data.rho:
-            return -np.inf, None
+            return total - data.trace / 2 * float(most.sum()) ** 2, None, ""
+        if not data.provable:
+            return -np.inf, None, NO_CONJUGATE
         Z = self._slopes(point, kernels)
         for Zi, S, gi in zip(Z, data.S, g, strict=True):
             if data.rho and data.loss.conjugate is not None:
                 term = data.rho * (float(np.vdot(Zi, S)) + float(data.loss.conjugate(Zi)))
                 total -= term + n * EPS * abs(term)
             total += data.trace * least_eigenvalue(data.rho * Zi - np.outer(a / (2 * gi), a))
-        return (total if total == total else -np.inf), {"slopes": Z}
+        return (total, {"slopes": Z}, "") if total > -np.inf else (-np.inf, {"slopes": Z}, OUTSIDE)
 
     def _slopes(self, point: Point, kernels: FloatArray) -> FloatArray:
         given = point.dual.get("slopes")

@@ -5,25 +5,26 @@ In the units of `klopt.problems._margin`:  a = length * x,  value = length * (va
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.cones import Feature, smat, svec
+from klopt.cones import Feature
 from klopt.duality import dual_of, from_dual
 from klopt.forms import ConeForm, SaddleForm, SimplexForm, Start
-from klopt.objectives import SaddleOracle
+from klopt.objectives import Oracle, SaddleOracle
 from klopt.problem import Formulation, Point
 from klopt.problems._margin import Units
 from klopt.problems._similarity_cone import SimilarityCone
+from klopt.problems._similarity_descent import Descent
+from klopt.problems._similarity_sets import Chart, Free, Kept
 from klopt.problems._similarity_several import Several
 from klopt.problems._similarity_shares import Eliminated
 from klopt.problems._similarity_smooth import Smooth
 from klopt.problems._similarity_spectra_cone import SpectraCone
-from klopt.sets import Product, SimpleSet, Simplex, Spectrahedron
+from klopt.sets import Product, SimpleSet, Simplex
 
 __all__ = ["Forms"]
 
@@ -85,6 +86,11 @@ class Forms:
             game = frozenset({Feature.SADDLE, Feature.BOX} | (set() if self.several.fixed else {Feature.SPECTRAL}))
             because = "convex in the kernels, concave in alpha, and both sets are compact"
             found.append(up("saddle", game, self._build_saddle, self._from_saddle, self._to_saddle, because))
+        sets = {Feature.SIMPLEX, Feature.NONSMOOTH} | (set() if self.several.fixed else {Feature.SPECTRAL})
+        called = "simplices" if self.several.fixed else "spectrahedra"
+        because = "the machine's value is a convex function of its kernels"
+        descent = partial(up, called, frozenset(sets), because=because)
+        found.append(descent(build=self._build_descent, recover=self._from_descent, lift=self._to_descent))
         return tuple(found)
 
     @cached_property
@@ -133,59 +139,71 @@ class Forms:
 
     # --- the game of kernels and machine; its left side holds svec of the kernels, or their eigenvalues
 
-    def _home(self) -> SimpleSet:
+    @cached_property
+    def _chart(self) -> Chart:
         data = self.several.data
-        assert data.trace is not None
-        one = Simplex(data.n, data.trace) if self.several.fixed else Spectrahedron(data.n, data.trace)
-        return Product((one,) * len(data.S))
+        return Kept(self.several.spectra.bases) if self.several.fixed else Free(data.n, len(data.S))
+
+    def _home(self) -> SimpleSet:
+        assert self.several.data.trace is not None
+        return self._chart.home(self.several.data.trace)
 
     def _build_saddle(self) -> SaddleForm:
         game = SaddleOracle(self._value, self._slope_kernels, self._slope_multipliers)
         return SaddleForm(game, self._home(), self.several.data.domain(self._length))
-
-    def _kernels(self, k: FloatArray) -> list[FloatArray]:
-        parts = k.reshape(len(self.several.data.S), -1)
-        if not self.several.fixed:
-            return [smat(part) for part in parts]
-        return [V * mu @ V.T for mu, V in zip(parts, self.several.spectra.bases, strict=True)]
-
-    def _left(self, matrices: Sequence[FloatArray] | FloatArray) -> FloatArray:
-        """Matrices as the left side has them: of those with given eigenvectors only the diagonals in these count."""
-        if not self.several.fixed:
-            return np.concatenate([svec(M) for M in matrices])
-        pairs = zip(self.several.spectra.bases, matrices, strict=True)
-        return np.concatenate([np.einsum("ij,ij->j", V, M @ V) for V, M in pairs])
 
     def _radii(self, kernels: list[FloatArray], x: FloatArray) -> FloatArray:
         q = np.array([float(x @ (K @ x)) for K in kernels])
         return np.asarray(np.sqrt(np.maximum(q, SMALLEST * self.several.data.scale)))
 
     def _value(self, k: FloatArray, x: FloatArray) -> float:
-        data, kernels = self.several.data, self._kernels(k)
+        data, kernels = self.several.data, self._chart.kernels(k)
         loss = data.rho * sum(data.loss.value(K - S) for K, S in zip(kernels, data.S, strict=True))
         machine = float(data.y @ x) - self._length / 2 * float(self._radii(kernels, x).sum()) ** 2
         return machine + loss / self._length
 
     def _slope_kernels(self, k: FloatArray, x: FloatArray) -> FloatArray:
-        data, kernels = self.several.data, self._kernels(k)
+        data, kernels = self.several.data, self._chart.kernels(k)
         r = self._radii(kernels, x)
         slopes = [
             data.rho / self._length * data.loss.slope(K - S) - np.outer(self._length / 2 * r.sum() / ri * x, x)
             for K, S, ri in zip(kernels, data.S, r, strict=True)
         ]
-        return self._left(slopes)
+        return self._chart.vector(slopes)
 
     def _slope_multipliers(self, k: FloatArray, x: FloatArray) -> FloatArray:
-        kernels = self._kernels(k)
+        kernels = self._chart.kernels(k)
         r = self._radii(kernels, x)
         images = sum((r.sum() / ri * (K @ x) for K, ri in zip(kernels, r, strict=True)), np.zeros(x.size))
         return np.asarray(self.several.data.y - self._length * images)
 
     def _from_saddle(self, x: FloatArray, y: FloatArray | None) -> Point:
-        data, kernels = self.several.data, self._kernels(x)
+        data, kernels = self.several.data, self._chart.kernels(x)
         a = np.zeros(data.n) if y is None else y
         gamma = self.several.shares(self._radii(kernels, a))
         return Point({"alpha": self._length * a * data.y, "kernels": np.array(kernels), "gamma": gamma})
 
     def _to_saddle(self, point: Point) -> Start:
-        return Start(self._left(point.kernels), point.alpha * self.several.data.y / self._length)
+        return Start(self._chart.vector(point.kernels), point.alpha * self.several.data.y / self._length)
+
+    # --- descent over the kernels alone, which are held as in the game
+
+    @cached_property
+    def _descent(self) -> Descent:
+        data = self.several.data
+        return Descent(data, self._chart, tuple((S,) for S in data.S), self._length)
+
+    def _build_descent(self) -> SimplexForm:
+        f, home = self._descent, self._home()
+        return SimplexForm(Oracle(home.size, f.value, f.slope, smooth=False), home)
+
+    def _from_descent(self, x: FloatArray, y: FloatArray | None) -> Point:
+        data, kernels = self.several.data, np.array(self._chart.kernels(x))
+        if y is None or not y.size:
+            there = self._descent.settled(x)
+            return Point({"alpha": data.y * there.a, "gamma": there.g, "kernels": kernels})
+        a, g, Z = self._descent.mean_point(y.reshape(-1, x.size + 1))
+        return Point({"alpha": data.y * a, "gamma": g, "kernels": kernels}, {"slopes": Z, "shares": g})
+
+    def _to_descent(self, point: Point) -> Start:
+        return Start(self._chart.vector(point.kernels))

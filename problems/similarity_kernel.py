@@ -29,7 +29,7 @@ from klopt.gram import binary_labels
 from klopt.indefinite import LinearExtension, Similarity
 from klopt.problem import Bracket, Formulation, Point, Problem
 from klopt.problems._margin import refuse_large
-from klopt.problems._similarity import Losses, loss_of, noisy_similarities, similarity_list
+from klopt.problems._similarity import Losses, checked_loss, noisy_similarities, similarity_list
 from klopt.problems._similarity_bracket import Data, Single
 from klopt.problems._similarity_forms import Forms
 
@@ -80,14 +80,17 @@ class SimilarityKernel(Problem):
             raise InvalidProblem("rho is 0 and trace is None: the larger the kernel the better, there is no best one")
         for name, value in (("S", S), ("y", y), ("C", C), ("rho", rho), ("trace", trace)):
             object.__setattr__(self, name, value)
-        loss_of(self.loss)
         refuse_large(C, self.single.data.scale)
 
     @cached_property
     def single(self) -> Single:
         """The checked data, which brackets the optimum."""
         matrices = tuple(S.matrix for S in self.S)
-        return Single(Data(matrices, self.y, self.C, self.rho, self.trace, loss_of(self.loss)))
+        return Single(Data(matrices, self.y, self.C, self.rho, self.trace, checked_loss(self.loss, self.y.size)))
+
+    @property
+    def provable(self) -> bool:
+        return self.single.data.provable
 
     def describe(self) -> str:
         loss = self.loss if isinstance(self.loss, str) else type(self.loss).__name__

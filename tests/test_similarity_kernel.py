@@ -13,7 +13,7 @@ from klopt.errors import InvalidProblem
 from klopt.indefinite import LinearExtension, Similarity
 from klopt.multipliers import best_multipliers
 from klopt.problem import Point
-from klopt.problems import SimilarityKernel, SoftMargin
+from klopt.problems import SimilarityKernel, SimilarityKernels, SoftMargin
 from klopt.problems._similarity_block import Block
 from klopt.problems._similarity_shares import Eliminated
 from klopt.problems._similarity_smooth import Smooth
@@ -127,6 +127,18 @@ def assert_differences_agree(f: Smooth | Eliminated, rng: np.random.Generator, x
     H = here.curvature()
     np.testing.assert_allclose(measured, H @ d, rtol=1e-3, atol=1e-3 * np.abs(H).max())
     assert np.linalg.eigvalsh(H)[0] >= -1e-9 * np.abs(H).max()
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "l1"])
+def test_the_kink_at_a_kernel_that_is_kept_is_proven(loss: str) -> None:
+    """K = S says nothing about the slope of a norm there; the machine's slope does."""
+    K = radial_gram(np.random.default_rng(0), 8)
+    y = np.where(np.arange(8) % 2 == 0, 1.0, -1.0)
+    problem = SimilarityKernel(K, y, 1.0, 50.0, float(np.trace(K)), loss)
+    best = klopt.solve(SoftMargin(K, y, 1.0), tol=1e-10)
+    bracket = problem.bracket(Point({"alpha": best.point.alpha, "kernel": K}))
+    assert bracket.upper - bracket.lower <= 1e-8
+    assert bracket.lower <= best.upper + 1e-12
 
 
 # --- what the problem reduces to
@@ -259,6 +271,139 @@ def test_a_loss_without_conjugate_is_feasible_with_an_upper_bound_and_never_opti
     assert proven.lower <= result.upper <= proven.upper + 1e-2 * abs(proven.upper)
 
 
+class Squared:
+    def value(self, X: np.ndarray) -> float:
+        return float(np.vdot(X, X))
+
+    def subgradient(self, X: np.ndarray) -> np.ndarray:
+        return 2 * X
+
+
+class SquaredWithConjugate(Squared):
+    def conjugate(self, Z: np.ndarray) -> float:
+        return float(np.vdot(Z, Z)) / 4
+
+
+class Entrywise:
+    def value(self, X: np.ndarray) -> float:
+        return float(np.abs(X).sum())
+
+    def subgradient(self, X: np.ndarray) -> np.ndarray:
+        return np.sign(X)
+
+    def conjugate(self, Z: np.ndarray) -> float:
+        return 0.0 if np.abs(Z).max() <= 1 + 1e-12 else np.inf
+
+
+class Diagonal:
+    """What the diagonal of X is below 0: such a loss does not grow with the trace."""
+
+    def value(self, X: np.ndarray) -> float:
+        return float(np.maximum(-X.diagonal(), 0.0).sum())
+
+    def subgradient(self, X: np.ndarray) -> np.ndarray:
+        return -np.diag(np.where(X.diagonal() < 0, 1.0, 0.0))
+
+
+@pytest.mark.parametrize(("loss", "name"), [(SquaredWithConjugate(), "squared"), (Squared(), "squared")])
+def test_a_loss_of_ones_own_without_a_trace_is_worth_what_the_built_in_one_is(loss: Squared, name: str) -> None:
+    S, y = similarity(10, 12)
+    built_in = optimum(SimilarityKernel(S, y, 1.0, 0.1, None, name))
+    result = klopt.solve(SimilarityKernel(S, y, 1.0, 0.1, None, loss))
+    proven = isinstance(loss, SquaredWithConjugate)
+    assert result.verdict is (Verdict.OPTIMAL if proven else Verdict.FEASIBLE), result.explain()
+    assert result.upper == pytest.approx(built_in.value, rel=1e-5)
+    assert overlap(result, built_in)
+
+
+def test_a_loss_of_ones_own_with_kinks_is_bracketed_without_a_trace_by_descent() -> None:
+    S, y = similarity(10, 8)
+    best = optimum(SimilarityKernel(S, y, 1.0, 0.1, None, "l1"), 1e-5)
+    result = klopt.solve(SimilarityKernel(S, y, 1.0, 0.1, None, Entrywise()), "mirror_descent", max_iter=600)
+    assert best.lower - 1.0 <= result.lower <= best.upper
+    assert best.lower <= result.upper <= 1.25 * best.upper
+
+
+@given(seeds, st.sampled_from([*LOSSES, "own", "no conjugate"]))
+def test_no_kernel_with_smaller_losses_has_a_larger_trace_than_the_bound(seed: int, loss: str) -> None:
+    rng, kinds = np.random.default_rng(seed), {"own": HuberWithConjugate(), "no conjugate": Huber()}
+    S = [similarity(seed + i, 6)[0] for i in range(2)]
+    single = SimilarityKernel(S, similarity(0, 6)[1], 1.0, 0.1, None, kinds.get(loss, loss)).single
+    half = rng.normal(size=(6, 6)) * 10.0 ** rng.uniform(-2, 2)
+    K = half @ half.T
+    assert np.trace(K) <= single._reach(single.data.losses(K, single.data.S)) * (1 + 1e-12)
+
+
+class DiagonalWithConjugate(Diagonal):
+    def conjugate(self, Z: np.ndarray) -> float:
+        d = Z.diagonal()
+        return 0.0 if np.array_equal(Z, np.diag(d)) and d.min() >= -1 and d.max() <= 0 else np.inf
+
+
+@pytest.mark.parametrize(
+    ("loss", "reason"),
+    [(Diagonal(), "the loss has no conjugate"), (DiagonalWithConjugate(), "the loss does not bound the trace")],
+)
+def test_where_no_trace_is_known_it_is_said_how_far_was_looked(loss: Diagonal, reason: str) -> None:
+    S, y = similarity(10, 6)
+    bracket = SimilarityKernel(S, y, 1.0, 0.1, None, loss).bracket(Point({"alpha": np.full(6, 0.5), "kernel": S}))
+    assert bracket.lower == -np.inf
+    assert np.isfinite(bracket.upper)
+    assert bracket.note.startswith(reason)
+    assert "kernels were looked for up to trace" in bracket.note
+
+
+@pytest.mark.parametrize("trace", [None, 8.0])
+def test_without_a_conjugate_the_first_answer_that_converged_is_the_last(trace: float | None) -> None:
+    S, y = similarity(4, 8)
+    problem = SimilarityKernel(S, y, 1.0, 0.5, trace, Huber())
+    assert [f.name for f in problem.formulations()] == ["saddle", "spectrahedron"]
+    result = klopt.solve(problem)
+    assert (result.verdict, len({attempt.route.backend.name for attempt in result.attempts})) == (Verdict.FEASIBLE, 1)
+    assert klopt.solve(problem, "mirror_descent", max_iter=50).verdict is Verdict.FEASIBLE
+
+
+class RaisingConjugate(Huber):
+    def conjugate(self, Z: np.ndarray) -> float:
+        raise NotImplementedError
+
+
+class ArrayConjugate(Huber):
+    def conjugate(self, Z: np.ndarray) -> np.ndarray:
+        return Z * Z / 2
+
+
+class NumberConjugate(Huber):
+    conjugate = 3
+
+
+class ArrayValue(Huber):
+    def value(self, X: np.ndarray) -> np.ndarray:
+        return np.abs(X)
+
+
+class NumberSlope(Huber):
+    def subgradient(self, X: np.ndarray) -> float:
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (Huber, r"loss is the class Huber; give an object of it: Huber\(\)"),
+        (RaisingConjugate(), r"loss.conjugate\(Z\) at Z = 0 raises NotImplementedError\(\); .* or leave it out"),
+        (ArrayConjugate(), r"loss.conjugate\(Z\) at Z = 0 is of shape \(2, 2\); expected a number"),
+        (NumberConjugate(), "loss.conjugate is 3; expected a method of a matrix"),
+        (ArrayValue(), r"loss.value\(X\) at X = I is of shape \(2, 2\); expected a number"),
+        (NumberSlope(), r"loss.subgradient\(X\) at X = I is float64 of shape \(\); expected an array of numbers"),
+    ],
+)
+@pytest.mark.parametrize("kind", [SimilarityKernel, SimilarityKernels])
+def test_a_bad_loss_of_ones_own_is_refused_when_the_problem_is_built(kind: type, loss: object, message: str) -> None:
+    with pytest.raises(InvalidProblem, match=message):
+        kind([np.eye(2)], (1.0, -1.0), 1.0, 1.0, 2.0, loss)
+
+
 # --- laws
 
 
@@ -367,6 +512,34 @@ def test_asymmetric_scores_are_symmetrised_on_request_with_a_record() -> None:
     assert S.matrix[0, 1] == pytest.approx(0.3)
     assert S.record == "averaged with its transpose; they differed by up to 0.2"
     assert SimilarityKernel(S, PAIR, 1.0, 1.0, 2.0).S[0] is S
+
+
+def test_averaging_large_scores_does_not_overflow() -> None:
+    S = Similarity.of([[1.0, 1e308], [1.7e308, 1.0]], symmetrise=True)
+    assert S.matrix[0, 1] == pytest.approx(1.35e308)
+
+
+def test_a_kernel_is_a_similarity_like_any_other() -> None:
+    K = klopt.gram.Gram.of(I2)
+    assert len(SimilarityKernel(K, PAIR, 1.0, 1.0, 2.0).S) == len(SimilarityKernel([K], PAIR, 1.0, 1.0, 2.0).S) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.diag([1.0, np.nan]),), r"K\[1, 1\] is nan; every entry must be a finite number"),
+        ((np.eye(3),), "K is 3 x 3; expected 2 x 2"),
+        ((I2, -1.0), "cutoff is -1.0; expected a nonnegative number"),
+    ],
+)
+def test_an_extension_checks_its_kernel_and_cutoff(arguments: tuple, message: str) -> None:
+    with pytest.raises(InvalidProblem, match=message):
+        LinearExtension(Similarity.of(I2), *arguments)
+
+
+def test_an_unknown_repair_is_refused() -> None:
+    with pytest.raises(InvalidProblem, match=r"repair is \['flip'\]; expected one of denoise, flip, shift"):
+        Similarity.of(I2).repaired(["flip"])
 
 
 # --- the machine inside, and descent over kernels

@@ -13,6 +13,7 @@ from klopt.certify import Verdict
 from klopt.errors import InvalidProblem
 from klopt.problem import Point
 from klopt.problems import MultipleKernel, SimilarityKernel, SimilarityKernels, SimilaritySpectra
+from klopt.problems._similarity_descent import Reply
 
 LOSSES = ["squared", "frobenius", "l1"]
 seeds = st.integers(0, 2**32 - 1)
@@ -101,6 +102,104 @@ def test_the_game_between_kernels_and_machine_has_the_same_value(kind: type) -> 
     assert overlap(game, optimum(problem))
 
 
+@pytest.mark.parametrize("kind", [SimilarityKernels, SimilaritySpectra])
+def test_mirror_descent_over_products_brackets_the_optimum(kind: type) -> None:
+    S, y = similarities(5, 6, 2)
+    problem = kind(S, y, 1.0, 0.3, 6.0)
+    rough = klopt.solve(problem, "mirror_descent", tol=3e-2, max_iter=300)
+    assert rough.verdict is Verdict.OPTIMAL, rough.explain()
+    assert overlap(rough, optimum(problem))
+
+
+@given(seeds, st.sampled_from([SimilarityKernels, SimilaritySpectra]))
+@at_most(10)
+def test_slopes_of_the_machine_are_cuts_of_its_value(seed: int, kind: type) -> None:
+    rng = np.random.default_rng(seed)
+    S, y = similarities(seed, 6, 2)
+    form = kind(S, y, 1.0, 0.3, 6.0).formulations()[-1].build()
+    x, z = (form.domain.project(rng.normal(size=form.domain.size)) for _ in range(2))
+    f, slope = form.objective.value, form.objective.gradient(x)
+    assert f(z) >= f(x) + slope @ (z - x) - 1e-4 * (1 + abs(f(z)))
+
+
+@given(seeds)
+@at_most(10)
+def test_the_machine_inside_is_multiple_kernel_learning(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    S, y = similarities(seed, 8, 3)
+    problem = SimilarityKernels(S, y, 1.0, 0.0, 8.0)
+    form = problem.formulations()[-1]
+    x = form.build().domain.project(rng.normal(size=3 * 36))
+    value, kernels = form.scale * form.build().objective.value(x), form.recover(x, None).kernels
+    grams = [klopt.gram.Gram.of(K, repair="clip") for K in kernels]
+    machine = optimum(MultipleKernel(grams, y, 1.0, norm="block-linf"), 1e-6)
+    assert value <= machine.upper
+    if (1 / machine.point.weights).min() > 0.1 / 3:  # descent keeps shares above that
+        assert value == pytest.approx(machine.value, rel=1e-4)
+
+
+def test_newton_inside_knows_gradient_and_curvature() -> None:
+    S, y = similarities(11, 7, 3)
+    rng, data = np.random.default_rng(0), SimilarityKernels(S, y, 1.0, 0.0, 7.0).several.data
+    kernels = np.array([radial_gram(rng, 7), 1e-4 * radial_gram(rng, 7), radial_gram(rng, 7, 5)])
+    machine, a, d, step = Reply(kernels, data, 0.1), rng.normal(size=7), rng.normal(size=7), 1e-5
+    (left, _), (here, g), (right, _) = (machine.near(a + move * d) for move in (-step, 0.0, step))
+    assert (g == 0.1).sum() == 1
+    assert g.sum() == pytest.approx(1.0)
+    assert (right.value - left.value) / (2 * step) == pytest.approx(here.gradient @ d, rel=1e-6)
+    np.testing.assert_allclose((right.gradient - left.gradient) / (2 * step), here.curvature() @ d, rtol=1e-5)
+
+
+class Entrywise:
+    """The sum of all |X_ij|, as a user may write it."""
+
+    def value(self, X: np.ndarray) -> float:
+        return float(np.abs(X).sum())
+
+    def subgradient(self, X: np.ndarray) -> np.ndarray:
+        return np.sign(X)
+
+
+class EntrywiseWithConjugate(Entrywise):
+    def conjugate(self, Z: np.ndarray) -> float:
+        return 0.0 if np.abs(Z).max() <= 1 + 1e-12 else np.inf
+
+
+class NowhereFinite(Entrywise):
+    def conjugate(self, Z: np.ndarray) -> float:
+        return np.inf
+
+
+def test_a_loss_of_ones_own_with_kinks_is_bracketed_by_descent() -> None:
+    S, y = similarities(10, 8, 2)
+    best = optimum(SimilarityKernels(S, y, 1.0, 0.1, 8.0, "l1"), 1e-5)
+    result = klopt.solve(
+        SimilarityKernels(S, y, 1.0, 0.1, 8.0, EntrywiseWithConjugate()), "mirror_descent", max_iter=800
+    )
+    assert best.lower - 0.5 <= result.lower <= best.upper
+    assert best.lower <= result.upper <= 1.1 * best.upper
+    again = result.problem.bracket(result.point)
+    assert (again.lower, again.upper) == pytest.approx((result.lower, result.upper))
+
+
+@pytest.mark.parametrize(
+    ("loss", "note"),
+    [(Entrywise(), "the loss has no conjugate"), (NowhereFinite(), "the slopes lie outside the domain of conjugate")],
+)
+def test_what_is_missing_for_a_lower_bound_is_said(loss: Entrywise, note: str) -> None:
+    S, y = similarities(0, 5, 2)
+    bracket = SimilarityKernels(S, y, 1.0, 0.2, 5.0, loss).bracket(Point({"alpha": np.full(5, 0.5)}))
+    assert bracket.lower == -np.inf
+    assert np.isfinite(bracket.upper)
+    assert note in bracket.note
+
+
+def test_a_loss_of_ones_own_has_a_game_and_a_descent() -> None:
+    S, y = similarities(0, 5, 2)
+    found = SimilarityKernels(S, y, 1.0, 0.2, 5.0, Entrywise()).formulations()
+    assert [f.name for f in found] == ["saddle", "spectrahedra"]
+
+
 @given(seeds, st.sampled_from([*LOSSES, "spectra"]))
 @at_most(16)
 def test_any_point_brackets_the_optimum(seed: int, loss: str) -> None:
@@ -162,7 +261,7 @@ def test_a_share_that_a_tiny_eigenvalue_hangs_on_is_found_to_all_digits(seed: in
     S, y = similarities(seed, 9, 2)
     v = np.random.default_rng(seed).normal(size=9)
     problem = SimilaritySpectra([-S[0], np.ones((9, 9)), np.outer(v, v), S[1]], y, 20.0, 10.0, 9.0)
-    klopt.solve(problem, "newton", tol=1e-8).require()
+    assert klopt.solve(problem, "newton", tol=1e-8).verdict is Verdict.OPTIMAL
 
 
 @given(seeds, st.sampled_from(["squared", "spectra"]))
