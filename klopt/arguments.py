@@ -95,6 +95,8 @@ def read_options(texts: tuple[str, ...]) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         if not (key and equals):
             raise InvalidSettings(f"raw option {text!r} is not of the form KEY=VALUE")
+        if key in options:
+            raise InvalidSettings(f"raw option {key!r} is given twice; one of the values would be lost")
         try:
             options[key] = ast.literal_eval(value)
         except (ValueError, SyntaxError):

@@ -34,7 +34,7 @@ MAGNITUDE_LIMIT = 1e6
 CANCELLED = 1e-12
 # A ray of a curved cone that descends less than this for its length may be one only in the limit (weak infeasibility).
 FLAT = 1e-4
-TINY, EPS, ROUNDING = float(np.finfo(float).tiny), 64 * float(np.finfo(float).eps), 1e-9
+TINY, ERROR_OF_SUMS, MARGIN = float(np.finfo(float).tiny), 64 * float(np.finfo(float).eps), 1e-9
 # Solvers leave noise in entries that are zero in exact arithmetic; a vector counts if it verifies after dropping it.
 NOISE_LEVELS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 
@@ -192,7 +192,7 @@ def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
         share = strength / float(np.abs(form.b) @ np.abs(multipliers)) if strength > 0 else 0.0
         if not share > CANCELLED:
             continue
-        if left_over * form.radius < strength * (1 - ROUNDING - EPS / share):
+        if left_over * form.radius < strength * (1 - MARGIN - ERROR_OF_SUMS / share):
             return ""
         image = np.abs(form.A.T @ multipliers)
         terms = abs(form.A).T @ np.abs(multipliers)

@@ -23,7 +23,7 @@ import click
 from klopt.cli_compare import cite, compare, doctor, export, report
 from klopt.cli_experiments import experiments
 from klopt.cli_new import check_backend, check_problem, new
-from klopt.cli_shared import BadCall, Commands, as_json as _json, instance as _instance
+from klopt.cli_shared import Commands, as_json as _json, instance as _instance
 from klopt.cli_verify import verify
 
 if TYPE_CHECKING:
@@ -51,15 +51,6 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal that lacks a letter is no reason to fail
 
 
-def _each_once(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse a native option that is given twice: one of the two values would be lost without a word."""
-    names = [text.partition("=")[0] for text in texts]
-    for name, text in zip(names, texts, strict=True):
-        if names.count(name) > 1:
-            raise BadCall(f"--raw {text} is not the only value of {name!r}; give each option once")
-    return texts
-
-
 @main.command(short_help="Solve a file or a random instance, with proof.")
 @_instance
 @click.option("--backend", metavar="NAME|FILE.py", help="Use this backend and no other.")
@@ -70,8 +61,7 @@ def _each_once(context: click.Context, parameter: click.Parameter, texts: tuple[
 @click.option("--threads", default=1, show_default=True, help="Threads a backend may use.")
 @click.option("--isolate/--no-isolate", default=None, help="Run in a child process.  [default: where needed]")
 @click.option("--log", is_flag=True, help="Show the backend's own log on standard error.")
-@click.option("--raw", multiple=True, callback=_each_once, metavar="KEY=VALUE",
-              help="A native option of the backend; may be repeated for others.")  # fmt: skip
+@click.option("--raw", multiple=True, metavar="KEY=VALUE", help="A native option of the backend; may be repeated.")
 @click.option("-v", "--verbose", is_flag=True, help="Explain in full what is proven and what was tried.")
 @_json
 def solve(

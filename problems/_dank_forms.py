@@ -227,8 +227,7 @@ class Forms:
         return self._recover_primal(x, y)
 
     def _coefficients(self, point: Point) -> FloatArray:
-        a = point.beta if self.machine.epsilon is not None else self.machine.y * point.alpha
-        return a / self._units.length
+        return self.machine.coefficients(point) / self._units.length
 
     def _split(self, a: FloatArray) -> FloatArray:
         return (

@@ -84,7 +84,7 @@ def test_an_option_given_twice_on_the_command_line_is_a_bad_call() -> None:
     call = ["solve", "LP", "--backend", "highs", "--raw", "presolve=off", "--raw", "presolve=on"]
     done = CliRunner().invoke(main, call)
     assert done.exit_code == 2
-    assert "--raw presolve=off is not the only value of 'presolve'" in done.stderr
+    assert "raw option 'presolve' is given twice" in " ".join(done.stderr.split())
 
 
 def test_a_solver_that_cvxpy_does_not_find_is_named_in_a_sentence() -> None:
@@ -95,4 +95,5 @@ def test_a_solver_that_cvxpy_does_not_find_is_named_in_a_sentence() -> None:
 def test_entries_near_the_largest_float_warn_nobody() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        klopt.solve(klopt.problems.LP([1.0], A_ub=[[1e308]], b_ub=[1.0]), "highs")
+        result = klopt.solve(klopt.problems.LP([1.0], A_ub=[[1e308]], b_ub=[1.0]), "highs")
+    assert result.verdict.name == "UNPROVEN"  # HiGHS takes no such entry
