@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import klopt
-from klopt.eigenpairs import smoothest_eigenpairs
-from klopt.graphs import knn_graph, laplacian
+from klopt.kernels.eigenpairs import smoothest_eigenpairs
+from klopt.kernels.graphs import knn_graph, laplacian
 
 TOL = 1e-8
 LABELS = 100

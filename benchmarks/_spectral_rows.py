@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from _rows import TOL, Table, blobs, cpu, digits, form_of, graph, least, proven, solved, some
 
-from klopt.backend import Settings
-from klopt.eigenpairs import smoothest_eigenpairs
-from klopt.graphs import supervised_laplacian, supervised_targets
+from klopt.engine.registry import backend_named
+from klopt.kernels.eigenpairs import smoothest_eigenpairs
+from klopt.kernels.graphs import supervised_laplacian, supervised_targets
+from klopt.kernels.side_information import energies, side_graph
+from klopt.model.backend import Settings
 from klopt.problems import SpectralAlignment, SpectralRls
-from klopt.registry import backend_named
-from klopt.side import energies, side_graph
 
 
 def coefficients(table: Table) -> None:

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from public_instances import Reference, read, references, table
 
-from klopt.compare import Comparison, compare
+from klopt.bench.comparison import Comparison, compare
+from klopt.bench.record import Run
+from klopt.bench.scores import LEVELS, agreement, fastest, route, scores, shift_of, trials, verdict_sentence
+from klopt.bench.trials import grouped
 from klopt.errors import InvalidProblem
-from klopt.runs.record import Run
-from klopt.runs.scores import LEVELS, agreement, fastest, route, scores, shift_of, trials, verdict_sentence
-from klopt.runs.trials import grouped
 
 COMMAND = "python benchmarks/compare_public.py FOLDER > docs/compared.md"
 

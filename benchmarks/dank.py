@@ -29,12 +29,12 @@ import psutil
 from _rows import Row
 
 import klopt
-from klopt.decompose import decompose, kmeans, off_blocks
-from klopt.gram import Gram
-from klopt.nystrom import nystrom
-from klopt.problem import Point
+from klopt.kernels.gram import Gram
+from klopt.kernels.neighbour_extension import squared_distances
+from klopt.kernels.nystroem import nystrom
+from klopt.learners.decomposition import decompose, kmeans, off_blocks
+from klopt.model.problem import Point
 from klopt.problems import AdaptiveKernel
-from klopt.reciprocal import squared_distances
 
 LOOK = 10
 """The published method is stopped at most so many iterations late; its proofs are not counted."""

@@ -27,10 +27,10 @@ from typing import ClassVar
 import numpy as np
 
 import klopt
-from klopt.compare import compare
-from klopt.runs.child import Outcome
-from klopt.runs.record import Run
-from klopt.runs.store import Store
+from klopt.bench.comparison import compare
+from klopt.bench.record import Run
+from klopt.bench.store import Store
+from klopt.bench.worker import Outcome
 
 ALLOWED = 0.05
 BACKEND, FORMULATION = "clarabel", "dual QP"
@@ -60,7 +60,7 @@ class Timed(Store):
 def main(seconds: float = 1.0, repeats: int = 5) -> int:
     problem = lasting(seconds)
     alone = [klopt.solve(problem, BACKEND, formulation=FORMULATION).timings.total for _ in range(repeats)]
-    sys.modules["klopt.compare"].Store = Timed  # type: ignore[attr-defined]
+    sys.modules["klopt.bench.comparison"].Store = Timed  # type: ignore[attr-defined]
     began = time.perf_counter()
     compare(problem, BACKEND, formulation=FORMULATION, repeat=repeats + 1)
     first, *runs = (run for _, run in Timed.finished)

@@ -37,9 +37,9 @@ from sklearn.svm import SVC
 
 import klopt
 from klopt import learners, problems
-from klopt.eigenpairs import smoothest_eigenpairs
-from klopt.gram import Gram
-from klopt.graphs import UNLABELLED, knn_graph, laplacian
+from klopt.kernels.eigenpairs import smoothest_eigenpairs
+from klopt.kernels.gram import Gram
+from klopt.kernels.graphs import UNLABELLED, knn_graph, laplacian
 from klopt.learners.kernels import rbf
 
 QUICK = "quick" in sys.argv[1:]

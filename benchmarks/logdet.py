@@ -26,9 +26,9 @@ import numpy as np
 from _rows import Table, cpu, least, peak
 
 import klopt
-from klopt.gram import Gram
-from klopt.graphs import supervised_graph
-from klopt.nystrom import LowRank, nystrom
+from klopt.kernels.gram import Gram
+from klopt.kernels.graphs import supervised_graph
+from klopt.kernels.nystroem import LowRank, nystrom
 from klopt.problems import ScgLogDet
 
 QUICK = "quick" in sys.argv[1:]

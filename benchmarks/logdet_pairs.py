@@ -25,10 +25,10 @@ from _rows import Table
 from sklearn.datasets import load_breast_cancer
 
 import klopt
-from klopt.gram import Gram
-from klopt.nystrom import LowRank
-from klopt.pairwise import distances
+from klopt.kernels.gram import Gram
+from klopt.kernels.nystroem import LowRank
 from klopt.problems import LogDetPairs
+from klopt.problems._logdet.data import distances
 
 QUICK = "quick" in sys.argv[1:]
 

@@ -26,7 +26,7 @@ import numpy as np
 from _rows import Row
 
 import klopt
-from klopt.problem import Point
+from klopt.model.problem import Point
 from klopt.problems import MultipleKernel
 
 QUICK = "quick" in sys.argv[1:]

@@ -29,12 +29,12 @@ from _rows import TOL, Table, aligned, cpu, form_of, least, limited, peak, prove
 from _spectral_rows import coefficients, decisions, eigenpairs, least_squares, sparse_graphs
 
 import klopt
-from klopt.backend import Settings
-from klopt.forms import SimplexForm
-from klopt.objectives import Quadratic
+from klopt.engine.registry import backend_named
+from klopt.model.backend import Settings
+from klopt.model.forms import SimplexForm
+from klopt.model.functions import Quadratic
+from klopt.model.sets import BoxPlane
 from klopt.problems import OrderedAlignment, ScgOrdered
-from klopt.registry import backend_named
-from klopt.sets import BoxPlane
 
 QUICK = "quick" in sys.argv[1:]
 table = Table()

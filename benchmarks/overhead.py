@@ -31,9 +31,9 @@ from _rows import Table
 from scipy import sparse
 
 import klopt
-from klopt.backend import Settings
+from klopt.engine.registry import backend_named
+from klopt.model.backend import Settings
 from klopt.problems import SoftMargin
-from klopt.registry import backend_named
 
 GAMMA = 1 / 64
 

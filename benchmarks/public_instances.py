@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 import klopt
-from klopt.backend import Stop
-from klopt.certify import Verdict
+from klopt.engine.result import Attempt, Result
 from klopt.errors import InvalidProblem
-from klopt.problem import Problem
+from klopt.model.backend import Stop
+from klopt.model.problem import Problem
 from klopt.problems import LP, QCQP, SDP
-from klopt.result import Attempt, Result
+from klopt.proof.certificate import Verdict
 
 TOL = 1e-6
 READERS: dict[str, Any] = {"lp": LP, "qp": QCQP, "sdp": SDP, "socp": QCQP}

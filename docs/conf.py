@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
 import klopt  # noqa: E402 - the folder of extensions comes first
-from klopt.registry import backends, problems  # noqa: E402
+from klopt.engine.registry import backends, problems  # noqa: E402
 
 project = "klopt"
 author = "klopt developers"
@@ -99,7 +99,7 @@ def _filled(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def _public_name(app: Sphinx, env: Any, node: nodes.Element, content: nodes.Element) -> nodes.Element | None:
-    """A type is found where users import it from: `klopt.backend.Answer` is documented as `klopt.Answer`."""
+    """A type is found where users import it from: `klopt.model.backend.Answer` is documented as `klopt.Answer`."""
     target = node.get("reftarget", "")
     home, _, name = target.rpartition(".")
     if node.get("refdomain") != "py":

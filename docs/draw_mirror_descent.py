@@ -23,10 +23,10 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from klopt.theorems._paper001 import Slopes, eskl, kernel_optimum, lipschitz
-from klopt.theorems._paper001_runs import as_printed, decreasing, middle, mirror_descent
-from klopt.theorems.claim import Case
-from klopt.theorems.paper001_descent import PAIR
+from klopt.papers.theorems.claim import Case
+from klopt.papers.theorems.kundu2010.algorithms import as_printed, decreasing, middle, mirror_descent
+from klopt.papers.theorems.kundu2010.descent_claims import PAIR
+from klopt.papers.theorems.kundu2010.quantities import Slopes, eskl, kernel_optimum, lipschitz
 
 BLUE, RED, GREY = "#0060a8", "#b00020", "#8a8a8a"
 STYLE = {

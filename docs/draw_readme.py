@@ -15,7 +15,7 @@ import tempfile
 from io import BytesIO
 from pathlib import Path
 
-from klopt.report.files import browser
+from klopt.bench.report.files import browser
 
 PICTURES = Path(__file__).with_name("pictures")
 COMMAND = "klopt compare AdaptiveKernel --sizes 40 --repeat 1 --time 3s -o page.html"
@@ -32,7 +32,7 @@ HIDE_STATEMENTS = """() => {
 
 def compare(folder: Path) -> tuple[Path, str]:
     """Run the command in a folder; return the page that it wrote and what it printed."""
-    program = [sys.executable, "-c", "from klopt.cli import main; main()", *COMMAND.split()[1:]]
+    program = [sys.executable, "-c", "from klopt.cli.main import main; main()", *COMMAND.split()[1:]]
     settings = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80"}
     done = subprocess.run(program, cwd=folder, env=settings, capture_output=True, text=True, timeout=300, check=True)
     return folder / "page.html", done.stdout

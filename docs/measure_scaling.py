@@ -22,11 +22,11 @@ from pathlib import Path
 import numpy as np
 
 import klopt
-from klopt.decompose import kmeans
-from klopt.nystrom import nystrom
+from klopt.bench.environment import environment
+from klopt.kernels.neighbour_extension import squared_distances
+from klopt.kernels.nystroem import nystrom
+from klopt.learners.decomposition import kmeans
 from klopt.problems import AdaptiveKernel, ScgLogDet
-from klopt.reciprocal import squared_distances
-from klopt.runs.environment import environment
 
 KEPT = Path(__file__).parent / "performance" / "scaling.json"
 DIMENSIONS, RANK = 20, 100

@@ -90,11 +90,11 @@ def room(name: str) -> str:
     """Return the room of a module."""
     if folder(name):
         return folder(name)
-    if name in REACH["problems"] or name.startswith("klopt.formats"):
+    if name in REACH["problems"] or name.startswith("klopt.programs.formats"):
         return "shared mathematics" if name in REACH["solvers"] else "of problems"
     if name in REACH["solvers"]:
         return "of backends"
-    if name.startswith(("klopt.cli", "klopt.__main__")):
+    if name.startswith(("klopt.cli.main", "klopt.__main__")):
         return "command"
     below = reached([name])
     above = (

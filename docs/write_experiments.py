@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from klopt.experiments.archive import read_archive, write_archive
-from klopt.experiments.page import compact, markdown
-from klopt.experiments.run import PROTOCOLS, Experiment, protocol_named, run_experiment
-from klopt.experiments.statistics import ranks as ranks_of
-from klopt.experiments.summary import summarise
+from klopt.papers.experiments.archive import read_archive, write_archive
+from klopt.papers.experiments.page import compact, markdown
+from klopt.papers.experiments.runner import PROTOCOLS, Experiment, protocol_named, run_experiment
+from klopt.papers.experiments.statistics import ranks as ranks_of
+from klopt.papers.experiments.summary import summarise
 
 SPLITS = 10
 HERE = Path(__file__).parent

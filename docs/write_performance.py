@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from klopt.runs.environment import environment
+from klopt.bench.environment import environment
 
 HERE = Path(__file__).parent
 KEPT = HERE / "performance"

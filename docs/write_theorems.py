@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from klopt import verify
-from klopt.theorems.words import markdown
+from klopt.papers.theorems.format import markdown
 
 HEAD = """# The claims of the five papers
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from klopt.cli import main
+from klopt.cli.main import main
 
 if __name__ == "__main__":
     main(prog_name="klopt")

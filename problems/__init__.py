@@ -3,7 +3,7 @@
 A problem file holds, in this order:
 
 1. its one sentence, then the mathematics in the notation of the code;
-2. one public frozen dataclass that inherits from `klopt.problem.Problem` and checks its data when it is built;
+2. one public frozen dataclass that inherits from `klopt.model.problem.Problem` and checks its data when it is built;
 3. `formulations()`: the equivalent forms, each with the theorem that makes it equivalent (`because`);
 4. `bracket(point)`: an exactly feasible point and a dual bound, `lower <= optimum <= upper`;
 5. `sample(rng, size)`: a random instance, from which the automatic tests are made.

@@ -21,15 +21,15 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray, MatrixLike, flag, positive
-from klopt.gram import Gram
-from klopt.nystrom import LowRank
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._dank_bracket import Machine
-from klopt.problems._dank_data import checked_eta, checked_labels, eta_for, eta_of_paper
-from klopt.problems._dank_forms import Forms
-from klopt.problems._dank_points import Kernel, OnPoints
-from klopt.problems._dank_screen import Mask, screened
-from klopt.problems._margin import refuse_large
+from klopt.kernels.gram import Gram
+from klopt.kernels.nystroem import LowRank
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._adaptive.data import checked_eta, checked_labels, eta_for, eta_of_paper
+from klopt.problems._adaptive.forms import Forms
+from klopt.problems._adaptive.points import Kernel, OnPoints
+from klopt.problems._adaptive.proof import Machine
+from klopt.problems._adaptive.screening import Mask, screened
+from klopt.problems._margin.data import refuse_large
 
 __all__ = ["AdaptiveKernel"]
 
@@ -38,7 +38,7 @@ __all__ = ["AdaptiveKernel"]
 class AdaptiveKernel(Problem):
     """Learn F and a support vector machine with kernel F o K; labels y of -1 and +1.
 
-    K is a kernel matrix or features of low rank (`klopt.nystrom`). `eta` is the price of moving F away from 1; None
+    K is a kernel matrix or features of low rank (`klopt.kernels.nystroem`). `eta` is the price of moving F away from 1; None
     takes one that keeps F within 0.1 of 1. `tau > 0` makes F of low rank; `bias=False` leaves the bias out.
     Solutions have `alpha` and, with a bias, `bias`; F is `problem.weights(point)`, F o K is `result.kernel`.
 
@@ -110,7 +110,7 @@ class AdaptiveKernel(Problem):
     def on_points(
         kernel: Kernel, C: float, eta: float | None = None, tau: float = 0.0, bias: bool = True
     ) -> OnPoints[AdaptiveKernel]:
-        """Return the function that makes the problem of points X with labels y, for `klopt.decompose.decompose`.
+        """Return the function that makes the problem of points X with labels y, for `klopt.learners.decomposition.decompose`.
 
         With a bias, points of one class leave alpha = 0 alone: then there is no problem, and it returns None.
         """

@@ -20,15 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray, MatrixLike, flag, positive, vector
-from klopt.gram import Gram
-from klopt.nystrom import LowRank
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._dank_bracket import Machine
-from klopt.problems._dank_data import checked_eta, eta_for, eta_of_paper
-from klopt.problems._dank_forms import Forms
-from klopt.problems._dank_points import Kernel, OnPoints
-from klopt.problems._dank_screen import Mask, screened
-from klopt.problems._margin import refuse_large
+from klopt.kernels.gram import Gram
+from klopt.kernels.nystroem import LowRank
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._adaptive.data import checked_eta, eta_for, eta_of_paper
+from klopt.problems._adaptive.forms import Forms
+from klopt.problems._adaptive.points import Kernel, OnPoints
+from klopt.problems._adaptive.proof import Machine
+from klopt.problems._adaptive.screening import Mask, screened
+from klopt.problems._margin.data import refuse_large
 
 __all__ = ["AdaptiveKernelRegression"]
 
@@ -113,7 +113,7 @@ class AdaptiveKernelRegression(Problem):
     def on_points(
         kernel: Kernel, C: float, epsilon: float, eta: float | None = None, tau: float = 0.0, bias: bool = True
     ) -> OnPoints[AdaptiveKernelRegression]:
-        """Return the function that makes the problem of points X with targets y, for `klopt.decompose.decompose`."""
+        """Return the function that makes the problem of points X with targets y, for `klopt.learners.decomposition.decompose`."""
         return OnPoints(AdaptiveKernelRegression, kernel, C, eta, tau, bias, positive("epsilon", epsilon, zero=True))
 
     eta_for = staticmethod(eta_for)

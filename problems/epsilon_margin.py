@@ -21,14 +21,14 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray, MatrixLike, positive, vector
-from klopt.cones import Feature
-from klopt.forms import SimplexForm, Start
-from klopt.gram import Gram
-from klopt.objectives import KernelQuadratic
-from klopt.problem import Bracket, Formulation, Point
-from klopt.problems._margin import Polyhedron, Units, best_shift, finite, normal_of, refuse_large
-from klopt.problems._margin_forms import KernelMargin
-from klopt.sets import BoxPlane
+from klopt.kernels.gram import Gram
+from klopt.model.cones import Feature
+from klopt.model.forms import SimplexForm, Start
+from klopt.model.functions import KernelQuadratic
+from klopt.model.problem import Bracket, Formulation, Point
+from klopt.model.sets import BoxPlane
+from klopt.problems._margin.data import Polyhedron, Units, best_shift, finite, normal_of, refuse_large
+from klopt.problems._margin.forms import KernelMargin
 
 __all__ = ["EpsilonMargin"]
 

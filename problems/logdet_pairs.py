@@ -8,10 +8,10 @@ sum_c (u_c - log u_c - 1), as in [2].
 
 Only the points that occur in pairs count. With J those points and K0_JJ = R'R, R of r rows, K_JJ = R'WR and the other
 points follow: D(K, K0) = D(K_JJ, K0_JJ) = tr W - log det W - r, and what W does to the features of J it does to those
-of any point (`klopt.problems._logdet_extend`). K0 may be singular: kernels that do not have its range are infinitely
-far away. The dual has one variable a pair but needs only m x m matrices (`klopt.logdet`); it is solved by
+of any point (`klopt.problems._logdet.extension`). K0 may be singular: kernels that do not have its range are infinitely
+far away. The dual has one variable a pair but needs only m x m matrices (`klopt.problems._logdet.function`); it is solved by
 Newton's method among the pairs that are tight, or by Bregman's projections. Contradictory pairs are proven to be so by
-the triangle, or the longer way, that is violated (`klopt.pairproofs`). Dissimilar points that K0 cannot tell apart are
+the triangle, or the longer way, that is violated (`klopt.problems._logdet.proof`). Dissimilar points that K0 cannot tell apart are
 so even with slack: the price of u = 0 is infinite.
 
 [1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
@@ -28,19 +28,19 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray, MatrixLike, positive, require_memory
-from klopt.cones import Feature
 from klopt.errors import InvalidProblem
-from klopt.forms import SimplexForm, Start
-from klopt.gram import Gram
-from klopt.logdet import LogDetDual
-from klopt.nystrom import LowRank, Nystrom
-from klopt.outofsample import ExtendedFeatures
-from klopt.pairwise import equal_points
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._logdet_cone import cone_program
-from klopt.problems._logdet_data import IntArray, bounds, pair_list
-from klopt.problems._logdet_extend import FactoredKernel
-from klopt.sets import BoxPlane
+from klopt.kernels.gram import Gram
+from klopt.kernels.nystroem import LowRank, Nystrom
+from klopt.kernels.out_of_sample import ExtendedFeatures
+from klopt.model.cones import Feature
+from klopt.model.forms import SimplexForm, Start
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.sets import BoxPlane
+from klopt.problems._logdet.data import equal_points
+from klopt.problems._logdet.extension import FactoredKernel
+from klopt.problems._logdet.forms import cone_program
+from klopt.problems._logdet.function import LogDetDual
+from klopt.problems._logdet.pair_bounds import IntArray, bounds, pair_list
 
 __all__ = ["LogDetPairs"]
 

@@ -21,15 +21,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-import klopt.formats as formats
+import klopt.programs.formats as formats
 from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
-from klopt.cones import Cones
-from klopt.formats.model import Model, Names
-from klopt.forms import ConeForm
-from klopt.problem import Formulation, Point, Sense
-from klopt.problems._given import choice
-from klopt.program import Program
-from klopt.rows import BoundsLike, LinearRows, bounds_array, equalities, finite_number, inequalities
+from klopt.model.cones import Cones
+from klopt.model.forms import ConeForm
+from klopt.model.problem import Formulation, Point, Sense
+from klopt.programs.formats.model import Model, Names
+from klopt.programs.program import Program
+from klopt.programs.rows import BoundsLike, LinearRows, bounds_array, equalities, finite_number, inequalities
+from klopt.programs.user_input import choice
 
 __all__ = ["LP"]
 

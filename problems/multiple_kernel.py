@@ -30,12 +30,12 @@ import numpy.typing as npt
 
 from klopt.arrays import FloatArray, MatrixLike, positive, vector
 from klopt.errors import InvalidProblem
-from klopt.gram import Gram, binary_labels
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._margin import refuse_large
-from klopt.problems._mkl import dual_exponent, kernel_list
-from klopt.problems._mkl_bracket import Machine
-from klopt.problems._mkl_forms import Forms
+from klopt.kernels.gram import Gram, binary_labels
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._margin.data import refuse_large
+from klopt.problems._mkl.forms import Forms
+from klopt.problems._mkl.function import dual_exponent, kernel_list
+from klopt.problems._mkl.proof import Machine
 
 __all__ = ["MultipleKernel"]
 

@@ -23,15 +23,15 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray, MatrixLike, positive
-from klopt.cones import Feature
 from klopt.errors import InvalidProblem
-from klopt.forms import SimplexForm, Start
-from klopt.gram import Gram, binary_labels
-from klopt.objectives import KernelQuadratic, Oracle
-from klopt.problem import Bracket, Formulation, Point
-from klopt.problems._margin import Polyhedron, Units, finite, normal_of
-from klopt.problems._margin_forms import LabelledMargin
-from klopt.sets import BoxPlane, Product
+from klopt.kernels.gram import Gram, binary_labels
+from klopt.model.cones import Feature
+from klopt.model.forms import SimplexForm, Start
+from klopt.model.functions import KernelQuadratic, Oracle
+from klopt.model.problem import Bracket, Formulation, Point
+from klopt.model.sets import BoxPlane, Product
+from klopt.problems._margin.data import Polyhedron, Units, finite, normal_of
+from klopt.problems._margin.forms import LabelledMargin
 
 __all__ = ["NuMargin"]
 

@@ -14,7 +14,7 @@ target of three or more classes it may fail; then rho* <= 0 is attained at a sin
 
 The slack variables s_k = alpha_k - sigma alpha_(k+1) turn the ordered cone into s >= 0 (Theorem 1 of [1]), the kernels
 into prefix kernels and the QP into NNLS. Where all points are labelled and V is orthonormal, F = I and the answer is
-pooling b. Why the bounds hold: `klopt.problems._alignment`.
+pooling b. Why the bounds hold: `klopt.problems._ordered.alignment`.
 
 [1] Xie, Ding, Gong, Wu, Rank ordering constraints elimination with application for kernel learning, (20) to (26).
 [2] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016, (2).
@@ -30,14 +30,14 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray, flag, freeze, matrix, positive, require_memory
-from klopt.cones import Feature
 from klopt.errors import InvalidProblem
-from klopt.forms import ExplicitForm
-from klopt.graphs import class_labels
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._alignment import Alignment
-from klopt.problems._ordered import Rooted
-from klopt.problems._ordered_forms import OrderedForms
+from klopt.kernels.graphs import class_labels
+from klopt.model.cones import Feature
+from klopt.model.forms import ExplicitForm
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._ordered.alignment import Alignment
+from klopt.problems._ordered.forms import OrderedForms
+from klopt.problems._ordered.function import Rooted
 
 __all__ = ["OrderedAlignment"]
 

@@ -3,7 +3,7 @@
     minimise x'Px/2 + q'x + offset   subject to   x'P_i x/2 + q_i'x <= r_i,   b_soc - A_soc x in second-order cones,
                                                   A_ub x <= b_ub,  A_eq x = b_eq,  lower <= x <= upper
 
-With P_i = F'F each quadratic constraint is a second-order cone (`klopt.quadcone`). So is the epigraph of the objective:
+With P_i = F'F each quadratic constraint is a second-order cone (`klopt.programs.quadratic_constraints`). So is the epigraph of the objective:
 minimise t + q'x subject to x'Px/2 <= t, which leaves a linear objective and gives the program a conic dual.
 
 A program that maximises is stated as minimising the negative; the multipliers are those of that minimisation.
@@ -21,18 +21,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-import klopt.formats as formats
+import klopt.programs.formats as formats
 from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
-from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem
-from klopt.formats.model import Model, Names, QuadraticRow
-from klopt.forms import ConeForm
-from klopt.problem import Bracket, Formulation, Point, Sense
-from klopt.problems._given import choice, cone_sizes, listed
-from klopt.program import Program
-from klopt.psdfactor import factor, refuse_indefinite
-from klopt.quadcone import QuadraticCone
-from klopt.rows import BoundsLike, LinearRows, bounds_array, equalities, finite_number, inequalities
+from klopt.model.cones import Cones, Feature
+from klopt.model.forms import ConeForm
+from klopt.model.problem import Bracket, Formulation, Point, Sense
+from klopt.programs.formats.model import Model, Names, QuadraticRow
+from klopt.programs.program import Program
+from klopt.programs.psd_factor import factor, refuse_indefinite
+from klopt.programs.quadratic_constraints import QuadraticCone
+from klopt.programs.rows import BoundsLike, LinearRows, bounds_array, equalities, finite_number, inequalities
+from klopt.programs.user_input import choice, cone_sizes, listed
 
 __all__ = ["QCQP"]
 

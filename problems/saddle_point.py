@@ -22,12 +22,12 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray, MatrixLike, csc
-from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem
-from klopt.forms import ConeForm, SaddleForm, Start
-from klopt.objectives import Bilinear, SaddleOracle
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.sets import SimpleSet, Simplex
+from klopt.model.cones import Cones, Feature
+from klopt.model.forms import ConeForm, SaddleForm, Start
+from klopt.model.functions import Bilinear, SaddleOracle
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.sets import SimpleSet, Simplex
 
 __all__ = ["SaddlePoint"]
 

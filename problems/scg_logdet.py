@@ -2,7 +2,7 @@
 
     minimise over K   D(K, K0) + gamma tr(K S),   D(K, K0) = tr(K K0^-1) - log det(K K0^-1) - n          (27) of [1]
 
-S is the Laplacian of the supervised complete graph (`klopt.side`). The solution
+S is the Laplacian of the supervised complete graph (`klopt.kernels.side_information`). The solution
 
     K = (K0^-1 + gamma S)^-1 = K0 (I + gamma S K0)^-1                                                          (29)
 
@@ -10,8 +10,8 @@ has the value log det(I + gamma S K0), but is never computed as printed: K0 is n
 inverse of an inverse is then wrong in every digit. Without that inverse K0 may be singular: D is infinite unless K has
 the range of K0, and there (29) is the limit of K0 + e I, e -> 0. Two ways lead to K,
 
-    by groups     S = I - U R U', few columns    n^3 flops, no S           `klopt.problems._scg_group`
-    by features   K0 = Phi Phi', any S           n r^2 flops, no n x n     `klopt.problems._scg_factor`
+    by groups     S = I - U R U', few columns    n^3 flops, no S           `klopt.problems._scg.group`
+    by features   K0 = Phi Phi', any S           n r^2 flops, no n x n     `klopt.problems._scg.features`
 
 and weak duality proves either: log det(I + gamma S K0) is computed apart from K, and no kernel falls below it.
 
@@ -32,19 +32,19 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray, MatrixLike, matrix, positive, require_memory
-from klopt.cones import Feature
 from klopt.errors import InvalidProblem
-from klopt.forms import ExplicitForm
-from klopt.gram import Gram
-from klopt.graphs import SupervisedGraph
-from klopt.nystrom import LowRank
-from klopt.outofsample import ExtendedFeatures, ExtendedKernel
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._scg_factor import FactorModel, change_of
-from klopt.problems._scg_group import GroupModel, Inverse
-from klopt.problems._scg_path import GammaPath, Tridiagonal
-from klopt.problems._scg_split import Split, split
-from klopt.side import DenseGraph, PairGraph, SideGraph, SideLike, side_graph
+from klopt.kernels.gram import Gram
+from klopt.kernels.graphs import SupervisedGraph
+from klopt.kernels.nystroem import LowRank
+from klopt.kernels.out_of_sample import ExtendedFeatures, ExtendedKernel
+from klopt.kernels.side_information import DenseGraph, PairGraph, SideGraph, SideLike, side_graph
+from klopt.model.cones import Feature
+from klopt.model.forms import ExplicitForm
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._scg.features import FactorModel, change_of
+from klopt.problems._scg.group import GroupModel, Inverse
+from klopt.problems._scg.path import GammaPath, Tridiagonal
+from klopt.problems._scg.split import Split, split
 
 __all__ = ["ScgLogDet"]
 
@@ -58,7 +58,7 @@ PROGRAM = 100
 class ScgLogDet(Problem):
     """Learn a kernel near K0 from class labels (-1: unlabelled), a matrix T, or two lists of pairs, for any gamma > 0.
 
-    K0 is a kernel matrix, or features of low rank (`klopt.nystrom`) for as many points as they fit for. `gamma` is the
+    K0 is a kernel matrix, or features of low rank (`klopt.kernels.nystroem`) for as many points as they fit for. `gamma` is the
     weight of what is known of pairs: small stays near K0, large leaves a kernel of rank one. Solutions hold
     a small array, `change` or `core`; `kernel` forms K, `apply` multiplies by it, `extend` makes it a function.
 

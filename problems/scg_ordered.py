@@ -3,9 +3,9 @@
     minimise over mu   sum_i mu_i c_i = <K, S>,    c_i = v_i'S v_i,  K = sum_i mu_i v_i v_i'
     subject to         sum_i mu_i = 1,  mu_i >= sigma mu_(i+1),  mu >= 0                                 ((26) of [1])
 
-S is the Laplacian of the supervised complete graph (`klopt.side`). The vertices are the prefixes, scaled, so that the
+S is the Laplacian of the supervised complete graph (`klopt.kernels.side_information`). The vertices are the prefixes, scaled, so that the
 optimum is the least weighted mean of a prefix of c, in O(r), and the multipliers of the order are its proof
-(`klopt.problems._prefix_means`).
+(`klopt.problems._ordered.prefix_means`).
 
 As printed, the program is degenerate: S annihilates D^1/2 1, which the smoothest eigenvector of a connected graph
 nearly is, so that c_1 is about 0, the others are not, and the optimum is K = v_1 v_1', which says nothing of classes.
@@ -25,15 +25,15 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray, flag, freeze, matrix, positive, require_memory
-from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem
-from klopt.forms import ConeForm, ExplicitForm, SimplexForm, Start
-from klopt.objectives import Linear
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._ordered import falling, rising
-from klopt.problems._prefix_means import PrefixMeans
-from klopt.sets import OrderedSimplex
-from klopt.side import SideGraph, SideLike, energies, side_graph
+from klopt.kernels.side_information import SideGraph, SideLike, energies, side_graph
+from klopt.model.cones import Cones, Feature
+from klopt.model.forms import ConeForm, ExplicitForm, SimplexForm, Start
+from klopt.model.functions import Linear
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.sets import OrderedSimplex
+from klopt.problems._ordered.function import falling, rising
+from klopt.problems._ordered.prefix_means import PrefixMeans
 
 __all__ = ["ScgOrdered"]
 

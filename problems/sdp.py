@@ -20,17 +20,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-import klopt.formats as formats
+import klopt.programs.formats as formats
 from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
-from klopt.cones import Cones, Feature, smat, svec, svec_size
 from klopt.errors import InvalidProblem
-from klopt.formats.model import Block, Model
-from klopt.forms import ConeForm
-from klopt.lmi import matrix_blocks
-from klopt.problem import Formulation, Point, Sense
-from klopt.problems._given import choice, matrices, refuse_no_matrix
-from klopt.program import Program
-from klopt.rows import LinearRows, bounds_array, equalities, finite_number, inequalities
+from klopt.model.cones import Cones, Feature, smat, svec, svec_size
+from klopt.model.forms import ConeForm
+from klopt.model.problem import Formulation, Point, Sense
+from klopt.programs.formats.model import Block, Model
+from klopt.programs.matrix_inequalities import matrix_blocks
+from klopt.programs.program import Program
+from klopt.programs.rows import LinearRows, bounds_array, equalities, finite_number, inequalities
+from klopt.programs.user_input import choice, matrices, refuse_no_matrix
 
 __all__ = ["SDP"]
 

@@ -25,13 +25,13 @@ import numpy.typing as npt
 
 from klopt.arrays import FloatArray, MatrixLike, positive
 from klopt.errors import InvalidProblem
-from klopt.gram import binary_labels
-from klopt.indefinite import LinearExtension, Similarity
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._margin import refuse_large
-from klopt.problems._similarity import Losses, checked_loss, noisy_similarities, similarity_list
-from klopt.problems._similarity_bracket import Data, Single
-from klopt.problems._similarity_forms import Forms
+from klopt.kernels.gram import binary_labels
+from klopt.kernels.similarities import LinearExtension, Similarity
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._margin.data import refuse_large
+from klopt.problems._similarity.data import Losses, checked_loss, noisy_similarities, similarity_list
+from klopt.problems._similarity.forms import Forms
+from klopt.problems._similarity.proof import Data, Single
 
 __all__ = ["SimilarityKernel"]
 

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray, MatrixLike
-from klopt.indefinite import Similarity
-from klopt.problems._similarity import Losses, noisy_similarities
-from klopt.problems._similarity_machine import SimilarityMachine
+from klopt.kernels.similarities import Similarity
+from klopt.problems._similarity.data import Losses, noisy_similarities
+from klopt.problems._similarity.machine import SimilarityMachine
 
 __all__ = ["SimilarityKernels"]
 
@@ -34,7 +34,7 @@ class SimilarityKernels(SimilarityMachine):
     S, C, `rho` and `loss` are those of `SimilarityKernel`; each kernel has the given `trace`.
     Solutions have `alpha`, `bias`, `gamma` and `kernels`, of shape (m, n, n); but for the squared loss also `slopes`.
 
-    >>> from klopt.problem import Point
+    >>> from klopt.model.problem import Point
     >>> problem = SimilarityKernels([[[1, 2], [2, 1]]], [1, -1], C=1, rho=1, trace=2)
     >>> bracket = problem.bracket(Point({"alpha": [1.0, 1.0], "gamma": [1.0]}))
     >>> round(bracket.lower, 6), round(bracket.upper, 6)

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray, MatrixLike
-from klopt.indefinite import Similarity
-from klopt.problems._similarity import noisy_similarities
-from klopt.problems._similarity_machine import SimilarityMachine
+from klopt.kernels.similarities import Similarity
+from klopt.problems._similarity.data import noisy_similarities
+from klopt.problems._similarity.machine import SimilarityMachine
 
 __all__ = ["SimilaritySpectra"]
 
@@ -35,7 +35,7 @@ class SimilaritySpectra(SimilarityMachine):
     Solutions have `alpha`, `bias`, `gamma`, `spectra`, of shape (m, n), eigenvalues in the order of those of S_i,
     smallest first, and `kernels`, of shape (m, n, n).
 
-    >>> from klopt.problem import Point
+    >>> from klopt.model.problem import Point
     >>> problem = SimilaritySpectra([[[1, 2], [2, 1]]], [1, -1], C=1, rho=1, trace=2)
     >>> bracket = problem.bracket(Point({"alpha": [1.0, 1.0], "gamma": [1.0]}))
     >>> round(bracket.lower, 6), round(bracket.upper, 6), bracket.point.spectra.round(3)

@@ -23,14 +23,14 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray, csc, flag, positive
-from klopt.cones import Cones, Feature
 from klopt.errors import InvalidProblem
-from klopt.forms import ConeForm, SimplexForm, Start
-from klopt.gram import Gram
-from klopt.objectives import KernelQuadratic, Linear, Objective, Oracle, Quadratic, QuadraticLike
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._polyhedra import is_polyhedral, rows_of
-from klopt.sets import SimpleSet, Simplex
+from klopt.kernels.gram import Gram
+from klopt.model.cones import Cones, Feature
+from klopt.model.forms import ConeForm, SimplexForm, Start
+from klopt.model.functions import KernelQuadratic, Linear, Objective, Oracle, Quadratic, QuadraticLike
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.sets import SimpleSet, Simplex
+from klopt.programs.polyhedra import is_polyhedral, rows_of
 
 __all__ = ["SimplexProgram"]
 
@@ -44,7 +44,7 @@ class SimplexProgram(Problem):
     `smooth=False` says that the gradient jumps; `lipschitz` bounds how fast it changes where that is known (None: it is
     not). A function that klopt has as an object is `SimplexProgram.of(klopt.Linear(c), domain)`. Solutions have x.
 
-    >>> from klopt.sets import Simplex
+    >>> from klopt.model.sets import Simplex
     >>> far = np.array([2.0, 0.0])
     >>> program = SimplexProgram(lambda x: float((x - far) @ (x - far)), lambda x: 2 * (x - far), Simplex(2))
     >>> bracket = program.bracket(Point({"x": [1.0, 0.0]}))
@@ -85,8 +85,8 @@ class SimplexProgram(Problem):
     def of(cls, objective: Objective, domain: SimpleSet) -> Self:
         """Return the program of a function given as an object: `Linear`, `Quadratic`, `KernelQuadratic` or `Oracle`.
 
-        >>> from klopt.objectives import Quadratic
-        >>> from klopt.sets import Simplex
+        >>> from klopt.model.functions import Quadratic
+        >>> from klopt.model.sets import Simplex
         >>> [form.name for form in SimplexProgram.of(Quadratic(np.eye(2), np.zeros(2)), Simplex(2)).formulations()]
         ['over the set', 'QP']
         """

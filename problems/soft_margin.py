@@ -21,15 +21,15 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray, MatrixLike, positive
-from klopt.cones import Feature
-from klopt.forms import SimplexForm
-from klopt.gram import Gram, binary_labels
-from klopt.objectives import KernelQuadratic
-from klopt.problem import Bracket, Formulation, Point
-from klopt.problems._hinge import best_stretch, hinge_primal
-from klopt.problems._margin import Polyhedron, Units, best_shift, finite, normal_of, refuse_large
-from klopt.problems._margin_forms import LabelledMargin
-from klopt.sets import BoxPlane
+from klopt.kernels.gram import Gram, binary_labels
+from klopt.model.cones import Feature
+from klopt.model.forms import SimplexForm
+from klopt.model.functions import KernelQuadratic
+from klopt.model.problem import Bracket, Formulation, Point
+from klopt.model.sets import BoxPlane
+from klopt.problems._margin.data import Polyhedron, Units, best_shift, finite, normal_of, refuse_large
+from klopt.problems._margin.forms import LabelledMargin
+from klopt.problems._margin.proof import best_stretch, hinge_primal
 
 __all__ = ["SoftMargin"]
 

@@ -5,7 +5,7 @@ their scale: with r_i = (A_i / (2 B_i))^1/2 and the level t = mu^1/2 / C it is l
 
     maximise over 0 <= t < max r   h(t) = <K, T> / (||K|| ||T||) = sum_i lam_i A_i / (||lam|| ||T||)
 
-where T = YY' is the target of the labelled points; the directions U, A, B are those of `klopt.problems._eigenspaces`.
+where T = YY' is the target of the labelled points; the directions U, A, B are those of `klopt.problems._spectral.eigenspaces`.
 [1] takes the stationary point of the unclipped curve for its maximum; often it is not, and there are local maxima.
 
 The exact maximum, O(n log n). On the piece where the k largest r_i exceed t, with their mean m, S = sum (r_i - m)^2,
@@ -33,9 +33,9 @@ import numpy.typing as npt
 
 from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, freeze, require_memory
 from klopt.errors import InvalidProblem
-from klopt.forms import ExplicitForm
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._eigenspaces import Directions, check_graph
+from klopt.model.forms import ExplicitForm
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._spectral.eigenspaces import Directions, check_graph
 
 __all__ = ["SpectralAlignment"]
 

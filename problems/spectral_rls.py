@@ -8,8 +8,8 @@ Y holds the targets of the labelled points (-1 and +1 for two classes, indicator
     "padded"     any K, and Y is 0 on the unlabelled points                (7)
     "labelled"   any K, and J are the labelled points only                 (6)
 
-The first has a closed form for each eigenspace (`klopt.problems._spectral`), the others for the whole kernel, which has
-the rank of Y (`klopt.problems._freekernel`). The optimal values fall from the first to the last: (7) bounds (6) from
+The first has a closed form for each eigenspace (`klopt.problems._spectral.function`), the others for the whole kernel, which has
+the rank of Y (`klopt.problems._spectral.free_kernel`). The optimal values fall from the first to the last: (7) bounds (6) from
 above (Proposition 1), and to let K out of the spectral family can only help.
 
 L is singular, and on its null space a kernel costs nothing, so that without a ridge there is no best K. A ridge of 0.01
@@ -30,10 +30,10 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, freeze, positive, require_memory
 from klopt.errors import InvalidProblem
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._eigenspaces import Directions, check_graph, targets
-from klopt.problems._freekernel import FreeKernel
-from klopt.problems._spectral import SpectralFamily
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.problems._spectral.eigenspaces import Directions, check_graph, targets
+from klopt.problems._spectral.free_kernel import FreeKernel
+from klopt.problems._spectral.function import SpectralFamily
 
 __all__ = ["SpectralRls"]
 

@@ -3,7 +3,7 @@
 A solver file reads top to bottom: what it takes, settings translated, the call, the answer translated. It holds
 
 1. its one sentence, then the mathematics or the native statuses in plain text;
-2. one subclass of `klopt.backend.Backend`: `name` (the file's own), `library`, `offers`, `honours`, `proves`, `rank`,
+2. one subclass of `klopt.model.backend.Backend`: `name` (the file's own), `library`, `offers`, `honours`, `proves`, `rank`,
    `exempt`, and `run(form, settings, start=None) -> Answer`;
 3. exactly one `BACKEND`, an instance of it.
 

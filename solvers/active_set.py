@@ -1,9 +1,9 @@
 """Quadratics over a box cut by a plane, the orthant or a simplex by an exact primal-dual active-set method.
 
 The whole active set moves at once, one Cholesky factorisation of the free block a step, and a start is worth most of
-the work. Where the curvature is too nearly singular for that, interior points find the face (`klopt.solvers._boxqp`).
+the work. Where the curvature is too nearly singular for that, interior points find the face (`klopt.numerics.box_qp.active_set`).
 A program of many variables at a lower bound of zero, without a plane, may have a solution with few nonzeros: then a
-working set grows by pricing, and H, which may be lazy, is never formed (`klopt.solvers._growing`).
+working set grows by pricing, and H, which may be lazy, is never formed (`klopt.numerics.working_set`).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import cast
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Step, Stop, check_raw
-from klopt.cones import Feature
-from klopt.forms import Form, SimplexForm, Start
-from klopt.objectives import KernelQuadratic, Quadratic, QuadraticLike
-from klopt.sets import BoxPlane, Simplex
-from klopt.solvers._boxqp import Box, BoxQP, SignedGram, Solved, solve_box_qp
-from klopt.solvers._growing import grow
-from klopt.solvers._iterate import starting_point
+from klopt.model.backend import Answer, Backend, Settings, Step, Stop, check_raw
+from klopt.model.cones import Feature
+from klopt.model.forms import Form, SimplexForm, Start
+from klopt.model.functions import KernelQuadratic, Quadratic, QuadraticLike
+from klopt.model.sets import BoxPlane, Simplex
+from klopt.numerics.box_qp.active_set import Box, BoxQP, SignedGram, Solved, solve_box_qp
+from klopt.numerics.working_set import grow
+from klopt.solvers._first_order.loop import starting_point
 
 MAX_ITER = 500
 FEW = 100

@@ -16,14 +16,14 @@ import time
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
-from klopt.cones import Feature
-from klopt.forms import Form, SaddleForm, SimplexForm
-from klopt.sets import Product
-from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite, starting_point
-from klopt.solvers._newton import supported
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.model.cones import Feature
+from klopt.model.forms import Form, SaddleForm, SimplexForm
+from klopt.model.sets import Product
+from klopt.model.splitting import Splitting
+from klopt.numerics.newton_step import supported
+from klopt.solvers._first_order.loop import Candidate, Steps, iterate, require_finite, starting_point
 from klopt.solvers.newton import newton_moves
-from klopt.splitting import Splitting
 
 RELAX = 1.6
 # Of sigma |x - p|^2, which is what an iteration is about: the gap that f's step may leave, or what Newton's model says.

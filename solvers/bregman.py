@@ -24,13 +24,13 @@ from itertools import count
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start
-from klopt.cones import Feature
-from klopt.forms import Form, SimplexForm
-from klopt.objectives import RowAction
-from klopt.solvers._iterate import Candidate, Steps, due, iterate
-from klopt.solvers._options import FLAG, check_options, one_of
-from klopt.solvers._rows import Receding, first_ray, row_start, unbounded
+from klopt.model.backend import Answer, Backend, Settings, Start
+from klopt.model.cones import Feature
+from klopt.model.forms import Form, SimplexForm
+from klopt.model.functions import RowAction
+from klopt.solvers._first_order.dual_rows import Receding, first_ray, row_start, unbounded
+from klopt.solvers._first_order.loop import Candidate, Steps, due, iterate
+from klopt.solvers._native.options import FLAG, check_options, one_of
 
 ORDERS = ("cyclic", "random")
 MOST_SWEEPS, FEWEST_SWEEPS, PROJECTIONS = 20_000, 100, 20_000_000

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
-from klopt.cones import Cones, Feature, svec_size
 from klopt.errors import InvalidSettings
-from klopt.forms import ConeForm, Form
-from klopt.solvers._claim import claim
-from klopt.solvers._options import iteration_limit, option_names, set_options
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.model.cones import Cones, Feature, svec_size
+from klopt.model.forms import ConeForm, Form
+from klopt.solvers._native.embedding import claim
+from klopt.solvers._native.options import iteration_limit, option_names, set_options
 
 __all__ = ["BACKEND", "Clarabel"]
 

@@ -17,13 +17,13 @@ import time
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, Stop
-from klopt.cones import Feature
-from klopt.forms import Form, SimplexForm
-from klopt.solvers._bundle import Bundle
-from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite, starting_point
-from klopt.solvers._newton import supported
-from klopt.solvers._options import between, check_options
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop
+from klopt.model.cones import Feature
+from klopt.model.forms import Form, SimplexForm
+from klopt.numerics.newton_step import supported
+from klopt.solvers._first_order.bundle import Bundle
+from klopt.solvers._first_order.loop import Candidate, Steps, iterate, require_finite, starting_point
+from klopt.solvers._native.options import between, check_options
 
 LEVEL = 0.5
 ENOUGH = 0.1  # the share of the promised fall that moves the centre

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from klopt.backend import Answer, Backend, Settings, Start, Stop
-from klopt.cones import Feature
 from klopt.errors import InvalidSettings
-from klopt.forms import ConeForm, Form
-from klopt.solvers._cvxpy import check_options_of, constraints_of, multipliers_of, offers_of
-from klopt.solvers._options import iteration_limit
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop
+from klopt.model.cones import Feature
+from klopt.model.forms import ConeForm, Form
+from klopt.solvers._native.cvxpy_model import check_options_of, constraints_of, multipliers_of, offers_of
+from klopt.solvers._native.options import iteration_limit
 
 __all__ = ["BACKEND", "Cvxpy"]
 

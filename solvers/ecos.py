@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.backend import Answer, Backend, Settings, Start, Stop
-from klopt.cones import Cones, Feature
-from klopt.forms import ConeForm, Form
-from klopt.solvers._claim import claim
-from klopt.solvers._options import POSITIVE, check_options, iteration_limit, whole
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop
+from klopt.model.cones import Cones, Feature
+from klopt.model.forms import ConeForm, Form
+from klopt.solvers._native.embedding import claim
+from klopt.solvers._native.options import POSITIVE, check_options, iteration_limit, whole
 
 __all__ = ["BACKEND", "Ecos"]
 

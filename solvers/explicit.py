@@ -12,9 +12,9 @@ import time
 
 import numpy as np
 
-from klopt.backend import Answer, Backend, Settings, Start, Step, Stop, check_raw
-from klopt.cones import Feature
-from klopt.forms import ExplicitForm, Form, SimplexForm
+from klopt.model.backend import Answer, Backend, Settings, Start, Step, Stop, check_raw
+from klopt.model.cones import Feature
+from klopt.model.forms import ExplicitForm, Form, SimplexForm
 
 
 class Explicit(Backend):

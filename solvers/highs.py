@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from klopt.backend import Answer, Backend, Settings, Start, Stop
-from klopt.cones import Feature
-from klopt.forms import ConeForm, Form
-from klopt.solvers._bounds import bounded
-from klopt.solvers._highs import directions, failed, model, run, scales, set_option, set_raw, turned
-from klopt.solvers._options import iteration_limit
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop
+from klopt.model.cones import Feature
+from klopt.model.forms import ConeForm, Form
+from klopt.solvers._native.bounds import bounded
+from klopt.solvers._native.highs_model import directions, failed, model, run, scales, set_option, set_raw, turned
+from klopt.solvers._native.options import iteration_limit
 
 __all__ = ["BACKEND", "Highs"]
 

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
-from klopt.cones import Feature
-from klopt.curved import Applied, Bend
-from klopt.forms import Form, SimplexForm
-from klopt.sets import BoxPlane
-from klopt.solvers._conjugate import Mask, PlaneSolver
-from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite, starting_point
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.model.cones import Feature
+from klopt.model.forms import Form, SimplexForm
+from klopt.model.sets import BoxPlane
+from klopt.model.smooth_functions import Applied, Bend
+from klopt.numerics.conjugate_gradients import Mask, PlaneSolver
+from klopt.solvers._first_order.loop import Candidate, Steps, iterate, require_finite, starting_point
 
 MOST_STEPS, PATIENCE = 200, 12
 FINE, FINER = 3e-2, 1e-3  # how exactly the system of a step is solved: the last where nothing cuts the step short

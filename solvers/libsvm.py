@@ -3,7 +3,7 @@
 LIBSVM minimises x'Qx/2 - 1'x over 0 <= x <= C_i, y'x = 0 and its twin for regression, until the worst pair of
 multipliers violates optimality by at most eps. It keeps Q in single precision, so that its point is off by 1e-7 of the
 terms, which C multiplies; but its face is right. Where the gap is not yet what was asked for, the point is moved to the
-minimiser on that face in double precision (`klopt.solvers._boxqp`), which takes one or two factorisations.
+minimiser on that face in double precision (`klopt.numerics.box_qp.active_set`), which takes one or two factorisations.
 
 The call is scikit-learn's own inner one, whose arguments have not changed for years: `SVC.fit` spends four times the
 run at 200 points on validation. Should it ever change, `SVC` and `SVR` take over.
@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Step, Stop
-from klopt.cones import Feature
-from klopt.forms import Form, SimplexForm, Start
-from klopt.solvers._boxqp import solve_on_face
-from klopt.solvers._machine import Machine, recognise
-from klopt.solvers._options import POSITIVE, SWITCH, check_options, iteration_limit
+from klopt.model.backend import Answer, Backend, Settings, Step, Stop
+from klopt.model.cones import Feature
+from klopt.model.forms import Form, SimplexForm, Start
+from klopt.numerics.box_qp.active_set import solve_on_face
+from klopt.solvers._native.options import POSITIVE, SWITCH, check_options, iteration_limit
+from klopt.solvers._native.svm_structure import Machine, recognise
 
 
 class Libsvm(Backend):

@@ -5,7 +5,7 @@ Smooth functions, exponentiated gradients with a line search:
     theta+ = theta - eta g(x),  x+ = mirror(theta+),    eta as long as  g(x+)'(x+ - x) <= g(x)'(x+ - x) / 4,
 
 so that the function falls along the whole step. Nonsmooth ones, dual averaging with one of three rules for its steps,
-and the mean of its tangents as the lower bound (`klopt.solvers._averaging`).
+and the mean of its tangents as the lower bound (`klopt.solvers._first_order.dual_averaging`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start
-from klopt.cones import Feature
 from klopt.errors import InvalidSettings
-from klopt.forms import Form, SimplexForm
-from klopt.solvers._averaging import INTERIOR, KINDS, Lengths, dual_averaging
-from klopt.solvers._iterate import Candidate, Steps, due, evaluator, iterate, require_finite, starting_point
-from klopt.solvers._options import POSITIVE, check_options, one_of
+from klopt.model.backend import Answer, Backend, Settings, Start
+from klopt.model.cones import Feature
+from klopt.model.forms import Form, SimplexForm
+from klopt.solvers._first_order.dual_averaging import INTERIOR, KINDS, Lengths, dual_averaging
+from klopt.solvers._first_order.loop import Candidate, Steps, due, evaluator, iterate, require_finite, starting_point
+from klopt.solvers._native.options import POSITIVE, check_options, one_of
 
 GROWTH, SHRINK = 1.3, 0.5
 MOST_TRIALS = 100

@@ -19,14 +19,14 @@ from itertools import count
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start
-from klopt.cones import Feature
 from klopt.errors import InvalidSettings
-from klopt.forms import Form, SaddleForm
-from klopt.objectives import Bilinear
-from klopt.solvers._geometry import Side, balance, rebalanced, side_at
-from klopt.solvers._iterate import Candidate, Steps, due, iterate, require_finite, starting_point
-from klopt.solvers._options import check_options, one_of
+from klopt.model.backend import Answer, Backend, Settings, Start
+from klopt.model.cones import Feature
+from klopt.model.forms import Form, SaddleForm
+from klopt.model.functions import Bilinear
+from klopt.solvers._first_order.geometry import Side, balance, rebalanced, side_at
+from klopt.solvers._first_order.loop import Candidate, Steps, due, iterate, require_finite, starting_point
+from klopt.solvers._native.options import check_options, one_of
 
 GROWTH, SHRINK, CAUTION = 1.1, 0.7, 0.95
 MOST_TRIALS = 60

@@ -25,12 +25,12 @@ from itertools import count
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
-from klopt.cones import Feature
-from klopt.forms import Form, SimplexForm
-from klopt.objectives import Quadratic, QuadraticLike
-from klopt.sets import BoxPlane, Simplex
-from klopt.solvers._iterate import Candidate, Steps, due, iterate, starting_point
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.model.cones import Feature
+from klopt.model.forms import Form, SimplexForm
+from klopt.model.functions import Quadratic, QuadraticLike
+from klopt.model.sets import BoxPlane, Simplex
+from klopt.solvers._first_order.loop import Candidate, Steps, due, iterate, starting_point
 
 LEAST = 1e-200  # of a factor that must not underflow to zero
 POSITIVE = 1e-9  # of the largest entry: what a zero of a start becomes

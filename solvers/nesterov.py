@@ -26,14 +26,14 @@ from itertools import count
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start
-from klopt.cones import Feature
-from klopt.curved import Curved
 from klopt.errors import InvalidSettings
-from klopt.forms import Form, SimplexForm
-from klopt.objectives import Linear, Oracle, QuadraticLike
-from klopt.solvers._iterate import Candidate, Steps, due, evaluator, iterate, require_finite, starting_point
-from klopt.solvers._options import POSITIVE, check_options, one_of
+from klopt.model.backend import Answer, Backend, Settings, Start
+from klopt.model.cones import Feature
+from klopt.model.forms import Form, SimplexForm
+from klopt.model.functions import Linear, Oracle, QuadraticLike
+from klopt.model.smooth_functions import Curved
+from klopt.solvers._first_order.loop import Candidate, Steps, due, evaluator, iterate, require_finite, starting_point
+from klopt.solvers._native.options import POSITIVE, check_options, one_of
 
 TWO_SEQUENCES = "two sequences"
 SCHEMES = "restarted", TWO_SEQUENCES

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, Stop, check_raw
-from klopt.cones import Feature
-from klopt.curved import Curved, Local
-from klopt.forms import Form, SimplexForm
-from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite, starting_point
-from klopt.solvers._newton import Boxes, minimise_quadratic, supported
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
+from klopt.model.cones import Feature
+from klopt.model.forms import Form, SimplexForm
+from klopt.model.smooth_functions import Curved, Local
+from klopt.numerics.newton_step import Boxes, minimise_quadratic, supported
+from klopt.solvers._first_order.loop import Candidate, Steps, iterate, require_finite, starting_point
 
 ENOUGH = 1e-4  # the share of the promised fall that a step must keep
 MOST_TRIALS = 60

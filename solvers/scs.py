@@ -17,12 +17,12 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, Stop
-from klopt.cones import Feature
 from klopt.errors import InvalidSettings
-from klopt.forms import ConeForm, Form
-from klopt.solvers._claim import claim
-from klopt.solvers._options import (
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop
+from klopt.model.cones import Feature
+from klopt.model.forms import ConeForm, Form
+from klopt.solvers._native.embedding import claim
+from klopt.solvers._native.options import (
     FILE,
     FLAG,
     NUMBER,

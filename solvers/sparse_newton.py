@@ -18,14 +18,14 @@ from itertools import count
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Answer, Backend, Settings, Start, check_raw
-from klopt.cones import Feature
-from klopt.forms import Form, SimplexForm
-from klopt.objectives import IntArray, RowAction, Spot
-from klopt.solvers._boxqp import Box, BoxQP, SignedGram, solve_box_qp
-from klopt.solvers._iterate import Candidate, Steps, iterate, require_finite
-from klopt.solvers._rows import Receding, first_ray, row_start, unbounded
-from klopt.solvers._thinqp import solve_thin_qp
+from klopt.model.backend import Answer, Backend, Settings, Start, check_raw
+from klopt.model.cones import Feature
+from klopt.model.forms import Form, SimplexForm
+from klopt.model.functions import IntArray, RowAction, Spot
+from klopt.numerics.box_qp.active_set import Box, BoxQP, SignedGram, solve_box_qp
+from klopt.numerics.low_rank_qp import solve_thin_qp
+from klopt.solvers._first_order.dual_rows import Receding, first_ray, row_start, unbounded
+from klopt.solvers._first_order.loop import Candidate, Steps, iterate, require_finite
 
 FEWEST, GROWTH, MOST = 100, 0.4, 5000
 """How many rows may enter at once, at least and as a share of those that are in; how many are worked on at most."""

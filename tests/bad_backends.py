@@ -15,9 +15,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from klopt.backend import Answer, Backend, Settings, Start, Stop
-from klopt.cones import Feature
-from klopt.forms import ConeForm, Form
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop
+from klopt.model.cones import Feature
+from klopt.model.forms import ConeForm, Form
 
 
 class Bad(Backend):

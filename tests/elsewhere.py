@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from klopt.problem import Problem
+from klopt.kernels.neighbour_extension import squared_distances
+from klopt.model.problem import Problem
 from klopt.problems import AdaptiveKernel
-from klopt.reciprocal import squared_distances
 
 __all__ = ["dying_once", "gaussian", "run_script"]
 

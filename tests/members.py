@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 from scipy.optimize import linprog
 
-from klopt.cones import svec
-from klopt.sets import OrderedSimplex, Product, Simplex, Spectrahedron
+from klopt.model.cones import svec
+from klopt.model.sets import OrderedSimplex, Product, Simplex, Spectrahedron
 
 
 def members(domain, rng, count):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from klopt.backend import Stop
-from klopt.certify import Verdict
-from klopt.runs.record import Run
+from klopt.bench.record import Run
+from klopt.model.backend import Stop
+from klopt.proof.certificate import Verdict
 
 __all__ = ["made_run"]
 

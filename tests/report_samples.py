@@ -9,10 +9,10 @@ from math import inf, nan
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Step, Stop
-from klopt.certify import Verdict
-from klopt.runs.environment import Environment
-from klopt.runs.record import Run, Trace
+from klopt.bench.environment import Environment
+from klopt.bench.record import Run, Trace
+from klopt.model.backend import Step, Stop
+from klopt.proof.certificate import Verdict
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 BACKENDS = (

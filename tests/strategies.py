@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import settings, strategies as st
 from scipy import sparse
 
-from klopt.cones import Cones
-from klopt.forms import ConeForm
-from klopt.instances import Instance
-from klopt.knownpairs import Kind, known_pair
+from klopt.conformance.instances import Instance
+from klopt.conformance.planted import Kind, known_pair
+from klopt.model.cones import Cones
+from klopt.model.forms import ConeForm
 
 __all__ = [
     "TINY_LP",

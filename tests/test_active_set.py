@@ -9,13 +9,13 @@ from hypothesis import given, strategies as st
 from scipy import sparse
 from scipy.optimize import nnls
 
-from klopt.backend import Settings, Stop
 from klopt.errors import InvalidSettings
-from klopt.forms import SimplexForm, Start
-from klopt.objectives import KernelQuadratic, Quadratic
-from klopt.sets import BoxPlane, Product, Simplex
-from klopt.solvers._barrier import interior_point
-from klopt.solvers._boxqp import Box, BoxQP, SignedGram, solve_box_qp, solve_on_face
+from klopt.model.backend import Settings, Stop
+from klopt.model.forms import SimplexForm, Start
+from klopt.model.functions import KernelQuadratic, Quadratic
+from klopt.model.sets import BoxPlane, Product, Simplex
+from klopt.numerics.box_qp.active_set import Box, BoxQP, SignedGram, solve_box_qp, solve_on_face
+from klopt.numerics.box_qp.interior_point import interior_point
 from klopt.solvers.active_set import BACKEND
 
 seeds = st.integers(0, 2**32 - 1)

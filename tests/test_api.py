@@ -16,7 +16,7 @@ import pytest
 from source import MODULES, ROOT
 
 import klopt
-from klopt.registry import problems
+from klopt.engine.registry import problems
 
 PUBLIC = [name for name in dir(klopt) if not name.startswith("__")]
 NAMED = {name: getattr(klopt, name) for name in PUBLIC}
@@ -38,7 +38,7 @@ def test_help_begins_with_one_line_that_says_what_it_is(name: str) -> None:
 def test_dir_lists_what_is_public_and_nothing_else(module: Any) -> None:
     found = [name for name in dir(module) if not name.startswith("__")]
     if module is klopt:
-        assert set(klopt.__all__) < set(found)
+        assert set(klopt.__all__) == set(found)
         assert all(name in ("learners", "problems") or not inspect.ismodule(getattr(klopt, name)) for name in found)
     else:
         assert found == sorted(problem.__name__ for problem in problems())
@@ -148,9 +148,9 @@ from scipy import sparse
 import klopt
 from klopt import Answer, Backend, Bracket, Formulation, Point, Problem, Simplex, SimplexForm, Stop
 from klopt import *  # noqa: F403
-from klopt.forms import Form
+from klopt.model.forms import Form
 from klopt.learners import DankSVC
-from klopt.theorems.evidence import Evidence, at_most
+from klopt.papers.theorems.evidence import Evidence, at_most
 
 Floats = npt.NDArray[np.float64]
 

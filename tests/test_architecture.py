@@ -1,8 +1,9 @@
-"""The import rule, the size of the rooms, and one sentence per room, read from the syntax trees.
+"""The folder tree is the architecture: who may import whom, read from the syntax trees.
 
-    problems know nothing of solvers; solvers know nothing of problems; the core names neither.
+    cli, learners, papers, bench, conformance -> engine -> proof -> model -> arrays, errors
+    problems -> model, proof, numerics, kernels, programs         solvers -> model, numerics
 
-The rules speak of what a module can *reach* through its imports, so that a new helper module needs no new entry.
+Problems know nothing of solvers, solvers know nothing of problems, the core names neither.
 """
 
 from __future__ import annotations
@@ -27,87 +28,80 @@ NATIVE = {
     "scs",
     "sklearn",
 }
+VERBS = {"solve", "plan", "compare", "verify", "judge", "check", "register"}
 
-# What sits on top, uses both sides through the public verbs, and is loaded only on request.
-TOP = {
-    "klopt",
-    "klopt.cli",
-    "klopt.cli_compare",
-    "klopt.cli_experiments",
-    "klopt.cli_shared",
-    "klopt.cli_verify",
-    "klopt.experiments",
-    "klopt.learners",
-    "klopt.report",
-    "klopt.theorems",
-    "klopt.verify",
+BORDER = {"arrays", "errors"}
+CORE = BORDER | {"model", "proof", "numerics", "kernels", "programs", "engine"}
+MAY_IMPORT = {
+    "errors": set(),
+    "arrays": {"errors"},
+    "model": BORDER,
+    "proof": BORDER | {"model"},
+    "numerics": BORDER | {"model"},
+    "kernels": BORDER | {"model", "proof", "numerics"},
+    "programs": BORDER | {"model", "proof", "numerics", "kernels"},
+    "problems": BORDER | {"model", "proof", "numerics", "kernels", "programs"},
+    "solvers": BORDER | {"model", "numerics"},
+    # `programs` for one thing: the engine reads the problem that a file states.
+    "engine": BORDER | {"model", "proof", "programs"},
+    "conformance": CORE,
+    "bench": CORE | {"papers"},
+    "papers": CORE | {"problems", "learners", "bench"},
+    "learners": CORE | {"problems", "bench"},
+    "cli": CORE | {"bench", "conformance", "learners", "papers"},
+    "__main__": {"cli"},
 }
-MACHINERY = {
-    "klopt.certify",
-    "klopt.compare",
-    "klopt.conformance",
-    "klopt.decompose",
-    "klopt.execute",
-    "klopt.isolate",
-    "klopt.plan",
-    "klopt.registry",
-    "klopt.result",
-    "klopt.runs",
-    "klopt.solve",
-} | TOP
-MEANING = {"klopt.problem", "klopt.gram", "klopt.graphs"}
-RUNNING = {"klopt.backend"}
+"""What a folder or root module of klopt may import, beside itself."""
 
-NEVER_REACHES = {
-    "klopt.problems": MACHINERY | RUNNING | {"klopt.solvers"},
-    "klopt.solvers": MACHINERY | MEANING | {"klopt.problems"},
-    "klopt.problem": MACHINERY | RUNNING,
-    "klopt.backend": MACHINERY | MEANING,
-    "klopt.forms": MACHINERY | MEANING | RUNNING,
-    "klopt.sets": MACHINERY | MEANING | RUNNING | {"klopt.forms"},
-    "klopt.objectives": MACHINERY | MEANING | RUNNING | {"klopt.forms"},
-    "klopt.curved": MACHINERY | MEANING | RUNNING | {"klopt.forms"},
-    "klopt.cones": MACHINERY | MEANING | RUNNING | {"klopt.forms"},
-    "klopt.certify": {"klopt.isolate", "klopt.plan", "klopt.registry", "klopt.solve"} | TOP,
-    "klopt.plan": {"klopt.solve", "klopt.isolate"} | TOP,
-    "klopt.solve": {"klopt.compare", "klopt.conformance", "klopt.runs"} | TOP,
-}
+PROOF_FILES = [name for name in MODULES if name.startswith("klopt.problems._") and name.endswith(".proof")]
+PROOF_MAY_IMPORT = ("klopt.arrays", "klopt.errors", "klopt.model", "klopt.proof", "klopt.kernels.gram")
 
 ARROWS = arrows(MODULES)
 
 
-def lies_in(name: str, packages: set[str]) -> bool:
-    """Whether the module is one of `packages` or below one; everything is below `klopt`, so that means itself only."""
-    return any(name == package or (package != "klopt" and name.startswith(f"{package}.")) for package in packages)
+def folder(name: str) -> str:
+    """Return the folder or root module of klopt that a module lies in; of klopt itself, nothing."""
+    return name.split(".")[1] if "." in name else ""
 
 
-def reachable(start: str) -> dict[str, tuple[str, ...]]:
-    """Return every module that `start` imports directly or not, with the way there."""
-    ways = {start: (start,)}
-    queue = [start]
-    for name in queue:
-        for target in sorted(ARROWS[name] - ways.keys()):
-            ways[target] = (*ways[name], target)
-            queue.append(target)
-    return ways
+def test_every_folder_has_its_rule() -> None:
+    assert {folder(name) for name in MODULES} - {""} == MAY_IMPORT.keys()
 
 
-def test_what_a_module_never_reaches() -> None:
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_a_folder_imports_only_what_lies_below_it(package: str) -> None:
+    allowed = MAY_IMPORT[package] | {package, ""}
     wrong = [
-        " -> ".join(way)
+        (name, target)
         for name in MODULES
-        for package, forbidden in NEVER_REACHES.items()
-        if lies_in(name, {package})
-        for target, way in reachable(name).items()
-        if target != name and lies_in(target, forbidden)
+        if folder(name) == package
+        for target in ARROWS[name]
+        if folder(target) not in allowed
+    ]
+    assert not wrong
+
+
+def test_plug_in_folders_never_import_the_public_package() -> None:
+    """`from klopt import solve` would reach every folder: inside, names come from the modules that define them."""
+    inside = [name for name in MODULES if folder(name) in MAY_IMPORT.keys() - {"cli", "conformance", "papers"}]
+    assert not [name for name in inside for i in MODULES[name].imports if i.target == "klopt"]
+
+
+@pytest.mark.parametrize("name", PROOF_FILES)
+def test_a_proof_rests_on_the_trusted_core_alone(name: str) -> None:
+    """What a bracket runs imports the model, the core of proofs, and proof files of other families."""
+    wrong = [
+        target
+        for target in ARROWS[name] - {"klopt"}
+        if not target.startswith(PROOF_MAY_IMPORT) and target not in PROOF_FILES and not MODULES[target].is_package
     ]
     assert not wrong
 
 
 def test_core_names_neither_problems_nor_solvers() -> None:
-    sides = {"klopt.problems", "klopt.solvers"}
-    core = [module for name, module in MODULES.items() if not lies_in(name, TOP | sides)]
-    assert not [(module.name, i) for module in core for i in module.imports if lies_in(i.target, sides)]
+    core = [module for name, module in MODULES.items() if folder(name) in CORE | {"conformance", "bench"}]
+    sides = ("klopt.problems", "klopt.solvers")
+    assert not [(module.name, i) for module in core for i in module.imports if i.target.startswith(sides)]
 
 
 def test_folders_are_never_imported_as_top_level_names() -> None:
@@ -115,19 +109,23 @@ def test_folders_are_never_imported_as_top_level_names() -> None:
     assert not [(m.name, i) for m in MODULES.values() for i in m.imports if i.target.split(".")[0] in folders]
 
 
+def test_no_module_or_folder_is_called_as_a_public_verb() -> None:
+    assert not {name for name in MODULES if VERBS & set(name.split("."))}
+
+
 def test_native_libraries_wait_until_they_are_used() -> None:
-    others = [module for name, module in MODULES.items() if not lies_in(name, {"klopt.learners", "klopt.report"})]
+    others = [module for name, module in MODULES.items() if folder(name) not in ("learners", "papers")]
     assert not [(m.name, i) for m in others for i in m.imports if i.eager and i.target.split(".")[0] in NATIVE]
 
 
 def test_no_module_reaches_itself() -> None:
-    loops = [
-        (name, target)
-        for name in MODULES
-        for target in ARROWS[name]
-        if name in reachable(target)  # target leads back to name
-    ]
-    assert not loops
+    def reachable(start: str) -> set[str]:
+        found = [start]
+        for name in found:
+            found += sorted(ARROWS[name] - set(found))
+        return set(found)
+
+    assert not [(name, target) for name in MODULES for target in ARROWS[name] if name in reachable(target)]
 
 
 def test_every_module_opens_with_one_sentence() -> None:
@@ -135,16 +133,10 @@ def test_every_module_opens_with_one_sentence() -> None:
     assert not {name: line for name, line in first.items() if not line.endswith(".") or ". " in line}
 
 
-def test_modules_are_small() -> None:
-    """Where one is not: ask which second sentence its docstring needs, and cut there."""
-    lines = {name: module.code_lines for name, module in MODULES.items()}
-    assert not {name: count for name, count in lines.items() if count > 300}
-
-
 SOLVERS = [
     module
     for name, module in MODULES.items()
-    if name.startswith("klopt.solvers.") and not name.rpartition(".")[2].startswith("_")
+    if name.startswith("klopt.solvers.") and not name.split(".")[2].startswith("_")
 ]
 
 
@@ -164,9 +156,3 @@ def test_the_build_knows_every_package() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     assert set(config["packages"]) == {name for name, module in MODULES.items() if module.is_package}
     assert config["package-dir"] == {package: folder for folder, package in PACKAGES.items()}
-
-
-def test_a_name_is_listed_once_for_python_and_once_for_type_checkers() -> None:
-    klopt = import_module("klopt")
-    typed = {i.target for i in MODULES["klopt"].imports if i.target.startswith("klopt.") and i.target not in MODULES}
-    assert typed == {f"klopt.{home}.{name}" for name, home in klopt._HOMES.items()}

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from klopt.backend import Backend
-from klopt.backend_checks import backend_checks
-from klopt.checks import Status, run_check
-from klopt.registry import backends, broken
+from klopt.conformance.backend_checks import backend_checks
+from klopt.conformance.checks import Status, run_check
+from klopt.engine.registry import backends, broken
+from klopt.model.backend import Backend
 
 CASES = [
     pytest.param(backend, name, body, id=f"{backend.name}-{name}")

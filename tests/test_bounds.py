@@ -10,14 +10,14 @@ from hypothesis import given, strategies as st
 from scipy import sparse
 from strategies import bounded_pairs, generators, known_pairs
 
-from klopt.bounds import dual_bound, enclose, farkas_strength, primal_bound
-from klopt.cones import Cones, svec
-from klopt.deadline import checks_until
-from klopt.forms import ConeForm
-from klopt.instances import Instance
-from klopt.leastnorm import TooLarge, least_distance, least_norm, nearest
-from klopt.repair import DualRepair
-from klopt.scaling import block_norms, block_sizes, centre, equilibrate, scaling
+from klopt.conformance.instances import Instance
+from klopt.model.cones import Cones, svec
+from klopt.model.forms import ConeForm
+from klopt.proof.cone_bounds import dual_bound, enclose, farkas_strength, primal_bound
+from klopt.proof.cone_interior import block_norms, block_sizes, centre, equilibrate, scaling
+from klopt.proof.least_norm import TooLarge, least_distance, least_norm, nearest
+from klopt.proof.repair import DualRepair
+from klopt.proof.time_budget import checks_until
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
 ROUNDING = 1e-9
@@ -138,9 +138,9 @@ class TestTheBoundsAreTight:
 def test_a_repair_that_would_cost_too_much_leaves_true_bounds(kind: str, data: st.DataObject, rng) -> None:
     instance = data.draw(known_pairs(kind))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("klopt.repair.MOST_ENTRIES", 0)
-        patch.setattr("klopt.leastnorm.MOST_ENTRIES", 0)
-        patch.setattr("klopt.leastnorm.MOST_DENSE_WORK", 0.0)
+        patch.setattr("klopt.proof.repair.MOST_ENTRIES", 0)
+        patch.setattr("klopt.proof.least_norm.MOST_ENTRIES", 0)
+        patch.setattr("klopt.proof.least_norm.MOST_DENSE_WORK", 0.0)
         lower, upper, _, _ = enclose(instance.form, *shaken(instance, rng, 1e-3))
     slack = ROUNDING * (1 + abs(instance.value))
     assert lower - slack <= instance.value <= upper + slack

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from members import lp
 
 from klopt.errors import InvalidProblem
-from klopt.sets import BoxPlane
+from klopt.model.sets import BoxPlane
 
 INF = np.inf
 

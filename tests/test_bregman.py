@@ -11,17 +11,17 @@ from hypothesis import given, strategies as st
 from strategies import generators, radial_gram
 
 import klopt
-from klopt.backend import Settings, Stop
-from klopt.certify import Verdict
-from klopt.cones import Feature
+from klopt.engine.registry import backend_named
 from klopt.errors import InvalidSettings
-from klopt.forms import SimplexForm, Start
-from klopt.logdet import LogDetDual
-from klopt.objectives import RowAction
+from klopt.model.backend import Settings, Stop
+from klopt.model.cones import Feature
+from klopt.model.forms import SimplexForm, Start
+from klopt.model.functions import RowAction
+from klopt.model.sets import BoxPlane
+from klopt.numerics.low_rank_qp import solve_thin_qp
 from klopt.problems import LogDetPairs
-from klopt.registry import backend_named
-from klopt.sets import BoxPlane
-from klopt.solvers._thinqp import solve_thin_qp
+from klopt.problems._logdet.function import LogDetDual
+from klopt.proof.certificate import Verdict
 
 BOTH = ["bregman", "sparse_newton"]
 

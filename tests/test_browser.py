@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 from report_samples import HOSTILE, Sample, hostile, one_problem, suite
 
-from klopt.report.embed import extracted
-from klopt.report.files import browser
-from klopt.report.page import write_page
-from klopt.runs.scores import trials
+from klopt.bench.report.embed import extracted
+from klopt.bench.report.files import browser
+from klopt.bench.report.page import write_page
+from klopt.bench.scores import trials
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install playwright")
 

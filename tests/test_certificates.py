@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from klopt.backend import Answer, Stop
-from klopt.certify import Certificate, Verdict, certify, check_farkas, check_ray
-from klopt.cones import Cones, Feature
-from klopt.forms import ConeForm, Form, SimplexForm
-from klopt.instances import FormProblem
-from klopt.objectives import Linear
-from klopt.problem import Bracket, Formulation, Point
-from klopt.sets import BoxPlane, Simplex
+from klopt.conformance.instances import FormProblem
+from klopt.model.backend import Answer, Stop
+from klopt.model.cones import Cones, Feature
+from klopt.model.forms import ConeForm, Form, SimplexForm
+from klopt.model.functions import Linear
+from klopt.model.problem import Bracket, Formulation, Point
+from klopt.model.sets import BoxPlane, Simplex
+from klopt.proof.certificate import Certificate, Verdict, certify, check_farkas, check_ray
 
 INF = np.inf
 ABOVE_ZERO = ConeForm([1.0], [[-1.0]], [0.0], Cones(nonneg=1))

@@ -10,14 +10,14 @@ from hypothesis import assume, given, strategies as st
 from strategies import at_most
 from test_problems import LONG
 
-from klopt.backend import Answer, Stop
-from klopt.certify import Certificate, Verdict, certify, check_farkas, check_ray
-from klopt.cones import Cones, svec
-from klopt.forms import ConeForm
-from klopt.instances import FormProblem, Instance
-from klopt.knownpairs import known_pair
-from klopt.problem import Bracket, Problem
-from klopt.registry import problems
+from klopt.conformance.instances import FormProblem, Instance
+from klopt.conformance.planted import known_pair
+from klopt.engine.registry import problems
+from klopt.model.backend import Answer, Stop
+from klopt.model.cones import Cones, svec
+from klopt.model.forms import ConeForm
+from klopt.model.problem import Bracket, Problem
+from klopt.proof.certificate import Certificate, Verdict, certify, check_farkas, check_ray
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
 seeds = st.integers(0, 10**6)

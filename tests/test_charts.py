@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 from report_samples import HOSTILE
 
-from klopt.report.axes import MOST_POINTS, Axis, thinned
-from klopt.report.charts import Cell, Rule, Series, Style, bars, heat_map, plot, standalone
-from klopt.report.labels import FONT, text_width
+from klopt.bench.report.axes import MOST_POINTS, Axis, thinned
+from klopt.bench.report.charts import Cell, Rule, Series, Style, bars, heat_map, plot, standalone
+from klopt.bench.report.labels import FONT, text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 positive = st.floats(1e-12, 1e9)

@@ -9,11 +9,11 @@ import pytest
 from bad_backends import Raiser
 
 import klopt
-from klopt.backend import Backend, Settings, Stop
-from klopt.problem import Problem
-from klopt.registry import backend_named
-from klopt.runs.child import WARM_UP, make_ready, perform, warm_up
-from klopt.runs.task import Task
+from klopt.bench.task import Task
+from klopt.bench.worker import WARM_UP, make_ready, perform, warm_up
+from klopt.engine.registry import backend_named
+from klopt.model.backend import Backend, Settings, Stop
+from klopt.model.problem import Problem
 
 LP = klopt.problems.LP(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-2.0])
 SVM = klopt.problems.SoftMargin.sample(np.random.default_rng(0), 12)

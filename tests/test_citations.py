@@ -9,9 +9,9 @@ import pytest
 from recorded import made_run
 
 import klopt
-from klopt.registry import backends, problems
-from klopt.runs.citations import PAPERS, SOLVERS, bibtex
-from klopt.runs.references import REFERENCES
+from klopt.bench.citations import PAPERS, SOLVERS, bibtex
+from klopt.engine.registry import backends, problems
+from klopt.papers.references import REFERENCES
 
 ROOT = Path(__file__).parents[1]
 

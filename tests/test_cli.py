@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from strategies import TINY_LP
 
-from klopt.cli import main
+from klopt.cli.main import main
 
 COMMANDS = [
     *("solve", "plan", "backends", "problems", "demo", "check-backend", "compare", "verify", "report"),
@@ -46,7 +46,7 @@ def klopt(*arguments: object) -> Result:
 def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own, with its output piped."""
     environment = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "FORCE_COLOR", "NO_COLOR"}}
-    code = "from klopt.cli import main; main(prog_name='klopt')"
+    code = "from klopt.cli.main import main; main(prog_name='klopt')"
     words = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.run(words, capture_output=True, text=True, env=environment | {"TERM": "xterm"}, **options)
 
@@ -333,7 +333,7 @@ def test_tables_line_up() -> None:
 
 
 def test_every_backend_and_problem_is_listed() -> None:
-    from klopt.registry import backends, problems
+    from klopt.engine.registry import backends, problems
 
     listed = {line.split()[0] for line in klopt("backends").output.splitlines() if line.strip()}
     assert {backend.name for backend in backends()} <= listed
@@ -356,7 +356,7 @@ def test_a_terminal_gets_colours_unless_it_declines(model: Path, variables: dict
 
     environment = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "FORCE_COLOR"}}
     leader, follower = pty.openpty()
-    words = [sys.executable, "-c", "from klopt.cli import main; main()", "solve", str(model)]
+    words = [sys.executable, "-c", "from klopt.cli.main import main; main()", "solve", str(model)]
     subprocess.run(
         words, stdout=follower, stderr=follower, env=environment | {"TERM": "xterm-256color"} | variables, check=True
     )
@@ -394,7 +394,7 @@ def test_an_interrupt_is_exit_code_130(model: Path, tmp_path: Path) -> None:
 def test_ctrl_c_ends_a_running_solve(model: Path, tmp_path: Path, where: str) -> None:
     running = tmp_path / "running"
     sleeper = backend_file(tmp_path, f"open({str(running)!r}, 'w').close(); import time; time.sleep(60)")
-    code = "from klopt.cli import main; main()"
+    code = "from klopt.cli.main import main; main()"
     words = [sys.executable, "-c", code, "solve", str(model), "--backend", str(sleeper), where]
     child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60

@@ -19,8 +19,8 @@ import pytest
 from click.testing import CliRunner, Result
 from strategies import TINY_LP
 
-from klopt.cli import main
-from klopt.runs.store import Store
+from klopt.bench.store import Store
+from klopt.cli.main import main
 
 NAPPER = """
 import time
@@ -36,7 +36,7 @@ TORN = """
 from dataclasses import dataclass
 import numpy as np
 import klopt
-from klopt.cones import Cones
+from klopt.model.cones import Cones
 @dataclass(frozen=True, eq=False)
 class Gullible(klopt.Problem):
     c: np.ndarray
@@ -70,7 +70,7 @@ def klopt(*arguments: object) -> Result:
 
 def process(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     """Start the command in a process of its own, with its output piped."""
-    words = [sys.executable, "-c", "from klopt.cli import main; main(prog_name='klopt')", *map(str, arguments)]
+    words = [sys.executable, "-c", "from klopt.cli.main import main; main(prog_name='klopt')", *map(str, arguments)]
     environment = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "FORCE_COLOR"}} | {"TERM": "xterm"}
     return subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options

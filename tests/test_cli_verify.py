@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from klopt.cli import main
+from klopt.cli.main import main
 
 VERDICTS = {"HOLDS", "HOLDS AS CORRECTED", "REFUTED", "PREMISE NOT MET", "INCONCLUSIVE", "NOT CHECKABLE"}
 WRONGLY_REGISTERED = """
 import klopt
-from klopt.theorems.evidence import at_most
+from klopt.papers.theorems.evidence import at_most
 
 @klopt.theorem("half", number="1", says="|a| <= |a| / 2", draw=lambda rng, n: {"a": float(rng.normal())}, whole=("a",),
                latex="|a|\\\\le|a|/2", exact=lambda case: (abs(case["a"]), abs(case["a"]) / 2))
@@ -37,7 +37,7 @@ def klopt(*arguments: object) -> Result:
 
 def process(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own, with its output piped."""
-    code = "from klopt.cli import main; main(prog_name='klopt')"
+    code = "from klopt.cli.main import main; main(prog_name='klopt')"
     environment = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "FORCE_COLOR"}}
     words = [sys.executable, "-c", code, "verify", *map(str, arguments)]
     return subprocess.run(words, capture_output=True, text=True, env=environment | {"TERM": "xterm"}, timeout=120)
@@ -75,7 +75,7 @@ def test_the_document_holds_what_the_table_shows_and_more() -> None:
     assert (refuted["claim"], refuted["verdict"], refuted["exact"]) == ("001-A5", "REFUTED", True)
     assert refuted["printed"] > 1
     assert refuted["correction"]
-    assert refuted["source"].startswith("klopt.theorems.paper001:")
+    assert refuted["source"].startswith("klopt.papers.theorems.kundu2010.claims:")
     assert set(refuted["counterexample"]) >= {"K", "other", "C"}
     assert (holds["verdict"], holds["trials"], holds["counterexample"]) == ("HOLDS", 3, None)
     assert holds["printed"] <= 1

@@ -15,19 +15,19 @@ import pytest
 from bad_backends import Bad, Liar
 
 import klopt
-from klopt.backend import Answer, Backend, Settings, Start, Stop
-from klopt.certify import Verdict
-from klopt.compare import Comparison, compare
-from klopt.cones import Cones, Feature
+from klopt.bench.comparison import Comparison, compare
+from klopt.bench.digest import digest, pristine
+from klopt.bench.record import Run
+from klopt.bench.scores import agreement
+from klopt.bench.table import _unbroken
+from klopt.engine.format import console, table
+from klopt.engine.registry import backend_named
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
-from klopt.forms import ConeForm, Form
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.registry import backend_named
-from klopt.runs.digest import digest, pristine
-from klopt.runs.record import Run
-from klopt.runs.scores import agreement
-from klopt.runs.table import _unbroken
-from klopt.show import console, table
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop
+from klopt.model.cones import Cones, Feature
+from klopt.model.forms import ConeForm, Form
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.proof.certificate import Verdict
 
 # Tests are no package: what they send to another process goes by value.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from klopt.cones import Cones, Feature, order_of, smat, svec, svec_size
 from klopt.errors import InvalidProblem
-from klopt.expcone import project_exponential
+from klopt.model.cones import Cones, Feature, order_of, smat, svec, svec_size
+from klopt.model.exponential_cone import project_exponential
 
 products = st.builds(
     Cones,

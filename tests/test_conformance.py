@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from bad_backends import Bad, Liar, NanReturner, Pointless, Printer, WrongShaper
 
-from klopt.backend import Answer, Backend, Settings, Start
-from klopt.checks import Skip, Status, expect, run_check
-from klopt.conformance import check_backend, check_problem
-from klopt.forms import ConeForm, Form
-from klopt.problem import Bracket, Point
+from klopt.conformance.checks import Skip, Status, expect, run_check
+from klopt.conformance.suite import check_backend, check_problem
+from klopt.engine.registry import backend_named
+from klopt.model.backend import Answer, Backend, Settings, Start
+from klopt.model.forms import ConeForm, Form
+from klopt.model.problem import Bracket, Point
 from klopt.problems import SoftMargin
-from klopt.registry import backend_named
 
 
 @pytest.mark.parametrize("backend", [Liar(), NanReturner(), Pointless(), WrongShaper()], ids=lambda b: b.name)

@@ -9,12 +9,12 @@ from scipy.optimize import linprog
 from strategies import at_most
 
 import klopt
-from klopt.backend import Settings, Start, Stop
 from klopt.errors import InvalidSettings
-from klopt.forms import SimplexForm
-from klopt.objectives import Oracle
-from klopt.sets import BoxPlane, OrderedSimplex, Product, SimpleSet, Simplex
-from klopt.solvers._bundle import Bundle
+from klopt.model.backend import Settings, Start, Stop
+from klopt.model.forms import SimplexForm
+from klopt.model.functions import Oracle
+from klopt.model.sets import BoxPlane, OrderedSimplex, Product, SimpleSet, Simplex
+from klopt.solvers._first_order.bundle import Bundle
 from klopt.solvers.cutting_planes import BACKEND as cutting_planes
 from klopt.solvers.mirror_descent import BACKEND as mirror_descent
 
@@ -157,7 +157,7 @@ def test_a_start_at_the_optimum_is_soon_proven() -> None:
 
 
 def test_more_cuts_than_are_kept_still_lead_to_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("klopt.solvers._bundle.MOST", 12)
+    monkeypatch.setattr("klopt.solvers._first_order.bundle.MOST", 12)
     rng = np.random.default_rng(4)
     proven(SimplexForm(distances(rng.normal(size=(10, 5)), rng.normal(size=10)), Simplex(5)))
 

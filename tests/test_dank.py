@@ -10,17 +10,17 @@ from hypothesis import given, strategies as st
 from strategies import at_most, gram, radial_gram, signs
 
 import klopt
-from klopt.certify import Verdict
 from klopt.errors import InvalidProblem
-from klopt.nystrom import LowRank, nystrom
-from klopt.problem import Point, Problem
+from klopt.kernels.nystroem import LowRank, nystrom
+from klopt.model.problem import Point, Problem
+from klopt.model.sets import BoxPlane
 from klopt.problems import AdaptiveKernel, AdaptiveKernelRegression, EpsilonMargin, SoftMargin
-from klopt.problems._dank import Adapting, Reduced
-from klopt.problems._dank_cut import near
-from klopt.problems._dank_data import eta_for, eta_of_paper
-from klopt.problems._dank_features import AdaptingFeatures, Quartic
-from klopt.problems._dank_squares import RoughSquares, forms, moments
-from klopt.sets import BoxPlane
+from klopt.problems._adaptive.cut import near
+from klopt.problems._adaptive.data import eta_for, eta_of_paper
+from klopt.problems._adaptive.features import AdaptingFeatures, Quartic
+from klopt.problems._adaptive.function import Adapting, Reduced
+from klopt.problems._adaptive.squares import RoughSquares, forms, moments
+from klopt.proof.certificate import Verdict
 
 TAUS = [0.0, 0.01, 0.5, 5.0]
 seeds = st.integers(0, 2**32 - 1)

@@ -17,11 +17,11 @@ import pytest
 from bad_backends import Bad, Segfaulter
 
 import klopt
-from klopt.backend import Answer, Stop
-from klopt.compare import Comparison, compare
+from klopt.bench.comparison import Comparison, compare
+from klopt.bench.record import Run
 from klopt.errors import InvalidSettings
-from klopt.forms import ConeForm
-from klopt.runs.record import Run
+from klopt.model.backend import Answer, Stop
+from klopt.model.forms import ConeForm
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed; pip install 'klopt[dask]'")
 
@@ -121,7 +121,7 @@ def test_an_address_will_do_and_a_store_is_resumed(client: Any, tmp_path: Path) 
 
 
 def test_a_cluster_that_does_not_answer_is_a_bad_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("klopt.runs.cluster.PATIENCE", 0.5)
+    monkeypatch.setattr("klopt.bench.dask_cluster.PATIENCE", 0.5)
     with pytest.raises(InvalidSettings, match="no Dask scheduler answers at tcp:"):
         compare(LP, jobs="tcp://127.0.0.1:1")
     with pytest.raises(InvalidSettings, match="expected a number, a Dask client"):

@@ -15,11 +15,11 @@ from hypothesis import example, given, strategies as st
 from strategies import at_most, generators
 
 import klopt
-from klopt.decompose import Decomposition, decompose, kmeans, off_blocks
+from klopt.engine.allocation import freed_memory_kept
 from klopt.errors import InvalidProblem, InvalidSettings
-from klopt.problem import Point
+from klopt.learners.decomposition import Decomposition, decompose, kmeans, off_blocks
+from klopt.model.problem import Point
 from klopt.problems import AdaptiveKernel, AdaptiveKernelRegression
-from klopt.runs.allocation import freed_memory_kept
 
 
 def data(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:

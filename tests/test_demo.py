@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from klopt.compare import Comparison
-from klopt.demo import demo_data, print_demo, run_demo
+from klopt.bench.comparison import Comparison
+from klopt.bench.demo import demo_data, print_demo, run_demo
+from klopt.bench.scores import agreement, lessons
+from klopt.bench.suite import suite
 from klopt.errors import InvalidSettings
-from klopt.runs.scores import agreement, lessons
-from klopt.runs.suite import suite
 
 pytestmark = pytest.mark.slow  # the suite itself is in test_suite, the page in test_report
 
@@ -73,7 +73,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_first_run(tmp_path:
 
 def test_the_command_writes_its_page_here_within_ninety_seconds(tmp_path: Path) -> None:
     environment = {**os.environ, "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", "from klopt.cli import main; main()", "demo", "--json"]
+    command = [sys.executable, "-c", "from klopt.cli.main import main; main()", "demo", "--json"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

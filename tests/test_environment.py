@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import klopt
-from klopt.backend import Answer, Backend, Settings
-from klopt.forms import Form, Start
-from klopt.runs import environment as module
-from klopt.runs.environment import Environment, doctor, environment
+from klopt.bench import environment as module
+from klopt.bench.environment import Environment, doctor, environment
+from klopt.model.backend import Answer, Backend, Settings
+from klopt.model.forms import Form, Start
 
 
 def test_the_key_changes_with_every_field_and_with_nothing_else() -> None:
@@ -38,7 +38,7 @@ def test_versions_are_those_that_run() -> None:
     here = environment()
     assert (here.numpy, here.scipy) == (numpy.__version__, scipy.__version__)
     assert here.python.endswith(platform.python_version())
-    assert ("clarabel", klopt.registry.backend_named("clarabel").version) in here.backends
+    assert ("clarabel", klopt.engine.registry.backend_named("clarabel").version) in here.backends
     assert 1 <= here.cores <= (os.cpu_count() or 1)
 
 
@@ -73,7 +73,7 @@ class Absent(Backend):
 
 def test_the_doctor_names_what_is_missing_and_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "backends", lambda: (Absent(),))
-    monkeypatch.setattr(module, "broken", lambda: (klopt.registry.Broken("plug", "ImportError: /a/b/c.py"),))
+    monkeypatch.setattr(module, "broken", lambda: (klopt.engine.registry.Broken("plug", "ImportError: /a/b/c.py"),))
     said = doctor()
     assert (
         "missing",

@@ -17,19 +17,30 @@ from click.testing import CliRunner
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from klopt.cli import main
+from klopt.cli.main import main
 from klopt.errors import InvalidSettings
-from klopt.experiments import baselines, dank, datasets, graph_methods, methods
-from klopt.experiments.archive import read_archive, write_archive
-from klopt.experiments.datasets import DataSet, Unavailable, load, noisy_similarity, read_csv, read_npz
-from klopt.experiments.page import markdown
-from klopt.experiments.protocol import Choice, Decide, Figure, Given, Graph, IntArray, Method, Protocol, Row, choices
-from klopt.experiments.run import protocol_named, run_experiment
-from klopt.experiments.splits import folds_of, splits_of
-from klopt.experiments.statistics import friedman, paired, ranks
-from klopt.experiments.store import TrialStore
-from klopt.experiments.summary import summarise, write_csv
-from klopt.experiments.trial import Job, run_job
+from klopt.papers.experiments import adaptive_methods, baselines, datasets, graph_methods, methods
+from klopt.papers.experiments.archive import read_archive, write_archive
+from klopt.papers.experiments.datasets import DataSet, Unavailable, load, noisy_similarity, read_csv, read_npz
+from klopt.papers.experiments.page import markdown
+from klopt.papers.experiments.protocol import (
+    Choice,
+    Decide,
+    Figure,
+    Given,
+    Graph,
+    IntArray,
+    Method,
+    Protocol,
+    Row,
+    choices,
+)
+from klopt.papers.experiments.runner import protocol_named, run_experiment
+from klopt.papers.experiments.splits import folds_of, splits_of
+from klopt.papers.experiments.statistics import friedman, paired, ranks
+from klopt.papers.experiments.store import TrialStore
+from klopt.papers.experiments.summary import summarise, write_csv
+from klopt.papers.experiments.trial import Job, run_job
 
 ALL = {
     "Gaussian": methods.gaussian,
@@ -49,12 +60,12 @@ ALL = {
     "SimpleNPK": baselines.simple_npk,
     "IR-Gaussian": baselines.ideal_gaussian,
     "RF": baselines.random_features,
-    "Gaussian of sigma": dank.gaussian,
-    "MKL-uniform": dank.uniform,
-    "LogDet": dank.logdet,
-    "LogDet of pairs": dank.logdet_of_pairs(20),
-    "DANK": dank.adaptive,
-    "1-NN": dank.nearest,
+    "Gaussian of sigma": adaptive_methods.gaussian,
+    "MKL-uniform": adaptive_methods.uniform,
+    "LogDet": adaptive_methods.logdet,
+    "LogDet of pairs": adaptive_methods.logdet_of_pairs(20),
+    "DANK": adaptive_methods.adaptive,
+    "1-NN": adaptive_methods.nearest,
     "kernel PCA": methods.kernel_pca,
 }
 SUPERVISED = (
@@ -292,10 +303,10 @@ class TestMethods:
     @pytest.mark.parametrize(
         ("decide", "width"),
         [
-            (dank.regression, 0.1),
-            (dank.adaptive_regression, 0.1),
-            (dank.nadaraya_watson, 0.03),
-            *((decide, 0.1) for decide in dank.regression_of_targets("range")),
+            (adaptive_methods.regression, 0.1),
+            (adaptive_methods.adaptive_regression, 0.1),
+            (adaptive_methods.nadaraya_watson, 0.03),
+            *((decide, 0.1) for decide in adaptive_methods.regression_of_targets("range")),
         ],
     )
     def test_a_smooth_function_is_found(self, decide: Decide, width: float) -> None:
@@ -359,11 +370,11 @@ class TestTrials:
 
     def test_the_score_of_a_regression_is_the_variance_that_it_explains(self) -> None:
         data = DataSet("line", np.arange(20.0)[:, None], 3.0 * np.arange(20.0), "made")
-        trial = run_job(job(Method("nearest", dank.nadaraya_watson, choices(width=(0.01, 1e3))), data))
+        trial = run_job(job(Method("nearest", adaptive_methods.nadaraya_watson, choices(width=(0.01, 1e3))), data))
         asked = splits_of(data, small().rows[0], 1)[0].asked
         assert trial.chosen.startswith("C=1 width=0.01")
         assert trial.accuracy > 0.9
-        constant = run_job(job(Method("mean", dank.nadaraya_watson, choices(width=(1e6,))), data))
+        constant = run_job(job(Method("mean", adaptive_methods.nadaraya_watson, choices(width=(1e6,))), data))
         labelled = np.setdiff1d(np.arange(20), asked)
         error = ((data.y[asked] - data.y[labelled].mean()) ** 2).sum()
         spread = ((data.y[asked] - data.y[asked].mean()) ** 2).sum()

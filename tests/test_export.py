@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, strategies as st
 from recorded import made_run
 
+from klopt.bench.export import COLUMNS, rows, to_csv, to_frame, to_json, write
 from klopt.errors import InvalidSettings
-from klopt.runs.export import COLUMNS, rows, to_csv, to_frame, to_json, write
 
 RUNS = [
     made_run(),

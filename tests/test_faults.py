@@ -26,8 +26,10 @@ from scipy import sparse
 
 import klopt
 from klopt import ConeForm, Cones, Gram, InvalidProblem, InvalidSettings, NoRoute, Point, Settings, Stop, Verdict
-from klopt.instances import FormProblem
-from klopt.nystrom import LowRank
+from klopt.bench.scores import agreement, fastest
+from klopt.conformance.instances import FormProblem
+from klopt.engine.registry import backend_named, problems as problem_classes
+from klopt.kernels.nystroem import LowRank
 from klopt.problems import (
     LP,
     QCQP,
@@ -40,8 +42,6 @@ from klopt.problems import (
     SimplexProgram,
     SoftMargin,
 )
-from klopt.registry import backend_named, problems as problem_classes
-from klopt.runs.scores import agreement, fastest
 
 READY = [backend.name for backend in klopt.backends() if not backend.missing]
 
@@ -773,7 +773,7 @@ def _seconds_to_interrupt(backend: str) -> float:
 
 
 def test_fault_54_a_native_crash_is_an_outcome_and_the_next_route_is_taken(monkeypatch) -> None:
-    from klopt import registry
+    from klopt.engine import registry
 
     for backend in (bad.Segfaulter(), bad.Aborter()):
         result = klopt.solve(lp(), backend=backend, isolate=True)

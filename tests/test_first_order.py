@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from klopt.backend import Answer, Backend, Settings, Start, Stop
-from klopt.cones import smat, svec
 from klopt.errors import InvalidSettings
-from klopt.forms import ExplicitForm, SaddleForm, SimplexForm
-from klopt.objectives import Bilinear, KernelQuadratic, Linear, Oracle, Quadratic, SaddleOracle
-from klopt.sets import BoxPlane, OrderedSimplex, Product, SimpleSet, Simplex, Spectrahedron
-from klopt.solvers._iterate import Candidate, iterate
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop
+from klopt.model.cones import smat, svec
+from klopt.model.forms import ExplicitForm, SaddleForm, SimplexForm
+from klopt.model.functions import Bilinear, KernelQuadratic, Linear, Oracle, Quadratic, SaddleOracle
+from klopt.model.sets import BoxPlane, OrderedSimplex, Product, SimpleSet, Simplex, Spectrahedron
+from klopt.solvers._first_order.loop import Candidate, iterate
 from klopt.solvers.explicit import BACKEND as explicit
 from klopt.solvers.mirror_descent import BACKEND as mirror_descent
 from klopt.solvers.mirror_prox import BACKEND as mirror_prox

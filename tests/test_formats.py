@@ -16,9 +16,9 @@ from scipy import sparse
 from strategies import generators
 
 import klopt
-from klopt import formats
-from klopt.formats.model import Block, Names
+from klopt.programs import formats
 from klopt.problems import LP, QCQP, SDP
+from klopt.programs.formats.model import Block, Names
 
 into_files = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 awkward = st.sampled_from([0.1, 1 / 3, -2 / 7, 1e-9, 123456789.123456789, -1.0, 5e-324, 1.7976931348623157e308, np.pi])

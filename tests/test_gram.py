@@ -14,8 +14,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
-from klopt.gram import Gram, binary_labels, proven_floor
-from klopt.radial import gaussians
+from klopt.kernels.gram import Gram, binary_labels, proven_floor
+from klopt.kernels.rbf import gaussians
 
 EPS = float(np.finfo(float).eps)
 seeds = st.integers(0, 2**32 - 1)

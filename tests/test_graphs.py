@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
-from klopt.graphs import (
+from klopt.kernels.graphs import (
     knn_graph,
     laplacian,
     supervised_graph,

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from klopt.arrays import FloatArray
-from klopt.backend import Settings, Start, Stop
-from klopt.cones import Feature
-from klopt.forms import SimplexForm
-from klopt.objectives import IntArray, Quadratic
-from klopt.sets import BoxPlane
-from klopt.solvers._boxqp import Box, BoxQP, SignedGram, solve_box_qp
-from klopt.solvers._growing import grow, orthant_minimiser
+from klopt.model.backend import Settings, Start, Stop
+from klopt.model.cones import Feature
+from klopt.model.forms import SimplexForm
+from klopt.model.functions import IntArray, Quadratic
+from klopt.model.sets import BoxPlane
+from klopt.numerics.box_qp.active_set import Box, BoxQP, SignedGram, solve_box_qp
+from klopt.numerics.working_set import grow, orthant_minimiser
 from klopt.solvers.active_set import BACKEND
 
 seeds = st.integers(0, 10_000)

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, strategies as st
 from strategies import bounded_pair, bounded_pairs, gram, known_pair, margin_form, radial_gram, signs
 
-from klopt.backend import Settings, Stop
-from klopt.solvers import _highs, highs
-from klopt.solvers._bounds import bounded
+from klopt.model.backend import Settings, Stop
+from klopt.solvers import highs
+from klopt.solvers._native import highs_model
+from klopt.solvers._native.bounds import bounded
 
 
 def optimum(form):
@@ -70,7 +71,7 @@ def test_highs_solves_margins_in_several_slices():
     rng = np.random.default_rng(0)
     form = margin_form(radial_gram(rng, 400), signs(rng, 400), 1.0)
     answer = optimum(form)
-    assert answer.iterations > _highs.SLICE
+    assert answer.iterations > highs_model.SLICE
     assert form.measure(answer.x, answer.y).worst <= 1e-9
     short = highs.BACKEND.run(form, Settings(time_limit=1e-3))
     assert short.stop is Stop.TIME_LIMIT
@@ -87,7 +88,7 @@ def test_highs_says_why_it_refuses_a_model():
 INTERRUPTED = """
     import numpy as np, threading
     from strategies import known_pair, margin_form, radial_gram, signs
-    from klopt.backend import Settings
+    from klopt.model.backend import Settings
     from klopt.solvers.{backend} import BACKEND
 
     rng = np.random.default_rng(0)

@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 from bad_backends import Aborter, Liar, Panic, Printer, Raiser, Segfaulter, Sleeper
 
-from klopt.backend import Settings, Stop
-from klopt.cones import Cones
+from klopt.conformance.instances import FormProblem
+from klopt.engine.pipeline import solve
+from klopt.engine.run_here import run_here
+from klopt.engine.run_in_child import GRACE, Worker, run_isolated
 from klopt.errors import InvalidSettings
-from klopt.execute import run_here
-from klopt.forms import ConeForm
-from klopt.instances import FormProblem
-from klopt.isolate import GRACE, Worker, run_isolated
-from klopt.solve import solve
+from klopt.model.backend import Settings, Stop
+from klopt.model.cones import Cones
+from klopt.model.forms import ConeForm
 
 FORM = ConeForm([1.0, 1.0], [[-1.0, 0.0], [0.0, -1.0]], [-2.0, -3.0], Cones(nonneg=2))
 
@@ -118,7 +118,7 @@ SCRIPT = """
 import os, sys, time
 import numpy as np
 import klopt
-from klopt.instances import FormProblem
+from klopt.conformance.instances import FormProblem
 
 class Napper(klopt.Backend):
     name = "napper"
@@ -131,7 +131,6 @@ print("ready", flush=True)
 try:
     klopt.solve(FormProblem(form), backend=Napper(), isolate=True)
 except KeyboardInterrupt:
-    from klopt import isolate
     print("interrupted", flush=True)
 """
 
@@ -161,7 +160,7 @@ print(klopt.solve(FormProblem(form), backend=Napper(), isolate=True).stop.name)
 """
 
 
-SERVE = "from klopt.isolate import serve; serve({parent})"
+SERVE = "from klopt.engine.run_in_child import serve; serve({parent})"
 
 
 def framed(data: bytes) -> bytes:

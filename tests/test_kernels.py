@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from klopt.errors import InvalidProblem
-from klopt.gram import Gram
+from klopt.kernels.gram import Gram
 from klopt.learners.kernels import as_kernel, blocks, flat, linear, poly, rbf, stack
 
 X = np.random.default_rng(0).normal(size=(30, 4))

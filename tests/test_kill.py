@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from klopt.compare import Comparison
-from klopt.runs.record import Run
-from klopt.runs.store import Store
+from klopt.bench.comparison import Comparison
+from klopt.bench.record import Run
+from klopt.bench.store import Store
 
 STORES, TRIALS = 2, 12
 """Kills in all: 24, in two series side by side, since a trial is mostly waiting for two interpreters to start."""
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
 
 SCRIPT = """
 import sys
-from klopt.compare import compare
-from klopt.runs.store import Store
+from klopt.bench.comparison import compare
+from klopt.bench.store import Store
 
 add = Store.add
 def told(self, outcome):
@@ -95,10 +95,10 @@ ORPHAN = """
 import sys
 sys.path.insert(0, {tests!r})
 from bad_backends import Sleeper
-from klopt.backend import Settings
-from klopt.instances import FormProblem, hand_checked
-from klopt.runs.pool import Seat
-from klopt.runs.task import Task
+from klopt.model.backend import Settings
+from klopt.conformance.instances import FormProblem, hand_checked
+from klopt.bench.worker_pool import Seat
+from klopt.bench.task import Task
 seat = Seat()
 seat._seat(threads=1)
 print(seat.worker.process.pid, flush=True)

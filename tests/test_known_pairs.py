@@ -10,8 +10,8 @@ from test_native import BACKENDS, KINDS, PAIRS
 
 import klopt
 from klopt import ConeForm, Cones, Verdict
-from klopt.instances import FormProblem, Instance
-from klopt.scaling import centre
+from klopt.conformance.instances import FormProblem, Instance
+from klopt.proof.cone_interior import centre
 
 CURVED = KINDS[2:]
 EIGHT = ("clarabel", "highs")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import sparse
 
-from klopt.eigenpairs import smoothest_eigenpairs
-from klopt.graphs import laplacian
-from klopt.lanczos import BLOCK, largest_eigenpairs
+from klopt.kernels.eigenpairs import smoothest_eigenpairs
+from klopt.kernels.graphs import laplacian
+from klopt.numerics.lanczos import BLOCK, largest_eigenpairs
 
 
 def diagonal(values):

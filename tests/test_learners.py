@@ -25,14 +25,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from klopt.backend import Stop
+from klopt.engine.pipeline import solve
 from klopt.errors import InvalidProblem, NoRoute, NotCertified, UncertifiedFit
-from klopt.graphs import knn_graph, laplacian
+from klopt.kernels.graphs import knn_graph, laplacian
 from klopt.learners import EMKL, ESKL, LDK, OSK, REKL, SKL, DankSVC, DankSVR, MklRidge, MklSVC, ScgLDK, ScgOSK
-from klopt.learners._duels import Duels, support_vector_machines
+from klopt.learners._multiclass import Duels, support_vector_machines
 from klopt.learners.kernels import linear, rbf, stack
+from klopt.model.backend import Stop
 from klopt.problems import SpectralAlignment
-from klopt.solve import solve
 
 GRAPH: list[Any] = [OSK(), ScgOSK(), SKL(), SKL(kta=False), SKL(kta=False, basis="labelled")]
 NEAR: list[Any] = [LDK(random_state=0), ScgLDK()]

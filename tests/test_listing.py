@@ -12,12 +12,12 @@ from bad_backends import Liar
 from source import ROOT
 
 import klopt
-from klopt.backend import Backend
-from klopt.instances import FormProblem
-from klopt.listing import print_backend, print_backends, print_problem, print_problems, problem_data
-from klopt.problem import Problem
-from klopt.registry import Broken, backends, problems
-from klopt.show import backend_data
+from klopt.cli.listings import print_backend, print_backends, print_problem, print_problems, problem_data
+from klopt.conformance.instances import FormProblem
+from klopt.engine.format import backend_data
+from klopt.engine.registry import Broken, backends, problems
+from klopt.model.backend import Backend
+from klopt.model.problem import Problem
 
 
 class Absent(Liar):

@@ -8,13 +8,13 @@ from hypothesis import given, strategies as st
 from strategies import generators, gram, radial_gram
 
 import klopt
-from klopt.certify import Verdict
 from klopt.errors import InvalidProblem, UncertifiedFit
+from klopt.kernels.nystroem import LowRank
 from klopt.learners import LDK
-from klopt.logdet import LogDetDual
-from klopt.nystrom import LowRank
-from klopt.pairwise import PairSpot, distances
 from klopt.problems import LogDetPairs
+from klopt.problems._logdet.data import PairSpot, distances
+from klopt.problems._logdet.function import LogDetDual
+from klopt.proof.certificate import Verdict
 
 
 def class_pairs(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,18 +9,18 @@ from hypothesis import assume, given, strategies as st
 from strategies import generators, gram, radial_gram, signs
 
 import klopt
-from klopt.backend import Settings, Stop
 from klopt.errors import InvalidProblem
-from klopt.forms import SimplexForm
-from klopt.gram import Gram
-from klopt.objectives import KernelQuadratic
-from klopt.problem import Bracket, Point
-from klopt.problems._margin import Units, best_shift
+from klopt.kernels.gram import Gram
+from klopt.model.backend import Settings, Stop
+from klopt.model.forms import SimplexForm
+from klopt.model.functions import KernelQuadratic
+from klopt.model.problem import Bracket, Point
+from klopt.model.sets import BoxPlane
+from klopt.numerics.box_qp.active_set import Box, BoxQP, SignedGram, solve_box_qp
+from klopt.problems._margin.data import Units, best_shift
 from klopt.problems.epsilon_margin import EpsilonMargin
 from klopt.problems.soft_margin import SoftMargin
-from klopt.sets import BoxPlane
-from klopt.solvers._boxqp import Box, BoxQP, SignedGram, solve_box_qp
-from klopt.solvers._machine import Machine, recognise
+from klopt.solvers._native.svm_structure import Machine, recognise
 from klopt.solvers.libsvm import BACKEND as LIBSVM, _fit, _fit_in_public
 
 Margin = SoftMargin | EpsilonMargin

@@ -10,14 +10,14 @@ from hypothesis import given, strategies as st
 from strategies import at_most, gram, radial_gram
 
 import klopt
-from klopt.certify import Verdict
 from klopt.errors import InvalidProblem
-from klopt.gram import Gram
-from klopt.problem import Point
+from klopt.kernels.gram import Gram
+from klopt.model.problem import Point
+from klopt.model.sets import BoxPlane
 from klopt.problems import MultipleKernel, SoftMargin
-from klopt.problems._mkl import KernelNorm, Mixtures, dual_norm, weights_of
-from klopt.problems._mkl_weights import BoxedMachines
-from klopt.sets import BoxPlane
+from klopt.problems._mkl.function import KernelNorm, Mixtures, dual_norm, weights_of
+from klopt.problems._mkl.weights import BoxedMachines
+from klopt.proof.certificate import Verdict
 
 NORMS = ["block-l1", "block-linf", 2.0, 1.5, 4.0]
 LOSSES = ["hinge", "squared"]
@@ -31,7 +31,7 @@ def kernels(seed: int, n: int, m: int) -> tuple[list[np.ndarray], np.ndarray]:
     return [radial_gram(rng, n, 2 + i) + 0.1 * np.eye(n) for i in range(m)], y
 
 
-def optimum(problem: klopt.problem.Problem, tol: float = 1e-8) -> klopt.Result:
+def optimum(problem: klopt.model.problem.Problem, tol: float = 1e-8) -> klopt.Result:
     return klopt.solve(problem, tol=tol).require()
 
 
@@ -192,7 +192,7 @@ def test_any_a_however_inexact_is_a_cut_below_the_best_machine(seed: int) -> Non
 
 
 def test_a_face_that_runs_in_circles_is_found_by_interior_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("klopt.problems._mkl_weights.MOST_FACES", 0)
+    monkeypatch.setattr("klopt.problems._mkl.weights.MOST_FACES", 0)
     found, one = machines(3, 20, 2, 1.0)
     assert found.near(np.array([1.0, 0.0])).value == pytest.approx(optimum(one).value, rel=1e-8)
     curvature = found.near(np.array([0.5, 0.5])).curvature()

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from klopt.arrays import FloatArray
-from klopt.backend import Settings, Start, Stop
-from klopt.forms import SimplexForm
-from klopt.objectives import Quadratic
-from klopt.sets import BoxPlane, Product, Simplex
+from klopt.model.backend import Settings, Start, Stop
+from klopt.model.forms import SimplexForm
+from klopt.model.functions import Quadratic
+from klopt.model.sets import BoxPlane, Product, Simplex
 from klopt.solvers.active_set import BACKEND as EXACT
 from klopt.solvers.multiplicative import BACKEND, _program, _steps
 

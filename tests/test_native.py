@@ -11,10 +11,10 @@ from hypothesis import given, strategies as st
 from scipy import sparse
 from strategies import known_pair, known_pairs
 
-from klopt.backend import Settings, Start, Stop
-from klopt.cones import Cones, Feature, svec
 from klopt.errors import InvalidSettings
-from klopt.forms import ConeForm
+from klopt.model.backend import Settings, Start, Stop
+from klopt.model.cones import Cones, Feature, svec
+from klopt.model.forms import ConeForm
 from klopt.solvers import clarabel, cvxpy, ecos, highs, scs
 
 BACKENDS = [module.BACKEND for module in (highs, clarabel, ecos, scs, cvxpy) if not module.BACKEND.missing]
@@ -227,7 +227,7 @@ def test_scs_starts_where_it_is_told():
 
 def test_ecos_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr("klopt.backend._found", set())  # forget what was found before
+    monkeypatch.setattr("klopt.model.backend._found", set())  # forget what was found before
     assert 'pip install "klopt[ecos]"' in ecos.BACKEND.missing
     assert scs.BACKEND.missing == "scs is not installed; pip install scs"
 

@@ -7,10 +7,10 @@ import pytest
 from strategies import radial_gram
 
 import klopt
-from klopt.certify import Verdict
+from klopt.conformance.instances import FormProblem
 from klopt.errors import InvalidSettings
-from klopt.instances import FormProblem
 from klopt.problems import AdaptiveKernel, AdaptiveKernelRegression, SoftMargin
+from klopt.proof.certificate import Verdict
 
 RAW = {"scheme": "two sequences"}
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from klopt.backend import Answer, Settings, Start, Stop
-from klopt.curved import Curved, Local, Rough
 from klopt.errors import InvalidSettings
-from klopt.forms import SimplexForm
-from klopt.sets import BoxPlane, Product, SimpleSet, Simplex, Spectrahedron
-from klopt.solvers._newton import Boxes, minimise_quadratic
+from klopt.model.backend import Answer, Settings, Start, Stop
+from klopt.model.forms import SimplexForm
+from klopt.model.sets import BoxPlane, Product, SimpleSet, Simplex, Spectrahedron
+from klopt.model.smooth_functions import Curved, Local, Rough
+from klopt.numerics.newton_step import Boxes, minimise_quadratic
 from klopt.solvers.nesterov import BACKEND as nesterov
 from klopt.solvers.newton import BACKEND as newton
 

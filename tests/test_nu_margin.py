@@ -9,7 +9,7 @@ from strategies import generators, gram, radial_gram, signs
 
 import klopt
 from klopt.errors import InvalidProblem
-from klopt.problem import Point
+from klopt.model.problem import Point
 from klopt.problems.nu_margin import NuMargin
 from klopt.problems.soft_margin import SoftMargin
 

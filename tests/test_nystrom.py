@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from strategies import generators
 
 from klopt.errors import InvalidProblem
-from klopt.nystrom import LowRank, nystrom
+from klopt.kernels.nystroem import LowRank, nystrom
 
 ways = st.sampled_from(["kmeans", "leverage"])
 

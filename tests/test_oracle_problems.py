@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from klopt.certify import Verdict
-from klopt.cones import Feature, svec
+from klopt.engine.pipeline import solve
+from klopt.engine.planner import plan
 from klopt.errors import InvalidProblem
-from klopt.forms import ConeForm
-from klopt.objectives import Bilinear, KernelQuadratic, Linear, Oracle, Quadratic
-from klopt.plan import plan
-from klopt.problem import Point, Problem
-from klopt.problems._polyhedra import is_polyhedral, rows_of
+from klopt.model.cones import Feature, svec
+from klopt.model.forms import ConeForm
+from klopt.model.functions import Bilinear, KernelQuadratic, Linear, Oracle, Quadratic
+from klopt.model.problem import Point, Problem
+from klopt.model.sets import BoxPlane, OrderedSimplex, Product, SimpleSet, Simplex, Spectrahedron
 from klopt.problems.saddle_point import SaddlePoint
 from klopt.problems.simplex_program import SimplexProgram
-from klopt.sets import BoxPlane, OrderedSimplex, Product, SimpleSet, Simplex, Spectrahedron
-from klopt.solve import solve
+from klopt.programs.polyhedra import is_polyhedral, rows_of
+from klopt.proof.certificate import Verdict
 
 seeds = st.integers(0, 2**32 - 1)
 

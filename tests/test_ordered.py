@@ -10,15 +10,15 @@ from hypothesis import given, strategies as st
 from scipy.optimize import linprog, minimize
 
 import klopt
-from klopt.certify import Verdict
-from klopt.cones import Feature
 from klopt.errors import InvalidProblem
-from klopt.graphs import knn_graph, laplacian, supervised_laplacian, supervised_targets
-from klopt.problem import Point
+from klopt.kernels.graphs import knn_graph, laplacian, supervised_laplacian, supervised_targets
+from klopt.kernels.side_information import energies, side_graph
+from klopt.model.cones import Feature
+from klopt.model.problem import Point
+from klopt.model.sets import OrderedCone
 from klopt.problems import OrderedAlignment, ScgOrdered
-from klopt.problems._ordered import ColumnQuadratic, Columns, PrefixQuadratic, _Prefixes, falling, rising
-from klopt.sets import OrderedCone
-from klopt.side import energies, side_graph
+from klopt.problems._ordered.function import ColumnQuadratic, Columns, PrefixQuadratic, _Prefixes, falling, rising
+from klopt.proof.certificate import Verdict
 
 seeds = st.integers(0, 2**32 - 1)
 SIGMAS = (1.0, 1.05, 1.5, 3.0)

@@ -8,7 +8,7 @@ from hypothesis import given
 from strategies import generators
 
 from klopt.errors import InvalidProblem
-from klopt.outofsample import ExtendedFeatures, ExtendedKernel
+from klopt.kernels.out_of_sample import ExtendedFeatures, ExtendedKernel
 
 
 def change(rng, K0, rank):

@@ -9,12 +9,12 @@ import pytest
 from bad_backends import Bad, Liar
 
 import klopt
-from klopt import registry
-from klopt.cones import Feature
+from klopt.engine import registry
+from klopt.conformance.instances import FormProblem
+from klopt.engine.registry import problems
 from klopt.errors import InvalidProblem, NoRoute
-from klopt.instances import FormProblem
-from klopt.problem import Formulation
-from klopt.registry import problems
+from klopt.model.cones import Feature
+from klopt.model.problem import Formulation
 
 RNG = np.random.default_rng(0)
 SAMPLES = {problem.__name__: problem.sample(np.random.default_rng(0), 5) for problem in problems()}

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 import klopt
-from klopt.backend import Answer, Start, Stop
-from klopt.certify import Verdict, check_farkas, check_ray
-from klopt.cones import Cones, svec
-from klopt.forms import ConeForm
-from klopt.instances import FormProblem
-from klopt.knownpairs import known_pair
-from klopt.presolve import reduce_rows
+from klopt.conformance.instances import FormProblem
+from klopt.conformance.planted import known_pair
+from klopt.engine.presolve import reduce_rows
+from klopt.model.backend import Answer, Start, Stop
+from klopt.model.cones import Cones, svec
+from klopt.model.forms import ConeForm
+from klopt.proof.certificate import Verdict, check_farkas, check_ray
 
 seeds = st.integers(0, 10**6)
 

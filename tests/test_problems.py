@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from klopt.checks import Status, run_check
-from klopt.problem_checks import problem_checks
-from klopt.registry import problems
+from klopt.conformance.checks import Status, run_check
+from klopt.conformance.problem_checks import problem_checks
+from klopt.engine.registry import problems
 
 LONG = {"SimilarityKernel", "SimilarityKernels", "SimilaritySpectra", "AdaptiveKernel", "AdaptiveKernelRegression"}
 """Problems with semidefinite forms: their own tests compare these too, on smaller instances."""

@@ -11,10 +11,10 @@ from scipy.optimize import linprog
 from strategies import generators
 
 import klopt
-from klopt.cones import Feature
-from klopt.formats.model import Block, Names
-from klopt.problem import Point, Problem
+from klopt.model.cones import Feature
+from klopt.model.problem import Point, Problem
 from klopt.problems import LP, QCQP, SDP
+from klopt.programs.formats.model import Block, Names
 
 CLASSES = (LP, QCQP, SDP)
 RAGGED = [[1.0], [1.0, 2.0]]
@@ -126,7 +126,7 @@ class TestLP:
         ({"c": [1.0], "offset": np.inf}, r"offset\[0\] is inf"),
         ({"c": [1.0], "names": Names(("x", "y"))}, "names.columns holds 2 names; expected 1"),
         ({"c": [1.0], "names": Names("x")}, "names.columns is 'x'; expected a tuple of 1 texts"),
-        ({"c": [1.0], "names": ["x"]}, r"names is \['x'\]; expected klopt.formats.model.Names"),
+        ({"c": [1.0], "names": ["x"]}, r"names is \['x'\]; expected klopt.programs.formats.model.Names"),
         ({"c": HALF_MASKED}, r"c\[1\] is masked"),
         ({"c": [1.0], "A_ub": [[1.0], [1.0]], "b_ub": HALF_MASKED}, r"b_ub\[1\] is masked"),
         ({"c": [1.0], "bounds": HALF_MASKED}, r"bounds\[1\] is masked"),

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 import klopt
-from klopt.certify import Verdict
 from klopt.errors import InvalidProblem
-from klopt.problem import Problem
+from klopt.model.problem import Problem
 from klopt.problems import QCQP
+from klopt.proof.certificate import Verdict
 
 FOLDER = os.environ.get("KLOPT_DATA", "")
 needs_data = pytest.mark.skipif(not FOLDER, reason="KLOPT_DATA does not name the folder of the public instances")

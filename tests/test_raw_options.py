@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 import klopt
-from klopt.backend import Settings
-from klopt.cli import main
+from klopt.cli.main import main
+from klopt.engine.registry import backend_named
 from klopt.errors import InvalidSettings
-from klopt.registry import backend_named
+from klopt.model.backend import Settings
 
 SAMPLES = {
     "libsvm": klopt.problems.SoftMargin,

@@ -18,7 +18,13 @@ from source import ROOT
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NUMBER = re.compile(r"-?\b\d+(\.\d+)?(e[-+]?\d+)?\b|-?\binf\b")
 MARK = "@@ line"
-IMPORTED = ["klopt.compare", "klopt.learners.kernels", "klopt.solve", "sklearn.datasets", "sklearn.model_selection"]
+IMPORTED = [
+    "klopt.bench.comparison",
+    "klopt.learners.kernels",
+    "klopt.engine.pipeline",
+    "sklearn.datasets",
+    "sklearn.model_selection",
+]
 
 
 def script(text: str) -> str:
@@ -103,7 +109,7 @@ def test_links_between_documents_lead_somewhere() -> None:
 
 
 def test_nothing_is_promised_that_is_not_there() -> None:
-    from klopt.registry import backends, problems
+    from klopt.engine.registry import backends, problems
 
     there = {backend.name for backend in backends()} | {problem.__name__ for problem in problems()}
     section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## What is there")[2].partition("\n## ")[0]

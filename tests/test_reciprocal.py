@@ -9,8 +9,8 @@ from strategies import generators, radial_gram, signs
 
 import klopt
 from klopt.errors import InvalidProblem
+from klopt.kernels.neighbour_extension import extend_weights, neighbours, squared_distances
 from klopt.problems import AdaptiveKernel
-from klopt.reciprocal import extend_weights, neighbours, squared_distances
 
 
 def by_definition(D: np.ndarray) -> list[int]:

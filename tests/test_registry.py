@@ -13,7 +13,7 @@ import pytest
 from bad_backends import Liar
 
 import klopt
-from klopt import registry
+from klopt.engine import registry
 from klopt.errors import InvalidSettings, NoRoute
 
 
@@ -60,7 +60,7 @@ HALF = """
 
 ASK = """
     import klopt
-    from klopt.instances import FormProblem
+    from klopt.conformance.instances import FormProblem
     form = klopt.ConeForm([1.0], [[-1.0]], [-0.5], klopt.Cones(nonneg=1))
     print([b.name for b in klopt.backends() if b.name in ("half", "highs")])
     for item in klopt.plan(FormProblem(form)).broken:
@@ -109,7 +109,7 @@ def test_a_broken_plug_in_asked_for_by_name_says_why(plug_in) -> None:
     run = plug_in({"half": "raise RuntimeError('licence expired')"}, {"half": "half"})
     out = run("""
         import klopt
-        from klopt.registry import backend_named
+        from klopt.engine.registry import backend_named
         try:
             backend_named("half")
         except klopt.NoRoute as error:
@@ -121,14 +121,14 @@ def test_a_broken_plug_in_asked_for_by_name_says_why(plug_in) -> None:
 def test_a_problem_is_found_by_its_entry_point(plug_in) -> None:
     text = """
         from dataclasses import dataclass
-        from klopt.instances import FormProblem
+        from klopt.conformance.instances import FormProblem
         @dataclass(frozen=True, eq=False, repr=False)
         class Doubled(FormProblem):
             "Nothing new."
     """
     run = plug_in({"doubled": text}, {"Doubled": "doubled:Doubled"}, group="klopt.problems")
     out = run("""
-        from klopt.registry import problem_named
+        from klopt.engine.registry import problem_named
         print(problem_named("doubled").__module__)
     """)
     assert out == "doubled\n"

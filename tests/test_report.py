@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 from report_samples import HOSTILE, Sample, a_run, falling, hostile, one_problem, suite
 
-from klopt.backend import Stop
-from klopt.certify import Verdict
+from klopt.bench.report.embed import extracted
+from klopt.bench.report.figures import FLOOR, Bound, profiles, progress, shown
+from klopt.bench.report.files import browser, figures, save_figure
+from klopt.bench.report.kernels import EDGE, block_means, learned, thumbnail
+from klopt.bench.report.notebook import comparison_html
+from klopt.bench.report.page import page, write_page
+from klopt.bench.report.statements import STATEMENTS, mathml
+from klopt.bench.report.styles import looks_of
+from klopt.bench.scores import agreement, fastest, trials, verdict_sentence
+from klopt.engine.registry import problems
 from klopt.errors import InvalidSettings
-from klopt.html import html_table
-from klopt.registry import problems
-from klopt.report.embed import extracted
-from klopt.report.figures import FLOOR, Bound, profiles, progress, shown
-from klopt.report.files import browser, figures, save_figure
-from klopt.report.kernels import EDGE, block_means, learned, thumbnail
-from klopt.report.looks import looks_of
-from klopt.report.notebook import comparison_html
-from klopt.report.page import page, write_page
-from klopt.report.statements import STATEMENTS, mathml
-from klopt.runs.scores import agreement, fastest, trials, verdict_sentence
+from klopt.model.backend import Stop
+from klopt.model.html import html_table
+from klopt.proof.certificate import Verdict
 
 
 class Elements(HTMLParser):
@@ -246,7 +246,7 @@ def test_pictures_are_block_means_of_at_most_48_cells(order: int) -> None:
 
 def test_every_problem_of_klopt_has_a_statement_and_every_statement_is_a_formula() -> None:
     own = {problem.__name__ for problem in problems() if problem.__module__.startswith("klopt.problems.")}
-    assert STATEMENTS.keys() == own, "say what it states in klopt/report/statements.py"
+    assert STATEMENTS.keys() == own, "say what it states in klopt/bench/report/statements.py"
     for name in STATEMENTS:
         assert mathml(name, "min").startswith("<math")
         assert "GOAL" not in mathml(name, "max")

@@ -22,12 +22,12 @@ from bad_backends import (
 )
 
 import klopt
-from klopt.backend import Backend, Stop
-from klopt.certify import Verdict
-from klopt.compare import Comparison, compare
-from klopt.isolate import GRACE
-from klopt.runs.child import WARM_UP
-from klopt.runs.record import Run
+from klopt.bench.comparison import Comparison, compare
+from klopt.bench.record import Run
+from klopt.bench.worker import WARM_UP
+from klopt.engine.run_in_child import GRACE
+from klopt.model.backend import Backend, Stop
+from klopt.proof.certificate import Verdict
 
 pytestmark = (
     pytest.mark.slow
@@ -143,9 +143,9 @@ def test_threads_are_pinned_before_numpy_is_there(threads: int) -> None:
 
 
 def test_leaving_early_ends_the_child_at_once() -> None:
-    from klopt.backend import Settings
-    from klopt.runs.pool import run_all
-    from klopt.runs.task import Task
+    from klopt.bench.task import Task
+    from klopt.bench.worker_pool import run_all
+    from klopt.model.backend import Settings
 
     task = Task(LP, "line", "", "primal", Sleeper(), Settings(time_limit=50.0))
     quick = Task(LP, "line", "", "primal", Liar(), Settings(time_limit=50.0))

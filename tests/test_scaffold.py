@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 from source import ROOT
 
-from klopt.cli import main
+from klopt.cli.main import main
+from klopt.conformance.scaffold import Kind, scaffold
 from klopt.errors import InvalidSettings
-from klopt.scaffold import Kind, scaffold
 
 
 def klopt(*words: object) -> Result:

@@ -10,16 +10,16 @@ from hypothesis import given, strategies as st
 from strategies import generators
 
 import klopt
-from klopt.certify import Verdict
 from klopt.errors import InvalidProblem
-from klopt.gram import Gram
-from klopt.graphs import supervised_targets
-from klopt.nystrom import LowRank
-from klopt.outofsample import ExtendedFeatures, ExtendedKernel
-from klopt.problem import Point
+from klopt.kernels.gram import Gram
+from klopt.kernels.graphs import supervised_targets
+from klopt.kernels.nystroem import LowRank
+from klopt.kernels.out_of_sample import ExtendedFeatures, ExtendedKernel
+from klopt.kernels.side_information import side_graph
+from klopt.model.problem import Point
 from klopt.problems import ScgLogDet
-from klopt.problems._scg_split import split
-from klopt.side import side_graph
+from klopt.problems._scg.split import split
+from klopt.proof.certificate import Verdict
 
 kinds = st.sampled_from(["labels", "pairs", "T"])
 gammas = st.floats(-3, 2).map(lambda power: 10.0**power)

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 from recorded import made_run
 
-from klopt.backend import Stop
-from klopt.certify import Verdict
-from klopt.runs.record import Run
-from klopt.runs.scores import (
+from klopt.bench.record import Run
+from klopt.bench.scores import (
     LEVELS,
     agreement,
     certified_rate,
@@ -30,6 +28,8 @@ from klopt.runs.scores import (
     trials,
     verdict_sentence,
 )
+from klopt.model.backend import Stop
+from klopt.proof.certificate import Verdict
 
 BACKENDS = ("a", "b", "c")
 
@@ -258,11 +258,11 @@ def test_a_time_that_is_not_known_never_stands_in_the_middle() -> None:
 
 @pytest.mark.parametrize("backend", ["highs", "clarabel"])
 def test_a_claim_about_the_dual_form_is_told_in_the_terms_of_the_problem(backend: str) -> None:
-    from klopt.backend import Settings
+    from klopt.bench.task import Task
+    from klopt.bench.worker import perform
+    from klopt.engine.registry import backend_named
+    from klopt.model.backend import Settings
     from klopt.problems import LP
-    from klopt.registry import backend_named
-    from klopt.runs.child import perform
-    from klopt.runs.task import Task
 
     infeasible = LP(c=[1.0, 1.0], A_ub=[[1.0, 1.0]], b_ub=[-1.0])
     run = perform(Task(infeasible, "P", "d", "dual", backend_named(backend), Settings(time_limit=10.0))).run

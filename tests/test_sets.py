@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 from members import member, members
 
-from klopt.cones import Feature, smat, svec
 from klopt.errors import InvalidProblem
-from klopt.sets import BoxPlane, OrderedSimplex, Product, Simplex, Spectrahedron, simplex_projection
+from klopt.model.cones import Feature, smat, svec
+from klopt.model.sets import BoxPlane, OrderedSimplex, Product, Simplex, Spectrahedron, simplex_projection
 
 INF = np.inf
 BOXES = {

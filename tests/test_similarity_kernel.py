@@ -8,16 +8,16 @@ from hypothesis import given, strategies as st
 from strategies import at_most, radial_gram
 
 import klopt
-from klopt.certify import Verdict
 from klopt.errors import InvalidProblem
-from klopt.indefinite import LinearExtension, Similarity
-from klopt.multipliers import best_multipliers
-from klopt.problem import Point
+from klopt.kernels.similarities import LinearExtension, Similarity
+from klopt.model.problem import Point
+from klopt.numerics.box_qp.multipliers import best_multipliers
 from klopt.problems import SimilarityKernel, SimilarityKernels, SoftMargin
-from klopt.problems._similarity_block import Block
-from klopt.problems._similarity_shares import Eliminated
-from klopt.problems._similarity_smooth import Smooth
-from klopt.problems._similarity_spectra import Spectra
+from klopt.problems._similarity.block import Block
+from klopt.problems._similarity.shares import Eliminated
+from klopt.problems._similarity.smooth import Smooth
+from klopt.problems._similarity.spectra import Spectra
+from klopt.proof.certificate import Verdict
 
 LOSSES = ["squared", "frobenius", "l1"]
 seeds = st.integers(0, 2**32 - 1)
@@ -31,7 +31,7 @@ def similarity(seed: int, n: int, noise: float = 0.3) -> tuple[np.ndarray, np.nd
     return radial_gram(rng, n) + noise * (E + E.T) / 2, y
 
 
-def optimum(problem: klopt.problem.Problem, tol: float = 1e-7) -> klopt.Result:
+def optimum(problem: klopt.model.problem.Problem, tol: float = 1e-7) -> klopt.Result:
     return klopt.solve(problem, tol=tol).require()
 
 
@@ -153,7 +153,7 @@ def test_squared_loss_without_trace_is_indsvm_in_closed_form() -> None:
     np.testing.assert_allclose(result.kernel, K, atol=1e-9)
     value = a @ y - a @ K @ a / 2 + 0.2 * np.sum((K - S) ** 2)
     assert value == pytest.approx(result.value, rel=1e-6)
-    machine = optimum(SoftMargin(klopt.gram.Gram.of(K), y, 1.0))
+    machine = optimum(SoftMargin(klopt.kernels.gram.Gram.of(K), y, 1.0))
     assert machine.value + 0.2 * np.sum((K - S) ** 2) == pytest.approx(result.value, rel=1e-5)
 
 
@@ -520,7 +520,7 @@ def test_averaging_large_scores_does_not_overflow() -> None:
 
 
 def test_a_kernel_is_a_similarity_like_any_other() -> None:
-    K = klopt.gram.Gram.of(I2)
+    K = klopt.kernels.gram.Gram.of(I2)
     assert len(SimilarityKernel(K, PAIR, 1.0, 1.0, 2.0).S) == len(SimilarityKernel([K], PAIR, 1.0, 1.0, 2.0).S) == 1
 
 
@@ -554,7 +554,7 @@ def test_inner_multipliers_are_those_of_the_machine_even_for_kernels_of_low_rank
     K = factor @ factor.T
     box = SimilarityKernel(K, y, C, 1.0, 1.0).single.data.domain()
     found = best_multipliers(K, y, box, None, 1e-7)
-    exact = optimum(SoftMargin(klopt.gram.Gram.of(K), y, C))
+    exact = optimum(SoftMargin(klopt.kernels.gram.Gram.of(K), y, C))
     assert found.gap <= 1e-7 * (1 + abs(found.value))
     assert found.value <= exact.upper <= found.value + found.gap + 1e-7 * (1 + exact.upper)
 
@@ -581,7 +581,7 @@ def test_a_proof_by_many_kernels_solves_no_machine_twice(monkeypatch: pytest.Mon
     problem = SimilarityKernel(S, y, 1.0, 0.1, 8.0, "l1")
     solved = []
     monkeypatch.setattr(
-        "klopt.problems._similarity_descent.best_multipliers",
+        "klopt.problems._similarity.descent.best_multipliers",
         lambda K, *rest: solved.append(K) or best_multipliers(K, *rest),
     )
     result = klopt.solve(problem, "mirror_descent", tol=1e-2, max_iter=20)

@@ -9,11 +9,11 @@ from hypothesis import given, strategies as st
 from strategies import at_most, radial_gram
 
 import klopt
-from klopt.certify import Verdict
 from klopt.errors import InvalidProblem
-from klopt.problem import Point
+from klopt.model.problem import Point
 from klopt.problems import MultipleKernel, SimilarityKernel, SimilarityKernels, SimilaritySpectra
-from klopt.problems._similarity_descent import Reply
+from klopt.problems._similarity.descent import Reply
+from klopt.proof.certificate import Verdict
 
 LOSSES = ["squared", "frobenius", "l1"]
 seeds = st.integers(0, 2**32 - 1)
@@ -27,7 +27,7 @@ def similarities(seed: int, n: int, m: int) -> tuple[list[np.ndarray], np.ndarra
     return [radial_gram(rng, n, 2 + i) + 0.15 * (E + E.T) for i, E in enumerate(noise)], y
 
 
-def optimum(problem: klopt.problem.Problem, tol: float = 1e-7) -> klopt.Result:
+def optimum(problem: klopt.model.problem.Problem, tol: float = 1e-7) -> klopt.Result:
     return klopt.solve(problem, tol=tol).require()
 
 
@@ -68,7 +68,7 @@ def test_at_the_optimum_the_machine_is_multiple_kernel_learning_with_the_learned
     S, y = similarities(3, 14, 3)
     result = optimum(kind(S, y, 1.0, 0.2, 14.0))
     kernels = result.point.kernels
-    machine = optimum(MultipleKernel([klopt.gram.Gram.of(K) for K in kernels], y, 1.0, norm="block-linf"), 1e-6)
+    machine = optimum(MultipleKernel([klopt.kernels.gram.Gram.of(K) for K in kernels], y, 1.0, norm="block-linf"), 1e-6)
     loss = 0.2 * sum(np.sum((K - matrix) ** 2) for K, matrix in zip(kernels, S, strict=True))
     assert machine.value + loss == pytest.approx(result.value, rel=1e-5)
     np.testing.assert_allclose(1 / machine.point.weights, result.point.gamma, atol=1e-2)
@@ -131,7 +131,7 @@ def test_the_machine_inside_is_multiple_kernel_learning(seed: int) -> None:
     form = problem.formulations()[-1]
     x = form.build().domain.project(rng.normal(size=3 * 36))
     value, kernels = form.scale * form.build().objective.value(x), form.recover(x, None).kernels
-    grams = [klopt.gram.Gram.of(K, repair="clip") for K in kernels]
+    grams = [klopt.kernels.gram.Gram.of(K, repair="clip") for K in kernels]
     machine = optimum(MultipleKernel(grams, y, 1.0, norm="block-linf"), 1e-6)
     assert value <= machine.upper
     if (1 / machine.point.weights).min() > 0.1 / 3:  # descent keeps shares above that

@@ -17,15 +17,15 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import klopt
-from klopt import registry
-from klopt.backend import Answer, Backend, Settings, Start, Step, Stop
-from klopt.certify import Verdict
-from klopt.cones import Cones, Feature, svec
+from klopt.engine import registry
+from klopt.conformance.instances import FormProblem
+from klopt.engine.registry import backend_named
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute, NotCertified
-from klopt.forms import ConeForm
-from klopt.instances import FormProblem
-from klopt.problem import Bracket, Formulation, Point, Problem
-from klopt.registry import backend_named
+from klopt.model.backend import Answer, Backend, Settings, Start, Step, Stop
+from klopt.model.cones import Cones, Feature, svec
+from klopt.model.forms import ConeForm
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.proof.certificate import Verdict
 
 HIGHS = backend_named("highs")
 
@@ -372,8 +372,8 @@ class TestStart:
             klopt.solve(Two(), backend=recorder(), start=start)
 
     def test_a_start_outside_its_set_is_projected_and_noted(self) -> None:
-        from klopt.objectives import Quadratic
-        from klopt.sets import Simplex
+        from klopt.model.functions import Quadratic
+        from klopt.model.sets import Simplex
 
         program = klopt.problems.SimplexProgram.of(Quadratic(np.eye(3), np.zeros(3)), Simplex(3))
         note = "the start was outside its set and was projected onto it"

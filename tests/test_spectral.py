@@ -10,14 +10,14 @@ from hypothesis import given, strategies as st
 from scipy import sparse
 
 import klopt
-from klopt.certify import Verdict
-from klopt.eigenpairs import all_eigenpairs, smoothest_eigenpairs
 from klopt.errors import InvalidProblem
-from klopt.graphs import knn_graph, laplacian
-from klopt.problem import Point
+from klopt.kernels.eigenpairs import all_eigenpairs, smoothest_eigenpairs
+from klopt.kernels.graphs import knn_graph, laplacian
+from klopt.model.problem import Point
 from klopt.problems import SpectralAlignment, SpectralRls
-from klopt.problems._eigenspaces import _solve, targets
-from klopt.problems._secular import Secular, single_target
+from klopt.problems._spectral.eigenspaces import _solve, targets
+from klopt.problems._spectral.secular import Secular, single_target
+from klopt.proof.certificate import Verdict
 
 seeds = st.integers(0, 2**32 - 1)
 COMPLETE = 3 * np.eye(3) - np.ones((3, 3))

@@ -10,8 +10,8 @@ pytest.importorskip("latex2mathml")
 
 from latex2mathml.converter import convert
 
-from klopt.theorems.catalogue import claims
-from klopt.theorems.claim import Claim
+from klopt.papers.theorems.catalogue import claims
+from klopt.papers.theorems.claim import Claim
 
 STATED = [claim for claim in claims() if claim.latex]
 

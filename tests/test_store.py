@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from klopt.backend import Step, Stop
-from klopt.certify import Verdict
+from klopt.bench.environment import environment
+from klopt.bench.record import Run
+from klopt.bench.store import SCHEMA, Store, StoreFailed
+from klopt.bench.worker import Outcome
 from klopt.errors import InvalidSettings
-from klopt.runs.child import Outcome
-from klopt.runs.environment import environment
-from klopt.runs.record import Run
-from klopt.runs.store import SCHEMA, Store, StoreFailed
+from klopt.model.backend import Step, Stop
+from klopt.proof.certificate import Verdict
 
 RUN = Run(
     key="k0", problem="p", family="LP", size=3, data="d", sense="min", formulation="primal", backend="highs",
@@ -125,8 +125,8 @@ import sys
 sys.path.insert(0, {tests!r})
 from test_store import RUN
 from dataclasses import replace
-from klopt.runs.child import Outcome
-from klopt.runs.store import Store
+from klopt.bench.worker import Outcome
+from klopt.bench.store import Store
 with Store(sys.argv[1]) as store:
     for i in range(25):
         store.add(Outcome(replace(RUN, key=f"{{sys.argv[2]}}-{{i}}")))
@@ -161,8 +161,8 @@ sys.path.insert(0, {tests!r})
 from test_store import RUN
 from dataclasses import replace
 import numpy as np
-from klopt.runs.child import Outcome
-from klopt.runs.store import Store, StoreFailed
+from klopt.bench.worker import Outcome
+from klopt.bench.store import Store, StoreFailed
 import signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = Store(sys.argv[1])

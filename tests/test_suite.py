@@ -7,12 +7,12 @@ import pickle
 import numpy as np
 import pytest
 
+from klopt.bench.digest import digest
+from klopt.bench.suite import ENTRIES, data, suite
+from klopt.engine.pipeline import solve
+from klopt.engine.planner import plan
+from klopt.engine.registry import backends, problems
 from klopt.errors import InvalidSettings
-from klopt.plan import plan
-from klopt.registry import backends, problems
-from klopt.runs.digest import digest
-from klopt.runs.suite import ENTRIES, data, suite
-from klopt.solve import solve
 
 QUICK = suite("quick")
 families = pytest.mark.parametrize("entry", ENTRIES, ids=[f"{entry.family} {entry.data}" for entry in ENTRIES])
@@ -20,13 +20,13 @@ families = pytest.mark.parametrize("entry", ENTRIES, ids=[f"{entry.family} {entr
 
 def test_every_family_of_klopt_has_an_entry() -> None:
     own = {problem.__name__ for problem in problems() if problem.__module__.startswith("klopt.problems.")}
-    assert own == {entry.family for entry in ENTRIES}, "add one line to ENTRIES in klopt/runs/suite.py"
+    assert own == {entry.family for entry in ENTRIES}, "add one line to ENTRIES in klopt/bench/suite.py"
 
 
 def test_every_backend_of_klopt_takes_part() -> None:
     ready = {b.name for b in backends() if not b.missing and type(b).__module__.startswith("klopt.solvers.")}
     used = {route.backend.name for _, problem in suite("demo") for route in plan(problem).routes}
-    assert ready <= used, "no problem of the suite is for it; add one line to ENTRIES in klopt/runs/suite.py"
+    assert ready <= used, "no problem of the suite is for it; add one line to ENTRIES in klopt/bench/suite.py"
 
 
 def test_labels_are_unique_and_name_family_data_and_size() -> None:

@@ -16,13 +16,13 @@ import pytest
 from click.testing import CliRunner
 from report_samples import HOSTILE
 
-from klopt.cli import main
-from klopt.report.files import browser
-from klopt.report.theorems import SYMBOLS, formula, rate_figures, verification_page, write_verification
-from klopt.theorems.cases import read_case
-from klopt.theorems.claim import Case, Claim, Outcome, listed, theorem
-from klopt.theorems.evidence import Evidence, at_most, reached
-from klopt.theorems.verification import Verification, replay, verify_claims
+from klopt.bench.report.files import browser
+from klopt.cli.main import main
+from klopt.papers.theorems.cases import read_case
+from klopt.papers.theorems.claim import Case, Claim, Outcome, listed, theorem
+from klopt.papers.theorems.evidence import Evidence, at_most, reached
+from klopt.papers.theorems.page import SYMBOLS, formula, rate_figures, verification_page, write_verification
+from klopt.papers.theorems.verification import Verification, replay, verify_claims
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

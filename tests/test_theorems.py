@@ -13,13 +13,13 @@ from hypothesis import assume, given, settings, strategies as st
 from hypothesis.strategies import DataObject
 from strategies import at_most
 
-from klopt.plan import plan
-from klopt.problem import Problem
-from klopt.registry import problems
-from klopt.solve import solve
-from klopt.theorems.catalogue import claims
-from klopt.theorems.claim import Claim, Outcome
-from klopt.theorems.verification import examine, proven
+from klopt.engine.pipeline import solve
+from klopt.engine.planner import plan
+from klopt.engine.registry import problems
+from klopt.model.problem import Problem
+from klopt.papers.theorems.catalogue import claims
+from klopt.papers.theorems.claim import Claim, Outcome
+from klopt.papers.theorems.verification import examine, proven
 
 CHECKED = [claim for claim in claims() if claim.printed is not None]
 TRUE = [claim for claim in CHECKED if claim.expected is Outcome.HOLDS]

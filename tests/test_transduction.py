@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 from scipy import sparse
 
 from klopt.errors import InvalidProblem
-from klopt.graphs import knn_graph
-from klopt.transduction import harmonic, least_squares, spread
+from klopt.kernels.graphs import knn_graph
+from klopt.kernels.transduction import harmonic, least_squares, spread
 
 seeds = st.integers(0, 10_000)
 
@@ -116,7 +116,7 @@ def test_two_classes_are_told_apart_as_by_targets_of_minus_and_plus_one(seed):
 
 def test_least_squares_agrees_with_the_decision_of_a_learned_kernel():
     import klopt
-    from klopt.graphs import laplacian
+    from klopt.kernels.graphs import laplacian
 
     W, labels = instance(3)
     problem = klopt.problems.SpectralRls(laplacian(W), labels, C=5.0, mu=0.05)

@@ -18,17 +18,17 @@ import pytest
 from scipy import sparse
 
 import klopt
-from klopt.backend import Answer, Stop
-from klopt.certify import Verdict, check_farkas, check_ray
-from klopt.cones import Cones, Feature, svec
+from klopt.conformance.instances import FormProblem, hand_checked
+from klopt.engine.registry import problems
 from klopt.errors import InvalidProblem, InvalidSettings
-from klopt.forms import ConeForm
-from klopt.instances import FormProblem, hand_checked
-from klopt.objectives import Linear, Quadratic
-from klopt.problem import Problem
+from klopt.model.backend import Answer, Stop
+from klopt.model.cones import Cones, Feature, svec
+from klopt.model.forms import ConeForm
+from klopt.model.functions import Linear, Quadratic
+from klopt.model.problem import Problem
+from klopt.model.sets import BoxPlane, Simplex
 from klopt.problems import LP, QCQP, SDP, EpsilonMargin, SaddlePoint, SimplexProgram, SoftMargin
-from klopt.registry import problems
-from klopt.sets import BoxPlane, Simplex
+from klopt.proof.certificate import Verdict, check_farkas, check_ray
 
 INFEASIBLE, UNBOUNDED = np.inf, -np.inf
 
@@ -253,7 +253,7 @@ LIMITED = (
 
 @pytest.mark.parametrize(("name", "backend"), [pair for pair in capable() if pair[0] in LIMITED])
 def test_one_iteration_is_never_an_optimum_that_is_none(name, backend) -> None:
-    if "max_iter" not in klopt.registry.backend_named(backend).honours:
+    if "max_iter" not in klopt.engine.registry.backend_named(backend).honours:
         with pytest.raises(InvalidSettings, match="has no iteration limit"):
             klopt.solve(problem_of(name), backend=backend, max_iter=1)
         return

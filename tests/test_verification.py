@@ -12,11 +12,11 @@ from hypothesis import given, strategies as st
 
 import klopt
 from klopt.errors import InvalidSettings
-from klopt.theorems.cases import rational, read_case, write_case
-from klopt.theorems.catalogue import claims, select
-from klopt.theorems.claim import Case, Claim, Outcome, theorem
-from klopt.theorems.evidence import Evidence, Interval, at_most, equal, every, overlap, reached
-from klopt.theorems.verification import examine, replay, verify_claims
+from klopt.papers.theorems.cases import rational, read_case, write_case
+from klopt.papers.theorems.catalogue import claims, select
+from klopt.papers.theorems.claim import Case, Claim, Outcome, theorem
+from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, every, overlap, reached
+from klopt.papers.theorems.verification import examine, replay, verify_claims
 
 
 def vectors(rng: np.random.Generator, n: int) -> Case:
@@ -215,7 +215,7 @@ def test_a_typo_names_its_neighbour() -> None:
 
 OWN = """
 import klopt
-from klopt.theorems.evidence import at_most
+from klopt.papers.theorems.evidence import at_most
 
 @klopt.theorem("mine", number="1", says="a <= a^2 + 1/4", draw=lambda rng, n: {"a": rng.normal()})
 def mine(case):

@@ -9,7 +9,7 @@ import click
 
 import klopt
 from klopt import learners as _learners
-from klopt.cli import main
+from klopt.cli.main import main
 
 GROUPS = {
     "Results and verdicts": ("Result", "Verdict", "Certificate", "Plan", "Route", "Refusal", "Comparison"),

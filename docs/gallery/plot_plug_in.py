@@ -29,7 +29,7 @@ class Linprog(Backend):
     def run(self, form, settings, start=None):
         from scipy.optimize import linprog
 
-        klopt.backend.check_raw(self.name, settings.raw, known=(), reserved={})
+        klopt.model.backend.check_raw(self.name, settings.raw, known=(), reserved={})
         rows, A, b = form.cones.zero, form.A.tocsr(), form.b  # equalities first
         found = linprog(form.c, A[rows:], b[rows:], A[:rows], b[:rows], bounds=(None, None))
         if found.x is None:

@@ -22,8 +22,9 @@ from look import BLUE, GREEN, GREY, ORANGE, STYLE
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import klopt
-from klopt.eigenpairs import smoothest_eigenpairs
-from klopt.graphs import knn_graph, laplacian
+from klopt.kernels.eigenpairs import smoothest_eigenpairs
+from klopt.kernels.graphs import knn_graph, laplacian
+from klopt.kernels.side_information import side_graph
 from klopt.problems import (
     MultipleKernel,
     OrderedAlignment,
@@ -33,7 +34,6 @@ from klopt.problems import (
     SpectralAlignment,
     SpectralRls,
 )
-from klopt.side import side_graph
 
 
 def data() -> tuple[Any, np.ndarray]:

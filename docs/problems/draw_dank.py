@@ -21,8 +21,8 @@ import numpy as np
 from look import BLUE, GREEN, GREY, ORANGE, RED, STYLE
 
 import klopt
+from klopt.model.sets import BoxPlane
 from klopt.problems import AdaptiveKernel
-from klopt.sets import BoxPlane
 
 STEPS = 400
 

@@ -16,14 +16,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from klopt.arrays import FloatArray, freeze
-from klopt.backend import Backend
-from klopt.certify import Verdict
+from klopt.engine.pipeline import solve
+from klopt.engine.result import Result
 from klopt.errors import InvalidProblem, NotCertified, UncertifiedFit
-from klopt.gram import Gram
-from klopt.graphs import UNLABELLED
-from klopt.problem import Problem
-from klopt.result import Result
-from klopt.solve import solve
+from klopt.kernels.gram import Gram
+from klopt.kernels.graphs import UNLABELLED
+from klopt.model.backend import Backend
+from klopt.model.problem import Problem
+from klopt.proof.certificate import Verdict
 
 __all__ = ["PRECOMPUTED", "Classifier", "Codes", "Learner", "entries", "part"]
 

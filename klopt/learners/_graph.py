@@ -24,12 +24,12 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from klopt.arrays import FloatArray, SparseMatrix, csc
+from klopt.engine.result import Result
 from klopt.errors import InvalidProblem
-from klopt.graphs import Weights, knn_graph
+from klopt.kernels.graphs import Weights, knn_graph
 from klopt.learners._base import PRECOMPUTED, Classifier, Codes
-from klopt.learners._duels import Duels, MultiClass, support_vector_machines
+from klopt.learners._multiclass import Duels, MultiClass, support_vector_machines
 from klopt.learners.kernels import blocks
-from klopt.result import Result
 
 __all__ = ["GraphLearner"]
 

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from klopt.arrays import FloatArray
-from klopt.gram import Gram
+from klopt.engine.result import Result
+from klopt.kernels.gram import Gram
+from klopt.kernels.rbf import gaussians
 from klopt.learners._base import PRECOMPUTED, Classifier, Learner, entries, part
-from klopt.learners._duels import Duels, MultiClass
+from klopt.learners._multiclass import Duels, MultiClass
 from klopt.learners.kernels import Kernel, Radial, blocks, flat, rbf
-from klopt.radial import gaussians
-from klopt.result import Result
 
 __all__ = ["WIDTHS", "Columns", "Matrices", "StackClassifier", "StackLearner"]
 

@@ -7,7 +7,7 @@ borrows the column of F of one training point b(x), and the machine decides by
 
 [1] ranks the new points of a batch among each other (rule "reciprocal", (11)); then what is said of a point depends on
 which others were asked about. One point at a time its rule is that of the nearest training point, "nearest", which is
-the default here. Ties go to the first point, so no point is left without a match (`klopt.reciprocal`).
+the default here. Ties go to the first point, so no point is left without a match (`klopt.kernels.neighbour_extension`).
 
 [1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 """
@@ -23,16 +23,16 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from klopt.arrays import FloatArray
-from klopt.backend import Backend
+from klopt.engine.result import Result
 from klopt.errors import InvalidProblem
-from klopt.gram import Gram
+from klopt.kernels.gram import Gram
+from klopt.kernels.neighbour_extension import Rule, neighbours, squared_distances
 from klopt.learners._base import PRECOMPUTED, Classifier, Learner, part
-from klopt.learners._duels import Duels, MultiClass
+from klopt.learners._multiclass import Duels, MultiClass
 from klopt.learners.kernels import Kernel, as_kernel, blocks
+from klopt.model.backend import Backend
 from klopt.problems.adaptive_kernel import AdaptiveKernel
 from klopt.problems.adaptive_kernel_regression import AdaptiveKernelRegression
-from klopt.reciprocal import Rule, neighbours, squared_distances
-from klopt.result import Result
 
 __all__ = ["DankSVC", "DankSVR"]
 

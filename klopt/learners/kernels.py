@@ -25,8 +25,8 @@ from sklearn.metrics.pairwise import linear_kernel, pairwise_kernels, polynomial
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
-from klopt.gram import Gram, Repair
-from klopt.radial import gaussians, usual_gamma
+from klopt.kernels.gram import Gram, Repair
+from klopt.kernels.rbf import gaussians, usual_gamma
 
 __all__ = ["Kernel", "Linear", "Polynomial", "Radial", "as_kernel", "blocks", "flat", "linear", "poly", "rbf", "stack"]
 

@@ -17,14 +17,14 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from klopt.arrays import FloatArray
-from klopt.backend import Backend
 from klopt.errors import InvalidProblem
-from klopt.gram import Gram
+from klopt.kernels.gram import Gram
+from klopt.kernels.nystroem import Nystrom
+from klopt.kernels.out_of_sample import ExtendedFeatures
 from klopt.learners._base import Codes, part
-from klopt.learners._duels import MultiClass
-from klopt.learners._nearkernel import NearKernelLearner
-from klopt.nystrom import Nystrom
-from klopt.outofsample import ExtendedFeatures
+from klopt.learners._multiclass import MultiClass
+from klopt.learners._near_kernel import NearKernelLearner
+from klopt.model.backend import Backend
 from klopt.problems.logdet_pairs import LogDetPairs
 from klopt.problems.scg_logdet import ScgLogDet
 

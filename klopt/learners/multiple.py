@@ -22,12 +22,12 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from klopt.arrays import FloatArray
-from klopt.backend import Backend
+from klopt.engine.result import Result
 from klopt.learners._base import entries
-from klopt.learners._duels import MultiClass
+from klopt.learners._multiclass import MultiClass
 from klopt.learners._stacked import Columns, Matrices, StackClassifier, StackLearner
+from klopt.model.backend import Backend
 from klopt.problems.multiple_kernel import MultipleKernel, Norm
-from klopt.result import Result
 
 __all__ = ["MklRidge", "MklSVC"]
 

@@ -14,15 +14,15 @@ from typing import Any, Self
 import numpy as np
 
 from klopt.arrays import FloatArray, SparseMatrix
-from klopt.backend import Backend
-from klopt.eigenpairs import smoothest_eigenpairs
-from klopt.graphs import Weights, laplacian
+from klopt.kernels.eigenpairs import smoothest_eigenpairs
+from klopt.kernels.graphs import Weights, laplacian
+from klopt.kernels.side_information import side_graph
 from klopt.learners._base import Codes
-from klopt.learners._duels import MultiClass
 from klopt.learners._graph import GraphLearner
+from klopt.learners._multiclass import MultiClass
+from klopt.model.backend import Backend
 from klopt.problems.ordered_alignment import OrderedAlignment, Target
 from klopt.problems.scg_ordered import ScgOrdered
-from klopt.side import side_graph
 
 __all__ = ["OSK", "ScgOSK"]
 

@@ -4,7 +4,7 @@
     EMKL   a kernel near each, and a machine with all of them      `klopt.problems.SimilarityKernels`
     REKL   as EMKL, but only the eigenvalues are learned           `klopt.problems.SimilaritySpectra`
 
-New points. [1] says nothing of them. The linear map s -> s S^+ K of `klopt.indefinite` gives training points their own
+New points. [1] says nothing of them. The linear map s -> s S^+ K of `klopt.kernels.similarities` gives training points their own
 rows of K, but divides by the small eigenvalues of S, which for new points are noise: on the two similarity sets that
 klopt was tried on it decides like a coin. Here the pseudoinverse is damped,
 
@@ -26,16 +26,16 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from klopt.arrays import FloatArray, positive
-from klopt.backend import Backend
-from klopt.indefinite import Similarity
-from klopt.learners._duels import MultiClass
+from klopt.engine.result import Result
+from klopt.kernels.similarities import Similarity
+from klopt.learners._multiclass import MultiClass
 from klopt.learners._stacked import Columns, Matrices, StackClassifier
-from klopt.problem import Problem
-from klopt.problems._similarity import Losses
+from klopt.model.backend import Backend
+from klopt.model.problem import Problem
+from klopt.problems._similarity.data import Losses
 from klopt.problems.similarity_kernel import SimilarityKernel
 from klopt.problems.similarity_kernels import SimilarityKernels
 from klopt.problems.similarity_spectra import SimilaritySpectra
-from klopt.result import Result
 
 __all__ = ["EMKL", "ESKL", "REKL"]
 

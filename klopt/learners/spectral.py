@@ -15,11 +15,11 @@ from typing import Any, Self
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.backend import Backend
 from klopt.errors import InvalidProblem
-from klopt.graphs import Weights, laplacian
-from klopt.learners._duels import Duels
+from klopt.kernels.graphs import Weights, laplacian
 from klopt.learners._graph import GraphLearner
+from klopt.learners._multiclass import Duels
+from klopt.model.backend import Backend
 from klopt.problems.spectral_alignment import SpectralAlignment
 from klopt.problems.spectral_rls import Basis, SpectralRls
 

@@ -16,9 +16,9 @@ import time
 import numpy as np
 
 from klopt import Answer, Backend, Feature, Settings, SimplexForm, Start, Stop
-from klopt.backend import check_raw
-from klopt.forms import Form
-from klopt.objectives import QuadraticLike
+from klopt.model.backend import check_raw
+from klopt.model.forms import Form
+from klopt.model.functions import QuadraticLike
 
 __all__ = ["BACKEND", "ProjectedGradient"]
 

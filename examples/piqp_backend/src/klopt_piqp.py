@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from klopt import Answer, Backend, ConeForm, Feature, Settings, Start, Stop
-from klopt.backend import check_raw
-from klopt.forms import Form
+from klopt.model.backend import check_raw
+from klopt.model.forms import Form
 
 __all__ = ["BACKEND", "Piqp"]
 

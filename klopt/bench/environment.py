@@ -1,0 +1,212 @@
+"""What a run was made with: versions, linear algebra, processor; and what `klopt doctor` says of it.
+
+Nothing here identifies a person or a machine beyond the model of its processor: no host name, no user name, no path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from klopt.engine.registry import backends, broken
+
+__all__ = ["Environment", "doctor", "environment"]
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Everything but problem and settings that can change what a run takes.
+
+    `commit` is that of klopt's own repository, "" for an installed release; it ends in `-dirty` where files differ
+    from it. `backends` holds the name and version of every backend that can run here.
+    """
+
+    klopt: str
+    python: str
+    numpy: str
+    scipy: str
+    blas: str
+    cpu: str
+    cores: int
+    platform: str
+    commit: str
+    backends: tuple[tuple[str, str], ...]
+
+    @property
+    def key(self) -> str:
+        """A short hash of all fields."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+
+    def to_json(self) -> str:
+        """Return the fields as JSON, always in the same order.
+
+        >>> here = environment()
+        >>> Environment.from_json(here.to_json()) == here
+        True
+        """
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Environment:
+        """Return the environment that `to_json` wrote."""
+        fields = json.loads(text)
+        return cls(**{**fields, "backends": tuple((name, version) for name, version in fields["backends"])})
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return labels and texts, for a table or a page."""
+        commit = f" (commit {self.commit})" if self.commit else ""
+        return [
+            ("klopt", self.klopt + commit),
+            ("python", self.python),
+            ("numpy", self.numpy),
+            ("scipy", self.scipy),
+            ("blas", self.blas),
+            ("processor", f"{self.cpu}, {self.cores} cores usable"),
+            ("platform", self.platform),
+            ("backends", ", ".join(f"{name} {version}" for name, version in self.backends)),
+        ]
+
+
+def environment() -> Environment:
+    """Return the environment of this process.
+
+    >>> environment().key == environment().key
+    True
+    """
+    return Environment(
+        klopt=_version("klopt"),
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        numpy=_version("numpy"),
+        scipy=_version("scipy"),
+        blas=_blas(),
+        cpu=_cpu(),
+        cores=_cores(),
+        platform=f"{platform.system()} {platform.machine()}".strip(),
+        commit=_commit(),
+        backends=tuple((backend.name, backend.version) for backend in backends() if not backend.missing),
+    )
+
+
+def doctor() -> list[tuple[str, str]]:
+    """Return labels and texts: what is installed, what is not and how to get it, what may disturb a measurement."""
+    found = environment().pairs()
+    found += [("threads", text) for text in _threads()]
+    found += [("limits", _limits())]
+    found += [("missing", f"{backend.name}: {backend.missing}") for backend in backends() if backend.missing]
+    found += [("extra", text) for text in _extras()]
+    found += [("broken", f"{item.name}: {_without_folders(item.reason)}") for item in broken()]
+    return found
+
+
+def _without_folders(text: str) -> str:
+    """The text with every path cut down to its last part: an import error names the user's folders.
+
+    >>> _without_folders("cannot import name 'x' from 'y' (/home/ada/y/__init__.py)")
+    "cannot import name 'x' from 'y' (__init__.py)"
+    """
+    return re.sub(r"(?:[A-Za-z]:)?[\\/](?:[^\\/\n'\"()]+[\\/])+", "", text)
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
+
+@cache
+def _blas() -> str:
+    """The libraries behind NumPy and SciPy, with the kernels that they chose for this processor."""
+    pools = (pool for pool in _pools() if pool["user_api"] == "blas")
+    names = (f"{pool['internal_api']} {pool['version']} {pool.get('architecture') or ''}".strip() for pool in pools)
+    return ", ".join(sorted(set(names))) or "unknown"
+
+
+def _pools() -> list[dict[str, object]]:
+    import scipy.linalg  # noqa: F401  # loads SciPy's own library, which may be another than NumPy's
+    from threadpoolctl import threadpool_info
+
+    pools: list[dict[str, object]] = threadpool_info()
+    return pools
+
+
+@cache
+def _cpu() -> str:
+    """The model of the processor, as the system calls it."""
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        if found := re.search(r"^(?:model name|Model|Hardware)\s*:\s*(.+)$", text, re.MULTILINE):
+            return " ".join(found[1].split())
+    with suppress(OSError, subprocess.SubprocessError):
+        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+        if said:
+            return said
+    return platform.processor() or platform.machine() or "unknown"
+
+
+def _cores() -> int:
+    """The cores that this process may use, which can be fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def _commit() -> str:
+    """The commit of the checkout that klopt runs from; "" where there is none or git is not there."""
+    root = Path(__file__).resolve().parents[2]
+    if not ((root / ".git").exists() and (root / "pyproject.toml").is_file()):
+        return ""
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    return ""
+
+
+def _threads() -> Iterator[str]:
+    """How many threads the libraries would use by themselves, and what the environment says."""
+    for pool in _pools():
+        yield f"{pool['internal_api']} {pool['version'] or ''} would use {pool['num_threads']}; klopt sets 1".replace(
+            "  ", " "
+        )
+    said = [f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if name in os.environ]
+    yield ", ".join(said) if said else "no variable such as OMP_NUM_THREADS is set"
+    if hasattr(os, "getloadavg"):
+        load, cores = os.getloadavg()[0], _cores()
+        busy = "; times will be too long" if load > cores / 2 else ""
+        yield f"{load:.1f} processes were running on {cores} cores in the last minute{busy}"
+
+
+def _limits() -> str:
+    """Which hard limits this system can keep."""
+    with suppress(ImportError):
+        import resource
+
+        if hasattr(resource, "RLIMIT_AS"):
+            return "time by killing the child, memory by RLIMIT_AS"
+    return "time by killing the child; memory is not enforced on this system"
+
+
+def _extras() -> Iterator[str]:
+    """The extras of which something is not installed, with the command that installs it."""
+    absent: dict[str, list[str]] = {}
+    with suppress(importlib.metadata.PackageNotFoundError):
+        for line in importlib.metadata.requires("klopt") or []:
+            package, extra = re.match(r"[\w.-]+", line), re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+            if package and extra and package[0] != "klopt" and _version(package[0]) == "unknown":
+                absent.setdefault(extra[1], []).append(package[0])
+    for name, packages in sorted(absent.items()):
+        yield f"{name}: without {', '.join(packages)}; pip install 'klopt[{name}]'"

@@ -1,0 +1,98 @@
+"""Runs as tables for other programs: CSV, JSON and Parquet, one row for each run.
+
+The columns are the fields of `Run` and what follows from them: seconds, relative_width, honest. In CSV a number that is
+not known is an empty cell, in JSON null; infinities are written `inf` and `-inf` in both. Numbers keep all digits, so
+that reading them back gives the same ones.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from klopt.bench.record import Run
+from klopt.engine.format import document
+from klopt.errors import InvalidSettings
+
+__all__ = ["FORMATS", "rows", "to_csv", "to_frame", "to_json", "write"]
+
+DERIVED = ("seconds", "relative_width", "honest")
+COLUMNS = (*(field.name for field in fields(Run)), *DERIVED)
+
+
+def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return one mapping of column names to values for each run; enums are their names."""
+    return [{name: _value(getattr(run, name)) for name in COLUMNS} for run in runs]
+
+
+def to_csv(runs: Sequence[Run]) -> str:
+    """Return the runs as CSV with a header.
+
+    >>> to_csv([]).split(",")[:3]
+    ['key', 'problem', 'family']
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows(runs))
+    return text.getvalue()
+
+
+def to_json(runs: Sequence[Run]) -> str:
+    """Return the runs as one JSON document."""
+    return document("export", {"runs": rows(runs)})
+
+
+def to_frame(runs: Sequence[Run]) -> Any:
+    """Return the runs as a pandas data frame."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise InvalidSettings("a data frame needs pandas, which is not installed; pip install pandas") from error
+    return pandas.DataFrame(rows(runs), columns=list(COLUMNS))
+
+
+def write(runs: Sequence[Run], path: str | os.PathLike[str]) -> int:
+    """Write the runs in the format of the suffix (.csv, .json or .parquet) and return the number of bytes."""
+    target = Path(path)
+    if target.suffix not in FORMATS:
+        raise InvalidSettings(f"{target.name!r} has no suffix that klopt writes; use one of {', '.join(FORMATS)}")
+    content = FORMATS[target.suffix](runs)
+    try:
+        return target.write_bytes(content)
+    except OSError as error:
+        raise InvalidSettings(f"cannot write {target}: {error.strerror}") from error
+
+
+def _to_parquet(runs: Sequence[Run]) -> bytes:
+    frame = to_frame(runs).astype({"honest": "boolean", "iterations": "Int64", "memory": "Int64"})
+    sink = io.BytesIO()
+    try:
+        frame.to_parquet(sink, index=False)
+    except ImportError as error:
+        advice = "parquet needs pyarrow, which is not installed; pip install pyarrow, or write .csv or .json"
+        raise InvalidSettings(advice) from error
+    return sink.getvalue()
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Run]], bytes]] = MappingProxyType(
+    {
+        ".csv": lambda runs: to_csv(runs).encode(),
+        ".json": lambda runs: to_json(runs).encode(),
+        ".parquet": _to_parquet,
+    }
+)
+
+
+def _value(value: Any) -> Any:
+    return value.value if hasattr(value, "value") else value
+
+
+def _cell(value: Any) -> Any:
+    return "" if value is None or value != value else value

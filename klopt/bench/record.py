@@ -1,0 +1,126 @@
+"""`Run` and `Trace`: one finished run of a comparison as plain numbers and text, and the bounds along its way.
+
+A record holds no problem, no backend and no array, so that it goes unchanged into a database, a page and a table.
+Numbers that are not known are NaN, counts that are not known None, texts that are not known empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan, nan
+from typing import TypeAlias
+
+from klopt.model.backend import Step, Stop
+from klopt.proof.certificate import Verdict
+
+__all__ = ["Run", "Trace"]
+
+Trace: TypeAlias = tuple[Step, ...]
+"""Certified bounds in the user's units after so many iterations and seconds; one end point for a native backend."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One route on one problem, run once in a child process.
+
+    `key` is the hash of all that determines the outcome: the problem's data, class and version, the formulation, the
+    backend and its version, the settings, the seed, the threads and the number of the repeat. `says` is the backend's
+    claim, `verdict` what klopt proves; `lower` <= optimum <= `upper` in the user's units. Seconds are measured inside
+    the child: `build`, `solve` and `certify` by klopt, `native` by the backend itself.
+    """
+
+    key: str
+    problem: str
+    """A short label, unique in a comparison: `SoftMargin breast n=200`."""
+    family: str
+    """The name of the problem's class."""
+    size: int
+    """What growth is measured in: the number of points or variables."""
+    data: str
+    """The hash of the problem's data."""
+    sense: str
+    formulation: str
+    backend: str
+    version: str
+    """The version of the backend's library."""
+    tol: float
+    time_limit: float
+    memory_limit: int
+    """Bytes; 0 for none."""
+    threads: int
+    seed: int
+    repeat: int
+    says: Stop
+    native: str
+    """What the backend's own status says."""
+    verdict: Verdict
+    lower: float
+    upper: float
+    proof: str
+    primal: float = nan
+    dual: float = nan
+    gap: float = nan
+    build: float = nan
+    solve: float = nan
+    certify: float = nan
+    native_seconds: float = nan
+    wall: float = nan
+    """Seconds that the parent waited for the child, however the run ended."""
+    first_width: float = nan
+    """The relative width that the first claim of optimality left open, where klopt had to ask a second time by a finer
+    tolerance; NaN where once was enough."""
+    promise: float = nan
+    """c where a theorem promises an interval no wider than c / k after k iterations; NaN where there is none."""
+    iterations: int | None = None
+    memory: int | None = None
+    """Bytes of the child's peak resident memory during the run."""
+    unenforced: str = ""
+    """Limits that this system could not enforce, in words."""
+    notes: str = ""
+    log: str = ""
+    """The tail of what the backend printed."""
+    began: str = ""
+    """UTC, ISO 8601."""
+    machine: str = ""
+    """The key of the environment that the run was made in."""
+
+    @property
+    def seconds(self) -> float:
+        """build + solve + certify."""
+        return self.build + self.solve + self.certify
+
+    @property
+    def value(self) -> float:
+        """The feasible side of the interval."""
+        return self.upper if self.sense == "min" else self.lower
+
+    @property
+    def relative_width(self) -> float:
+        """The width of the interval over 1 + |upper|: what `tol` is compared with."""
+        width = 0.0 if self.lower == self.upper else self.upper - self.lower
+        return width / (1 + abs(self.upper)) if abs(width) != float("inf") else width
+
+    @property
+    def claims(self) -> tuple[bool, ...]:
+        """Whether each claim that the backend made was borne out: the last, and the first if it was asked twice.
+
+        A first claim of optimality that klopt could not bear out stays false, even where a second run mends it.
+        """
+        meant = {Stop.OPTIMAL: Verdict.OPTIMAL, Stop.INFEASIBLE: Verdict.INFEASIBLE, Stop.UNBOUNDED: Verdict.UNBOUNDED}
+        last = (meant[self.says] is self.verdict,) if self.says in meant else ()
+        return last if isnan(self.first_width) else (False, *last)
+
+    @property
+    def only_first_false(self) -> bool:
+        """Whether of two claims only the first is false, or the backend claimed nothing when it was asked again."""
+        return not isnan(self.first_width) and all(self.claims[1:])
+
+    @property
+    def honest(self) -> bool | None:
+        """Whether all claims agree with the verdict; None where the backend claims nothing."""
+        return all(self.claims) if self.claims else None
+
+    @property
+    def claimed_width(self) -> float:
+        """The widest interval that it called optimal: what a claim is measured by."""
+        return self.relative_width if isnan(self.first_width) else max(self.first_width, self.relative_width)

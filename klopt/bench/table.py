@@ -1,0 +1,173 @@
+"""A comparison as a table for a terminal: what each backend says beside what klopt proves.
+
+One block a problem, one row a route with its repeats put together; proven answers first, then fast ones. Only a
+certified run is ever called the fastest, and intervals that do not overlap are shown as the error they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from klopt.bench.record import Run
+from klopt.bench.scores import (
+    LEVELS,
+    Agreement,
+    Trial,
+    agreement,
+    fastest,
+    growth,
+    route,
+    scores,
+    trials,
+    verdict_sentence,
+)
+from klopt.bench.trials import grouped
+from klopt.engine.format import STYLES, console, lines, table
+from klopt.model.backend import Stop
+from klopt.proof.certificate import Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+__all__ = ["as_text", "print_comparison", "summary"]
+
+
+class Compared(Protocol):
+    """What a table is made of: the runs, and what they were held to."""
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """The runs, in any order."""
+
+    @property
+    def limits(self) -> str:
+        """What every run was held to, in words."""
+
+    @property
+    def refusals(self) -> Sequence[str]:
+        """Which backends took no part, and why."""
+
+
+def as_text(comparison: Compared) -> str:
+    """Return the table as plain text of 80 columns."""
+    out = console()
+    with out.capture() as text:
+        print_comparison(comparison, out)
+    return text.get()
+
+
+def print_comparison(comparison: Compared, out: Console) -> None:
+    """Print one block for each problem, then what all of them say of the backends."""
+    winners, proofs = fastest(comparison.runs), agreement(comparison.runs)
+    found = grouped(trials(comparison.runs), lambda trial: trial.first.problem)
+    for problem, own in found.items():
+        first = own[0].first
+        out.print(f"{problem}  {first.family}, data {first.data[:8]}", style="bold")
+        out.print(_rows(own))
+        out.print(lines(_remarks(own, proofs[problem], winners)) + "\n")
+    if len(found) > 1:
+        out.print(summary(comparison.runs))
+        out.print()
+    out.print(lines(_closing(comparison)))
+
+
+def _rows(own: Sequence[Trial]) -> Table:
+    several = len({trial.first.tol for trial in own}) > 1
+    heads = ["backend", "formulation", *(["tol"] if several else []), "it says", "klopt proves", "value", "width"]
+    rows = table([*heads, "seconds"], right=("value", "width", "seconds", "tol"))
+    for trial in sorted(own, key=_order):
+        run, verdict = trial.middle, _verdict(trial)
+        rows.add_row(
+            run.backend,
+            run.formulation,
+            *([f"{run.tol:.0e}"] if several else []),
+            run.says.words,
+            verdict.name,
+            f"{run.value:.8g}" if math.isfinite(run.value) else "-",
+            f"{run.relative_width:.0e}" if math.isfinite(run.relative_width) else "-",
+            f"{_seconds(trial):.3g}",
+            style=STYLES[verdict].removeprefix("bold "),
+        )
+    _unbroken(rows, but=("formulation", "it says"))
+    return rows
+
+
+def _unbroken(rows: Table, but: Sequence[str] = ()) -> None:
+    """Let only the columns of `but` wrap, and only where less space between columns is not enough.
+
+    Names and numbers are read, and copied, whole.
+    """
+    for column in rows.columns:
+        column.no_wrap = column.header not in but
+    out = console()
+    if out.measure(rows, options=out.options.update(max_width=10 * out.width)).maximum > out.width:
+        rows.padding = (0, 1, 0, 0)
+
+
+def _verdict(trial: Trial) -> Verdict:
+    """The weakest verdict of the repeats."""
+    order = list(Verdict)
+    return max((run.verdict for run in trial.runs), key=order.index)
+
+
+def _seconds(trial: Trial) -> float:
+    """The median time if certified, else that of the middle repeat; where it was ended, what we waited for it."""
+    seconds = trial.seconds if trial.certified else trial.middle.seconds
+    return trial.middle.wall if math.isnan(seconds) else seconds
+
+
+def _order(trial: Trial) -> tuple[int, float, float]:
+    return list(Verdict).index(_verdict(trial)), -trial.first.tol, _seconds(trial)
+
+
+def _remarks(own: Sequence[Trial], proof: Agreement, winners: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
+    if not proof.holds:
+        yield "ERROR", str(proof)
+    elif math.isfinite(proof.lower) or math.isfinite(proof.upper):
+        yield "optimum", f"{proof.lower:.10g} <= optimum <= {proof.upper:.10g} by all proofs together"
+    winner = winners.get(proof.problem)
+    for trial in own:
+        if winner in trial.runs:
+            yield "fastest", f"{route(trial.first)}, {_seconds(trial):.3g} s, certified"
+    for trial in sorted(own, key=_order):
+        run = trial.middle
+        if run.says is Stop.OPTIMAL and not trial.certified:
+            times = run.relative_width / run.tol
+            flaw = f"its interval is {times:.2g} times as wide as asked for" if math.isfinite(times) else "no interval"
+            yield "not proven", f"{route(run)} says optimal; {flaw}"
+        elif run.honest is False and math.isfinite(run.first_width):
+            wide = f"{run.first_width / run.tol:.2g} times as wide as asked for"
+            yield "at first", f"{route(run)} said optimal with an interval {wide}; klopt asked again"
+        elif run.says in (Stop.CRASHED, Stop.REJECTED, Stop.TIME_LIMIT) and not trial.certified:
+            yield run.says.words, f"{route(run)}: {run.native or run.says.advice}"
+
+
+def summary(runs: Sequence[Run]) -> Table:
+    """Return one row a backend over all problems: certified rates at `LEVELS`, claims borne out, mean time."""
+    heads = ["backend", "problems", *(f"{level:.0e}" for level in LEVELS), "honest", "fastest", "mean s"]
+    rows = table(heads, right=heads[1:])
+    for score in scores(runs):
+        rows.add_row(
+            score.backend,
+            f"{score.taken} of {score.problems}",
+            *(f"{rate:.0%}" for rate in score.certified),
+            f"{score.agreed} of {score.claimed}" if score.claimed else "-",
+            str(score.wins),
+            f"{score.seconds:.3g}",
+        )
+    _unbroken(rows)
+    return rows
+
+
+def _closing(comparison: Compared) -> Iterator[tuple[str, str]]:
+    yield "verdict", verdict_sentence(comparison.runs)
+    for (family, name), found in growth(comparison.runs).items():
+        if found is not None:
+            yield "growth", f"{family} by {name}: time grows like {found}"
+    tols = ", ".join(f"{tol:.0e}" for tol in sorted({run.tol for run in comparison.runs}, reverse=True))
+    yield "limits", f"{comparison.limits}; tol {tols} is the relative width of klopt's own interval"
+    for refusal in comparison.refusals:
+        yield "left out", refusal

@@ -1,0 +1,154 @@
+"""What the runs on one problem say together: repeats put into trials, who is fastest, whether all proofs agree.
+
+A *trial* is one route on one problem with one tolerance, limits, seed and version, and all its repeats. It is certified
+if every repeat is, and its time is the median of its repeats, each that is not certified charged the time limit.
+
+The optimum lies in every proven interval, hence in their intersection. Where that is empty a proof is wrong: an error
+with two names, never an average.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+from typing import TypeVar
+
+from klopt.bench.record import Run
+from klopt.proof.certificate import Verdict
+
+__all__ = ["Agreement", "Trial", "agreement", "certified_at", "fastest", "grouped", "route", "strictest", "trials"]
+
+ROUNDING = 1e-9
+"""Intervals that miss each other by less, relatively, touch."""
+
+Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
+
+
+def route(run: Run) -> str:
+    """Return the name of a run's route, as `klopt.plan.Route` writes it."""
+    return f"{run.backend} on {run.formulation}"
+
+
+def certified_at(run: Run, tol: float) -> bool:
+    """Return whether klopt proved an interval of that relative width, or that there is no optimum."""
+    if run.verdict in (Verdict.INFEASIBLE, Verdict.UNBOUNDED):
+        return True
+    finite = math.isfinite(run.lower) and math.isfinite(run.upper)
+    return finite and run.upper - run.lower <= tol * (1 + abs(run.upper))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """All repeats of one route on one problem at one tolerance."""
+
+    runs: tuple[Run, ...]
+
+    @property
+    def first(self) -> Run:
+        """The first repeat, for what all have in common."""
+        return self.runs[0]
+
+    @property
+    def certified(self) -> bool:
+        """Whether the verdict of every repeat is conclusive."""
+        return all(run.verdict.conclusive for run in self.runs)
+
+    @cached_property
+    def seconds(self) -> float:
+        """The median time, repeats that are not certified charged the limit."""
+        return median(run.seconds if run.verdict.conclusive else run.time_limit for run in self.runs)
+
+    @property
+    def middle(self) -> Run:
+        """The repeat of (lower) median time."""
+        unknown_last = sorted(self.runs, key=lambda run: (math.isnan(run.seconds), run.seconds))
+        return unknown_last[(len(self.runs) - 1) // 2]
+
+    @property
+    def order(self) -> tuple[bool, float, str]:
+        """What trials on one problem are sorted by: certified first, then fast."""
+        return not self.certified, self.seconds, route(self.first)
+
+
+def trials(runs: Sequence[Run]) -> tuple[Trial, ...]:
+    """Return the runs with their repeats put together, in the order of their first appearance."""
+    groups = grouped(runs, _alike)
+    return tuple(Trial(tuple(sorted(group, key=lambda run: run.repeat))) for group in groups.values())
+
+
+def _alike(run: Run) -> Hashable:
+    """Everything but the number of the repeat: a store may hold the same route under other limits."""
+    limits = run.time_limit, run.memory_limit, run.threads, run.seed
+    return run.problem, run.backend, run.formulation, run.tol, limits, run.version
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What all runs on a problem prove together: `below` gives the lower end of the intersection, `above` the upper."""
+
+    problem: str
+    lower: float
+    upper: float
+    below: Run
+    above: Run
+
+    @property
+    def holds(self) -> bool:
+        """Whether the intersection is not empty."""
+        return self.lower <= self.upper
+
+    def __str__(self) -> str:
+        if self.holds:
+            return f"{self.problem}: {self.lower:.10g} <= optimum <= {self.upper:.10g}"
+        ends = f"{_claim(self.below)} and {_claim(self.above)}"
+        return f"{self.problem}: {ends} do not overlap; one of the two proofs is wrong"
+
+
+def agreement(runs: Sequence[Run]) -> Mapping[str, Agreement]:
+    """Return the intersection of all intervals for each problem, or the two runs whose intervals are disjoint."""
+    return {problem: _intersection(problem, own) for problem, own in grouped(runs, lambda run: run.problem).items()}
+
+
+def _intersection(problem: str, runs: Sequence[Run]) -> Agreement:
+    known = [run for run in runs if not (math.isnan(run.lower) or math.isnan(run.upper))]
+    if not known:
+        return Agreement(problem, -math.inf, math.inf, runs[0], runs[0])
+    below, above = max(known, key=lambda run: run.lower), min(known, key=lambda run: run.upper)
+    lower, upper = below.lower, above.upper
+    if lower > upper and math.isclose(lower, upper, rel_tol=ROUNDING, abs_tol=ROUNDING):
+        lower, upper = upper, lower
+    return Agreement(problem, lower, upper, below, above)
+
+
+def _claim(run: Run) -> str:
+    estimate = " (estimated from residuals)" if run.proof == "residuals" else ""
+    return f"[{run.lower:.10g}, {run.upper:.10g}] by {route(run)}{estimate}"
+
+
+def fastest(runs: Sequence[Run]) -> Mapping[str, Run]:
+    """Return the fastest certified run of each problem, by the median of its repeats at the strictest tolerance.
+
+    A problem that nobody certifies, or on which the proofs contradict each other, has none.
+    """
+    agreed = {problem for problem, found in agreement(runs).items() if found.holds}
+    certified = [trial for trial in trials(runs) if trial.certified and trial.first.problem in agreed]
+    groups = grouped(certified, lambda trial: trial.first.problem)
+    return {name: min(own, key=lambda trial: (trial.first.tol, trial.order)).middle for name, own in groups.items()}
+
+
+def strictest(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs at the smallest tolerance asked for on their problem."""
+    least = {problem: min(run.tol for run in own) for problem, own in grouped(runs, lambda run: run.problem).items()}
+    return [run for run in runs if run.tol == least[run.problem]]
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return the items that share a key, in order."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups

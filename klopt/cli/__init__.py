@@ -1,0 +1,1 @@
+"""The `klopt` command, one file per group of subcommands."""

@@ -1,0 +1,109 @@
+"""The command about the papers' experiments.
+
+Exit codes: 0 if every trial was run, 1 if one failed or the store could not take one, 2 for a bad call, 130 after
+Ctrl-C. Finished trials are kept in a store, `klopt-experiments.db` unless told otherwise; `--resume` does the others.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from klopt.cli.common import as_json as _json
+
+if TYPE_CHECKING:
+    from klopt.papers.experiments.runner import Experiment
+    from klopt.papers.experiments.trial import Trial
+
+__all__ = ["experiments"]
+
+STORE = "klopt-experiments.db"
+
+
+@click.command(short_help="Re-run the papers' experiments.")
+@click.argument("paper", metavar="PAPER")
+@click.option("--splits", type=click.IntRange(min=1), metavar="N", help="Random splits.  [default: the paper's]")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the splits.")
+@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Processes; -1: as many as processors.")
+@click.option("--store", default=STORE, show_default=True, metavar="FILE", help="Where finished trials are kept.")
+@click.option("--resume", is_flag=True, help="Do not repeat trials that the store holds.")
+@click.option(
+    "--data",
+    metavar="FOLDER",
+    help="Your own data sets: NAME.csv, class last, or NAME.npz (X or S, and y), here or one folder down.",
+)
+@click.option("--set", "sets", multiple=True, metavar="NAME", help="Only this data set; may be repeated.")
+@click.option(
+    "--method", "methods", multiple=True, metavar="NAME", help="Only this and the reference; may be repeated."
+)
+@click.option("--csv", "csv_file", metavar="FILE", help="Write the table as CSV.")
+@click.option("-o", "--output", metavar="FILE.md", help="Write a page about it, in Markdown.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@_json
+def experiments(
+    paper: str, splits: int | None, seed: int, jobs: int, store: str, resume: bool, data: str | None,
+    sets: tuple[str, ...], methods: tuple[str, ...], csv_file: str | None, output: str | None, quiet: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Re-run the table of a PAPER on the data sets that are here: 000, 001, 003, 003-regression or 004.
+
+    Parameters are chosen by cross-validation on the labelled points alone. The paper's figure stands beside ours, with
+    ranks and tests of significance.
+    """
+    from klopt.bench.store import StoreFailed, check_writable
+    from klopt.engine.format import console
+    from klopt.papers.experiments.page import markdown
+    from klopt.papers.experiments.runner import run_experiment
+    from klopt.papers.experiments.summary import print_experiment, write_csv
+
+    for path in filter(None, (csv_file, output)):
+        check_writable(Path(path))
+    try:
+        found = run_experiment(
+            paper, splits=splits, seed=seed, jobs=jobs, store=store, resume=resume, data=data, sets=sets,
+            methods=methods, told=None if quiet else _tell,
+        )  # fmt: skip
+    except (KeyboardInterrupt, StoreFailed) as error:
+        again = f"klopt {shlex.join(sys.argv[1:])}{'' if resume else ' --resume'}"
+        said = "interrupted; the finished trials are kept." if isinstance(error, KeyboardInterrupt) else str(error)
+        click.echo(f"klopt: {said}\nresume with: {again}", err=True)
+        sys.exit(130 if isinstance(error, KeyboardInterrupt) else 1)
+    if csv_file is not None:
+        write_csv(found, Path(csv_file))
+    if output is not None:
+        Path(output).write_text(markdown(found), encoding="utf-8")
+    if as_json:
+        from klopt.engine.format import document
+
+        click.echo(document("experiments", _data(found)))
+    else:
+        print_experiment(found, console())
+    sys.exit(1 if any(trial.trouble for trial in found.trials) else 0)
+
+
+def _tell(trial: Trial, number: int, count: int) -> None:
+    said = trial.trouble or f"{trial.accuracy:.1%}"
+    click.echo(f"{number}/{count} {trial.row}, split {trial.split}, {trial.method}: {said}", err=True)
+
+
+def _data(found: Experiment) -> dict[str, Any]:
+    from klopt.papers.experiments.summary import summarise
+
+    summary = summarise(found)
+    cells = [
+        {
+            "set": cell.row, "method": cell.method, "mean": cell.mean, "deviation": cell.deviation, "rank": cell.rank,
+            "paper": None if cell.paper is None else [cell.paper.mean, cell.paper.deviation], "gap": cell.gap,
+            "against": None if cell.against is None else vars(cell.against), "seconds": cell.seconds,
+            "failed": cell.failed, "uncertified": cell.uncertified,
+        }
+        for cell in summary.cells
+    ]  # fmt: skip
+    return {
+        "protocol": found.protocol.name, "splits": found.splits, "seed": found.seed, "cells": cells,
+        "mean_ranks": dict(summary.mean_ranks), "missing": list(found.missing), "notes": list(found.protocol.notes),
+    }  # fmt: skip

@@ -1,0 +1,157 @@
+"""What the command lists: backends and problems."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from klopt.engine.format import TAKES, console, lines, table, wrapped
+
+if TYPE_CHECKING:
+    from klopt.engine.registry import Broken
+    from klopt.model.backend import Backend
+    from klopt.model.problem import Formulation, Problem
+
+__all__ = ["print_backend", "print_backends", "print_problem", "print_problems", "problem_data"]
+
+INSTANCES = 8
+
+
+def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> None:
+    """Print the table of backends, then how to get the missing ones and why the broken ones are."""
+    out = console()
+    rows = table(["backend", *TAKES, "version", "status"])
+    notes = []
+    for backend in backends:
+        marks = ["*" if needs <= backend.offers else "-" for needs in TAKES.values()]
+        if backend.missing:
+            rows.add_row(backend.name, *marks, "-", "missing", style="dim")
+            notes.append((backend.name, backend.missing))
+        else:
+            rows.add_row(backend.name, *marks, backend.version if backend.library else "built in", "ready")
+    for item in broken:
+        rows.add_row(item.name, *("" for _ in TAKES), "-", "broken", style="red")
+        notes.append((item.name, item.reason))
+    out.print(rows)
+    if notes:
+        out.print()
+        out.print(wrapped("\n".join(f"{name}: {text}" for name, text in notes)))
+
+
+def print_backend(backend: Backend) -> None:
+    """Print all that a backend says of itself, and whether its library can be imported."""
+    out = console()
+    pairs = [
+        ("backend", f"{backend.name} {'' if backend.missing else backend.version}"),
+        ("", _sentence(backend)),
+        ("status", _status(backend)),
+        ("takes", ", ".join(name for name, needs in TAKES.items() if needs <= backend.offers) or "-"),
+        ("offers", ", ".join(sorted(backend.offers))),
+        ("honours", (", ".join(sorted(backend.honours)) or "nothing") + " (klopt enforces the rest)"),
+        ("proves", ", ".join(sorted(backend.proves)) or "nothing beyond the point"),
+        ("rank", f"{backend.rank} (a plan tries low ranks first)"),
+        ("accuracy", f"{backend.accuracy:.0e} (the smallest tol it is meant for)"),
+        ("isolated", "always, unless told otherwise" if backend.isolate else "on request, or to keep a time limit"),
+        *(("exempt", f"{check}: {reason}") for check, reason in backend.exempt.items()),
+    ]
+    out.print(lines(pairs))
+
+
+def _sentence(backend: Backend) -> str:
+    """The first line of its file, or else of its class."""
+    for source in (inspect.getmodule(type(backend)), type(backend)):
+        if source is not None and (text := inspect.getdoc(source)):
+            return text.splitlines()[0]
+    return ""
+
+
+def _status(backend: Backend) -> str:
+    if backend.missing:
+        return f"not installed: {backend.missing}"
+    try:
+        if backend.library is not None:
+            importlib.import_module(backend.library)
+    except Exception as error:  # a library may fail to load in any way
+        return f"broken: {type(error).__name__}: {error}"
+    return "ready"
+
+
+def problem_data(problem: type[Problem]) -> dict[str, Any]:
+    """Return what a problem class says of itself as data."""
+    formulations, flaw = _formulations(problem)
+    return {
+        "name": problem.__name__,
+        "about": _about(problem),
+        "arguments": _arguments(problem),
+        "formulations": [
+            {"name": f.name, "needs": {need.name for need in f.needs}, "because": f.because} for f in formulations
+        ],
+        "broken": flaw,
+    }
+
+
+def print_problems(problems: Sequence[type[Problem]], broken: Sequence[Broken]) -> None:
+    """Print the table of problems, then what could not be loaded and why."""
+    out = console()
+    rows = table(["problem", "what it is", "formulations"])
+    for problem in problems:
+        formulations, flaw = _formulations(problem)
+        rows.add_row(problem.__name__, _about(problem), flaw or ", ".join(f.name for f in formulations))
+    out.print(rows)
+    out.print(f"\nFormulations of {INSTANCES} random instances; `klopt plan` lists those of one.")
+    if broken:
+        out.print("\n" + wrapped("\n".join(f"broken: {item.name}: {item.reason}" for item in broken)))
+
+
+def print_problem(problem: type[Problem]) -> None:
+    """Print a problem's mathematics, its arguments and its formulations, each with its theorem."""
+    out = console()
+    out.print(problem.__name__, style="bold")
+    out.print(_reflowed((inspect.getdoc(problem) or "").partition(">>>")[0].strip()))
+    module = inspect.getmodule(problem)
+    mathematics = (inspect.getdoc(module) or "").partition("\n")[2].strip("\n") if module else ""
+    if mathematics:
+        out.print("\n" + _reflowed(mathematics))
+    out.print("\n" + lines([("arguments", ", ".join(_arguments(problem)))]))
+    formulations, flaw = _formulations(problem)
+    if flaw:
+        out.print(lines([("broken", flaw)]))
+    for f in formulations:
+        out.print("\n" + lines([("formulation", f.name), ("needs", ", ".join(sorted(f.needs)))]))
+        if f.because:
+            out.print(lines([("because", f.because)]))
+
+
+def _reflowed(text: str) -> str:
+    """Paragraphs filled anew, displayed formulas as they are."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(wrapped(p if "\n " in p or p.startswith(" ") else " ".join(p.split())) for p in paragraphs)
+
+
+def _about(problem: type[Problem]) -> str:
+    return (inspect.getdoc(problem) or "").split("\n\n")[0].replace("\n", " ")
+
+
+def _arguments(problem: type[Problem]) -> list[str]:
+    return [
+        field.name if field.default is dataclasses.MISSING else f"{field.name}={field.default!r}"
+        for field in dataclasses.fields(problem)  # type: ignore[arg-type]
+        if field.init
+    ]
+
+
+def _formulations(problem: type[Problem]) -> tuple[tuple[Formulation, ...], str]:
+    """All that some small instances have, since options decide which one has what; or why there is none."""
+    import numpy as np
+
+    try:
+        found: dict[str, Formulation] = {}
+        for seed in range(INSTANCES):
+            for formulation in problem.sample(np.random.default_rng(seed), 6).formulations():
+                found.setdefault(formulation.name, formulation)
+        return tuple(found.values()), ""
+    except Exception as error:  # a plug-in may fail in any way; it is listed, not raised
+        return (), f"its sample fails: {type(error).__name__}: {error}"

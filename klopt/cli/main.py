@@ -1,0 +1,251 @@
+"""The `klopt` command.
+
+Results go to standard output, everything else to standard error, so that a pipe carries results only. Exit codes:
+
+    0    everything asked for is certified (a listing: it was listed; a comparison: it was run)
+    1    something is not (a comparison: two proofs contradict each other, or the store could not take a run)
+    2    a bad call: an unknown file, name or option; the text says what is near
+    130  Ctrl-C
+
+Whatever needs NumPy or a solver is imported by the command that uses it: `klopt --help` loads click and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from klopt.cli.authoring import check_backend, check_problem, new
+from klopt.cli.common import Commands, as_json as _json, instance as _instance
+from klopt.cli.comparisons import cite, compare, doctor, export, report
+from klopt.cli.experiments import experiments
+from klopt.cli.theorems import verify
+
+if TYPE_CHECKING:
+    from klopt.engine.result import Result
+    from klopt.model.problem import Problem
+
+__all__ = ["main"]
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="klopt")
+def main() -> None:
+    """Kernel learning as convex optimisation: a backend makes a claim, klopt issues the verdict.
+
+    \b
+    klopt demo                    every family by every backend, on a page
+    klopt compare SoftMargin      who is fast, who is right, on a page
+    klopt solve model.mps         solve a file and prove the answer
+    klopt plan SoftMargin         what could solve it, best first, and why
+    klopt backends                what is installed and what it takes
+    klopt new backend NAME        start a backend of your own, in one file
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a letter is no reason to fail
+
+
+@main.command(short_help="Solve a file or a random instance, with proof.")
+@_instance
+@click.option("--backend", metavar="NAME|FILE.py", help="Use this backend and no other.")
+@click.option("--formulation", metavar="NAME", help="Use this formulation (see klopt plan).")
+@click.option("--tol", default=1e-6, show_default=True, help="Relative width of the interval that counts as optimal.")
+@click.option("--time", "time_limit", metavar="DURATION", help="Stop after 30, 30s, 5m or 2h.")
+@click.option("--max-iter", type=int, metavar="N", help="Stop after N iterations of the backend.")
+@click.option("--threads", default=1, show_default=True, help="Threads a backend may use.")
+@click.option("--isolate/--no-isolate", default=None, help="Run in a child process.  [default: where needed]")
+@click.option("--log", is_flag=True, help="Show the backend's own log on standard error.")
+@click.option("--raw", multiple=True, metavar="KEY=VALUE", help="A native option of the backend; may be repeated.")
+@click.option("-v", "--verbose", is_flag=True, help="Explain in full what is proven and what was tried.")
+@_json
+def solve(
+    target: str, size: int | None, seed: int, backend: str | None, formulation: str | None, tol: float,
+    time_limit: str | None, max_iter: int | None, threads: int, isolate: bool | None, log: bool, raw: tuple[str, ...],
+    verbose: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Solve a FILE (.mps .lp .dat-s .cbf .npz) or a random instance of a PROBLEM.
+
+    Exit code 0 if the answer is proven (optimal, infeasible or unbounded), 1 if not, 2 for a bad call.
+    """
+    from klopt.engine.lookup import read_backend, read_duration, read_options, read_problem
+    from klopt.engine.pipeline import solve as run
+    from klopt.model.backend import Settings
+
+    options, seconds = read_options(raw), None if time_limit is None else read_duration(time_limit)
+    Settings(tol, seconds, max_iter, threads, seed, log, options)  # refuses bad values before a large file is read
+    chosen = read_backend(backend)
+    problem = read_problem(target, size, seed)
+    with _native_output_on_stderr(log):
+        result = run(
+            problem, chosen, formulation=formulation, tol=tol, time_limit=seconds, max_iter=max_iter, threads=threads,
+            seed=seed, isolate=isolate, log=log, raw=options,
+        )  # fmt: skip
+    if log:
+        click.echo("".join(attempt.answer.log for attempt in result.attempts), err=True, nl=False)
+    _print_result(result, chosen is not None, verbose, as_json)
+    sys.exit(0 if result.verdict.conclusive else 1)
+
+
+@contextmanager
+def _native_output_on_stderr(wanted: bool) -> Iterator[None]:
+    """Send what C code writes to standard output to standard error: a log is no result."""
+    if not wanted:
+        yield
+        return
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 1)
+        os.close(saved)
+
+
+def _print_result(result: Result, pinned: bool, verbose: bool, as_json: bool) -> None:
+    from klopt.engine.format import STYLES, console, document, lines, result_data, wrapped
+
+    if as_json:
+        click.echo(document("solve", result_data(result)))
+        return
+    out = console()
+    out.print(f"{result.verdict.name:12}", style=STYLES[result.verdict], end="")
+    out.print(lines([("", result.problem.describe())]).lstrip())
+    out.print(lines(_summary(result, pinned)))
+    if verbose:
+        out.print("\n" + wrapped(result.explain()))
+
+
+def _summary(result: Result, pinned: bool) -> Iterator[tuple[str, str]]:
+    """What is proven, by which route and why that one, and where the time went."""
+    from math import isfinite
+
+    from klopt.engine.format import largest
+    from klopt.proof.certificate import Verdict
+
+    certificate, answer, t = result.certificate, result.chosen.answer, result.timings
+    if isfinite(result.lower) or isfinite(result.upper):
+        yield "interval", f"{result.lower:.10g} <= optimum <= {result.upper:.10g}"
+        yield "width", f"{certificate.relative_width:.1e} relative, asked for {certificate.tol:.0e}"
+    else:
+        yield "meaning", result.verdict.meaning
+    yield "proof", certificate.proof
+    if result.verdict is Verdict.INFEASIBLE:
+        yield "multipliers", largest(result.duals)
+    if result.verdict is Verdict.UNBOUNDED and answer.ray is not None:
+        yield "ray", largest(result.route.formulation.recover(answer.ray, None).primal)
+    yield "route", f"{result.route}: {_reason(result, pinned)}"
+    native = f" ({answer.native})" if answer.native else ""
+    count = "" if answer.iterations is None else f", {answer.iterations} iterations"
+    yield "it says", f"{answer.stop.words}{native}{count}"
+    yield "time", f"{t.total:.3g} s: build {t.build:.2g}, solve {t.solve:.2g}, certify {t.certify:.2g}"
+    for note in certificate.notes:
+        yield "note", note
+    if not result.verdict.conclusive:
+        yield "advice", answer.stop.advice
+
+
+def _reason(result: Result, pinned: bool) -> str:
+    from klopt.engine.planner import plan
+
+    place = len(result.attempts)
+    if pinned:
+        return "asked for" if place == 1 else f"asked for; {place} formulations tried"
+    if place == 1:
+        return f"{result.route.why}, the first of {len(plan(result.problem).routes)} routes"
+    others = (f"{a.route} {a.certificate.verdict.name}" for a in result.attempts if a is not result.chosen)
+    return f"{result.route.why}; also tried: {', '.join(others)}"
+
+
+@main.command(short_help="List what could solve it, best first, and why.")
+@_instance
+@_json
+def plan(target: str, size: int | None, seed: int, as_json: bool) -> None:
+    """List what could solve a FILE or PROBLEM, best first, and why the rest cannot.
+
+    Nothing is built or solved. Exit code 1 if there is no route.
+    """
+    from klopt.engine.format import document, plan_data, wrapped
+    from klopt.engine.lookup import read_problem
+    from klopt.engine.planner import plan as routes_of
+
+    found = routes_of(read_problem(target, size, seed))
+    click.echo(document("plan", plan_data(found)) if as_json else wrapped(found.explain()))
+    sys.exit(0 if found.routes else 1)
+
+
+@main.command(short_help="List the backends, or describe one.")
+@click.argument("name", required=False)
+@_json
+def backends(name: str | None, as_json: bool) -> None:
+    """List the backends: what each takes, its version, whether it is ready.
+
+    With a NAME: everything it says of itself; its library is imported to see whether it works.
+    """
+    from klopt.cli.listings import print_backend, print_backends
+    from klopt.engine.format import backend_data, document
+    from klopt.engine.lookup import read_backend
+    from klopt.engine.registry import backends as known, broken
+
+    one = read_backend(name)
+    found = known() if one is None else (one,)
+    if as_json:
+        failures = [vars(item) for item in broken()]
+        click.echo(document("backends", {"backends": [backend_data(backend) for backend in found], "broken": failures}))
+    elif one is None:
+        print_backends(found, broken())
+    else:
+        print_backend(one)
+
+
+@main.command(short_help="List the problems, or describe one.")
+@click.argument("name", required=False)
+@_json
+def problems(name: str | None, as_json: bool) -> None:
+    """List the problems: what each is and its equivalent formulations.
+
+    With a NAME: its mathematics, what it is made from, and the theorem behind each formulation.
+    """
+    from klopt.cli.listings import print_problem, print_problems, problem_data
+    from klopt.engine.format import document
+    from klopt.engine.registry import broken, problem_named, problems as known
+
+    found: tuple[type[Problem], ...] = known() if name is None else (problem_named(name),)
+    if as_json:
+        failures = [vars(item) for item in broken()]
+        click.echo(document("problems", {"problems": [problem_data(problem) for problem in found], "broken": failures}))
+    elif name is None:
+        print_problems(found, broken())
+    else:
+        print_problem(found[0])
+
+
+@main.command(short_help="Compare all backends on the bundled suite.")
+@click.option("--size", type=click.Choice(["quick", "demo", "full"]), default="demo", show_default=True,
+              help="Seconds, about a minute, or an hour.")  # fmt: skip
+@click.option("-o", "--output", default="klopt-report.html", show_default=True, metavar="FILE.html", help="The page.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@_json
+def demo(size: str, output: str, quiet: bool, as_json: bool) -> None:
+    """Compare all backends on every family of problems, on data that come with scikit-learn.
+
+    Writes a page, prints a table and what was learned. Exit code 0 if all was run, whatever came of it.
+    """
+    from klopt.bench.demo import demo_data, print_demo, run_demo
+    from klopt.engine.format import document
+
+    comparison = run_demo(output, size=size, progress=not quiet)
+    if as_json:
+        click.echo(document("demo", demo_data(comparison, output)))
+    else:
+        print_demo(comparison, output)
+
+
+for command in (new, check_backend, check_problem, compare, verify, experiments, report, export, cite, doctor):
+    main.add_command(command)

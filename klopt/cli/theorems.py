@@ -1,0 +1,140 @@
+"""The command about theorems: verify.
+
+Exit codes: 0 if every verdict is the registered one, 1 if one differs, 2 for a bad call.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from klopt.cli.common import as_json as _json
+
+if TYPE_CHECKING:
+    from klopt.papers.theorems.claim import Claim
+    from klopt.papers.theorems.verification import Finding, Verification
+
+__all__ = ["verify"]
+
+NO_PROOF = (
+    "Optima are intervals, and every verdict uses their pessimistic ends. A check on many instances supports a "
+    "theorem; it does not prove it. A refutation marked 'exact' is proven without rounding."
+)
+NO_BALLS = " Where roots or exponentials occur, that needs: pip install 'klopt[exact]'."
+
+
+@click.command(short_help="Check the claims of the papers, or your own.")
+@click.argument("claims", nargs=-1, metavar="[CLAIM|FILE.py]...")
+@click.option("--paper", metavar="NNN", help="Only the claims of this paper: 000 to 004.")
+@click.option("--trials", type=click.IntRange(min=1), default=50, show_default=True, help="Instances of each claim.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the instances.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--case", "case_file", metavar="FILE", help="Replay the one claim on the case in this file.")
+@click.option("--save", metavar="FOLDER", help="Write each counterexample to a file in this folder.")
+@click.option("-o", "--output", metavar="FILE.html", help="Write a page about it.")
+@click.option("--list", "only_list", is_flag=True, help="List the claims and check nothing.")
+@_json
+def verify(
+    claims: tuple[str, ...], paper: str | None, trials: int, seed: int, jobs: int, case_file: str | None,
+    save: str | None, output: str | None, only_list: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Check every claim of the five papers, those named, or those in a Python file of your own.
+
+    Each claim is measured on many random instances with certified intervals. Exit code 1 where a verdict differs from
+    the registered one.
+    """
+    from klopt.bench.store import check_writable
+    from klopt.papers.theorems.catalogue import select
+    from klopt.papers.theorems.verification import verify_claims
+
+    for path in filter(None, (output,)):
+        check_writable(Path(path))
+    chosen = select(claims, paper)
+    if only_list:
+        _print_list(chosen)
+        return
+    found = (
+        _replayed(chosen, Path(case_file)) if case_file else verify_claims(chosen, trials=trials, seed=seed, jobs=jobs)
+    )
+    if save:
+        _save(found, Path(save))
+    if output:
+        from klopt.papers.theorems.page import write_verification
+
+        size = write_verification(found, Path(output))
+        click.echo(f"page        {output} ({size / 1000:.0f} kB)", err=True)
+    if as_json:
+        from klopt.engine.format import document
+
+        click.echo(document("verify", {"findings": [_data(finding) for finding in found.findings]}))
+    else:
+        _print(found)
+    sys.exit(1 if found.unexpected else 0)
+
+
+def _replayed(chosen: tuple[Claim, ...], path: Path) -> Verification:
+    from klopt.errors import InvalidSettings
+    from klopt.papers.theorems.cases import read_case
+    from klopt.papers.theorems.verification import Verification, replay
+
+    name, case = read_case(path)
+    match = [claim for claim in chosen if claim.name == name]
+    if not match:
+        raise InvalidSettings(f"{path} is a case of {name!r}, which is not among the claims asked for")
+    return Verification((replay(match[0], case),), 1, 0)
+
+
+def _save(found: Verification, folder: Path) -> None:
+    from klopt.papers.theorems.cases import write_case
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for finding in found.findings:
+        if finding.counterexample is not None:
+            write_case(folder / f"{finding.claim.name}.json", finding.claim.name, finding.counterexample)
+
+
+def _print_list(chosen: tuple[Claim, ...]) -> None:
+    from klopt.engine.format import console, table
+
+    rows = table(["claim", "in the paper", "says"])
+    for claim in chosen:
+        rows.add_row(claim.name, claim.number, claim.says)
+    console().print(rows)
+
+
+def _print(found: Verification) -> None:
+    from klopt.engine.format import console, lines, table, wrapped
+    from klopt.papers.theorems.format import STYLES, ratio
+
+    out = console()
+    rows = table(
+        ["claim", "in the paper", "verdict", "printed", "corrected", "trials"], right=("printed", "corrected", "trials")
+    )
+    for finding in found.findings:
+        verdict = finding.outcome.value + (", exact" if finding.proven else "") + ("" if finding.expected else "  (!)")
+        rows.add_row(
+            finding.claim.name, finding.claim.number, verdict, ratio(finding.printed), ratio(finding.corrected),
+            str(finding.trials or ""), style=STYLES[finding.outcome],
+        )  # fmt: skip
+    out.print(rows)
+    out.print(f"\n{found!r}. 'printed' and 'corrected' are measured / allowed where that is worst.", soft_wrap=False)
+    for finding in found.unexpected:
+        why = f"; {finding.trouble}" if finding.trouble else ""
+        out.print(lines([("unexpected", f"{finding.claim.name}: registered as {finding.claim.expected.value}{why}")]))
+    out.print(wrapped(NO_PROOF if find_spec("flint") else NO_PROOF + NO_BALLS))
+
+
+def _data(finding: Finding) -> dict[str, Any]:
+    claim = finding.claim
+    return {
+        "claim": claim.name, "paper": claim.paper, "number": claim.number, "says": claim.says, "latex": claim.latex,
+        "verdict": finding.outcome.value, "expected": claim.expected.value, "correction": claim.correction,
+        "trials": finding.trials, "printed": None if finding.printed is None else finding.printed.worst,
+        "corrected": None if finding.corrected is None else finding.corrected.worst,
+        "counterexample": finding.counterexample, "exact": finding.proven, "trouble": finding.trouble,
+        "reason": claim.reason, "source": claim.source,
+    }  # fmt: skip

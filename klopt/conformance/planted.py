@@ -1,0 +1,133 @@
+"""Random cone programs built from their solutions, on which every backend is judged.
+
+Choose x, and strictly complementary s in K and y in K*; then b = Ax + s and c = -Px - A'y make (x, y) optimal by the
+conditions of optimality themselves.
+
+Where cones are curved, a value is proven to full accuracy only if both sides have a Slater point; a random A with few
+columns often leaves the solution as the only feasible point, where rounding is worth its square root. So A satisfies
+
+    A d = s - s',    A'(y' - y) = 0,    s' and y' inside their cones:
+
+x + d is feasible with the slack s', and y' belongs to the cost c. Both hold at once where (y' - y)'(s - s') = 0, which
+the lengths of s' and y' settle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.errors import InvalidProblem
+from klopt.model.cones import Cones, svec, svec_size
+from klopt.model.forms import ConeForm, Form
+from klopt.proof.certificate import Verdict
+from klopt.proof.cone_interior import centre
+
+__all__ = ["Instance", "Kind", "known_pair"]
+
+Kind = Literal["lp", "qp", "socp", "sdp", "exp"]
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A form, what must be proven of it, its optimal value and, where known, an optimal pair."""
+
+    name: str
+    form: Form
+    verdict: Verdict = Verdict.OPTIMAL
+    value: float = np.nan
+    x: FloatArray | None = None
+    y: FloatArray | None = None
+
+
+def known_pair(rng: np.random.Generator, kind: Kind, n: int = 6, m: int = 12, *, slater: bool = True) -> Instance:
+    """Return a random cone program whose optimal pair (x, y) is known; about m rows.
+
+    Programs with curved cones have Slater points on both sides unless `slater` is False; the others need none.
+
+    >>> instance = known_pair(np.random.default_rng(0), "socp")
+    >>> instance.form.measure(instance.x, instance.y).worst < 1e-12
+    True
+    """
+    cones = _cones_of(kind, m)
+    s, y = np.zeros(cones.size), np.zeros(cones.size)
+    for block_kind, rows in cones.blocks():
+        s[rows], y[rows] = _COMPLEMENTARY[block_kind](rng, rows.stop - rows.start)
+    A = rng.normal(size=(cones.size, n))
+    x = rng.normal(size=n)
+    factor = rng.normal(size=(max(n - 1, 1), n))
+    P = factor.T @ factor / n if kind == "qp" else None
+    if slater and cones.features:
+        A = _with_slater_points(cones, A, s, y, rng.normal(size=n))
+    c = -A.T @ y - (P @ x if P is not None else 0.0)
+    form = ConeForm(c, A, A @ x + s, cones, P)
+    return Instance(f"{kind}_known_pair", form, value=form.value(x), x=x, y=y)
+
+
+def _with_slater_points(cones: Cones, A: FloatArray, s: FloatArray, y: FloatArray, d: FloatArray) -> FloatArray:
+    """A changed by rank two: s - Ad and some y' with A'y' = A'y are multiples of the centre, but for zero rows."""
+    unit = centre(cones)
+    # s' = beta unit, y' = alpha unit have h'g = 0 where p / beta + q / alpha = unit'unit: half each, if both are there.
+    p, q, square = float(unit @ s), float(unit @ y), float(unit @ unit)
+    parts = 2 if p > 0 and q > 0 else 1
+    g = s - (parts * p / square if p > 0 else 1.0) * unit
+    h = (parts * q / square if q > 0 else 1.0) * unit - y
+    h[: cones.zero] = 0.0
+    A = A - np.outer(h, h @ A) / (h @ h)
+    return A + np.outer(g - A @ d, d) / (d @ d)
+
+
+def _cones_of(kind: Kind, m: int) -> Cones:
+    by_kind: Mapping[str, Cones] = {
+        "lp": Cones(zero=m // 6, nonneg=m - m // 6),
+        "qp": Cones(zero=m // 6, nonneg=m - m // 6),
+        "socp": Cones(zero=1, nonneg=m // 3, soc=(3, max(m // 3, 2))),
+        "sdp": Cones(zero=1, nonneg=2, psd=(3, 2)),
+        "exp": Cones(nonneg=m // 2, exp=max(m // 6, 1)),
+    }
+    if kind not in by_kind:
+        raise InvalidProblem(f"kind is {kind!r}; expected one of {', '.join(by_kind)}")
+    return by_kind[kind]
+
+
+Pair = tuple[FloatArray, FloatArray]
+
+
+def _pair_zero(rng: np.random.Generator, size: int) -> Pair:
+    return np.zeros(size), rng.normal(size=size)
+
+
+def _pair_nonneg(rng: np.random.Generator, size: int) -> Pair:
+    active = rng.random(size) < 0.5
+    amount = rng.uniform(0.5, 2.0, size)
+    return np.where(active, 0.0, amount), np.where(active, amount, 0.0)
+
+
+def _pair_soc(rng: np.random.Generator, size: int) -> Pair:
+    u = rng.normal(size=size - 1)
+    norm = float(np.linalg.norm(u))
+    return np.concatenate(([norm], u)), rng.uniform(0.5, 2.0) * np.concatenate(([norm], -u))
+
+
+def _pair_psd(rng: np.random.Generator, size: int) -> Pair:
+    order = next(k for k in range(size + 1) if svec_size(k) == size)
+    Q, _ = np.linalg.qr(rng.normal(size=(order, order)))
+    values = rng.uniform(0.5, 2.0, order)
+    split = order // 2
+    return svec((Q[:, split:] * values[split:]) @ Q[:, split:].T), svec(
+        (Q[:, :split] * values[:split]) @ Q[:, :split].T
+    )
+
+
+def _pair_exp(rng: np.random.Generator, size: int) -> Pair:
+    r = rng.normal(size=size // 3)
+    s = rng.uniform(0.5, 2.0, r.size)[:, None] * np.stack([r, np.ones_like(r), np.exp(r)], axis=1)
+    y = rng.uniform(0.5, 2.0, r.size)[:, None] * np.stack([-np.exp(r), -(1 - r) * np.exp(r), np.ones_like(r)], axis=1)
+    return s.ravel(), y.ravel()
+
+
+_COMPLEMENTARY = {"zero": _pair_zero, "nonneg": _pair_nonneg, "soc": _pair_soc, "psd": _pair_psd, "exp": _pair_exp}

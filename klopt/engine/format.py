@@ -1,0 +1,252 @@
+"""What the command prints: lines and tables of 80 columns for people, one JSON document for programs.
+
+A document opens with {"klopt": version, "schema": 1, "command": ...}. Numbers that JSON lacks are written as the texts
+"inf" and "-inf", and NaN as null. The schema number changes when a field changes its meaning or goes away.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from klopt.model.cones import Feature
+from klopt.proof.certificate import Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from klopt.arrays import FloatArray
+    from klopt.engine.planner import Plan, Route
+    from klopt.engine.result import Attempt, Result
+    from klopt.model.backend import Backend
+    from klopt.model.forms import Residuals
+    from klopt.model.problem import Problem
+
+__all__ = [
+    "STYLES",
+    "TAKES",
+    "backend_data",
+    "console",
+    "document",
+    "largest",
+    "lines",
+    "plan_data",
+    "result_data",
+    "table",
+    "wrapped",
+]
+
+SCHEMA = 1
+WIDTH = 80
+STYLES = {
+    Verdict.OPTIMAL: "bold green",
+    Verdict.INFEASIBLE: "bold cyan",
+    Verdict.UNBOUNDED: "bold cyan",
+    Verdict.FEASIBLE: "bold yellow",
+    Verdict.UNPROVEN: "bold red",
+}
+# The classes of programs people think in, by what a backend must offer to take them.
+TAKES = {
+    "LP": {Feature.CONE},
+    "QP": {Feature.CONE, Feature.QUADRATIC},
+    "SOCP": {Feature.CONE, Feature.SOC},
+    "SDP": {Feature.CONE, Feature.PSD},
+    "EXP": {Feature.CONE, Feature.EXP},
+    "sets": {Feature.SIMPLEX},
+    "saddle": {Feature.SADDLE},
+    "split": {Feature.SPLIT},
+}
+
+
+def console() -> Console:
+    """Return where people read: 80 columns, colours only on a terminal that wants them."""
+    from rich.console import Console
+
+    plain_width = Console(highlight=False, markup=False, emoji=False, width=WIDTH)
+    if not plain_width.is_terminal:
+        return plain_width
+    return Console(highlight=False, markup=False, emoji=False, width=min(WIDTH, Console().width))
+
+
+def table(columns: Sequence[str], *, right: Iterable[str] = ()) -> Table:
+    """Return an empty table without lines; the columns in `right` are aligned to the right."""
+    from rich.table import Table
+
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return made
+
+
+def wrapped(text: str) -> str:
+    """Return the text with lines of at most 80 columns; what is broken off an indented line is indented.
+
+    >>> len(max(wrapped("  note: " + "word " * 40).splitlines(), key=len)) <= 80
+    True
+    """
+    broken = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()))
+        below = f"{indent}    " if indent else ""
+        broken += textwrap.wrap(line, WIDTH, subsequent_indent=below, break_on_hyphens=False) or [""]
+    return "\n".join(broken)
+
+
+def lines(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return labels and texts as two columns; long texts go on below themselves."""
+    fill = textwrap.TextWrapper(WIDTH, subsequent_indent=" " * 12, break_on_hyphens=False)
+    block = []
+    for label, text in pairs:
+        fill.initial_indent = f"{label:12}"
+        block += fill.wrap(text)
+    return "\n".join(block)
+
+
+def largest(arrays: Mapping[str, FloatArray], count: int = 6) -> str:
+    """Return the largest entries of named arrays, and how many are left out.
+
+    >>> largest({"ub": np.array([0.0, 2.0]), "eq": np.array([-3.0])})
+    'eq[0] = -3, ub[1] = 2'
+    """
+    entries = [
+        (name, index, value) for name, array in arrays.items() for index, value in np.ndenumerate(array) if value
+    ]
+    entries.sort(key=lambda entry: -abs(entry[2]))
+    named = [f"{name}[{', '.join(map(str, index))}] = {value:.4g}" for name, index, value in entries[:count]]
+    return ", ".join(named) + (f", and {len(entries) - count} more" if len(entries) > count else "")
+
+
+def document(command: str, content: Mapping[str, Any]) -> str:
+    """Return one JSON document; content may hold arrays, enums and infinities.
+
+    >>> document("x", {"upper": np.inf, "alpha": np.array([1.0])}).split('"upper"')[1].split()
+    [':', '"inf",', '"alpha":', '[', '1.0', ']', '}']
+    """
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        release = version("klopt")
+    except PackageNotFoundError:
+        release = "0+unknown"
+    head = {"klopt": release, "schema": SCHEMA, "command": command}
+    return json.dumps(head | {key: plain(value) for key, value in content.items()}, indent=1, allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """Return the value in what JSON knows: infinities as text, NaN as null, sets as sorted lists."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, frozenset | set):
+        return sorted(plain(item) for item in value)
+    if isinstance(value, np.ndarray):
+        return value.tolist() if np.isfinite(value).all() else [plain(item) for item in value]
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        return number if np.isfinite(number) else None if number != number else str(number)
+    if isinstance(value, np.integer | np.bool_):
+        return value.item()
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def problem_data(problem: Problem) -> dict[str, Any]:
+    """Return what an instance says of itself as data."""
+    return {"class": type(problem).__name__, "describe": problem.describe(), "sense": problem.sense}
+
+
+def route_data(route: Route) -> dict[str, Any]:
+    """Return a route as data."""
+    formulation = route.formulation
+    return {
+        "backend": route.backend.name,
+        "formulation": formulation.name,
+        "why": route.why,
+        "because": formulation.because,
+        "version": route.backend.version,
+    }
+
+
+def residuals_data(residuals: Residuals | None) -> dict[str, float] | None:
+    """Return residuals as data."""
+    return None if residuals is None else vars(residuals)
+
+
+def attempt_data(attempt: Attempt) -> dict[str, Any]:
+    """Return one attempt as data: what the backend says and what klopt proves."""
+    certificate, answer, timings = attempt.certificate, attempt.answer, attempt.timings
+    return {
+        "route": route_data(attempt.route),
+        "stop": answer.stop.name,
+        "native": answer.native,
+        "iterations": answer.iterations,
+        "verdict": certificate.verdict.name,
+        "lower": certificate.lower,
+        "upper": certificate.upper,
+        "relative_width": certificate.relative_width,
+        "proof": certificate.proof,
+        "residuals": residuals_data(certificate.residuals),
+        "notes": certificate.notes,
+        "timings": {**vars(timings), "total": timings.total},
+    }
+
+
+def result_data(result: Result) -> dict[str, Any]:
+    """Return a result as data: the verdict and what it rests on, the point, every attempt."""
+    answer, point = result.chosen.answer, result.point
+    return {
+        "problem": problem_data(result.problem),
+        "settings": {**vars(result.settings), "raw": dict(result.settings.raw)},
+        "certified": result.verdict.conclusive,
+        "value": result.value,
+        **attempt_data(result.chosen),
+        "verdict": result.verdict.name,
+        "lower": result.lower,
+        "upper": result.upper,
+        "relative_width": result.certificate.relative_width,
+        "proof": result.certificate.proof,
+        "notes": result.certificate.notes,
+        "seconds": result.seconds,
+        "point": None if point is None else {"primal": point.primal, "dual": point.dual},
+        "duals": result.duals,
+        "farkas": answer.farkas,
+        "ray": answer.ray,
+        "attempts": [attempt_data(attempt) for attempt in result.attempts],
+    }
+
+
+def plan_data(plan: Plan) -> dict[str, Any]:
+    """Return a plan as data."""
+    return {
+        "problem": problem_data(plan.problem),
+        "routes": [route_data(route) for route in plan.routes],
+        "refusals": [
+            {"backend": r.backend.name, "formulation": r.formulation.name, "missing": r.missing} for r in plan.refusals
+        ],
+        "absent": [{"backend": backend.name, "missing": backend.missing} for backend in plan.absent],
+        "broken": [vars(item) for item in plan.broken],
+    }
+
+
+def backend_data(backend: Backend) -> dict[str, Any]:
+    """Return what a backend says of itself as data."""
+    return {
+        "name": backend.name,
+        "status": "not installed" if backend.missing else "ready",
+        "missing": backend.missing,
+        "library": backend.library,
+        "version": None if backend.missing else backend.version,
+        "takes": {name: needs <= backend.offers for name, needs in TAKES.items()},
+        "offers": {feature.name for feature in backend.offers},
+        "honours": backend.honours,
+        "proves": backend.proves,
+        "rank": backend.rank,
+        "accuracy": backend.accuracy,
+        "isolate": backend.isolate,
+        "exempt": backend.exempt,
+    }

@@ -1,0 +1,1 @@
+"""Kernel matrices: Gram, RBF, Nystroem, similarities, graphs, eigenpairs, side information, new points."""

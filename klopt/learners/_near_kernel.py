@@ -1,0 +1,200 @@
+"""Learners of a kernel function near a given one, k(x, y) = k0(x, y) + k0(x, X) Q k0(X, y), then machines with it.
+
+A machine with coefficients a on the training points X decides by k(x, X) a = k0(x, X) b with
+
+    b = a + Q K0 a,
+
+computed once, when the first new point comes; a new point then costs one row of k0 and no more than with k0 itself. The
+learned features are those of kernel PCA (not centred): K = U diag(l) U' on the training points gives
+diag(l)^-1/2 U'k(X, x).
+
+For many points k0 is replaced by `rank` Nystroem features, k0(x, y) = phi(x)'phi(y) (`klopt.kernels.nystroem`), and no n x n
+matrix is formed: the learned kernel is psi(x)'psi(y), psi = C'phi, and a machine decides by phi(x)'C psi(X)'a.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from klopt.arrays import FloatArray
+from klopt.engine.result import Result
+from klopt.errors import InvalidProblem
+from klopt.kernels.gram import Gram
+from klopt.kernels.nystroem import Nystrom, nystrom
+from klopt.kernels.out_of_sample import ExtendedFeatures, ExtendedKernel
+from klopt.learners._base import PRECOMPUTED, Classifier, Codes, part
+from klopt.learners._multiclass import Duels, MultiClass, support_vector_machines
+from klopt.learners.kernels import as_kernel, blocks
+from klopt.problems._logdet.extension import FactoredKernel
+
+__all__ = ["NearKernelLearner", "pulled_back"]
+
+FAINT = 1e-10
+"""Features whose eigenvalue is below this share of the largest are rounding."""
+
+
+Function = ExtendedKernel | FactoredKernel | ExtendedFeatures
+
+
+def pulled_back(function: ExtendedKernel | FactoredKernel, a: FloatArray) -> FloatArray:
+    """Return b with k(x, X) a = k0(x, X) b for every x.
+
+    >>> pulled_back(ExtendedKernel(np.eye(2), Q=np.eye(2)), np.array([[1.0], [0.0]])).ravel()
+    array([2., 0.])
+    """
+    J = slice(None) if function.points is None else function.points
+    b = np.array(a, dtype=float)
+    seen = function.K0[J] @ a
+    if isinstance(function, ExtendedKernel):
+        b[J] += function.Q @ seen
+        return b
+    from scipy.linalg import solve_triangular
+
+    Q, T = np.linalg.qr(function.R.T)  # psi solves R'psi = k0(J, x) by least squares
+    psi = solve_triangular(T, Q.T @ seen)
+    b[J] += Q @ solve_triangular(T, function.W @ psi - psi, trans="T")
+    return b
+
+
+@dataclass(frozen=True, eq=False)
+class _Extension:
+    """What new points need of the learned kernel: computed when it is first used."""
+
+    result: Result
+    a: FloatArray
+    """Coefficients of the training points (points x machines)."""
+    n_components: int | None
+
+    @cached_property
+    def function(self) -> Function:
+        """The learned kernel at any points."""
+        return cast(Function, cast(Any, self.result.problem).extend(self.result.point))
+
+    @cached_property
+    def coefficients(self) -> FloatArray:
+        """b such that k0(x, X) b, for features phi(x)'b, are the machines' values at x but for the bias."""
+        if isinstance(self.function, ExtendedFeatures):
+            return np.asarray(self.function.C @ (self.function.C.T @ (self._Phi.T @ self.a)))
+        return pulled_back(self.function, self.a)
+
+    @cached_property
+    def axes(self) -> FloatArray:
+        """B such that k0(x, X) B, for features phi(x)'B, are the features of x: kernel PCA with the learned kernel."""
+        if isinstance(self.function, ExtendedFeatures):
+            psi = self.function.features(self._Phi)
+            return np.asarray(self.function.C @ self._leading(psi.T @ psi)[1])
+        values, U = self._leading(cast(FloatArray, self.result.kernel))
+        return pulled_back(self.function, U / np.sqrt(values))
+
+    @property
+    def _Phi(self) -> FloatArray:
+        return cast(FloatArray, cast(Any, self.result.problem).K0.Phi)
+
+    def _leading(self, K: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The largest eigenvalues, descending, and their eigenvectors, the largest entry of each positive."""
+        from scipy.linalg import eigh
+
+        n = len(K)
+        first = 0 if self.n_components is None else max(n - self.n_components, 0)
+        values, U = eigh(K, subset_by_index=(first, n - 1))
+        kept = np.flatnonzero(values > FAINT * values[-1])[::-1]
+        U = U[:, kept]
+        return values[kept], U * np.sign(U[np.argmax(np.abs(U), axis=0), np.arange(kept.size)])
+
+
+class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier):  # type: ignore[misc]
+    """A learner of a kernel function near `kernel`; -1 marks points without label."""
+
+    kernel: Any
+    C: float
+    rank: int | None
+    n_components: int | None
+    multi_class: MultiClass
+    result_: Result
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == PRECOMPUTED
+
+    def _given(self, X: Any, y: Any) -> tuple[Gram | Nystrom, Codes]:
+        """The given kernel on the training points, and their classes."""
+        X, codes = self._labelled(X, y, unlabelled=True)
+        if self._is_precomputed:
+            if X.shape[0] != X.shape[1]:
+                raise ValueError(f"a precomputed kernel is square; X has shape {X.shape}")
+            if self.rank is not None:
+                raise InvalidProblem(
+                    f"rank is {self.rank}; features of low rank are made from points, not from a kernel"
+                )
+            self._X = self._low = None
+            return Gram.of(X, "X"), codes
+        self._kernel = as_kernel(self.kernel).fix(X, getattr(self, "feature_names_in_", None))
+        self._X, self._low = X, None
+        if self.rank is not None:
+            self._X, self._low = None, nystrom(X, self._kernel, min(self.rank, len(X)))
+            return self._low, codes
+        return self._kernel.gram(X, "K0"), codes
+
+    def _finish(self, codes: Codes) -> Self:
+        """Train machines with the learned kernel on the labelled points."""
+        known = np.flatnonzero(codes >= 0)
+        self._duels = Duels(self.classes_.size, self.multi_class)
+        a = np.zeros((codes.size, len(self._duels.pairs)))
+        K = self._learned(known, codes.size)
+        a[known], self._bias = support_vector_machines(K, codes[known], self._duels, self.C)
+        self._extension = _Extension(self.result_, a, self.n_components)
+        return self
+
+    def _learned(self, known: npt.NDArray[np.intp], count: int) -> FloatArray:
+        """The learned kernel on some of `count` training points."""
+        if self._low is not None:
+            problem, point = cast(Any, self.result_.problem), self.result_.point
+            return cast(FloatArray, problem.extend(point).among(self._low.Phi[known]))
+        return self.kernel_ if known.size == count else part(self.kernel_, known)
+
+    def _seen(self, X: Any, B: FloatArray) -> FloatArray:
+        """k0(x, X) B, or phi(x)'B, for the rows x."""
+        points = self._points(X)
+        if self._low is not None:
+            return np.asarray(self._low.features(points) @ B)
+        if self._X is None:
+            return points @ B
+        found = np.empty((len(points), B.shape[1]))
+        for rows in blocks(len(points), 8 * len(self._X)):
+            found[rows] = self._kernel(points[rows], self._X) @ B
+        return found
+
+    @property
+    def kernel_(self) -> FloatArray:
+        """The learned kernel matrix of the training points; formed when it is asked for."""
+        return cast(FloatArray, self.result_.kernel)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._extension.axes.shape[1])
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return one score a class; for two classes one number, positive for the second."""
+        check_is_fitted(self)
+        return self._duels.scores(self._seen(X, self._extension.coefficients) + self._bias)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the classes of points."""
+        return self._named(self.decision_function(X))
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the leading `n_components` (all, if None) features whose inner products are the learned kernel."""
+        check_is_fitted(self)
+        return self._seen(X, self._extension.axes)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed
+        return tags

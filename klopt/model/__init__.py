@@ -1,0 +1,1 @@
+"""What plug-in authors speak of: problems, backends, forms, functions, cones and sets."""

@@ -1,0 +1,161 @@
+"""`Problem`, `Formulation`, `Point`, `Bracket`: what is meant, and its equivalent forms.
+
+A problem brackets its own optimum: from any point, however rough, it makes an exactly feasible one (one side) and a
+dual bound (the other), both in the user's units and sense, so that lower <= optimum <= upper always holds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.errors import InvalidProblem
+from klopt.model.cones import Feature
+from klopt.model.forms import Form, Start
+from klopt.model.html import html_table
+
+__all__ = ["Bracket", "Formulation", "Point", "Problem", "Sense"]
+
+Sense = Literal["min", "max"]
+
+
+class Point:
+    """The named arrays of a problem's solution, primal and dual, read as attributes.
+
+    >>> point = Point({"alpha": np.array([0.5, 0.5])}, {"margin": np.zeros(2)})
+    >>> point.alpha
+    array([0.5, 0.5])
+    """
+
+    __slots__ = ("dual", "primal")
+    primal: Mapping[str, FloatArray]
+    dual: Mapping[str, FloatArray]
+
+    def __init__(self, primal: Mapping[str, Any], dual: Mapping[str, Any] | None = None) -> None:
+        object.__setattr__(self, "primal", _named_arrays("primal", primal))
+        object.__setattr__(self, "dual", _named_arrays("dual", dual or {}))
+
+    def __getattr__(self, name: str) -> FloatArray:
+        for arrays in (self.primal, self.dual):
+            if name in arrays:
+                return arrays[name]
+        raise AttributeError(f"this point has {', '.join(self) or 'no arrays'}; not {name!r}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a point is frozen; make a new one")
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.primal
+        yield from self.dual
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Point, (dict(self.primal), dict(self.dual))
+
+    def __repr__(self) -> str:
+        return f"Point({', '.join(f'{name}: {getattr(self, name).shape}' for name in self)})"
+
+
+def _named_arrays(part: str, given: object) -> Mapping[str, FloatArray]:
+    if not isinstance(given, Mapping):
+        raise InvalidProblem(
+            f"{part} of a point is {type(given).__name__}; expected arrays by name, {{'alpha': array}}"
+        )
+    try:
+        return MappingProxyType({name: np.asarray(value, float) for name, value in given.items()})
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(f"{part} of a point has something that is no array of numbers: {error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Bracket:
+    """lower <= optimum <= upper in the user's units, and the feasible point that attains its side of it.
+
+    An infinite side means that nothing is proven there; `note` says why.
+    """
+
+    lower: float
+    upper: float
+    point: Point
+    note: str = ""
+
+    @property
+    def width(self) -> float:
+        """upper - lower."""
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True, eq=False)
+class Formulation:
+    """One of a problem's equivalent forms and the way back.
+
+    `needs` is declared, so planning builds nothing. `recover(x, y)` carries an answer back to the problem,
+    `lift(point)` carries a point to the form for a warm start. `because` is the theorem that makes it equivalent.
+    `dual` says that the form is the dual of the problem: where the form is unbounded the problem is infeasible.
+    The problem's value is `scale` times the form's plus `shift`; a form minimises, so `scale` is negative where the
+    problem maximises.
+    """
+
+    name: str
+    needs: frozenset[Feature]
+    build: Callable[[], Form]
+    recover: Callable[[FloatArray, FloatArray | None], Point]
+    lift: Callable[[Point], Start] | None = None
+    because: str = ""
+    dual: bool = False
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def to_user(self, lower: float, upper: float) -> tuple[float, float]:
+        """Return an interval of the form's values in the problem's units, ordered."""
+        ends = self.scale * lower + self.shift, self.scale * upper + self.shift
+        return min(ends), max(ends)
+
+
+class Problem(ABC):
+    """What a person means: data, equivalent forms and a bracket of the optimum; subclasses are frozen dataclasses.
+
+    A subclass checks its data in `__post_init__`, implements `formulations`, `bracket` and `sample`, and says
+    `sense = "max"` if it maximises; `klopt.check_problem` tests it. `klopt new problem NAME` writes one to start from.
+    """
+
+    sense: Sense = "min"
+    trusts_residuals: ClassVar[bool] = False
+    """Whether small residuals may stand in for a bracket that cannot be had (a user's own general program)."""
+    spoilt = False
+    """Set by klopt where a backend has changed the data."""
+
+    @property
+    def provable(self) -> bool:
+        """Whether both sides of the optimum can be bounded; where not, the first answer that converged is the last."""
+        return True
+
+    @abstractmethod
+    def formulations(self) -> tuple[Formulation, ...]:
+        """Return the equivalent forms, the one to prefer first."""
+
+    @abstractmethod
+    def bracket(self, point: Point) -> Bracket:
+        """Return certified bounds of the optimum from any point of the right shape, however rough."""
+
+    @classmethod
+    @abstractmethod
+    def sample(cls, rng: np.random.Generator, size: int) -> Self:
+        """Return a random instance of about the given size, solvable by every formulation."""
+
+    def kernel(self, point: Point) -> FloatArray | None:
+        """Return the kernel matrix that the point has learned, or None where the problem learns none."""
+        return None
+
+    def describe(self) -> str:
+        """Return one line: the class and its sizes."""
+        return type(self).__name__
+
+    def _repr_html_(self) -> str:
+        rows = [(formulation.name, formulation.because) for formulation in self.formulations()]
+        return html_table(self.describe(), ["formulation", "equivalent because"], rows)

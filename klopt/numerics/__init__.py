@@ -1,0 +1,1 @@
+"""Numerical methods that problems and solvers both use, written once."""

@@ -1,0 +1,1 @@
+"""Convex quadratics over a box cut by a plane: data and gap, active set, interior point."""

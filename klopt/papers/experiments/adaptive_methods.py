@@ -1,0 +1,158 @@
+"""Methods of the tables on DANK: machines and regressions with Gaussian kernels of widths sigma, learned or not.
+
+`width` is sigma: k(x, x') = exp(-|x - x'|^2 / (2 sigma^2)). DANK gets the width and the cost that cross-validation
+finds for the kernel that is not learned, tau = 0.01, and eta = |alpha|^2 of that machine (the mean over the machines
+where there are several), as [1] does. In regression targets are scaled to mean 0 and deviation 1 and epsilon is 0.1.
+
+[1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.papers.experiments.methods import machines, rbf_matrix
+from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray, Labels, Scale
+
+__all__ = [
+    "SIGMAS",
+    "adaptive",
+    "adaptive_regression",
+    "gaussian",
+    "logdet",
+    "logdet_of_pairs",
+    "nadaraya_watson",
+    "nearest",
+    "regression",
+    "regression_of_targets",
+    "uniform",
+]
+
+Costs = tuple[float, ...]
+SIGMAS = tuple(2.0**power for power in range(-5, 6))
+TAU = 0.01
+EPSILON = 0.1
+
+
+def gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with a Gaussian kernel of width sigma."""
+    return machines(rbf_matrix(given.X, _gamma(choice)), given, costs)
+
+
+def uniform(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with the mean of the Gaussian kernels of all widths."""
+    return machines(np.mean([rbf_matrix(given.X, _gamma(Choice(sigma))) for sigma in SIGMAS], axis=0), given, costs)
+
+
+def adaptive(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with a data-adaptive kernel."""
+    from sklearn.svm import SVC
+
+    from klopt.learners import DankSVC
+    from klopt.learners.kernels import rbf
+
+    known, found = given.known, []
+    X, y, gamma = given.X[known], given.labels[known], _gamma(choice)
+    k = np.unique(y).size
+    for C in costs:
+        alpha = SVC(C=C, gamma=gamma).fit(X, y).dual_coef_
+        eta = float((alpha**2).sum()) / (k * (k - 1) / 2)
+        learner = DankSVC(rbf(gamma), C=C, eta=eta, tau=TAU, rule="reciprocal").fit(X, y)
+        found.append(learner.predict(given.X[given.asked]))
+    return np.array(found, dtype=np.int64)
+
+
+def logdet(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with the kernel near the Gaussian one that keeps pairs near or apart, learned on the labelled points."""
+    from klopt.learners import LDK
+    from klopt.learners.kernels import rbf
+
+    learner = LDK(rbf(_gamma(choice)), random_state=given.seed).fit(given.X, given.labels)
+    return machines(np.asarray(learner.kernel_), given, costs)
+
+
+def logdet_of_pairs(number: int) -> Decide:
+    """Return the same with another number of pairs; `weight` is the slack."""
+    return partial(_logdet_of_pairs, number)
+
+
+def _logdet_of_pairs(number: int, given: Given, choice: Choice, costs: Costs) -> IntArray:
+    from klopt.learners import LDK
+    from klopt.learners.kernels import rbf
+
+    learner = LDK(rbf(_gamma(choice)), slack=choice.weight, n_pairs=number, random_state=given.seed)
+    return machines(np.asarray(learner.fit(given.X, given.labels).kernel_), given, costs)
+
+
+def nearest(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Return the class of the nearest labelled point."""
+    from sklearn.neighbors import KNeighborsClassifier
+
+    machine = KNeighborsClassifier(1).fit(given.X[given.known], given.labels[given.known])
+    return np.tile(machine.predict(given.X[given.asked]), (len(costs), 1))
+
+
+def regression(given: Given, choice: Choice, costs: Costs) -> Labels:
+    """Support vector regression with a Gaussian kernel."""
+    return _regression("deviation", given, choice, costs)
+
+
+def adaptive_regression(given: Given, choice: Choice, costs: Costs) -> Labels:
+    """Support vector regression with a data-adaptive kernel."""
+    return _adaptive_regression("deviation", given, choice, costs)
+
+
+def regression_of_targets(scale: Scale) -> tuple[Decide, Decide]:
+    """Return both regressions with targets of another scale; epsilon stays, so it is another one of the targets."""
+    return partial(_regression, scale), partial(_adaptive_regression, scale)
+
+
+def _regression(scale: Scale, given: Given, choice: Choice, costs: Costs) -> Labels:
+    from sklearn.svm import SVR
+
+    return _fitted(scale, given, costs, lambda C, X, y: SVR(C=C, gamma=_gamma(choice), epsilon=EPSILON))
+
+
+def _adaptive_regression(scale: Scale, given: Given, choice: Choice, costs: Costs) -> Labels:
+    from sklearn.svm import SVR
+
+    from klopt.learners import DankSVR
+    from klopt.learners.kernels import rbf
+
+    def learner(C: float, X: FloatArray, y: FloatArray) -> Any:
+        alpha = SVR(C=C, gamma=_gamma(choice), epsilon=EPSILON).fit(X, y).dual_coef_
+        eta = float((alpha**2).sum()) or 1.0
+        return DankSVR(rbf(_gamma(choice)), C=C, epsilon=EPSILON, eta=eta, tau=TAU, rule="reciprocal")
+
+    return _fitted(scale, given, costs, learner)
+
+
+def nadaraya_watson(given: Given, choice: Choice, costs: Costs) -> Labels:
+    """The mean of the known numbers, weighed by a Gaussian kernel; no metric is learned."""
+    from sklearn.metrics.pairwise import euclidean_distances
+
+    D = euclidean_distances(given.X[given.asked], given.X[given.known], squared=True)
+    weights = np.exp(-_gamma(choice) * (D - D.min(axis=1, keepdims=True)))
+    values = weights @ given.labels[given.known] / weights.sum(axis=1)
+    return np.tile(values, (len(costs), 1))
+
+
+def _gamma(choice: Choice) -> float:
+    return 1 / (2 * choice.width**2)
+
+
+def _fitted(
+    scale: Scale, given: Given, costs: Costs, learner: Callable[[float, FloatArray, FloatArray], Any]
+) -> Labels:
+    """What regressions say, with targets of mean 0 and deviation 1, or in the range from 0 to 1."""
+    X, y = given.X[given.known], given.labels[given.known]
+    start, unit = (y.min(), np.ptp(y)) if scale == "range" else (y.mean(), y.std())
+    unit = float(unit) or 1.0
+    scaled = (y - start) / unit
+    found = [learner(C, X, scaled).fit(X, scaled).predict(given.X[given.asked]) for C in costs]
+    return float(start) + unit * np.array(found)

@@ -1,0 +1,107 @@
+"""Kernel learners that the papers compare with and klopt has no problem for, each in closed form.
+
+    FSK          k(x, x') = f(x) f(x') k0(x, x'), f = a_0 + sum_j a_j k0(x, x_j): a maximises the ratio of the scatter
+                 between classes to the scatter within, a generalised eigenvector [1]
+    SimpleNPK    the positive part of w T - L, with the Laplacian L of a graph and targets T: +1 for two labelled points
+                 of one class, -1 of two classes, 0 where a label is missing [2]
+    IR-Gaussian  exp(log K0 + w T), nearest to K0 in von Neumann's divergence less w <K, T> [3]
+    RF           random features phi_i, each weighed by q_i, which maximise the alignment sum_i q_i |Y'phi_i|^2 over
+                 q >= 0, sum q = 1, sum (d q_i - 1)^2 <= w d [4]
+
+[1] Li, Wang, Chu, Roddick, Kernel self-optimization learning for kernel-based feature extraction, 2014.
+[2] Zhuang, Tsang, Hoi, A family of simple non-parametric kernel learning algorithms, 2011.
+[3] Pan, Lai, Shen, Ideal regularization for learning kernels from labels, 2014.
+[4] Sinha, Duchi, Learning kernels with random features, 2016.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.kernels.graphs import supervised_targets
+from klopt.model.sets.projections import simplex_projection
+from klopt.papers.experiments.graph_methods import graph_laplacian, once
+from klopt.papers.experiments.methods import machines, rbf_matrix, scaled_gamma
+from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray
+
+__all__ = ["fisher_score", "ideal_gaussian", "random_features", "random_features_of", "simple_npk"]
+
+Costs = tuple[float, ...]
+FEATURES = 300
+
+
+def fisher_score(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with the conformal kernel of the best ratio of scatters; the scatter within gets a ridge `weight`."""
+    from scipy.linalg import eigh
+
+    known = given.known
+    K = rbf_matrix(given.X, scaled_gamma(given, choice))
+    basis = np.column_stack([np.ones(len(K)), K[:, known]])
+    classes = given.labels[known][:, None] == np.unique(given.labels[known])
+    among, E = K[np.ix_(known, known)], basis[known]
+    own = among * ((classes / classes.sum(axis=0)) @ classes.T)
+    between, within = E.T @ (own - among / known.size) @ E, E.T @ (np.diag(among.diagonal()) - own) @ E
+    ridge = choice.weight * float(within.trace()) / len(within)
+    _, a = eigh(between, within + ridge * np.eye(len(within)), subset_by_index=[len(within) - 1] * 2)
+    f = basis @ a[:, 0]
+    return machines(K * np.outer(f, f), given, costs)
+
+
+def simple_npk(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with the positive part of w T - L."""
+    return machines(_of_spectrum(choice.weight * _targets(given) - graph_laplacian(given), "positive"), given, costs)
+
+
+def ideal_gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with the Gaussian kernel that is drawn towards the targets; w is in units of 1 / labelled points."""
+    gamma, weight = scaled_gamma(given, choice), choice.weight / given.known.size
+    log = once(given, f"log of {gamma}", lambda: _of_spectrum(rbf_matrix(given.X, gamma), "log"))
+    return machines(_of_spectrum(log + weight * _targets(given), "exp"), given, costs)
+
+
+def random_features(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with weighted random features of a Gaussian kernel; `width` is its sigma."""
+    return _random_features(FEATURES, given, choice, costs)
+
+
+def random_features_of(number: int) -> Decide:
+    """Return the same with another number of features."""
+    return partial(_random_features, number)
+
+
+def _random_features(number: int, given: Given, choice: Choice, costs: Costs) -> IntArray:
+    random, known = np.random.default_rng(given.seed), given.known
+    W = random.standard_normal((given.X.shape[1], number)) / choice.width
+    phi = np.cos(given.X @ W + random.uniform(0, 2 * np.pi, number))
+    Y = np.where(given.labels[known][:, None] == np.unique(given.labels[known]), 1.0, -1.0)
+    q = _aligned(((Y.T @ phi[known]) ** 2).sum(axis=0), choice.weight)
+    return machines((phi * q) @ phi.T, given, costs)
+
+
+def _aligned(v: FloatArray, room: float) -> FloatArray:
+    """The q of largest v'q: the projection of 1/d + t v for the largest t that the ball allows, by bisection."""
+    d, low, high = v.size, 0.0, 1.0 / (float(np.ptp(v)) or 1.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        q = simplex_projection(1 / d + middle * v)
+        low, high = (middle, high) if float(((d * q - 1) ** 2).sum()) <= room * d else (low, middle)
+    return simplex_projection(1 / d + low * v)
+
+
+def _targets(given: Given) -> FloatArray:
+    return supervised_targets(given.labels)
+
+
+def _of_spectrum(matrix: FloatArray, function: str) -> FloatArray:
+    """A function of a symmetric matrix by its eigenvalues: "positive" part, "log" (of 1e-8 of the largest at least)."""
+    values, U = np.linalg.eigh(matrix)
+    if function == "positive":
+        values = np.maximum(values, 0.0)
+    elif function == "log":
+        values = np.log(np.maximum(values, 1e-8 * values[-1]))
+    else:
+        values = np.exp(values)
+    return np.asarray((U * values) @ U.T)

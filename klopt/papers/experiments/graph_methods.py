@@ -1,0 +1,145 @@
+"""Methods of the tables that decide on a neighbour graph of all points, labelled or not.
+
+The manifold methods of [1] are machines, and least squares, with
+
+    K~ = K (I + r M K)^-1,    M = L^p,  r = gamma_I / gamma_A,
+
+the kernel of the norm gamma_A ||f||^2 + gamma_I f'Mf [2]; [1] divides gamma_I by n^2. Costs C stand for 1 / gamma_A.
+With K = QQ' and Q'MQ = V diag(s) V' it is K~ = P diag(1 / (1 + r s)) P', P = QV, so that one decomposition does for
+every r and, where points are not scaled, for every split.
+
+[1] Belkin, Niyogi, Sindhwani, Manifold regularization, 2006.
+[2] Sindhwani, Niyogi, Belkin, Beyond the point cloud, 2005.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.kernels.graphs import knn_graph, laplacian
+from klopt.papers.experiments.methods import rbf_matrix
+from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray
+
+__all__ = [
+    "graph_laplacian",
+    "harmonic_function",
+    "label_spreading",
+    "lap_rls",
+    "lap_svm",
+    "once",
+    "skl_kta",
+    "skl_kta_with_ridge",
+]
+
+Costs = tuple[float, ...]
+T = TypeVar("T")
+RIDGE = 1e-6
+"""What is added to the Laplacian of SKL_KTA: small beside the smallest eigenvalues of its powers."""
+
+
+def skl_kta(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Return the decision of the spectral kernel that has no parameter."""
+    return _skl_kta(RIDGE, given, choice, costs)
+
+
+def skl_kta_with_ridge(ridge: float) -> Decide:
+    """Return the same with another ridge."""
+    return partial(_skl_kta, ridge)
+
+
+def _skl_kta(ridge: float, given: Given, choice: Choice, costs: Costs) -> IntArray:
+    from klopt.engine.pipeline import solve
+    from klopt.problems.spectral_alignment import SpectralAlignment
+
+    classes, labels = _consecutive(given.labels)
+    problem = SpectralAlignment(graph_laplacian(given), labels, ridge=ridge)
+    values = problem.decide(solve(problem).require().point)
+    best = (values > 0).astype(np.int64) if values.ndim == 1 else np.argmax(values, axis=1)
+    return _constant(classes[best], given, costs)
+
+
+def harmonic_function(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Return the class that a random walk on the graph most probably meets first."""
+    from klopt.kernels.transduction import harmonic
+
+    return _constant(harmonic(_weights(given), given.labels).labels, given, costs)
+
+
+def label_spreading(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Return what labels say that spread on the graph; `weight` is the say of neighbours."""
+    from klopt.kernels.transduction import spread
+
+    return _constant(spread(_weights(given), given.labels, choice.weight).labels, given, costs)
+
+
+def lap_rls(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Regularised least squares with the norm that the graph deforms."""
+    known, found = given.known, []
+    classes = np.unique(given.labels[known])
+    Y = np.where(given.labels[known][:, None] == classes, 1.0, -1.0)
+    for C, among, seen in _deformed(given, choice, costs):
+        scores = seen @ np.linalg.solve(among + known.size / C * np.eye(known.size), Y)
+        found.append(classes[np.argmax(scores, axis=1)])
+    return np.array(found)
+
+
+def lap_svm(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines, one against the rest, with the norm that the graph deforms."""
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.svm import SVC
+
+    known, found = given.known, []
+    for C, among, seen in _deformed(given, choice, costs):
+        machine = OneVsRestClassifier(SVC(C=C / (2 * known.size), kernel="precomputed"))
+        found.append(machine.fit(among, given.labels[known]).predict(seen))
+    return np.array(found, dtype=np.int64)
+
+
+def once(given: Given, name: str, make: Callable[[], T]) -> T:
+    """Return what `make` makes of the points and the graph, made once."""
+    if name not in given.kept:
+        given.kept[name] = make()
+    found: T = given.kept[name]
+    return found
+
+
+def _weights(given: Given) -> Any:
+    count = min(given.graph.neighbours, len(given.X) - 1)
+    return once(given, "weights", lambda: knn_graph(given.X, count, given.graph.weights))
+
+
+def graph_laplacian(given: Given) -> Any:
+    """Return the Laplacian of the neighbour graph, to its power."""
+    return once(given, "laplacian", lambda: laplacian(_weights(given), power=given.graph.power))
+
+
+def _deformed(given: Given, choice: Choice, costs: Costs) -> Iterator[tuple[float, FloatArray, FloatArray]]:
+    """Each cost 1 / gamma_A with K~ among the labelled points, and between those asked about and them."""
+    P, s = once(given, "deformation", lambda: _deformation(given.X, graph_laplacian(given)))
+    for C in costs:
+        columns = (P[given.known] / (1 + choice.weight * C * s)).T
+        yield C, P[given.known] @ columns, P[given.asked] @ columns
+
+
+def _deformation(X: FloatArray, M: Any) -> tuple[FloatArray, FloatArray]:
+    """P and s; the width of the kernel is the mean norm, as in [1]. Eigenvalues of K that are rounding are left out."""
+    values, U = np.linalg.eigh(rbf_matrix(X, 1 / (2 * float(np.linalg.norm(X, axis=1).mean()) ** 2)))
+    kept = values > 1e-12 * values[-1]
+    Q = U[:, kept] * np.sqrt(values[kept])
+    s, V = np.linalg.eigh(Q.T @ (M @ Q))
+    return Q @ V, np.maximum(s, 0.0)
+
+
+def _consecutive(labels: IntArray) -> tuple[IntArray, IntArray]:
+    """The classes among the labels, and the labels as their numbers."""
+    classes = np.unique(labels[labels >= 0])
+    return classes, np.where(labels < 0, -1, np.searchsorted(classes, labels))
+
+
+def _constant(labels: IntArray, given: Given, costs: Costs) -> IntArray:
+    return np.tile(labels[given.asked], (len(costs), 1))

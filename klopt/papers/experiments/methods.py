@@ -1,0 +1,166 @@
+"""Methods of the tables that make a kernel for support vector machines: klopt's learners, and simple kernels.
+
+A kernel K on all points, divided by the mean of its diagonal at the labelled ones, is followed by support vector
+machines of LIBSVM, one against one, as [1] does it.
+
+[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray
+
+__all__ = [
+    "default_svm",
+    "eskl",
+    "gaussian",
+    "kernel_pca",
+    "ldk",
+    "machines",
+    "osk",
+    "rbf_matrix",
+    "repaired",
+    "scaled_gamma",
+    "scg_ldk",
+    "scg_osk",
+    "simple_mkl",
+    "uniform_mkl",
+]
+
+Costs = tuple[float, ...]
+BANDWIDTHS = (0.5, 1, 2, 5, 7, 10, 12, 15, 17, 20)
+"""Of the Gaussian kernels of SimpleMKL; its others are polynomials of degree 1, 2 and 3."""
+WIDTHS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)
+"""Of the Gaussian kernels that the uniform mixture has, in units of scale."""
+
+
+def gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with a Gaussian kernel."""
+    return machines(rbf_matrix(given.X, scaled_gamma(given, choice)), given, costs)
+
+
+def default_svm(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with the Gaussian kernel of LIBSVM's default, gamma = 1 / features."""
+    return machines(rbf_matrix(given.X, 1 / given.X.shape[1]), given, costs)
+
+
+def kernel_pca(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines, linear, on the first principal components of a Gaussian kernel; `weight` is their number."""
+    from sklearn.decomposition import KernelPCA
+
+    known = given.known
+    number = min(round(choice.weight), known.size - 1)
+    # LAPACK finds the same components in every run; ARPACK, the default for few of many, starts at random.
+    learner = KernelPCA(number, kernel="rbf", gamma=scaled_gamma(given, choice), eigen_solver="dense")
+    Z = learner.fit(given.X[known]).transform(given.X)
+    return machines(Z @ Z.T, given, costs)
+
+
+def uniform_mkl(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with the mean of Gaussian kernels."""
+    kernels = (rbf_matrix(given.X, scaled_gamma(given, Choice(width))) for width in WIDTHS)
+    return machines(np.mean(list(kernels), axis=0), given, costs)
+
+
+def simple_mkl(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with the best sparse mixture of kernels."""
+    from klopt.learners import MklSVC
+    from klopt.learners.kernels import poly, rbf
+
+    kernels = [rbf([1 / (2 * width**2) for width in BANDWIDTHS]), *(poly(degree, gamma=1.0) for degree in (1, 2, 3))]
+    known, found = given.known, []
+    for C in costs:
+        learner = MklSVC(kernels, C=C, norm="block-l1", multi_class="ovr")
+        found.append(learner.fit(given.X[known], given.labels[known]).predict(given.X[given.asked]))
+    return np.array(found, dtype=np.int64)
+
+
+def osk(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with the ordered spectral kernel that is aligned best."""
+    from klopt.learners import OSK
+
+    return _by_learner(OSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights), given, costs)
+
+
+def scg_osk(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with the ordered spectral kernel of least graph-based loss."""
+    from klopt.learners import ScgOSK
+
+    return _by_learner(ScgOSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights), given, costs)
+
+
+def ldk(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with the kernel near the Gaussian one that keeps pairs near or apart."""
+    from klopt.learners import LDK
+    from klopt.learners.kernels import rbf
+
+    return _by_learner(LDK(rbf(scaled_gamma(given, choice)), random_state=given.seed), given, costs)
+
+
+def scg_ldk(given: Given, choice: Choice, costs: Costs) -> IntArray:
+    """Machines with the kernel near the Gaussian one of least graph-based loss."""
+    from klopt.learners import ScgLDK
+    from klopt.learners.kernels import rbf
+
+    return _by_learner(ScgLDK(rbf(scaled_gamma(given, choice)), gamma=choice.weight), given, costs)
+
+
+def _repaired(by: Any, given: Given, choice: Choice, costs: Costs) -> IntArray:
+    from klopt.kernels.similarities import Similarity
+
+    return machines(Similarity.of(given.X, symmetrise=True).repaired(by).matrix, given, costs)
+
+
+def repaired(by: str) -> Decide:
+    """Return machines with a similarity, which X then is, made a kernel by "denoise", "flip" or "shift"."""
+    return partial(_repaired, by)
+
+
+def _eskl(loss: Any, trace: Any, given: Given, choice: Choice, costs: Costs) -> IntArray:
+    from klopt.learners import ESKL
+
+    known, found = given.known, []
+    among, seen = given.X[np.ix_(known, known)], given.X[np.ix_(given.asked, known)]
+    for C in costs:
+        learner = ESKL("precomputed", C=C, rho=choice.weight, loss=loss, trace=trace)
+        found.append(learner.fit(among, given.labels[known]).predict(seen))
+    return np.array(found, dtype=np.int64)
+
+
+def eskl(loss: str, trace: str | None = "points") -> Decide:
+    """Return machines that learn a kernel near a similarity, which X is, at the price `weight`."""
+    return partial(_eskl, loss, trace)
+
+
+def machines(K: FloatArray, given: Given, costs: Costs) -> IntArray:
+    """Return what machines with the kernel say of the points asked about."""
+    from sklearn.svm import SVC
+
+    known, labels = given.known, given.labels[given.known]
+    scale = float(K.diagonal()[known].mean()) or 1.0
+    among, seen = K[np.ix_(known, known)] / scale, K[np.ix_(given.asked, known)] / scale
+    found = [SVC(C=C, kernel="precomputed").fit(among, labels).predict(seen) for C in costs]
+    return np.array(found, dtype=np.int64)
+
+
+def _by_learner(learner: Any, given: Given, costs: Costs) -> IntArray:
+    return machines(cast(FloatArray, learner.fit(given.X, given.labels).kernel_), given, costs)
+
+
+def rbf_matrix(X: FloatArray, gamma: float) -> FloatArray:
+    """Return exp(-gamma |x - x'|^2)."""
+    from sklearn.metrics.pairwise import rbf_kernel
+
+    return cast(FloatArray, rbf_kernel(X, gamma=gamma))
+
+
+def scaled_gamma(given: Given, choice: Choice) -> float:
+    """Return gamma of the Gaussian kernel of the chosen width."""
+    some = given.X[given.known]
+    return float(choice.width / (some.shape[1] * (float(some.var()) or 1.0)))

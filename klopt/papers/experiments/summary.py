@@ -1,0 +1,240 @@
+"""What an experiment shows: the paper's figure beside ours, ranks and tests, for people and as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isnan, nan
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.papers.experiments.protocol import Figure, Method, Protocol, Row
+from klopt.papers.experiments.runner import Experiment
+from klopt.papers.experiments.statistics import Friedman, Paired, friedman, paired, ranks
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Cell", "Summary", "conclusions", "print_experiment", "summarise", "words", "write_csv"]
+
+FAR = 2.0
+"""Deviations of the paper from which a difference is called one."""
+COLUMNS = ("method", "ours", "paper", "gap", "rank", "t", "t corr.", "Wilc.", "time")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A method on a set; accuracies in percent."""
+
+    row: str
+    method: str
+    mean: float
+    deviation: float
+    rank: float
+    paper: Figure | None
+    against: Paired | None
+    """The tests against the reference; None for itself."""
+    seconds: float
+    failed: int
+    uncertified: int
+
+    @property
+    def gap(self) -> float:
+        """Ours less the paper's, in the paper's deviations, or ours where it has none; NaN without a figure."""
+        if self.paper is None:
+            return nan
+        # A printed deviation of 0.0 is one of a test part that is always the same.
+        deviation = self.paper.deviation if self.paper.deviation > 0 else self.deviation
+        return (self.mean - self.paper.mean) / deviation if deviation > 0 else nan
+
+    @property
+    def ours(self) -> str:
+        """Our accuracy and deviation in words."""
+        return _spread(self.mean, self.deviation)
+
+    @property
+    def papers(self) -> str:
+        """The paper's accuracy and deviation in words."""
+        return "" if self.paper is None else _spread(self.paper.mean, self.paper.deviation)
+
+    @property
+    def far(self) -> bool:
+        """Whether ours differs from the paper's by more than two deviations."""
+        return abs(self.gap) > FAR
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All cells, and the test over all sets."""
+
+    cells: tuple[Cell, ...]
+    test: Friedman | None
+    mean_ranks: tuple[tuple[str, float], ...]
+
+
+def summarise(experiment: Experiment) -> Summary:
+    """Return means, deviations, ranks and tests; a method that failed on a split of a set ranks last there."""
+    protocol = experiment.protocol
+    scores = np.array([[experiment.accuracies(row, method) for method in protocol.methods] for row in protocol.rows])
+    # Equal means of different accuracies differ by rounding; they are to share their rank.
+    means = np.where(np.isnan(scores).any(axis=2), -1.0, scores.mean(axis=2).round(12))
+    order = ranks(means)
+    at = [method.name for method in protocol.methods].index(protocol.reference)
+    cells = []
+    for i, row in enumerate(protocol.rows):
+        for j, method in enumerate(protocol.methods):
+            both = None if j == at else _against(experiment, row, scores[i, j], scores[i, at])
+            cells.append(_cell(experiment, row, method, scores[i, j], float(order[i, j]), both))
+    names = [method.name for method in protocol.methods]
+    mean_ranks = tuple(zip(names, map(float, order.mean(axis=0)), strict=True))
+    return Summary(tuple(cells), friedman(means, protocol.level), mean_ranks)
+
+
+def _against(experiment: Experiment, row: Row, own: FloatArray, other: FloatArray) -> Paired | None:
+    if np.isnan(own).any() or np.isnan(other).any():
+        return None
+    some = next(trial for trial in experiment.trials if trial.row == row.name)
+    return paired(own, other, some.labelled, some.asked)
+
+
+def _cell(
+    experiment: Experiment, row: Row, method: Method, scores: FloatArray, rank: float, against: Paired | None
+) -> Cell:
+    mine = [trial for trial in experiment.trials if (trial.row, trial.method) == (row.name, method.name)]
+    good = 100 * scores[~np.isnan(scores)]
+    mean = float(good.mean()) if good.size else nan
+    deviation = float(good.std(ddof=1)) if good.size > 1 else nan
+    seconds = float(np.mean([trial.seconds for trial in mine]))
+    failed = sum(bool(trial.trouble) for trial in mine)
+    uncertified = sum(trial.uncertified > 0 for trial in mine)
+    return Cell(
+        row.name, method.name, mean, deviation, rank, row.figure(method.name), against, seconds, failed, uncertified
+    )
+
+
+def words(cell: Cell) -> tuple[str, ...]:
+    """Return what a table says of a cell, in the order of COLUMNS."""
+    gap = "" if isnan(cell.gap) else f"{cell.gap:+.1f}{'!' if cell.far else ''}"
+    tests = cell.against
+    p = ("", "", "") if tests is None else tuple(_p(v) for v in (tests.t, tests.corrected, tests.wilcoxon))
+    return cell.method, cell.ours, cell.papers, gap, f"{cell.rank:g}", *p, f"{cell.seconds:.2g}"
+
+
+def _spread(mean: float, deviation: float) -> str:
+    return f"{mean:.1f}" + ("" if isnan(deviation) else f" ± {deviation:.1f}")
+
+
+def _p(value: float) -> str:
+    return "" if isnan(value) else "<.001" if value < 0.001 else f"{value:.3f}".lstrip("0") if value < 1 else "1"
+
+
+def conclusions(experiment: Experiment, summary: Summary, best: Summary | None = None) -> Iterator[str]:
+    """Yield what can be said of all sets: mean ranks, Friedman, Nemenyi, the papers' figures, failures.
+
+    `best` has the figures at the choice that is best on the test points, which bound those of any choice.
+    """
+    protocol, test = experiment.protocol, summary.test
+    order = sorted(summary.mean_ranks, key=lambda pair: pair[1])
+    yield "Mean ranks: " + ", ".join(f"{name} {rank:.2f}" for name, rank in order) + "."
+    yield from _learned(protocol, dict(order))
+    if test is None:
+        yield "Friedman's test needs two sets and three methods at least."
+    elif test.statistic <= test.critical:
+        yield (
+            f"Friedman: F = {test.statistic:.2f}, critical {test.critical:.2f} (p = {test.p:.3f}): no difference of "
+            f"methods over {len(protocol.rows)} sets is significant at {protocol.level:g}."
+        )
+    else:
+        own = dict(order)[protocol.reference]
+        apart = [f"{name} ({rank - own:+.2f})" for name, rank in order if abs(rank - own) > test.difference]
+        yield (
+            f"Friedman: F = {test.statistic:.2f}, critical {test.critical:.2f} (p = {test.p:.2g}): the methods differ. "
+            f"Nemenyi's difference is {test.difference:.2f}; from {protocol.reference} differ: "
+            f"{', '.join(apart) or 'none'}."
+        )
+    compared = [cell for cell in summary.cells if cell.paper is not None]
+    far = [cell for cell in compared if cell.far]
+    yield f"{len(compared) - len(far)} of {len(compared)} figures are within {FAR:g} deviations of the paper's."
+    for cell in far:
+        said = (protocol.why(cell.row, cell.method), _bound(cell, best))
+        known = "; ".join(filter(None, said)) or "not known"
+        yield f"{cell.method} on {cell.row} is {cell.gap:+.1f} deviations off: {known}."
+    if loose := sum(cell.uncertified for cell in summary.cells):
+        yield f"{loose} of {len(experiment.trials)} trials have a fit that is not certified."
+    for trouble in dict.fromkeys(f"{t.method} on {t.row}: {t.trouble}" for t in experiment.trials if t.trouble):
+        yield f"Failed: {trouble}"
+
+
+def _bound(cell: Cell, best: Summary | None) -> str:
+    """What the choice that is best on the test points says of a figure that is below the paper's."""
+    own = () if best is None or cell.gap > 0 else best.cells
+    for bound in own:
+        if (bound.row, bound.method) == (cell.row, cell.method):
+            if bound.gap < -FAR:
+                return f"at no choice of the grid it comes near, the best on the test points gives {bound.mean:.1f}"
+            return f"at the choice that is best on the test points it is {bound.mean:.1f}, so the choice may be why"
+    return ""
+
+
+def _learned(protocol: Protocol, mean_ranks: dict[str, float]) -> Iterator[str]:
+    """Whether learned kernels have a better mean rank than the reference."""
+    own = mean_ranks[protocol.reference]
+    learned = [name for name in protocol.learned if name in mean_ranks]
+    better = [name for name in learned if mean_ranks[name] < own]
+    if learned:
+        rest = [name for name in learned if name not in better]
+        yield (
+            f"In mean rank {', '.join(better) or 'no learned kernel'} {'are' if len(better) > 1 else 'is'} better than "
+            f"{protocol.reference}{', which is no worse than ' + ', '.join(rest) if rest else ''}."
+        )
+
+
+def print_experiment(experiment: Experiment, out: Console) -> None:
+    """Print a table for each set and what can be said of all."""
+    from klopt.engine.format import table, wrapped
+
+    summary = summarise(experiment)
+    out.print(wrapped(f"{experiment.protocol.title}; splits: {experiment.splits}, seed {experiment.seed}"))
+    for row, source in zip(experiment.protocol.rows, experiment.sources, strict=True):
+        out.print(f"\n{source}", style="bold")
+        rows = table(COLUMNS, right=COLUMNS[1:])
+        for cell in summary.cells:
+            if cell.row == row.name:
+                rows.add_row(*words(cell))
+        out.print(rows)
+    out.print("")
+    for said in conclusions(experiment, summary):
+        out.print(wrapped(said))
+    out.print(
+        wrapped(
+            f"'gap' is (ours - paper) / the paper's deviation, or ours, where it has none; t, corrected t and Wilcoxon "
+            f"are p-values against "
+            f"{experiment.protocol.reference} over splits, of which the first and the last ignore that splits overlap."
+        )
+    )
+    for missing in experiment.missing:
+        out.print(wrapped(f"not run: {missing}"))
+
+
+def write_csv(experiment: Experiment, path: Path) -> None:
+    """Write a row a cell."""
+    head = (
+        "protocol,set,method,splits,mean,deviation,rank,paper_mean,paper_deviation,gap,difference,p_t,p_corrected_t,"
+        "p_wilcoxon,seconds,failed,uncertified"
+    )
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(head.split(","))
+        for cell in summarise(experiment).cells:
+            paper = ("", "") if cell.paper is None else (cell.paper.mean, cell.paper.deviation)
+            a = cell.against
+            tests = ("", "", "", "") if a is None else (a.difference, a.t, a.corrected, a.wilcoxon)
+            gap = "" if isnan(cell.gap) else cell.gap
+            writer.writerow(
+                (experiment.protocol.name, cell.row, cell.method, experiment.splits, cell.mean, cell.deviation,
+                 cell.rank, *paper, gap, *tests, cell.seconds, cell.failed, cell.uncertified)
+            )  # fmt: skip

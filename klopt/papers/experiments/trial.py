@@ -1,0 +1,173 @@
+"""One trial: one method on one split of one data set, what it chooses found on the labelled points alone."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from importlib.metadata import version
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.errors import UncertifiedFit
+from klopt.papers.experiments.datasets import DataSet
+from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray, Labels, Method, Protocol, Row, Scale
+from klopt.papers.experiments.splits import Split, folds_of
+
+__all__ = ["Job", "Trial", "run_job"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of a job."""
+
+    key: str
+    protocol: str
+    row: str
+    method: str
+    split: int
+    accuracy: float
+    """In regression the share of the variance that is explained; NaN where there is no answer."""
+    seconds: float
+    """All, cross-validation included."""
+    labelled: int
+    asked: int
+    chosen: str
+    uncertified: int
+    """Warnings of the last fit that an optimum is not proven."""
+    trouble: str
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Everything that one trial needs."""
+
+    protocol: Protocol
+    row: Row
+    method: Method
+    data: DataSet
+    split: Split
+    number: int
+    seed: int
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What methods keep for other splits of the same points, and what was chosen for methods that choose alike."""
+
+    @property
+    def key(self) -> str:
+        """What tells the trial from others: the data, the split, the method with its grid, and the version."""
+        method, protocol = self.method, self.protocol
+        parts = (
+            version("klopt"), protocol.name, protocol.folds, protocol.fit_on, protocol.scale, self.row.name,
+            self.row.graph, method.name, _name(method.decide), method.choices, method.costs, self.data.digest,
+            self.seed, self.number, self.split.labelled.tolist(), method.chosen_by and _name(method.chosen_by),
+            *(() if protocol.chosen_on == "labelled" else (protocol.chosen_on,)),
+        )  # fmt: skip
+        return sha256(repr(parts).encode()).hexdigest()[:24]
+
+
+def run_job(job: Job) -> Trial:
+    """Run a method; an error of its own is a trial without accuracy, not an end of the experiment."""
+    from threadpoolctl import threadpool_limits
+
+    begun, accuracy, chosen, trouble, uncertified = time.perf_counter(), nan, "", "", 0
+    given = _given(job)
+    try:
+        with threadpool_limits(1):
+            choice, C, chosen = _chosen_once(job, given)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                found = job.method.decide(given, choice, (C,))[0]
+        uncertified = sum(issubclass(warning.category, UncertifiedFit) for warning in told)
+        accuracy = float(_scores(found[None], job.data.y[given.asked])[0])
+    except Exception as error:  # a method may fail in any way; the others go on
+        trouble = f"{type(error).__name__}: {error}".splitlines()[0]
+    seconds = time.perf_counter() - begun
+    return Trial(
+        job.key, job.protocol.name, job.row.name, job.method.name, job.number, accuracy, seconds,
+        job.split.labelled.size, job.split.asked.size, chosen, uncertified, trouble,
+    )  # fmt: skip
+
+
+def _name(decide: Decide) -> str:
+    if isinstance(decide, partial):
+        return f"{_name(decide.func)}{decide.args}"
+    return f"{decide.__module__}.{decide.__qualname__}"
+
+
+def _given(job: Job) -> Given:
+    labels = np.full_like(job.data.y, _hidden(job.data.y))
+    labels[job.split.labelled] = job.data.y[job.split.labelled]
+    scale = job.protocol.scale
+    X, kept = (job.data.X, job.kept) if scale == "none" else (_scaled(job.data.X, job.split.labelled, scale), {})
+    return Given(X, labels, job.split.asked, job.row.graph, job.seed + job.number, kept)
+
+
+def _hidden(y: Labels) -> float:
+    return -1 if y.dtype.kind == "i" else nan
+
+
+def _scaled(X: FloatArray, known: IntArray, scale: Scale) -> FloatArray:
+    some = X[known]
+    start, unit = (some.mean(axis=0), some.std(axis=0)) if scale == "deviation" else (some.min(axis=0), np.ptp(some, 0))
+    return np.asarray((X - start) / np.where(unit > 0, unit, 1.0))
+
+
+def _scores(found: Labels, truth: Labels) -> FloatArray:
+    """The accuracy, or in regression the share of variance explained, of each row."""
+    if truth.dtype.kind == "i":
+        return np.asarray(np.mean(found == truth, axis=1))
+    return np.asarray(1 - ((found - truth) ** 2).sum(axis=1) / ((truth - truth.mean()) ** 2).sum())
+
+
+def _chosen_once(job: Job, given: Given) -> tuple[Choice, float, str]:
+    """The same for all methods of a split that choose by the same one on the same grid: it is looked for once."""
+    method = job.method
+    name = f"choice, split {job.number}: {_name(method.chosen_by or method.decide)}{method.choices}{method.costs}"
+    if name not in job.kept:
+        job.kept[name] = _chosen(job, given)
+    found: tuple[Choice, float, str] = job.kept[name]
+    return found
+
+
+def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
+    """The choice and the cost of the best accuracy, the first of equals, where the protocol looks for it; and words."""
+    method, known = job.method, given.known
+    if len(method.choices) * len(method.costs) == 1:
+        return method.choices[0], method.costs[0], ""
+    scores = np.zeros((len(method.choices), len(method.costs)))
+    if job.protocol.chosen_on == "asked":
+        for index, choice in enumerate(method.choices):
+            scores[index] = _accuracies(method, given, choice, job.data.y[given.asked])
+        return _best(method, scores)
+    folds = folds_of(given.labels[known], job.protocol.folds, given.seed)
+    for fold in folds:
+        fit, asked = (fold.labelled, fold.asked) if job.protocol.fit_on == "rest" else (fold.asked, fold.labelled)
+        labels = np.full_like(given.labels, _hidden(given.labels))
+        labels[known[fit]] = given.labels[known[fit]]
+        part = Given(given.X, labels, known[asked], given.graph, given.seed, given.kept)
+        for index, choice in enumerate(method.choices):
+            scores[index] += _accuracies(method, part, choice, given.labels[part.asked])
+    best, C, words = _best(method, scores)
+    return best, C, words if folds else f"{words} (too few labels to choose)"
+
+
+def _best(method: Method, scores: FloatArray) -> tuple[Choice, float, str]:
+    first, second = np.unravel_index(int(np.argmax(scores)), scores.shape)
+    best, C = method.choices[first], method.costs[second]
+    return best, C, f"C={C:g} width={best.width:g} weight={best.weight:g}"
+
+
+def _accuracies(method: Method, part: Given, choice: Choice, truth: Labels) -> FloatArray:
+    """The score of each cost, 0 where the method fails with this choice."""
+    decide = method.chosen_by or method.decide
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return _scores(decide(part, choice, method.costs), truth)
+        except Exception:  # another choice may do; where none does, the last fit tells why
+            return np.zeros(len(method.costs))

@@ -1,0 +1,125 @@
+"""Cases as files and as exact numbers: a counterexample that can be read, mailed, replayed and re-checked.
+
+A file is JSON: {"claim": name, "case": {entry: number, text or nested lists}}. Floats are written so that they come
+back bit for bit, which makes every case a set of rational numbers: `rational` turns it into them.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractContextManager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from klopt.errors import InvalidSettings
+from klopt.papers.theorems.claim import Case
+
+__all__ = ["ball", "document", "precise", "rational", "read_case", "rounded", "surely_above", "write_case"]
+
+
+def write_case(path: Path, claim: str, case: Case) -> None:
+    """Write the case of a claim to a file."""
+    path.write_text(document(claim, case), encoding="utf-8")
+
+
+def document(claim: str, case: Case) -> str:
+    """Return what the file of a case holds, matrices row by row.
+
+    >>> print(document("004-3", {"K": np.eye(2), "C": 2.0}), end="")
+    {"claim": "004-3", "case": {
+     "K": [
+      [1.0, 0.0],
+      [0.0, 1.0]],
+     "C": 2.0
+    }}
+    """
+    entries = ",\n".join(f" {json.dumps(name)}: {_written(value)}" for name, value in case.items())
+    return f'{{"claim": {json.dumps(claim)}, "case": {{\n{entries}\n}}}}\n'
+
+
+def read_case(path: Path) -> tuple[str, Case]:
+    """Return the claim's name and the case in a file, or raise with what is wrong in it."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        name, case = content["claim"], content["case"]
+        return str(name), {entry: _array(value) for entry, value in case.items()}
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InvalidSettings(f"{path} is no readable case: {error}") from None
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise InvalidSettings(f'{path} holds no case; expected {{"claim": name, "case": {{...}}}}') from None
+
+
+def _written(value: Any) -> str:
+    if np.ndim(value) < 2:
+        return json.dumps(_plain(value))
+    return "[" + ",".join(f"\n  {json.dumps(_plain(row))}" for row in value) + "]"
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _array(value: Any) -> Any:
+    return np.array(value) if isinstance(value, list) else value
+
+
+def rational(case: Case) -> dict[str, Any]:
+    """Return the case with every float as the fraction that it is; arrays become arrays of fractions.
+
+    >>> rational({"a": 0.5, "n": 3})
+    {'a': Fraction(1, 2), 'n': 3}
+    """
+    return {name: _fractions(value) for name, value in case.items()}
+
+
+def _fractions(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiu":
+        exact = np.array([Fraction(float(entry)) for entry in value.ravel()], dtype=object)
+        return exact.reshape(value.shape)
+    return Fraction(value) if isinstance(value, float) else value
+
+
+def ball(value: Fraction | int) -> Any:
+    """Return the number as a ball of python-flint, whose arithmetic encloses its rounding."""
+    try:
+        from flint import arb, fmpq
+    except ImportError:
+        raise InvalidSettings('exact re-checks of roots and exponentials need: pip install "klopt[exact]"') from None
+    exact = Fraction(value)
+    return arb(fmpq(exact.numerator, exact.denominator))
+
+
+BITS = 8000
+"""Balls know nothing of each other, so that those of a long run grow at every step, far more than its errors."""
+
+
+def precise(bits: int = BITS) -> AbstractContextManager[Any]:
+    """Return a context in which balls have so many bits."""
+    ball(0)  # says what to install where flint is missing
+    from flint import ctx
+
+    return cast(AbstractContextManager[Any], ctx.workprec(bits))
+
+
+def surely_above(left: Any, right: Any) -> bool:
+    """Return whether left > right beyond doubt, for fractions and balls alike."""
+    return bool(left > right)
+
+
+def rounded(case: Case, entries: tuple[str, ...], parts: int) -> Case:
+    """Return the case with the named entries rounded to multiples of 1 / parts.
+
+    >>> rounded({"a": 0.3, "b": 0.3}, ("a",), 2)
+    {'a': 0.5, 'b': 0.3}
+    """
+    return {
+        name: _plain_number(np.round(np.asarray(value) * parts) / parts) if name in entries else value
+        for name, value in case.items()
+    }
+
+
+def _plain_number(value: Any) -> Any:
+    return float(value) if np.ndim(value) == 0 else value

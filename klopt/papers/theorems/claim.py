@@ -1,0 +1,120 @@
+"""`Claim`, `Outcome`, `theorem`: a statement of a paper, how to draw instances of it, and how to measure it.
+
+A claim is a function of a *case* (named numbers and arrays) that returns `Evidence`. The decorated function states what
+is printed; `corrected` states what should have been. Whoever reads the paper file reads the paper, line by line.
+
+    @theorem("004-3", says="The manifold regulariser (5) is tr(KL).", draw=graph_and_points, ...)
+    def regulariser(case): ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from klopt.errors import InvalidSettings
+from klopt.papers.theorems.evidence import Evidence
+
+__all__ = ["Case", "Claim", "Outcome", "listed", "theorem"]
+
+Case: TypeAlias = Mapping[str, Any]
+"""Named numbers and arrays: all that determines an instance."""
+Check: TypeAlias = Callable[[Case], Evidence]
+Draw: TypeAlias = Callable[[np.random.Generator, int], Case]
+Exact: TypeAlias = Callable[[Case], tuple[Any, Any]]
+"""The two sides of "left <= right" as exact rationals or balls, from the same case."""
+
+
+class Outcome(StrEnum):
+    """What the trials say of a claim."""
+
+    HOLDS = "HOLDS"
+    CORRECTED = "HOLDS AS CORRECTED"
+    REFUTED = "REFUTED"
+    UNMET = "PREMISE NOT MET"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    UNCHECKED = "NOT CHECKABLE"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of one paper.
+
+    `example` is a case found by hand, tried before the drawn ones; `exact` re-checks a failure of the printed
+    statement without rounding. `sizes` are what `draw` is asked for; `whole` names the entries that a counterexample
+    may round to simple numbers; `most` caps the trials of a costly check. `reason` says why a claim that has no check
+    cannot have one.
+    """
+
+    name: str
+    paper: str
+    number: str
+    says: str
+    latex: str
+    expected: Outcome
+    printed: Check | None = None
+    corrected: Check | None = None
+    draw: Draw | None = None
+    premise: str = ""
+    meets: Callable[[Case], bool] | None = None
+    correction: str = ""
+    example: Case | None = None
+    exact: Exact | None = None
+    sizes: tuple[int, ...] = (2, 3, 5, 8)
+    whole: tuple[str, ...] = ()
+    most: int | None = None
+    reason: str = ""
+    source: str = field(default="", compare=False)
+    """Where the check is written: module and line."""
+
+
+def theorem(
+    name: str,
+    *,
+    says: str,
+    draw: Draw,
+    paper: str = "",
+    number: str = "",
+    latex: str = "",
+    expected: Outcome = Outcome.HOLDS,
+    premise: str = "",
+    meets: Callable[[Case], bool] | None = None,
+    correction: str = "",
+    corrected: Check | None = None,
+    example: Case | None = None,
+    exact: Exact | None = None,
+    sizes: tuple[int, ...] = (2, 3, 5, 8),
+    whole: tuple[str, ...] = (),
+    most: int | None = None,
+) -> Callable[[Check], Claim]:
+    """Return a decorator that makes a claim of the function that measures it.
+
+    >>> from klopt.papers.theorems.evidence import at_most
+    >>> @theorem("triangle", says="|a + b| <= |a| + |b|", draw=lambda rng, n: {"a": rng.normal(), "b": rng.normal()})
+    ... def triangle(case):
+    ...     return at_most(abs(case["a"] + case["b"]), abs(case["a"]) + abs(case["b"]))
+    >>> triangle.expected.value
+    'HOLDS'
+    """
+
+    def claim(printed: Check) -> Claim:
+        code = getattr(printed, "__code__", None)
+        if code is None:
+            raise InvalidSettings(f"theorem {name!r} is put on {printed!r}; expected a function that measures a case")
+        return Claim(
+            name=name, paper=paper or name.partition("-")[0], number=number, says=says, latex=latex, expected=expected,
+            printed=printed, corrected=corrected, draw=draw, premise=premise, meets=meets, correction=correction,
+            example=example, exact=exact, sizes=sizes, whole=whole, most=most,
+            source=f"{printed.__module__}:{code.co_firstlineno}",
+        )  # fmt: skip
+
+    return claim
+
+
+def listed(name: str, *, says: str, reason: str, number: str = "", latex: str = "", paper: str = "") -> Claim:
+    """Return a claim that no computation can check, with the reason."""
+    return Claim(name, paper or name.partition("-")[0], number, says, latex, Outcome.UNCHECKED, reason=reason)

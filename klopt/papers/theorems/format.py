@@ -1,0 +1,80 @@
+"""How findings are said: ratios in few letters, colours, and the table of claims that the documentation shows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from klopt.papers.theorems.claim import Case, Outcome
+from klopt.papers.theorems.evidence import Evidence
+from klopt.papers.theorems.verification import Finding, Verification
+
+__all__ = ["STYLES", "case_text", "markdown", "ratio"]
+
+STYLES = {
+    Outcome.HOLDS: "green",
+    Outcome.CORRECTED: "yellow",
+    Outcome.REFUTED: "red",
+    Outcome.UNMET: "dim",
+    Outcome.INCONCLUSIVE: "magenta",
+    Outcome.UNCHECKED: "dim",
+}
+
+
+def ratio(evidence: Evidence | None) -> str:
+    """Return measured / allowed in few letters; where the interval is wide, its two ends.
+
+    >>> ratio(Evidence(0.5, 0.5)), ratio(Evidence(0.5, 2.0)), ratio(Evidence(1.0004, 1.0004)), ratio(None)
+    ('0.5', '0.5..2', '1.0004', '')
+    """
+    if evidence is None:
+        return ""
+    best, worst = _few(evidence.best), _few(evidence.worst)
+    return worst if best == worst else f"{best}..{worst}"
+
+
+def _few(number: float) -> str:
+    """Two digits, and as many more as tell a number near 1 from 1."""
+    return f"{number:.2g}" if not 0 < abs(number - 1) < 0.05 else f"{number:.{2 - int(np.log10(abs(number - 1)))}g}"
+
+
+def case_text(case: Case) -> str:
+    """Return a case as one line of names and numbers.
+
+    >>> case_text({"F": np.eye(2), "C": 2.0})
+    'F = [[1, 0], [0, 1]], C = 2'
+    """
+    return ", ".join(f"{name} = {_numbers(value)}" for name, value in case.items())
+
+
+def _numbers(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"[{', '.join(_numbers(entry) for entry in value)}]" if value.ndim else _numbers(value.item())
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def markdown(found: Verification) -> str:
+    """Return the claims, verdicts, corrections and counterexamples as a page of Markdown."""
+    lines = []
+    for paper in dict.fromkeys(finding.claim.paper for finding in found.findings):
+        lines += [
+            f"\n## Paper {paper}\n",
+            "| claim | statement | verdict | what holds, counterexample |",
+            "|---|---|---|---|",
+        ]
+        lines += [_row(finding) for finding in found.findings if finding.claim.paper == paper]
+    return "\n".join(lines) + "\n"
+
+
+def _row(finding: Finding) -> str:
+    claim = finding.claim
+    parts = [claim.correction or claim.reason]
+    if finding.counterexample is not None:
+        text = case_text(finding.counterexample)
+        shown = text if len(text) <= 160 else f"{text[:160]} .."
+        parts.append(f"Fails at {shown}{' (exact)' if finding.proven else ''}." if shown else "")
+    worst = [f"printed {ratio(finding.printed)}"] if finding.printed else []
+    worst += [f"corrected {ratio(finding.corrected)}"] if finding.corrected else []
+    verdict = f"**{finding.outcome.value}**" + (f" ({', '.join(worst)}; {finding.trials} trials)" if worst else "")
+    says = claim.says + (f" *Premise: {claim.premise}.*" if claim.premise else "")
+    cells = (f"{claim.name} {claim.number}", says, verdict, " ".join(filter(None, parts)))
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,0 +1,271 @@
+"""Algorithms 1, 2 and 3 of paper 001 as printed and as they should be, beside the bounds of its theorems.
+
+    mirror descent   log K <- log K - eta f'(K),  K <- tau K / tr K
+    as printed       f' = V diag(d) V',  lam_j <- lam_j exp(-eta d_j),  K <- V diag(lam) V'      lam_j of K
+
+The two are the same only where K and f' commute, as in the first step from (tau/n) I. Runs keep the best value so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from math import log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.engine.pipeline import solve
+from klopt.papers.theorems.claim import Case
+from klopt.papers.theorems.evidence import Evidence, Interval, at_most, reached
+from klopt.papers.theorems.kundu2010.entropy import exponential
+from klopt.papers.theorems.kundu2010.quantities import (
+    FLOOR,
+    Slopes,
+    composed,
+    eskl,
+    joint,
+    kernel_optimum,
+    lipschitz,
+    machine,
+    plus,
+)
+from klopt.problems import SimilarityKernels, SimilaritySpectra
+
+__all__ = [
+    "averaged",
+    "decreasing",
+    "emkl_run",
+    "eskl_run",
+    "fixed_horizon",
+    "joint_optimum",
+    "random_cuts",
+    "random_run",
+    "rekl_run",
+    "spectral_optimum",
+    "subgradient",
+]
+
+LIMIT = 5.0
+"""Seconds after which a solver's interval is taken as it is."""
+
+Oracle = Callable[[FloatArray], Slopes]
+
+
+class Seen(NamedTuple):
+    """One step of a run: the value, and the largest norm of a slope."""
+
+    value: Interval
+    steepest: float
+
+
+def mirror_descent(oracle: Oracle, start: FloatArray, tau: float, step: Callable[[int], float]) -> Iterator[Seen]:
+    """Yield the steps of mirror descent with the entropy, over one kernel or several."""
+    G = np.zeros_like(start)  # from (tau/n) I; the logarithm is kept, which loses no small eigenvalue
+    K, t = start, 0
+    while True:
+        t += 1
+        found = oracle(K)
+        slopes = found.machine + found.losses
+        yield Seen(found.value, float(np.linalg.norm(slopes, axis=(1, 2)).max()))
+        G = G - step(t) * slopes
+        K = np.array([exponential(g, tau) for g in G])
+
+
+def as_printed(
+    oracle: Oracle, start: FloatArray, tau: float, step: Callable[[int], float], weight: float
+) -> Iterator[Seen]:
+    """Yield the steps of Algorithms 1 and 2; `weight` multiplies rho L', 1 / rho where the paper forgets rho."""
+    lam = np.full(start.shape[:2], tau / start.shape[1])
+    K, t = start, 0
+    while True:
+        t += 1
+        found = oracle(K)
+        yield Seen(found.value, float(np.linalg.norm(found.machine + found.losses, axis=(1, 2)).max()))
+        d, V = np.linalg.eigh(found.machine + weight * found.losses)
+        lam = lam * np.exp(-step(t) * (d - d[:, :1]))
+        lam = tau * lam / lam.sum(axis=1, keepdims=True)
+        K = np.array([composed(*pair) for pair in zip(lam, V, strict=True)])
+
+
+def random_run(rng: np.random.Generator, n: int) -> Case:
+    """Return similarities of n points, labels and the number of steps: few where each needs a solver."""
+    m = int(rng.integers(1, 4))
+    A = rng.normal(size=(m, n, n))
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    name = str(rng.choice(["l1", "frobenius", "squared"]))
+    C, rho = (float(x) for x in np.exp(rng.normal(size=2) / 2))
+    return {
+        "S": (A + A.transpose(0, 2, 1)) / 2, "y": y, "C": C, "rho": rho, "tau": 1.0, "loss": name,
+        "steps": 400 if n == 2 else 20,
+    }  # fmt: skip
+
+
+def horizons(total: int) -> list[int]:
+    """Return the numbers of steps at which a run is measured."""
+    return sorted({int(t) for t in np.rint(np.geomspace(2, total, 12))})
+
+
+def middle(case: Case, count: int) -> FloatArray:
+    """Return (tau/n) I, so many times."""
+    n = len(case["y"])
+    return np.repeat(case["tau"] / n * np.eye(n)[None], count, axis=0)
+
+
+def measured(
+    seen: Sequence[Seen], optimum: Interval, bound: Callable[[int], float], total: int, label: str
+) -> Evidence:
+    """Return the evidence for best value - optimum <= bound(T) at some T."""
+    steps = horizons(total)
+    best = [Interval(min(s.value.lower for s in seen[:t]), min(s.value.upper for s in seen[:t])) for t in steps]
+    return reached(steps, [apart(value, optimum) for value in best], [bound(t) for t in steps], -0.5, label)
+
+
+def apart(value: Interval, optimum: Interval) -> Interval:
+    """Return how far the value is from the optimum."""
+    return Interval(max(value.lower - optimum.upper, 0.0), max(value.upper - optimum.lower, 0.0))
+
+
+def decreasing(n: int, L: float, m: int = 1) -> Callable[[int], float]:
+    """Return the printed steps (1/L) sqrt(2 log n / (m t))."""
+    return lambda t: sqrt(2 * log(n) / (m * t)) / L
+
+
+def eskl_run(case: Case, *, printed: bool) -> Evidence:
+    """Return Algorithm 1, or mirror descent, with the steps of Proposition 3.1 beside its bound."""
+    n, L, tau, total = len(case["y"]), lipschitz(case), case["tau"], int(case["steps"])
+    oracle, start, steps = partial(_single, case), middle(case, 1), decreasing(n, L)
+    run = as_printed(oracle, start, tau, steps, 1.0) if printed else mirror_descent(oracle, start, tau, steps)
+    label = "Algorithm 1 as printed" if printed else "mirror descent"
+    seen, optimum = list(islice(run, total)), kernel_optimum(case)[0]
+    return measured(seen, optimum, lambda t: tau * L * sqrt(2 * log(n) / t), total, label)
+
+
+def _single(case: Case, K: FloatArray) -> Slopes:
+    return eskl(case, K[0])
+
+
+def fixed_horizon(case: Case) -> Evidence:
+    """Return mirror descent with the step (2/L) sqrt(log n / T), for several T, beside tau L sqrt(log n / T)."""
+    n, L, tau = len(case["y"]), lipschitz(case), case["tau"]
+    optimum, _, _ = kernel_optimum(case)
+    steps = [t for t in (4, 10, 25, 60, 150) if t <= (150 if n == 2 else 25)]
+    gaps: list[float | Interval] = []
+    for total in steps:
+        run = mirror_descent(partial(_single, case), middle(case, 1), tau, fixed(2 / L * sqrt(log(n) / total)))
+        seen = list(islice(run, total))
+        best = Interval(min(s.value.lower for s in seen), min(s.value.upper for s in seen))
+        gaps.append(apart(best, optimum))
+    return reached(steps, gaps, [tau * L * sqrt(log(n) / t) for t in steps], -0.5, "fixed horizon")
+
+
+def averaged(case: Case) -> Evidence:
+    """Return dual averaging, K_t = tau exp(-eta_t sum of the slopes so far) / tr, eta_t = (1/L) sqrt(log n / t)."""
+    n, L, tau, total = len(case["y"]), lipschitz(case), case["tau"], int(case["steps"])
+    gathered, seen = np.zeros((n, n)), []
+    for t in range(1, total + 1):
+        found = eskl(case, exponential(-sqrt(log(n) / t) / L * gathered, tau))
+        slopes = found.machine[0] + found.losses[0]
+        seen.append(Seen(found.value, float(np.linalg.norm(slopes))))
+        gathered = gathered + slopes
+    optimum = kernel_optimum(case)[0]
+    return measured(seen, optimum, lambda t: 2 * tau * L * sqrt(log(n) / t), total, "dual averaging")
+
+
+def fixed(size: float) -> Callable[[int], float]:
+    """Return the same step for ever."""
+    return lambda t: size
+
+
+def emkl_run(case: Case, *, printed: bool, divided: bool) -> Evidence:
+    """Return Algorithm 2, or mirror descent, beside the bound of Theorem 3.2; its steps may be `divided` by sqrt m."""
+    n, m, tau, total = len(case["y"]), len(case["S"]), case["tau"], int(case["steps"])
+    start, oracle, L = middle(case, m), partial(joint, case), float(case.get("L", 2 * steepness(case)))
+    while True:
+        steps = decreasing(n, L, m if divided else 1)
+        forgets = 1 / case["rho"]
+        run = as_printed(oracle, start, tau, steps, forgets) if printed else mirror_descent(oracle, start, tau, steps)
+        seen = list(islice(run, total))
+        steepest = max(step.steepest for step in seen)
+        if steepest <= L:  # the theorem asks for an L that bounds the slopes which the run meets
+            break
+        L = 2 * steepest
+    label = "Algorithm 2 as printed" if printed else "mirror descent"
+    bound = [tau * m * L * sqrt(2 * log(n) / t) for t in range(1, total + 1)]
+    return measured(seen, joint_optimum(case), lambda t: bound[t - 1], total, label)
+
+
+def steepness(case: Case) -> float:
+    """Return the largest norm of a slope of F at the start."""
+    found = joint(case, middle(case, len(case["S"])))
+    return float(np.linalg.norm(found.machine + found.losses, axis=(1, 2)).max())
+
+
+def joint_optimum(case: Case) -> Interval:
+    """Return klopt's interval for F*."""
+    problem = SimilarityKernels(list(case["S"]), case["y"], case["C"], case["rho"], case["tau"], case["loss"])
+    result = solve(problem, tol=1e-7, time_limit=LIMIT)
+    return Interval(result.lower, result.upper)
+
+
+def spectral_optimum(case: Case) -> Interval:
+    """Return klopt's interval for g* with the loss |mu - lambda|^2."""
+    result = solve(
+        SimilaritySpectra(list(case["S"]), case["y"], case["C"], case["rho"], case["tau"]), tol=1e-7, time_limit=LIMIT
+    )
+    return Interval(result.lower, result.upper)
+
+
+def rekl_run(case: Case, *, printed: bool) -> Evidence:
+    """Return Algorithm 3, loss |mu - lambda|^2, beside the bound of Proposition 3.2; as printed it forgets rho."""
+    n, m, tau, total = len(case["y"]), len(case["S"]), case["tau"], int(case["steps"])
+    weight = 1 / case["rho"] if printed else 1.0
+    L = float(case.get("L", 2 * next(spectral(case, weight, lambda t: 0.0)).steepest))
+    while True:
+        seen = list(islice(spectral(case, weight, decreasing(n, L, m if printed else 1)), total))
+        steepest = max(step.steepest for step in seen)
+        if steepest <= L:
+            break
+        L = 2 * steepest
+    label = "Algorithm 3 as printed" if printed else "with rho"
+    bound = [tau * m * L * sqrt(2 * log(n) / t) for t in range(1, total + 1)]
+    return measured(seen, spectral_optimum(case), lambda t: bound[t - 1], total, label)
+
+
+def spectral(case: Case, weight: float, step: Callable[[int], float]) -> Iterator[Seen]:
+    """Yield the steps of exponentiated gradient on the spectra; `weight` multiplies the slope of the loss."""
+    lam, V = np.linalg.eigh(case["S"])
+    logs, t = np.zeros_like(lam), 0
+    while True:
+        t += 1
+        mu = np.exp(logs - logs.max(axis=1, keepdims=True))
+        mu = case["tau"] * mu / mu.sum(axis=1, keepdims=True)
+        found = machine(case, np.array([composed(*pair) for pair in zip(mu, V, strict=True)]))
+        fit = -(np.einsum("mij,i->mj", V, found.a) ** 2) / (2 * np.maximum(found.gamma, FLOOR)[:, None])
+        losses = 2 * case["rho"] * (mu - lam)
+        value = plus(found.value, case["rho"] * float(np.sum((mu - lam) ** 2)))
+        yield Seen(value, float(np.abs(fit + losses).max()))
+        logs = logs - step(t) * (fit + weight * losses)
+
+
+def random_cuts(rng: np.random.Generator, n: int) -> Case:
+    """Return f(x) = max(max_j g_j'x + c_j, floor) whose floor is reached at `best`."""
+    G, c, best = rng.normal(size=(4, n)), rng.normal(size=4), rng.normal(size=n)
+    return {"G": G, "c": c, "best": best, "T": int(rng.integers(2, 30))}
+
+
+def subgradient(case: Case, *, fixed: bool) -> Evidence:
+    """Return (15) for psi = |x|^2 / 2, where mirror descent from 0 is the subgradient method: gap <= L R / sqrt T."""
+    G, c, best, T = case["G"], case["c"], case["best"], int(case["T"])
+    floor = float((G @ best + c).max())
+    R, L = float(np.linalg.norm(best)), float(np.linalg.norm(G, axis=1).max())
+    x, values = np.zeros(len(best)), []
+    for t in range(1, T + 1):
+        cuts = G @ x + c
+        values.append(max(float(cuts.max()), floor))
+        if values[-1] > floor:
+            x = x - R / L / sqrt(T if fixed else t) * G[int(cuts.argmax())]
+    scale = abs(floor) + L * R
+    return at_most(min(values) - floor, L * R / sqrt(T), scale=scale)

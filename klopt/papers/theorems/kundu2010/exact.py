@@ -1,0 +1,256 @@
+"""The refutations of paper 001 without rounding: two points, y = (1, -1), in rational and ball arithmetic.
+
+A 2 x 2 matrix of trace tau is (tau/2) I + x sz + z sx, sz = diag(1, -1), sx = [[0, 1], [1, 0]]; it is kept as (x, z).
+Its eigenvalues are tau/2 +- r, r = |(x, z)|. The machine sees only k = (1, -1) K (1, -1)' = tau - 2z: a is amount
+times (1, -1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from klopt.errors import InvalidSettings
+from klopt.papers.theorems.cases import ball, precise
+from klopt.papers.theorems.claim import Case
+
+__all__ = [
+    "block_l1",
+    "block_linf",
+    "cuts",
+    "line",
+    "printed_prox",
+    "printed_run",
+    "rescaled",
+    "rough",
+    "spectral_run",
+    "steep",
+    "widths",
+]
+
+BITS = 256
+
+
+class Pair(NamedTuple):
+    """The traceless part of a symmetric 2 x 2 matrix."""
+
+    x: Any
+    z: Any
+
+    def size(self) -> Any:
+        """Return the radius r."""
+        return (self.x * self.x + self.z * self.z).sqrt()
+
+    def times(self, factor: Any) -> Pair:
+        """Return the pair multiplied."""
+        return Pair(factor * self.x, factor * self.z)
+
+
+def widths(kernels: Any) -> list[Any]:
+    """Return k = (1, -1) K (1, -1)' of each kernel."""
+    return [K[0, 0] + K[1, 1] - 2 * K[0, 1] for K in kernels]
+
+
+def value_at(C: Any, square: Any) -> Any:
+    """Return max over 0 <= a <= C of 2a - a^2 square / 2; of fractions, square > 0."""
+    amount = min(C, 2 / square)
+    return 2 * amount - amount * amount * square / 2
+
+
+def block_l1(case: Case, kernels: Any) -> Any:
+    """Return Omega (5): the machine with the widest kernel, as a fraction."""
+    return value_at(Fraction(case["C"]), max(widths(kernels)))
+
+
+def block_linf(case: Case, kernels: Any) -> Any:
+    """Return Omega (10) as a ball: the square is (sum_i sqrt k_i)^2."""
+    return machine(ball(case["C"]), [ball(k) for k in widths(kernels)])[0]
+
+
+def machine(C: Any, k: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+    """Return Omega (10), the amount and gamma, as balls."""
+    roots = [one.sqrt() for one in k]
+    s = sum(roots[1:], roots[0])
+    amount = C.min(2 / (s * s))
+    return 2 * amount - amount * amount * s * s / 2, amount, [root / s for root in roots]
+
+
+def steep(case: Case) -> tuple[Any, Any]:
+    """Return |F(K) - F(K')| and L ||K - K'|| where only the second kernel moves, from k = (tau / L)^2 to k = 0."""
+    C, tau, L = (ball(case[name]) for name in ("C", "tau", "L"))
+    thin = (tau / L) * (tau / L)
+    zero = ball(0)
+    apart = machine(C, [tau, zero])[0] - machine(C, [tau, thin])[0]
+    return abs(apart), L * thin / ball(2).sqrt()
+
+
+def line(case: Case) -> tuple[Any, Any]:
+    """Return F(K) + <F'(K) of (12), K' - K> and F(K'), for the squared loss."""
+    C, rho, S, K, other = (case[name] for name in ("C", "rho", "S", "K", "other"))
+    assert case["loss"] == "squared"
+    (first, amount, gamma), (second, _, _) = (machine(ball(C), [ball(k) for k in widths(M)]) for M in (K, other))
+    for i in range(len(S)):
+        move, X = other[i] - K[i], K[i] - S[i]
+        first += ball(rho * (X * X).sum()) + ball(2 * (X * move).sum())
+        first -= amount * amount * ball(widths([move])[0]) / (2 * gamma[i])
+        second += ball(rho * ((other[i] - S[i]) ** 2).sum())
+    return first, second
+
+
+def rescaled(case: Case) -> tuple[Any, Any]:
+    """Return what (3), rescaled to trace tau, costs, and what the projection on the simplex costs; S is diagonal."""
+    S, tau = case["S"], Fraction(case["tau"])
+    assert len(S) == 1
+    assert not any(case["alpha"])
+    assert not S[0][0, 1]
+    lam = [max(S[0][i, i], Fraction(0)) for i in (0, 1)]
+    scaled = [tau * value / sum(lam) for value in lam]
+    nearest = min(max((S[0][0, 0] - S[0][1, 1] + tau) / 2, Fraction(0)), tau)
+    cost = [sum((p - S[0][i, i]) ** 2 for i, p in enumerate(point)) for point in (scaled, (nearest, tau - nearest))]
+    return case["rho"] * cost[0], case["rho"] * cost[1]
+
+
+def rough(case: Case) -> tuple[Any, Any]:
+    """Return the norm of aa'/2 at K = (tau/n) I for n points and for two: n amount^2 / 2."""
+
+    def norm(n: int) -> Any:
+        amount = min(case["C"], Fraction(n) / case["tau"])
+        return n * amount * amount / 2
+
+    return norm(int(case["n"])), norm(2)
+
+
+def pair_of(M: Any) -> Pair:
+    """Return the traceless part of a matrix of fractions, as balls."""
+    return Pair(ball((M[0, 0] - M[1, 1]) / 2), ball(M[0, 1]))
+
+
+def sign(number: Any) -> int:
+    """Return the sign of a ball that does not contain zero."""
+    if not (number > 0 or number < 0):
+        raise InvalidSettings("a ball contains zero: more bits are needed")
+    return 1 if number > 0 else -1
+
+
+class Problem(NamedTuple):
+    """F with the entrywise loss, for blocks S_i of trace tau, as balls."""
+
+    S: tuple[Pair, ...]
+    C: Any
+    rho: Any
+    tau: Any
+
+    @classmethod
+    def of(cls, case: Case) -> Problem:
+        """Return the problem of a case, whose S_i are kernels of trace tau."""
+        assert case["loss"] == "l1"
+        assert all(S[0, 0] + S[1, 1] == case["tau"] for S in case["S"])
+        assert all(S[0, 0] * S[1, 1] >= S[0, 1] ** 2 for S in case["S"])
+        return cls(tuple(map(pair_of, case["S"])), *(ball(Fraction(case[name])) for name in ("C", "rho", "tau")))
+
+    def value(self, kernels: Sequence[Pair]) -> Any:
+        """Return F."""
+        apart = [2 * abs(K.x - S.x) + 2 * abs(K.z - S.z) for K, S in zip(kernels, self.S, strict=True)]
+        return machine(self.C, [self.tau - 2 * K.z for K in kernels])[0] + self.rho * sum(apart, ball(0))
+
+    def slopes(self, kernels: Sequence[Pair], weight: Any) -> list[Pair]:
+        """Return the traceless parts of -aa' / (2 gamma_i) + weight L'(K_i - S_i)."""
+        _, amount, gamma = machine(self.C, [self.tau - 2 * K.z for K in kernels])
+        push = [amount * amount / (2 * one) for one in gamma]
+        signs = [(sign(K.x - S.x), sign(K.z - S.z)) for K, S in zip(kernels, self.S, strict=True)]
+        return [Pair(weight * u, p + weight * v) for p, (u, v) in zip(push, signs, strict=True)]
+
+    def steepest(self, kernels: Sequence[Pair]) -> list[Any]:
+        """Return the norms of the slopes; their trace is that of -aa' / (2 gamma_i), for L' has none."""
+        _, amount, gamma = machine(self.C, [self.tau - 2 * K.z for K in kernels])
+        traces = [amount * amount / one for one in gamma]
+        parts = self.slopes(kernels, self.rho)
+        return [(t * t / 2 + 2 * p.size() ** 2).sqrt() for t, p in zip(traces, parts, strict=True)]
+
+
+def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any]:
+    """Return the best value of Algorithm 1 (one S) or 2 and F(S_1..S_m) plus the bound, which it should not exceed.
+
+    The eigenvalues of K_i are tau/2 +- (tau/2) tanh(w_i/2); w_i is the logarithm of their ratio.
+    """
+    with precise(BITS):
+        problem, lip, m, total = Problem.of(case), ball(L), len(case["S"]), int(case["steps"])
+        kernels, w, best = [Pair(ball(0), ball(0))] * m, [ball(0)] * m, None
+        for t in range(1, total + 1):
+            value = problem.value(kernels)
+            best = value if best is None else best.min(value)
+            if not all(norm <= lip for norm in problem.steepest(kernels)):
+                raise InvalidSettings("the run meets a slope above the Lipschitz constant")
+            eta = (2 * ball(2).log() / (m * t)).sqrt() / lip
+            for i, g in enumerate(problem.slopes(kernels, ball(1) if forgets_rho else problem.rho)):
+                r = g.size()
+                w[i] = w[i] - 2 * eta * r
+                kernels[i] = g.times(problem.tau / 2 * (w[i] / 2).tanh() / r)
+        bound = problem.tau * m * lip * (2 * ball(2).log() / total).sqrt()
+        return best, problem.value(problem.S) + bound
+
+
+def printed_prox(case: Case) -> tuple[Any, Any]:
+    """Return the prox objective at the printed step, the better of the two pairings, and at the mirror-descent step."""
+    with precise(BITS):
+        problem, K, eta = Problem.of(case), pair_of(case["K"][0]), 1 / ball(Fraction(case["L"]))
+        assert case["K"][0][0, 0] + case["K"][0][1, 1] == case["tau"]
+        tau, g = problem.tau, problem.slopes([K], problem.rho)[0]
+        r, half = g.size(), _half_log(K.size(), problem.tau)
+        log_K = K.times(half / K.size())
+        moved = Pair(log_K.x - eta * g.x, log_K.z - eta * g.z)
+        right = moved.times(tau / 2 * moved.size().tanh() / moved.size())
+        # lam_+ / lam_- was exp(+-2 half) and becomes exp(2 (+-half - eta r)) along the slope's own axes.
+        printed = [g.times(tau / 2 * (turn * half - eta * r).tanh() / r) for turn in (1, -1)]
+        costs = [_prox(point, g, log_K, eta, tau) for point in printed]
+        return costs[0].min(costs[1]), _prox(right, g, log_K, eta, tau)
+
+
+def _half_log(r: Any, tau: Any) -> Any:
+    return ((tau / 2 + r).log() - (tau / 2 - r).log()) / 2
+
+
+def _prox(K: Pair, g: Pair, log_K: Pair, eta: Any, tau: Any) -> Any:
+    """eta <f', K> + tr K log K - tr K log K_t, without the terms that only depend on the trace of K."""
+    high, low = tau / 2 + K.size(), tau / 2 - K.size()
+    inner = 2 * (K.x * (eta * g.x - log_K.x) + K.z * (eta * g.z - log_K.z))
+    return inner + high * high.log() + low * low.log()
+
+
+def spectral_run(case: Case) -> tuple[Any, Any]:
+    """Return the best value of Algorithm 3 as printed, one S = [[p, q], [q, p]], and g(tau, 0) plus the bound."""
+    with precise(BITS):
+        (S,), total = case["S"], int(case["steps"])
+        assert S[0, 0] == S[1, 1]
+        C, rho, tau, lip = (ball(Fraction(case[name])) for name in ("C", "rho", "tau", "L"))
+        lam = ball(S[0, 0] - S[0, 1]), ball(S[0, 0] + S[0, 1])  # of (1, -1) and of (1, 1); k = 2 mu_1
+
+        def g(mu: Any) -> Any:
+            return machine(C, [2 * mu])[0] + rho * ((mu - lam[0]) ** 2 + (tau - mu - lam[1]) ** 2)
+
+        w, best = ball(0), None
+        for t in range(1, total + 1):
+            mu = tau / (1 + (-w).exp())
+            value, (_, amount, _) = g(mu), machine(C, [2 * mu])
+            best = value if best is None else best.min(value)
+            fit, losses = -amount * amount, (2 * (mu - lam[0]), 2 * (tau - mu - lam[1]))
+            if not (abs(fit + rho * losses[0]) <= lip and abs(rho * losses[1]) <= lip):
+                raise InvalidSettings("the run meets a slope above the Lipschitz constant")
+            w = w - (2 * ball(2).log() / t).sqrt() / lip * (fit + losses[0] - losses[1])
+        return best, g(ball(Fraction(case["near"]))) + tau * lip * (2 * ball(2).log() / total).sqrt()
+
+
+def cuts(case: Case) -> tuple[Any, Any]:
+    """Return the gap of the subgradient method after T = 2 points, and L R / sqrt 2."""
+    G, c, best = case["G"], case["c"], case["best"]
+    assert case["T"] == 2
+    assert c[0] > c[1]
+    floor = max(sum(g * b for g, b in zip(row, best, strict=True)) + offset for row, offset in zip(G, c, strict=True))
+    R = ball(sum(b * b for b in best)).sqrt()
+    norms = [ball(sum(g * g for g in row)).sqrt() for row in G]
+    L = norms[0].max(norms[1])
+    reach = [ball(sum(g * h for g, h in zip(row, G[0], strict=True))) * R / L for row in G]
+    second = [ball(offset) - step for offset, step in zip(c, reach, strict=True)]
+    after = second[0].max(second[1])
+    return ball(c[0]).min(after) - ball(floor), L * R / ball(2).sqrt()

@@ -1,0 +1,193 @@
+"""Algorithms 1 and 2 of paper 003 as printed and as they should be, projected gradient, and extra-gradient.
+
+    theta = P(alpha + grad / L),   beta = P(alpha_0 -+ (1/2L) sum_i (i+1) grad_i)
+    alpha <- ((t+1) theta + 2 beta) / (t+3)
+
+The paper prints the minus sign, which descends although h is to be maximised. Runs start at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.model.sets import BoxPlane
+from klopt.papers.theorems.claim import Case
+from klopt.papers.theorems.evidence import Evidence, Interval, at_most, reached
+from klopt.papers.theorems.liu2020.quantities import domain, gradient, sharp, solved, value, weights
+
+__all__ = [
+    "Run",
+    "accelerated",
+    "against",
+    "alternating",
+    "extragradient",
+    "nearest",
+    "nesterov",
+    "paper_constant",
+    "projected",
+    "stopped",
+]
+
+MARKS = 60
+"""Steps at which a run is measured, spread evenly on a logarithmic scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The steps t that were kept and what the sequences theta and beta were there."""
+
+    steps: list[int]
+    theta: list[FloatArray]
+    beta: list[FloatArray]
+
+
+def paper_constant(case: Case) -> float:
+    """Return L of Theorem 4."""
+    K, n = case["K"], len(case["y"])
+    return float(np.abs(K).max() * (n + 3 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"])))
+
+
+def marks(total: int) -> set[int]:
+    """Return the steps to keep of so many."""
+    return set(np.unique(np.rint(np.geomspace(1, total, MARKS)).astype(int)) - 1)
+
+
+def project(within: BoxPlane, v: FloatArray) -> FloatArray:
+    """Return the nearest point; the nearest of the plane alone is it wherever that lies in the box."""
+    if within.normal is None:
+        return within.project(v)
+    flat = v - (within.normal @ v) / (within.normal @ within.normal) * within.normal
+    return flat if (flat >= within.lower).all() and (flat <= within.upper).all() else within.project(v)
+
+
+def accelerated(
+    slope: Callable[[FloatArray], FloatArray],
+    within: BoxPlane,
+    L: float,
+    total: int,
+    sign: float,
+    best: Callable[[FloatArray], float] | None = None,
+) -> Run:
+    """Return the run of lines 4 to 8; with `best` theta is the best of three, which makes it monotone."""
+    start = np.zeros(within.size)
+    alpha, gathered, kept, run = start, np.zeros(within.size), marks(total), Run([], [], [])
+    theta = start
+    for t in range(total):
+        g = slope(alpha)
+        step = project(within, alpha + g / L)
+        theta = step if best is None else max((theta, step, alpha), key=best)
+        gathered = gathered + (t + 1) * g
+        beta = project(within, start + sign * gathered / (2 * L))
+        alpha = (t + 1) / (t + 3) * theta + 2 / (t + 3) * beta
+        if t in kept:
+            run.steps.append(t)
+            run.theta.append(theta)
+            run.beta.append(beta)
+    return run
+
+
+def nesterov(case: Case, sign: float, *, monotone: bool = False) -> Run:
+    """Return a run of Algorithm 1 with L of Theorem 4."""
+    best = (lambda alpha: value(case, alpha)) if monotone else None
+    within, L = domain(case), paper_constant(case)
+    return accelerated(lambda alpha: gradient(case, alpha), within, L, int(case["steps"]), sign, best)
+
+
+def against(case: Case, steps: list[int], points: list[FloatArray], factor: float, label: str) -> Evidence:
+    """Return the evidence for gap <= factor L |alpha_0 - alpha*|^2 / ((t+1)(t+2)) along a run from 0."""
+    best = solved(case)
+    reach = factor * paper_constant(case) * float(best.alpha @ best.alpha)
+    bounds = [reach / ((t + 1) * (t + 2)) for t in steps]
+    return reached([t + 1 for t in steps], gaps(case, best.interval, points), bounds, -2.0, label)
+
+
+def gaps(case: Case, optimum: Interval, points: list[FloatArray]) -> list[float | Interval]:
+    """Return how far the points are from the optimum, as intervals."""
+    rounding = 1e-13 * (1 + abs(optimum.upper) + case["eta"] * len(case["y"]))
+    found = [value(case, point) for point in points]
+    return [Interval(max(optimum.lower - h - rounding, 0.0), max(optimum.upper - h, 0.0) + rounding) for h in found]
+
+
+def projected(case: Case) -> Evidence:
+    """Return the evidence that projected gradient, step 1/L with a valid L, has a gap <= L |alpha*|^2 / (2t)."""
+    best, within, L, alpha = solved(case), domain(case), sharp(case), np.zeros(len(case["y"]))
+    total, kept, points = int(case["steps"]), marks(int(case["steps"])), []
+    for t in range(total):
+        alpha = within.project(alpha + gradient(case, alpha) / L)
+        if t in kept:
+            points.append(alpha)
+    steps = sorted(kept)
+    bounds = [L * float(best.alpha @ best.alpha) / (2 * (t + 1)) for t in steps]
+    return reached([t + 1 for t in steps], gaps(case, best.interval, points), bounds, -1.0, "gap")
+
+
+def extragradient(case: Case) -> Evidence:
+    """Return the evidence for Nemirovski's bound of the average: gap <= |z_0 - u|^2 / (2 sum of steps).
+
+    u is alpha* with the best F for the average; a step is halved until it is short enough for the operator there.
+    """
+    best, within, y, K = solved(case), domain(case), case["y"], case["K"]
+    alpha, F, step = np.zeros(len(y)), np.ones_like(K), 1.0
+    total, kept = int(case["steps"]), marks(int(case["steps"]))
+    mean, length = np.zeros(len(y)), 0.0
+    points, bounds = [], []
+    for t in range(total):
+        up, down = _ascent(case, alpha, F)
+        step *= 2
+        while True:
+            x, X = within.project(alpha + step * up), _psd(F - step * down)
+            up2, down2 = _ascent(case, x, X)
+            moved = np.hypot(np.linalg.norm(x - alpha), np.linalg.norm(X - F))
+            if step * np.hypot(np.linalg.norm(up2 - up), np.linalg.norm(down2 - down)) <= moved or step < 1e-12:
+                break
+            step /= 2
+        alpha, F = within.project(alpha + step * up2), _psd(F - step * down2)
+        mean, length = mean + step * x, length + step
+        if t in kept:
+            point = mean / length
+            away = float(best.alpha @ best.alpha + np.sum((weights(case, y * point) - 1.0) ** 2))
+            points.append(point)
+            bounds.append(away / (2 * length))
+    return reached([t + 1 for t in sorted(kept)], gaps(case, best.interval, points), bounds, -1.0, "gap")
+
+
+def _ascent(case: Case, alpha: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The derivatives of H by alpha and by F."""
+    y, K, eta = case["y"], case["K"], case["eta"]
+    a = y * alpha
+    by_F = -np.outer(a, a) * K / 2 + 2 * eta * (F - 1.0) + case["tau"] * eta * np.eye(len(y))
+    return 1.0 - y * ((F * K) @ a), by_F
+
+
+def _psd(M: FloatArray) -> FloatArray:
+    values, Q = np.linalg.eigh(M)
+    return np.asarray((Q * np.maximum(values, 0.0)) @ Q.T)
+
+
+def alternating(case: Case, sweeps: int = 2000) -> FloatArray:
+    """Return where clipping to the box and projecting on the plane, in turn, lead from `v`."""
+    v, y, C = case["v"], case["y"], case["C"]
+    for _ in range(sweeps):
+        v = np.clip(v, 0.0, C)
+        v = v - y @ v / len(y) * y
+    return np.asarray(v)
+
+
+def nearest(case: Case, point: FloatArray) -> Evidence:
+    """Return whether a point of A is the nearest to `v`: no other one lies further along v - point."""
+    away, within = case["v"] - point, domain(case)
+    farthest = float(away @ within.linear_minimiser(-away))
+    size = float(np.abs(case["v"]).sum()) * (case["C"] + float(np.abs(case["v"]).max()))
+    return at_most(farthest - float(away @ point), 1e-9 * size)
+
+
+def stopped(case: Case) -> tuple[float, FloatArray]:
+    """Return the length of the first step of the corrected Algorithm 1 and where it leads."""
+    L, start = paper_constant(case), np.zeros(len(case["y"]))
+    within, g = domain(case), gradient(case, start)
+    alpha = within.project(g / L) / 3 + 2 / 3 * within.project(g / (2 * L))
+    return float(np.linalg.norm(alpha)), alpha

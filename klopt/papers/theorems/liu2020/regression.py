@@ -1,0 +1,148 @@
+"""What the claims of sections 5 and 6 of paper 003 measure: regression, its algorithm, and the test function.
+
+`up` and `down` are the two vectors of multipliers, beta = up - down, and with F the best one
+
+    h(up, down) = beta'y - epsilon 1'(up + down) - beta'(F o K)beta / 2 + eta |F - 11'|^2 + tau eta tr F.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.engine.pipeline import solve
+from klopt.errors import InvalidSettings
+from klopt.model.sets import BoxPlane
+from klopt.papers.theorems.cases import ball
+from klopt.papers.theorems.claim import Case
+from klopt.papers.theorems.evidence import Evidence, Interval, equal, reached
+from klopt.papers.theorems.liu2020.algorithms import accelerated
+from klopt.papers.theorems.liu2020.quantities import exact_value, lagrangian, sharp, weights
+from klopt.problems import AdaptiveKernelRegression
+
+__all__ = [
+    "algorithm2",
+    "constant10",
+    "exact_constraint",
+    "exact_slope",
+    "exact_step",
+    "gradient",
+    "halves",
+    "optimum",
+    "same_slope",
+    "step_function",
+    "value",
+]
+
+
+def value(case: Case, up: FloatArray, down: FloatArray) -> float:
+    """Return h(up, down)."""
+    beta = up - down
+    gain = float(beta @ case["y"] - case["epsilon"] * (up + down).sum())
+    return lagrangian(case, beta, weights(case, beta), gain)
+
+
+def gradient(case: Case, x: FloatArray) -> FloatArray:
+    """Return the two halves of the gradient of h at x = (up, down), the second with its sign mended."""
+    n = len(case["y"])
+    beta = x[:n] - x[n:]
+    rest = case["y"] - (weights(case, beta) * case["K"]) @ beta
+    return np.asarray(np.concatenate([rest, -rest]) - case["epsilon"])
+
+
+def halves(case: Case) -> tuple[FloatArray, FloatArray]:
+    """Return the derivatives of h by `up` and by `down`."""
+    n = len(case["y"])
+    both = gradient(case, np.concatenate([case["up"], case["down"]]))
+    return both[:n], both[n:]
+
+
+def constant10(case: Case) -> float:
+    """Return 2 L of Theorem 10."""
+    K, n = case["K"], len(case["y"])
+    return float(4 * np.abs(K).max() * (n + 9 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"])))
+
+
+def slope_along(case: Case, side: str) -> FloatArray:
+    """Return the derivatives of h by `up` or `down`, by differences."""
+    n, out = len(case["y"]), []
+    for i in range(n):
+        e = np.zeros(n)
+        e[i] = 1e-5 * case["C"]
+        below, above = ({**case, side: case[side] + sign * e} for sign in (-1, 1))
+        ends = [value(at, at["up"], at["down"]) for at in (below, above)]
+        out.append((ends[1] - ends[0]) / (2 * e[i]))
+    return np.array(out)
+
+
+def same_slope(case: Case, side: str, slope: FloatArray) -> Evidence:
+    """Return whether that is the derivative; with tau the second one jumps, which differences see."""
+    return equal(slope_along(case, side), slope, tol=1e-4, scale=1 + sharp(case) * case["C"])
+
+
+def exact_slope(case: Case) -> tuple[Any, Any]:
+    """Return how far the printed derivative by `down` is from the true one, and 0, in fractions, without tau.
+
+    h is a quartic, and for those the difference of five points is exact.
+    """
+    if case["tau"]:
+        raise InvalidSettings("decided exactly for tau = 0 only")
+    up, down, y, K, n = case["up"], case["down"], case["y"], case["K"], len(case["y"])
+    beta = [up[i] - down[i] for i in range(n)]
+    F = [[1 + beta[i] * beta[j] * K[i, j] / (4 * case["eta"]) for j in range(n)] for i in range(n)]
+    printed = -case["epsilon"] - sum(F[0][j] * K[0, j] * beta[j] for j in range(n)) - y[0]
+
+    def h(step: int) -> Any:
+        moved = [beta[i] - step * (i == 0) for i in range(n)]
+        gain = sum(moved[i] * y[i] for i in range(n)) - case["epsilon"] * (sum(up) + sum(down) + step)
+        return exact_value(case, moved, gain)
+
+    return abs(printed - (h(-2) - 8 * h(-1) + 8 * h(1) - h(2)) / 12), 0
+
+
+def exact_constraint(case: Case) -> tuple[Any, Any]:
+    """Return h at the case's point, where 1'beta = 0, and the optimum under the printed constraint; tau = 0.
+
+    With beta'y = 0 nothing is left to gain, every other term is negative, and 0 is the best there is.
+    """
+    up, down, y, n = case["up"], case["down"], case["y"], len(case["y"])
+    beta = [up[i] - down[i] for i in range(n)]
+    if case["tau"] or sum(beta):
+        raise InvalidSettings("decided exactly for tau = 0 and 1'(up - down) = 0 only")
+    gain = sum(beta[i] * y[i] for i in range(n)) - case["epsilon"] * (sum(up) + sum(down))
+    return exact_value(case, beta, gain), exact_value(case, [0 * b for b in beta], 0)
+
+
+def step_function(case: Case) -> float:
+    """Return g at a quarter of the first period."""
+    a = case["a"]
+    return float(case["s"] * (np.tanh(a / 4 - a / 2) / (2 * np.tanh(a / 2)) + 0.5))
+
+
+def exact_step(case: Case) -> Any:
+    """Return g / s there as a ball."""
+    a = ball(case["a"])
+    return (-a / 4).tanh() / (2 * (a / 2).tanh()) + ball(1) / 2
+
+
+def optimum(case: Case) -> tuple[Interval, FloatArray]:
+    """Return the optimum of (22) under 1'beta = 0, and beta there."""
+    K, y, C, epsilon = case["K"], case["y"], case["C"], case["epsilon"]
+    result = solve(AdaptiveKernelRegression(K, y, C, epsilon, case["eta"], case["tau"]), tol=1e-9)
+    assert result.point is not None
+    return Interval(result.lower, result.upper), result.point.beta
+
+
+def algorithm2(case: Case, sign: float) -> Evidence:
+    """Return the evidence that Algorithm 2, its gradient and constraint mended, has the rate of Algorithm 1."""
+    n, total, (best, beta) = len(case["y"]), int(case["steps"]), optimum(case)
+    within = BoxPlane(np.zeros(2 * n), np.full(2 * n, case["C"]), np.repeat([1.0, -1.0], n))
+    L = constant10(case)
+    run = accelerated(lambda x: gradient(case, x), within, L, total, sign)
+    found = [value(case, x[:n], x[n:]) for x in run.theta]
+    slack = 1e-12 * (1 + abs(best.upper) + case["eta"] * n)
+    gaps: list[float | Interval] = [Interval(max(best.lower - h - slack, 0), best.upper - h + slack) for h in found]
+    bounds = [8 * L * float(beta @ beta) / ((t + 1) * (t + 2)) for t in run.steps]
+    return reached([t + 1 for t in run.steps], gaps, bounds, -2.0, "gap")

@@ -1,0 +1,225 @@
+"""What the claims of section 2 of paper 003 measure: the saddle point, ranks, neighbours and margins."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from klopt.engine.pipeline import solve
+from klopt.errors import InvalidSettings
+from klopt.papers.theorems.cases import ball
+from klopt.papers.theorems.claim import Case
+from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, every, overlap
+from klopt.papers.theorems.liu2020.quantities import (
+    exact_gradient,
+    exact_value,
+    lagrangian,
+    problem,
+    random_psd,
+    solved,
+    svm,
+    weights,
+)
+
+__all__ = [
+    "exact_bound",
+    "exact_diagonal",
+    "exact_lost",
+    "exact_margin",
+    "exact_trace",
+    "exact_vanishing",
+    "form",
+    "kept",
+    "machine_improves",
+    "neighbours",
+    "random_neighbours",
+    "random_points",
+    "random_projection",
+    "ranks",
+    "saddle",
+    "top_and_bound",
+    "trace",
+]
+
+SOME = 20
+"""Points at which a saddle is tried."""
+
+
+def random_points(rng: np.random.Generator, n: int) -> Case:
+    """Return the Gaussian kernel of random points."""
+    X = rng.normal(size=(n, 2))
+    return {"K": np.exp(-np.square(X[:, None] - X).sum(axis=2) / 2), "sigma": float(np.exp(rng.normal()))}
+
+
+def random_neighbours(rng: np.random.Generator, n: int) -> Case:
+    """Return training points, test points and a psd F."""
+    return {"X": rng.normal(size=(n, 2)), "T": rng.normal(size=(n + 3, 2)), "F": random_psd(rng, n)}
+
+
+def random_projection(rng: np.random.Generator, n: int) -> Case:
+    """Return a constant, an accuracy and a probability."""
+    epsilon, delta = (float(rng.choice([0.001, 0.01, 0.1])) for _ in range(2))
+    return {"constant": float(n), "epsilon": epsilon, "delta": delta}
+
+
+def form(case: Case, x: Any, z: Any) -> Any:
+    """Return x'(F o K)z in the arithmetic of the case."""
+    F, K = case["F"], case["K"]
+    return sum(x[i] * F[i, j] * K[i, j] * z[j] for i in range(len(x)) for j in range(len(z)))
+
+
+def trace(case: Case, x: Any) -> Any:
+    """Return tr(D_x K D_x F) in the arithmetic of the case."""
+    scaled = x[:, None] * case["K"] * x[None, :]
+    return sum((scaled @ case["F"])[i, i] for i in range(len(x)))
+
+
+def saddle(case: Case) -> Evidence:
+    """Return whether primal and dual agree, by two formulations, and H has a saddle at the optimum."""
+    best, y = solved(case), case["y"]
+    program = solve(problem(case), formulation="SDP primal", tol=1e-6)
+    rng = np.random.default_rng(0)
+    parts = [
+        overlap(best.interval, best.interval, tol=1e-8),
+        overlap(Interval(program.lower, program.upper), best.interval, tol=1e-4),
+    ]
+    size = 1 + abs(best.interval.upper)
+    for _ in range(SOME):
+        other = problem(case).machine.domain().project(y * case["C"] * rng.random(len(y)))
+        F = best.F + 0.1 * random_psd(rng, len(y))
+        low = lagrangian(case, other, best.F, float(y @ other))
+        high = lagrangian(case, y * best.alpha, F, float(best.alpha.sum()))
+        parts += [
+            at_most(low - best.interval.lower, 1e-7 * size),
+            at_most(best.interval.upper - high, 1e-7 * size),
+        ]
+    return every(parts)
+
+
+def machine_improves(case: Case) -> Evidence:
+    """Return whether the plain machine has a smaller value with F* o K than with K."""
+    learned, plain = svm(case, solved(case).F * case["K"])[0], svm(case, case["K"])[0]
+    return at_most(learned, plain, tol=1e-7, scale=1 + plain.upper)
+
+
+def exact_margin(case: Case) -> tuple[Any, Any]:
+    """Return |w|^2 with F* o K and with K, where all multipliers are C; tau = 0.
+
+    They are where the gradients at C are not negative and C 1 is feasible.
+    """
+    n, C, K, y = len(case["y"]), case["C"], case["K"], case["y"]
+    a = [C * y[i] for i in range(n)]
+    plain = [1 - y[i] * sum(K[i, j] * a[j] for j in range(n)) for i in range(n)]
+    if case["tau"] or sum(y) or min(*plain, *exact_gradient(case, [C] * n)) < 0:
+        raise InvalidSettings("decided exactly where every multiplier is C only")
+    pairs = [(i, j) for i in range(n) for j in range(n)]
+    grown = sum(a[i] * a[j] * K[i, j] * (1 + a[i] * a[j] * K[i, j] / (4 * case["eta"])) for i, j in pairs)
+    return grown, sum(a[i] * a[j] * K[i, j] for i, j in pairs)
+
+
+def exact_vanishing(case: Case) -> tuple[Any, Any]:
+    """Return the value of the machine with F* o K = 0, which is nC, and n / 2, that of K = I where C >= 1.
+
+    F vanishes at alpha = C 1 where n + tr Gamma <= tau / 2; the gradient there is 1, so that alpha is optimal.
+    """
+    n, C, K = len(case["y"]), case["C"], case["K"]
+    small = n + C * C * sum(K[i, i] for i in range(n)) / (4 * case["eta"]) <= case["tau"] / 2
+    if not small or sum(case["y"]) or any(K[i, j] != (i == j) for i in range(n) for j in range(n)):
+        raise InvalidSettings("decided exactly where F vanishes and K = I only")
+    return n * C, sum(min(C, 1) - min(C, 1) ** 2 / 2 for _ in range(n))
+
+
+def exact_diagonal(case: Case) -> tuple[Any, Any]:
+    """Return h at a multiple of (2, 1, 1) and at the only alpha with a constant diagonal, which is 0.
+
+    With one point in one class and two in the other alpha_1 = alpha_2 + alpha_3; for K = I and tau = 0 the diagonal of
+    F o K is 1 + alpha_i^2 / (4 eta), constant only if alpha_1 = alpha_2 = alpha_3, hence 0.
+    """
+    n, y = len(case["y"]), case["y"]
+    one = n == 3 and y[0] == -y[1] == -y[2]
+    if not one or case["tau"] or any(case["K"][i, j] != (i == j) for i in range(n) for j in range(n)):
+        raise InvalidSettings("decided exactly for K = I, one point against two, only")
+    s = min(case["C"], 1) / 4
+    better = exact_value(case, [2 * s * y[0], s * y[1], s * y[2]], 4 * s)
+    return better, exact_value(case, [0 * s, 0 * s, 0 * s], 0)
+
+
+def exact_bound(case: Case) -> Any:
+    """Return the bound of Lemma 1 for a diagonal K; the largest eigenvalue of a psd F is at least 0."""
+    n, K = len(case["y"]), case["K"]
+    if any(K[i, j] != 0 for i in range(n) for j in range(n) if i != j):
+        raise InvalidSettings("decided exactly for a diagonal K only")
+    return n - case["tau"] / 2 + n * case["C"] ** 2 / (4 * case["eta"]) * max(K[i, i] for i in range(n))
+
+
+def exact_trace(case: Case) -> tuple[Any, Any]:
+    """Return n times the least K_ii / 4, and tr Gamma for eta = |alpha|^2."""
+    n, K, alpha = len(case["y"]), case["K"], case["alpha"]
+    trace = sum(alpha[i] ** 2 * K[i, i] for i in range(n)) / (4 * sum(alpha[i] ** 2 for i in range(n)))
+    return n * min(K[i, i] for i in range(n)) / 4, trace
+
+
+def top_and_bound(case: Case, alpha: Any) -> tuple[float, float]:
+    """Return the largest eigenvalue of the best F, and the bound of Lemma 1."""
+    n = len(case["y"])
+    top = float(np.linalg.eigvalsh(weights(case, case["y"] * alpha))[-1])
+    grown = n * case["C"] ** 2 / (4 * case["eta"]) * float(np.linalg.eigvalsh(case["K"])[-1])
+    return top, n - case["tau"] / 2 + grown
+
+
+def ranks(case: Case) -> Evidence:
+    """Return whether the rank of F* is at most the number of support vectors plus 1, and falls with tau."""
+    case = {**case, "tau": 0.0}
+    best = solved(case)
+    support = int(np.sum(best.alpha > 1e-7 * case["C"]))
+    counts = [
+        int(np.linalg.matrix_rank(weights({**case, "tau": tau}, case["y"] * best.alpha), tol=1e-9, hermitian=True))
+        for tau in (0.0, 0.01, 0.1, 1.0)
+    ]
+    falls = [at_most(after, before) for before, after in pairwise(counts)]
+    return every([at_most(counts[0], support + 1), *falls])
+
+
+def neighbours(case: Case) -> Evidence:
+    """Return whether reciprocal neighbours reach every test point, and give training points back their column."""
+    X, T, F = case["X"], case["T"], case["F"]
+    M, own = (reciprocal(X, points) for points in (T, X))
+    n, m = M.shape
+    return every(
+        [
+            at_most(1 / (n * m), float(M.min())),
+            at_most(1 / m, float(M.max(axis=0).min())),
+            equal(F[:, own.argmax(axis=0)], F),
+        ]
+    )
+
+
+def reciprocal(X: Any, T: Any) -> Any:
+    """Return 1 / (r s): T_j is the r-th neighbour of X_i, and X_i the s-th of T_j."""
+    D = np.linalg.norm(X[:, None] - T[None], axis=2)
+    r, s = (1 + np.argsort(np.argsort(D, axis=axis, kind="stable"), axis=axis) for axis in (1, 0))
+    return 1 / (r * s)
+
+
+def kept(case: Case, dimension: float) -> Evidence:
+    """Return whether a Gaussian projection keeps a squared distance within 1 +- epsilon with probability 1 - delta.
+
+    The ratio has the distribution of chi^2 / d, so that nothing has to be sampled.
+    """
+    from scipy.stats import chi2
+
+    d, epsilon = int(np.ceil(dimension)), case["epsilon"]
+    inside = chi2.cdf(d * (1 + epsilon), d) - chi2.cdf(d * (1 - epsilon), d)
+    return at_most(1 - case["delta"], float(inside))
+
+
+def exact_lost(case: Case) -> tuple[Any, Any]:
+    """Return the probability, as a ball, that the distance is not kept in the printed dimension, and delta."""
+    epsilon, delta = case["epsilon"], case["delta"]
+    d = math.ceil(float(case["constant"]) * math.log(1 / (epsilon * delta)))
+    high, low = (ball(Fraction(d, 2)).gamma_lower(ball(d * (1 + e) / 2), regularized=1) for e in (epsilon, -epsilon))
+    return 1 - (high - low), ball(delta)

@@ -1,0 +1,1 @@
+"""Claims of Mao and Tsang (2010) on parameter-free spectral kernel learning."""

@@ -1,0 +1,214 @@
+"""The claims of a verification as one self-contained page: what holds, what does not, and how to see it for oneself.
+
+The counts come first, in a sentence. Each claim then has its statement in words and as a formula, its verdict, measured
+over allowed as printed and as corrected, and where it fails the counterexample in full with the file and the command
+that replay it. Claims about rates have charts: measured against the bound, the fitted exponent beside the predicted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+from markupsafe import Markup
+
+from klopt.bench.report.axes import Axis
+from klopt.bench.report.charts import STYLE_SHEET, Series, Style, plot
+from klopt.bench.report.figures import Figure
+from klopt.bench.report.templates import template
+from klopt.bench.trials import grouped
+from klopt.papers.theorems.cases import document
+from klopt.papers.theorems.claim import Outcome
+from klopt.papers.theorems.evidence import Curve
+from klopt.papers.theorems.format import ratio
+from klopt.papers.theorems.verification import Finding, Verification
+
+__all__ = ["formula", "rate_figures", "verification_page", "write_verification"]
+
+SYMBOLS = {
+    Outcome.HOLDS: "✓",
+    Outcome.CORRECTED: "◐",
+    Outcome.REFUTED: "✗",
+    Outcome.UNMET: "∅",
+    Outcome.INCONCLUSIVE: "?",
+    Outcome.UNCHECKED: "–",
+}
+TONES = {
+    Outcome.HOLDS: "good",
+    Outcome.CORRECTED: "half",
+    Outcome.REFUTED: "bad",
+    Outcome.UNMET: "soft",
+    Outcome.INCONCLUSIVE: "soft",
+    Outcome.UNCHECKED: "soft",
+}
+COUNTED = {
+    Outcome.HOLDS: ("holds", "hold"),
+    Outcome.CORRECTED: ("holds only as corrected", "hold only as corrected"),
+    Outcome.REFUTED: ("is refuted", "are refuted"),
+    Outcome.UNMET: ("has a premise that no instance meets", "have a premise that no instance meets"),
+    Outcome.INCONCLUSIVE: ("stays open", "stay open"),
+    Outcome.UNCHECKED: ("cannot be checked by computation", "cannot be checked by computation"),
+}
+MATHML = "{http://www.w3.org/1998/Math/MathML}"
+FORBIDDEN = {"href", "src", "action", "id", "class", "style"}
+"""Attributes by which a formula could do more than show itself."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One claim on the page; `anchor` is where its row is, `case` what the file of its counterexample holds."""
+
+    finding: Finding
+    anchor: str
+    math: Markup
+    symbol: str
+    tone: str
+    printed: str
+    corrected: str
+    case: str
+    rates: tuple[Figure, ...]
+
+    @property
+    def replay(self) -> str:
+        """The command that replays the counterexample."""
+        return f"klopt verify {self.finding.claim.name} --case {self.finding.claim.name}.json"
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The claims of one paper, with its title and how many have which verdict."""
+
+    name: str
+    anchor: str
+    title: str
+    entries: tuple[Entry, ...]
+    counts: tuple[int, ...]
+
+
+def write_verification(found: Verification, path: str | PathLike[str]) -> int:
+    """Write the page of a verification and return its size in bytes."""
+    return Path(path).write_bytes(verification_page(found).encode())
+
+
+def verification_page(found: Verification) -> str:
+    """Return the page of a verification."""
+    numbers = {id(finding): number for number, finding in enumerate(found.findings)}
+    entries = {number: _entry(finding, number) for number, finding in enumerate(found.findings)}
+    seen = tuple(outcome for outcome in Outcome if any(f.outcome is outcome for f in found.findings))
+    papers = tuple(
+        Paper(name, f"p{place}", _title(own), tuple(entries[numbers[id(f)]] for f in own), _counts(own, seen))
+        for place, (name, own) in enumerate(grouped(found.findings, lambda finding: finding.claim.paper).items())
+    )
+    return template("theorems.html.jinja").render(
+        sentence=_sentence(found.findings),
+        found=found,
+        papers=papers,
+        outcomes=[(outcome.value, SYMBOLS[outcome], TONES[outcome]) for outcome in seen],
+        totals=_counts(found.findings, seen),
+        rates=[entry for entry in entries.values() if entry.rates],
+        unexpected=[entries[numbers[id(finding)]] for finding in found.unexpected],
+        exact=sum(finding.proven for finding in found.findings),
+        chart_style=Markup(STYLE_SHEET),
+    )
+
+
+def formula(latex: str) -> Markup:
+    """Return LaTeX as MathML; what cannot be converted, or would do more than show a formula, is shown as it is.
+
+    >>> formula(r"a \\le b")[:5], formula("<b>")[:6], formula("")
+    (Markup('<math'), Markup('<math '), Markup(''))
+    """
+    from latex2mathml.converter import convert
+
+    if not latex:
+        return Markup("")
+    try:
+        made = convert(latex, display="block")
+        parts = list(ElementTree.fromstring(made).iter())
+    except Exception:  # a third party's LaTeX may fail in any way, and must not take the page with it
+        return Markup("<code>{}</code>").format(latex)
+    safe = all(part.tag.startswith(MATHML) and not FORBIDDEN & set(part.attrib) for part in parts)
+    return Markup(made) if safe else Markup("<code>{}</code>").format(latex)
+
+
+def rate_figures(finding: Finding) -> tuple[Figure, ...]:
+    """Return the charts of measured against bound, as printed and as corrected, on the same axes."""
+    curves = [
+        (word, evidence.curve)
+        for word, evidence in (("as printed", finding.printed), ("as corrected", finding.corrected))
+        if evidence is not None and evidence.curve is not None
+    ]
+    if not curves:
+        return ()
+    values = [value for _, curve in curves for value in (*curve.measured, *curve.bound)]
+    x = Axis.around("iterations", [step for _, curve in curves for step in curve.steps], log=True)
+    y = Axis.around("gap", values, log=True)
+    alone = len(curves) == 1 and finding.corrected is None
+    return tuple(_rate(finding, "" if alone else word, curve, x, replace(y, label=curve.label or "gap"))
+                 for word, curve in curves)  # fmt: skip
+
+
+def _rate(finding: Finding, word: str, curve: Curve, x: Axis, y: Axis) -> Figure:
+    series = []
+    for name, values, style in (
+        ("measured", curve.measured, Style(-1, 0)),
+        ("bound", curve.bound, Style(-1, 1, 1)),
+    ):
+        steps, heights = np.array(curve.steps), np.array(values)
+        kept = np.isfinite(heights) & (heights > 0) & (steps > 0)
+        series.append(Series(name, steps[kept], heights[kept], style))
+    title = f"{finding.claim.name}{f' {word}' if word else ''}: measured and bound"
+    fit = curve.fit()
+    fitted = "too few steps to fit one"
+    if fit is not None:
+        fitted = f"fitted {fit.exponent:.2f} (95 %: {fit.lower:.2f} to {fit.upper:.2f})"
+    worst = max((m / b for m, b in zip(curve.measured, curve.bound, strict=True) if b > 0), default=0.0)
+    caption = f"Predicted exponent {curve.predicted:.3g}; {fitted}. Measured is at most {worst:.2g} times the bound."
+    return Figure(
+        f"rate-{finding.claim.name}", word, caption.replace(" -", " \N{MINUS SIGN}"), plot(series, title, x, y)
+    )
+
+
+def _entry(finding: Finding, number: int) -> Entry:
+    claim = finding.claim
+    return Entry(
+        finding=finding,
+        anchor=f"c{number}",
+        math=formula(claim.latex),
+        symbol=SYMBOLS[finding.outcome],
+        tone=TONES[finding.outcome],
+        printed=ratio(finding.printed).replace("inf", "∞"),
+        corrected=ratio(finding.corrected).replace("inf", "∞"),
+        case="" if finding.counterexample is None else document(claim.name, finding.counterexample),
+        rates=rate_figures(finding),
+    )
+
+
+def _title(findings: Sequence[Finding]) -> str:
+    """What the files of the claims say of their paper: the first line of the docstring, as far as they agree."""
+    checks = (finding.claim.printed for finding in findings)
+    modules = (sys.modules.get(check.__module__) for check in checks if check is not None)
+    lines = dict.fromkeys(module.__doc__.splitlines()[0] for module in modules if module is not None and module.__doc__)
+    heads = {line.rpartition(": ")[0] for line in lines}
+    return f"{heads.pop()}." if len(lines) > 1 and len(heads) == 1 else next(iter(lines), "")
+
+
+def _counts(findings: Sequence[Finding], outcomes: Sequence[Outcome]) -> tuple[int, ...]:
+    counts = Counter(finding.outcome for finding in findings)
+    return tuple(counts[outcome] for outcome in outcomes)
+
+
+def _sentence(findings: Sequence[Finding]) -> str:
+    """The counts in one sentence."""
+    if not findings:
+        return "No claim was checked."
+    counts = zip(Outcome, _counts(findings, tuple(Outcome)), strict=True)
+    parts = [f"{count} {COUNTED[outcome][count != 1]}" for outcome, count in counts if count]
+    said = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"Of {len(findings)} claim{'s' * (len(findings) != 1)}, {said}."

@@ -1,0 +1,298 @@
+"""What the claims of paper 000 measure: the supervised complete graph, LogDet divergences and their projections."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.engine.pipeline import solve
+from klopt.kernels.graphs import supervised_laplacian
+from klopt.papers.theorems.cases import ball
+from klopt.papers.theorems.claim import Case
+from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, every
+from klopt.problems import ScgLogDet, ScgOrdered
+
+
+def random_pairs(rng: np.random.Generator, n: int) -> Case:
+    """Return side information T and features Phi, one column a point."""
+    T = np.triu(rng.integers(-1, 2, (n, n)), 1).astype(float)
+    return {"T": T + T.T, "Phi": rng.normal(size=(n, n))}
+
+
+def random_kernels(rng: np.random.Generator, n: int) -> Case:
+    """Return two symmetric matrices."""
+    A, B = rng.normal(size=(2, n, n))
+    return {"K": A + A.T, "L": B + B.T, "factor": float(np.exp(rng.normal()))}
+
+
+def random_start(rng: np.random.Generator, n: int) -> Case:
+    """Return K0 > 0, side information and gamma."""
+    R = rng.normal(size=(n, n + 2))
+    return {**random_pairs(rng, n), "K0": R @ R.T / n, "gamma": float(np.exp(rng.normal()))}
+
+
+def random_costs(rng: np.random.Generator, r: int) -> Case:
+    """Return orthonormal columns V, labels and sigma."""
+    V = np.linalg.qr(rng.normal(size=(r + 2, r)))[0]
+    return {"V": V, "labels": rng.integers(0, 2, r + 2), "sigma": float(rng.choice([1.0, 1.05, 1.2, 2.0]))}
+
+
+def graph(case: Case) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return W = exp(T), its row sums D and S = I - D^-1/2 W D^-1/2."""
+    W = np.exp(case["T"])
+    return W, W.sum(axis=1), supervised_laplacian(case["T"])
+
+
+def scg_loss(case: Case) -> float:
+    """Return sum_ij W_ij |phi_i / sqrt(D_i) - phi_j / sqrt(D_j)|^2."""
+    W, D, _ = graph(case)
+    X = case["Phi"] / np.sqrt(D)
+    return float(np.sum(W * np.sum((X[:, :, None] - X[:, None, :]) ** 2, axis=0)))
+
+
+def inner(case: Case) -> float:
+    """Return <K, S> for K = Phi'Phi."""
+    return float(np.sum((case["Phi"].T @ case["Phi"]) * graph(case)[2]))
+
+
+def exact_scg(case: Case) -> tuple[Any, Any]:
+    """Return the two sides of (10) as balls."""
+    n, Phi = len(case["T"]), case["Phi"]
+    W = [[ball(case["T"][i, j]).exp() for j in range(n)] for i in range(n)]
+    roots = [sum(row, ball(0)).sqrt() for row in W]
+    X = [[ball(Phi[k, i]) / roots[i] for k in range(len(Phi))] for i in range(n)]
+    pairs = [(i, j) for i in range(n) for j in range(n)]
+    left = sum((W[i][j] * sum((a - b) * (a - b) for a, b in zip(X[i], X[j], strict=True)) for i, j in pairs), ball(0))
+    K = [
+        [sum((ball(Phi[k, i]) * ball(Phi[k, j]) for k in range(len(Phi))), ball(0)) for j in range(n)] for i in range(n)
+    ]
+    S = [[(i == j) - W[i][j] / (roots[i] * roots[j]) for j in range(n)] for i in range(n)]
+    return left, sum((K[i][j] * S[i][j] for i, j in pairs), ball(0))
+
+
+def alignment(K: FloatArray, L: FloatArray) -> float:
+    """Return <K, L> / (||K|| ||L||)."""
+    return float(np.sum(K * L) / (np.linalg.norm(K) * np.linalg.norm(L)))
+
+
+def random_prefixes(rng: np.random.Generator, r: int) -> Case:
+    """Return columns V and their inner products b with a target, which may all be negative."""
+    return {"V": rng.normal(size=(3, r)), "b": rng.normal(size=r) - float(rng.choice([0.0, 1.0]))}
+
+
+def best_prefix_is_optimal(case: Case) -> Evidence:
+    """Return whether, no prefix sum of b being positive, no ordered spectrum beats the best prefix."""
+    V, b = case["V"], case["b"]
+    F, B = (V.T @ V) ** 2, np.cumsum(b)
+    if B.max() > 0:
+        return Evidence(0.0, 0.0)  # then the QCQP is right, and nothing is corrected
+    best = max(float(B[k]) / float(np.sqrt(F[: k + 1, : k + 1].sum())) for k in range(len(b)))
+    spectra = np.sort(np.random.default_rng(0).random((200, len(b))), axis=1)[:, ::-1]
+    others = (spectra @ b) / np.sqrt(np.einsum("ti,ij,tj->t", spectra, F, spectra))
+    return at_most(float(others.max()) + 10, best + 10)
+
+
+def line(t: float) -> float:
+    """Return the alignment of diag(1, t) with the identity."""
+    return float((1 + t) / np.sqrt(2 * (1 + t * t)))
+
+
+def cone_is_equivalent(case: Case) -> Evidence:
+    """Return whether, over the cone of the diag(1, u) with u <= t, (24) on the unit ball reaches the best alignment."""
+    on_ball = [(1 + u) / np.sqrt(2) / np.linalg.norm([1.0, u]) for u in np.linspace(0.0, case["t"], 101)]
+    return equal(max(on_ball), line(case["t"]))
+
+
+def exact_ones_loss(case: Case, a: int) -> Fraction:
+    """Return <a 11', S> where nothing is known of any pair: S = I - 11'/n."""
+    assert not any(case["T"].ravel())
+    n = len(case["T"])
+    return sum((a * ((i == j) - Fraction(1, n)) for i in range(n) for j in range(n)), Fraction(0))
+
+
+def inertia(classes: int) -> tuple[int, int]:
+    """Return how many negative and positive eigenvalues the target +1 within, -1 between the classes has."""
+    values = np.linalg.eigvalsh(2 * np.eye(classes) - np.ones((classes, classes)))
+    return int((values < -1e-9).sum()), int((values > 1e-9).sum())
+
+
+def divergence(K: FloatArray, K0: FloatArray) -> float:
+    """Return tr(K K0^-1) - log det(K K0^-1) - n."""
+    M = np.linalg.solve(K0, K)
+    return float(np.trace(M) - np.linalg.slogdet(M)[1] - len(K))
+
+
+def projected(K: FloatArray, i: int, j: int, bound: float) -> FloatArray:
+    """Return (5): the nearest kernel with d_ij <= bound, K + beta Kzz'K, beta = (bound - p) / p^2."""
+    z = np.zeros(len(K))
+    z[[i, j]] = 1.0, -1.0
+    p = float(z @ K @ z)
+    return K + max(p - bound, 0.0) * (-1 / p**2) * np.outer(K @ z, K @ z)
+
+
+def projection_is_nearest(case: Case) -> Evidence:
+    """Return whether (5) meets its constraint and no other kernel tried that meets it is nearer."""
+    K0, rng = case["K0"], np.random.default_rng(0)
+    p = float(K0[0, 0] + K0[1, 1] - 2 * K0[0, 1])
+    K = projected(K0, 0, 1, p / 2)
+    own, others = divergence(K, K0), []
+    for size in (1e-3, 1e-2, 0.1):
+        moved = np.eye(len(K)) + size * rng.normal(size=K.shape)
+        others.append(divergence(projected(moved @ K @ moved.T, 0, 1, p / 2), K0))
+    met = equal(float(K[0, 0] + K[1, 1] - 2 * K[0, 1]), p / 2, tol=1e-8)
+    return every([met, *(at_most(own, other, tol=1e-9) for other in others)])
+
+
+def two_constraints(rng: np.random.Generator, n: int) -> Case:
+    """Return K0 and bounds on d_12 and d_13, the second much tighter than the first."""
+    R = rng.normal(size=(3, 5))
+    K0 = R @ R.T / 5 + 0.2 * np.eye(3)
+    d = [K0[0, 0] + K0[k, k] - 2 * K0[0, k] for k in (1, 2)]
+    return {"K0": K0, "u12": float(d[0] * 0.95), "u13": float(d[1] * 0.05)}
+
+
+def cyclic(case: Case, *, corrected: bool, sweeps: int = 400) -> FloatArray:
+    """Return where cyclic projections end: each on its constraint, with or without taking back what was done."""
+    K, lam = np.array(case["K0"], float), np.zeros(2)
+    z = np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])
+    bounds = (case["u12"], case["u13"])
+    for _ in range(sweeps):
+        for c in range(2):
+            p = float(z[c] @ K @ z[c])
+            step = 1 / bounds[c] - 1 / p
+            eta = max(-lam[c], step) if corrected else max(step, 0.0)
+            lam[c] += eta
+            K = K - eta / (1 + eta * p) * np.outer(K @ z[c], K @ z[c])
+    return K
+
+
+def optimal_divergence(case: Case) -> float:
+    """Return the least divergence under the two constraints by its dual, solved to rounding by Newton's method."""
+    from scipy.optimize import minimize
+
+    z = np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])
+    inverse, bounds = np.linalg.inv(case["K0"]), np.array([case["u12"], case["u13"]])
+
+    def negative_dual(lam: FloatArray) -> tuple[float, FloatArray]:
+        M = inverse + (z.T * lam) @ z
+        K = np.linalg.inv(M)
+        value = np.linalg.slogdet(M @ case["K0"])[1] - lam @ bounds
+        return -float(value), -(np.einsum("ci,ij,cj->c", z, K, z) - bounds)
+
+    found = minimize(negative_dual, np.zeros(2), jac=True, bounds=[(0, None)] * 2, tol=1e-15)
+    return -float(found.fun)
+
+
+def ends_at_the_optimum(case: Case, *, corrected: bool) -> Evidence:
+    """Return whether cyclic projections end at the least divergence."""
+    K = cyclic(case, corrected=corrected)
+    return at_most(divergence(K, case["K0"]), optimal_divergence(case), tol=1e-6)
+
+
+def singular_start(rng: np.random.Generator, n: int) -> Case:
+    """Return a K0 of condition 1e18."""
+    U, _ = np.linalg.qr(rng.normal(size=(n, n)))
+    return {**random_pairs(rng, n), "K0": (U * np.geomspace(1, 1e-18, n)) @ U.T, "gamma": 1.0}
+
+
+def residual29(case: Case, K: FloatArray) -> float:
+    """Return the residual of K + gamma K S K0 = K0, which has no inverse in it."""
+    residual = K + case["gamma"] * K @ graph(case)[2] @ case["K0"] - case["K0"]
+    return float(np.linalg.norm(residual) / np.linalg.norm(case["K0"]))
+
+
+def closed_form(case: Case) -> FloatArray:
+    """Return (K0^-1 + gamma S)^-1, as printed in (29); not a number where an inverse cannot be had."""
+    try:
+        return np.linalg.inv(np.linalg.inv(case["K0"]) + case["gamma"] * graph(case)[2])
+    except np.linalg.LinAlgError:
+        return np.full_like(case["K0"], np.nan)
+
+
+def without_inverse(case: Case) -> FloatArray:
+    """Return K0 (I + gamma S K0)^-1."""
+    S, K0 = graph(case)[2], case["K0"]
+    return np.asarray(np.linalg.solve((np.eye(len(K0)) + case["gamma"] * S @ K0).T, K0.T).T)
+
+
+def scg_ldk(case: Case) -> Interval:
+    """Return klopt's interval for the optimum of (27)."""
+    result = solve(ScgLogDet(case["K0"], case["T"], case["gamma"]))
+    return Interval(result.lower, result.upper)
+
+
+def objective27(case: Case, K: FloatArray) -> float:
+    """Return D(K, K0) + gamma tr(KS)."""
+    return divergence(K, case["K0"]) + float(case["gamma"] * np.sum(K * graph(case)[2]))
+
+
+def smoothness(case: Case, gamma: float) -> float:
+    """Return tr(K(gamma) S)."""
+    return float(np.sum(without_inverse({**case, "gamma": gamma}) * graph(case)[2]))
+
+
+def prefix_means(case: Case) -> float:
+    """Return the least weighted mean of a prefix of c_i = v_i'S v_i, weights sigma^-(i-1)."""
+    problem = ScgOrdered(case["V"], case["labels"], case["sigma"])
+    weights = float(case["sigma"]) ** -np.arange(len(problem.coefficients))
+    return float(np.min(np.cumsum(weights * problem.coefficients) / np.cumsum(weights)))
+
+
+def ordered_optimum(case: Case, formulation: str | None = None) -> Interval:
+    """Return klopt's interval for the optimum of (26)."""
+    problem = ScgOrdered(case["V"], case["labels"], case["sigma"])
+    result = solve(problem, "highs" if formulation == "LP" else None, formulation=formulation, tol=1e-9)
+    return Interval(result.lower, result.upper)
+
+
+def extension(case: Case) -> FloatArray:
+    """Return Q = -gamma S (I + gamma K0 S)^-1 of (32), without an inverse of K0."""
+    S, K0 = graph(case)[2], case["K0"]
+    return np.asarray(-case["gamma"] * np.linalg.solve((np.eye(len(K0)) + case["gamma"] * K0 @ S).T, S.T).T)
+
+
+def features_of(case: Case) -> FloatArray:
+    """Return features of the points, one column a point and two features more than points."""
+    n = len(case["T"])
+    return np.random.default_rng(0).normal(size=(n + 2, n))
+
+
+def feature_form(case: Case) -> Evidence:
+    """Return whether Phi'U Phi = K for U = I_d + Phi Q Phi'."""
+    Phi = features_of(case)
+    one = {**case, "K0": Phi.T @ Phi}
+    U = np.eye(len(Phi)) + Phi @ extension(one) @ Phi.T
+    return equal(Phi.T @ U @ Phi, without_inverse(one), tol=1e-7)
+
+
+def extended(case: Case) -> Evidence:
+    """Return whether (32) recovers K on the training points and stays positive with new ones."""
+    n, new = len(case["T"]), 3
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n + new, n + new + 2))
+    k0 = X @ X.T / n
+    one = {**case, "K0": k0[:n, :n]}
+    k = k0 + k0[:, :n] @ extension(one) @ k0[:n]
+    values = np.linalg.eigvalsh((k + k.T) / 2)
+    return every([
+        equal(k[:n, :n], without_inverse(one), tol=1e-8),
+        at_most(-float(values[0]), 1e-9 * float(values[-1])),
+    ])  # fmt: skip
+
+
+def ignored_labels(case: Case) -> tuple[float, float]:
+    """Return the loss of the kernel qq', q = D^1/2 1, which no label enters, and that of the ideal kernel, trace 1."""
+    labels = case["labels"]
+    T = np.where(labels[:, None] == labels, 1.0, -1.0)
+    _, D, S = graph({"T": T})
+    q = np.sqrt(D)
+    ideal = (labels[:, None] == labels).astype(float)
+    return float(q @ S @ q / (q @ q)), float(np.sum(ideal * S) / np.trace(ideal))
+
+
+def exact_distances(case: Case) -> tuple[Any, Any]:
+    """Return sqrt(l) and 2 sqrt(u) as balls: the sides of a triangle of two similar pairs and a dissimilar one."""
+    return ball(Fraction(case["lower"])).sqrt(), 2 * ball(Fraction(case["upper"])).sqrt()

@@ -1,0 +1,50 @@
+"""Runs of the multiplicative update of paper 002 in balls, which enclose their rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from klopt.papers.theorems.cases import ball, precise
+from klopt.papers.theorems.claim import Case
+from klopt.papers.theorems.xie2017.quantities import exact_dot, exact_objective
+
+__all__ = ["exact_growth", "exact_slow", "exact_sweep"]
+
+
+def _balls(case: Case) -> tuple[Any, Any, Any]:
+    """F, b and the start with b'a = 1."""
+    F, b, a = (np.vectorize(ball, otypes=[object])(case[name]) for name in ("F", "b", "a"))
+    return F, b, a / exact_dot(b, a)
+
+
+def _run(case: Case, steps: int, *, rescale: bool) -> tuple[Any, Any]:
+    """b and the iterate of (33) after so many steps, with or without step (3)."""
+    F, b, a = _balls(case)
+    for _ in range(steps):
+        a = a * exact_objective(F, a) * b / (F @ a)
+        a = a / exact_dot(b, a) if rescale else a
+    return b, a
+
+
+def exact_growth(case: Case, steps: int, most: float) -> tuple[Any, Any]:
+    """Return b'a after so many updates without step (3), and what is called too large."""
+    return exact_dot(*_run(case, steps, rescale=False)), ball(int(most))
+
+
+def exact_slow(case: Case, steps: int, least: Any) -> tuple[Any, Any]:
+    """Return a_2 after so many steps, and what is said to be left of it."""
+    with precise():
+        return _run(case, steps, rescale=True)[1][1], ball(least)
+
+
+def exact_sweep(case: Case) -> tuple[Any, Any]:
+    """Return a'Fa / (b'a)^2 after one pass over the entries one by one, lam computed anew for each, and before."""
+    F, b, a = _balls(case)
+    value: Callable[[Any], Any] = lambda x: exact_objective(F, x) / exact_dot(b, x) ** 2  # noqa: E731
+    before, a = value(a), a.copy()
+    for i in range(len(a)):
+        a[i] = a[i] * exact_objective(F, a) * b[i] / exact_dot(F[i], a)
+    return value(a), before

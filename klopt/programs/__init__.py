@@ -1,0 +1,1 @@
+"""General programs (LP, QCQP, SDP): rows, matrix inequalities, quadratic constraints, duality, file formats."""

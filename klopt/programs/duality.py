@@ -1,0 +1,49 @@
+"""The dual of a cone program as a cone program, and the way between their solutions.
+
+    primal   minimise c'x  subject to  b - Ax in K          multipliers y in K*
+    dual     minimise b'y  subject to  A'y = -c, y in K*    multipliers (z, s): x = -z, s = b - Ax
+
+The optimal values are opposite where there is strong duality. All cones but the exponential one are their own dual.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from klopt.arrays import FloatArray, csc
+from klopt.errors import InvalidProblem
+from klopt.model.cones import Cones
+from klopt.model.forms import ConeForm, Start
+
+__all__ = ["dual_of", "from_dual", "to_dual"]
+
+
+def dual_of(form: ConeForm) -> ConeForm:
+    """Return the dual of a form without quadratic objective and exponential cones, as a minimisation over y.
+
+    >>> form = ConeForm([1.0, 2.0], [[-1.0, -1.0]], [-1.0], Cones(nonneg=1))
+    >>> dual_of(form).A.toarray()
+    array([[-1.],
+           [-1.],
+           [-1.]])
+    """
+    if form.P is not None or form.cones.exp:
+        raise InvalidProblem("the dual is formed for linear objectives and self-dual cones only; solve the form itself")
+    cones = form.cones
+    signs = -sparse.eye_array(form.b.size, format="csr")[cones.zero :]
+    A = sparse.vstack([form.A.T, signs], format="csc")
+    b = np.concatenate((-form.c, np.zeros(form.b.size - cones.zero)))
+    return ConeForm(form.b, csc("A", A), b, Cones(form.c.size, cones.nonneg, cones.soc, cones.psd))
+
+
+def from_dual(form: ConeForm, y: FloatArray, multipliers: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return (x, y) of the form from a solution of its dual; x = 0 where the dual came without multipliers."""
+    x = np.zeros_like(form.c) if multipliers is None else -multipliers[: form.c.size]
+    return x, y
+
+
+def to_dual(form: ConeForm, x: FloatArray, y: FloatArray) -> Start:
+    """Return (x, y) of the form as a start for its dual."""
+    slack = form.b - form.A @ x
+    return Start(y, np.concatenate((-x, slack[form.cones.zero :])))

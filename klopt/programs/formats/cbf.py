@@ -1,0 +1,317 @@
+"""Cone programs in the Conic Benchmark Format (`.cbf`), with linear, second-order and semidefinite cones.
+
+    VAR, CON       x in a product of cones,  A x + b in a product of cones      (ACOORD, BCOORD, OBJACOORD, OBJBCOORD)
+    PSDCON         sum_j x_j H_j + D positive semidefinite                      (HCOORD, DCOORD, lower triangles)
+    PSDVAR         X positive semidefinite, <F, X> in objective and CON rows    (OBJFCOORD, FCOORD, lower triangles)
+
+Cones: F free, L+ L- L= signs, Q second-order, QR rotated (2 x_0 x_1 >= ||rest||^2, turned by 45 degrees into Q).
+A file of PSDVAR and L= rows alone is a program in standard form; otherwise the entries of X become variables.
+The format has no bounds of variables other than 0: klopt writes them as the last rows of CON and says so in a comment.
+Nor has it names, which another comment holds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from klopt.arrays import FloatArray, csc
+from klopt.model.cones import svec_size
+from klopt.programs.formats.model import Block, Model, Names, malformed, number, triangle
+
+__all__ = ["BOUNDS_NOTE", "NAMES_NOTE", "read"]
+
+Domain = list[tuple[str, int]]
+BOUNDS_NOTE = "# klopt: the last {} rows of CON are bounds of variables"
+NAMES_NOTE = "# klopt: names of columns and rows "
+_BOUNDS = re.compile(BOUNDS_NOTE.replace("{}", r"(\d+)"))
+_CONES = ("F", "L+", "L-", "L=", "Q", "QR")
+# How many indices stand before the value.
+_TABLES = {"OBJACOORD": 1, "ACOORD": 2, "BCOORD": 1, "OBJFCOORD": 3, "FCOORD": 4, "HCOORD": 4, "DCOORD": 3}
+_ROTATION = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2.0)
+
+
+@dataclass
+class _Draft:
+    """What has been read so far; a table holds one row of indices and a value per line."""
+
+    path: Path
+    sense: str = "MIN"
+    var: Domain = field(default_factory=list)
+    con: Domain = field(default_factory=list)
+    psdvar: list[int] = field(default_factory=list)
+    psdcon: list[int] = field(default_factory=list)
+    offset: float = 0.0
+    bounds: int = 0
+    names: Names | None = None
+    tables: dict[str, FloatArray] = field(default_factory=dict)
+
+    def table(self, name: str) -> tuple[npt.NDArray[np.intp], FloatArray]:
+        rows = self.tables.get(name, np.zeros((0, _TABLES[name] + 1)))
+        return rows[:, :-1].astype(int).T, rows[:, -1]
+
+
+class _Reader:
+    """The lines that say something, in order, with their numbers."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.bounds, self.at = path, 0, 0
+        self.names: Names | None = None
+        self.lines: list[tuple[int, list[str]]] = []
+        for place, text in enumerate(path.read_text(encoding="latin-1").splitlines(), 1):
+            if found := _BOUNDS.fullmatch(text.strip()):
+                self.bounds = int(found[1])
+            elif text.startswith(NAMES_NOTE):
+                self.names = self._names(place, text.removeprefix(NAMES_NOTE))
+            words = text.split("#", 1)[0].split()
+            if words:
+                self.lines.append((place, words))
+
+    def _names(self, line: int, text: str) -> Names:
+        try:
+            columns, rows = json.loads(text)
+            return Names(tuple(columns), tuple(rows))
+        except (ValueError, TypeError) as error:
+            raise malformed(self.path, line, f"not two lists of names: {error}") from None
+
+    def next(self, what: str, count: int) -> tuple[int, list[str]]:
+        if self.at == len(self.lines):
+            raise malformed(self.path, self.lines[-1][0] if self.lines else 1, f"the file ends before {what}")
+        line, words = self.lines[self.at]
+        if len(words) != count:
+            raise malformed(self.path, line, f"expected {what} ({count} words), found {' '.join(words)!r}")
+        self.at += 1
+        return line, words
+
+    def whole(self, line: int, word: str) -> int:
+        value = number(self.path, line, word)
+        if value != int(value) or value < 0:
+            raise malformed(self.path, line, f"{word!r} is not a count or an index")
+        return int(value)
+
+    def domain(self, name: str) -> Domain:
+        line, (size, count) = self.next(f"the size of {name} and its number of cones", 2)
+        found: Domain = []
+        for _ in range(self.whole(line, count)):
+            at, (cone, part) = self.next("a cone and its size", 2)
+            if cone not in _CONES:
+                raise malformed(self.path, at, f"klopt reads no {cone} cones; it knows {', '.join(_CONES)}")
+            found.append((cone, self.whole(at, part)))
+            if cone == "QR" and found[-1][1] < 2:
+                raise malformed(self.path, at, "a rotated cone has at least two entries")
+        if sum(part for _, part in found) != self.whole(line, size):
+            raise malformed(self.path, line, f"the cones of {name} have {sum(p for _, p in found)} rows, not {size}")
+        return found
+
+    def orders(self, name: str) -> list[int]:
+        line, (count,) = self.next(f"the number of blocks of {name}", 1)
+        return [self.whole(*self._first(f"the order of a block of {name}")) for _ in range(self.whole(line, count))]
+
+    def _first(self, what: str) -> tuple[int, str]:
+        line, (word,) = self.next(what, 1)
+        return line, word
+
+    def table(self, name: str, limits: list[int], orders: list[int]) -> FloatArray:
+        """Rows of indices, each below its limit, and a value; the last two indices of a block stay below its order."""
+        line, (count,) = self.next(f"the number of entries of {name}", 1)
+        rows = np.zeros((self.whole(line, count), len(limits) + 1))
+        for row in rows:
+            line, words = self.next(f"an entry of {name}", len(limits) + 1)
+            row[:-1] = [self.whole(line, word) for word in words[:-1]]
+            row[-1] = number(self.path, line, words[-1])
+            outside = np.any(row[:-1] >= limits)
+            if orders and not outside:
+                block = row[0 if name in ("HCOORD", "DCOORD", "OBJFCOORD") else 1]
+                outside = max(row[-3:-1]) >= orders[int(block)]
+            if outside or not np.isfinite(row[-1]):
+                raise malformed(self.path, line, f"{' '.join(words)!r} lies outside the problem or is not finite")
+        return rows
+
+
+def read(path: Path) -> Model:
+    """Return the model that a CBF file states."""
+    reader = _Reader(path)
+    draft = _Draft(path, bounds=reader.bounds, names=reader.names)
+    while reader.at < len(reader.lines):
+        line, (section, *_) = reader.lines[reader.at]
+        reader.at += 1
+        if section == "VER":
+            reader.next("the version", 1)
+        elif section == "OBJSENSE":
+            line, (draft.sense,) = reader.next("MIN or MAX", 1)
+            if draft.sense not in ("MIN", "MAX"):
+                raise malformed(path, line, f"the sense {draft.sense!r} is neither MIN nor MAX")
+        elif section in ("VAR", "CON"):
+            setattr(draft, section.lower(), reader.domain(section))
+        elif section in ("PSDVAR", "PSDCON"):
+            setattr(draft, section.lower(), reader.orders(section))
+        elif section == "OBJBCOORD":
+            line, (word,) = reader.next("the constant of the objective", 1)
+            draft.offset = number(path, line, word)
+        elif section in _TABLES:
+            draft.tables[section] = reader.table(section, *_limits(draft, section))
+        else:
+            reason = "klopt solves continuous problems only" if section == "INT" else "klopt does not read it"
+            raise malformed(path, line, f"section {section!r}: {reason}")
+    cones = {cone for cone, _ in draft.con}
+    standard = draft.psdvar and not draft.psdcon and cones <= {"L="} and {cone for cone, _ in draft.var} <= {"L+"}
+    return _standard(draft) if standard else _general(draft)
+
+
+def _limits(draft: _Draft, section: str) -> tuple[list[int], list[int]]:
+    """The limits of a table's indices, and the orders of the blocks that it speaks of."""
+    n, m = (sum(size for _, size in domain) for domain in (draft.var, draft.con))
+    variables, blocks = draft.psdvar, draft.psdcon
+    some = max([0, *variables, *blocks])
+    return {
+        "OBJACOORD": ([n], []),
+        "ACOORD": ([m, n], []),
+        "BCOORD": ([m], []),
+        "OBJFCOORD": ([len(variables), some, some], variables),
+        "FCOORD": ([m, len(variables), some, some], variables),
+        "HCOORD": ([len(blocks), n, some, some], blocks),
+        "DCOORD": ([len(blocks), some, some], blocks),
+    }[section]
+
+
+def _vector(draft: _Draft, name: str, size: int) -> FloatArray:
+    (index,), value = draft.table(name)
+    return np.bincount(index, weights=value, minlength=size).astype(float)
+
+
+def _standard(draft: _Draft) -> Model:
+    """min <C, X> + l'z subject to <A_i, X> + a_i'z = b_i: the data of its dual in the place of the data."""
+    n, k = (sum(size for _, size in domain) for domain in (draft.con, draft.var))
+    (row, column), value = draft.table("ACOORD")
+    A = csc("A", sparse.csc_array((value, (column, row)), shape=(k, n)))
+    (matrix, i, j), costs = draft.table("OBJFCOORD")
+    (con, which, p, q), entries = draft.table("FCOORD")
+    blocks = []
+    for index, order in enumerate(draft.psdvar):
+        first, rest = matrix == index, which == index
+        at = np.concatenate((triangle(i[first], j[first], order), triangle(p[rest], q[rest], order)))
+        columns = np.concatenate((np.zeros(first.sum(), dtype=int), con[rest] + 1))
+        data = np.concatenate((costs[first], entries[rest]))
+        blocks.append(Block(order, sparse.csc_array((data, (at, columns)), shape=(svec_size(order), n + 1))))
+    return Model(
+        c=-_vector(draft, "BCOORD", n),
+        A=A,
+        row_lower=np.full(k, -np.inf),
+        row_upper=_vector(draft, "OBJACOORD", k),
+        lower=np.full(n, -np.inf),
+        upper=np.full(n, np.inf),
+        sense="max" if draft.sense == "MAX" else "min",
+        offset=draft.offset,
+        blocks=tuple(blocks),
+        over="X",
+    )
+
+
+def _general(draft: _Draft) -> Model:
+    """Scalars and the entries of matrix variables as one vector x; cones of x and of A x + b as rows."""
+    scalars, m = (sum(size for _, size in domain) for domain in (draft.var, draft.con))
+    starts = scalars + np.concatenate(([0], np.cumsum([svec_size(order) for order in draft.psdvar]))).astype(int)
+    n = int(starts[-1])
+    orders = np.array([*draft.psdvar, 0])
+    (matrix, i, j), value = draft.table("OBJFCOORD")
+    c = np.zeros(n)
+    c[:scalars] = _vector(draft, "OBJACOORD", scalars)
+    np.add.at(c, starts[matrix] + triangle(i, j, orders[matrix]), np.where(i == j, 1.0, 2.0) * value)
+    (row, column), value = draft.table("ACOORD")
+    (con, matrix, i, j), entries = draft.table("FCOORD")
+    at = np.concatenate((column, starts[matrix] + triangle(i, j, orders[matrix])))
+    data = np.concatenate((value, np.where(i == j, 1.0, 2.0) * entries))
+    A = sparse.csr_array((data, (np.concatenate((row, con)), at)), shape=(m, n))
+    rows, b = _rows(draft.con, A, _vector(draft, "BCOORD", m))
+    own, zero = _rows(draft.var, sparse.eye_array(scalars, n, format="csr"), np.zeros(scalars))
+    lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
+    signs = np.repeat([cone for cone, _ in draft.var], [size for _, size in draft.var])
+    lower[:scalars][np.isin(signs, ("L+", "L="))] = 0.0
+    upper[:scalars][np.isin(signs, ("L-", "L="))] = 0.0
+    kept, low, high = _linear(draft, rows, b, lower, upper)
+    quadratic, soc = _second_order((draft.con, rows, b), (draft.var, own, zero))
+    return Model(
+        c=c,
+        A=csc("A", rows[kept]),
+        row_lower=low,
+        row_upper=high,
+        lower=lower,
+        upper=upper,
+        sense="max" if draft.sense == "MAX" else "min",
+        offset=draft.offset,
+        A_soc=csc("A_soc", -quadratic[0]) if soc else None,
+        b_soc=quadratic[1] if soc else None,
+        soc=soc,
+        blocks=_blocks(draft, starts, n),
+        names=draft.names,
+    )
+
+
+def _rows(domain: Domain, A: sparse.csr_array, b: FloatArray) -> tuple[sparse.csr_array, FloatArray]:
+    """Ax + b with the first two rows of each rotated cone turned."""
+    heads, start = [], 0
+    for cone, size in domain:
+        heads += [start] if cone == "QR" else []
+        start += size
+    if not heads:
+        return A, b
+    blocks = sparse.eye_array(b.size, format="lil")
+    for head in heads:
+        blocks[head : head + 2, head : head + 2] = _ROTATION
+    turn: Any = sparse.csr_array(blocks)
+    return sparse.csr_array(turn @ A), turn @ b
+
+
+def _linear(
+    draft: _Draft, rows: sparse.csr_array, b: FloatArray, lower: FloatArray, upper: FloatArray
+) -> tuple[npt.NDArray[np.intp], FloatArray, FloatArray]:
+    """(rows, lower, upper) of the linear rows; rows that klopt wrote as bounds go to `lower` and `upper`."""
+    signs = np.repeat([cone for cone, _ in draft.con], [size for _, size in draft.con])
+    low = np.where(np.isin(signs, ("L+", "L=")), -b, -np.inf)
+    high = np.where(np.isin(signs, ("L-", "L=")), -b, np.inf)
+    linear = np.isin(signs, ("F", "L+", "L-", "L="))
+    for row in range(b.size - draft.bounds, b.size):
+        column = rows.indices[rows.indptr[row]]
+        lower[column], upper[column] = max(lower[column], low[row]), min(upper[column], high[row])
+        linear[row] = False
+    kept = np.flatnonzero(linear)
+    return kept, low[kept], high[kept]
+
+
+def _second_order(
+    *parts: tuple[Domain, sparse.csr_array, FloatArray],
+) -> tuple[tuple[sparse.csr_array, FloatArray], tuple[int, ...]]:
+    """The rows of all second-order cones and their sizes."""
+    soc = tuple(size for domain, _, _ in parts for cone, size in domain if cone in ("Q", "QR") and size)
+    matrices, sides = [], []
+    for domain, A, b in parts:
+        signs = np.repeat([cone for cone, _ in domain], [size for _, size in domain])
+        mine = np.flatnonzero(np.isin(signs, ("Q", "QR")))
+        matrices.append(A[mine])
+        sides.append(b[mine])
+    return (sparse.csr_array(sparse.vstack(matrices)), np.concatenate(sides)), soc
+
+
+def _blocks(draft: _Draft, starts: npt.NDArray[np.intp], n: int) -> tuple[Block, ...]:
+    """sum_j x_j H_j + D for the constraints, and X itself for matrix variables."""
+    (block, variable, i, j), value = draft.table("HCOORD")
+    (constant, p, q), shift = draft.table("DCOORD")
+    found = []
+    for index, order in enumerate(draft.psdcon):
+        mine, own = block == index, constant == index
+        at = np.concatenate((triangle(p[own], q[own], order), triangle(i[mine], j[mine], order)))
+        columns = np.concatenate((np.zeros(own.sum(), dtype=int), variable[mine] + 1))
+        data = np.concatenate((-shift[own], value[mine]))
+        found.append(Block(order, sparse.csc_array((data, (at, columns)), shape=(svec_size(order), n + 1))))
+    for index, order in enumerate(draft.psdvar):
+        size = svec_size(order)
+        place = (np.arange(size), starts[index] + 1 + np.arange(size))
+        found.append(Block(order, sparse.csc_array((np.ones(size), place), shape=(size, n + 1))))
+    return tuple(found)

@@ -1,0 +1,138 @@
+"""Linear and quadratic programs as CPLEX LP files: read by HiGHS, written with every digit.
+
+    Minimize obj: .. + [ .. ] / 2    Subject To    name: .. <= ..    Bounds    .. <= x <= ..    End
+
+HiGHS ignores coefficients below 1e-12; a file that holds one is refused rather than read as something else, and klopt
+writes none.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from klopt.arrays import SparseMatrix, csc
+from klopt.errors import InvalidProblem
+from klopt.programs.formats.model import Model, Names, from_infinite, malformed
+from klopt.programs.formats.mps_write import checked_names
+
+__all__ = ["read", "write"]
+
+# What HiGHS drops or refuses in matrices, and what it takes for infinite elsewhere.
+SMALLEST, LARGEST, INFINITE = 1e-12, 1e15, 1e20
+_NAME = re.compile(r"(?![eE][\d.])[A-Za-z_!#$%&(),;?@`'{}~\"][\w!#$%&(),.;?@`'{}~\"]*")
+_WORDS = {"st", "subject", "bounds", "bound", "free", "inf", "infinity", "end", "min", "max", "general", "binary"}
+
+
+def read(path: Path) -> Model:
+    """Return the model that an LP file states."""
+    import highspy
+
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    highs = highspy.Highs()
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        for option, value in (("log_to_console", False), ("log_file", str(log)), ("small_matrix_value", SMALLEST)):
+            highs.setOptionValue(option, value)
+        status = highs.readModel(str(path))
+        highs.setOptionValue("log_file", "")
+        said = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(("ERROR", "WARNING"))]
+    if status == highspy.HighsStatus.kError or any("ignored" in line for line in said):
+        raise malformed(path, None, "HiGHS cannot read it: " + (" ".join(said) or "no reason given"))
+    return _model(path, highs)
+
+
+def write(path: Path, model: Model) -> None:
+    """Write a linear or quadratic program, numbers with all their digits."""
+    if model.kind not in ("LP", "QCQP") or model.soc or model.quadratics:
+        raise InvalidProblem(f"{path}: LP files hold linear rows and a quadratic objective only; write .cbf or .npz")
+    names = checked_names(path, model)
+    for name in (*names.columns, *names.ub, *names.eq):
+        if not _NAME.fullmatch(name) or name.lower() in _WORDS:
+            raise InvalidProblem(f"{path}: the name {name!r} means something else in LP files; rename it or write .mps")
+    if np.any(np.isinf(model.row_upper)) or np.any(np.isfinite(model.row_lower) & (model.row_lower != model.row_upper)):
+        raise InvalidProblem(f"{path}: a row without a finite right-hand side cannot stand in an LP file; write .mps")
+    _check_sizes(path, model)
+    A = model.A.tocsr()
+    # Every column stands in the objective, so that a reader meets them in their order.
+    text = ["Maximize" if model.sense == "max" else "Minimize", " obj:"]
+    text += _terms(names.columns, model.c.tolist())
+    if model.P is not None:
+        text += ["  + [", *_squares(names.columns, model.P), "  ] / 2"]
+    text += [f"  + {model.offset!r}"] if model.offset else []
+    text.append("Subject To")
+    for i, name in enumerate((*names.ub, *names.eq)):
+        part = slice(A.indptr[i], A.indptr[i + 1])
+        row = _terms([names.columns[j] for j in A.indices[part]], A.data[part].tolist())
+        sign = "=" if model.row_lower[i] == model.row_upper[i] else "<="
+        text += [f" {name}:", *(row or [f"  0 {names.columns[0]}"]), f"  {sign} {float(model.row_upper[i])!r}"]
+    text.append("Bounds")
+    for name, low, high in zip(names.columns, model.lower.tolist(), model.upper.tolist(), strict=True):
+        text.append(f" {name} free" if np.isinf(low) and np.isinf(high) else f" {low!r} <= {name} <= {high!r}")
+    path.write_text("\n".join([*text, "End", ""]), encoding="ascii")
+
+
+def _check_sizes(path: Path, model: Model) -> None:
+    """Refuse numbers that HiGHS, by which LP files are read, would leave out or take for infinite."""
+    sides = np.concatenate([model.row_upper, model.lower, model.upper])
+    plain = np.concatenate([model.c, sides[np.isfinite(sides)]])
+    matrices = np.concatenate([model.A.data, [] if model.P is None else model.P.data])
+    sizes = np.abs(matrices[matrices != 0])
+    lost = [*sizes[(sizes <= SMALLEST) | (sizes >= LARGEST)], *np.abs(plain[np.abs(plain) >= INFINITE])]
+    if lost:
+        raise InvalidProblem(f"{path}: HiGHS cannot read {lost[0]:g} in an LP file; rescale the problem or write .mps")
+
+
+def _terms(names: Iterable[str], values: Iterable[float]) -> list[str]:
+    return [f"  {'-' if value < 0 else '+'} {abs(value)!r} {name}" for name, value in zip(names, values, strict=True)]
+
+
+def _squares(names: tuple[str, ...], P: SparseMatrix) -> list[str]:
+    """x'Px as squares and products, each product once."""
+    lower = sparse.tril(P).tocoo()
+    places = zip(lower.row.tolist(), lower.col.tolist(), lower.data.tolist(), strict=True)
+    pairs = [(f"{names[j]}^2" if i == j else f"{names[j]} * {names[i]}", v if i == j else 2 * v) for i, j, v in places]
+    return _terms(*zip(*pairs, strict=True)) if pairs else []
+
+
+def _model(path: Path, highs: object) -> Model:
+    import highspy
+
+    assert isinstance(highs, highspy.Highs)
+    model = highs.getModel()
+    lp, quadratic = model.lp_, model.hessian_
+    if any(kind != highspy.HighsVarType.kContinuous for kind in lp.integrality_):
+        raise malformed(path, None, "integer variables: klopt solves continuous problems only")
+    shape = (lp.num_row_, lp.num_col_)
+    parts = (np.array(lp.a_matrix_.value_), np.array(lp.a_matrix_.index_), np.array(lp.a_matrix_.start_))
+    byrow = lp.a_matrix_.format_ == highspy.MatrixFormat.kRowwise
+    A = (sparse.csr_array if byrow else sparse.csc_array)(parts, shape=shape)
+    low, high, lower, upper = (
+        np.array([from_infinite(v) for v in values], dtype=float)
+        for values in (lp.row_lower_, lp.row_upper_, lp.col_lower_, lp.col_upper_)
+    )
+    P = None
+    if quadratic.dim_:
+        size = (quadratic.dim_, quadratic.dim_)
+        parts = (np.array(quadratic.value_), np.array(quadratic.index_), np.array(quadratic.start_))
+        half = sparse.csc_array(parts, shape=size)
+        square = quadratic.format_ == highspy.HessianFormat.kSquare
+        P = csc("P", half if square else half + half.T - sparse.diags_array(half.diagonal()))
+    return Model(
+        c=np.array(lp.col_cost_, dtype=float),
+        A=csc("A", A),
+        row_lower=low,
+        row_upper=high,
+        lower=lower,
+        upper=upper,
+        sense="max" if lp.sense_ == highspy.ObjSense.kMaximize else "min",
+        offset=float(lp.offset_),
+        P=P,
+        names=Names(tuple(lp.col_names_), tuple(lp.row_names_)),
+    )

@@ -1,0 +1,226 @@
+"""`Model`: everything that a file of an optimisation problem can say, before one of klopt's problems takes it.
+
+    minimise or maximise   x'Px/2 + c'x + offset
+    subject to             row_lower <= A x <= row_upper,   lower <= x <= upper
+                           x'P_i x/2 + q_i'x <= r_i
+                           b_soc - A_soc x  in second-order cones
+                           sum_j x_j F_j - F_0  positive semidefinite, block by block
+
+or, with over="X", the program in standard form whose data are c = b and F = (C, A_1, .., A_n):
+
+    minimise or maximise   <C, X> + offset   subject to   <A_i, X> = b_i,  X positive semidefinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Literal, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from klopt.arrays import FAKE_INFINITY, FloatArray, SparseMatrix, csc
+from klopt.errors import InvalidProblem
+from klopt.model.cones import svec_size
+from klopt.programs.rows import LinearRows
+
+__all__ = ["Block", "Model", "Names", "QuadraticRow", "from_infinite", "malformed", "number", "triangle"]
+
+
+class Names(NamedTuple):
+    """What columns and rows are called in a file: columns, then inequalities, then equalities."""
+
+    columns: tuple[str, ...] = ()
+    ub: tuple[str, ...] = ()
+    eq: tuple[str, ...] = ()
+
+    @classmethod
+    def default(cls, columns: int, ub: int, eq: int) -> Names:
+        """Return the names that a file gives to things without one; read back they count as no names."""
+        counts = (("x", columns), ("ub", ub), ("eq", eq))
+        return cls(*(tuple(f"{letter}{index}" for index in range(count)) for letter, count in counts))
+
+    @classmethod
+    def check(cls, names: object, columns: int, ub: int, eq: int) -> None:
+        """Refuse what is neither None nor `Names` of so many columns and rows."""
+        if names is None:
+            return
+        if not isinstance(names, cls):
+            text = "expected klopt.programs.formats.model.Names, such as Names(columns=('x', 'y'))"
+            raise InvalidProblem(f"names is {names!r}; {text}")
+        for part, labels, count in zip(cls._fields, names, (columns, ub, eq), strict=True):
+            if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
+                raise InvalidProblem(f"names.{part} is {labels!r}; expected a tuple of {count} texts")
+            if len(labels) != count:
+                raise InvalidProblem(f"names.{part} holds {len(labels)} names; expected {count} texts")
+
+
+class QuadraticRow(NamedTuple):
+    """One constraint x'Px/2 + q'x <= r."""
+
+    P: SparseMatrix
+    q: FloatArray
+    r: float
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One block of F_0, F_1, .., F_n: column i holds the lower triangle of F_i by columns, unscaled.
+
+    Unscaled, so that a file's numbers come back as they were; `klopt.model.cones.svec` scales off-diagonals by sqrt(2).
+    """
+
+    order: int
+    entries: SparseMatrix
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entries", csc("F", self.entries, (svec_size(self.order), None)))
+
+    @property
+    def weights(self) -> FloatArray:
+        """1 on the diagonal, sqrt(2) off it: what turns entries into svec."""
+        across, down = np.triu_indices(self.order)
+        return cast(FloatArray, np.where(across == down, 1.0, np.sqrt(2.0)))
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether all matrices of the block are diagonal, so that it states linear rows."""
+        across, down = np.triu_indices(self.order)
+        return bool(np.all((across == down)[self.entries.indices]))
+
+    def diagonal(self) -> SparseMatrix:
+        """Return the diagonals of F_0, .., F_n as columns."""
+        across, down = np.triu_indices(self.order)
+        return csc("F", self.entries.tocsr()[across == down])
+
+    def matrix(self, index: int) -> FloatArray:
+        """Return F_index of this block as a dense matrix.
+
+        >>> Block(2, sparse.csc_array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])).matrix(0)
+        array([[1., 2.],
+               [2., 3.]])
+        """
+        M = np.zeros((self.order, self.order))
+        across, down = np.triu_indices(self.order)
+        M[across, down] = M[down, across] = self.entries[:, [index]].toarray().ravel()
+        return M
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A problem as a file states it; readers fill in what they found."""
+
+    c: FloatArray
+    A: SparseMatrix
+    row_lower: FloatArray
+    row_upper: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    sense: Literal["min", "max"] = "min"
+    offset: float = 0.0
+    P: SparseMatrix | None = None
+    quadratics: tuple[QuadraticRow, ...] = ()
+    A_soc: SparseMatrix | None = None
+    b_soc: FloatArray | None = None
+    soc: tuple[int, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    over: Literal["x", "X"] = "x"
+    names: Names | None = None
+
+    @property
+    def kind(self) -> str:
+        """The smallest class that holds this model."""
+        if self.blocks:
+            return "nothing" if self.soc or self.P is not None or self.quadratics else "SDP"
+        return "QCQP" if self.soc or self.quadratics or self.P is not None else "LP"
+
+    def expect(self, path: str | PathLike[str], wanted: str, holds: Sequence[str]) -> None:
+        """Refuse a file that says more than the class `wanted` can hold."""
+        if self.kind in holds:
+            return
+        parts = {
+            "a quadratic objective": self.P is not None,
+            "quadratic constraints": bool(self.quadratics),
+            "second-order cones": bool(self.soc),
+            "semidefinite blocks": bool(self.blocks),
+        }
+        found = " and ".join(part for part, present in parts.items() if present)
+        advice = "no class of klopt holds them together" if self.kind == "nothing" else f"use {self.kind}.from_file"
+        raise InvalidProblem(f"{path} has {found}, which {wanted} does not hold; {advice}")
+
+    @classmethod
+    def of_rows(
+        cls, c: FloatArray, rows: LinearRows, offset: float, sense: Literal["min", "max"], names: Names | None = None
+    ) -> Model:
+        """Return the model of c'x + offset under inequalities, then equalities, and bounds."""
+        A = csc("A", sparse.vstack([rows.A_ub, rows.A_eq], format="csc"))
+        low = np.concatenate((np.full(rows.b_ub.size, -np.inf), rows.b_eq))
+        high = np.concatenate((rows.b_ub, rows.b_eq))
+        return cls(c, A, low, high, rows.bounds[:, 0], rows.bounds[:, 1], sense, offset, names=names)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """The bounds as an n x 2 array."""
+        return np.column_stack((self.lower, self.upper))
+
+    def split(self) -> tuple[SparseMatrix, FloatArray, SparseMatrix, FloatArray, Names | None]:
+        """Return (A_ub, b_ub, A_eq, b_eq, names): a row with two sides gives two inequalities, a free one b = inf."""
+        equal = (self.row_lower == self.row_upper) & np.isfinite(self.row_lower)
+        upper = ~equal & (np.isfinite(self.row_upper) | ~np.isfinite(self.row_lower))
+        lower = ~equal & np.isfinite(self.row_lower)
+        rows = np.concatenate((np.flatnonzero(upper), np.flatnonzero(lower)))
+        signs = np.concatenate((np.ones(upper.sum()), -np.ones(lower.sum())))
+        limits = np.concatenate((self.row_upper[upper], -self.row_lower[lower]))
+        order = np.argsort(rows, kind="stable")
+        rows, signs, limits = rows[order], signs[order], limits[order]
+        A = self.A.tocsr()
+        A_ub = csc("A_ub", sparse.diags_array(signs) @ A[rows])
+        return A_ub, limits, csc("A_eq", A[equal]), self.row_lower[equal], self._names(rows, np.flatnonzero(equal))
+
+    def _names(self, ub: npt.NDArray[np.intp], eq: npt.NDArray[np.intp]) -> Names | None:
+        """The names after `split`; the second side of a row gets a suffix, and default names count as none."""
+        if self.names is None:
+            return None
+        rows = (*self.names.ub, *self.names.eq)
+        seen: set[int] = set()
+        labels = []
+        for row in ub.tolist():
+            labels.append(f"{rows[row]}:lower" if row in seen else rows[row])
+            seen.add(row)
+        names = Names(self.names.columns, tuple(labels), tuple(rows[row] for row in eq.tolist()))
+        return None if names == Names.default(self.c.size, ub.size, eq.size) else names
+
+
+def triangle(row: npt.NDArray[np.intp], column: npt.NDArray[np.intp], order: int) -> npt.NDArray[np.intp]:
+    """Return the place of entry (row, column), in either order, in the lower triangle by columns.
+
+    >>> triangle(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
+    array([0, 1, 2])
+    """
+    low, high = np.minimum(row, column), np.maximum(row, column)
+    return cast("npt.NDArray[np.intp]", low * order - low * (low - 1) // 2 + high - low)
+
+
+def malformed(path: Path, line: int | None, text: str) -> InvalidProblem:
+    """Return the error for a file that cannot be read, with the line where it goes wrong."""
+    return InvalidProblem(f"{path}: {text}" if line is None else f"{path}, line {line}: {text}")
+
+
+def number(path: Path, line: int, text: str) -> float:
+    """Return the number that a file writes as text; Fortran's exponent D counts as E."""
+    try:
+        value = float(text.replace("D", "E").replace("d", "e") if text[-1:].isdigit() else text)
+    except ValueError:
+        raise malformed(path, line, f"{text!r} is not a number") from None
+    if np.isnan(value):
+        raise malformed(path, line, f"{text!r} is not a number")
+    return value
+
+
+def from_infinite(value: float) -> float:
+    """Return a file's bound with its way of writing infinity (1e30, 1e20) made infinite."""
+    return float(np.copysign(np.inf, value)) if abs(value) >= FAKE_INFINITY else value

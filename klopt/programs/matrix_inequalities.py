@@ -1,0 +1,94 @@
+"""The matrices F_0, F_1, .., F_n of a matrix inequality, as a user gives them, turned into blocks and linear rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from klopt.arrays import SparseMatrix, csc
+from klopt.errors import InvalidProblem
+from klopt.model.cones import svec_size
+from klopt.programs.formats.model import Block, triangle
+from klopt.proof.cone_interior import is_sparse
+
+__all__ = ["matrix_blocks"]
+
+EPS = float(np.finfo(float).eps)
+
+
+def matrix_blocks(F: Any, n: int) -> tuple[tuple[Block, ...], SparseMatrix]:
+    """Return the blocks that are not diagonal, and the diagonals of the others as rows with columns F_0, .., F_n.
+
+    An empty F states no matrix inequality.
+
+    >>> blocks, rows = matrix_blocks([0, (np.eye(2), [[0, 1], [1, 0]])], 1)
+    >>> [block.order for block in blocks], rows.toarray()
+    ([2], array([[0., 1.],
+           [0., 1.]]))
+    """
+    if not isinstance(F, Iterable):
+        raise InvalidProblem(f"F is {F!r}; expected the list of matrices F_0, F_1, .., F_n")
+    given = tuple(F)
+    found = given if given and all(isinstance(item, Block) for item in given) else _from_matrices(given, n)
+    for index, block in enumerate(found):
+        if block.entries.shape[1] != n + 1:
+            raise InvalidProblem(f"F has {block.entries.shape[1]} matrices in block {index}; expected n + 1 = {n + 1}")
+    linear = [block.diagonal() for block in found if block.is_diagonal]
+    rows = csc("F", sparse.vstack([sparse.csc_array((0, n + 1)), *linear], format="csc"))
+    return tuple(block for block in found if not block.is_diagonal), rows
+
+
+def _from_matrices(F: Sequence[Any], n: int) -> tuple[Block, ...]:
+    if not F:
+        return ()
+    if len(F) != n + 1:
+        raise InvalidProblem(f"F has {len(F)} matrices; expected F_0, F_1, .., F_n: {n + 1} of them")
+    rows = [_as_blocks(f"F[{index}]", item) for index, item in enumerate(F)]
+    count = max(len(row) for row in rows)
+    for index, row in enumerate(rows):
+        if row and len(row) != count:
+            raise InvalidProblem(f"F[{index}] has {len(row)} blocks; the others have {count}")
+    return tuple(_block([row[k] if row else 0 for row in rows], k, count) for k in range(count))
+
+
+def _as_blocks(name: str, item: Any) -> tuple[Any, ...]:
+    """The blocks of one matrix; () stands for zero."""
+    if is_sparse(item):
+        return (item,)
+    try:
+        if isinstance(item, list | tuple) and any(is_sparse(part) or np.ndim(part) == 2 for part in item):
+            return tuple(item)
+        return () if np.ndim(item) == 0 and not np.any(item) else (item,)
+    except ValueError:
+        raise InvalidProblem(f"{name} is ragged; expected a symmetric matrix, a tuple of blocks, or 0") from None
+
+
+def _block(matrices: list[Any], k: int, count: int) -> Block:
+    shapes = [M.shape if is_sparse(M) else np.shape(M) for M in matrices]
+    order = next((shape[0] for shape in shapes if len(shape) == 2), 0)
+    places, columns, values = [np.zeros(0, int)], [np.zeros(0, int)], [np.zeros(0)]
+    for index, M in enumerate(matrices):
+        if not is_sparse(M) and np.ndim(M) == 0 and not np.any(M):
+            continue
+        name = f"F[{index}]" if count == 1 else f"F[{index}] block {k}"
+        lower = sparse.tril(_symmetric(name, csc(name, M, (order, order)))).tocoo()
+        places.append(triangle(lower.row, lower.col, order))
+        columns.append(np.full(lower.nnz, index))
+        values.append(lower.data)
+    at = np.concatenate(places), np.concatenate(columns)
+    return Block(order, sparse.csc_array((np.concatenate(values), at), shape=(svec_size(order), len(matrices))))
+
+
+def _symmetric(name: str, M: SparseMatrix) -> SparseMatrix:
+    gap = abs(M - M.T)
+    if gap.nnz and gap.max() > 64 * EPS * abs(M).max():
+        worst = gap.tocoo()
+        place = int(np.argmax(worst.data))
+        row, column = sorted((int(worst.row[place]), int(worst.col[place])))
+        raise InvalidProblem(
+            f"{name} is not symmetric: [{row}, {column}] is {M[row, column]}, not {M[column, row]}; use (M + M.T) / 2"
+        )
+    return M

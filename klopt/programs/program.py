@@ -1,0 +1,104 @@
+"""`Program`: a user's own general program, bracketed through its cone form and solved by that form or its dual."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ClassVar
+
+from klopt.arrays import FloatArray
+from klopt.model.cones import Feature
+from klopt.model.forms import ConeForm, Start
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.programs.duality import dual_of, from_dual, to_dual
+from klopt.programs.rows import LinearRows
+from klopt.proof.cone_bounds import enclose
+
+__all__ = ["Program"]
+
+Recover = Callable[[FloatArray, FloatArray | None], Point]
+Pair = Callable[[Point], tuple[FloatArray, FloatArray]]
+
+
+class Program(Problem):
+    """What `LP`, `QCQP` and `SDP` share: the value is `scale` times that of `form` plus `offset`."""
+
+    trusts_residuals: ClassVar[bool] = True
+    offset: float
+
+    @property
+    @abstractmethod
+    def form(self) -> ConeForm:
+        """The cone program that brackets the optimum."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> LinearRows:
+        """The linear rows and bounds as they were given."""
+
+    @property
+    def sign(self) -> float:
+        """1 for min, -1 for max."""
+        return 1.0 if self.sense == "min" else -1.0
+
+    @property
+    def scale(self) -> float:
+        """What turns a value of `form`, which minimises, into one of the program."""
+        return self.sign
+
+    @abstractmethod
+    def point(self, x: FloatArray, y: FloatArray | None) -> Point:
+        """Return a solution of `form` by the names of the program."""
+
+    @abstractmethod
+    def pair(self, point: Point) -> tuple[FloatArray, FloatArray]:
+        """Return (x, y) of `form` from a point; multipliers that it lacks are 0."""
+
+    def bracket(self, point: Point) -> Bracket:
+        """Return bounds of the optimum from a repaired point and repaired multipliers."""
+        *ends, x, y = enclose(self.form, *self.pair(point))
+        lower, upper = (self.scale * end + self.offset for end in (ends if self.scale > 0 else reversed(ends)))
+        return Bracket(lower, upper, self.point(x, y), self.rows.note)
+
+    def by_form(
+        self,
+        name: str,
+        needs: set[Feature],
+        because: str,
+        build: Callable[[], ConeForm],
+        recover: Recover,
+        pair: Pair,
+        dual: bool = False,
+    ) -> Formulation:
+        """Return the formulation by a form whose solutions are named by `recover` and made from points by `pair`."""
+        return Formulation(
+            name=name,
+            needs=frozenset({Feature.CONE} | needs),
+            build=build,
+            recover=recover,
+            lift=lambda point: Start(*pair(point)),
+            because=because,
+            dual=dual,
+            scale=self.scale,
+            shift=self.offset,
+        )
+
+    def by_dual(
+        self,
+        name: str,
+        needs: set[Feature],
+        because: str,
+        build: Callable[[], ConeForm],
+        recover: Recover,
+        pair: Pair,
+        dual: bool = True,
+    ) -> Formulation:
+        """Return the formulation by the dual of the form that `build` gives; the rest speaks of the form itself."""
+        return replace(
+            self.by_form(name, needs, because, build, recover, pair, dual),
+            build=lambda: dual_of(build()),
+            recover=lambda y, x: recover(*from_dual(build(), y, x)),
+            lift=lambda point: to_dual(build(), *pair(point)),
+            scale=-self.scale,
+        )

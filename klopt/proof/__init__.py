@@ -1,0 +1,1 @@
+"""The trusted core: from an answer to proven bounds, and the certificate that states them."""

@@ -1,0 +1,1 @@
+"""The family of data-adaptive kernels F o K (DANK), in classification and in regression."""

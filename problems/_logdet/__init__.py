@@ -1,0 +1,1 @@
+"""The family of LogDet kernels with bounds on the distances of pairs."""

@@ -1,0 +1,1 @@
+"""The family of support vector machines: data, forms and proof that their duals share."""

@@ -1,0 +1,1 @@
+"""The family of ordered spectral kernels and their alignment."""

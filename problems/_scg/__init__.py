@@ -1,0 +1,1 @@
+"""The family of LogDet kernels on the supervised complete graph."""

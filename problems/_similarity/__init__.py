@@ -1,0 +1,1 @@
+"""The family of kernels learned from similarity matrices."""

@@ -1,0 +1,1 @@
+"""The family of spectral kernels for regularised least squares."""

@@ -1,0 +1,1 @@
+"""What the first-order methods share: the loop, geometries, averaging, cuts."""

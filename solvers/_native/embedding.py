@@ -1,0 +1,22 @@
+"""The answer of a solver that works on the homogeneous embedding: what it returns is a point, a proof or a ray."""
+
+from __future__ import annotations
+
+from klopt.arrays import FloatArray
+from klopt.model.backend import Answer, Stop
+
+__all__ = ["claim"]
+
+
+def claim(stop: Stop, x: FloatArray, y: FloatArray, iterations: int, seconds: float, native: str) -> Answer:
+    """Return the answer with x and y in their places: y proves infeasibility, x is a ray of an unbounded form.
+
+    >>> import numpy as np
+    >>> claim(Stop.UNBOUNDED, np.array([1.0]), np.array([0.0]), 9, 0.1, "").ray
+    array([1.])
+    """
+    if stop is Stop.INFEASIBLE:
+        return Answer(stop, farkas=y, iterations=iterations, seconds=seconds, native=native)
+    if stop is Stop.UNBOUNDED:
+        return Answer(stop, ray=x, iterations=iterations, seconds=seconds, native=native)
+    return Answer(stop, x, y, iterations=iterations, seconds=seconds, native=native)
