@@ -47,7 +47,16 @@ def types(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the documentation; a warning is an error."""
     session.install("-e", ".[docs,exact]")  # examples re-check counterexamples without rounding
-    session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html", *session.posargs)
+    session.run(
+        "sphinx-build",
+        "-W",
+        "--keep-going",
+        "-b",
+        "html",
+        "docs",
+        "docs/_build/html",
+        *session.posargs,
+    )
 
 
 @nox.session(default=False)
@@ -55,7 +64,18 @@ def coverage(session: nox.Session) -> None:
     """Say which lines the quick tests leave out; nox -s coverage -- -m "" counts all tests."""
     session.install("-e", ".[test]", "coverage>=7.10")
     session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", "-n", "2", "-m", "not slow", *session.posargs, env=ONE_THREAD)
+    session.run(
+        "coverage",
+        "run",
+        "-m",
+        "pytest",
+        "-n",
+        "2",
+        "-m",
+        "not slow",
+        *session.posargs,
+        env=ONE_THREAD,
+    )
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report")
 

@@ -49,19 +49,31 @@ class Table:
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
-        print(f"      {'instance':21} {'baseline':30} {'ratio':>9} {'gate':>9}   remarks", flush=True)
+        print(
+            f"      {'instance':21} {'baseline':30} {'ratio':>9} {'gate':>9}   remarks", flush=True
+        )
 
     def add(
-        self, what: str, against: str, gate: float, measured: float, note: str = "", *, at_most: bool = False
+        self,
+        what: str,
+        against: str,
+        gate: float,
+        measured: float,
+        note: str = "",
+        *,
+        at_most: bool = False,
     ) -> None:
         """Enter a measurement; `at_most` turns the gate around."""
         self.rows.append(Row(what, against, gate, float(measured), note, at_most))
         print(self.rows[-1], flush=True)
 
     def grows(self, who: str, letter: str, times: dict[int, float]) -> None:
-        """Print the exponent of growth, the slope of a line through the logarithms."""
-        slope = np.polyfit(np.log(list(times)), np.log(list(times.values())), 1)[0]
-        print(f"      {who} grows as {letter}^{slope:.2f} over {letter} = {', '.join(map(str, times))}", flush=True)
+        """Print the exponent of growth, the gradient of a line through the logarithms."""
+        gradient = np.polyfit(np.log(list(times)), np.log(list(times.values())), 1)[0]
+        print(
+            f"      {who} grows as {letter}^{gradient:.2f} over {letter} = {', '.join(map(str, times))}",
+            flush=True,
+        )
 
     def close(self) -> None:
         """Print how many gates hold, and those that do not; the exit status says whether all do."""
@@ -95,7 +107,9 @@ def cpu(run: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - began, result
 
 
-def least(repeats: int, run: Callable[..., Any], prepare: Callable[[], tuple[Any, ...]] = tuple) -> tuple[float, Any]:
+def least(
+    repeats: int, run: Callable[..., Any], prepare: Callable[[], tuple[Any, ...]] = tuple
+) -> tuple[float, Any]:
     """Return the least CPU seconds of several runs, each on something freshly prepared beforehand, and a result."""
     best, result = np.inf, None
     for given in [prepare() for _ in range(repeats)]:
@@ -137,7 +151,11 @@ def digits(n: int) -> tuple[np.ndarray, np.ndarray]:
 
     X, digit = load_digits(return_X_y=True)
     rng = np.random.default_rng(0)
-    chosen = np.arange(n) if n <= len(X) else np.append(np.arange(len(X)), rng.integers(0, len(X), n - len(X)))
+    chosen = (
+        np.arange(n)
+        if n <= len(X)
+        else np.append(np.arange(len(X)), rng.integers(0, len(X), n - len(X)))
+    )
     noise = rng.normal(size=(n, X.shape[1])) * (np.arange(n) >= len(X))[:, None]
     return X[chosen] + noise, digit[chosen]
 

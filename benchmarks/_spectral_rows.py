@@ -21,7 +21,9 @@ def coefficients(table: Table) -> None:
     X, digit = digits(1797)
     V, labels = smoothest_eigenpairs(graph(X), 200)[1], some(digit, 500)
     seconds, c = least(9, lambda: energies(side_graph(labels, 1797), V))
-    full, d = least(3, lambda: np.einsum("ij,ij->j", V, supervised_laplacian(supervised_targets(labels)) @ V))
+    full, d = least(
+        3, lambda: np.einsum("ij,ij->j", V, supervised_laplacian(supervised_targets(labels)) @ V)
+    )
     note = f"{seconds * 1e3:.2f} ms, differ by {abs(c - d).max():.0e}"
     table.add("2b  c_i, n = 1797", "dense S", 80, full / seconds, note)
 
@@ -69,7 +71,9 @@ def decided(L: Any, labels: np.ndarray, rank: int | None) -> tuple[SpectralAlign
     return problem, problem.decide()
 
 
-def laplacian_least_squares(X: np.ndarray, L: Any, known: np.ndarray, Y: np.ndarray) -> Callable[[], np.ndarray]:
+def laplacian_least_squares(
+    X: np.ndarray, L: Any, known: np.ndarray, Y: np.ndarray
+) -> Callable[[], np.ndarray]:
     """One fit of Laplacian regularised least squares, all that a grid can share made beforehand."""
     from sklearn.metrics.pairwise import rbf_kernel
 
@@ -92,10 +96,9 @@ def decisions(table: Table) -> None:
     problems = [SpectralAlignment(L, some(digit % 2, seed=seed)) for seed in draws]
     found = sorted(as_written(problem) for problem in problems)
     worst, middle = found[0], found[len(found) // 2]
-    note = (
-        f"{middle[1] * 1e3:.2f} ms, off {middle[2]:.0e}; median of {len(found)} draws of labels, worst {worst[0]:.0f}"
-    )
-    # Twin points, both labelled, make R_ll singular: the rule as written breaks down, klopt takes the least norm.
+    note = f"{middle[1] * 1e3:.2f} ms, off {middle[2]:.0e}; median of {len(found)} draws of labels, worst {worst[0]:.0f}"
+    # Twin points, both labelled, make R_ll singular: the rule as written breaks down, klopt takes
+    # the least norm.
     note += f" (off {worst[2]:.0e}, R_ll singular)" if worst[2] > 1e-6 else ""
     table.add("4a  decision n = 1500", "n x n kernel as written", 100, middle[0], note)
     labels, d = some(digit % 2), problems[0].directions

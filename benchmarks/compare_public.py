@@ -3,9 +3,10 @@
     python benchmarks/compare_public.py FOLDER > docs/compared.md
     python benchmarks/compare_public.py FOLDER --store runs.db --page public.html     keep the runs, and a page of them
 
-FOLDER holds `optima.csv` and the files it names; without it the environment variable KLOPT_DATA is asked. Every backend
-runs once on the first formulation that it takes, in a child process that is killed at the limit. With a store, runs
-that it holds are not made again. The exit code is 0 unless two proofs, or a proof and a published optimum, contradict.
+FOLDER holds `optima.csv` and the files it names; without it the environment variable KLOPT_DATA is
+asked. Every backend runs once on the first formulation that it takes, in a child process that is
+killed at the limit. With a store, runs that it holds are not made again. The exit code is 0 unless
+two proofs, or a proof and a published optimum, contradict.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ from public_instances import Reference, read, references, table
 
 from klopt.bench.comparison import Comparison, compare
 from klopt.bench.record import Run
-from klopt.bench.scores import LEVELS, agreement, fastest, route, scores, shift_of, trials, verdict_sentence
+from klopt.bench.scores import (
+    LEVELS,
+    agreement,
+    fastest,
+    route,
+    scores,
+    shift_of,
+    trials,
+    verdict_sentence,
+)
 from klopt.bench.trials import grouped
 from klopt.errors import InvalidProblem
 
@@ -67,10 +77,19 @@ def instances(runs: Sequence[Run], known: Mapping[str, Reference]) -> Iterator[t
             bounds = proof.below.verdict.name.lower()
         against = " **WRONG**" if any(wrong(trial.middle, known[name]) for trial in own) else ""
         first = ("nobody", "") if winner is None else (winner.backend, f"{winner.seconds:.3g}")
-        yield name, own[0].first.size, f"{len(own) - len(failed)} of {len(own)}{against}", bounds, *first, said
+        yield (
+            name,
+            own[0].first.size,
+            f"{len(own) - len(failed)} of {len(own)}{against}",
+            bounds,
+            *first,
+            said,
+        )
 
 
-def page(comparison: Comparison, known: Mapping[str, Reference], refused: Sequence[str], seconds: float) -> list[str]:
+def page(
+    comparison: Comparison, known: Mapping[str, Reference], refused: Sequence[str], seconds: float
+) -> list[str]:
     """Return the lines of the summary."""
     runs = comparison.runs
     false = [run for run in runs if run.honest is False]
@@ -100,7 +119,10 @@ def page(comparison: Comparison, known: Mapping[str, Reference], refused: Sequen
         f"Proven intervals that do not overlap: {len(broken)}. Certified in contradiction to the published optimum: "
         f"{len(against)}.",
         *(f"- **ERROR** {text}" for text in broken),
-        *(f"- **ERROR** {route(run)} on {run.problem}: {run.verdict.name}, {run.value:.10g}" for run in against),
+        *(
+            f"- **ERROR** {route(run)} on {run.problem}: {run.verdict.name}, {run.value:.10g}"
+            for run in against
+        ),
         "",
         f"## Runs with a claim that is not borne out ({len(false)} of {sum(run.honest is not None for run in runs)})",
         "",
@@ -125,7 +147,9 @@ def claim(run: Run) -> str:
     if run.only_first_false:
         wide = run.claimed_width / run.tol
         first = (
-            f"an interval {wide:.2g} times as wide as asked for" if math.isfinite(wide) else "nothing to bear it out"
+            f"an interval {wide:.2g} times as wide as asked for"
+            if math.isfinite(wide)
+            else "nothing to bear it out"
         )
         return f"{route(run)} first says optimal on {run.problem} with {first}; asked again, it proves {ends}"
     if math.isfinite(run.relative_width):
@@ -137,10 +161,18 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the comparison, write the summary, return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     folder = os.environ.get("KLOPT_DATA")
-    parser.add_argument("folder", type=Path, nargs="?", default=folder, help="holds optima.csv and the files it names")
+    parser.add_argument(
+        "folder",
+        type=Path,
+        nargs="?",
+        default=folder,
+        help="holds optima.csv and the files it names",
+    )
     parser.add_argument("--only", default="", help="only files whose name contains this text")
     parser.add_argument("--seconds", type=float, default=20.0, help="for each run (default 20)")
-    parser.add_argument("--store", type=Path, help="keep the runs here and reuse those that it holds")
+    parser.add_argument(
+        "--store", type=Path, help="keep the runs here and reuse those that it holds"
+    )
     parser.add_argument("--page", type=Path, help="write a page of the comparison")
     options = parser.parse_args(arguments)
     if options.folder is None:
@@ -153,7 +185,14 @@ def main(arguments: list[str] | None = None) -> int:
                 known[file] = reference
             except InvalidProblem as error:
                 refused.append(f"{file}, {error}")
-    comparison = compare(problems, tol=1e-6, time_limit=options.seconds, repeat=1, store=options.store, command=COMMAND)
+    comparison = compare(
+        problems,
+        tol=1e-6,
+        time_limit=options.seconds,
+        repeat=1,
+        store=options.store,
+        command=COMMAND,
+    )
     if options.page is not None:
         comparison.report(options.page)
     lines = page(comparison, known, refused, options.seconds)

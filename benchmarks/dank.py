@@ -3,19 +3,23 @@
     python benchmarks/dank.py            all rows, about ten minutes
     python benchmarks/dank.py ROW ..     some of: paper svc conic fista lowrank clusters jobs dask
 
-Every figure is a ratio of times of this run, one BLAS thread: CPU seconds, for several processes wall seconds; beside
-these, "busy" are the CPU seconds of this process and of the busiest other, which is what a machine without other work
-would take. klopt is timed with its proof (klopt.solve on a problem that is built), the least of several repeats. Data:
-two Gaussian classes in 20 dimensions, k(x, y) = exp(-|x - y|^2 / 20), C = 1. eta = |alpha_svm|^2 as published, and then
-klopt starts at the alpha_svm that eta is made of, where nothing else is said; else `eta_for(0.1)`.
-The published method is Algorithm 1 with its sign corrected, exact projection, the L of Theorem 4, from the same start.
+Every figure is a ratio of times of this run, one BLAS thread: CPU seconds, for several processes
+wall seconds; beside these, "busy" are the CPU seconds of this process and of the busiest other,
+which is what a machine without other work would take. klopt is timed with its proof (klopt.solve on
+a problem that is built), the least of several repeats. Data: two Gaussian classes in 20 dimensions,
+k(x, y) = exp(-|x - y|^2 / 20), C = 1. eta = |alpha_svm|^2 as published, and then klopt starts at
+the alpha_svm that eta is made of, where nothing else is said; else `eta_for(0.1)`. The published
+method is Algorithm 1 with its sign corrected, exact projection, the L of Theorem 4, from the same
+start.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ[
+    "MKL_NUM_THREADS"
+] = "1"
 
 import resource
 import sys
@@ -41,7 +45,9 @@ LOOK = 10
 verdicts: list[bool] = []
 
 
-def timed(run: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> tuple[float, Any]:
+def timed(
+    run: Callable[[], Any], clock: Callable[[], float] = time.process_time
+) -> tuple[float, Any]:
     began = clock()
     result = run()
     return clock() - began, result
@@ -65,7 +71,9 @@ def least(repeats: int, run: Callable[[], Any]) -> tuple[float, Any]:
     return min(seconds for seconds, _ in runs), runs[-1][1]
 
 
-def row(what: str, against: str, gate: float, measured: float, note: str = "", most: bool = False) -> None:
+def row(
+    what: str, against: str, gate: float, measured: float, note: str = "", most: bool = False
+) -> None:
     entered = Row(what, against, gate, measured, note, most)
     verdicts.append(entered.passed)
     print(entered, flush=True)
@@ -98,7 +106,9 @@ def machine(K: Gram, y: np.ndarray, C: float, tol: float) -> np.ndarray:
     return alpha
 
 
-def published(problem: AdaptiveKernel, alpha: np.ndarray, tol: float, limit: float, eigen: bool) -> tuple[float, float]:
+def published(
+    problem: AdaptiveKernel, alpha: np.ndarray, tol: float, limit: float, eigen: bool
+) -> tuple[float, float]:
     """Seconds of Algorithm 1, corrected, from alpha, without those of its proofs, and the relative gap it reaches."""
     K, y, C, eta, tau = problem.K.matrix, problem.y, problem.C, problem.eta, problem.tau
     n, domain = y.size, problem.machine.domain()
@@ -116,11 +126,11 @@ def published(problem: AdaptiveKernel, alpha: np.ndarray, tol: float, limit: flo
         if eigen:
             w, V = np.linalg.eigh(1 + np.multiply.outer(a, a) * K / (4 * eta))
             F = (V * np.maximum(w - tau / 2, 0.0)) @ V.T
-            slope = y - (F * K) @ a
+            gradient = y - (F * K) @ a
         else:
-            slope = y - K @ a - a * (squares @ (a * a)) / (4 * eta)
-        theta = domain.project(a + slope / L)
-        total += (t + 1) / 2 * slope
+            gradient = y - K @ a - a * (squares @ (a * a)) / (4 * eta)
+        theta = domain.project(a + gradient / L)
+        total += (t + 1) / 2 * gradient
         beta = domain.project(start + total / L)
         spent += time.process_time() - began
         t += 1
@@ -133,7 +143,9 @@ def against_paper() -> None:
         for tau in (0.0, 0.01):
             problem = AdaptiveKernel(K, y, 1.0, AdaptiveKernel.eta_of_paper(alpha), tau)
             start = Point({"alpha": alpha})
-            seconds, _ = least(3, lambda p=problem, s=start: klopt.solve(p, tol=1e-6, start=s).require())
+            seconds, _ = least(
+                3, lambda p=problem, s=start: klopt.solve(p, tol=1e-6, start=s).require()
+            )
             slow, gap = published(problem, alpha, 1e-6, limit, eigen=tau > 0)
             note = f"{1e3 * seconds:.0f} ms; {'reached' if gap <= 1e-6 else 'stopped at'} {gap:.0e} in {slow:.1f} s"
             row(f"n = {n}, tau = {tau:g}", "Algorithm 1, Theorem 4's L", gate, slow / seconds, note)
@@ -150,7 +162,14 @@ def against_svc() -> None:
             problem = AdaptiveKernel(K, y, C, AdaptiveKernel.eta_of_paper(alpha), tau)
             seconds, _ = least(5, lambda p=problem: klopt.solve(p, tol=1e-8).require())
             note = f"{1e3 * seconds:.0f} ms to 1e-8 from nothing, SVC {1e3 * fit:.1f} ms"
-            row(f"n = 1000, C = {C:g}, tau = {tau:g}", "one SVC fit, times", 15.0, seconds / fit, note, most=True)
+            row(
+                f"n = 1000, C = {C:g}, tau = {tau:g}",
+                "one SVC fit, times",
+                15.0,
+                seconds / fit,
+                note,
+                most=True,
+            )
 
 
 def against_conic() -> None:
@@ -171,7 +190,11 @@ def against_conic() -> None:
             block = cp.bmat([[cp.multiply(F, K.matrix), f], [f.T, t]])
             penalty = eta * cp.sum_squares(F - np.ones((n, n))) + tau * eta * cp.trace(F)
             rows = [block >> 0, xi >= 0, cp.multiply(y, f[:, 0] + b) >= 1 - xi]
-            return float(cp.Problem(cp.Minimize(t[0, 0] / 2 + cp.sum(xi) + penalty), rows).solve(solver, **options))
+            return float(
+                cp.Problem(cp.Minimize(t[0, 0] / 2 + cp.sum(xi) + penalty), rows).solve(
+                    solver, **options
+                )
+            )
 
         slow, value = least(3 if solver == "SCS" else 1, run)
         error = abs(value - result.value) / (1 + abs(result.value))
@@ -185,11 +208,20 @@ def against_fista() -> None:
     problem = AdaptiveKernel(K, y, 1.0, AdaptiveKernel.eta_of_paper(alpha), 0.01)
     start = Point({"alpha": alpha})
     seconds, _ = least(2, lambda: klopt.solve(problem, "newton", tol=1e-6, start=start).require())
-    slow, result = timed(lambda: klopt.solve(problem, "nesterov", tol=1e-6, start=start, time_limit=60))
+    slow, result = timed(
+        lambda: klopt.solve(problem, "nesterov", tol=1e-6, start=start, time_limit=60)
+    )
     eigh, _ = timed(lambda: np.linalg.eigh(K.matrix))
     note = f"{seconds:.2f} s; FISTA {slow:.1f} s, {result.verdict}"
     row("n = 2000, tau = 0.01", "FISTA, same oracle, to 1e-6", 10.0, slow / seconds, note)
-    row("n = 2000, tau = 0.01", "eigh(2000), times", 1.0, seconds / eigh, f"eigh {eigh:.2f} s", most=True)
+    row(
+        "n = 2000, tau = 0.01",
+        "eigh(2000), times",
+        1.0,
+        seconds / eigh,
+        f"eigh {eigh:.2f} s",
+        most=True,
+    )
 
 
 def low_rank() -> None:
@@ -199,16 +231,18 @@ def low_rank() -> None:
         problem = AdaptiveKernel(K, y, 1.0)
         seconds.append(least(1, lambda p=problem: klopt.solve(p, "newton", tol=1e-6).require())[0])
     growth = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-    print(f"      dense: {', '.join(f'{s:.2f}' for s in seconds)} s for n = {sizes}, exponent {growth:.2f}")
+    print(
+        f"      dense: {', '.join(f'{s:.2f}' for s in seconds)} s for n = {sizes}, exponent {growth:.2f}"
+    )
     for n, rank in ((5000, 50), (5000, 100), (20_000, 100), (50_000, 100)):
         X, y = data(n)
         made, features = timed(lambda X=X, rank=rank: nystrom(X, gaussian, rank=rank))
-        fast, result = timed(lambda f=features, y=y: klopt.solve(AdaptiveKernel(f, y, 1.0), tol=1e-6).require())
+        fast, result = timed(
+            lambda f=features, y=y: klopt.solve(AdaptiveKernel(f, y, 1.0), tol=1e-6).require()
+        )
         slow = seconds[-1] * (n / sizes[-1]) ** growth
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        note = (
-            f"{fast:.2f} s ({made:.1f} s features, missing {features.missing:.0%}), {result.route}, peak {peak:.2f} GiB"
-        )
+        note = f"{fast:.2f} s ({made:.1f} s features, missing {features.missing:.0%}), {result.route}, peak {peak:.2f} GiB"
         row(f"n = {n}, rank {rank}", f"dense, {slow:.0f} s extrapolated", 20.0, slow / fast, note)
     X, y = data(5000)
     problem = AdaptiveKernel(nystrom(X, gaussian, rank=50), y, 1.0, tau=0.01)
@@ -226,13 +260,22 @@ def clusters() -> None:
     decompose(factory, X[:400], y[:400], 2, jobs=2)  # processes start
     fast, busy, found = spread(lambda: decompose(factory, X, y, labels, jobs=2))
     note = f"busy {busy + alone:.1f} s, certified {found.certified}"
-    row(f"n = {n}, {v} clusters", "seconds, 2 processes, k-means", 15.0, fast + grouping, note, most=True)
+    row(
+        f"n = {n}, {v} clusters",
+        "seconds, 2 processes, k-means",
+        15.0,
+        fast + grouping,
+        note,
+        most=True,
+    )
     typical = int(np.argsort(np.bincount(labels))[v // 2])
     rows = np.flatnonzero(labels == typical)
     single = factory(X[rows], y[rows])
     assert single is not None
     mine, _ = least(3, lambda: klopt.solve(single, tol=1e-6).require())
-    plain = klopt.solve(klopt.problems.AdaptiveKernel(single.K, single.y, 1.0, 1e9, bias=False), tol=1e-6).point.alpha
+    plain = klopt.solve(
+        klopt.problems.AdaptiveKernel(single.K, single.y, 1.0, 1e9, bias=False), tol=1e-6
+    ).point.alpha
     slow, gap = published(single, plain, 1e-6, 60 * mine, eigen=False)
     note = f"cluster of {rows.size}: {1e3 * mine:.0f} ms; published stopped at {gap:.0e} in {slow:.1f} s"
     row("one cluster, same start", "Algorithm 1 without eigh", 30.0, slow / mine, note)
@@ -252,7 +295,9 @@ def whole_against_parts(n: int, v: int) -> None:
 
     whole = AdaptiveKernel(features, y, 1.0, 2.5, bias=False)
     factory = AdaptiveKernel.on_points(Same(), 1.0, 2.5, bias=False)
-    took, found = timed(lambda: decompose(factory, features.Phi, y, labels, whole=whole, polish=True))
+    took, found = timed(
+        lambda: decompose(factory, features.Phi, y, labels, whole=whole, polish=True)
+    )
     least_off, most_off = off_blocks(Same(), features.Phi, labels).bounds(1.0, 2.5)
     assert found.whole is not None
     assert found.polished is not None
@@ -267,8 +312,13 @@ def jobs() -> None:
     X, y = data(20_000)
     factory, labels = AdaptiveKernel.on_points(gaussian, 1.0, bias=False), kmeans(X, 20)
     decompose(factory, X[:400], y[:400], 2, jobs=2)
-    runs = [[spread(lambda k=k: decompose(factory, X, y, labels, jobs=k)) for k in (1, 2)] for _ in range(3)]
-    (one, one_busy, here), (two, two_busy, there) = (min(side, key=itemgetter(0)) for side in zip(*runs, strict=True))
+    runs = [
+        [spread(lambda k=k: decompose(factory, X, y, labels, jobs=k)) for k in (1, 2)]
+        for _ in range(3)
+    ]
+    (one, one_busy, here), (two, two_busy, there) = (
+        min(side, key=itemgetter(0)) for side in zip(*runs, strict=True)
+    )
     assert np.array_equal(here.point.alpha, there.point.alpha)
     note = f"{one:.1f} s, {two:.1f} s; busy {one_busy:.2f} s, {two_busy:.2f} s: {one_busy / two_busy:.2f}"
     row("n = 20000, 20 clusters", "2 processes over 1, wall", 1.6, one / two, note)
@@ -277,11 +327,19 @@ def jobs() -> None:
 
 
 def on_dask(
-    factory: Any, X: np.ndarray, y: np.ndarray, labels: np.ndarray, joblib_seconds: float, joblib_busy: float
+    factory: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    labels: np.ndarray,
+    joblib_seconds: float,
+    joblib_busy: float,
 ) -> None:
     from distributed import Client, LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
         decompose(factory, X[:400], y[:400], 2, jobs=client)
         runs = [spread(lambda: decompose(factory, X, y, labels, jobs=client)) for _ in range(3)]
     seconds, busy, _ = min(runs, key=itemgetter(0))
@@ -303,7 +361,11 @@ ROWS = {
 def main() -> int:
     klopt.solve(AdaptiveKernel.sample(np.random.default_rng(0), 10))  # imports
     for name, run in ROWS.items():
-        if len(sys.argv) == 1 or name in sys.argv[1:] or (name == "jobs" and "dask" in sys.argv[1:]):
+        if (
+            len(sys.argv) == 1
+            or name in sys.argv[1:]
+            or (name == "jobs" and "dask" in sys.argv[1:])
+        ):
             run()
     return 0 if all(verdicts) else 1
 

@@ -6,8 +6,8 @@
     kept      the median time between two finished runs: with writing the run to the store too
     start-up  what is paid once a child: a new interpreter, its imports, one warm-up a route
 
-The rule: for runs of a second and more, `kept` is at most 5 % above `inside`. `inside` differs from `alone` by the
-noise of the machine only; it is printed so that one can see it.
+The rule: for runs of a second and more, `kept` is at most 5 % above `inside`. `inside` differs from
+`alone` by the noise of the machine only; it is printed so that one can see it.
 
     python benchmarks/harness.py [SECONDS] [REPEATS]
 """
@@ -59,18 +59,27 @@ class Timed(Store):
 
 def main(seconds: float = 1.0, repeats: int = 5) -> int:
     problem = lasting(seconds)
-    alone = [klopt.solve(problem, BACKEND, formulation=FORMULATION).timings.total for _ in range(repeats)]
+    alone = [
+        klopt.solve(problem, BACKEND, formulation=FORMULATION).timings.total for _ in range(repeats)
+    ]
     sys.modules["klopt.bench.comparison"].Store = Timed  # type: ignore[attr-defined]
     began = time.perf_counter()
     compare(problem, BACKEND, formulation=FORMULATION, repeat=repeats + 1)
     first, *runs = (run for _, run in Timed.finished)
     kept = [later - sooner for (sooner, _), (later, _) in pairwise(Timed.finished)]
-    rows = {"alone": alone, "inside": [r.seconds for r in runs], "waited": [r.wall for r in runs], "kept": kept}
+    rows = {
+        "alone": alone,
+        "inside": [r.seconds for r in runs],
+        "waited": [r.wall for r in runs],
+        "kept": kept,
+    }
     print(f"{problem.describe()} by {BACKEND} on {FORMULATION}, {repeats} runs")
     for name, values in rows.items():
         print(f"  {name:9}{np.median(values):8.3f} s   ({min(values):.3f} to {max(values):.3f})")
     print(f"  start-up {Timed.finished[0][0] - began - first.wall:8.3f} s   once")
-    overhead = float(np.median([gap / run.seconds for gap, run in zip(kept, runs, strict=True)])) - 1
+    overhead = (
+        float(np.median([gap / run.seconds for gap, run in zip(kept, runs, strict=True)])) - 1
+    )
     print(f"  overhead {overhead:8.1%}     allowed {ALLOWED:.0%}")
     return 0 if overhead <= ALLOWED else 1
 

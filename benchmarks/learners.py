@@ -11,17 +11,20 @@ The time of learner.fit(X, y) is divided by two others, of the same data in the 
                       `Gram.rbf`; the problem and klopt.solve; and for those that end in machines the learned kernel on
                       the labelled points and one SVC.fit on it
 
-Both shall be at most 1.3. Where a solver is much faster than the eigenvectors or the machines around it, no fit can
-keep the first; how long these take stands in the remarks. DankSVC of 1000 points shall take at most 20 times as long as
-scikit-learn's SVC, and points in a batch a small part of the time that they take one by one. All are CPU seconds of one
-BLAS thread, the least of several runs that alternate.
+Both shall be at most 1.3. Where a solver is much faster than the eigenvectors or the machines
+around it, no fit can keep the first; how long these take stands in the remarks. DankSVC of 1000
+points shall take at most 20 times as long as scikit-learn's SVC, and points in a batch a small part
+of the time that they take one by one. All are CPU seconds of one BLAS thread, the least of several
+runs that alternate.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ[
+    "MKL_NUM_THREADS"
+] = "1"
 
 import sys
 from collections.abc import Callable
@@ -95,22 +98,32 @@ def machines(K: np.ndarray, labels: np.ndarray, C: float = 10.0) -> None:
     SVC(C=C, kernel="precomputed").fit(K / K.diagonal().mean(), labels)
 
 
-def on_graph(X: np.ndarray, labels: np.ndarray, make: Callable[[np.ndarray], klopt.Problem], name: str) -> Steps:
+def on_graph(
+    X: np.ndarray, labels: np.ndarray, make: Callable[[np.ndarray], klopt.Problem], name: str
+) -> Steps:
     def decide(V: np.ndarray, result: Any) -> None:
         half = V[labels >= 0] * np.sqrt(getattr(result.point, name))
         machines(half @ half.T, labels[labels >= 0])
 
-    return Steps(lambda: smoothest_eigenpairs(laplacian(knn_graph(X, 10)), min(200, len(X)))[1], make, decide)
+    return Steps(
+        lambda: smoothest_eigenpairs(laplacian(knn_graph(X, 10)), min(200, len(X)))[1], make, decide
+    )
 
 
 def spectral(X: np.ndarray, make: Callable[[Any], Any]) -> Steps:
-    return Steps(lambda: laplacian(knn_graph(X, 10)), make, lambda _, result: result.problem.decide(result.point))
+    return Steps(
+        lambda: laplacian(knn_graph(X, 10)),
+        make,
+        lambda _, result: result.problem.decide(result.point),
+    )
 
 
 def near(X: np.ndarray, labels: np.ndarray, make: Callable[[Any], klopt.Problem]) -> Steps:
     known = np.flatnonzero(labels >= 0)
     return Steps(
-        lambda: Gram.rbf(X), make, lambda _, result: machines(result.kernel[np.ix_(known, known)], labels[known])
+        lambda: Gram.rbf(X),
+        make,
+        lambda _, result: machines(result.kernel[np.ix_(known, known)], labels[known]),
     )
 
 
@@ -154,7 +167,14 @@ def against_svc(n: int) -> None:
     X, y = load_digits(return_X_y=True)
     X, y = StandardScaler().fit_transform(X)[:n], (y[:n] % 5 == 4).astype(int)
     ours, theirs = alternating(lambda: learners.DankSVC().fit(X, y), lambda: SVC().fit(X, y))
-    table.add(f"DankSVC, n = {n}", "fit / SVC.fit", 20, ours / theirs, f"fit {1e3 * ours:.0f} ms", at_most=True)
+    table.add(
+        f"DankSVC, n = {n}",
+        "fit / SVC.fit",
+        20,
+        ours / theirs,
+        f"fit {1e3 * ours:.0f} ms",
+        at_most=True,
+    )
 
 
 def of_digits() -> None:
@@ -163,17 +183,31 @@ def of_digits() -> None:
     X, count = StandardScaler().fit_transform(X), 500 if QUICK else 1500
     new, X, y = X[count:], X[:count], y[:count]
     few = np.where(np.random.default_rng(0).random(count) < 0.2, y, UNLABELLED)
-    row(learners.OSK(), X, few, on_graph(X, few, lambda V: problems.OrderedAlignment(V, few), "alpha"), new)
+    row(
+        learners.OSK(),
+        X,
+        few,
+        on_graph(X, few, lambda V: problems.OrderedAlignment(V, few), "alpha"),
+        new,
+    )
     scg = on_graph(X, few, lambda V: problems.ScgOrdered(V, few, skip_constant=True), "mu")
     row(learners.ScgOSK(), X, few, scg, new)
-    row(learners.SKL(), X, few, spectral(X, lambda L: problems.SpectralAlignment(L, few, 1e-3)), new)
+    row(
+        learners.SKL(), X, few, spectral(X, lambda L: problems.SpectralAlignment(L, few, 1e-3)), new
+    )
     rls = spectral(X, lambda L: problems.SpectralRls(L, few, 10.0, 1e-2, ridge=1e-3))
     row(learners.SKL(kta=False), X, few, rls, new)
     for labels in (few, y):
         ldk = learners.LDK(random_state=0)
         found: Any = clone(ldk).fit(X, labels).result_.problem
         drawn = (found.similar, found.dissimilar, found.upper, found.lower, found.slack)
-        row(ldk, X, labels, near(X, labels, lambda K, drawn=drawn: problems.LogDetPairs(K, *drawn)), new)
+        row(
+            ldk,
+            X,
+            labels,
+            near(X, labels, lambda K, drawn=drawn: problems.LogDetPairs(K, *drawn)),
+            new,
+        )
         scg = near(X, labels, lambda K, labels=labels: problems.ScgLogDet(K, labels, 1.0))
         row(learners.ScgLDK(), X, labels, scg, new)
 
@@ -186,7 +220,10 @@ def of_tumours() -> None:
         make = lambda K, n=n, norm=norm: problems.MultipleKernel(K, signs[:n], 1.0, "hinge", norm)  # noqa: E731
         row(learners.MklSVC(norm=norm), X[:n], y[:n], several(X[:n], make), X[n:])
     features, values = X[:, 1:], X[:400, 0]
-    ridge = several(features[:400], lambda K: problems.MultipleKernel(K, values - values.mean(), 1.0, "squared", 1.2))
+    ridge = several(
+        features[:400],
+        lambda K: problems.MultipleKernel(K, values - values.mean(), 1.0, "squared", 1.2),
+    )
     row(learners.MklRidge(), features[:400], values, ridge, features[400:])
     n = 100 if QUICK else 200
     for learner, problem in (
@@ -210,7 +247,9 @@ def main() -> None:
     against_svc(500 if QUICK else 1000)
     for kind, meaning in MEANINGS.items():
         found = [entry.passed for entry in table.rows if entry.against == f"fit / {kind}"]
-        print(f"      fit / {kind} is at most {GATE} in {sum(found)} of {len(found)} rows: {meaning}")
+        print(
+            f"      fit / {kind} is at most {GATE} in {sum(found)} of {len(found)} rows: {meaning}"
+        )
     table.close()
 
 

@@ -4,16 +4,19 @@
     python benchmarks/logdet.py quick      leaves out the sweep of projections and the 100 000 points
     python benchmarks/logdet.py large      the 100 000 points only, as a process of its own
 
-Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, least of several repeats. A closed form is
-timed with its bracket, the proof that klopt adds, and where the baseline forms K with K. K0 is given as a checked
-matrix; what checking it and all of klopt.solve take is noted beside. Baselines get their matrices ready made.
+Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, least of several
+repeats. A closed form is timed with its bracket, the proof that klopt adds, and where the baseline
+forms K with K. K0 is given as a checked matrix; what checking it and all of klopt.solve take is
+noted beside. Baselines get their matrices ready made.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ[
+    "MKL_NUM_THREADS"
+] = "1"
 
 import resource
 import subprocess
@@ -72,13 +75,18 @@ def printed(K0: np.ndarray, S: np.ndarray) -> np.ndarray:
 def labels_2000(table: Table) -> float:
     """(29) as printed, on a kernel that it can take and on one that it cannot."""
     X, labels = blobs(2000)
-    K0, S = rbf(X), supervised_graph(labels).apply(np.eye(len(X)))  # S of another formula differs in the last digit
+    K0, S = (
+        rbf(X),
+        supervised_graph(labels).apply(np.eye(len(X))),
+    )  # S of another formula differs in the last digit
     checked = Gram.of(K0)
     checked.thin  # noqa: B018 - part of the check, kept by the matrix
     ours, K = least(5, partial(learned, checked, labels))
     theirs, L = least(2, partial(printed, K0, S))
     whole = cpu(lambda: klopt.solve(ScgLogDet(K0, labels, GAMMA)).require().kernel)[0]
-    note = f"{ours * 1e3:.0f} ms; residual {residual(K, K0, S):.0e}, printed {residual(L, K0, S):.0e}"
+    note = (
+        f"{ours * 1e3:.0f} ms; residual {residual(K, K0, S):.0e}, printed {residual(L, K0, S):.0e}"
+    )
     table.add(
         "SCG-LDK n = 2000, labels",
         "(29) as printed",
@@ -108,14 +116,20 @@ def gammas(table: Table, single: float) -> None:
 
     seconds, (path, points) = least(3, every)
     eigen = least(2, partial(np.linalg.eigh, K0.matrix))[0]
-    note = f"{seconds:.2f} s with 20 brackets; an eigendecomposition alone {20 * single / eigen:.1f}x"
-    table.add("SCG-LDK n = 2000, 20 gammas", "20 x the best single solve", 5, 20 * single / seconds, note)
+    note = (
+        f"{seconds:.2f} s with 20 brackets; an eigendecomposition alone {20 * single / eigen:.1f}x"
+    )
+    table.add(
+        "SCG-LDK n = 2000, 20 gammas", "20 x the best single solve", 5, 20 * single / seconds, note
+    )
     C = np.random.default_rng(0).normal(size=(2000, 10))
     applied, products = least(5, partial(path.apply, points, C))
     alone = ScgLogDet(K0, labels, float(grid[7]))
     off = np.abs(products[7] - alone.kernel(solved(alone).point) @ C).max()
     note = f"{applied / 20 * 1e3:.1f} ms a gamma, off {off:.0e}"
-    table.add("  K times 10 columns, each", "the best single solve", 50, 20 * single / applied, note)
+    table.add(
+        "  K times 10 columns, each", "the best single solve", 50, 20 * single / applied, note
+    )
 
 
 def low_rank(table: Table, single: float) -> None:
@@ -128,7 +142,11 @@ def low_rank(table: Table, single: float) -> None:
     note = f"{seconds:.2f} s, width {bracket.width / (1 + bracket.upper):.0e}; "
     note += f"the features miss {features.missing:.0%} of tr K0"
     table.add(
-        "SCG-LDK n = 20000, rank 500", "group form, extrapolated n^3", 100, single * (n / 2000) ** 3 / seconds, note
+        "SCG-LDK n = 20000, rank 500",
+        "group form, extrapolated n^3",
+        100,
+        single * (n / 2000) ** 3 / seconds,
+        note,
     )
     table.add("  memory beyond the features", "MB, the features have 80", 80, beyond, at_most=True)
 
@@ -142,7 +160,8 @@ def _rbf_between(X: np.ndarray, Y: np.ndarray, width: float) -> np.ndarray:
 def breast(table: Table) -> None:
     """The parent of SCG-LDK, one sweep over the pairs of 70 % labels.
 
-    000 counts O(n^2) for every pair. A sweep that skips pairs whose step is zero does as much as the kernel lets it.
+    000 counts O(n^2) for every pair. A sweep that skips pairs whose step is zero does as much as
+    the kernel lets it.
     """
     from sklearn.datasets import load_breast_cancer
 
@@ -160,7 +179,9 @@ def breast(table: Table) -> None:
         lazy, moved = sweep(K0, known, y, skip=True)
         skipping = f"{moved} of 79003 pairs move K; skipping the rest, {lazy / ours:.0f}x"
         note = f"{ours * 1e3:.1f} ms against {plain:.1f} s; {skipping}"
-        table.add(f"SCG-LDK breast, {name}", "LDK: one sweep of projections", 800, plain / ours, note)
+        table.add(
+            f"SCG-LDK breast, {name}", "LDK: one sweep of projections", 800, plain / ours, note
+        )
 
 
 def sweep(K0: np.ndarray, known: np.ndarray, y: np.ndarray, *, skip: bool) -> tuple[float, int]:
@@ -197,7 +218,10 @@ def large(table: Table) -> None:
     phi = features.features(new)
     cross, among = learned.cross(phi, features.Phi), learned.among(phi)
     clock.append(time.perf_counter())
-    back = np.abs(learned.cross(features.features(X[:100]), features.Phi[:100]) - learned.among(features.Phi[:100]))
+    back = np.abs(
+        learned.cross(features.features(X[:100]), features.Phi[:100])
+        - learned.among(features.Phi[:100])
+    )
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     seconds = np.diff(clock)
     note = f"features {seconds[0]:.1f} s, fit {seconds[1]:.1f} s ({result.verdict.name}, width "

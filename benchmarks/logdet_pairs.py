@@ -3,18 +3,20 @@
     python benchmarks/logdet_pairs.py            about three minutes
     python benchmarks/logdet_pairs.py quick      leaves out the 79,003 pairs and the long runs of ITML
 
-Every ratio is of CPU seconds of one BLAS thread in this run. klopt's figures are those of all of `klopt.solve`: the
-factor of K0 on the labelled block, the solve, and the proof that the optimum is as near as asked for. The baseline of
-the first row is the method of the paper, corrected: projections of the n x n kernel, one pair after the other. It is
-told the optimum and stops as soon as its dual value is within 1 % of it. Bounds are the 10th and 90th percentile of the
-distances.
+Every ratio is of CPU seconds of one BLAS thread in this run. klopt's figures are those of all of
+`klopt.solve`: the factor of K0 on the labelled block, the solve, and the proof that the optimum is
+as near as asked for. The baseline of the first row is the method of the paper, corrected:
+projections of the n x n kernel, one pair after the other. It is told the optimum and stops as soon
+as its dual value is within 1 % of it. Bounds are the 10th and 90th percentile of the distances.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ[
+    "MKL_NUM_THREADS"
+] = "1"
 
 import sys
 import time
@@ -50,17 +52,26 @@ def pairs_of(y: np.ndarray, labels: int, seed: int = 0) -> tuple[np.ndarray, np.
     return np.column_stack((known[i], known[j])), y[known[i]] == y[known[j]]
 
 
-def ldk(K0: Any, pairs: np.ndarray, same: np.ndarray, d: np.ndarray, slack: float | None = None) -> LogDetPairs:
+def ldk(
+    K0: Any, pairs: np.ndarray, same: np.ndarray, d: np.ndarray, slack: float | None = None
+) -> LogDetPairs:
     near, far = np.percentile(d, [10, 90])
     return LogDetPairs(K0, pairs[same], pairs[~same], near, far, slack)
 
 
-def timed(problem: LogDetPairs, tol: float, repeats: int = 3, **options: Any) -> tuple[float, klopt.Result]:
+def timed(
+    problem: LogDetPairs, tol: float, repeats: int = 3, **options: Any
+) -> tuple[float, klopt.Result]:
     """The least CPU seconds of some solves, each of a fresh problem, and the last result."""
     best = np.inf
     for _ in range(repeats):
         fresh = LogDetPairs(
-            problem.K0, problem.similar, problem.dissimilar, problem.upper, problem.lower, problem.slack
+            problem.K0,
+            problem.similar,
+            problem.dissimilar,
+            problem.upper,
+            problem.lower,
+            problem.slack,
         )
         began = time.process_time()
         result = klopt.solve(fresh, tol=tol, **options)
@@ -74,7 +85,9 @@ def kkt(problem: LogDetPairs, result: klopt.Result) -> float:
     return float(np.abs(np.minimum(x, problem.dual.gradient(x))).max())
 
 
-def whole_kernel(K0: np.ndarray, problem: LogDetPairs, optimum: float, accuracy: float, limit: float) -> float:
+def whole_kernel(
+    K0: np.ndarray, problem: LogDetPairs, optimum: float, accuracy: float, limit: float
+) -> float:
     """CPU seconds of corrected n x n projections until the dual value is within `accuracy` of the optimum."""
     ends = np.concatenate((problem.similar, problem.dissimilar))
     signs = np.repeat([1.0, -1.0], [len(problem.similar), len(problem.dissimilar)])
@@ -82,7 +95,9 @@ def whole_kernel(K0: np.ndarray, problem: LogDetPairs, optimum: float, accuracy:
     K, buffer, dual, spent = K0.copy(), np.empty_like(K0), np.zeros(len(ends)), 0.0
     while spent < limit:
         began = time.process_time()
-        for pair, ((a, b), sign, bound) in enumerate(zip(ends.tolist(), signs, bounds, strict=True)):
+        for pair, ((a, b), sign, bound) in enumerate(
+            zip(ends.tolist(), signs, bounds, strict=True)
+        ):
             p = K[a, a] + K[b, b] - 2 * K[a, b]
             step = max(-dual[pair], sign * (1 / bound - 1 / p))
             if step:
@@ -129,7 +144,14 @@ def many(table: Table, X: np.ndarray, y: np.ndarray) -> None:
         tight = np.count_nonzero(result.point.similar) + np.count_nonzero(result.point.dissimilar)
         width = result.certificate.relative_width
         note = f"{result.verdict.name}, {result.iterations} steps, {tight} tight, {width:.0e} wide"
-        table.add(f"79,003 pairs to {tol:.0e}", "seconds; others fail in 40", gate, seconds, note, at_most=True)
+        table.add(
+            f"79,003 pairs to {tol:.0e}",
+            "seconds; others fail in 40",
+            gate,
+            seconds,
+            note,
+            at_most=True,
+        )
 
 
 def itml(X: np.ndarray, y: np.ndarray) -> None:
@@ -149,7 +171,9 @@ def itml(X: np.ndarray, y: np.ndarray) -> None:
         A = fit(X[pairs], np.where(same, 1, -1), np.percentile(d, [10, 90]), sweeps)
         theirs = time.process_time() - began
         off = _objective(problem, X, A) / result.require().value - 1
-        print(f"      metric-learn's ITML after {sweeps:4} sweeps and {theirs:5.1f} s: {off:.1e} above the optimum")
+        print(
+            f"      metric-learn's ITML after {sweeps:4} sweeps and {theirs:5.1f} s: {off:.1e} above the optimum"
+        )
 
 
 def _objective(problem: LogDetPairs, X: np.ndarray, A: np.ndarray) -> float:

@@ -3,19 +3,23 @@
     python benchmarks/mkl.py            three minutes, nearly all of it CVXPY
     python benchmarks/mkl.py quick      leaves out n = 400
 
-Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, least of several repeats for klopt, one
-run for what takes seconds. klopt is timed with its proof (klopt.solve on a problem that is built); the checks of the
-kernels are noted beside it. Data: breast cancer (569 x 30, standardised), m Gaussian kernels of widths 2^-2 .. 2^2
-times the dimension, C = 1, norm block-linf, (10) of Kundu et al., and block-l1, (5). CVXPY gets the symmetric roots
-K_i^1/2; with triangular ones, which have half the entries, it is faster: noted too. Block-l1 is also measured against
-klopt's own call of Clarabel, its best route but for the weights, and against cutting planes.
+Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, least of several
+repeats for klopt, one run for what takes seconds. klopt is timed with its proof (klopt.solve on a
+problem that is built); the checks of the kernels are noted beside it. Data: breast cancer (569 x
+30, standardised), m Gaussian kernels of widths 2^-2 .. 2^2 times the dimension, C = 1, norm
+block-linf, (10) of Kundu et al., and block-l1, (5). CVXPY gets the symmetric roots K_i^1/2; with
+triangular ones, which have half the entries, it is faster: noted too. Block-l1 is also measured
+against klopt's own call of Clarabel, its best route but for the weights, and against cutting
+planes.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ[
+    "MKL_NUM_THREADS"
+] = "1"
 
 import sys
 import time
@@ -59,7 +63,9 @@ def kernels(n: int, m: int, seed: int = 0) -> tuple[list[np.ndarray], np.ndarray
     squares = np.sum(X**2, axis=1)
     squares = np.maximum(squares[:, None] + squares - 2 * X @ X.T, 0.0)
     np.fill_diagonal(squares, 0.0)
-    return [np.exp(-squares / (X.shape[1] * w)) for w in np.logspace(-2, 2, m, base=2)], 2.0 * target[chosen] - 1
+    return [
+        np.exp(-squares / (X.shape[1] * w)) for w in np.logspace(-2, 2, m, base=2)
+    ], 2.0 * target[chosen] - 1
 
 
 def _root(K: np.ndarray) -> np.ndarray:
@@ -90,7 +96,11 @@ def by_cvxpy(
         alpha, r = cp.Variable(y.size), cp.Variable(len(K) if norm == "block-linf" else 1)
         norms = [cp.norm(R @ cp.multiply(y, alpha)) <= r[i % r.size] for i, R in enumerate(factors)]
         objective = cp.Maximize(cp.sum(alpha) - cp.square(cp.sum(r)) / 2)
-        return float(cp.Problem(objective, [alpha >= 0, alpha <= C, y @ alpha == 0, *norms]).solve(solver=solver))
+        return float(
+            cp.Problem(objective, [alpha >= 0, alpha <= C, y @ alpha == 0, *norms]).solve(
+                solver=solver
+            )
+        )
 
     return cpu(run)
 
@@ -100,7 +110,8 @@ def by_alternation(
 ) -> tuple[dict[float, float], float, float]:
     """SVC with the kernel sum K_i / gamma_i, then gamma in closed form.
 
-    Seconds, without those of the proofs, to each gap that is reached, seconds in all, and the least gap.
+    Seconds, without those of the proofs, to each gap that is reached, seconds in all, and the least
+    gap.
     """
     from sklearn.svm import SVC
 
@@ -123,7 +134,9 @@ def by_alternation(
     return reached, spent, best
 
 
-def block_linf(n: int, m: int, gates: tuple[tuple[str, float], ...], alternation: float | None) -> None:
+def block_linf(
+    n: int, m: int, gates: tuple[tuple[str, float], ...], alternation: float | None
+) -> None:
     K, y = kernels(n, m)
     built, problem = least(3, lambda: MultipleKernel(K, y, 1.0, norm="block-linf"))
     seconds, result = least(5, lambda: klopt.solve(problem, tol=1e-8).require())
@@ -141,7 +154,9 @@ def block_linf(n: int, m: int, gates: tuple[tuple[str, float], ...], alternation
     if alternation is not None:
         reached, spent, best = by_alternation(problem, K, y, 3 * alternation * seconds)
         times = ", ".join(f"{gap:.0e}: {taken / seconds:.1f}" for gap, taken in reached.items())
-        note = f"{'reached' if best <= 1e-6 else 'stalls at'} {best:.1e}; ratio at each gap: {times}"
+        note = (
+            f"{'reached' if best <= 1e-6 else 'stalls at'} {best:.1e}; ratio at each gap: {times}"
+        )
         row(name, "alternation, SVC, to 1e-6", alternation, spent / seconds, note)
 
 
@@ -150,7 +165,9 @@ def block_l1(n: int, m: int, solver: str, gates: tuple[float, float]) -> None:
     problem = MultipleKernel(K, y, 1.0)
     seconds, result = least(5, lambda: klopt.solve(problem, tol=1e-8).require())
     name = f"(5) n = {n}, m = {m}"
-    print(f"      {name}: {1e3 * seconds:.1f} ms, {result.route}, gap {result.certificate.relative_width:.0e}")
+    print(
+        f"      {name}: {1e3 * seconds:.1f} ms, {result.route}, gap {result.certificate.relative_width:.0e}"
+    )
     slow, value = by_cvxpy(K, y, 1.0, solver, _root, "block-l1")
     half, _ = by_cvxpy(K, y, 1.0, solver, _triangle, "block-l1")
     error = abs(value - result.value) / (1 + abs(result.value))

@@ -3,22 +3,26 @@
     python benchmarks/ordered.py            about ten minutes, most of it baselines and eigenvectors
     python benchmarks/ordered.py quick      leaves out what takes more than a few seconds
 
-Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, least of several repeats, a lower bound
-where the baseline was stopped (the line says so). Data: handwritten digits (with noisy copies above 1797 points), the
-normalised Laplacian of ten neighbours, 100 labels; F, its factors and whatever else a method starts from are given,
-where klopt uses F at all. The route is always the one that klopt.solve picks by itself.
+Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, least of several
+repeats, a lower bound where the baseline was stopped (the line says so). Data: handwritten digits
+(with noisy copies above 1797 points), the normalised Laplacian of ten neighbours, 100 labels; F,
+its factors and whatever else a method starts from are given, where klopt uses F at all. The route
+is always the one that klopt.solve picks by itself.
 
-What is compared with what. A baseline that models (CVXPY) is compared with klopt.solve, from the problem to the proven
-result; a solver called by its own interface, with its matrices at hand, with the backend in klopt.solve on its form.
-Rows (1a) compare CVXPY with the backend. Prefix means are timed with the bracket that proves them. What other readings
-would give stands beside it. `off` is how far a baseline is from klopt's bound.
+What is compared with what. A baseline that models (CVXPY) is compared with klopt.solve, from the
+problem to the proven result; a solver called by its own interface, with its matrices at hand, with
+the backend in klopt.solve on its form. Rows (1a) compare CVXPY with the backend. Prefix means are
+timed with the bracket that proves them. What other readings would give stands beside it. `off` is
+how far a baseline is from klopt's bound.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ[
+    "MKL_NUM_THREADS"
+] = "1"
 
 import sys
 from functools import partial
@@ -51,7 +55,9 @@ def ours(r: int) -> tuple[float, float, Any]:
 
     whole, result = least(9, solved, given)
     name, backend = result.route.formulation.name, result.route.backend
-    native = least(9, lambda form: backend.run(form, Settings(tol=TOL)), lambda: (form_of(given()[0], name),))[0]
+    native = least(
+        9, lambda form: backend.run(form, Settings(tol=TOL)), lambda: (form_of(given()[0], name),)
+    )[0]
     return whole, native, result
 
 
@@ -88,7 +94,9 @@ def direct(r: int, solvers: tuple[str, ...]) -> tuple[float, str]:
                 seconds, x = least(5 if r <= 500 else 2, by_piqp, lambda given=given: given)
             else:
                 settings = Settings(tol=TOL, time_limit=60)
-                seconds, x = cpu(lambda s=solver, settings=settings: backend_named(s).run(form, settings).x)
+                seconds, x = cpu(
+                    lambda s=solver, settings=settings: backend_named(s).run(form, settings).x
+                )
         except ImportError:
             notes.append(f"{solver} not installed")
             continue
@@ -102,7 +110,9 @@ def published(r: int, tol: float, limit: float) -> tuple[float, str]:
     """Return CPU seconds of the paper's update to a certified gap, its matrix formed beforehand, and the iterations."""
     f = form_of(OrderedAlignment(*aligned(r)), "NNLS").objective
     every = np.arange(r)
-    form = SimplexForm(Quadratic(f.block(every, every), f.linear), BoxPlane(np.zeros(r), np.full(r, np.inf)))
+    form = SimplexForm(
+        Quadratic(f.block(every, every), f.linear), BoxPlane(np.zeros(r), np.full(r, np.inf))
+    )
     settings = Settings(tol=tol, max_iter=10_000_000, time_limit=limit)
     seconds, answer = cpu(lambda: backend_named("multiplicative").run(form, settings))
     last = answer.history[-1]
@@ -112,7 +122,9 @@ def published(r: int, tol: float, limit: float) -> tuple[float, str]:
 
 def small_alignment() -> tuple[float, float]:
     whole, native, result = ours(200)
-    print(f"      KA1 r = 200: {result.route}, klopt.solve {whole * 1e3:.2f} ms, backend {native * 1e3:.2f} ms")
+    print(
+        f"      KA1 r = 200: {result.route}, klopt.solve {whole * 1e3:.2f} ms, backend {native * 1e3:.2f} ms"
+    )
     V, labels = aligned(200)
     problem = OrderedAlignment(V, labels)
     b, (values, vectors) = problem.reduced.b, np.linalg.eigh(problem.reduced.columns.F)
@@ -128,14 +140,24 @@ def small_alignment() -> tuple[float, float]:
         note = f"{off(alpha)}; the backend alone {seconds / native:.0f}"
         table.add("KA1 r = 200", "CVXPY+ECOS on vec(vv')", 5000, seconds / whole, note)
     factor = (vectors * np.sqrt(np.maximum(values, 0.0))).T
-    cvxpy = {solver: least(2, partial(by_cvxpy, b, factor, solver)) for solver in ("ECOS", "CLARABEL")}
+    cvxpy = {
+        solver: least(2, partial(by_cvxpy, b, factor, solver)) for solver in ("ECOS", "CLARABEL")
+    }
     for solver, gate in (("ECOS", 40), ("CLARABEL", 60)):
         seconds, alpha = cvxpy[solver]
         note = f"{off(alpha)}; klopt.solve {seconds / whole:.0f}"
         table.add("1a  KA1 r = 200", f"CVXPY+{solver} QCQP, factor", gate, seconds / native, note)
-    table.add("KA1 r = 200", "CVXPY QCQP, the better", 30, min(s for s, _ in cvxpy.values()) / whole)
+    table.add(
+        "KA1 r = 200", "CVXPY QCQP, the better", 30, min(s for s, _ in cvxpy.values()) / whole
+    )
     seconds, note = direct(200, ("piqp", "clarabel", "highs"))
-    table.add("KA1 r = 200", "best direct QP", 1.5, seconds / native, f"{note}; klopt.solve {seconds / whole:.1f}")
+    table.add(
+        "KA1 r = 200",
+        "best direct QP",
+        1.5,
+        seconds / native,
+        f"{note}; klopt.solve {seconds / whole:.1f}",
+    )
     return native, seconds
 
 
@@ -175,14 +197,23 @@ def large_alignment(times: dict[int, float], others: dict[int, float]) -> None:
     note = f"{one * 1e3:.1f} ms each; klopt.solve {whole / one:.1f}, width {result.certificate.relative_width:.0e}"
     table.add("1c  KA1 r = 5000", "pricing passes", 6, times[5000] / one, note, at_most=True)
     memory, formed = peak(partial(solved, problem)), "F" in problem.reduced.columns.__dict__
-    table.add("1c  KA1 r = 5000", "peak MB", 16, memory, f"F was {'' if formed else 'never '}formed", at_most=True)
+    table.add(
+        "1c  KA1 r = 5000",
+        "peak MB",
+        16,
+        memory,
+        f"F was {'' if formed else 'never '}formed",
+        at_most=True,
+    )
 
 
 def prefix_means() -> None:
     def given(r: int) -> tuple[ScgOrdered]:
         c = np.linspace(1.0, 0.5, r) + 0.1 * np.random.default_rng(0).normal(size=r)
         problem = ScgOrdered(np.ones((2, r)), side=[0, 1])
-        problem.__dict__["coefficients"] = c  # decreasing and noisy, the hard case: the best prefix is long
+        problem.__dict__["coefficients"] = (
+            c  # decreasing and noisy, the hard case: the best prefix is long
+        )
         return (problem,)
 
     times, others = {}, {}
@@ -190,7 +221,9 @@ def prefix_means() -> None:
         times[r], bracket = least(9, proven, partial(given, r))
         whole = least(5, solved, partial(given, r))[0]
         form, settings = form_of(given(r)[0], "LP"), Settings(tol=TOL, time_limit=120)
-        others[r], answer = least(3 if r == 1000 else 1, partial(backend_named("highs").run, form, settings))
+        others[r], answer = least(
+            3 if r == 1000 else 1, partial(backend_named("highs").run, form, settings)
+        )
         off = np.nan if answer.x is None else abs(float(form.c @ answer.x) - bracket.upper)
         note = f"{answer.stop.words}, off {off:.0e}; klopt.solve {others[r] / whole:.0f}"
         if r > 1000:

@@ -2,15 +2,18 @@
 
     python benchmarks/overhead.py
 
-Every figure is a ratio of times taken in this run, one BLAS thread, least of several repeats. The native call gets the
-quadratic program as it is stated, ready made, with the settings of klopt's backend; CVXPY gets the same problem, solver
-and tolerances. A kernel of low rank klopt hands over as a shorter program; the native call on that stands in a remark.
+Every figure is a ratio of times taken in this run, one BLAS thread, least of several repeats. The
+native call gets the quadratic program as it is stated, ready made, with the settings of klopt's
+backend; CVXPY gets the same problem, solver and tolerances. A kernel of low rank klopt hands over
+as a shorter program; the native call on that stands in a remark.
 
-A kernel matrix that comes as an array must be proven positive semidefinite, which is a factorisation. CVXPY as its
-documentation states the problem checks it too, and is compared with that; told by `psd_wrap` it does not, and is
-compared with klopt on a `Gram` that was checked before. SVC never checks: at n = 2000 the proof alone takes three times
-as long as its fit, however fast it runs. So SVC is compared with klopt.solve of a problem that is declared (build, run,
-certify), and beside it with declaring and solving; `Gram.rbf` of points is positive by construction and needs no proof.
+A kernel matrix that comes as an array must be proven positive semidefinite, which is a
+factorisation. CVXPY as its documentation states the problem checks it too, and is compared with
+that; told by `psd_wrap` it does not, and is compared with klopt on a `Gram` that was checked
+before. SVC never checks: at n = 2000 the proof alone takes three times as long as its fit, however
+fast it runs. So SVC is compared with klopt.solve of a problem that is declared (build, run,
+certify), and beside it with declaring and solving; `Gram.rbf` of points is positive by construction
+and needs no proof.
 """
 
 from __future__ import annotations
@@ -87,22 +90,43 @@ def wrapper(table: Table, name: str, n: int, kernel: str, repeats: int = 5) -> N
     )
     row, width = f"{kernel} {n}, {name}", f"width {result.certificate.relative_width:.0e}"
     width += f"; {fresh / thin:.2f} of the call on klopt's short form" if gram.thin else ""
-    table.add(row, "native call", 1.3, fresh / native, f"{fresh:.3f} s, {result.verdict.name}, {width}", at_most=True)
-    table.add(f"{row}, Gram", "native call", 1.3, checked / native, f"{checked:.3f} s", at_most=True)
+    table.add(
+        row,
+        "native call",
+        1.3,
+        fresh / native,
+        f"{fresh:.3f} s, {result.verdict.name}, {width}",
+        at_most=True,
+    )
+    table.add(
+        f"{row}, Gram", "native call", 1.3, checked / native, f"{checked:.3f} s", at_most=True
+    )
     off = abs(value - result.value) / (1 + abs(value))
     remark = f"differs by {off:.0e}; told by psd_wrap that K is PSD, over klopt on a Gram: {told / checked:.1f}"
-    if np.isfinite(taken):  # else its check finds an eigenvalue that is negative by rounding, and refuses
+    if np.isfinite(
+        taken
+    ):  # else its check finds an eigenvalue that is negative by rounding, and refuses
         table.add(row, "CVXPY", 3.0, plain / fresh, f"{plain:.3f} s, {remark}")
     else:
-        table.add(f"{row}, Gram", "CVXPY, psd_wrap", 3.0, told / checked, f"{told:.3f} s; it refuses K else")
+        table.add(
+            f"{row}, Gram",
+            "CVXPY, psd_wrap",
+            3.0,
+            told / checked,
+            f"{told:.3f} s; it refuses K else",
+        )
 
 
 def stated(K: np.ndarray, y: np.ndarray) -> klopt.ConeForm:
     """The dual as textbooks state it: minimise a'Qa/2 - 1'a over 0 <= a <= 1, y'a = 0."""
     n = y.size
-    A = sparse.vstack([sparse.csr_array(y[None, :]), -sparse.eye_array(n), sparse.eye_array(n)], format="csc")
+    A = sparse.vstack(
+        [sparse.csr_array(y[None, :]), -sparse.eye_array(n), sparse.eye_array(n)], format="csc"
+    )
     b = np.concatenate([np.zeros(n + 1), np.ones(n)])
-    return klopt.ConeForm(np.full(n, -1.0), A, b, klopt.Cones(zero=1, nonneg=2 * n), K * np.outer(y, y))
+    return klopt.ConeForm(
+        np.full(n, -1.0), A, b, klopt.Cones(zero=1, nonneg=2 * n), K * np.outer(y, y)
+    )
 
 
 def by_cvxpy(K: np.ndarray, y: np.ndarray, name: str, tol: float, *, told: bool) -> float:
@@ -150,19 +174,47 @@ def against_svc(table: Table, n: int, C: float, repeats: int = 7) -> None:
         return f"{1e3 * seconds:.0f} ms, {result.route}, width {result.certificate.relative_width:.0e}; {left}"
 
     row = f"n = {n}, C = {C:g}"
-    table.add(f"{row}, points", "SVC on points", 2.0, whole / direct, remark(whole, results[0]), at_most=True)
-    table.add(f"{row}, declared", "SVC on K", 2.0, known / machine, remark(known, results[2]), at_most=True)
-    table.add(f"{row}, declaring", "SVC on K", 2.0, fresh / machine, remark(fresh, results[3]), at_most=True)
+    table.add(
+        f"{row}, points",
+        "SVC on points",
+        2.0,
+        whole / direct,
+        remark(whole, results[0]),
+        at_most=True,
+    )
+    table.add(
+        f"{row}, declared",
+        "SVC on K",
+        2.0,
+        known / machine,
+        remark(known, results[2]),
+        at_most=True,
+    )
+    table.add(
+        f"{row}, declaring",
+        "SVC on K",
+        2.0,
+        fresh / machine,
+        remark(fresh, results[3]),
+        at_most=True,
+    )
 
 
 def imports(table: Table, repeats: int = 7) -> None:
     """Interpreter and import, whole processes; with bytecode, which an installed package has."""
-    compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    compiled = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
 
     def process(*command: str) -> Callable[[], Any]:
         return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=compiled)
 
-    codes = ("pass", "import numpy, scipy.sparse", "import klopt", "import klopt; klopt.solve, klopt.plan")
+    codes = (
+        "pass",
+        "import numpy, scipy.sparse",
+        "import klopt",
+        "import klopt; klopt.solve, klopt.plan",
+    )
     times, _ = race(
         repeats,
         *(process(sys.executable, "-c", code) for code in codes),
@@ -170,9 +222,24 @@ def imports(table: Table, repeats: int = 7) -> None:
     )
     nothing, numeric, ours, verbs, command = times
     base = numeric - nothing
-    table.add("import klopt", "import numpy, scipy.sparse", 1.5, (ours - nothing) / base, at_most=True)
-    table.add("klopt.solve, klopt.plan", "import numpy, scipy.sparse", 1.5, (verbs - nothing) / base, at_most=True)
-    table.add("klopt --help", "seconds", 0.5, command, f"of which Python itself {nothing:.2f} s", at_most=True)
+    table.add(
+        "import klopt", "import numpy, scipy.sparse", 1.5, (ours - nothing) / base, at_most=True
+    )
+    table.add(
+        "klopt.solve, klopt.plan",
+        "import numpy, scipy.sparse",
+        1.5,
+        (verbs - nothing) / base,
+        at_most=True,
+    )
+    table.add(
+        "klopt --help",
+        "seconds",
+        0.5,
+        command,
+        f"of which Python itself {nothing:.2f} s",
+        at_most=True,
+    )
 
 
 if __name__ == "__main__":

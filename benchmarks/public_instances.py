@@ -3,8 +3,9 @@
     python benchmarks/public_instances.py FOLDER                 every instance, klopt's own choice of routes
     python benchmarks/public_instances.py FOLDER --backends      every capable backend pinned, as well
 
-FOLDER holds `optima.csv` (file, published_optimum, ..) and the files it names. The page goes to standard output, news
-of the run to standard error. The exit code is 0 unless something certified contradicts a published optimum.
+FOLDER holds `optima.csv` (file, published_optimum, ..) and the files it names. The page goes to
+standard output, news of the run to standard error. The exit code is 0 unless something certified
+contradicts a published optimum.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from klopt.proof.certificate import Verdict
 
 TOL = 1e-6
 READERS: dict[str, Any] = {"lp": LP, "qp": QCQP, "sdp": SDP, "socp": QCQP}
-# SDPLIB's primal is the matrix inequality: where its dual is infeasible and it is not, it is unbounded.
+# SDPLIB's primal is the matrix inequality: where its dual is infeasible and it is not, it is
+# unbounded.
 OUTCOMES = {
     "infeasible": Verdict.INFEASIBLE,
     "primal infeasible": Verdict.INFEASIBLE,
@@ -59,12 +61,21 @@ class Reference:
         return not abs(value - self.value) <= self.known + TOL * max(1.0, abs(self.value))
 
 
-# Where the published digits are wrong or too few to tell 1e-6: the value to compare with and how well it is known.
+# Where the published digits are wrong or too few to tell 1e-6: the value to compare with and how
+# well it is known.
 CORRECTIONS = {
-    "e226": (-11.638929066, 0.0, "published as -18.751929066, without the constant 7.113 of its objective row"),
+    "e226": (
+        -11.638929066,
+        0.0,
+        "published as -18.751929066, without the constant 7.113 of its objective row",
+    ),
     "HS268": (0.0, 0.0, "exactly 0, attained at (1, 2, -1, 3, -4); published as 5.7e-07"),
     "gpp100": (-44.9435, 1e-4, "published to 6 digits"),
-    "hinf1": (2.0325997, 1e-7, "published as 2.0326; computed with 120 digits, the infimum is not attained"),
+    "hinf1": (
+        2.0325997,
+        1e-7,
+        "published as 2.0326; computed with 120 digits, the infimum is not attained",
+    ),
     "hinf2": (10.967055621, 0.0, "published as 10.967; computed with 120 digits"),
     "nql30": (-0.946, 5e-4, "published to 4 digits"),
 }
@@ -133,7 +144,10 @@ def solve(folder: Path, file: str, reference: Reference, seconds: float) -> Solv
     except InvalidProblem as error:
         return Refused(file, str(error))
     result = klopt.solve(problem, tol=TOL, time_limit=seconds)
-    print(f"{file:24} {result.verdict.name:10} {result.value:.10g}  {result.seconds:.2f} s", file=sys.stderr)
+    print(
+        f"{file:24} {result.verdict.name:10} {result.value:.10g}  {result.seconds:.2f} s",
+        file=sys.stderr,
+    )
     return Solved(file, reference, problem, result)
 
 
@@ -177,7 +191,9 @@ def tried(attempt: Attempt) -> str:
 def summary(rows: list[Solved], refused: list[Refused], seconds: float) -> list[str]:
     """Return what the main table says in numbers, and how to read it."""
     certified = [row.result for row in rows if row.result.verdict.conclusive]
-    counts = [(kind, sum(result.certificate.proof == kind for result in certified)) for kind in PROOFS]
+    counts = [
+        (kind, sum(result.certificate.proof == kind for result in certified)) for kind in PROOFS
+    ]
     several = sum(len(result.attempts) > 1 for result in certified)
     return [
         f"{len(rows) + len(refused)} instances: {len(certified)} certified "
@@ -201,7 +217,9 @@ def main_page(rows: list[Solved], refused: list[Refused], seconds: float) -> lis
     lines += ["", "## Not certified, and why", ""]
     for row in (row for row in rows if not row.result.verdict.conclusive):
         ends = f"{row.result.lower:.9g} <= optimum <= {row.result.upper:.9g}"
-        lines.append(f"- **{row.file}**: {row.result.verdict.name}, {ends}. {HARD.get(stem(row.file), '')}".rstrip())
+        lines.append(
+            f"- **{row.file}**: {row.result.verdict.name}, {ends}. {HARD.get(stem(row.file), '')}".rstrip()
+        )
         lines += map(tried, row.result.attempts)
     return [*lines, "", "## Refused", "", *(f"- {item.file}: {item.reason}." for item in refused)]
 
@@ -224,7 +242,10 @@ def claims(row: Solved, seconds: float) -> Iterator[Claim]:
     """Yield the claims of every capable backend on one instance."""
     for backend in sorted({route.backend.name for route in klopt.plan(row.problem).routes}):
         result = klopt.solve(row.problem, backend, tol=TOL, time_limit=seconds)
-        print(f"{row.file:24} {backend:12} {result.verdict.name}  {result.seconds:.2f} s", file=sys.stderr)
+        print(
+            f"{row.file:24} {backend:12} {result.verdict.name}  {result.seconds:.2f} s",
+            file=sys.stderr,
+        )
         for attempt in result.attempts:
             certificate = attempt.certificate
             sure, error = claim_error(attempt, row.reference)
@@ -242,8 +263,14 @@ def claim_error(attempt: Attempt, reference: Reference) -> tuple[bool, float]:
     # A program and its dual may both be infeasible: which of the two is named is no error.
     if stop is not Stop.OPTIMAL or reference.outcome is not Verdict.OPTIMAL:
         return True, np.inf if Verdict.OPTIMAL in (reference.outcome, Verdict(stop.value)) else 0.0
-    value = np.inf if residuals is None else attempt.route.formulation.to_user(residuals.value, residuals.value)[0]
-    return True, max(0.0, reference.difference(value) - reference.known / max(1.0, abs(reference.value)))
+    value = (
+        np.inf
+        if residuals is None
+        else attempt.route.formulation.to_user(residuals.value, residuals.value)[0]
+    )
+    return True, max(
+        0.0, reference.difference(value) - reference.known / max(1.0, abs(reference.value))
+    )
 
 
 def backend_page(found: list[Claim], seconds: float) -> list[str]:
@@ -253,8 +280,20 @@ def backend_page(found: list[Claim], seconds: float) -> list[str]:
         mine = [claim for claim in found if claim.backend == name]
         sure = [claim for claim in mine if claim.sure]
         off = (sum(claim.error > limit for claim in sure) for limit in (1e-6, 1e-3))
-        proven, instances = ({claim.file for claim in part} for part in ((c for c in mine if c.certified), mine))
-        rows.append((name, len(instances), len(mine), len(sure), *off, len(proven), sum(claim.wrong for claim in mine)))
+        proven, instances = (
+            {claim.file for claim in part} for part in ((c for c in mine if c.certified), mine)
+        )
+        rows.append(
+            (
+                name,
+                len(instances),
+                len(mine),
+                len(sure),
+                *off,
+                len(proven),
+                sum(claim.wrong for claim in mine),
+            )
+        )
     return [
         "",
         "## What the backends say by themselves",
@@ -264,11 +303,18 @@ def backend_page(found: list[Claim], seconds: float) -> list[str]:
         "are that far from the reference (or claim another outcome), *certified* the instances that klopt could prove "
         "from the answers, *wrongly* the proofs that contradict the reference.",
         "",
-        *table("backend | instances | runs | sure | off by 1e-6 | off by 1e-3 | certified | wrongly", rows),
+        *table(
+            "backend | instances | runs | sure | off by 1e-6 | off by 1e-3 | certified | wrongly",
+            rows,
+        ),
         "",
         "Sure of it, and off by more than 1e-3 (infinitely: another outcome):",
         "",
-        *(f"- {c.backend} on {c.file} says {c.words}: off by {c.error:.1g}" for c in found if c.error > 1e-3),
+        *(
+            f"- {c.backend} on {c.file} says {c.words}: off by {c.error:.1g}"
+            for c in found
+            if c.error > 1e-3
+        ),
     ]
 
 
@@ -276,17 +322,32 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark, write the page, return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="holds optima.csv and the files it names")
-    parser.add_argument("--backends", action="store_true", help="run every capable backend pinned, as well")
+    parser.add_argument(
+        "--backends", action="store_true", help="run every capable backend pinned, as well"
+    )
     parser.add_argument("--only", default="", help="only files whose name contains this text")
-    parser.add_argument("--seconds", type=float, default=60.0, help="for each instance (default 60)")
-    parser.add_argument("--pinned", type=float, default=20.0, help="seconds for each pinned backend (default 20)")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="for each instance (default 60)"
+    )
+    parser.add_argument(
+        "--pinned", type=float, default=20.0, help="seconds for each pinned backend (default 20)"
+    )
     options = parser.parse_args(arguments)
-    chosen = [(file, reference) for file, reference in references(options.folder) if options.only in file]
-    outcomes = [solve(options.folder, file, reference, options.seconds) for file, reference in chosen]
+    chosen = [
+        (file, reference) for file, reference in references(options.folder) if options.only in file
+    ]
+    outcomes = [
+        solve(options.folder, file, reference, options.seconds) for file, reference in chosen
+    ]
     rows = [row for row in outcomes if isinstance(row, Solved)]
     found = [claim for row in rows if options.backends for claim in claims(row, options.pinned)]
-    command = "python benchmarks/public_instances.py FOLDER" + (" --backends" if options.backends else "")
-    versions = ", ".join(f"{package} {version(package)}" for package in ("klopt", "highspy", "clarabel", "ecos", "scs"))
+    command = "python benchmarks/public_instances.py FOLDER" + (
+        " --backends" if options.backends else ""
+    )
+    versions = ", ".join(
+        f"{package} {version(package)}"
+        for package in ("klopt", "highspy", "clarabel", "ecos", "scs")
+    )
     lines = ["# Public instances", "", f"Written by `{command}`, never by hand ({versions}).", ""]
     lines += main_page(rows, [row for row in outcomes if isinstance(row, Refused)], options.seconds)
     print("\n".join(lines + (backend_page(found, options.pinned) if found else [])))

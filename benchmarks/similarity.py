@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import os
 
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ[
+    "MKL_NUM_THREADS"
+] = "1"
 
 import sys
 import time
@@ -65,7 +67,9 @@ def optimum(problem: Any) -> float:
     return float(klopt.solve(problem, tol=1e-8).require().value)
 
 
-def by_cvxpy(S: list[np.ndarray], y: np.ndarray, loss: str, solver: str, apart: bool) -> tuple[float, float]:
+def by_cvxpy(
+    S: list[np.ndarray], y: np.ndarray, loss: str, solver: str, apart: bool
+) -> tuple[float, float]:
     """Seconds and value of the semidefinite program as one would write it."""
     import cvxpy as cp
 
@@ -85,7 +89,9 @@ def by_cvxpy(S: list[np.ndarray], y: np.ndarray, loss: str, solver: str, apart: 
         pairs = zip(kernels, S, strict=True) if apart else [(kernels[0], Si) for Si in S]
         cost = t / 2 + C * cp.sum(xi) + RHO * sum(losses[loss](K - Si) for K, Si in pairs)
         settings = {"eps": 1e-7, "max_iters": 20000} if solver == "SCS" else {}
-        return float(cp.Problem(cp.Minimize(cost), [margin, *fixed]).solve(solver=solver, **settings))
+        return float(
+            cp.Problem(cp.Minimize(cost), [margin, *fixed]).solve(solver=solver, **settings)
+        )
 
     return cpu(run)
 
@@ -99,16 +105,27 @@ def spectra_by_cvxpy(S: list[np.ndarray], y: np.ndarray, solver: str) -> tuple[f
         t, xi, b = cp.Variable(), cp.Variable(n, nonneg=True), cp.Variable()
         mu, u = cp.Variable((len(S), n)), cp.Variable((len(S), n))
         r = cp.Variable((len(S), n))
-        cones = [cp.SOC(mu[i] + r[i], cp.vstack([mu[i] - r[i], 2 * u[i]]), axis=0) for i in range(len(S))]
+        cones = [
+            cp.SOC(mu[i] + r[i], cp.vstack([mu[i] - r[i], 2 * u[i]]), axis=0) for i in range(len(S))
+        ]
         f = sum(V @ u[i] for i, (_, V) in enumerate(bases))
-        rows = [cp.multiply(y, f + b) >= 1 - xi, cp.sum(mu, axis=1) == n, cp.sum(r, axis=1) <= t, *cones]
+        rows = [
+            cp.multiply(y, f + b) >= 1 - xi,
+            cp.sum(mu, axis=1) == n,
+            cp.sum(r, axis=1) <= t,
+            *cones,
+        ]
         loss = sum(cp.sum_squares(mu[i] - lam) for i, (lam, _) in enumerate(bases))
-        return float(cp.Problem(cp.Minimize(t / 2 + C * cp.sum(xi) + RHO * loss), rows).solve(solver=solver))
+        return float(
+            cp.Problem(cp.Minimize(t / 2 + C * cp.sum(xi) + RHO * loss), rows).solve(solver=solver)
+        )
 
     return cpu(run)
 
 
-def compared(table: Table, what: str, against: str, gate: float, ours: tuple[float, Any], theirs: Any) -> None:
+def compared(
+    table: Table, what: str, against: str, gate: float, ours: tuple[float, Any], theirs: Any
+) -> None:
     seconds, result = ours
     slow, value = theirs
     error = abs(value - result.value) / (1 + abs(result.value))
@@ -117,15 +134,17 @@ def compared(table: Table, what: str, against: str, gate: float, ours: tuple[flo
     table.add(what, against, gate, slow / seconds, note)
 
 
-def mirror_descent(n: int, f: Callable[[np.ndarray], tuple[float, np.ndarray]], step: float, goal: float) -> float:
+def mirror_descent(
+    n: int, f: Callable[[np.ndarray], tuple[float, np.ndarray]], step: float, goal: float
+) -> float:
     """Seconds until a value below the goal; inf where the limit comes first."""
     began, G = time.process_time(), np.zeros((n, n))
     K = np.eye(n)
     while time.process_time() - began < LIMIT / 4:
-        value, slope = f(K)
+        value, gradient = f(K)
         if value <= goal:
             return time.process_time() - began
-        G -= step * slope
+        G -= step * gradient
         lam, V = np.linalg.eigh(G)
         mu = np.exp(lam - lam.max())
         K = V * (n * mu / mu.sum()) @ V.T
@@ -144,14 +163,18 @@ def machine(K: np.ndarray, y: np.ndarray, box: float) -> tuple[float, np.ndarray
     return float(a @ y - a @ K @ a / 2), a
 
 
-def tuned(n: int, S: np.ndarray, y: np.ndarray, loss: str, rho: float, box: float, best: float) -> tuple[float, float]:
+def tuned(
+    n: int, S: np.ndarray, y: np.ndarray, loss: str, rho: float, box: float, best: float
+) -> tuple[float, float]:
     """The least seconds over six steps to within WIDTH of the optimum, and that step over the paper's."""
 
     def f(K: np.ndarray) -> tuple[float, np.ndarray]:
         value, a = machine(K, y, box)
         X = K - S
-        term, slope = (np.sum(X**2), 2 * X) if loss == "squared" else (np.abs(X).sum(), np.sign(X))
-        return value + rho * term, rho * slope - np.outer(a, a) / 2
+        term, gradient = (
+            (np.sum(X**2), 2 * X) if loss == "squared" else (np.abs(X).sum(), np.sign(X))
+        )
+        return value + rho * term, rho * gradient - np.outer(a, a) / 2
 
     size = float(np.linalg.norm(f(np.eye(n))[1]))
     paper = np.sqrt(2 * np.log(n) / 1000) / size
@@ -161,7 +184,11 @@ def tuned(n: int, S: np.ndarray, y: np.ndarray, loss: str, rho: float, box: floa
 
 
 def squared(table: Table) -> None:
-    for n, gates in ((50, {"SCS": 10.0, "CLARABEL": 300.0}), (100, {"SCS": 15.0}), (200, {"SCS": 30.0})):
+    for n, gates in (
+        (50, {"SCS": 10.0, "CLARABEL": 300.0}),
+        (100, {"SCS": 15.0}),
+        (200, {"SCS": 30.0}),
+    ):
         S, y = instance(n)
         ours = solved(SimilarityKernel(S, y, C, RHO, float(n)), 1e-6)
         for solver, gate in gates.items():
@@ -171,14 +198,25 @@ def squared(table: Table) -> None:
     S, y = instance(n)
     seconds, result = solved(SimilarityKernel(S, y, C, RHO, float(n)), 1e-6)
     unit, _ = least(3, lambda: np.linalg.eigh(S))
-    table.add(f"ESKL squared, n={n}", "one eigh(400)", 22.0, seconds / unit, f"{result.iterations} steps", at_most=True)
+    table.add(
+        f"ESKL squared, n={n}",
+        "one eigh(400)",
+        22.0,
+        seconds / unit,
+        f"{result.iterations} steps",
+        at_most=True,
+    )
     n = 100 if QUICK else n
     S, y = instance(n)
     problem = SimilarityKernel(S, y, C, RHO, float(n))
     rough, _ = solved(problem, WIDTH)
     slow, c = tuned(n, S, y, "squared", RHO, C, optimum(problem))
     table.add(
-        f"ESKL squared, n={n}", "mirror descent, tuned, to 1e-2", 6.0, slow / rough, f"{slow:.2f} s at step x {c:g}"
+        f"ESKL squared, n={n}",
+        "mirror descent, tuned, to 1e-2",
+        6.0,
+        slow / rough,
+        f"{slow:.2f} s at step x {c:g}",
     )
 
 
@@ -187,7 +225,12 @@ def other_losses(table: Table) -> None:
         S, y = instance(n)
         ours = solved(SimilarityKernel(S, y, C, RHO, float(n), "frobenius"), 1e-6)
         compared(
-            table, f"ESKL frobenius, n={n}", "CVXPY SDP SCS", 8.0, ours, by_cvxpy([S], y, "frobenius", "SCS", False)
+            table,
+            f"ESKL frobenius, n={n}",
+            "CVXPY SDP SCS",
+            8.0,
+            ours,
+            by_cvxpy([S], y, "frobenius", "SCS", False),
         )
     for n in (100, 200):
         S, y = instance(n)
@@ -195,23 +238,53 @@ def other_losses(table: Table) -> None:
         seconds, result = least(3, lambda p=problem: klopt.solve(p, "admm", tol=1e-4).require())
         note = f"{seconds:.2f} s, {result.iterations} steps, gap {result.certificate.relative_width:.0e}"
         slow, conic = least(2, lambda p=problem: klopt.solve(p, "scs", formulation="SDP", tol=1e-4))
-        table.add(f"ESKL l1, n={n}", "SDP, scs through klopt", 2.0, slow / seconds, f"{note}; {conic.verdict.name}")
+        table.add(
+            f"ESKL l1, n={n}",
+            "SDP, scs through klopt",
+            2.0,
+            slow / seconds,
+            f"{note}; {conic.verdict.name}",
+        )
         rough, _ = cpu(lambda p=problem: klopt.solve(p, "admm", tol=WIDTH).require())
         slow, c = tuned(n, S, y, "l1", RHO, C, result.upper)
-        table.add(f"ESKL l1, n={n}", "mirror descent, tuned, to 1e-2", 2.0, slow / rough, f"{slow:.2f} s, step x {c:g}")
+        table.add(
+            f"ESKL l1, n={n}",
+            "mirror descent, tuned, to 1e-2",
+            2.0,
+            slow / rough,
+            f"{slow:.2f} s, step x {c:g}",
+        )
 
 
 def many_kernels(table: Table) -> None:
     S, y = several(100)
     ours = solved(SimilarityKernels(S, y, C, RHO, 100.0), 1e-6)
-    compared(table, "EMKL, n=100, m=3", "CVXPY SDP SCS", 8.0, ours, by_cvxpy(S, y, "squared", "SCS", True))
+    compared(
+        table,
+        "EMKL, n=100, m=3",
+        "CVXPY SDP SCS",
+        8.0,
+        ours,
+        by_cvxpy(S, y, "squared", "SCS", True),
+    )
     S, y = several(400)
-    seconds, result = least(2, lambda: klopt.solve(SimilarityKernels(S, y, C, RHO, 400.0), tol=1e-6).require())
-    table.add("EMKL, n=400, m=3", "seconds", 1.5, seconds, f"{result.iterations} steps", at_most=True)
+    seconds, result = least(
+        2, lambda: klopt.solve(SimilarityKernels(S, y, C, RHO, 400.0), tol=1e-6).require()
+    )
+    table.add(
+        "EMKL, n=400, m=3", "seconds", 1.5, seconds, f"{result.iterations} steps", at_most=True
+    )
     S, y = several(200)
     ours = solved(SimilaritySpectra(S, y, C, RHO, 200.0), 1e-6)
     for solver in ("CLARABEL", "ECOS"):
-        compared(table, "REKL, n=200, m=3", f"CVXPY SOCP {solver}", 8.0, ours, spectra_by_cvxpy(S, y, solver))
+        compared(
+            table,
+            "REKL, n=200, m=3",
+            f"CVXPY SOCP {solver}",
+            8.0,
+            ours,
+            spectra_by_cvxpy(S, y, solver),
+        )
     S, y = several(100)
     problem = SimilaritySpectra(S, y, C, RHO, 100.0)
     rough, _ = solved(problem, WIDTH)
@@ -223,7 +296,9 @@ def many_kernels(table: Table) -> None:
     table.add("REKL, n=100, m=3", "mirror descent, tuned, to 1e-2", 50.0, times[c] / rough, note)
 
 
-def _spectra_descent(S: list[np.ndarray], y: np.ndarray, best: float, steps: tuple[float, ...]) -> dict[float, float]:
+def _spectra_descent(
+    S: list[np.ndarray], y: np.ndarray, best: float, steps: tuple[float, ...]
+) -> dict[float, float]:
     """Mirror descent over the spectra with multiple kernel learning inside: seconds by multiple of the paper's step."""
     n, bases = y.size, [np.linalg.eigh(Si) for Si in S]
     lam, goal = np.array([values for values, _ in bases]), best + WIDTH * (1 + abs(best))
@@ -231,17 +306,19 @@ def _spectra_descent(S: list[np.ndarray], y: np.ndarray, best: float, steps: tup
     def at(theta: np.ndarray) -> tuple[float, np.ndarray]:
         mu = np.exp(theta - theta.max(axis=1, keepdims=True))
         mu *= n / mu.sum(axis=1, keepdims=True)
-        value, a, gamma = _alternation([V * m @ V.T for m, (_, V) in zip(mu, bases, strict=True)], y)
+        value, a, gamma = _alternation(
+            [V * m @ V.T for m, (_, V) in zip(mu, bases, strict=True)], y
+        )
         pull = np.array([(V.T @ a) ** 2 / (2 * g) for g, (_, V) in zip(gamma, bases, strict=True)])
         return value + RHO * float(np.sum((mu - lam) ** 2)), 2 * RHO * (mu - lam) - pull
 
     def run(step: float) -> float:
         began, theta = time.process_time(), np.zeros_like(lam)
         while time.process_time() - began < LIMIT / 6:
-            value, slope = at(theta)
+            value, gradient = at(theta)
             if value <= goal:
                 return time.process_time() - began
-            theta -= step * slope
+            theta -= step * gradient
         return np.inf
 
     paper = float(np.sqrt(2 * np.log(n) / 1000) / np.abs(at(np.zeros_like(lam))[1]).max())
@@ -271,7 +348,9 @@ def inner_machines(table: Table) -> None:
     def timed(K: np.ndarray) -> tuple[float, np.ndarray]:
         seconds, found = cpu(lambda: machine(K, y, C))
         spent.append(seconds)
-        return found[0] + RHO * np.sum((K - S) ** 2), 2 * RHO * (K - S) - np.outer(found[1], found[1]) / 2
+        return found[0] + RHO * np.sum((K - S) ** 2), 2 * RHO * (K - S) - np.outer(
+            found[1], found[1]
+        ) / 2
 
     step = np.sqrt(2 * np.log(100) / 1000) / np.linalg.norm(timed(np.eye(100))[1])
     best, count = np.inf, 0
@@ -279,7 +358,13 @@ def inner_machines(table: Table) -> None:
         spent.clear()
         if np.isfinite(mirror_descent(100, timed, c * step, best_value + WIDTH * (1 + best_value))):
             best, count = min((best, count), (sum(spent), len(spent)))
-    table.add("inner SVM, n=100", "cold SVC in mirror descent", 3.0, best / rough, f"{count} fits, ours none")
+    table.add(
+        "inner SVM, n=100",
+        "cold SVC in mirror descent",
+        3.0,
+        best / rough,
+        f"{count} fits, ours none",
+    )
 
 
 def real(table: Table, folder: Path) -> None:
@@ -288,7 +373,9 @@ def real(table: Table, folder: Path) -> None:
         S, y = (data["S"] + data["S"].T) / 2, np.where(data["y"] == data["y"].min(), -1.0, 1.0)
         n = y.size
         ours = solved(SimilarityKernel(S, y, C, RHO, float(n)), 1e-6)
-        compared(table, name, "CVXPY SDP SCS", 10.0, ours, by_cvxpy([S], y, "squared", "SCS", False))
+        compared(
+            table, name, "CVXPY SDP SCS", 10.0, ours, by_cvxpy([S], y, "squared", "SCS", False)
+        )
         problem = SimilarityKernel(S, y, C, RHO, float(n), "l1")
         seconds, _ = cpu(lambda p=problem: klopt.solve(p, "admm", tol=1e-4).require())
         slow, _ = cpu(lambda p=problem: klopt.solve(p, "scs", formulation="SDP", tol=1e-4))

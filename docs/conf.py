@@ -1,7 +1,8 @@
 """How the documentation is built: `sphinx-build -W docs docs/_build/html`, or `nox -s docs`.
 
-Everything is drawn while it is built, so that the pages need no network: formulas by `_ext/mathml.py`, pictures by
-the scripts beside this file, examples of the gallery by sphinx-gallery.
+Everything is drawn while it is built, so that the pages need no network: formulas by
+`_ext/mathml.py`, pictures by the scripts beside this file, examples of the gallery by
+sphinx-gallery.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "write_computation_times": False,  # a page that fetches its script
     "remove_config_comments": True,
-    "plot_gallery": os.environ.get("KLOPT_DOCS_GALLERY", "1") != "0",  # 0: show the examples, do not run them
+    "plot_gallery": os.environ.get("KLOPT_DOCS_GALLERY", "1")
+    != "0",  # 0: show the examples, do not run them
 }
 # sphinx-gallery keeps functions in its configuration, which Sphinx cannot compare between builds.
 suppress_warnings = ["config.cache"]
@@ -94,11 +96,17 @@ def _filled(app: Sphinx, docname: str, source: list[str]) -> None:
         from reference_lists import commands, groups, learners
 
         source[0] = jinja2.Template(source[0]).render(
-            groups=groups(), problems=problems(), backends=backends(), learners=learners(), commands=commands()
+            groups=groups(),
+            problems=problems(),
+            backends=backends(),
+            learners=learners(),
+            commands=commands(),
         )
 
 
-def _public_name(app: Sphinx, env: Any, node: nodes.Element, content: nodes.Element) -> nodes.Element | None:
+def _public_name(
+    app: Sphinx, env: Any, node: nodes.Element, content: nodes.Element
+) -> nodes.Element | None:
     """A type is found where users import it from: `klopt.model.backend.Answer` is documented as `klopt.Answer`."""
     target = node.get("reftarget", "")
     home, _, name = target.rpartition(".")
@@ -112,7 +120,9 @@ def _public_name(app: Sphinx, env: Any, node: nodes.Element, content: nodes.Elem
             entry = env.domains.python_domain.objects[place]
             from sphinx.util.nodes import make_refnode
 
-            return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content, place)
+            return make_refnode(
+                app.builder, node["refdoc"], entry.docname, entry.node_id, content, place
+            )
     return None
 
 

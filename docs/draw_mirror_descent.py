@@ -2,10 +2,10 @@
 
     python docs/draw_mirror_descent.py [FOLDER] [svg|png]
 
-Steps, start and bound are those of Proposition 3.1 of Kundu et al. (2010): eta_t = sqrt(2 log n / t) / L, from
-(tau/n) I, L the a-priori bound of the slopes, least value so far within tau L sqrt(2 log n / T). Both updates are the
-variants that the theorem checks run (`klopt.theorems`); optima are klopt's intervals, gaps are measured from their
-lower ends.
+Steps, start and bound are those of Proposition 3.1 of Kundu et al. (2010): eta_t = sqrt(2 log n /
+t) / L, from (tau/n) I, L the a-priori bound of the gradients, least value so far within tau L
+sqrt(2 log n / T). Both updates are the variants that the theorem checks run (`klopt.theorems`);
+optima are klopt's intervals, gaps are measured from their lower ends.
 """
 
 from __future__ import annotations
@@ -24,9 +24,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from klopt.papers.theorems.claim import Case
-from klopt.papers.theorems.kundu2010.algorithms import as_printed, decreasing, middle, mirror_descent
+from klopt.papers.theorems.kundu2010.algorithms import (
+    as_printed,
+    decreasing,
+    middle,
+    mirror_descent,
+)
 from klopt.papers.theorems.kundu2010.descent_claims import PAIR
-from klopt.papers.theorems.kundu2010.quantities import Slopes, eskl, kernel_optimum, lipschitz
+from klopt.papers.theorems.kundu2010.quantities import Gradients, eskl, kernel_optimum, lipschitz
 
 BLUE, RED, GREY = "#0060a8", "#b00020", "#8a8a8a"
 STYLE = {
@@ -41,7 +46,9 @@ STYLE = {
 SHOWN = 60  # points of a curve
 
 
-def case(S: np.ndarray, y: np.ndarray, loss: str, steps: int, rho: float = 1.0, C: float = 1.0) -> Case:
+def case(
+    S: np.ndarray, y: np.ndarray, loss: str, steps: int, rho: float = 1.0, C: float = 1.0
+) -> Case:
     """An instance with trace tau = 1; similarities are divided by their mean trace, which is then 1 too."""
     S = S / np.mean(np.trace(S, axis1=1, axis2=2))
     return {"S": S, "y": y, "C": C, "rho": rho, "tau": 1.0, "loss": loss, "steps": steps}
@@ -50,14 +57,16 @@ def case(S: np.ndarray, y: np.ndarray, loss: str, steps: int, rho: float = 1.0, 
 def random_similarities(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
     """Symmetric matrices without any structure but a positive diagonal."""
     A = np.random.default_rng(seed).normal(size=(m, n, n))
-    return (A + A.transpose(0, 2, 1)) / 2 + 2 * np.eye(n), np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    return (A + A.transpose(0, 2, 1)) / 2 + 2 * np.eye(n), np.where(
+        np.arange(n) % 2 == 0, 1.0, -1.0
+    )
 
 
 def like_sonar(seed: int, n: int, judges: int) -> tuple[np.ndarray, np.ndarray]:
     """Made to look like AuralSonar: pairs of echoes rated from 1 to 5 by judges who do not quite agree.
 
-    Two kinds of echoes; the rating falls with their distance, is rounded, and is not the same in both orders. It is
-    symmetrised here, and indefinite.
+    Two kinds of echoes; the rating falls with their distance, is rounded, and is not the same in
+    both orders. It is symmetrised here, and indefinite.
     """
     rng = np.random.default_rng(seed)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
@@ -81,16 +90,20 @@ def instances() -> dict[str, Case]:
     }
 
 
-def slopes(one: Case, K: np.ndarray) -> Slopes:
-    """f and its slope at the only kernel."""
+def gradients(one: Case, K: np.ndarray) -> Gradients:
+    """f and its gradient at the only kernel."""
     return eskl(one, K[0])
 
 
 def best_gaps(one: Case, *, printed: bool) -> np.ndarray:
     """How far the least value so far is from the optimum, step by step."""
     n, tau, L = len(one["y"]), one["tau"], lipschitz(one)
-    oracle, start, steps = partial(slopes, one), middle(one, 1), decreasing(n, L)
-    run = as_printed(oracle, start, tau, steps, 1.0) if printed else mirror_descent(oracle, start, tau, steps)
+    oracle, start, steps = partial(gradients, one), middle(one, 1), decreasing(n, L)
+    run = (
+        as_printed(oracle, start, tau, steps, 1.0)
+        if printed
+        else mirror_descent(oracle, start, tau, steps)
+    )
     values = np.array([seen.value.upper for seen in islice(run, int(one["steps"]))])
     return np.asarray(np.minimum.accumulate(values) - kernel_optimum(one)[0].lower)
 
@@ -115,7 +128,11 @@ def main() -> None:
             ax.loglog(steps[shown], curve[shown], style, color=colour, label=label)
         ax.minorticks_off()
         ax.set_title(name, fontsize=9)
-        last = int(np.flatnonzero(wrong > wrong[-1] * (1 + 1e-9))[-1]) + 2 if wrong[0] > wrong[-1] else 1
+        last = (
+            int(np.flatnonzero(wrong > wrong[-1] * (1 + 1e-9))[-1]) + 2
+            if wrong[0] > wrong[-1]
+            else 1
+        )
         below = float((right / bound).max())
         print(
             f"| {name} | {L:.3g} | {total} | {one['tau'] * L * sqrt(2 * log(n) / total):.3g} | {right[-1]:.2g} | "
@@ -127,7 +144,9 @@ def main() -> None:
         ax.set_ylabel("least value so far - optimum")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="upper center", ncol=3)
     figure.tight_layout(rect=(0, 0, 1, 0.95))
-    figure.savefig(folder / f"mirror-descent.{kind}", metadata={"Date": None} if kind == "svg" else None)
+    figure.savefig(
+        folder / f"mirror-descent.{kind}", metadata={"Date": None} if kind == "svg" else None
+    )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 OMP_NUM_THREADS=1 python docs/draw_readme.py
 
-writes `docs/pictures/page.png` (the first screens of the page, without the statements of the problems) and
-`docs/pictures/page.txt` (the command and its table).
+writes `docs/pictures/page.png` (the first screens of the page, without the statements of the
+problems) and `docs/pictures/page.txt` (the command and its table).
 """
 
 from __future__ import annotations
@@ -32,20 +32,31 @@ HIDE_STATEMENTS = """() => {
 
 def compare(folder: Path) -> tuple[Path, str]:
     """Run the command in a folder; return the page that it wrote and what it printed."""
-    program = [sys.executable, "-c", "from klopt.cli.main import main; main()", *COMMAND.split()[1:]]
+    program = [
+        sys.executable,
+        "-c",
+        "from klopt.cli.main import main; main()",
+        *COMMAND.split()[1:],
+    ]
     settings = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80"}
-    done = subprocess.run(program, cwd=folder, env=settings, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(
+        program, cwd=folder, env=settings, capture_output=True, text=True, timeout=300, check=True
+    )
     return folder / "page.html", done.stdout
 
 
 def screenshot(page: Path) -> bytes:
     """Return the top of the page as a PNG file."""
     if not browser():
-        raise SystemExit("the picture is taken by Chromium, which is not installed; apt-get install chromium")
+        raise SystemExit(
+            "the picture is taken by Chromium, which is not installed; apt-get install chromium"
+        )
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        raise SystemExit("Chromium is driven by playwright, which is not installed; pip install playwright") from None
+        raise SystemExit(
+            "Chromium is driven by playwright, which is not installed; pip install playwright"
+        ) from None
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(
             executable_path=browser(), args=["--no-sandbox", "--disable-background-networking"]
@@ -53,7 +64,9 @@ def screenshot(page: Path) -> bytes:
         seen = chromium.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         seen.goto(page.as_uri())
         height = seen.evaluate(HIDE_STATEMENTS)
-        made = seen.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height - 24})
+        made = seen.screenshot(
+            full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height - 24}
+        )
         chromium.close()
     return made
 
@@ -64,7 +77,9 @@ def small(png: bytes) -> bytes:
 
     made = BytesIO()
     full = Image.open(BytesIO(png)).convert("RGB")
-    full.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(made, "PNG", optimize=True)
+    full.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+        made, "PNG", optimize=True
+    )
     return made.getvalue()
 
 

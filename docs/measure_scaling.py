@@ -3,9 +3,10 @@
     python docs/measure_scaling.py           two minutes, one thread; keeps the figures in docs/performance/
     python docs/measure_scaling.py page      writes the page anew from what is kept
 
-Every measurement is a process of its own: CPU seconds of the step, and the most memory it held, points and features
-included, beyond that of an interpreter that has klopt loaded. Data: two Gaussian classes in 20 dimensions,
-k(x, y) = exp(-|x - y|^2 / 20), C = 1. Laws are least squares on logarithms.
+Every measurement is a process of its own: CPU seconds of the step, and the most memory it held,
+points and features included, beyond that of an interpreter that has klopt loaded. Data: two
+Gaussian classes in 20 dimensions, k(x, y) = exp(-|x - y|^2 / 20), C = 1. Laws are least squares on
+logarithms.
 """
 
 from __future__ import annotations
@@ -107,8 +108,12 @@ def figures(what: str) -> Figures:
 
 
 def exponent(found: Figures, which: int) -> float:
-    """Return the slope of the logarithm over that of n."""
-    return float(np.polyfit(np.log(list(found)), np.log([max(pair[which], 1e-9) for pair in found.values()]), 1)[0])
+    """Return the gradient of the logarithm over that of n."""
+    return float(
+        np.polyfit(
+            np.log(list(found)), np.log([max(pair[which], 1e-9) for pair in found.values()]), 1
+        )[0]
+    )
 
 
 def length(seconds: float) -> str:
@@ -154,7 +159,7 @@ Memory is the most that the process held, points and features included.
 
 A step is a product of n × m with m × m numbers, O(nm²); the closed form has one, the machine's interior points take
 more of them the more points there are. What is held is Φ, 8nm = {phi} bytes a point, the points, 8d = {xs}, and some
-vectors: {logdet:.0f} and {dank:.0f} bytes a point by the slope of the measurements. Beyond the largest n that was
+vectors: {logdet:.0f} and {dank:.0f} bytes a point by the gradient of the measurements. Beyond the largest n that was
 measured, N, t(n) = t(N) (n / N)^p with the fitted p, but at least 1. For m = {rank}, time and memory of the features
 included:
 
@@ -210,9 +215,13 @@ def page(found: dict[str, Figures]) -> str:
         )
         for place, (n, (seconds, held)) in enumerate(by_size.items()):
             count = f"{n:,}".replace(",", " ")
-            first = f"| {WORDS[what] if not place else ''} | {count} | {seconds:.2f} | {size(held)} |"
+            first = (
+                f"| {WORDS[what] if not place else ''} | {count} | {seconds:.2f} | {size(held)} |"
+            )
             rows.append(f"{first} {laws if not place else '|'} |")
-    return HEAD.format(cpu=here.cpu, version=here.klopt, numpy=here.numpy, rows="\n".join(rows)) + beyond(found)
+    return HEAD.format(
+        cpu=here.cpu, version=here.klopt, numpy=here.numpy, rows="\n".join(rows)
+    ) + beyond(found)
 
 
 def beyond(found: dict[str, Figures]) -> str:
@@ -220,7 +229,9 @@ def beyond(found: dict[str, Figures]) -> str:
     features, clusters = [], []
     t1000, m1000 = found["cluster"][1000]
     ts = exponent(found["cluster"], 0)
-    squares, fixed = np.polyfit(np.square(list(found["kmeans"])), [pair[0] for pair in found["kmeans"].values()], 1)
+    squares, fixed = np.polyfit(
+        np.square(list(found["kmeans"])), [pair[0] for pair in found["kmeans"].values()], 1
+    )
     for n, shown, parts in ((10**6, "10⁶", "10³"), (10**7, "10⁷", "10⁴"), (10**8, "10⁸", "10⁵")):
         cells = [
             f"{length(seconds_for(found['features'], n) + seconds_for(by_size, n))} | {size(n * a_point(by_size))}"
@@ -230,7 +241,9 @@ def beyond(found: dict[str, Figures]) -> str:
         whole = n / 1000 * t1000
         times = (whole, whole / 64, whole / 512, n / 1e6, fixed + squares * float(n) ** 2)
         held = (8.0 * n * (DIMENSIONS + 2), 16.0 * n * (DIMENSIONS + 1))
-        clusters.append(f"| {shown} | {parts} | {' | '.join([*map(length, times), *map(size, held)])} |")
+        clusters.append(
+            f"| {shown} | {parts} | {' | '.join([*map(length, times), *map(size, held)])} |"
+        )
     return BEYOND.format(
         rank=RANK, phi=8 * RANK, xs=8 * DIMENSIONS, logdet=a_point(found["logdet"]), dank=a_point(found["dank"]),
         features="\n".join(features), clusters="\n".join(clusters), t1000=t1000, m1000=size(m1000), ts=ts,
@@ -243,7 +256,14 @@ if __name__ == "__main__":
         measure(sys.argv[1], int(sys.argv[2]))
     else:
         if "page" not in sys.argv[1:]:
-            KEPT.write_text(json.dumps({what: list(figures(what).items()) for what in SIZES}), encoding="utf-8")
+            KEPT.write_text(
+                json.dumps({what: list(figures(what).items()) for what in SIZES}), encoding="utf-8"
+            )
         kept = json.loads(KEPT.read_text(encoding="utf-8"))
-        text = page({what: {n: (seconds, held) for n, (seconds, held) in rows} for what, rows in kept.items()})
+        text = page(
+            {
+                what: {n: (seconds, held) for n, (seconds, held) in rows}
+                for what, rows in kept.items()
+            }
+        )
         Path(__file__).with_name("scaling.md").write_text(text, encoding="utf-8")

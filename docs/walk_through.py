@@ -2,8 +2,9 @@
 
     python docs/walk_through.py            writes docs/first-minutes.md with what was printed and how long it took
 
-The clone is of the last commit, the environment is new, pip is told to be quiet. The tests, which the README has as its
-second command, are left to continuous integration, which runs them in a fresh clone of every change.
+The clone is of the last commit, the environment is new, pip is told to be quiet. The tests, which
+the README has as its second command, are left to continuous integration, which runs them in a fresh
+clone of every change.
 """
 
 from __future__ import annotations
@@ -41,9 +42,16 @@ def blocks(text: str, language: str) -> list[str]:
 
 def commands(clone: Path) -> Iterator[tuple[str, str]]:
     """Return (document, command) in order; the Python of a document is one script of its name."""
-    for path in (clone / "README.md", *(clone / "docs" / "tutorials" / f"{name}.md" for name in TUTORIALS)):
+    for path in (
+        clone / "README.md",
+        *(clone / "docs" / "tutorials" / f"{name}.md" for name in TUTORIALS),
+    ):
         text, name = path.read_text(encoding="utf-8"), path.relative_to(clone).as_posix()
-        shell = [line.partition(" #")[0].strip() for block in blocks(text, "sh") for line in block.splitlines()]
+        shell = [
+            line.partition(" #")[0].strip()
+            for block in blocks(text, "sh")
+            for line in block.splitlines()
+        ]
         shell = [line for line in shell if line and "pytest" not in line]
         script = f"{path.stem.lower()}.py"
         (clone / script).write_text("\n".join(blocks(text, "python")), encoding="utf-8")
@@ -59,10 +67,20 @@ def run(command: str, clone: Path, environment: Path) -> tuple[int, float, str]:
     """Return the exit code, the seconds and what was printed."""
     bin_folder = environment / ("Scripts" if os.name == "nt" else "bin")
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    variables |= {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "PIP_QUIET": "3", "COLUMNS": "80"}
+    variables |= {
+        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
+        "PIP_QUIET": "3",
+        "COLUMNS": "80",
+    }
     began = time.perf_counter()
     done = subprocess.run(
-        command, shell=True, cwd=clone, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command,
+        shell=True,
+        cwd=clone,
+        env=variables,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     return (
         done.returncode,
@@ -75,7 +93,11 @@ def shortened(text: str) -> list[str]:
     """Return the first and the last lines."""
     lines = text.rstrip().splitlines()
     half = SHOWN // 2
-    return lines if len(lines) <= SHOWN else [*lines[:half], f"... ({len(lines) - 2 * half} more)", *lines[-half:]]
+    return (
+        lines
+        if len(lines) <= SHOWN
+        else [*lines[:half], f"... ({len(lines) - 2 * half} more)", *lines[-half:]]
+    )
 
 
 def main() -> int:
@@ -91,7 +113,15 @@ def main() -> int:
             print(f"{seconds:7.1f} s  exit {code}  {command}", flush=True)
             failed += code != 0
             outcome = f"{seconds:.1f} s" + (f", exit code {code}" if code else "")
-            body = [f"*{outcome}*", "", "```console", f"$ {command}", *shortened(printed), "```", ""]
+            body = [
+                f"*{outcome}*",
+                "",
+                "```console",
+                f"$ {command}",
+                *shortened(printed),
+                "```",
+                "",
+            ]
             sections.setdefault(document, []).extend(body)
     count = sum(line.startswith("$ ") for lines in sections.values() for line in lines)
     summary = f"{count} commands, {count - failed} with exit code 0, {(time.perf_counter() - began) / 60:.1f} minutes."

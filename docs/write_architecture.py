@@ -2,9 +2,10 @@
 
     python docs/write_architecture.py
 
-Rooms are not drawn by hand. The folders are rooms; a module of `klopt/` itself belongs to what reaches it through
-imports: problems, solvers or both, else the pipeline behind `klopt.solve`, else what uses the pipeline. An arrow means
-"imports"; arrows that follow from others are left out. The call is followed by `sys.setprofile`.
+Rooms are not drawn by hand. The folders are rooms; a module of `klopt/` itself belongs to what
+reaches it through imports: problems, solvers or both, else the pipeline behind `klopt.solve`, else
+what uses the pipeline. An arrow means "imports"; arrows that follow from others are left out. The
+call is followed by `sys.setprofile`.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ def room(name: str) -> str:
     below = reached([name])
     above = (
         "uses"
-        if any(map(folder, below)) or below & REACH["pipeline"] - REACH["problems"] - REACH["solvers"]
+        if any(map(folder, below))
+        or below & REACH["pipeline"] - REACH["problems"] - REACH["solvers"]
         else "tools"
     )
     return next((title for title in ("pipeline", "words") if name in REACH[title]), above)
@@ -107,13 +109,22 @@ def room(name: str) -> str:
 
 def sentence(title: str) -> str:
     """Return what a room is for: of a folder, the first line of its docstring."""
-    return SENTENCES.get(title) or (ast.get_docstring(MODULES[f"klopt.{title}"].tree) or "").splitlines()[0]
+    return (
+        SENTENCES.get(title)
+        or (ast.get_docstring(MODULES[f"klopt.{title}"].tree) or "").splitlines()[0]
+    )
 
 
 def contents(title: str) -> list[str]:
     """Return the names in a room as they are shown: without underscored helpers, a folder inside as one name."""
-    inside = [name.removeprefix("klopt.").removeprefix(f"{title}.") for name in NAMES if room(name) == title]
-    shown = {name.partition(".")[0] + ("/" if "." in name else "") for name in inside if name != title}
+    inside = [
+        name.removeprefix("klopt.").removeprefix(f"{title}.")
+        for name in NAMES
+        if room(name) == title
+    ]
+    shown = {
+        name.partition(".")[0] + ("/" if "." in name else "") for name in inside if name != title
+    }
     return sorted(name for name in shown if not name.startswith("_") and name + "/" not in shown)
 
 
@@ -131,13 +142,18 @@ def reduced(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
     def below(title: str) -> set[str]:
         return graph[title].union(*(below(target) for target in graph[title]))
 
-    return {title: targets - {t for other in targets for t in below(other)} for title, targets in graph.items()}
+    return {
+        title: targets - {t for other in targets for t in below(other)}
+        for title, targets in graph.items()
+    }
 
 
 def levels(graph: Mapping[str, set[str]]) -> list[list[str]]:
     """Return the rooms by level, the top first: each stands above everything that it imports."""
     height: dict[str, int] = {}
-    for title in TopologicalSorter(graph).static_order():  # raises CycleError with the rooms that lead back
+    for title in TopologicalSorter(
+        graph
+    ).static_order():  # raises CycleError with the rooms that lead back
         height[title] = max((height[target] + 1 for target in graph[title]), default=0)
     found: list[list[str]] = [[] for _ in range(max(height.values()) + 1)]
     for title in sorted(height, key=lambda title: (PLACE.get(title, 1), title)):
@@ -152,7 +168,9 @@ def picture(graph: Mapping[str, set[str]]) -> str:
     for row in levels(graph):
         shares = [max(12.0, len(" ".join(contents(title))) ** 0.5) for title in row]
         free = WIDTH - GAP / 2 * (len(row) - 1) - 2 * PAD
-        widths = [free * share / sum(shares) for share in shares] if len(row) > 1 else [min(free, 560.0)]
+        widths = (
+            [free * share / sum(shares) for share in shares] if len(row) > 1 else [min(free, 560.0)]
+        )
         lines = [_lines(title, width) for title, width in zip(row, widths, strict=True)]
         height = max(map(len, lines)) * LINE + 2 * PAD
         left = PAD if len(row) > 1 else (WIDTH - widths[0]) / 2
@@ -161,7 +179,11 @@ def picture(graph: Mapping[str, set[str]]) -> str:
             texts.append(_box(title, boxes[title], words))
             left += width + GAP / 2
         top += height + GAP
-    lines_ = [_arrow(boxes[title], boxes[target]) for title, targets in graph.items() for target in sorted(targets)]
+    lines_ = [
+        _arrow(boxes[title], boxes[target])
+        for title, targets in graph.items()
+        for target in sorted(targets)
+    ]
     style = (
         "text{font:12px system-ui,sans-serif;fill:#222}.t{font-weight:600;font-size:14px}.s{fill:#555}"
         "rect{fill:#eef4fa;stroke:#0060a8}path{fill:none;stroke:#888;stroke-width:1.2}"
@@ -172,7 +194,9 @@ def picture(graph: Mapping[str, set[str]]) -> str:
     )
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top - GAP + PAD:.0f}" role="img">'
     title = "<title>Rooms of klopt and who imports whom</title>"
-    return "\n".join([head, title, f"<style>{style}</style>", marker, *lines_, *texts, "</svg>", ""])
+    return "\n".join(
+        [head, title, f"<style>{style}</style>", marker, *lines_, *texts, "</svg>", ""]
+    )
 
 
 def _lines(title: str, width: float) -> list[str]:
@@ -184,7 +208,9 @@ def _lines(title: str, width: float) -> list[str]:
 def _box(title: str, box: tuple[float, ...], words: list[str]) -> str:
     left, top, width, height = box
     said = len(textwrap.wrap(sentence(title), int((width - 2 * PAD) / LETTER)))
-    parts = [f'<rect x="{left:.0f}" y="{top:.0f}" width="{width:.0f}" height="{height:.0f}" rx="6"/>']
+    parts = [
+        f'<rect x="{left:.0f}" y="{top:.0f}" width="{width:.0f}" height="{height:.0f}" rx="6"/>'
+    ]
     for place, text in enumerate(words):
         kind = "t" if not place else "s" if place <= said else "m"
         y = top + PAD + LINE * (place + 0.75)
@@ -207,7 +233,9 @@ def table() -> str:
     lines = ["| room | holds | modules | imports from |", "|---|---|---|---|"]
     for title in (title for row in levels(reduced(graph)) for title in row):
         inside = sum(room(name) == title for name in NAMES)
-        lines.append(f"| **{title}** | {sentence(title)} | {inside} | {', '.join(sorted(graph[title])) or '–'} |")
+        lines.append(
+            f"| **{title}** | {sentence(title)} | {inside} | {', '.join(sorted(graph[title])) or '–'} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -259,7 +287,11 @@ def page() -> str:
     way = followed()
     text = HEAD.format(modules=len(NAMES), rooms=len(imports())) + table()
     text += WALK.format(total=sum(times for *_, times in way.values()), different=len(way))
-    shown = [(pair, *entry) for pair, entry in way.items() if pair[1] not in ("klopt.arrays", "klopt.errors")]
+    shown = [
+        (pair, *entry)
+        for pair, entry in way.items()
+        if pair[1] not in ("klopt.arrays", "klopt.errors")
+    ]
     for place, ((caller, called), function, entered, times) in enumerate(shown, 1):
         text += f"| {place} | `{caller}` {function} | `{called}` {entered} | {times} |\n"
     return text

@@ -3,8 +3,8 @@
 python docs/write_experiments.py
 OMP_NUM_THREADS=1 python docs/write_experiments.py STORE.db FOLDER 000=iris,wine 004=g50c
 
-Finished trials are kept in the store, so that a run can be stopped; FOLDER has data sets that are in no package, "-" is
-none. A protocol without sets is run on all that are here.
+Finished trials are kept in the store, so that a run can be stopped; FOLDER has data sets that are
+in no package, "-" is none. A protocol without sets is run on all that are here.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ def overview(found: list[Experiment]) -> Iterator[str]:
         protocol, summary = experiment.protocol, summarise(experiment)
         ranks = dict(summary.mean_ranks)
         own = ranks[protocol.reference]
-        learned = sorted((name for name in protocol.learned if name in ranks), key=ranks.__getitem__)
+        learned = sorted(
+            (name for name in protocol.learned if name in ranks), key=ranks.__getitem__
+        )
         better = [name for name in learned if ranks[name] < own]
         test = summary.test
         limit = inf if test is None or test.statistic <= test.critical else test.difference
@@ -107,9 +109,13 @@ def verdict(protocol: str, reference: str, claimed: list[str], broken: list[str]
         return f"- {protocol}: the paper's table has no learned kernel that beats {reference}."
     held = [name for name in claimed if name not in broken]
     word = "holds" if not broken else "holds in part" if held else "does not hold"
-    parts = [f"- {protocol}: the paper's claim **{word}** here. In its table {', '.join(claimed)} beat {reference}"]
+    parts = [
+        f"- {protocol}: the paper's claim **{word}** here. In its table {', '.join(claimed)} beat {reference}"
+    ]
     parts += [f"here {', '.join(held)} {'do' if len(held) > 1 else 'does'}"] if held else []
-    parts += [f"here {', '.join(broken)} {'do' if len(broken) > 1 else 'does'} not"] if broken else []
+    parts += (
+        [f"here {', '.join(broken)} {'do' if len(broken) > 1 else 'does'} not"] if broken else []
+    )
     return "; ".join(parts) + "."
 
 
@@ -120,7 +126,9 @@ def claims(name: str) -> list[str]:
     names = [figure.method for figure in rows[0].reported]
     table = np.array([[figure.mean for figure in row.reported] for row in rows])
     mean = dict(zip(names, ranks_of(table).mean(axis=0), strict=True))
-    return [method for method in protocol.learned if mean.get(method, inf) < mean[protocol.reference]]
+    return [
+        method for method in protocol.learned if mean.get(method, inf) < mean[protocol.reference]
+    ]
 
 
 def run(store: str, folder: str, *asked: str) -> None:
@@ -137,10 +145,16 @@ def run(store: str, folder: str, *asked: str) -> None:
 
 def page() -> str:
     """Return the page of all results."""
-    found = {name: read_archive(RESULTS / f"{name}.json") for name in PROTOCOLS if (RESULTS / f"{name}.json").is_file()}
+    found = {
+        name: read_archive(RESULTS / f"{name}.json")
+        for name in PROTOCOLS
+        if (RESULTS / f"{name}.json").is_file()
+    }
     parts = [HEAD + "\n".join(overview([found[name] for name in MAIN if name in found]))]
     for name, experiment in found.items():
-        parts.append(markdown(experiment, found.get(f"{name}-best")) if name in MAIN else compact(experiment))
+        parts.append(
+            markdown(experiment, found.get(f"{name}-best")) if name in MAIN else compact(experiment)
+        )
     return "\n".join(parts) + LEFT_OUT
 
 

@@ -4,7 +4,8 @@
     python docs/write_performance.py ordered=ordered.out       keeps it in docs/performance/, with the machine's stamp
     python docs/write_performance.py                           writes the page anew
 
-Ratios of times of one run are what counts; the stamp names the processor and the versions, never the host.
+Ratios of times of one run are what counts; the stamp names the processor and the versions, never
+the host.
 """
 
 from __future__ import annotations
@@ -55,25 +56,50 @@ class Row:
     def cells(self) -> list[str]:
         """Return the row of the page's table."""
         goal = f"{'at least' if self.sign == '>=' else 'at most'} {self.goal:g}"
-        figure = f"**{self.figure:.3g}**" if abs(self.figure) < 1000 else f"**{self.figure:,.0f}**".replace(",", " ")
-        return [self.instance, self.baseline, figure, goal + ("" if self.passed else ", **missed**"), self.remarks]
+        figure = (
+            f"**{self.figure:.3g}**"
+            if abs(self.figure) < 1000
+            else f"**{self.figure:,.0f}**".replace(",", " ")
+        )
+        return [
+            self.instance,
+            self.baseline,
+            figure,
+            goal + ("" if self.passed else ", **missed**"),
+            self.remarks,
+        ]
 
 
 def rows(text: str) -> Iterator[Row | str]:
     """Yield the rows of a run's output, and the sentences between them."""
     for line in (text.rpartition("gates hold")[0] or text).splitlines():
         if found := ROW.fullmatch(line):
-            end = min(found.end("figure") - 10, found.start("sign") - 1)  # a figure has nine letters and a space
-            instance, baseline = line[6 : end - BASELINE].strip(), line[end - BASELINE : end].strip()
+            end = min(
+                found.end("figure") - 10, found.start("sign") - 1
+            )  # a figure has nine letters and a space
+            instance, baseline = (
+                line[6 : end - BASELINE].strip(),
+                line[end - BASELINE : end].strip(),
+            )
             passed, remarks = found["passed"] == "PASS", found["remarks"] or ""
-            yield Row(passed, instance, baseline, float(found["figure"]), found["sign"], float(found["goal"]), remarks)
+            yield Row(
+                passed,
+                instance,
+                baseline,
+                float(found["figure"]),
+                found["sign"],
+                float(found["goal"]),
+                remarks,
+            )
         elif line.startswith("      ") and line.split()[:2] != ["instance", "baseline"]:
             yield line.strip()
 
 
 def title(name: str) -> str:
     """Return the first line of what a script says of itself."""
-    docstring = ast.get_docstring(ast.parse((HERE.parent / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")))
+    docstring = ast.get_docstring(
+        ast.parse((HERE.parent / "benchmarks" / f"{name}.py").read_text(encoding="utf-8"))
+    )
     return (docstring or name).splitlines()[0].rstrip(".")
 
 
@@ -86,7 +112,9 @@ def stamp() -> str:
 
 def keep(name: str, output: str) -> None:
     """Keep what a script printed, without warnings of libraries, behind the stamp."""
-    lines = [line for line in output.splitlines() if re.match(r"PASS|FAIL|      |\d+ of \d+ gates", line)]
+    lines = [
+        line for line in output.splitlines() if re.match(r"PASS|FAIL|      |\d+ of \d+ gates", line)
+    ]
     KEPT.mkdir(exist_ok=True)
     (KEPT / f"{name}.txt").write_text("\n".join([stamp(), *lines, ""]), encoding="utf-8")
 
@@ -96,7 +124,9 @@ def section(name: str, found: list[Row | str], said: str) -> str:
     measured = [row for row in found if isinstance(row, Row)]
     text = f"\n## {title(name)}\n\n`python benchmarks/{name}.py`. {said}.\n\n"
     text += "| instance | against, or what is measured | figure | goal | remarks |\n|---|---|---|---|---|\n"
-    text += "".join(f"| {' | '.join(cell.replace('|', '∣') for cell in row.cells())} |\n" for row in measured)
+    text += "".join(
+        f"| {' | '.join(cell.replace('|', '∣') for cell in row.cells())} |\n" for row in measured
+    )
     sentences = [row for row in found if isinstance(row, str)]
     return text + ("\n" + "".join(f"- {sentence}\n" for sentence in sentences) if sentences else "")
 
@@ -113,7 +143,8 @@ def page() -> str:
     summary = f"{len(measured) - len(missed)} of {len(measured)} goals are met."
     if missed:
         listed = "; ".join(
-            f"{row.instance} against {row.baseline}: {row.figure:.3g}, goal {row.goal:g}" for row in missed
+            f"{row.instance} against {row.baseline}: {row.figure:.3g}, goal {row.goal:g}"
+            for row in missed
         )
         summary += f" Missed: {listed}."
     return HEAD.format(summary=summary) + "".join(sections)

@@ -6,8 +6,8 @@
 >>> print(result.verdict.name, round(result.value, 6))
 OPTIMAL 1.0
 
-The public names stand in `__init__.pyi`. Each is imported when it is first used: `import klopt` itself loads
-nothing, not even NumPy.
+The public names stand in `__init__.pyi`. Each is imported when it is first used: `import klopt`
+itself loads nothing, not even NumPy.
 """
 
 from __future__ import annotations
@@ -50,7 +50,11 @@ def _find_sibling_packages() -> None:
     """
     here = os.path.dirname(os.path.abspath(__file__))
     beside = os.path.dirname(here)
-    marks = ("pyproject.toml", os.path.join("problems", "__init__.py"), os.path.join("solvers", "__init__.py"))
+    marks = (
+        "pyproject.toml",
+        os.path.join("problems", "__init__.py"),
+        os.path.join("solvers", "__init__.py"),
+    )
     inside = os.path.isdir(os.path.join(here, "problems"))
     if not inside and all(os.path.isfile(os.path.join(beside, mark)) for mark in marks):
         __path__.append(beside)

@@ -17,7 +17,13 @@ from .errors import (
     UncertifiedFit as UncertifiedFit,
 )
 from .kernels.gram import Gram as Gram
-from .model.backend import Answer as Answer, Backend as Backend, Settings as Settings, Step as Step, Stop as Stop
+from .model.backend import (
+    Answer as Answer,
+    Backend as Backend,
+    Settings as Settings,
+    Step as Step,
+    Stop as Stop,
+)
 from .model.cones import Cones as Cones, Feature as Feature
 from .model.forms import (
     ConeForm as ConeForm,
@@ -32,7 +38,12 @@ from .model.functions import (
     Oracle as Oracle,
     Quadratic as Quadratic,
 )
-from .model.problem import Bracket as Bracket, Formulation as Formulation, Point as Point, Problem as Problem
+from .model.problem import (
+    Bracket as Bracket,
+    Formulation as Formulation,
+    Point as Point,
+    Problem as Problem,
+)
 from .model.sets import (
     BoxPlane as BoxPlane,
     OrderedSimplex as OrderedSimplex,

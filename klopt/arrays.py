@@ -1,7 +1,8 @@
 """Arrays checked once at the border: float64, finite, of the right shape, copied and frozen.
 
 Everything behind these functions trusts its arrays: no backend ever sees a NaN, a duplicate sparse
-entry or a caller's own memory. The caller's array is never modified and later changes to it have no effect.
+entry or a caller's own memory. The caller's array is never modified and later changes to it have no
+effect.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from scipy import sparse
 from klopt.errors import InvalidProblem
 
 __all__ = [
+    "EPS",
     "FAKE_INFINITY",
+    "UNIT_ROUNDOFF",
     "FloatArray",
     "SparseMatrix",
     "csc",
@@ -38,6 +41,11 @@ FloatArray = npt.NDArray[np.float64]
 SparseMatrix = sparse.csc_array
 MatrixLike: TypeAlias = npt.ArrayLike | sparse.sparray | sparse.spmatrix
 
+EPS = float(np.finfo(np.float64).eps)
+"""The distance from 1 to the next float, 2^-52."""
+UNIT_ROUNDOFF = EPS / 2
+"""The largest relative error of one rounding to nearest, 2^-53."""
+
 # HiGHS and Clarabel read numbers this large as infinite, SCS does not: nobody may mean them.
 FAKE_INFINITY = 1e20
 
@@ -48,7 +56,9 @@ def freeze(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array.view()
 
 
-def vector(name: str, value: object, size: int | None = None, *, infinite: bool = False) -> FloatArray:
+def vector(
+    name: str, value: object, size: int | None = None, *, infinite: bool = False
+) -> FloatArray:
     """Return `value` as a frozen float64 vector of the given size.
 
     Infinities are refused unless `infinite`; NaN always.
@@ -68,7 +78,9 @@ def vector(name: str, value: object, size: int | None = None, *, infinite: bool 
     return cast(FloatArray, freeze(array))
 
 
-def matrix(name: str, value: object, shape: tuple[int | None, int | None] = (None, None)) -> FloatArray:
+def matrix(
+    name: str, value: object, shape: tuple[int | None, int | None] = (None, None)
+) -> FloatArray:
     """Return `value` as a frozen, C-ordered, finite float64 matrix; `None` in `shape` leaves a side free."""
     array = reals(name, cast(Any, value).toarray() if sparse.issparse(value) else value)
     if array.ndim != 2:
@@ -78,7 +90,9 @@ def matrix(name: str, value: object, shape: tuple[int | None, int | None] = (Non
     return cast(FloatArray, freeze(array))
 
 
-def csc(name: str, value: object, shape: tuple[int | None, int | None] = (None, None)) -> SparseMatrix:
+def csc(
+    name: str, value: object, shape: tuple[int | None, int | None] = (None, None)
+) -> SparseMatrix:
     """Return `value` (dense or any sparse format) as a frozen, canonical, finite CSC matrix.
 
     Canonical means: sorted 32-bit indices, duplicates summed, no explicit zeros.
@@ -98,8 +112,13 @@ def csc(name: str, value: object, shape: tuple[int | None, int | None] = (None, 
     result = sparse.csc_array(given, dtype=np.float64, copy=True)
     bad = np.flatnonzero(~np.isfinite(result.data))
     if bad.size:
-        row, column = int(result.indices[bad[0]]), int(np.searchsorted(result.indptr, bad[0], side="right") - 1)
-        raise InvalidProblem(f"{name}[{row}, {column}] is {result.data[bad[0]]}; every entry must be a finite number")
+        row, column = (
+            int(result.indices[bad[0]]),
+            int(np.searchsorted(result.indptr, bad[0], side="right") - 1),
+        )
+        raise InvalidProblem(
+            f"{name}[{row}, {column}] is {result.data[bad[0]]}; every entry must be a finite number"
+        )
     return _frozen_csc(result)
 
 
@@ -112,7 +131,8 @@ def symmetric(name: str, value: FloatArray) -> FloatArray:
     """
     if value.shape[0] != value.shape[1]:
         raise InvalidProblem(f"{name} has shape {value.shape}; expected a square matrix")
-    # Most matrices are exactly symmetric, and comparing block by block is several times cheaper than |M - M'|.
+    # Most matrices are exactly symmetric, and comparing block by block is several times cheaper
+    # than |M - M'|.
     uneven = [
         (rows, columns)
         for rows, columns in _mirrored_blocks(len(value))
@@ -147,8 +167,15 @@ def positive(name: str, value: object, *, zero: bool = False, infinite: bool = F
     try:
         number = float(value)
     except OverflowError:  # a whole number with too many digits to be shown
-        raise InvalidProblem(f"{name} is beyond the range of floats; expected a {kind} number") from None
-    if np.isnan(number) or number < 0 or (number == 0 and not zero) or (np.isinf(number) and not infinite):
+        raise InvalidProblem(
+            f"{name} is beyond the range of floats; expected a {kind} number"
+        ) from None
+    if (
+        np.isnan(number)
+        or number < 0
+        or (number == 0 and not zero)
+        or (np.isinf(number) and not infinite)
+    ):
         raise InvalidProblem(f"{name} is {value}; expected a {kind} number")
     return number
 
@@ -222,8 +249,12 @@ def require_memory(needed: float, what: str) -> None:
 
 def _free_memory() -> float:
     try:
-        with open("/proc/meminfo", encoding="ascii") as lines:  # counts caches as free, which sysconf does not
-            return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+        with open(
+            "/proc/meminfo", encoding="ascii"
+        ) as lines:  # counts caches as free, which sysconf does not
+            return next(
+                1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")
+            )
     except (OSError, StopIteration):
         pass
     try:
@@ -253,7 +284,8 @@ def _expect_shape(name: str, got: tuple[int, ...], shape: tuple[int | None, int 
 
 
 def _refuse_non_numbers(name: str, array: npt.NDArray[Any], infinite: bool) -> None:
-    # One pass in the good case: a sum is finite only if no entry is NaN or infinite (or it overflows, then we look).
+    # One pass in the good case: a sum is finite only if no entry is NaN or infinite (or it
+    # overflows, then we look).
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(array.sum()):
             return
@@ -261,7 +293,9 @@ def _refuse_non_numbers(name: str, array: npt.NDArray[Any], infinite: bool) -> N
     if bad.any():
         where = np.unravel_index(int(np.argmax(bad)), array.shape)
         kind = "a number" if infinite else "a finite number"
-        raise InvalidProblem(f"{name}{[int(i) for i in where]} is {array[where]}; every entry must be {kind}")
+        raise InvalidProblem(
+            f"{name}{[int(i) for i in where]} is {array[where]}; every entry must be {kind}"
+        )
 
 
 def _frozen_csc(result: SparseMatrix) -> SparseMatrix:
@@ -269,5 +303,8 @@ def _frozen_csc(result: SparseMatrix) -> SparseMatrix:
     result.eliminate_zeros()
     result.sort_indices()
     result.data = freeze(result.data)
-    result.indices, result.indptr = freeze(result.indices.astype(np.int32)), freeze(result.indptr.astype(np.int32))
+    result.indices, result.indptr = (
+        freeze(result.indices.astype(np.int32)),
+        freeze(result.indptr.astype(np.int32)),
+    )
     return result

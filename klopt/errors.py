@@ -6,7 +6,14 @@ Bad *calls* raise; bad *outcomes* are returned. Every message says what is wrong
 
 from __future__ import annotations
 
-__all__ = ["InvalidProblem", "InvalidSettings", "KloptError", "NoRoute", "NotCertified", "UncertifiedFit"]
+__all__ = [
+    "InvalidProblem",
+    "InvalidSettings",
+    "KloptError",
+    "NoRoute",
+    "NotCertified",
+    "UncertifiedFit",
+]
 
 
 class KloptError(Exception):

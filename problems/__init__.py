@@ -8,9 +8,9 @@ A problem file holds, in this order:
 4. `bracket(point)`: an exactly feasible point and a dual bound, `lower <= optimum <= upper`;
 5. `sample(rng, size)`: a random instance, from which the automatic tests are made.
 
-It imports from the core and other problem files, never from solvers. Nothing else has to be edited: the class is
-`klopt.problems.<Name>` as soon as the file exists, and `klopt.check_problem` tests it. Files that
-start with an underscore are shared helpers.
+It imports from the core and other problem files, never from solvers. Nothing else has to be edited:
+the class is `klopt.problems.<Name>` as soon as the file exists, and `klopt.check_problem` tests it.
+Files that start with an underscore are shared helpers.
 
 >>> from klopt import problems
 >>> problems.SoftMargin.__module__
@@ -25,9 +25,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # optional: gives type checkers and editors the signatures of the classes that klopt ships
+if (
+    TYPE_CHECKING
+):  # optional: gives type checkers and editors the signatures of the classes that klopt ships
     from klopt.problems.adaptive_kernel import AdaptiveKernel as AdaptiveKernel
-    from klopt.problems.adaptive_kernel_regression import AdaptiveKernelRegression as AdaptiveKernelRegression
+    from klopt.problems.adaptive_kernel_regression import (
+        AdaptiveKernelRegression as AdaptiveKernelRegression,
+    )
     from klopt.problems.epsilon_margin import EpsilonMargin as EpsilonMargin
     from klopt.problems.logdet_pairs import LogDetPairs as LogDetPairs
     from klopt.problems.lp import LP as LP
@@ -54,12 +58,18 @@ _CLASS = re.compile(r"^class ([A-Z]\w*)", re.MULTILINE)
 def _homes() -> dict[str, str]:
     """Return the module of each public class; the files are read, not imported, so that a lookup loads only its own."""
     files = sorted(file for folder in __path__ for file in Path(folder).glob("[!_]*.py"))
-    return {name: file.stem for file in files for name in _CLASS.findall(file.read_text(encoding="utf-8"))}
+    return {
+        name: file.stem
+        for file in files
+        for name in _CLASS.findall(file.read_text(encoding="utf-8"))
+    }
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("_") or name not in _homes():
-        raise AttributeError(f"module {__name__!r} has no problem {name!r}; there are: {', '.join(sorted(_homes()))}")
+        raise AttributeError(
+            f"module {__name__!r} has no problem {name!r}; there are: {', '.join(sorted(_homes()))}"
+        )
     return getattr(import_module(f"{__name__}.{_homes()[name]}"), name)
 
 

@@ -38,9 +38,10 @@ __all__ = ["AdaptiveKernel"]
 class AdaptiveKernel(Problem):
     """Learn F and a support vector machine with kernel F o K; labels y of -1 and +1.
 
-    K is a kernel matrix or features of low rank (`klopt.kernels.nystroem`). `eta` is the price of moving F away from 1; None
-    takes one that keeps F within 0.1 of 1. `tau > 0` makes F of low rank; `bias=False` leaves the bias out.
-    Solutions have `alpha` and, with a bias, `bias`; F is `problem.weights(point)`, F o K is `result.kernel`.
+    K is a kernel matrix or features of low rank (`klopt.kernels.nystroem`). `eta` is the price of
+    moving F away from 1; None takes one that keeps F within 0.1 of 1. `tau > 0` makes F of low
+    rank; `bias=False` leaves the bias out. Solutions have `alpha` and, with a bias, `bias`; F is
+    `problem.weights(point)`, F o K is `result.kernel`.
 
     >>> problem = AdaptiveKernel([[2, 1], [1, 2]], [1, -1], C=10, eta=1.0)
     >>> bracket = problem.bracket(Point({"alpha": [0.8, 0.8]}))
@@ -57,7 +58,9 @@ class AdaptiveKernel(Problem):
 
     sense = "max"
 
-    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+    if (
+        TYPE_CHECKING
+    ):  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
             self,
@@ -112,7 +115,8 @@ class AdaptiveKernel(Problem):
     ) -> OnPoints[AdaptiveKernel]:
         """Return the function that makes the problem of points X with labels y, for `klopt.learners.decomposition.decompose`.
 
-        With a bias, points of one class leave alpha = 0 alone: then there is no problem, and it returns None.
+        With a bias, points of one class leave alpha = 0 alone: then there is no problem, and it
+        returns None.
         """
         return OnPoints(AdaptiveKernel, kernel, C, eta, tau, bias)
 

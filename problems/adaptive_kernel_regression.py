@@ -3,9 +3,10 @@
     maximise over beta, minimise over F psd                                                 -C <= beta <= C,  1'beta = 0
         y'beta - epsilon ||beta||_1 - beta'(F o K)beta/2 + eta ||F - 11'||^2 + tau eta tr F
 
-(22) of [1] with its constraint corrected: the printed one, y'beta = 0, takes the linear term away, and beta = 0 is best
-for all data. beta is the difference of the two multipliers of a point, of which one is zero. F is eliminated as in
-`klopt.problems.adaptive_kernel`, and eta is chosen in the same way.
+(22) of [1] with its constraint corrected: the printed one, y'beta = 0, takes the linear term away,
+and beta = 0 is best for all data. beta is the difference of the two multipliers of a point, of
+which one is zero. F is eliminated as in `klopt.problems.adaptive_kernel`, and eta is chosen in the
+same way.
 
 [1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 """
@@ -37,8 +38,8 @@ __all__ = ["AdaptiveKernelRegression"]
 class AdaptiveKernelRegression(Problem):
     """Learn F and a support vector regression with kernel F o K, targets y and tube half-width epsilon.
 
-    `eta`, `tau` and `bias` are those of `AdaptiveKernel`. Solutions have `beta` and, with a bias, `bias`; F is
-    `problem.weights(point)`, F o K is `result.kernel`.
+    `eta`, `tau` and `bias` are those of `AdaptiveKernel`. Solutions have `beta` and, with a bias,
+    `bias`; F is `problem.weights(point)`, F o K is `result.kernel`.
 
     >>> problem = AdaptiveKernelRegression([[2, 1], [1, 2]], [1, -1], C=10, epsilon=0.5, eta=1e9)
     >>> bracket = problem.bracket(Point({"beta": [0.5, -0.5]}))
@@ -56,7 +57,9 @@ class AdaptiveKernelRegression(Problem):
 
     sense = "max"
 
-    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+    if (
+        TYPE_CHECKING
+    ):  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
             self,
@@ -111,10 +114,23 @@ class AdaptiveKernelRegression(Problem):
 
     @staticmethod
     def on_points(
-        kernel: Kernel, C: float, epsilon: float, eta: float | None = None, tau: float = 0.0, bias: bool = True
+        kernel: Kernel,
+        C: float,
+        epsilon: float,
+        eta: float | None = None,
+        tau: float = 0.0,
+        bias: bool = True,
     ) -> OnPoints[AdaptiveKernelRegression]:
         """Return the function that makes the problem of points X with targets y, for `klopt.learners.decomposition.decompose`."""
-        return OnPoints(AdaptiveKernelRegression, kernel, C, eta, tau, bias, positive("epsilon", epsilon, zero=True))
+        return OnPoints(
+            AdaptiveKernelRegression,
+            kernel,
+            C,
+            eta,
+            tau,
+            bias,
+            positive("epsilon", epsilon, zero=True),
+        )
 
     eta_for = staticmethod(eta_for)
     eta_of_paper = staticmethod(eta_of_paper)

@@ -2,12 +2,13 @@
 
     maximise  y'x - epsilon ||x||_1 - x'Kx/2   over   -C <= x <= C,  1'x = 0
 
-x is called beta. With f = K beta and any bias b, weak duality bounds the optimum by the primal value of f + b,
+x is called beta. With f = K beta and any bias b, weak duality bounds the optimum by the primal
+value of f + b,
 
     beta'K beta/2 + C sum_i max(0, |y_i - f_i - b| - epsilon)
 
-and the best b is a median of the breaks y_i - f_i -+ epsilon. A constant added to y changes nothing but b, so the forms
-and the sums here use y less the middle of its range.
+and the best b is a median of the breaks y_i - f_i -+ epsilon. A constant added to y changes nothing
+but b, so the forms and the sums here use y less the middle of its range.
 """
 
 from __future__ import annotations
@@ -20,27 +21,32 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, MatrixLike, positive, vector
+from klopt.arrays import EPS, FloatArray, MatrixLike, positive, vector
 from klopt.kernels.gram import Gram
 from klopt.model.cones import Feature
 from klopt.model.forms import SimplexForm, Start
 from klopt.model.functions import KernelQuadratic
 from klopt.model.problem import Bracket, Formulation, Point
 from klopt.model.sets import BoxPlane
-from klopt.problems._margin.data import Polyhedron, Units, best_shift, finite, normal_of, refuse_large
+from klopt.problems._margin.data import (
+    Polyhedron,
+    Units,
+    best_shift,
+    finite,
+    normal_of,
+    refuse_large,
+)
 from klopt.problems._margin.forms import KernelMargin
 
 __all__ = ["EpsilonMargin"]
-
-EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
 class EpsilonMargin(KernelMargin):
     """The dual of support vector regression with kernel matrix K, targets y, penalty C and tube half-width epsilon.
 
-    Errors up to epsilon cost nothing, beyond it C for each unit. Solutions have `beta`, a signed number a point, and
-    `bias`.
+    Errors up to epsilon cost nothing, beyond it C for each unit. Solutions have `beta`, a signed
+    number a point, and `bias`.
 
     >>> problem = EpsilonMargin([[2, 1], [1, 2]], [1, -1], C=10, epsilon=0.5)
     >>> bracket = problem.bracket(Point({"beta": [0.5, -0.5]}))
@@ -55,9 +61,13 @@ class EpsilonMargin(KernelMargin):
 
     sense = "max"
 
-    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+    if (
+        TYPE_CHECKING
+    ):  # matrices are taken as they come; the fields hold what they were converted to
 
-        def __init__(self, K: Gram | MatrixLike, y: npt.ArrayLike, C: float, epsilon: float) -> None: ...
+        def __init__(
+            self, K: Gram | MatrixLike, y: npt.ArrayLike, C: float, epsilon: float
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "K", Gram.of(self.K))
@@ -79,41 +89,55 @@ class EpsilonMargin(KernelMargin):
 
     @property
     def _units(self) -> Units:
-        return Units.of(self.C, self.K.scale, max(float(self.y.max() - self.y.min()) / 2, self.epsilon))
+        return Units.of(
+            self.C, self.K.scale, max(float(self.y.max() - self.y.min()) / 2, self.epsilon)
+        )
 
     def formulations(self) -> tuple[Formulation, ...]:
         make = partial(Formulation, dual=True, scale=-self._units.value)
         box = frozenset({Feature.SIMPLEX, Feature.MARGIN, Feature.BOX})
         return (
-            make("box and plane", box, self._simplex, self._recover_halves, self._lift_halves, _HALVES),
+            make(
+                "box and plane",
+                box,
+                self._simplex,
+                self._recover_halves,
+                self._lift_halves,
+                _HALVES,
+            ),
             *self._cone_formulations(make),
         )
 
-    def _slopes(self) -> tuple[FloatArray, float]:
+    def _gradients(self) -> tuple[FloatArray, float]:
         """The targets and epsilon in the form's units."""
-        return (self.y - self._middle) / self._units.slope, self.epsilon / self._units.slope
+        return (self.y - self._middle) / self._units.gradient, self.epsilon / self._units.gradient
 
     def _simplex(self) -> SimplexForm:
-        n, (y, epsilon) = self.K.size, self._slopes()
+        n, (y, epsilon) = self.K.size, self._gradients()
         sign = np.repeat([1.0, -1.0], n)
         K, point = self._units.curvature(self.K.matrix), np.tile(np.arange(n), 2)
         objective = KernelQuadratic(K, sign, epsilon - sign * np.tile(y, 2), point)
-        return SimplexForm(objective, BoxPlane(np.zeros(2 * n), np.full(2 * n, self.C / self._units.length), sign))
+        return SimplexForm(
+            objective, BoxPlane(np.zeros(2 * n), np.full(2 * n, self.C / self._units.length), sign)
+        )
 
     def _polyhedron(self) -> Polyhedron:
         """minimise -y'v + epsilon 1't over |v| <= t <= C / length, 1'v = 0."""
-        n, (y, epsilon) = self.K.size, self._slopes()
+        n, (y, epsilon) = self.K.size, self._gradients()
         box = self.C / self._units.length
         plane = sparse.csr_array(np.repeat([[1.0, 0.0]], n, axis=1))
         tube = sparse.kron(np.array([[1.0, -1.0], [-1.0, -1.0], [0.0, 1.0]]), sparse.eye_array(n))
         b = np.concatenate([np.zeros(2 * n + 1), np.full(n, box)])
         c = np.concatenate([-y, np.full(n, epsilon)])
-        return Polyhedron(c, sparse.vstack([plane, tube], format="csc"), b, zero=1, radius=2 * n * box)
+        return Polyhedron(
+            c, sparse.vstack([plane, tube], format="csc"), b, zero=1, radius=2 * n * box
+        )
 
     def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
         beta = self._units.length * x[: self.K.size]
-        # The multiplier of the plane is the bias: K beta + bias = y -+ epsilon where 0 < |beta| < C.
-        bias = {} if y is None else {"bias": self._units.slope * y[0] + self._middle}
+        # The multiplier of the plane is the bias: K beta + bias = y -+ epsilon where 0 < |beta| <
+        # C.
+        bias = {} if y is None else {"bias": self._units.gradient * y[0] + self._middle}
         return Point({"beta": beta, **bias})
 
     def _recover_halves(self, x: FloatArray, y: FloatArray | None) -> Point:
@@ -129,11 +153,15 @@ class EpsilonMargin(KernelMargin):
 
     def bracket(self, point: Point) -> Bracket:
         n, y = self.K.size, self.y - self._middle
-        beta = BoxPlane(np.full(n, -self.C), np.full(n, self.C), np.ones(n)).repair(finite(point.beta))
+        beta = BoxPlane(np.full(n, -self.C), np.full(n, self.C), np.ones(n)).repair(
+            finite(point.beta)
+        )
         f = self.K.matrix @ beta
         gain = float(y @ beta) - self.epsilon * float(np.abs(beta).sum())
         stretch = self._stretch(beta, gain, float(beta @ f))
-        beta, f, gain = (beta, f, gain) if stretch == 1.0 else (stretch * beta, stretch * f, stretch * gain)
+        beta, f, gain = (
+            (beta, f, gain) if stretch == 1.0 else (stretch * beta, stretch * f, stretch * gain)
+        )
         curve, length, phi = float(beta @ f), float(beta @ beta), -self.K.floor
         rounding = 8 * EPS * float(np.abs(beta) @ (np.abs(f) + np.abs(y) + self.epsilon))
         bias, excess = self._tube(f)
@@ -152,7 +180,9 @@ class EpsilonMargin(KernelMargin):
     def _tube(self, f: FloatArray) -> tuple[float, FloatArray]:
         """The best bias, and by how much each residual leaves the tube under it."""
         residual = self.y - self._middle - f
-        bias = best_shift(np.concatenate([residual - self.epsilon, residual + self.epsilon]), f.size)
+        bias = best_shift(
+            np.concatenate([residual - self.epsilon, residual + self.epsilon]), f.size
+        )
         return bias, np.abs(residual - bias) - self.epsilon
 
     def _primal(self, excess: FloatArray, curve: float) -> float:

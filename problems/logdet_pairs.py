@@ -3,16 +3,17 @@
     minimise over K   D(K, K0) = tr(K K0^-1) - log det(K K0^-1) - n                                        (4) of [1]
     subject to        d_K(i, j) <= upper   for similar pairs,      d_K(i, j) >= lower   for dissimilar pairs
 
-d_K(i, j) = K_ii + K_jj - 2 K_ij. With `slack` the bounds may move to u_c times themselves at the price slack times
-sum_c (u_c - log u_c - 1), as in [2].
+d_K(i, j) = K_ii + K_jj - 2 K_ij. With `slack` the bounds may move to u_c times themselves at the
+price slack times sum_c (u_c - log u_c - 1), as in [2].
 
-Only the points that occur in pairs count. With J those points and K0_JJ = R'R, R of r rows, K_JJ = R'WR and the other
-points follow: D(K, K0) = D(K_JJ, K0_JJ) = tr W - log det W - r, and what W does to the features of J it does to those
-of any point (`klopt.problems._logdet.extension`). K0 may be singular: kernels that do not have its range are infinitely
-far away. The dual has one variable a pair but needs only m x m matrices (`klopt.problems._logdet.function`); it is solved by
-Newton's method among the pairs that are tight, or by Bregman's projections. Contradictory pairs are proven to be so by
-the triangle, or the longer way, that is violated (`klopt.problems._logdet.proof`). Dissimilar points that K0 cannot tell apart are
-so even with slack: the price of u = 0 is infinite.
+Only the points that occur in pairs count. With J those points and K0_JJ = R'R, R of r rows, K_JJ =
+R'WR and the other points follow: D(K, K0) = D(K_JJ, K0_JJ) = tr W - log det W - r, and what W does
+to the features of J it does to those of any point (`klopt.problems._logdet.extension`). K0 may be
+singular: kernels that do not have its range are infinitely far away. The dual has one variable a
+pair but needs only m x m matrices (`klopt.problems._logdet.function`); it is solved by Newton's
+method among the pairs that are tight, or by Bregman's projections. Contradictory pairs are proven
+to be so by the triangle, or the longer way, that is violated (`klopt.problems._logdet.proof`).
+Dissimilar points that K0 cannot tell apart are so even with slack: the price of u = 0 is infinite.
 
 [1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
 [2] Davis, Kulis, Jain, Sra, Dhillon, Information-theoretic metric learning, 2007.
@@ -53,9 +54,10 @@ HALVINGS = 60
 class LogDetPairs(Problem):
     """Learn a kernel near K0 (a kernel matrix, or features of low rank) from pairs of similar and dissimilar points.
 
-    Pairs are rows (i, j). `upper` bounds the squared distances of similar ones from above, `lower` those of dissimilar
-    ones from below, by one number or one a pair. `slack` is the price of moving a bound; None keeps them all. Solutions
-    have W and the multipliers `similar` and `dissimilar`; `kernel` forms K on all points, `extend` makes it a function.
+    Pairs are rows (i, j). `upper` bounds the squared distances of similar ones from above, `lower`
+    those of dissimilar ones from below, by one number or one a pair. `slack` is the price of moving
+    a bound; None keeps them all. Solutions have W and the multipliers `similar` and `dissimilar`;
+    `kernel` forms K on all points, `extend` makes it a function.
 
     >>> problem = LogDetPairs(np.eye(3), similar=[(0, 1)], dissimilar=[(0, 2)], upper=1.0, lower=2.0)
     >>> bracket = problem.bracket(Point({}, {"similar": [0.5], "dissimilar": [0.0]}))
@@ -83,11 +85,15 @@ class LogDetPairs(Problem):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "K0", self.K0 if isinstance(self.K0, LowRank) else Gram.of(self.K0, "K0"))
+        object.__setattr__(
+            self, "K0", self.K0 if isinstance(self.K0, LowRank) else Gram.of(self.K0, "K0")
+        )
         for pairs, bound in (("similar", "upper"), ("dissimilar", "lower")):
             found = pair_list(pairs, getattr(self, pairs), self.K0.size)
             object.__setattr__(self, pairs, found)
-            object.__setattr__(self, bound, bounds(bound, getattr(self, bound), len(found), zero=bound == "lower"))
+            object.__setattr__(
+                self, bound, bounds(bound, getattr(self, bound), len(found), zero=bound == "lower")
+            )
         if not len(self.similar) + len(self.dissimilar):
             raise InvalidProblem("both lists of pairs are empty; give at least one pair")
         if self.slack is not None:
@@ -117,20 +123,32 @@ class LogDetPairs(Problem):
     def inseparable(self) -> IntArray:
         """Which dissimilar pairs, by number, are of points that K0 cannot tell apart: with one there is no solution."""
         told = self._told[len(self.similar) :]
-        return np.flatnonzero(told)[self.dual.inseparable - int(self._told[: len(self.similar)].sum())]
+        return np.flatnonzero(told)[
+            self.dual.inseparable - int(self._told[: len(self.similar)].sum())
+        ]
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the dual over the orthant and, for few points, the cone program."""
         rows = frozenset({Feature.SIMPLEX, Feature.ROWS, Feature.BOX})
-        lagrange = "the Lagrangian is least at W = (I + RAR')^-1, and the constraints are linear in W"
+        lagrange = (
+            "the Lagrangian is least at W = (I + RAR')^-1, and the constraints are linear in W"
+        )
         back, to = self._from_dual, self._to_dual
         found = [Formulation("dual", rows, self._form, back, to, lagrange, dual=True, scale=-1.0)]
         if len(self._R) <= PROGRAM and self.dual.size <= ROWS:
-            cones = frozenset({Feature.CONE, Feature.PSD, Feature.EXP} if self.dual.size else {Feature.CONE})
+            cones = frozenset(
+                {Feature.CONE, Feature.PSD, Feature.EXP} if self.dual.size else {Feature.CONE}
+            )
             log = "log det W is the largest sum of log Z_ii with W >= Z diag(Z)^-1 Z'"
-            shift = -float(len(self._R)) - (0.0 if self.slack is None else self.slack * self.dual.size)
+            shift = -float(len(self._R)) - (
+                0.0 if self.slack is None else self.slack * self.dual.size
+            )
             build = lambda: cone_program(self.dual)  # noqa: E731
-            found.append(Formulation("log det program", cones, build, self._from_cone, because=log, shift=shift))
+            found.append(
+                Formulation(
+                    "log det program", cones, build, self._from_cone, because=log, shift=shift
+                )
+            )
         return tuple(found)
 
     def bracket(self, point: Point) -> Bracket:
@@ -147,7 +165,9 @@ class LogDetPairs(Problem):
         found, multipliers = self.dual.feasible(x), self._multipliers(x)
         if found is None or not np.isfinite(found.value):
             nothing = Point({"W": np.eye(len(self._R))}, multipliers)
-            return Bracket(-value - rounding, np.inf, nothing, "no feasible kernel was found from this point")
+            return Bracket(
+                -value - rounding, np.inf, nothing, "no feasible kernel was found from this point"
+            )
         return Bracket(-value - rounding, found.value, Point({"W": found.W}, multipliers))
 
     def kernel(self, point: Point) -> FloatArray:
@@ -174,14 +194,20 @@ class LogDetPairs(Problem):
         i, j = np.triu_indices(m, 1)
         same = i % 2 == j % 2
         pairs = np.column_stack((i, j))
-        return cls(K0, pairs[same], pairs[~same], upper=0.7, lower=1.5, slack=None if size % 2 else 2.0)
+        return cls(
+            K0, pairs[same], pairs[~same], upper=0.7, lower=1.5, slack=None if size % 2 else 2.0
+        )
 
     @cached_property
     def _R(self) -> FloatArray:
         if isinstance(self.K0, LowRank):
             return np.ascontiguousarray(self.K0.Phi[self.points].T)
         block = self.K0.matrix[np.ix_(self.points, self.points)]
-        return Gram.of(block, "K0 on the points in pairs").factor() if block.any() else np.zeros((1, len(block)))
+        return (
+            Gram.of(block, "K0 on the points in pairs").factor()
+            if block.any()
+            else np.zeros((1, len(block)))
+        )
 
     @property
     def _rounding(self) -> float:
@@ -203,7 +229,9 @@ class LogDetPairs(Problem):
         return np.append(~equal_points(self._R, first, second, self._rounding), self.lower > 0)
 
     def _form(self) -> SimplexForm:
-        return SimplexForm(self.dual, BoxPlane(np.zeros(self.dual.size), np.full(self.dual.size, np.inf)))
+        return SimplexForm(
+            self.dual, BoxPlane(np.zeros(self.dual.size), np.full(self.dual.size, np.inf))
+        )
 
     def _multipliers(self, x: FloatArray) -> dict[str, FloatArray]:
         y, count = np.zeros(len(self._told)), len(self.similar)

@@ -7,7 +7,8 @@ Its dual, with multipliers eq free and ub, lower, upper >= 0, has the same optim
     maximise -b_ub'ub - b_eq'eq + lower'lower - upper'upper + offset
     subject to c + A_ub'ub + A_eq'eq - lower + upper = 0.
 
-A program that maximises is stated as minimising -c'x; the multipliers are those of that minimisation.
+A program that maximises is stated as minimising -c'x; the multipliers are those of that
+minimisation.
 """
 
 from __future__ import annotations
@@ -28,7 +29,14 @@ from klopt.model.forms import ConeForm
 from klopt.model.problem import Formulation, Point, Sense
 from klopt.programs.formats.model import Model, Names
 from klopt.programs.program import Program
-from klopt.programs.rows import BoundsLike, LinearRows, bounds_array, equalities, finite_number, inequalities
+from klopt.programs.rows import (
+    BoundsLike,
+    LinearRows,
+    bounds_array,
+    equalities,
+    finite_number,
+    inequalities,
+)
 from klopt.programs.user_input import choice
 
 __all__ = ["LP"]
@@ -38,8 +46,8 @@ __all__ = ["LP"]
 class LP(Program):
     """Minimise c'x subject to A_ub x <= b_ub, A_eq x = b_eq and bounds, x >= 0 unless they say otherwise.
 
-    The arguments are those of `scipy.optimize.linprog`; `offset` is added to the value, `sense="max"` maximises.
-    Solutions have the array x and the multipliers ub, eq, lower, upper.
+    The arguments are those of `scipy.optimize.linprog`; `offset` is added to the value,
+    `sense="max"` maximises. Solutions have the array x and the multipliers ub, eq, lower, upper.
 
     >>> lp = LP(c=[1, 2], A_ub=[[-1, -1]], b_ub=[-1])
     >>> bracket = lp.bracket(Point({"x": [1, 0]}, {"ub": [1]}))
@@ -59,7 +67,9 @@ class LP(Program):
     names: Names | None = None
     """What columns and rows are called in a file."""
 
-    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+    if (
+        TYPE_CHECKING
+    ):  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
             self,
@@ -120,7 +130,9 @@ class LP(Program):
 
     def point(self, x: FloatArray, y: FloatArray | None) -> Point:
         y = np.zeros(self.form.b.size) if y is None else y
-        return Point({"x": x}, self.rows.named(y[: self.form.cones.zero], y[self.form.cones.zero :]))
+        return Point(
+            {"x": x}, self.rows.named(y[: self.form.cones.zero], y[self.form.cones.zero :])
+        )
 
     def pair(self, point: Point) -> tuple[FloatArray, FloatArray]:
         return point.primal["x"], np.concatenate(self.rows.stacked(point.dual))

@@ -11,10 +11,11 @@
                                   kernel sum K_i / gamma_i; no kernel is left out
     norm p > 1          s = p / (p - 1)   in between; p = 2 is the plain sum of the kernels
 
-[1] prints (5) and (10) as if they were the same. (4) of [2] has the squared loss and only theta >= 0; but a larger
-kernel always fits better, so that there is no best one: the sum must be bounded.
+[1] prints (5) and (10) as if they were the same. (4) of [2] has the squared loss and only theta >=
+0; but a larger kernel always fits better, so that there is no best one: the sum must be bounded.
 
-[1] Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple similarity
+[1] Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+multiple similarity
     matrices with general convex loss functions, 2010. [2] Mao, Tsang, Parameter-free spectral kernel learning, 2010.
 """
 
@@ -47,10 +48,11 @@ Norm = Literal["block-l1", "block-linf"] | float
 class MultipleKernel(Problem):
     """Learn a machine and the weights of its kernels, a list of matrices or an array of shape (n, n, m).
 
-    C is the penalty of an error by `loss`: "hinge", labels y of -1 and +1, or "squared", any y. `norm` says how kernels
-    are mixed: "block-l1" (few of them), "block-linf" (all of them) or an exponent of at least 1 in between.
-    Solutions have `alpha`, `weights` (the learned kernel is the sum of the kernels with them; for "block-linf" they are
-    1 / gamma_i) and, with the hinge loss, `bias`.
+    C is the penalty of an error by `loss`: "hinge", labels y of -1 and +1, or "squared", any y.
+    `norm` says how kernels are mixed: "block-l1" (few of them), "block-linf" (all of them) or an
+    exponent of at least 1 in between. Solutions have `alpha`, `weights` (the learned kernel is the
+    sum of the kernels with them; for "block-linf" they are 1 / gamma_i) and, with the hinge loss,
+    `bias`.
 
     >>> problem = MultipleKernel([[[2, 1], [1, 2]], [[1, 0], [0, 1]]], [1, -1], C=10, norm="block-linf")
     >>> bracket = problem.bracket(Point({"alpha": [0.25, 0.25]}))
@@ -66,7 +68,9 @@ class MultipleKernel(Problem):
 
     sense = "max"
 
-    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+    if (
+        TYPE_CHECKING
+    ):  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
             self,
@@ -80,7 +84,9 @@ class MultipleKernel(Problem):
     def __post_init__(self) -> None:
         kernels = kernel_list(self.kernels)
         if self.loss not in get_args(Loss):
-            raise InvalidProblem(f"loss is {self.loss!r}; expected one of {', '.join(get_args(Loss))}")
+            raise InvalidProblem(
+                f"loss is {self.loss!r}; expected one of {', '.join(get_args(Loss))}"
+            )
         n, hinge = kernels[0].size, self.loss == "hinge"
         y = binary_labels(self.y, n) if hinge else vector("y", self.y, n)
         C = positive("C", self.C)
@@ -100,7 +106,9 @@ class MultipleKernel(Problem):
 
     def kernel(self, point: Point) -> FloatArray:
         """Return the sum of the kernels with their weights."""
-        return np.asarray(sum(w * K.matrix for w, K in zip(point.weights, self.kernels, strict=True)))
+        return np.asarray(
+            sum(w * K.matrix for w, K in zip(point.weights, self.kernels, strict=True))
+        )
 
     def bracket(self, point: Point) -> Bracket:
         return self.machine.bracket(point)

@@ -2,14 +2,16 @@
 
     minimise  a'Qa/2   over   0 <= a <= 1/n,  y'a = 0,  1'a >= nu         Q_ij = y_i K_ij y_j
 
-nu bounds the share of points on the wrong side of the margin from above and that of the support vectors from below
-(Schoelkopf, Smola, Williamson and Bartlett, 2000). The set has a point if and only if nu <= 2 min(n+, n-) / n. Since
-a'Qa falls where a shrinks, 1'a = nu may be asked for: then each class has the sum nu/2, and the optimum is half the
-squared distance of the two reduced convex hulls, scaled.
+nu bounds the share of points on the wrong side of the margin from above and that of the support
+vectors from below (Schoelkopf, Smola, Williamson and Bartlett, 2000). The set has a point if and
+only if nu <= 2 min(n+, n-) / n. Since a'Qa falls where a shrinks, 1'a = nu may be asked for: then
+each class has the sum nu/2, and the optimum is half the squared distance of the two reduced convex
+hulls, scaled.
 
-With f = K(y o a) and g = the least z'(y o f) over the set, which sorting gives class by class, any s >= 0 bounds the
-optimum from below by  s g - s^2 a'Qa/2;  the best s makes that g^2 / (2 a'Qa). The prices at which the two sums are met
-are rho - b and rho + b, of the classifier f + b with the margin rho.
+With f = K(y o a) and g = the least z'(y o f) over the set, which sorting gives class by class, any
+s >= 0 bounds the optimum from below by  s g - s^2 a'Qa/2;  the best s makes that g^2 / (2 a'Qa).
+The prices at which the two sums are met are rho - b and rho + b, of the classifier f + b with the
+margin rho.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, MatrixLike, positive
+from klopt.arrays import EPS, FloatArray, MatrixLike, positive
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram, binary_labels
 from klopt.model.cones import Feature
@@ -35,15 +37,13 @@ from klopt.problems._margin.forms import LabelledMargin
 
 __all__ = ["NuMargin"]
 
-EPS = float(np.finfo(float).eps)
-
 
 @dataclass(frozen=True, eq=False)
 class NuMargin(LabelledMargin):
     """The dual of the nu-SVM with kernel matrix K, labels y of -1 and +1, and 0 < nu <= 2 min(n+, n-) / n.
 
-    At most a share nu of the points is on the wrong side of the margin, at least that share are support vectors.
-    Solutions have `alpha`, `bias` and the margin `rho`.
+    At most a share nu of the points is on the wrong side of the margin, at least that share are
+    support vectors. Solutions have `alpha`, `bias` and the margin `rho`.
 
     >>> problem = NuMargin([[2, 1], [1, 2]], [1, -1], nu=1.0)
     >>> bracket = problem.bracket(Point({"alpha": [0.5, 0.5]}))
@@ -55,7 +55,9 @@ class NuMargin(LabelledMargin):
     y: FloatArray
     nu: float
 
-    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+    if (
+        TYPE_CHECKING
+    ):  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(self, K: Gram | MatrixLike, y: npt.ArrayLike, nu: float) -> None: ...
 
@@ -65,7 +67,9 @@ class NuMargin(LabelledMargin):
         nu, most, n = positive("nu", self.nu), self._most, self.K.size
         if nu > most * (1 + 4 * EPS):
             counts = f"{np.count_nonzero(self.y > 0)} of {n} points are +1, {np.count_nonzero(self.y < 0)} are -1"
-            raise InvalidProblem(f"nu is {nu:g}; {counts}, so nu can be at most 2 min / n = {most!r}")
+            raise InvalidProblem(
+                f"nu is {nu:g}; {counts}, so nu can be at most 2 min / n = {most!r}"
+            )
         object.__setattr__(self, "nu", min(nu, most))
 
     @property
@@ -118,7 +122,9 @@ class NuMargin(LabelledMargin):
 
     def _simplices(self) -> SimplexForm:
         order, units = self._order, self._units
-        f = KernelQuadratic(units.curvature(self.K.matrix), self.y[order], np.zeros(self.K.size), order)
+        f = KernelQuadratic(
+            units.curvature(self.K.matrix), self.y[order], np.zeros(self.K.size), order
+        )
         return SimplexForm(Oracle(self.K.size, f.value, f.gradient), self._hulls(units.length))
 
     def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
@@ -135,10 +141,13 @@ class NuMargin(LabelledMargin):
     def bracket(self, point: Point) -> Bracket:
         n, y, order, phi = self.K.size, self.y, self._order, -self.K.floor
         a = np.maximum(finite(point.alpha), 0.0)
-        a *= min(1.0, self.nu / (float(a.sum()) or 1.0))  # nearest to a longer one need not be its own multiple
+        a *= min(
+            1.0, self.nu / (float(a.sum()) or 1.0)
+        )  # nearest to a longer one need not be its own multiple
         a[order] = self._hulls().repair(a[order])
         f = self.K.matrix @ (y * a)
-        # |K_ij| <= r_i r_j, so that the terms of f_i add up to at most r_i size: they may cancel, their rounding not.
+        # |K_ij| <= r_i r_j, so that the terms of f_i add up to at most r_i size: they may cancel,
+        # their rounding not.
         r = np.sqrt(np.maximum(self.K.matrix.diagonal(), 0.0))
         size = float(r @ a)
         curve = float(a @ (y * f)) + phi * float(a @ a) + 8 * EPS * size * size
@@ -154,8 +163,8 @@ class NuMargin(LabelledMargin):
         bias, rho = (minus - plus) / 2, (minus + plus) / 2
         slack = np.maximum(rho - y * (f + bias), 0.0)
         solved = Point({"alpha": a, "bias": bias, "rho": rho}, {"slack": slack, **duals})
-        # (z - sa)'Q(z - sa) >= 0 errs by phi (||z||^2 + s^2 ||a||^2) at most, ||z||^2 by nu/n; that a'Qa falls where a
-        # shrinks errs too, by phi ||z||^2 where it is below 0.
+        # (z - sa)'Q(z - sa) >= 0 errs by phi (||z||^2 + s^2 ||a||^2) at most, ||z||^2 by nu/n; that
+        # a'Qa falls where a shrinks errs too, by phi ||z||^2 where it is below 0.
         return Bracket(lower - phi * self._most / n, curve / 2, solved)
 
     def _below(self, f: FloatArray, curve: float, error: float) -> float:
@@ -165,7 +174,9 @@ class NuMargin(LabelledMargin):
 
     def _margin(self, f: FloatArray) -> tuple[float, float, float]:
         """The least z'(y o f) over the set, and the price at which each class has its sum."""
-        (one, plus), (other, minus) = (self._knapsack(np.sort(s * f[self.y == s])) for s in (1.0, -1.0))
+        (one, plus), (other, minus) = (
+            self._knapsack(np.sort(s * f[self.y == s])) for s in (1.0, -1.0)
+        )
         return one + other, plus, minus
 
     def _knapsack(self, m: FloatArray) -> tuple[float, float]:

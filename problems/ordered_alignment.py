@@ -3,21 +3,25 @@
     maximise over alpha   rho = <K, T> / (||K|| ||T||),    K = sum_i alpha_i v_i v_i' on the labelled points
     subject to            alpha_i >= sigma alpha_(i+1),  alpha >= 0           (without the order: alpha >= 0)
 
-The columns v_i of V are eigenvectors, smoothest first. T_pq is 1 where p and q have one class and 0 otherwise
-(target "indicator", (20) of [1]) or -1 otherwise ("signed", (2) of [2]). rho does not change with the scale of alpha:
-here alpha sums to 1, which is tr K = 1 for orthonormal columns. With F_ij = (v_i'v_j)^2 and b_i = v_i'T v_i / ||T||,
+The columns v_i of V are eigenvectors, smoothest first. T_pq is 1 where p and q have one class and 0
+otherwise (target "indicator", (20) of [1]) or -1 otherwise ("signed", (2) of [2]). rho does not
+change with the scale of alpha: here alpha sums to 1, which is tr K = 1 for orthonormal columns.
+With F_ij = (v_i'v_j)^2 and b_i = v_i'T v_i / ||T||,
 
     rho*^2 = b'alpha at the minimum of  alpha'F alpha / 2 - b'alpha  over the cone, of value -rho*^2 / 2
 
-as soon as some prefix sum of b (without the order: some b_i) is positive: always for the indicator. For the signed
-target of three or more classes it may fail; then rho* <= 0 is attained at a single prefix, found by enumeration.
+as soon as some prefix sum of b (without the order: some b_i) is positive: always for the indicator.
+For the signed target of three or more classes it may fail; then rho* <= 0 is attained at a single
+prefix, found by enumeration.
 
-The slack variables s_k = alpha_k - sigma alpha_(k+1) turn the ordered cone into s >= 0 (Theorem 1 of [1]), the kernels
-into prefix kernels and the QP into NNLS. Where all points are labelled and V is orthonormal, F = I and the answer is
-pooling b. Why the bounds hold: `klopt.problems._ordered.alignment`.
+The slack variables s_k = alpha_k - sigma alpha_(k+1) turn the ordered cone into s >= 0 (Theorem 1
+of [1]), the kernels into prefix kernels and the QP into NNLS. Where all points are labelled and V
+is orthonormal, F = I and the answer is pooling b. Why the bounds hold:
+`klopt.problems._ordered.alignment`.
 
-[1] Xie, Ding, Gong, Wu, Rank ordering constraints elimination with application for kernel learning, (20) to (26).
-[2] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016, (2).
+[1] Xie, Ding, Gong, Wu, Rank ordering constraints elimination with application for kernel learning,
+(20) to (26). [2] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based
+loss function, 2016, (2).
 """
 
 from __future__ import annotations
@@ -48,10 +52,10 @@ Target = Literal["indicator", "signed"]
 class OrderedAlignment(Problem):
     """Learn the weights alpha of eigenvectors, the smoother the heavier, that align their kernel best with the labels.
 
-    V has the eigenvectors as columns, smoothest first; `labels` are 0, 1, 2, .. or -1 for unlabelled. The order is
-    alpha_i >= `sigma` alpha_(i+1), sigma >= 1; `ordered=False` drops it. `target` is the kernel to align with:
-    "indicator" (1 within a class, else 0) or "signed" (else -1). The value is the alignment rho in
-    [-1, 1], which is maximised; solutions have `alpha`.
+    V has the eigenvectors as columns, smoothest first; `labels` are 0, 1, 2, .. or -1 for
+    unlabelled. The order is alpha_i >= `sigma` alpha_(i+1), sigma >= 1; `ordered=False` drops it.
+    `target` is the kernel to align with: "indicator" (1 within a class, else 0) or "signed" (else
+    -1). The value is the alignment rho in [-1, 1], which is maximised; solutions have `alpha`.
 
     >>> V = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [0.5, -0.5]])
     >>> problem = OrderedAlignment(V, labels=[0, 0, 1, 1])
@@ -85,15 +89,25 @@ class OrderedAlignment(Problem):
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))
         object.__setattr__(self, "ordered", flag("ordered", self.ordered))
         if not self.V.shape[1]:
-            raise InvalidProblem(f"V is {len(self.V)} x 0; give at least one eigenvector as a column")
+            raise InvalidProblem(
+                f"V is {len(self.V)} x 0; give at least one eigenvector as a column"
+            )
         if self.sigma < 1:
-            raise InvalidProblem(f"sigma is {self.sigma}; an order alpha_i >= sigma alpha_(i+1) needs sigma >= 1")
+            raise InvalidProblem(
+                f"sigma is {self.sigma}; an order alpha_i >= sigma alpha_(i+1) needs sigma >= 1"
+            )
         if self.sigma > 1 and not self.ordered:
-            raise InvalidProblem(f"sigma is {self.sigma} but ordered=False asks for no order; leave sigma at 1")
+            raise InvalidProblem(
+                f"sigma is {self.sigma} but ordered=False asks for no order; leave sigma at 1"
+            )
         if self.target not in get_args(Target):
-            raise InvalidProblem(f"target is {self.target!r}; expected one of {', '.join(get_args(Target))}")
+            raise InvalidProblem(
+                f"target is {self.target!r}; expected one of {', '.join(get_args(Target))}"
+            )
         if (self.labels < 0).all():
-            raise InvalidProblem(f"labels are all -1: none of the {len(self.V)} points is labelled; label some")
+            raise InvalidProblem(
+                f"labels are all -1: none of the {len(self.V)} points is labelled; label some"
+            )
         self.reduced  # noqa: B018 - refuses columns that say nothing about the labelled points
 
     @cached_property
@@ -103,28 +117,59 @@ class OrderedAlignment(Problem):
 
     def describe(self) -> str:
         """Return the sizes and the kind of order."""
-        order = (f"sigma = {self.sigma:g}" if self.sigma > 1 else "ordered") if self.ordered else "unordered"
+        order = (
+            (f"sigma = {self.sigma:g}" if self.sigma > 1 else "ordered")
+            if self.ordered
+            else "unordered"
+        )
         known = int((self.labels >= 0).sum())
         return f"OrderedAlignment({known} of {len(self.V)} points labelled, r = {self.V.shape[1]}, {order})"
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the closed form where there is one, then the forms of the QP, the fastest first."""
         if not self.reduced.is_positive:
-            return (self._explicit("all <P_k, T> <= 0: the convex ||K|| is largest at an extreme ray of the cone"),)
+            return (
+                self._explicit(
+                    "all <P_k, T> <= 0: the convex ||K|| is largest at an extreme ray of the cone"
+                ),
+            )
         over, cone = {Feature.SIMPLEX, Feature.QUADRATIC}, {Feature.CONE}
         make, itself = self._forms, "the QP itself"
-        prefixes = "Theorem 1 of [1]: the ordered cone is the cone of its prefixes" if self.ordered else itself
+        prefixes = (
+            "Theorem 1 of [1]: the ordered cone is the cone of its prefixes"
+            if self.ordered
+            else itself
+        )
         back, unit = 1 / self.reduced.unit, "rho is the largest <K, T> / ||T|| with ||K|| = 1"
-        rays, columns = (make.from_rays, make.to_rays, prefixes), (make.from_columns, make.to_columns, itself)
-        metric = (make.from_metric, make.to_metric, "the QP itself, in the metric diag(F1), which bounds F")
+        rays, columns = (
+            (make.from_rays, make.to_rays, prefixes),
+            (make.from_columns, make.to_columns, itself),
+        )
+        metric = (
+            make.from_metric,
+            make.to_metric,
+            "the QP itself, in the metric diag(F1), which bounds F",
+        )
         root = (make.from_unit, make.to_unit, unit)
         nnls = Rooted("NNLS", frozenset(over | {Feature.BOX}), make.nnls, *rays, scale=back)
-        pooling = Rooted("ordered cone", frozenset(over | {Feature.ORDERED}), make.ordered_cone, *metric, scale=back)
-        slack = Rooted("slack QP", frozenset(cone | {Feature.QUADRATIC}), make.slack_qp, *rays, scale=back)
+        pooling = Rooted(
+            "ordered cone",
+            frozenset(over | {Feature.ORDERED}),
+            make.ordered_cone,
+            *metric,
+            scale=back,
+        )
+        slack = Rooted(
+            "slack QP", frozenset(cone | {Feature.QUADRATIC}), make.slack_qp, *rays, scale=back
+        )
         name = "order QP" if self.ordered else "QP"
-        order = Rooted(name, frozenset(cone | {Feature.QUADRATIC}), make.order_qp, *columns, scale=back)
+        order = Rooted(
+            name, frozenset(cone | {Feature.QUADRATIC}), make.order_qp, *columns, scale=back
+        )
         socp = Formulation("SOCP", frozenset(cone | {Feature.SOC}), make.socp, *root, scale=-back)
-        closed = (self._explicit("V^L is orthogonal: F is diagonal, and pooling b (PAVA) solves the QP"),)
+        closed = (
+            self._explicit("V^L is orthogonal: F is diagonal, and pooling b (PAVA) solves the QP"),
+        )
         return (
             *(closed if self.reduced.is_diagonal else ()),
             *((nnls, pooling, slack, order, socp) if self.ordered else (nnls, order, socp)),
@@ -134,7 +179,9 @@ class OrderedAlignment(Problem):
         """Return the alignment of the nearest ordered alpha and the best bound its kernel proves."""
         reduced, beta = self.reduced, self.reduced.beta(point.alpha)
         given = [reduced.gathered(M) for M in point.dual.values()]
-        return Bracket(*reduced.bounds(beta, *given), Point({"alpha": reduced.alpha(beta)}, point.dual))
+        return Bracket(
+            *reduced.bounds(beta, *given), Point({"alpha": reduced.alpha(beta)}, point.dual)
+        )
 
     def kernel(self, point: Point) -> FloatArray:
         """Return V diag(alpha) V' on all points."""

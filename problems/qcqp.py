@@ -3,10 +3,12 @@
     minimise x'Px/2 + q'x + offset   subject to   x'P_i x/2 + q_i'x <= r_i,   b_soc - A_soc x in second-order cones,
                                                   A_ub x <= b_ub,  A_eq x = b_eq,  lower <= x <= upper
 
-With P_i = F'F each quadratic constraint is a second-order cone (`klopt.programs.quadratic_constraints`). So is the epigraph of the objective:
-minimise t + q'x subject to x'Px/2 <= t, which leaves a linear objective and gives the program a conic dual.
+With P_i = F'F each quadratic constraint is a second-order cone
+(`klopt.programs.quadratic_constraints`). So is the epigraph of the objective: minimise t + q'x
+subject to x'Px/2 <= t, which leaves a linear objective and gives the program a conic dual.
 
-A program that maximises is stated as minimising the negative; the multipliers are those of that minimisation.
+A program that maximises is stated as minimising the negative; the multipliers are those of that
+minimisation.
 """
 
 from __future__ import annotations
@@ -31,7 +33,14 @@ from klopt.programs.formats.model import Model, Names, QuadraticRow
 from klopt.programs.program import Program
 from klopt.programs.psd_factor import factor, refuse_indefinite
 from klopt.programs.quadratic_constraints import QuadraticCone
-from klopt.programs.rows import BoundsLike, LinearRows, bounds_array, equalities, finite_number, inequalities
+from klopt.programs.rows import (
+    BoundsLike,
+    LinearRows,
+    bounds_array,
+    equalities,
+    finite_number,
+    inequalities,
+)
 from klopt.programs.user_input import choice, cone_sizes, listed
 
 __all__ = ["QCQP"]
@@ -41,8 +50,9 @@ __all__ = ["QCQP"]
 class QCQP(Program):
     """Minimise x'Px/2 + q'x under convex quadratic, second-order cone and linear constraints; x is free by default.
 
-    P is None for a linear objective. `quadratics` holds triples (P_i, q_i, r_i); rows of b_soc - A_soc x are cones of
-    the sizes `soc`, largest entry first. Solutions have x and the multipliers ub, eq, lower, upper, quadratic, soc.
+    P is None for a linear objective. `quadratics` holds triples (P_i, q_i, r_i); rows of b_soc -
+    A_soc x are cones of the sizes `soc`, largest entry first. Solutions have x and the multipliers
+    ub, eq, lower, upper, quadratic, soc.
 
     >>> ball = QCQP(None, [1.0, 0.0], quadratics=[(2 * np.eye(2), [0.0, 0.0], 1.0)])
     >>> bracket = ball.bracket(Point({"x": [-1.0, 0.0]}, {"quadratic": [0.5]}))
@@ -67,7 +77,9 @@ class QCQP(Program):
     repair: str = field(default="", init=False)
     """Which matrices were averaged with their transposes, from which they differed by rounding."""
 
-    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+    if (
+        TYPE_CHECKING
+    ):  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
             self,
@@ -98,33 +110,45 @@ class QCQP(Program):
         uneven: list[str] = []
         P = None if self.P is None else self._convex("P", self.P, n, uneven, self.sign)
         bounds, offset = bounds_array(n, self.bounds), finite_number("offset", self.offset)
-        rows = listed("quadratics", self.quadratics, "a list of triples (P, q, r) of x'Px/2 + q'x <= r")
+        rows = listed(
+            "quadratics", self.quadratics, "a list of triples (P, q, r) of x'Px/2 + q'x <= r"
+        )
         quadratics = tuple(self._quadratic(i, row, n, uneven) for i, row in enumerate(rows))
         values = (P, q, quadratics, A_ub, b_ub, A_eq, b_eq, bounds, A_soc, b_soc, soc, offset)
         for name, value in zip(self.__dataclass_fields__, values, strict=False):
             object.__setattr__(self, name, value)
         if uneven:
-            object.__setattr__(self, "repair", f"averaged with its transpose, rounding apart: {', '.join(uneven)}")
+            object.__setattr__(
+                self, "repair", f"averaged with its transpose, rounding apart: {', '.join(uneven)}"
+            )
         Names.check(self.names, n, b_ub.size, b_eq.size)
 
     @staticmethod
-    def _convex(name: str, P: object, n: int, uneven: list[str], sign: float = 1.0) -> SparseMatrix | None:
+    def _convex(
+        name: str, P: object, n: int, uneven: list[str], sign: float = 1.0
+    ) -> SparseMatrix | None:
         """P checked, None if it is zero; `sign` is -1 where the negative must be positive semidefinite."""
         given = csc(name, P, (n, n))
         matrix = ConeForm(np.zeros(n), sparse.csc_array((0, n)), np.zeros(0), Cones(), given).P
         assert matrix is not None
         uneven += [] if np.array_equal(given.data, matrix.data) else [name]
-        refuse_indefinite(name if sign > 0 else f"-{name} (a program that maximises)", sign * matrix)
+        refuse_indefinite(
+            name if sign > 0 else f"-{name} (a program that maximises)", sign * matrix
+        )
         return matrix if matrix.nnz else None
 
     def _quadratic(self, index: int, row: object, n: int, uneven: list[str]) -> QuadraticRow:
         name = f"quadratics[{index}]"
         parts = listed(name, row, "a triple (P, q, r) of x'Px/2 + q'x <= r")
         if len(parts) != 3:
-            raise InvalidProblem(f"{name} has {len(parts)} parts; expected P, q and r of x'Px/2 + q'x <= r")
+            raise InvalidProblem(
+                f"{name} has {len(parts)} parts; expected P, q and r of x'Px/2 + q'x <= r"
+            )
         P = self._convex(f"{name} P", parts[0], n, uneven)
         P = csc("P", sparse.csc_array((n, n))) if P is None else P
-        return QuadraticRow(P, vector(f"{name} q", parts[1], n), finite_number(f"{name} r", parts[2]))
+        return QuadraticRow(
+            P, vector(f"{name} q", parts[1], n), finite_number(f"{name} r", parts[2])
+        )
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Self:
@@ -134,7 +158,9 @@ class QCQP(Program):
         A_ub, b_ub, A_eq, b_eq, names = model.split()
         linear = (A_ub, b_ub, A_eq, b_eq, model.bounds)
         cones = (model.A_soc, model.b_soc, model.soc)
-        return cls(model.P, model.c, model.quadratics, *linear, *cones, model.offset, model.sense, names)
+        return cls(
+            model.P, model.c, model.quadratics, *linear, *cones, model.offset, model.sense, names
+        )
 
     def to_file(self, path: str | PathLike[str]) -> None:
         """Write the program to a file; .npz holds all of it, .cbf cones, .mps and .lp a quadratic objective."""
@@ -143,7 +169,10 @@ class QCQP(Program):
         formats.write(path, replace(cones, P=self.P, quadratics=self.quadratics))
 
     def describe(self) -> str:
-        rows, cones = self.rows.b_ub.size + self.rows.b_eq.size, len(self.soc) + len(self.quadratics)
+        rows, cones = (
+            self.rows.b_ub.size + self.rows.b_eq.size,
+            len(self.soc) + len(self.quadratics),
+        )
         return f"QCQP({rows} rows, {cones} cones, {self.q.size} variables)"
 
     @cached_property
@@ -159,9 +188,16 @@ class QCQP(Program):
     @cached_property
     def form(self) -> ConeForm:
         """The program with its quadratic objective; quadratic constraints as second-order cones."""
-        stack = [self.rows.zero, self.rows.nonneg, (self.A_soc, self.b_soc), *(b.rows() for b in self.balls)]
+        stack = [
+            self.rows.zero,
+            self.rows.nonneg,
+            (self.A_soc, self.b_soc),
+            *(b.rows() for b in self.balls),
+        ]
         A = csc("A", sparse.vstack([A for A, _ in stack], format="csc"))
-        cones = Cones(stack[0][1].size, stack[1][1].size, (*self.soc, *(ball.size for ball in self.balls)))
+        cones = Cones(
+            stack[0][1].size, stack[1][1].size, (*self.soc, *(ball.size for ball in self.balls))
+        )
         P = None if self.P is None else csc("P", self.sign * self.P)
         return ConeForm(self.sign * self.q, A, np.concatenate([b for _, b in stack]), cones, P)
 
@@ -193,14 +229,27 @@ class QCQP(Program):
         name = "SOCP" if all_cones else "LP"
         way = (lambda: self.epigraph, self._from_epigraph, self._to_epigraph)
         linear = (
-            self.by_form(name, all_cones, "x'Px/2 <= t  <=>  ||(2Fx, 2t/s - s)|| <= 2t/s + s, where P = F'F", *way),
-            self.by_dual(f"dual {name}", all_cones, "conic duality, strong where there is a Slater point", *way),
+            self.by_form(
+                name,
+                all_cones,
+                "x'Px/2 <= t  <=>  ||(2Fx, 2t/s - s)|| <= 2t/s + s, where P = F'F",
+                *way,
+            ),
+            self.by_dual(
+                f"dual {name}",
+                all_cones,
+                "conic duality, strong where there is a Slater point",
+                *way,
+            ),
         )
         if self.P is None:
             return linear
         needs = {Feature.QUADRATIC} | cones
         own = (lambda: self.form, self.point, self.pair)
-        return (self.by_form("conic QP" if cones else "QP", needs, "the program itself", *own), *linear)
+        return (
+            self.by_form("conic QP" if cones else "QP", needs, "the program itself", *own),
+            *linear,
+        )
 
     def bracket(self, point: Point) -> Bracket:
         found = super().bracket(point)
@@ -210,9 +259,13 @@ class QCQP(Program):
         y = np.zeros(self.form.b.size) if y is None else y
         cones = self.form.cones
         zero, nonneg, rest = np.split(y, np.cumsum((cones.zero, cones.nonneg)))
-        soc, *balls = np.split(rest, np.cumsum((sum(self.soc), *(ball.size for ball in self.balls)))[:-1])
+        soc, *balls = np.split(
+            rest, np.cumsum((sum(self.soc), *(ball.size for ball in self.balls)))[:-1]
+        )
         weights = [ball.multiplier(u) for ball, u in zip(self.balls, balls, strict=True)]
-        return Point({"x": x}, {**self.rows.named(zero, nonneg), "quadratic": np.array(weights), "soc": soc})
+        return Point(
+            {"x": x}, {**self.rows.named(zero, nonneg), "quadratic": np.array(weights), "soc": soc}
+        )
 
     def pair(self, point: Point) -> tuple[FloatArray, FloatArray]:
         x, soc = point.primal["x"], point.dual.get("soc", np.zeros(sum(self.soc)))

@@ -1,15 +1,17 @@
 """A user's own saddle point: minimise over x, maximise over y, a convex-concave phi(x, y) over simple sets.
 
-Each player's best reply to the other's slope bounds the value from its side, exactly and for any pair (x, y):
+Each player's best reply to the other's gradient bounds the value from its side, exactly and for any
+pair (x, y):
 
     phi + min over z of phi_x'(z - x)  <=  value of the game  <=  phi + max over z of phi_y'(z - y).
 
-A matrix game, phi = x'My + left'x + right'y over simplices, is a linear program too (von Neumann, 1928): the row
-player's worst loss is a maximum over columns,
+A matrix game, phi = x'My + left'x + right'y over simplices, is a linear program too (von Neumann,
+1928): the row player's worst loss is a maximum over columns,
 
     minimise left'x + total t   subject to   (M'x + right)_j <= t for each column j,
 
-and the multipliers of its rows are the column player's strategy: they are nonnegative and their sum is y's total.
+and the multipliers of its rows are the column player's strategy: they are nonnegative and their sum
+is y's total.
 """
 
 from __future__ import annotations
@@ -33,15 +35,16 @@ __all__ = ["SaddlePoint"]
 
 ROUNDING = 1e-9
 
-Slope = Callable[[FloatArray, FloatArray], FloatArray]
+Gradient = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
 class SaddlePoint(Problem):
-    """Minimise over x in `left` and maximise over y in `right` a phi given by its value and both slopes.
+    """Minimise over x in `left` and maximise over y in `right` a phi given by its value and both gradients.
 
-    phi(x, y) is convex in x and concave in y; `slope_x` and `slope_y` return its (sub)gradients. A matrix game is
-    `SaddlePoint.game(M)`. Solutions have x and, as the multiplier, y.
+    phi(x, y) is convex in x and concave in y; `gradient_x` and `gradient_y` return its
+    (sub)gradients. A matrix game is `SaddlePoint.game(M)`. Solutions have x and, as the multiplier,
+    y.
 
     >>> game = SaddlePoint.game([[0, 1, -1], [-1, 0, 1], [1, -1, 0]])
     >>> bracket = game.bracket(Point({"x": np.full(3, 1 / 3)}, {"y": np.full(3, 1 / 3)}))
@@ -50,8 +53,8 @@ class SaddlePoint(Problem):
     """
 
     value: Callable[[FloatArray, FloatArray], float]
-    slope_x: Slope
-    slope_y: Slope
+    gradient_x: Gradient
+    gradient_y: Gradient
     left: SimpleSet
     right: SimpleSet
     bilinear: Bilinear | None = None
@@ -60,18 +63,28 @@ class SaddlePoint(Problem):
     def __post_init__(self) -> None:
         for name in ("left", "right"):
             if not isinstance(getattr(self, name), SimpleSet):
-                raise InvalidProblem(f"{name} is a {type(getattr(self, name)).__name__}; expected a simple set")
-        for name in ("value", "slope_x", "slope_y"):
+                raise InvalidProblem(
+                    f"{name} is a {type(getattr(self, name)).__name__}; expected a simple set"
+                )
+        for name in ("value", "gradient_x", "gradient_y"):
             if not callable(getattr(self, name)):
-                raise InvalidProblem(f"{name} must be a function of (x, y); for a matrix use SaddlePoint.game")
+                raise InvalidProblem(
+                    f"{name} must be a function of (x, y); for a matrix use SaddlePoint.game"
+                )
         form = self._saddle()
-        slopes = form.coupling.slopes(self.left.centre(), self.right.centre())
-        for name, slope, home in zip(("slope_x", "slope_y"), slopes, (self.left, self.right), strict=True):
-            if slope.shape != (home.size,):
-                raise InvalidProblem(f"{name} returned shape {slope.shape} at the centres; expected ({home.size},)")
+        gradients = form.coupling.gradients(self.left.centre(), self.right.centre())
+        for name, gradient, home in zip(
+            ("gradient_x", "gradient_y"), gradients, (self.left, self.right), strict=True
+        ):
+            if gradient.shape != (home.size,):
+                raise InvalidProblem(
+                    f"{name} returned shape {gradient.shape} at the centres; expected ({home.size},)"
+                )
 
     @classmethod
-    def game(cls, M: Bilinear | MatrixLike, left: SimpleSet | None = None, right: SimpleSet | None = None) -> Self:
+    def game(
+        cls, M: Bilinear | MatrixLike, left: SimpleSet | None = None, right: SimpleSet | None = None
+    ) -> Self:
         """Return the matrix game x'My, or that of a whole `Bilinear`; by default the players mix their strategies.
 
         >>> [form.name for form in SaddlePoint.game(np.eye(2)).formulations()]
@@ -80,7 +93,7 @@ class SaddlePoint(Problem):
         phi = M if isinstance(M, Bilinear) else Bilinear(M)
         rows, columns = phi.M.shape
         sets = Simplex(rows) if left is None else left, Simplex(columns) if right is None else right
-        return cls(phi.value, _SlopeOf(phi, 0), _SlopeOf(phi, 1), *sets, phi)
+        return cls(phi.value, _GradientOf(phi, 0), _GradientOf(phi, 1), *sets, phi)
 
     def describe(self) -> str:
         """Return one line: the sizes of both sides."""
@@ -91,14 +104,24 @@ class SaddlePoint(Problem):
         """Return the saddle form and, for a matrix game, the row player's linear program."""
         needs = frozenset({Feature.SADDLE} | self.left.features | self.right.features)
         forms = [Formulation("saddle point", needs, self._saddle, self._recover, _lift)]
-        if self.bilinear is not None and isinstance(self.left, Simplex) and isinstance(self.right, Simplex):
-            because = "von Neumann's minimax theorem: a worst case over mixed columns is one over columns"
+        if (
+            self.bilinear is not None
+            and isinstance(self.left, Simplex)
+            and isinstance(self.right, Simplex)
+        ):
+            because = (
+                "von Neumann's minimax theorem: a worst case over mixed columns is one over columns"
+            )
             ways = self._lp, self._from_lp, self._to_lp
             forms.append(Formulation("row player's LP", frozenset({Feature.CONE}), *ways, because))
         return tuple(forms)
 
     def _saddle(self) -> SaddleForm:
-        phi = SaddleOracle(self.value, self.slope_x, self.slope_y) if self.bilinear is None else self.bilinear
+        phi = (
+            SaddleOracle(self.value, self.gradient_x, self.gradient_y)
+            if self.bilinear is None
+            else self.bilinear
+        )
         return SaddleForm(phi, self.left, self.right)
 
     def _lp(self) -> ConeForm:
@@ -110,7 +133,13 @@ class SaddlePoint(Problem):
         m, n = phi.M.shape
         A = sparse.hstack(
             [
-                sparse.vstack([csc("A", np.ones((1, m))), csc("A", phi.M.T), -sparse.eye_array(m, format="csc")]),
+                sparse.vstack(
+                    [
+                        csc("A", np.ones((1, m))),
+                        csc("A", phi.M.T),
+                        -sparse.eye_array(m, format="csc"),
+                    ]
+                ),
                 csc("A", np.repeat([0.0, -1.0, 0.0], [1, n, m])[:, None]),
             ]
         )
@@ -126,24 +155,34 @@ class SaddlePoint(Problem):
     def _to_lp(self, point: Point) -> Start:
         """The LP's point, with the multipliers that the replies to (x, y) make: all rows tight where y plays."""
         assert self.bilinear is not None
-        slope_x, slope_y = self.bilinear.slopes(point.x, point.y)
-        value = float(slope_x.min())
-        return Start(np.append(point.x, slope_y.max()), np.concatenate([[-value], point.y, slope_x - value]))
+        gradient_x, gradient_y = self.bilinear.gradients(point.x, point.y)
+        value = float(gradient_x.min())
+        return Start(
+            np.append(point.x, gradient_y.max()),
+            np.concatenate([[-value], point.y, gradient_x - value]),
+        )
 
     def bracket(self, point: Point) -> Bracket:
         """Return the best-reply bounds at the nearest points of both sets."""
         x, y = self.left.repair(point.x), self.right.repair(point.y)
         lower, upper = self._saddle().bounds(x, y)
-        note = "" if np.isfinite(upper - lower) else "a set is unbounded where phi improves: no bound on that side"
+        note = (
+            ""
+            if np.isfinite(upper - lower)
+            else "a set is unbounded where phi improves: no bound on that side"
+        )
         if self.bilinear is None and not note and self._contradicts(x, y, lower, upper):
             lower, upper = -np.inf, np.inf
-            note = "phi crosses its own tangent: it is not convex in x and concave in y, or a slope is not its slope"
+            note = "phi crosses its own tangent: it is not convex in x and concave in y, or a gradient is not its gradient"
         return Bracket(lower, upper, Point({"x": x}, {"y": y}), note)
 
     def _contradicts(self, x: FloatArray, y: FloatArray, lower: float, upper: float) -> bool:
         """Whether a player fares better than the bound where a tangent is best for him; phi need not exist there."""
-        slope_x, slope_y = self._saddle().coupling.slopes(x, y)
-        left, right = self.left.linear_minimiser(slope_x), self.right.linear_minimiser(-slope_y)
+        gradient_x, gradient_y = self._saddle().coupling.gradients(x, y)
+        left, right = (
+            self.left.linear_minimiser(gradient_x),
+            self.right.linear_minimiser(-gradient_y),
+        )
         try:
             below, above = self.value(left, y) - lower, self.value(x, right) - upper
         except Exception:  # a logarithm of zero, say
@@ -158,14 +197,14 @@ class SaddlePoint(Problem):
 
 
 @dataclass(frozen=True, eq=False)
-class _SlopeOf:
-    """One of the two slopes of a bilinear function, as a function that can be pickled."""
+class _GradientOf:
+    """One of the two gradients of a bilinear function, as a function that can be pickled."""
 
     phi: Bilinear
     side: int
 
     def __call__(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        return self.phi.slopes(x, y)[self.side]
+        return self.phi.gradients(x, y)[self.side]
 
 
 def _lift(point: Point) -> Start:

@@ -13,12 +13,15 @@ the range of K0, and there (29) is the limit of K0 + e I, e -> 0. Two ways lead 
     by groups     S = I - U R U', few columns    n^3 flops, no S           `klopt.problems._scg.group`
     by features   K0 = Phi Phi', any S           n r^2 flops, no n x n     `klopt.problems._scg.features`
 
-and weak duality proves either: log det(I + gamma S K0) is computed apart from K, and no kernel falls below it.
+and weak duality proves either: log det(I + gamma S K0) is computed apart from K, and no kernel
+falls below it.
 
-(10) of [1] equates the scg-loss with tr(KS); it is twice that, so that gamma here is twice the weight of the loss.
-D^1/2 1 is in the kernel of S: S is never definite, as [1] says it is, and a large gamma leaves a kernel of rank one.
+(10) of [1] equates the scg-loss with tr(KS); it is twice that, so that gamma here is twice the
+weight of the loss. D^1/2 1 is in the kernel of S: S is never definite, as [1] says it is, and a
+large gamma leaves a kernel of rank one.
 
-[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
+[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+2016.
 """
 
 from __future__ import annotations
@@ -58,9 +61,10 @@ PROGRAM = 100
 class ScgLogDet(Problem):
     """Learn a kernel near K0 from class labels (-1: unlabelled), a matrix T, or two lists of pairs, for any gamma > 0.
 
-    K0 is a kernel matrix, or features of low rank (`klopt.kernels.nystroem`) for as many points as they fit for. `gamma` is the
-    weight of what is known of pairs: small stays near K0, large leaves a kernel of rank one. Solutions hold
-    a small array, `change` or `core`; `kernel` forms K, `apply` multiplies by it, `extend` makes it a function.
+    K0 is a kernel matrix, or features of low rank (`klopt.kernels.nystroem`) for as many points as
+    they fit for. `gamma` is the weight of what is known of pairs: small stays near K0, large leaves
+    a kernel of rank one. Solutions hold a small array, `change` or `core`; `kernel` forms K,
+    `apply` multiplies by it, `extend` makes it a function.
 
     >>> problem = ScgLogDet(np.eye(3), side=[0, 0, 1], gamma=2.0)
     >>> H = problem.formulations()[0].build().rule()[0]
@@ -77,7 +81,9 @@ class ScgLogDet(Problem):
 
     if TYPE_CHECKING:
 
-        def __init__(self, K0: Gram | LowRank | MatrixLike, side: SideGraph | SideLike, gamma: float) -> None: ...
+        def __init__(
+            self, K0: Gram | LowRank | MatrixLike, side: SideGraph | SideLike, gamma: float
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         K0 = self.K0 if isinstance(self.K0, LowRank) else Gram.of(self.K0, "K0")
@@ -86,7 +92,11 @@ class ScgLogDet(Problem):
         object.__setattr__(self, "K0", K0)
         object.__setattr__(self, "gamma", positive("gamma", self.gamma))
         side: object = self.side
-        graph = side if isinstance(side, SupervisedGraph | PairGraph | DenseGraph) else side_graph(side, K0.size)
+        graph = (
+            side
+            if isinstance(side, SupervisedGraph | PairGraph | DenseGraph)
+            else side_graph(side, K0.size)
+        )
         object.__setattr__(self, "side", graph)
         about = len(graph.S) if isinstance(graph, DenseGraph) else graph.degrees.size
         if about != K0.size:
@@ -102,15 +112,25 @@ class ScgLogDet(Problem):
         groups, features, found = ExplicitForm(self._best_change), ExplicitForm(self._best_core), []
         if self._grouped:
             woodbury = "S = I - U R U': the inverse of I + gamma K0 is corrected by few columns"
-            found.append(Formulation("by groups", groups.needs, lambda: groups, self._to_change, because=woodbury))
+            found.append(
+                Formulation(
+                    "by groups", groups.needs, lambda: groups, self._to_change, because=woodbury
+                )
+            )
         stationary = "tr(AM) - log det(AM) >= r, with equality at M = A^-1"
-        found.append(Formulation("by features", features.needs, lambda: features, self._to_core, because=stationary))
+        found.append(
+            Formulation(
+                "by features", features.needs, lambda: features, self._to_core, because=stationary
+            )
+        )
         if (self.K0.rank if isinstance(self.K0, LowRank) else self.K0.size) <= PROGRAM:
             cones = frozenset({Feature.CONE, Feature.PSD, Feature.EXP})
             log = "log det M is the largest sum of log Z_ii with M >= Z diag(Z)^-1 Z'"
             program, rank = self._features, len(self._features.B)
             form = (program.cone_program, program.from_cone)
-            found.append(Formulation("log det program", cones, *form, because=log, shift=-float(rank)))
+            found.append(
+                Formulation("log det program", cones, *form, because=log, shift=-float(rank))
+            )
         return tuple(found)
 
     def bracket(self, point: Point) -> Bracket:
@@ -154,10 +174,14 @@ class ScgLogDet(Problem):
     def path(self, gammas: Sequence[float]) -> GammaPath[Self]:
         """Return the problems of several gammas, which share all that does not depend on gamma."""
         problems = tuple(replace(self, gamma=gamma) for gamma in gammas)
-        reduced = Tridiagonal.of(cast(Gram, self.K0), cast(Split, self._parts)) if self._grouped else None
+        reduced = (
+            Tridiagonal.of(cast(Gram, self.K0), cast(Split, self._parts)) if self._grouped else None
+        )
         model = partial(replace, self._features) if reduced is None else reduced.model
         models = tuple(model(gamma=problem.gamma) for problem in problems)
-        for problem, shared in zip(problems, models, strict=True):  # what a cached property would compute from scratch
+        for problem, shared in zip(
+            problems, models, strict=True
+        ):  # what a cached property would compute from scratch
             vars(problem)["_features" if reduced is None else "_group"] = shared
         return GammaPath(problems, models, reduced)
 
@@ -178,7 +202,9 @@ class ScgLogDet(Problem):
     @cached_property
     def _grouped(self) -> bool:
         """Whether groups beat features: few columns, and K0 of full rank."""
-        few = self._parts is not None and (self.K0.size <= 64 or FEW * len(self._parts.R) <= self.K0.size)
+        few = self._parts is not None and (
+            self.K0.size <= 64 or FEW * len(self._parts.R) <= self.K0.size
+        )
         return few and isinstance(self.K0, Gram) and not self.K0.thin
 
     @cached_property

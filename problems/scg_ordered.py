@@ -3,15 +3,17 @@
     minimise over mu   sum_i mu_i c_i = <K, S>,    c_i = v_i'S v_i,  K = sum_i mu_i v_i v_i'
     subject to         sum_i mu_i = 1,  mu_i >= sigma mu_(i+1),  mu >= 0                                 ((26) of [1])
 
-S is the Laplacian of the supervised complete graph (`klopt.kernels.side_information`). The vertices are the prefixes, scaled, so that the
-optimum is the least weighted mean of a prefix of c, in O(r), and the multipliers of the order are its proof
-(`klopt.problems._ordered.prefix_means`).
+S is the Laplacian of the supervised complete graph (`klopt.kernels.side_information`). The vertices
+are the prefixes, scaled, so that the optimum is the least weighted mean of a prefix of c, in O(r),
+and the multipliers of the order are its proof (`klopt.problems._ordered.prefix_means`).
 
-As printed, the program is degenerate: S annihilates D^1/2 1, which the smoothest eigenvector of a connected graph
-nearly is, so that c_1 is about 0, the others are not, and the optimum is K = v_1 v_1', which says nothing of classes.
-`skip_constant=True` leaves the first column out (mu_1 = 0, the order begins at the second).
+As printed, the program is degenerate: S annihilates D^1/2 1, which the smoothest eigenvector of a
+connected graph nearly is, so that c_1 is about 0, the others are not, and the optimum is K = v_1
+v_1', which says nothing of classes. `skip_constant=True` leaves the first column out (mu_1 = 0, the
+order begins at the second).
 
-[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
+[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+2016.
 """
 
 from __future__ import annotations
@@ -44,9 +46,10 @@ NEGLIGIBLE = 1e-17
 class ScgOrdered(Problem):
     """Learn the weights mu of eigenvectors, the smoother the heavier, by the loss of a supervised graph.
 
-    `side` holds class labels (-1: unlabelled), a matrix T, or a tuple of two lists of pairs (similar, dissimilar).
-    V has the eigenvectors as columns, smoothest first. The order is mu_i >= `sigma` mu_(i+1), sigma >= 1;
-    `skip_constant=True` leaves out the first column, which says nothing of classes. Solutions have `mu`.
+    `side` holds class labels (-1: unlabelled), a matrix T, or a tuple of two lists of pairs
+    (similar, dissimilar). V has the eigenvectors as columns, smoothest first. The order is mu_i >=
+    `sigma` mu_(i+1), sigma >= 1; `skip_constant=True` leaves out the first column, which says
+    nothing of classes. Solutions have `mu`.
 
     >>> V = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [0.5, -0.5]])
     >>> problem = ScgOrdered(V, side=[0, 0, 1, 1], skip_constant=True)
@@ -73,10 +76,16 @@ class ScgOrdered(Problem):
         n, r = self.V.shape
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))
         if self.sigma < 1:
-            raise InvalidProblem(f"sigma is {self.sigma}; an order mu_i >= sigma mu_(i+1) needs sigma >= 1")
+            raise InvalidProblem(
+                f"sigma is {self.sigma}; an order mu_i >= sigma mu_(i+1) needs sigma >= 1"
+            )
         object.__setattr__(self, "skip_constant", flag("skip_constant", self.skip_constant))
         if r <= self.skip_constant:
-            what = "nothing is left without the first column" if r else "give at least one eigenvector as a column"
+            what = (
+                "nothing is left without the first column"
+                if r
+                else "give at least one eigenvector as a column"
+            )
             raise InvalidProblem(f"V is {n} x {r}; {what}")
         object.__setattr__(self, "side", side_graph(self.side, n))
 
@@ -92,10 +101,18 @@ class ScgOrdered(Problem):
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the prefix means, the set itself, and the program as printed and by its vertices."""
         lp, vertices = frozenset({Feature.CONE}), "the ordered simplex is the hull of its prefixes"
-        over, closed = frozenset({Feature.SIMPLEX, Feature.LINEAR, Feature.ORDERED}), ExplicitForm(self._best_length)
-        mu, slack = (self._from_mu, self._to_mu, "the program itself"), (self._from_slack, self._to_slack, vertices)
+        over, closed = (
+            frozenset({Feature.SIMPLEX, Feature.LINEAR, Feature.ORDERED}),
+            ExplicitForm(self._best_length),
+        )
+        mu, slack = (
+            (self._from_mu, self._to_mu, "the program itself"),
+            (self._from_slack, self._to_slack, vertices),
+        )
         return (
-            Formulation("explicit", closed.needs, lambda: closed, self._from_length, because=vertices),
+            Formulation(
+                "explicit", closed.needs, lambda: closed, self._from_length, because=vertices
+            ),
             Formulation("over the set", over, self._over_the_set, *mu),
             Formulation("LP", lp, lambda: self._lp(self._program.c, self.sigma), *mu),
             Formulation("slack LP", lp, lambda: self._lp(self._program.means, 0.0), *slack),
@@ -117,7 +134,12 @@ class ScgOrdered(Problem):
         """Return orthonormal columns, two or three classes and some points without label."""
         n = 2 * max(size, 2)
         V = np.linalg.qr(rng.normal(size=(n, max(size, 2))))[0]
-        return cls(V, rng.permutation(np.arange(n) % 4) - 1, sigma=1.0 + 0.1 * (size % 3), skip_constant=size % 2 == 0)
+        return cls(
+            V,
+            rng.permutation(np.arange(n) % 4) - 1,
+            sigma=1.0 + 0.1 * (size % 3),
+            skip_constant=size % 2 == 0,
+        )
 
     @cached_property
     def _program(self) -> PrefixMeans:
@@ -139,7 +161,10 @@ class ScgOrdered(Problem):
     def _lp(self, c: FloatArray, sigma: float) -> ConeForm:
         """Minimise c'x over 1'x = 1, x_i >= sigma x_(i+1), x >= 0."""
         m = self._kept
-        rows = [sparse.csc_array(np.ones((1, m))), sigma * sparse.eye_array(m, k=1) - sparse.eye_array(m)]
+        rows = [
+            sparse.csc_array(np.ones((1, m))),
+            sigma * sparse.eye_array(m, k=1) - sparse.eye_array(m),
+        ]
         A = sparse.vstack(rows, format="csc")
         return ConeForm(c[:m], A, np.append(1.0, np.zeros(m)), Cones(zero=1, nonneg=m), radius=1.0)
 
@@ -157,7 +182,9 @@ class ScgOrdered(Problem):
         return Start(point.mu[int(self.skip_constant) :][: self._kept])
 
     def _from_slack(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return Point(self._full(self._program.e[: x.size] * rising(x / self._program.sums[: x.size])))
+        return Point(
+            self._full(self._program.e[: x.size] * rising(x / self._program.sums[: x.size]))
+        )
 
     def _to_slack(self, point: Point) -> Start:
         mu = self._to_mu(point).x

@@ -3,9 +3,10 @@
     over x   minimise c'x + offset     subject to  sum_i x_i F_i - F_0 psd,  A_ub x <= b_ub,  A_eq x = b_eq
     over X   minimise <C, X> + offset  subject to  <A_i, X> = b_i,  X psd
 
-Each is the dual of the other: with c = -b, F_i = -A_i, F_0 = -C the first has the negative of the second's optimum
-wherever one of them has an interior point. Matrices may be made of blocks; blocks that are diagonal are linear rows.
-A program that maximises is stated as minimising the negative; the multipliers are those of that minimisation.
+Each is the dual of the other: with c = -b, F_i = -A_i, F_0 = -C the first has the negative of the
+second's optimum wherever one of them has an interior point. Matrices may be made of blocks; blocks
+that are diagonal are linear rows. A program that maximises is stated as minimising the negative;
+the multipliers are those of that minimisation.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ __all__ = ["SDP"]
 class SDP(Program):
     """Minimise c'x subject to x_1 F_1 + .. + x_n F_n - F_0 positive semidefinite and linear rows; x is free.
 
-    F lists F_0, F_1, .., F_n: dense or sparse symmetric matrices, or tuples of blocks; 0 stands for a zero matrix. They
-    are kept as a tuple of `Block`s; diagonal blocks become the last rows of A_ub. Solutions have x and the multipliers
-    ub, eq, X0, X1, .. (one for each block); those of `SDP.standard` have X0, X1, .., diagonal and the multipliers eq.
+    F lists F_0, F_1, .., F_n: dense or sparse symmetric matrices, or tuples of blocks; 0 stands for
+    a zero matrix. They are kept as a tuple of `Block`s; diagonal blocks become the last rows of
+    A_ub. Solutions have x and the multipliers ub, eq, X0, X1, .. (one for each block); those of
+    `SDP.standard` have X0, X1, .., diagonal and the multipliers eq.
 
     >>> sdp = SDP(c=[1.0], F=[[[0, -1], [-1, 0]], np.eye(2)])  # the largest eigenvalue of -F_0 is 1
     >>> bracket = sdp.bracket(Point({"x": [1.0]}, {"X0": [[0.5, -0.5], [-0.5, 0.5]]}))
@@ -60,7 +62,9 @@ class SDP(Program):
     over: Literal["x", "X"] = "x"
     """Which of the two programs is meant; "X" reads c as b and F as (C, A_1, .., A_n)."""
 
-    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+    if (
+        TYPE_CHECKING
+    ):  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
             self,
@@ -81,8 +85,12 @@ class SDP(Program):
         choice("over", self.over, "x", "X")
         A_eq, b_eq = equalities(c.size, self.A_eq, self.b_eq)
         if self.over == "X" and b_eq.size:
-            raise InvalidProblem("over is 'X', whose equalities are F; leave out A_eq and b_eq, or write over='x'")
-        blocks, diagonal = matrix_blocks(matrices("F", self.F, "the list of matrices F_0, F_1, .., F_n"), c.size)
+            raise InvalidProblem(
+                "over is 'X', whose equalities are F; leave out A_eq and b_eq, or write over='x'"
+            )
+        blocks, diagonal = matrix_blocks(
+            matrices("F", self.F, "the list of matrices F_0, F_1, .., F_n"), c.size
+        )
         A_ub, b_ub = inequalities(c.size, self.A_ub, self.b_ub)
         if diagonal.shape[0]:
             turn = -1.0 if self.over == "x" else 1.0
@@ -93,14 +101,22 @@ class SDP(Program):
             object.__setattr__(self, name, value)
 
     @classmethod
-    def standard(cls, C: Any, A: Sequence[Any], b: npt.ArrayLike, offset: float = 0.0, sense: Sense = "min") -> Self:
+    def standard(
+        cls, C: Any, A: Sequence[Any], b: npt.ArrayLike, offset: float = 0.0, sense: Sense = "min"
+    ) -> Self:
         """Return: minimise <C, X> subject to <A_i, X> = b_i, X positive semidefinite.
 
         >>> SDP.standard(np.eye(2), [[[0, 1], [1, 0]]], [1.0]).describe()
         'SDP(1 equality, X of order 2)'
         """
         refuse_no_matrix("C", C)
-        return cls(b, (C, *matrices("A", A, "the list of matrices A_1, .., A_n")), offset=offset, sense=sense, over="X")
+        return cls(
+            b,
+            (C, *matrices("A", A, "the list of matrices A_1, .., A_n")),
+            offset=offset,
+            sense=sense,
+            over="X",
+        )
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Self:
@@ -108,7 +124,9 @@ class SDP(Program):
         model = formats.read(path)
         model.expect(path, "SDP", ("LP", "SDP"))
         A_ub, b_ub, A_eq, b_eq, _ = model.split()
-        bounds = LinearRows(A_ub[:0], b_ub[:0], A_eq[:0], b_eq[:0], bounds_array(model.c.size, model.bounds))
+        bounds = LinearRows(
+            A_ub[:0], b_ub[:0], A_eq[:0], b_eq[:0], bounds_array(model.c.size, model.bounds)
+        )
         (A0, b0), (A1, b1) = bounds.zero, bounds.nonneg
         ub, eq = sparse.vstack([A_ub, A1]), sparse.vstack([A_eq, A0])
         b_ub, b_eq = np.append(b_ub, b1), np.append(b_eq, b0)
@@ -145,7 +163,13 @@ class SDP(Program):
         (A0, b0), (A1, b1) = self.rows.zero, self.rows.nonneg
         scaled = [sparse.diags_array(block.weights) @ block.entries for block in self.F]
         A = sparse.vstack([A0, A1, *(turn * entries[:, 1:] for entries in scaled)], format="csc")
-        b = np.concatenate([b0, goal * b1, *(turn * goal * entries[:, [0]].toarray().ravel() for entries in scaled)])
+        b = np.concatenate(
+            [
+                b0,
+                goal * b1,
+                *(turn * goal * entries[:, [0]].toarray().ravel() for entries in scaled),
+            ]
+        )
         cones = Cones(b0.size, b1.size, psd=tuple(block.order for block in self.F))
         return ConeForm(self.sign * self.c if self.over == "x" else -self.c, csc("A", A), b, cones)
 
@@ -171,8 +195,15 @@ class SDP(Program):
     def pair(self, point: Point) -> tuple[FloatArray, FloatArray]:
         arrays = {**point.primal, **point.dual}
         if self.over == "X":
-            arrays = {**point.primal, "x": -point.dual.get("eq", np.zeros(self.c.size)), "ub": point.primal["diagonal"]}
-        found = [arrays.get(f"X{index}", np.zeros((block.order,) * 2)) for index, block in enumerate(self.F)]
+            arrays = {
+                **point.primal,
+                "x": -point.dual.get("eq", np.zeros(self.c.size)),
+                "ub": point.primal["diagonal"],
+            }
+        found = [
+            arrays.get(f"X{index}", np.zeros((block.order,) * 2))
+            for index, block in enumerate(self.F)
+        ]
         rows = self.rows.stacked({name: arrays[name] for name in ("ub", "eq") if name in arrays})
         return arrays["x"], np.concatenate((*rows, *(svec((M + M.T) / 2) for M in found)))
 

@@ -4,13 +4,14 @@
 
     over K positive semidefinite, of the given trace or, with trace=None, of any;   0 <= alpha <= C, y'alpha = 0
 
-The similarities S_i may have negative eigenvalues. Losses: "l1", the sum of all |entries|; "frobenius", the norm;
-"squared", its square; or an object of yours with value(X), subgradient(X) and conjugate(Z). With the squared loss
-only the mean of the S_i matters, and trace=None with one S is IndSVM.
+The similarities S_i may have negative eigenvalues. Losses: "l1", the sum of all |entries|;
+"frobenius", the norm; "squared", its square; or an object of yours with value(X), subgradient(X)
+and conjugate(Z). With the squared loss only the mean of the S_i matters, and trace=None with one S
+is IndSVM.
 
-(4) of Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple similarity
-matrices with general convex loss functions, 2010. IndSVM: Luss, d'Aspremont, Support vector machine classification
-with indefinite kernels, 2009.
+(4) of Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+multiple similarity matrices with general convex loss functions, 2010. IndSVM: Luss, d'Aspremont,
+Support vector machine classification with indefinite kernels, 2009.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ from klopt.kernels.gram import binary_labels
 from klopt.kernels.similarities import LinearExtension, Similarity
 from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.problems._margin.data import refuse_large
-from klopt.problems._similarity.data import Losses, checked_loss, noisy_similarities, similarity_list
+from klopt.problems._similarity.data import (
+    Losses,
+    checked_loss,
+    noisy_similarities,
+    similarity_list,
+)
 from klopt.problems._similarity.forms import Forms
 from klopt.problems._similarity.proof import Data, Single
 
@@ -40,10 +46,10 @@ __all__ = ["SimilarityKernel"]
 class SimilarityKernel(Problem):
     """Learn one kernel from one similarity matrix S or several, a list of matrices or an array of shape (n, n, m).
 
-    C is the penalty of the machine, for labels y of -1 and +1; `rho` the price of not being like S, by `loss`: "l1",
-    "frobenius", "squared" or one of your own; `trace` that of the kernel, None for any.
-    Solutions have `alpha`, `bias` and `kernel`; but for the squared loss also `slopes`, of shape (m, n, n), which
-    prove the lower bound.
+    C is the penalty of the machine, for labels y of -1 and +1; `rho` the price of not being like S,
+    by `loss`: "l1", "frobenius", "squared" or one of your own; `trace` that of the kernel, None for
+    any. Solutions have `alpha`, `bias` and `kernel`; but for the squared loss also `gradients`, of
+    shape (m, n, n), which prove the lower bound.
 
     >>> problem = SimilarityKernel([[1, 2], [2, 1]], [1, -1], C=1, rho=1, trace=2)
     >>> bracket = problem.bracket(Point({"alpha": [1.0, 1.0]}))
@@ -59,7 +65,9 @@ class SimilarityKernel(Problem):
     trace: float | None
     loss: Losses = "squared"
 
-    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+    if (
+        TYPE_CHECKING
+    ):  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
             self,
@@ -77,7 +85,9 @@ class SimilarityKernel(Problem):
         rho = positive("rho", self.rho, zero=True)
         trace = None if self.trace is None else positive("trace", self.trace)
         if trace is None and rho == 0:
-            raise InvalidProblem("rho is 0 and trace is None: the larger the kernel the better, there is no best one")
+            raise InvalidProblem(
+                "rho is 0 and trace is None: the larger the kernel the better, there is no best one"
+            )
         for name, value in (("S", S), ("y", y), ("C", C), ("rho", rho), ("trace", trace)):
             object.__setattr__(self, name, value)
         refuse_large(C, self.single.data.scale)
@@ -86,7 +96,11 @@ class SimilarityKernel(Problem):
     def single(self) -> Single:
         """The checked data, which brackets the optimum."""
         matrices = tuple(S.matrix for S in self.S)
-        return Single(Data(matrices, self.y, self.C, self.rho, self.trace, checked_loss(self.loss, self.y.size)))
+        return Single(
+            Data(
+                matrices, self.y, self.C, self.rho, self.trace, checked_loss(self.loss, self.y.size)
+            )
+        )
 
     @property
     def provable(self) -> bool:
@@ -115,4 +129,6 @@ class SimilarityKernel(Problem):
         S, y = noisy_similarities(rng, max(size, 2), 1)
         loss: Any = rng.choice(["squared", "frobenius", "l1"])
         trace = None if rng.random() < 0.3 else float(y.size)
-        return cls(S, y, float(rng.choice([0.1, 1.0, 10.0])), float(rng.choice([0.05, 0.5])), trace, loss)
+        return cls(
+            S, y, float(rng.choice([0.1, 1.0, 10.0])), float(rng.choice([0.05, 0.5])), trace, loss
+        )

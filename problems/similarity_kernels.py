@@ -5,9 +5,10 @@
     over K_i positive semidefinite of the given trace;
     a = y o alpha, 0 <= alpha <= C, y'alpha = 0;   gamma >= 0 of sum 1
 
-(6) with (10) of Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple
-similarity matrices with general convex loss functions, 2010. With (5), which the paper prints as if it were the same,
-the problem would not be convex. Losses as in `SimilarityKernel`.
+(6) with (10) of Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels
+from multiple similarity matrices with general convex loss functions, 2010. With (5), which the
+paper prints as if it were the same, the problem would not be convex. Losses as in
+`SimilarityKernel`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class SimilarityKernels(SimilarityMachine):
     """Learn a kernel from each similarity matrix, for one machine with the kernel sum K_i / gamma_i.
 
     S, C, `rho` and `loss` are those of `SimilarityKernel`; each kernel has the given `trace`.
-    Solutions have `alpha`, `bias`, `gamma` and `kernels`, of shape (m, n, n); but for the squared loss also `slopes`.
+    Solutions have `alpha`, `bias`, `gamma` and `kernels`, of shape (m, n, n); but for the squared
+    loss also `gradients`.
 
     >>> from klopt.model.problem import Point
     >>> problem = SimilarityKernels([[[1, 2], [2, 1]]], [1, -1], C=1, rho=1, trace=2)
@@ -48,7 +50,9 @@ class SimilarityKernels(SimilarityMachine):
     trace: float
     loss: Losses = "squared"
 
-    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+    if (
+        TYPE_CHECKING
+    ):  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
             self,
@@ -68,4 +72,11 @@ class SimilarityKernels(SimilarityMachine):
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
         S, y = noisy_similarities(rng, max(size, 2), 2)
         loss: Any = rng.choice(["squared", "frobenius", "l1"])
-        return cls(S, y, float(rng.choice([0.1, 1.0, 10.0])), float(rng.choice([0.05, 0.5])), float(y.size), loss)
+        return cls(
+            S,
+            y,
+            float(rng.choice([0.1, 1.0, 10.0])),
+            float(rng.choice([0.05, 0.5])),
+            float(y.size),
+            loss,
+        )

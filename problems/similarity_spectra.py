@@ -5,9 +5,10 @@
     over K_i = V_i diag(mu_i) V_i', mu_i >= 0 of the given sum, where S_i = V_i diag(lambda_i) V_i';
     a = y o alpha, 0 <= alpha <= C, y'alpha = 0;   gamma >= 0 of sum 1
 
-(7) with (10) of Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple
-similarity matrices with general convex loss functions, 2010, with the sum in (7) over all n eigenvalues. It restricts
-`SimilarityKernels` with the squared loss, so its optimum is not below, and needs each eigen-decomposition only once.
+(7) with (10) of Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels
+from multiple similarity matrices with general convex loss functions, 2010, with the sum in (7) over
+all n eigenvalues. It restricts `SimilarityKernels` with the squared loss, so its optimum is not
+below, and needs each eigen-decomposition only once.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ __all__ = ["SimilaritySpectra"]
 class SimilaritySpectra(SimilarityMachine):
     """Learn the spectrum of each similarity matrix, for one machine with the kernel sum K_i / gamma_i.
 
-    S, C and `rho` are those of `SimilarityKernel`, with the squared loss; each kernel has the given `trace`.
-    Solutions have `alpha`, `bias`, `gamma`, `spectra`, of shape (m, n), eigenvalues in the order of those of S_i,
-    smallest first, and `kernels`, of shape (m, n, n).
+    S, C and `rho` are those of `SimilarityKernel`, with the squared loss; each kernel has the given
+    `trace`. Solutions have `alpha`, `bias`, `gamma`, `spectra`, of shape (m, n), eigenvalues in the
+    order of those of S_i, smallest first, and `kernels`, of shape (m, n, n).
 
     >>> from klopt.model.problem import Point
     >>> problem = SimilaritySpectra([[[1, 2], [2, 1]]], [1, -1], C=1, rho=1, trace=2)
@@ -50,7 +51,9 @@ class SimilaritySpectra(SimilarityMachine):
 
     keeps_eigenvectors = True
 
-    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+    if (
+        TYPE_CHECKING
+    ):  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(
             self,
@@ -64,4 +67,6 @@ class SimilaritySpectra(SimilarityMachine):
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
         S, y = noisy_similarities(rng, max(size, 2), 2)
-        return cls(S, y, float(rng.choice([0.1, 1.0, 10.0])), float(rng.choice([0.05, 0.5])), float(y.size))
+        return cls(
+            S, y, float(rng.choice([0.1, 1.0, 10.0])), float(rng.choice([0.05, 0.5])), float(y.size)
+        )

@@ -1,16 +1,17 @@
 """A user's own convex function over a simple set: minimise f(x) over x in the domain.
 
-A point proves itself: f is convex, so its tangent at x lies below it, and the least value of a tangent over a simple
-set is known exactly (the Frank-Wolfe bound),
+A point proves itself: f is convex, so its tangent at x lies below it, and the least value of a
+tangent over a simple set is known exactly (the Frank-Wolfe bound),
 
     f(x) + min over z of g'(z - x)  <=  optimum  <=  f(x),    g the gradient at x.
 
-That f is convex and g its gradient is the user's word; klopt looks at the z of the bound, where f may not be lower.
-The bound closes where f is smooth. At a kink one subgradient says little; there the mean of the tangents at several
-points (cuts) is the bound. State the maximum of smooth functions as a `SaddlePoint`, which closes faster.
+That f is convex and g its gradient is the user's word; klopt looks at the z of the bound, where f
+may not be lower. The bound closes where f is smooth. At a kink one subgradient says little; there
+the mean of the tangents at several points (cuts) is the bound. State the maximum of smooth
+functions as a `SaddlePoint`, which closes faster.
 
-Linear and quadratic functions, given as objects (`SimplexProgram.of`), are cone programs as well: f stays, and the set
-becomes rows A x = b, A x <= b.
+Linear and quadratic functions, given as objects (`SimplexProgram.of`), are cone programs as well: f
+stays, and the set becomes rows A x = b, A x <= b.
 """
 
 from __future__ import annotations
@@ -27,7 +28,14 @@ from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
 from klopt.model.cones import Cones, Feature
 from klopt.model.forms import ConeForm, SimplexForm, Start
-from klopt.model.functions import KernelQuadratic, Linear, Objective, Oracle, Quadratic, QuadraticLike
+from klopt.model.functions import (
+    KernelQuadratic,
+    Linear,
+    Objective,
+    Oracle,
+    Quadratic,
+    QuadraticLike,
+)
 from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.model.sets import SimpleSet, Simplex
 from klopt.programs.polyhedra import is_polyhedral, rows_of
@@ -41,8 +49,9 @@ ROUNDING = 1e-9
 class SimplexProgram(Problem):
     """Minimise a convex function, given by its value and (sub)gradient, over a simple set.
 
-    `smooth=False` says that the gradient jumps; `lipschitz` bounds how fast it changes where that is known (None: it is
-    not). A function that klopt has as an object is `SimplexProgram.of(klopt.Linear(c), domain)`. Solutions have x.
+    `smooth=False` says that the gradient jumps; `lipschitz` bounds how fast it changes where that
+    is known (None: it is not). A function that klopt has as an object is
+    `SimplexProgram.of(klopt.Linear(c), domain)`. Solutions have x.
 
     >>> from klopt.model.sets import Simplex
     >>> far = np.array([2.0, 0.0])
@@ -62,12 +71,16 @@ class SimplexProgram(Problem):
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, SimpleSet):
-            raise InvalidProblem(f"domain is a {type(self.domain).__name__}; expected a simple set such as Simplex(3)")
+            raise InvalidProblem(
+                f"domain is a {type(self.domain).__name__}; expected a simple set such as Simplex(3)"
+            )
         object.__setattr__(self, "smooth", flag("smooth", self.smooth))
         if self.lipschitz is not None:
             object.__setattr__(self, "lipschitz", positive("lipschitz", self.lipschitz))
         if not (callable(self.value) and callable(self.gradient)):
-            raise InvalidProblem("value and gradient must be functions of x; for an object use SimplexProgram.of")
+            raise InvalidProblem(
+                "value and gradient must be functions of x; for an object use SimplexProgram.of"
+            )
         self._over_the_set()  # refuses a function and a set of different sizes
         _refuse_indefinite(self.function)
         self._ask_once()
@@ -75,9 +88,11 @@ class SimplexProgram(Problem):
     def _ask_once(self) -> None:
         """A function that cannot be asked at the centre is a mistake worth hearing of before any backend runs."""
         x = self.domain.centre()
-        slope = np.shape(self.gradient(x))
-        if slope != x.shape:
-            raise InvalidProblem(f"gradient returned shape {slope} at the centre of the set; expected {x.shape}")
+        gradient = np.shape(self.gradient(x))
+        if gradient != x.shape:
+            raise InvalidProblem(
+                f"gradient returned shape {gradient} at the centre of the set; expected {x.shape}"
+            )
         if np.ndim(self.value(x)) != 0:
             raise InvalidProblem("value must return one number")
 
@@ -95,7 +110,10 @@ class SimplexProgram(Problem):
                 f"objective is a {type(objective).__name__}; expected an object such as klopt.Linear(c), with size, "
                 "feature, value and gradient; of plain functions make SimplexProgram(value, gradient, domain)"
             )
-        smooth, lipschitz = objective.feature is not Feature.NONSMOOTH, getattr(objective, "lipschitz", None)
+        smooth, lipschitz = (
+            objective.feature is not Feature.NONSMOOTH,
+            getattr(objective, "lipschitz", None),
+        )
         return cls(objective.value, objective.gradient, domain, smooth, lipschitz, objective)
 
     def describe(self) -> str:
@@ -115,9 +133,15 @@ class SimplexProgram(Problem):
         needs = {Feature.SIMPLEX, function.feature} | self.domain.features
         forms = [Formulation("over the set", frozenset(needs), self._over_the_set, _recover, _lift)]
         if isinstance(function, Linear | QuadraticLike) and is_polyhedral(self.domain):
-            name, curved = ("LP", set()) if isinstance(function, Linear) else ("QP", {Feature.QUADRATIC})
+            name, curved = (
+                ("LP", set()) if isinstance(function, Linear) else ("QP", {Feature.QUADRATIC})
+            )
             because = "the set is a polyhedron: the points that satisfy its rows"
-            forms.append(Formulation(name, frozenset({Feature.CONE} | curved), self._cone, _recover, _lift, because))
+            forms.append(
+                Formulation(
+                    name, frozenset({Feature.CONE} | curved), self._cone, _recover, _lift, because
+                )
+            )
         return tuple(forms)
 
     def _over_the_set(self) -> SimplexForm:
@@ -137,17 +161,20 @@ class SimplexProgram(Problem):
         """Return f at the nearest point of the set, and the better of its Frank-Wolfe bound and that of the cuts."""
         x, cuts = self.domain.repair(point.x), point.dual.get("cuts")
         form = self._over_the_set()
-        upper, slope = form.objective.value(x), form.objective.gradient(x)
-        lower = max(form.lower_bound(x, upper, slope), form.averaged_bound(cuts))
+        upper, gradient = form.objective.value(x), form.objective.gradient(x)
+        lower = max(form.lower_bound(x, upper, gradient), form.averaged_bound(cuts))
         note = "the set is unbounded where f falls: no lower bound" if lower == -np.inf else ""
-        if self.objective is None and lower > -np.inf and self._contradicts(lower, slope):
-            lower, note = -np.inf, "f lies below its own tangent: it is not convex, or gradient is not its gradient"
+        if self.objective is None and lower > -np.inf and self._contradicts(lower, gradient):
+            lower, note = (
+                -np.inf,
+                "f lies below its own tangent: it is not convex, or gradient is not its gradient",
+            )
         return Bracket(lower, upper, _recover(x, cuts), note)
 
-    def _contradicts(self, lower: float, slope: FloatArray) -> bool:
+    def _contradicts(self, lower: float, gradient: FloatArray) -> bool:
         """Whether a user's function is below the bound where its tangent is least; it need not exist there."""
         try:
-            least = float(self.value(self.domain.linear_minimiser(slope)))
+            least = float(self.value(self.domain.linear_minimiser(gradient)))
         except Exception:  # a logarithm of zero, say
             return False
         return least < lower - ROUNDING * (1 + abs(lower))

@@ -2,12 +2,14 @@
 
     maximise  1'a - a'Qa/2   over   0 <= a <= C,  y'a = 0         Q_ij = y_i K_ij y_j
 
-C = inf is the hard margin. With f = K(y o a), any bias b and any s >= 0, weak duality bounds the optimum by
+C = inf is the hard margin. With f = K(y o a), any bias b and any s >= 0, weak duality bounds the
+optimum by
 
     s^2 a'Qa/2 + C sum_i max(0, 1 - s m_i),     m_i = y_i (f_i + b)
 
-the primal value of the classifier s (f + b). The best b is a median of the breaks y_i - f_i. The best s matters where C
-is large: a classifier whose margins fall short of 1 by 1e-12 pays C times for that, one stretched by 1e-12 does not.
+the primal value of the classifier s (f + b). The best b is a median of the breaks y_i - f_i. The
+best s matters where C is large: a classifier whose margins fall short of 1 by 1e-12 pays C times
+for that, one stretched by 1e-12 does not.
 """
 
 from __future__ import annotations
@@ -20,27 +22,33 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, MatrixLike, positive
+from klopt.arrays import EPS, FloatArray, MatrixLike, positive
 from klopt.kernels.gram import Gram, binary_labels
 from klopt.model.cones import Feature
 from klopt.model.forms import SimplexForm
 from klopt.model.functions import KernelQuadratic
 from klopt.model.problem import Bracket, Formulation, Point
 from klopt.model.sets import BoxPlane
-from klopt.problems._margin.data import Polyhedron, Units, best_shift, finite, normal_of, refuse_large
+from klopt.problems._margin.data import (
+    Polyhedron,
+    Units,
+    best_shift,
+    finite,
+    normal_of,
+    refuse_large,
+)
 from klopt.problems._margin.forms import LabelledMargin
 from klopt.problems._margin.proof import best_stretch, hinge_primal
 
 __all__ = ["SoftMargin"]
-
-EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
 class SoftMargin(LabelledMargin):
     """The dual of the support vector machine with kernel matrix K, labels y of -1 and +1, and penalty C.
 
-    C is what a point pays for each unit of margin that it lacks; inf allows none. Solutions have `alpha` and `bias`.
+    C is what a point pays for each unit of margin that it lacks; inf allows none. Solutions have
+    `alpha` and `bias`.
 
     >>> problem = SoftMargin([[2, 1], [1, 2]], [1, -1], C=10)
     >>> bracket = problem.bracket(Point({"alpha": [1.0, 1.0]}))
@@ -54,7 +62,9 @@ class SoftMargin(LabelledMargin):
 
     sense = "max"
 
-    if TYPE_CHECKING:  # matrices are taken as they come; the fields hold what they were converted to
+    if (
+        TYPE_CHECKING
+    ):  # matrices are taken as they come; the fields hold what they were converted to
 
         def __init__(self, K: Gram | MatrixLike, y: npt.ArrayLike, C: float) -> None: ...
 
@@ -82,7 +92,9 @@ class SoftMargin(LabelledMargin):
     def _simplex(self) -> SimplexForm:
         n = self.K.size
         objective = KernelQuadratic(self._units.curvature(self.K.matrix), self.y, np.full(n, -1.0))
-        return SimplexForm(objective, BoxPlane(np.zeros(n), np.full(n, self.C / self._units.length), self.y))
+        return SimplexForm(
+            objective, BoxPlane(np.zeros(n), np.full(n, self.C / self._units.length), self.y)
+        )
 
     def _polyhedron(self) -> Polyhedron:
         """minimise -1'u over u >= 0, u <= C / length, y'u = 0."""
@@ -118,16 +130,24 @@ class SoftMargin(LabelledMargin):
         if normal is not None:
             value = self._by_normal(normal, upper)
             upper, duals = (value, {**duals, "normal": normal}) if value < upper else (upper, duals)
-        note = "" if np.isfinite(upper) else "this point separates nothing, so it bounds nothing from above"
+        note = (
+            ""
+            if np.isfinite(upper)
+            else "this point separates nothing, so it bounds nothing from above"
+        )
         solved = Point({"alpha": a, "bias": bias}, duals)
-        return Bracket(total - curve / 2 - phi / 2 * length - rounding, upper + rounding, solved, note)
+        return Bracket(
+            total - curve / 2 - phi / 2 * length - rounding, upper + rounding, solved, note
+        )
 
     def _bias(self, f: FloatArray) -> float:
         return best_shift(self.y - f, int(np.count_nonzero(self.y > 0)))
 
     def _farthest(self, upper: float) -> float:
         """A bound of ||a*||^2: as a*'Qa* <= 1'a*, else a smaller multiple were better, 1'a* is at most 2 optimum."""
-        return min(4 * upper * upper, self.C * min(2 * upper, self.K.size * self.C)) if upper else 0.0
+        return (
+            min(4 * upper * upper, self.C * min(2 * upper, self.K.size * self.C)) if upper else 0.0
+        )
 
     def _by_normal(self, normal: FloatArray, upper: float) -> float:
         f = normal @ self.K.factor()

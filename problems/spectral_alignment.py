@@ -1,23 +1,26 @@
 """SKL_KTA: the spectral kernel of regularised least squares whose regularisation is chosen by kernel alignment.
 
-The kernels of `SpectralRls`, K = U diag(lam) U' with lam_i = [(A_i / (2 mu B_i))^1/2 - 1/C]_+, form one curve but for
-their scale: with r_i = (A_i / (2 B_i))^1/2 and the level t = mu^1/2 / C it is lam_i ~ [r_i - t]_+, and
+The kernels of `SpectralRls`, K = U diag(lam) U' with lam_i = [(A_i / (2 mu B_i))^1/2 - 1/C]_+, form
+one curve but for their scale: with r_i = (A_i / (2 B_i))^1/2 and the level t = mu^1/2 / C it is
+lam_i ~ [r_i - t]_+, and
 
     maximise over 0 <= t < max r   h(t) = <K, T> / (||K|| ||T||) = sum_i lam_i A_i / (||lam|| ||T||)
 
-where T = YY' is the target of the labelled points; the directions U, A, B are those of `klopt.problems._spectral.eigenspaces`.
-[1] takes the stationary point of the unclipped curve for its maximum; often it is not, and there are local maxima.
+where T = YY' is the target of the labelled points; the directions U, A, B are those of
+`klopt.problems._spectral.eigenspaces`. [1] takes the stationary point of the unclipped curve for
+its maximum; often it is not, and there are local maxima.
 
-The exact maximum, O(n log n). On the piece where the k largest r_i exceed t, with their mean m, S = sum (r_i - m)^2,
-X = sum A_i (r_i - m), Z = sum A_i and u = m - t,
+The exact maximum, O(n log n). On the piece where the k largest r_i exceed t, with their mean m, S =
+sum (r_i - m)^2, X = sum A_i (r_i - m), Z = sum A_i and u = m - t,
 
     h = (X + Z u) / (S + k u^2)^1/2 / ||T||,    h' has the sign of  Z S - k X u,
 
-so that it has one stationary point, u = Z S / (k X), a maximum, if X > 0, and rises with u otherwise. The best of these
-points that lie on their piece and of the ends of the pieces is the maximum: that enumeration is the proof of `upper`.
+so that it has one stationary point, u = Z S / (k X), a maximum, if X > 0, and rises with u
+otherwise. The best of these points that lie on their piece and of the ends of the pieces is the
+maximum: that enumeration is the proof of `upper`.
 
-The decision f = K_ul (K_ll + I/C)^-1 Y_l depends on the level alone, not on C. At t = 0 it is R_ul R_ll^-1 Y_l with
-R = U diag(r) U', the rule that [1] arrives at for every mu.
+The decision f = K_ul (K_ll + I/C)^-1 Y_l depends on the level alone, not on C. At t = 0 it is R_ul
+R_ll^-1 Y_l with R = U diag(r) U', the rule that [1] arrives at for every mu.
 
 [1] Mao, Tsang, Parameter-free spectral kernel learning, 2010, Propositions 2 to 4.
 """
@@ -31,7 +34,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, freeze, require_memory
+from klopt.arrays import EPS, FloatArray, MatrixLike, SparseMatrix, freeze, require_memory
 from klopt.errors import InvalidProblem
 from klopt.model.forms import ExplicitForm
 from klopt.model.problem import Bracket, Formulation, Point, Problem
@@ -39,7 +42,6 @@ from klopt.problems._spectral.eigenspaces import Directions, check_graph
 
 __all__ = ["SpectralAlignment"]
 
-EPS = float(np.finfo(float).eps)
 TIED = 1e-12
 
 
@@ -47,8 +49,9 @@ TIED = 1e-12
 class SpectralAlignment(Problem):
     """Choose the level of a spectral kernel by its alignment with the labels (0, 1, 2, .. or -1 for unlabelled).
 
-    `ridge` is added to the Laplacian, whose smallest eigenvalue is 0; `rank` keeps the smoothest eigenvectors only. The
-    value is the alignment, which is maximised; the solution is the number `level`.
+    `ridge` is added to the Laplacian, whose smallest eigenvalue is 0; `rank` keeps the smoothest
+    eigenvectors only. The value is the alignment, which is maximised; the solution is the number
+    `level`.
 
     >>> path = [[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]]
     >>> problem = SpectralAlignment(path, labels=[0, -1, 1])
@@ -69,7 +72,11 @@ class SpectralAlignment(Problem):
     if TYPE_CHECKING:
 
         def __init__(
-            self, laplacian: MatrixLike, labels: npt.ArrayLike, ridge: float = 1e-2, rank: int | None = None
+            self,
+            laplacian: MatrixLike,
+            labels: npt.ArrayLike,
+            ridge: float = 1e-2,
+            rank: int | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -77,7 +84,9 @@ class SpectralAlignment(Problem):
         for name, value in (("laplacian", L), ("labels", freeze(labels)), ("ridge", ridge)):
             object.__setattr__(self, name, value)
         if not self.directions.A.max() > 0:
-            raise InvalidProblem("every eigenvector that was kept is orthogonal to the labels; raise the rank")
+            raise InvalidProblem(
+                "every eigenvector that was kept is orthogonal to the labels; raise the rank"
+            )
 
     @cached_property
     def directions(self) -> Directions:
@@ -101,7 +110,10 @@ class SpectralAlignment(Problem):
         lower = self._alignment(level) * (1 - 8 * EPS)
         upper = float(self._candidates[1].max()) * (1 + EPS * (8 + float(np.sqrt(self._r.size))))
         return Bracket(
-            lower, upper, Point({"level": level}), "upper: the largest alignment over all pieces of the curve"
+            lower,
+            upper,
+            Point({"level": level}),
+            "upper: the largest alignment over all pieces of the curve",
         )
 
     def spectrum(self, point: Point) -> FloatArray:
@@ -125,7 +137,9 @@ class SpectralAlignment(Problem):
         n = max(size, 4)
         W = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.5), 1) + np.eye(n, k=1)
         W += W.T
-        return cls(np.diag(W.sum(axis=0)) - W, np.concatenate([np.arange(n - 1) % (2 + size % 2), [-1]]))
+        return cls(
+            np.diag(W.sum(axis=0)) - W, np.concatenate([np.arange(n - 1) % (2 + size % 2), [-1]])
+        )
 
     @cached_property
     def _r(self) -> FloatArray:
@@ -156,7 +170,8 @@ class SpectralAlignment(Problem):
         r, A = self._r[order], self.directions.A[order]
         k, after = np.arange(1.0, r.size + 1), np.append(r[1:], 0.0)
         Z, mean = np.cumsum(A), np.cumsum(r) / k
-        # Sums about the mean by their updates: as differences of plain sums they would lose their digits.
+        # Sums about the mean by their updates: as differences of plain sums they would lose their
+        # digits.
         step = r - np.append(r[0], mean[:-1])
         S = np.cumsum((1 - 1 / k) * step**2)
         X = np.cumsum((A - np.append(A[0], (Z / k)[:-1])) * (1 - 1 / k) * step)

@@ -2,18 +2,20 @@
 
     minimise over K >= 0   tr Y'(K_JJ + I/C)^-1 Y / 2 + mu tr(K (L + ridge I))
 
-Y holds the targets of the labelled points (-1 and +1 for two classes, indicators for more). The basis is what K may be:
+Y holds the targets of the labelled points (-1 and +1 for two classes, indicators for more). The
+basis is what K may be:
 
     "spectral"   K commutes with L, and Y is 0 on the unlabelled points    (8) of [1]: lam = [(A / 2 mu B)^1/2 - 1/C]_+
     "padded"     any K, and Y is 0 on the unlabelled points                (7)
     "labelled"   any K, and J are the labelled points only                 (6)
 
-The first has a closed form for each eigenspace (`klopt.problems._spectral.function`), the others for the whole kernel, which has
-the rank of Y (`klopt.problems._spectral.free_kernel`). The optimal values fall from the first to the last: (7) bounds (6) from
-above (Proposition 1), and to let K out of the spectral family can only help.
+The first has a closed form for each eigenspace (`klopt.problems._spectral.function`), the others
+for the whole kernel, which has the rank of Y (`klopt.problems._spectral.free_kernel`). The optimal
+values fall from the first to the last: (7) bounds (6) from above (Proposition 1), and to let K out
+of the spectral family can only help.
 
-L is singular, and on its null space a kernel costs nothing, so that without a ridge there is no best K. A ridge of 0.01
-to 0.001 suits normalised Laplacians.
+L is singular, and on its null space a kernel costs nothing, so that without a ridge there is no
+best K. A ridge of 0.01 to 0.001 suits normalised Laplacians.
 
 [1] Mao, Tsang, Parameter-free spectral kernel learning, 2010, (6), (7), (8).
 """
@@ -44,11 +46,12 @@ Basis = Literal["spectral", "padded", "labelled"]
 class SpectralRls(Problem):
     """Learn a kernel from a graph Laplacian and some labels (0, 1, 2, .. or -1 for unlabelled).
 
-    C is the penalty of an error, `mu` that of a kernel that is rough on the graph; `ridge` is added to the Laplacian,
-    whose smallest eigenvalue is 0. `basis` is what the kernel may be: "spectral" (commutes with the Laplacian),
-    "padded" (any, targets 0 where there is no label) or "labelled" (any, fitted to the labelled points only).
-    Solutions have the array `spectrum`, the eigenvalues of K along `directions`, for the spectral basis and `factor`, F
-    with K = FF', for the others. `rank` keeps the smoothest eigenvectors only (spectral basis).
+    C is the penalty of an error, `mu` that of a kernel that is rough on the graph; `ridge` is added
+    to the Laplacian, whose smallest eigenvalue is 0. `basis` is what the kernel may be: "spectral"
+    (commutes with the Laplacian), "padded" (any, targets 0 where there is no label) or "labelled"
+    (any, fitted to the labelled points only). Solutions have the array `spectrum`, the eigenvalues
+    of K along `directions`, for the spectral basis and `factor`, F with K = FF', for the others.
+    `rank` keeps the smoothest eigenvectors only (spectral basis).
 
     >>> path = [[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]]
     >>> problem = SpectralRls(path, labels=[0, -1, 1], C=1.0, mu=0.25, ridge=0.5)
@@ -87,9 +90,13 @@ class SpectralRls(Problem):
         object.__setattr__(self, "C", positive("C", self.C))
         object.__setattr__(self, "mu", positive("mu", self.mu))
         if self.basis not in get_args(Basis):
-            raise InvalidProblem(f"basis is {self.basis!r}; expected one of {', '.join(get_args(Basis))}")
+            raise InvalidProblem(
+                f"basis is {self.basis!r}; expected one of {', '.join(get_args(Basis))}"
+            )
         if self.rank is not None and self.basis != "spectral":
-            raise InvalidProblem(f"rank is {self.rank} but basis {self.basis!r} uses no eigenvectors; leave it out")
+            raise InvalidProblem(
+                f"rank is {self.rank} but basis {self.basis!r} uses no eigenvectors; leave it out"
+            )
         self.model  # noqa: B018 - a Laplacian that is singular even with its ridge is refused now
 
     @cached_property
@@ -149,4 +156,6 @@ class SpectralRls(Problem):
         roots = 1 / np.sqrt(W.sum(axis=0))
         labels = np.concatenate([np.arange(n - 1) % (2 + size % 2), [-1]])
         basis: Basis = "labelled" if size % 2 else "spectral"
-        return cls(np.eye(n) - W * np.outer(roots, roots), labels, C=2.0, mu=0.1, basis=basis, ridge=0.1)
+        return cls(
+            np.eye(n) - W * np.outer(roots, roots), labels, C=2.0, mu=0.1, basis=basis, ridge=0.1
+        )

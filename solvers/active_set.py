@@ -1,9 +1,10 @@
 """Quadratics over a box cut by a plane, the orthant or a simplex by an exact primal-dual active-set method.
 
-The whole active set moves at once, one Cholesky factorisation of the free block a step, and a start is worth most of
-the work. Where the curvature is too nearly singular for that, interior points find the face (`klopt.numerics.box_qp.active_set`).
-A program of many variables at a lower bound of zero, without a plane, may have a solution with few nonzeros: then a
-working set grows by pricing, and H, which may be lazy, is never formed (`klopt.numerics.working_set`).
+The whole active set moves at once, one Cholesky factorisation of the free block a step, and a start
+is worth most of the work. Where the curvature is too nearly singular for that, interior points find
+the face (`klopt.numerics.box_qp.active_set`). A program of many variables at a lower bound of zero,
+without a plane, may have a solution with few nonzeros: then a working set grows by pricing, and H,
+which may be lazy, is never formed (`klopt.numerics.working_set`).
 """
 
 from __future__ import annotations
@@ -56,8 +57,21 @@ class ActiveSet(Backend):
         lower = found.value - found.gap if np.isfinite(found.gap) else form.lower_bound(found.x)
         end = Step(found.iterations, seconds, min(lower, found.value), found.value)
         history = (*(step for step in found.history if step.iteration < end.iteration), end)
-        log = f"{found.iterations} steps, gap {found.gap:.1e}: {found.native}" if settings.log else ""
-        return Answer(found.stop, found.x, None, None, None, found.iterations, seconds, found.native, log, history)
+        log = (
+            f"{found.iterations} steps, gap {found.gap:.1e}: {found.native}" if settings.log else ""
+        )
+        return Answer(
+            found.stop,
+            found.x,
+            None,
+            None,
+            None,
+            found.iterations,
+            seconds,
+            found.native,
+            log,
+            history,
+        )
 
 
 BACKEND = ActiveSet()
@@ -82,4 +96,6 @@ def _program(form: SimplexForm) -> BoxQP:
         return BoxQP(SignedGram.of(f), f.linear, Box.of(domain))
     assert isinstance(domain, Simplex)
     n = domain.size
-    return BoxQP(SignedGram.of(f), f.linear, Box(np.zeros(n), np.full(n, np.inf), np.ones(n), domain.total))
+    return BoxQP(
+        SignedGram.of(f), f.linear, Box(np.zeros(n), np.full(n, np.inf), np.ones(n), domain.total)
+    )

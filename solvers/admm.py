@@ -1,12 +1,13 @@
 """Alternating proximal steps (Douglas-Rachford, ADMM) for saddle points that split into two functions f + g.
 
-    p, w = the proximal step of g from u            sigma (u - p) is a slope of g at p
+    p, w = the proximal step of g from u            sigma (u - p) is a gradient of g at p
     x, z = the proximal step of f from 2p - u       by a few of Newton's steps for its smooth dual, from the last z
     u   <- u + RELAX (x - p)
 
-(Eckstein and Bertsekas, 1992). f's step is only as exact as the distance of x and p asks for, the first one as rough as
-its start, which costs one or two evaluations an iteration. sigma is moved, ever more rarely, towards equal progress of
-both sides. (x, z, w) is feasible for the game at any time, so its best replies bound the optimum.
+(Eckstein and Bertsekas, 1992). f's step is only as exact as the distance of x and p asks for, the
+first one as rough as its start, which costs one or two evaluations an iteration. sigma is moved,
+ever more rarely, towards equal progress of both sides. (x, z, w) is feasible for the game at any
+time, so its best replies bound the optimum.
 """
 
 from __future__ import annotations
@@ -22,18 +23,30 @@ from klopt.model.forms import Form, SaddleForm, SimplexForm
 from klopt.model.sets import Product
 from klopt.model.splitting import Splitting
 from klopt.numerics.newton_step import supported
-from klopt.solvers._first_order.loop import Candidate, Steps, iterate, require_finite, starting_point
+from klopt.solvers._first_order.loop import (
+    Candidate,
+    Steps,
+    iterate,
+    require_finite,
+    starting_point,
+)
 from klopt.solvers.newton import newton_moves
 
 RELAX = 1.6
-# Of sigma |x - p|^2, which is what an iteration is about: the gap that f's step may leave, or what Newton's model says.
+# Of sigma |x - p|^2, which is what an iteration is about: the gap that f's step may leave, or what
+# Newton's model says.
 GAP, FALL = 0.3, 0.03
 MOST_NEWTON = 10
 ROUGH = 1e-4  # what f's quadratic programs are told to aim at
 LOOK = 5  # iterations between two looks at the bounds
-FIRST, LATER = 10, 1.5  # sigma is looked at after 10 iterations and again whenever there are 1.5 times as many
+FIRST, LATER = (
+    10,
+    1.5,
+)  # sigma is looked at after 10 iterations and again whenever there are 1.5 times as many
 UNEVEN, FASTEST = 8.0, 5.0
-PATIENCE = 300  # iterations in which the bounds must come twice as close; another method may do better
+PATIENCE = (
+    300  # iterations in which the bounds must come twice as close; another method may do better
+)
 
 
 class Admm(Backend):
@@ -49,9 +62,17 @@ class Admm(Backend):
         check_raw(self.name, settings.raw, (), {})
         assert isinstance(form, SaddleForm)
         right = form.right
-        if not (isinstance(form.coupling, Splitting) and isinstance(right, Product) and supported(right.sets[0])):
-            return Answer(Stop.REJECTED, native="only games that split, with z in a box, a plane or a simplex")
-        deadline = time.perf_counter() + (np.inf if settings.time_limit is None else settings.time_limit)
+        if not (
+            isinstance(form.coupling, Splitting)
+            and isinstance(right, Product)
+            and supported(right.sets[0])
+        ):
+            return Answer(
+                Stop.REJECTED, native="only games that split, with z in a box, a plane or a simplex"
+            )
+        deadline = time.perf_counter() + (
+            np.inf if settings.time_limit is None else settings.time_limit
+        )
         x = None if start is None else starting_point(form.left, start.x)
         both = None if start is None or start.y is None else starting_point(right, start.y, "y")
         z = None if both is None else right.split(both)[0]
@@ -61,7 +82,9 @@ class Admm(Backend):
 BACKEND = Admm()
 
 
-def _steps(form: SaddleForm, game: Splitting, x: FloatArray | None, z: FloatArray | None, deadline: float) -> Steps:
+def _steps(
+    form: SaddleForm, game: Splitting, x: FloatArray | None, z: FloatArray | None, deadline: float
+) -> Steps:
     assert isinstance(form.right, Product)
     home = form.right.sets[0]
     u, sigma = (game.start if x is None else x), game.sigma
@@ -78,7 +101,9 @@ def _steps(form: SaddleForm, game: Splitting, x: FloatArray | None, z: FloatArra
             y = np.concatenate([z, w])
             lower, upper = form.bounds(x, y)
             yield Candidate(x, upper, lower, y)
-            narrow, since = (upper - lower, iteration) if upper - lower <= narrow / 2 else (narrow, since)
+            narrow, since = (
+                (upper - lower, iteration) if upper - lower <= narrow / 2 else (narrow, since)
+            )
         else:
             yield None
         if still and apart == 0:

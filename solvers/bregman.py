@@ -2,14 +2,16 @@
 
     eta = the best change of x_c alone, but x_c + eta >= 0;    x_c += eta;    the primal point follows by rank one
 
-For LogDet kernels this is K -= beta Kz z'K ((5) of [1], [2]). The floor x_c + eta >= 0 is the correction: what an
-earlier projection did too much is taken back when its row comes up again. Without it, as printed in [1], the method
-ends at a point that satisfies every constraint and is not the nearest. Raw options:
+For LogDet kernels this is K -= beta Kz z'K ((5) of [1], [2]). The floor x_c + eta >= 0 is the
+correction: what an earlier projection did too much is taken back when its row comes up again.
+Without it, as printed in [1], the method ends at a point that satisfies every constraint and is not
+the nearest. Raw options:
 
     order       "cyclic" or "random", a new order each sweep
     corrected   False for the method as printed, to see what it does; it is not expected to reach the optimum
 
-One iteration is one sweep over all rows. The primal point is computed from the multipliers afresh between sweeps.
+One iteration is one sweep over all rows. The primal point is computed from the multipliers afresh
+between sweeps.
 
 [1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
 [2] Kulis, Sustik, Dhillon, Low-rank kernel learning with Bregman matrix divergences, 2009.
@@ -27,7 +29,7 @@ from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Backend, Settings, Start
 from klopt.model.cones import Feature
 from klopt.model.forms import Form, SimplexForm
-from klopt.model.functions import RowAction
+from klopt.model.functions import DualFunction
 from klopt.solvers._first_order.dual_rows import Receding, first_ray, row_start, unbounded
 from klopt.solvers._first_order.loop import Candidate, Steps, due, iterate
 from klopt.solvers._native.options import FLAG, check_options, one_of
@@ -55,11 +57,13 @@ class Bregman(Backend):
         order, corrected = settings.raw.get("order", "cyclic"), settings.raw.get("corrected", True)
         assert isinstance(form, SimplexForm)
         f = form.objective
-        assert isinstance(f, RowAction)
+        assert isinstance(f, DualFunction)
         if (found := first_ray(f)) is not None:
             return found
         rng = np.random.default_rng(settings.seed) if order == "random" else None
-        until = time.perf_counter() + (np.inf if settings.time_limit is None else settings.time_limit)
+        until = time.perf_counter() + (
+            np.inf if settings.time_limit is None else settings.time_limit
+        )
         most = min(MOST_SWEEPS, max(FEWEST_SWEEPS, PROJECTIONS // max(f.size, 1)))
         settings = replace(settings, max_iter=settings.max_iter or most)
         try:
@@ -75,7 +79,9 @@ class Bregman(Backend):
 BACKEND = Bregman()
 
 
-def _sweeps(f: RowAction, x: FloatArray, rng: np.random.Generator | None, corrected: bool, until: float) -> Steps:
+def _sweeps(
+    f: DualFunction, x: FloatArray, rng: np.random.Generator | None, corrected: bool, until: float
+) -> Steps:
     rows = f.rows(x)
     for sweep in count():
         value = f.near(rows.x).value

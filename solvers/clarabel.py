@@ -1,8 +1,8 @@
 """Cone programs by Clarabel, an interior-point method.
 
-Clarabel has klopt's form, signs and exponential cones; of P it reads the upper triangle. Its semidefinite triangle is
-the upper one by columns where klopt's is the lower one: those rows are permuted on the way in, their multipliers on
-the way out.
+Clarabel has klopt's form, signs and exponential cones; of P it reads the upper triangle. Its
+semidefinite triangle is the upper one by columns where klopt's is the lower one: those rows are
+permuted on the way in, their multipliers on the way out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ from klopt.solvers._native.options import iteration_limit, option_names, set_opt
 __all__ = ["BACKEND", "Clarabel"]
 
 TOLERANCES = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
-RESERVED = {"verbose": "log", "max_iter": "max_iter", "time_limit": "time_limit", "max_threads": "threads"}
+RESERVED = {
+    "verbose": "log",
+    "max_iter": "max_iter",
+    "time_limit": "time_limit",
+    "max_threads": "threads",
+}
 RESERVED |= dict.fromkeys(TOLERANCES, "tol")
 STOPS = {
     "Solved": Stop.OPTIMAL,
@@ -58,7 +63,11 @@ class Clarabel(Backend):
         assert isinstance(form, ConeForm)
         order = _upper_triangles(form.cones)
         A, b = (form.A, form.b) if order is None else (form.A[order], form.b[order])
-        P = sparse.csc_array((form.c.size, form.c.size)) if form.P is None else sparse.triu(form.P, format="csc")
+        P = (
+            sparse.csc_array((form.c.size, form.c.size))
+            if form.P is None
+            else sparse.triu(form.P, format="csc")
+        )
         began = time.perf_counter()
         for quick in (True, False) if _may_be_quick(form, settings) else (False,):
             options = _options(settings, quick=quick)
@@ -78,8 +87,9 @@ class Clarabel(Backend):
 def _may_be_quick(form: ConeForm, settings: Settings) -> bool:
     """Whether to try without refining each step: where P is dense that costs as much as the step, and seldom matters.
 
-    It does on badly scaled programs, which Clarabel then calls almost solved: those are solved again, with it. Each
-    step gains a digit or two: asking for a tenth of the tolerance makes none for nothing.
+    It does on badly scaled programs, which Clarabel then calls almost solved: those are solved
+    again, with it. Each step gains a digit or two: asking for a tenth of the tolerance makes none
+    for nothing.
     """
     n = form.c.size
     dense = form.P is not None and n >= 100 and 2 * form.P.nnz > n * n
@@ -99,8 +109,13 @@ def _options(settings: Settings, *, quick: bool = False) -> Any:
     options.time_limit = 0.8 * settings.time_limit if settings.time_limit else options.time_limit
     finest = 1e-12
     for name in TOLERANCES:
-        setattr(options, name, settings.tol / 10 if quick else max(finest, min(1e-8, settings.tol / 100)))
-    # Short steps stay near the central path and end with a digit or two more, after a third more of them.
+        setattr(
+            options,
+            name,
+            settings.tol / 10 if quick else max(finest, min(1e-8, settings.tol / 100)),
+        )
+    # Short steps stay near the central path and end with a digit or two more, after a third more of
+    # them.
     options.max_step_fraction = 0.9 if options.tol_feas == finest else options.max_step_fraction
     if quick:
         options.iterative_refinement_enable, options.equilibrate_max_iter = False, 3

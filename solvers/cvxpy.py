@@ -1,7 +1,8 @@
 """Cone programs by any solver that CVXPY finds: `cvxpy` leaves the choice to it, `cvxpy:NAME` names one.
 
-The blocks of s = b - Ax become CVXPY constraints, whose dual values are klopt's multipliers. Infeasibility and
-unboundedness come without vectors. CVXPY takes its time to build a program, so it stands last in every plan.
+The blocks of s = b - Ax become CVXPY constraints, whose dual values are klopt's multipliers.
+Infeasibility and unboundedness come without vectors. CVXPY takes its time to build a program, so it
+stands last in every plan.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.cones import Feature
 from klopt.model.forms import ConeForm, Form
-from klopt.solvers._native.cvxpy_model import check_options_of, constraints_of, multipliers_of, offers_of
+from klopt.solvers._native.cvxpy_model import (
+    check_options_of,
+    constraints_of,
+    multipliers_of,
+    offers_of,
+)
 from klopt.solvers._native.options import iteration_limit
 
 __all__ = ["BACKEND", "Cvxpy"]
@@ -65,7 +71,9 @@ class Cvxpy(Backend):
         if name.upper() not in known:
             near = difflib.get_close_matches(name.upper(), known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "."
-            raise InvalidSettings(f"CVXPY finds no solver {name!r}{hint} It has: {', '.join(known)}")
+            raise InvalidSettings(
+                f"CVXPY finds no solver {name!r}{hint} It has: {', '.join(known)}"
+            )
         return Cvxpy(name.upper())
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
@@ -76,7 +84,11 @@ class Cvxpy(Backend):
         _check_raw(self.name, self.solver, settings)
         x = cvxpy.Variable(form.c.size)
         constraints = constraints_of(form, x)
-        cost = form.c @ x if form.P is None else form.c @ x + cvxpy.quad_form(x, cvxpy.psd_wrap(form.P)) / 2
+        cost = (
+            form.c @ x
+            if form.P is None
+            else form.c @ x + cvxpy.quad_form(x, cvxpy.psd_wrap(form.P)) / 2
+        )
         problem = cvxpy.Problem(cvxpy.Minimize(cost), constraints)
         began = time.perf_counter()
         with warnings.catch_warnings():
@@ -84,35 +96,57 @@ class Cvxpy(Backend):
             try:
                 data, chain, inverse = problem.get_problem_data(self.solver, solver_opts={})
                 began = time.perf_counter()
-                raw = chain.solve_via_data(problem, data, False, settings.log, _options(chain.solver.name(), settings))
+                raw = chain.solve_via_data(
+                    problem, data, False, settings.log, _options(chain.solver.name(), settings)
+                )
                 seconds = time.perf_counter() - began
                 problem.unpack_results(raw, chain, inverse)
             except cvxpy.SolverError as error:
                 native = f"{self.solver or self.name}: {error}"
                 return Answer(Stop.NUMERICAL, seconds=time.perf_counter() - began, native=native)
         stop = STOPS.get(problem.status.removesuffix("_inaccurate"), Stop.NUMERICAL)
-        native, iterations = f"{chain.solver.name()}: {problem.status}", problem.solver_stats.num_iters
+        native, iterations = (
+            f"{chain.solver.name()}: {problem.status}",
+            problem.solver_stats.num_iters,
+        )
         y = multipliers_of(form, constraints)
         if stop is Stop.INFEASIBLE:  # some solvers leave their proof in the dual values
             return Answer(stop, farkas=y, iterations=iterations, seconds=seconds, native=native)
-        return Answer(stop, None if x.value is None else np.array(x.value), y, None, None, iterations, seconds, native)
+        return Answer(
+            stop,
+            None if x.value is None else np.array(x.value),
+            y,
+            None,
+            None,
+            iterations,
+            seconds,
+            native,
+        )
 
 
 def _check_raw(backend: str, solver: str | None, settings: Settings) -> None:
     if not settings.raw:
         return
     if solver is None:
-        raise InvalidSettings("raw options belong to one solver; name it, as in backend='cvxpy:SCS'")
+        raise InvalidSettings(
+            "raw options belong to one solver; name it, as in backend='cvxpy:SCS'"
+        )
     if solver in NAMES:
         tol, max_iter, time_limit = NAMES[solver]
-        reserved = dict.fromkeys(tol, "tol") | {max_iter: "max_iter", time_limit: "time_limit", "verbose": "log"}
+        reserved = dict.fromkeys(tol, "tol") | {
+            max_iter: "max_iter",
+            time_limit: "time_limit",
+            "verbose": "log",
+        }
         check_options_of(solver, backend, settings.raw, reserved)
 
 
 def _options(solver: str, settings: Settings) -> dict[str, Any]:
     tol, max_iter, time_limit = NAMES.get(solver, ((), "", ""))
     options: dict[str, Any] = dict.fromkeys(tol, max(1e-10, settings.tol / 100))
-    options |= {max_iter: iteration_limit(settings.max_iter)} if max_iter and settings.max_iter else {}
+    options |= (
+        {max_iter: iteration_limit(settings.max_iter)} if max_iter and settings.max_iter else {}
+    )
     options |= {time_limit: settings.time_limit} if time_limit and settings.time_limit else {}
     return options | dict(settings.raw)
 

@@ -1,7 +1,8 @@
 """Linear, second-order and exponential cone programs by ECOS, an interior-point method.
 
-ECOS splits the rows into Ax = b and h - Gx in K; its exponential cone is (x, z, y) in klopt's letters. It is frozen
-since 2024, has no time limit and crashes on some inputs, so klopt runs it in a child process.
+ECOS splits the rows into Ax = b and h - Gx in K; its exponential cone is (x, z, y) in klopt's
+letters. It is frozen since 2024, has no time limit and crashes on some inputs, so klopt runs it in
+a child process.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from klopt.solvers._native.options import POSITIVE, check_options, iteration_lim
 __all__ = ["BACKEND", "Ecos"]
 
 TOLERANCES = ("feastol", "abstol", "reltol")
-OPTIONS = {**dict.fromkeys(("feastol_inacc", "abstol_inacc", "reltol_inacc"), POSITIVE), "nitref": whole(0)}
+OPTIONS = {
+    **dict.fromkeys(("feastol_inacc", "abstol_inacc", "reltol_inacc"), POSITIVE),
+    "nitref": whole(0),
+}
 RESERVED = {"verbose": "log", "max_iters": "max_iter", **dict.fromkeys(TOLERANCES, "tol")}
 MAX_ITER = 200
 STOPS = {
@@ -51,7 +55,9 @@ class Ecos(Backend):
         """Why it cannot run here ("" if it can)."""
         if not super().missing:
             return ""
-        return 'ecos is not installed; pip install "klopt[ecos]" (GPLv3; no wheel for Python >= 3.13)'
+        return (
+            'ecos is not installed; pip install "klopt[ecos]" (GPLv3; no wheel for Python >= 3.13)'
+        )
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         """Return what ECOS claims about a cone program."""
@@ -60,7 +66,10 @@ class Ecos(Backend):
         assert isinstance(form, ConeForm)
         check_options(self.name, settings.raw, OPTIONS, RESERVED)
         options = dict.fromkeys(TOLERANCES, max(1e-12, min(1e-8, settings.tol / 100)))
-        options |= {"max_iters": iteration_limit(settings.max_iter or MAX_ITER), "verbose": settings.log}
+        options |= {
+            "max_iters": iteration_limit(settings.max_iter or MAX_ITER),
+            "verbose": settings.log,
+        }
         options |= settings.raw
         order, zero = _order(form.cones), form.cones.zero
         rows = form.A[order]

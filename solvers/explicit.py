@@ -20,12 +20,20 @@ from klopt.model.forms import ExplicitForm, Form, SimplexForm
 class Explicit(Backend):
     """Closed forms and linear minimisers.
 
-    Nothing iterates: a limit has nothing to cut short, and a process to enforce it would outlast the formula.
+    Nothing iterates: a limit has nothing to cut short, and a process to enforce it would outlast
+    the formula.
     """
 
     name = "explicit"
     offers = frozenset(
-        {Feature.EXPLICIT, Feature.SIMPLEX, Feature.LINEAR, Feature.BOX, Feature.ORDERED, Feature.SPECTRAL}
+        {
+            Feature.EXPLICIT,
+            Feature.SIMPLEX,
+            Feature.LINEAR,
+            Feature.BOX,
+            Feature.ORDERED,
+            Feature.SPECTRAL,
+        }
     )
     honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log"})
     proves = frozenset({"dual"})
@@ -37,16 +45,27 @@ class Explicit(Backend):
         if isinstance(form, ExplicitForm):
             x, y = form.rule()
             seconds = time.perf_counter() - began
-            return Answer(Stop.OPTIMAL, x=x, y=y, iterations=0, seconds=seconds, native="closed form")
+            return Answer(
+                Stop.OPTIMAL, x=x, y=y, iterations=0, seconds=seconds, native="closed form"
+            )
         assert isinstance(form, SimplexForm)
         c = form.objective.gradient(form.domain.centre())
         least = form.domain.linear_minimum(c)
         if least == -np.inf:
-            return Answer(Stop.UNBOUNDED, iterations=0, native="c'x has no least value over the set")
+            return Answer(
+                Stop.UNBOUNDED, iterations=0, native="c'x has no least value over the set"
+            )
         x = form.domain.linear_minimiser(c)
         seconds = time.perf_counter() - began
         history = (Step(0, seconds, least, max(least, form.objective.value(x))),)
-        return Answer(Stop.OPTIMAL, x=x, iterations=0, seconds=seconds, native="linear minimiser", history=history)
+        return Answer(
+            Stop.OPTIMAL,
+            x=x,
+            iterations=0,
+            seconds=seconds,
+            native="linear minimiser",
+            history=history,
+        )
 
 
 BACKEND = Explicit()

@@ -1,7 +1,8 @@
 """Linear and convex quadratic programs by HiGHS.
 
-One-entry rows become bounds, the others low <= Ax <= b with low = b on zero rows and -inf on nonnegative ones. HiGHS
-puts a minus before the multipliers in its Lagrangian, so its row duals and dual rays are -y.
+One-entry rows become bounds, the others low <= Ax <= b with low = b on zero rows and -inf on
+nonnegative ones. HiGHS puts a minus before the multipliers in its Lagrangian, so its row duals and
+dual rays are -y.
 """
 
 from __future__ import annotations
@@ -16,12 +17,25 @@ from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.cones import Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.bounds import bounded
-from klopt.solvers._native.highs_model import directions, failed, model, run, scales, set_option, set_raw, turned
+from klopt.solvers._native.highs_model import (
+    directions,
+    failed,
+    model,
+    run,
+    scales,
+    set_option,
+    set_raw,
+    turned,
+)
 from klopt.solvers._native.options import iteration_limit
 
 __all__ = ["BACKEND", "Highs"]
 
-TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance", "ipm_optimality_tolerance")
+TOLERANCES = (
+    "primal_feasibility_tolerance",
+    "dual_feasibility_tolerance",
+    "ipm_optimality_tolerance",
+)
 LIMITS = ("simplex_iteration_limit", "ipm_iteration_limit", "pdlp_iteration_limit")
 RESERVED = {
     "output_flag": "log",
@@ -60,7 +74,11 @@ class Highs(Backend):
         if form.P is not None and failed(form, answer, settings.tol):
             left = settings.time_limit and max(settings.time_limit - answer.seconds, 1e-3)
             other = _solve(turned(form), replace(settings, time_limit=left), finer=16.0)
-            other = replace(other, x=None if other.x is None else other.x[::-1], seconds=answer.seconds + other.seconds)
+            other = replace(
+                other,
+                x=None if other.x is None else other.x[::-1],
+                seconds=answer.seconds + other.seconds,
+            )
             answer = answer if failed(form, other, settings.tol) else other
         if answer.stop is not Stop.UNBOUNDED:
             return answer
@@ -69,7 +87,9 @@ class Highs(Backend):
         steepest = 0.0 if search.x is None else form.c @ search.x
         if search.stop is Stop.OPTIMAL and steepest >= -settings.tol * np.abs(form.c).max():
             # The active-set code says so of some degenerate programs (1 in 300 small random ones).
-            return replace(answer, stop=Stop.NUMERICAL, ray=None, native=f"{answer.native}, but it has no ray")
+            return replace(
+                answer, stop=Stop.NUMERICAL, ray=None, native=f"{answer.native}, but it has no ray"
+            )
         return answer
 
 
@@ -103,8 +123,13 @@ def _solve(form: ConeForm, settings: Settings, finer: float = 1.0) -> Answer:
 
 def _set_options(highs: Any, settings: Settings) -> None:
     options: dict[str, Any] = {"threads": settings.threads, "random_seed": settings.seed % 2**31}
-    # The default regularisation of 1e-7 moves the optimum by as much; small entries of A are not for HiGHS to drop.
-    options |= {"qp_allow_hot_start": True, "qp_regularization_value": 1e-12, "small_matrix_value": 1e-12}
+    # The default regularisation of 1e-7 moves the optimum by as much; small entries of A are not
+    # for HiGHS to drop.
+    options |= {
+        "qp_allow_hot_start": True,
+        "qp_regularization_value": 1e-12,
+        "small_matrix_value": 1e-12,
+    }
     options |= dict.fromkeys(TOLERANCES, min(1e-9, max(1e-10, settings.tol / 10)))
     if settings.max_iter:  # a limit reached behind presolve leaves no point
         options |= {"presolve": "off", **dict.fromkeys(LIMITS, iteration_limit(settings.max_iter))}

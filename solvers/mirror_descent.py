@@ -4,8 +4,9 @@ Smooth functions, exponentiated gradients with a line search:
 
     theta+ = theta - eta g(x),  x+ = mirror(theta+),    eta as long as  g(x+)'(x+ - x) <= g(x)'(x+ - x) / 4,
 
-so that the function falls along the whole step. Nonsmooth ones, dual averaging with one of three rules for its steps,
-and the mean of its tangents as the lower bound (`klopt.solvers._first_order.dual_averaging`).
+so that the function falls along the whole step. Nonsmooth ones, dual averaging with one of three
+rules for its steps, and the mean of its tangents as the lower bound
+(`klopt.solvers._first_order.dual_averaging`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ from klopt.model.backend import Answer, Backend, Settings, Start
 from klopt.model.cones import Feature
 from klopt.model.forms import Form, SimplexForm
 from klopt.solvers._first_order.dual_averaging import INTERIOR, KINDS, Lengths, dual_averaging
-from klopt.solvers._first_order.loop import Candidate, Steps, due, evaluator, iterate, require_finite, starting_point
+from klopt.solvers._first_order.loop import (
+    Candidate,
+    Steps,
+    due,
+    evaluator,
+    iterate,
+    require_finite,
+    starting_point,
+)
 from klopt.solvers._native.options import POSITIVE, check_options, one_of
 
 GROWTH, SHRINK = 1.3, 0.5
@@ -33,13 +42,21 @@ OPTIONS = {"step": POSITIVE, "steps": one_of(*KINDS), "lipschitz": POSITIVE}
 class MirrorDescent(Backend):
     """Entropic mirror descent, over simplices and spectrahedra.
 
-    Raw options: `steps`, "adaptive" (default), "horizon" or "anytime"; `lipschitz`, a bound of the slopes for the
-    last two; `step`, the first step length of the line search that smooth functions get with "adaptive".
+    Raw options: `steps`, "adaptive" (default), "horizon" or "anytime"; `lipschitz`, a bound of the
+    gradients for the last two; `step`, the first step length of the line search that smooth
+    functions get with "adaptive".
     """
 
     name = "mirror_descent"
     offers = frozenset(
-        {Feature.SIMPLEX, Feature.LINEAR, Feature.QUADRATIC, Feature.SMOOTH, Feature.NONSMOOTH, Feature.MARGIN}
+        {
+            Feature.SIMPLEX,
+            Feature.LINEAR,
+            Feature.QUADRATIC,
+            Feature.SMOOTH,
+            Feature.NONSMOOTH,
+            Feature.MARGIN,
+        }
         | {Feature.CURVED, Feature.SPECTRAL}
     )
     honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log", "start"})
@@ -63,10 +80,14 @@ def _options(settings: Settings) -> tuple[str, float | None, float | None]:
     raw: Mapping[str, Any] = settings.raw
     kind = raw.get("steps", "adaptive")
     if kind == "horizon" and settings.max_iter is None:
-        raise InvalidSettings("steps of the kind 'horizon' need max_iter, the number of steps fixed in advance")
+        raise InvalidSettings(
+            "steps of the kind 'horizon' need max_iter, the number of steps fixed in advance"
+        )
     for name, fits in (("step", kind == "adaptive"), ("lipschitz", kind != "adaptive")):
         if name in raw and not fits:
-            raise InvalidSettings(f"raw option {name!r} means nothing to steps of the kind {kind!r}; leave it out")
+            raise InvalidSettings(
+                f"raw option {name!r} means nothing to steps of the kind {kind!r}; leave it out"
+            )
     return kind, raw.get("step"), raw.get("lipschitz")
 
 
@@ -89,9 +110,15 @@ def _line_search(form: SimplexForm, x: FloatArray, step: float | None) -> Steps:
             eta *= SHRINK
         require_finite(g_there)
         theta = theta - eta * g
-        eta *= GROWTH if -(g @ move) > 100 * rounding else 1.0  # below that, noise decides what passes
+        eta *= (
+            GROWTH if -(g @ move) > 100 * rounding else 1.0
+        )  # below that, noise decides what passes
         x, f, g = there, f_there, g_there
         still = not move.any()
-        yield Candidate(x, f, form.lower_bound(x, f, g)) if still or due(iteration) or not np.isfinite(f) else None
+        yield (
+            Candidate(x, f, form.lower_bound(x, f, g))
+            if still or due(iteration) or not np.isfinite(f)
+            else None
+        )
         if still:
             return

@@ -1,14 +1,16 @@
 """Mirror-prox (extragradient) with restarts for saddle points over simple sets.
 
-With z = (x, y) and F(z) = (slope in x, minus slope in y), a look ahead and then a step, both from z:
+With z = (x, y) and F(z) = (gradient in x, minus gradient in y), a look ahead and then a step, both
+from z:
 
     z_ahead = step(z, F(z)),    z+ = step(z, F(z_ahead)),    step = project(z - eta g)  or  mirror(theta - eta g)
 
-eta is as long as  eta <F(z_ahead) - F(z), z_ahead - z+> <= D(z+, z_ahead) + D(z_ahead, z)  allows, D the Bregman
-divergence (Nemirovski, 2004). The mean of the z_ahead closes the gap as 1/t. Starting anew from the mean, or from z
-where that is better, each time the gap has shrunk enough makes the Euclidean method linear on polyhedral games
-(Applegate, Hinder, Lu and Lubin, 2023). It is the default also where there is a mirror map: on random games of 20 to
-1000 strategies the entropy took 2 to 20 times as many iterations, or ran out of time, from tol 0.1 to tol 1e-6.
+eta is as long as  eta <F(z_ahead) - F(z), z_ahead - z+> <= D(z+, z_ahead) + D(z_ahead, z)  allows,
+D the Bregman divergence (Nemirovski, 2004). The mean of the z_ahead closes the gap as 1/t. Starting
+anew from the mean, or from z where that is better, each time the gap has shrunk enough makes the
+Euclidean method linear on polyhedral games (Applegate, Hinder, Lu and Lubin, 2023). It is the
+default also where there is a mirror map: on random games of 20 to 1000 strategies the entropy took
+2 to 20 times as many iterations, or ran out of time, from tol 0.1 to tol 1e-6.
 """
 
 from __future__ import annotations
@@ -25,12 +27,23 @@ from klopt.model.cones import Feature
 from klopt.model.forms import Form, SaddleForm
 from klopt.model.functions import Bilinear
 from klopt.solvers._first_order.geometry import Side, balance, rebalanced, side_at
-from klopt.solvers._first_order.loop import Candidate, Steps, due, iterate, require_finite, starting_point
+from klopt.solvers._first_order.loop import (
+    Candidate,
+    Steps,
+    due,
+    iterate,
+    require_finite,
+    starting_point,
+)
 from klopt.solvers._native.options import check_options, one_of
 
 GROWTH, SHRINK, CAUTION = 1.1, 0.7, 0.95
 MOST_TRIALS = 60
-MUCH, SOME, LONG = 0.2, 0.8, 0.36  # when to restart: the gap has shrunk to 0.2, or to 0.8 and grows; or it is time
+MUCH, SOME, LONG = (
+    0.2,
+    0.8,
+    0.36,
+)  # when to restart: the gap has shrunk to 0.2, or to 0.8 and grows; or it is time
 
 
 class MirrorProx(Backend):
@@ -50,10 +63,15 @@ class MirrorProx(Backend):
         check_options(self.name, settings.raw, {"geometry": one_of("euclidean", "entropy")}, {})
         mirror = settings.raw.get("geometry") == "entropy"
         if mirror and not (form.left.has_mirror and form.right.has_mirror):
-            raise InvalidSettings("geometry 'entropy' needs simplices or spectrahedra on both sides; use 'euclidean'")
+            raise InvalidSettings(
+                "geometry 'entropy' needs simplices or spectrahedra on both sides; use 'euclidean'"
+            )
         x = starting_point(form.left, None if start is None else start.x)
         y = starting_point(form.right, None if start is None else start.y, "y")
-        return iterate(_steps(form, side_at(form.left, x, mirror), side_at(form.right, y, mirror), mirror), settings)
+        return iterate(
+            _steps(form, side_at(form.left, x, mirror), side_at(form.right, y, mirror), mirror),
+            settings,
+        )
 
 
 BACKEND = MirrorProx()
@@ -94,15 +112,17 @@ class _Move:
 
 
 def _extragradient(form: SaddleForm, at: tuple[Side, Side], eta: float, weight: float) -> _Move:
-    gx, gy = form.coupling.slopes(at[0].point, at[1].point)
+    gx, gy = form.coupling.gradients(at[0].point, at[1].point)
     require_finite(gx, gy)
     for _ in range(MOST_TRIALS):
         one, other = eta * weight, eta / weight
         ahead = at[0].step(gx, one), at[1].step(-gy, other)
-        hx, hy = form.coupling.slopes(ahead[0].point, ahead[1].point)
+        hx, hy = form.coupling.gradients(ahead[0].point, ahead[1].point)
         require_finite(hx, hy)
         to = at[0].step(hx, one), at[1].step(-hy, other)
-        need = float((hx - gx) @ (ahead[0].point - to[0].point) - (hy - gy) @ (ahead[1].point - to[1].point))
+        need = float(
+            (hx - gx) @ (ahead[0].point - to[0].point) - (hy - gy) @ (ahead[1].point - to[1].point)
+        )
         room = sum(
             (a.divergence(z) + b.divergence(a)) / length
             for z, a, b, length in zip(at, ahead, to, (one, other), strict=True)
@@ -124,7 +144,10 @@ def _steps(form: SaddleForm, left: Side, right: Side, mirror: bool) -> Steps:
     mean_x, mean_y = left.point, right.point
     for iteration in count(1):
         move = _extragradient(form, at, eta, weight)
-        if all(np.array_equal(a.point, b.point) for a, b in zip((*at, *at), (*move.ahead, *move.to), strict=True)):
+        if all(
+            np.array_equal(a.point, b.point)
+            for a, b in zip((*at, *at), (*move.ahead, *move.to), strict=True)
+        ):
             best.offer(at[0].point, at[1].point)
             yield best.candidate()
             return
@@ -139,7 +162,11 @@ def _steps(form: SaddleForm, left: Side, right: Side, mirror: bool) -> Steps:
         gap_mean, gap_last = best.offer(mean_x, mean_y), best.offer(at[0].point, at[1].point)
         yield best.candidate()
         gap = min(gap_mean, gap_last)
-        if gap <= MUCH * gap_then or (gap <= SOME * gap_then and gap > gap_before) or since >= LONG * iteration:
+        if (
+            gap <= MUCH * gap_then
+            or (gap <= SOME * gap_then and gap > gap_before)
+            or since >= LONG * iteration
+        ):
             if gap_mean < gap_last:
                 at = side_at(form.left, mean_x, mirror), side_at(form.right, mean_y, mirror)
             weight = rebalanced(weight, origin, at, first)

@@ -3,18 +3,22 @@
     minimise x'Hx/2 - b'x  over x >= 0                 value -1/(2 lam*)
     minimise x'Hx/2        over x >= 0,  b'x = 1       value lam*/2,     H >= 0 entrywise
 
-are one problem: lam* is the least x'Hx with b'x = 1, and x / lam* solves the first where x solves the second. From a
-positive x, all entries at once ((33) of [1], simultaneous, lam fixed within the step),
+are one problem: lam* is the least x'Hx with b'x = 1, and x / lam* solves the first where x solves
+the second. From a positive x, all entries at once ((33) of [1], simultaneous, lam fixed within the
+step),
 
     lam = x'Hx,    x_i <- x_i lam b_i / (Hx)_i,    x <- x / b'x
 
-lowers x'Hx: H >= 0 makes sum_i (Hx)_i z_i^2 / x_i a majorant of z'Hz. Without the last step, (3) of the paper's list,
-the iterates grow doubly exponentially. Bounds: rho^2 lam <= lam* <= lam with rho = min (Hx)_i / (lam b_i), klopt's own
-lower bound over an orthant. The rate may be sublinear, and for prefix kernels it is: 1e5 iterations for 1e-8.
+lowers x'Hx: H >= 0 makes sum_i (Hx)_i z_i^2 / x_i a majorant of z'Hz. Without the last step, (3) of
+the paper's list, the iterates grow doubly exponentially. Bounds: rho^2 lam <= lam* <= lam with rho
+= min (Hx)_i / (lam b_i), klopt's own lower bound over an orthant. The rate may be sublinear, and
+for prefix kernels it is: 1e5 iterations for 1e-8.
 
-Variables with b_i <= 0 are zero at an optimum, since H >= 0; a zero never comes back, so no other one ever gets there.
+Variables with b_i <= 0 are zero at an optimum, since H >= 0; a zero never comes back, so no other
+one ever gets there.
 
-[1] Xie, Ding, Gong, Wu, Rank ordering constraints elimination with application for kernel learning, section 4.
+[1] Xie, Ding, Gong, Wu, Rank ordering constraints elimination with application for kernel learning,
+section 4.
 """
 
 from __future__ import annotations
@@ -57,7 +61,10 @@ class Multiplicative(Backend):
         f, b = form.objective, program.b
         assert isinstance(f, QuadraticLike)
         if not (b > 0).any():
-            return iterate(iter([Candidate(np.zeros(b.size), 0.0, form.lower_bound(np.zeros(b.size)))]), settings)
+            return iterate(
+                iter([Candidate(np.zeros(b.size), 0.0, form.lower_bound(np.zeros(b.size)))]),
+                settings,
+            )
         x = np.where(b > 0, 1.0, 0.0)
         given = None if start is None else starting_point(form.domain, start.x)
         if given is not None and (given * (b > 0)).any():
@@ -66,11 +73,14 @@ class Multiplicative(Backend):
         Hx = f.matvec(x)
         if (Hx < 0).any():
             return Answer(
-                Stop.REJECTED, native=f"H has a negative entry in row {int(np.argmin(Hx))}; it must have none"
+                Stop.REJECTED,
+                native=f"H has a negative entry in row {int(np.argmin(Hx))}; it must have none",
             )
         flat = np.flatnonzero((Hx <= 0) & (b > 0))
         if flat.size and not program.plane and np.isinf(program.upper[flat]).any():
-            return Answer(Stop.UNBOUNDED, native=f"H is zero in column {flat[0]}, where b is positive")
+            return Answer(
+                Stop.UNBOUNDED, native=f"H is zero in column {flat[0]}, where b is positive"
+            )
         return iterate(_steps(form, program, x), settings)
 
 
@@ -93,7 +103,9 @@ def _program(form: SimplexForm) -> _Program | str:
     if isinstance(f, Quadratic) and f.H.min(initial=0.0) < 0:
         return "H has negative entries; the update needs H >= 0"
     if isinstance(domain, Simplex):
-        domain = BoxPlane(np.zeros(domain.n), np.full(domain.n, np.inf), np.ones(domain.n), domain.total)
+        domain = BoxPlane(
+            np.zeros(domain.n), np.full(domain.n, np.inf), np.ones(domain.n), domain.total
+        )
     if not isinstance(domain, BoxPlane) or domain.lower.any():
         return "the set is neither an orthant nor a simplex"
     if domain.normal is None:
@@ -118,14 +130,20 @@ def _steps(form: SimplexForm, program: _Program, x: FloatArray) -> Steps:
         else:
             yield None
         flat = (Hx <= 0) & (b > 0)
-        new = np.where(flat, b, 0.0) if flat.any() else np.maximum(x * (lam * b / np.where(Hx > 0, Hx, 1.0)), floor)
+        new = (
+            np.where(flat, b, 0.0)
+            if flat.any()
+            else np.maximum(x * (lam * b / np.where(Hx > 0, Hx, 1.0)), floor)
+        )
         new /= float(b @ new)
         if np.array_equal(new, x):
             return
         x = new
 
 
-def _candidate(form: SimplexForm, program: _Program, x: FloatArray, Hx: FloatArray, lam: float) -> Candidate:
+def _candidate(
+    form: SimplexForm, program: _Program, x: FloatArray, Hx: FloatArray, lam: float
+) -> Candidate:
     """x at its best length, which with the condition b'x = 1 is its own, and the bound its gradient proves."""
     f = form.objective
     assert isinstance(f, QuadraticLike)

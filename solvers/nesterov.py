@@ -3,14 +3,16 @@
     y  = x + (t - 1) / t+ (x - x_before),     t+ = (1 + sqrt(1 + 4 t^2)) / 2
     x+ = project(y - g(y) / L)                L grows until  (g(x+) - g(y))'(x+ - y) <= L ||x+ - y||^2
 
-The momentum starts anew (t = 1) when it points uphill, (y - x+)'(x+ - x) > 0 (O'Donoghue and Candes, 2015), which
-makes the method linear where the function is strongly convex on the face it has found. L shrinks a little each time,
-so that it follows the curvature of that face. A quadratic costs one product with its matrix an iteration: the gradient
-at y is the same combination of gradients that y is of points.
+The momentum starts anew (t = 1) when it points uphill, (y - x+)'(x+ - x) > 0 (O'Donoghue and
+Candes, 2015), which makes the method linear where the function is strongly convex on the face it
+has found. L shrinks a little each time, so that it follows the curvature of that face. A quadratic
+costs one product with its matrix an iteration: the gradient at y is the same combination of
+gradients that y is of points.
 
-The scheme "two sequences" is Nesterov's of 2005, with a constant L of the gradient that is known beforehand, no search
-and no restart; Algorithms 1 and 2 of Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020,
-with their sign and projection corrected, are this method:
+The scheme "two sequences" is Nesterov's of 2005, with a constant L of the gradient that is known
+beforehand, no search and no restart; Algorithms 1 and 2 of Liu, Huang, Gong, Yang, Li, Learning
+data-adaptive non-parametric kernels, 2020, with their sign and projection corrected, are this
+method:
 
     theta_t = project(x_t - g(x_t) / L)                        f(theta_t) - f* <= 2 L |x_0 - x*|^2 / ((t + 1)(t + 2))
     beta_t  = project(x_0 - sum over s <= t of (s + 1) g(x_s) / (2 L))
@@ -31,8 +33,16 @@ from klopt.model.backend import Answer, Backend, Settings, Start
 from klopt.model.cones import Feature
 from klopt.model.forms import Form, SimplexForm
 from klopt.model.functions import Linear, Oracle, QuadraticLike
-from klopt.model.smooth_functions import Curved
-from klopt.solvers._first_order.loop import Candidate, Steps, due, evaluator, iterate, require_finite, starting_point
+from klopt.model.smooth_functions import SmoothFunction
+from klopt.solvers._first_order.loop import (
+    Candidate,
+    Steps,
+    due,
+    evaluator,
+    iterate,
+    require_finite,
+    starting_point,
+)
 from klopt.solvers._native.options import POSITIVE, check_options, one_of
 
 TWO_SEQUENCES = "two sequences"
@@ -44,13 +54,21 @@ MOST_TRIALS = 100
 class Nesterov(Backend):
     """Accelerated projected gradient, for smooth functions over any simple set.
 
-    Raw options: `lipschitz`, a first guess of how fast the gradient changes in the units of the form; `scheme`,
-    "restarted" or "two sequences", for which `lipschitz` must be right and is by default what the function knows.
+    Raw options: `lipschitz`, a first guess of how fast the gradient changes in the units of the
+    form; `scheme`, "restarted" or "two sequences", for which `lipschitz` must be right and is by
+    default what the function knows.
     """
 
     name = "nesterov"
     offers = frozenset(
-        {Feature.SIMPLEX, Feature.LINEAR, Feature.QUADRATIC, Feature.SMOOTH, Feature.CURVED, Feature.MARGIN}
+        {
+            Feature.SIMPLEX,
+            Feature.LINEAR,
+            Feature.QUADRATIC,
+            Feature.SMOOTH,
+            Feature.CURVED,
+            Feature.MARGIN,
+        }
         | {Feature.APPLIED, Feature.BOX, Feature.ORDERED, Feature.SPECTRAL}
     )
     honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log", "start"})
@@ -58,13 +76,21 @@ class Nesterov(Backend):
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         assert isinstance(form, SimplexForm)
-        check_options(self.name, settings.raw, {"lipschitz": POSITIVE, "scheme": one_of(*SCHEMES)}, {})
-        guess = settings.raw.get("lipschitz", form.objective.lipschitz if isinstance(form.objective, Oracle) else None)
+        check_options(
+            self.name, settings.raw, {"lipschitz": POSITIVE, "scheme": one_of(*SCHEMES)}, {}
+        )
+        guess = settings.raw.get(
+            "lipschitz", form.objective.lipschitz if isinstance(form.objective, Oracle) else None
+        )
         if guess is not None and not (np.isfinite(guess) and guess > 0):
-            raise InvalidSettings(f"the oracle's lipschitz is {guess!r}; expected a positive number")
+            raise InvalidSettings(
+                f"the oracle's lipschitz is {guess!r}; expected a positive number"
+            )
         x = starting_point(form.domain, None if start is None else start.x)
         if settings.raw.get("scheme") == TWO_SEQUENCES:
-            return iterate(_two_sequences(form, x, _constant(form) if guess is None else guess), settings)
+            return iterate(
+                _two_sequences(form, x, _constant(form) if guess is None else guess), settings
+            )
         return iterate(_steps(form, x, guess, settings.seed), settings)
 
 
@@ -90,16 +116,17 @@ def _steps(form: SimplexForm, start: FloatArray, lipschitz: float | None, seed: 
     for iteration in count(1):
         t_next = (1 + np.sqrt(1 + 4 * t * t)) / 2
         beta = (t - 1) / t_next
-        y, slope = here.x, here.g
+        y, gradient = here.x, here.g
         if beta:
             y = here.x + beta * (here.x - before.x)
             # An oracle may know nothing outside the set; a quadratic is the same everywhere.
             y = y if affine else form.domain.project(y)
-            slope = here.g + beta * (here.g - before.g) if affine else form.objective.gradient(y)
-        require_finite(slope)
-        # A quadratic that bends no more than L falls; of an oracle that has to be seen, at least without momentum.
+            gradient = here.g + beta * (here.g - before.g) if affine else form.objective.gradient(y)
+        require_finite(gradient)
+        # A quadratic that bends no more than L falls; of an oracle that has to be seen, at least
+        # without momentum.
         ceiling = np.inf if beta or affine else here.f
-        there, L = _backtrack(form, evaluate, y, slope, L, ceiling)
+        there, L = _backtrack(form, evaluate, y, gradient, L, ceiling)
         uphill = (y - there.x) @ (there.x - here.x) > 0 or (not affine and there.f > here.f)
         t = 1.0 if uphill else t_next
         still = not beta and np.array_equal(there.x, here.x)
@@ -113,12 +140,12 @@ def _steps(form: SimplexForm, start: FloatArray, lipschitz: float | None, seed: 
 def _two_sequences(form: SimplexForm, start: FloatArray, L: float) -> Steps:
     evaluate = evaluator(form.objective)
     x, gathered = start, np.zeros_like(start)
-    value, slope = evaluate(x)
-    yield Candidate(x, value, form.lower_bound(x, value, slope))
+    value, gradient = evaluate(x)
+    yield Candidate(x, value, form.lower_bound(x, value, gradient))
     for t in count():
-        require_finite(slope)
-        theta = form.domain.project(x - slope / L)
-        gathered = gathered + (t + 1) * slope
+        require_finite(gradient)
+        theta = form.domain.project(x - gradient / L)
+        gathered = gathered + (t + 1) * gradient
         beta = form.domain.project(start - gathered / (2 * L))
         if due(t + 1):
             here = _At(theta, *evaluate(theta))
@@ -126,36 +153,40 @@ def _two_sequences(form: SimplexForm, start: FloatArray, L: float) -> Steps:
         else:
             yield None
         x = ((t + 1) * theta + 2 * beta) / (t + 3)
-        slope = form.objective.gradient(x)
+        gradient = form.objective.gradient(x)
 
 
 def _constant(form: SimplexForm) -> float:
     """The Lipschitz constant that the function knows of its gradient."""
-    if isinstance(form.objective, Curved) and form.objective.lipschitz is not None:
+    if isinstance(form.objective, SmoothFunction) and form.objective.lipschitz is not None:
         return form.objective.lipschitz()
-    raise InvalidSettings("the scheme 'two sequences' needs the raw option 'lipschitz': the function knows no constant")
+    raise InvalidSettings(
+        "the scheme 'two sequences' needs the raw option 'lipschitz': the function knows no constant"
+    )
 
 
 def _backtrack(
     form: SimplexForm,
     evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
     y: FloatArray,
-    slope: FloatArray,
+    gradient: FloatArray,
     L: float,
     ceiling: float,
 ) -> tuple[_At, float]:
     """Return the step from y and the L for the next one: a little below what made this one short enough."""
     given = L
     for _ in range(MOST_TRIALS):
-        x = form.domain.project(y - slope / L)
+        x = form.domain.project(y - gradient / L)
         there = _At(x, *evaluate(x))
         move = x - y
-        bend, room = float((there.g - slope) @ move), L * float(move @ move)
-        noise = 1e-14 * float(np.abs(slope) @ np.abs(move))
+        bend, room = float((there.g - gradient) @ move), L * float(move @ move)
+        noise = 1e-14 * float(np.abs(gradient) @ np.abs(move))
         if bend <= room + noise and there.f <= ceiling + noise + 1e-14 * abs(there.f):
             break
         L *= GROWTH
-    if room <= 100 * noise:  # the curvature is lost: neither what passed nor what did not says anything
+    if (
+        room <= 100 * noise
+    ):  # the curvature is lost: neither what passed nor what did not says anything
         return there, given
     return there, L * (FAST_DECAY if bend < 1e-3 * room else DECAY)
 

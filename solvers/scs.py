@@ -1,7 +1,8 @@
 """Cone programs by SCS, an operator splitting method.
 
-SCS has klopt's form, signs, triangles and exponential cones; of P it reads the upper triangle. It uses one thread, and
-its time limit leaves out the factorisation. "Solved, inaccurate" is a limit reached, never an optimum.
+SCS has klopt's form, signs, triangles and exponential cones; of P it reads the upper triangle. It
+uses one thread, and its time limit leaves out the factorisation. "Solved, inaccurate" is a limit
+reached, never an optimum.
 """
 
 from __future__ import annotations
@@ -41,7 +42,16 @@ __all__ = ["BACKEND", "Scs"]
 MAX_ITER = 100_000
 FEW = 800  # variables; with more, half dense matrices are as fast by its "auto": MKL, whose setup takes long
 SMALL = 300_000  # nonzeros, likewise
-LINEAR_SOLVERS = ("auto", "qdldl", "cpu_indirect", "mkl", "accelerate", "cpu_dense", "gpu_indirect", "cudss")
+LINEAR_SOLVERS = (
+    "auto",
+    "qdldl",
+    "cpu_indirect",
+    "mkl",
+    "accelerate",
+    "cpu_dense",
+    "gpu_indirect",
+    "cudss",
+)
 OPTIONS = {
     **dict.fromkeys(("normalize", "adaptive_scale"), FLAG),
     **dict.fromkeys(("adaptive_diag_scale", "acceleration_type_1"), SWITCH),
@@ -53,7 +63,8 @@ OPTIONS = {
     "acceleration_regularization": NUMBER,
     "acceleration_relaxation": within(0, 2),
     "linear_solver": Kind(  # by name or as a member of scs.LinearSolver
-        f"one of {', '.join(LINEAR_SOLVERS)}", lambda value: getattr(value, "value", value) in LINEAR_SOLVERS
+        f"one of {', '.join(LINEAR_SOLVERS)}",
+        lambda value: getattr(value, "value", value) in LINEAR_SOLVERS,
     ),
 }
 RESERVED = {
@@ -90,7 +101,8 @@ class Scs(Backend):
 
         assert isinstance(form, ConeForm)
         check_options(self.name, settings.raw, OPTIONS, RESERVED)
-        # Its relative errors are relative to the iterate, klopt's to the data, which may be far smaller.
+        # Its relative errors are relative to the iterate, klopt's to the data, which may be far
+        # smaller.
         options: dict[str, Any] = {
             "eps_abs": settings.tol / 10,
             "eps_rel": settings.tol / 100,
@@ -135,7 +147,9 @@ def _warm(form: ConeForm, start: Start | None) -> dict[str, FloatArray]:
     x = np.array(start.x, dtype=float)
     y = np.zeros(form.b.size) if start.y is None else np.array(start.y, dtype=float)
     if (y.size, x.size) != form.shape or not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise InvalidSettings(f"the start must hold {form.shape[1]} and {form.shape[0]} finite numbers")
+        raise InvalidSettings(
+            f"the start must hold {form.shape[1]} and {form.shape[0]} finite numbers"
+        )
     return {"x": x, "y": y, "s": form.cones.project(form.b - form.A @ x)}
 
 

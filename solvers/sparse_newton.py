@@ -4,9 +4,10 @@
     d  = the minimiser of  f'_F d + d'H d / 2  over  x_F + d >= 0,  H a model of f''_FF     an exact quadratic program
     x += t d                                                              t = 1, shorter where f does not fall
 
-The quadratic program finds the face, so that the last steps are Newton's on it and square the error. Its size is that
-of F, a few times the number of rows that are tight at the optimum; the cost of pricing is that of one gradient. All
-pairs of 398 points are 79,003 rows, of which about 1,800 are tight.
+The quadratic program finds the face, so that the last steps are Newton's on it and square the
+error. Its size is that of F, a few times the number of rows that are tight at the optimum; the cost
+of pricing is that of one gradient. All pairs of 398 points are 79,003 rows, of which about 1,800
+are tight.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Backend, Settings, Start, check_raw
 from klopt.model.cones import Feature
 from klopt.model.forms import Form, SimplexForm
-from klopt.model.functions import IntArray, RowAction, Spot
+from klopt.model.functions import DualFunction, Evaluation, IntArray
 from klopt.numerics.box_qp.active_set import Box, BoxQP, SignedGram, solve_box_qp
 from klopt.numerics.low_rank_qp import solve_thin_qp
 from klopt.solvers._first_order.dual_rows import Receding, first_ray, row_start, unbounded
@@ -54,8 +55,10 @@ class SparseNewton(Backend):
         check_raw(self.name, settings.raw, (), {})
         assert isinstance(form, SimplexForm)
         f = form.objective
-        assert isinstance(f, RowAction)
-        deadline = time.perf_counter() + (np.inf if settings.time_limit is None else settings.time_limit)
+        assert isinstance(f, DualFunction)
+        deadline = time.perf_counter() + (
+            np.inf if settings.time_limit is None else settings.time_limit
+        )
         if (found := first_ray(f)) is not None:
             return found
         try:
@@ -68,7 +71,7 @@ class SparseNewton(Backend):
 BACKEND = SparseNewton()
 
 
-def _steps(f: RowAction, x: FloatArray, tol: float, deadline: float) -> Steps:
+def _steps(f: DualFunction, x: FloatArray, tol: float, deadline: float) -> Steps:
     here, left, before = f.near(x), np.inf, np.inf
     for iteration in count():
         g = here.gradient
@@ -105,8 +108,8 @@ def _newton(H: FloatArray, g: FloatArray, lower: FloatArray, deadline: float) ->
     return np.asarray(solve_box_qp(qp, np.zeros(g.size), 1e-8, 40, deadline).x / unit)
 
 
-def _better(x: FloatArray, there: Spot, before: FloatArray, here: Spot) -> bool:
-    """Whether the value fell or, where that is rounding, the slopes that should vanish did."""
+def _better(x: FloatArray, there: Evaluation, before: FloatArray, here: Evaluation) -> bool:
+    """Whether the value fell or, where that is rounding, the gradients that should vanish did."""
     if there.value < here.value - NOISE * (1 + abs(here.value)):
         return True
     off, was = np.abs(np.minimum(x, there.gradient)), np.abs(np.minimum(before, here.gradient))
@@ -132,28 +135,29 @@ def _working(x: FloatArray, g: FloatArray) -> IntArray:
 
 
 def _search(
-    f: RowAction, x: FloatArray, rows: IntArray, step: FloatArray, here: Spot
-) -> tuple[FloatArray, Spot] | None:
+    f: DualFunction, x: FloatArray, rows: IntArray, step: FloatArray, here: Evaluation
+) -> tuple[FloatArray, Evaluation] | None:
     """Return the end of a step that falls enough; None where no step falls beyond rounding."""
-    slope, t = float(here.gradient[rows] @ step), 1.0
+    gradient, t = float(here.gradient[rows] @ step), 1.0
     noise = NOISE * (1 + abs(here.value))
-    if not slope < 0:
+    if not gradient < 0:
         return None
 
-    def end(t: float) -> tuple[FloatArray, Spot]:
+    def end(t: float) -> tuple[FloatArray, Evaluation]:
         point = x.copy()
         point[rows] = np.maximum(x[rows] + t * step, 0.0)
         return point, f.near(point)
 
     for _ in range(TRIALS):
         point, there = end(t)
-        if there.value <= here.value + ENOUGH * t * slope + noise:
+        if there.value <= here.value + ENOUGH * t * gradient + noise:
             break
         t /= 2
     else:
         return None
-    # A fall by half the slope is what the model says; where it is much more, the model is too steep to be trusted.
-    while t >= 1 and there.value < here.value + MORE * t * slope - noise:
+    # A fall by half the gradient is what the model says; where it is much more, the model is too
+    # steep to be trusted.
+    while t >= 1 and there.value < here.value + MORE * t * gradient - noise:
         farther, beyond = end(2 * t)
         if not beyond.value < there.value:
             break

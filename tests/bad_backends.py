@@ -1,7 +1,8 @@
 """Backends that lie, crash, hang, print, change their input, return NaN or the wrong shape.
 
-They are a module of their own, not part of the tests that use them, because a child process must be able to import
-them: the name of a test module, `tests.test_x`, means another package where one called `tests` is installed.
+They are a module of their own, not part of the tests that use them, because a child process must be
+able to import them: the name of a test module, `tests.test_x`, means another package where one
+called `tests` is installed.
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ class Liar(Bad):
     name = "liar"
 
     def misbehave(self, form: ConeForm) -> Answer:
-        return Answer(Stop.OPTIMAL, x=np.zeros(form.c.size), y=np.zeros(form.b.size), native="solved, trust me")
+        return Answer(
+            Stop.OPTIMAL,
+            x=np.zeros(form.c.size),
+            y=np.zeros(form.b.size),
+            native="solved, trust me",
+        )
 
 
 class FalseWitness(Bad):

@@ -1,7 +1,7 @@
 """The same run every time: one BLAS thread, and Hypothesis without chance or deadline.
 
-`KLOPT_HYPOTHESIS` picks the profile: `quick` (the default of the quick pass, -m "not slow"), `dev` (the default of the
-whole suite), `ci`, `thorough` (many examples, new ones each run).
+`KLOPT_HYPOTHESIS` picks the profile: `quick` (the default of the quick pass, -m "not slow"), `dev`
+(the default of the whole suite), `ci`, `thorough` (many examples, new ones each run).
 """
 
 from __future__ import annotations
@@ -24,12 +24,16 @@ except ImportError:
 else:
     threadpool_limits(limits=1)  # a plugin may have loaded NumPy before this file
 
-# In the background of a shell a process ignores Ctrl-C, and so do its children, to which the tests send it.
+# In the background of a shell a process ignores Ctrl-C, and so do its children, to which the tests
+# send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A loaded machine must not fail a law for being slow; examples are not stored, so a run leaves no files.
-common = settings(deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+# A loaded machine must not fail a law for being slow; examples are not stored, so a run leaves no
+# files.
+common = settings(
+    deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("quick", common, derandomize=True, max_examples=3)
 settings.register_profile("dev", common, derandomize=True, max_examples=10)
 settings.register_profile("ci", common, derandomize=True, max_examples=30)

@@ -22,7 +22,9 @@ def member(domain, rng):
         case Simplex():
             return domain.total * rng.dirichlet(np.full(domain.n, 0.4))
         case OrderedSimplex():
-            prefixes = np.tril(np.ones((domain.n, domain.n))) * domain.sigma ** -np.arange(float(domain.n))
+            prefixes = np.tril(np.ones((domain.n, domain.n))) * domain.sigma ** -np.arange(
+                float(domain.n)
+            )
             prefixes /= prefixes.sum(axis=1, keepdims=True)
             return domain.total * rng.dirichlet(np.full(domain.n, 0.4)) @ prefixes
         case Spectrahedron():
@@ -39,7 +41,12 @@ def box_vertices(domain):
     """Some vertices of the set within |x_i| <= 50, by an LP solver."""
     rng = np.random.default_rng(0)
     bounds = np.clip(domain.lower, -50, 50), np.clip(domain.upper, -50, 50)
-    return np.array([lp(rng.normal(size=domain.size), *bounds, domain.normal, domain.offset).x for _ in range(12)])
+    return np.array(
+        [
+            lp(rng.normal(size=domain.size), *bounds, domain.normal, domain.offset).x
+            for _ in range(12)
+        ]
+    )
 
 
 def lp(g, lower, upper, normal, offset):

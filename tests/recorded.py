@@ -45,4 +45,7 @@ def made_run(**fields: object) -> Run:
     if seconds is not None:
         fields["solve"] = seconds
     run = replace(PROVEN, **fields)  # type: ignore[arg-type]
-    return replace(run, key="/".join(map(str, (run.problem, run.backend, run.formulation, run.tol, run.repeat))))
+    return replace(
+        run,
+        key="/".join(map(str, (run.problem, run.backend, run.formulation, run.tol, run.repeat))),
+    )

@@ -111,7 +111,11 @@ def one_problem() -> Sample:
     """One problem, eight routes: four certified, one that lies, one out of time, one crash, one with no bound."""
     optimum = 19.39812635
     runs, traces = [], {}
-    certified = (("ecos", 0.061, 5.9e-9, 22), ("clarabel", 0.31, 8.1e-9, 31), ("libsvm", 0.018, 7.7e-7, None))
+    certified = (
+        ("ecos", 0.061, 5.9e-9, 22),
+        ("clarabel", 0.31, 8.1e-9, 31),
+        ("libsvm", 0.018, 7.7e-7, None),
+    )
     for number, (backend, seconds, width, iterations) in enumerate(certified):
         half = width * (1 + optimum) / 2
         for repeat in range(3):
@@ -120,7 +124,10 @@ def one_problem() -> Sample:
             ends = {"lower": optimum - half, "upper": optimum + half, "iterations": iterations}
             runs.append(a_run(key=key, backend=backend, solve=solve, repeat=repeat, **ends))
     for number, (backend, form, seconds, end, count) in enumerate(
-        (("nesterov", "simplex", 2.81, 7.4e-7, 3140), ("mirror_prox", "saddle", 30.0, 3.6e-2, 41822))
+        (
+            ("nesterov", "simplex", 2.81, 7.4e-7, 3140),
+            ("mirror_prox", "saddle", 30.0, 3.6e-2, 41822),
+        )
     ):
         key = f"h{number}".ljust(16, "0")
         trace = falling(count, seconds, optimum, 1.0, end)
@@ -140,7 +147,12 @@ def one_problem() -> Sample:
             )
         )
         traces[key] = trace
-    lie = {"lower": optimum - 0.09, "upper": optimum + 0.002, "verdict": Verdict.FEASIBLE, "native": "solved"}
+    lie = {
+        "lower": optimum - 0.09,
+        "upper": optimum + 0.002,
+        "verdict": Verdict.FEASIBLE,
+        "native": "solved",
+    }
     runs.append(
         a_run(
             key="lie".ljust(16, "0"),
@@ -152,14 +164,23 @@ def one_problem() -> Sample:
         )
     )
     nothing = {"lower": -inf, "upper": inf, "verdict": Verdict.UNPROVEN, "proof": "none"}
-    lost = {"build": nan, "solve": nan, "certify": nan, "native_seconds": nan, "iterations": None, "memory": None}
+    lost = {
+        "build": nan,
+        "solve": nan,
+        "certify": nan,
+        "native_seconds": nan,
+        "iterations": None,
+        "memory": None,
+    }
     crash = {
         "says": Stop.CRASHED,
         "native": "signal 11",
         "notes": "the child ended with signal 11 (segmentation fault)",
     }
     runs.append(a_run(key="crash".ljust(16, "0"), backend="cvxpy:GLPK", **nothing, **lost, **crash))
-    runs.append(a_run(key="half".ljust(16, "0"), backend="highs", solve=1.7, says=Stop.STALLED, **nothing))
+    runs.append(
+        a_run(key="half".ljust(16, "0"), backend="highs", solve=1.7, says=Stop.STALLED, **nothing)
+    )
     return Sample(runs, traces)
 
 
@@ -170,15 +191,30 @@ def suite(problems: int = 20, backends: int = 10, repeats: int = 1) -> Sample:
     traces: dict[str, Trace] = {}
     kernels: dict[str, Mapping[str, FloatArray]] = {}
     for p in range(problems):
-        family, name = (("SoftMargin", ""), ("OrderedAlignment", "alpha"), ("LP", ""), ("SpectralRls", "spectrum"))[
-            p % 4
-        ]
+        family, name = (
+            ("SoftMargin", ""),
+            ("OrderedAlignment", "alpha"),
+            ("LP", ""),
+            ("SpectralRls", "spectrum"),
+        )[p % 4]
         size = 100 * 2 ** (p // 4)
-        problem = f"{family} {('breast', 'wine', 'digits', 'iris', 'diabetes')[p // 4 % 5]} n={size}"
+        problem = (
+            f"{family} {('breast', 'wine', 'digits', 'iris', 'diabetes')[p // 4 % 5]} n={size}"
+        )
         optimum = float(rng.uniform(-50, 50))
-        for b, backend in enumerate((*BACKENDS, *(f"more_{i}" for i in range(backends)))[:backends]):
-            base = {"problem": problem, "family": family, "size": size, "data": f"{p:064x}", "backend": backend}
-            seconds = 1e-4 * (b + 1) * (size / 50) ** (1.2 + 0.2 * (b % 4)) * float(rng.lognormal(0, 0.2))
+        for b, backend in enumerate(
+            (*BACKENDS, *(f"more_{i}" for i in range(backends)))[:backends]
+        ):
+            base = {
+                "problem": problem,
+                "family": family,
+                "size": size,
+                "data": f"{p:064x}",
+                "backend": backend,
+            }
+            seconds = (
+                1e-4 * (b + 1) * (size / 50) ** (1.2 + 0.2 * (b % 4)) * float(rng.lognormal(0, 0.2))
+            )
             failed = (p * 7 + b * 3) % 11 == 0
             width = 10.0 ** rng.uniform(-3, -1) if failed else 10.0 ** rng.uniform(-9, -6.5)
             half = width * (1 + abs(optimum)) / 2.2
@@ -197,7 +233,9 @@ def suite(problems: int = 20, backends: int = 10, repeats: int = 1) -> Sample:
                         build=seconds / 20,
                         certify=seconds / 30,
                         notes="the interval is that of the problem's own bracket" if b % 2 else "",
-                        log="\n".join(f"{i:5} {10.0**-i:.3e} {10.0 ** (-i / 2):.3e}" for i in range(30)),
+                        log="\n".join(
+                            f"{i:5} {10.0**-i:.3e} {10.0 ** (-i / 2):.3e}" for i in range(30)
+                        ),
                         began=f"2026-11-16T06:{p:02}:{b:02}Z",
                     )
                 )
@@ -205,13 +243,26 @@ def suite(problems: int = 20, backends: int = 10, repeats: int = 1) -> Sample:
                     traces[key] = falling(5000, seconds, optimum, 1.0, width)
                 if name:
                     K = rng.normal(size=(size, 6)) if size <= 200 else np.zeros((0, 0))
-                    kernels[key] = {name: np.sort(rng.exponential(size=24))[::-1], "kernel": K @ K.T}
+                    kernels[key] = {
+                        name: np.sort(rng.exponential(size=24))[::-1],
+                        "kernel": K @ K.T,
+                    }
     return Sample(runs, traces, kernels)
 
 
 def hostile() -> Sample:
     """Names and messages that try to be markup, script and the end of a script."""
     evil = f"{HOSTILE}</script><script>alert(2)</script>"
-    texts = {"problem": evil, "native": evil, "notes": evil, "log": evil, "version": evil, "unenforced": evil}
-    runs = [a_run(backend=HOSTILE, formulation="</title>&amp;'\"", **texts), a_run(key="1" * 16, problem=evil)]
+    texts = {
+        "problem": evil,
+        "native": evil,
+        "notes": evil,
+        "log": evil,
+        "version": evil,
+        "unenforced": evil,
+    }
+    runs = [
+        a_run(backend=HOSTILE, formulation="</title>&amp;'\"", **texts),
+        a_run(key="1" * 16, problem=evil),
+    ]
     return Sample(runs, {runs[0].key: falling(50, 0.3, 19.39812635, 1.0, 1e-7)}, command=evil)

@@ -16,7 +16,9 @@ PACKAGES = {"klopt": "klopt", "problems": "klopt.problems", "solvers": "klopt.so
 class Import:
     target: str  # `from a.b import c` is both `a.b` and `a.b.c`
     line: int
-    eager: bool  # runs when the module is imported, not when a function is called or a type is checked
+    eager: (
+        bool  # runs when the module is imported, not when a function is called or a type is checked
+    )
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,11 @@ class Module:
 
     @cached_property
     def code_lines(self) -> int:
-        return sum(1 for line in self.text.splitlines() if line.strip() and not line.strip().startswith("#"))
+        return sum(
+            1
+            for line in self.text.splitlines()
+            if line.strip() and not line.strip().startswith("#")
+        )
 
     def _imports(self, node: ast.AST, eager: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
@@ -44,10 +50,16 @@ class Module:
             elif isinstance(child, ast.ImportFrom):
                 base = self._absolute(child)
                 yield Import(base, child.lineno, eager)
-                yield from (Import(f"{base}.{alias.name}", child.lineno, eager) for alias in child.names)
-            elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or _is_for_type_checkers(child):
+                yield from (
+                    Import(f"{base}.{alias.name}", child.lineno, eager) for alias in child.names
+                )
+            elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or _is_for_type_checkers(
+                child
+            ):
                 yield from self._imports(child, eager=False)
-            elif isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):  # no expression imports anything
+            elif isinstance(
+                child, ast.stmt | ast.excepthandler | ast.match_case
+            ):  # no expression imports anything
                 yield from self._imports(child, eager)
 
     def _absolute(self, node: ast.ImportFrom) -> str:
@@ -78,4 +90,7 @@ MODULES = _read()
 
 def arrows(names: dict[str, Module]) -> dict[str, set[str]]:
     """Return for each module the modules among `names` that it imports, anywhere in its text."""
-    return {name: {i.target for i in module.imports} & names.keys() - {name} for name, module in names.items()}
+    return {
+        name: {i.target for i in module.imports} & names.keys() - {name}
+        for name, module in names.items()
+    }

@@ -1,6 +1,7 @@
 """Hypothesis strategies and builders that tests share: programs with known solutions, Gram matrices, labels.
 
-Every builder is a pure function of a NumPy generator; every strategy draws a seed and some sizes and calls one.
+Every builder is a pure function of a NumPy generator; every strategy draws a seed and some sizes
+and calls one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from hypothesis import settings, strategies as st
 from scipy import sparse
 
 from klopt.conformance.instances import Instance
-from klopt.conformance.planted import Kind, known_pair
+from klopt.conformance.planted import Kind, planted_cone_program
 from klopt.model.cones import Cones
 from klopt.model.forms import ConeForm
 
@@ -22,10 +23,10 @@ __all__ = [
     "generators",
     "gram",
     "grams",
-    "known_pair",
     "known_pairs",
     "labels",
     "margin_form",
+    "planted_cone_program",
     "radial_gram",
     "signs",
 ]
@@ -56,14 +57,16 @@ generators = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 def known_pairs(draw, kind: Kind, slater: bool = True) -> Instance:
     """Cone programs built from their optimal pair, with fewer variables than rows."""
     n, more = draw(st.integers(2, 7)), draw(st.integers(6, 18))
-    return known_pair(draw(generators), kind, n, n + more, slater=slater)
+    return planted_cone_program(draw(generators), kind, n, n + more, slater=slater)
 
 
 def bounded_pair(rng: np.random.Generator, n: int, quadratic: bool) -> Instance:
     """A linear or quadratic program most rows of which are (scaled, repeated) bounds, built from its optimal pair."""
     general = rng.normal(size=(max(n // 2, 1), n))
     picked = rng.integers(n, size=2 * n)
-    bounds = sparse.csr_array((rng.choice([-4.0, -1.0, 0.5, 2.0], 2 * n), (np.arange(2 * n), picked)), shape=(2 * n, n))
+    bounds = sparse.csr_array(
+        (rng.choice([-4.0, -1.0, 0.5, 2.0], 2 * n), (np.arange(2 * n), picked)), shape=(2 * n, n)
+    )
     A = sparse.vstack([general, bounds], format="csr")
     fixed = int(rng.integers(2))
     A = sparse.vstack([A[-fixed:], A[:-fixed]]) if fixed else A
@@ -76,7 +79,9 @@ def bounded_pair(rng: np.random.Generator, n: int, quadratic: bool) -> Instance:
     factor = rng.normal(size=(int(rng.integers(1, n + 1)), n))
     P = factor.T @ factor if quadratic else None
     c = -A.T @ y - (0.0 if P is None else P @ x)
-    form = ConeForm(c, A, A @ x + np.where(active, 0.0, amount), Cones(fixed, A.shape[0] - fixed), P)
+    form = ConeForm(
+        c, A, A @ x + np.where(active, 0.0, amount), Cones(fixed, A.shape[0] - fixed), P
+    )
     return Instance("bounded_pair", form, value=form.value(x), x=x, y=y)
 
 

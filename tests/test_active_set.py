@@ -35,7 +35,9 @@ def random_program(seed: int, rank_share: float = 1.0) -> BoxQP:
     upper = lower + rng.choice([0.0, 0.1, 1.0, 10.0], size=n, p=[0.1, 0.3, 0.3, 0.3])
     if rank_share >= 1:
         upper[rng.random(n) < 0.2] = np.inf
-    normal = [None, np.ones(n), rng.choice([-1.0, 1.0], size=n), rng.normal(size=n)][int(rng.integers(4))]
+    normal = [None, np.ones(n), rng.choice([-1.0, 1.0], size=n), rng.normal(size=n)][
+        int(rng.integers(4))
+    ]
     inside = lower + np.minimum(upper - lower, 1.0) * rng.random(n)
     offset = 0.0 if normal is None else float(normal @ inside)
     return BoxQP(SignedGram(H), rng.normal(size=n), Box(lower, upper, normal, offset))
@@ -53,7 +55,11 @@ def reference(qp: BoxQP) -> float:
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
-    return clarabel.DefaultSolver(sparse.csc_matrix(np.triu(H)), qp.c, A, b, cones, settings).solve().obj_val
+    return (
+        clarabel.DefaultSolver(sparse.csc_matrix(np.triu(H)), qp.c, A, b, cones, settings)
+        .solve()
+        .obj_val
+    )
 
 
 def machine(n: int, C: float, kind: str = "rbf", seed: int = 0) -> BoxQP:
@@ -69,7 +75,7 @@ def machine(n: int, C: float, kind: str = "rbf", seed: int = 0) -> BoxQP:
 
 
 def assert_optimal(qp: BoxQP, x: np.ndarray, nu: float, tol: float = 1e-10) -> None:
-    """Feasible to the last digit, and no slope left along which a variable could move."""
+    """Feasible to the last digit, and no gradient left along which a variable could move."""
     assert (x >= qp.box.lower).all()
     assert (x <= qp.box.upper).all()
     assert qp.box.on_plane(x)
@@ -103,7 +109,9 @@ def test_gap_bounds_the_distance_to_the_optimum(seed: int) -> None:
     rng = np.random.default_rng(seed + 1)
     x, _ = qp.box.project(rng.normal(size=qp.c.size))
     g = qp.H.matvec(x) + qp.c
-    assert x @ (g + qp.c) / 2 - qp.measured(x, g, float(rng.normal()))[0] <= best + 1e-9 * (1 + abs(best))
+    assert x @ (g + qp.c) / 2 - qp.measured(x, g, float(rng.normal()))[0] <= best + 1e-9 * (
+        1 + abs(best)
+    )
 
 
 @given(seeds, st.sampled_from([1.0, 1e6, 1e14]))
@@ -113,7 +121,9 @@ def test_projection_is_that_of_the_set(seed: int, size: float) -> None:
     x, tau = qp.box.project(v)
     assert qp.box.on_plane(x)
     nearest = BoxPlane(qp.box.lower, qp.box.upper, qp.box.normal, qp.box.offset).project(v)
-    assert x == pytest.approx(nearest, rel=1e-9, abs=1e-9 * np.abs(nearest).max() + 16 * np.finfo(float).eps * size)
+    assert x == pytest.approx(
+        nearest, rel=1e-9, abs=1e-9 * np.abs(nearest).max() + 16 * np.finfo(float).eps * size
+    )
     assert np.isfinite(tau)
 
 
@@ -149,11 +159,15 @@ def test_regression_with_two_variables_a_point(seed: int, epsilon: float) -> Non
     objective = KernelQuadratic(K, sign, epsilon - sign * np.tile(target, 2), point)
     form = SimplexForm(objective, BoxPlane(np.zeros(2 * n), np.full(2 * n, C), sign))
     answer = BACKEND.run(form, Settings())
-    qp = BoxQP(SignedGram(K, sign, point), objective.linear, Box(np.zeros(2 * n), np.full(2 * n, C), sign))
+    qp = BoxQP(
+        SignedGram(K, sign, point), objective.linear, Box(np.zeros(2 * n), np.full(2 * n, C), sign)
+    )
     assert objective.value(answer.x) == pytest.approx(reference(qp), rel=1e-7, abs=1e-8)
     assert form.measure(answer.x).gap <= 1e-10
     if epsilon:
-        assert not (np.minimum(answer.x[:n], answer.x[n:]) > 1e-12).any(), "both halves of a pair are used"
+        assert not (np.minimum(answer.x[:n], answer.x[n:]) > 1e-12).any(), (
+            "both halves of a pair are used"
+        )
 
 
 @given(seeds)
@@ -168,14 +182,22 @@ def test_no_curvature_is_a_linear_program(seed: int) -> None:
 
 
 def test_fixed_variables_stay() -> None:
-    qp = BoxQP(SignedGram(np.eye(3)), np.full(3, -5.0), Box(np.array([0.0, 0.3, 0.0]), np.array([1.0, 0.3, 9.0])))
+    qp = BoxQP(
+        SignedGram(np.eye(3)),
+        np.full(3, -5.0),
+        Box(np.array([0.0, 0.3, 0.0]), np.array([1.0, 0.3, 9.0])),
+    )
     assert solve_box_qp(qp).x == pytest.approx([1.0, 0.3, 5.0])
 
 
 def test_one_point_sets() -> None:
-    everything_fixed = BoxQP(SignedGram(np.eye(2)), np.ones(2), Box(np.ones(2), np.ones(2), np.array([1.0, -1.0])))
+    everything_fixed = BoxQP(
+        SignedGram(np.eye(2)), np.ones(2), Box(np.ones(2), np.ones(2), np.array([1.0, -1.0]))
+    )
     assert solve_box_qp(everything_fixed).x == pytest.approx([1.0, 1.0])
-    only_zero = BoxQP(SignedGram(np.eye(2)), np.full(2, -1.0), Box(np.zeros(2), np.ones(2), np.ones(2)))
+    only_zero = BoxQP(
+        SignedGram(np.eye(2)), np.full(2, -1.0), Box(np.zeros(2), np.ones(2), np.ones(2))
+    )
     assert solve_box_qp(only_zero).x == pytest.approx([0.0, 0.0])
 
 
@@ -203,7 +225,8 @@ def test_few_loose_variables_are_enough_from_a_start_where_no_face_stays() -> No
     before = solve_box_qp(qp)
     changed = BoxQP(SignedGram(qp.H.K**1.02, qp.H.sign), qp.c, qp.box)
     form = SimplexForm(
-        KernelQuadratic(changed.H.K, qp.H.sign, qp.c), BoxPlane(qp.box.lower, qp.box.upper, qp.box.normal)
+        KernelQuadratic(changed.H.K, qp.H.sign, qp.c),
+        BoxPlane(qp.box.lower, qp.box.upper, qp.box.normal),
     )
     warm = BACKEND.run(form, Settings(), Start(before.x))
     assert warm.native == "the loose variables are final"
@@ -243,8 +266,14 @@ def test_two_runs_give_the_same_bits(kind: str) -> None:
 
 def test_limits_end_a_run_with_a_feasible_point() -> None:
     qp = machine(200, 100.0, "smooth")
-    form = SimplexForm(KernelQuadratic(qp.H.K, qp.H.sign, qp.c), BoxPlane(qp.box.lower, qp.box.upper, qp.box.normal))
-    for settings, stop in ((Settings(max_iter=2), Stop.ITERATION_LIMIT), (Settings(time_limit=1e-9), Stop.TIME_LIMIT)):
+    form = SimplexForm(
+        KernelQuadratic(qp.H.K, qp.H.sign, qp.c),
+        BoxPlane(qp.box.lower, qp.box.upper, qp.box.normal),
+    )
+    for settings, stop in (
+        (Settings(max_iter=2), Stop.ITERATION_LIMIT),
+        (Settings(time_limit=1e-9), Stop.TIME_LIMIT),
+    ):
         answer = BACKEND.run(form, settings)
         assert answer.stop is stop
         assert form.domain.violation(answer.x) <= 1e-12
@@ -269,4 +298,6 @@ def test_units_do_not_matter(seed: int, unit: float) -> None:
         qp.c,
         Box(qp.box.lower * unit, qp.box.upper * unit, qp.box.normal, qp.box.offset * unit),
     )
-    assert solve_box_qp(other).value / unit == pytest.approx(solve_box_qp(qp).value, rel=1e-8, abs=1e-8)
+    assert solve_box_qp(other).value / unit == pytest.approx(
+        solve_box_qp(qp).value, rel=1e-8, abs=1e-8
+    )

@@ -39,24 +39,35 @@ def test_dir_lists_what_is_public_and_nothing_else(module: Any) -> None:
     found = [name for name in dir(module) if not name.startswith("__")]
     if module is klopt:
         assert set(klopt.__all__) == set(found)
-        assert all(name in ("learners", "problems") or not inspect.ismodule(getattr(klopt, name)) for name in found)
+        assert all(
+            name in ("learners", "problems") or not inspect.ismodule(getattr(klopt, name))
+            for name in found
+        )
     else:
         assert found == sorted(problem.__name__ for problem in problems())
 
 
 def test_a_setting_has_one_name_and_one_default() -> None:
-    settings = {field.name: field.default for field in fields(klopt.Settings) if field.name != "raw"}
+    settings = {
+        field.name: field.default for field in fields(klopt.Settings) if field.name != "raw"
+    }
     solve, compare = (inspect.signature(verb).parameters for verb in (klopt.solve, klopt.compare))
     assert {name: solve[name].default for name in settings} == settings
-    assert {name: compare[name].default for name in ("tol", "threads", "seed")}.items() <= settings.items()
+    assert {
+        name: compare[name].default for name in ("tol", "threads", "seed")
+    }.items() <= settings.items()
 
 
-@pytest.mark.parametrize("verb", [klopt.solve, klopt.compare, klopt.verify, klopt.check_backend, klopt.check_problem])
+@pytest.mark.parametrize(
+    "verb", [klopt.solve, klopt.compare, klopt.verify, klopt.check_backend, klopt.check_problem]
+)
 def test_a_verb_takes_its_objects_first_and_all_else_by_name(verb: Callable[..., Any]) -> None:
     parameters = list(inspect.signature(verb).parameters.values())
     objects = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert 1 <= len(objects) <= 2
-    assert all(p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in parameters[len(objects) :])
+    assert all(
+        p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in parameters[len(objects) :]
+    )
 
 
 def typed_constructors() -> Iterator[tuple[str, str, ast.arguments]]:
@@ -64,14 +75,18 @@ def typed_constructors() -> Iterator[tuple[str, str, ast.arguments]]:
     for name, module in MODULES.items():
         for cls in (node for node in module.tree.body if isinstance(node, ast.ClassDef)):
             for block in (node for node in cls.body if isinstance(node, ast.If)):
-                yield from ((name, cls.name, f.args) for f in block.body if isinstance(f, ast.FunctionDef))
+                yield from (
+                    (name, cls.name, f.args) for f in block.body if isinstance(f, ast.FunctionDef)
+                )
 
 
 TYPED = list(typed_constructors())
 
 
 @pytest.mark.parametrize(("module", "name", "told"), TYPED, ids=[name for _, name, _ in TYPED])
-def test_a_type_checker_is_told_the_constructor_that_there_is(module: str, name: str, told: ast.arguments) -> None:
+def test_a_type_checker_is_told_the_constructor_that_there_is(
+    module: str, name: str, told: ast.arguments
+) -> None:
     home = import_module(module)
     real = inspect.signature(getattr(home, name)).parameters.values()
     assert [argument.arg for argument in told.args[1:]] == [p.name for p in real]
@@ -94,34 +109,138 @@ class Idle(klopt.Backend):
 
 
 BAD: list[tuple[Callable[[], object], type[Exception], str]] = [
-    (lambda: klopt.solve("LP"), klopt.InvalidProblem, "a str is no klopt problem; klopt.problems lists them"),  # type: ignore[arg-type]
-    (lambda: klopt.plan(type(LP)), klopt.InvalidProblem, r"the class LP is no klopt problem.*make one: LP\("),  # type: ignore[arg-type]
-    (lambda: klopt.solve(LP, seed=None), klopt.InvalidSettings, "seed is None; expected a whole number"),  # type: ignore[arg-type]
-    (lambda: klopt.solve(LP, threads=1.5), klopt.InvalidSettings, "threads is 1.5; expected a whole number"),  # type: ignore[arg-type]
-    (lambda: klopt.solve(LP, log="no"), klopt.InvalidSettings, "log is 'no'; expected True or False"),  # type: ignore[arg-type]
-    (lambda: klopt.solve(LP, isolate="no"), klopt.InvalidSettings, "isolate is 'no'; expected True, False, or"),  # type: ignore[arg-type]
-    (lambda: klopt.solve(LP, formulation=1), klopt.InvalidSettings, "formulation is 1; .* one of: primal, dual"),  # type: ignore[arg-type]
-    (lambda: klopt.solve(LP, "highs", raw=[1]), klopt.InvalidSettings, r"raw must map .*; it is \[1\]"),  # type: ignore[arg-type]
+    (
+        lambda: klopt.solve("LP"),
+        klopt.InvalidProblem,
+        "a str is no klopt problem; klopt.problems lists them",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.plan(type(LP)),
+        klopt.InvalidProblem,
+        r"the class LP is no klopt problem.*make one: LP\(",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.solve(LP, seed=None),
+        klopt.InvalidSettings,
+        "seed is None; expected a whole number",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.solve(LP, threads=1.5),
+        klopt.InvalidSettings,
+        "threads is 1.5; expected a whole number",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.solve(LP, log="no"),
+        klopt.InvalidSettings,
+        "log is 'no'; expected True or False",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.solve(LP, isolate="no"),
+        klopt.InvalidSettings,
+        "isolate is 'no'; expected True, False, or",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.solve(LP, formulation=1),
+        klopt.InvalidSettings,
+        "formulation is 1; .* one of: primal, dual",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.solve(LP, "highs", raw=[1]),
+        klopt.InvalidSettings,
+        r"raw must map .*; it is \[1\]",
+    ),  # type: ignore[arg-type]
     (lambda: klopt.compare(LP, tol=[]), klopt.InvalidSettings, "tol is an empty list; give one"),
-    (lambda: klopt.verify("004-3", trials=2.5), klopt.InvalidSettings, "trials is 2.5; expected a whole number"),  # type: ignore[arg-type]
-    (lambda: klopt.verify("004-3", jobs=0), klopt.InvalidSettings, "jobs is 0; expected a whole number of at least 1"),
+    (
+        lambda: klopt.verify("004-3", trials=2.5),
+        klopt.InvalidSettings,
+        "trials is 2.5; expected a whole number",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.verify("004-3", jobs=0),
+        klopt.InvalidSettings,
+        "jobs is 0; expected a whole number of at least 1",
+    ),
     (lambda: klopt.verify(3), klopt.InvalidSettings, "3 is no claim; expected its name or"),  # type: ignore[arg-type]
-    (lambda: klopt.check_backend(Idle), klopt.InvalidSettings, "expected an instance of a class derived"),  # type: ignore[arg-type]
-    (lambda: klopt.check_problem(LP), klopt.InvalidSettings, "problem is a LP; expected a class derived"),  # type: ignore[arg-type]
-    (lambda: klopt.Cones(nonneg=1.5), klopt.InvalidProblem, r"cones.nonneg is 1.5; expected a whole number"),  # type: ignore[arg-type]
-    (lambda: klopt.Cones(soc=3), klopt.InvalidProblem, r"cones.soc is 3; expected the sizes .* such as \(3,\)"),  # type: ignore[arg-type]
-    (lambda: klopt.ConeForm([1], [[1]], [1], {"zero": 1}), klopt.InvalidProblem, "expected klopt.Cones"),  # type: ignore[arg-type]
-    (lambda: klopt.SimplexForm(sum, klopt.Simplex(2)), klopt.InvalidProblem, "make a function one: klopt.Oracle"),  # type: ignore[arg-type]
-    (lambda: klopt.SaddleForm(EYE, klopt.Simplex(3), klopt.Simplex(3)), klopt.InvalidProblem, "expected a Bilinear"),  # type: ignore[arg-type]
-    (lambda: klopt.ExplicitForm(EYE), klopt.InvalidProblem, r"expected a function without arguments"),  # type: ignore[arg-type]
-    (lambda: klopt.Oracle(2, 1, 2), klopt.InvalidProblem, "function and slope must be functions of x"),  # type: ignore[arg-type]
-    (lambda: klopt.Product(klopt.Simplex(2)), klopt.InvalidProblem, "sets is one Simplex; expected a tuple of sets"),  # type: ignore[arg-type]
-    (lambda: klopt.Point([1, 2]), klopt.InvalidProblem, "primal of a point is list; expected arrays by name"),  # type: ignore[arg-type]
-    (lambda: klopt.Point({"x": "one"}), klopt.InvalidProblem, "primal of a point has something that is no array"),
-    (lambda: klopt.theorem("t", says="", draw=lambda rng, n: {})(3), klopt.InvalidSettings, "expected a function"),  # type: ignore[arg-type]
-    (lambda: klopt.problems.SDP([1], 3), klopt.InvalidProblem, "F is 3; expected the list of matrices"),  # type: ignore[arg-type]
-    (lambda: klopt.problems.ScgOrdered(EYE, [0, 0, 1], skip_constant="no"), klopt.InvalidProblem, "expected True or"),  # type: ignore[arg-type]
-    (lambda: klopt.problems.OrderedAlignment(EYE, [0, 0, 1], ordered="no"), klopt.InvalidProblem, "expected True or"),  # type: ignore[arg-type]
+    (
+        lambda: klopt.check_backend(Idle),
+        klopt.InvalidSettings,
+        "expected an instance of a class derived",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.check_problem(LP),
+        klopt.InvalidSettings,
+        "problem is a LP; expected a class derived",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.Cones(nonneg=1.5),
+        klopt.InvalidProblem,
+        r"cones.nonneg is 1.5; expected a whole number",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.Cones(soc=3),
+        klopt.InvalidProblem,
+        r"cones.soc is 3; expected the sizes .* such as \(3,\)",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.ConeForm([1], [[1]], [1], {"zero": 1}),
+        klopt.InvalidProblem,
+        "expected klopt.Cones",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.SimplexForm(sum, klopt.Simplex(2)),
+        klopt.InvalidProblem,
+        "make a function one: klopt.Oracle",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.SaddleForm(EYE, klopt.Simplex(3), klopt.Simplex(3)),
+        klopt.InvalidProblem,
+        "expected a Bilinear",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.ExplicitForm(EYE),
+        klopt.InvalidProblem,
+        r"expected a function without arguments",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.Oracle(2, 1, 2),
+        klopt.InvalidProblem,
+        "function and gradient must be functions of x",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.Product(klopt.Simplex(2)),
+        klopt.InvalidProblem,
+        "sets is one Simplex; expected a tuple of sets",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.Point([1, 2]),
+        klopt.InvalidProblem,
+        "primal of a point is list; expected arrays by name",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.Point({"x": "one"}),
+        klopt.InvalidProblem,
+        "primal of a point has something that is no array",
+    ),
+    (
+        lambda: klopt.theorem("t", says="", draw=lambda rng, n: {})(3),
+        klopt.InvalidSettings,
+        "expected a function",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.problems.SDP([1], 3),
+        klopt.InvalidProblem,
+        "F is 3; expected the list of matrices",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.problems.ScgOrdered(EYE, [0, 0, 1], skip_constant="no"),
+        klopt.InvalidProblem,
+        "expected True or",
+    ),  # type: ignore[arg-type]
+    (
+        lambda: klopt.problems.OrderedAlignment(EYE, [0, 0, 1], ordered="no"),
+        klopt.InvalidProblem,
+        "expected True or",
+    ),  # type: ignore[arg-type]
 ]
 
 
@@ -235,7 +354,9 @@ klopt.check_problem(klopt.problems.LP([1.0]))
 
 
 @pytest.mark.slow  # a first run of mypy reads NumPy and SciPy too
-def test_a_users_script_is_checked_strictly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_users_script_is_checked_strictly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mypy = pytest.importorskip("mypy.api")
     package = tmp_path / "site" / "klopt"  # the three folders as a wheel lays them out
     package.mkdir(parents=True)
@@ -245,8 +366,14 @@ def test_a_users_script_is_checked_strictly(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
     monkeypatch.setenv("MYPYPATH", str(package.parent))
     monkeypatch.chdir(tmp_path)
-    output, errors, _ = mypy.run(["--strict", "--follow-imports=silent", "--config-file=", "right.py", "wrong.py"])
-    found = [(line.partition(": ")[0], line.rpartition(" ")[2]) for line in output.splitlines() if ": error: " in line]
+    output, errors, _ = mypy.run(
+        ["--strict", "--follow-imports=silent", "--config-file=", "right.py", "wrong.py"]
+    )
+    found = [
+        (line.partition(": ")[0], line.rpartition(" ")[2])
+        for line in output.splitlines()
+        if ": error: " in line
+    ]
     assert not errors
     assert found == [
         ("wrong.py:3", "[attr-defined]"),

@@ -53,8 +53,16 @@ MAY_IMPORT = {
 }
 """What a folder or root module of klopt may import, beside itself."""
 
-PROOF_FILES = [name for name in MODULES if name.startswith("klopt.problems._") and name.endswith(".proof")]
-PROOF_MAY_IMPORT = ("klopt.arrays", "klopt.errors", "klopt.model", "klopt.proof", "klopt.kernels.gram")
+PROOF_FILES = [
+    name for name in MODULES if name.startswith("klopt.problems._") and name.endswith(".proof")
+]
+PROOF_MAY_IMPORT = (
+    "klopt.arrays",
+    "klopt.errors",
+    "klopt.model",
+    "klopt.proof",
+    "klopt.kernels.gram",
+)
 
 ARROWS = arrows(MODULES)
 
@@ -83,7 +91,11 @@ def test_a_folder_imports_only_what_lies_below_it(package: str) -> None:
 
 def test_plug_in_folders_never_import_the_public_package() -> None:
     """`from klopt import solve` would reach every folder: inside, names come from the modules that define them."""
-    inside = [name for name in MODULES if folder(name) in MAY_IMPORT.keys() - {"cli", "conformance", "papers"}]
+    inside = [
+        name
+        for name in MODULES
+        if folder(name) in MAY_IMPORT.keys() - {"cli", "conformance", "papers"}
+    ]
     assert not [name for name in inside for i in MODULES[name].imports if i.target == "klopt"]
 
 
@@ -93,20 +105,33 @@ def test_a_proof_rests_on_the_trusted_core_alone(name: str) -> None:
     wrong = [
         target
         for target in ARROWS[name] - {"klopt"}
-        if not target.startswith(PROOF_MAY_IMPORT) and target not in PROOF_FILES and not MODULES[target].is_package
+        if not target.startswith(PROOF_MAY_IMPORT)
+        and target not in PROOF_FILES
+        and not MODULES[target].is_package
     ]
     assert not wrong
 
 
 def test_core_names_neither_problems_nor_solvers() -> None:
-    core = [module for name, module in MODULES.items() if folder(name) in CORE | {"conformance", "bench"}]
+    core = [
+        module
+        for name, module in MODULES.items()
+        if folder(name) in CORE | {"conformance", "bench"}
+    ]
     sides = ("klopt.problems", "klopt.solvers")
-    assert not [(module.name, i) for module in core for i in module.imports if i.target.startswith(sides)]
+    assert not [
+        (module.name, i) for module in core for i in module.imports if i.target.startswith(sides)
+    ]
 
 
 def test_folders_are_never_imported_as_top_level_names() -> None:
     folders = {"problems", "solvers", "tests"}
-    assert not [(m.name, i) for m in MODULES.values() for i in m.imports if i.target.split(".")[0] in folders]
+    assert not [
+        (m.name, i)
+        for m in MODULES.values()
+        for i in m.imports
+        if i.target.split(".")[0] in folders
+    ]
 
 
 def test_no_module_or_folder_is_called_as_a_public_verb() -> None:
@@ -114,8 +139,15 @@ def test_no_module_or_folder_is_called_as_a_public_verb() -> None:
 
 
 def test_native_libraries_wait_until_they_are_used() -> None:
-    others = [module for name, module in MODULES.items() if folder(name) not in ("learners", "papers")]
-    assert not [(m.name, i) for m in others for i in m.imports if i.eager and i.target.split(".")[0] in NATIVE]
+    others = [
+        module for name, module in MODULES.items() if folder(name) not in ("learners", "papers")
+    ]
+    assert not [
+        (m.name, i)
+        for m in others
+        for i in m.imports
+        if i.eager and i.target.split(".")[0] in NATIVE
+    ]
 
 
 def test_no_module_reaches_itself() -> None:
@@ -125,12 +157,19 @@ def test_no_module_reaches_itself() -> None:
             found += sorted(ARROWS[name] - set(found))
         return set(found)
 
-    assert not [(name, target) for name in MODULES for target in ARROWS[name] if name in reachable(target)]
+    assert not [
+        (name, target) for name in MODULES for target in ARROWS[name] if name in reachable(target)
+    ]
 
 
 def test_every_module_opens_with_one_sentence() -> None:
-    first = {name: (ast.get_docstring(module.tree) or "").partition("\n")[0] for name, module in MODULES.items()}
-    assert not {name: line for name, line in first.items() if not line.endswith(".") or ". " in line}
+    first = {
+        name: (ast.get_docstring(module.tree) or "").partition("\n")[0]
+        for name, module in MODULES.items()
+    }
+    assert not {
+        name: line for name, line in first.items() if not line.endswith(".") or ". " in line
+    }
 
 
 SOLVERS = [
@@ -153,6 +192,10 @@ def test_solver_file_holds_one_backend_of_its_name(module: Module) -> None:
 
 
 def test_the_build_knows_every_package() -> None:
-    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    assert set(config["packages"]) == {name for name, module in MODULES.items() if module.is_package}
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "setuptools"
+    ]
+    assert set(config["packages"]) == {
+        name for name, module in MODULES.items() if module.is_package
+    }
     assert config["package-dir"] == {package: folder for folder, package in PACKAGES.items()}

@@ -22,27 +22,42 @@ finite = st.floats(-1e100, 1e100)
 
 def same_csc(got: sparse.csc_array, want: sparse.csc_array) -> bool:
     parts = ("data", "indices", "indptr")
-    return got.shape == want.shape and all(np.array_equal(getattr(got, p), getattr(want, p)) for p in parts)
+    return got.shape == want.shape and all(
+        np.array_equal(getattr(got, p), getattr(want, p)) for p in parts
+    )
 
 
-# --- faults 1 to 3: numbers that are none -----------------------------------------------------------------------------
+# --- faults 1 to 3: numbers that are none
+# -----------------------------------------------------------------------------
 
 
-@given(arrays(np.float64, st.integers(1, 20), elements=finite), st.sampled_from([np.nan, np.inf, -np.inf]), st.data())
-def test_the_first_bad_entry_of_a_vector_is_named(values: Any, bad: float, data: st.DataObject) -> None:
+@given(
+    arrays(np.float64, st.integers(1, 20), elements=finite),
+    st.sampled_from([np.nan, np.inf, -np.inf]),
+    st.data(),
+)
+def test_the_first_bad_entry_of_a_vector_is_named(
+    values: Any, bad: float, data: st.DataObject
+) -> None:
     at = data.draw(st.integers(0, values.size - 1))
     values[at:] = bad
-    with pytest.raises(InvalidProblem, match=rf"^c\[{at}\] is {bad}; every entry must be a finite number$"):
+    with pytest.raises(
+        InvalidProblem, match=rf"^c\[{at}\] is {bad}; every entry must be a finite number$"
+    ):
         vector("c", values)
 
 
 @given(st.integers(0, 3), st.integers(0, 4), st.sampled_from([np.nan, np.inf, -np.inf]))
-def test_the_bad_entry_of_a_matrix_is_named_dense_or_sparse(row: int, column: int, bad: float) -> None:
+def test_the_bad_entry_of_a_matrix_is_named_dense_or_sparse(
+    row: int, column: int, bad: float
+) -> None:
     A = np.arange(20.0).reshape(4, 5)
     A[row, column] = bad
     for convert in (np.asarray, sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
         for border in BORDERS:
-            with pytest.raises(InvalidProblem, match=rf"^A\[{row}, {column}\] is {bad}; every entry"):
+            with pytest.raises(
+                InvalidProblem, match=rf"^A\[{row}, {column}\] is {bad}; every entry"
+            ):
                 border("A", convert(A))
 
 
@@ -66,7 +81,9 @@ def test_finite_numbers_whose_sum_overflows_are_finite_numbers() -> None:
 )
 def test_a_masked_entry_is_missing(value: object, where: str) -> None:
     for border in (*BORDERS, vector):
-        with pytest.raises(InvalidProblem, match=f"^{where} is masked, that is missing; give every entry a number$"):
+        with pytest.raises(
+            InvalidProblem, match=f"^{where} is masked, that is missing; give every entry a number$"
+        ):
             border("A", value)
 
 
@@ -80,10 +97,13 @@ def test_a_masked_array_without_masked_entries_is_an_array() -> None:
         assert np.array_equal(csc("A", border("A", np.ma.masked_array(DENSE))).toarray(), DENSE)
 
 
-# --- faults 7 to 10: containers and types -----------------------------------------------------------------------------
+# --- faults 7 to 10: containers and types
+# -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.bool_, np.float16, np.float32, np.longdouble, ">f8"])
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.uint64, np.bool_, np.float16, np.float32, np.longdouble, ">f8"]
+)
 def test_every_real_type_becomes_float64_and_leaves_the_original_alone(dtype: Any) -> None:
     original = np.array([[0, 1], [1, 1]], dtype=dtype)
     before = original.copy()
@@ -165,25 +185,41 @@ def test_pandas_objects_are_accepted() -> None:
         (lambda: csc("A", sparse.coo_array(np.ones(3))), r"^A has shape \(3,\); expected a matrix"),
         (lambda: matrix("A", DENSE, (3, 2)), "^A is 2 x 3; expected 3 x 2; it looks transposed$"),
         (lambda: csc("A", DENSE, (3, 2)), "^A is 2 x 3; expected 3 x 2; it looks transposed$"),
-        (lambda: csc("A", sparse.coo_array(DENSE), (3, 2)), "^A is 2 x 3; expected 3 x 2; it looks transposed$"),
+        (
+            lambda: csc("A", sparse.coo_array(DENSE), (3, 2)),
+            "^A is 2 x 3; expected 3 x 2; it looks transposed$",
+        ),
         (lambda: csc("A", DENSE, (None, 4)), "^A is 2 x 3; expected any x 4$"),
     ],
 )
-def test_a_wrong_shape_is_refused_with_both_shapes(call: Callable[[], object], message: str) -> None:
+def test_a_wrong_shape_is_refused_with_both_shapes(
+    call: Callable[[], object], message: str
+) -> None:
     with pytest.raises(InvalidProblem, match=message):
         call()
 
 
-# --- faults 11 to 15: sparse formats, views, later changes ------------------------------------------------------------
+# --- faults 11 to 15: sparse formats, views, later changes
+# ------------------------------------------------------------
 
 
 @given(
-    arrays(np.float64, st.tuples(st.integers(0, 6), st.integers(0, 6)), elements=st.sampled_from([0.0, 0.0, 1.5, -2.0]))
+    arrays(
+        np.float64,
+        st.tuples(st.integers(0, 6), st.integers(0, 6)),
+        elements=st.sampled_from([0.0, 0.0, 1.5, -2.0]),
+    )
 )
 def test_all_formats_give_the_same_canonical_matrix(A: Any) -> None:
     want = csc("A", A)
     assert np.array_equal(want.toarray(), A)
-    for convert in (sparse.csr_array, sparse.coo_array, sparse.csc_array, sparse.csc_matrix, sparse.lil_array):
+    for convert in (
+        sparse.csr_array,
+        sparse.coo_array,
+        sparse.csc_array,
+        sparse.csc_matrix,
+        sparse.lil_array,
+    ):
         got = csc("A", convert(A))
         assert type(got) is sparse.csc_array
         assert same_csc(got, want)
@@ -211,7 +247,11 @@ def test_unsorted_wide_indices_and_explicit_zeros_become_canonical() -> None:
     got = csc("A", messy)
     assert got.has_canonical_format
     assert got.indices.dtype == got.indptr.dtype == np.int32
-    assert (got.indices.tolist(), got.indptr.tolist(), got.data.tolist()) == ([2, 1], [0, 1, 2], [5.0, 3.0])
+    assert (got.indices.tolist(), got.indptr.tolist(), got.data.tolist()) == (
+        [2, 1],
+        [0, 1, 2],
+        [5.0, 3.0],
+    )
     assert messy.indices.tolist() == [2, 0, 1, 1]
     assert messy.data.tolist() == [5.0, 0.0, 1.0, 2.0]
 
@@ -220,7 +260,13 @@ def test_read_only_strided_reversed_and_fortran_views_are_accepted() -> None:
     base = np.arange(24.0).reshape(4, 6)
     locked = base.copy()
     locked.flags.writeable = False
-    for view in (locked, base[::2, ::-1], base.T, np.asfortranarray(base), np.broadcast_to(2.0, (2, 2))):
+    for view in (
+        locked,
+        base[::2, ::-1],
+        base.T,
+        np.asfortranarray(base),
+        np.broadcast_to(2.0, (2, 2)),
+    ):
         got = matrix("A", view)
         assert np.array_equal(got, view)
         assert got.flags.c_contiguous
@@ -234,7 +280,12 @@ def test_later_changes_by_the_caller_have_no_effect() -> None:
     kept = vector("c", c), matrix("A", A), csc("A", S), csc("A", A)
     c[:], A[:], S.data[:] = 9.0, 9.0, 9.0
     assert kept[0].tolist() == [1.0, 1.0]
-    assert kept[1].tolist() == kept[2].toarray().tolist() == kept[3].toarray().tolist() == DENSE.tolist()
+    assert (
+        kept[1].tolist()
+        == kept[2].toarray().tolist()
+        == kept[3].toarray().tolist()
+        == DENSE.tolist()
+    )
 
 
 def test_what_is_returned_cannot_be_written_to() -> None:
@@ -244,7 +295,8 @@ def test_what_is_returned_cannot_be_written_to() -> None:
             part[0] = 0
 
 
-# --- fault 16: symmetry -----------------------------------------------------------------------------------------------
+# --- fault 16: symmetry
+# -----------------------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 300), st.integers(0, 2**32 - 1))
@@ -284,10 +336,13 @@ def test_asymmetry_beyond_rounding_is_refused() -> None:
         symmetric("P", M)
 
 
-# --- single numbers and memory ----------------------------------------------------------------------------------------
+# --- single numbers and memory
+# ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True, "1", None, 1j, [1.0], np.array(1.0)])
+@pytest.mark.parametrize(
+    "value", [0, -1, float("nan"), float("inf"), True, "1", None, 1j, [1.0], np.array(1.0)]
+)
 def test_what_is_no_positive_number_is_refused(value: object) -> None:
     with pytest.raises(InvalidProblem, match=r"^C is .*expected a positive number$"):
         positive("C", value)
@@ -304,7 +359,9 @@ def test_zero_and_infinity_pass_only_by_name() -> None:
 
 @pytest.mark.parametrize("digits", [400, 5000])  # Python refuses to print more than 4300
 def test_a_whole_number_beyond_all_floats_is_refused(digits: int) -> None:
-    with pytest.raises(InvalidProblem, match=r"^C is beyond the range of floats; expected a positive number$"):
+    with pytest.raises(
+        InvalidProblem, match=r"^C is beyond the range of floats; expected a positive number$"
+    ):
         positive("C", 10**digits, infinite=True)
 
 
@@ -319,5 +376,7 @@ def test_scaling_by_a_power_of_two_loses_nothing(values: Any, power: int) -> Non
 def test_more_memory_than_the_machine_has_is_refused_with_the_estimate() -> None:
     require_memory(1e3, "a small thing")
     require_memory(1.1e8, "a thing of 110 MB")
-    with pytest.raises(InvalidProblem, match=r"^the form needs 1000000.0 GB of memory; [0-9.]+ GB are free"):
+    with pytest.raises(
+        InvalidProblem, match=r"^the form needs 1000000.0 GB of memory; [0-9.]+ GB are free"
+    ):
         require_memory(1e15, "the form")

@@ -17,7 +17,7 @@ from klopt.proof.cone_bounds import dual_bound, enclose, farkas_strength, primal
 from klopt.proof.cone_interior import block_norms, block_sizes, centre, equilibrate, scaling
 from klopt.proof.least_norm import TooLarge, least_distance, least_norm, nearest
 from klopt.proof.repair import DualRepair
-from klopt.proof.time_budget import checks_until
+from klopt.proof.time_budget import budget
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
 ROUNDING = 1e-9
@@ -33,10 +33,14 @@ levels = st.sampled_from((0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0, 100.0))
 E11, E12, E22 = np.diag([1.0, 0.0]), np.array([[0.0, 1.0], [1.0, 0.0]]), np.diag([0.0, 1.0])
 
 
-def shaken(instance: Instance, rng: np.random.Generator, level: float) -> tuple[np.ndarray, np.ndarray]:
+def shaken(
+    instance: Instance, rng: np.random.Generator, level: float
+) -> tuple[np.ndarray, np.ndarray]:
     assert instance.x is not None
     assert instance.y is not None
-    return instance.x + level * rng.normal(size=instance.x.size), instance.y + level * rng.normal(size=instance.y.size)
+    return instance.x + level * rng.normal(size=instance.x.size), instance.y + level * rng.normal(
+        size=instance.y.size
+    )
 
 
 def lmi(c: list[float], F_0: np.ndarray, *F: np.ndarray) -> ConeForm:
@@ -49,13 +53,18 @@ ILL_POSED = {
     "duality gap": (lmi([1, 0], -E3, np.pad(E12, (0, 1)) + E3, np.diag([0.0, 1.0, 0.0])), 0.0),
     "weakly infeasible": (lmi([1], -E12, E11), np.inf),
     "not attained": (lmi([1, 0], -E12, E11, E22), 0.0),
-    "weakly infeasible cone": (ConeForm([1], [[-1], [-1], [0]], [0, 0, 1], Cones(soc=(3,))), np.inf),
+    "weakly infeasible cone": (
+        ConeForm([1], [[-1], [-1], [0]], [0, 0, 1], Cones(soc=(3,))),
+        np.inf,
+    ),
 }
 
 
 class TestTheOptimumIsEnclosed:
     @given(anything, generators, levels)
-    def test_from_any_point_near_or_far(self, instance: Instance, rng: np.random.Generator, level: float) -> None:
+    def test_from_any_point_near_or_far(
+        self, instance: Instance, rng: np.random.Generator, level: float
+    ) -> None:
         form = instance.form
         lower, upper, _, _ = enclose(form, *shaken(instance, rng, level))
         slack = ROUNDING * (1 + abs(instance.value))
@@ -111,8 +120,10 @@ class TestTheBoundsAreTight:
         b = np.concatenate((rng.normal(size=1), -low, high))
         c, y = rng.normal(size=n), rng.uniform(0, 1, 2 * n + 1)
         bound, better = dual_bound(ConeForm(c, A, b, Cones(nonneg=2 * n + 1)), np.zeros(n), y)
-        slope = c + A[0] * y[0]
-        assert bound == pytest.approx(-b[0] * y[0] + np.minimum(slope * low, slope * high).sum(), abs=1e-12)
+        gradient = c + A[0] * y[0]
+        assert bound == pytest.approx(
+            -b[0] * y[0] + np.minimum(gradient * low, gradient * high).sum(), abs=1e-12
+        )
         assert np.all(better >= 0)
         assert np.abs(c + A.T @ better).max() < 1e-14
 
@@ -123,7 +134,11 @@ class TestTheBoundsAreTight:
         size = float(np.linalg.norm(a)) + 1.5
         x = a / np.linalg.norm(a)
         form = ConeForm(
-            -size * x, np.vstack([np.zeros(n), -np.eye(n)]), np.eye(n + 1)[0], Cones(soc=(n + 1,)), np.eye(n)
+            -size * x,
+            np.vstack([np.zeros(n), -np.eye(n)]),
+            np.eye(n + 1)[0],
+            Cones(soc=(n + 1,)),
+            np.eye(n),
         )
         y = (size - 1) * np.concatenate([[1.0], -x])
         ball = Instance("ball", form, value=0.5 - size, x=x, y=y)
@@ -135,7 +150,9 @@ class TestTheBoundsAreTight:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data(), rng=generators)
-def test_a_repair_that_would_cost_too_much_leaves_true_bounds(kind: str, data: st.DataObject, rng) -> None:
+def test_a_repair_that_would_cost_too_much_leaves_true_bounds(
+    kind: str, data: st.DataObject, rng
+) -> None:
     instance = data.draw(known_pairs(kind))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("klopt.proof.repair.MOST_ENTRIES", 0)
@@ -151,12 +168,12 @@ def test_a_repair_that_would_cost_too_much_leaves_true_bounds(kind: str, data: s
 def test_a_check_whose_time_is_up_leaves_true_bounds(kind: str, data: st.DataObject, rng) -> None:
     instance = data.draw(known_pairs(kind))
     form, (x, y) = instance.form, shaken(instance, rng, 1e-3)
-    with checks_until(time.perf_counter() - 1.0):
+    with budget(time.perf_counter() - 1.0):
         lower, upper, _, _ = enclose(form, x, y)
     slack = ROUNDING * (1 + abs(instance.value))
     assert lower - slack <= instance.value <= upper + slack
     repaired = DualRepair(form, np.arange(form.c.size))
-    with checks_until(time.perf_counter() - 1.0):
+    with budget(time.perf_counter() - 1.0):
         assert repaired.step(x, y, form.c, np.zeros(form.b.size, dtype=bool)) is None
 
 
@@ -185,7 +202,9 @@ class TestWhatComesBack:
         value, point = primal_bound(form, shaken(instance, rng, level)[0])
         if np.isfinite(value):
             s = form.b - form.A @ point
-            assert form.cones.distance(s) <= 1e-11 * (1 + np.abs(form.b).max() + (abs(form.A) @ np.abs(point)).max())
+            assert form.cones.distance(s) <= 1e-11 * (
+                1 + np.abs(form.b).max() + (abs(form.A) @ np.abs(point)).max()
+            )
             assert form.value(point) <= value
 
     @pytest.mark.parametrize("number", [np.nan, np.inf])
@@ -205,7 +224,9 @@ class TestWhatComesBack:
 
     def test_what_no_bound_takes_costs_the_radius(self) -> None:
         """Minimise c'x over the unit square stated without its sides: only the radius bounds it."""
-        form = ConeForm([1.0, -1.0], [[1.0, 1.0], [-1.0, -1.0]], [1.0, 1.0], Cones(nonneg=2), radius=4.0)
+        form = ConeForm(
+            [1.0, -1.0], [[1.0, 1.0], [-1.0, -1.0]], [1.0, 1.0], Cones(nonneg=2), radius=4.0
+        )
         bound, _ = dual_bound(form, np.zeros(2), np.zeros(2))
         assert bound == pytest.approx(-4.0)
 
@@ -231,7 +252,9 @@ class TestFarkas:
         assert form.A.T @ y == pytest.approx(0.0)
 
     def test_a_feasible_program_has_none(self) -> None:
-        form = ConeForm([0.0, 0.0], [[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]], [-1.0, 1.0, 1.0], Cones(nonneg=3))
+        form = ConeForm(
+            [0.0, 0.0], [[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]], [-1.0, 1.0, 1.0], Cones(nonneg=3)
+        )
         strength, left, _ = farkas_strength(form, np.array([1.0, 1.0, 1.0]))
         assert not (strength > 0 and left == 0.0)
 
@@ -240,7 +263,10 @@ def test_the_only_point_of_a_polyhedron_is_found() -> None:
     """Nine lines through one point of the plane, three of which leave nothing else."""
     rng = np.random.default_rng(0)
     for _ in range(50):
-        point, angles = rng.normal(size=2), np.concatenate([[0.0, 2.0, 4.0], rng.uniform(0, 6.3, 6)])
+        point, angles = (
+            rng.normal(size=2),
+            np.concatenate([[0.0, 2.0, 4.0], rng.uniform(0, 6.3, 6)]),
+        )
         A = np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(0.1, 10.0, (9, 1))
         form = ConeForm(rng.normal(size=2), A, A @ point, Cones(nonneg=9))
         value, found = primal_bound(form, point + 1e-8 * rng.normal(size=2))
@@ -271,7 +297,9 @@ class TestTheInsideOfTheCones:
 
     @pytest.mark.parametrize("dual", [False, True])
     @given(generators, st.integers(-13, -6))
-    def test_the_ball_fits_however_near_the_boundary_of_an_exponential_cone(self, dual, rng, power) -> None:
+    def test_the_ball_fits_however_near_the_boundary_of_an_exponential_cone(
+        self, dual, rng, power
+    ) -> None:
         """Two of the three curvatures there are 1e13 and 1e26 times the third, which must not drown in them."""
         cone, r = Cones(exp=1), rng.normal()
         edge = np.array([-np.exp(r), (r - 1) * np.exp(r), 1.0] if dual else [r, 1.0, np.exp(r)])
@@ -304,7 +332,9 @@ class TestTheInsideOfTheCones:
     @given(generators)
     def test_equilibrated_entries_are_near_one(self, rng) -> None:
         A = sparse.csc_array(
-            rng.normal(size=(5, 4)) * 10.0 ** rng.integers(-4, 5, (5, 1)) * 10.0 ** rng.integers(-4, 5, 4)
+            rng.normal(size=(5, 4))
+            * 10.0 ** rng.integers(-4, 5, (5, 1))
+            * 10.0 ** rng.integers(-4, 5, 4)
         )
         r, c = equilibrate(Cones(nonneg=5), A)
         scaled = abs(sparse.diags_array(r) @ A @ sparse.diags_array(c)).toarray()
@@ -314,7 +344,9 @@ class TestTheInsideOfTheCones:
 
 class TestLeastNorm:
     @given(generators, st.integers(1, 6), st.integers(1, 9))
-    def test_the_step_is_the_pseudo_inverse_times_the_right_hand_side(self, rng, rows, columns) -> None:
+    def test_the_step_is_the_pseudo_inverse_times_the_right_hand_side(
+        self, rng, rows, columns
+    ) -> None:
         B = rng.normal(size=(rows, columns))
         B[-1] = B[0]  # rows may depend on each other where they agree
         g = B @ rng.normal(size=columns)
@@ -323,24 +355,32 @@ class TestLeastNorm:
     @pytest.mark.slow
     def test_large_sparse_systems_are_solved_too(self) -> None:
         rng = np.random.default_rng(1)
-        B = sparse.random_array((1500, 2500), density=0.002, rng=rng, format="csr") + sparse.eye_array(1500, 2500)
+        B = sparse.random_array(
+            (1500, 2500), density=0.002, rng=rng, format="csr"
+        ) + sparse.eye_array(1500, 2500)
         B = sparse.vstack([B, B[:3]], format="csr")
         g = B @ rng.normal(size=2500)
         u = least_norm(B)(g)
         assert np.abs(B @ u - g).max() <= 1e-12
         assert (
             np.linalg.norm(u)
-            <= np.linalg.norm(sparse.linalg.lsqr(B, g, atol=1e-14, btol=1e-14, iter_lim=5000)[0]) + 1e-6
+            <= np.linalg.norm(sparse.linalg.lsqr(B, g, atol=1e-14, btol=1e-14, iter_lim=5000)[0])
+            + 1e-6
         )
 
     @given(generators)
     def test_the_nearest_point_of_a_subspace_is_stationary(self, rng) -> None:
-        M, G, h, g = rng.normal(size=(9, 6)), rng.normal(size=(2, 6)), rng.normal(size=9), rng.normal(size=2)
+        M, G, h, g = (
+            rng.normal(size=(9, 6)),
+            rng.normal(size=(2, 6)),
+            rng.normal(size=9),
+            rng.normal(size=2),
+        )
         for kind in (np.asarray, sparse.csr_array):
             d = nearest(kind(M), kind(G), np.zeros(6))(h, g)
             assert np.allclose(G @ d, g, atol=1e-12)
-            slope = M.T @ (M @ d - h)
-            assert np.abs(slope - G.T @ np.linalg.lstsq(G.T, slope)[0]).max() <= 1e-10
+            gradient = M.T @ (M @ d - h)
+            assert np.abs(gradient - G.T @ np.linalg.lstsq(G.T, gradient)[0]).max() <= 1e-10
 
     @given(generators)
     def test_the_least_distance_is_least(self, rng) -> None:

@@ -19,9 +19,13 @@ def box_planes(draw):
     n = draw(st.integers(1, 5))
     start = draw(st.lists(st.integers(-3, 3), min_size=n, max_size=n))
     width = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
-    kinds = draw(st.lists(st.sampled_from(["box", "box", "up", "down", "free"]), min_size=n, max_size=n))
+    kinds = draw(
+        st.lists(st.sampled_from(["box", "box", "up", "down", "free"]), min_size=n, max_size=n)
+    )
     normal = draw(st.lists(st.integers(-2, 2), min_size=n, max_size=n))
-    share = draw(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=n, max_size=n) | st.just([1.0] * n))
+    share = draw(
+        st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=n, max_size=n) | st.just([1.0] * n)
+    )
     lower, normal = np.array(start, dtype=float), np.array(normal, dtype=float)
     upper = lower + width
     inside = lower + np.array(share) * (upper - lower)
@@ -81,10 +85,17 @@ def test_radius_sees_what_the_plane_bounds():
 
 
 def test_a_set_that_is_one_point_gives_that_point():
-    corner = BoxPlane(np.zeros(3), np.ones(3), [0.1, 0.2, 0.3], 0.6)  # 0.1 + 0.2 + 0.3 is not 0.6 in floating point
+    corner = BoxPlane(
+        np.zeros(3), np.ones(3), [0.1, 0.2, 0.3], 0.6
+    )  # 0.1 + 0.2 + 0.3 is not 0.6 in floating point
     fixed = BoxPlane([0.1, 0.2], [0.1, 0.2], [1.0, 1.0], 0.3)
     for domain, point in ((corner, np.ones(3)), (fixed, np.array([0.1, 0.2]))):
-        for got in (domain.project(7 - point), domain.linear_minimiser(point), domain.centre(), domain.repair(-point)):
+        for got in (
+            domain.project(7 - point),
+            domain.linear_minimiser(point),
+            domain.centre(),
+            domain.repair(-point),
+        ):
             np.testing.assert_allclose(got, point, atol=1e-14)
 
 
@@ -110,7 +121,9 @@ def test_projection_meets_the_plane_from_anywhere():
         offset = float(normal @ (lower + rng.random(n) * (upper - lower)))
         lower[rng.random(n) < 0.2], upper[rng.random(n) < 0.2] = -INF, INF
         domain = BoxPlane(lower, upper, normal, offset)
-        p = domain.project(10.0 ** rng.uniform(-3, 12) * rng.normal(size=n) * rng.choice([1.0, 1e-6], n))
+        p = domain.project(
+            10.0 ** rng.uniform(-3, 12) * rng.normal(size=n) * rng.choice([1.0, 1e-6], n)
+        )
         assert domain.violation(p) <= 1e-15 * (1 + np.abs(normal) @ np.abs(p))
 
 

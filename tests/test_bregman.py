@@ -16,7 +16,7 @@ from klopt.errors import InvalidSettings
 from klopt.model.backend import Settings, Stop
 from klopt.model.cones import Feature
 from klopt.model.forms import SimplexForm, Start
-from klopt.model.functions import RowAction
+from klopt.model.functions import DualFunction
 from klopt.model.sets import BoxPlane
 from klopt.numerics.low_rank_qp import solve_thin_qp
 from klopt.problems import LogDetPairs
@@ -68,13 +68,18 @@ class Halfspaces:
     def bound(self, x: np.ndarray) -> float:
         # 0 is strictly feasible (h > 0): the way to it meets the set.
         z = self.point(x)
-        t = min(1.0, float(np.min(np.where(self.G @ z > self.h, self.h / np.maximum(self.G @ z, 1e-300), 1.0))))
+        t = min(
+            1.0,
+            float(
+                np.min(np.where(self.G @ z > self.h, self.h / np.maximum(self.G @ z, 1e-300), 1.0))
+            ),
+        )
         return -float(np.sum((t * z - self.p) ** 2) / 2)
 
     def ray(self, x: np.ndarray | None = None) -> None:
         return None
 
-    def recedes(self, ray: np.ndarray) -> str:
+    def ray_flaw(self, ray: np.ndarray) -> str:
         return "0 is feasible"
 
 
@@ -108,7 +113,9 @@ class HalfspaceRows:
 
     def project(self, row: int, corrected: bool = True) -> float:
         g = self.f.G[row]
-        eta = max(float(g @ self.z - self.f.h[row]) / float(g @ g), -self.x[row] if corrected else 0.0)
+        eta = max(
+            float(g @ self.z - self.f.h[row]) / float(g @ g), -self.x[row] if corrected else 0.0
+        )
         self.x[row] += eta
         self.z = self.z - eta * g
         return eta
@@ -116,7 +123,9 @@ class HalfspaceRows:
 
 class TestProjections:
     @given(generators, st.sampled_from(["cyclic", "random"]), st.sampled_from([None, 1.0]))
-    def test_every_order_reaches_the_optimum(self, rng: np.random.Generator, order: str, slack: float | None) -> None:
+    def test_every_order_reaches_the_optimum(
+        self, rng: np.random.Generator, order: str, slack: float | None
+    ) -> None:
         problem = classes(rng, 6, slack)
         best = klopt.solve(problem, "sparse_newton", tol=1e-9).require()
         result = klopt.solve(problem, "bregman", tol=1e-7, raw={"order": order}, seed=3).require()
@@ -124,7 +133,8 @@ class TestProjections:
         assert best.lower <= result.upper + 1e-9
 
     def test_without_correction_the_limit_is_feasible_but_not_optimal(self) -> None:
-        # 2.046496 against the optimum 2.045732: the multiplier of the first pair never returns to 0.
+        # 2.046496 against the optimum 2.045732: the multiplier of the first pair never returns to
+        # 0.
         problem = two_pairs()
         right = klopt.solve(problem, "bregman", tol=1e-9).require()
         assert right.value == pytest.approx(2.045732, abs=1e-6)
@@ -137,7 +147,9 @@ class TestProjections:
         assert "without correction" in wrong.explain()
 
     @given(generators)
-    def test_without_correction_it_never_ends_below_the_optimum(self, rng: np.random.Generator) -> None:
+    def test_without_correction_it_never_ends_below_the_optimum(
+        self, rng: np.random.Generator
+    ) -> None:
         problem = classes(rng, 6)
         best = klopt.solve(problem, "sparse_newton", tol=1e-8).require()
         printed = klopt.solve(problem, "bregman", tol=1e-8, max_iter=2000, raw={"corrected": False})
@@ -172,7 +184,7 @@ class TestOtherRows:
     @given(generators, st.integers(2, 6), st.integers(1, 30))
     def test_nearest_point_of_a_polyhedron(self, rng: np.random.Generator, n: int, m: int) -> None:
         f = Halfspaces(rng.normal(size=(m, n)), rng.uniform(0.1, 1.0, m), 3 * rng.normal(size=n))
-        assert isinstance(f, RowAction)
+        assert isinstance(f, DualFunction)
         form = SimplexForm(f, BoxPlane(np.zeros(m), np.full(m, np.inf)))
         values = []
         for name in BOTH:
@@ -185,11 +197,18 @@ class TestOtherRows:
 
 class TestThin:
     @given(generators, st.integers(1, 40), st.integers(1, 6))
-    def test_program_of_low_rank_is_solved_as_the_dense_one(self, rng: np.random.Generator, n: int, k: int) -> None:
-        g, a, V, lower = rng.normal(size=n), rng.uniform(0.1, 2, n), rng.normal(size=(n, k)), -rng.uniform(0, 1, n)
+    def test_program_of_low_rank_is_solved_as_the_dense_one(
+        self, rng: np.random.Generator, n: int, k: int
+    ) -> None:
+        g, a, V, lower = (
+            rng.normal(size=n),
+            rng.uniform(0.1, 2, n),
+            rng.normal(size=(n, k)),
+            -rng.uniform(0, 1, n),
+        )
         d = solve_thin_qp(g, a, V, lower)
-        slope = g + a * d + V @ (V.T @ d)
-        np.testing.assert_allclose(np.minimum(d - lower, slope), 0.0, atol=1e-9)
+        gradient = g + a * d + V @ (V.T @ d)
+        np.testing.assert_allclose(np.minimum(d - lower, gradient), 0.0, atol=1e-9)
 
     def test_thin_and_full_models_are_one(self) -> None:
         dual = classes(np.random.default_rng(0), 12, slack=2.0).dual
@@ -217,7 +236,9 @@ class TestSettings:
     def test_a_start_outside_the_domain_is_shortened(self, backend: str) -> None:
         problem = classes(np.random.default_rng(1), 6)
         form = problem.formulations()[0].build()
-        answer = backend_named(backend).run(form, Settings(tol=1e-6), Start(np.full(problem.dual.size, 1e3)))
+        answer = backend_named(backend).run(
+            form, Settings(tol=1e-6), Start(np.full(problem.dual.size, 1e3))
+        )
         assert answer.stop is Stop.OPTIMAL
 
     @pytest.mark.parametrize("backend", BOTH)

@@ -18,7 +18,9 @@ from klopt.bench.report.files import browser
 from klopt.bench.report.page import write_page
 from klopt.bench.scores import trials
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; pip install playwright")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed; pip install playwright"
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -89,8 +91,14 @@ def sample(request: pytest.FixtureRequest) -> tuple[str, Sample]:
     return request.param, SAMPLES[request.param]
 
 
-def visit(chromium: Browser, path: Path, width: int = 1280, scheme: str = "light", script: bool = True) -> Visit:
-    looks = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme, "java_script_enabled": script}
+def visit(
+    chromium: Browser, path: Path, width: int = 1280, scheme: str = "light", script: bool = True
+) -> Visit:
+    looks = {
+        "viewport": {"width": width, "height": 900},
+        "color_scheme": scheme,
+        "java_script_enabled": script,
+    }
     found = Visit(chromium.new_context(**looks).new_page())
     found.page.goto(path.as_uri())
     return found
@@ -103,10 +111,14 @@ def test_nothing_is_fetched_and_nothing_is_wrong(
     seen.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     seen.page.wait_for_timeout(100)
     assert seen.complaints == []
-    assert [url for url in seen.requests if not url.startswith("data:")] == [files[sample[0]].as_uri()]
+    assert [url for url in seen.requests if not url.startswith("data:")] == [
+        files[sample[0]].as_uri()
+    ]
 
 
-def test_rows_equal_the_runs(chromium: Browser, files: dict[str, Path], sample: tuple[str, Sample]) -> None:
+def test_rows_equal_the_runs(
+    chromium: Browser, files: dict[str, Path], sample: tuple[str, Sample]
+) -> None:
     name, compared = sample
     seen = visit(chromium, files[name])
     routes = sorted(f"{t.first.backend} on {t.first.formulation}" for t in trials(compared.runs))
@@ -122,21 +134,30 @@ def test_a_backend_whose_name_is_markup_is_text(chromium: Browser, files: dict[s
 
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
-def test_a_column_is_sorted_by_keyboard_both_ways(chromium: Browser, files: dict[str, Path], key: str) -> None:
+def test_a_column_is_sorted_by_keyboard_both_ways(
+    chromium: Browser, files: dict[str, Path], key: str
+) -> None:
     seen = visit(chromium, files["one"])
     button = seen.page.get_by_role("button", name="total s")
     button.focus()
     seen.page.keyboard.press(key)
     rising = [float(text) for text in seen.column(10) if text != "–"]
     assert rising == sorted(rising)
-    assert seen.page.locator("#runs-table th[aria-sort=ascending]").inner_text().strip().startswith("total s")
+    assert (
+        seen.page.locator("#runs-table th[aria-sort=ascending]")
+        .inner_text()
+        .strip()
+        .startswith("total s")
+    )
     seen.page.keyboard.press(key)
     falling = [float(text) for text in seen.column(10) if text != "–"]
     assert falling == sorted(rising, reverse=True)
     assert seen.page.locator("#runs-table th[aria-sort]").get_attribute("aria-sort") == "descending"
 
 
-def test_unknown_numbers_come_last_whichever_way_it_is_sorted(chromium: Browser, files: dict[str, Path]) -> None:
+def test_unknown_numbers_come_last_whichever_way_it_is_sorted(
+    chromium: Browser, files: dict[str, Path]
+) -> None:
     seen = visit(chromium, files["one"])
     for _ in range(2):
         seen.page.get_by_role("button", name="iterations").click()
@@ -152,12 +173,16 @@ def test_sorting_keeps_each_problem_together(chromium: Browser, files: dict[str,
     assert seen.page.locator("#runs-table tbody tr.g").all_inner_texts() == before
     assert seen.page.locator("#runs-table tbody").count() == 20
     for body in seen.page.locator("#runs-table tbody").all()[:3]:
-        widths = [float(text) for text in body.locator("tr:not(.g) > :nth-child(6)").all_inner_texts()]
+        widths = [
+            float(text) for text in body.locator("tr:not(.g) > :nth-child(6)").all_inner_texts()
+        ]
         assert widths == sorted(widths)
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with JavaScript", "without"])
-def test_a_curve_is_hidden_and_shown_again(chromium: Browser, files: dict[str, Path], script: bool) -> None:
+def test_a_curve_is_hidden_and_shown_again(
+    chromium: Browser, files: dict[str, Path], script: bool
+) -> None:
     seen = visit(chromium, files["one"], script=script)
     section = seen.page.locator(".fig").first
     box = section.get_by_label(re.compile("nesterov"))
@@ -208,10 +233,23 @@ def test_no_text_in_a_chart_covers_another(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(chromium: Browser, files: dict[str, Path], scheme: str) -> None:
+def test_text_stands_out_from_its_ground(
+    chromium: Browser, files: dict[str, Path], scheme: str
+) -> None:
     """A contrast of 4.5 to 1, which WCAG 2 asks for, for all classes of text on the page."""
     seen = visit(chromium, files["one"], scheme=scheme)
-    kinds = ("h1", ".over", ".lead", "thead th", "td.good", "td.half", "td.bad", "figcaption", "nav a", ".n")
+    kinds = (
+        "h1",
+        ".over",
+        ".lead",
+        "thead th",
+        "td.good",
+        "td.half",
+        "td.bad",
+        "figcaption",
+        "nav a",
+        ".n",
+    )
     for kind in kinds:
         ink, ground = seen.page.evaluate(INK_AND_GROUND, kind)
         assert _contrast(ink, ground) >= 4.5, kind

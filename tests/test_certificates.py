@@ -75,7 +75,13 @@ def test_three_verdicts_leave_nothing_to_find_out() -> None:
 
 @pytest.mark.parametrize(
     ("lower", "upper", "width", "relative"),
-    [(1.0, 3.0, 2.0, 0.5), (-5.0, -3.0, 2.0, 0.5), (INF, INF, 0.0, 0.0), (-INF, -INF, 0.0, 0.0), (1.0, INF, INF, INF)],
+    [
+        (1.0, 3.0, 2.0, 0.5),
+        (-5.0, -3.0, 2.0, 0.5),
+        (INF, INF, 0.0, 0.0),
+        (-INF, -INF, 0.0, 0.0),
+        (1.0, INF, INF, INF),
+    ],
 )
 def test_the_width_is_relative_to_one_plus_the_upper_end(lower, upper, width, relative) -> None:
     certificate = proof(Verdict.FEASIBLE, lower, upper)
@@ -105,13 +111,24 @@ def test_the_explanation_names_interval_argument_residuals_and_notes() -> None:
 
 @pytest.mark.parametrize(
     ("lower", "upper", "times"),
-    [(0.5, 1.0, None), (0.499, 1.0, "1"), (0.0, 1.0, "2"), (-1.5, -1.0, None), (-3.0, -1.0, "4"), (0.0, 0.0, None)],
+    [
+        (0.5, 1.0, None),
+        (0.499, 1.0, "1"),
+        (0.0, 1.0, "2"),
+        (-1.5, -1.0, None),
+        (-3.0, -1.0, "4"),
+        (0.0, 0.0, None),
+    ],
 )
-def test_optimal_is_a_width_of_at_most_tol_times_one_plus_the_upper_end(lower, upper, times) -> None:
+def test_optimal_is_a_width_of_at_most_tol_times_one_plus_the_upper_end(
+    lower, upper, times
+) -> None:
     found = judged(Told(ABOVE_ZERO, (lower, upper)), at(1.0), tol=0.25)
     assert (found.lower, found.upper, found.tol, found.proof) == (lower, upper, 0.25, "bracket")
     assert found.verdict is (Verdict.FEASIBLE if times else Verdict.OPTIMAL)
-    assert found.notes == ((f"the interval is {times} times as wide as asked for",) if times else ())
+    assert found.notes == (
+        (f"the interval is {times} times as wide as asked for",) if times else ()
+    )
 
 
 @pytest.mark.parametrize(("sense", "ends"), [("min", (-INF, 1.0)), ("max", (1.0, INF))])
@@ -119,7 +136,9 @@ def test_one_end_is_feasible_if_it_is_that_of_the_point(sense, ends) -> None:
     found = judged(Told(ABOVE_ZERO, ends, sense=sense, trusts=False, note="half"), at(1.0))
     assert (found.verdict, found.proof, found.notes) == (Verdict.FEASIBLE, "bracket", ("half",))
     assert (found.lower, found.upper) == ends
-    other = judged(Told(ABOVE_ZERO, ends, sense="max" if sense == "min" else "min", trusts=False), at(1.0))
+    other = judged(
+        Told(ABOVE_ZERO, ends, sense="max" if sense == "min" else "min", trusts=False), at(1.0)
+    )
     assert (other.verdict, other.proof, other.notes) == (Verdict.UNPROVEN, "none", ())
 
 
@@ -145,7 +164,12 @@ def test_ends_that_cross_by_rounding_are_swapped_and_others_prove_nothing(ends, 
 
 def test_no_point_proves_nothing() -> None:
     found = judged(Told(ABOVE_ZERO, (0.0, 0.0)), Answer(Stop.STALLED))
-    assert (found.verdict, found.lower, found.upper, found.proof) == (Verdict.UNPROVEN, -INF, INF, "none")
+    assert (found.verdict, found.lower, found.upper, found.proof) == (
+        Verdict.UNPROVEN,
+        -INF,
+        INF,
+        "none",
+    )
     assert "returned no point" in found.notes[0]
 
 
@@ -160,7 +184,11 @@ def test_residuals_count_only_where_they_are_trusted() -> None:
         assert found.residuals.worst == 0.0
     for cuts in (None, (1.0, 1.0, 0.0)):
         over_a_set = judged(Told(SimplexForm(Linear([1.0, 2.0]), Simplex(2))), at(1.0, 0.0, y=cuts))
-        assert (over_a_set.verdict, over_a_set.proof, over_a_set.lower) == (Verdict.OPTIMAL, "residuals", 1.0)
+        assert (over_a_set.verdict, over_a_set.proof, over_a_set.lower) == (
+            Verdict.OPTIMAL,
+            "residuals",
+            1.0,
+        )
 
 
 def test_the_estimate_is_widened_by_what_the_residuals_may_be_worth() -> None:
@@ -189,7 +217,13 @@ def test_an_estimate_that_is_too_wide_says_by_how_much() -> None:
 
 @pytest.mark.parametrize(
     ("ends", "proven"),
-    [((0.0, INF), True), ((-INF, 0.0), True), ((0.5, INF), False), ((-INF, -0.5), False), ((-1.0, INF), True)],
+    [
+        ((0.0, INF), True),
+        ((-INF, 0.0), True),
+        ((0.5, INF), False),
+        ((-INF, -0.5), False),
+        ((-1.0, INF), True),
+    ],
 )
 def test_residuals_never_contradict_a_proven_end(ends, proven) -> None:
     found = judged(Told(ABOVE_ZERO, ends), at(0.0, y=(1.0,)))
@@ -200,7 +234,12 @@ def test_residuals_never_contradict_a_proven_end(ends, proven) -> None:
 
 def test_residuals_say_nothing_of_a_point_a_million_times_the_data() -> None:
     assert judged(Told(INDIFFERENT), at(1e6, y=(0.0,))) == Certificate(
-        Verdict.OPTIMAL, 0.0, 0.0, 1e-6, "residuals", INDIFFERENT.measure(np.array([1e6]), np.zeros(1))
+        Verdict.OPTIMAL,
+        0.0,
+        0.0,
+        1e-6,
+        "residuals",
+        INDIFFERENT.measure(np.array([1e6]), np.zeros(1)),
     )
     found = judged(Told(INDIFFERENT), at(1e6 + 0.5, y=(0.0,)))
     assert found.verdict is Verdict.UNPROVEN
@@ -243,11 +282,13 @@ def test_an_error_that_hides_behind_a_large_entry_is_found_in_its_row_or_column(
         found = judged(Told(form), at(0.0, 0.0, y=(1e6, c + 0.1)))
         assert found.residuals is not None
         assert found.residuals.worst <= 1e-6
-        assert f"the slope in variable 1 is off by {size} of its cost" in found.notes[0]
+        assert f"the gradient in variable 1 is off by {size} of its cost" in found.notes[0]
     small = ConeForm([0.0, 4.0], [[1.0, 0.0], [0.0, -1.0]], [INF, -3.0], Cones(nonneg=2))
     near = at(0.0, 3.0 - 3e-6, y=(0.0, 4.0 + 3e-6))  # by 3e-6 of 1 + 3 and of 1 + 4
     assert judged(Told(small), near, tol=1e-5).verdict is Verdict.OPTIMAL
-    assert judged(Told(small), at(5.0, 3.0, y=(0.0, 4.0))).verdict is Verdict.OPTIMAL  # an infinite row asks nothing
+    assert (
+        judged(Told(small), at(5.0, 3.0, y=(0.0, 4.0))).verdict is Verdict.OPTIMAL
+    )  # an infinite row asks nothing
 
 
 # Multipliers of a contradiction
@@ -258,13 +299,17 @@ def test_a_row_that_asks_for_less_than_anything_is_a_contradiction_by_itself() -
     assert check_farkas(form, np.array([1.0, 0.0]), 1e-6) == ""
     for y in ([0.0, 1.0], [-1.0, 0.0], [0.0, 0.0]):
         assert check_farkas(form, np.array(y), 1e-6) == "b'y is not negative"
-    vacuous = ConeForm([0.0, 0.0], [[1.0, 1.0], [-1.0, -1.0], [1.0, 0.0]], [1.0, -2.0, INF], Cones(nonneg=3))
+    vacuous = ConeForm(
+        [0.0, 0.0], [[1.0, 1.0], [-1.0, -1.0], [1.0, 0.0]], [1.0, -2.0, INF], Cones(nonneg=3)
+    )
     assert check_farkas(vacuous, np.array([1.0, 1.0, 0.0]), 1e-6) == ""
 
 
 def test_what_is_left_of_a_sum_that_cancels_is_rounding() -> None:
     for excess, words in ((1e-11, ""), (1e-13, "b'y is not negative")):
-        form = ConeForm([0.0, 0.0], [[1.0, 1.0], [-1.0, -1.0]], [1.0, -1.0 - excess], Cones(nonneg=2))
+        form = ConeForm(
+            [0.0, 0.0], [[1.0, 1.0], [-1.0, -1.0]], [1.0, -1.0 - excess], Cones(nonneg=2)
+        )
         assert check_farkas(form, np.ones(2), 1e-6) == words
         ray = ConeForm([1.0, -1.0 - excess], [[-1.0, 0.0]], [0.0], Cones(nonneg=1))
         assert check_ray(ray, np.ones(2), 1e-6) == words.replace("b'y", "c'd")
@@ -284,21 +329,27 @@ def test_errors_are_compared_with_what_cancelling_leaves() -> None:
 
 
 def test_noise_in_what_should_be_zero_is_dropped() -> None:
-    form = ConeForm([0.0, 0.0], [[1.0, 1.0], [-1.0, -1.0], [1.0, 2.0]], [1.0, -2.0, 5.0], Cones(nonneg=3))
+    form = ConeForm(
+        [0.0, 0.0], [[1.0, 1.0], [-1.0, -1.0], [1.0, 2.0]], [1.0, -2.0, 5.0], Cones(nonneg=3)
+    )
     assert check_farkas(form, np.array([1.0, 1.0, 1e-5]), 1e-6) == ""
     ray = ConeForm([-1.0, 0.0], [[-1.0, 0.0], [0.0, 1.0]], [0.0, 0.0], Cones(nonneg=2))
     assert check_ray(ray, np.array([1.0, 1e-4]), 1e-6) == ""
     assert check_ray(ray, np.array([1.0, 2e-4]), 1e-6) != ""
     fine = ConeForm([-1.0, 0.0], [[-5e-13, 1.0]], [0.0], Cones(zero=1))
     assert check_ray(fine, np.array([1.0, 5e-13]), 1e-6) == ""  # no noise, however small
-    dear = ConeForm([-1.0, 1e6], [[-1.0, 0.0]], [0.0], Cones(nonneg=1))  # c'd is 9 with the noise and -1 without
+    dear = ConeForm(
+        [-1.0, 1e6], [[-1.0, 0.0]], [0.0], Cones(nonneg=1)
+    )  # c'd is 9 with the noise and -1 without
     assert check_ray(dear, np.array([1.0, 1e-5]), 1e-6) == ""
 
 
 @pytest.mark.parametrize("level", [1e-12, 1e-10, 1e-8, 1e-6, 1e-4])
 def test_noise_is_dropped_without_what_is_larger(level: float) -> None:
     """y = 5 level x and z = 0 along d = (1, 5 level, level / 2), of any length: z is noise, y is not."""
-    form = ConeForm([-1.0, 0.0, 0.0], [[-5 * level, 1.0, 0.0], [0.0, 0.0, 1.0]], [0.0, 0.0], Cones(zero=2))
+    form = ConeForm(
+        [-1.0, 0.0, 0.0], [[-5 * level, 1.0, 0.0], [0.0, 0.0, 1.0]], [0.0, 0.0], Cones(zero=2)
+    )
     for length in (1.0, 1e-3):
         assert check_ray(form, length * np.array([1.0, 5 * level, level / 2]), 1e-6) == ""
         assert check_ray(form, length * np.array([1.0, 5 * level, 2 * level]), 1e-6) != ""
@@ -309,7 +360,10 @@ def test_noise_is_dropped_without_what_is_larger(level: float) -> None:
 
 def test_a_row_is_left_by_an_error_next_to_its_terms_and_to_what_cancelling_leaves() -> None:
     """c'd = -0.1 is 1/19 of its terms, and those of the row add up to 2: an error of e is worth 9.5 e."""
-    for e, words in ((1.0e-7, ""), (1.2e-7, "the ray leaves the feasible set: relative error 1.1e-06")):
+    for e, words in (
+        (1.0e-7, ""),
+        (1.2e-7, "the ray leaves the feasible set: relative error 1.1e-06"),
+    ):
         for cones in (Cones(nonneg=1), Cones(zero=1)):
             form = ConeForm([-1.0, 0.9], [[1.0, e - 1.0]], [0.0], cones)
             assert check_ray(form, np.ones(2), 1e-6) == words
@@ -319,7 +373,10 @@ def test_a_curved_cone_is_left_by_an_error_next_to_the_steepest_descent() -> Non
     for c, words in (
         ([-1.0, 0.0, 0.0], ""),
         ([1.0, -1.001, 0.0], ""),
-        ([1.0, -1.00001, 0.0], "the ray is one only in the limit: it descends by 1e-05 of its length"),
+        (
+            [1.0, -1.00001, 0.0],
+            "the ray is one only in the limit: it descends by 1e-05 of its length",
+        ),
     ):
         form = ConeForm(c, -np.eye(3), np.zeros(3), Cones(soc=(3,)))
         for length in (1.0, 100.0):
@@ -336,7 +393,9 @@ def test_curvature_along_a_ray_is_compared_with_its_descent() -> None:
         (0.5, 1e-7, ""),
         (0.5, 3e-7, "the ray leaves the feasible set: relative error 1.8e-06"),
     ):
-        form = ConeForm([-1.0, cost], [[-1.0, 0.0]], [0.0], Cones(nonneg=1), [[1.0, -1.0], [-1.0, 1.0 + e]])
+        form = ConeForm(
+            [-1.0, cost], [[-1.0, 0.0]], [0.0], Cones(nonneg=1), [[1.0, -1.0], [-1.0, 1.0 + e]]
+        )
         assert check_ray(form, np.ones(2), 1e-6) == words
 
 
@@ -357,7 +416,10 @@ def test_a_contradiction_leaves_no_point_in_either_sense(scale, value) -> None:
 
 def test_a_contradiction_with_a_ray_says_so() -> None:
     form = ConeForm([-1.0, 1.0], CONTRADICTION.A, CONTRADICTION.b, CONTRADICTION.cones)
-    for ray, notes in ([1.0, -1.0], ("dual infeasible as well: a ray improves the objective",)), ([1.0, 1.0], ()):
+    for ray, notes in (
+        ([1.0, -1.0], ("dual infeasible as well: a ray improves the objective",)),
+        ([1.0, 1.0], ()),
+    ):
         answer = Answer(Stop.INFEASIBLE, farkas=np.ones(2), ray=np.array(ray))
         assert judged(Told(form), answer).notes == notes
 
@@ -371,11 +433,27 @@ def test_a_contradiction_in_the_dual_bounds_nothing() -> None:
 @pytest.mark.parametrize(
     ("form", "answer", "words"),
     [
-        (CONTRADICTION, Answer(Stop.INFEASIBLE), "infeasibility not proven: no multipliers came with the claim"),
-        (CONTRADICTION, Answer(Stop.INFEASIBLE, farkas=np.array([1.0, 0.0])), "infeasibility not proven: b'y is not"),
+        (
+            CONTRADICTION,
+            Answer(Stop.INFEASIBLE),
+            "infeasibility not proven: no multipliers came with the claim",
+        ),
+        (
+            CONTRADICTION,
+            Answer(Stop.INFEASIBLE, farkas=np.array([1.0, 0.0])),
+            "infeasibility not proven: b'y is not",
+        ),
         (RECEDING, Answer(Stop.UNBOUNDED), "unboundedness not proven: no ray came with the claim"),
-        (RECEDING, Answer(Stop.UNBOUNDED, ray=-np.ones(1)), "unboundedness not proven: c'd is not negative"),
-        (RECEDING, Answer(Stop.UNBOUNDED, ray=np.ones(1)), "dual infeasible: unbounded if a feasible point exists"),
+        (
+            RECEDING,
+            Answer(Stop.UNBOUNDED, ray=-np.ones(1)),
+            "unboundedness not proven: c'd is not negative",
+        ),
+        (
+            RECEDING,
+            Answer(Stop.UNBOUNDED, ray=np.ones(1)),
+            "dual infeasible: unbounded if a feasible point exists",
+        ),
         (
             SimplexForm(Linear([1.0]), Simplex(1)),
             Answer(Stop.UNBOUNDED, ray=np.ones(1)),
@@ -402,7 +480,10 @@ def test_a_ray_from_a_feasible_point_has_no_end_in_either_sense(scale, value) ->
     nothing = judged(Told(RECEDING, sense=sense, scale=scale), answer)
     assert nothing.verdict is Verdict.UNPROVEN
     outside = Answer(Stop.UNBOUNDED, x=np.array([-1e-3]), ray=np.ones(1))
-    assert judged(Told(RECEDING, ends, sense=sense, scale=scale), outside).verdict is not Verdict.UNBOUNDED
+    assert (
+        judged(Told(RECEDING, ends, sense=sense, scale=scale), outside).verdict
+        is not Verdict.UNBOUNDED
+    )
     edge = Answer(Stop.UNBOUNDED, x=np.array([-1e-6]), ray=np.ones(1))
     assert judged(Told(RECEDING, ends, sense=sense, scale=scale), edge).verdict is Verdict.UNBOUNDED
 
@@ -413,7 +494,7 @@ def test_a_ray_of_the_dual_leaves_the_problem_without_a_point(scale, value) -> N
     assert found == Certificate(Verdict.INFEASIBLE, value, value, 1e-6, "farkas")
 
 
-class Slope(Linear):
+class Gradient(Linear):
     """f(x) = c'x as the dual of rows: falls along a ray with c'd < 0."""
 
     feature = property(lambda self: Feature.ROWS)
@@ -423,7 +504,7 @@ class Slope(Linear):
     def bound(self, x): ...
     def ray(self, x=None): ...
 
-    def recedes(self, ray: np.ndarray) -> str:
+    def ray_flaw(self, ray: np.ndarray) -> str:
         return "" if self.c @ ray < 0 else "it does not fall along the ray"
 
 
@@ -436,9 +517,11 @@ class Slope(Linear):
     ],
 )
 def test_a_dual_of_rows_checks_its_own_rays(dual, scale, verdict, value, argument) -> None:
-    form = SimplexForm(Slope([-1.0]), BoxPlane(np.zeros(1), np.full(1, INF)))
+    form = SimplexForm(Gradient([-1.0]), BoxPlane(np.zeros(1), np.full(1, INF)))
     problem = Told(form, dual=dual, scale=scale, trusts=False)
-    assert judged(problem, Answer(Stop.UNBOUNDED, ray=np.ones(1))) == Certificate(verdict, value, value, 1e-6, argument)
+    assert judged(problem, Answer(Stop.UNBOUNDED, ray=np.ones(1))) == Certificate(
+        verdict, value, value, 1e-6, argument
+    )
     found = judged(problem, Answer(Stop.UNBOUNDED, ray=-np.ones(1)))
     assert found.verdict is Verdict.UNPROVEN
     assert found.notes[0] == "unboundedness not proven: it does not fall along the ray"

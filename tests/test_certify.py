@@ -11,7 +11,7 @@ from strategies import at_most
 from test_problems import LONG
 
 from klopt.conformance.instances import FormProblem, Instance
-from klopt.conformance.planted import known_pair
+from klopt.conformance.planted import planted_cone_program
 from klopt.engine.registry import problems
 from klopt.model.backend import Answer, Stop
 from klopt.model.cones import Cones, svec
@@ -24,13 +24,15 @@ seeds = st.integers(0, 10**6)
 TOL = 1e-6
 
 
-def judged(form: ConeForm, x: np.ndarray, y: np.ndarray | None, stop: Stop = Stop.OPTIMAL) -> Certificate:
+def judged(
+    form: ConeForm, x: np.ndarray, y: np.ndarray | None, stop: Stop = Stop.OPTIMAL
+) -> Certificate:
     problem = FormProblem(form)
     return certify(problem, problem.formulations()[0], form, Answer(stop, x=x, y=y), TOL)[0]
 
 
 def pair(seed: int, kind: str) -> Instance:
-    instance = known_pair(np.random.default_rng(seed), kind)
+    instance = planted_cone_program(np.random.default_rng(seed), kind)
     assume(abs(instance.value) > 0.1 and np.abs(instance.y).max() > 0.1)
     return instance
 
@@ -42,7 +44,9 @@ def test_a_true_pair_is_certified_whatever_the_backend_says(kind: str, seed: int
     i = pair(seed, kind)
     for stop in (Stop.OPTIMAL, Stop.STALLED, Stop.INFEASIBLE):
         certificate = judged(i.form, i.x, i.y, stop)
-        assert certificate.verdict is Verdict.OPTIMAL or (kind == "exp" and certificate.relative_width < 1e-5)
+        assert certificate.verdict is Verdict.OPTIMAL or (
+            kind == "exp" and certificate.relative_width < 1e-5
+        )
         assert certificate.lower <= i.value + 1e-12 * (1 + abs(i.value))
         assert certificate.upper >= i.value - 1e-12 * (1 + abs(i.value))
 
@@ -50,7 +54,10 @@ def test_a_true_pair_is_certified_whatever_the_backend_says(kind: str, seed: int
 MUTATIONS = {
     "flipped sign of x": lambda i, k: (-i.x, i.y),
     "flipped sign of y": lambda i, k: (i.x, -i.y),
-    "one entry of x off by 10 tol": lambda i, k: (i.x + 10 * TOL * _unit(i.x.size, k) * (1 + abs(i.value)), i.y),
+    "one entry of x off by 10 tol": lambda i, k: (
+        i.x + 10 * TOL * _unit(i.x.size, k) * (1 + abs(i.value)),
+        i.y,
+    ),
     "one entry of y off by 10 tol": lambda i, k: (
         i.x,
         i.y + 10 * TOL * _unit(i.y.size, k) * (1 + np.abs(i.form.c).max()),
@@ -77,7 +84,9 @@ def _swapped(y: np.ndarray, k: int) -> np.ndarray:
 @pytest.mark.parametrize("mutation", MUTATIONS)
 @at_most(10)  # nine mutations of five kinds
 @given(seed=seeds, k=st.integers(0, 100))
-def test_a_mutant_is_never_certified_at_a_wrong_value(kind: str, mutation: str, seed: int, k: int) -> None:
+def test_a_mutant_is_never_certified_at_a_wrong_value(
+    kind: str, mutation: str, seed: int, k: int
+) -> None:
     """A mutant may be repaired back into the optimum; then the interval must still hold the true value."""
     i = pair(seed, kind)
     certificate = judged(i.form, *MUTATIONS[mutation](i, k))
@@ -88,8 +97,12 @@ def test_a_mutant_is_never_certified_at_a_wrong_value(kind: str, mutation: str, 
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_a_mutant_of_a_free_program_is_refused_outright(mutation: str) -> None:
     """Where no repair can be had (free variables, no bounds), residuals alone must refuse each mutant."""
-    form = ConeForm([1.0, 2.0, 0.5], [[1.0, 1.0, 1.0]], [3.0], Cones(zero=1), np.diag([1.0, 2.0, 4.0]))
-    kkt = np.block([[np.diag([1.0, 2.0, 4.0]), np.ones((3, 1))], [np.ones((1, 3)), np.zeros((1, 1))]])
+    form = ConeForm(
+        [1.0, 2.0, 0.5], [[1.0, 1.0, 1.0]], [3.0], Cones(zero=1), np.diag([1.0, 2.0, 4.0])
+    )
+    kkt = np.block(
+        [[np.diag([1.0, 2.0, 4.0]), np.ones((3, 1))], [np.ones((1, 3)), np.zeros((1, 1))]]
+    )
     solution = np.linalg.solve(kkt, [-1.0, -2.0, -0.5, 3.0])
     i = Instance("free", form, value=form.value(solution[:3]), x=solution[:3], y=solution[3:])
     assert form.measure(i.x, i.y).worst < 1e-12
@@ -101,19 +114,25 @@ def test_a_mutant_of_a_free_program_is_refused_outright(mutation: str) -> None:
 
 def test_the_residual_rule_has_a_magnitude_guard() -> None:
     """An SDP with a duality gap (optimum 0) has nearly perfect residuals at -1 with multipliers of 1e11."""
-    # minimise x1 s.t. [[0, x1, 0], [x1, x2, 0], [0, 0, x1 + 1]] PSD: x1 must be 0, yet x1 -> -1 as x2 -> inf.
+    # minimise x1 s.t. [[0, x1, 0], [x1, x2, 0], [0, 0, x1 + 1]] PSD: x1 must be 0, yet x1 -> -1 as
+    # x2 -> inf.
     basis = [np.zeros((3, 3)) for _ in range(3)]
     basis[0][0, 1] = basis[0][1, 0] = basis[0][2, 2] = 1.0
     basis[1][1, 1] = 1.0
     basis[2][2, 2] = 1.0
-    form = ConeForm([1.0, 0.0], -np.stack([svec(basis[0]), svec(basis[1])], axis=1), svec(basis[2]), Cones(psd=(3,)))
+    form = ConeForm(
+        [1.0, 0.0],
+        -np.stack([svec(basis[0]), svec(basis[1])], axis=1),
+        svec(basis[2]),
+        Cones(psd=(3,)),
+    )
     x = np.array([-0.98, 1e12])
     y_matrix = np.array([[1e12, 0.49, 0], [0.49, 2.4e-13, 0], [0, 0, 0.02]])
     assert judged(form, x, svec(y_matrix)).verdict is not Verdict.OPTIMAL
 
 
 def test_small_residuals_that_may_be_worth_more_than_the_tolerance_prove_nothing() -> None:
-    """At x = (1e5, -1e5) with value 0, slopes of 5e-9 are nothing next to c and yet may move the value by 1e-3."""
+    """At x = (1e5, -1e5) with value 0, gradients of 5e-9 are nothing next to c and yet may move the value by 1e-3."""
 
     class Unbracketed(FormProblem):
         trusts_residuals = True
@@ -127,7 +146,9 @@ def test_small_residuals_that_may_be_worth_more_than_the_tolerance_prove_nothing
     for error in (5e-9, 5e-13):
         y = np.full(2, error - 1.0)
         assert form.measure(x, y).worst < TOL
-        certificate, _ = certify(problem, problem.formulations()[0], form, Answer(Stop.OPTIMAL, x=x, y=y), TOL)
+        certificate, _ = certify(
+            problem, problem.formulations()[0], form, Answer(Stop.OPTIMAL, x=x, y=y), TOL
+        )
         verdicts.append(certificate.verdict)
     assert verdicts == [Verdict.UNPROVEN, Verdict.OPTIMAL]
 
@@ -162,7 +183,10 @@ def test_a_ray_is_checked_as_a_vector() -> None:
     assert check_ray(form, np.array([-1.0, 0.0]), TOL) != ""
     curved = replace(form, P=np.diag([1.0, 0.0]))
     assert check_ray(curved, np.array([1.0, 0.0]), TOL) != ""
-    assert check_ray(replace(form, radius=5.0), np.array([1.0, 0.0]), TOL) == "the feasible set is bounded"
+    assert (
+        check_ray(replace(form, radius=5.0), np.array([1.0, 0.0]), TOL)
+        == "the feasible set is bounded"
+    )
 
 
 @given(seed=seeds)
@@ -176,7 +200,9 @@ def test_no_random_vector_proves_a_feasible_program_infeasible(seed: int) -> Non
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(kind, id=kind.__name__, marks=[pytest.mark.slow] if kind.__name__ in LONG else [])
+        pytest.param(
+            kind, id=kind.__name__, marks=[pytest.mark.slow] if kind.__name__ in LONG else []
+        )
         for kind in problems()
     ],
 )
@@ -225,6 +251,8 @@ def test_unbounded_needs_a_feasible_point_as_well() -> None:
 def test_the_explanation_says_what_is_missing() -> None:
     form = ConeForm([-1.0], [[1.0]], [1.0], Cones(nonneg=1))
     problem = FormProblem(form)
-    certificate, _ = certify(problem, problem.formulations()[0], form, Answer(Stop.OPTIMAL, x=np.array([0.0])), TOL)
+    certificate, _ = certify(
+        problem, problem.formulations()[0], form, Answer(Stop.OPTIMAL, x=np.array([0.0])), TOL
+    )
     assert certificate.verdict is Verdict.FEASIBLE
     assert "one side of the interval is proven" in certificate.explain()

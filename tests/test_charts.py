@@ -51,7 +51,9 @@ def curve(slot: int, x: object, y: object, mark: str = "line", label: str = "") 
 
 
 @given(positive, positive, st.integers(2, 8), st.booleans())
-def test_ticks_lie_on_the_axis_in_order_and_are_few(low: float, high: float, most: int, log: bool) -> None:
+def test_ticks_lie_on_the_axis_in_order_and_are_few(
+    low: float, high: float, most: int, log: bool
+) -> None:
     axis = Axis.around("x", [low, high], log=log)
     values = [value for value, _ in axis.ticks(most)]
     assert all(a < b for a, b in pairwise(values))
@@ -62,7 +64,9 @@ def test_ticks_lie_on_the_axis_in_order_and_are_few(low: float, high: float, mos
 
 
 @given(st.lists(positive, min_size=2, max_size=20, unique=True), st.booleans())
-def test_an_axis_keeps_the_order_of_numbers_and_holds_them_all(values: list[float], log: bool) -> None:
+def test_an_axis_keeps_the_order_of_numbers_and_holds_them_all(
+    values: list[float], log: bool
+) -> None:
     axis = Axis.around("x", values, log=log)
     places = [axis.share(value) for value in sorted(values)]
     assert all(0 <= a <= b <= 1 for a, b in pairwise(places))
@@ -81,7 +85,12 @@ def test_thinning_keeps_both_ends_and_only_points_that_were_there(count: int, mo
 
 def test_a_curve_of_a_million_points_is_drawn_with_400() -> None:
     x = np.arange(1, 1_000_001.0)
-    svg = plot([curve(0, x, 1 / x)], "Fall", Axis.around("k", x, log=True), Axis.around("gap", 1 / x, log=True))
+    svg = plot(
+        [curve(0, x, 1 / x)],
+        "Fall",
+        Axis.around("k", x, log=True),
+        Axis.around("gap", 1 / x, log=True),
+    )
     path = next(p for p in tree(svg).iter(f"{SVG}path") if p.get("class") == "l")
     moves = sum((path.get("d") or "").count(letter) for letter in "lhv")
     assert 100 < moves < MOST_POINTS
@@ -95,8 +104,13 @@ def test_a_curve_of_a_million_points_is_drawn_with_400() -> None:
     ),
     st.sampled_from(["line", "step", "points"]),
 )
-def test_no_name_in_a_chart_covers_another(points: list[list[tuple[float, float]]], mark: str) -> None:
-    series = [curve(i, [p[0] for p in sorted(own)], [p[1] for p in sorted(own)], mark) for i, own in enumerate(points)]
+def test_no_name_in_a_chart_covers_another(
+    points: list[list[tuple[float, float]]], mark: str
+) -> None:
+    series = [
+        curve(i, [p[0] for p in sorted(own)], [p[1] for p in sorted(own)], mark)
+        for i, own in enumerate(points)
+    ]
     axes = (
         Axis.around("seconds", [p[0] for own in points for p in own], log=True),
         Axis.around("width", [p[1] for own in points for p in own], log=True),
@@ -120,21 +134,33 @@ def test_every_series_has_a_title_and_its_own_class(mark: str) -> None:
 
 
 def test_series_of_one_colour_differ_in_dash_and_shape() -> None:
-    svg = plot([curve(i, [1, 2], [1, 2]) for i in (0, 7)], "Chart", Axis("x", 1, 2), Axis("y", 1, 2))
-    classes = [p.get("class") for p in tree(svg).iter(f"{SVG}path") if (p.get("class") or "").startswith("l")]
+    svg = plot(
+        [curve(i, [1, 2], [1, 2]) for i in (0, 7)], "Chart", Axis("x", 1, 2), Axis("y", 1, 2)
+    )
+    classes = [
+        p.get("class")
+        for p in tree(svg).iter(f"{SVG}path")
+        if (p.get("class") or "").startswith("l")
+    ]
     assert classes == ["l", "l d1"]
     assert Style(0, 0).glyph != Style(7, 0, 1).glyph
 
 
 def test_names_from_outside_are_text() -> None:
-    svg = plot([curve(0, [1, 2], [1, 2], label=HOSTILE)], HOSTILE, Axis(HOSTILE, 1, 2), Axis(HOSTILE, 1, 2))
-    svg += heat_map([HOSTILE], [HOSTILE], [[Cell(HOSTILE, HOSTILE, "bad", HOSTILE, f'#"{HOSTILE}')]], HOSTILE)
+    svg = plot(
+        [curve(0, [1, 2], [1, 2], label=HOSTILE)], HOSTILE, Axis(HOSTILE, 1, 2), Axis(HOSTILE, 1, 2)
+    )
+    svg += heat_map(
+        [HOSTILE], [HOSTILE], [[Cell(HOSTILE, HOSTILE, "bad", HOSTILE, f'#"{HOSTILE}')]], HOSTILE
+    )
     svg += bars(np.array([1.0]), HOSTILE, Style(0, 0), 1.0)
     assert "<img" not in svg
 
 
 def test_bars_are_as_tall_as_their_values_say() -> None:
-    path = next(p for p in tree(bars(np.array([1.0, 0.5, -0.0]), "w", Style(0, 0), 1.0)).iter(f"{SVG}path"))
+    path = next(
+        p for p in tree(bars(np.array([1.0, 0.5, -0.0]), "w", Style(0, 0), 1.0)).iter(f"{SVG}path")
+    )
     tall = [float(part.split("h")[0]) for part in (path.get("d") or "").split("v-")[1:]]
     assert tall[1] == pytest.approx(tall[0] / 2, abs=0.1)
     assert tall[2] == 0

@@ -20,7 +20,13 @@ SVM = klopt.problems.SoftMargin.sample(np.random.default_rng(0), 12)
 PLENTY = 100_000_000_000
 
 
-def task(problem: Problem, formulation: str, backend: Backend | str, memory_limit: int = 0, **settings: object) -> Task:
+def task(
+    problem: Problem,
+    formulation: str,
+    backend: Backend | str,
+    memory_limit: int = 0,
+    **settings: object,
+) -> Task:
     taken = backend_named(backend) if isinstance(backend, str) else backend
     return Task(problem, "it", "data", formulation, taken, Settings(**settings), memory_limit)  # type: ignore[arg-type]
 
@@ -29,7 +35,12 @@ def test_the_record_has_what_solve_proves() -> None:
     outcome = perform(task(SVM, "dual QP", "highs", time_limit=20.0))
     alone = klopt.solve(SVM, "highs", formulation="dual QP")
     run = outcome.run
-    assert (run.says, run.verdict, run.lower, run.upper) == (Stop.OPTIMAL, alone.verdict, alone.lower, alone.upper)
+    assert (run.says, run.verdict, run.lower, run.upper) == (
+        Stop.OPTIMAL,
+        alone.verdict,
+        alone.lower,
+        alone.upper,
+    )
     assert (outcome.trace[-1].lower, outcome.trace[-1].upper) == (run.lower, run.upper)
     np.testing.assert_array_equal(outcome.arrays["alpha"], alone.point.alpha)
     assert run.memory is None or run.memory > 1e7
@@ -38,7 +49,11 @@ def test_the_record_has_what_solve_proves() -> None:
 
 def test_a_method_of_ours_leaves_its_way_and_its_promise() -> None:
     game = klopt.problems.SaddlePoint.sample(np.random.default_rng(0), 6)
-    (form,) = (route.formulation.name for route in klopt.plan(game).routes if route.backend.name == "mirror_prox")
+    (form,) = (
+        route.formulation.name
+        for route in klopt.plan(game).routes
+        if route.backend.name == "mirror_prox"
+    )
     outcome = perform(task(game, form, "mirror_prox", tol=1e-2))
     assert len(outcome.trace) > 1
     assert outcome.run.promise > 0
@@ -46,7 +61,9 @@ def test_a_method_of_ours_leaves_its_way_and_its_promise() -> None:
 
 
 def test_an_unbounded_dual_is_the_claim_that_the_problem_is_infeasible() -> None:
-    twice = klopt.problems.SoftMargin(np.ones((2, 2)), [1, -1], np.inf)  # one point with both labels
+    twice = klopt.problems.SoftMargin(
+        np.ones((2, 2)), [1, -1], np.inf
+    )  # one point with both labels
     run = perform(task(twice, "dual QP", "highs")).run
     assert run.says in (Stop.INFEASIBLE, Stop.INFEASIBLE_OR_UNBOUNDED)
     assert run.verdict is klopt.Verdict.INFEASIBLE

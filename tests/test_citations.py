@@ -21,11 +21,17 @@ def keys(text: str) -> list[str]:
 
 
 def test_every_family_and_every_backend_of_klopt_has_its_citations() -> None:
-    own = [problem.__name__ for problem in problems() if problem.__module__.startswith("klopt.problems.")]
+    own = [
+        problem.__name__
+        for problem in problems()
+        if problem.__module__.startswith("klopt.problems.")
+    ]
     assert set(own) <= set(PAPERS)
-    assert {backend.name for backend in backends() if type(backend).__module__.startswith("klopt.solvers.")} <= set(
-        SOLVERS
-    )
+    assert {
+        backend.name
+        for backend in backends()
+        if type(backend).__module__.startswith("klopt.solvers.")
+    } <= set(SOLVERS)
 
 
 def test_what_is_named_exists_and_what_exists_is_named() -> None:
@@ -34,10 +40,21 @@ def test_what_is_named_exists_and_what_exists_is_named() -> None:
 
 
 def test_papers_and_solvers_of_the_runs_are_cited_once_and_no_others() -> None:
-    runs = [made_run(family="ScgOrdered", backend="highs"), made_run(family="ScgOrdered", backend="cvxpy:SCS")]
+    runs = [
+        made_run(family="ScgOrdered", backend="highs"),
+        made_run(family="ScgOrdered", backend="cvxpy:SCS"),
+    ]
     found = keys(bibtex(runs))
     assert len(found) == len(set(found))
-    expected = {"klopt", "pan2016", "huangfu2018", "diamond2016", "agrawal2018", "odonoghue2016", "odonoghue2021"}
+    expected = {
+        "klopt",
+        "pan2016",
+        "huangfu2018",
+        "diamond2016",
+        "agrawal2018",
+        "odonoghue2016",
+        "odonoghue2021",
+    }
     assert set(found) == expected | {"harris2020", "virtanen2020", "dolan2002"}
 
 

@@ -20,7 +20,17 @@ from strategies import TINY_LP
 from klopt.cli.main import main
 
 COMMANDS = [
-    *("solve", "plan", "backends", "problems", "demo", "check-backend", "compare", "verify", "report"),
+    *(
+        "solve",
+        "plan",
+        "backends",
+        "problems",
+        "demo",
+        "check-backend",
+        "compare",
+        "verify",
+        "report",
+    ),
     *("export", "cite", "doctor"),
 ]
 ESCAPE = "\x1b["
@@ -45,10 +55,14 @@ def klopt(*arguments: object) -> Result:
 
 def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own, with its output piped."""
-    environment = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "FORCE_COLOR", "NO_COLOR"}}
+    environment = {
+        k: v for k, v in os.environ.items() if k not in {"COLUMNS", "FORCE_COLOR", "NO_COLOR"}
+    }
     code = "from klopt.cli.main import main; main(prog_name='klopt')"
     words = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, env=environment | {"TERM": "xterm"}, **options)
+    return subprocess.run(
+        words, capture_output=True, text=True, env=environment | {"TERM": "xterm"}, **options
+    )
 
 
 def strict(text: str) -> dict[str, Any]:
@@ -133,7 +147,11 @@ def test_the_same_seed_makes_the_same_instance() -> None:
         assert isinstance(found, float)
         return found
 
-    assert value("--seed", 3, "--size", 12) == value("--seed", 3, "--size", 12) != value("--seed", 4, "--size", 12)
+    assert (
+        value("--seed", 3, "--size", 12)
+        == value("--seed", 3, "--size", 12)
+        != value("--seed", 4, "--size", 12)
+    )
 
 
 # Bad calls
@@ -148,13 +166,25 @@ def test_the_same_seed_makes_the_same_instance() -> None:
         (["solve", "LP", "--backend", "higs"], "no backend 'higs'; did you mean 'highs'?"),
         (["solve", "LP", "--backend", "nowhere.py"], "no file 'nowhere.py'"),
         (["solve", "SoftMargn"], "no problem 'SoftMargn'; did you mean 'SoftMargin'?"),
-        (["solve", "SoftMargin", "--formulation", "dual"], "has no formulation 'dual'; did you mean"),
-        (["solve", "SoftMargin", "--backend", "mirror_prox"], "mirror_prox cannot solve SoftMargin"),
+        (
+            ["solve", "SoftMargin", "--formulation", "dual"],
+            "has no formulation 'dual'; did you mean",
+        ),
+        (
+            ["solve", "SoftMargin", "--backend", "mirror_prox"],
+            "mirror_prox cannot solve SoftMargin",
+        ),
         (["solve", "LP", "--tol", "2"], "tol is 2.0; expected a number in [1e-13, 0.1]"),
         (["solve", "LP", "--tol", "small"], "small"),
-        (["solve", "LP", "--time", "soon"], "'soon' is no duration; write seconds (30), or 30s, 5m, 2h"),
+        (
+            ["solve", "LP", "--time", "soon"],
+            "'soon' is no duration; write seconds (30), or 30s, 5m, 2h",
+        ),
         (["solve", "LP", "--time", "0"], "time_limit is 0.0"),
-        (["solve", "LP", "--max-iter", "0"], "max_iter is 0; expected a whole number of at least 1"),
+        (
+            ["solve", "LP", "--max-iter", "0"],
+            "max_iter is 0; expected a whole number of at least 1",
+        ),
         (["solve", "LP", "--threads", "0"], "threads is 0"),
         (["solve", "LP", "--size", "0"], "--size"),
         (["solve", "LP", "--raw", "presolve"], "'presolve' is not of the form KEY=VALUE"),
@@ -183,9 +213,13 @@ def test_a_file_that_is_not_there_names_its_neighbour(model: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".mps", ".lp", ".dat-s", ".cbf", ".npz"])
 @pytest.mark.parametrize(
-    "content", [b"", b"\x00\xff\xfe garbage \x80", b"one two three\nfour 5 6\n"], ids=["empty", "bytes", "words"]
+    "content",
+    [b"", b"\x00\xff\xfe garbage \x80", b"one two three\nfour 5 6\n"],
+    ids=["empty", "bytes", "words"],
 )
-def test_a_file_that_holds_no_program_is_exit_code_2(tmp_path: Path, suffix: str, content: bytes) -> None:
+def test_a_file_that_holds_no_program_is_exit_code_2(
+    tmp_path: Path, suffix: str, content: bytes
+) -> None:
     path = tmp_path / f"broken{suffix}"
     path.write_bytes(content)
     done = klopt("solve", path)
@@ -225,7 +259,9 @@ BACKEND = Mine()
         (NAMELESS, "it has no name"),
     ],
 )
-def test_a_file_without_a_backend_is_exit_code_2(tmp_path: Path, verb: tuple[str], text: str, words: str) -> None:
+def test_a_file_without_a_backend_is_exit_code_2(
+    tmp_path: Path, verb: tuple[str], text: str, words: str
+) -> None:
     path = tmp_path / "mine.py"
     path.write_text(text)
     done = klopt(*verb, path)
@@ -279,7 +315,11 @@ def test_every_command_prints_one_json_document(model: Path) -> None:
 
 def test_a_solve_document_holds_verdict_interval_route_point_and_attempts(model: Path) -> None:
     document = strict(klopt("solve", model, "--json").stdout)
-    assert (document["verdict"], document["stop"], document["certified"]) == ("OPTIMAL", "OPTIMAL", True)
+    assert (document["verdict"], document["stop"], document["certified"]) == (
+        "OPTIMAL",
+        "OPTIMAL",
+        True,
+    )
     assert document["lower"] <= 1 <= document["upper"] + 1e-9
     assert document["route"]["backend"] == "highs"
     assert document["point"]["primal"]
@@ -308,8 +348,15 @@ def test_every_command_has_help(command: str) -> None:
 
 def test_lines_fit_into_80_columns(model: Path, tmp_path: Path) -> None:
     calls: list[list[object]] = [["--help"], *([command, "--help"] for command in COMMANDS)]
-    calls += [["solve", model, "-v"], ["solve", "SoftMargin", "-v"], ["solve", model, "--backend", "higs"]]
-    calls += [["solve", model, "--backend", backend_file(tmp_path, LIAR), "-v"], ["plan", "SoftMargin"]]
+    calls += [
+        ["solve", model, "-v"],
+        ["solve", "SoftMargin", "-v"],
+        ["solve", model, "--backend", "higs"],
+    ]
+    calls += [
+        ["solve", model, "--backend", backend_file(tmp_path, LIAR), "-v"],
+        ["plan", "SoftMargin"],
+    ]
     calls += [
         ["backends"],
         ["backends", "highs"],
@@ -351,14 +398,20 @@ def test_a_pipe_carries_no_escape_codes(model: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("variables", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
-def test_a_terminal_gets_colours_unless_it_declines(model: Path, variables: dict[str, str], coloured: bool) -> None:
+def test_a_terminal_gets_colours_unless_it_declines(
+    model: Path, variables: dict[str, str], coloured: bool
+) -> None:
     import pty
 
     environment = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "FORCE_COLOR"}}
     leader, follower = pty.openpty()
     words = [sys.executable, "-c", "from klopt.cli.main import main; main()", "solve", str(model)]
     subprocess.run(
-        words, stdout=follower, stderr=follower, env=environment | {"TERM": "xterm-256color"} | variables, check=True
+        words,
+        stdout=follower,
+        stderr=follower,
+        env=environment | {"TERM": "xterm-256color"} | variables,
+        check=True,
     )
     os.close(follower)
     printed = os.read(leader, 65536).decode()
@@ -393,7 +446,9 @@ def test_an_interrupt_is_exit_code_130(model: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", ["--no-isolate", "--isolate"])
 def test_ctrl_c_ends_a_running_solve(model: Path, tmp_path: Path, where: str) -> None:
     running = tmp_path / "running"
-    sleeper = backend_file(tmp_path, f"open({str(running)!r}, 'w').close(); import time; time.sleep(60)")
+    sleeper = backend_file(
+        tmp_path, f"open({str(running)!r}, 'w').close(); import time; time.sleep(60)"
+    )
     code = "from klopt.cli.main import main; main()"
     words = [sys.executable, "-c", code, "solve", str(model), "--backend", str(sleeper), where]
     child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

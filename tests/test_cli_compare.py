@@ -70,8 +70,15 @@ def klopt(*arguments: object) -> Result:
 
 def process(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     """Start the command in a process of its own, with its output piped."""
-    words = [sys.executable, "-c", "from klopt.cli.main import main; main(prog_name='klopt')", *map(str, arguments)]
-    environment = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "FORCE_COLOR"}} | {"TERM": "xterm"}
+    words = [
+        sys.executable,
+        "-c",
+        "from klopt.cli.main import main; main(prog_name='klopt')",
+        *map(str, arguments),
+    ]
+    environment = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "FORCE_COLOR"}} | {
+        "TERM": "xterm"
+    }
     return subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options
     )
@@ -108,9 +115,28 @@ def kept(compared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def test_a_file_and_a_class_are_compared_and_the_runs_kept(place: Path) -> None:
-    done = klopt("compare", "model.mps", "SoftMargin", "--sizes", "6", "--backend", "highs", "--backend", "scs", *QUICK)
+    done = klopt(
+        "compare",
+        "model.mps",
+        "SoftMargin",
+        "--sizes",
+        "6",
+        "--backend",
+        "highs",
+        "--backend",
+        "scs",
+        *QUICK,
+    )
     assert done.exit_code == 0, done.output
-    for words in ("model.mps", "SoftMargin n=6", "highs", "scs", "OPTIMAL", "fastest", "4 in klopt-runs.db, 0 of them"):
+    for words in (
+        "model.mps",
+        "SoftMargin n=6",
+        "highs",
+        "scs",
+        "OPTIMAL",
+        "fastest",
+        "4 in klopt-runs.db, 0 of them",
+    ):
         assert words in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     with Store(place / "klopt-runs.db", read_only=True) as store:
@@ -120,7 +146,9 @@ def test_a_file_and_a_class_are_compared_and_the_runs_kept(place: Path) -> None:
 @pytest.mark.usefixtures("kept")
 @pytest.mark.slow
 def test_resume_does_what_is_missing_and_says_what_it_reuses() -> None:
-    done = klopt("compare", "model.mps", "--backend", "highs", "--backend", "scs", *QUICK, "--resume")
+    done = klopt(
+        "compare", "model.mps", "--backend", "highs", "--backend", "scs", *QUICK, "--resume"
+    )
     assert "2 in klopt-runs.db, 1 of them reused (highs 1)" in done.stdout
     done = klopt("compare", "model.mps", "--backend", "highs", *QUICK)
     assert "1 in klopt-runs.db, 0 of them reused" in done.stdout
@@ -162,7 +190,9 @@ def test_json_is_one_document(place: Path) -> None:
         (["model.mps", "--store", "model.mps"], "not a database"),
     ],
 )
-def test_a_bad_call_is_refused_before_anything_is_run(place: Path, arguments: list[str], text: str) -> None:
+def test_a_bad_call_is_refused_before_anything_is_run(
+    place: Path, arguments: list[str], text: str
+) -> None:
     done = klopt("compare", *arguments)
     assert done.exit_code == 2
     assert text in " ".join(done.output.split())
@@ -200,7 +230,10 @@ def test_a_store_is_reported_exported_and_cited(kept: Path) -> None:
     assert klopt("export", "--figure", "accuracy", "-o", "chart.svg").exit_code == 0
     assert (kept / "chart.svg").read_text().startswith("<svg")
     done = klopt("export", "--figure", "accurcy", "-o", "chart.svg")
-    assert (done.exit_code, "this comparison has accuracy" in " ".join(done.output.split())) == (2, True)
+    assert (done.exit_code, "this comparison has accuracy" in " ".join(done.output.split())) == (
+        2,
+        True,
+    )
     assert "no store" in klopt("report", "other.db").output
 
 
@@ -210,7 +243,9 @@ def test_the_doctor_names_versions_and_threads() -> None:
     assert json.loads(klopt("doctor", "--json").stdout)["findings"]
 
 
-def test_a_full_disk_is_exit_code_1_and_says_how_to_go_on(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_exit_code_1_and_says_how_to_go_on(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -225,7 +260,18 @@ def test_a_full_disk_is_exit_code_1_and_says_how_to_go_on(place: Path, monkeypat
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(place: Path) -> None:
-    words = ["compare", "model.mps", "--backend", "highs", "--backend", "napper.py", "--repeat", 3, "--seed", 1]
+    words = [
+        "compare",
+        "model.mps",
+        "--backend",
+        "highs",
+        "--backend",
+        "napper.py",
+        "--repeat",
+        3,
+        "--seed",
+        1,
+    ]
     child = process(*words)
     store = place / "klopt-runs.db"
     for _ in range(300):

@@ -15,7 +15,14 @@ from click.testing import CliRunner, Result
 
 from klopt.cli.main import main
 
-VERDICTS = {"HOLDS", "HOLDS AS CORRECTED", "REFUTED", "PREMISE NOT MET", "INCONCLUSIVE", "NOT CHECKABLE"}
+VERDICTS = {
+    "HOLDS",
+    "HOLDS AS CORRECTED",
+    "REFUTED",
+    "PREMISE NOT MET",
+    "INCONCLUSIVE",
+    "NOT CHECKABLE",
+}
 WRONGLY_REGISTERED = """
 import klopt
 from klopt.papers.theorems.evidence import at_most
@@ -38,9 +45,13 @@ def klopt(*arguments: object) -> Result:
 def process(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own, with its output piped."""
     code = "from klopt.cli.main import main; main(prog_name='klopt')"
-    environment = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "FORCE_COLOR"}}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in {"COLUMNS", "FORCE_COLOR"}
+    }
     words = [sys.executable, "-c", code, "verify", *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, env=environment | {"TERM": "xterm"}, timeout=120)
+    return subprocess.run(
+        words, capture_output=True, text=True, env=environment | {"TERM": "xterm"}, timeout=120
+    )
 
 
 def findings(*arguments: object) -> list[dict[str, Any]]:
@@ -151,7 +162,9 @@ def test_a_call_that_cannot_be_is_exit_code_2_and_says_why(
 
 
 def test_a_seed_makes_the_same_run_and_another_seed_another() -> None:
-    first, again, other = (findings("004-1", "001-A12", "--trials", 4, "--seed", seed) for seed in (3, 3, 4))
+    first, again, other = (
+        findings("004-1", "001-A12", "--trials", 4, "--seed", seed) for seed in (3, 3, 4)
+    )
     assert first == again
     assert [finding["printed"] for finding in first] != [finding["printed"] for finding in other]
 

@@ -38,14 +38,28 @@ SVM = klopt.problems.SoftMargin.sample(np.random.default_rng(0), 12)
 
 def outcome(run: Run) -> tuple[object, ...]:
     """What must be the same in every run of the same task."""
-    return run.key, run.problem, run.backend, run.formulation, run.says, run.verdict, run.lower, run.upper, run.proof
+    return (
+        run.key,
+        run.problem,
+        run.backend,
+        run.formulation,
+        run.says,
+        run.verdict,
+        run.lower,
+        run.upper,
+        run.proof,
+    )
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     store = tmp_path_factory.mktemp("compare") / "runs.db"
     return compare(
-        [("line", LP), ("machine", SVM)], ["highs", "clarabel", "nesterov"], repeat=2, time_limit=20, store=store
+        [("line", LP), ("machine", SVM)],
+        ["highs", "clarabel", "nesterov"],
+        repeat=2,
+        time_limit=20,
+        store=store,
     )
 
 
@@ -65,7 +79,11 @@ def test_every_answer_is_certified_by_the_same_rule(small: Comparison) -> None:
     assert {run.verdict for run in small.runs} == {Verdict.OPTIMAL}
     assert all(run.relative_width <= 1e-6 for run in small.runs)
     for problem, value in (("line", 1.0), ("machine", klopt.solve(SVM, tol=1e-9).value)):
-        assert all(run.lower - 1e-9 <= value <= run.upper + 1e-9 for run in small.runs if run.problem == problem)
+        assert all(
+            run.lower - 1e-9 <= value <= run.upper + 1e-9
+            for run in small.runs
+            if run.problem == problem
+        )
 
 
 def test_time_is_split_and_measured_inside_the_child(small: Comparison) -> None:
@@ -77,14 +95,18 @@ def test_time_is_split_and_measured_inside_the_child(small: Comparison) -> None:
         assert 1e7 < run.memory < 1e10
 
 
-def test_home_made_backends_stream_a_trace_and_native_ones_give_their_end(small: Comparison) -> None:
+def test_home_made_backends_stream_a_trace_and_native_ones_give_their_end(
+    small: Comparison,
+) -> None:
     for run in small.runs:
         trace = small.traces[run.key]
         assert (len(trace) > 1) == (run.backend == "nesterov")
         assert trace[-1].lower == run.lower
         assert trace[-1].upper == run.upper
         assert all(np.diff([step.seconds for step in trace]) >= 0)
-        assert all(step.lower <= run.upper + 1e-9 and step.upper >= run.lower - 1e-9 for step in trace)
+        assert all(
+            step.lower <= run.upper + 1e-9 and step.upper >= run.lower - 1e-9 for step in trace
+        )
 
 
 def test_the_arrays_of_the_point_are_kept(small: Comparison) -> None:
@@ -99,7 +121,9 @@ def test_the_arrays_of_the_point_are_kept(small: Comparison) -> None:
 
 def test_a_second_call_reuses_all_and_a_larger_one_does_what_is_missing(small: Comparison) -> None:
     pair = [("line", LP), ("machine", SVM)]
-    again = compare(pair, ["highs", "clarabel", "nesterov"], repeat=2, time_limit=20, store=small.store)
+    again = compare(
+        pair, ["highs", "clarabel", "nesterov"], repeat=2, time_limit=20, store=small.store
+    )
     assert again.reused == {run.key for run in small.runs} == {run.key for run in again.runs}
     assert [outcome(run) for run in again.runs] == [outcome(run) for run in small.runs]
     assert [run.wall for run in again.runs] == [run.wall for run in small.runs]
@@ -110,7 +134,9 @@ def test_a_second_call_reuses_all_and_a_larger_one_does_what_is_missing(small: C
 
 @pytest.mark.slow
 def test_without_resume_everything_is_run_again(tmp_path: Path) -> None:
-    first, again = (compare(LP, "highs", repeat=2, store=tmp_path / "runs.db", resume=False) for _ in range(2))
+    first, again = (
+        compare(LP, "highs", repeat=2, store=tmp_path / "runs.db", resume=False) for _ in range(2)
+    )
     assert not again.reused
     assert [outcome(run) for run in again.runs] == [outcome(run) for run in first.runs]
     assert all(new.wall != old.wall for new, old in zip(again.runs, first.runs, strict=True))
@@ -124,7 +150,9 @@ def test_a_label_is_no_part_of_a_run(small: Comparison) -> None:
 
 def test_several_runs_at_once_give_what_one_at_a_time_gives(small: Comparison) -> None:
     pair = [("line", LP), ("machine", SVM)]
-    several = compare(pair, ["highs", "clarabel", "nesterov"], repeat=2, time_limit=20, jobs=2, seed=0)
+    several = compare(
+        pair, ["highs", "clarabel", "nesterov"], repeat=2, time_limit=20, jobs=2, seed=0
+    )
     assert [outcome(run) for run in several.runs] == [outcome(run) for run in small.runs]
 
 
@@ -152,7 +180,9 @@ def test_one_label_for_two_problems_in_a_store_is_no_contradiction(tmp_path: Pat
 
 @pytest.mark.slow
 def test_sizes_make_random_instances_and_the_seed_the_same_ones() -> None:
-    one, other = (compare("SoftMargin", "highs", sizes=[6, 10], repeat=1, seed=seed) for seed in (1, 2))
+    one, other = (
+        compare("SoftMargin", "highs", sizes=[6, 10], repeat=1, seed=seed) for seed in (1, 2)
+    )
     assert [run.problem for run in one.runs] == ["SoftMargin n=6", "SoftMargin n=10"]
     assert [run.size for run in one.runs] == [6, 10]
     assert {run.data for run in one.runs}.isdisjoint(run.data for run in other.runs)
@@ -162,7 +192,9 @@ def test_all_formulations_can_be_asked_for(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     runs = compare(SVM, ["clarabel"], formulation="all", repeat=1, store=store).runs
     assert [run.formulation for run in runs] == ["dual QP", "SOCP epigraph"]
-    assert [run.formulation for run in compare(SVM, ["clarabel"], repeat=1, store=store).runs] == ["dual QP"]
+    assert [run.formulation for run in compare(SVM, ["clarabel"], repeat=1, store=store).runs] == [
+        "dual QP"
+    ]
     named = compare(SVM, ["clarabel"], formulation="SOCP epigraph", repeat=1, store=store).runs
     assert [run.formulation for run in named] == ["SOCP epigraph"]
 
@@ -184,7 +216,9 @@ def nothing():
 """
 
 
-def test_a_function_of_a_file_or_module_makes_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_of_a_file_or_module_makes_problems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "declared_here.py"
     path.write_text(MODULE)
     store = tmp_path / "runs.db"
@@ -218,7 +252,9 @@ def test_a_function_of_a_file_or_module_makes_problems(tmp_path: Path, monkeypat
         ({"store": "."}, "is a folder"),
     ],
 )
-def test_a_call_that_cannot_work_is_refused_before_the_first_solve(options: dict[str, object], text: str) -> None:
+def test_a_call_that_cannot_work_is_refused_before_the_first_solve(
+    options: dict[str, object], text: str
+) -> None:
     with pytest.raises((InvalidSettings, NoRoute), match=text):
         compare(LP, **{"backends": "highs", **options})  # type: ignore[arg-type]
 
@@ -259,8 +295,14 @@ class Gullible(Problem):
     c: np.ndarray
 
     def formulations(self) -> tuple[Formulation, ...]:
-        form = ConeForm(self.c, -np.eye(self.c.size), np.zeros(self.c.size), Cones(nonneg=self.c.size))
-        return (Formulation("as given", frozenset({Feature.CONE}), lambda: form, lambda x, y: Point({"x": x})),)
+        form = ConeForm(
+            self.c, -np.eye(self.c.size), np.zeros(self.c.size), Cones(nonneg=self.c.size)
+        )
+        return (
+            Formulation(
+                "as given", frozenset({Feature.CONE}), lambda: form, lambda x, y: Point({"x": x})
+            ),
+        )
 
     def bracket(self, point: Point) -> Bracket:
         value = float(self.c @ point.x)
@@ -404,8 +446,19 @@ def test_what_is_no_problem_is_refused(thing: object) -> None:
 
 @pytest.mark.parametrize("value", ["0.085177464", "-0.0085177464"])
 def test_names_and_numbers_are_never_broken_at_80_columns(value: str) -> None:
-    row = ["multiplicative", "smooth over the simplex", "1e-06", "time limit", "INFEASIBLE", value, "2e-08", "0.000241"]
-    rows = table(["backend", "formulation", "tol", "it says", "klopt proves", "value", "width", "seconds"])
+    row = [
+        "multiplicative",
+        "smooth over the simplex",
+        "1e-06",
+        "time limit",
+        "INFEASIBLE",
+        value,
+        "2e-08",
+        "0.000241",
+    ]
+    rows = table(
+        ["backend", "formulation", "tol", "it says", "klopt proves", "value", "width", "seconds"]
+    )
     rows.add_row(*row)
     _unbroken(rows, but=("formulation", "it says"))
     out = console()

@@ -79,7 +79,9 @@ def test_projection_is_nearest_point(K, seed):
     p = K.project(v)
     for _ in range(5):
         z = member(K, rng)
-        assert (v - p) @ (z - p) <= 1e-13 * (1 + np.linalg.norm(v)) * (1 + np.linalg.norm(v) + np.linalg.norm(z))
+        assert (v - p) @ (z - p) <= 1e-13 * (1 + np.linalg.norm(v)) * (
+            1 + np.linalg.norm(v) + np.linalg.norm(z)
+        )
 
 
 @given(products, seeds)
@@ -103,7 +105,9 @@ def test_dual_distance_comes_with_a_member_that_proves_it(K, seed):
 
 def test_distance_of_a_product_is_that_of_its_worst_cone():
     K = Cones(zero=1, nonneg=2, soc=(3,), psd=(2,), exp=1)
-    s = np.concatenate(([0.25], [1.0, -0.5], [0.0, 3.0, 4.0], svec(np.diag([1.0, -2.0])), [-1.0, -3.0, 1.0]))
+    s = np.concatenate(
+        ([0.25], [1.0, -0.5], [0.0, 3.0, 4.0], svec(np.diag([1.0, -2.0])), [-1.0, -3.0, 1.0])
+    )
     single = [0.25, 0.5, 5.0 / np.sqrt(2.0), 2.0, 3.0]
     assert K.distance(s) == pytest.approx(max(single), rel=1e-14)
     assert [kind for kind, _ in K.blocks()] == ["zero", "nonneg", "soc", "psd", "exp"]
@@ -156,7 +160,8 @@ def test_negative_sizes_are_refused_by_name(sizes, text):
         Cones(**sizes)
 
 
-# The exponential cone. Its rays and those of its polar cone, normalised, at parameters of every magnitude.
+# The exponential cone. Its rays and those of its polar cone, normalised, at parameters of every
+# magnitude.
 RHO = np.sinh(np.linspace(-40.0, 40.0, 4001))
 with np.errstate(over="ignore", invalid="ignore"):
     _small, _large = np.exp(np.minimum(RHO, 0.0)), np.exp(-np.maximum(RHO, 0.0))
@@ -218,8 +223,24 @@ def exact_exponential_projection(v):
 
 def test_exponential_projection_agrees_with_sixty_digits():
     rng = np.random.default_rng(3)
-    V = np.vstack((rng.normal(size=(25, 3)), rng.choice([-1, 1], (25, 3)) * 10.0 ** rng.uniform(-1.5, 1.5, (25, 3))))
-    V = np.vstack((V, [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, np.e], [1.0, 1.0, 2.7182], [1e-3, 1.0, -1.0]]))
+    V = np.vstack(
+        (
+            rng.normal(size=(25, 3)),
+            rng.choice([-1, 1], (25, 3)) * 10.0 ** rng.uniform(-1.5, 1.5, (25, 3)),
+        )
+    )
+    V = np.vstack(
+        (
+            V,
+            [
+                [1.0, 0.0, 0.0],
+                [0.0, 1.0, 0.0],
+                [1.0, 1.0, np.e],
+                [1.0, 1.0, 2.7182],
+                [1e-3, 1.0, -1.0],
+            ],
+        )
+    )
     exact = np.array([exact_exponential_projection(v) for v in V])
     error = np.abs(project_exponential(V) - exact).max(axis=1) / np.linalg.norm(V, axis=1)
     assert error.max() <= 1e-14
@@ -230,7 +251,9 @@ def test_exponential_projection_agrees_with_a_conic_solver():
 
     V = np.array([[1.0, 0.5, -0.3], [-2.0, 1.0, -1.0], [0.5, -1.0, 0.2], [2.0, 1.0, 1.0]])
     X = cp.Variable((4, 3))
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(X - V)), [cp.constraints.ExpCone(X[:, 0], X[:, 1], X[:, 2])])
+    problem = cp.Problem(
+        cp.Minimize(cp.sum_squares(X - V)), [cp.constraints.ExpCone(X[:, 0], X[:, 1], X[:, 2])]
+    )
     problem.solve(solver="CLARABEL", tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
     np.testing.assert_allclose(project_exponential(V), X.value, atol=1e-6)
 

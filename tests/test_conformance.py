@@ -17,9 +17,13 @@ from klopt.model.problem import Bracket, Point
 from klopt.problems import SoftMargin
 
 
-@pytest.mark.parametrize("backend", [Liar(), NanReturner(), Pointless(), WrongShaper()], ids=lambda b: b.name)
+@pytest.mark.parametrize(
+    "backend", [Liar(), NanReturner(), Pointless(), WrongShaper()], ids=lambda b: b.name
+)
 def test_a_bad_backend_fails_the_truths(backend: Bad) -> None:
-    failed = {check.name for check in check_backend(backend, show=False) if check.status is Status.FAILED}
+    failed = {
+        check.name for check in check_backend(backend, show=False) if check.status is Status.FAILED
+    }
     assert {"truth_lp_unique", "truth_qp_unique", "proof_lp_known_pair"} <= failed
 
 
@@ -27,7 +31,11 @@ class Negated(Backend):
     """HiGHS with its multipliers negated: right points, wrong signs."""
 
     name: ClassVar[str] = "negated"
-    offers, honours, proves = backend_named("highs").offers, backend_named("highs").honours, frozenset({"dual"})
+    offers, honours, proves = (
+        backend_named("highs").offers,
+        backend_named("highs").honours,
+        frozenset({"dual"}),
+    )
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         answer = backend_named("highs").run(form, settings)
@@ -36,7 +44,7 @@ class Negated(Backend):
 
 def test_negated_multipliers_are_found_out() -> None:
     checks = {check.name: check for check in check_backend(Negated(), show=False)}
-    assert checks["proof_multipliers_are_slopes"].status is Status.FAILED
+    assert checks["proof_multipliers_are_gradients"].status is Status.FAILED
     assert checks["contract_shapes"].status is Status.PASSED
 
 
@@ -57,8 +65,14 @@ class Changer(Negated):
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         answer = super().run(form, settings, start)
-        noise = np.random.default_rng().normal(size=form.shape[1] or 1) if isinstance(form, ConeForm) else 0.0
-        return Answer(answer.stop, x=None if answer.x is None else answer.x + 1e-9 * noise, y=answer.y)
+        noise = (
+            np.random.default_rng().normal(size=form.shape[1] or 1)
+            if isinstance(form, ConeForm)
+            else 0.0
+        )
+        return Answer(
+            answer.stop, x=None if answer.x is None else answer.x + 1e-9 * noise, y=answer.y
+        )
 
 
 def test_prints_and_chance_are_found_out() -> None:
@@ -78,7 +92,9 @@ class Constant(SoftMargin):
 def test_a_bracket_that_ignores_the_data_is_found_out() -> None:
     checks = {check.name: check for check in check_problem(Constant, show=False)}
     failed = [check.detail for check in checks.values() if check.status is Status.FAILED]
-    assert any("the form says" in detail and "the bracket 7 <= optimum <= 7" in detail for detail in failed)
+    assert any(
+        "the form says" in detail and "the bracket 7 <= optimum <= 7" in detail for detail in failed
+    )
 
 
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

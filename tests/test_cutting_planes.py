@@ -23,13 +23,21 @@ seeds = st.integers(0, 2**32 - 1)
 
 def steepest_row(A: np.ndarray, b: np.ndarray) -> Oracle:
     """The largest of the linear functions Ax + b."""
-    return Oracle(A.shape[1], lambda x: float((A @ x + b).max()), lambda x: A[int(np.argmax(A @ x + b))], smooth=False)
+    return Oracle(
+        A.shape[1],
+        lambda x: float((A @ x + b).max()),
+        lambda x: A[int(np.argmax(A @ x + b))],
+        smooth=False,
+    )
 
 
 def distances(B: np.ndarray, c: np.ndarray) -> Oracle:
     """|Bx - c|_1."""
     return Oracle(
-        B.shape[1], lambda x: float(np.abs(B @ x - c).sum()), lambda x: B.T @ np.sign(B @ x - c), smooth=False
+        B.shape[1],
+        lambda x: float(np.abs(B @ x - c).sum()),
+        lambda x: B.T @ np.sign(B @ x - c),
+        smooth=False,
     )
 
 
@@ -56,7 +64,9 @@ def proven(form: SimplexForm, tol: float = 1e-6) -> tuple[float, float]:
 @given(seeds, st.integers(1, 8), st.integers(1, 10), st.booleans())
 @at_most(10)
 @pytest.mark.slow
-def test_the_largest_of_linear_functions_is_a_linear_program(seed: int, n: int, rows: int, plane: bool) -> None:
+def test_the_largest_of_linear_functions_is_a_linear_program(
+    seed: int, n: int, rows: int, plane: bool
+) -> None:
     rng = np.random.default_rng(seed)
     A, b = rng.normal(size=(rows, n)), rng.normal(size=rows)
     box = BoxPlane(-rng.random(n), rng.random(n), rng.normal(size=n) if plane else None)
@@ -78,7 +88,11 @@ def test_a_matrix_game_takes_fewer_looks_than_it_has_strategies(seed: int) -> No
 
 @pytest.mark.parametrize(
     "domain",
-    [Simplex(6, 3.0), BoxPlane(-np.ones(6), np.ones(6)), Product((Simplex(4), BoxPlane([0.0, -1.0], [1.0, 1.0])))],
+    [
+        Simplex(6, 3.0),
+        BoxPlane(-np.ones(6), np.ones(6)),
+        Product((Simplex(4), BoxPlane([0.0, -1.0], [1.0, 1.0]))),
+    ],
     ids=["simplex", "box", "product"],
 )
 def test_least_absolute_deviations_over_every_set(domain: SimpleSet) -> None:
@@ -93,9 +107,12 @@ def test_a_kink_and_curvature_together() -> None:
     # max(x'x, 2 - x_1 - x_2) on the line x_1 = x_2: 2 u^2 = 2 - 2 u has the root (5^1/2 - 1) / 2.
     u = (np.sqrt(5) - 1) / 2
     pieces = (lambda x: float(x @ x), lambda x: 2 - x[0] - x[1])
-    slopes = (lambda x: 2 * x, lambda x: -np.ones(2))
+    gradients = (lambda x: 2 * x, lambda x: -np.ones(2))
     oracle = Oracle(
-        2, lambda x: max(p(x) for p in pieces), lambda x: slopes[int(pieces[1](x) > pieces[0](x))](x), False
+        2,
+        lambda x: max(p(x) for p in pieces),
+        lambda x: gradients[int(pieces[1](x) > pieces[0](x))](x),
+        False,
     )
     lower, upper = proven(SimplexForm(oracle, BoxPlane(np.zeros(2), np.full(2, 2.0))), 1e-8)
     assert lower - 1e-12 <= 2 * u**2 <= upper + 1e-12
@@ -107,10 +124,13 @@ def test_scale_and_shift_of_the_function_do_not_matter(power: int) -> None:
     A, b, scale = rng.normal(size=(7, 5)), rng.normal(size=7), 10.0**power
     box = BoxPlane(np.zeros(5), np.ones(5))
     answer = cutting_planes.run(
-        SimplexForm(steepest_row(scale * A, scale * (b + 3)), box), Settings(tol=1e-7 * min(scale, 1.0))
+        SimplexForm(steepest_row(scale * A, scale * (b + 3)), box),
+        Settings(tol=1e-7 * min(scale, 1.0)),
     )
     exact = scale * (by_linear_programming(A, b, box) + 3)
-    assert answer.history[-1].lower - 1e-9 * scale <= exact <= answer.history[-1].upper + 1e-9 * scale
+    assert (
+        answer.history[-1].lower - 1e-9 * scale <= exact <= answer.history[-1].upper + 1e-9 * scale
+    )
     assert answer.history[-1].upper - answer.history[-1].lower <= 1e-6 * scale
 
 
@@ -126,7 +146,9 @@ def test_every_weight_of_the_cuts_gives_a_lower_bound(seed: int) -> None:
     best = min(f.value(z) for z in rng.dirichlet(np.ones(4), 200))
     for weights in rng.dirichlet(np.ones(5), 5):
         assert bundle.lower_bound(weights) <= best + 1e-12
-        assert form.averaged_bound(bundle.rows(weights)) == pytest.approx(bundle.lower_bound(weights), abs=1e-9)
+        assert form.averaged_bound(bundle.rows(weights)) == pytest.approx(
+            bundle.lower_bound(weights), abs=1e-9
+        )
 
 
 def test_the_recommended_point_is_the_minimiser_of_the_model() -> None:
@@ -138,7 +160,9 @@ def test_the_recommended_point_is_the_minimiser_of_the_model() -> None:
         bundle.add(z, f.value(z), f.gradient(z), bundle.weights)
 
     def model(z: np.ndarray) -> float:
-        return float((bundle.heights + bundle.slopes @ z).max() + (z - centre) @ (z - centre) / (2 * t))
+        return float(
+            (bundle.heights + bundle.gradients @ z).max() + (z - centre) @ (z - centre) / (2 * t)
+        )
 
     found = bundle.step(centre, f.value(centre), t, np.inf)
     assert all(model(found.point) <= model(z) + 1e-2 for z in rng.dirichlet(np.ones(5), 2000))
@@ -165,7 +189,9 @@ def test_more_cuts_than_are_kept_still_lead_to_the_optimum(monkeypatch: pytest.M
 def test_it_beats_mirror_descent_where_variables_are_few() -> None:
     A = np.random.default_rng(6).normal(size=(10, 6))
     form = SimplexForm(steepest_row(A, np.zeros(10)), Simplex(6))
-    cuts, descent = (b.run(form, Settings(tol=1e-4, max_iter=3000)) for b in (cutting_planes, mirror_descent))
+    cuts, descent = (
+        b.run(form, Settings(tol=1e-4, max_iter=3000)) for b in (cutting_planes, mirror_descent)
+    )
     assert cuts.stop is Stop.OPTIMAL
     assert 20 * cuts.iterations <= descent.iterations
 
@@ -197,17 +223,23 @@ def test_a_function_of_nan_is_numerical_trouble_at_once_or_later() -> None:
 
 
 def test_a_function_that_is_not_convex_is_found_out_or_not_certified() -> None:
-    form = SimplexForm(Oracle(2, lambda x: float(-x @ x), lambda x: -2 * x, smooth=False), Simplex(2))
+    form = SimplexForm(
+        Oracle(2, lambda x: float(-x @ x), lambda x: -2 * x, smooth=False), Simplex(2)
+    )
     answer = cutting_planes.run(form, Settings(tol=1e-9), Start(np.array([0.9, 0.1])))
     assert answer.stop is Stop.NUMERICAL
     assert "not convex" in answer.native
 
 
 def test_limits_are_kept_and_options_checked() -> None:
-    form = SimplexForm(distances(np.random.default_rng(0).normal(size=(30, 15)), np.ones(30)), Simplex(15))
+    form = SimplexForm(
+        distances(np.random.default_rng(0).normal(size=(30, 15)), np.ones(30)), Simplex(15)
+    )
     assert cutting_planes.run(form, Settings(tol=1e-12, max_iter=3)).iterations == 3
     assert cutting_planes.run(form, Settings(tol=1e-12, time_limit=1e-9)).stop is Stop.TIME_LIMIT
-    with pytest.raises(InvalidSettings, match=r"'level' is 1\.5; expected a number between 0 and 1"):
+    with pytest.raises(
+        InvalidSettings, match=r"'level' is 1\.5; expected a number between 0 and 1"
+    ):
         cutting_planes.run(form, Settings(raw={"level": 1.5}))
     ordered = SimplexForm(steepest_row(np.eye(3), np.zeros(3)), OrderedSimplex(3))
     assert cutting_planes.run(ordered, Settings()).stop is Stop.REJECTED

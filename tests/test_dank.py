@@ -37,7 +37,9 @@ def regression(
     seed: int, n: int, tau: float = 0.0, epsilon: float = 0.1, bias: bool = True
 ) -> AdaptiveKernelRegression:
     rng = np.random.default_rng(seed)
-    return AdaptiveKernelRegression(radial_gram(rng, n), rng.normal(size=n), 2.0, epsilon, 3.0, tau, bias)
+    return AdaptiveKernelRegression(
+        radial_gram(rng, n), rng.normal(size=n), 2.0, epsilon, 3.0, tau, bias
+    )
 
 
 def optimum(problem: Problem, tol: float = 1e-8) -> klopt.Result:
@@ -80,9 +82,15 @@ def stated_curvature(K: np.ndarray, a: np.ndarray, eta: float, tau: float) -> np
     f, R = np.where(w > 0, w - tau / 2, 0.0), K @ (a[:, None] * Q)
     H = K * ((Q * f) @ Q.T)
     for k, m in np.ndindex(len(a), len(a)):
-        slope = (f[k] - f[m]) / (w[k] - w[m]) if min(w[k], w[m]) == 0 < max(w[k], w[m]) else float(w[k] > 0)
-        both = np.outer(Q[:, k] * R[:, m], Q[:, k] * R[:, m]) + np.outer(Q[:, k] * R[:, m], R[:, k] * Q[:, m])
-        H = H + slope * both / (4 * eta)
+        gradient = (
+            (f[k] - f[m]) / (w[k] - w[m])
+            if min(w[k], w[m]) == 0 < max(w[k], w[m])
+            else float(w[k] > 0)
+        )
+        both = np.outer(Q[:, k] * R[:, m], Q[:, k] * R[:, m]) + np.outer(
+            Q[:, k] * R[:, m], R[:, k] * Q[:, m]
+        )
+        H = H + gradient * both / (4 * eta)
     return H
 
 
@@ -93,13 +101,16 @@ def test_gradient_and_curvature_agree_with_finite_differences(seed: int, tau: fl
     g = Adapting(K, 0.6, tau)
     here = g.near(a)
     steps = h * np.eye(7)
-    slopes = [(g.at(a + e).value - g.at(a - e).value) / (2 * h) for e in steps]
-    np.testing.assert_allclose(here.gradient, slopes, atol=1e-7)
+    gradients = [(g.at(a + e).value - g.at(a - e).value) / (2 * h) for e in steps]
+    np.testing.assert_allclose(here.gradient, gradients, atol=1e-7)
     bends = np.array([(g.at(a + e).product - g.at(a - e).product) / (2 * h) for e in steps])
     H, size = g.curvature(a, g.at(a)), np.abs(bends).max()
     np.testing.assert_allclose(H, stated_curvature(K, a, 0.6, tau), atol=1e-11 * size)
-    # That takes eigenvectors below the threshold together; of 400 seeds the worst are off by 0.2, 5 and 18 per cent.
-    np.testing.assert_allclose(H, bends, atol={0.0: 1e-9, 0.01: 2e-3, 0.5: 0.06, 5.0: 0.2}[tau] * size)
+    # That takes eigenvectors below the threshold together; of 400 seeds the worst are off by 0.2, 5
+    # and 18 per cent.
+    np.testing.assert_allclose(
+        H, bends, atol={0.0: 1e-9, 0.01: 2e-3, 0.5: 0.06, 5.0: 0.2}[tau] * size
+    )
     np.testing.assert_allclose(H, H.T, atol=1e-13)
     assert np.linalg.eigvalsh(H)[0] > -1e-10
     assert np.linalg.eigvalsh(g.majorant(a, g.at(a)) - H)[0] > -1e-10 * size
@@ -112,7 +123,9 @@ def test_the_curvature_is_that_of_the_support_and_a_model_beside_it(seed: int, t
     a[[1, 4, 5]] = 0.0
     g, S, off = Adapting(K, 0.6, tau), np.flatnonzero(a), np.flatnonzero(a == 0)
     H, stated, F = g.curvature(a, g.at(a)), stated_curvature(K, a, 0.6, tau), g.weights(a)
-    np.testing.assert_allclose(H[np.ix_(S, S)], stated[np.ix_(S, S)], atol=1e-11 * np.abs(stated).max())
+    np.testing.assert_allclose(
+        H[np.ix_(S, S)], stated[np.ix_(S, S)], atol=1e-11 * np.abs(stated).max()
+    )
     np.testing.assert_allclose(H[np.ix_(off, S)], (F * K)[np.ix_(off, S)], atol=1e-12)
     assert (H.diagonal() <= stated.diagonal() * (1 + 1e-9)).all()
     assert np.linalg.eigvalsh(H)[0] > -1e-10
@@ -139,7 +152,9 @@ def test_the_rounding_of_a_projection_is_no_support() -> None:
 
 
 @given(seeds, st.sampled_from(TAUS))
-def test_the_function_is_convex_and_its_gradient_changes_no_faster_than_stated(seed: int, tau: float) -> None:
+def test_the_function_is_convex_and_its_gradient_changes_no_faster_than_stated(
+    seed: int, tau: float
+) -> None:
     rng = np.random.default_rng(seed)
     K = radial_gram(rng, 8)
     g = Adapting(K, 0.3, tau)
@@ -172,7 +187,9 @@ def test_solution_is_a_saddle_point(seed: int, tau: float) -> None:
 
     def value(alpha: np.ndarray, F: np.ndarray) -> float:
         a = y * alpha
-        return float(alpha.sum() - a @ (F * K) @ a / 2 + 0.5 * np.sum((F - 1) ** 2) + tau * 0.5 * F.trace())
+        return float(
+            alpha.sum() - a @ (F * K) @ a / 2 + 0.5 * np.sum((F - 1) ** 2) + tau * 0.5 * F.trace()
+        )
 
     slack = 1e-7 * (1 + abs(result.value))
     assert value(result.point.alpha, F) == pytest.approx(result.value, abs=slack)
@@ -185,7 +202,9 @@ def test_solution_is_a_saddle_point(seed: int, tau: float) -> None:
 
 
 @given(seeds, st.sampled_from(TAUS))
-def test_F_is_near_one_as_stated_and_keeps_the_kernel_positive_semidefinite(seed: int, tau: float) -> None:
+def test_F_is_near_one_as_stated_and_keeps_the_kernel_positive_semidefinite(
+    seed: int, tau: float
+) -> None:
     problem = instance(seed, 8, eta=0.7, tau=tau, C=1.5)
     result = optimum(problem, 1e-6)
     F = problem.weights(result.point)
@@ -217,7 +236,9 @@ def test_all_routes_prove_the_same_optimum(make: object, bias: bool, tau: float)
     found = []
     for route in klopt.plan(problem).routes:
         if route.backend.rank < 40 or route.backend.name == "mirror_prox":
-            result = klopt.solve(problem, backend=route.backend, formulation=route.formulation.name, tol=1e-5)
+            result = klopt.solve(
+                problem, backend=route.backend, formulation=route.formulation.name, tol=1e-5
+            )
             assert result.verdict is Verdict.OPTIMAL, result.explain()
             found.append(result)
     assert len(found) >= (8 if tau == 0 else 7)
@@ -234,7 +255,9 @@ def test_a_large_eta_gives_the_plain_machines(tau: float) -> None:
         optimum(AdaptiveKernel(K, y, 2.0, 1e8, tau), 1e-6),
         optimum(AdaptiveKernelRegression(K, t, 2.0, 0.1, 1e8, tau), 1e-6),
     )
-    assert [r.value - trace for r in adapted] == pytest.approx([machine.value, tube.value], rel=2e-5)
+    assert [r.value - trace for r in adapted] == pytest.approx(
+        [machine.value, tube.value], rel=2e-5
+    )
 
 
 def test_value_falls_below_that_of_the_plain_machine_and_with_eta() -> None:
@@ -264,7 +287,9 @@ def test_duplicated_points_and_low_rank_kernels_are_solved() -> None:
 
 @given(seeds, st.sampled_from([0.0, 0.05]), st.sampled_from([1e-6, 1e-3, 7.0, 1e6]))
 @at_most(15)
-def test_kernel_times_c_and_box_over_c_divide_the_value_by_c(seed: int, tau: float, c: float) -> None:
+def test_kernel_times_c_and_box_over_c_divide_the_value_by_c(
+    seed: int, tau: float, c: float
+) -> None:
     one = instance(seed, 10, eta=2.0, tau=tau)
     other = AdaptiveKernel(c * one.K.matrix, one.y, 1 / c, 2.0 / c, tau)
     assert optimum(other, 1e-8).value * c == pytest.approx(optimum(one).value, rel=1e-5)
@@ -288,7 +313,9 @@ def test_any_point_brackets_the_optimum(seed: int, tau: float, bias: bool) -> No
 
 
 @given(seeds, st.sampled_from([0.0, 0.05, 2.0]), st.booleans())
-def test_any_machine_bounds_the_optimum_and_the_best_one_most(seed: int, tau: float, bias: bool) -> None:
+def test_any_machine_bounds_the_optimum_and_the_best_one_most(
+    seed: int, tau: float, bias: bool
+) -> None:
     rng = np.random.default_rng(seed)
     for problem, name in (
         (instance(seed, 8, tau=tau, bias=bias), "alpha"),
@@ -302,7 +329,11 @@ def test_any_machine_bounds_the_optimum_and_the_best_one_most(seed: int, tau: fl
             assert bracket.lower == plain.lower
             assert best.lower <= bracket.upper <= plain.upper
         kernel = problem.kernel(plain.point)
-        machine = SoftMargin(kernel, problem.y, 1.0) if name == "alpha" else EpsilonMargin(kernel, problem.y, 2.0, 0.1)
+        machine = (
+            SoftMargin(kernel, problem.y, 1.0)
+            if name == "alpha"
+            else EpsilonMargin(kernel, problem.y, 2.0, 0.1)
+        )
         found = optimum(machine).point
         proof = problem.y * found.alpha if name == "alpha" else found.beta
         if bias:  # else it is not that machine
@@ -338,7 +369,9 @@ def test_a_point_that_is_none_still_brackets(bad: float) -> None:
 def test_bracket_is_the_duality_gap_with_the_best_bias(seed: int, tau: float) -> None:
     problem = instance(seed, 8, eta=0.4, tau=tau)
     K, y = problem.K.matrix, problem.y
-    alpha = BoxPlane(np.zeros(8), np.ones(8), y).project(np.random.default_rng(seed).uniform(0, 1, 8))
+    alpha = BoxPlane(np.zeros(8), np.ones(8), y).project(
+        np.random.default_rng(seed).uniform(0, 1, 8)
+    )
     a = y * alpha
     value, F = by_definition(K, a, 0.4, tau)
     bracket = problem.bracket(Point({"alpha": alpha}))
@@ -367,7 +400,10 @@ def test_features_give_the_same_optimum_as_their_kernel_matrix(tau: float, bias:
     rng = np.random.default_rng(4)
     Phi, y, t = rng.normal(size=(40, 5)), signs(rng, 40), rng.normal(size=40)
     pairs = (
-        (AdaptiveKernel(LowRank(Phi), y, 1.0, 3.0, tau, bias), AdaptiveKernel(Phi @ Phi.T, y, 1.0, 3.0, tau, bias)),
+        (
+            AdaptiveKernel(LowRank(Phi), y, 1.0, 3.0, tau, bias),
+            AdaptiveKernel(Phi @ Phi.T, y, 1.0, 3.0, tau, bias),
+        ),
         (
             AdaptiveKernelRegression(LowRank(Phi), t, 1.0, 0.2, 3.0, tau, bias),
             AdaptiveKernelRegression(Phi @ Phi.T, t, 1.0, 0.2, 3.0, tau, bias),
@@ -381,7 +417,9 @@ def test_features_give_the_same_optimum_as_their_kernel_matrix(tau: float, bias:
                 assert result.verdict is Verdict.OPTIMAL, result.explain()
                 assert same(result, best)
         np.testing.assert_allclose(thin.kernel(best.point), full.kernel(best.point), atol=1e-10)
-        assert thin.bracket(best.point).width == pytest.approx(full.bracket(best.point).width, abs=1e-6)
+        assert thin.bracket(best.point).width == pytest.approx(
+            full.bracket(best.point).width, abs=1e-6
+        )
 
 
 @given(seeds, st.sampled_from([0.02, 0.5]))
@@ -411,7 +449,9 @@ def test_products_by_features_are_those_of_the_matrices(seed: int) -> None:
     v = a * here.w / np.sqrt(a @ (a * here.w))
     part = full.K + np.diag(here.w / 1.6 + d) + np.multiply.outer(v, v) / 0.8
     np.testing.assert_allclose(part @ here.solver(d)(x), x, atol=1e-8)
-    missing = there.curvature() + np.diag(d) - part  # the preconditioner is never above the curvature, and equal on a
+    missing = (
+        there.curvature() + np.diag(d) - part
+    )  # the preconditioner is never above the curvature, and equal on a
     assert np.linalg.eigvalsh(missing)[0] >= -1e-9 * np.abs(part).max()
     np.testing.assert_allclose(missing @ a, 0.0, atol=1e-9 * np.abs(part).max())
     assert thin.lipschitz(1.0) <= full.lipschitz(1.0) * (1 + 1e-9)
@@ -438,7 +478,9 @@ def test_regression_by_features_is_certified_to_nine_digits(C: float) -> None:
     assert klopt.solve(problem, "interior_point", tol=1e-9).verdict is Verdict.OPTIMAL
 
 
-def test_two_thousand_points_by_features_need_twenty_iterations_and_no_matrix_of_their_order() -> None:
+def test_two_thousand_points_by_features_need_twenty_iterations_and_no_matrix_of_their_order() -> (
+    None
+):
     rng = np.random.default_rng(6)
     y = np.where(np.arange(2000) % 2 == 0, 1.0, -1.0)
     features = nystrom(rng.normal(size=(2000, 5)) + 0.3 * y[:, None], rank=30)
@@ -463,7 +505,9 @@ def test_screening_never_discards_a_support_vector(seed: int, tau: float) -> Non
 
 
 @given(seeds, st.sampled_from([0.0, 0.05]), st.sampled_from([0.0, 0.1, 0.5]))
-def test_screening_a_regression_never_moves_a_coefficient(seed: int, tau: float, epsilon: float) -> None:
+def test_screening_a_regression_never_moves_a_coefficient(
+    seed: int, tau: float, epsilon: float
+) -> None:
     problem = regression(seed, 20, tau, epsilon, bias=False)
     best = optimum(problem, 1e-9).point.beta
     rng = np.random.default_rng(seed)
@@ -494,7 +538,9 @@ def test_eta_for_bounds_the_deviation_and_the_published_rule_hardly_moves_F() ->
     alpha = optimum(SoftMargin(K, y, 2.0)).point.alpha
     paper = eta_of_paper(alpha)
     a = y * alpha
-    assert np.trace(np.outer(a, a) * K) / (4 * paper) == pytest.approx(0.25)  # however many points there are
+    assert np.trace(np.outer(a, a) * K) / (4 * paper) == pytest.approx(
+        0.25
+    )  # however many points there are
     assert AdaptiveKernelRegression.eta_for(0.1, 2.0) == AdaptiveKernel.eta_for(0.1, 2.0)
     assert AdaptiveKernelRegression.eta_of_paper(a) == pytest.approx(paper)
 
@@ -522,7 +568,12 @@ def test_eta_for_bounds_the_deviation_and_the_published_rule_hardly_moves_F() ->
     ],
 )
 def test_bad_data_are_refused_with_their_place(change: dict[str, object], text: str) -> None:
-    good: dict[str, object] = {"K": [[2.0, 1.0], [1.0, 2.0]], "y": [1.0, -1.0], "C": 1.0, "eta": 1.0}
+    good: dict[str, object] = {
+        "K": [[2.0, 1.0], [1.0, 2.0]],
+        "y": [1.0, -1.0],
+        "C": 1.0,
+        "eta": 1.0,
+    }
     with pytest.raises(InvalidProblem, match=text):
         AdaptiveKernel(**(good | change))
 

@@ -23,7 +23,9 @@ from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Stop
 from klopt.model.forms import ConeForm
 
-distributed = pytest.importorskip("distributed", reason="dask is not installed; pip install 'klopt[dask]'")
+distributed = pytest.importorskip(
+    "distributed", reason="dask is not installed; pip install 'klopt[dask]'"
+)
 
 LP = klopt.problems.LP(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-2.0])
 
@@ -43,7 +45,17 @@ BACKENDS = ["highs", "clarabel", Segfaulter(), Napper()]
 
 def outcome(run: Run) -> tuple[object, ...]:
     """All of a run but its times; how long a run lasted until it was ended is a time too."""
-    return run.key, run.problem, run.backend, run.says, run.verdict, run.lower, run.upper, run.proof, run.iterations
+    return (
+        run.key,
+        run.problem,
+        run.backend,
+        run.says,
+        run.verdict,
+        run.lower,
+        run.upper,
+        run.proof,
+        run.iterations,
+    )
 
 
 def made(**options: Any) -> Comparison:
@@ -63,14 +75,24 @@ def by_value() -> Iterator[None]:
 
 @pytest.fixture
 def client() -> Iterator[Any]:
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": None,
+    }
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as found:
         yield found
 
 
 @pytest.mark.slow
 def test_a_worker_gives_what_a_child_of_this_process_gives() -> None:
-    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    options = {
+        "n_workers": 1,
+        "threads_per_worker": 1,
+        "processes": False,
+        "dashboard_address": None,
+    }
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         there = compare(("line", LP), "highs", repeat=1, time_limit=20.0, jobs=client)
     here = compare(("line", LP), "highs", repeat=1, time_limit=20.0)
@@ -104,7 +126,9 @@ def test_a_lost_worker_costs_time_and_nothing_else(client: Any, tmp_path: Path) 
     there = made(jobs=client, store=tmp_path / "there.db")
     killer.join(timeout=10.0)
     assert killer.killed
-    assert killer.killed not in client.run(os.getpid)  # it came back, if it did, under another address
+    assert killer.killed not in client.run(
+        os.getpid
+    )  # it came back, if it did, under another address
     here = made(jobs=2)
     assert [outcome(run) for run in there.runs] == [outcome(run) for run in here.runs]
     assert len(Comparison.load(there.store).runs) == len(here.runs) == 8

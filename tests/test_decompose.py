@@ -36,7 +36,9 @@ def test_bounds_hold_and_the_concatenation_solves_the_block_diagonal_problem(
     X, y = data(rng, 24)
     labels = kmeans(X, 3, seed=1)
     K, eta = gaussian(X, X), 0.5 * C * C
-    found = decompose(AdaptiveKernel.on_points(gaussian, C, eta, bias=False), X, y, labels, tol=1e-8)
+    found = decompose(
+        AdaptiveKernel.on_points(gaussian, C, eta, bias=False), X, y, labels, tol=1e-8
+    )
     blocks = np.where(labels[:, None] == labels, K, 0.0)
     apart = klopt.solve(AdaptiveKernel(blocks, y, C, eta, bias=False), tol=1e-8).require()
     assert found.lower <= apart.upper + 1e-9
@@ -57,7 +59,9 @@ def linear(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 def test_clusters_share_the_eta_of_all_points_where_none_is_given() -> None:
     g, y = np.random.default_rng(8).normal(size=(2, 10)), np.tile([1.0, -1.0], 10)
-    X = np.r_[np.c_[g[0], 0 * g[0]], np.c_[0 * g[1], 10 * g[1]]]  # orthogonal clusters: the parts add up to the whole
+    X = np.r_[
+        np.c_[g[0], 0 * g[0]], np.c_[0 * g[1], 10 * g[1]]
+    ]  # orthogonal clusters: the parts add up to the whole
     whole = AdaptiveKernel(linear(X, X), y, 1.0, bias=False)
     factory = AdaptiveKernel.on_points(linear, 1.0, bias=False)
     labels = np.repeat([0, 1], 10)
@@ -70,7 +74,9 @@ def test_clusters_share_the_eta_of_all_points_where_none_is_given() -> None:
 
 @given(generators, st.sampled_from([0.0, 0.05]), st.booleans())
 @at_most(10)
-def test_a_regression_is_decomposed_as_a_machine_is(rng: np.random.Generator, tau: float, bias: bool) -> None:
+def test_a_regression_is_decomposed_as_a_machine_is(
+    rng: np.random.Generator, tau: float, bias: bool
+) -> None:
     X, _ = data(rng, 24)
     y, labels = np.sin(2 * X[:, 0]), kmeans(X, 3, seed=1)
     whole = AdaptiveKernelRegression(gaussian(X, X), y, 1.0, 0.1, tau=tau, bias=bias)
@@ -99,7 +105,10 @@ def test_completed_weights_are_one_between_clusters_and_positive_semidefinite() 
     X, y = data(np.random.default_rng(1), 20)
     labels = np.arange(20) // 10
     found = decompose(AdaptiveKernel.on_points(gaussian, 2.0, 1.0, bias=False), X, y, labels)
-    parts = [AdaptiveKernel(gaussian(X[p.points], X[p.points]), y[p.points], 2.0, 1.0, bias=False) for p in found.parts]
+    parts = [
+        AdaptiveKernel(gaussian(X[p.points], X[p.points]), y[p.points], 2.0, 1.0, bias=False)
+        for p in found.parts
+    ]
     F = found.completed(
         problem.weights(Point({"alpha": part.primal["alpha"]}))
         for problem, part in zip(parts, found.parts, strict=True)
@@ -108,9 +117,14 @@ def test_completed_weights_are_one_between_clusters_and_positive_semidefinite() 
     assert np.linalg.eigvalsh(F)[0] > -1e-10
     # Zeros between clusters, as printed, cost eta for each entry: K = I, two points alone.
     alone = decompose(
-        AdaptiveKernel.on_points(lambda X, Y: np.eye(len(X)), 1.0, 1.0, bias=False), np.eye(2), [1, -1], [0, 1]
+        AdaptiveKernel.on_points(lambda X, Y: np.eye(len(X)), 1.0, 1.0, bias=False),
+        np.eye(2),
+        [1, -1],
+        [0, 1],
     )
-    whole = klopt.solve(AdaptiveKernel(np.eye(2), [1, -1], 1.0, 1.0, bias=False), tol=1e-9).require()
+    whole = klopt.solve(
+        AdaptiveKernel(np.eye(2), [1, -1], 1.0, 1.0, bias=False), tol=1e-9
+    ).require()
     assert alone.point.alpha == pytest.approx([0.847708, 0.847708], abs=1e-5)
     assert alone.lower == pytest.approx(whole.value, abs=1e-5) == pytest.approx(0.912257, abs=1e-5)
 
@@ -118,7 +132,9 @@ def test_completed_weights_are_one_between_clusters_and_positive_semidefinite() 
 def test_polishing_gives_the_optimum_of_the_whole() -> None:
     X, y = data(np.random.default_rng(2), 60)
     whole = AdaptiveKernel(gaussian(X, X), y, 1.0, 2.0)
-    found = decompose(AdaptiveKernel.on_points(gaussian, 1.0, 2.0), X, y, 4, tol=1e-8, whole=whole, polish=True)
+    found = decompose(
+        AdaptiveKernel.on_points(gaussian, 1.0, 2.0), X, y, 4, tol=1e-8, whole=whole, polish=True
+    )
     assert found.polished is not None
     assert found.whole is not None
     best = klopt.solve(whole, tol=1e-8).require()
@@ -147,13 +163,19 @@ def test_clusters_of_one_class_alone_leave_zero_and_a_bracket_of_the_whole(tau: 
     y = np.repeat([1.0, -1.0], 10)
     X = np.random.default_rng(9).normal(size=(20, 2)) + 5 * y[:, None]
     whole = AdaptiveKernel(gaussian(X, X), y, 1.0, tau=tau)
-    found = decompose(AdaptiveKernel.on_points(gaussian, 1.0, tau=tau), X, y, y, whole=whole, polish=True)
+    found = decompose(
+        AdaptiveKernel.on_points(gaussian, 1.0, tau=tau), X, y, y, whole=whole, polish=True
+    )
     assert (found.point.alpha == 0).all()
     assert found.whole is not None
     assert found.polished is not None
     assert found.whole.lower <= found.polished.value <= found.whole.upper
-    assert found.lower == found.upper == pytest.approx(2 * whole.eta * (10**2 - (10 - tau / 2) ** 2))  # h(0), twice
-    silent = decompose(lambda X, y: None, X, y, y, whole=whole, polish=True)  # does not say which arrays are zero
+    assert (
+        found.lower == found.upper == pytest.approx(2 * whole.eta * (10**2 - (10 - tau / 2) ** 2))
+    )  # h(0), twice
+    silent = decompose(
+        lambda X, y: None, X, y, y, whole=whole, polish=True
+    )  # does not say which arrays are zero
     assert silent.whole is None
     assert silent.polished is not None
     assert silent.polished.value == pytest.approx(found.polished.value, rel=1e-5)
@@ -165,8 +187,12 @@ def test_processes_give_the_same_answer() -> None:
     assert same(decompose(factory, X, y, 4, jobs=2), decompose(factory, X, y, 4))
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the memory of a process is read from /proc")
-def test_freed_memory_stays_while_a_worker_solves_and_goes_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(
+    not Path("/proc/self/statm").exists(), reason="the memory of a process is read from /proc"
+)
+def test_freed_memory_stays_while_a_worker_solves_and_goes_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def resident() -> float:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
@@ -195,9 +221,16 @@ def test_a_killed_process_costs_time_and_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_lost_dask_worker_costs_time_and_nothing_else(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed", reason="dask is not installed; pip install 'klopt[dask]'")
+    distributed = pytest.importorskip(
+        "distributed", reason="dask is not installed; pip install 'klopt[dask]'"
+    )
     X, y = data(np.random.default_rng(6), 40)
-    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options: dict[str, Any] = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": None,
+    }
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         there = decompose(partial(dying_once, tmp_path / "died"), X, y, 4, jobs=client)
     assert (tmp_path / "died").exists()
@@ -211,8 +244,16 @@ def test_a_lost_dask_worker_costs_time_and_nothing_else(tmp_path: Path) -> None:
         ({"clusters": [[0, 1], [3]]}, InvalidProblem, "point 2 is in 0 of them"),
         ({"clusters": [[0, 1, 2, 3], [4]]}, InvalidProblem, "has the point 4"),
         ({"clusters": [[0.5, 1], [2, 3]]}, InvalidProblem, "has the point 0.5; expected indices"),
-        ({"clusters": [[True, False], [2, 3]]}, InvalidProblem, "has the point True; expected indices"),
-        ({"clusters": [[np.nan, 1], [2, 3]]}, InvalidProblem, "has the point nan; expected indices"),
+        (
+            {"clusters": [[True, False], [2, 3]]},
+            InvalidProblem,
+            "has the point True; expected indices",
+        ),
+        (
+            {"clusters": [[np.nan, 1], [2, 3]]},
+            InvalidProblem,
+            "has the point nan; expected indices",
+        ),
         ({"clusters": [0, 1, np.nan, 0]}, InvalidProblem, r"clusters\[2\] is nan"),
         ({"clusters": [0, 1]}, InvalidProblem, "a label for each of 4 points"),
         ({"clusters": 0}, InvalidProblem, "from 1 to 4"),
@@ -221,32 +262,55 @@ def test_a_lost_dask_worker_costs_time_and_nothing_else(tmp_path: Path) -> None:
         ({"polish": True}, InvalidSettings, "pass whole="),
         ({"y": [1.0, -1.0]}, InvalidProblem, "one each"),
         ({"retries": -1}, InvalidSettings, "retries is -1"),
-        ({"bounds": True}, InvalidSettings, "without bias and tau only; the factory has bias=True and tau=0"),
+        (
+            {"bounds": True},
+            InvalidSettings,
+            "without bias and tau only; the factory has bias=True and tau=0",
+        ),
         ({"y": [0.0, 2.0, 0.0, 2.0]}, InvalidProblem, r"y\[0\] is 0; labels must be"),
     ],
 )
 def test_bad_input_is_refused(options: dict[str, Any], error: type[Exception], text: str) -> None:
     X, y = data(np.random.default_rng(7), 4)
     with pytest.raises(error, match=text):
-        decompose(AdaptiveKernel.on_points(gaussian, 1.0), **({"X": X, "y": y, "clusters": 2} | options))
+        decompose(
+            AdaptiveKernel.on_points(gaussian, 1.0), **({"X": X, "y": y, "clusters": 2} | options)
+        )
 
 
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: AdaptiveKernel.on_points("rbf", 1.0), "kernel is 'rbf'; expected a function of two sets of points"),
+        (
+            lambda: AdaptiveKernel.on_points("rbf", 1.0),
+            "kernel is 'rbf'; expected a function of two sets of points",
+        ),
         (lambda: AdaptiveKernel.on_points(gaussian, -1.0), "C is -1.0"),
         (lambda: AdaptiveKernel.on_points(gaussian, 1.0, eta=0.0), "eta is 0.0; .*leave it out"),
         (lambda: AdaptiveKernel.on_points(gaussian, 1.0, tau=-1.0), "tau is -1.0"),
         (lambda: AdaptiveKernelRegression.on_points(gaussian, 1.0, None), "epsilon is None"),
-        (lambda: AdaptiveKernel.on_points(gaussian, 1.0)(np.eye(3), [3, 0, 0]), r"y\[0\] is 3; labels must be"),
-        (lambda: AdaptiveKernel.on_points(gaussian, 1.0)(np.eye(3), [1, -1]), "y has 2 entries; expected 3"),
         (
-            lambda: AdaptiveKernel.on_points(lambda P, Q: gaussian(P, Q) + P[:, :1], 1.0)(np.eye(3), [1, -1, 1]),
+            lambda: AdaptiveKernel.on_points(gaussian, 1.0)(np.eye(3), [3, 0, 0]),
+            r"y\[0\] is 3; labels must be",
+        ),
+        (
+            lambda: AdaptiveKernel.on_points(gaussian, 1.0)(np.eye(3), [1, -1]),
+            "y has 2 entries; expected 3",
+        ),
+        (
+            lambda: AdaptiveKernel.on_points(lambda P, Q: gaussian(P, Q) + P[:, :1], 1.0)(
+                np.eye(3), [1, -1, 1]
+            ),
             r"kernel\(X, X\) is not symmetric: kernel\(X, X\)\[0, ",
         ),
-        (lambda: AdaptiveKernel.on_points(lambda P, Q: P[0], 1.0)(np.eye(3), [1, -1, 1]), "expected a matrix"),
-        (lambda: decompose(lambda X, y: None, np.eye(2), [1, -1], [0, 1], bounds=True), "does not tell; make it by"),
+        (
+            lambda: AdaptiveKernel.on_points(lambda P, Q: P[0], 1.0)(np.eye(3), [1, -1, 1]),
+            "expected a matrix",
+        ),
+        (
+            lambda: decompose(lambda X, y: None, np.eye(2), [1, -1], [0, 1], bounds=True),
+            "does not tell; make it by",
+        ),
     ],
 )
 def test_factories_that_cannot_work_are_refused(call: Any, text: str) -> None:
@@ -256,6 +320,8 @@ def test_factories_that_cannot_work_are_refused(call: Any, text: str) -> None:
 
 def test_a_kernel_that_is_asymmetric_by_rounding_is_taken_and_lists_are_labels() -> None:
     X, noise = np.random.default_rng(10).normal(size=(2, 3, 3))
-    found = AdaptiveKernel.on_points(lambda P, Q: gaussian(P, Q) + 1e-10 * noise, 1.0)(X, [1, -1, 1])
+    found = AdaptiveKernel.on_points(lambda P, Q: gaussian(P, Q) + 1e-10 * noise, 1.0)(
+        X, [1, -1, 1]
+    )
     assert found is not None
     np.testing.assert_allclose(found.K.matrix, gaussian(X, X), atol=1e-9)

@@ -38,7 +38,9 @@ def test_every_problem_is_certified_and_all_proofs_agree(comparison: Comparison)
     assert all(found.holds for found in agreement(comparison.runs).values())
 
 
-def test_the_page_is_one_file_that_starts_with_what_was_found(comparison: Comparison, page: Path) -> None:
+def test_the_page_is_one_file_that_starts_with_what_was_found(
+    comparison: Comparison, page: Path
+) -> None:
     text = page.read_text(encoding="utf-8")
     assert text.lstrip().lower().startswith("<!doctype html")
     assert all(label in text for label, _ in suite("quick"))
@@ -74,7 +76,9 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_first_run(tmp_path:
 def test_the_command_writes_its_page_here_within_ninety_seconds(tmp_path: Path) -> None:
     environment = {**os.environ, "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", "from klopt.cli.main import main; main()", "demo", "--json"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=180)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=180
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert [path.name for path in tmp_path.iterdir()] == ["klopt-report.html"]

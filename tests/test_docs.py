@@ -41,12 +41,16 @@ def test_each_use_has_a_tutorial_that_runs(use: str) -> None:
     assert page in DOCUMENTS
     text = page.read_text(encoding="utf-8")
     assert text.count("```python") >= 4
-    assert len(promised(text)) >= text.count("```python") - 1  # what is printed stands below the block
+    assert (
+        len(promised(text)) >= text.count("```python") - 1
+    )  # what is printed stands below the block
 
 
 def test_the_performance_page_is_what_the_benchmarks_printed() -> None:
     page = loaded(DOCS / "write_performance.py").page()
-    assert page == (DOCS / "performance.md").read_text(encoding="utf-8"), "python docs/write_performance.py"
+    assert page == (DOCS / "performance.md").read_text(encoding="utf-8"), (
+        "python docs/write_performance.py"
+    )
 
 
 def test_rows_of_benchmarks_are_read() -> None:
@@ -54,7 +58,11 @@ def test_rows_of_benchmarks_are_read() -> None:
     long = f"PASS  {'a long name of an instance':21} {'CVXPY to 1e-6':30} {1234.5:9.4g} {'>= 5':>9}   0.1 s"
     short = f"FAIL  {'n = 200':21} {'one SVC fit':30} {2.25:9.4g} {'>= 5':>9}   118 steps"
     first, second = rows(f"{long}\n{short}")
-    assert (first.passed, first.instance, first.baseline) == (True, "a long name of an instance", "CVXPY to 1e-6")
+    assert (first.passed, first.instance, first.baseline) == (
+        True,
+        "a long name of an instance",
+        "CVXPY to 1e-6",
+    )
     assert (first.figure, first.goal, first.remarks) == (1234, 5, "0.1 s")
     assert (second.passed, second.instance, second.baseline) == (False, "n = 200", "one SVC fit")
     assert (second.figure, second.goal, second.remarks) == (2.25, 5, "118 steps")
@@ -63,7 +71,11 @@ def test_rows_of_benchmarks_are_read() -> None:
 def test_the_picture_of_the_architecture_shows_every_module_of_the_core() -> None:
     picture = (DOCS / "architecture.svg").read_text(encoding="utf-8")
     shown = set(" ".join(re.findall(r'class="m">([^<]*)<', picture)).split())
-    core = {name.split(".")[1] for name in MODULES if name.count(".") == 1 and not MODULES[name].is_package}
+    core = {
+        name.split(".")[1]
+        for name in MODULES
+        if name.count(".") == 1 and not MODULES[name].is_package
+    }
     assert core - {"__main__"} <= shown, "python docs/write_architecture.py"
 
 
@@ -71,7 +83,11 @@ def test_no_room_of_the_architecture_leads_back() -> None:
     drawn = loaded(DOCS / "write_architecture.py")
     rows = drawn.levels(drawn.imports())
     height = {room: -level for level, row in enumerate(rows) for room in row}
-    assert all(height[room] > height[target] for room, targets in drawn.imports().items() for target in targets)
+    assert all(
+        height[room] > height[target]
+        for room, targets in drawn.imports().items()
+        for target in targets
+    )
 
 
 def test_plain_docstrings_keep_their_signs() -> None:
@@ -79,7 +95,10 @@ def test_plain_docstrings_keep_their_signs() -> None:
     restructured = loaded(DOCS / "_ext" / "plain_docstrings.py").restructured
     text = ["With |y| in K* and `names`:", "", "    x'Px/2", "", "- one", "  two", "", ">>> 1", "1"]
     made = "\n".join(restructured(text))
-    assert made == "With \\|y\\| in K\\* and ``names``:\n\n::\n\n        x'Px/2\n\n- one\n  two\n\n>>> 1\n1\n"
+    assert (
+        made
+        == "With \\|y\\| in K\\* and ``names``:\n\n::\n\n        x'Px/2\n\n- one\n  two\n\n>>> 1\n1\n"
+    )
 
 
 @pytest.mark.slow
@@ -88,7 +107,9 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
         pytest.importorskip(name, reason=f"{name} is not installed; pip install -e '.[docs]'")
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, tmp_path)
-    shutil.copytree(DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns("_build", "auto_gallery"))
+    shutil.copytree(
+        DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns("_build", "auto_gallery")
+    )
     built = tmp_path / "html"
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(tmp_path / "docs"), str(built)],
@@ -96,7 +117,9 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=1800,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    reference = "".join(page.read_text(encoding="utf-8") for page in (built / "reference").glob("*.html"))
+    reference = "".join(
+        page.read_text(encoding="utf-8") for page in (built / "reference").glob("*.html")
+    )
     names = {name for name in dir(klopt) if not name.startswith("__")} - {"problems", "learners"}
     assert not [name for name in names if f'id="klopt.{name}"' not in reference]
     assert "<math" in (built / "concepts" / "verdicts.html").read_text(encoding="utf-8")

@@ -22,7 +22,10 @@ def test_the_key_changes_with_every_field_and_with_nothing_else() -> None:
     here = environment()
     assert here.key == environment().key
     changed = {"cores": here.cores + 1, "backends": (*here.backends, ("new", "1"))}
-    keys = {replace(here, **{field.name: changed.get(field.name, "other")}).key for field in fields(Environment)}
+    keys = {
+        replace(here, **{field.name: changed.get(field.name, "other")}).key
+        for field in fields(Environment)
+    }
     assert len(keys | {here.key}) == len(fields(Environment)) + 1
 
 
@@ -53,7 +56,10 @@ def test_nothing_names_the_user_the_machine_or_a_folder() -> None:
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        ("cannot import name 'a' from 'b' (/home/ada/b.py)", "cannot import name 'a' from 'b' (b.py)"),
+        (
+            "cannot import name 'a' from 'b' (/home/ada/b.py)",
+            "cannot import name 'a' from 'b' (b.py)",
+        ),
         (r"DLL load failed: C:\Users\Ada\x\y.pyd", "DLL load failed: y.pyd"),
         ("No module named 'jaxlib'", "No module named 'jaxlib'"),
     ],
@@ -71,9 +77,13 @@ class Absent(Backend):
         raise AssertionError
 
 
-def test_the_doctor_names_what_is_missing_and_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doctor_names_what_is_missing_and_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "backends", lambda: (Absent(),))
-    monkeypatch.setattr(module, "broken", lambda: (klopt.engine.registry.Broken("plug", "ImportError: /a/b/c.py"),))
+    monkeypatch.setattr(
+        module, "broken", lambda: (klopt.engine.registry.Broken("plug", "ImportError: /a/b/c.py"),)
+    )
     said = doctor()
     assert (
         "missing",

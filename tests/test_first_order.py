@@ -42,7 +42,9 @@ def soft_margin(seed: int, n: int, C: float) -> SimplexForm:
 
 
 def random_game(seed: int, rows: int, columns: int) -> SaddleForm:
-    return SaddleForm(Bilinear(rng(seed).normal(size=(rows, columns))), Simplex(rows), Simplex(columns))
+    return SaddleForm(
+        Bilinear(rng(seed).normal(size=(rows, columns))), Simplex(rows), Simplex(columns)
+    )
 
 
 def optimal_in(answer: Answer, form: SimplexForm) -> tuple[float, float]:
@@ -60,7 +62,9 @@ def optimal_in(answer: Answer, form: SimplexForm) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("backend", DESCENT)
-def test_least_squares_over_the_simplex_has_weights_inverse_to_the_diagonal(backend: Backend) -> None:
+def test_least_squares_over_the_simplex_has_weights_inverse_to_the_diagonal(
+    backend: Backend,
+) -> None:
     d = np.array([1.0, 2.0, 4.0])
     form = SimplexForm(Quadratic(np.diag(d), np.zeros(3)), Simplex(3))
     answer = backend.run(form, SETTINGS)
@@ -84,7 +88,11 @@ def test_least_linear_value_over_the_spectrahedron_is_the_smallest_eigenvalue(
 
 
 def test_nearest_point_is_what_nesterov_finds_in_every_set() -> None:
-    sets = [Simplex(4, 2.0), OrderedSimplex(4, 1.5), BoxPlane(-np.ones(4), np.ones(4), np.arange(4.0), 1.0)]
+    sets = [
+        Simplex(4, 2.0),
+        OrderedSimplex(4, 1.5),
+        BoxPlane(-np.ones(4), np.ones(4), np.arange(4.0), 1.0),
+    ]
     sets += [Product((Simplex(2), BoxPlane([0.0, 0.0], [1.0, 2.0])))]
     target = np.array([1.0, -2.0, 0.5, 0.3])
     for domain in sets:
@@ -97,14 +105,18 @@ def test_nearest_point_is_what_nesterov_finds_in_every_set() -> None:
 @pytest.mark.parametrize("geometry", ["euclidean", "entropy"])
 def test_rock_paper_scissors_is_fair(geometry: str) -> None:
     M = np.array([[0.0, 1.0, -2.0], [-1.0, 0.0, 3.0], [2.0, -3.0, 0.0]])
-    answer = mirror_prox.run(SaddleForm(Bilinear(M), Simplex(3), Simplex(3)), Settings(raw={"geometry": geometry}))
+    answer = mirror_prox.run(
+        SaddleForm(Bilinear(M), Simplex(3), Simplex(3)), Settings(raw={"geometry": geometry})
+    )
     assert answer.stop is Stop.OPTIMAL
     np.testing.assert_allclose(answer.x, np.array([3.0, 2.0, 1.0]) / 6, atol=1e-4)
     np.testing.assert_allclose(answer.y, np.array([3.0, 2.0, 1.0]) / 6, atol=1e-4)
 
 
 @given(a=st.floats(1, 9), b=st.floats(1, 9), c=st.floats(1, 9), d=st.floats(1, 9))
-def test_value_of_a_two_by_two_game_without_saddle_entry(a: float, b: float, c: float, d: float) -> None:
+def test_value_of_a_two_by_two_game_without_saddle_entry(
+    a: float, b: float, c: float, d: float
+) -> None:
     # [[a, -b], [-c, d]]: no saddle entry, so the value is the determinant over the alternating sum.
     form = SaddleForm(Bilinear([[a, -b], [-c, d]]), Simplex(2), Simplex(2))
     answer = mirror_prox.run(form, SETTINGS)
@@ -128,7 +140,11 @@ def test_games_of_fifty_strategies_are_solved_to_six_digits() -> None:
 def test_players_on_sets_of_every_kind() -> None:
     n = 6
     box = BoxPlane(np.zeros(n), np.full(n, 3.0), np.where(np.arange(n) % 2, 1.0, -1.0))
-    pairs = [(Simplex(n, 100.0), Simplex(n, 0.01)), (OrderedSimplex(n, 1.2), box), (Spectrahedron(3), Simplex(n))]
+    pairs = [
+        (Simplex(n, 100.0), Simplex(n, 0.01)),
+        (OrderedSimplex(n, 1.2), box),
+        (Spectrahedron(3), Simplex(n)),
+    ]
     for left, right in pairs:
         form = SaddleForm(Bilinear(rng(3).normal(size=(n, n)), rng(4).normal(size=n)), left, right)
         answer = mirror_prox.run(form, SETTINGS)
@@ -186,14 +202,19 @@ FORMS = {
     "margin": (nesterov, soft_margin(0, 30, 10.0)),
     "spectral": (mirror_descent, SimplexForm(convex_quadratic(1, 10), Spectrahedron(4))),
     "ordered": (nesterov, SimplexForm(convex_quadratic(2, 8), OrderedSimplex(8, 1.3))),
-    "kink": (mirror_descent, SimplexForm(Oracle(4, np.max, lambda x: np.eye(4)[np.argmax(x)], False), Simplex(4, 2.0))),
+    "kink": (
+        mirror_descent,
+        SimplexForm(Oracle(4, np.max, lambda x: np.eye(4)[np.argmax(x)], False), Simplex(4, 2.0)),
+    ),
     "game": (mirror_prox, random_game(0, 10, 12)),
 }
 each_method = pytest.mark.parametrize(("backend", "form"), FORMS.values(), ids=FORMS)
 
 
 @each_method
-def test_history_closes_in_on_the_optimum_from_both_sides(backend: Backend, form: SimplexForm | SaddleForm) -> None:
+def test_history_closes_in_on_the_optimum_from_both_sides(
+    backend: Backend, form: SimplexForm | SaddleForm
+) -> None:
     for tol in (1e-2, 1e-6):
         history = backend.run(form, Settings(tol=tol, max_iter=300)).history
         assert all(step.lower <= step.upper for step in history)
@@ -205,7 +226,9 @@ def test_history_closes_in_on_the_optimum_from_both_sides(backend: Backend, form
 
 
 @each_method
-def test_reruns_are_identical_to_the_last_bit(backend: Backend, form: SimplexForm | SaddleForm) -> None:
+def test_reruns_are_identical_to_the_last_bit(
+    backend: Backend, form: SimplexForm | SaddleForm
+) -> None:
     one, other = (backend.run(form, Settings(max_iter=200)) for _ in range(2))
     assert one.x is not None
     assert other.x is not None
@@ -215,7 +238,9 @@ def test_reruns_are_identical_to_the_last_bit(backend: Backend, form: SimplexFor
 
 
 @each_method
-def test_one_iteration_returns_a_point_of_the_set(backend: Backend, form: SimplexForm | SaddleForm) -> None:
+def test_one_iteration_returns_a_point_of_the_set(
+    backend: Backend, form: SimplexForm | SaddleForm
+) -> None:
     answer = backend.run(form, Settings(tol=1e-13, max_iter=1))
     assert answer.iterations is not None
     assert answer.iterations <= 1
@@ -232,7 +257,9 @@ def test_next_to_no_time_is_kept(backend: Backend, form: SimplexForm | SaddleFor
 
 
 @each_method
-def test_a_start_at_the_optimum_is_the_answer(backend: Backend, form: SimplexForm | SaddleForm) -> None:
+def test_a_start_at_the_optimum_is_the_answer(
+    backend: Backend, form: SimplexForm | SaddleForm
+) -> None:
     cold = backend.run(form, Settings(max_iter=2000))
     assert cold.x is not None
     warm = backend.run(form, Settings(max_iter=2000), Start(cold.x, cold.y))
@@ -263,10 +290,15 @@ def test_mirror_descent_leaves_the_wrong_vertex() -> None:
 
 @given(seed=seeds)
 def test_mean_of_tangents_bounds_a_nonsmooth_function(seed: int) -> None:
-    # The maximum of linear functions over the simplex is a matrix game, whose value another method knows.
+    # The maximum of linear functions over the simplex is a matrix game, whose value another method
+    # knows.
     A = rng(seed).normal(size=(6, 5))
-    oracle = Oracle(5, lambda x: float((A @ x).max()), lambda x: A[int(np.argmax(A @ x))], smooth=False)
-    answer = mirror_descent.run(SimplexForm(oracle, Simplex(5)), Settings(tol=0.02, max_iter=50_000))
+    oracle = Oracle(
+        5, lambda x: float((A @ x).max()), lambda x: A[int(np.argmax(A @ x))], smooth=False
+    )
+    answer = mirror_descent.run(
+        SimplexForm(oracle, Simplex(5)), Settings(tol=0.02, max_iter=50_000)
+    )
     assert answer.stop is Stop.OPTIMAL
     game = SaddleForm(Bilinear(A.T), Simplex(5), Simplex(6))
     exact = mirror_prox.run(game, SETTINGS)
@@ -277,9 +309,14 @@ def test_mean_of_tangents_bounds_a_nonsmooth_function(seed: int) -> None:
 
 
 def largest_of_matrices(seed: int, domain: SimpleSet) -> tuple[SimplexForm, float]:
-    """The largest of six linear functions over a set, and their steepest slope in the norm of the set."""
+    """The largest of six linear functions over a set, and their steepest gradient in the norm of the set."""
     A = rng(seed).normal(size=(6, domain.size))
-    oracle = Oracle(domain.size, lambda x: float((A @ x).max()), lambda x: A[int(np.argmax(A @ x))], smooth=False)
+    oracle = Oracle(
+        domain.size,
+        lambda x: float((A @ x).max()),
+        lambda x: A[int(np.argmax(A @ x))],
+        smooth=False,
+    )
     return SimplexForm(oracle, domain), max(domain.dual_norm(row) for row in A)
 
 
@@ -293,7 +330,9 @@ MIRRORED = {
 @pytest.mark.parametrize("domain", MIRRORED.values(), ids=MIRRORED)
 @pytest.mark.parametrize(("steps", "factor"), [("horizon", np.sqrt(2)), ("anytime", 2.0)])
 @pytest.mark.parametrize("T", [3, 30, 300])
-def test_named_steps_keep_the_bound_of_their_theorem(domain: SimpleSet, steps: str, factor: float, T: int) -> None:
+def test_named_steps_keep_the_bound_of_their_theorem(
+    domain: SimpleSet, steps: str, factor: float, T: int
+) -> None:
     totals = {"simplex": 2.0, "spectrahedron": 3.0, "product": 2.0}
     width = next(totals[name] for name, known in MIRRORED.items() if known is domain)
     for seed in range(3):
@@ -302,24 +341,31 @@ def test_named_steps_keep_the_bound_of_their_theorem(domain: SimpleSet, steps: s
         answer = mirror_descent.run(form, Settings(tol=1e-9, max_iter=T, raw=raw))
         assert answer.iterations == T
         assert answer.x is not None
-        # Regret bounds the mean of the values less the least mean of the tangents: the certificate itself.
+        # Regret bounds the mean of the values less the least mean of the tangents: the certificate
+        # itself.
         bound = factor * L * np.sqrt(domain.mirror_depth * width / T)
         proven = form.objective.value(answer.x) - form.averaged_bound(answer.y)
         assert 0 <= proven <= bound * (1 + 1e-4)
 
 
 @pytest.mark.parametrize("steps", ["horizon", "anytime"])
-def test_named_steps_need_no_bound_of_the_slopes_and_take_smooth_functions_too(steps: str) -> None:
+def test_named_steps_need_no_bound_of_the_gradients_and_take_smooth_functions_too(
+    steps: str,
+) -> None:
     kinks, _ = largest_of_matrices(0, MIRRORED["product"])
     smooth = SimplexForm(convex_quadratic(0, 8), Simplex(8))
     for form in (kinks, smooth):
         few, many = (
-            mirror_descent.run(form, Settings(tol=1e-9, max_iter=T, raw={"steps": steps})).history[-1]
+            mirror_descent.run(form, Settings(tol=1e-9, max_iter=T, raw={"steps": steps})).history[
+                -1
+            ]
             for T in (20, 2000)
         )
         assert many.upper - many.lower < 0.3 * (few.upper - few.lower)
         assert many.lower <= few.upper
-    assert mirror_descent.run(smooth, Settings(tol=1e-9, max_iter=20, raw={"steps": steps})).y is None
+    assert (
+        mirror_descent.run(smooth, Settings(tol=1e-9, max_iter=20, raw={"steps": steps})).y is None
+    )
 
 
 def test_a_fixed_horizon_is_plain_mirror_descent_in_the_logarithm() -> None:
@@ -329,17 +375,24 @@ def test_a_fixed_horizon_is_plain_mirror_descent_in_the_logarithm() -> None:
         x = domain.mirror(theta)
         values.append(form.objective.value(x))
         theta = theta - np.sqrt(2 * np.log(7) / T) / L * form.objective.gradient(x)
-    answer = mirror_descent.run(form, Settings(tol=1e-9, max_iter=T, raw={"steps": "horizon", "lipschitz": L}))
+    answer = mirror_descent.run(
+        form, Settings(tol=1e-9, max_iter=T, raw={"steps": "horizon", "lipschitz": L})
+    )
     assert answer.y is not None
     visited = answer.y.reshape(-1, 8)[:, 1:]
-    np.testing.assert_allclose([form.objective.value(x) for x in visited], values[: len(visited)], rtol=1e-9)
+    np.testing.assert_allclose(
+        [form.objective.value(x) for x in visited], values[: len(visited)], rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("power", [-8, 0, 8])
 def test_scaling_a_game_scales_its_value(power: int) -> None:
     form = random_game(5, 8, 9)
     scaled = SaddleForm(Bilinear(form.coupling.M * 10.0**power), form.left, form.right)  # type: ignore[union-attr]
-    one, other = mirror_prox.run(form, SETTINGS).history[-1], mirror_prox.run(scaled, SETTINGS).history[-1]
+    one, other = (
+        mirror_prox.run(form, SETTINGS).history[-1],
+        mirror_prox.run(scaled, SETTINGS).history[-1],
+    )
     slack = 1e-12 * 10.0**power
     assert one.lower * 10.0**power <= other.upper + slack
     assert other.lower <= one.upper * 10.0**power + slack
@@ -362,10 +415,10 @@ def test_an_oracle_that_breaks_down_later_leaves_the_best_point(backend: Backend
     calls = iter(range(1000))
     weights, target = np.array([1.0, 10.0, 100.0]), np.array([0.5, 0.3, 0.4])
 
-    def slope(x: np.ndarray) -> np.ndarray:
+    def gradient(x: np.ndarray) -> np.ndarray:
         return np.full(3, np.nan) if next(calls) > 5 else weights * (x - target)
 
-    oracle = Oracle(3, lambda x: float(weights @ (x - target) ** 2 / 2), slope)
+    oracle = Oracle(3, lambda x: float(weights @ (x - target) ** 2 / 2), gradient)
     answer = backend.run(SimplexForm(oracle, Simplex(3)), Settings(tol=1e-12))
     assert answer.stop is Stop.NUMERICAL
     assert answer.x is not None
@@ -374,7 +427,9 @@ def test_an_oracle_that_breaks_down_later_leaves_the_best_point(backend: Backend
 
 def test_a_saddle_of_nan_is_numerical_trouble() -> None:
     phi = SaddleOracle(lambda x, y: float("nan"), lambda x, y: x * np.nan, lambda x, y: y * np.nan)
-    assert mirror_prox.run(SaddleForm(phi, Simplex(2), Simplex(3)), Settings()).stop is Stop.NUMERICAL
+    assert (
+        mirror_prox.run(SaddleForm(phi, Simplex(2), Simplex(3)), Settings()).stop is Stop.NUMERICAL
+    )
 
 
 @pytest.mark.parametrize("backend", DESCENT)
@@ -387,7 +442,9 @@ def test_a_function_that_is_not_convex_is_found_out(backend: Backend) -> None:
 
 @pytest.mark.parametrize("backend", [explicit, mirror_descent, mirror_prox, nesterov])
 def test_unknown_options_are_refused(backend: Backend) -> None:
-    form = random_game(0, 2, 2) if backend is mirror_prox else SimplexForm(Linear([1.0]), Simplex(1))
+    form = (
+        random_game(0, 2, 2) if backend is mirror_prox else SimplexForm(Linear([1.0]), Simplex(1))
+    )
     with pytest.raises(InvalidSettings, match="has no option 'speed'"):
         backend.run(form, Settings(raw={"speed": 1}))
 
@@ -396,11 +453,15 @@ def test_known_options_are_checked() -> None:
     line, game = SimplexForm(Linear([1.0, 2.0]), Simplex(2)), random_game(0, 2, 2)
     with pytest.raises(InvalidSettings, match="'step' is -1"):
         mirror_descent.run(line, Settings(raw={"step": -1}))
-    with pytest.raises(InvalidSettings, match="'steps' is 'long'; expected one of adaptive, horizon, anytime"):
+    with pytest.raises(
+        InvalidSettings, match="'steps' is 'long'; expected one of adaptive, horizon, anytime"
+    ):
         mirror_descent.run(line, Settings(raw={"steps": "long"}))
     with pytest.raises(InvalidSettings, match="'lipschitz' is 0; expected a positive number"):
         mirror_descent.run(line, Settings(raw={"steps": "anytime", "lipschitz": 0}))
-    with pytest.raises(InvalidSettings, match="'step' means nothing to steps of the kind 'anytime'"):
+    with pytest.raises(
+        InvalidSettings, match="'step' means nothing to steps of the kind 'anytime'"
+    ):
         mirror_descent.run(line, Settings(raw={"steps": "anytime", "step": 1.0}))
     with pytest.raises(InvalidSettings, match="need max_iter"):
         mirror_descent.run(line, Settings(raw={"steps": "horizon"}))
@@ -418,7 +479,11 @@ def test_known_options_are_checked() -> None:
 
 def candidates(n: int):
     for k in range(n):
-        yield Candidate(np.array([float(k)]), 1.0 + 1.0 / (k + 1), -1.0 / (k + 1)) if k % 3 == 0 else None
+        yield (
+            Candidate(np.array([float(k)]), 1.0 + 1.0 / (k + 1), -1.0 / (k + 1))
+            if k % 3 == 0
+            else None
+        )
 
 
 def test_a_long_history_is_thinned() -> None:

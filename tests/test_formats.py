@@ -16,12 +16,16 @@ from scipy import sparse
 from strategies import generators
 
 import klopt
-from klopt.programs import formats
 from klopt.problems import LP, QCQP, SDP
+from klopt.programs import formats
 from klopt.programs.formats.model import Block, Names
 
-into_files = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-awkward = st.sampled_from([0.1, 1 / 3, -2 / 7, 1e-9, 123456789.123456789, -1.0, 5e-324, 1.7976931348623157e308, np.pi])
+into_files = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+awkward = st.sampled_from(
+    [0.1, 1 / 3, -2 / 7, 1e-9, 123456789.123456789, -1.0, 5e-324, 1.7976931348623157e308, np.pi]
+)
 
 
 def numbers(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -40,7 +44,16 @@ def some_lp(rng: np.random.Generator, vacuous: bool = True) -> LP:
     low[rng.random(n) < 0.3] = 0.0
     bounds = np.column_stack((low, np.maximum(low, high)))
     offset, sense = float(numbers(rng, 1)[0]), "max" if rng.random() < 0.5 else "min"
-    return LP(numbers(rng, n), numbers(rng, m, n), b_ub, numbers(rng, p, n), numbers(rng, p), bounds, offset, sense)
+    return LP(
+        numbers(rng, n),
+        numbers(rng, m, n),
+        b_ub,
+        numbers(rng, p, n),
+        numbers(rng, p),
+        bounds,
+        offset,
+        sense,
+    )
 
 
 def some_qp(rng: np.random.Generator, **more: object) -> QCQP:
@@ -53,7 +66,16 @@ def some_qp(rng: np.random.Generator, **more: object) -> QCQP:
 
 def some_socp(rng: np.random.Generator) -> QCQP:
     lp = some_lp(rng)
-    rows = (lp.A_ub, lp.b_ub, lp.A_eq, lp.b_eq, lp.bounds, numbers(rng, 5, lp.c.size), numbers(rng, 5), (2, 3))
+    rows = (
+        lp.A_ub,
+        lp.b_ub,
+        lp.A_eq,
+        lp.b_eq,
+        lp.bounds,
+        numbers(rng, 5, lp.c.size),
+        numbers(rng, 5),
+        (2, 3),
+    )
     return QCQP(None, lp.c, (), *rows, lp.offset, lp.sense)
 
 
@@ -70,7 +92,11 @@ def some_sdp(rng: np.random.Generator, plain: bool) -> SDP:
 
 def same(one: object, other: object) -> bool:
     if isinstance(one, Block):
-        return isinstance(other, Block) and one.order == other.order and same(one.entries, other.entries)
+        return (
+            isinstance(other, Block)
+            and one.order == other.order
+            and same(one.entries, other.entries)
+        )
     if sparse.issparse(one):
         return one.shape == other.shape and (one != other).nnz == 0
     if isinstance(one, tuple):
@@ -115,7 +141,9 @@ class TestARoundTripLosesNothing:
         problem = some_qp(rng)
         n = problem.q.size
         rows = [(np.eye(n), numbers(rng, n), 0.1), (np.zeros((n, n)), numbers(rng, n), -3.0)]
-        assert_lossless(QCQP(problem.P, problem.q, rows, sense=problem.sense), tmp_path / "file.npz")
+        assert_lossless(
+            QCQP(problem.P, problem.q, rows, sense=problem.sense), tmp_path / "file.npz"
+        )
 
     @pytest.mark.parametrize("suffix", [".dat-s", ".cbf"])
     @into_files
@@ -127,7 +155,10 @@ class TestARoundTripLosesNothing:
     @given(rng=generators)
     def test_of_standard_forms(self, tmp_path, rng) -> None:
         lmi = some_sdp(rng, plain=True)
-        matrices = [(*(block.matrix(i) for block in lmi.F), np.diag(numbers(rng, 2))) for i in range(lmi.c.size + 1)]
+        matrices = [
+            (*(block.matrix(i) for block in lmi.F), np.diag(numbers(rng, 2)))
+            for i in range(lmi.c.size + 1)
+        ]
         problem = SDP.standard(matrices[0], matrices[1:], lmi.c, offset=0.3, sense="max")
         assert_lossless(problem, tmp_path / "file.cbf")
 
@@ -139,7 +170,10 @@ class TestARoundTripLosesNothing:
 
     @pytest.mark.parametrize("suffix", [".mps", ".cbf", ".npz"])
     def test_of_names_in_other_alphabets(self, tmp_path, suffix) -> None:
-        assert_lossless(LP([1, 2], [[1, 1]], [3], names=Names(("é", "β"), ("строка",))), tmp_path / f"file{suffix}")
+        assert_lossless(
+            LP([1, 2], [[1, 1]], [3], names=Names(("é", "β"), ("строка",))),
+            tmp_path / f"file{suffix}",
+        )
 
     @into_files
     @given(number=awkward)
@@ -198,10 +232,28 @@ CBF += "ACOORD\n2\n0 0 1\n0 1 1\nBCOORD\n1\n0 -1\n"
 BROKEN = [
     ("a.mps", MPS, "cap 2", "cap abc", "line 6: 'abc' is not a number"),
     ("a.mps", MPS, " x cost 1 cap 2", " x gap 2", "line 6: the row 'gap' is not in ROWS"),
-    ("a.mps", MPS, " x cost 1 cap 2", " x cap 1 cap 2", "line 6: column 'x' has two entries in row 'cap'"),
-    ("a.mps", MPS, " x cost 1 cap 2", " M1 'MARKER' 'INTORG'\n x cost 1", "line 6: integer variables"),
+    (
+        "a.mps",
+        MPS,
+        " x cost 1 cap 2",
+        " x cap 1 cap 2",
+        "line 6: column 'x' has two entries in row 'cap'",
+    ),
+    (
+        "a.mps",
+        MPS,
+        " x cost 1 cap 2",
+        " M1 'MARKER' 'INTORG'\n x cost 1",
+        "line 6: integer variables",
+    ),
     ("a.mps", MPS, "UP BND x 3", "UP BND y 3", "line 10: the column 'y' is not in COLUMNS"),
-    ("a.mps", MPS, "UP BND x 3", "BV BND x", "line 10: bound type BV: klopt solves continuous problems only"),
+    (
+        "a.mps",
+        MPS,
+        "UP BND x 3",
+        "BV BND x",
+        "line 10: bound type BV: klopt solves continuous problems only",
+    ),
     ("a.mps", MPS, " L cap", " Q cap", "line 4: expected a type"),
     ("a.mps", MPS, "RHS\n", "RSH\n", "line 7: unknown section 'RSH'"),
     ("a.mps", MPS, "ENDATA\n", "", "the file ends before ENDATA"),
@@ -217,11 +269,29 @@ BROKEN = [
     ("a.cbf", CBF, "0 1.5", "0 one", "line 13: 'one' is not a number"),
     ("a.cbf", CBF, "L+ 2", "EXP 2", "line 7: klopt reads no EXP cones"),
     ("a.cbf", CBF, "2 1\nL+ 2", "3 1\nL+ 2", "line 6: the cones of VAR have 2 rows, not 3"),
-    ("a.cbf", CBF, "BCOORD\n1\n0 -1\n", "INT\n1\n0\n", "section 'INT': klopt solves continuous problems only"),
-    ("a.cbf", CBF, "BCOORD\n1\n0 -1\n", "BCOORD\n2\n0 -1\n", "the file ends before an entry of BCOORD"),
+    (
+        "a.cbf",
+        CBF,
+        "BCOORD\n1\n0 -1\n",
+        "INT\n1\n0\n",
+        "section 'INT': klopt solves continuous problems only",
+    ),
+    (
+        "a.cbf",
+        CBF,
+        "BCOORD\n1\n0 -1\n",
+        "BCOORD\n2\n0 -1\n",
+        "the file ends before an entry of BCOORD",
+    ),
     ("a.lp", "min\n obj: x +\nst\n c1: x + y <=\nend\n", "x", "x", "HiGHS cannot read it"),
     ("a.lp", "min\n obj: x\nst\n c1: x + 1e-15 y <= 1\nend\n", "x", "x", "ignored"),
-    ("a.cbf", "# klopt: names of columns and rows [1]\n" + CBF, "1]", "1]", "line 1: not two lists of names"),
+    (
+        "a.cbf",
+        "# klopt: names of columns and rows [1]\n" + CBF,
+        "1]",
+        "1]",
+        "line 1: not two lists of names",
+    ),
     ("a.npz", "PK no", "P", "P", "not an archive of plain arrays"),
 ]
 
@@ -316,7 +386,10 @@ class TestWhatFilesMean:
     def test_sedumi_archives_are_read(self, tmp_path) -> None:
         """Minimise -x_1 subject to x_0 = 1, (x_0, x_1) in a second-order cone: -1."""
         A = sparse.csc_array([[1.0, 0.0]])
-        parts = {f"A_{part}": np.asarray(getattr(A, part)) for part in ("data", "indices", "indptr", "shape")}
+        parts = {
+            f"A_{part}": np.asarray(getattr(A, part))
+            for part in ("data", "indices", "indptr", "shape")
+        }
         path = tmp_path / "a.npz"
         np.savez(path, b=[1.0], c=[0.0, -1.0], K_f=0, K_l=0, K_q=[2], K_s=np.zeros(0), **parts)
         assert klopt.solve(QCQP.from_file(path)).require().value == pytest.approx(-1, abs=1e-6)
@@ -339,16 +412,25 @@ class TestWhatFilesMean:
 
 
 DATA = Path(os.environ["KLOPT_DATA"]) if "KLOPT_DATA" in os.environ else None
-PUBLIC = [] if DATA is None else sorted(p for f in ("lp", "qp", "sdp", "socp") for p in (DATA / f).glob("*.*"))
+PUBLIC = (
+    []
+    if DATA is None
+    else sorted(p for f in ("lp", "qp", "sdp", "socp") for p in (DATA / f).glob("*.*"))
+)
 READERS = {"lp": LP, "qp": QCQP, "sdp": SDP, "socp": QCQP}
 
 
 @pytest.mark.skipif(not PUBLIC, reason="KLOPT_DATA does not name a folder with public instances")
-@pytest.mark.parametrize("path", PUBLIC or [Path("none")], ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize(
+    "path", PUBLIC or [Path("none")], ids=lambda path: f"{path.parent.name}/{path.name}"
+)
 def test_public_instances_are_read(path: Path, tmp_path: Path) -> None:
     reader = READERS[path.parent.name]
     if path.name == "VALUES.npz":
-        with pytest.raises(klopt.InvalidProblem, match=r"not positive semidefinite: its smallest eigenvalue is -1\.27"):
+        with pytest.raises(
+            klopt.InvalidProblem,
+            match=r"not positive semidefinite: its smallest eigenvalue is -1\.27",
+        ):
             reader.from_file(path)
         return
     problem = reader.from_file(path)

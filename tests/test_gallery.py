@@ -1,7 +1,7 @@
 """Every example of the gallery runs by itself, draws a picture, and uses klopt as a user would; the README has its own.
 
-An example runs in an interpreter of its own, which saves its figures into a folder where they can be looked at:
-`pytest tests/test_gallery.py -m "" --basetemp=FOLDER`.
+An example runs in an interpreter of its own, which saves its figures into a folder where they can
+be looked at: `pytest tests/test_gallery.py -m "" --basetemp=FOLDER`.
 """
 
 from __future__ import annotations
@@ -45,13 +45,20 @@ each = pytest.mark.parametrize("path", EXAMPLES, ids=named)
 
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.slow, id=path.stem) for path in EXAMPLES],
+    [
+        pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.slow, id=path.stem)
+        for path in EXAMPLES
+    ],
 )
 def test_an_example_runs_without_a_warning_and_draws(path: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed; pip install 'klopt[docs]'")
+    pytest.importorskip(
+        "matplotlib", reason="matplotlib is not installed; pip install 'klopt[docs]'"
+    )
     command = [sys.executable, "-c", DRIVER, str(path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.glob("*.png"))
 
@@ -59,13 +66,24 @@ def test_an_example_runs_without_a_warning_and_draws(path: Path, tmp_path: Path)
 @each
 def test_an_example_uses_public_names_only(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    imported = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    imported = [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    ]
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             imported += [f"{node.module}.{alias.name}" for alias in node.names]
-    private = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr)}
+    private = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr)
+    }
     assert not private
-    assert not [name for name in imported if re.search(r"^(problems|solvers|tests)\b|(^|\.)_", name)]
+    assert not [
+        name for name in imported if re.search(r"^(problems|solvers|tests)\b|(^|\.)_", name)
+    ]
 
 
 @each
@@ -90,7 +108,10 @@ def drawer() -> ModuleType:
 
 def test_the_picture_of_the_readme_is_small_and_is_what_the_script_draws() -> None:
     draw = drawer()
-    png, printed = (draw.PICTURES / "page.png").read_bytes(), (draw.PICTURES / "page.txt").read_text(encoding="utf-8")
+    png, printed = (
+        (draw.PICTURES / "page.png").read_bytes(),
+        (draw.PICTURES / "page.txt").read_text(encoding="utf-8"),
+    )
     width = int.from_bytes(png[16:20], "big")  # of the header of a PNG file
     assert len(png) < 200_000
     assert width == draw.WIDTH
@@ -98,7 +119,9 @@ def test_the_picture_of_the_readme_is_small_and_is_what_the_script_draws() -> No
     assert max(map(len, printed.splitlines())) <= 80
 
 
-def test_without_a_browser_the_script_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_browser_the_script_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     draw = drawer()
     monkeypatch.setattr(draw, "browser", lambda: "")
     with pytest.raises(SystemExit, match="apt-get install chromium"):

@@ -38,7 +38,8 @@ def sigmoid_kernel(n: int = 40) -> FloatArray:
     return np.tanh(X @ X.T - 1)
 
 
-# --- positive by construction ---------------------------------------------------------------------------------------
+# --- positive by construction
+# ---------------------------------------------------------------------------------------
 
 
 def is_positive_definite(A: list[list[Fraction]]) -> bool:
@@ -54,7 +55,11 @@ def is_positive_definite(A: list[list[Fraction]]) -> bool:
 
 
 @given(
-    seeds, st.integers(2, 7), st.integers(1, 4), st.sampled_from([1e-9, 1e-4, 1.0, 30.0]), st.sampled_from([0.0, 1e6])
+    seeds,
+    st.integers(2, 7),
+    st.integers(1, 4),
+    st.sampled_from([1e-9, 1e-4, 1.0, 30.0]),
+    st.sampled_from([0.0, 1e6]),
 )
 def test_the_floor_of_a_gaussian_kernel_is_below_its_eigenvalues(
     seed: int, n: int, features: int, gamma: float, away: float
@@ -74,7 +79,9 @@ def test_the_floor_of_a_gaussian_kernel_is_below_its_eigenvalues(
 def test_a_gaussian_kernel_of_points_is_the_one_of_scikit_learn(gamma: float | None) -> None:
     X = np.random.default_rng(0).normal(size=(600, 7)) + 5.0
     K = Gram.rbf(X, gamma)
-    assert np.allclose(K.matrix, rbf_kernel(X, gamma=gamma or 1 / (7 * X.var())), rtol=1e-12, atol=1e-15)
+    assert np.allclose(
+        K.matrix, rbf_kernel(X, gamma=gamma or 1 / (7 * X.var())), rtol=1e-12, atol=1e-15
+    )
     assert not K.matrix.flags.writeable
     assert K.floor >= -1e-9
 
@@ -107,12 +114,16 @@ def test_points_that_are_none_are_refused(X: object, gamma: float | None, words:
         Gram.rbf(X, gamma)
 
 
-# --- accepted -------------------------------------------------------------------------------------------------------
+# --- accepted
+# -------------------------------------------------------------------------------------------------------
 
 
 @given(seeds, st.integers(1, 30), st.integers(0, 30), st.sampled_from([1e-10, 1.0, 1e10]))
-def test_every_inner_product_matrix_is_accepted_unchanged(seed: int, n: int, features: int, scale: float) -> None:
-    # Small integers, so that the products are exact and K is positive semidefinite without any rounding.
+def test_every_inner_product_matrix_is_accepted_unchanged(
+    seed: int, n: int, features: int, scale: float
+) -> None:
+    # Small integers, so that the products are exact and K is positive semidefinite without any
+    # rounding.
     B = np.random.default_rng(seed).integers(-5, 6, size=(features, n)).astype(float)
     K = Gram.of(scale * (B.T @ B))
     assert np.array_equal(K.matrix, scale * (B.T @ B))
@@ -156,7 +167,9 @@ def test_a_definite_matrix_needs_no_repair() -> None:
     ],
 )
 @pytest.mark.parametrize("scale", [1e-10, 1.0, 1e10])
-def test_zero_constant_tiny_and_rank_deficient_matrices_are_solved(K: FloatArray, rank: int, scale: float) -> None:
+def test_zero_constant_tiny_and_rank_deficient_matrices_are_solved(
+    K: FloatArray, rank: int, scale: float
+) -> None:
     gram = Gram.of(scale * K)
     assert gram.factor().shape == (rank, len(K))
     assert np.linalg.norm(scale * K - gram.factor().T @ gram.factor()) <= gram.factor_error()
@@ -180,16 +193,29 @@ def test_duplicate_points_among_many_different_ones_are_accepted() -> None:
 
 def test_sparse_lists_integers_and_single_precision_give_the_same_gram() -> None:
     K = [[2, 1, 0], [1, 2, 0], [0, 0, 1]]
-    for value in (np.array(K), np.array(K, dtype=np.float32), sparse.csr_array(np.array(K)), sparse.coo_matrix(K)):
+    for value in (
+        np.array(K),
+        np.array(K, dtype=np.float32),
+        sparse.csr_array(np.array(K)),
+        sparse.coo_matrix(K),
+    ):
         assert np.array_equal(Gram.of(value).matrix, np.array(K, dtype=float))
 
 
-# --- proven ---------------------------------------------------------------------------------------------------------
+# --- proven
+# ---------------------------------------------------------------------------------------------------------
 
 
-@given(st.integers(0, 6), st.lists(st.integers(0, 2**46), min_size=64, max_size=64), st.integers(0, 100))
-def test_the_floor_is_below_the_exact_smallest_eigenvalue(power: int, large: list[int], negative: int) -> None:
-    # Whole numbers to 2^46 at order 64 or less keep every sum below 2^53: the float matrix has exactly this spectrum.
+@given(
+    st.integers(0, 6),
+    st.lists(st.integers(0, 2**46), min_size=64, max_size=64),
+    st.integers(0, 100),
+)
+def test_the_floor_is_below_the_exact_smallest_eigenvalue(
+    power: int, large: list[int], negative: int
+) -> None:
+    # Whole numbers to 2^46 at order 64 or less keep every sum below 2^53: the float matrix has
+    # exactly this spectrum.
     values = np.array([-negative, *large[1 : 2**power]], dtype=float)
     rounding = len(values) * EPS * float(np.linalg.norm(values))
     try:
@@ -220,7 +246,11 @@ def test_the_factor_reproduces_the_matrix_within_its_stated_error(
     gram = Gram.of(B.T @ B)
     R = gram.factor()
     assert R.shape == (min(n, features), n)
-    assert np.linalg.norm(gram.matrix - R.T @ R, 2) <= gram.factor_error() <= 10 * n * EPS * np.trace(gram.matrix)
+    assert (
+        np.linalg.norm(gram.matrix - R.T @ R, 2)
+        <= gram.factor_error()
+        <= 10 * n * EPS * np.trace(gram.matrix)
+    )
 
 
 def test_a_smooth_kernel_has_a_short_factor() -> None:
@@ -234,7 +264,8 @@ def test_the_factor_is_computed_once() -> None:
     assert gram.factor() is gram.factor()
 
 
-# --- refused and repaired -------------------------------------------------------------------------------------------
+# --- refused and repaired
+# -------------------------------------------------------------------------------------------
 
 
 def test_an_indefinite_matrix_is_refused_with_its_eigenvalues_and_the_three_repairs() -> None:
@@ -327,11 +358,14 @@ def test_an_unknown_repair_is_refused() -> None:
 
 def test_a_matrix_larger_than_memory_is_refused_before_it_is_copied() -> None:
     huge = np.broadcast_to(1.0, (10**7, 10**7))
-    with pytest.raises(InvalidProblem, match=r"K, 10000000 x 10000000, .* needs 1600000.0 GB of memory"):
+    with pytest.raises(
+        InvalidProblem, match=r"K, 10000000 x 10000000, .* needs 1600000.0 GB of memory"
+    ):
         Gram.of(huge)
 
 
-# --- kept -----------------------------------------------------------------------------------------------------------
+# --- kept
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_gram_passes_through_untouched() -> None:
@@ -365,10 +399,13 @@ def test_a_gram_survives_pickling() -> None:
     assert (again.floor, again.scale, again.repair) == (gram.floor, gram.scale, gram.repair)
 
 
-# --- labels ---------------------------------------------------------------------------------------------------------
+# --- labels
+# ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [[1, -1, 1], [1.0, -1.0, 1.0], (1, -1, 1), np.array([1, -1, 1], dtype=np.int8)])
+@pytest.mark.parametrize(
+    "value", [[1, -1, 1], [1.0, -1.0, 1.0], (1, -1, 1), np.array([1, -1, 1], dtype=np.int8)]
+)
 def test_labels_of_plus_and_minus_one_are_accepted_in_any_number_type(value: object) -> None:
     labels = binary_labels(value, 3)
     assert labels.dtype == np.float64

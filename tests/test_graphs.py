@@ -38,10 +38,17 @@ def brute_force(X: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
     return np.maximum(directed, directed.T), squares
 
 
-# --- neighbour graphs -------------------------------------------------------------------------------------------------
+# --- neighbour graphs
+# -------------------------------------------------------------------------------------------------
 
 
-@given(seeds, st.integers(2, 30), st.integers(1, 29), st.sampled_from([1, 3, 20]), st.sampled_from([0.0, 1e6]))
+@given(
+    seeds,
+    st.integers(2, 30),
+    st.integers(1, 29),
+    st.sampled_from([1, 3, 20]),
+    st.sampled_from([0.0, 1e6]),
+)
 def test_two_points_are_joined_when_either_is_near_the_other(
     seed: int, n: int, k: int, features: int, offset: float
 ) -> None:
@@ -73,12 +80,16 @@ def test_the_default_gaussian_graph_does_not_depend_on_units(seed: int, unit: fl
 
 @pytest.mark.parametrize("scale", [2.0**1020, 1e160, 1e-170, 1e-300])
 @pytest.mark.parametrize("features", [3, 30])
-def test_neighbours_do_not_depend_on_units_however_far_from_one(scale: float, features: int) -> None:
+def test_neighbours_do_not_depend_on_units_however_far_from_one(
+    scale: float, features: int
+) -> None:
     X = cloud(0, 20, features)
     assert np.array_equal(knn_graph(scale * X, 3).toarray(), knn_graph(X, 3).toarray())
     for width in (None, 2.0):
         near = knn_graph(X, 3, weights="gaussian", bandwidth=width).toarray()
-        far = knn_graph(scale * X, 3, weights="gaussian", bandwidth=width and width * scale).toarray()
+        far = knn_graph(
+            scale * X, 3, weights="gaussian", bandwidth=width and width * scale
+        ).toarray()
         assert np.allclose(far, near, rtol=1e-12, atol=0)
 
 
@@ -86,11 +97,18 @@ def test_neighbours_do_not_depend_on_units_however_far_from_one(scale: float, fe
 def test_a_constant_coordinate_however_large_joins_nobody_else(weights: Any) -> None:
     X = cloud(0, 20)
     wide = np.column_stack((X, np.full(20, 1e200)))
-    assert np.allclose(knn_graph(wide, 3, weights).toarray(), knn_graph(X, 3, weights).toarray(), rtol=1e-12, atol=0)
+    assert np.allclose(
+        knn_graph(wide, 3, weights).toarray(),
+        knn_graph(X, 3, weights).toarray(),
+        rtol=1e-12,
+        atol=0,
+    )
 
 
 @pytest.mark.parametrize("features", [1, 30])
-def test_duplicate_points_are_joined_with_full_weight_and_never_to_themselves(features: int) -> None:
+def test_duplicate_points_are_joined_with_full_weight_and_never_to_themselves(
+    features: int,
+) -> None:
     X = np.repeat(cloud(0, 6, features) + 100.0, 3, axis=0)  # every point three times
     for weights in ("binary", "gaussian"):
         W = knn_graph(X, 2, weights=weights).toarray()
@@ -147,7 +165,8 @@ def test_points_without_coordinates_are_refused() -> None:
         knn_graph(np.zeros((3, 0)), 1)
 
 
-# --- Laplacians -------------------------------------------------------------------------------------------------------
+# --- Laplacians
+# -------------------------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -155,12 +174,17 @@ def weight_matrices(draw: st.DrawFn) -> FloatArray:
     """Symmetric nonnegative weights with loops, isolated points and several components."""
     n = draw(st.integers(1, 12))
     rng = np.random.default_rng(draw(seeds))
-    upper = np.triu(rng.uniform(0.1, 10, (n, n)) * (rng.random((n, n)) < draw(st.sampled_from([0.05, 0.2, 0.9]))))
+    upper = np.triu(
+        rng.uniform(0.1, 10, (n, n))
+        * (rng.random((n, n)) < draw(st.sampled_from([0.05, 0.2, 0.9])))
+    )
     return upper + np.triu(upper, 1).T
 
 
 @given(weight_matrices(), st.booleans())
-def test_a_laplacian_is_symmetric_psd_with_one_zero_eigenvalue_per_component(W: FloatArray, normalised: bool) -> None:
+def test_a_laplacian_is_symmetric_psd_with_one_zero_eigenvalue_per_component(
+    W: FloatArray, normalised: bool
+) -> None:
     L = laplacian(sparse.coo_array(W), normalised).toarray()
     values = np.linalg.eigvalsh(L)
     components = connected_components(W, directed=False, return_labels=False)
@@ -184,7 +208,11 @@ def test_the_laplacian_measures_squared_differences_over_edges(W: FloatArray, se
 def test_an_isolated_point_has_a_zero_row() -> None:
     W = np.array([[0.0, 4.0, 0.0], [4.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     assert laplacian(W).toarray().tolist() == [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
-    assert laplacian(W, normalised=False).toarray().tolist() == [[4.0, -4.0, 0.0], [-4.0, 4.0, 0.0], [0.0, 0.0, 0.0]]
+    assert laplacian(W, normalised=False).toarray().tolist() == [
+        [4.0, -4.0, 0.0],
+        [-4.0, 4.0, 0.0],
+        [0.0, 0.0, 0.0],
+    ]
     assert laplacian(np.zeros((2, 2))).nnz == 0
 
 
@@ -197,7 +225,9 @@ def test_a_normalised_laplacian_does_not_depend_on_the_size_of_the_weights(weigh
 
 @pytest.mark.parametrize("normalised", [True, False])
 def test_degrees_beyond_the_range_of_floats_are_blamed_on_the_weights(normalised: bool) -> None:
-    with pytest.raises(InvalidProblem, match=r"^W\[0\] adds up to more than a float can hold; rescale W"):
+    with pytest.raises(
+        InvalidProblem, match=r"^W\[0\] adds up to more than a float can hold; rescale W"
+    ):
         laplacian(np.full((3, 3), 1e308), normalised)
 
 
@@ -212,7 +242,10 @@ def test_far_clusters_are_separate_components() -> None:
     [
         (np.ones((2, 3)), "W is 2 x 3; expected a square matrix"),
         ([[0.0, -1.0], [-1.0, 0.0]], r"W\[[01], [01]\] is -1.0; weights must not be negative"),
-        ([[0.0, 1.0], [0.0, 0.0]], r"W is not symmetric: W\[0, 1\] = 1.0 but W\[1, 0\] = 0.0; pass W.maximum\(W.T\)"),
+        (
+            [[0.0, 1.0], [0.0, 0.0]],
+            r"W is not symmetric: W\[0, 1\] = 1.0 but W\[1, 0\] = 0.0; pass W.maximum\(W.T\)",
+        ),
         ([[0.0, np.nan], [0.0, 0.0]], r"W\[0, 1\] is nan"),
     ],
 )
@@ -221,7 +254,8 @@ def test_what_is_no_weight_matrix_is_refused(W: object, message: str) -> None:
         laplacian(W)
 
 
-# --- the supervised complete graph ------------------------------------------------------------------------------------
+# --- the supervised complete graph
+# ------------------------------------------------------------------------------------
 
 
 @given(labels)
@@ -240,7 +274,9 @@ def test_the_group_form_equals_the_dense_laplacian(classes: list[int]) -> None:
     assert np.abs(graph.apply(np.eye(n)) - dense).max() < 1e-12
     assert np.abs(np.eye(n) - graph.Z @ graph.R @ graph.Z.T - dense).max() < 1e-12
     assert np.abs(graph.Z.T @ graph.Z - np.eye(len(graph.R))).max() < 1e-12
-    assert graph.degrees == pytest.approx(np.exp(supervised_targets(classes)).sum(axis=0), rel=1e-14)
+    assert graph.degrees == pytest.approx(
+        np.exp(supervised_targets(classes)).sum(axis=0), rel=1e-14
+    )
 
 
 @given(labels, seeds)
@@ -271,7 +307,9 @@ def test_the_scg_loss_is_twice_the_inner_product_with_the_laplacian(seed: int, n
     W = np.exp(T)
     scaled = points / np.sqrt(W.sum(axis=0))[:, None]
     loss = (W * ((scaled[:, None] - scaled[None]) ** 2).sum(axis=2)).sum()
-    assert loss == pytest.approx(2 * np.sum(points @ points.T * supervised_laplacian(T)), rel=1e-10, abs=1e-10)
+    assert loss == pytest.approx(
+        2 * np.sum(points @ points.T * supervised_laplacian(T)), rel=1e-10, abs=1e-10
+    )
 
 
 def test_only_the_partition_matters_not_the_names_of_the_classes() -> None:
@@ -308,7 +346,10 @@ def test_what_is_no_class_label_is_refused(value: object, message: str) -> None:
 @pytest.mark.parametrize(
     ("T", "message"),
     [
-        ([[0.0, 2.0], [2.0, 0.0]], r"T\[0, 1\] is 2.0; expected -1 \(dissimilar\) to 1 \(similar\)"),
+        (
+            [[0.0, 2.0], [2.0, 0.0]],
+            r"T\[0, 1\] is 2.0; expected -1 \(dissimilar\) to 1 \(similar\)",
+        ),
         ([[0.0, 1.0], [0.0, 0.0]], "T is not symmetric"),
         (np.ones((2, 3)), "expected a square matrix"),
     ],

@@ -55,7 +55,9 @@ class Lazy:
 def prefixes(n: int, points: int = 40, seed: int = 0) -> Lazy:
     """Cumulated positive columns: neighbours are near duplicates, as prefix kernels are."""
     rng = np.random.default_rng(seed)
-    A = np.cumsum(rng.exponential(size=(points, n)) * np.exp(-np.arange(n) / n), axis=1) / np.arange(1, n + 1)
+    A = np.cumsum(
+        rng.exponential(size=(points, n)) * np.exp(-np.arange(n) / n), axis=1
+    ) / np.arange(1, n + 1)
     return Lazy(A, -A.T @ np.maximum(rng.normal(1.0, 1.0, points), 0.0))
 
 
@@ -181,7 +183,9 @@ def test_klopt_proves_the_optimum_over_the_orthant(seed: int) -> None:
     form = SimplexForm(f, BoxPlane(np.zeros(200), orthant(200)))
     answer = BACKEND.run(form, Settings())
     assert form.measure(answer.x).gap <= 1e-10
-    assert answer.history[-1].upper - answer.history[-1].lower <= 1e-10 * abs(answer.history[-1].upper)
+    assert answer.history[-1].upper - answer.history[-1].lower <= 1e-10 * abs(
+        answer.history[-1].upper
+    )
 
 
 @given(seeds, st.floats(0.3, 3.0))
@@ -231,7 +235,9 @@ class Nested(Lazy):
 
 
 @given(seeds, st.sampled_from([5, 60, 390]))
-def test_a_head_start_in_the_first_variables_does_not_change_the_optimum(seed: int, count: int) -> None:
+def test_a_head_start_in_the_first_variables_does_not_change_the_optimum(
+    seed: int, count: int
+) -> None:
     f = prefixes(400, seed=seed)
     plain = grow(f, orthant(400), NONE)
     found = grow(Nested(f.A, f.linear, count=count), orthant(400), NONE)

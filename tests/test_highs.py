@@ -13,7 +13,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from strategies import bounded_pair, bounded_pairs, gram, known_pair, margin_form, radial_gram, signs
+from strategies import (
+    bounded_pair,
+    bounded_pairs,
+    gram,
+    margin_form,
+    planted_cone_program,
+    radial_gram,
+    signs,
+)
 
 from klopt.model.backend import Settings, Stop
 from klopt.solvers import highs
@@ -31,7 +39,9 @@ def optimum(form):
 def test_bounds_take_back_their_multipliers(instance):
     program = bounded(instance.form)
     assert program.rows.size < instance.form.b.size
-    y = program.multipliers(instance.y[program.rows], instance.form.curve(instance.x) + instance.form.c)
+    y = program.multipliers(
+        instance.y[program.rows], instance.form.curve(instance.x) + instance.form.c
+    )
     assert instance.form.measure(instance.x, y).worst <= 1e-12
 
 
@@ -79,7 +89,7 @@ def test_highs_solves_margins_in_several_slices():
 
 
 def test_highs_says_why_it_refuses_a_model():
-    form = known_pair(np.random.default_rng(0), "lp").form
+    form = planted_cone_program(np.random.default_rng(0), "lp").form
     answer = highs.BACKEND.run(replace(form, A=form.A * 1e16), Settings())
     assert answer.stop is Stop.REJECTED
     assert "1e+16" in answer.native
@@ -87,15 +97,15 @@ def test_highs_says_why_it_refuses_a_model():
 
 INTERRUPTED = """
     import numpy as np, threading
-    from strategies import known_pair, margin_form, radial_gram, signs
+    from strategies import planted_cone_program, margin_form, radial_gram, signs
     from klopt.model.backend import Settings
     from klopt.solvers.{backend} import BACKEND
 
     rng = np.random.default_rng(0)
     forms = {{
-        "lp": lambda: known_pair(rng, "lp", 1500, 4500).form,
+        "lp": lambda: planted_cone_program(rng, "lp", 1500, 4500).form,
         "qp": lambda: margin_form(radial_gram(rng, 1000), signs(rng, 1000), 1e3),
-        "socp": lambda: known_pair(rng, "socp", 300, 900).form,
+        "socp": lambda: planted_cone_program(rng, "socp", 300, 900).form,
     }}
     form = forms["{kind}"]()
     print("ready", flush=True)
@@ -113,7 +123,9 @@ INTERRUPTED = """
 def test_an_interrupt_reaches_the_caller_and_leaves_no_thread(backend, kind):
     code = textwrap.dedent(INTERRUPTED).format(backend=backend, kind=kind)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment
+    )
     assert child.stdout.readline() == "ready\n"
     time.sleep(0.7)
     sent = time.perf_counter()
@@ -131,7 +143,7 @@ def test_what_the_active_set_code_fails_at_it_solves_by_another_path(seed) -> No
     """On these it gives up, returns infinities or calls a wrong point optimal; turned round it does not."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 8))
-    instance = known_pair(rng, "qp", n, n + int(rng.integers(6, 19)))
+    instance = planted_cone_program(rng, "qp", n, n + int(rng.integers(6, 19)))
     form = instance.form
     answer = highs.BACKEND.run(form, Settings(tol=1e-8))
     assert answer.stop is Stop.OPTIMAL

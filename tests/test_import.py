@@ -25,7 +25,9 @@ def loaded_by(statement: str, cwd: Path = ROOT, flags: tuple[str, ...] = ()) -> 
 
 
 def python(code: str, cwd: Path = ROOT, flags: tuple[str, ...] = ()) -> str:
-    done = subprocess.run([sys.executable, *flags, "-c", code], cwd=cwd, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, *flags, "-c", code], cwd=cwd, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -35,7 +37,10 @@ def test_import_loads_nothing() -> None:
 
 
 def test_planning_and_certifying_load_no_native_library() -> None:
-    assert not loaded_by("import klopt; klopt.solve, klopt.plan, klopt.Backend, klopt.check_backend") & NATIVE
+    assert (
+        not loaded_by("import klopt; klopt.solve, klopt.plan, klopt.Backend, klopt.check_backend")
+        & NATIVE
+    )
 
 
 def test_finding_every_problem_loads_none_of_them() -> None:
@@ -45,7 +50,9 @@ def test_finding_every_problem_loads_none_of_them() -> None:
 @pytest.mark.parametrize("verb", ["solve", "plan", "compare", "verify"])
 def test_a_verb_is_a_function_and_no_module(verb: str) -> None:
     python(f"import types, klopt; assert isinstance(klopt.{verb}, types.FunctionType)")
-    python(f"import klopt.engine.pipeline, types, klopt; assert isinstance(klopt.{verb}, types.FunctionType)")
+    python(
+        f"import klopt.engine.pipeline, types, klopt; assert isinstance(klopt.{verb}, types.FunctionType)"
+    )
     with pytest.raises(AssertionError, match=f"No module named 'klopt.{verb}'"):
         python(f"import klopt.{verb}")
 
@@ -55,7 +62,9 @@ def test_the_package_is_a_plain_module() -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    python("import klopt; [getattr(klopt, name) for name in dir(klopt)]; assert set(klopt.__all__) <= set(dir(klopt))")
+    python(
+        "import klopt; [getattr(klopt, name) for name in dir(klopt)]; assert set(klopt.__all__) <= set(dir(klopt))"
+    )
     python("from klopt import *; solve, problems.SoftMargin")
 
 
@@ -86,4 +95,6 @@ def test_no_class_exists_twice() -> None:
 
 def test_help_is_instant() -> None:
     code = "import sys; sys.argv = ['klopt', '--help']; from klopt.cli.main import main"
-    assert not loaded_by(f"{code}\ntry:\n    main()\nexcept SystemExit:\n    pass") & (NATIVE | {"numpy", "scipy"})
+    assert not loaded_by(f"{code}\ntry:\n    main()\nexcept SystemExit:\n    pass") & (
+        NATIVE | {"numpy", "scipy"}
+    )

@@ -52,14 +52,21 @@ def test_a_backend_without_a_time_limit_is_ended_at_the_deadline() -> None:
     began = time.perf_counter()
     result = solve(FormProblem(FORM), backend=Sleeper(), time_limit=0.5)
     assert result.stop is Stop.TIME_LIMIT
-    assert time.perf_counter() - began < 0.5 + GRACE + 3.0  # a new interpreter may have to start first
+    assert (
+        time.perf_counter() - began < 0.5 + GRACE + 3.0
+    )  # a new interpreter may have to start first
     assert 0 < result.timings.overrun < GRACE + 3.0
 
 
 def test_a_child_that_is_ended_leaves_no_file_open_but_its_last_words() -> None:
     worker = Worker()
     with pytest.raises(TimeoutError):
-        worker.run(pickle.dumps(partial(exec, "import os, time; os.write(2, b'so far so good'); time.sleep(60)")), 1.0)
+        worker.run(
+            pickle.dumps(
+                partial(exec, "import os, time; os.write(2, b'so far so good'); time.sleep(60)")
+            ),
+            1.0,
+        )
     assert worker.log.closed
     assert worker.printed() == "so far so good"
 
@@ -138,7 +145,9 @@ except KeyboardInterrupt:
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_ctrl_c_reaches_the_caller_within_a_second_and_ends_the_child() -> None:
     """A class of __main__, no `if __name__` guard: as in a notebook or a short script."""
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(SCRIPT)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SCRIPT)], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     time.sleep(2.0)
@@ -151,7 +160,9 @@ def test_ctrl_c_reaches_the_caller_within_a_second_and_ends_the_child() -> None:
 
 def test_a_backend_of_the_users_that_says_klopt_goes_to_a_child() -> None:
     code = SCRIPT.replace("time.sleep(60)", "return klopt.Answer(klopt.Stop.STALLED)")
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code) + ONE_MORE], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code) + ONE_MORE], capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout.split()) == (0, ["ready", "STALLED"]), done.stderr
 
 
@@ -177,7 +188,9 @@ def unframed(data: bytes) -> Iterator[bytes]:
 def test_a_child_answers_what_it_is_sent_and_ends_with_its_input() -> None:
     tasks = [pickle.dumps(partial(int, "7")), b"no pickle", pickle.dumps(partial(int, "seven"))]
     command = [sys.executable, "-c", SERVE.format(parent=os.getpid())]
-    done = subprocess.run(command, input=b"".join(map(framed, tasks)), capture_output=True, timeout=60)
+    done = subprocess.run(
+        command, input=b"".join(map(framed, tasks)), capture_output=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     hello, *replies = unframed(done.stdout)
     assert hello == b""
@@ -190,7 +203,11 @@ def test_a_child_answers_what_it_is_sent_and_ends_with_its_input() -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="asks for the parent's number")
 def test_a_child_whose_parent_is_gone_already_ends_at_once() -> None:
-    command = [sys.executable, "-c", SERVE.format(parent=os.getppid())]  # not the one that starts it
+    command = [
+        sys.executable,
+        "-c",
+        SERVE.format(parent=os.getppid()),
+    ]  # not the one that starts it
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     try:
         assert child.wait(timeout=60) == 1

@@ -17,7 +17,9 @@ X = np.random.default_rng(0).normal(size=(30, 4))
 
 def test_kernels_are_what_they_are_called() -> None:
     np.testing.assert_allclose(linear()(X), X @ X.T)
-    np.testing.assert_allclose(poly(3, gamma=0.5)(X), polynomial_kernel(X, degree=3, gamma=0.5, coef0=1.0))
+    np.testing.assert_allclose(
+        poly(3, gamma=0.5)(X), polynomial_kernel(X, degree=3, gamma=0.5, coef0=1.0)
+    )
     np.testing.assert_allclose(rbf(0.5)(X), rbf_kernel(X, gamma=0.5), rtol=1e-12)
     assert as_kernel("laplacian")(X).shape == (30, 30)
     np.testing.assert_allclose(as_kernel(lambda A, B: A @ B.T)(X), X @ X.T)
@@ -37,7 +39,10 @@ def test_columns_by_number_slice_and_name() -> None:
     wanted = X[:, [1, 3]] @ X[:, [1, 3]].T
     for columns in ([1, 3], slice(1, None, 2), ["b", "d"], [-3, -1]):
         np.testing.assert_allclose(linear(columns).fix(X, names)(X), wanted)
-    assert [rbf(0.1, columns=slice(0, 2)).name, linear(["a"]).name] == ["rbf(0.1)[0:2]", "linear[a]"]
+    assert [rbf(0.1, columns=slice(0, 2)).name, linear(["a"]).name] == [
+        "rbf(0.1)[0:2]",
+        "linear[a]",
+    ]
 
 
 def test_a_radial_kernel_far_from_the_origin_stays_one() -> None:
@@ -95,5 +100,7 @@ def test_what_cannot_be_meant_is_refused(kernel: object, text: str) -> None:
 
 
 def test_what_is_no_kernel_is_refused() -> None:
-    with pytest.raises(InvalidProblem, match=r"kernel is 3; expected a name, a function, or rbf\(\)"):
+    with pytest.raises(
+        InvalidProblem, match=r"kernel is 3; expected a name, a function, or rbf\(\)"
+    ):
         as_kernel(3)

@@ -41,11 +41,23 @@ print("reused", len(comparison.reused), flush=True)
 
 def outcome(run: Run) -> tuple[object, ...]:
     """All of a run but its times, its memory and its machine."""
-    return run.key, run.problem, run.backend, run.formulation, run.says, run.native, run.verdict, run.lower, run.upper
+    return (
+        run.key,
+        run.problem,
+        run.backend,
+        run.formulation,
+        run.says,
+        run.native,
+        run.verdict,
+        run.lower,
+        run.upper,
+    )
 
 
 def start(store: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(store)], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(store)], stdout=subprocess.PIPE, text=True
+    )
 
 
 def killed(store: Path, chance: random.Random) -> list[str]:
@@ -96,18 +108,20 @@ import sys
 sys.path.insert(0, {tests!r})
 from bad_backends import Sleeper
 from klopt.model.backend import Settings
-from klopt.conformance.instances import FormProblem, hand_checked
-from klopt.bench.worker_pool import Seat
+from klopt.conformance.instances import FormProblem, reference_instances
+from klopt.bench.worker_pool import WorkerSlot
 from klopt.bench.task import Task
-seat = Seat()
+seat = WorkerSlot()
 seat._seat(threads=1)
 print(seat.worker.process.pid, flush=True)
-problem = FormProblem(hand_checked()[0].form)
+problem = FormProblem(reference_instances()[0].form)
 seat.run(Task(problem, "", "", "as given", Sleeper(), Settings(time_limit=60.0)))
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a child looks for its parent twice a second")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere a child looks for its parent twice a second"
+)
 @pytest.mark.slow
 def test_a_child_does_not_outlive_its_parent() -> None:
     code = ORPHAN.format(tests=str(Path(__file__).parent))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from strategies import known_pair, known_pairs
+from strategies import known_pairs, planted_cone_program
 from test_native import BACKENDS, KINDS, PAIRS
 
 import klopt
@@ -30,7 +30,7 @@ def test_many_known_pairs_are_certified(backend, kind) -> None:
     for seed in range(10 * settings().max_examples):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(2, 8))
-        instance = known_pair(rng, kind, n, n + int(rng.integers(6, 19)))
+        instance = planted_cone_program(rng, kind, n, n + int(rng.integers(6, 19)))
         certified(backend, instance, 1e-8 if backend.name in EIGHT else 1e-6)
 
 
@@ -64,10 +64,14 @@ def depth(A: np.ndarray, b: np.ndarray, cones: Cones) -> float:
     wide = np.vstack([A[: cones.zero], last, A[cones.zero :]])
     tall = np.concatenate([b[: cones.zero], [1.0], b[cones.zero :]])
     more = Cones(cones.zero, cones.nonneg + 1, cones.soc, cones.psd, cones.exp)
-    return -klopt.solve(FormProblem(ConeForm(-last[0], wide, tall, more)), "clarabel").require().value
+    return (
+        -klopt.solve(FormProblem(ConeForm(-last[0], wide, tall, more)), "clarabel").require().value
+    )
 
 
 def test_every_kind_has_its_backends() -> None:
     taken = {kind: [p.values[0].name for p in PAIRS if p.values[1] == kind] for kind in KINDS}
     assert all(len(names) >= 3 for names in taken.values())
-    assert {name for names in taken.values() for name in names} == {backend.name for backend in BACKENDS}
+    assert {name for names in taken.values() for name in names} == {
+        backend.name for backend in BACKENDS
+    }

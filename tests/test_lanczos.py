@@ -37,7 +37,9 @@ def test_as_many_copies_as_a_block_has_vectors_are_found(copies):
 
 
 def test_a_space_that_ends_early_goes_on_in_random_directions():
-    values = np.concatenate([[3.0, 2.0], np.zeros(398)])  # the Krylov space of any block has few dimensions
+    values = np.concatenate(
+        [[3.0, 2.0], np.zeros(398)]
+    )  # the Krylov space of any block has few dimensions
     theta, V = largest_eigenpairs(diagonal(values)[0], 400, 20, norm=3.0)
     np.testing.assert_allclose(theta, values[:20], atol=1e-11)
     np.testing.assert_allclose(V.T @ V, np.eye(20), atol=1e-11)

@@ -28,8 +28,21 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from klopt.engine.pipeline import solve
 from klopt.errors import InvalidProblem, NoRoute, NotCertified, UncertifiedFit
 from klopt.kernels.graphs import knn_graph, laplacian
-from klopt.learners import EMKL, ESKL, LDK, OSK, REKL, SKL, DankSVC, DankSVR, MklRidge, MklSVC, ScgLDK, ScgOSK
-from klopt.learners._multiclass import Duels, support_vector_machines
+from klopt.learners import (
+    EMKL,
+    ESKL,
+    LDK,
+    OSK,
+    REKL,
+    SKL,
+    DankSVC,
+    DankSVR,
+    MklRidge,
+    MklSVC,
+    ScgLDK,
+    ScgOSK,
+)
+from klopt.learners._multiclass import MulticlassScheme, support_vector_machines
 from klopt.learners.kernels import linear, rbf, stack
 from klopt.model.backend import Stop
 from klopt.problems import SpectralAlignment
@@ -44,7 +57,9 @@ UNLABELLED = {type(learner) for learner in SEMI}
 
 X, y = load_iris(return_X_y=True)
 X = StandardScaler().fit_transform(X)
-X += 1e-3 * np.random.default_rng(0).normal(size=X.shape)  # iris has twins; here each point is its own
+X += 1e-3 * np.random.default_rng(0).normal(
+    size=X.shape
+)  # iris has twins; here each point is its own
 HALF = slice(None, None, 2)
 TRAIN, TEST = np.arange(150) % 3 > 0, np.arange(150) % 3 == 0
 FEW = np.where(np.arange(100) % 4 == 0, y[TRAIN], -1)
@@ -59,7 +74,9 @@ classifiers_and_regressors = pytest.mark.parametrize("learner", [*LEARNERS, *REG
 def quickest(learners: list[Any]) -> Any:
     """Return the mark of a test that fits many times: EMKL and REKL, which do as ESKL does, are left for later."""
     marked = [
-        pytest.param(learner, marks=pytest.mark.slow) if isinstance(learner, EMKL | REKL) else learner
+        pytest.param(learner, marks=pytest.mark.slow)
+        if isinstance(learner, EMKL | REKL)
+        else learner
         for learner in learners
     ]
     return pytest.mark.parametrize("learner", marked, ids=str)
@@ -92,7 +109,9 @@ def certified(check: Any, estimator: Any) -> None:
         check(estimator)
 
 
-@parametrize_with_checks([SKL(), ScgLDK(), MklRidge(), DankSVR()], expected_failed_checks=expected_failures)
+@parametrize_with_checks(
+    [SKL(), ScgLDK(), MklRidge(), DankSVR()], expected_failed_checks=expected_failures
+)
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     """One learner of each kind; all others are below."""
     certified(check, estimator)
@@ -101,7 +120,14 @@ def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
 @pytest.mark.slow
 @parametrize_with_checks(
     [
-        *(OSK(), ScgOSK(), SKL(kta=False), SKL(kta=False, basis="labelled"), LDK(random_state=0), ScgLDK(rank=20)),
+        *(
+            OSK(),
+            ScgOSK(),
+            SKL(kta=False),
+            SKL(kta=False, basis="labelled"),
+            LDK(random_state=0),
+            ScgLDK(rank=20),
+        ),
         *(MklSVC(), ESKL(), EMKL(), REKL(), DankSVC()),
     ],
     expected_failed_checks=expected_failures,
@@ -127,7 +153,9 @@ def test_a_frame_gives_names_and_is_asked_for_by_them(learner: Any) -> None:
     assert model.n_features_in_ == 4
     assert list(model.feature_names_in_) == ["a", "b", "c", "d"]
     assert model.result_.settings.tol == 1e-4
-    with pytest.raises(ValueError, match="feature names should match those that were passed during fit"):
+    with pytest.raises(
+        ValueError, match="feature names should match those that were passed during fit"
+    ):
         model.predict(frame[["b", "a", "c", "d"]])
     if type(learner) in UNLABELLED:
         features = model.set_output(transform="pandas").transform(frame)
@@ -138,7 +166,12 @@ def test_a_frame_gives_names_and_is_asked_for_by_them(learner: Any) -> None:
 @semi
 def test_binary_labels_other_than_minus_one_are_all_right(learner: Any) -> None:
     """What `check_classifiers_classes` would show, without the label -1."""
-    for names in (np.array(["one", "two"]), np.array([1, 2]), np.array([0.0, 1.0]), np.array(["one", "two"], object)):
+    for names in (
+        np.array(["one", "two"]),
+        np.array([1, 2]),
+        np.array([0.0, 1.0]),
+        np.array(["one", "two"], object),
+    ):
         two = y[TRAIN] < 2
         found = clone(learner).fit(X[TRAIN][two], names[y[TRAIN][two]])
         np.testing.assert_array_equal(found.classes_, names)
@@ -149,7 +182,9 @@ def test_binary_labels_other_than_minus_one_are_all_right(learner: Any) -> None:
 @quickest(LEARNERS)
 def test_pipelines_grids_and_cross_validation(learner: Any) -> None:
     whole = make_pipeline(StandardScaler(), clone(learner))
-    assert cross_val_score(whole, X[HALF], y[HALF], cv=2).mean() > (0.7 if isinstance(learner, ScgOSK) else 0.85)
+    assert cross_val_score(whole, X[HALF], y[HALF], cv=2).mean() > (
+        0.7 if isinstance(learner, ScgOSK) else 0.85
+    )
     step = whole.steps[-1][0]
     search = GridSearchCV(whole, {f"{step}__tol": [1e-4, 1e-6]}, cv=2).fit(X[HALF], y[HALF])
     assert search.best_estimator_[-1].result_.verdict.name == "OPTIMAL"
@@ -160,7 +195,9 @@ def test_regressions_go_through_pipelines_grids_and_cross_validation(learner: An
     target = X[:, 0]
     whole = make_pipeline(StandardScaler(), clone(learner))
     folds = KFold(3, shuffle=True, random_state=0)
-    search = GridSearchCV(whole, {f"{whole.steps[-1][0]}__C": [0.01, 10.0]}, cv=folds).fit(X[:, 1:], target)
+    search = GridSearchCV(whole, {f"{whole.steps[-1][0]}__C": [0.01, 10.0]}, cv=folds).fit(
+        X[:, 1:], target
+    )
     assert search.best_score_ > 0.75
     best = search.best_estimator_[-1]
     assert best.C == 10.0
@@ -170,7 +207,9 @@ def test_regressions_go_through_pipelines_grids_and_cross_validation(learner: An
 
 @pytest.mark.slow
 def test_a_kernel_is_tuned_inside_a_learner_and_processes_share_the_work() -> None:
-    search = GridSearchCV(ScgLDK(rbf()), {"kernel__gamma": [0.1, 1.0], "gamma": [0.1, 1.0]}, cv=2, n_jobs=2)
+    search = GridSearchCV(
+        ScgLDK(rbf()), {"kernel__gamma": [0.1, 1.0], "gamma": [0.1, 1.0]}, cv=2, n_jobs=2
+    )
     assert search.fit(X, y).best_score_ > 0.9
 
 
@@ -193,14 +232,19 @@ def test_a_model_saved_by_one_process_predicts_the_same_in_another(tmp_path: Pat
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
     found = pickle.loads((tmp_path / "found").read_bytes())
     for model, (scores, kernel, verdict) in zip(models, found, strict=True):
-        np.testing.assert_array_equal(scores, getattr(model, "decision_function", model.predict)(X[TEST]))
+        np.testing.assert_array_equal(
+            scores, getattr(model, "decision_function", model.predict)(X[TEST])
+        )
         np.testing.assert_array_equal(kernel, model.kernel_)
         assert verdict == "OPTIMAL"
 
 
 def test_importing_the_package_loads_no_scikit_learn() -> None:
     code = "import sys, klopt.learners; print('sklearn' in sys.modules, 'numpy' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == ["False", "False"]
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == [
+        "False",
+        "False",
+    ]
 
 
 # ---------------------------------------------------------------- what is learned
@@ -226,14 +270,18 @@ def test_at_training_points_a_graph_learner_decides_by_transduction(learner: Any
     model = fitted(learner)
     np.testing.assert_array_equal(model.predict(X[TRAIN]), model.transduction_)
     near = X[TRAIN] + 1e-9 * np.random.default_rng(0).normal(size=(100, 4))
-    np.testing.assert_allclose(model.decision_function(near), model.decision_function(X[TRAIN]), atol=1e-6)
+    np.testing.assert_allclose(
+        model.decision_function(near), model.decision_function(X[TRAIN]), atol=1e-6
+    )
 
 
 @semi
 def test_features_have_the_learned_kernel_as_inner_products(learner: Any) -> None:
     model = fitted(learner)
     features = model.transform(X[TRAIN])
-    np.testing.assert_allclose(features @ features.T, model.kernel_, atol=1e-8 * np.abs(model.kernel_).max())
+    np.testing.assert_allclose(
+        features @ features.T, model.kernel_, atol=1e-8 * np.abs(model.kernel_).max()
+    )
     assert model.get_feature_names_out().size == features.shape[1]
 
 
@@ -275,11 +323,15 @@ def test_features_of_full_rank_are_the_kernel_itself(learner: Any) -> None:
 @pytest.mark.parametrize("kind", ["ovo", "ovr"])
 def test_machines_of_several_classes_are_those_of_scikit_learn(kind: Any) -> None:
     K = rbf(0.3)(X)
-    duels = Duels(3, kind)
+    duels = MulticlassScheme(3, kind)
     coefficients, bias = support_vector_machines(K, y, duels, C=1.0)
     scores = duels.scores(K @ coefficients + bias)
     if kind == "ovo":
-        theirs = SVC(kernel="precomputed", C=1.0, decision_function_shape="ovr").fit(K, y).decision_function(K)
+        theirs = (
+            SVC(kernel="precomputed", C=1.0, decision_function_shape="ovr")
+            .fit(K, y)
+            .decision_function(K)
+        )
     else:
         machines = [SVC(kernel="precomputed", C=1.0).fit(K, y == label) for label in range(3)]
         theirs = np.column_stack([machine.decision_function(K) for machine in machines])
@@ -294,7 +346,9 @@ def test_one_kernel_is_the_plain_machine() -> None:
     Z = StandardScaler().fit_transform(Z)
     plain = SVC(C=1.0, gamma=0.02, tol=1e-8).fit(Z[:200], t[:200])
     learned = MklSVC([rbf(0.02)], normalize=False, norm=2.0).fit(Z[:200], t[:200])
-    np.testing.assert_allclose(learned.decision_function(Z[200:]), plain.decision_function(Z[200:]), atol=2e-3)
+    np.testing.assert_allclose(
+        learned.decision_function(Z[200:]), plain.decision_function(Z[200:]), atol=2e-3
+    )
 
 
 def test_a_regression_with_one_kernel_is_kernel_ridge() -> None:
@@ -314,7 +368,12 @@ def test_a_regression_ignores_a_useless_kernel_and_takes_stacks() -> None:
     assert model.kernel_.shape == (150, 150)
     given = MklRidge("precomputed", norm="block-l1", C=1.0).fit(stack(groups, wide), X[:, 0])
     np.testing.assert_allclose(given.predict(stack(groups, wide)), model.predict(wide), atol=1e-8)
-    assert cross_val_score(given, stack(groups, wide), X[:, 0], cv=KFold(3, shuffle=True, random_state=0)).mean() > 0.5
+    assert (
+        cross_val_score(
+            given, stack(groups, wide), X[:, 0], cv=KFold(3, shuffle=True, random_state=0)
+        ).mean()
+        > 0.5
+    )
 
 
 @pytest.mark.parametrize("norm", [2.0, 4.0])
@@ -347,7 +406,7 @@ def test_kernels_that_share_distances_are_those_computed_alone() -> None:
 @pytest.mark.parametrize("kind", ["ovo", "ovr"])
 def test_mixed_kernels_decide_as_their_sum(kind: Any) -> None:
     model = MklSVC([linear(), rbf("scale")], C=1.0, multi_class=kind).fit(X[TRAIN], y[TRAIN])
-    duels = Duels(3, kind)
+    duels = MulticlassScheme(3, kind)
     for machine, result in enumerate(model.results_):
         used = duels.signs(y[TRAIN], machine) != 0
         K = model.kernel_[:, :, machine][np.ix_(used, used)]
@@ -358,7 +417,9 @@ def test_mixed_kernels_decide_as_their_sum(kind: Any) -> None:
 def test_a_power_of_the_laplacian_is_that_of_the_problem() -> None:
     model = SKL(power=2, ridge=1e-2).fit(X[TRAIN], FEW)
     L = laplacian(knn_graph(X[TRAIN], 10), power=2)
-    assert model.result_.value == pytest.approx(solve(SpectralAlignment(L, FEW, 1e-2)).value, rel=1e-9)
+    assert model.result_.value == pytest.approx(
+        solve(SpectralAlignment(L, FEW, 1e-2)).value, rel=1e-9
+    )
     with pytest.raises(InvalidProblem, match="power is 0; expected a positive integer"):
         SKL(power=0).fit(X[TRAIN], FEW)
 
@@ -403,7 +464,11 @@ def test_stacks_of_kernels_go_through_cross_validation(learner: Any) -> None:
     kernels = [kernel.fix(X) for kernel in rbf(["scale", "4 scale", "16 scale"])]
     name = "kernels" if isinstance(learner, MklSVC) else "similarities"
     some = X[HALF]
-    whole, labels, given = stack(kernels, some), y[HALF], clone(learner).set_params(**{name: "precomputed"})
+    whole, labels, given = (
+        stack(kernels, some),
+        y[HALF],
+        clone(learner).set_params(**{name: "precomputed"}),
+    )
     assert cross_val_score(given, whole, labels, cv=2).mean() > 0.85
     search = GridSearchCV(given, {"C": [0.1, 1.0]}, cv=2).fit(whole, labels)
     assert search.best_score_ > 0.85
@@ -443,14 +508,19 @@ def test_damping_keeps_noise_of_small_eigenvalues_from_new_points() -> None:
     def sigmoid(A: Any, B: Any) -> Any:
         return np.tanh(A @ B.T / 4 - 0.5)
 
-    scores = [ESKL(sigmoid, damping=d).fit(X[TRAIN], y[TRAIN]).score(X[TEST], y[TEST]) for d in (0.0, 0.05, 1.0)]
+    scores = [
+        ESKL(sigmoid, damping=d).fit(X[TRAIN], y[TRAIN]).score(X[TEST], y[TEST])
+        for d in (0.0, 0.05, 1.0)
+    ]
     assert scores[1] > 0.9
     assert scores[1] > max(scores[0], scores[2]) + 0.05
 
 
 def test_what_new_points_need_is_computed_with_the_settings_of_the_fit() -> None:
     model = ESKL().fit(X[TRAIN], y[TRAIN]).set_params(damping=1.0)
-    np.testing.assert_array_equal(model.decision_function(X[TEST]), fitted(STACKED[1]).decision_function(X[TEST]))
+    np.testing.assert_array_equal(
+        model.decision_function(X[TEST]), fitted(STACKED[1]).decision_function(X[TEST])
+    )
 
 
 def test_one_similarity_may_come_as_a_matrix_and_an_asymmetric_one_is_refused() -> None:
@@ -538,7 +608,11 @@ def test_a_class_of_one_point_is_a_class(learner: Any) -> None:
 @pytest.mark.parametrize("learner", [*STACKED, DankSVC()], ids=str)
 def test_machines_of_classes_of_one_point(learner: Any) -> None:
     names = np.array(["a", "b", "c"])
-    assert set(clone(learner).fit(X[[0, 60, 120]], names).predict(X[[0, 60, 120]])) == {"a", "b", "c"}
+    assert set(clone(learner).fit(X[[0, 60, 120]], names).predict(X[[0, 60, 120]])) == {
+        "a",
+        "b",
+        "c",
+    }
 
 
 @every
@@ -575,13 +649,19 @@ def test_bad_data_of_a_regression_are_refused_in_scikit_learns_words(learner: An
         fresh.fit(sparse.csr_array(X), target)
     with pytest.raises(ValueError, match="could not convert string to float"):
         fresh.fit(X, np.full(150, "a"))
-    with pytest.raises(ValueError, match=r"a precomputed kernel is square|precomputed kernels have the shape"):
-        clone(learner).set_params(**{"kernel" if isinstance(learner, DankSVR) else "kernels": "precomputed"}).fit(X, y)
+    with pytest.raises(
+        ValueError, match=r"a precomputed kernel is square|precomputed kernels have the shape"
+    ):
+        clone(learner).set_params(
+            **{"kernel" if isinstance(learner, DankSVR) else "kernels": "precomputed"}
+        ).fit(X, y)
 
 
 @semi
 def test_points_without_any_label_teach_nothing(learner: Any) -> None:
-    with pytest.raises(ValueError, match="y has besides -1, which marks points without label, no class"):
+    with pytest.raises(
+        ValueError, match="y has besides -1, which marks points without label, no class"
+    ):
         clone(learner).fit(X, np.full(150, -1))
 
 

@@ -12,7 +12,13 @@ from bad_backends import Liar
 from source import ROOT
 
 import klopt
-from klopt.cli.listings import print_backend, print_backends, print_problem, print_problems, problem_data
+from klopt.cli.listings import (
+    print_backend,
+    print_backends,
+    print_problem,
+    print_problems,
+    problem_data,
+)
 from klopt.conformance.instances import FormProblem
 from klopt.engine.format import backend_data
 from klopt.engine.registry import Broken, backends, problems
@@ -45,7 +51,9 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join(capsys.readouterr().out.split())
 
 
-def test_a_missing_and_a_broken_backend_are_listed_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_and_a_broken_backend_are_listed_with_the_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     print_backends([Liar(), Absent()], [Broken("torn", "RuntimeError: licence expired")])
     text = said(capsys)
     assert "absent" in text
@@ -65,7 +73,9 @@ def test_a_backend_says_of_itself_that_its_library_is_missing_or_fails_to_load(
     assert "status broken: ImportError: libfoo.so.3: cannot open" in said(capsys)
 
 
-def test_a_problem_whose_sample_fails_is_listed_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_problem_whose_sample_fails_is_listed_with_the_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     reason = "its sample fails: ValueError: no sample today"
     assert problem_data(Sampleless)["broken"] == reason
     print_problem(Sampleless)
@@ -78,12 +88,19 @@ def test_a_problem_whose_sample_fails_is_listed_with_the_reason(capsys: pytest.C
 
 def readme_rows() -> dict[str, str]:
     """Return the last column of the README's tables of problems and backends by the first one."""
-    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## What is there")[2].partition("\n## ")[0]
+    section = (
+        (ROOT / "README.md")
+        .read_text(encoding="utf-8")
+        .partition("## What is there")[2]
+        .partition("\n## ")[0]
+    )
     return dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", section, re.MULTILINE))
 
 
 @pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem.__name__)
-def test_all_formulations_of_the_readme_are_listed_whatever_options_they_depend_on(problem: type[Problem]) -> None:
+def test_all_formulations_of_the_readme_are_listed_whatever_options_they_depend_on(
+    problem: type[Problem],
+) -> None:
     listed = [f["name"] for f in problem_data(problem)["formulations"]]
     told = readme_rows()[problem.__name__].partition(";")[0]
     if " or " in told:
@@ -93,7 +110,9 @@ def test_all_formulations_of_the_readme_are_listed_whatever_options_they_depend_
 
 
 @pytest.mark.parametrize("backend", backends(), ids=lambda backend: backend.name)
-def test_every_backend_takes_something(backend: Backend, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_backend_takes_something(
+    backend: Backend, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert any(backend_data(backend)["takes"].values())
     print_backend(backend)
     assert "takes -" not in said(capsys)

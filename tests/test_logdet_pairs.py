@@ -12,7 +12,7 @@ from klopt.errors import InvalidProblem, UncertifiedFit
 from klopt.kernels.nystroem import LowRank
 from klopt.learners import LDK
 from klopt.problems import LogDetPairs
-from klopt.problems._logdet.data import PairSpot, distances
+from klopt.problems._logdet.data import PairEvaluation, distances
 from klopt.problems._logdet.function import LogDetDual
 from klopt.proof.certificate import Verdict
 
@@ -61,7 +61,10 @@ class TestOptimality:
         assert divergence(K, K0) == pytest.approx(result.upper, abs=1e-6)
         # stationarity: K^-1 - K0^-1 is the signed Laplacian of the multipliers
         A = np.zeros_like(K)
-        for pairs, weights, sign in ((problem.similar, lam.similar, 1), (problem.dissimilar, lam.dissimilar, -1)):
+        for pairs, weights, sign in (
+            (problem.similar, lam.similar, 1),
+            (problem.dissimilar, lam.dissimilar, -1),
+        ):
             assert (weights >= 0).all()
             for (i, j), weight in zip(pairs, weights, strict=True):
                 z = np.eye(n)[i] - np.eye(n)[j]
@@ -80,13 +83,18 @@ class TestOptimality:
         while violation(problem, (1 - t) * result.kernel + t * other) > 1e-12 and t > 1e-6:
             t /= 2
         near = (1 - t) * result.kernel + t * other
-        assert violation(problem, near) > 1e-12 or divergence(near, problem.K0.matrix) >= result.lower - 1e-9
+        assert (
+            violation(problem, near) > 1e-12
+            or divergence(near, problem.K0.matrix) >= result.lower - 1e-9
+        )
 
     def test_one_pair_on_paper(self) -> None:
         # The squared distance 2 is halved: one eigenvalue 1/2, D = 1/2 - log 1/2 - 1.
         result = solved(LogDetPairs(np.eye(3), [(0, 1)], [], 1.0, 1.0))
         assert result.value == pytest.approx(np.log(2) - 0.5, abs=1e-8)
-        np.testing.assert_allclose(result.kernel, [[0.75, 0.25, 0], [0.25, 0.75, 0], [0, 0, 1]], atol=1e-9)
+        np.testing.assert_allclose(
+            result.kernel, [[0.75, 0.25, 0], [0.25, 0.75, 0], [0, 0, 1]], atol=1e-9
+        )
 
     def test_satisfied_constraints_leave_the_kernel_alone(self) -> None:
         problem = LogDetPairs(np.eye(3), [(0, 1)], [(1, 2)], 3.0, 1.0)
@@ -97,7 +105,9 @@ class TestOptimality:
     @pytest.mark.parametrize("slack", [None, 0.5, 5.0])
     def test_all_routes_agree(self, slack: float | None) -> None:
         problem = by_classes(np.random.default_rng(3), 8, slack)
-        results = [solved(problem, name, 1e-6) for name in ("sparse_newton", "bregman", "clarabel", "scs")]
+        results = [
+            solved(problem, name, 1e-6) for name in ("sparse_newton", "bregman", "clarabel", "scs")
+        ]
         assert max(r.lower for r in results) <= min(r.upper for r in results) + 1e-8
 
     @given(generators)
@@ -119,7 +129,9 @@ class TestOptimality:
     @given(generators, st.integers(-6, 6))
     def test_units_do_not_matter(self, rng: np.random.Generator, power: int) -> None:
         problem, unit = by_classes(rng, 8), 10.0**power
-        scaled = LogDetPairs(unit * problem.K0.matrix, problem.similar, problem.dissimilar, 0.5 * unit, 1.4 * unit)
+        scaled = LogDetPairs(
+            unit * problem.K0.matrix, problem.similar, problem.dissimilar, 0.5 * unit, 1.4 * unit
+        )
         assert solved(scaled).value == pytest.approx(solved(problem).value, rel=1e-7)
 
     @given(generators)
@@ -134,13 +146,18 @@ class TestOptimality:
         )
         one, other = solved(whole), solved(block)
         assert one.value == pytest.approx(other.value, rel=1e-7)
-        np.testing.assert_allclose(one.kernel[np.ix_(whole.points, whole.points)], other.kernel, atol=1e-6)
+        np.testing.assert_allclose(
+            one.kernel[np.ix_(whole.points, whole.points)], other.kernel, atol=1e-6
+        )
 
 
 class TestSlack:
     def test_slack_tends_to_hard_as_its_weight_grows(self) -> None:
         hard = solved(by_classes(np.random.default_rng(0), 9)).value
-        values = [solved(by_classes(np.random.default_rng(0), 9, slack)).value for slack in (0.1, 1.0, 10.0, 1e3, 1e5)]
+        values = [
+            solved(by_classes(np.random.default_rng(0), 9, slack)).value
+            for slack in (0.1, 1.0, 10.0, 1e3, 1e5)
+        ]
         assert values == sorted(values)
         assert all(value <= hard + 1e-7 for value in values)
         assert values[-1] == pytest.approx(hard, rel=1e-3)
@@ -154,7 +171,8 @@ class TestSlack:
     def test_slack_moves_each_bound_by_its_multiplier(self, rng: np.random.Generator) -> None:
         problem = by_classes(rng, 7, slack=2.0)
         result = solved(problem)
-        # 1/xi = 1/xi_0 - multiplier/slack, and the moved bound is where a broken constraint ends up.
+        # 1/xi = 1/xi_0 - multiplier/slack, and the moved bound is where a broken constraint ends
+        # up.
         d = distances(result.kernel, *problem.similar.T)
         moved = 1 / (1 / problem.upper - result.point.similar / 2.0)
         tight = result.point.similar > 1e-4
@@ -173,7 +191,9 @@ class TestContradiction:
 
     def test_longer_way_round_is_named(self) -> None:
         n = 7
-        problem = LogDetPairs(np.eye(n), [(i, i + 1) for i in range(n - 1)], [(0, n - 1)], 0.01, 1.0)
+        problem = LogDetPairs(
+            np.eye(n), [(i, i + 1) for i in range(n - 1)], [(0, n - 1)], 0.01, 1.0
+        )
         assert "violated cycle 0 - 1 - 2 - 3 - 4 - 5 - 6" in klopt.solve(problem).explain()
 
     def test_pair_both_near_and_far(self) -> None:
@@ -181,14 +201,23 @@ class TestContradiction:
         result = klopt.solve(problem)
         assert result.verdict is Verdict.INFEASIBLE
         assert "violated pair 1 - 0" in result.explain()
-        assert solved(LogDetPairs(np.eye(3), [(0, 1)], [(1, 0)], 1.5, 1.0)).value > 0  # an interval is no contradiction
+        assert (
+            solved(LogDetPairs(np.eye(3), [(0, 1)], [(1, 0)], 1.5, 1.0)).value > 0
+        )  # an interval is no contradiction
 
     @pytest.mark.parametrize("backend", ["sparse_newton", "bregman"])
     def test_contradiction_without_a_violated_triangle(self, backend: str) -> None:
-        # Three points within 1 of a centre are at most 3 apart in squared distance on average; triangles allow 4.
+        # Three points within 1 of a centre are at most 3 apart in squared distance on average;
+        # triangles allow 4.
         star, rim = [(0, 1), (0, 2), (0, 3)], [(1, 2), (1, 3), (2, 3)]
-        assert klopt.solve(LogDetPairs(np.eye(4), star, rim, 1.0, 3.2), backend).verdict is Verdict.INFEASIBLE
-        assert klopt.solve(LogDetPairs(np.eye(4), star, rim, 1.0, 2.8), backend).verdict is Verdict.OPTIMAL
+        assert (
+            klopt.solve(LogDetPairs(np.eye(4), star, rim, 1.0, 3.2), backend).verdict
+            is Verdict.INFEASIBLE
+        )
+        assert (
+            klopt.solve(LogDetPairs(np.eye(4), star, rim, 1.0, 2.8), backend).verdict
+            is Verdict.OPTIMAL
+        )
 
     def test_points_that_the_given_kernel_cannot_tell_apart(self) -> None:
         K0 = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -197,7 +226,9 @@ class TestContradiction:
         assert "distance 0" in result.explain()
 
     @given(generators, st.integers(3, 8), st.floats(0.3, 0.97))
-    def test_every_short_cut_is_found_and_proven(self, rng: np.random.Generator, n: int, share: float) -> None:
+    def test_every_short_cut_is_found_and_proven(
+        self, rng: np.random.Generator, n: int, share: float
+    ) -> None:
         lengths = rng.uniform(0.1, 2.0, n - 1)
         path = [(i, i + 1) for i in range(n - 1)]
         reach = float(np.sqrt(lengths).sum()) ** 2
@@ -209,9 +240,9 @@ class TestContradiction:
 
     def test_a_ray_that_proves_nothing_is_refused(self) -> None:
         dual = LogDetPairs(np.eye(3), [(0, 1), (1, 2)], [(0, 2)], 1.0, 3.0).dual
-        assert "negative beyond rounding" in dual.recedes(np.array([0.1, 0.1, 1.0]))
-        assert "not negative" in dual.recedes(np.array([1.0, 1.0, 0.1]))
-        assert "finite multiplier" in dual.recedes(np.array([1.0, -1.0, 0.1]))
+        assert "negative beyond rounding" in dual.ray_flaw(np.array([0.1, 0.1, 1.0]))
+        assert "not negative" in dual.ray_flaw(np.array([1.0, 1.0, 0.1]))
+        assert "finite multiplier" in dual.ray_flaw(np.array([1.0, -1.0, 0.1]))
 
 
 def twins(gap: float) -> LowRank:
@@ -230,7 +261,10 @@ class TestEqualPoints:
         assert problem.inseparable.tolist() == [1]
         result = klopt.solve(problem, backend)
         assert result.verdict is Verdict.INFEASIBLE
-        assert "violated pair 1 - 0: dissimilar, but the given kernel has them at distance 0" in result.explain()
+        assert (
+            "violated pair 1 - 0: dissimilar, but the given kernel has them at distance 0"
+            in result.explain()
+        )
         assert ("price" in result.explain()) is (slack is not None)
 
     def test_rounding_of_a_kernel_matrix_does_not_part_them(self) -> None:
@@ -255,14 +289,23 @@ class TestEqualPoints:
     @pytest.mark.parametrize("K0", [np.ones((3, 3)), np.zeros((3, 3))])
     def test_all_distances_zero(self, K0: np.ndarray, slack: float | None) -> None:
         similar, apart = [(0, 1), (1, 2)], [(0, 2)]
-        assert solved(LogDetPairs(K0, similar, apart, 1.0, 0.0, slack)).value == pytest.approx(0.0, abs=1e-9)
-        assert klopt.solve(LogDetPairs(K0, similar, apart, 1.0, 0.1, slack)).verdict is Verdict.INFEASIBLE
-        assert klopt.solve(LogDetPairs(K0, [(0, 2)], apart, 1.0, 0.1, slack)).verdict is Verdict.INFEASIBLE
+        assert solved(LogDetPairs(K0, similar, apart, 1.0, 0.0, slack)).value == pytest.approx(
+            0.0, abs=1e-9
+        )
+        assert (
+            klopt.solve(LogDetPairs(K0, similar, apart, 1.0, 0.1, slack)).verdict
+            is Verdict.INFEASIBLE
+        )
+        assert (
+            klopt.solve(LogDetPairs(K0, [(0, 2)], apart, 1.0, 0.1, slack)).verdict
+            is Verdict.INFEASIBLE
+        )
 
     @pytest.mark.parametrize("gap", [1e-4, 1e-8, 1e-12, 1e-16, 1e-20])
     @pytest.mark.parametrize("slack", [0.01, 1.0, 100.0])
     def test_nearly_equal_ones_on_paper(self, gap: float, slack: float) -> None:
-        # One eigenvalue l is left: l - log l - 1 + slack (u - log u - 1) with u = l gap / lower, least at this l.
+        # One eigenvalue l is left: l - log l - 1 + slack (u - log u - 1) with u = l gap / lower,
+        # least at this l.
         problem = LogDetPairs(twins(gap), [], [(0, 1)], 1.0, 2.0, slack)
         stretch = (1 + slack) / (1 + slack * gap / 2)
         u = stretch * gap / 2
@@ -278,13 +321,17 @@ class TestEqualPoints:
         assert result.verdict is Verdict.OPTIMAL
         assert result.iterations <= 100
 
-    def test_what_cannot_be_proven_ends_with_a_bracket(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_what_cannot_be_proven_ends_with_a_bracket(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("klopt.solvers.sparse_newton.MOST_STEPS", 20)
         result = klopt.solve(among_others(1e-10, None), "sparse_newton")
         assert result.verdict is Verdict.FEASIBLE
         assert 0 < result.lower < result.upper < np.inf
 
-    def test_learner_warns_where_the_optimum_is_not_proven(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_learner_warns_where_the_optimum_is_not_proven(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("klopt.solvers.sparse_newton.MOST_STEPS", 1)
         X = np.random.default_rng(0).normal(size=(30, 2))
         with pytest.warns(UncertifiedFit, match="LDK is not certified"):
@@ -295,12 +342,14 @@ class TestEqualPoints:
         K0[1, 2] = K0[2, 1] = 0.5 + 1e-9
         problem = LogDetPairs(K0, [], [(0, 1)], 1.0, 1.0, 1.0)
         assert problem.inseparable.tolist() == [0]
-        assert problem.bracket(klopt.Point({}, {"similar": [], "dissimilar": [1.0]})).upper == np.inf
+        assert (
+            problem.bracket(klopt.Point({}, {"similar": [], "dissimilar": [1.0]})).upper == np.inf
+        )
 
     def test_a_ray_needs_them_where_there_is_slack(self) -> None:
         dual = LogDetPairs(twins(0.0), [], [(0, 1), (0, 2)], 1.0, 9.0, 1.0).dual
-        assert dual.recedes(np.array([1.0, 0.0])) == ""
-        assert "with slack" in dual.recedes(np.array([0.0, 1.0]))
+        assert dual.ray_flaw(np.array([1.0, 0.0])) == ""
+        assert "with slack" in dual.ray_flaw(np.array([0.0, 1.0]))
 
     @pytest.mark.parametrize("rank", [None, 12])
     def test_learner_leaves_them_out_where_there_is_slack(self, rank: int | None) -> None:
@@ -332,11 +381,15 @@ class TestSingular:
         K0 = F @ F.T
         similar, dissimilar = class_pairs(np.arange(10) % 2)
         d = distances(K0, *similar.T)
-        problem = LogDetPairs(K0, similar[d > np.median(d)], dissimilar, float(np.median(d)) + 1.0, 1e-3)
+        problem = LogDetPairs(
+            K0, similar[d > np.median(d)], dissimilar, float(np.median(d)) + 1.0, 1e-3
+        )
         result = solved(problem, tol=1e-6)
         assert np.linalg.matrix_rank(result.kernel, tol=1e-8 * np.trace(K0)) <= rank
         assert violation(problem, result.kernel) <= 1e-8
-        by_features = LogDetPairs(LowRank(F), problem.similar, problem.dissimilar, problem.upper, problem.lower)
+        by_features = LogDetPairs(
+            LowRank(F), problem.similar, problem.dissimilar, problem.upper, problem.lower
+        )
         again = solved(by_features, tol=1e-6)
         assert again.value == pytest.approx(result.value, rel=1e-5, abs=1e-6)
         np.testing.assert_allclose(again.kernel, result.kernel, atol=1e-3 * np.abs(K0).max())
@@ -362,7 +415,10 @@ class TestNewPoints:
         result = solved(problem)
         function = problem.extend(result.point)
         np.testing.assert_allclose(function.cross(everything[:10, :10]), result.kernel, atol=1e-9)
-        cross, new = function.cross(everything[10:, :10]), function.among(everything[10:, :10], everything[10:, 10:])
+        cross, new = (
+            function.cross(everything[10:, :10]),
+            function.among(everything[10:, :10], everything[10:, 10:]),
+        )
         joint = np.block([[result.kernel, cross.T], [cross, new]])
         assert np.linalg.eigvalsh(joint)[0] >= -1e-10
 
@@ -380,19 +436,27 @@ class TestNewPoints:
 
 class TestDual:
     @given(generators, st.booleans())
-    def test_slopes_and_curvature_are_derivatives(self, rng: np.random.Generator, slack: bool) -> None:
+    def test_gradients_and_curvature_are_derivatives(
+        self, rng: np.random.Generator, slack: bool
+    ) -> None:
         dual = by_classes(rng, 6, 3.0 if slack else None).dual
         x, step = rng.uniform(0, 0.1, dual.size), 1e-5
         every = np.arange(dual.size)
         g = dual.gradient(x).copy()
-        H = PairSpot.at(dual, x).block(every)
+        H = PairEvaluation.at(dual, x).block(every)
         for c in every[:4]:
             e = step * (every == c)
-            assert (dual.value(x + e) - dual.value(x - e)) / (2 * step) == pytest.approx(g[c], abs=1e-6)
-            np.testing.assert_allclose((dual.gradient(x + e) - dual.gradient(x - e)) / (2 * step), H[c], atol=1e-5)
+            assert (dual.value(x + e) - dual.value(x - e)) / (2 * step) == pytest.approx(
+                g[c], abs=1e-6
+            )
+            np.testing.assert_allclose(
+                (dual.gradient(x + e) - dual.gradient(x - e)) / (2 * step), H[c], atol=1e-5
+            )
 
     @given(generators, st.booleans())
-    def test_model_gives_each_pair_alone_its_exact_step(self, rng: np.random.Generator, slack: bool) -> None:
+    def test_model_gives_each_pair_alone_its_exact_step(
+        self, rng: np.random.Generator, slack: bool
+    ) -> None:
         dual = by_classes(rng, 6, 3.0 if slack else None).dual
         spot = dual.near(rng.uniform(0, 0.1, dual.size))
         for c in range(dual.size):
@@ -402,10 +466,14 @@ class TestDual:
             assert moved == pytest.approx(max(newton, -spot.x[c]), rel=1e-9, abs=1e-12)
 
     @given(generators, st.floats(0, 3), st.booleans())
-    def test_bracket_holds_from_anywhere(self, rng: np.random.Generator, size: float, slack: bool) -> None:
+    def test_bracket_holds_from_anywhere(
+        self, rng: np.random.Generator, size: float, slack: bool
+    ) -> None:
         problem = by_classes(rng, 8, 2.0 if slack else None)
         result = solved(problem)
-        rough = klopt.Point({}, {n: v + size * rng.normal(size=v.shape) for n, v in result.point.dual.items()})
+        rough = klopt.Point(
+            {}, {n: v + size * rng.normal(size=v.shape) for n, v in result.point.dual.items()}
+        )
         bracket = problem.bracket(rough)
         assert bracket.lower <= result.upper + 1e-9
         assert bracket.upper >= result.lower - 1e-9
@@ -453,7 +521,14 @@ BAD = [
 
 @pytest.mark.parametrize(("change", "words"), BAD)
 def test_bad_input_is_named(change: dict[str, object], words: str) -> None:
-    good = {"K0": np.eye(2), "similar": [(0, 1)], "dissimilar": [], "upper": 1.0, "lower": 1.0, "slack": None}
+    good = {
+        "K0": np.eye(2),
+        "similar": [(0, 1)],
+        "dissimilar": [],
+        "upper": 1.0,
+        "lower": 1.0,
+        "slack": None,
+    }
     with pytest.raises(InvalidProblem, match=words):
         LogDetPairs(**{**good, **change})
 

@@ -20,7 +20,7 @@ from klopt.numerics.box_qp.active_set import Box, BoxQP, SignedGram, solve_box_q
 from klopt.problems._margin.data import Units, best_shift
 from klopt.problems.epsilon_margin import EpsilonMargin
 from klopt.problems.soft_margin import SoftMargin
-from klopt.solvers._native.svm_structure import Machine, recognise
+from klopt.solvers._native.svm_structure import Machine, as_svm
 from klopt.solvers.libsvm import BACKEND as LIBSVM, _fit, _fit_in_public
 
 Margin = SoftMargin | EpsilonMargin
@@ -29,13 +29,23 @@ penalties = st.sampled_from([1e-2, 1.0, 30.0])
 both = pytest.mark.parametrize("kind", [SoftMargin, EpsilonMargin])
 
 
-def make(kind: type[Margin], K: np.ndarray, rng: Generator, C: float = 1.0, epsilon: float = 0.1) -> Margin:
+def make(
+    kind: type[Margin], K: np.ndarray, rng: Generator, C: float = 1.0, epsilon: float = 0.1
+) -> Margin:
     n = len(K)
-    return SoftMargin(K, signs(rng, n), C) if kind is SoftMargin else EpsilonMargin(K, rng.normal(size=n), C, epsilon)
+    return (
+        SoftMargin(K, signs(rng, n), C)
+        if kind is SoftMargin
+        else EpsilonMargin(K, rng.normal(size=n), C, epsilon)
+    )
 
 
 def remade(problem: Margin, K: np.ndarray, y: np.ndarray, C: float) -> Margin:
-    return SoftMargin(K, y, C) if isinstance(problem, SoftMargin) else EpsilonMargin(K, y, C, problem.epsilon)
+    return (
+        SoftMargin(K, y, C)
+        if isinstance(problem, SoftMargin)
+        else EpsilonMargin(K, y, C, problem.epsilon)
+    )
 
 
 def coefficients(problem: Margin, x: np.ndarray) -> Point:
@@ -54,7 +64,9 @@ def optimum(problem: Margin) -> float:
         value, box = problem.y @ x - problem.epsilon * cp.norm1(x), [cp.abs(x) <= problem.C]
         curve, plane = cp.sum_squares(R @ x), cp.sum(x) == 0
     program = cp.Problem(cp.Maximize(value - curve / 2), [*box, plane])
-    return float(program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10))
+    return float(
+        program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    )
 
 
 def exact(problem: Margin) -> Point:
@@ -77,7 +89,12 @@ def relative_width(bracket: Bracket) -> float:
 
 
 @both
-@given(rng=generators, n=st.integers(2, 12), C=penalties, size=st.sampled_from([0.0, 0.1, 1.0, 1e6, np.nan]))
+@given(
+    rng=generators,
+    n=st.integers(2, 12),
+    C=penalties,
+    size=st.sampled_from([0.0, 0.1, 1.0, 1e6, np.nan]),
+)
 def test_bracket_holds_the_optimum_from_any_point(
     kind: type[Margin], rng: Generator, n: int, C: float, size: float
 ) -> None:
@@ -91,7 +108,9 @@ def test_bracket_holds_the_optimum_from_any_point(
 
 @both
 @given(rng=generators, n=st.integers(2, 40), rank=st.integers(1, 8), C=penalties)
-def test_bracket_closes_at_the_optimum(kind: type[Margin], rng: Generator, n: int, rank: int, C: float) -> None:
+def test_bracket_closes_at_the_optimum(
+    kind: type[Margin], rng: Generator, n: int, rank: int, C: float
+) -> None:
     problem = make(kind, gram(rng, n, rank), rng, C)
     bracket = problem.bracket(exact(problem))
     assert relative_width(bracket) <= 1e-9
@@ -101,7 +120,9 @@ def test_bracket_closes_at_the_optimum(kind: type[Margin], rng: Generator, n: in
 
 @both
 @given(rng=generators, n=st.integers(2, 12))
-def test_repaired_point_is_feasible_and_attains_the_lower_end(kind: type[Margin], rng: Generator, n: int) -> None:
+def test_repaired_point_is_feasible_and_attains_the_lower_end(
+    kind: type[Margin], rng: Generator, n: int
+) -> None:
     problem = make(kind, radial_gram(rng, n), rng)
     bracket = problem.bracket(coefficients(problem, 3 * rng.normal(size=n)))
     if isinstance(problem, SoftMargin):
@@ -133,7 +154,9 @@ def test_large_penalty_does_not_multiply_rounding(C: float) -> None:
     K, y = radial_gram(rng, 60, dimension=1), signs(rng, 60)
     K += 0.2 * np.eye(60)
     problem = SoftMargin(K, y, C)
-    bracket = problem.bracket(Point({"alpha": exact(problem).alpha * (1 + 1e-8 * rng.normal(size=60))}))
+    bracket = problem.bracket(
+        Point({"alpha": exact(problem).alpha * (1 + 1e-8 * rng.normal(size=60))})
+    )
     z = y * bracket.point.alpha
     plain = z @ K @ z / 2 + C * bracket.point.slack.sum()
     assert relative_width(bracket) <= 1e-6
@@ -187,11 +210,16 @@ def test_kernel_times_s_and_penalty_over_s_divide_the_value_by_s(
 
 @both
 @given(rng=generators, n=st.integers(2, 12))
-def test_order_of_points_and_names_of_classes_do_not_matter(kind: type[Margin], rng: Generator, n: int) -> None:
+def test_order_of_points_and_names_of_classes_do_not_matter(
+    kind: type[Margin], rng: Generator, n: int
+) -> None:
     problem = make(kind, radial_gram(rng, n), rng)
     order = rng.permutation(n)
     value = problem.bracket(exact(problem)).lower
-    for K, y in ((problem.K.matrix[np.ix_(order, order)], problem.y[order]), (problem.K.matrix, -problem.y)):
+    for K, y in (
+        (problem.K.matrix[np.ix_(order, order)], problem.y[order]),
+        (problem.K.matrix, -problem.y),
+    ):
         other = remade(problem, K, y, problem.C)
         assert other.bracket(exact(other)).lower == pytest.approx(value, rel=1e-9, abs=1e-12)
 
@@ -241,13 +269,17 @@ def test_forms_need_what_they_declare_and_carry_points_there_and_back(
             assert getattr(back, name) == pytest.approx(getattr(point, name), rel=1e-12, abs=1e-14)
         measured = form.measure(start.x)
         assert measured.primal <= 1e-12, "a lifted point is feasible"
-        assert formulation.scale * measured.value == pytest.approx(problem.bracket(point).lower, rel=1e-8, abs=1e-10)
+        assert formulation.scale * measured.value == pytest.approx(
+            problem.bracket(point).lower, rel=1e-8, abs=1e-10
+        )
 
 
 @both
 @pytest.mark.parametrize("unit", [1e-10, 1.0, 1e10])
 @pytest.mark.parametrize("backend", ["libsvm", "active_set", "clarabel", "highs", "ecos"])
-def test_every_form_is_certified_in_any_units(kind: type[Margin], unit: float, backend: str) -> None:
+def test_every_form_is_certified_in_any_units(
+    kind: type[Margin], unit: float, backend: str
+) -> None:
     rng = np.random.default_rng(1)
     problem = make(kind, radial_gram(rng, 30) * unit, rng, 3.0 / unit)
     tried = 0
@@ -289,7 +321,9 @@ def test_two_points_have_a_closed_form() -> None:
         bracket = SoftMargin(K, [1, -1], C).bracket(Point({"alpha": [t, t]}))
         assert bracket.lower == pytest.approx(2 * t - t * t)
         assert bracket.upper == pytest.approx(2 * t - t * t)
-    assert EpsilonMargin(K, [1.0, -1.0], 10.0, 0.5).bracket(Point({"beta": [0.5, -0.5]})).lower == pytest.approx(0.25)
+    assert EpsilonMargin(K, [1.0, -1.0], 10.0, 0.5).bracket(
+        Point({"beta": [0.5, -0.5]})
+    ).lower == pytest.approx(0.25)
 
 
 def test_one_target_needs_no_coefficient() -> None:
@@ -331,7 +365,9 @@ def test_nearly_hard_margin_is_certified() -> None:
     problem = SoftMargin(radial_gram(rng, 100), signs(rng, 100), 1e8)
     result = klopt.solve(problem)
     assert result.verdict is klopt.Verdict.OPTIMAL, result.explain()
-    assert np.abs(result.point.alpha).max() < 1e7, "the penalty is never reached: the margin is hard"
+    assert np.abs(result.point.alpha).max() < 1e7, (
+        "the penalty is never reached: the margin is hard"
+    )
 
 
 def test_hard_margin_is_half_the_squared_norm() -> None:
@@ -394,33 +430,45 @@ def test_descriptions_name_the_sizes() -> None:
 
 
 def box_form(
-    rng: Generator, n: int, upper: np.ndarray | None = None, slope: float = 1.0, order: np.ndarray | None = None
+    rng: Generator,
+    n: int,
+    upper: np.ndarray | None = None,
+    gradient: float = 1.0,
+    order: np.ndarray | None = None,
 ) -> SimplexForm:
     sign = signs(rng, n)
-    objective = KernelQuadratic(radial_gram(rng, n), sign, np.full(n, -slope), order)
-    return SimplexForm(objective, BoxPlane(np.zeros(n), np.full(n, 2.0) if upper is None else upper, 3.0 * sign))
+    objective = KernelQuadratic(radial_gram(rng, n), sign, np.full(n, -gradient), order)
+    return SimplexForm(
+        objective, BoxPlane(np.zeros(n), np.full(n, 2.0) if upper is None else upper, 3.0 * sign)
+    )
 
 
-@given(rng=generators, slope=st.sampled_from([1.0, 1e-6, 250.0]))
-def test_libsvm_takes_a_box_for_each_point_any_slope_and_any_order(rng: Generator, slope: float) -> None:
+@given(rng=generators, gradient=st.sampled_from([1.0, 1e-6, 250.0]))
+def test_libsvm_takes_a_box_for_each_point_any_gradient_and_any_order(
+    rng: Generator, gradient: float
+) -> None:
     n = 25
-    upper = slope * rng.choice([0.0, 0.5, 3.0], n)
-    form = box_form(rng, n, upper, slope, rng.permutation(n))
+    upper = gradient * rng.choice([0.0, 0.5, 3.0], n)
+    form = box_form(rng, n, upper, gradient, rng.permutation(n))
     assume(np.ptp(form.objective.sign[upper > 0]) > 0)
     answer = LIBSVM.run(form, Settings(tol=1e-9))
     assert answer.stop is Stop.OPTIMAL
-    assert form.domain.violation(answer.x) <= 1e-14 * (1 + slope)
+    assert form.domain.violation(answer.x) <= 1e-14 * (1 + gradient)
     value = form.objective.value(answer.x)
-    assert form.lower_bound(answer.x) == pytest.approx(value, rel=1e-8, abs=1e-8 * slope**2)
+    assert form.lower_bound(answer.x) == pytest.approx(value, rel=1e-8, abs=1e-8 * gradient**2)
 
 
 @given(rng=generators, epsilon=st.sampled_from([0.0, 0.1]), unit=st.sampled_from([1.0, 1e-5, 1e5]))
-def test_libsvm_takes_regression_with_its_pairs_in_any_order(rng: Generator, epsilon: float, unit: float) -> None:
+def test_libsvm_takes_regression_with_its_pairs_in_any_order(
+    rng: Generator, epsilon: float, unit: float
+) -> None:
     n, order = 15, rng.permutation(30)
     sign, point = np.repeat([1.0, -1.0], n)[order], np.tile(np.arange(n), 2)[order]
     linear = unit * (epsilon - sign * rng.normal(size=n)[point])
     objective = KernelQuadratic(radial_gram(rng, n), sign, linear, point)
-    form = SimplexForm(objective, BoxPlane(np.zeros(30), unit * rng.uniform(0.5, 2.0, n)[point], sign))
+    form = SimplexForm(
+        objective, BoxPlane(np.zeros(30), unit * rng.uniform(0.5, 2.0, n)[point], sign)
+    )
     answer = LIBSVM.run(form, Settings(tol=1e-9))
     assert answer.stop is Stop.OPTIMAL
     value = objective.value(answer.x)
@@ -434,8 +482,8 @@ def test_libsvm_takes_regression_with_its_pairs_in_any_order(rng: Generator, eps
         ({"lower": np.full(4, -1.0)}, "0 <= x <= C"),
         ({"normal": np.ones(4)}, "normal a multiple"),
         ({"normal": None}, "plane through the origin"),
-        ({"linear": [-1.0, -1.0, -1.0, -2.0]}, "same negative slope"),
-        ({"linear": np.ones(4)}, "same negative slope"),
+        ({"linear": [-1.0, -1.0, -1.0, -2.0]}, "same negative gradient"),
+        ({"linear": np.ones(4)}, "same negative gradient"),
         ({"sign": np.ones(4), "normal": np.ones(4)}, "points of both signs"),
         ({"upper": [1.0, 0.0, 1.0, 0.0]}, "points of both signs"),
         ({"sign": [1.0, -1.0, 2.0, -1.0]}, "signs of -1 and"),
@@ -468,11 +516,13 @@ def test_libsvm_keeps_its_iteration_limit() -> None:
 
 
 def test_the_inner_call_and_the_public_one_agree() -> None:
-    machine = recognise(box_form(np.random.default_rng(0), 40))
+    machine = as_svm(box_form(np.random.default_rng(0), 40))
     assert isinstance(machine, Machine)
     inner = _fit(machine, 1e-7, 10_000, {})
     options = {"C": 2.0, "tol": 1e-7, "max_iter": 10_000, "shrinking": 1, "cache_size": 200.0}
-    outer = _fit_in_public(machine, np.where(machine.target > 0, 1.0, 0.0), np.ones(40), 0.0, options)
+    outer = _fit_in_public(
+        machine, np.where(machine.target > 0, 1.0, 0.0), np.ones(40), 0.0, options
+    )
     assert np.array_equal(inner[0], outer[0])
     assert np.abs(inner[1]) == pytest.approx(np.abs(outer[1]))
     assert inner[2:] == outer[2:]

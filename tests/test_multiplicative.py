@@ -32,7 +32,9 @@ def orthant(F: FloatArray, b: FloatArray) -> SimplexForm:
 
 
 def on_plane(F: FloatArray, b: FloatArray) -> SimplexForm:
-    return SimplexForm(Quadratic(F, np.zeros(b.size)), BoxPlane(np.zeros(b.size), np.full(b.size, np.inf), b, 1.0))
+    return SimplexForm(
+        Quadratic(F, np.zeros(b.size)), BoxPlane(np.zeros(b.size), np.full(b.size, np.inf), b, 1.0)
+    )
 
 
 def points(form: SimplexForm, iterations: int) -> list[FloatArray]:
@@ -83,7 +85,9 @@ def test_both_programs_have_one_solution_up_to_its_length(seed: int) -> None:
         answer = BACKEND.run(form, MORE)
         best = exact.run(form, Settings())
         assert answer.stop is Stop.OPTIMAL
-        assert form.objective.value(answer.x) == pytest.approx(form.objective.value(best.x), rel=1e-4)
+        assert form.objective.value(answer.x) == pytest.approx(
+            form.objective.value(best.x), rel=1e-4
+        )
 
 
 def test_the_history_streams_bounds_that_meet() -> None:
@@ -121,7 +125,9 @@ def test_variables_that_never_pay_are_zero() -> None:
 
 def test_zero_columns_are_no_division_by_zero() -> None:
     F = np.diag([1.0, 0.0])
-    assert BACKEND.run(orthant(F, np.array([1.0, 0.0])), Settings(tol=1e-9)).x == pytest.approx([1.0, 0.0])
+    assert BACKEND.run(orthant(F, np.array([1.0, 0.0])), Settings(tol=1e-9)).x == pytest.approx(
+        [1.0, 0.0]
+    )
     assert BACKEND.run(orthant(F, np.array([1.0, 1.0])), Settings()).stop is Stop.UNBOUNDED
     answer = BACKEND.run(on_plane(F, np.array([1.0, 2.0])), Settings(tol=1e-9))
     assert answer.stop is Stop.OPTIMAL
@@ -135,7 +141,9 @@ def test_what_does_not_fit_is_refused_with_the_reason() -> None:
         "neither an orthant": SimplexForm(Quadratic(eye, -two), BoxPlane(-two, two)),
         "nor a simplex": SimplexForm(Quadratic(eye, -two), Product((Simplex(1), Simplex(1)))),
         "linear term": SimplexForm(Quadratic(eye, -two), Simplex(2)),
-        "does not cut a simplex": SimplexForm(Quadratic(eye, 0 * two), BoxPlane(0 * two, endless, np.array([1, -1]))),
+        "does not cut a simplex": SimplexForm(
+            Quadratic(eye, 0 * two), BoxPlane(0 * two, endless, np.array([1, -1]))
+        ),
         "negative entries": orthant(np.array([[1.0, -0.5], [-0.5, 1.0]]), two),
     }
     for reason, form in cases.items():
@@ -149,7 +157,9 @@ def test_a_loose_upper_bound_changes_nothing_and_a_tight_one_is_never_crossed() 
     free = BACKEND.run(orthant(F, b), MORE)
     loose = SimplexForm(Quadratic(F, -b), BoxPlane(np.zeros(12), 2 * free.x + 1))
     assert BACKEND.run(loose, MORE).stop is Stop.OPTIMAL
-    tight = SimplexForm(Quadratic(F, -b), BoxPlane(np.zeros(12), np.full(12, float(free.x.max()) / 2)))
+    tight = SimplexForm(
+        Quadratic(F, -b), BoxPlane(np.zeros(12), np.full(12, float(free.x.max()) / 2))
+    )
     answer = BACKEND.run(tight, Settings(max_iter=500))
     assert tight.domain.violation(answer.x) <= 1e-15
     assert answer.stop is not Stop.OPTIMAL

@@ -1,4 +1,4 @@
-"""The native backends on programs whose solutions, slopes and contradictions are known."""
+"""The native backends on programs whose solutions, gradients and contradictions are known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy import sparse
-from strategies import known_pair, known_pairs
+from strategies import known_pairs, planted_cone_program
 
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Settings, Start, Stop
@@ -17,10 +17,12 @@ from klopt.model.cones import Cones, Feature, svec
 from klopt.model.forms import ConeForm
 from klopt.solvers import clarabel, cvxpy, ecos, highs, scs
 
-BACKENDS = [module.BACKEND for module in (highs, clarabel, ecos, scs, cvxpy) if not module.BACKEND.missing]
+BACKENDS = [
+    module.BACKEND for module in (highs, clarabel, ecos, scs, cvxpy) if not module.BACKEND.missing
+]
 PROVERS = [backend for backend in BACKENDS if {"farkas", "ray"} <= backend.proves]
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
-NEEDS = {kind: known_pair(np.random.default_rng(0), kind).form.needs for kind in KINDS}
+NEEDS = {kind: planted_cone_program(np.random.default_rng(0), kind).form.needs for kind in KINDS}
 PAIRS = [
     pytest.param(backend, kind, id=f"{backend.name}-{kind}")
     for backend in BACKENDS
@@ -30,9 +32,15 @@ PAIRS = [
 every_backend = pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 every_prover = pytest.mark.parametrize("backend", PROVERS, ids=lambda backend: backend.name)
 
-LP = ConeForm([-1.0, -2.0], [[1, 1], [1, 3], [-1, 0], [0, -1]], [4.0, 6.0, 0.0, 0.0], Cones(nonneg=4))
+LP = ConeForm(
+    [-1.0, -2.0], [[1, 1], [1, 3], [-1, 0], [0, -1]], [4.0, 6.0, 0.0, 0.0], Cones(nonneg=4)
+)
 QP = ConeForm(
-    [-4.0, -1.0, 0.5], [[1, 1, 1], [1, 0, 2], [0, -1, 0]], [1.0, 1.2, -0.1], Cones(1, 2), np.diag([2.0, 1.0, 0.0])
+    [-4.0, -1.0, 0.5],
+    [[1, 1, 1], [1, 0, 2], [0, -1, 0]],
+    [1.0, 1.2, -0.1],
+    Cones(1, 2),
+    np.diag([2.0, 1.0, 0.0]),
 )
 
 
@@ -55,7 +63,9 @@ def test_known_pairs_are_solved(backend, kind, data):
     assert answer.native
 
 
-@pytest.mark.parametrize(("backend", "kind"), [p for p in PAIRS if p.values[0].name in ("clarabel", "highs")])
+@pytest.mark.parametrize(
+    ("backend", "kind"), [p for p in PAIRS if p.values[0].name in ("clarabel", "highs")]
+)
 @given(data=st.data())
 def test_clarabel_and_highs_reach_eight_digits(backend, kind, data):
     instance = data.draw(known_pairs(kind))
@@ -65,14 +75,17 @@ def test_clarabel_and_highs_reach_eight_digits(backend, kind, data):
 
 @every_backend
 @pytest.mark.parametrize("form", [LP, QP], ids=["lp", "qp"])
-def test_multipliers_are_the_slopes_of_the_value(backend, form):
+def test_multipliers_are_the_gradients_of_the_value(backend, form):
     if not form.needs <= backend.offers:
         pytest.skip("takes no quadratic objective")
     y = optimum(backend, form, 1e-8).y
     step = 1e-4
     for row in range(form.b.size):
         change = step * (np.arange(form.b.size) == row)
-        up, down = (form.value(optimum(backend, replace(form, b=form.b + d), 1e-9).x) for d in (change, -change))
+        up, down = (
+            form.value(optimum(backend, replace(form, b=form.b + d), 1e-9).x)
+            for d in (change, -change)
+        )
         assert (up - down) / (2 * step) == pytest.approx(-y[row], abs=1e-3)
 
 
@@ -81,17 +94,29 @@ INFEASIBLE = {
     "equations": ConeForm([1, 1], [[1, 1], [2, 2]], [1.0, 3.0], Cones(zero=2)),
     "bounds": ConeForm([0, 0], [[1, 1], [2, 0], [-1, 0]], [9.0, 2.0, -3.0], Cones(nonneg=3)),
     "row_and_bounds": ConeForm([0, 0], [[1, 1], [-1, 0], [0, -1]], [1.0, -1.0, -0.5], Cones(1, 2)),
-    "quadratic": ConeForm([1, 1], [[1, 1], [-1, 0], [0, -1]], [-1.0, 0.0, 0.0], Cones(nonneg=3), np.eye(2)),
-    "disc": ConeForm([1, 0], [[-1, -1], [0, 0], [-1, 0], [0, -1]], [-9.0, 1.0, 0.0, 0.0], Cones(nonneg=1, soc=(3,))),
+    "quadratic": ConeForm(
+        [1, 1], [[1, 1], [-1, 0], [0, -1]], [-1.0, 0.0, 0.0], Cones(nonneg=3), np.eye(2)
+    ),
+    "disc": ConeForm(
+        [1, 0],
+        [[-1, -1], [0, 0], [-1, 0], [0, -1]],
+        [-9.0, 1.0, 0.0, 0.0],
+        Cones(nonneg=1, soc=(3,)),
+    ),
     "triangle": ConeForm([0], [[1], [0], [-1]], [-1.0, 0.0, -1.0], Cones(psd=(2,))),
     "exponential": ConeForm(
-        [0, 0], [[-1, 0], [0, 1], [-1, 0], [0, 0], [0, -1]], [0.0, 0.5, 0.0, 1.0, 0.0], Cones(nonneg=2, exp=1)
+        [0, 0],
+        [[-1, 0], [0, 1], [-1, 0], [0, 0], [0, -1]],
+        [0.0, 0.5, 0.0, 1.0, 0.0],
+        Cones(nonneg=2, exp=1),
     ),
 }
 UNBOUNDED = {
     "linear": ConeForm([-1, 0], [[-1, 0], [0, 1]], [0.0, 1.0], Cones(nonneg=2)),
     "equation": ConeForm([-1, 0], [[1, -1], [-1, 0]], [1.0, 0.0], Cones(1, 1)),
-    "quadratic": ConeForm([0, -1], [[-1, 0], [0, -1]], [0.0, 0.0], Cones(nonneg=2), np.diag([1.0, 0.0])),
+    "quadratic": ConeForm(
+        [0, -1], [[-1, 0], [0, -1]], [0.0, 0.0], Cones(nonneg=2), np.diag([1.0, 0.0])
+    ),
     "ice_cream": ConeForm([-1, 0, 0], -np.eye(3), [0.0, 0.0, 1.0], Cones(soc=(3,))),
     "triangle": ConeForm([-1, 0, 0], -np.eye(3), [0.0, 0.0, 1.0], Cones(psd=(2,))),
     "exponential": ConeForm([1, 0], [[-1, 0], [0, 0], [0, -1]], [0.0, 1.0, 0.0], Cones(exp=1)),
@@ -126,11 +151,15 @@ def test_unboundedness_comes_with_a_ray(backend, name):
     assert form.cones.distance(-form.A @ d) <= 1e-6
 
 
-@pytest.mark.parametrize("backend", [b for b in BACKENDS if Feature.PSD in b.offers], ids=lambda backend: backend.name)
+@pytest.mark.parametrize(
+    "backend", [b for b in BACKENDS if Feature.PSD in b.offers], ids=lambda backend: backend.name
+)
 def test_triangles_are_lower_ones_by_columns(backend):
     """The largest corner entry that completes a correlation matrix: the two triangles give different programs."""
     r, s = 0.5, -0.3
-    form = ConeForm([-1.0], [[0], [0], [-np.sqrt(2)], [0], [0], [0]], svec(corner(0.0, r, s)), Cones(psd=(3,)))
+    form = ConeForm(
+        [-1.0], [[0], [0], [-np.sqrt(2)], [0], [0], [0]], svec(corner(0.0, r, s)), Cones(psd=(3,))
+    )
     best = r * s + np.sqrt((1 - r**2) * (1 - s**2))
     answer = optimum(backend, form)
     assert answer.x[0] == pytest.approx(best, abs=1e-6)
@@ -141,7 +170,9 @@ def corner(value, r, s):
     return np.array([[1.0, r, value], [r, 1.0, s], [value, s, 1.0]])
 
 
-@pytest.mark.parametrize("backend", [b for b in BACKENDS if Feature.EXP in b.offers], ids=lambda backend: backend.name)
+@pytest.mark.parametrize(
+    "backend", [b for b in BACKENDS if Feature.EXP in b.offers], ids=lambda backend: backend.name
+)
 def test_exponential_cones_are_scale_second_value_third(backend):
     """The least z with 2 exp(1/2) <= z and, in a second cone, 1 exp(3) <= w."""
     A = np.zeros((6, 2))
@@ -158,7 +189,13 @@ def test_unknown_and_reserved_options_are_refused(backend):
     raw = {"no_such_option": 1}
     with pytest.raises(InvalidSettings, match="has no option 'no_such_option'"):
         named.run(LP, Settings(raw=raw))
-    reserved = {"highs": "threads", "clarabel": "max_iter", "ecos": "abstol", "scs": "eps_abs", "cvxpy": "eps_abs"}
+    reserved = {
+        "highs": "threads",
+        "clarabel": "max_iter",
+        "ecos": "abstol",
+        "scs": "eps_abs",
+        "cvxpy": "eps_abs",
+    }
     with pytest.raises(InvalidSettings, match="is klopt's own"):
         named.run(LP, Settings(raw={reserved[backend.name]: 1}))
     assert raw == {"no_such_option": 1}
@@ -198,7 +235,7 @@ def test_known_options_are_passed_on_and_never_changed(backend, raw):
 def test_one_iteration_ends_in_a_limit_with_a_point(backend):
     if "max_iter" not in backend.honours:
         pytest.skip("keeps no limit of iterations")
-    instance = known_pair(np.random.default_rng(1), "lp", 10, 30)
+    instance = planted_cone_program(np.random.default_rng(1), "lp", 10, 30)
     answer = backend.run(instance.form, Settings(max_iter=1))
     assert answer.stop is Stop.ITERATION_LIMIT
     assert answer.iterations <= 1
@@ -217,7 +254,7 @@ def test_two_runs_are_identical_and_leave_the_form_alone(backend):
 
 
 def test_scs_starts_where_it_is_told():
-    instance = known_pair(np.random.default_rng(4), "socp", 10, 30)
+    instance = planted_cone_program(np.random.default_rng(4), "socp", 10, 30)
     cold = optimum(scs.BACKEND, instance.form)
     warm = scs.BACKEND.run(instance.form, Settings(), Start(instance.x, instance.y))
     assert warm.iterations < cold.iterations
@@ -248,9 +285,11 @@ def test_each_solver_behind_cvxpy_is_asked_for_the_tolerance(solver):
     backend = cvxpy.BACKEND.variant(solver)
     for kind in KINDS:
         if NEEDS[kind] <= backend.offers:
-            form = known_pair(np.random.default_rng(2), kind).form
+            form = planted_cone_program(np.random.default_rng(2), kind).form
             answer = optimum(backend, form, tol=1e-8)
-            assert answer.native.startswith(f"{solver}: optimal")  # or "optimal_inaccurate"; what counts is measured
+            assert answer.native.startswith(
+                f"{solver}: optimal"
+            )  # or "optimal_inaccurate"; what counts is measured
             assert form.measure(answer.x, answer.y).worst <= 1e-6
 
 
@@ -279,7 +318,9 @@ def test_clarabel_goes_without_refinement_only_where_it_is_content():
     ends = []
     for seed in range(8):
         form = badly_scaled_dense_qp(seed)
-        ours, quick, careful = (clarabel.BACKEND.run(form, how) for how in (Settings(), unrefined, refined))
+        ours, quick, careful = (
+            clarabel.BACKEND.run(form, how) for how in (Settings(), unrefined, refined)
+        )
         assert ours.native == (quick.native if quick.native == "Solved" else careful.native)
         ends.append((quick.native, careful.native))
     assert ("AlmostSolved", "Solved") in ends, "no instance here needs refinement"
@@ -287,7 +328,7 @@ def test_clarabel_goes_without_refinement_only_where_it_is_content():
 
 @pytest.mark.parametrize("kind", ["qp", "lp", "socp"])
 def test_the_factorisations_of_scs_agree(kind):
-    form = known_pair(np.random.default_rng(3), kind, 10, 30).form
+    form = planted_cone_program(np.random.default_rng(3), kind, 10, 30).form
     values = [
         form.value(scs.BACKEND.run(form, Settings(tol=1e-8, raw=raw)).x)
         for raw in ({}, *({"linear_solver": name} for name in ("auto", "qdldl", "cpu_dense")))
@@ -306,7 +347,9 @@ def test_the_factorisations_of_scs_agree(kind):
     ],
 )
 def test_scs_factors_as_dense_as_the_program_is(rows, variables, density, quadratic, chosen):
-    A = sparse.random_array((rows, variables), density=density, rng=np.random.default_rng(0), format="csc")
+    A = sparse.random_array(
+        (rows, variables), density=density, rng=np.random.default_rng(0), format="csc"
+    )
     P = np.full((variables, variables), 0.1) + np.eye(variables) if quadratic else None
     form = ConeForm(np.ones(variables), A, np.ones(rows), Cones(nonneg=rows), P)
     assert scs._linear_solver(form) == chosen

@@ -17,7 +17,11 @@ RAW = {"scheme": "two sequences"}
 
 def problems() -> list[klopt.Problem]:
     rng = np.random.default_rng(0)
-    K, y, targets = radial_gram(rng, 16), np.where(np.arange(16) % 2 == 0, 1.0, -1.0), rng.normal(size=16)
+    K, y, targets = (
+        radial_gram(rng, 16),
+        np.where(np.arange(16) % 2 == 0, 1.0, -1.0),
+        rng.normal(size=16),
+    )
     return [
         AdaptiveKernel(K, y, 2.0, 0.5, 0.0),
         AdaptiveKernel(K, y, 2.0, 0.5, 0.2, bias=False),
@@ -58,6 +62,11 @@ def test_it_needs_a_constant_and_has_no_other_name() -> None:
     machine = SoftMargin.sample(np.random.default_rng(0), 8)
     with pytest.raises(InvalidSettings, match="needs the raw option 'lipschitz'"):
         klopt.solve(machine, "nesterov", raw=RAW)
-    for raw in ({"scheme": "fast"}, {"scheme": 2}, {**RAW, "lipschitz": -1.0}, {**RAW, "lipschitz": "abc"}):
+    for raw in (
+        {"scheme": "fast"},
+        {"scheme": 2},
+        {**RAW, "lipschitz": -1.0},
+        {**RAW, "lipschitz": "abc"},
+    ):
         with pytest.raises(InvalidSettings, match=r"scheme|lipschitz"):
             klopt.solve(machine, "nesterov", raw=raw)

@@ -24,7 +24,9 @@ def largest(y: np.ndarray) -> float:
 
 def make(rng: Generator, n: int, share: float, rank: int | None = None) -> NuMargin:
     y = signs(rng, n)
-    return NuMargin(radial_gram(rng, n) if rank is None else gram(rng, n, rank), y, share * largest(y))
+    return NuMargin(
+        radial_gram(rng, n) if rank is None else gram(rng, n, rank), y, share * largest(y)
+    )
 
 
 def value(problem: NuMargin, a: np.ndarray) -> float:
@@ -41,13 +43,17 @@ def problems(draw: st.DrawFn) -> NuMargin:
 @given(problems())
 def test_every_form_is_certified_and_all_agree(problem) -> None:
     results = [klopt.solve(problem, formulation=name, tol=1e-8).require() for name in FORMS]
-    assert max(result.lower for result in results) <= min(result.upper for result in results) + 1e-12
+    assert (
+        max(result.lower for result in results) <= min(result.upper for result in results) + 1e-12
+    )
 
 
 @given(problems(), generators, st.sampled_from([0.0, 1e-8, 1e-3, 1.0, 1e6]))
 def test_the_bracket_holds_from_any_point(problem, rng, noise) -> None:
     best = klopt.solve(problem, tol=1e-9).require()
-    rough = Point({"alpha": best.point.alpha + noise * rng.normal(size=problem.K.size) / problem.K.size})
+    rough = Point(
+        {"alpha": best.point.alpha + noise * rng.normal(size=problem.K.size) / problem.K.size}
+    )
     bracket = problem.bracket(rough)
     assert bracket.lower <= best.upper + 1e-15
     assert bracket.upper >= best.lower - 1e-15
@@ -78,7 +84,9 @@ def test_scikit_learn_finds_the_same_classifier(n, rng, share) -> None:
 
     problem = make(rng, n, share)
     result = klopt.solve(problem, tol=1e-9).require()
-    machine = NuSVC(nu=problem.nu * (1 - 1e-12), kernel="precomputed", tol=1e-8).fit(problem.K.matrix, problem.y)
+    machine = NuSVC(nu=problem.nu * (1 - 1e-12), kernel="precomputed", tol=1e-8).fit(
+        problem.K.matrix, problem.y
+    )
     a = np.zeros(n)
     # LIBSVM divides by the margin rho: what is left is the direction.
     a[machine.support_] = np.abs(machine.dual_coef_[0])
@@ -107,7 +115,9 @@ def test_it_is_the_soft_margin_with_penalty_one_over_n_rho(rng, n) -> None:
     point = klopt.solve(problem, tol=1e-10).require().point
     rho = float(point.rho)
     assume(rho > 1e-3)
-    bracket = SoftMargin(problem.K, problem.y, 1 / (n * rho)).bracket(Point({"alpha": point.alpha / rho}))
+    bracket = SoftMargin(problem.K, problem.y, 1 / (n * rho)).bracket(
+        Point({"alpha": point.alpha / rho})
+    )
     assert bracket.width <= 1e-6 * (1 + abs(bracket.upper))
 
 

@@ -46,7 +46,9 @@ def test_new_points_have_the_features_of_the_training_points(rng, landmarks):
     found = nystrom(X, partial(rbf_kernel, gamma=0.3), rank=12, landmarks=landmarks)
     np.testing.assert_allclose(found.features(X), found.Phi, atol=1e-9)
     on_landmarks = found.features(found.landmarks)
-    np.testing.assert_allclose(on_landmarks @ on_landmarks.T, rbf_kernel(found.landmarks, gamma=0.3), atol=1e-10)
+    np.testing.assert_allclose(
+        on_landmarks @ on_landmarks.T, rbf_kernel(found.landmarks, gamma=0.3), atol=1e-10
+    )
 
 
 def test_the_same_landmarks_as_in_scikit_learn_give_the_same_kernel():
@@ -54,8 +56,12 @@ def test_the_same_landmarks_as_in_scikit_learn_give_the_same_kernel():
     theirs = Nystroem(gamma=0.5, n_components=15, random_state=0).fit(X)
     Phi = theirs.transform(X)
     ours = nystrom(X, partial(rbf_kernel, gamma=0.5), rank=80)
-    whitened = ours.__class__(ours.Phi, ours.kernel, theirs.components_, theirs.normalization_.T, 0.0)
-    np.testing.assert_allclose(whitened.features(X) @ whitened.features(X).T, Phi @ Phi.T, atol=1e-10)
+    whitened = ours.__class__(
+        ours.Phi, ours.kernel, theirs.components_, theirs.normalization_.T, 0.0
+    )
+    np.testing.assert_allclose(
+        whitened.features(X) @ whitened.features(X).T, Phi @ Phi.T, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("landmarks", ["kmeans", "leverage"])
@@ -68,7 +74,9 @@ def test_a_seed_fixes_everything(landmarks):
 
 def test_chosen_landmarks_beat_uniform_ones_where_clusters_are_uneven():
     rng = np.random.default_rng(2)
-    X = np.concatenate([rng.normal(size=(960, 2)) * 0.05, rng.normal(size=(40, 2)) + rng.integers(4, 9, (40, 1))])
+    X = np.concatenate(
+        [rng.normal(size=(960, 2)) * 0.05, rng.normal(size=(40, 2)) + rng.integers(4, 9, (40, 1))]
+    )
     uniform = np.mean([_uniform(X, seed) for seed in range(5)])
     for landmarks in ("kmeans", "leverage"):
         assert nystrom(X, rank=25, landmarks=landmarks).missing < 0.7 * uniform

@@ -42,7 +42,10 @@ def polyhedra(n: int, seed: int) -> list[SimpleSet]:
 def test_a_point_satisfies_the_rows_exactly_where_it_is_in_the_set(seed: int, n: int) -> None:
     for domain in polyhedra(n, seed):
         (A, b), (B, c) = rows_of(domain)
-        for x in (domain.project(rng(seed).normal(size=domain.size)), rng(seed + 1).normal(size=domain.size)):
+        for x in (
+            domain.project(rng(seed).normal(size=domain.size)),
+            rng(seed + 1).normal(size=domain.size),
+        ):
             off = max(np.abs(A @ x - b).max(initial=0.0), (B @ x - c).max(initial=0.0))
             assert off == pytest.approx(domain.violation(x), abs=1e-12)
 
@@ -59,10 +62,14 @@ def test_infinite_bounds_are_no_rows_and_a_spectrahedron_has_none() -> None:
 
 
 @given(seed=seeds, n=st.integers(1, 6))
-def test_quadratic_program_and_form_over_the_set_bracket_the_same_optimum(seed: int, n: int) -> None:
+def test_quadratic_program_and_form_over_the_set_bracket_the_same_optimum(
+    seed: int, n: int
+) -> None:
     for domain in polyhedra(n, seed):
         B = rng(seed).normal(size=(domain.size, domain.size))
-        problem = SimplexProgram.of(Quadratic(B @ B.T, rng(seed + 1).normal(size=domain.size)), domain)
+        problem = SimplexProgram.of(
+            Quadratic(B @ B.T, rng(seed + 1).normal(size=domain.size)), domain
+        )
         agree(problem, [("nesterov", "over the set"), ("highs", "QP")])
 
 
@@ -125,7 +132,9 @@ def test_maximum_entropy_is_certified_through_its_oracle() -> None:
 
 def test_a_nonsmooth_function_is_feasible_and_its_maximum_form_optimal() -> None:
     A = rng(0).normal(size=(4, 3))
-    kink = SimplexProgram(lambda x: (A @ x).max(), lambda x: A[np.argmax(A @ x)], Simplex(3), smooth=False)
+    kink = SimplexProgram(
+        lambda x: (A @ x).max(), lambda x: A[np.argmax(A @ x)], Simplex(3), smooth=False
+    )
     rough = solve(kink, tol=1e-2)
     assert rough.verdict in (Verdict.FEASIBLE, Verdict.OPTIMAL)
     exact = solve(SaddlePoint.game(A.T))
@@ -172,7 +181,9 @@ def test_a_function_that_does_not_fit_its_set_is_refused() -> None:
         SimplexProgram(Linear([1.0]), Linear([1.0]), Simplex(1))  # type: ignore[arg-type]
     with pytest.raises(InvalidProblem, match="lipschitz is -1"):
         SimplexProgram(lambda x: 0.0, lambda x: x, Simplex(2), lipschitz=-1)
-    with pytest.raises(InvalidProblem, match=r"objective is a function; expected an object such as klopt\.Linear"):
+    with pytest.raises(
+        InvalidProblem, match=r"objective is a function; expected an object such as klopt\.Linear"
+    ):
         SimplexProgram.of(lambda x: 0.0, Simplex(3))  # type: ignore[arg-type]
 
 
@@ -193,11 +204,18 @@ def test_rock_paper_scissors_is_worth_nothing() -> None:
         assert result.lower - 1e-9 <= 0 <= result.upper + 1e-9
 
 
-@given(seed=seeds, rows=st.integers(1, 6), columns=st.integers(1, 6), totals=st.sampled_from([(1, 1), (20, 0.1)]))
+@given(
+    seed=seeds,
+    rows=st.integers(1, 6),
+    columns=st.integers(1, 6),
+    totals=st.sampled_from([(1, 1), (20, 0.1)]),
+)
 def test_multipliers_of_the_row_players_lp_are_the_column_players_strategy(
     seed: int, rows: int, columns: int, totals: tuple[float, float]
 ) -> None:
-    phi = Bilinear(rng(seed).normal(size=(rows, columns)), rng(seed + 1).normal(size=rows), np.ones(columns))
+    phi = Bilinear(
+        rng(seed).normal(size=(rows, columns)), rng(seed + 1).normal(size=rows), np.ones(columns)
+    )
     game = SaddlePoint.game(phi, Simplex(rows, totals[0]), Simplex(columns, totals[1]))
     agree(game, [("highs", "row player's LP"), ("mirror_prox", "saddle point")])
 
@@ -243,7 +261,9 @@ def test_a_saddle_by_oracle_is_certified() -> None:
 def test_bracket_of_a_rough_pair_holds_the_value(seed: int, noise: float) -> None:
     game = SaddlePoint.sample(rng(seed), 4)
     value = solve(game)
-    shaken = Point({"x": noise * rng(seed).normal(size=4)}, {"y": noise * rng(seed + 1).normal(size=5)})
+    shaken = Point(
+        {"x": noise * rng(seed).normal(size=4)}, {"y": noise * rng(seed + 1).normal(size=5)}
+    )
     bracket = game.bracket(shaken)
     assert bracket.lower <= value.upper + 1e-9
     assert bracket.upper >= value.lower - 1e-9
@@ -252,7 +272,7 @@ def test_bracket_of_a_rough_pair_holds_the_value(seed: int, noise: float) -> Non
 def test_a_saddle_that_does_not_fit_its_sets_is_refused() -> None:
     with pytest.raises(InvalidProblem, match="the sets ask for"):
         SaddlePoint.game(np.eye(2), Simplex(3))
-    with pytest.raises(InvalidProblem, match=r"slope_y returned shape \(2,\)"):
+    with pytest.raises(InvalidProblem, match=r"gradient_y returned shape \(2,\)"):
         SaddlePoint(lambda x, y: 0.0, lambda x, y: x, lambda x, y: x, Simplex(2), Simplex(3))
     with pytest.raises(InvalidProblem, match=r"SaddlePoint\.game"):
         SaddlePoint(np.eye(2), np.eye(2), np.eye(2), Simplex(2), Simplex(2))  # type: ignore[arg-type]
@@ -275,14 +295,20 @@ def test_an_oracle_object_keeps_its_constant() -> None:
     assert SimplexProgram.of(oracle, Simplex(2)).lipschitz == 2.0
 
 
-def test_a_function_that_contradicts_its_slope_is_never_optimal() -> None:
+def test_a_function_that_contradicts_its_gradient_is_never_optimal() -> None:
     """Convexity and the gradient are the user's word; klopt looks at the least point of a tangent."""
     costs = np.array([1.0, 2.0, 3.0])
     M = np.diag([1.0, 5.0])
     for problem in (
         SimplexProgram(lambda x: float(costs @ x), lambda x: 0 * x, Simplex(3)),
         SimplexProgram(lambda x: -float(x @ x), lambda x: -2 * x, Simplex(3)),
-        SaddlePoint(lambda x, y: float(x @ M @ y), lambda x, y: 0 * x, lambda x, y: 0 * y, Simplex(2), Simplex(2)),
+        SaddlePoint(
+            lambda x, y: float(x @ M @ y),
+            lambda x, y: 0 * x,
+            lambda x, y: 0 * y,
+            Simplex(2),
+            Simplex(2),
+        ),
     ):
         result = solve(problem, time_limit=5.0)
         assert result.verdict in (Verdict.FEASIBLE, Verdict.UNPROVEN)

@@ -17,7 +17,14 @@ from klopt.model.cones import Feature
 from klopt.model.problem import Point
 from klopt.model.sets import OrderedCone
 from klopt.problems import OrderedAlignment, ScgOrdered
-from klopt.problems._ordered.function import ColumnQuadratic, Columns, PrefixQuadratic, _Prefixes, falling, rising
+from klopt.problems._ordered.function import (
+    ColumnQuadratic,
+    Columns,
+    PrefixQuadratic,
+    _Prefixes,
+    falling,
+    rising,
+)
 from klopt.proof.certificate import Verdict
 
 seeds = st.integers(0, 2**32 - 1)
@@ -43,7 +50,9 @@ def instance(seed, ordered=None):
     V[labels >= 0] += 1e-3 * (np.abs(V[labels >= 0]).sum() == 0)
     ordered = bool(rng.random() < 0.8) if ordered is None else ordered
     sigma = float(rng.choice(SIGMAS)) if ordered else 1.0
-    return OrderedAlignment(V, labels, sigma, ordered, ["indicator", "signed"][int(rng.random() < 0.4)])
+    return OrderedAlignment(
+        V, labels, sigma, ordered, ["indicator", "signed"][int(rng.random() < 0.4)]
+    )
 
 
 def matrices(problem):
@@ -57,7 +66,9 @@ def matrices(problem):
 
 def random_alpha(problem, rng):
     """A point of the cone made from its definition."""
-    s = rng.exponential(size=problem.V.shape[1]) * (rng.random(problem.V.shape[1]) < rng.uniform(0.1, 1))
+    s = rng.exponential(size=problem.V.shape[1]) * (
+        rng.random(problem.V.shape[1]) < rng.uniform(0.1, 1)
+    )
     if not problem.ordered:
         return s
     alpha = np.zeros_like(s)
@@ -113,8 +124,12 @@ def test_projection_in_a_diagonal_metric_is_weighted_isotonic_regression(seed):
 
     rng = np.random.default_rng(seed)
     d, x = rng.uniform(0.2, 3, 9), 3 * rng.normal(size=9)
-    fit = IsotonicRegression(increasing=False).fit_transform(np.arange(9), x / d, sample_weight=d**2)
-    np.testing.assert_allclose(OrderedCone(d, np.ones(9), 1e6).project(x), d * np.maximum(fit, 0), atol=1e-12)
+    fit = IsotonicRegression(increasing=False).fit_transform(
+        np.arange(9), x / d, sample_weight=d**2
+    )
+    np.testing.assert_allclose(
+        OrderedCone(d, np.ones(9), 1e6).project(x), d * np.maximum(fit, 0), atol=1e-12
+    )
 
 
 @given(seed=seeds)
@@ -134,7 +149,11 @@ def test_prefixes_minimise_linear_functions_over_the_ordered_cone(seed):
 
 @pytest.mark.parametrize(
     ("steps", "price", "message"),
-    [([], [], "steps is empty"), ([1.0, 0.0], [1.0, 1.0], r"steps\[1\]"), ([1.0], [-1.0], r"price\[0\]")],
+    [
+        ([], [], "steps is empty"),
+        ([1.0, 0.0], [1.0, 1.0], r"steps\[1\]"),
+        ([1.0], [-1.0], r"price\[0\]"),
+    ],
 )
 def test_ordered_cone_refuses_steps_and_prices_that_are_not_positive(steps, price, message):
     with pytest.raises(InvalidProblem, match=message):
@@ -161,7 +180,9 @@ def test_quadratics_that_never_form_f_are_those_that_do(shape):
             np.testing.assert_allclose(quadratic.matvec(x), H @ x, rtol=1e-10, atol=1e-8 * H.max())
             assert quadratic.value(x) == pytest.approx(x @ H @ x / 2 + linear @ x, rel=1e-10)
         np.testing.assert_allclose(quadratic.block(some, every), H[np.ix_(some, every)], rtol=1e-11)
-        np.testing.assert_allclose(quadratic.block(some, some[:2]), H[np.ix_(some, some[:2])], rtol=1e-11)
+        np.testing.assert_allclose(
+            quadratic.block(some, some[:2]), H[np.ix_(some, some[:2])], rtol=1e-11
+        )
         assert quadratic.block(some[:0], some[:0]).shape == (0, 0)
         np.testing.assert_allclose(quadratic.diagonal(), np.diag(H), rtol=1e-11)
 
@@ -193,14 +214,20 @@ def test_alignment_is_what_an_independent_solver_finds(seed):
         assert result.value <= 1e-12
 
 
-@pytest.mark.parametrize("batch", [0, *(pytest.param(batch, marks=pytest.mark.slow) for batch in range(1, 10))])
+@pytest.mark.parametrize(
+    "batch", [0, *(pytest.param(batch, marks=pytest.mark.slow) for batch in range(1, 10))]
+)
 def test_all_formulations_agree(batch):
     for seed in range(25 * batch, 25 * (batch + 1)):
         problem = instance(seed)
         brackets = []
         for name in (form.name for form in problem.formulations()):
-            by = {"explicit": "explicit", "NNLS": "active_set", "ordered cone": "nesterov"}.get(name, "clarabel")
-            result = klopt.solve(problem, by, formulation=name, tol=1e-6 if by == "clarabel" else 1e-8)
+            by = {"explicit": "explicit", "NNLS": "active_set", "ordered cone": "nesterov"}.get(
+                name, "clarabel"
+            )
+            result = klopt.solve(
+                problem, by, formulation=name, tol=1e-6 if by == "clarabel" else 1e-8
+            )
             assert result.verdict is Verdict.OPTIMAL, (seed, name, result.explain())
             brackets.append((result.lower, result.upper))
         assert max(low for low, _ in brackets) <= min(high for _, high in brackets), seed
@@ -210,7 +237,9 @@ def test_all_formulations_agree(batch):
 def test_a_single_column_is_aligned_by_every_form(target):
     problem = OrderedAlignment([[1.0], [2.0], [-1.0]], [0, 0, 1], target=target)
     for form in problem.formulations():
-        by = {"explicit": "explicit", "NNLS": "active_set", "ordered cone": "nesterov"}.get(form.name, "clarabel")
+        by = {"explicit": "explicit", "NNLS": "active_set", "ordered cone": "nesterov"}.get(
+            form.name, "clarabel"
+        )
         result = klopt.solve(problem, by, formulation=form.name, tol=1e-6).require()
         assert result.value == pytest.approx(alignment(problem, np.ones(1)), abs=1e-6)
 
@@ -219,7 +248,11 @@ def test_a_single_column_is_aligned_by_every_form(target):
 def test_bracket_holds_from_any_point(seed):
     problem, rng = instance(seed), np.random.default_rng(seed + 1)
     best = klopt.solve(problem, tol=1e-9).require()
-    for alpha in (random_alpha(problem, rng), rng.normal(size=problem.V.shape[1]), np.zeros(problem.V.shape[1])):
+    for alpha in (
+        random_alpha(problem, rng),
+        rng.normal(size=problem.V.shape[1]),
+        np.zeros(problem.V.shape[1]),
+    ):
         bracket = problem.bracket(Point({"alpha": alpha}))
         assert bracket.lower <= best.upper
         assert bracket.upper >= best.lower
@@ -264,7 +297,9 @@ def test_first_order_steps_in_the_metric_reach_the_exact_optimum(sigma):
     assert max(exact.lower, first.lower) <= min(exact.upper, first.upper)
     form = next(f for f in problem.formulations() if f.name == "ordered cone").build()
     F = form.objective.block(np.arange(form.domain.size), np.arange(form.domain.size))
-    assert np.linalg.eigvalsh(F)[-1] <= 1 + 1e-12  # F <= diag(F1): a step of length 1 needs no search
+    assert (
+        np.linalg.eigvalsh(F)[-1] <= 1 + 1e-12
+    )  # F <= diag(F1): a step of length 1 needs no search
 
 
 @given(seed=seeds)
@@ -290,7 +325,9 @@ def test_a_sigma_order_is_the_plain_order_of_scaled_columns(seed):
 @given(seed=seeds, scale=st.sampled_from([1e-9, 1e-3, 1e6]))
 def test_alignment_does_not_change_with_the_unit_of_v(seed, scale):
     problem = instance(seed)
-    scaled = OrderedAlignment(scale * problem.V, problem.labels, problem.sigma, problem.ordered, problem.target)
+    scaled = OrderedAlignment(
+        scale * problem.V, problem.labels, problem.sigma, problem.ordered, problem.target
+    )
     one, other = (klopt.solve(p, tol=1e-9).require().value for p in (problem, scaled))
     assert one == pytest.approx(other, abs=1e-8)
 
@@ -304,7 +341,10 @@ def test_orthonormal_columns_and_all_labels_are_solved_by_pooling(ordered, sigma
     V = np.linalg.qr(rng.normal(size=(30, 30)))[0][:, :20]
     problem = OrderedAlignment(V, rng.integers(0, 3, 30), sigma, ordered)
     assert klopt.plan(problem).routes[0].formulation.name == "explicit"
-    closed, exact = klopt.solve(problem, "explicit", tol=1e-12), klopt.solve(problem, "active_set", tol=1e-9)
+    closed, exact = (
+        klopt.solve(problem, "explicit", tol=1e-12),
+        klopt.solve(problem, "active_set", tol=1e-9),
+    )
     assert closed.verdict is Verdict.OPTIMAL
     assert closed.value == pytest.approx(exact.value, abs=1e-9)
     if not ordered:
@@ -324,18 +364,25 @@ def test_negative_alignment_is_best_at_a_single_ray(seed, ordered):
     rng = np.random.default_rng(seed)
     classes = int(rng.integers(3, 6))
     V = 1.0 + 0.2 * rng.normal(size=(3 * classes, int(rng.integers(1, 6))))
-    problem = OrderedAlignment(V, np.arange(3 * classes) % classes, 1.3 if ordered else 1.0, ordered, "signed")
+    problem = OrderedAlignment(
+        V, np.arange(3 * classes) % classes, 1.3 if ordered else 1.0, ordered, "signed"
+    )
     assert not problem.reduced.is_positive
     result = klopt.solve(problem, tol=1e-11).require()
     assert result.value < 0
-    best = max(alignment(problem, alpha) for alpha in (random_alpha(problem, rng) for _ in range(200)) if alpha.any())
+    best = max(
+        alignment(problem, alpha)
+        for alpha in (random_alpha(problem, rng) for _ in range(200))
+        if alpha.any()
+    )
     assert best <= result.upper
     bracket = problem.bracket(Point({"alpha": random_alpha(problem, rng)}))
     assert bracket.lower <= result.value <= bracket.upper
 
 
 def test_a_prefix_sum_of_zero_gives_alignment_zero():
-    # b_1 = 0 for two classes in balance, and every further column makes it worse: 4 classes in two pairs.
+    # b_1 = 0 for two classes in balance, and every further column makes it worse: 4 classes in two
+    # pairs.
     V = np.array([[1.0, 1.0], [1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0]])
     problem = OrderedAlignment(V, [0, 1, 2, 3], target="signed")
     result = klopt.solve(problem, tol=1e-12).require()
@@ -349,7 +396,9 @@ def test_zero_columns_keep_the_order_and_change_nothing():
     full = np.zeros((8, 8))
     full[:, [1, 3, 4, 6]] = V
     for sigma in (1.0, 1.5):
-        powers = sigma ** -np.array([0.0, 2.0, 3.0, 5.0])  # what the columns between them take of the order
+        powers = sigma ** -np.array(
+            [0.0, 2.0, 3.0, 5.0]
+        )  # what the columns between them take of the order
         plain = OrderedAlignment(V * np.sqrt(powers), labels)
         padded = OrderedAlignment(full, labels, sigma)
         one, other = (klopt.solve(p, tol=1e-10).require() for p in (plain, padded))
@@ -364,7 +413,10 @@ def test_columns_that_are_rounding_on_the_labelled_points_count_as_zero():
     noisy = V.copy()
     V[:6, 0], noisy[:6, 0] = 0.0, 1e-15 * rng.normal(size=6)
     labels = [0, 1, 0, 1, 0, 1, -1, -1, -1]
-    one, other = (klopt.solve(OrderedAlignment(columns, labels), tol=1e-10).require() for columns in (V, noisy))
+    one, other = (
+        klopt.solve(OrderedAlignment(columns, labels), tol=1e-10).require()
+        for columns in (V, noisy)
+    )
     assert one.value == pytest.approx(other.value, abs=1e-12)
 
 
@@ -396,19 +448,26 @@ def test_history_is_in_units_of_the_alignment():
     problem = instance(1, ordered=True)
     result = klopt.solve(problem, "nesterov", formulation="ordered cone", tol=1e-8).require()
     assert result.history
-    assert all(step.lower <= result.upper + 1e-9 and step.upper >= result.lower - 1e-9 for step in result.history)
+    assert all(
+        step.lower <= result.upper + 1e-9 and step.upper >= result.lower - 1e-9
+        for step in result.history
+    )
     assert result.history[-1].upper == pytest.approx(result.value, abs=1e-6)
 
 
 def test_a_quadratic_in_the_first_prefixes_is_a_part_of_the_whole():
     rng = np.random.default_rng(13)
-    whole = PrefixQuadratic(Columns(rng.normal(size=(6, 2000))), rng.uniform(0.5, 2, 2000), rng.normal(size=2000))
+    whole = PrefixQuadratic(
+        Columns(rng.normal(size=(6, 2000))), rng.uniform(0.5, 2, 2000), rng.normal(size=2000)
+    )
     part = whole.leading()
     assert part.size == 640
     x, some = np.zeros(2000), np.array([3, 77, 600])
     x[some] = 1.0, 0.5, 2.0
     np.testing.assert_allclose(part.matvec(x[:640]), whole.matvec(x)[:640], rtol=1e-12)
-    np.testing.assert_allclose(part.matvec(x[:640]), whole.matvec(x)[:640], rtol=1e-12)  # whichever was asked last
+    np.testing.assert_allclose(
+        part.matvec(x[:640]), whole.matvec(x)[:640], rtol=1e-12
+    )  # whichever was asked last
     np.testing.assert_allclose(part.block(some, some), whole.block(some, some), rtol=1e-12)
     assert part.leading() is None
 
@@ -504,7 +563,9 @@ def test_prefix_means_solve_the_ordered_lp(seed, sigma, skip):
     assert (result.point.mu[: int(skip)] == 0).all()
     e = sigma ** -np.arange(float(c.size))
     y = z / e
-    np.testing.assert_allclose(c, nu + y - sigma * np.append(0.0, y[:-1]), atol=1e-8 * sigma**c.size)
+    np.testing.assert_allclose(
+        c, nu + y - sigma * np.append(0.0, y[:-1]), atol=1e-8 * sigma**c.size
+    )
     assert (z >= -1e-12 * np.abs(c).max()).all()
     assert np.abs(z * (mu - sigma * np.append(mu[1:], 0.0))).max() <= 1e-12 * (1 + np.abs(c).max())
 
@@ -512,9 +573,16 @@ def test_prefix_means_solve_the_ordered_lp(seed, sigma, skip):
 @pytest.mark.parametrize("seed", range(4))
 def test_every_route_of_the_graph_loss_agrees(seed):
     rng = np.random.default_rng(seed)
-    problem = ScgOrdered(rng.normal(size=(9, 7)), rng.integers(0, 3, 9), SIGMAS[seed], skip_constant=bool(seed % 2))
+    problem = ScgOrdered(
+        rng.normal(size=(9, 7)), rng.integers(0, 3, 9), SIGMAS[seed], skip_constant=bool(seed % 2)
+    )
     brackets = []
-    for form, by in (("explicit", "explicit"), ("over the set", "nesterov"), ("LP", "highs"), ("slack LP", "highs")):
+    for form, by in (
+        ("explicit", "explicit"),
+        ("over the set", "nesterov"),
+        ("LP", "highs"),
+        ("slack LP", "highs"),
+    ):
         result = klopt.solve(problem, by, formulation=form, tol=1e-6).require()
         brackets.append((result.lower, result.upper))
     assert max(low for low, _ in brackets) <= min(high for _, high in brackets)
@@ -539,12 +607,16 @@ def test_energies_of_labels_pairs_and_matrix_are_those_of_the_dense_laplacian(se
     labels, V = rng.integers(0, 3, n), rng.normal(size=(n, 4))
     i, j = np.triu_indices(n, 1)
     same = labels[i] == labels[j]
-    pairs = tuple(list(zip(i[which].tolist(), j[which].tolist(), strict=True)) for which in (same, ~same))
+    pairs = tuple(
+        list(zip(i[which].tolist(), j[which].tolist(), strict=True)) for which in (same, ~same)
+    )
     T = supervised_targets(labels)
     dense = np.einsum("ij,ik,kj->j", V, supervised_laplacian(T), V)
     for side in (labels, pairs, T):
         np.testing.assert_allclose(energies(side_graph(side, n), V), dense, atol=1e-12)
-        np.testing.assert_allclose(side_graph(side, n).apply(V), supervised_laplacian(T) @ V, atol=1e-12)
+        np.testing.assert_allclose(
+            side_graph(side, n).apply(V), supervised_laplacian(T) @ V, atol=1e-12
+        )
         np.testing.assert_allclose(ScgOrdered(V, side).coefficients, dense, atol=1e-12)
 
 
@@ -555,13 +627,22 @@ def test_one_class_disconnected_graphs_and_duplicate_points_have_a_graph_loss(si
     for side in (np.zeros(20), np.repeat([0, 0, 1, 1], 5)):
         problem = ScgOrdered(V, side, sigma, skip_constant=True)
         result = klopt.solve(problem, tol=1e-9).require()
-        assert result.value == pytest.approx(ordered_lp(problem.coefficients[1:], sigma).fun, abs=1e-9)
+        assert result.value == pytest.approx(
+            ordered_lp(problem.coefficients[1:], sigma).fun, abs=1e-9
+        )
 
 
 def test_points_outside_the_order_are_brought_into_it():
-    problem = ScgOrdered(np.random.default_rng(3).normal(size=(6, 5)), [0, 0, 1, 1, -1, -1], sigma=1.5)
+    problem = ScgOrdered(
+        np.random.default_rng(3).normal(size=(6, 5)), [0, 0, 1, 1, -1, -1], sigma=1.5
+    )
     best = klopt.solve(problem, tol=1e-12).require()
-    for mu in ([0.0, 0.0, 1.0, 0.0, 0.0], [-1.0, 2.0, 0.0, 0.0, 0.0], np.zeros(5), np.full(5, 0.2 + 1e-12)):
+    for mu in (
+        [0.0, 0.0, 1.0, 0.0, 0.0],
+        [-1.0, 2.0, 0.0, 0.0, 0.0],
+        np.zeros(5),
+        np.full(5, 0.2 + 1e-12),
+    ):
         bracket = problem.bracket(Point({"mu": mu}))
         found = bracket.point.mu
         assert found.sum() == pytest.approx(1)
@@ -575,7 +656,9 @@ def test_some_pairs_leave_the_other_points_unknown():
     T[0, 1] = T[1, 0] = T[0, 0] = T[1, 1] = T[2, 2] = 1.0
     T[1, 2] = T[2, 1] = -1.0
     side = ([(1, 0), (0, 1)], [(1, 2)])
-    np.testing.assert_allclose(side_graph(side, 4).apply(np.eye(4)), supervised_laplacian(T), atol=1e-14)
+    np.testing.assert_allclose(
+        side_graph(side, 4).apply(np.eye(4)), supervised_laplacian(T), atol=1e-14
+    )
 
 
 def test_the_printed_program_picks_the_constant_eigenvector():
@@ -583,7 +666,9 @@ def test_the_printed_program_picks_the_constant_eigenvector():
     X = np.vstack([rng.normal(size=(20, 2)), rng.normal(size=(20, 2)) + 3])
     V = np.linalg.eigh(laplacian(knn_graph(X, 10)).toarray())[1][:, :10]
     labels = np.repeat([0, 1], 20)
-    literal, skipping = (klopt.solve(ScgOrdered(V, labels, skip_constant=skip)).require() for skip in (False, True))
+    literal, skipping = (
+        klopt.solve(ScgOrdered(V, labels, skip_constant=skip)).require() for skip in (False, True)
+    )
     assert np.flatnonzero(literal.point.mu).tolist() == [0]
     assert literal.value < 0.05 < skipping.value
     assert skipping.point.mu[0] == 0
@@ -627,5 +712,7 @@ def test_a_general_minimiser_does_not_beat_the_optimum():
     problem = instance(7, ordered=True)
     best = klopt.solve(problem, tol=1e-9).require().value
     e = problem.sigma ** -np.arange(float(problem.V.shape[1]))
-    found = minimize(lambda s: -alignment(problem, e * rising(s**2)), np.ones(e.size), method="BFGS")
+    found = minimize(
+        lambda s: -alignment(problem, e * rising(s**2)), np.ones(e.size), method="BFGS"
+    )
     assert -found.fun <= best + 1e-9

@@ -69,12 +69,24 @@ def test_features_make_a_kernel_of_any_points(rng):
     [
         (lambda: ExtendedKernel(np.eye(3), np.eye(2)), "Q is 2 x 2; expected 3 x 3"),
         (lambda: ExtendedKernel(np.eye(3), np.eye(3), np.array([0])), "expected 1 x 1"),
-        (lambda: ExtendedKernel(np.eye(3), np.eye(3)).cross(np.ones((1, 2))), "cross0 is 1 x 2; expected any x 3"),
+        (
+            lambda: ExtendedKernel(np.eye(3), np.eye(3)).cross(np.ones((1, 2))),
+            "cross0 is 1 x 2; expected any x 3",
+        ),
         (lambda: ExtendedKernel(np.eye(3), np.eye(3)).cross([[np.nan, 0, 0]]), "cross0"),
-        (lambda: ExtendedKernel(np.eye(3), np.eye(3)).among(np.ones((1, 3)), np.eye(2)), "new0 is 2 x 2"),
-        (lambda: ExtendedKernel(np.eye(1), np.eye(1)).among(np.ones((2, 1)), [[1, 2], [0, 1]]), "not symmetric"),
+        (
+            lambda: ExtendedKernel(np.eye(3), np.eye(3)).among(np.ones((1, 3)), np.eye(2)),
+            "new0 is 2 x 2",
+        ),
+        (
+            lambda: ExtendedKernel(np.eye(1), np.eye(1)).among(np.ones((2, 1)), [[1, 2], [0, 1]]),
+            "not symmetric",
+        ),
         (lambda: ExtendedFeatures(np.eye(2)).features(np.ones((1, 3))), "phi is 1 x 3"),
-        (lambda: ExtendedFeatures(np.eye(2)).cross(np.ones((1, 2)), np.ones((4, 3))), "others has shape"),
+        (
+            lambda: ExtendedFeatures(np.eye(2)).cross(np.ones((1, 2)), np.ones((4, 3))),
+            "others has shape",
+        ),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(run, message):

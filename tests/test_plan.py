@@ -9,8 +9,8 @@ import pytest
 from bad_backends import Bad, Liar
 
 import klopt
-from klopt.engine import registry
 from klopt.conformance.instances import FormProblem
+from klopt.engine import registry
 from klopt.engine.registry import problems
 from klopt.errors import InvalidProblem, NoRoute
 from klopt.model.cones import Feature
@@ -48,7 +48,10 @@ def test_a_route_offers_all_and_a_refusal_names_what_is_missing(name) -> None:
 @every_problem
 def test_routes_are_ordered_by_rank_then_formulation_then_name(name) -> None:
     order = {f.name: index for index, f in enumerate(SAMPLES[name].formulations())}
-    keys = [(r.backend.rank, order[r.formulation.name], r.backend.name) for r in klopt.plan(SAMPLES[name]).routes]
+    keys = [
+        (r.backend.rank, order[r.formulation.name], r.backend.name)
+        for r in klopt.plan(SAMPLES[name]).routes
+    ]
     assert keys == sorted(keys)
 
 
@@ -121,9 +124,13 @@ def test_long_names_and_long_refusals_still_fit_eighty_columns() -> None:
             return (Formulation(name, frozenset(Feature), lambda: self.form, lambda x, y: None),)
 
         def describe(self):
-            return "a problem whose description alone takes more than the eighty columns of a terminal"
+            return (
+                "a problem whose description alone takes more than the eighty columns of a terminal"
+            )
 
-    text = klopt.plan(Wordy(klopt.ConeForm([1.0], [[-1.0]], [-2.0], klopt.Cones(nonneg=1)))).explain()
+    text = klopt.plan(
+        Wordy(klopt.ConeForm([1.0], [[-1.0]], [-2.0], klopt.Cones(nonneg=1)))
+    ).explain()
     assert max(map(len, text.splitlines())) <= 80, text
     for feature in Feature:
         if feature is not Feature.SADDLE:

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 import klopt
 from klopt.conformance.instances import FormProblem
-from klopt.conformance.planted import known_pair
+from klopt.conformance.planted import planted_cone_program
 from klopt.engine.presolve import reduce_rows
 from klopt.model.backend import Answer, Start, Stop
 from klopt.model.cones import Cones, svec
@@ -26,7 +26,10 @@ def with_trivial_rows(form: ConeForm, rng: np.random.Generator) -> ConeForm:
         at = zero + int(rng.integers(0, nonneg + 1))
         vacuous = bool(rng.integers(2))
         row = rng.normal(size=A.shape[1]) if vacuous else np.zeros(A.shape[1])
-        A, b = np.insert(A, at, row, axis=0), np.insert(b, at, np.inf if vacuous else rng.uniform(0, 2))
+        A, b = (
+            np.insert(A, at, row, axis=0),
+            np.insert(b, at, np.inf if vacuous else rng.uniform(0, 2)),
+        )
         nonneg += 1
     A, b = np.insert(A, 0, 0.0, axis=0), np.insert(b, 0, 0.0)  # 0'x = 0
     cones = Cones(zero + 1, nonneg, form.cones.soc, form.cones.psd, form.cones.exp)
@@ -38,7 +41,7 @@ def with_trivial_rows(form: ConeForm, rng: np.random.Generator) -> ConeForm:
 def test_multipliers_return_to_the_rows_they_came_from(kind, seed) -> None:
     """The solution of the untouched form, spread over the cluttered one, is optimal there."""
     rng = np.random.default_rng(seed)
-    clean = known_pair(rng, kind)
+    clean = planted_cone_program(rng, kind)
     cluttered = with_trivial_rows(clean.form, rng)
     reduced = reduce_rows(cluttered)
     assert reduced.answer is None
@@ -53,16 +56,20 @@ def test_multipliers_return_to_the_rows_they_came_from(kind, seed) -> None:
 
 @pytest.mark.parametrize("kind", ["lp", "qp"])
 @given(seed=seeds)
-def test_a_cluttered_program_has_the_optimum_and_the_multipliers_of_the_clean_one(kind, seed) -> None:
+def test_a_cluttered_program_has_the_optimum_and_the_multipliers_of_the_clean_one(
+    kind, seed
+) -> None:
     rng = np.random.default_rng(seed)
-    clean = known_pair(rng, kind)
+    clean = planted_cone_program(rng, kind)
     cluttered = with_trivial_rows(clean.form, rng)
     answers = [klopt.solve(FormProblem(form), backend="highs") for form in (clean.form, cluttered)]
     assert [answer.verdict for answer in answers] == [Verdict.OPTIMAL, Verdict.OPTIMAL]
     assert answers[1].value == pytest.approx(clean.value, rel=1e-6, abs=1e-6)
     y = answers[1].duals["y"]
     assert y.shape == cluttered.b.shape
-    assert np.abs(cluttered.A.T @ y + cluttered.curve(answers[1].point.x) + cluttered.c).max() < 1e-5
+    assert (
+        np.abs(cluttered.A.T @ y + cluttered.curve(answers[1].point.x) + cluttered.c).max() < 1e-5
+    )
     trivial = np.isinf(cluttered.b) | (np.abs(cluttered.A.toarray()).sum(axis=1) == 0)
     assert not y[trivial].any()
 
@@ -70,16 +77,18 @@ def test_a_cluttered_program_has_the_optimum_and_the_multipliers_of_the_clean_on
 @given(seed=seeds)
 def test_a_start_loses_the_rows_that_the_form_loses(seed) -> None:
     rng = np.random.default_rng(seed)
-    cluttered = with_trivial_rows(known_pair(rng, "lp").form, rng)
+    cluttered = with_trivial_rows(planted_cone_program(rng, "lp").form, rng)
     reduced = reduce_rows(cluttered)
     y = rng.normal(size=cluttered.b.size)
     start = reduced.shrink(Start(np.zeros(cluttered.c.size), y))
     np.testing.assert_array_equal(start.y, y[reduced.rows])
-    np.testing.assert_array_equal(reduced.restore(Answer(Stop.OPTIMAL, y=start.y)).y[reduced.rows], start.y)
+    np.testing.assert_array_equal(
+        reduced.restore(Answer(Stop.OPTIMAL, y=start.y)).y[reduced.rows], start.y
+    )
 
 
 def test_a_form_without_trivial_rows_is_passed_on_as_it_is() -> None:
-    form = known_pair(np.random.default_rng(0), "socp").form
+    form = planted_cone_program(np.random.default_rng(0), "socp").form
     assert reduce_rows(form).form is form
     answer = Answer(Stop.NUMERICAL)
     assert reduce_rows(form).restore(answer) is answer
@@ -122,7 +131,8 @@ def test_cones_of_size_one_become_plain_inequalities_and_those_of_size_zero_vani
 
 def test_cones_of_size_one_keep_their_multipliers_among_other_cones() -> None:
     """Turning soc(1) into an inequality moves its row before the larger cones; the multiplier must move back."""
-    # minimise x0 + x1 + x2: x0 >= 3 as soc(1), |(x1, 1)| <= 2 as soc(3), x2 >= -1 as psd(1), [[x2 + 2, 0], [0, 1]] PSD
+    # minimise x0 + x1 + x2: x0 >= 3 as soc(1), |(x1, 1)| <= 2 as soc(3), x2 >= -1 as psd(1), [[x2 +
+    # 2, 0], [0, 1]] PSD
     A = np.zeros((8, 3))
     A[0, 0], A[2, 1], A[4, 2], A[5, 2] = -1.0, -1.0, -1.0, -1.0
     b = np.array([-3.0, 2.0, 0.0, 1.0, 1.0, *svec(np.array([[2.0, 0.0], [0.0, 1.0]]))])
@@ -155,9 +165,11 @@ class TestWithoutRows:
         form = ConeForm(P @ rng.normal(size=5), np.zeros((0, 5)), [], Cones(), P)
         result = klopt.solve(FormProblem(form), backend="highs")
         assert result.verdict is Verdict.OPTIMAL
-        assert result.value == pytest.approx(-form.c @ np.linalg.pinv(P) @ form.c / 2, rel=1e-6, abs=1e-9)
+        assert result.value == pytest.approx(
+            -form.c @ np.linalg.pinv(P) @ form.c / 2, rel=1e-6, abs=1e-9
+        )
 
-    def test_a_slope_outside_the_range_of_P_is_a_ray(self) -> None:
+    def test_a_gradient_outside_the_range_of_P_is_a_ray(self) -> None:
         form = ConeForm([1.0, 1.0], np.zeros((0, 2)), [], Cones(), np.diag([1.0, 0.0]))
         answer = reduce_rows(form).answer
         assert answer.stop is Stop.UNBOUNDED

@@ -10,7 +10,13 @@ from klopt.conformance.checks import Status, run_check
 from klopt.conformance.problem_checks import problem_checks
 from klopt.engine.registry import problems
 
-LONG = {"SimilarityKernel", "SimilarityKernels", "SimilaritySpectra", "AdaptiveKernel", "AdaptiveKernelRegression"}
+LONG = {
+    "SimilarityKernel",
+    "SimilarityKernels",
+    "SimilaritySpectra",
+    "AdaptiveKernel",
+    "AdaptiveKernelRegression",
+}
 """Problems with semidefinite forms: their own tests compare these too, on smaller instances."""
 CASES = [
     pytest.param(

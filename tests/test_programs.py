@@ -36,7 +36,16 @@ def random_lp(rng: np.random.Generator) -> LP:
     sense = "min" if rng.random() < 0.5 else "max"
     b_ub = A_ub @ inside + rng.uniform(0, 1, 3)
     b_ub[2] = np.inf
-    return LP(rng.normal(size=n), A_ub, b_ub, A_eq, A_eq @ inside, bounds, offset=rng.normal(), sense=sense)
+    return LP(
+        rng.normal(size=n),
+        A_ub,
+        b_ub,
+        A_eq,
+        A_eq @ inside,
+        bounds,
+        offset=rng.normal(),
+        sense=sense,
+    )
 
 
 class TestEveryFormulationIsTheProblem:
@@ -89,9 +98,12 @@ class TestLP:
         theirs = linprog(sign * lp.c, A_ub, lp.b_ub[kept], A_eq, lp.b_eq, bounds=lp.bounds)
         result = solved(lp)
         assert result.value == pytest.approx(sign * theirs.fun + lp.offset, abs=1e-7)
-        # SciPy's marginals are the slopes of the optimum; klopt's multipliers are their negatives in the minimisation.
+        # SciPy's marginals are the gradients of the optimum; klopt's multipliers are their
+        # negatives in the minimisation.
         y = result.point
-        assert lp.c * sign + A_ub.T @ y.ub[kept] + A_eq.T @ y.eq - y.lower + y.upper == pytest.approx(0, abs=1e-9)
+        assert lp.c * sign + A_ub.T @ y.ub[
+            kept
+        ] + A_eq.T @ y.eq - y.lower + y.upper == pytest.approx(0, abs=1e-9)
         assert y.ub[~kept] == pytest.approx(0)
 
     def test_multipliers_are_minus_the_marginals_of_linprog(self) -> None:
@@ -233,10 +245,17 @@ class TestQCQP:
         assert problem.formulations()[0].needs == {Feature.CONE}
 
     def test_needs_follow_the_constraints(self) -> None:
-        names = {f.name: f.needs for f in QCQP(np.eye(2), [1, 1], [(np.eye(2), [0, 0], 1.0)]).formulations()}
+        names = {
+            f.name: f.needs
+            for f in QCQP(np.eye(2), [1, 1], [(np.eye(2), [0, 0], 1.0)]).formulations()
+        }
         assert names["conic QP"] == {Feature.CONE, Feature.QUADRATIC, Feature.SOC}
         assert names["SOCP"] == names["dual SOCP"] == {Feature.CONE, Feature.SOC}
-        assert {f.name for f in QCQP(np.eye(2), [1, 1]).formulations()} == {"QP", "SOCP", "dual SOCP"}
+        assert {f.name for f in QCQP(np.eye(2), [1, 1]).formulations()} == {
+            "QP",
+            "SOCP",
+            "dual SOCP",
+        }
 
 
 class TestSDP:
@@ -252,11 +271,15 @@ class TestSDP:
         assert least.value == pytest.approx(1)
         assert pytest.approx(np.array([[0.5, -0.5], [-0.5, 0.5]]), abs=1e-4) == least.point.X0
         assert least.point.eq == pytest.approx([-1.0], abs=1e-6)
-        assert solved(SDP.standard(M, [np.eye(2)], [1.0], offset=1.0, sense="max")).value == pytest.approx(4)
+        assert solved(
+            SDP.standard(M, [np.eye(2)], [1.0], offset=1.0, sense="max")
+        ).value == pytest.approx(4)
 
     def test_the_feasible_side_of_a_standard_form_is_that_of_X(self) -> None:
         sdp = SDP.standard([[1.0, 0.5], [0.5, 2.0]], [np.eye(2)], [1.0])
-        bracket = sdp.bracket(Point({"X0": np.diag([0.0, 1.0]), "diagonal": np.zeros(0)}, {"eq": [0.0]}))
+        bracket = sdp.bracket(
+            Point({"X0": np.diag([0.0, 1.0]), "diagonal": np.zeros(0)}, {"eq": [0.0]})
+        )
         assert bracket.upper == pytest.approx(2)
         assert bracket.lower <= (3 - np.sqrt(2)) / 2
 
@@ -322,5 +345,8 @@ class TestSDP:
 
     def test_describe_counts(self) -> None:
         J = [[0, 1], [1, 0]]
-        assert SDP([1.0], [0, J], [[1]], [2]).describe() == "SDP(1 variables, blocks of order 2, 1 linear rows)"
+        assert (
+            SDP([1.0], [0, J], [[1]], [2]).describe()
+            == "SDP(1 variables, blocks of order 2, 1 linear rows)"
+        )
         assert SDP.standard(J, [J], [1.0]).describe() == "SDP(1 equality, X of order 2)"

@@ -1,7 +1,8 @@
 """Public instances with published optima: what klopt proves agrees with them, and what it cannot prove it says.
 
-The files are not part of the repository; KLOPT_DATA names the folder that holds them and their table of optima. Some
-tiny programs of Hock and Schittkowski and of Maros and Meszaros are written out below.
+The files are not part of the repository; KLOPT_DATA names the folder that holds them and their
+table of optima. Some tiny programs of Hock and Schittkowski and of Maros and Meszaros are written
+out below.
 """
 
 from __future__ import annotations
@@ -24,14 +25,42 @@ from klopt.problems import QCQP
 from klopt.proof.certificate import Verdict
 
 FOLDER = os.environ.get("KLOPT_DATA", "")
-needs_data = pytest.mark.skipif(not FOLDER, reason="KLOPT_DATA does not name the folder of the public instances")
+needs_data = pytest.mark.skipif(
+    not FOLDER, reason="KLOPT_DATA does not name the folder of the public instances"
+)
 ROUNDING = 1e-9
 
 QUICK = (
-    *("lp/afiro.mps", "lp/adlittle.mps", "lp/kb2.mps", "lp/israel.mps", "lp/e226.mps", "lp/scsd1.mps", "lp/degen2.mps"),
-    *("lp/infeas_itest2.mps", "lp/infeas_itest6.mps", "lp/infeas_galenet.mps", "lp/infeas_bgprtr.mps"),
-    *("qp/HS268.npz", "qp/DUALC1.npz", "qp/PRIMALC1.npz", "qp/CVXQP1_S.npz", "qp/QAFIRO.npz", "qp/QSC205.npz"),
-    *("sdp/truss1.dat-s", "sdp/control1.dat-s", "sdp/qap5.dat-s", "sdp/infd1.dat-s", "sdp/infp1.dat-s"),
+    *(
+        "lp/afiro.mps",
+        "lp/adlittle.mps",
+        "lp/kb2.mps",
+        "lp/israel.mps",
+        "lp/e226.mps",
+        "lp/scsd1.mps",
+        "lp/degen2.mps",
+    ),
+    *(
+        "lp/infeas_itest2.mps",
+        "lp/infeas_itest6.mps",
+        "lp/infeas_galenet.mps",
+        "lp/infeas_bgprtr.mps",
+    ),
+    *(
+        "qp/HS268.npz",
+        "qp/DUALC1.npz",
+        "qp/PRIMALC1.npz",
+        "qp/CVXQP1_S.npz",
+        "qp/QAFIRO.npz",
+        "qp/QSC205.npz",
+    ),
+    *(
+        "sdp/truss1.dat-s",
+        "sdp/control1.dat-s",
+        "sdp/qap5.dat-s",
+        "sdp/infd1.dat-s",
+        "sdp/infp1.dat-s",
+    ),
 )
 
 
@@ -54,7 +83,14 @@ SIZES = {row["file"]: row["size"] for row in csv.DictReader(OPTIMA.splitlines())
 
 def hs21() -> QCQP:
     """x1^2/100 + x2^2 - 100, 10 x1 - x2 >= 10."""
-    return QCQP(np.diag([0.02, 2.0]), [0, 0], A_ub=[[-10, 1]], b_ub=[-10], bounds=[(2, 50), (-50, 50)], offset=-100)
+    return QCQP(
+        np.diag([0.02, 2.0]),
+        [0, 0],
+        A_ub=[[-10, 1]],
+        b_ub=[-10],
+        bounds=[(2, 50), (-50, 50)],
+        offset=-100,
+    )
 
 
 def hs35() -> QCQP:
@@ -75,7 +111,12 @@ def tame() -> QCQP:
     return QCQP([[2, -2], [-2, 2]], [0, 0], A_eq=[[1, 1]], b_eq=[1], bounds=(0, None))
 
 
-WRITTEN_OUT = {"HS21": (hs21, -99.96), "HS35": (hs35, 1 / 9), "HS76": (hs76, -103 / 22), "TAME": (tame, 0.0)}
+WRITTEN_OUT = {
+    "HS21": (hs21, -99.96),
+    "HS35": (hs35, 1 / 9),
+    "HS76": (hs76, -103 / 22),
+    "TAME": (tame, 0.0),
+}
 
 
 @pytest.fixture(params=WRITTEN_OUT)
@@ -103,11 +144,16 @@ def test_every_route_proves_an_interval_around_the_known_optimum(written_out) ->
 @needs_data
 @pytest.mark.parametrize("name", WRITTEN_OUT)
 def test_the_programs_written_out_are_those_of_the_files(name) -> None:
-    mine, theirs = WRITTEN_OUT[name][0]().form, QCQP.from_file(Path(FOLDER, "qp", f"{name}.npz")).form
+    mine, theirs = (
+        WRITTEN_OUT[name][0]().form,
+        QCQP.from_file(Path(FOLDER, "qp", f"{name}.npz")).form,
+    )
     rng = np.random.default_rng(0)
     for x in rng.uniform(0, 3, (20, mine.c.size)):
         assert mine.value(x) == pytest.approx(theirs.value(x))
-        feasible = [(form.cones.distance(form.b - form.A @ x) <= ROUNDING) for form in (mine, theirs)]
+        feasible = [
+            (form.cones.distance(form.b - form.A @ x) <= ROUNDING) for form in (mine, theirs)
+        ]
         assert feasible[0] == feasible[1]
 
 

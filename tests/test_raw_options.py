@@ -22,7 +22,16 @@ SAMPLES = {
     "nesterov": klopt.problems.SimplexProgram,
     "bregman": klopt.problems.LogDetPairs,
 }
-LIBRARIES = ["highs", "clarabel", "scs", "ecos", "cvxpy:HIGHS", "cvxpy:CLARABEL", "cvxpy:OSQP", "cvxpy:SCS"]
+LIBRARIES = [
+    "highs",
+    "clarabel",
+    "scs",
+    "ecos",
+    "cvxpy:HIGHS",
+    "cvxpy:CLARABEL",
+    "cvxpy:OSQP",
+    "cvxpy:SCS",
+]
 
 
 def sample(backend: str) -> klopt.Problem:
@@ -30,9 +39,24 @@ def sample(backend: str) -> klopt.Problem:
 
 
 REFUSED: dict[str, list[tuple[str, Any]]] = {
-    "highs": [("presolve", [1]), ("presolve", None), ("presolve", "nope"), ("simplex_strategy", 99)],
-    "clarabel": [("pardiso_iparm", [1]), ("equilibrate_max_iter", -1), ("direct_solve_method", "nope")],
-    "scs": [("alpha", "abc"), ("alpha", 2), ("normalize", "maybe"), ("linear_solver", "nope"), ("rho_x", np.inf)],
+    "highs": [
+        ("presolve", [1]),
+        ("presolve", None),
+        ("presolve", "nope"),
+        ("simplex_strategy", 99),
+    ],
+    "clarabel": [
+        ("pardiso_iparm", [1]),
+        ("equilibrate_max_iter", -1),
+        ("direct_solve_method", "nope"),
+    ],
+    "scs": [
+        ("alpha", "abc"),
+        ("alpha", 2),
+        ("normalize", "maybe"),
+        ("linear_solver", "nope"),
+        ("rho_x", np.inf),
+    ],
     "ecos": [("nitref", "abc"), ("nitref", -1), ("feastol_inacc", 0)],
     "libsvm": [("cache_size", -1), ("cache_size", "x"), ("shrinking", 2)],
     "cvxpy:HIGHS": [("presolve", "nope")],
@@ -47,9 +71,12 @@ REFUSED: dict[str, list[tuple[str, Any]]] = {
 
 
 @pytest.mark.parametrize(
-    ("backend", "name", "value"), [(backend, *option) for backend in REFUSED for option in REFUSED[backend]]
+    ("backend", "name", "value"),
+    [(backend, *option) for backend in REFUSED for option in REFUSED[backend]],
 )
-def test_a_value_that_an_option_does_not_take_is_a_bad_call(backend: str, name: str, value: Any) -> None:
+def test_a_value_that_an_option_does_not_take_is_a_bad_call(
+    backend: str, name: str, value: Any
+) -> None:
     with pytest.raises(InvalidSettings) as refusal:
         klopt.solve(sample(backend), backend, raw={name: value})
     text = str(refusal.value)
@@ -69,7 +96,9 @@ def test_an_unknown_option_lists_options_and_nothing_else(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", ["highs", "clarabel", "scs", "ecos", "libsvm", None])
 @pytest.mark.parametrize("limit", [2**31, 2**32, 10**10, 10**30])
-def test_a_limit_beyond_what_a_library_counts_to_is_no_limit(backend: str | None, limit: int) -> None:
+def test_a_limit_beyond_what_a_library_counts_to_is_no_limit(
+    backend: str | None, limit: int
+) -> None:
     problem = sample(backend or "highs")
     assert klopt.solve(problem, backend, max_iter=limit).verdict.name == "OPTIMAL"
 
@@ -77,7 +106,9 @@ def test_a_limit_beyond_what_a_library_counts_to_is_no_limit(backend: str | None
 @pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "OSQP", "SCS"])
 def test_a_limit_beyond_what_a_library_counts_to_is_no_limit_behind_cvxpy(solver: str) -> None:
     form = sample("cvxpy").formulations()[0].build()
-    assert backend_named(f"cvxpy:{solver}").run(form, Settings(max_iter=10**10)).stop.name == "OPTIMAL"
+    assert (
+        backend_named(f"cvxpy:{solver}").run(form, Settings(max_iter=10**10)).stop.name == "OPTIMAL"
+    )
 
 
 def test_an_option_given_twice_on_the_command_line_is_a_bad_call() -> None:

@@ -1,8 +1,9 @@
 """Every Python snippet of the README and of `docs/` runs, in order, and prints what the text below it says.
 
-A document is one script: its ```python blocks share their names, and each runs in a process of its own, so that a
-backend registered in one document does not leak. A ```text block right below a ```python block is what that block
-prints; numbers differ from machine to machine, so only the words and the layout of the numbers are compared.
+A document is one script: its ```python blocks share their names, and each runs in a process of its
+own, so that a backend registered in one document does not leak. A ```text block right below a
+```python block is what that block prints; numbers differ from machine to machine, so only the words
+and the layout of the numbers are compared.
 """
 
 from __future__ import annotations
@@ -59,14 +60,19 @@ def promised(text: str) -> dict[int, str]:
 def by_line(stdout: str) -> dict[int, str]:
     """Return what each block printed, by the line it ends on."""
     pieces = re.split(rf"^{MARK} (\d+)\n", stdout, flags=re.MULTILINE)
-    return {int(number): printed for printed, number in zip(pieces[::2], pieces[1::2], strict=False)}
+    return {
+        int(number): printed for printed, number in zip(pieces[::2], pieces[1::2], strict=False)
+    }
 
 
 def run_alone(copy: Path) -> tuple[int | None, str, str]:
     """Run a script in a process that has imported klopt and nothing more; return its exit code and what it printed."""
-    # A fork of such a process starts at once; where there are no forks, each script imports klopt anew.
+    # A fork of such a process starts at once; where there are no forks, each script imports klopt
+    # anew.
     forks = "forkserver" in multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver") if forks else multiprocessing.get_context("spawn")
+    context = (
+        multiprocessing.get_context("forkserver") if forks else multiprocessing.get_context("spawn")
+    )
     context.set_forkserver_preload(IMPORTED)
     output, errors = copy.with_suffix(".out"), copy.with_suffix(".err")
     process = context.Process(target=run_script, args=(copy, output, errors))
@@ -83,7 +89,10 @@ def in_words(printed: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, marks=[] if path.parent == ROOT else [pytest.mark.slow], id=path.name) for path in DOCUMENTS],
+    [
+        pytest.param(path, marks=[] if path.parent == ROOT else [pytest.mark.slow], id=path.name)
+        for path in DOCUMENTS
+    ],
 )
 def test_snippets_run_and_print_what_they_promise(path: Path, tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
@@ -112,7 +121,12 @@ def test_nothing_is_promised_that_is_not_there() -> None:
     from klopt.engine.registry import backends, problems
 
     there = {backend.name for backend in backends()} | {problem.__name__ for problem in problems()}
-    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## What is there")[2].partition("\n## ")[0]
+    section = (
+        (ROOT / "README.md")
+        .read_text(encoding="utf-8")
+        .partition("## What is there")[2]
+        .partition("\n## ")[0]
+    )
     named = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
     assert len(named) > 10
     assert named <= there

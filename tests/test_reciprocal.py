@@ -56,7 +56,9 @@ def test_training_points_borrow_from_themselves(rng: np.random.Generator, rule: 
 
 
 @given(generators, st.sampled_from([0.0, 0.1]), st.sampled_from(["reciprocal", "nearest"]))
-def test_extended_kernel_stays_positive_semidefinite(rng: np.random.Generator, tau: float, rule: str) -> None:
+def test_extended_kernel_stays_positive_semidefinite(
+    rng: np.random.Generator, tau: float, rule: str
+) -> None:
     X, new = rng.normal(size=(12, 2)), rng.normal(size=(8, 2))
     every = np.vstack([X, new])
     K = np.exp(-squared_distances(every, every))
@@ -71,7 +73,9 @@ def test_extended_kernel_stays_positive_semidefinite(rng: np.random.Generator, t
 def test_distances_are_those_between_points() -> None:
     rng = np.random.default_rng(0)
     X, new = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
-    np.testing.assert_allclose(squared_distances(X, new), np.square(X[:, None] - new).sum(axis=2), atol=1e-12)
+    np.testing.assert_allclose(
+        squared_distances(X, new), np.square(X[:, None] - new).sum(axis=2), atol=1e-12
+    )
 
 
 def test_points_far_from_the_origin_keep_their_neighbours() -> None:

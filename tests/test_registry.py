@@ -68,7 +68,9 @@ ASK = """
 """
 
 
-@pytest.mark.parametrize("where", ["half", "half:BACKEND", "half:Half"], ids=["module", "instance", "class"])
+@pytest.mark.parametrize(
+    "where", ["half", "half:BACKEND", "half:Half"], ids=["module", "instance", "class"]
+)
 def test_a_backend_is_found_by_its_entry_point(plug_in, where) -> None:
     run = plug_in({"half": HALF.format(name="half")}, {"half": where})
     out = run(ASK + '\n    print(klopt.solve(FormProblem(form), backend="half").verdict.name)')
@@ -76,13 +78,25 @@ def test_a_backend_is_found_by_its_entry_point(plug_in, where) -> None:
 
 
 BROKEN = {
-    "import": ("import no_such_library", "", "ModuleNotFoundError: No module named 'no_such_library'"),
+    "import": (
+        "import no_such_library",
+        "",
+        "ModuleNotFoundError: No module named 'no_such_library'",
+    ),
     "raises": ("raise RuntimeError('licence expired')", "", "RuntimeError: licence expired"),
     "exits": ("import sys; sys.exit(3)", "", "SystemExit: 3"),
     "panics": ("class Panic(BaseException): pass\nraise Panic('rust')", "", "Panic: rust"),
     "empty": ("x = 1", ":BACKEND", "AttributeError"),
-    "text": ("BACKEND = 'scs'", ":BACKEND", "'scs' is neither a backend, a problem nor a module of them"),
-    "abstract": ("import klopt\nclass Half(klopt.Backend):\n    name = 'half'", ":Half", "TypeError"),
+    "text": (
+        "BACKEND = 'scs'",
+        ":BACKEND",
+        "'scs' is neither a backend, a problem nor a module of them",
+    ),
+    "abstract": (
+        "import klopt\nclass Half(klopt.Backend):\n    name = 'half'",
+        ":Half",
+        "TypeError",
+    ),
     "offers_nothing": (
         "import klopt\nclass Half(klopt.Backend):\n  name = 'half'\n  def run(self, *_): pass\nBACKEND = Half()",
         ":BACKEND",
@@ -96,7 +110,9 @@ BROKEN = {
 def test_broken_plug_ins_are_listed_and_klopt_still_works(plug_in) -> None:
     modules = {f"broken_{name}": text for name, (text, _, _) in BROKEN.items()}
     run = plug_in(modules, {name: f"broken_{name}{what}" for name, (_, what, _) in BROKEN.items()})
-    found, *listed, verdict = run(ASK + "\n    print(klopt.solve(FormProblem(form)).verdict.name)").splitlines()
+    found, *listed, verdict = run(
+        ASK + "\n    print(klopt.solve(FormProblem(form)).verdict.name)"
+    ).splitlines()
     assert found == "['highs']"
     reasons = dict(line.removeprefix("broken ").split(maxsplit=1) for line in listed)
     assert reasons.keys() == BROKEN.keys()
@@ -138,7 +154,10 @@ def test_a_missing_library_is_named_with_how_to_get_it() -> None:
     class Absent(Liar):
         name, library = "absent", "no_such_solver.core"
 
-    with pytest.raises(NoRoute, match=r"'absent' cannot run here: no_such_solver.core is not installed; pip install"):
+    with pytest.raises(
+        NoRoute,
+        match=r"'absent' cannot run here: no_such_solver.core is not installed; pip install",
+    ):
         klopt.solve(an_lp(), backend=Absent())
 
 
@@ -164,7 +183,9 @@ def test_a_registered_backend_joins_the_plan_and_the_last_of_a_name_counts() -> 
 @pytest.mark.usefixtures("clean_registry")
 def test_only_a_backend_can_be_registered() -> None:
     for wrong in ("scs", Liar, None):
-        with pytest.raises(InvalidSettings, match="derive a class from it and register an instance"):
+        with pytest.raises(
+            InvalidSettings, match="derive a class from it and register an instance"
+        ):
             klopt.register(wrong)
 
     class Nameless(klopt.Backend):

@@ -65,11 +65,15 @@ def test_the_table_has_a_row_for_each_route_and_counts_every_repeat() -> None:
     sample = one_problem()
     rows = body_rows(page(sample))
     assert len(rows) == len(trials(sample.runs))
-    repeats = [int(found[1]) if (found := re.match(r'<tr data-n="(\d+)"', row)) else 1 for row in rows]
+    repeats = [
+        int(found[1]) if (found := re.match(r'<tr data-n="(\d+)"', row)) else 1 for row in rows
+    ]
     assert sum(repeats) == len(sample.runs)
 
 
-@pytest.mark.parametrize("sample", [one_problem(), suite(3, 4, 2), hostile()], ids=["one", "suite", "hostile"])
+@pytest.mark.parametrize(
+    "sample", [one_problem(), suite(3, 4, 2), hostile()], ids=["one", "suite", "hostile"]
+)
 def test_the_runs_come_back_from_the_page(sample: Sample) -> None:
     back = extracted(page(sample))
     for made, kept in zip(back, sample.runs, strict=True):
@@ -77,7 +81,9 @@ def test_the_runs_come_back_from_the_page(sample: Sample) -> None:
         for name, value in vars(replace(kept, log="")).items():
             same = getattr(made, name)
             near = name in ("build", "solve", "certify", "native_seconds", "wall")
-            assert (same != same and value != value) or same == (pytest.approx(value, abs=1e-6) if near else value)
+            assert (same != same and value != value) or same == (
+                pytest.approx(value, abs=1e-6) if near else value
+            )
 
 
 def test_the_page_asks_for_nothing_from_outside() -> None:
@@ -132,7 +138,10 @@ def test_a_width_of_zero_is_drawn_at_the_floor() -> None:
 
 
 def test_only_a_certified_run_is_marked_fastest() -> None:
-    slow, lying = a_run(key="a", backend="slow"), a_run(key="b", backend="lying", solve=1e-3, verdict=Verdict.UNPROVEN)
+    slow, lying = (
+        a_run(key="a", backend="slow"),
+        a_run(key="b", backend="lying", solve=1e-3, verdict=Verdict.UNPROVEN),
+    )
     rows = body_rows(page(Sample([slow, lying])))
     assert [("fastest" in row) for row in rows] == ["slow" in row for row in rows]
     unproven = replace(slow, verdict=Verdict.FEASIBLE)
@@ -152,14 +161,20 @@ def test_a_first_claim_that_a_second_run_mended_is_marked_and_explained() -> Non
 
 
 def test_some_failed_repeats_are_not_hidden_by_the_median() -> None:
-    runs = [a_run(key=str(i), repeat=i, verdict=Verdict.FEASIBLE if i == 2 else Verdict.OPTIMAL) for i in range(3)]
+    runs = [
+        a_run(key=str(i), repeat=i, verdict=Verdict.FEASIBLE if i == 2 else Verdict.OPTIMAL)
+        for i in range(3)
+    ]
     row = body_rows(page(Sample(runs)))[0]
     assert "FEASIBLE" in row
     assert "2 of 3" in row
 
 
 def test_contradicting_proofs_are_an_error_on_the_page() -> None:
-    runs = [a_run(key="a", lower=1.0, upper=1.1), a_run(key="b", backend="scs", lower=2.0, upper=2.1)]
+    runs = [
+        a_run(key="a", lower=1.0, upper=1.1),
+        a_run(key="b", backend="scs", lower=2.0, upper=2.1),
+    ]
     text = page(Sample(runs))
     assert "Contradiction" in text
     assert "fastest</span>" not in text
@@ -184,7 +199,14 @@ def test_a_page_of_nothing_says_so() -> None:
 
 
 def test_unknown_numbers_are_dashes_and_infinities_are_signs() -> None:
-    lost = {"build": nan, "solve": nan, "certify": nan, "iterations": None, "memory": None, "wall": nan}
+    lost = {
+        "build": nan,
+        "solve": nan,
+        "certify": nan,
+        "iterations": None,
+        "memory": None,
+        "wall": nan,
+    }
     run = a_run(verdict=Verdict.UNPROVEN, says=Stop.CRASHED, lower=-inf, upper=inf, **lost)
     row = body_rows(page(Sample([run])))[0]
     assert row.count("–") == 6
@@ -218,7 +240,10 @@ def test_kernels_that_agree_are_one_picture_and_the_uncertified_one_stays() -> N
     arrays = {"one": np.eye(3), "two": np.eye(3) + 1e-9, "bad": np.ones((3, 3))}
     seen = learned(trials(runs), lambda key: {"kernel": arrays[key]}, looks_of(runs))
     assert seen is not None
-    assert [(p.name, p.certified) for p in seen.pictures] == [("all 2 certified routes", True), ("bad", False)]
+    assert [(p.name, p.certified) for p in seen.pictures] == [
+        ("all 2 certified routes", True),
+        ("bad", False),
+    ]
 
 
 def test_a_backend_has_one_colour_everywhere_and_its_routes_on_a_problem_differ() -> None:
@@ -245,7 +270,11 @@ def test_pictures_are_block_means_of_at_most_48_cells(order: int) -> None:
 
 
 def test_every_problem_of_klopt_has_a_statement_and_every_statement_is_a_formula() -> None:
-    own = {problem.__name__ for problem in problems() if problem.__module__.startswith("klopt.problems.")}
+    own = {
+        problem.__name__
+        for problem in problems()
+        if problem.__module__.startswith("klopt.problems.")
+    }
     assert STATEMENTS.keys() == own, "say what it states in klopt/bench/report/statements.py"
     for name in STATEMENTS:
         assert mathml(name, "min").startswith("<math")
@@ -260,9 +289,13 @@ def test_figures_are_saved_as_files_of_their_own(tmp_path: Path) -> None:
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert "<style>" in text
     assert 'xmlns="http://www.w3.org/2000/svg"' in text
-    assert {"accuracy", "profile", "verdicts", "convergence-1-seconds", "convergence-1-iterations"} <= figures(
-        sample
-    ).keys()
+    assert {
+        "accuracy",
+        "profile",
+        "verdicts",
+        "convergence-1-seconds",
+        "convergence-1-iterations",
+    } <= figures(sample).keys()
 
 
 @pytest.mark.parametrize(
@@ -273,14 +306,20 @@ def test_figures_are_saved_as_files_of_their_own(tmp_path: Path) -> None:
         ("profile", "a.svg", r"the figure 'profile' is empty: Not drawn"),
     ],
 )
-def test_a_figure_that_cannot_be_saved_is_refused(name: str, file: str, message: str, tmp_path: Path) -> None:
+def test_a_figure_that_cannot_be_saved_is_refused(
+    name: str, file: str, message: str, tmp_path: Path
+) -> None:
     with pytest.raises(InvalidSettings, match=message):
         save_figure(one_problem(), name, tmp_path / file)
 
 
-def test_without_a_browser_png_is_refused_and_svg_offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_browser_png_is_refused_and_svg_offered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InvalidSettings, match=r"Chromium, which is not installed; write a.svg instead"):
+    with pytest.raises(
+        InvalidSettings, match=r"Chromium, which is not installed; write a.svg instead"
+    ):
         save_figure(one_problem(), "accuracy", tmp_path / "a.png")
 
 
@@ -293,7 +332,10 @@ def test_png_and_pdf_are_drawn_by_the_browser(suffix: str, magic: bytes, tmp_pat
 
 
 def test_notebooks_show_text_as_text() -> None:
-    for shown_html in (comparison_html(hostile()), html_table(HOSTILE, [HOSTILE], [[HOSTILE, HOSTILE]])):
+    for shown_html in (
+        comparison_html(hostile()),
+        html_table(HOSTILE, [HOSTILE], [[HOSTILE, HOSTILE]]),
+    ):
         images = Elements(shown_html).named("img")
         assert all((image["src"] or "").startswith("data:") for image in images)
         assert "&lt;img" in shown_html

@@ -36,16 +36,30 @@ pytestmark = (
 LIMIT = 3.0
 MEMORY = 400_000_000
 LP = klopt.problems.LP(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-2.0])
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the memory limit is enforced on Linux only")
+on_linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="the memory limit is enforced on Linux only"
+)
 
 
-BAD: list[Backend] = [Segfaulter(), Aborter(), Sleeper(), Deaf(), Eater(), Liar(), NanReturner(), Quitter(), Printer()]
+BAD: list[Backend] = [
+    Segfaulter(),
+    Aborter(),
+    Sleeper(),
+    Deaf(),
+    Eater(),
+    Liar(),
+    NanReturner(),
+    Quitter(),
+    Printer(),
+]
 GOOD = ["highs", "clarabel", "scs"]
 
 
 @pytest.fixture(scope="module")
 def found() -> Comparison:
-    return compare(("line", LP), [*BAD, *GOOD], repeat=1, time_limit=LIMIT, memory_limit=MEMORY, jobs=2)
+    return compare(
+        ("line", LP), [*BAD, *GOOD], repeat=1, time_limit=LIMIT, memory_limit=MEMORY, jobs=2
+    )
 
 
 def of(comparison: Comparison, name: str) -> Run:
@@ -79,7 +93,9 @@ def test_all_others_are_unaffected(found: Comparison) -> None:
         ("printer", Stop.NUMERICAL, ""),
     ],
 )
-def test_each_is_reported_for_what_it_is(found: Comparison, name: str, says: Stop, words: str) -> None:
+def test_each_is_reported_for_what_it_is(
+    found: Comparison, name: str, says: Stop, words: str
+) -> None:
     run = of(found, name)
     assert run.says is says
     assert words in run.native
@@ -121,7 +137,12 @@ def test_last_words_and_prints_are_kept(found: Comparison) -> None:
 
 def test_the_table_names_the_culprits_and_calls_none_of_them_fastest(found: Comparison) -> None:
     text = found.table()
-    for words in ("SIGSEGV", "ended by klopt", "liar on primal says optimal", "nan_returner on primal says optimal"):
+    for words in (
+        "SIGSEGV",
+        "ended by klopt",
+        "liar on primal says optimal",
+        "nan_returner on primal says optimal",
+    ):
         assert words in text
     assert found.best["line"].backend in GOOD
     assert found.scores[0].backend in GOOD

@@ -31,7 +31,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "words", [("backend", "mine"), ("backend", "mine", "--takes", "sets"), ("problem", "mine")], ids=" ".join
+    "words",
+    [("backend", "mine"), ("backend", "mine", "--takes", "sets"), ("problem", "mine")],
+    ids=" ".join,
 )
 def test_a_new_file_passes_its_checks_as_it_is(words: tuple[str, ...]) -> None:
     made = klopt("new", *words, "--json")
@@ -58,11 +60,17 @@ def test_the_two_next_commands_are_printed(here: Path) -> None:
 
 
 def test_new_files_are_linted_and_formatted_as_klopt_is(here: Path) -> None:
-    for kind, name, takes in (("backend", "one", "cone"), ("backend", "two", "sets"), ("problem", "three", "cone")):
+    for kind, name, takes in (
+        ("backend", "one", "cone"),
+        ("backend", "two", "sets"),
+        ("problem", "three", "cone"),
+    ):
         scaffold(kind, name, takes=takes, package=True)  # type: ignore[arg-type]
     config = ["--config", str(ROOT / "pyproject.toml"), "--no-cache", str(here)]
     for command in (["check", "--ignore", "D103"], ["format", "--check"]):
-        done = subprocess.run([sys.executable, "-m", "ruff", *command, *config], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, *config], capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -97,7 +105,9 @@ def test_nothing_is_written_over(here: Path, package: bool) -> None:
         ("backend", "answer", r"'Answer' is a name of klopt's own"),
     ],
 )
-def test_a_bad_name_is_refused_with_a_better_one(here: Path, kind: Kind, name: str, text: str) -> None:
+def test_a_bad_name_is_refused_with_a_better_one(
+    here: Path, kind: Kind, name: str, text: str
+) -> None:
     with pytest.raises(InvalidSettings, match=text):
         scaffold(kind, name)
     done = klopt("new", kind, "--", name)
@@ -128,7 +138,11 @@ def test_check_problem_says_what_fails_and_why(here: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "word", "answer"),
     [
-        ("x = 1", "mine.py", "mine.py holds no problem; write a class that inherits from klopt.Problem"),
+        (
+            "x = 1",
+            "mine.py",
+            "mine.py holds no problem; write a class that inherits from klopt.Problem",
+        ),
         ("1 / 0", "mine.py", "mine.py cannot be loaded: ZeroDivisionError"),
         ("", "yours.py", "no file 'yours.py'"),
         ("", "SoftMargn", "did you mean 'SoftMargin'?"),
@@ -141,7 +155,9 @@ def test_check_problem_says_what_fails_and_why(here: Path) -> None:
     ],
     ids=["none", "raises", "no file", "typo", "two", "not that one"],
 )
-def test_a_file_without_the_problem_is_a_bad_call(here: Path, text: str, word: str, answer: str) -> None:
+def test_a_file_without_the_problem_is_a_bad_call(
+    here: Path, text: str, word: str, answer: str
+) -> None:
     (here / "mine.py").write_text(text)
     done = klopt("check-problem", word)
     assert done.exit_code == 2
@@ -161,10 +177,19 @@ BACKEND = Mine()
 @pytest.mark.parametrize(
     ("body", "answer"),
     [
-        ("return form.colour", "AttributeError: 'ConeForm' object has no attribute 'colour' (mine.py, line 6: return"),
+        (
+            "return form.colour",
+            "AttributeError: 'ConeForm' object has no attribute 'colour' (mine.py, line 6: return",
+        ),
         ("return 3", "run returned int; return a klopt.Answer"),
-        ("return klopt.Answer(klopt.Stop.OPTIMAL, [1, 2])", "x is list; return an array of the shape (2,)"),
-        ("form.b[0] = 1", "the arrays of a form are read-only; give the library a copy: np.array(form.b)"),
+        (
+            "return klopt.Answer(klopt.Stop.OPTIMAL, [1, 2])",
+            "x is list; return an array of the shape (2,)",
+        ),
+        (
+            "form.b[0] = 1",
+            "the arrays of a form are read-only; give the library a copy: np.array(form.b)",
+        ),
     ],
     ids=["raises", "no answer", "no array", "writes"],
 )
@@ -194,7 +219,9 @@ def installed(project: Path, room: Path) -> Path:
     about = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     info = room / f"{about['name'].replace('-', '_')}-{about['version']}.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {about['name']}\nVersion: {about['version']}\n")
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {about['name']}\nVersion: {about['version']}\n"
+    )
     points = [
         f"[{group}]\n" + "".join(f"{name} = {where}\n" for name, where in names.items())
         for group, names in about["entry-points"].items()
@@ -206,11 +233,24 @@ def installed(project: Path, room: Path) -> Path:
 
 
 def passes_its_tests(project: Path, room: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(project)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(project),
+    ]
     done = subprocess.run(
         [*command, "-c", str(project / "pyproject.toml"), str(project / "tests")],
         cwd=room,
-        env={**os.environ, "PYTHONPATH": str(installed(project, room)), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(installed(project, room)),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         capture_output=True,
         text=True,
     )
@@ -219,14 +259,18 @@ def passes_its_tests(project: Path, room: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["backend", "problem"])
-def test_a_new_package_is_found_by_its_entry_point_and_passes_its_tests(here: Path, kind: Kind) -> None:
+def test_a_new_package_is_found_by_its_entry_point_and_passes_its_tests(
+    here: Path, kind: Kind
+) -> None:
     made = scaffold(kind, "mine", package=True)
     assert made.commands == ('pip install -e "./klopt-mine[test]"', "pytest klopt-mine")
     passes_its_tests(here / "klopt-mine", here / "room")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("piqp") is None, reason="PIQP is not installed: pip install piqp")
+@pytest.mark.skipif(
+    importlib.util.find_spec("piqp") is None, reason="PIQP is not installed: pip install piqp"
+)
 def test_the_example_package_is_found_by_its_entry_point_and_passes_its_tests(here: Path) -> None:
     passes_its_tests(ROOT / "examples" / "piqp_backend", here / "room")
 

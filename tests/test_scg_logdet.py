@@ -71,7 +71,9 @@ def test_every_closed_form_is_stationary_and_proven(rng, kind, gamma):
             assert residual(result.kernel, K0, S, gamma) <= 1e-12
             assert (result.kernel == result.kernel.T).all()
             assert np.linalg.eigvalsh(result.kernel)[0] >= -1e-13 * np.trace(K0)
-            assert result.value == pytest.approx(np.linalg.slogdet(np.eye(len(K0)) + gamma * S @ K0)[1], abs=1e-9)
+            assert result.value == pytest.approx(
+                np.linalg.slogdet(np.eye(len(K0)) + gamma * S @ K0)[1], abs=1e-9
+            )
 
 
 @given(rng=generators, kind=kinds, gamma=gammas)
@@ -92,7 +94,9 @@ def test_no_kernel_nearby_is_better(rng, kind, gamma):
 def test_the_cone_program_agrees(rng, kind):
     K0, side, _ = draw(rng, kind, n=int(rng.integers(3, 7)))
     problem = ScgLogDet(K0, side, 1.5)
-    truth = klopt.solve(problem, backend="clarabel", formulation="log det program", tol=1e-6).require()
+    truth = klopt.solve(
+        problem, backend="clarabel", formulation="log det program", tol=1e-6
+    ).require()
     best = klopt.solve(problem, tol=1e-9).require()
     form = truth.route.formulation
     objective_of_cone = form.build().value(truth.attempts[-1].answer.x) + form.shift
@@ -116,7 +120,9 @@ def test_all_pairs_of_labels_are_the_labels():
     i, j = np.triu_indices(10, 1)
     same = labels[i] == labels[j]
     pairs = np.stack([i[same], j[same]], 1), np.stack([i[~same], j[~same]], 1)
-    by_labels, by_pairs = (klopt.solve(ScgLogDet(K0, side, 3.0)).require() for side in (labels, pairs))
+    by_labels, by_pairs = (
+        klopt.solve(ScgLogDet(K0, side, 3.0)).require() for side in (labels, pairs)
+    )
     np.testing.assert_allclose(by_labels.kernel, by_pairs.kernel, atol=1e-13)
 
 
@@ -221,7 +227,9 @@ def test_rough_points_bracket_the_optimum(rng, noise, kind):
             continue
         point = formulation.recover(*formulation.build().rule())
         name = next(iter(point))
-        rough = Point({name: getattr(point, name) + noise * rng.normal(size=getattr(point, name).shape)})
+        rough = Point(
+            {name: getattr(point, name) + noise * rng.normal(size=getattr(point, name).shape)}
+        )
         bracket = problem.bracket(rough)
         assert bracket.lower <= optimum + 1e-10
         assert bracket.upper >= optimum - 1e-10
@@ -291,7 +299,9 @@ def test_a_wide_spectrum_is_still_proven():
 def test_features_give_the_kernel_of_their_product(rng, kind):
     Phi = rng.normal(size=(12, 4))
     side = side_of(kind, rng, 12)
-    low, full = (klopt.solve(ScgLogDet(K0, side, 0.8)).require() for K0 in (LowRank(Phi), Phi @ Phi.T))
+    low, full = (
+        klopt.solve(ScgLogDet(K0, side, 0.8)).require() for K0 in (LowRank(Phi), Phi @ Phi.T)
+    )
     np.testing.assert_allclose(low.kernel, full.kernel, atol=1e-11)
     assert low.value == pytest.approx(full.value, abs=1e-9)
     C = rng.normal(size=(12, 3))
@@ -335,7 +345,9 @@ def test_many_gammas_at_once_are_the_same_as_one_by_one(kind, rank):
         assert result.value == pytest.approx(alone.value, abs=1e-9)
         np.testing.assert_allclose(result.kernel, alone.kernel, atol=1e-12)
         np.testing.assert_allclose(product, alone.kernel @ C, atol=1e-11)
-        np.testing.assert_allclose(alone.problem.apply(alone.point, C), alone.kernel @ C, atol=1e-11)
+        np.testing.assert_allclose(
+            alone.problem.apply(alone.point, C), alone.kernel @ C, atol=1e-11
+        )
     with pytest.raises(InvalidProblem, match="1 points for 3 gammas"):
         path.apply([results[0].point], C)
 
@@ -353,7 +365,9 @@ def test_new_points_extend_the_kernel(rng, kind, gamma):
     np.testing.assert_allclose(learned.cross(K0), result.kernel, atol=1e-11)
     np.testing.assert_allclose(learned.among(K0, K0), result.kernel, atol=1e-11)
     cross = learned.cross(K_all[10:, :10])
-    joint = np.block([[result.kernel, cross.T], [cross, learned.among(K_all[10:, :10], K_all[10:, 10:])]])
+    joint = np.block(
+        [[result.kernel, cross.T], [cross, learned.among(K_all[10:, :10], K_all[10:, 10:])]]
+    )
     assert np.linalg.eigvalsh(joint)[0] >= -1e-11 * np.trace(joint)
 
 

@@ -36,7 +36,9 @@ BACKENDS = ("a", "b", "c")
 
 def failed(**fields: object) -> Run:
     """A run that says optimal and proves nothing."""
-    return made_run(verdict=Verdict.UNPROVEN, lower=-math.inf, upper=math.inf, proof="none", **fields)
+    return made_run(
+        verdict=Verdict.UNPROVEN, lower=-math.inf, upper=math.inf, proof="none", **fields
+    )
 
 
 @st.composite
@@ -46,9 +48,15 @@ def suites(draw: st.DrawFn) -> list[Run]:
     times = st.floats(1e-4, 60.0)
     for problem in range(draw(st.integers(1, 4))):
         for backend in draw(st.lists(st.sampled_from(BACKENDS), min_size=1, unique=True)):
-            for formulation in draw(st.lists(st.sampled_from(("primal", "dual")), min_size=1, unique=True)):
+            for formulation in draw(
+                st.lists(st.sampled_from(("primal", "dual")), min_size=1, unique=True)
+            ):
                 for repeat in range(draw(st.integers(1, 2))):
-                    fields = {"problem": f"P{problem}", "backend": backend, "formulation": formulation}
+                    fields = {
+                        "problem": f"P{problem}",
+                        "backend": backend,
+                        "formulation": formulation,
+                    }
                     make = made_run if draw(st.booleans()) else failed
                     runs.append(make(**fields, repeat=repeat, seconds=draw(times)))
     return runs
@@ -66,7 +74,9 @@ def test_a_profile_rises_and_stays_below_the_certified_rate(runs: list[Run]) -> 
 
 @given(suites())
 def test_every_certified_problem_has_a_backend_at_ratio_one(runs: list[Run]) -> None:
-    at_one = sum(shares[0] for ratios, shares in profile(runs).values() if ratios.size and ratios[0] == 1)
+    at_one = sum(
+        shares[0] for ratios, shares in profile(runs).values() if ratios.size and ratios[0] == 1
+    )
     certified = {trial.first.problem for trial in trials(runs) if trial.certified}
     assert at_one >= len(certified) / len({run.problem for run in runs}) - 1e-12
 
@@ -86,7 +96,9 @@ def test_a_profile_counts_problems_within_a_ratio_of_the_fastest() -> None:
 
 
 @given(suites(), st.floats(1e-3, 10.0))
-def test_a_mean_time_lies_between_the_least_and_the_most_that_was_charged(runs: list[Run], shift: float) -> None:
+def test_a_mean_time_lies_between_the_least_and_the_most_that_was_charged(
+    runs: list[Run], shift: float
+) -> None:
     for backend, mean in shifted_geometric_mean(runs, shift).items():
         charged = [trial.seconds for trial in trials(runs) if trial.first.backend == backend]
         assert min(charged) - 1e-9 <= mean <= max(charged) + 1e-9
@@ -109,7 +121,10 @@ def test_the_shift_is_a_hundredth_of_the_limit_and_at_most_ten_seconds() -> None
 
 @given(st.floats(0.5, 4.0), st.floats(-3.0, 0.0))
 def test_growth_recovers_a_planted_exponent(exponent: float, scale: float) -> None:
-    runs = [made_run(problem=str(n), size=n, seconds=10.0**scale * n**exponent) for n in (50, 100, 200, 400)]
+    runs = [
+        made_run(problem=str(n), size=n, seconds=10.0**scale * n**exponent)
+        for n in (50, 100, 200, 400)
+    ]
     found = growth(runs)["LP", "a on primal"]
     assert found is not None
     assert found.exponent == pytest.approx(exponent, abs=1e-6)
@@ -123,7 +138,10 @@ def test_the_interval_of_growth_holds_the_exponent_nineteen_times_in_twenty() ->
     for _ in range(400):
         noise = np.exp(rng.normal(scale=0.3, size=5))
         sizes = (50, 100, 200, 400, 800)
-        runs = [made_run(problem=str(n), size=n, seconds=n**2.5 * e) for n, e in zip(sizes, noise, strict=True)]
+        runs = [
+            made_run(problem=str(n), size=n, seconds=n**2.5 * e)
+            for n, e in zip(sizes, noise, strict=True)
+        ]
         found = growth(runs)["LP", "a on primal"]
         hits += found is not None and found.low <= 2.5 <= found.high
     assert 365 <= hits <= 395  # 380 expected, standard deviation 4.4
@@ -144,7 +162,9 @@ def test_intervals_are_intersected_or_named_never_averaged(ends: list[tuple[floa
     low, high = max(run.lower for run in runs), min(run.upper for run in runs)
     if found.holds:
         assert (found.lower, found.upper) == (low, high) or low - high <= 1e-8
-        assert all(run.lower <= found.lower + 1e-8 and found.upper <= run.upper + 1e-8 for run in runs)
+        assert all(
+            run.lower <= found.lower + 1e-8 and found.upper <= run.upper + 1e-8 for run in runs
+        )
     else:
         assert found.below.lower == low > high == found.above.upper
         assert found.below.backend in str(found)
@@ -153,9 +173,14 @@ def test_intervals_are_intersected_or_named_never_averaged(ends: list[tuple[floa
 
 
 def test_disjoint_intervals_are_an_error_with_two_names_and_no_winner() -> None:
-    runs = [made_run(backend="a", lower=1.0, upper=1.0), made_run(backend="b", lower=2.0, upper=2.0)]
+    runs = [
+        made_run(backend="a", lower=1.0, upper=1.0),
+        made_run(backend="b", lower=2.0, upper=2.0),
+    ]
     assert not agreement(runs)["P"].holds
-    assert "[2, 2] by b on primal and [1, 1] by a on primal do not overlap" in verdict_sentence(runs)
+    assert "[2, 2] by b on primal and [1, 1] by a on primal do not overlap" in verdict_sentence(
+        runs
+    )
     assert "contradict" in lessons(runs)[0]
     assert not fastest(runs)
 
@@ -167,14 +192,19 @@ def test_infeasible_contradicts_a_feasible_point_and_agrees_with_itself() -> Non
 
 
 def test_intervals_that_miss_each_other_by_rounding_touch() -> None:
-    runs = [made_run(backend="a", lower=1.0, upper=1.0), made_run(backend="b", lower=1 + 1e-13, upper=2.0)]
+    runs = [
+        made_run(backend="a", lower=1.0, upper=1.0),
+        made_run(backend="b", lower=1 + 1e-13, upper=2.0),
+    ]
     assert agreement(runs)["P"].holds
 
 
 @given(suites())
 def test_nobody_wins_without_a_proof(runs: list[Run]) -> None:
     for problem, winner in fastest(runs).items():
-        same = [run for run in runs if (run.problem, run.backend, run.formulation) == _route(winner)]
+        same = [
+            run for run in runs if (run.problem, run.backend, run.formulation) == _route(winner)
+        ]
         assert winner.problem == problem
         assert all(run.verdict.conclusive for run in same)
     certified = {trial.first.problem for trial in trials(runs) if trial.certified}
@@ -238,8 +268,14 @@ def test_honesty_counts_claims_and_those_borne_out() -> None:
 
 def test_a_mended_claim_is_told_where_no_worse_one_is() -> None:
     mended = made_run(problem="T", first_width=1e-4)
-    assert "a on primal first said optimal on T with an interval 100 times as wide" in lessons([mended])[2]
-    assert "a on primal says optimal on Q, but nothing bears it out" in lessons([mended, failed(problem="Q")])[2]
+    assert (
+        "a on primal first said optimal on T with an interval 100 times as wide"
+        in lessons([mended])[2]
+    )
+    assert (
+        "a on primal says optimal on Q, but nothing bears it out"
+        in lessons([mended, failed(problem="Q")])[2]
+    )
     late = made_run(problem="T", first_width=1e-4, says=Stop.TIME_LIMIT)
     assert "asked again, it said time limit." in lessons([late])[2]
 
@@ -265,14 +301,24 @@ def test_a_claim_about_the_dual_form_is_told_in_the_terms_of_the_problem(backend
     from klopt.problems import LP
 
     infeasible = LP(c=[1.0, 1.0], A_ub=[[1.0, 1.0]], b_ub=[-1.0])
-    run = perform(Task(infeasible, "P", "d", "dual", backend_named(backend), Settings(time_limit=10.0))).run
+    run = perform(
+        Task(infeasible, "P", "d", "dual", backend_named(backend), Settings(time_limit=10.0))
+    ).run
     assert (run.says, run.verdict) == (Stop.INFEASIBLE, Verdict.INFEASIBLE)
     assert honesty([run])[backend] == (1, 1)
 
 
 def test_a_claim_that_a_proof_refutes_is_told_with_the_proof() -> None:
-    run = made_run(says=Stop.OPTIMAL, verdict=Verdict.INFEASIBLE, lower=math.inf, upper=math.inf, proof="farkas")
-    assert verdict_sentence([run]).endswith("a on primal says optimal on P, but klopt proves it infeasible.")
+    run = made_run(
+        says=Stop.OPTIMAL,
+        verdict=Verdict.INFEASIBLE,
+        lower=math.inf,
+        upper=math.inf,
+        proof="farkas",
+    )
+    assert verdict_sentence([run]).endswith(
+        "a on primal says optimal on P, but klopt proves it infeasible."
+    )
 
 
 def test_a_width_of_zero_is_floored_and_no_interval_counts_as_one() -> None:
@@ -281,15 +327,24 @@ def test_a_width_of_zero_is_floored_and_no_interval_counts_as_one() -> None:
 
 
 def test_the_sentence_names_the_fastest_certified_and_the_false_claim() -> None:
-    loose = made_run(backend="b", seconds=0.1, verdict=Verdict.FEASIBLE, lower=1.0, upper=1 + 4.45e-4)
+    loose = made_run(
+        backend="b", seconds=0.1, verdict=Verdict.FEASIBLE, lower=1.0, upper=1 + 4.45e-4
+    )
     said = verdict_sentence([made_run(backend="a", seconds=0.53), loose])
     assert "1 of 2 routes certify P to 1e-06" in said
     assert "Fastest certified: a on primal, 0.53 s" in said
-    assert "b on primal says optimal on P, but its interval is 220 times as wide as asked for" in said
+    assert (
+        "b on primal says optimal on P, but its interval is 220 times as wide as asked for" in said
+    )
 
 
 def test_the_sentence_counts_routes_at_the_strictest_tolerance() -> None:
-    runs = [made_run(tol=1e-3), made_run(backend="b", tol=1e-3), made_run(tol=1e-6), failed(backend="b", tol=1e-6)]
+    runs = [
+        made_run(tol=1e-3),
+        made_run(backend="b", tol=1e-3),
+        made_run(tol=1e-6),
+        failed(backend="b", tol=1e-6),
+    ]
     assert verdict_sentence(runs).startswith("1 of 2 routes certify P to 1e-06.")
     assert lessons(runs)[0].startswith("1 of 1 problem certified to 1e-06 by 2 backends.")
 

@@ -11,7 +11,14 @@ from members import member, members
 
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Feature, smat, svec
-from klopt.model.sets import BoxPlane, OrderedSimplex, Product, Simplex, Spectrahedron, simplex_projection
+from klopt.model.sets import (
+    BoxPlane,
+    OrderedSimplex,
+    Product,
+    Simplex,
+    Spectrahedron,
+    simplex_projection,
+)
 
 INF = np.inf
 BOXES = {
@@ -125,7 +132,9 @@ def test_what_is_no_number_is_not_inside(domain):
         assert not domain.violation(x) <= 1.0
 
 
-@pytest.mark.parametrize("name", ["scaled", "ordered", "falling", "spectrahedron", "machine", "half-lines", "free"])
+@pytest.mark.parametrize(
+    "name", ["scaled", "ordered", "falling", "spectrahedron", "machine", "half-lines", "free"]
+)
 def test_projection_agrees_with_a_conic_solver(name):
     import cvxpy as cp
 
@@ -138,7 +147,11 @@ def test_projection_agrees_with_a_conic_solver(name):
             case BoxPlane():
                 z = cp.Variable(domain.size)
                 low, high = np.isfinite(domain.lower), np.isfinite(domain.upper)
-                rules = [z[low] >= domain.lower[low], z[high] <= domain.upper[high], domain.normal @ z == domain.offset]
+                rules = [
+                    z[low] >= domain.lower[low],
+                    z[high] <= domain.upper[high],
+                    domain.normal @ z == domain.offset,
+                ]
                 distance = cp.sum_squares(z - x)
             case _:
                 z = cp.Variable(domain.size)
@@ -149,7 +162,9 @@ def test_projection_agrees_with_a_conic_solver(name):
             solver="CLARABEL", tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12
         )
         p = domain.project(x)
-        np.testing.assert_allclose(smat(p) if isinstance(domain, Spectrahedron) else p, z.value, atol=1e-6)
+        np.testing.assert_allclose(
+            smat(p) if isinstance(domain, Spectrahedron) else p, z.value, atol=1e-6
+        )
 
 
 # The mirror map.
@@ -177,7 +192,9 @@ def test_mirror_point_maximises_linear_function_plus_entropy(domain, seed):
 def entropy(domain, x):
     """-sum of x log x over the entries or the eigenvalues."""
     if isinstance(domain, Product):
-        return sum(entropy(part, block) for part, block in zip(domain.sets, domain.split(x), strict=True))
+        return sum(
+            entropy(part, block) for part, block in zip(domain.sets, domain.split(x), strict=True)
+        )
     values = np.linalg.eigvalsh(smat(x)) if isinstance(domain, Spectrahedron) else x
     values = values[values > 0]
     return -float(values @ np.log(values))
@@ -241,19 +258,27 @@ def test_sets_without_a_mirror_say_so(domain):
 @pytest.mark.parametrize("offset", [0.0, 1e6, -1e10])
 def test_simplex_projection_does_not_see_a_common_offset(offset):
     moved = np.random.default_rng(16).normal(size=50) + offset
-    np.testing.assert_allclose(simplex_projection(moved), simplex_projection(moved - offset), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        simplex_projection(moved), simplex_projection(moved - offset), rtol=0, atol=1e-15
+    )
 
 
 def test_ordered_projection_pools_what_is_out_of_order():
-    np.testing.assert_allclose(OrderedSimplex(3).project(np.array([0.0, 1.0, 0.5])), np.full(3, 1 / 3))
-    np.testing.assert_allclose(OrderedSimplex(3).project(np.array([0.7, 0.1, 0.3])), [0.7 - 1 / 30, 0.5 / 3, 0.5 / 3])
+    np.testing.assert_allclose(
+        OrderedSimplex(3).project(np.array([0.0, 1.0, 0.5])), np.full(3, 1 / 3)
+    )
+    np.testing.assert_allclose(
+        OrderedSimplex(3).project(np.array([0.7, 0.1, 0.3])), [0.7 - 1 / 30, 0.5 / 3, 0.5 / 3]
+    )
 
 
 @pytest.mark.parametrize("sigma", [1.0, 1.05, 1.2])
 def test_ordered_projection_keeps_a_long_tail(sigma):
     centre = OrderedSimplex(150, sigma).centre()
     assert centre[-1] > 0
-    np.testing.assert_allclose(OrderedSimplex(150, sigma).project(centre), centre, rtol=0, atol=1e-16)
+    np.testing.assert_allclose(
+        OrderedSimplex(150, sigma).project(centre), centre, rtol=0, atol=1e-16
+    )
 
 
 def test_ordered_projection_tends_to_the_plain_order_as_sigma_falls_to_one():
@@ -305,7 +330,10 @@ def test_radius_of_a_spectrahedron_is_attained():
 @pytest.mark.slow
 def test_a_million_variables_take_a_moment():
     n, rng = 10**6, np.random.default_rng(13)
-    machine, ordered = BoxPlane(np.zeros(n), np.ones(n), rng.choice([-1.0, 1.0], n)), OrderedSimplex(n, 1.0001)
+    machine, ordered = (
+        BoxPlane(np.zeros(n), np.ones(n), rng.choice([-1.0, 1.0], n)),
+        OrderedSimplex(n, 1.0001),
+    )
     x = rng.normal(size=n)
     for domain in (machine, ordered):
         for step in (domain.project, domain.linear_minimiser):
@@ -326,10 +354,16 @@ def test_a_product_acts_block_by_block():
     assert [block.size for block in blocks] == [2, 3, 3]
     np.testing.assert_array_equal(np.concatenate(blocks), x)
     pairs = list(zip(parts, blocks, strict=True))
-    np.testing.assert_array_equal(domain.project(x), np.concatenate([part.project(block) for part, block in pairs]))
-    assert domain.linear_minimum(x) == pytest.approx(sum(part.linear_minimum(block) for part, block in pairs))
+    np.testing.assert_array_equal(
+        domain.project(x), np.concatenate([part.project(block) for part, block in pairs])
+    )
+    assert domain.linear_minimum(x) == pytest.approx(
+        sum(part.linear_minimum(block) for part, block in pairs)
+    )
     assert domain.radius == sum(part.radius for part in parts)
-    assert domain.dual_norm(x) == pytest.approx(np.sqrt(sum(part.dual_norm(block) ** 2 for part, block in pairs)))
+    assert domain.dual_norm(x) == pytest.approx(
+        np.sqrt(sum(part.dual_norm(block) ** 2 for part, block in pairs))
+    )
     assert Product((Simplex(2), BOXES["orthant"])).linear_minimum(-np.ones(5)) == -INF
 
 
@@ -365,7 +399,10 @@ def test_features_name_what_is_beyond_the_plain_simplex(domain, features):
         (lambda: BoxPlane([0.0], [float("nan")]), r"upper\[0\] is nan"),
         (lambda: BoxPlane([0.0], [1.0], [INF]), r"normal\[0\] is inf"),
         (lambda: BoxPlane([0.0], [1.0], offset=1.0), "offset is 1.0 but there is no normal"),
-        (lambda: BoxPlane([0.0, 0.0], [1.0, 1.0], [1.0, 1.0], 2.1), "runs from 0.0 to 2.0 .* offset = 2.1"),
+        (
+            lambda: BoxPlane([0.0, 0.0], [1.0, 1.0], [1.0, 1.0], 2.1),
+            "runs from 0.0 to 2.0 .* offset = 2.1",
+        ),
         (lambda: BoxPlane([0.0, 0.0], [INF, INF], [1.0, 1.0], -1.0), "runs from 0.0 to inf"),
         (lambda: Product(()), "sets is empty"),
         (lambda: Product((Simplex(2), 3)), r"sets\[1\] is a int; expected a simple set"),

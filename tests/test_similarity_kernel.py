@@ -50,7 +50,9 @@ def test_the_machine_is_convex_in_its_kernel_and_falls_as_the_kernel_grows(seed:
     y = np.where(np.arange(9) % 2 == 0, 1.0, -1.0)
     K, L = radial_gram(rng, 9), radial_gram(rng, 9, 2)
     ends = [klopt.solve(SoftMargin(M, y, 2.0), "active_set") for M in (K, L)]
-    middle, sum_of_both = (klopt.solve(SoftMargin(M, y, 2.0), "active_set") for M in ((K + L) / 2, K + L))
+    middle, sum_of_both = (
+        klopt.solve(SoftMargin(M, y, 2.0), "active_set") for M in ((K + L) / 2, K + L)
+    )
     assert middle.lower <= (ends[0].upper + ends[1].upper) / 2
     assert sum_of_both.lower <= min(end.upper for end in ends)
 
@@ -84,7 +86,9 @@ def test_clipping_and_rescaling_is_not_the_nearest_kernel_of_a_trace() -> None:
 
 
 @given(seeds, st.sampled_from([False, True]), st.sampled_from([False, True]))
-def test_gradient_and_curvature_are_those_of_finite_differences(seed: int, norm: bool, apart: bool) -> None:
+def test_gradient_and_curvature_are_those_of_finite_differences(
+    seed: int, norm: bool, apart: bool
+) -> None:
     rng = np.random.default_rng(seed)
     blocks = tuple(Block(similarity(seed + i, 7)[0], 7.0) for i in range(2 if apart else 1))
     f = Smooth(blocks, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, norm, 0.5, apart)
@@ -93,7 +97,9 @@ def test_gradient_and_curvature_are_those_of_finite_differences(seed: int, norm:
 
 
 @given(seeds, st.integers(1, 4))
-def test_gradient_and_curvature_without_shares_are_those_of_finite_differences(seed: int, m: int) -> None:
+def test_gradient_and_curvature_without_shares_are_those_of_finite_differences(
+    seed: int, m: int
+) -> None:
     rng = np.random.default_rng(seed)
     spectra = Spectra.of([similarity(seed + i, 7)[0] for i in range(m)], 7.0)
     f = Eliminated(spectra, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, 0.5)
@@ -107,7 +113,10 @@ def test_no_other_shares_are_better(trace: float) -> None:
     for seed in range(40):
         rng = np.random.default_rng(seed)
         m, w = int(rng.integers(2, 6)), 10.0 ** rng.uniform(-3, 3)
-        S = [odd[i] if i < 3 and rng.random() < 0.3 else similarity(seed + i, 8)[0] * 10.0**-i for i in range(m)]
+        S = [
+            odd[i] if i < 3 and rng.random() < 0.3 else similarity(seed + i, 8)[0] * 10.0**-i
+            for i in range(m)
+        ]
         spectra = Spectra.of(S, trace)
         a = rng.normal(size=8) * 10.0 ** rng.uniform(-2, 2)
         a -= a.mean()  # orthogonal to the eigenvector of the ones, up to rounding
@@ -119,10 +128,14 @@ def test_no_other_shares_are_better(trace: float) -> None:
             assert value <= best.value + 1e-9 * (abs(best.value) + w * np.sum(spectra.values**2))
 
 
-def assert_differences_agree(f: Smooth | Eliminated, rng: np.random.Generator, x: np.ndarray) -> None:
+def assert_differences_agree(
+    f: Smooth | Eliminated, rng: np.random.Generator, x: np.ndarray
+) -> None:
     d, step = rng.normal(size=x.size), 1e-5
     left, here, right = (f.near(x + move * d) for move in (-step, 0.0, step))
-    assert (right.value - left.value) / (2 * step) == pytest.approx(here.gradient @ d, rel=1e-5, abs=1e-5)
+    assert (right.value - left.value) / (2 * step) == pytest.approx(
+        here.gradient @ d, rel=1e-5, abs=1e-5
+    )
     measured = (right.gradient - left.gradient) / (2 * step)
     H = here.curvature()
     np.testing.assert_allclose(measured, H @ d, rtol=1e-3, atol=1e-3 * np.abs(H).max())
@@ -131,7 +144,7 @@ def assert_differences_agree(f: Smooth | Eliminated, rng: np.random.Generator, x
 
 @pytest.mark.parametrize("loss", ["frobenius", "l1"])
 def test_the_kink_at_a_kernel_that_is_kept_is_proven(loss: str) -> None:
-    """K = S says nothing about the slope of a norm there; the machine's slope does."""
+    """K = S says nothing about the gradient of a norm there; the machine's gradient does."""
     K = radial_gram(np.random.default_rng(0), 8)
     y = np.where(np.arange(8) % 2 == 0, 1.0, -1.0)
     problem = SimilarityKernel(K, y, 1.0, 50.0, float(np.trace(K)), loss)
@@ -196,7 +209,9 @@ def test_all_routes_prove_the_same_optimum(loss: str, trace: float | None, m: in
     found = []
     for route in klopt.plan(problem).routes:
         if route.backend.rank < 40:
-            result = klopt.solve(problem, route.backend, formulation=route.formulation.name, tol=1e-5)
+            result = klopt.solve(
+                problem, route.backend, formulation=route.formulation.name, tol=1e-5
+            )
             assert result.verdict is Verdict.OPTIMAL, result.explain()
             found.append(result)
     assert len(found) >= 4
@@ -220,7 +235,10 @@ def test_any_point_brackets_the_optimum(seed: int, loss: str, trace: float | Non
     best = optimum(problem, 1e-6)
     for size in (0.0, 0.1, 1.0, 100.0):
         alpha, K, Z = (size * rng.normal(size=shape) for shape in (6, (6, 6), (1, 6, 6)))
-        for point in (Point({"alpha": alpha}), Point({"alpha": alpha, "kernel": K}, {"slopes": Z})):
+        for point in (
+            Point({"alpha": alpha}),
+            Point({"alpha": alpha, "kernel": K}, {"gradients": Z}),
+        ):
             bracket = problem.bracket(point)
             assert bracket.lower <= best.upper
             assert bracket.upper >= best.lower
@@ -231,7 +249,8 @@ def test_a_point_that_is_none_still_brackets(loss: str) -> None:
     S, y = similarity(0, 5)
     problem = SimilarityKernel(S, y, 1.0, 0.2, 5.0, loss)
     bad = Point(
-        {"alpha": np.full(5, np.nan), "kernel": np.full((5, 5), np.inf)}, {"slopes": np.full((1, 5, 5), np.nan)}
+        {"alpha": np.full(5, np.nan), "kernel": np.full((5, 5), np.inf)},
+        {"gradients": np.full((1, 5, 5), np.nan)},
     )
     bracket = problem.bracket(bad)
     assert np.isfinite([bracket.lower, bracket.upper]).all()
@@ -305,8 +324,12 @@ class Diagonal:
         return -np.diag(np.where(X.diagonal() < 0, 1.0, 0.0))
 
 
-@pytest.mark.parametrize(("loss", "name"), [(SquaredWithConjugate(), "squared"), (Squared(), "squared")])
-def test_a_loss_of_ones_own_without_a_trace_is_worth_what_the_built_in_one_is(loss: Squared, name: str) -> None:
+@pytest.mark.parametrize(
+    ("loss", "name"), [(SquaredWithConjugate(), "squared"), (Squared(), "squared")]
+)
+def test_a_loss_of_ones_own_without_a_trace_is_worth_what_the_built_in_one_is(
+    loss: Squared, name: str
+) -> None:
     S, y = similarity(10, 12)
     built_in = optimum(SimilarityKernel(S, y, 1.0, 0.1, None, name))
     result = klopt.solve(SimilarityKernel(S, y, 1.0, 0.1, None, loss))
@@ -319,13 +342,17 @@ def test_a_loss_of_ones_own_without_a_trace_is_worth_what_the_built_in_one_is(lo
 def test_a_loss_of_ones_own_with_kinks_is_bracketed_without_a_trace_by_descent() -> None:
     S, y = similarity(10, 8)
     best = optimum(SimilarityKernel(S, y, 1.0, 0.1, None, "l1"), 1e-5)
-    result = klopt.solve(SimilarityKernel(S, y, 1.0, 0.1, None, Entrywise()), "mirror_descent", max_iter=600)
+    result = klopt.solve(
+        SimilarityKernel(S, y, 1.0, 0.1, None, Entrywise()), "mirror_descent", max_iter=600
+    )
     assert best.lower - 1.0 <= result.lower <= best.upper
     assert best.lower <= result.upper <= 1.25 * best.upper
 
 
 @given(seeds, st.sampled_from([*LOSSES, "own", "no conjugate"]))
-def test_no_kernel_with_smaller_losses_has_a_larger_trace_than_the_bound(seed: int, loss: str) -> None:
+def test_no_kernel_with_smaller_losses_has_a_larger_trace_than_the_bound(
+    seed: int, loss: str
+) -> None:
     rng, kinds = np.random.default_rng(seed), {"own": HuberWithConjugate(), "no conjugate": Huber()}
     S = [similarity(seed + i, 6)[0] for i in range(2)]
     single = SimilarityKernel(S, similarity(0, 6)[1], 1.0, 0.1, None, kinds.get(loss, loss)).single
@@ -342,11 +369,16 @@ class DiagonalWithConjugate(Diagonal):
 
 @pytest.mark.parametrize(
     ("loss", "reason"),
-    [(Diagonal(), "the loss has no conjugate"), (DiagonalWithConjugate(), "the loss does not bound the trace")],
+    [
+        (Diagonal(), "the loss has no conjugate"),
+        (DiagonalWithConjugate(), "the loss does not bound the trace"),
+    ],
 )
 def test_where_no_trace_is_known_it_is_said_how_far_was_looked(loss: Diagonal, reason: str) -> None:
     S, y = similarity(10, 6)
-    bracket = SimilarityKernel(S, y, 1.0, 0.1, None, loss).bracket(Point({"alpha": np.full(6, 0.5), "kernel": S}))
+    bracket = SimilarityKernel(S, y, 1.0, 0.1, None, loss).bracket(
+        Point({"alpha": np.full(6, 0.5), "kernel": S})
+    )
     assert bracket.lower == -np.inf
     assert np.isfinite(bracket.upper)
     assert bracket.note.startswith(reason)
@@ -354,12 +386,17 @@ def test_where_no_trace_is_known_it_is_said_how_far_was_looked(loss: Diagonal, r
 
 
 @pytest.mark.parametrize("trace", [None, 8.0])
-def test_without_a_conjugate_the_first_answer_that_converged_is_the_last(trace: float | None) -> None:
+def test_without_a_conjugate_the_first_answer_that_converged_is_the_last(
+    trace: float | None,
+) -> None:
     S, y = similarity(4, 8)
     problem = SimilarityKernel(S, y, 1.0, 0.5, trace, Huber())
     assert [f.name for f in problem.formulations()] == ["saddle", "spectrahedron"]
     result = klopt.solve(problem)
-    assert (result.verdict, len({attempt.route.backend.name for attempt in result.attempts})) == (Verdict.FEASIBLE, 1)
+    assert (result.verdict, len({attempt.route.backend.name for attempt in result.attempts})) == (
+        Verdict.FEASIBLE,
+        1,
+    )
     assert klopt.solve(problem, "mirror_descent", max_iter=50).verdict is Verdict.FEASIBLE
 
 
@@ -382,7 +419,7 @@ class ArrayValue(Huber):
         return np.abs(X)
 
 
-class NumberSlope(Huber):
+class NumberGradient(Huber):
     def subgradient(self, X: np.ndarray) -> float:
         return 1.0
 
@@ -391,15 +428,23 @@ class NumberSlope(Huber):
     ("loss", "message"),
     [
         (Huber, r"loss is the class Huber; give an object of it: Huber\(\)"),
-        (RaisingConjugate(), r"loss.conjugate\(Z\) at Z = 0 raises NotImplementedError\(\); .* or leave it out"),
+        (
+            RaisingConjugate(),
+            r"loss.conjugate\(Z\) at Z = 0 raises NotImplementedError\(\); .* or leave it out",
+        ),
         (ArrayConjugate(), r"loss.conjugate\(Z\) at Z = 0 is of shape \(2, 2\); expected a number"),
         (NumberConjugate(), "loss.conjugate is 3; expected a method of a matrix"),
         (ArrayValue(), r"loss.value\(X\) at X = I is of shape \(2, 2\); expected a number"),
-        (NumberSlope(), r"loss.subgradient\(X\) at X = I is float64 of shape \(\); expected an array of numbers"),
+        (
+            NumberGradient(),
+            r"loss.subgradient\(X\) at X = I is float64 of shape \(\); expected an array of numbers",
+        ),
     ],
 )
 @pytest.mark.parametrize("kind", [SimilarityKernel, SimilarityKernels])
-def test_a_bad_loss_of_ones_own_is_refused_when_the_problem_is_built(kind: type, loss: object, message: str) -> None:
+def test_a_bad_loss_of_ones_own_is_refused_when_the_problem_is_built(
+    kind: type, loss: object, message: str
+) -> None:
     with pytest.raises(InvalidProblem, match=message):
         kind([np.eye(2)], (1.0, -1.0), 1.0, 1.0, 2.0, loss)
 
@@ -410,11 +455,15 @@ def test_a_bad_loss_of_ones_own_is_refused_when_the_problem_is_built(kind: type,
 @given(seeds, st.sampled_from(LOSSES), st.sampled_from([1e-6, 1e-2, 7.0]))
 @at_most(12)
 @pytest.mark.slow
-def test_scaling_similarities_trace_and_penalties_scales_the_value(seed: int, loss: str, c: float) -> None:
+def test_scaling_similarities_trace_and_penalties_scales_the_value(
+    seed: int, loss: str, c: float
+) -> None:
     S, y = similarity(seed, 7)
     rho = 0.2 / c ** (3 if loss == "squared" else 2)
     one = optimum(SimilarityKernel(S, y, 1.0, 0.2, 7.0, loss), 1e-6)
-    other = klopt.solve(SimilarityKernel(c * S, y, 1.0 / c, rho, 7.0 * c, loss), tol=1e-6 / max(c, 1.0))
+    other = klopt.solve(
+        SimilarityKernel(c * S, y, 1.0 / c, rho, 7.0 * c, loss), tol=1e-6 / max(c, 1.0)
+    )
     assert other.value * c == pytest.approx(one.value, rel=1e-4)
 
 
@@ -443,10 +492,14 @@ def test_newton_takes_a_handful_of_steps(loss: str, rho: float, C: float) -> Non
 def test_denoise_is_the_nearest_kernel_and_flip_and_shift_are_kernels() -> None:
     S = Similarity.of(similarity(6, 10)[0])
     nearest = Block(S.matrix, None).nearest(np.zeros(10), 1.0, 1.0)
-    np.testing.assert_allclose(S.repaired("denoise").matrix, nearest.factor @ nearest.factor.T, atol=1e-12)
+    np.testing.assert_allclose(
+        S.repaired("denoise").matrix, nearest.factor @ nearest.factor.T, atol=1e-12
+    )
     lam, V = S.eigen
     np.testing.assert_allclose(S.repaired("flip").matrix, V * np.abs(lam) @ V.T, atol=1e-12)
-    np.testing.assert_allclose(S.repaired("shift").matrix, S.matrix - lam[0] * np.eye(10), atol=1e-12)
+    np.testing.assert_allclose(
+        S.repaired("shift").matrix, S.matrix - lam[0] * np.eye(10), atol=1e-12
+    )
 
 
 def test_training_points_taken_as_new_ones_keep_their_rows() -> None:
@@ -464,7 +517,9 @@ def test_kernels_of_new_points_are_positive_semidefinite_with_the_old_ones(seed:
     S, _ = similarity(seed, 8)
     extension = LinearExtension(Similarity.of(S), radial_gram(rng, 8))
     s = rng.normal(size=(4, 8))
-    whole = np.block([[extension.K, extension.cross(s).T], [extension.cross(s), extension.among(s)]])
+    whole = np.block(
+        [[extension.K, extension.cross(s).T], [extension.cross(s), extension.among(s)]]
+    )
     assert np.linalg.eigvalsh(whole)[0] >= -1e-8 * np.abs(whole).max()
 
 
@@ -480,9 +535,15 @@ PAIR = (1.0, -1.0)
         (([], PAIR, 1.0, 1.0, 2.0), "S is empty; give one similarity matrix at least"),
         ((np.zeros((2, 2, 0)), PAIR, 1.0, 1.0, 2.0), "S is empty"),
         (("S", PAIR, 1.0, 1.0, 2.0), "S is a str; expected n x n matrices"),
-        ((np.zeros((2, 3)), PAIR, 1.0, 1.0, 2.0), r"S has shape \(2, 3\); expected a square matrix"),
+        (
+            (np.zeros((2, 3)), PAIR, 1.0, 1.0, 2.0),
+            r"S has shape \(2, 3\); expected a square matrix",
+        ),
         (([I2, np.eye(3)], PAIR, 1.0, 1.0, 2.0), r"S\[1\] is 3 x 3; expected 2 x 2"),
-        (([[1, 2], [0, 1]], PAIR, 1.0, 1.0, 2.0), r"S is not symmetric.*Similarity.of\(S, symmetrise=True\) does that"),
+        (
+            ([[1, 2], [0, 1]], PAIR, 1.0, 1.0, 2.0),
+            r"S is not symmetric.*Similarity.of\(S, symmetrise=True\) does that",
+        ),
         (([I2, [[1.0, np.nan], [np.nan, 1.0]]], PAIR, 1.0, 1.0, 2.0), r"S\[1\]\[0, 1\] is nan"),
         ((I2, (0, 1), 1.0, 1.0, 2.0), r"y\[0\] is 0; labels must be the numbers -1 and \+1"),
         ((I2, (1, 1), 1.0, 1.0, 2.0), "y has one class only"),
@@ -490,8 +551,14 @@ PAIR = (1.0, -1.0)
         ((I2, PAIR, 1.0, -1.0, 2.0), "rho is -1.0; expected a nonnegative number"),
         ((I2, PAIR, 1.0, 0.0, None), "rho is 0 and trace is None"),
         ((I2, PAIR, 1.0, 1.0, 0.0), "trace is 0.0; expected a positive number"),
-        ((I2, PAIR, 1.0, 1.0, 2.0, "hinge"), "loss is 'hinge'; expected one of l1, frobenius, squared"),
-        ((I2, PAIR, 1.0, 1.0, 2.0, 3), r"loss is a int; expected one of .* an object with value\(X\)"),
+        (
+            (I2, PAIR, 1.0, 1.0, 2.0, "hinge"),
+            "loss is 'hinge'; expected one of l1, frobenius, squared",
+        ),
+        (
+            (I2, PAIR, 1.0, 1.0, 2.0, 3),
+            r"loss is a int; expected one of .* an object with value\(X\)",
+        ),
     ],
 )
 def test_bad_data_is_refused_by_name(arguments: tuple, message: str) -> None:
@@ -521,7 +588,11 @@ def test_averaging_large_scores_does_not_overflow() -> None:
 
 def test_a_kernel_is_a_similarity_like_any_other() -> None:
     K = klopt.kernels.gram.Gram.of(I2)
-    assert len(SimilarityKernel(K, PAIR, 1.0, 1.0, 2.0).S) == len(SimilarityKernel([K], PAIR, 1.0, 1.0, 2.0).S) == 1
+    assert (
+        len(SimilarityKernel(K, PAIR, 1.0, 1.0, 2.0).S)
+        == len(SimilarityKernel([K], PAIR, 1.0, 1.0, 2.0).S)
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -538,7 +609,9 @@ def test_an_extension_checks_its_kernel_and_cutoff(arguments: tuple, message: st
 
 
 def test_an_unknown_repair_is_refused() -> None:
-    with pytest.raises(InvalidProblem, match=r"repair is \['flip'\]; expected one of denoise, flip, shift"):
+    with pytest.raises(
+        InvalidProblem, match=r"repair is \['flip'\]; expected one of denoise, flip, shift"
+    ):
         Similarity.of(I2).repaired(["flip"])
 
 
@@ -562,12 +635,16 @@ def test_inner_multipliers_are_those_of_the_machine_even_for_kernels_of_low_rank
 def test_mirror_descent_over_the_spectrahedron_brackets_the_optimum() -> None:
     S, y = similarity(9, 6)
     problem = SimilarityKernel(S, y, 1.0, 0.2, 6.0)
-    rough = klopt.solve(problem, "mirror_descent", formulation="spectrahedron", tol=3e-2, max_iter=150)
+    rough = klopt.solve(
+        problem, "mirror_descent", formulation="spectrahedron", tol=3e-2, max_iter=150
+    )
     assert rough.verdict is Verdict.OPTIMAL, rough.explain()
     assert overlap(rough, optimum(problem))
 
 
-def test_a_proof_where_newton_stopped_needs_no_second_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proof_where_newton_stopped_needs_no_second_decomposition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     S, y = similarity(4, 20)
     problem = SimilarityKernel(S, y, 1.0, 0.1, 20.0)
     result = optimum(problem)

@@ -48,7 +48,10 @@ def test_one_similarity_is_the_problem_of_a_single_kernel(loss: str) -> None:
 
 def test_spectra_restrict_the_kernels_so_their_optimum_is_not_below() -> None:
     S, y = similarities(1, 15, 3)
-    free, fixed = optimum(SimilarityKernels(S, y, 1.0, 0.1, 15.0)), optimum(SimilaritySpectra(S, y, 1.0, 0.1, 15.0))
+    free, fixed = (
+        optimum(SimilarityKernels(S, y, 1.0, 0.1, 15.0)),
+        optimum(SimilaritySpectra(S, y, 1.0, 0.1, 15.0)),
+    )
     assert free.lower <= fixed.upper
     assert fixed.value > free.value + 1e-3
 
@@ -64,11 +67,16 @@ def test_learned_kernels_keep_the_eigenvectors_of_their_similarities() -> None:
 
 
 @pytest.mark.parametrize("kind", [SimilarityKernels, SimilaritySpectra])
-def test_at_the_optimum_the_machine_is_multiple_kernel_learning_with_the_learned_kernels(kind: type) -> None:
+def test_at_the_optimum_the_machine_is_multiple_kernel_learning_with_the_learned_kernels(
+    kind: type,
+) -> None:
     S, y = similarities(3, 14, 3)
     result = optimum(kind(S, y, 1.0, 0.2, 14.0))
     kernels = result.point.kernels
-    machine = optimum(MultipleKernel([klopt.kernels.gram.Gram.of(K) for K in kernels], y, 1.0, norm="block-linf"), 1e-6)
+    machine = optimum(
+        MultipleKernel([klopt.kernels.gram.Gram.of(K) for K in kernels], y, 1.0, norm="block-linf"),
+        1e-6,
+    )
     loss = 0.2 * sum(np.sum((K - matrix) ** 2) for K, matrix in zip(kernels, S, strict=True))
     assert machine.value + loss == pytest.approx(result.value, rel=1e-5)
     np.testing.assert_allclose(1 / machine.point.weights, result.point.gamma, atol=1e-2)
@@ -82,12 +90,16 @@ def test_at_the_optimum_the_machine_is_multiple_kernel_learning_with_the_learned
 def test_all_routes_prove_the_same_optimum(loss: str) -> None:
     S, y = similarities(4, 8, 2)
     problem = (
-        SimilaritySpectra(S, y, 1.0, 0.2, 8.0) if loss == "spectra" else SimilarityKernels(S, y, 1.0, 0.2, 8.0, loss)
+        SimilaritySpectra(S, y, 1.0, 0.2, 8.0)
+        if loss == "spectra"
+        else SimilarityKernels(S, y, 1.0, 0.2, 8.0, loss)
     )
     found = []
     for route in klopt.plan(problem).routes:
         if route.backend.rank < 40:
-            result = klopt.solve(problem, route.backend, formulation=route.formulation.name, tol=1e-5)
+            result = klopt.solve(
+                problem, route.backend, formulation=route.formulation.name, tol=1e-5
+            )
             assert result.verdict is Verdict.OPTIMAL, result.explain()
             found.append(result)
     assert len(found) >= 4
@@ -113,13 +125,13 @@ def test_mirror_descent_over_products_brackets_the_optimum(kind: type) -> None:
 
 @given(seeds, st.sampled_from([SimilarityKernels, SimilaritySpectra]))
 @at_most(10)
-def test_slopes_of_the_machine_are_cuts_of_its_value(seed: int, kind: type) -> None:
+def test_gradients_of_the_machine_are_cuts_of_its_value(seed: int, kind: type) -> None:
     rng = np.random.default_rng(seed)
     S, y = similarities(seed, 6, 2)
     form = kind(S, y, 1.0, 0.3, 6.0).formulations()[-1].build()
     x, z = (form.domain.project(rng.normal(size=form.domain.size)) for _ in range(2))
-    f, slope = form.objective.value, form.objective.gradient(x)
-    assert f(z) >= f(x) + slope @ (z - x) - 1e-4 * (1 + abs(f(z)))
+    f, gradient = form.objective.value, form.objective.gradient(x)
+    assert f(z) >= f(x) + gradient @ (z - x) - 1e-4 * (1 + abs(f(z)))
 
 
 @given(seeds)
@@ -147,7 +159,9 @@ def test_newton_inside_knows_gradient_and_curvature() -> None:
     assert (g == 0.1).sum() == 1
     assert g.sum() == pytest.approx(1.0)
     assert (right.value - left.value) / (2 * step) == pytest.approx(here.gradient @ d, rel=1e-6)
-    np.testing.assert_allclose((right.gradient - left.gradient) / (2 * step), here.curvature() @ d, rtol=1e-5)
+    np.testing.assert_allclose(
+        (right.gradient - left.gradient) / (2 * step), here.curvature() @ d, rtol=1e-5
+    )
 
 
 class Entrywise:
@@ -174,7 +188,9 @@ def test_a_loss_of_ones_own_with_kinks_is_bracketed_by_descent() -> None:
     S, y = similarities(10, 8, 2)
     best = optimum(SimilarityKernels(S, y, 1.0, 0.1, 8.0, "l1"), 1e-5)
     result = klopt.solve(
-        SimilarityKernels(S, y, 1.0, 0.1, 8.0, EntrywiseWithConjugate()), "mirror_descent", max_iter=800
+        SimilarityKernels(S, y, 1.0, 0.1, 8.0, EntrywiseWithConjugate()),
+        "mirror_descent",
+        max_iter=800,
     )
     assert best.lower - 0.5 <= result.lower <= best.upper
     assert best.lower <= result.upper <= 1.1 * best.upper
@@ -184,11 +200,16 @@ def test_a_loss_of_ones_own_with_kinks_is_bracketed_by_descent() -> None:
 
 @pytest.mark.parametrize(
     ("loss", "note"),
-    [(Entrywise(), "the loss has no conjugate"), (NowhereFinite(), "the slopes lie outside the domain of conjugate")],
+    [
+        (Entrywise(), "the loss has no conjugate"),
+        (NowhereFinite(), "the gradients lie outside the domain of conjugate"),
+    ],
 )
 def test_what_is_missing_for_a_lower_bound_is_said(loss: Entrywise, note: str) -> None:
     S, y = similarities(0, 5, 2)
-    bracket = SimilarityKernels(S, y, 1.0, 0.2, 5.0, loss).bracket(Point({"alpha": np.full(5, 0.5)}))
+    bracket = SimilarityKernels(S, y, 1.0, 0.2, 5.0, loss).bracket(
+        Point({"alpha": np.full(5, 0.5)})
+    )
     assert bracket.lower == -np.inf
     assert np.isfinite(bracket.upper)
     assert note in bracket.note
@@ -206,14 +227,19 @@ def test_any_point_brackets_the_optimum(seed: int, loss: str) -> None:
     rng = np.random.default_rng(seed)
     S, y = similarities(seed % 4, 6, 2)
     problem = (
-        SimilaritySpectra(S, y, 1.0, 0.2, 6.0) if loss == "spectra" else SimilarityKernels(S, y, 1.0, 0.2, 6.0, loss)
+        SimilaritySpectra(S, y, 1.0, 0.2, 6.0)
+        if loss == "spectra"
+        else SimilarityKernels(S, y, 1.0, 0.2, 6.0, loss)
     )
     best = optimum(problem, 1e-6)
     for size in (0.0, 0.1, 1.0, 100.0):
         alpha, gamma = size * rng.normal(size=6), rng.normal(size=2)
-        kernels, slopes = (size * rng.normal(size=(2, 6, 6)) for _ in range(2))
+        kernels, gradients = (size * rng.normal(size=(2, 6, 6)) for _ in range(2))
         rough = Point({"alpha": alpha})
-        for point in (rough, Point({"alpha": alpha, "gamma": gamma, "kernels": kernels}, {"slopes": slopes})):
+        for point in (
+            rough,
+            Point({"alpha": alpha, "gamma": gamma, "kernels": kernels}, {"gradients": gradients}),
+        ):
             bracket = problem.bracket(point)
             assert bracket.lower <= best.upper
             assert bracket.upper >= best.lower
@@ -288,7 +314,9 @@ def test_training_points_taken_as_new_ones_keep_their_rows() -> None:
     S, y = similarities(8, 10, 2)
     problem = SimilaritySpectra(S, y, 1.0, 0.2, 10.0)
     result = optimum(problem)
-    for extension, matrix, K in zip(problem.extensions(result.point), S, result.point.kernels, strict=True):
+    for extension, matrix, K in zip(
+        problem.extensions(result.point), S, result.point.kernels, strict=True
+    ):
         np.testing.assert_allclose(extension.cross(matrix), K, atol=1e-8)
 
 
@@ -303,7 +331,10 @@ PAIR = (1.0, -1.0)
     [
         (([], PAIR, 1.0, 1.0, 2.0), "S is empty; give one similarity matrix at least"),
         (([I2, np.eye(3)], PAIR, 1.0, 1.0, 2.0), r"S\[1\] is 3 x 3; expected 2 x 2"),
-        (([np.zeros((2, 3))], PAIR, 1.0, 1.0, 2.0), r"S\[0\] has shape \(2, 3\); expected a square matrix"),
+        (
+            ([np.zeros((2, 3))], PAIR, 1.0, 1.0, 2.0),
+            r"S\[0\] has shape \(2, 3\); expected a square matrix",
+        ),
         (([I2, [[1.0, np.nan], [np.nan, 1.0]]], PAIR, 1.0, 1.0, 2.0), r"S\[1\]\[0, 1\] is nan"),
         (([I2], (0, 1), 1.0, 1.0, 2.0), r"y\[0\] is 0; labels must be the numbers -1 and \+1"),
         (([I2], PAIR, -1.0, 1.0, 2.0), "C is -1.0; expected a positive number"),
@@ -319,5 +350,7 @@ def test_bad_data_is_refused_by_name(kind: type, arguments: tuple, message: str)
 
 
 def test_an_unknown_loss_is_refused_by_name() -> None:
-    with pytest.raises(InvalidProblem, match="loss is 'hinge'; expected one of l1, frobenius, squared"):
+    with pytest.raises(
+        InvalidProblem, match="loss is 'hinge'; expected one of l1, frobenius, squared"
+    ):
         SimilarityKernels([I2], PAIR, 1.0, 1.0, 2.0, "hinge")

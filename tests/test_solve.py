@@ -17,8 +17,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import klopt
-from klopt.engine import registry
 from klopt.conformance.instances import FormProblem
+from klopt.engine import registry
 from klopt.engine.registry import backend_named
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute, NotCertified
 from klopt.model.backend import Answer, Backend, Settings, Start, Step, Stop
@@ -52,7 +52,9 @@ class Recorder(Backend):
         return self.answer or HIGHS.run(form, settings)
 
 
-def recorder(answer: Answer | None = None, seconds: float = 0.0, name: str = "recorder", rank: int = 1) -> Recorder:
+def recorder(
+    answer: Answer | None = None, seconds: float = 0.0, name: str = "recorder", rank: int = 1
+) -> Recorder:
     kind = type(name.title(), (Recorder,), {"name": name, "rank": rank})
     return kind(answer, [], seconds)
 
@@ -88,7 +90,9 @@ class Two(Problem):
     def bracket(self, point):
         form, y = corner(), point.dual.get("y", np.zeros(4))
         upper = form.value(point.x) if form.measure(point.x).primal < 1e-12 else np.inf
-        lower = -form.b @ y if np.allclose(form.A.T @ y, -form.c) and (y >= -1e-12).all() else -np.inf
+        lower = (
+            -form.b @ y if np.allclose(form.A.T @ y, -form.c) and (y >= -1e-12).all() else -np.inf
+        )
         sign = 1.0 if self.sense == "min" else -1.0
         ends = sorted((2 * sign * lower + 10, 2 * sign * upper + 10))
         return Bracket(ends[0], ends[1], point)
@@ -103,7 +107,9 @@ def only(monkeypatch):
     """A registry with nothing but the given backends."""
 
     def register(*backends: Backend) -> None:
-        monkeypatch.setattr(registry, "_registered", {backend.name: backend for backend in backends})
+        monkeypatch.setattr(
+            registry, "_registered", {backend.name: backend for backend in backends}
+        )
         monkeypatch.setattr(registry, "_scan", lambda group: ((), (), ()))
 
     return register
@@ -119,8 +125,13 @@ class TestRoutes:
         result = klopt.solve(Two(), backend=bad.Liar(), formulation="second way")
         assert [attempt.route.formulation.name for attempt in result.attempts] == ["second way"]
 
-    def test_the_next_route_is_tried_until_one_is_conclusive_and_all_are_on_record(self, only) -> None:
-        liar, good = recorder(Answer(Stop.OPTIMAL, x=np.zeros(2)), name="first", rank=1), recorder(rank=2)
+    def test_the_next_route_is_tried_until_one_is_conclusive_and_all_are_on_record(
+        self, only
+    ) -> None:
+        liar, good = (
+            recorder(Answer(Stop.OPTIMAL, x=np.zeros(2)), name="first", rank=1),
+            recorder(rank=2),
+        )
         unused = recorder(name="third", rank=3)
         only(liar, good, unused)
         result = klopt.solve(Two())
@@ -156,7 +167,10 @@ class TestRoutes:
         result = klopt.solve(Gullible(), formulation="direct")
         assert result.verdict is Verdict.UNPROVEN
         assert (result.lower, result.upper) == (-np.inf, np.inf)
-        assert "the intervals of the attempts are disjoint: one of their proofs does not hold" in result.explain()
+        assert (
+            "the intervals of the attempts are disjoint: one of their proofs does not hold"
+            in result.explain()
+        )
 
     def test_a_proof_of_infeasibility_against_a_feasible_point_proves_nothing(self, only) -> None:
         """x >= 1 and x <= 1 - 1e-7 rule each other out only as far as 1e-7 counts; a point that passed counts too."""
@@ -172,7 +186,10 @@ class TestRoutes:
         infeasible = recorder(Answer(Stop.INFEASIBLE, farkas=np.ones(2)), name="infeasible", rank=2)
         only(feasible, infeasible)
         result = klopt.solve(Trusting(), formulation="direct")
-        assert [a.certificate.verdict for a in result.attempts] == [Verdict.FEASIBLE, Verdict.INFEASIBLE]
+        assert [a.certificate.verdict for a in result.attempts] == [
+            Verdict.FEASIBLE,
+            Verdict.INFEASIBLE,
+        ]
         assert result.verdict is Verdict.UNPROVEN
         assert "disjoint" in result.explain()
 
@@ -197,11 +214,15 @@ class TestRoutes:
         np.testing.assert_array_equal(backend.seen[1][2].x, near)
         assert [attempt.certificate.tol for attempt in result.attempts] == [1e-6, 1e-6]
         assert result.verdict is Verdict.FEASIBLE
-        assert "the second run of this route, asked for 1e-10" in result.attempts[1].certificate.notes
+        assert (
+            "the second run of this route, asked for 1e-10" in result.attempts[1].certificate.notes
+        )
 
     @pytest.mark.parametrize("stop", [Stop.STALLED, Stop.ITERATION_LIMIT, Stop.TIME_LIMIT])
     def test_who_does_not_claim_the_optimum_is_not_asked_again(self, stop) -> None:
-        backend = recorder(Answer(stop, x=np.array([2.0, 1.0]) + 1e-5, y=np.array([1 / 3, 1 / 3, 0.0, 0.0])))
+        backend = recorder(
+            Answer(stop, x=np.array([2.0, 1.0]) + 1e-5, y=np.array([1 / 3, 1 / 3, 0.0, 0.0]))
+        )
         klopt.solve(Two(), backend=backend, formulation="direct")
         assert len(backend.seen) == 1
 
@@ -251,7 +272,8 @@ class TestRoutes:
         assert not tireless.seen
         assert fine.seen[0][1].max_iter == 10
         with pytest.raises(
-            InvalidSettings, match="tireless has no iteration limit; leave max_iter out or set time_limit"
+            InvalidSettings,
+            match="tireless has no iteration limit; leave max_iter out or set time_limit",
         ):
             klopt.solve(Two(), max_iter=10, backend=tireless)
 
@@ -306,7 +328,11 @@ class TestDeadline:
 
     def test_the_result_keeps_what_the_user_asked_for(self) -> None:
         result = klopt.solve(Two(), backend="highs", time_limit=7.0, seed=5, tol=1e-5)
-        assert (result.settings.time_limit, result.settings.seed, result.settings.tol) == (7.0, 5, 1e-5)
+        assert (result.settings.time_limit, result.settings.seed, result.settings.tol) == (
+            7.0,
+            5,
+            1e-5,
+        )
 
 
 class TestRaw:
@@ -355,15 +381,24 @@ class TestStart:
         by_backend = klopt.solve(Two(), backend=bad.Liar(), start=start, formulation="direct")
         assert "the start was not used: liar takes none" in by_backend.explain()
         by_form = klopt.solve(Two(), backend=recorder(), start=start, formulation="second way")
-        assert "the start was not used: no way from a point to the form 'second way'" in by_form.explain()
+        assert (
+            "the start was not used: no way from a point to the form 'second way'"
+            in by_form.explain()
+        )
 
     @pytest.mark.parametrize(
         ("start", "text"),
         [
-            (Point({"x": [np.nan, 1.0]}), r"start\.x\[0\] is nan; every entry must be a finite number"),
+            (
+                Point({"x": [np.nan, 1.0]}),
+                r"start\.x\[0\] is nan; every entry must be a finite number",
+            ),
             (Point({"x": [1.0, 1.0]}, {"y": [0.0, np.inf]}), r"start\.y\[1\] is inf"),
             (Point({"z": [1.0, 1.0]}), r"start does not fit 'direct': this point has z; not 'x'"),
-            (Point({"x": [1.0, 1.0, 1.0]}), r"start has shape \(3,\) for 'direct'; expected \(2,\)"),
+            (
+                Point({"x": [1.0, 1.0, 1.0]}),
+                r"start has shape \(3,\) for 'direct'; expected \(2,\)",
+            ),
             (np.zeros(2), r"start is a ndarray; expected a klopt.Point or an earlier Result"),
         ],
     )
@@ -410,12 +445,16 @@ class TestResult:
     @pytest.mark.parametrize("sense", ["min", "max"])
     def test_value_and_history_are_in_the_users_units(self, sense) -> None:
         steps = (Step(1, 0.1, 0.0, 8.0), Step(2, 0.2, 2.0, 4.0))
-        answer = Answer(Stop.OPTIMAL, x=np.array([2.0, 1.0]), y=np.array([1 / 3, 1 / 3, 0, 0]), history=steps)
+        answer = Answer(
+            Stop.OPTIMAL, x=np.array([2.0, 1.0]), y=np.array([1 / 3, 1 / 3, 0, 0]), history=steps
+        )
         result = klopt.solve(Two(sense=sense), backend=recorder(answer))
         sign = 1 if sense == "min" else -1
         assert result.value == pytest.approx(10 + sign * 2 * 3.0)
         assert result.lower <= result.value <= result.upper
-        expected = [sorted((10 + sign * 2 * step.lower, 10 + sign * 2 * step.upper)) for step in steps]
+        expected = [
+            sorted((10 + sign * 2 * step.lower, 10 + sign * 2 * step.upper)) for step in steps
+        ]
         assert [[step.lower, step.upper] for step in result.history] == expected
         assert all(step.lower <= result.value <= step.upper for step in result.history)
 
@@ -453,7 +492,9 @@ class TestResult:
         assert again.route.formulation.build().needs == result.route.formulation.needs
 
     @pytest.mark.parametrize("formulation", ["primal", "dual"])
-    def test_the_multipliers_of_an_infeasible_program_add_it_up_to_a_contradiction(self, formulation) -> None:
+    def test_the_multipliers_of_an_infeasible_program_add_it_up_to_a_contradiction(
+        self, formulation
+    ) -> None:
         """x + y <= 1, x + y >= 2: one of each says 0 <= -1."""
         problem = klopt.problems.LP([1.0, 1.0], A_ub=[[1.0, 1.0], [-1.0, -1.0]], b_ub=[1.0, -2.0])
         result = klopt.solve(problem, backend="highs", formulation=formulation)
@@ -462,7 +503,9 @@ class TestResult:
         y = result.duals
         assert (y["ub"] >= 0).all()
         assert (y["lower"] >= 0).all()
-        np.testing.assert_allclose(problem.A_ub.T @ y["ub"] - y["lower"] + y["upper"], 0.0, atol=1e-9)
+        np.testing.assert_allclose(
+            problem.A_ub.T @ y["ub"] - y["lower"] + y["upper"], 0.0, atol=1e-9
+        )
         assert problem.b_ub @ y["ub"] < 0
 
 
@@ -481,7 +524,12 @@ BAD = [
     bad.NoAnswer(),
     *(
         bad.Raiser(error)
-        for error in (ValueError("no"), KeyError("k"), MemoryError("all gone"), RecursionError("deep"))
+        for error in (
+            ValueError("no"),
+            KeyError("k"),
+            MemoryError("all gone"),
+            RecursionError("deep"),
+        )
     ),
     bad.Raiser(bad.Panic("rust")),
 ]
@@ -496,12 +544,19 @@ def a_bounded_sdp() -> tuple[ConeForm, float]:
     """The smallest eigenvalue of [[1, 2], [2, 1]], as an SDP over trace-one matrices: -1."""
     trace = np.vstack([[1.0, 0.0, 1.0], -np.eye(3)])
     return ConeForm(
-        svec(np.array([[1.0, 2.0], [2.0, 1.0]])), trace, [1.0, 0.0, 0.0, 0.0], Cones(zero=1, psd=(2,))
+        svec(np.array([[1.0, 2.0], [2.0, 1.0]])),
+        trace,
+        [1.0, 0.0, 0.0, 0.0],
+        Cones(zero=1, psd=(2,)),
     ), -1.0
 
 
 def blas_threads() -> dict[str, int]:
-    return {pool["filepath"]: pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+    return {
+        pool["filepath"]: pool["num_threads"]
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    }
 
 
 def nothing_false(result, truth: float) -> bool:
@@ -530,7 +585,9 @@ class TestContainment:
         assert "changed its input" in result.chosen.answer.native
 
     @pytest.mark.parametrize("backend", BAD, ids=_name)
-    def test_a_bad_backend_proves_nothing_false_prints_nothing_and_leaves_the_form_alone(self, backend, capfd) -> None:
+    def test_a_bad_backend_proves_nothing_false_prints_nothing_and_leaves_the_form_alone(
+        self, backend, capfd
+    ) -> None:
         for form, truth in ((corner(), 3.0), a_bounded_sdp()):
             before = copy.deepcopy((form.c, form.b, form.A.toarray()))
             result = klopt.solve(FormProblem(form), backend=backend)
@@ -538,7 +595,9 @@ class TestContainment:
             assert result._repr_html_()
             for old, new in zip(before, (form.c, form.b, form.A.toarray()), strict=True):
                 np.testing.assert_array_equal(old, new)
-            assert klopt.solve(FormProblem(form), backend="clarabel").value == pytest.approx(truth, abs=1e-5)
+            assert klopt.solve(FormProblem(form), backend="clarabel").value == pytest.approx(
+                truth, abs=1e-5
+            )
         assert capfd.readouterr() == ("", "")
 
     @pytest.mark.parametrize("backend", BAD, ids=_name)
@@ -550,7 +609,10 @@ class TestContainment:
         result = klopt.solve(Two(), formulation="direct")
         assert result.verdict is Verdict.OPTIMAL
         assert result.value == pytest.approx(16.0)
-        assert [attempt.route.backend.name for attempt in result.attempts] == [backend.name, "highs"]
+        assert [attempt.route.backend.name for attempt in result.attempts] == [
+            backend.name,
+            "highs",
+        ]
         assert capfd.readouterr() == ("", "")
 
     def test_arrays_of_a_form_cannot_be_unlocked(self) -> None:
@@ -566,14 +628,18 @@ class TestContainment:
 
             def misbehave(self, form):
                 ctypes.memset(form.c.ctypes.data, 0, 8)
-                return Answer(Stop.OPTIMAL, x=np.array([2.0, 1.0]), y=np.array([1.0, 0.0, 0.0, 1.0]))
+                return Answer(
+                    Stop.OPTIMAL, x=np.array([2.0, 1.0]), y=np.array([1.0, 0.0, 0.0, 1.0])
+                )
 
         problem = FormProblem(corner())
         result = klopt.solve(problem, backend=Scribbler())
         assert result.stop is Stop.CRASHED
         assert "changed its input" in result.explain()
         assert result.point is None
-        with pytest.raises(InvalidProblem, match="were changed by a backend; build the problem anew"):
+        with pytest.raises(
+            InvalidProblem, match="were changed by a backend; build the problem anew"
+        ):
             klopt.solve(problem)
         fresh = FormProblem(corner())
         alone = klopt.solve(fresh, backend=Scribbler(), isolate=True)
@@ -602,7 +668,9 @@ class TestContainment:
 
             def run(self, form, settings, start=None):
                 object.__setattr__(settings, "tol", 0.5)
-                return Answer(Stop.OPTIMAL, x=np.array([2.1, 1.1]), y=np.array([1.0, 0.0, 0.0, 1.0]))
+                return Answer(
+                    Stop.OPTIMAL, x=np.array([2.1, 1.1]), y=np.array([1.0, 0.0, 0.0, 1.0])
+                )
 
         result = klopt.solve(FormProblem(corner()), backend=Lenient())
         assert (result.certificate.tol, result.settings.tol) == (1e-6, 1e-6)
@@ -634,7 +702,9 @@ class TestContainment:
                 setattr(form.A, swap, np.ones_like(getattr(form.A, swap)))
                 return Answer(Stop.OPTIMAL, x=np.zeros(2), y=np.zeros(2))
 
-        assert "changed its input" in klopt.solve(FormProblem(corner()), backend=Exchanger()).explain()
+        assert (
+            "changed its input" in klopt.solve(FormProblem(corner()), backend=Exchanger()).explain()
+        )
 
     @pytest.mark.parametrize("size", [1e99, 1e155, 1e300, 1e-320])
     def test_numbers_at_the_ends_of_the_range_prove_nothing(self, size, capfd) -> None:
@@ -662,7 +732,9 @@ class TestContainment:
     def test_the_answer_owns_its_memory(self) -> None:
         """A library may hand out the same buffer each time."""
         shared = np.array([2.0, 1.0])
-        result = klopt.solve(FormProblem(corner()), backend=recorder(Answer(Stop.OPTIMAL, x=shared)))
+        result = klopt.solve(
+            FormProblem(corner()), backend=recorder(Answer(Stop.OPTIMAL, x=shared))
+        )
         shared[:] = 7.0
         assert result.chosen.answer.x.tolist() == [2.0, 1.0]
 
@@ -728,7 +800,9 @@ class TestContainment:
         def work() -> None:
             klopt.solve(FormProblem(corner()), backend=Counter())
 
-        outside = threadpool_limits(2)  # not as a context, which would forbid other threads to change it
+        outside = threadpool_limits(
+            2
+        )  # not as a context, which would forbid other threads to change it
         try:
             before = blas_threads()
             assert 2 in before.values()
@@ -784,7 +858,9 @@ def test_what_is_no_problem_is_refused(wrong) -> None:
 
 def test_a_formulation_that_the_backend_cannot_take_is_answered_with_those_it_can() -> None:
     sample = klopt.problems.SoftMargin.sample(np.random.default_rng(0), 6)
-    with pytest.raises(NoRoute, match="libsvm cannot take the formulation 'dual QP'; it takes 'box and plane'"):
+    with pytest.raises(
+        NoRoute, match="libsvm cannot take the formulation 'dual QP'; it takes 'box and plane'"
+    ):
         klopt.solve(sample, "libsvm", formulation="dual QP")
 
 
@@ -806,9 +882,16 @@ def test_a_users_function_that_fails_is_an_outcome() -> None:
 
 
 def test_a_start_with_other_multipliers_is_refused() -> None:
-    problem = klopt.problems.QCQP(np.eye(2), [1.0, 1.0], soc=(2,), A_soc=np.eye(2), b_soc=[1.0, 0.5])
+    problem = klopt.problems.QCQP(
+        np.eye(2), [1.0, 1.0], soc=(2,), A_soc=np.eye(2), b_soc=[1.0, 0.5]
+    )
     with pytest.raises(InvalidSettings, match="start's multipliers have shape"):
-        klopt.solve(problem, "scs", formulation="conic QP", start=Point({"x": np.zeros(2)}, {"soc": np.ones(7)}))
+        klopt.solve(
+            problem,
+            "scs",
+            formulation="conic QP",
+            start=Point({"x": np.zeros(2)}, {"soc": np.ones(7)}),
+        )
     with pytest.raises(InvalidSettings, match="start does not fit 'conic QP': it lacks 'x'"):
         klopt.solve(problem, "scs", formulation="conic QP", start=Point({"z": np.zeros(2)}))
 
@@ -865,4 +948,7 @@ def test_a_proof_that_cannot_be_computed_costs_nothing_but_its_route() -> None:
     assert (result.verdict, len(result.attempts)) == (Verdict.OPTIMAL, 2)
     alone = klopt.solve(Incomputable(corner()), HIGHS, formulation="beyond floats")
     assert alone.verdict is Verdict.UNPROVEN
-    assert "what the answer proves cannot be computed: OverflowError: math range error" in alone.explain()
+    assert (
+        "what the answer proves cannot be computed: OverflowError: math range error"
+        in alone.explain()
+    )

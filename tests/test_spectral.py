@@ -35,7 +35,14 @@ def graph(seed, size=None):
 
 def rls(seed, basis="spectral", size=None):
     L, labels, rng = graph(seed, size)
-    return SpectralRls(L, labels, 10 ** rng.uniform(-1, 2), 10 ** rng.uniform(-3, 1), basis, 10 ** rng.uniform(-3, 0))
+    return SpectralRls(
+        L,
+        labels,
+        10 ** rng.uniform(-1, 2),
+        10 ** rng.uniform(-3, 1),
+        basis,
+        10 ** rng.uniform(-3, 0),
+    )
 
 
 def value(problem, K):
@@ -63,9 +70,13 @@ def regularised_decision(K, labels, C):
 def ring(n):
     """The normalised Laplacian of a ring with random chords: connected, every weight its own."""
     rng = np.random.default_rng(n)
-    rows, columns = np.hstack([[np.arange(n), np.arange(1, n + 1) % n], rng.integers(0, n, (2, 3 * n))])
+    rows, columns = np.hstack(
+        [[np.arange(n), np.arange(1, n + 1) % n], rng.integers(0, n, (2, 3 * n))]
+    )
     apart = rows != columns
-    W = sparse.csr_array((rng.random(4 * n)[apart] + 0.1, (rows[apart], columns[apart])), shape=(n, n))
+    W = sparse.csr_array(
+        (rng.random(4 * n)[apart] + 0.1, (rows[apart], columns[apart])), shape=(n, n)
+    )
     return laplacian(W + W.T)
 
 
@@ -132,7 +143,9 @@ def test_copies_of_an_eigenvalue_are_all_found():
 def test_pieces_of_a_graph_give_the_smoothest_pairs_of_all_of_them():
     """One large piece, small ones, single points; more pairs than a first guess asks of the large piece."""
     rng = np.random.default_rng(5)
-    large = laplacian(knn_graph(np.vstack([rng.normal(size=(9, 2)) * 0.1 + 4 * k for k in range(80)]), 12))
+    large = laplacian(
+        knn_graph(np.vstack([rng.normal(size=(9, 2)) * 0.1 + 4 * k for k in range(80)]), 12)
+    )
     small = [laplacian(knn_graph(rng.normal(size=(int(m), 2)), 3)) for m in rng.integers(5, 30, 6)]
     L = sparse.block_diag([small[0], large, *small[1:], np.zeros((4, 4))]).tocsc()
     order = rng.permutation(L.shape[0])
@@ -148,7 +161,9 @@ def test_pieces_of_a_graph_give_the_smoothest_pairs_of_all_of_them():
 def test_a_power_of_a_laplacian_has_its_eigenvectors(power):
     W = knn_graph(np.random.default_rng(6).normal(size=(30, 2)), 5, weights="gaussian")
     values, V = np.linalg.eigh(laplacian(W).toarray())
-    np.testing.assert_allclose(laplacian(W, power=power).toarray(), (V * values**power) @ V.T, atol=1e-13)
+    np.testing.assert_allclose(
+        laplacian(W, power=power).toarray(), (V * values**power) @ V.T, atol=1e-13
+    )
     assert abs(laplacian(W, power=power) - laplacian(W, power=power).T).max() == 0
 
 
@@ -212,7 +227,9 @@ def test_exact_kernels_are_what_an_independent_solver_finds(seed):
     known, Y = targets(problem.labels)
     n, p, c = 6, *Y.shape
     K, T = cp.Variable((n, n), PSD=True), cp.Variable((c, c), symmetric=True)
-    block = cp.bmat([[np.eye(n)[known] @ K @ np.eye(n)[known].T + np.eye(p) / problem.C, Y], [Y.T, T]])
+    block = cp.bmat(
+        [[np.eye(n)[known] @ K @ np.eye(n)[known].T + np.eye(p) / problem.C, Y], [Y.T, T]]
+    )
     L = problem.laplacian.toarray() + problem.ridge * np.eye(n)
     program = cp.Problem(cp.Minimize(cp.trace(T) / 2 + problem.mu * cp.trace(L @ K)), [block >> 0])
     with warnings.catch_warnings():
@@ -240,12 +257,17 @@ def test_bracket_of_least_squares_holds_from_any_point(seed):
         bracket = problem.bracket(Point(spectrum if basis == "spectral" else factor))
         assert bracket.lower <= best.upper
         assert bracket.upper >= best.lower
-        assert bracket.upper == pytest.approx(value(problem, problem.kernel(bracket.point)), rel=1e-9)
+        assert bracket.upper == pytest.approx(
+            value(problem, problem.kernel(bracket.point)), rel=1e-9
+        )
 
 
 @given(seed=seeds)
 def test_more_freedom_gives_smaller_values(seed):
-    values = [klopt.solve(rls(seed, basis), tol=1e-9).require().value for basis in ("spectral", "padded", "labelled")]
+    values = [
+        klopt.solve(rls(seed, basis), tol=1e-9).require().value
+        for basis in ("spectral", "padded", "labelled")
+    ]
     assert values[0] * (1 + 1e-9) >= values[1]
     assert values[1] * (1 + 1e-9) >= values[2]
 
@@ -284,7 +306,9 @@ def test_kernels_do_not_depend_on_the_eigenbasis(classes):
             first, second = (klopt.solve(p, tol=1e-10).require() for p in (one, other))
             assert first.value == pytest.approx(second.value, rel=1e-10)
             np.testing.assert_allclose(first.kernel[np.ix_(order, order)], second.kernel, atol=1e-9)
-            np.testing.assert_allclose(one.decide(first.point)[order], other.decide(second.point), atol=1e-8)
+            np.testing.assert_allclose(
+                one.decide(first.point)[order], other.decide(second.point), atol=1e-8
+            )
 
 
 def test_no_rotation_of_an_eigenbasis_is_better():
@@ -314,7 +338,9 @@ def test_decisions_are_those_of_the_kernel_matrix(seed, basis):
     problem = rls(seed, basis)
     result = klopt.solve(problem).require()
     expected = regularised_decision(result.kernel, problem.labels, problem.C)
-    np.testing.assert_allclose(problem.decide(result.point), expected, atol=1e-7 * (1 + np.abs(expected).max()))
+    np.testing.assert_allclose(
+        problem.decide(result.point), expected, atol=1e-7 * (1 + np.abs(expected).max())
+    )
 
 
 def test_disconnected_graphs_and_duplicate_points_are_learned_from():
@@ -367,7 +393,11 @@ def test_secular_equation_has_its_optimality_conditions(seed, columns):
 @given(seed=seeds, spread=st.sampled_from([1.0, 6.0, 12.0]))
 def test_one_target_has_the_multiplier_of_its_secular_equation(seed, spread):
     rng = np.random.default_rng(seed)
-    w, y, C = 10 ** rng.uniform(-spread, spread / 4, 7), rng.normal(size=7), 10 ** rng.uniform(-2, 3)
+    w, y, C = (
+        10 ** rng.uniform(-spread, spread / 4, 7),
+        rng.normal(size=7),
+        10 ** rng.uniform(-2, 3),
+    )
     heavy = C**2 * float(w @ y**2) / 2
     mu = heavy * 10 ** rng.uniform(-6, 0.5)
     nu, a = single_target(np.diag(w), y, C, mu)
@@ -438,7 +468,9 @@ def test_value_is_the_alignment_of_the_kernel_with_the_targets(seed):
     T[np.ix_(known, known)] = Y @ Y.T
     rho = np.sum(result.kernel * T) / (np.linalg.norm(result.kernel) * np.linalg.norm(T))
     assert rho == pytest.approx(result.value, rel=1e-10)
-    assert rho <= np.linalg.norm(problem.directions.A) / np.linalg.norm(T) + 1e-12  # over all spectra, lam ~ A is best
+    assert (
+        rho <= np.linalg.norm(problem.directions.A) / np.linalg.norm(T) + 1e-12
+    )  # over all spectra, lam ~ A is best
 
 
 @given(seed=seeds)
@@ -450,7 +482,9 @@ def test_the_level_is_a_kernel_of_least_squares(seed):
     point = klopt.solve(machine).require().point
     K, other = machine.kernel(point), problem.kernel(Point({"level": level}))
     np.testing.assert_allclose(K / np.trace(K), other, atol=1e-9)
-    np.testing.assert_allclose(machine.decide(point), problem.decide(Point({"level": level})), atol=1e-8)
+    np.testing.assert_allclose(
+        machine.decide(point), problem.decide(Point({"level": level})), atol=1e-8
+    )
 
 
 @given(seed=seeds)
@@ -463,7 +497,9 @@ def test_published_decision_needs_no_matrix_of_all_points(seed):
     if np.linalg.cond(R_ll) > 1e8:
         return
     expected = R[:, known] @ np.linalg.solve(R_ll, Y)
-    np.testing.assert_allclose(problem.decide(), expected[:, 0] if Y.shape[1] == 1 else expected, atol=1e-6)
+    np.testing.assert_allclose(
+        problem.decide(), expected[:, 0] if Y.shape[1] == 1 else expected, atol=1e-6
+    )
 
 
 @given(seed=seeds, rank=st.integers(1, 12))

@@ -41,7 +41,9 @@ def test_braces_and_fences_of_a_formula_match(claim: Claim) -> None:
     assert groups.count("{") == groups.count("}")
     for left, right in ((r"\left", r"\right"), (r"\bigl", r"\bigr"), (r"\Bigl", r"\Bigr")):
         # \leftrightarrow and the like start with the same letters.
-        opened, closed = (groups.replace(r"\Leftrightarrow", "").count(word) for word in (left, right))
+        opened, closed = (
+            groups.replace(r"\Leftrightarrow", "").count(word) for word in (left, right)
+        )
         assert opened == closed, claim.latex
 
 

@@ -36,14 +36,27 @@ numbers = st.floats(allow_nan=True, allow_infinity=True)
 
 def same(one: Run, other: Run) -> bool:
     """Equal, where NaN equals itself."""
-    return all(a == b or (a != a and b != b) for a, b in zip(vars(one).values(), vars(other).values(), strict=True))
+    return all(
+        a == b or (a != a and b != b)
+        for a, b in zip(vars(one).values(), vars(other).values(), strict=True)
+    )
 
 
 @given(lower=numbers, wall=numbers, iterations=st.none() | st.integers(0, 2**62), text=st.text())
 def test_a_run_is_read_back_as_it_was_written(
-    tmp_path_factory: pytest.TempPathFactory, lower: float, wall: float, iterations: int | None, text: str
+    tmp_path_factory: pytest.TempPathFactory,
+    lower: float,
+    wall: float,
+    iterations: int | None,
+    text: str,
 ) -> None:
-    run = replace(RUN, lower=lower, wall=wall, iterations=iterations, log=text.encode(errors="replace").decode())
+    run = replace(
+        RUN,
+        lower=lower,
+        wall=wall,
+        iterations=iterations,
+        log=text.encode(errors="replace").decode(),
+    )
     path = tmp_path_factory.mktemp("store") / "runs.db"
     with Store(path) as store:
         store.add(Outcome(run))
@@ -89,10 +102,15 @@ def test_no_unfinished_file_is_left(tmp_path: Path) -> None:
     [
         (b"no database at all" * 100, "file is not a database"),
         ("CREATE TABLE other (x)", "database of something else"),
-        ("CREATE TABLE runs (x); PRAGMA application_id = 0x6B6C6F70; PRAGMA user_version = 99", "has schema 99"),
+        (
+            "CREATE TABLE runs (x); PRAGMA application_id = 0x6B6C6F70; PRAGMA user_version = 99",
+            "has schema 99",
+        ),
     ],
 )
-def test_a_file_that_is_no_store_is_refused_and_untouched(tmp_path: Path, content: bytes | str, text: str) -> None:
+def test_a_file_that_is_no_store_is_refused_and_untouched(
+    tmp_path: Path, content: bytes | str, text: str
+) -> None:
     path = tmp_path / "runs.db"
     if isinstance(content, bytes):
         path.write_bytes(content)
@@ -136,7 +154,9 @@ with Store(sys.argv[1]) as store:
 def test_two_may_write_to_one_store(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     code = WRITER.format(tests=str(Path(__file__).parent))
-    writers = [subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in ("one", "two")]
+    writers = [
+        subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in ("one", "two")
+    ]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
     with Store(path, read_only=True) as store:
         assert store.keys() == {f"{name}-{i}" for name in ("one", "two") for i in range(25)}
@@ -180,14 +200,18 @@ except StoreFailed as error:
 
 @pytest.mark.skipif(os.name != "posix", reason="limits the size of files")
 @pytest.mark.parametrize(
-    ("entries", "reason"), [(1, "disk I/O error"), (100_000, "the disk is full")], ids=["database", "arrays"]
+    ("entries", "reason"),
+    [(1, "disk I/O error"), (100_000, "the disk is full")],
+    ids=["database", "arrays"],
 )
 def test_a_file_that_cannot_grow_is_a_clear_error_and_the_store_stays_readable(
     tmp_path: Path, entries: int, reason: str
 ) -> None:
     path = tmp_path / "runs.db"
     code = textwrap.dedent(FILLS.format(tests=str(Path(__file__).parent), entries=entries))
-    done = subprocess.run([sys.executable, "-c", code, str(path), "400000"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path), "400000"], capture_output=True, text=True
+    )
     assert done.returncode == 7, done.stderr
     *finished, said = done.stdout.splitlines()
     assert f"could not take a run: {reason}" in said
@@ -197,7 +221,9 @@ def test_a_file_that_cannot_grow_is_a_clear_error_and_the_store_stays_readable(
         assert not list(store.folder.glob("unfinished"))
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small file system: needs root")
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small file system: needs root"
+)
 def test_a_disk_that_is_really_full_is_said_so(tmp_path: Path) -> None:
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)]
     if subprocess.run(mount, capture_output=True).returncode:
@@ -210,7 +236,10 @@ def test_a_disk_that_is_really_full_is_said_so(tmp_path: Path) -> None:
             finished.append(f"run {i}")
 
     try:
-        with Store(tmp_path / "runs.db") as store, pytest.raises(StoreFailed, match="the disk is full"):
+        with (
+            Store(tmp_path / "runs.db") as store,
+            pytest.raises(StoreFailed, match="the disk is full"),
+        ):
             fill(store)
         assert finished
         with Store(tmp_path / "runs.db", read_only=True) as store:
@@ -222,7 +251,9 @@ def test_a_disk_that_is_really_full_is_said_so(tmp_path: Path) -> None:
         subprocess.run(["umount", "-l", str(tmp_path)], check=True)
 
 
-def test_a_folder_that_may_not_be_written_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_may_not_be_written_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
     with pytest.raises(InvalidSettings, match="no permission"):
         Store(tmp_path / "runs.db")

@@ -15,18 +15,32 @@ from klopt.engine.registry import backends, problems
 from klopt.errors import InvalidSettings
 
 QUICK = suite("quick")
-families = pytest.mark.parametrize("entry", ENTRIES, ids=[f"{entry.family} {entry.data}" for entry in ENTRIES])
+families = pytest.mark.parametrize(
+    "entry", ENTRIES, ids=[f"{entry.family} {entry.data}" for entry in ENTRIES]
+)
 
 
 def test_every_family_of_klopt_has_an_entry() -> None:
-    own = {problem.__name__ for problem in problems() if problem.__module__.startswith("klopt.problems.")}
-    assert own == {entry.family for entry in ENTRIES}, "add one line to ENTRIES in klopt/bench/suite.py"
+    own = {
+        problem.__name__
+        for problem in problems()
+        if problem.__module__.startswith("klopt.problems.")
+    }
+    assert own == {entry.family for entry in ENTRIES}, (
+        "add one line to ENTRIES in klopt/bench/suite.py"
+    )
 
 
 def test_every_backend_of_klopt_takes_part() -> None:
-    ready = {b.name for b in backends() if not b.missing and type(b).__module__.startswith("klopt.solvers.")}
+    ready = {
+        b.name
+        for b in backends()
+        if not b.missing and type(b).__module__.startswith("klopt.solvers.")
+    }
     used = {route.backend.name for _, problem in suite("demo") for route in plan(problem).routes}
-    assert ready <= used, "no problem of the suite is for it; add one line to ENTRIES in klopt/bench/suite.py"
+    assert ready <= used, (
+        "no problem of the suite is for it; add one line to ENTRIES in klopt/bench/suite.py"
+    )
 
 
 def test_labels_are_unique_and_name_family_data_and_size() -> None:
@@ -60,7 +74,9 @@ def test_it_can_be_sent_to_a_child_process(label: str, problem) -> None:
 def test_sizes_ascend_and_fit_the_data(entry) -> None:
     for sizes in (entry.demo, entry.full):
         assert list(sizes) == sorted(set(sizes))
-        assert len(data(entry.data, sizes[-1]).X) == sizes[-1], "more points asked for than there are"
+        assert len(data(entry.data, sizes[-1]).X) == sizes[-1], (
+            "more points asked for than there are"
+        )
 
 
 @pytest.mark.parametrize("name", ["breast", "digits", "iris", "wine"])
@@ -80,5 +96,7 @@ def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
 
 
 def test_an_unknown_suite_is_refused() -> None:
-    with pytest.raises(InvalidSettings, match="there is no suite 'huge'; expected quick, demo or full"):
+    with pytest.raises(
+        InvalidSettings, match="there is no suite 'huge'; expected quick, demo or full"
+    ):
         suite("huge")

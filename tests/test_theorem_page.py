@@ -21,7 +21,13 @@ from klopt.cli.main import main
 from klopt.papers.theorems.cases import read_case
 from klopt.papers.theorems.claim import Case, Claim, Outcome, listed, theorem
 from klopt.papers.theorems.evidence import Evidence, at_most, reached
-from klopt.papers.theorems.page import SYMBOLS, formula, rate_figures, verification_page, write_verification
+from klopt.papers.theorems.page import (
+    SYMBOLS,
+    formula,
+    rate_figures,
+    verification_page,
+    write_verification,
+)
 from klopt.papers.theorems.verification import Verification, replay, verify_claims
 
 if TYPE_CHECKING:
@@ -87,7 +93,9 @@ def page(found: Verification) -> str:
 
 def row(page: str, name: str) -> str:
     """The row of a claim."""
-    return next(part for part in re.split(r'<tr id="c', page)[1:] if f'name">{name}<' in part).split("<tr")[0]
+    return next(
+        part for part in re.split(r'<tr id="c', page)[1:] if f'name">{name}<' in part
+    ).split("<tr")[0]
 
 
 def test_the_counts_come_first_in_a_sentence(page: str) -> None:
@@ -103,11 +111,18 @@ def test_a_verification_of_nothing_says_so() -> None:
 
 
 @pytest.mark.parametrize("name", ["t-1", "t-2", "t-3", "t-4"])
-def test_every_claim_has_its_statement_verdict_and_ratios(found: Verification, page: str, name: str) -> None:
+def test_every_claim_has_its_statement_verdict_and_ratios(
+    found: Verification, page: str, name: str
+) -> None:
     shown, finding = row(page, name), found[name]
     assert html.escape(finding.claim.says) in shown
     assert f"<i>{SYMBOLS[finding.outcome]}</i>{finding.outcome.value}" in shown
-    for words in (finding.claim.premise, finding.claim.correction, finding.claim.reason, finding.claim.source):
+    for words in (
+        finding.claim.premise,
+        finding.claim.correction,
+        finding.claim.reason,
+        finding.claim.source,
+    ):
         assert html.escape(words) in shown
     assert ("<math" in shown) == bool(finding.claim.latex)
     assert (">printed</span>" in shown) == (finding.printed is not None)
@@ -119,7 +134,9 @@ def test_it_says_that_a_check_is_not_a_proof(page: str) -> None:
     assert "A check on many instances supports a theorem; it does not prove it." in page
 
 
-def test_a_counterexample_is_there_in_full_and_replays(found: Verification, page: str, tmp_path: Path) -> None:
+def test_a_counterexample_is_there_in_full_and_replays(
+    found: Verification, page: str, tmp_path: Path
+) -> None:
     shown = row(page, "t-2")
     content = re.search(r"<pre>(.*?)</pre>", shown, re.DOTALL)
     assert content is not None
@@ -133,13 +150,16 @@ def test_a_counterexample_is_there_in_full_and_replays(found: Verification, page
     assert '<span class="tag">exact</span>' in shown
 
 
-def test_a_rate_is_drawn_as_printed_and_as_corrected_on_the_same_axes(found: Verification, page: str) -> None:
+def test_a_rate_is_drawn_as_printed_and_as_corrected_on_the_same_axes(
+    found: Verification, page: str
+) -> None:
     printed, corrected = rate_figures(found["t-3"])
     assert (printed.title, corrected.title) == ("as printed", "as corrected")
     assert "Predicted exponent −2; fitted −1.00" in printed.caption
     assert "Predicted exponent −2; fitted −2.00" in corrected.caption
     ticks = [
-        re.findall(r'<text x="[\d.]+" y="([\d.]+)" class="e">([^<]*)<', figure.svg) for figure in (printed, corrected)
+        re.findall(r'<text x="[\d.]+" y="([\d.]+)" class="e">([^<]*)<', figure.svg)
+        for figure in (printed, corrected)
     ]
     assert ticks[0] == ticks[1] != []
     assert printed.svg in page
@@ -163,7 +183,9 @@ def test_what_comes_from_outside_is_text() -> None:
     assert text.count(html.escape(HOSTILE)) >= 6
 
 
-@pytest.mark.parametrize("latex", [r"\href{javascript:alert(1)}{x}", r"\frac{", r"\begin{matrix}", r"a & b \\ \left("])
+@pytest.mark.parametrize(
+    "latex", [r"\href{javascript:alert(1)}{x}", r"\frac{", r"\begin{matrix}", r"a & b \\ \left("]
+)
 def test_a_formula_that_fails_or_links_is_shown_as_it_is(latex: str) -> None:
     made = formula(latex)
     assert "href=" not in made
@@ -181,8 +203,12 @@ def test_the_page_depends_on_the_seed_and_nothing_else(page: str) -> None:
 
 def test_the_command_writes_the_page(tmp_path: Path) -> None:
     target = tmp_path / "page.html"
-    apart = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}  # Click before 8.2
-    result = CliRunner(**apart).invoke(main, ["verify", "004-3", "--trials", "3", "-o", str(target), "--json"])
+    apart = (
+        {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
+    )  # Click before 8.2
+    result = CliRunner(**apart).invoke(
+        main, ["verify", "004-3", "--trials", "3", "-o", str(target), "--json"]
+    )
     assert result.exit_code == 0, result.output
     assert "Of 1 claim, 1 holds only as corrected." in target.read_text(encoding="utf-8")
     assert json.loads(result.stdout)
@@ -216,20 +242,28 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def visit(chromium: Browser, file: Path, width: int = 1280, script: bool = True, hash_: str = "") -> InTheBrowser:
-    context = chromium.new_context(viewport={"width": width, "height": 900}, java_script_enabled=script)
+def visit(
+    chromium: Browser, file: Path, width: int = 1280, script: bool = True, hash_: str = ""
+) -> InTheBrowser:
+    context = chromium.new_context(
+        viewport={"width": width, "height": 900}, java_script_enabled=script
+    )
     seen = InTheBrowser(context.new_page())
     seen.page.goto(file.as_uri() + hash_)
     return seen
 
 
-in_a_browser = pytest.mark.skipif(not browser(), reason="no Chromium is installed; apt-get install chromium")
+in_a_browser = pytest.mark.skipif(
+    not browser(), reason="no Chromium is installed; apt-get install chromium"
+)
 
 
 @pytest.mark.browser
 @in_a_browser
 @pytest.mark.parametrize("width", [390, 768, 1280])
-def test_nothing_is_asked_for_and_nothing_sticks_out(chromium: Browser, file: Path, width: int) -> None:
+def test_nothing_is_asked_for_and_nothing_sticks_out(
+    chromium: Browser, file: Path, width: int
+) -> None:
     seen = visit(chromium, file, width)
     seen.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     seen.page.wait_for_timeout(100)

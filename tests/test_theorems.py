@@ -1,6 +1,7 @@
 """The claims of the papers as properties: Hypothesis draws the instance, the registered verdict says what must hold.
 
-`KLOPT_HYPOTHESIS=thorough` makes 500 new instances of each; by default a few, the same ones each run.
+`KLOPT_HYPOTHESIS=thorough` makes 500 new instances of each; by default a few, the same ones each
+run.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def test_no_refutation_rests_on_floats() -> None:
 def test_without_the_library_of_balls_nothing_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "flint", None)  # as on a machine where it was never installed
     confirmed = [
-        proven(claim, claim.example or claim.draw(np.random.default_rng(0), claim.sizes[0])) for claim in EXACT
+        proven(claim, claim.example or claim.draw(np.random.default_rng(0), claim.sizes[0]))
+        for claim in EXACT
     ]
     assert not all(confirmed)
 
@@ -104,8 +106,11 @@ def test_formulations_are_equivalent(problem: type[Problem]) -> None:
         first: dict[str, object] = {}
         for route in plan(declared).routes:
             first.setdefault(route.formulation.name, route.backend)
-        # A slow method need not reach the tolerance: what it has proven when its time is over must still be true.
-        found = [solve(declared, b, formulation=f, tol=AGREE, time_limit=1.0) for f, b in first.items()]  # type: ignore[arg-type]
+        # A slow method need not reach the tolerance: what it has proven when its time is over must
+        # still be true.
+        found = [
+            solve(declared, b, formulation=f, tol=AGREE, time_limit=1.0) for f, b in first.items()
+        ]  # type: ignore[arg-type]
         lower, upper = max(result.lower for result in found), min(result.upper for result in found)
         assert lower <= upper + AGREE * (1 + abs(upper))
 

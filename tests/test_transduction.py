@@ -86,7 +86,9 @@ def test_spreading_is_the_limit_of_the_iteration_of_scikit_learn():
     model = LabelSpreading(kernel=lambda X, Z: W, alpha=0.8, max_iter=2000, tol=1e-12)
     model.fit(np.arange(len(W))[:, None], labels)
     F = spread(W, labels, 0.8).values
-    np.testing.assert_allclose(F / F.sum(axis=1, keepdims=True), model.label_distributions_, atol=1e-9)
+    np.testing.assert_allclose(
+        F / F.sum(axis=1, keepdims=True), model.label_distributions_, atol=1e-9
+    )
 
 
 @given(seeds, st.sampled_from([3, 8, 30]), st.floats(0.1, 100.0))
@@ -135,7 +137,9 @@ def test_classes_keep_their_names():
 
 def test_no_point_is_left_to_label():
     W, _ = instance(0)
-    np.testing.assert_array_equal(harmonic(W, np.arange(len(W)) % 3).values, np.eye(3)[np.arange(len(W)) % 3])
+    np.testing.assert_array_equal(
+        harmonic(W, np.arange(len(W)) % 3).values, np.eye(3)[np.arange(len(W)) % 3]
+    )
 
 
 APART = np.kron(np.eye(3), np.ones((2, 2)) - np.eye(2))
@@ -145,7 +149,11 @@ APART = np.kron(np.eye(3), np.ones((2, 2)) - np.eye(2))
 @pytest.mark.parametrize(
     ("W", "labels", "message"),
     [
-        (APART, [0, -1, -1, 1, -1, -1], r"2 of 6 points have no way to a labelled point and get no answer: 4, 5;"),
+        (
+            APART,
+            [0, -1, -1, 1, -1, -1],
+            r"2 of 6 points have no way to a labelled point and get no answer: 4, 5;",
+        ),
         (APART, [-1] * 6, "every point is unlabelled"),
         (APART, [4, 4, -1, -1, 4, -1], "one class only, 4"),
         (APART, [0, 1], "labels"),

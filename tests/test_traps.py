@@ -1,8 +1,8 @@
 """Small traps on which native solvers were seen to be wrong; here each ends in a refusal or an honest verdict.
 
-Every trap has a known truth and meets every installed backend that can take it. A backend may fail, klopt may not
-believe it: OPTIMAL only within 1e-5 of the truth, INFEASIBLE and UNBOUNDED only where that is the truth, FEASIBLE only
-where there is a point, and an interval that holds the optimum.
+Every trap has a known truth and meets every installed backend that can take it. A backend may fail,
+klopt may not believe it: OPTIMAL only within 1e-5 of the truth, INFEASIBLE and UNBOUNDED only where
+that is the truth, FEASIBLE only where there is a point, and an interval that holds the optimum.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 from scipy import sparse
 
 import klopt
-from klopt.conformance.instances import FormProblem, hand_checked
+from klopt.conformance.instances import FormProblem, reference_instances
 from klopt.engine.registry import problems
 from klopt.errors import InvalidProblem, InvalidSettings
 from klopt.model.backend import Answer, Stop
@@ -61,7 +61,8 @@ def assert_honest(result: klopt.Result, optimum: float) -> None:
 def known_svm(n: int, C: float, spread: float) -> tuple[SoftMargin, float]:
     """An SVM whose solution has every point on the margin: with z = y o a, K z = y - b 1, hence the value 1'a / 2.
 
-    K = t t' / t'z + (I - u u') M (I - u u') with t = y - b 1 and u = z / ||z||; M has eigenvalues from 1 to `spread`.
+    K = t t' / t'z + (I - u u') M (I - u u') with t = y - b 1 and u = z / ||z||; M has eigenvalues
+    from 1 to `spread`.
     """
     rng = np.random.default_rng(n)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
@@ -88,15 +89,27 @@ def form(*args, **cones) -> FormProblem:
 
 
 E11, E22, E12 = np.diag([1.0, 0.0]), np.diag([0.0, 1.0]), np.array([[0.0, 1.0], [1.0, 0.0]])
-GAP = [-np.diag([0.0, 0.0, 1.0]), np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, 1]]), np.diag([0.0, 1.0, 0.0])]
+GAP = [
+    -np.diag([0.0, 0.0, 1.0]),
+    np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, 1]]),
+    np.diag([0.0, 1.0, 0.0]),
+]
 PAIR = [[1.0, 1.0], [-1.0, -1.0]]
 
 TRAPS: dict[str, Trap] = {
     # matrices that some solvers misread
-    "all-zero matrix": Trap(lambda: LP([1.0, 2.0], np.zeros((2, 2)), [1.0, 0.0], bounds=(-1, 1)), -3.0),
-    "all-zero matrix, false": Trap(lambda: LP([1.0, 2.0], np.zeros((2, 2)), [1.0, -1.0]), INFEASIBLE),
-    "zero equality row": Trap(lambda: LP([1.0, 2.0], None, None, [[0.0, 0.0], [1.0, 1.0]], [0.0, 1.0]), 1.0),
-    "duplicate entries": Trap(lambda: LP([-1.0, -2.0], zeros_in([[1, 1], [1, 3]]), [4.0, 6.0]), -5.0),
+    "all-zero matrix": Trap(
+        lambda: LP([1.0, 2.0], np.zeros((2, 2)), [1.0, 0.0], bounds=(-1, 1)), -3.0
+    ),
+    "all-zero matrix, false": Trap(
+        lambda: LP([1.0, 2.0], np.zeros((2, 2)), [1.0, -1.0]), INFEASIBLE
+    ),
+    "zero equality row": Trap(
+        lambda: LP([1.0, 2.0], None, None, [[0.0, 0.0], [1.0, 1.0]], [0.0, 1.0]), 1.0
+    ),
+    "duplicate entries": Trap(
+        lambda: LP([-1.0, -2.0], zeros_in([[1, 1], [1, 3]]), [4.0, 6.0]), -5.0
+    ),
     "CSR": Trap(lambda: LP([-1.0, -2.0], sparse.csr_matrix([[1.0, 1], [1, 3]]), [4.0, 6.0]), -5.0),
     "lower triangle": Trap(lambda: QCQP([[2.0, 1.0], [1.0, 2.0]], [-3.0, -3.0]), -3.0),
     "infinite right-hand side": Trap(lambda: LP([-1.0], [[1.0], [1.0]], [np.inf, 2.0]), -2.0),
@@ -105,50 +118,87 @@ TRAPS: dict[str, Trap] = {
     "SDP with a duality gap": Trap(lambda: SDP([1.0, 0.0], GAP), 0.0),
     "SDP optimum not attained": Trap(lambda: SDP([1.0, 0.0], [-E12, E11, E22]), 0.0),
     "SDP without interior": Trap(lambda: SDP([1.0, 1.0], [np.zeros((2, 2)), E11, E12]), 0.0),
-    "weakly infeasible SOCP": Trap(lambda: form([1.0], [[-1], [-1], [0]], [0, 0, 1], soc=(3,)), INFEASIBLE),
-    "SOCP optimum not attained": Trap(lambda: form([1.0, 0.0], [[-1, -1], [-1, 1], [0, 0]], [0, 0, 2], soc=(3,)), 0.0),
+    "weakly infeasible SOCP": Trap(
+        lambda: form([1.0], [[-1], [-1], [0]], [0, 0, 1], soc=(3,)), INFEASIBLE
+    ),
+    "SOCP optimum not attained": Trap(
+        lambda: form([1.0, 0.0], [[-1, -1], [-1, 1], [0, 0]], [0, 0, 2], soc=(3,)), 0.0
+    ),
     "exponential optimum not attained": Trap(
         lambda: form([0.0, 1.0], [[1, 0], [0, 0], [0, -1]], [0, 1, 0], exp=1), 0.0
     ),
     "exponential optimum not attained, steep": Trap(
         lambda: form([0.0, 1e7], [[1, 0], [0, 0], [0, -1]], [0, 1, 0], exp=1), 0.0
     ),
-    "infeasible and dual infeasible": Trap(lambda: LP([-1.0, -1.0], [[1, -1], [-1, 1]], [-1.0, -1.0]), INFEASIBLE),
-    "redundant equalities": Trap(lambda: LP([1.0, 2.0], None, None, [[1, 1], [2, 2], [1, 1]], [1.0, 2.0, 1.0]), 1.0),
-    "contradictory equalities": Trap(lambda: LP([1.0, 2.0], None, None, [[1, 1], [1, 1]], [1.0, 1.5]), INFEASIBLE),
+    "infeasible and dual infeasible": Trap(
+        lambda: LP([-1.0, -1.0], [[1, -1], [-1, 1]], [-1.0, -1.0]), INFEASIBLE
+    ),
+    "redundant equalities": Trap(
+        lambda: LP([1.0, 2.0], None, None, [[1, 1], [2, 2], [1, 1]], [1.0, 2.0, 1.0]), 1.0
+    ),
+    "contradictory equalities": Trap(
+        lambda: LP([1.0, 2.0], None, None, [[1, 1], [1, 1]], [1.0, 1.5]), INFEASIBLE
+    ),
     "nearly contradictory equalities": Trap(
-        lambda: LP([1.0, 2.0], None, None, [[1, 1], [1, 1 + 1e-7]], [1.0, 1.0], bounds=(None, None)), 1.0
+        lambda: LP(
+            [1.0, 2.0], None, None, [[1, 1], [1, 1 + 1e-7]], [1.0, 1.0], bounds=(None, None)
+        ),
+        1.0,
     ),
     "unbounded LP": Trap(lambda: LP([-1.0, -1.0], [[1.0, -1.0]], [1.0]), UNBOUNDED),
     "unbounded QP": Trap(lambda: QCQP(np.diag([1.0, 0.0]), [0.0, -1.0]), UNBOUNDED),
     # numbers of very different size
     "costs of 1, rows of 1e9 and 1e-9": Trap(lambda: LP([-1.0, -1.0], [[1e-9, 1e9]], [2.0]), -2e9),
-    "columns of 1e9 and 1e-9": Trap(lambda: LP([-1.0, -1.0], [[1e-9, 0.0], [0.0, 1e9]], [2.0, 1.0]), -2e9),
+    "columns of 1e9 and 1e-9": Trap(
+        lambda: LP([-1.0, -1.0], [[1e-9, 0.0], [0.0, 1e9]], [2.0, 1.0]), -2e9
+    ),
     "a contradiction beside a bound of 1e9": Trap(
-        lambda: LP([-1.0, 0.0], [[1, 0], [0, -1], [0, 1]], [1e9, -1.0, 0.5], bounds=(None, None)), INFEASIBLE
+        lambda: LP([-1.0, 0.0], [[1, 0], [0, -1], [0, 1]], [1e9, -1.0, 0.5], bounds=(None, None)),
+        INFEASIBLE,
     ),
     "a contradiction of two columns beside a bound of 1e9": Trap(
-        lambda: LP([-1.0, 0, 0], [[1, 0, 0], [0, -1, -1], [0, 1, 1]], [1e9, -1.0, 0.5], bounds=(None, None)), INFEASIBLE
+        lambda: LP(
+            [-1.0, 0, 0], [[1, 0, 0], [0, -1, -1], [0, 1, 1]], [1e9, -1.0, 0.5], bounds=(None, None)
+        ),
+        INFEASIBLE,
     ),
     "a descent beside a cost of 1e9": Trap(
-        lambda: LP([1e9, -1.0, 0], [[0, -1, -1], [0, 1, -1]], [0.0, 0.0], bounds=[(1, None)] + 2 * [(None, None)]),
+        lambda: LP(
+            [1e9, -1.0, 0],
+            [[0, -1, -1], [0, 1, -1]],
+            [0.0, 0.0],
+            bounds=[(1, None)] + 2 * [(None, None)],
+        ),
         UNBOUNDED,
     ),
     "an interval that misses by 10 in 1e9": Trap(
-        lambda: form([0.0, -1.0], [[-1, 0], [1, 0], [0, -1]], [-1e9, 1e9 - 10, 0], nonneg=3), INFEASIBLE
+        lambda: form([0.0, -1.0], [[-1, 0], [1, 0], [0, -1]], [-1e9, 1e9 - 10, 0], nonneg=3),
+        INFEASIBLE,
     ),
     "SVM with C = 1e8": Trap(lambda: known_svm(30, 1e8, 1e-3)[0], known_svm(30, 1e8, 1e-3)[1]),
-    "SVM with C = 1e8, ill-conditioned": Trap(lambda: known_svm(30, 1e8, 1e-13)[0], known_svm(30, 1e8, 1e-13)[1]),
-    "hard margin, inseparable": Trap(lambda: SoftMargin(np.ones((4, 4)), [1, -1, 1, -1], np.inf), INFEASIBLE),
-    "SVR of a constant": Trap(lambda: EpsilonMargin(np.ones((3, 3)), [1e6, 1e6, 1e6], 1.0, 0.1), 0.0),
-    "simplex, costs of 1e9 and 1e-9": Trap(lambda: SimplexProgram.of(Linear([1e9, 1e-9, 1.0]), Simplex(3)), 1e-9),
+    "SVM with C = 1e8, ill-conditioned": Trap(
+        lambda: known_svm(30, 1e8, 1e-13)[0], known_svm(30, 1e8, 1e-13)[1]
+    ),
+    "hard margin, inseparable": Trap(
+        lambda: SoftMargin(np.ones((4, 4)), [1, -1, 1, -1], np.inf), INFEASIBLE
+    ),
+    "SVR of a constant": Trap(
+        lambda: EpsilonMargin(np.ones((3, 3)), [1e6, 1e6, 1e6], 1.0, 0.1), 0.0
+    ),
+    "simplex, costs of 1e9 and 1e-9": Trap(
+        lambda: SimplexProgram.of(Linear([1e9, 1e-9, 1.0]), Simplex(3)), 1e-9
+    ),
     "simplex, curvatures of 1e9 and 1e-9": Trap(
-        lambda: SimplexProgram.of(Quadratic(np.diag([1e9, 1e-9]), [0.0, 0.0]), Simplex(2)), 0.5 / (1e-9 + 1e9)
+        lambda: SimplexProgram.of(Quadratic(np.diag([1e9, 1e-9]), [0.0, 0.0]), Simplex(2)),
+        0.5 / (1e-9 + 1e9),
     ),
     "box without end": Trap(
-        lambda: SimplexProgram.of(Linear([-1.0, 0.0]), BoxPlane(np.zeros(2), np.full(2, np.inf))), UNBOUNDED
+        lambda: SimplexProgram.of(Linear([-1.0, 0.0]), BoxPlane(np.zeros(2), np.full(2, np.inf))),
+        UNBOUNDED,
     ),
-    "game with stakes of 1e8 and 1e-8": Trap(lambda: SaddlePoint.game([[1e8, 0.0], [0.0, 1e-8]]), 1 / (1e-8 + 1e8)),
+    "game with stakes of 1e8 and 1e-8": Trap(
+        lambda: SaddlePoint.game([[1e8, 0.0], [0.0, 1e-8]]), 1 / (1e-8 + 1e8)
+    ),
 }
 
 
@@ -163,13 +213,20 @@ def capable() -> list[tuple[str, str]]:
     for name in TRAPS:
         needs = [f.needs for f in problem_of(name).formulations()]
         ready = [backend for backend in klopt.backends() if not backend.missing]
-        pairs += [(name, backend.name) for backend in ready if any(need <= backend.offers for need in needs)]
+        pairs += [
+            (name, backend.name)
+            for backend in ready
+            if any(need <= backend.offers for need in needs)
+        ]
     return pairs
 
 
 @pytest.mark.parametrize(
     ("name", "backend"),  # what CVXPY reaches is there by itself
-    [pytest.param(*pair, marks=[pytest.mark.slow] if pair[1] == "cvxpy" else []) for pair in capable()],
+    [
+        pytest.param(*pair, marks=[pytest.mark.slow] if pair[1] == "cvxpy" else [])
+        for pair in capable()
+    ],
 )
 def test_a_trap_ends_in_an_honest_verdict(name, backend, capfd) -> None:
     result = klopt.solve(problem_of(name), backend=backend, time_limit=2.0)
@@ -198,14 +255,37 @@ class TestRefusals:
             (lambda: EpsilonMargin(np.eye(2), [1, np.nan], 1.0, 0.1), r"y\[1\] is nan"),
             (lambda: SaddlePoint.game([[np.nan]]), r"M\[0, 0\] is nan"),
             (lambda: SimplexProgram.of(Linear([np.nan]), Simplex(1)), r"c\[0\] is nan"),
-            (lambda: QCQP([[1.0, 2.0], [2.0, 1.0]], [1.0, 1.0]), r"P is not positive semidefinite: .* -1"),
-            (lambda: QCQP(np.eye(2), [1.0, 1.0], sense="max"), r"P .* is not positive semidefinite"),
-            (lambda: form([0.0, 0.0], np.eye(2), [1, 1], nonneg=2, P=[[1.0, 2.0], [2.0, 1.0]]), "not positive semi"),
-            (lambda: SoftMargin([[1.0, 2.0], [2.0, 1.0]], [1, -1], 1.0), r"K is not positive semidefinite: .* from -1"),
-            (lambda: SimplexProgram.of(Quadratic([[1.0, 2.0], [2.0, 1.0]], [0.0, 0.0]), Simplex(2)), "semidefinite"),
-            (lambda: QCQP([[1.0, 0.0], [1.0, 1.0]], [1.0, 1.0]), r"P is not symmetric: P\[0, 1\] = 0.0 but"),
+            (
+                lambda: QCQP([[1.0, 2.0], [2.0, 1.0]], [1.0, 1.0]),
+                r"P is not positive semidefinite: .* -1",
+            ),
+            (
+                lambda: QCQP(np.eye(2), [1.0, 1.0], sense="max"),
+                r"P .* is not positive semidefinite",
+            ),
+            (
+                lambda: form([0.0, 0.0], np.eye(2), [1, 1], nonneg=2, P=[[1.0, 2.0], [2.0, 1.0]]),
+                "not positive semi",
+            ),
+            (
+                lambda: SoftMargin([[1.0, 2.0], [2.0, 1.0]], [1, -1], 1.0),
+                r"K is not positive semidefinite: .* from -1",
+            ),
+            (
+                lambda: SimplexProgram.of(
+                    Quadratic([[1.0, 2.0], [2.0, 1.0]], [0.0, 0.0]), Simplex(2)
+                ),
+                "semidefinite",
+            ),
+            (
+                lambda: QCQP([[1.0, 0.0], [1.0, 1.0]], [1.0, 1.0]),
+                r"P is not symmetric: P\[0, 1\] = 0.0 but",
+            ),
             (lambda: LP([1.0, 1.0, 1.0], [[1.0, 1.0]], [1.0]), r"A_ub is 1 x 2; expected 1 x 3"),
-            (lambda: form([1.0], [[1.0]], [1.0], nonneg=2), "the cones have 2 rows but A and b have 1"),
+            (
+                lambda: form([1.0], [[1.0]], [1.0], nonneg=2),
+                "the cones have 2 rows but A and b have 1",
+            ),
             (lambda: LP([1.0], [[1.0]], [1e20]), r"b_ub\[0\] is 1e\+20; write inf"),
         ],
     )
@@ -215,11 +295,15 @@ class TestRefusals:
 
     @pytest.mark.parametrize("backend", [b.name for b in klopt.backends() if not b.missing])
     def test_an_unknown_option_is_refused_by_every_backend(self, backend) -> None:
-        samples = (kind.sample(np.random.default_rng(seed), 6) for seed in range(6) for kind in problems())
+        samples = (
+            kind.sample(np.random.default_rng(seed), 6) for seed in range(6) for kind in problems()
+        )
         own = (p for p in map(problem_of, TRAPS) if not isinstance(p, FormProblem))
-        forms = (FormProblem(each.form) for each in hand_checked())
+        forms = (FormProblem(each.form) for each in reference_instances())
         problem = next(p for p in chain(own, samples, forms) if _takes(backend, p))
-        with pytest.raises(InvalidSettings, match=r"no_such_option|raw options belong to one solver"):
+        with pytest.raises(
+            InvalidSettings, match=r"no_such_option|raw options belong to one solver"
+        ):
             klopt.solve(problem, backend=backend, raw={"no_such_option": 1})
 
     @pytest.mark.parametrize(
@@ -234,7 +318,9 @@ class TestRefusals:
     def test_a_negative_tolerance_cannot_be_smuggled_in(self, backend, option) -> None:
         with pytest.raises(InvalidSettings, match="is klopt's own 'tol'; set that instead"):
             klopt.solve(problem_of("CSR"), backend=backend, raw=option)
-        with pytest.raises(InvalidSettings, match=r"tol is -1.0; expected a number in \[1e-13, 0.1\]"):
+        with pytest.raises(
+            InvalidSettings, match=r"tol is -1.0; expected a number in \[1e-13, 0.1\]"
+        ):
             klopt.solve(problem_of("CSR"), backend=backend, tol=-1.0)
 
 
@@ -308,12 +394,16 @@ class TestVectors:
             def misbehave(self, form):
                 return Answer(Stop.OPTIMAL, x=self.x, y=self.y)
 
-        infeasible = form([-1.0, 0.0, 0.0], [[1, 0, 0], [0, -1, -1], [0, 1, 1]], [1e9, -1, 0.5], nonneg=3)
+        infeasible = form(
+            [-1.0, 0.0, 0.0], [[1, 0, 0], [0, -1, -1], [0, 1, 1]], [1e9, -1, 0.5], nonneg=3
+        )
         result = klopt.solve(infeasible, backend=Claims([1e9, 0.75, 0.0], [1.0, 0.0, 0.0]))
         assert result.certificate.residuals.worst < 1e-6
         assert_honest(result, INFEASIBLE)
         assert "is violated by" in result.explain()
-        endless = form([1e9, -1.0, 0.0], [[-1, 0, 0], [0, -1, -1], [0, 1, -1]], [-1, 0, 0], nonneg=3)
+        endless = form(
+            [1e9, -1.0, 0.0], [[-1, 0, 0], [0, -1, -1], [0, 1, -1]], [-1, 0, 0], nonneg=3
+        )
         result = klopt.solve(endless, backend=Claims([1.0, 0.0, 0.0], [1e9, 0.0, 0.0]))
         assert result.certificate.residuals.worst < 1e-6
         assert_honest(result, UNBOUNDED)
@@ -327,23 +417,50 @@ class TestVectors:
             def misbehave(self, form):
                 return Answer(Stop.UNBOUNDED, x=np.array([1e9 - 5, 0.0]), ray=np.array([0.0, 1.0]))
 
-        assert_honest(klopt.solve(problem_of("an interval that misses by 10 in 1e9"), backend=Endless()), INFEASIBLE)
+        assert_honest(
+            klopt.solve(problem_of("an interval that misses by 10 in 1e9"), backend=Endless()),
+            INFEASIBLE,
+        )
 
 
-@pytest.mark.parametrize("backend", [b.name for b in klopt.backends() if not b.missing and Feature.CONE in b.offers])
+@pytest.mark.parametrize(
+    "backend", [b.name for b in klopt.backends() if not b.missing and Feature.CONE in b.offers]
+)
 def test_every_layout_of_a_matrix_is_the_same_program(backend) -> None:
     """Dense, COO, CSR, CSC, old and new classes, unsorted, with explicit zeros, with duplicates."""
     A = np.array([[1.0, 1.0], [1.0, 3.0]])
-    unsorted = sparse.csc_array((np.array([1.0, 1.0, 3.0, 1.0]), np.array([1, 0, 1, 0]), np.array([0, 2, 4])))
+    unsorted = sparse.csc_array(
+        (np.array([1.0, 1.0, 3.0, 1.0]), np.array([1, 0, 1, 0]), np.array([0, 2, 4]))
+    )
     unsorted.has_sorted_indices = False
     padded = sparse.csc_array(A)
     padded.data[1] = 0.0
     wide = sparse.csc_array(A)
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    layouts = [A, A.tolist(), np.asfortranarray(A), sparse.coo_matrix(A), sparse.csr_matrix(A), sparse.csr_array(A)]
-    layouts += [sparse.csc_matrix(A), sparse.csc_array(A), unsorted, wide, zeros_in(A), sparse.lil_array(A)]
-    values = {klopt.solve(LP([-1.0, -2.0], layout, [4.0, 6.0]), backend=backend).require().value for layout in layouts}
+    layouts = [
+        A,
+        A.tolist(),
+        np.asfortranarray(A),
+        sparse.coo_matrix(A),
+        sparse.csr_matrix(A),
+        sparse.csr_array(A),
+    ]
+    layouts += [
+        sparse.csc_matrix(A),
+        sparse.csc_array(A),
+        unsorted,
+        wide,
+        zeros_in(A),
+        sparse.lil_array(A),
+    ]
+    values = {
+        klopt.solve(LP([-1.0, -2.0], layout, [4.0, 6.0]), backend=backend).require().value
+        for layout in layouts
+    }
     assert len(values) == 1, "bit by bit"
     assert values.pop() == pytest.approx(-5.0, abs=1e-5)
-    holes = [klopt.solve(LP([-1.0, -2.0], A, [4.0, 6.0]), backend=backend) for A in (padded, padded.toarray())]
+    holes = [
+        klopt.solve(LP([-1.0, -2.0], A, [4.0, 6.0]), backend=backend)
+        for A in (padded, padded.toarray())
+    ]
     assert holes[0].require().value == holes[1].require().value

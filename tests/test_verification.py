@@ -15,7 +15,15 @@ from klopt.errors import InvalidSettings
 from klopt.papers.theorems.cases import rational, read_case, write_case
 from klopt.papers.theorems.catalogue import claims, select
 from klopt.papers.theorems.claim import Case, Claim, Outcome, theorem
-from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, every, overlap, reached
+from klopt.papers.theorems.evidence import (
+    Evidence,
+    Interval,
+    at_most,
+    equal,
+    every,
+    overlap,
+    reached,
+)
 from klopt.papers.theorems.verification import examine, replay, verify_claims
 
 
@@ -32,7 +40,10 @@ def cauchy_schwarz(factor: float) -> Claim:
                             Fraction(factor) ** 2 * (case["a"] @ case["a"]) * (case["b"] @ case["b"])),
     )  # fmt: skip
     def claim(case: Case) -> Evidence:
-        left, right = abs(case["a"] @ case["b"]), np.linalg.norm(case["a"]) * np.linalg.norm(case["b"])
+        left, right = (
+            abs(case["a"] @ case["b"]),
+            np.linalg.norm(case["a"]) * np.linalg.norm(case["b"]),
+        )
         return at_most(float(left), factor * float(right))
 
     return claim
@@ -88,7 +99,9 @@ def test_an_identity_with_a_wrong_constant_is_refuted_and_its_correction_holds()
 
 
 def test_a_wrong_correction_is_refuted_too() -> None:
-    @theorem("twice wrong", says="a = 0", draw=vectors, corrected=lambda case: equal(case["a"], 1.0))
+    @theorem(
+        "twice wrong", says="a = 0", draw=vectors, corrected=lambda case: equal(case["a"], 1.0)
+    )
     def claim(case: Case) -> Evidence:
         return equal(case["a"], 0.0, scale=1.0)
 
@@ -153,7 +166,9 @@ def test_every_is_as_strong_as_its_weakest_part(ratios: list[float]) -> None:
 
 def test_the_exponent_of_a_run_is_fitted_with_its_interval() -> None:
     steps = np.arange(1.0, 200.0)
-    evidence = reached(steps.tolist(), (2.0 / steps).tolist(), (3.0 / steps).tolist(), predicted=-1.0)
+    evidence = reached(
+        steps.tolist(), (2.0 / steps).tolist(), (3.0 / steps).tolist(), predicted=-1.0
+    )
     assert evidence.holds
     assert evidence.curve is not None
     fit = evidence.curve.fit()
@@ -233,4 +248,6 @@ def test_cases_of_all_claims_can_be_written_as_json() -> None:
     for claim in claims():
         if claim.draw is not None:
             case = claim.draw(np.random.default_rng(0), claim.sizes[0])
-            json.dumps({name: np.asarray(value).tolist() for name, value in case.items()}, allow_nan=False)
+            json.dumps(
+                {name: np.asarray(value).tolist() for name, value in case.items()}, allow_nan=False
+            )

@@ -1,7 +1,7 @@
 """Formulas as MathML, made while the pages are built: browsers draw it by themselves, without a script or a network.
 
-Sphinx ships MathJax, which is fetched when a page is opened, and images, which need LaTeX. `latex2mathml` is what
-klopt's own pages use.
+Sphinx ships MathJax, which is fetched when a page is opened, and images, which need LaTeX.
+`latex2mathml` is what klopt's own pages use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ def _mathml(node: nodes.Element, display: str) -> str:
     try:
         made = str(convert(latex, display=display))
         if "<mi>&</mi>" in made:
-            raise ValueError("an environment that latex2mathml does not know; `array`, `align*` and `cases` it does")
+            raise ValueError(
+                "an environment that latex2mathml does not know; `array`, `align*` and `cases` it does"
+            )
     except Exception as error:  # the converter raises many kinds; each is a mistake in a formula
         _log.warning("cannot draw the formula %r: %s", latex, error, location=node)
         return f"<code>{escape(latex)}</code>"
@@ -41,5 +43,7 @@ def _block(writer: Any, node: nodes.math_block) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the renderer; `html_math_renderer = "mathml"` chooses it."""
-    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
+    app.add_html_math_renderer(
+        "mathml", inline_renderers=(_inline, None), block_renderers=(_block, None)
+    )
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,7 @@
 """klopt's docstrings as reStructuredText: they are plain text, with `names` and formulas such as |y|'Ax and y in K*.
 
-A paragraph is escaped, what is indented is shown as it stands, examples and lists stay what they are.
+A paragraph is escaped, what is indented is shown as it stands, examples and lists stay what they
+are.
 """
 
 from __future__ import annotations
@@ -49,10 +50,13 @@ def _block(lines: list[str]) -> list[str]:
     if _ITEM.match(first):
         marker = len(_ITEM.match(first)[0])  # type: ignore[index]
         return [
-            (_ITEM.match(line) or [" " * marker])[0] + _line(_ITEM.sub("", line).strip()) for line in _joined(lines)
+            (_ITEM.match(line) or [" " * marker])[0] + _line(_ITEM.sub("", line).strip())
+            for line in _joined(lines)
         ]
     head = [line for line in lines if not _indent(line)]
-    if len(head) < len(lines) and not any(map(_indent, lines[: len(head)])):  # text, then an indented formula below it
+    if len(head) < len(lines) and not any(
+        map(_indent, lines[: len(head)])
+    ):  # text, then an indented formula below it
         return [*map(_line, _joined(head)), "", *_block(lines[len(head) :])]
     return [_line(line.strip()) for line in _joined(lines)]
 
@@ -70,8 +74,12 @@ def restructured(lines: list[str]) -> list[str]:
     return made
 
 
-def _process(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    if name.startswith("klopt") and not str(getattr(thing, "__module__", "klopt") or "klopt").startswith("sklearn"):
+def _process(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    if name.startswith("klopt") and not str(
+        getattr(thing, "__module__", "klopt") or "klopt"
+    ).startswith("sklearn"):
         lines[:] = restructured(lines)
 
 

@@ -26,8 +26,12 @@ VERBS, ERRORS, MORE = "Verbs", "Errors and warnings", "More"
 
 def groups() -> dict[str, list[tuple[str, str]]]:
     """Return (directive, name) of every public name of klopt by its group; a name in no group comes last."""
-    found: dict[str, list[tuple[str, str]]] = {title: [] for title in (VERBS, *GROUPS, ERRORS, MORE)}
-    order = {name: (title, place) for title, names in GROUPS.items() for place, name in enumerate(names)}
+    found: dict[str, list[tuple[str, str]]] = {
+        title: [] for title in (VERBS, *GROUPS, ERRORS, MORE)
+    }
+    order = {
+        name: (title, place) for title, names in GROUPS.items() for place, name in enumerate(names)
+    }
     public = (name for name in dir(klopt) if not name.startswith("__"))
     for name in sorted(public, key=lambda name: order.get(name, ("", 0))[1]):
         thing = getattr(klopt, name)
@@ -50,9 +54,18 @@ def learners() -> dict[str, list[tuple[str, str]]]:
 
 def _members(thing: type) -> list[tuple[str, str]]:
     ours = [base for base in thing.__mro__ if base.__module__.startswith("klopt.")]
-    named = {name: value for base in reversed(ours) for name, value in vars(base).items() if not name.startswith("_")}
-    methods = [("automethod", name) for name, value in named.items() if isinstance(value, FunctionType)]
-    return methods + [("autoproperty", name) for name, value in named.items() if isinstance(value, property)]
+    named = {
+        name: value
+        for base in reversed(ours)
+        for name, value in vars(base).items()
+        if not name.startswith("_")
+    }
+    methods = [
+        ("automethod", name) for name, value in named.items() if isinstance(value, FunctionType)
+    ]
+    return methods + [
+        ("autoproperty", name) for name, value in named.items() if isinstance(value, property)
+    ]
 
 
 def commands() -> Iterator[tuple[str, str]]:

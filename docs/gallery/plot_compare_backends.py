@@ -2,8 +2,9 @@
 Who is fast, and who is right?
 ==============================
 
-One support vector machine, every backend that can solve it, one tolerance. Each run is a child process of its own; what
-counts as accuracy is not what a backend reports but the width of the interval that klopt proves around the optimum.
+One support vector machine, every backend that can solve it, one tolerance. Each run is a child
+process of its own; what counts as accuracy is not what a backend reports but the width of the
+interval that klopt proves around the optimum.
 """
 
 # %%
@@ -37,7 +38,11 @@ for number, run in enumerate(sorted(comparison.runs, key=lambda run: run.seconds
     width = max((run.upper - run.lower) / (1 + abs(run.upper)), 1e-16)
     fill = "C0" if run.verdict.conclusive else "none"
     axis.plot(run.seconds, width, "o", ms=9, mfc=fill, mec="C0")
-    place = {"xytext": (0, 10 if number % 2 else -18), "textcoords": "offset points", "ha": "center"}
+    place = {
+        "xytext": (0, 10 if number % 2 else -18),
+        "textcoords": "offset points",
+        "ha": "center",
+    }
     axis.annotate(run.backend, (run.seconds, width), **place)
 axis.axhline(1e-6, color="C1", ls="--")
 axis.text(0.99, 1.5e-6, "asked for", color="C5", ha="right", transform=axis.get_yaxis_transform())

@@ -2,9 +2,9 @@
 A kernel that bends where the data need it
 ==========================================
 
-The *clowns*: one class is a smile, the other a cloud above it (after Liu et al. 2020, Figure 1). A Gaussian kernel
-that is too wide gives a stiff boundary. DANK multiplies it, entry by entry, with a learned matrix F, which may stay
-within 0.03 of 1 and still bend the boundary.
+The *clowns*: one class is a smile, the other a cloud above it (after Liu et al. 2020, Figure 1). A
+Gaussian kernel that is too wide gives a stiff boundary. DANK multiplies it, entry by entry, with a
+learned matrix F, which may stay within 0.03 of 1 and still bend the boundary.
 """
 
 # %%
@@ -29,12 +29,11 @@ def clowns(rng, n):
 X, y = clowns(np.random.default_rng(4), 100)
 new, truth = clowns(np.random.default_rng(2), 2000)
 
-# %%
-# Two machines with the same kernel, of two widths
-# ------------------------------------------------
-# The wide kernel gains much by F. The kernel whose width was chosen well gains nothing here; the paper's picture, of
-# other points, shows a small gain. The corners of the boundary are real: a new point borrows its column of F from the
-# nearest training point.
+# %% Two machines with the same kernel, of two widths
+# ------------------------------------------------ The wide kernel gains much by F. The kernel whose
+# width was chosen well gains nothing here; the paper's picture, of other points, shows a small
+# gain. The corners of the boundary are real: a new point borrows its column of F from the nearest
+# training point.
 
 plt.style.use("tableau-colorblind10")
 side = np.linspace(-2.5, 2.5, 150)
@@ -49,10 +48,27 @@ for axis, sigma in zip(axes, (3.0, 0.5), strict=True):
         axis.plot(*X[y == label].T, marker, ms=4, alpha=0.5, label=name)
     for machine, style, name in ((plain, "--", "SVM"), (dank, "-", "DANK")):
         height = machine.decision_function(grid.reshape(-1, 2)).reshape(grid.shape[:2])
-        axis.contour(grid[..., 0], grid[..., 1], height, levels=[0], colors="black", linestyles=style, linewidths=1.3)
+        axis.contour(
+            grid[..., 0],
+            grid[..., 1],
+            height,
+            levels=[0],
+            colors="black",
+            linestyles=style,
+            linewidths=1.3,
+        )
         axis.plot([], [], "k" + style, label=name)
-    scores = f"new points right: SVM {plain.score(new, truth):.1%}, DANK {dank.score(new, truth):.1%}"
+    scores = (
+        f"new points right: SVM {plain.score(new, truth):.1%}, DANK {dank.score(new, truth):.1%}"
+    )
     axis.set_title(f"Kernel width {sigma}\n{scores}", size=10)
-    axis.set(xlabel="first coordinate", ylabel="second coordinate", xlim=side[[0, -1]], ylim=side[[0, -1]])
-figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    axis.set(
+        xlabel="first coordinate",
+        ylabel="second coordinate",
+        xlim=side[[0, -1]],
+        ylim=side[[0, -1]],
+    )
+figure.legend(
+    *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
+)
 plt.show()

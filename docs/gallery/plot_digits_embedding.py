@@ -2,9 +2,10 @@
 Handwritten digits in the plane
 ===============================
 
-Ten classes in two dimensions are crowded. The plane of PCA has no idea which differences between images matter;
-SCG-LDK is told by labels (as Pan et al. 2016 do with USPS in their Figure 2). Only training images need them: the
-learned kernel is a function, and all images drawn here are new to it.
+Ten classes in two dimensions are crowded. The plane of PCA has no idea which differences between
+images matter; SCG-LDK is told by labels (as Pan et al. 2016 do with USPS in their Figure 2). Only
+training images need them: the learned kernel is a function, and all images drawn here are new to
+it.
 """
 
 # %%
@@ -24,11 +25,8 @@ unseen, truth = X[800:], y[800:]
 print(learned.result_)
 print(f"{learned.score(unseen, truth):.1%} of the other images are named right")
 
-# %%
-# Draw 500 others
-# ---------------
-# Each pair of learned features parts some digits from all others, zero first. The very first feature is nearly
-# constant, so the pairs begin with the second.
+# %% Draw 500 others --------------- Each pair of learned features parts some digits from all
+# others, zero first. The very first feature is nearly constant, so the pairs begin with the second.
 
 drawn, names = unseen[:500], truth[:500]
 features = learned.transform(drawn)
@@ -45,5 +43,7 @@ figure, axes = plt.subplots(2, 2, figsize=(7, 6.8), layout="constrained")
 for axis, (title, plane) in zip(axes.flat, planes.items(), strict=True):
     for digit, colour in enumerate(palette):
         axis.plot(*plane[names == digit].T, ls="", marker=f"${digit}$", ms=5, mew=0.3, color=colour)
-    axis.set(title=title, xlabel="first of the two", ylabel="second of the two", xticks=[], yticks=[])
+    axis.set(
+        title=title, xlabel="first of the two", ylabel="second of the two", xticks=[], yticks=[]
+    )
 plt.show()

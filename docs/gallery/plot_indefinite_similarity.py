@@ -2,9 +2,9 @@
 A similarity that is no kernel
 ==============================
 
-Many similarities have negative eigenvalues, and training a support vector machine with them is no convex problem. One
-can repair the matrix without a look at the labels (denoise, flip, shift), or learn the kernel near it together with
-the machine (ESKL, Kundu et al. 2010).
+Many similarities have negative eigenvalues, and training a support vector machine with them is no
+convex problem. One can repair the matrix without a look at the labels (denoise, flip, shift), or
+learn the kernel near it together with the machine (ESKL, Kundu et al. 2010).
 """
 
 # %%
@@ -33,14 +33,16 @@ print(f"smallest eigenvalue {lowest:.2f}, {np.sum(np.linalg.eigvalsh(S) < 0)} of
 kernels = {name: klopt.Gram.of(S, repair=how).matrix for name, how in
            (("denoise", "clip"), ("flip", "flip"), ("shift", "shift"))}  # fmt: skip
 for rho in (1.0, 0.01):
-    problem = klopt.problems.SimilarityKernel(S, y, C=1.0, rho=rho, trace=np.trace(kernels["denoise"]))
+    problem = klopt.problems.SimilarityKernel(
+        S, y, C=1.0, rho=rho, trace=np.trace(kernels["denoise"])
+    )
     result = klopt.solve(problem).require()
     kernels[f"ESKL, rho = {rho:g}"] = result.kernel
 print(result)
 
-# %%
-# The eigenvalues, and how well each kernel is aligned with the labels it was, or was not, learned from. At a high price
-# the learned kernel is nearly the denoised one. At a low price weight moves to the direction that tells the classes.
+# %% The eigenvalues, and how well each kernel is aligned with the labels it was, or was not,
+# learned from. At a high price the learned kernel is nearly the denoised one. At a low price weight
+# moves to the direction that tells the classes.
 
 
 def alignment(K):
@@ -53,9 +55,13 @@ figure, (large, small, bars) = plt.subplots(1, 3, figsize=(7, 4.1), layout="cons
 rank = np.arange(1, len(y) + 1)
 colours, marks = ("C4", "C1", "C3", "C0", "C5"), ("o--", "^--", "s--", "D-", "v-")
 for axis, part in ((large, slice(0, 4)), (small, slice(80, 100))):
-    axis.plot(rank[part], np.linalg.eigvalsh(S)[::-1][part], "k", lw=5, alpha=0.2, label="similarity")
+    axis.plot(
+        rank[part], np.linalg.eigvalsh(S)[::-1][part], "k", lw=5, alpha=0.2, label="similarity"
+    )
     for (name, K), colour, mark in zip(kernels.items(), colours, marks, strict=True):
-        axis.plot(rank[part], np.linalg.eigvalsh(K)[::-1][part], mark, color=colour, ms=4, label=name)
+        axis.plot(
+            rank[part], np.linalg.eigvalsh(K)[::-1][part], mark, color=colour, ms=4, label=name
+        )
     axis.set(xlabel="number of the eigenvalue", ylabel="eigenvalue")
 large.set(title="Largest eigenvalues", xticks=rank[:4])
 small.set(title="Smallest eigenvalues")
@@ -64,5 +70,7 @@ bars.barh([*kernels], [alignment(K) for K in kernels.values()], color=colours)
 bars.set(xlabel="alignment with the labels", title="Alignment", yticks=[])
 bars.invert_yaxis()
 figure.get_layout_engine().set(w_pad=0.12)
-figure.legend(*large.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+figure.legend(
+    *large.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False
+)
 plt.show()

@@ -2,8 +2,9 @@
 An interval that closes
 =======================
 
-klopt's own iterative methods report certified bounds as they go: a feasible point on one side, a dual bound on the
-other. The optimum is between the two all the time, so that stopping early costs accuracy and never truth.
+klopt's own iterative methods report certified bounds as they go: a feasible point on one side, a
+dual bound on the other. The optimum is between the two all the time, so that stopping early costs
+accuracy and never truth.
 """
 
 # %%
@@ -38,8 +39,12 @@ for name, result in results.items():
 
 plt.style.use("tableau-colorblind10")
 figure, (bounds, widths) = plt.subplots(1, 2, figsize=(7, 3.9), layout="constrained")
-for (name, result), colour, style in zip(results.items(), ("C0", "C1", "C3"), ("-", "--", ":"), strict=True):
-    k, lower, upper = np.array([(step.iteration, step.lower, step.upper) for step in result.history]).T
+for (name, result), colour, style in zip(
+    results.items(), ("C0", "C1", "C3"), ("-", "--", ":"), strict=True
+):
+    k, lower, upper = np.array(
+        [(step.iteration, step.lower, step.upper) for step in result.history]
+    ).T
     bounds.fill_between(k + 1, lower, upper, color=colour, alpha=0.2)
     for end in (lower, upper):
         bounds.plot(k + 1, end, color=colour, ls=style)
@@ -50,6 +55,14 @@ bounds.set(xscale="log", xlabel="iterations + 1", ylabel="value", title="Proven 
 bounds.set(ylim=(0.6 * optimum.value, 1.4 * optimum.value))
 widths.axhline(1e-6, color="black", lw=0.8)
 widths.text(60, 1.5e-6, "asked for")
-widths.set(xscale="log", yscale="log", xlabel="iterations + 1", ylabel="relative width", title="What is left open")
-figure.legend(*widths.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+widths.set(
+    xscale="log",
+    yscale="log",
+    xlabel="iterations + 1",
+    ylabel="relative width",
+    title="What is left open",
+)
+figure.legend(
+    *widths.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False
+)
 plt.show()

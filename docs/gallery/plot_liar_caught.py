@@ -2,8 +2,9 @@
 A backend that lies
 ===================
 
-A status is a claim. The five backends below all say "optimal"; three of them are wrong. klopt measures each answer on
-the problem itself, so that a lie costs the backend its honesty and never the user a wrong verdict.
+A status is a claim. The five backends below all say "optimal"; three of them are wrong. klopt
+measures each answer on the problem itself, so that a lie costs the backend its honesty and never
+the user a wrong verdict.
 """
 
 # %%
@@ -46,10 +47,12 @@ problem = klopt.problems.SoftMargin(K, y, C=1.0)
 
 results = {steps: klopt.solve(problem, Confident(steps)) for steps in (0, 20, 200, 2000, 5000)}
 for result in results.values():
-    print(f"{result.route.backend.name:>10} says {result.stop.words}, klopt proves {result.verdict.name}")
+    print(
+        f"{result.route.backend.name:>10} says {result.stop.words}, klopt proves {result.verdict.name}"
+    )
 
-# %%
-# The interval is what klopt proves from each point. All contain the optimum; narrow enough are only the last two.
+# %% The interval is what klopt proves from each point. All contain the optimum; narrow enough are
+# only the last two.
 
 plt.style.use("tableau-colorblind10")
 figure, axis = plt.subplots(figsize=(7, 3.6), layout="constrained")
@@ -60,6 +63,12 @@ for row, result in enumerate(results.values()):
     words = f"{result.verdict.name}, width {result.certificate.relative_width:.0e}"
     axis.text(1.02, row, words, color=colour, va="center", transform=axis.get_yaxis_transform())
 axis.axvline(results[5000].value, color="black", lw=0.8, zorder=0)
-axis.set(yticks=range(len(results)), yticklabels=[f'{steps} steps: "optimal"' for steps in results], ylim=(4.6, -0.6))
-axis.set(xlabel="value (dots: of the point returned; line: optimum)", title="What each answer proves")
+axis.set(
+    yticks=range(len(results)),
+    yticklabels=[f'{steps} steps: "optimal"' for steps in results],
+    ylim=(4.6, -0.6),
+)
+axis.set(
+    xlabel="value (dots: of the point returned; line: optimum)", title="What each answer proves"
+)
 plt.show()

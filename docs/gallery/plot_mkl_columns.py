@@ -2,8 +2,9 @@
 Which group of columns matters?
 ===============================
 
-Multiple kernel learning gives each kernel a weight. With one kernel for each group of columns the weights say which
-measurements a decision needs. Every fit comes with the proof that no other weights would do better.
+Multiple kernel learning gives each kernel a weight. With one kernel for each group of columns the
+weights say which measurements a decision needs. Every fit comes with the proof that no other
+weights would do better.
 """
 
 # %%
@@ -32,10 +33,8 @@ groups = {
 }
 kernels = [rbf("scale", columns=columns) for columns in groups.values()]
 
-# %%
-# Sparse or not
-# -------------
-# The norm says how evenly the weights are shared: "block-l1" uses few kernels, and at 2 all weights would be the same.
+# %% Sparse or not ------------- The norm says how evenly the weights are shared: "block-l1" uses
+# few kernels, and at 2 all weights would be the same.
 
 learners = {norm: MklSVC(kernels, norm=norm).fit(X, data.target) for norm in ("block-l1", 1.1, 1.5)}
 for norm, learner in learners.items():
@@ -50,7 +49,14 @@ for axis, (norm, learner) in zip(axes, learners.items(), strict=True):
     share = (learner.weights_ / learner.weights_.sum(axis=1, keepdims=True)).T
     shown = axis.imshow(share, cmap="cividis", vmin=0, vmax=0.6, aspect="auto")
     for (row, column), value in np.ndenumerate(share):
-        axis.text(column, row, f"{value:.2f}", ha="center", va="center", color="black" if value > 0.35 else "white")
+        axis.text(
+            column,
+            row,
+            f"{value:.2f}",
+            ha="center",
+            va="center",
+            color="black" if value > 0.35 else "white",
+        )
     axis.set_xticks(range(3), duels)
     axis.set_yticks(range(len(groups)), groups)
     axis.set_title(f"norm {norm}", size=11)

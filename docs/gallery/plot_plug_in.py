@@ -2,9 +2,9 @@
 Plug in a solver in twenty lines
 ================================
 
-SciPy's ``linprog`` as a backend. It has one method, checks nothing and translates its answer into klopt's signs. The
-conformance suite then tries it on programs solved on paper, random programs with known solutions, limits, and programs
-that are permuted, scaled and split.
+SciPy's ``linprog`` as a backend. It has one method, checks nothing and translates its answer into
+klopt's signs. The conformance suite then tries it on programs solved on paper, random programs with
+known solutions, limits, and programs that are permuted, scaled and split.
 """
 
 # %%
@@ -23,7 +23,12 @@ from klopt import Answer, Backend, Feature, Status, Stop
 class Linprog(Backend):
     """Linear programs by SciPy."""
 
-    name, library, offers, proves = "linprog", "scipy", frozenset({Feature.CONE}), frozenset({"dual"})
+    name, library, offers, proves = (
+        "linprog",
+        "scipy",
+        frozenset({Feature.CONE}),
+        frozenset({"dual"}),
+    )
     sign = -1.0
 
     def run(self, form, settings, start=None):
@@ -52,13 +57,14 @@ class WrongSigns(Linprog):
 # The suite
 # ---------
 
-checks = {backend.name: klopt.check_backend(backend, show=False) for backend in (Linprog(), WrongSigns())}
+checks = {
+    backend.name: klopt.check_backend(backend, show=False) for backend in (Linprog(), WrongSigns())
+}
 failed = [check for check in checks["wrong_signs"] if check.status is Status.FAILED]
 print(f"{failed[0].name}:\n{failed[0].detail}")
 
-# %%
-# The suite finds the mistake. Without it a user would still be safe: wrong multipliers can cost a proof, but klopt says
-# "optimal" only of what it has proven.
+# %% The suite finds the mistake. Without it a user would still be safe: wrong multipliers can cost
+# a proof, but klopt says "optimal" only of what it has proven.
 
 kinds = {"contract": "is what it says", "truth": "solved on paper", "proof": "known solutions", "limit": "limits",
          "meta": "rewritten programs", "start": "warm starts", "agree": "agrees with others"}  # fmt: skip
@@ -70,9 +76,19 @@ for axis, (name, found) in zip(axes, checks.items(), strict=True):
     start = np.zeros(len(kinds))
     for status, (colour, hatch) in looks.items():
         wide = np.array([counts[kind, status] for kind in kinds])
-        axis.barh([*kinds.values()], wide, left=start, color=colour, hatch=hatch, ec="white", label=status.value)
+        axis.barh(
+            [*kinds.values()],
+            wide,
+            left=start,
+            color=colour,
+            hatch=hatch,
+            ec="white",
+            label=status.value,
+        )
         start += wide
     axis.set(title=name, xlabel="checks", xticks=range(0, 14, 3))
 axes[0].invert_yaxis()
-figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+figure.legend(
+    *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False
+)
 plt.show()

@@ -2,9 +2,9 @@
 Learned spectra, smooth before rough
 ====================================
 
-A kernel on a graph is a sum of the graph's eigenvectors, each with a weight. OSK asks that the smoother have the
-larger weight and aligns the kernel with the few labels; SCG-OSK minimises the loss of a graph of the labels instead,
-which is a linear program, and takes a corner of it.
+A kernel on a graph is a sum of the graph's eigenvectors, each with a weight. OSK asks that the
+smoother have the larger weight and aligns the kernel with the few labels; SCG-OSK minimises the
+loss of a graph of the labels instead, which is a linear program, and takes a corner of it.
 """
 
 # %%
@@ -39,7 +39,9 @@ for axis, (name, learner) in zip(axes, learners.items(), strict=True):
     right = np.mean(learner.transduction_[~known] == y[~known])
     used = np.count_nonzero(learner.spectrum_)
     axis.bar(np.arange(1, 61), learner.spectrum_, color="C0", width=0.8)
-    axis.set_title(f"{name}: {used} of 60 eigenvectors, {right:.1%} of the other images right", size=11)
+    axis.set_title(
+        f"{name}: {used} of 60 eigenvectors, {right:.1%} of the other images right", size=11
+    )
     axis.set(ylabel="weight")
     print(f"{name:14}", learner.result_.verdict.name, learner.result_.route)
 axes[-1].set(xlabel="eigenvector, smoothest first")

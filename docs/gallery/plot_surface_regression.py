@@ -2,8 +2,9 @@
 A surface learned with its kernel
 =================================
 
-Support vector regression of a function of two variables (Cherkassky et al. 1996; Liu et al. 2020, Figure 6b-d), once
-with a Gaussian kernel and once with the kernel F o K, where F is learned together with the regression.
+Support vector regression of a function of two variables (Cherkassky et al. 1996; Liu et al. 2020,
+Figure 6b-d), once with a Gaussian kernel and once with the kernel F o K, where F is learned
+together with the regression.
 """
 
 # %%
@@ -46,10 +47,9 @@ folds = KFold(5, shuffle=True, random_state=0)
 tuned = GridSearchCV(SVR(epsilon=0.1), {"gamma": [2, 8, 32], "C": [10, 100]}, cv=folds).fit(X, y)
 print(dank.result_)
 
-# %%
-# Above the surfaces, below a cut along the left edge. A new point borrows its column of F from the nearest sample,
-# hence the tiles of the learned surface. The paper has 0.042 unexplained for the tuned machine and 0.007 for DANK; here
-# the tuned machine is the better one.
+# %% Above the surfaces, below a cut along the left edge. A new point borrows its column of F from
+# the nearest sample, hence the tiles of the learned surface. The paper has 0.042 unexplained for
+# the tuned machine and 0.007 for DANK; here the tuned machine is the better one.
 
 machines = {"SVR": plain, "DANK": dank, "SVR tuned": tuned}
 fitted = {"truth": truth} | {name: machine.predict(fine) for name, machine in machines.items()}
@@ -58,10 +58,17 @@ plt.style.use("tableau-colorblind10")
 figure, axes = plt.subplot_mosaic([drawn, ["cut"] * 3], figsize=(7, 5), layout="constrained")
 for (name, values), style in zip(fitted.items(), ("k-", "C0--", "C5-", "C3:"), strict=True):
     unexplained = f"{1 - r2_score(truth, values):.3f} of the variance unexplained"
-    axes["cut"].plot(fine[::80, 1], values[::80], style, label=name if name == "truth" else f"{name}: {unexplained}")
+    axes["cut"].plot(
+        fine[::80, 1],
+        values[::80],
+        style,
+        label=name if name == "truth" else f"{name}: {unexplained}",
+    )
 for name in drawn:
     look = {"extent": (-0.5, 0.5, -0.5, 0.5), "origin": "lower", "aspect": "auto"}
-    shown = axes[name].imshow(fitted[name].reshape(80, 80), cmap="viridis", vmin=0, vmax=8.5, **look)
+    shown = axes[name].imshow(
+        fitted[name].reshape(80, 80), cmap="viridis", vmin=0, vmax=8.5, **look
+    )
     axes[name].set(title=name, xlabel="u", ylabel="v" if name == "truth" else "")
 figure.colorbar(shown, ax=axes["DANK"], label="value")
 axes["cut"].set(xlabel="v, where u = -0.5", ylabel="value", ylim=(1, 14))

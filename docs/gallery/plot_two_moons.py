@@ -2,15 +2,14 @@
 Two moons, ten labels
 =====================
 
-From five labels a class a machine with a Gaussian kernel guesses the rest of the moons. A spectral kernel on the graph
-of all points, labelled or not, follows them. With kernel alignment SKL has neither C nor mu to choose.
+From five labels a class a machine with a Gaussian kernel guesses the rest of the moons. A spectral
+kernel on the graph of all points, labelled or not, follows them. With kernel alignment SKL has
+neither C nor mu to choose.
 """
 
-# %%
-# Draw labels, learn, repeat
-# --------------------------
-# SKL learns from all points and ten labels; the other machine from ten points. The width of the one and the ridge of
-# the other were set by hand, for ten labels are too few to tune anything.
+# %% Draw labels, learn, repeat -------------------------- SKL learns from all points and ten
+# labels; the other machine from ten points. The width of the one and the ridge of the other were
+# set by hand, for ten labels are too few to tune anything.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,7 +24,9 @@ X, y = make_moons(300, noise=0.06, random_state=0)
 def machines(seed):
     """Return the labelled points that were drawn, and both machines."""
     rng = np.random.default_rng(seed)
-    known = np.concatenate([rng.choice(np.flatnonzero(y == label), 5, replace=False) for label in (0, 1)])
+    known = np.concatenate(
+        [rng.choice(np.flatnonzero(y == label), 5, replace=False) for label in (0, 1)]
+    )
     few = np.full(len(y), -1)
     few[known] = y[known]
     plain = SVC(C=10.0, gamma=2.0).fit(X[known], y[known])
@@ -33,12 +34,14 @@ def machines(seed):
 
 
 draws = [machines(seed)[1] for seed in range(10)]
-mean = {name: np.mean([np.mean(draw[name].predict(X) == y) for draw in draws]) for name in ("SVM", "SKL")}
+mean = {
+    name: np.mean([np.mean(draw[name].predict(X) == y) for draw in draws])
+    for name in ("SVM", "SKL")
+}
 print(draws[0]["SKL"].result_)
 
-# %%
-# The first of the ten draws. The colour is the decision value, each scaled to its largest; the line is where it
-# changes sign.
+# %% The first of the ten draws. The colour is the decision value, each scaled to its largest; the
+# line is where it changes sign.
 
 known, fitted = machines(0)
 across, up = np.meshgrid(np.linspace(-1.4, 2.4, 120), np.linspace(-0.9, 1.4, 80))
@@ -53,8 +56,13 @@ for axis, (name, machine) in zip(axes, fitted.items(), strict=True):
         axis.plot(*X[y == label].T, marker, color="0.3", ms=4, mfc="none", label=f"class {label}")
         axis.plot(*X[own].T, marker, color="black", ms=11, mec="white", label=f"labelled {label}")
     right = np.mean(machine.predict(X) == y)
-    axis.set(title=f"{name}: {right:.1%} right, {mean[name]:.1%} in the mean of ten draws", ylabel="second coordinate")
+    axis.set(
+        title=f"{name}: {right:.1%} right, {mean[name]:.1%} in the mean of ten draws",
+        ylabel="second coordinate",
+    )
 axes[1].set(xlabel="first coordinate")
-figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+figure.legend(
+    *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
+)
 figure.colorbar(shown, ax=axes, label="decision value", shrink=0.6)
 plt.show()

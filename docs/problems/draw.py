@@ -56,10 +56,28 @@ def ordered_alignment(ax: Any, L: Any, labels: np.ndarray) -> None:
         alpha = result.point.alpha / result.point.alpha.max()
         where = np.arange(1, alpha.size + 1)
         if name.startswith("no"):
-            ax.vlines(where, 0, alpha, color=colour, linewidth=1, label=f"{name}: alignment {result.value:.3f}")
+            ax.vlines(
+                where,
+                0,
+                alpha,
+                color=colour,
+                linewidth=1,
+                label=f"{name}: alignment {result.value:.3f}",
+            )
         else:
-            ax.step(where, alpha, where="mid", color=colour, label=f"{name}: alignment {result.value:.3f}")
-    ax.set(xlabel="eigenvector, smoothest first", ylabel="weight / largest weight", xlim=(0, 200), ylim=(0, 1.05))
+            ax.step(
+                where,
+                alpha,
+                where="mid",
+                color=colour,
+                label=f"{name}: alignment {result.value:.3f}",
+            )
+    ax.set(
+        xlabel="eigenvector, smoothest first",
+        ylabel="weight / largest weight",
+        xlim=(0, 200),
+        ylim=(0, 1.05),
+    )
     ax.legend()
 
 
@@ -69,11 +87,25 @@ def scg_ordered(ax: Any, L: Any, labels: np.ndarray) -> None:
     problem = ScgOrdered(smoothest_eigenpairs(L, 60)[1], side=every, skip_constant=True)
     c, mu = problem.coefficients, klopt.solve(problem).require().point.mu
     means, k = np.cumsum(c[1:]) / np.arange(1, c.size), int(np.flatnonzero(mu)[-1]) + 1
-    ax.plot(np.arange(1, c.size + 1), c, "o", color=GREY, markersize=4, label="energy $c_i$ of each eigenvector")
+    ax.plot(
+        np.arange(1, c.size + 1),
+        c,
+        "o",
+        color=GREY,
+        markersize=4,
+        label="energy $c_i$ of each eigenvector",
+    )
     ax.plot(np.arange(2, c.size + 1), means, color=BLUE, label="mean of $c_2$ to $c_k$")
     ax.plot([k], [means[k - 2]], "o", color=ORANGE, label=f"least mean: k = {k}")
-    ax.annotate("$c_1$: the constant", (1, c[0]), (5, c[0] + 0.03), arrowprops={"arrowstyle": "-", "color": GREY})
-    ax.set(xlabel="eigenvector, smoothest first", ylabel="energy", xlim=(0, c.size + 1), ylim=(0, 1.05))
+    ax.annotate(
+        "$c_1$: the constant",
+        (1, c[0]),
+        (5, c[0] + 0.03),
+        arrowprops={"arrowstyle": "-", "color": GREY},
+    )
+    ax.set(
+        xlabel="eigenvector, smoothest first", ylabel="energy", xlim=(0, c.size + 1), ylim=(0, 1.05)
+    )
     ax.legend(loc="lower right")
 
 
@@ -84,8 +116,20 @@ def spectral_rls(ax: Any, L: Any, labels: np.ndarray) -> None:
         spectrum = klopt.solve(problem).require().point.spectrum
         used = spectrum > 0
         gamma = problem.directions.B - problem.ridge
-        ax.plot(gamma[used], spectrum[used], ".", color=colour, markersize=5, label=f"mu = {mu:g}: rank {used.sum()}")
-    ax.set(xlabel="eigenvalue of the Laplacian", ylabel="learned eigenvalue", yscale="log", ylim=(1e-3, None))
+        ax.plot(
+            gamma[used],
+            spectrum[used],
+            ".",
+            color=colour,
+            markersize=5,
+            label=f"mu = {mu:g}: rank {used.sum()}",
+        )
+    ax.set(
+        xlabel="eigenvalue of the Laplacian",
+        ylabel="learned eigenvalue",
+        yscale="log",
+        ylim=(1e-3, None),
+    )
     ax.legend(loc="upper right")
 
 
@@ -98,10 +142,20 @@ def spectral_alignment(ax: Any, L: Any, labels: np.ndarray) -> None:
     levels = np.linspace(0, r.max() * (1 - 1e-9), 2000)
     curve = [problem.bracket(klopt.Point({"level": level})).lower for level in levels]
     ax.plot(levels, curve, color=BLUE, label="alignment of the kernel at this level")
-    ax.plot([result.point.level], [result.value], "o", color=ORANGE, label=f"best: {result.value:.3f}")
+    ax.plot(
+        [result.point.level], [result.value], "o", color=ORANGE, label=f"best: {result.value:.3f}"
+    )
     bottom = {"transform": ax.get_xaxis_transform(), "color": GREY, "markersize": 7}
-    ax.plot(np.sort(r)[-100:], np.full(100, 0.03), "|", **bottom, label="largest $r_i$, where pieces of the curve meet")
-    ax.set(xlabel="level", ylabel="alignment", xlim=(-0.02 * r.max(), 1.02 * r.max()), ylim=(0, None))
+    ax.plot(
+        np.sort(r)[-100:],
+        np.full(100, 0.03),
+        "|",
+        **bottom,
+        label="largest $r_i$, where pieces of the curve meet",
+    )
+    ax.set(
+        xlabel="level", ylabel="alignment", xlim=(-0.02 * r.max(), 1.02 * r.max()), ylim=(0, None)
+    )
     ax.legend()
 
 
@@ -117,7 +171,9 @@ def scg_logdet(ax: Any, L: Any, labels: np.ndarray) -> None:
         kernel = klopt.solve(ScgLogDet(K0, labels, 1.0)).require().kernel
         for name, K in (("printed", np.linalg.inv(np.linalg.inv(K0) + S)), ("klopt", kernel)):
             lines[name].append(float(np.linalg.norm(K + K @ S @ K0 - K0) / np.linalg.norm(K0)))
-    ax.plot(conditions, lines["printed"], ".-", color=ORANGE, label="$(K_0^{-1} + S)^{-1}$ as printed")
+    ax.plot(
+        conditions, lines["printed"], ".-", color=ORANGE, label="$(K_0^{-1} + S)^{-1}$ as printed"
+    )
     ax.plot(conditions, lines["klopt"], ".-", color=BLUE, label="by groups, $K_0$ not inverted")
     ax.set(xlabel="condition of $K_0$", ylabel="residual", xscale="log", yscale="log")
     ax.legend()
@@ -127,14 +183,28 @@ def multiple_kernel(ax: Any, L: Any, labels: np.ndarray) -> None:
     """The norms |w_i| that nine kernels have in the machine, for three norms of these norms."""
     X, target = load_breast_cancer(return_X_y=True)
     X, y = ((X - X.mean(0)) / X.std(0))[:300], 2.0 * target[:300] - 1
-    squares, widths = np.square(X[:, None] - X).sum(axis=2) / X.shape[1], np.logspace(-3, 5, 9, base=2)
+    squares, widths = (
+        np.square(X[:, None] - X).sum(axis=2) / X.shape[1],
+        np.logspace(-3, 5, 9, base=2),
+    )
     kernels = [np.exp(-squares / width) for width in widths]
     for norm, colour in (("block-l1", BLUE), (2.0, GREEN), ("block-linf", ORANGE)):
         point = klopt.solve(MultipleKernel(kernels, y, C=1.0, norm=norm)).require().point
         a = y * point.alpha
         w = point.weights * np.sqrt([a @ K @ a for K in kernels])
-        ax.plot(widths, w / w.max(), "o-", color=colour, label="sum of kernels, p = 2" if norm == 2.0 else norm)
-    ax.set(xlabel="width of the kernel", ylabel="$|w_i|$ / largest $|w_i|$", xscale="log", ylim=(-0.02, None))
+        ax.plot(
+            widths,
+            w / w.max(),
+            "o-",
+            color=colour,
+            label="sum of kernels, p = 2" if norm == 2.0 else norm,
+        )
+    ax.set(
+        xlabel="width of the kernel",
+        ylabel="$|w_i|$ / largest $|w_i|$",
+        xscale="log",
+        ylim=(-0.02, None),
+    )
     ax.set_xticks(widths, [f"{width:g}" for width in widths])
     ax.minorticks_off()
     ax.legend()
@@ -181,7 +251,9 @@ def main(folder: Path, kind: str) -> None:
         for name, draw in PICTURES.items():
             figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
             draw(ax, L, labels)
-            figure.savefig(folder / f"{name}.{kind}", metadata={"Date": None} if kind == "svg" else None)
+            figure.savefig(
+                folder / f"{name}.{kind}", metadata={"Date": None} if kind == "svg" else None
+            )
             plt.close(figure)
 
 

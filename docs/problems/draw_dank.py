@@ -2,8 +2,9 @@
 
     python docs/problems/draw_dank.py [FOLDER] [svg|png]
 
-60 points of two classes, C = 1, eta for a deviation of 0.1. The published methods start at zero, with one constant L;
-the two backends start where they do without a hint, Newton at the minimiser of its rough model.
+60 points of two classes, C = 1, eta for a deviation of 0.1. The published methods start at zero,
+with one constant L; the two backends start where they do without a hint, Newton at the minimiser of
+its rough model.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def problem() -> AdaptiveKernel:
     return AdaptiveKernel(np.exp(-np.square(X[:, None] - X).sum(axis=2) / 3), y, 1.0)
 
 
-def slope(p: AdaptiveKernel, a: np.ndarray) -> np.ndarray:
+def gradient(p: AdaptiveKernel, a: np.ndarray) -> np.ndarray:
     """The gradient of h."""
     return p.y - p.machine.function.at(a).product
 
@@ -50,7 +51,7 @@ def projected_gradient(p: AdaptiveKernel, domain: BoxPlane, L: float) -> Iterato
     a = np.zeros(p.y.size)
     while True:
         yield a
-        a = domain.project(a + slope(p, a) / L)
+        a = domain.project(a + gradient(p, a) / L)
 
 
 def accelerated(p: AdaptiveKernel, domain: BoxPlane, L: float, sign: float) -> Iterator[np.ndarray]:
@@ -59,7 +60,7 @@ def accelerated(p: AdaptiveKernel, domain: BoxPlane, L: float, sign: float) -> I
     total, t = np.zeros(p.y.size), 0
     while True:
         a = 2 / (t + 3) * beta + (t + 1) / (t + 3) * theta if t else start
-        g = slope(p, a)
+        g = gradient(p, a)
         theta = domain.project(a + g / L)
         total += (t + 1) / 2 * g
         beta = domain.project(start + sign * total / L)
@@ -86,15 +87,26 @@ def main() -> None:
         gaps = [best.upper - value(p, a) for a, _ in zip(iterates, steps, strict=False)]
         ax.semilogy(steps, np.maximum(gaps, 1e-11), color=colour, label=name)
     distance = float(np.square(best.point.alpha).sum())
-    ax.semilogy(steps, 2 * L * distance / (steps * (steps + 1.0)), ":", color=ORANGE, label="its proven bound")
-    for name, colour, backend in (("restarted (nesterov)", BLUE, "nesterov"), ("Newton (newton)", GREEN, "newton")):
+    ax.semilogy(
+        steps,
+        2 * L * distance / (steps * (steps + 1.0)),
+        ":",
+        color=ORANGE,
+        label="its proven bound",
+    )
+    for name, colour, backend in (
+        ("restarted (nesterov)", BLUE, "nesterov"),
+        ("Newton (newton)", GREEN, "newton"),
+    ):
         history = klopt.solve(p, backend, tol=1e-11).history
         gaps = [max(best.upper - step.lower, 1e-11) for step in history]
         ax.semilogy([step.iteration + 1 for step in history], gaps, ".-", color=colour, label=name)
     ax.set(xlabel="iteration", ylabel="h* - h", xscale="log", ylim=(5e-12, 1e3))
     ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     figure.tight_layout()
-    figure.savefig(folder / f"adaptive-kernel.{kind}", metadata={"Date": None} if kind == "svg" else None)
+    figure.savefig(
+        folder / f"adaptive-kernel.{kind}", metadata={"Date": None} if kind == "svg" else None
+    )
 
 
 if __name__ == "__main__":

@@ -41,10 +41,18 @@ def main(folder: str = "docs/problems", kind: str = "svg") -> None:
         for level, name in ((near, "upper"), (far, "lower")):
             ax.axhline(level, color=GREY, linewidth=0.8)
             ax.text(0.0, level, f"{name} ", color=GREY, va="bottom", ha="left")
-        ax.set(xlabel="squared distance under K0", ylabel="under the learned K", xlim=(0, None), ylim=(0, None))
+        ax.set(
+            xlabel="squared distance under K0",
+            ylabel="under the learned K",
+            xlim=(0, None),
+            ylim=(0, None),
+        )
         ax.legend(loc="upper left", markerscale=4)
         figure.tight_layout()
-        figure.savefig(Path(folder) / f"logdet-pairs.{kind}", metadata={"Date": None} if kind == "svg" else None)
+        figure.savefig(
+            Path(folder) / f"logdet-pairs.{kind}",
+            metadata={"Date": None} if kind == "svg" else None,
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """BibTeX of what a comparison used: the papers behind the problems, the solvers, klopt itself.
 
-The papers are those that a problem's file or a backend's library names; `klopt.papers.references` has them in full.
+The papers are those that a problem's file or a backend's library names; `klopt.papers.references`
+has them in full.
 """
 
 from __future__ import annotations
@@ -91,7 +92,12 @@ def _klopt() -> str:
     return _entry(
         "klopt",
         "software",
-        {"author": "{klopt developers}", "title": TITLE, "version": release, "license": "BSD-3-Clause"},
+        {
+            "author": "{klopt developers}",
+            "title": TITLE,
+            "version": release,
+            "license": "BSD-3-Clause",
+        },
     )
 
 

@@ -1,7 +1,8 @@
 """Many routes on many problems: who is fast, who is right, do they agree.
 
-Each run is made in a child process under hard limits, judged by klopt's own certificate, and kept in a store as soon as
-it is finished. The order of the runs is shuffled by the seed, so that a machine that slows down slows all alike.
+Each run is made in a child process under hard limits, judged by klopt's own certificate, and kept
+in a store as soon as it is finished. The order of the runs is shuffled by the seed, so that a
+machine that slows down slows all alike.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from klopt.bench.record import Run, Trace
 from klopt.bench.scores import Score, fastest, scores, verdict_sentence
 from klopt.bench.store import Store
 from klopt.bench.task import Task
-from klopt.bench.task_list import Asked, Target, ask
+from klopt.bench.task_list import Target, TaskList, ask
 from klopt.bench.worker import Outcome
 from klopt.bench.worker_pool import run_all
 from klopt.errors import InvalidSettings
@@ -33,8 +34,8 @@ __all__ = ["Comparison", "compare"]
 class Comparison:
     """The runs of a comparison, with what they were made in and where they are kept.
 
-    `command` is what makes it again, `limits` what every run was held to. `refusals` says which backends took no part
-    and why, `reused` holds the keys of the runs that were found in the store.
+    `command` is what makes it again, `limits` what every run was held to. `refusals` says which
+    backends took no part and why, `reused` holds the keys of the runs that were found in the store.
     """
 
     runs: tuple[Run, ...]
@@ -53,13 +54,21 @@ class Comparison:
     def load(cls, path: str | Path) -> Comparison:
         """Return all runs of a store as one comparison."""
         with Store(path, read_only=True) as store:
-            runs, environments, command = store.runs(), store.environments(), "\n".join(store.commands())
+            runs, environments, command = (
+                store.runs(),
+                store.environments(),
+                "\n".join(store.commands()),
+            )
             traces = {run.key: store.trace(run.key) for run in runs}
         if not runs:
-            raise InvalidSettings(f"{path} holds no runs; klopt.compare(..., store={str(path)!r}) puts some there")
+            raise InvalidSettings(
+                f"{path} holds no runs; klopt.compare(..., store={str(path)!r}) puts some there"
+            )
         runs = _told_apart(runs)
         made_in = environments.get(runs[-1].machine, environment())
-        return cls(runs, traces, made_in, command, Path(path), limits_of(runs), environments=environments)
+        return cls(
+            runs, traces, made_in, command, Path(path), limits_of(runs), environments=environments
+        )
 
     def arrays(self, key: str) -> Mapping[str, FloatArray]:
         """Return the arrays of a run's point by their names, and `kernel` where it has learned a small one."""
@@ -132,8 +141,8 @@ def compare(
 ) -> Comparison:
     """Return the comparison of all capable backends, or of those named, on one problem or many.
 
-    A problem is an instance, a pair (label, instance), the name of a class (a random instance for each of `sizes`), a
-    file or `module:function`.
+    A problem is an instance, a pair (label, instance), the name of a class (a random instance for
+    each of `sizes`), a file or `module:function`.
 
     - `backends`: names or instances. None stands for all that can.
     - `tol`: one tolerance or several; `time_limit`: seconds of each run; `memory_limit`: bytes of each run, 0 for none.
@@ -172,7 +181,9 @@ def compare(
         return _comparison(kept, asked, command, reused, folder)
 
 
-def _keep(store: Store, outcomes: Generator[Outcome, None, None], tell: Callable[[Run], None]) -> None:
+def _keep(
+    store: Store, outcomes: Generator[Outcome, None, None], tell: Callable[[Run], None]
+) -> None:
     """Put each outcome into the store as it comes; whatever goes wrong here ends what is running."""
     with closing(outcomes):
         for outcome in outcomes:
@@ -180,7 +191,9 @@ def _keep(store: Store, outcomes: Generator[Outcome, None, None], tell: Callable
             tell(outcome.run)
 
 
-def _comparison(store: Store, asked: Asked, command: str, reused: frozenset[str], kept: object) -> Comparison:
+def _comparison(
+    store: Store, asked: TaskList, command: str, reused: frozenset[str], kept: object
+) -> Comparison:
     runs = tuple(_relabelled(store, task) for task in asked.tasks)
     traces = {run.key: store.trace(run.key) for run in runs}
     return Comparison(
@@ -201,20 +214,25 @@ def _told_apart(runs: Sequence[Run]) -> tuple[Run, ...]:
     for run in runs:
         data.setdefault(run.problem, set()).add(run.data)
     return tuple(
-        replace(run, problem=f"{run.problem} ({run.data[:8]})") if len(data[run.problem]) > 1 else run for run in runs
+        replace(run, problem=f"{run.problem} ({run.data[:8]})")
+        if len(data[run.problem]) > 1
+        else run
+        for run in runs
     )
 
 
 def limits_of(runs: Sequence[Run]) -> str:
     """Return in words what the runs were held to."""
     seconds = "/".join(f"{limit:g}" for limit in sorted({run.time_limit for run in runs}))
-    memory = "/".join(f"{limit / 1e9:.3g} GB" for limit in sorted({run.memory_limit for run in runs}) if limit)
+    memory = "/".join(
+        f"{limit / 1e9:.3g} GB" for limit in sorted({run.memory_limit for run in runs}) if limit
+    )
     threads = "/".join(str(count) for count in sorted({run.threads for run in runs}))
     kept = next((f" ({run.unenforced})" for run in runs if run.unenforced), "")
     return f"{seconds} s, {memory or 'no memory limit'}{kept}, {threads} thread(s), each run in a child process"
 
 
-def _call(asked: Asked, path: Path) -> str:
+def _call(asked: TaskList, path: Path) -> str:
     """The call in Python, as far as it can be written down."""
     labels = list(dict.fromkeys(task.label for task in asked.tasks))
     first = asked.tasks[0]
@@ -230,7 +248,9 @@ def _runner(jobs: Any) -> Callable[[Sequence[Task]], Generator[Outcome, None, No
     """What runs the tasks: seats on this machine, or a cluster."""
     if isinstance(jobs, int) and not isinstance(jobs, bool):
         if jobs < 1:
-            raise InvalidSettings(f"jobs is {jobs}; expected a whole number of at least 1, or a Dask client")
+            raise InvalidSettings(
+                f"jobs is {jobs}; expected a whole number of at least 1, or a Dask client"
+            )
         return lambda tasks: run_all(tasks, jobs)
     from klopt.bench.dask_cluster import connected, run_on
 
@@ -249,7 +269,12 @@ def _progress(wanted: bool, total: int, done: int) -> Iterator[Callable[[Run], N
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False)
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
         number = bar.add_task("", total=total, completed=done)
 

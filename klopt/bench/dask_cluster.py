@@ -1,8 +1,9 @@
 """The same isolated runs on the workers of a Dask cluster.
 
-Dask sends a task to a worker, which runs it in a child process of its own, with the same limits as here, and sends
-back the outcome. A task whose worker is lost is given to another one; it is yielded once, whatever became of its
-earlier attempts. A worker should have one thread, or its runs disturb each other.
+Dask sends a task to a worker, which runs it in a child process of its own, with the same limits as
+here, and sends back the outcome. A task whose worker is lost is given to another one; it is yielded
+once, whatever became of its earlier attempts. A worker should have one thread, or its runs disturb
+each other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from klopt.bench.task import Task
 from klopt.bench.worker import Outcome
-from klopt.bench.worker_pool import Seat
+from klopt.bench.worker_pool import WorkerSlot
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Stop
 
@@ -33,31 +34,44 @@ def connected(cluster: str | Client) -> Client:
     try:
         from distributed import Client
     except ImportError as error:
-        raise InvalidSettings("a cluster needs Dask, which is not installed; pip install 'klopt[dask]'") from error
+        raise InvalidSettings(
+            "a cluster needs Dask, which is not installed; pip install 'klopt[dask]'"
+        ) from error
     if isinstance(cluster, Client):
         return cluster
     if not isinstance(cluster, str):
-        raise InvalidSettings(f"jobs is {cluster!r}; expected a number, a Dask client or its address")
+        raise InvalidSettings(
+            f"jobs is {cluster!r}; expected a number, a Dask client or its address"
+        )
     try:
         return Client(cluster, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:  # TimeoutError is an OSError
         raise InvalidSettings(f"no Dask scheduler answers at {cluster}: {error}") from error
 
 
-def run_on(client: Client, tasks: Sequence[Task], *, close: bool = False) -> Generator[Outcome, None, None]:
+def run_on(
+    client: Client, tasks: Sequence[Task], *, close: bool = False
+) -> Generator[Outcome, None, None]:
     """Yield what came of each task, as they finish; leaving early cancels what has not begun."""
     import cloudpickle
     from distributed import KilledWorker, as_completed
 
     call = uuid.uuid4().hex  # Dask would answer a key that it has seen from memory
     pending = {f"klopt-{task.key}-{call}": task for task in tasks}
-    futures = [client.submit(_run_there, cloudpickle.dumps(task), key=name) for name, task in pending.items()]
+    futures = [
+        client.submit(_run_there, cloudpickle.dumps(task), key=name)
+        for name, task in pending.items()
+    ]
     try:
         for future in as_completed(futures, loop=client.loop):
             try:
                 outcome = future.result()
             except KilledWorker as error:
-                outcome = Outcome(pending[future.key].outcome(Stop.CRASHED, f"it took its workers with it: {error}"))
+                outcome = Outcome(
+                    pending[future.key].outcome(
+                        Stop.CRASHED, f"it took its workers with it: {error}"
+                    )
+                )
             if pending.pop(future.key, None) is not None:
                 yield outcome
     finally:
@@ -72,5 +86,5 @@ _here = threading.local()
 def _run_there(task: bytes) -> Any:
     """Run a task on a worker, in the seat that belongs to its thread."""
     if not hasattr(_here, "seat"):
-        _here.seat = Seat()
+        _here.seat = WorkerSlot()
     return _here.seat.run(pickle.loads(task))

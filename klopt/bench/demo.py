@@ -1,7 +1,7 @@
 """The bundled suite by every backend: a page to look at, a table, and three lines of what was learned.
 
-Real data, each run once in a child process under a short limit, each answer certified. Every route first solves a small
-instance, untimed, so that loading a library is not counted.
+Real data, each run once in a child process under a short limit, each answer certified. Every route
+first solves a small instance, untimed, so that loading a library is not counted.
 """
 
 from __future__ import annotations
@@ -33,16 +33,27 @@ SECONDS_EACH = 3.0
 
 
 def run_demo(
-    output: str | Path = PAGE, backends: Sequence[str] | None = None, *, size: str = "demo", progress: bool = True
+    output: str | Path = PAGE,
+    backends: Sequence[str] | None = None,
+    *,
+    size: str = "demo",
+    progress: bool = True,
 ) -> Comparison:
     """Compare all backends, or those named, on the bundled suite, write the page and return the comparison.
 
-    `size` is that of the suite: quick, demo or full. Progress goes to standard error, where somebody watches it.
+    `size` is that of the suite: quick, demo or full. Progress goes to standard error, where
+    somebody watches it.
     """
     check_writable(Path(output))
     command = "klopt demo" if size == "demo" else f"klopt demo --size {size}"
     comparison = compare(
-        suite(size), backends, tol=TOL, time_limit=SECONDS_EACH, repeat=1, progress=progress, command=command
+        suite(size),
+        backends,
+        tol=TOL,
+        time_limit=SECONDS_EACH,
+        repeat=1,
+        progress=progress,
+        command=command,
     )
     comparison.report(output)
     return comparison

@@ -1,8 +1,9 @@
 """A name for data: the same bytes give the same text today, tomorrow and on another machine.
 
-Frozen dataclasses are walked field by field, arrays by their bytes, functions by their code and what they close over;
-what is cached on an object does not count. A class counts by its name and its version: that of its library, or where
-that has none (a script, a file of the user's) its source text, so that an edited method is another method.
+Frozen dataclasses are walked field by field, arrays by their bytes, functions by their code and
+what they close over; what is cached on an object does not count. A class counts by its name and its
+version: that of its library, or where that has none (a script, a file of the user's) its source
+text, so that an edited method is another method.
 """
 
 from __future__ import annotations
@@ -42,8 +43,14 @@ def pristine(thing: Any) -> Any:
         return thing
     copy = object.__new__(type(thing))
     kind = type(thing)
-    cached = {name for name in vars(thing) if isinstance(getattr(kind, name, None), functools.cached_property)}
-    copy.__dict__.update({name: pristine(value) for name, value in vars(thing).items() if name not in cached})
+    cached = {
+        name
+        for name in vars(thing)
+        if isinstance(getattr(kind, name, None), functools.cached_property)
+    }
+    copy.__dict__.update(
+        {name: pristine(value) for name, value in vars(thing).items() if name not in cached}
+    )
     return copy
 
 
@@ -65,7 +72,9 @@ class _Walk:
             number = thing.hex() if isinstance(thing, float) else repr(thing)
             self.write(type(thing).__name__, number.encode())
         elif isinstance(thing, np.ndarray) and thing.dtype != object:
-            self.write(f"array {thing.dtype.str} {thing.shape}", np.ascontiguousarray(thing).tobytes())
+            self.write(
+                f"array {thing.dtype.str} {thing.shape}", np.ascontiguousarray(thing).tobytes()
+            )
         elif any(thing is outer for outer in self.open):
             self.write("above", str([thing is outer for outer in self.open].index(True)).encode())
         else:
@@ -82,13 +91,17 @@ class _Walk:
         elif isinstance(thing, list | tuple | np.ndarray):
             self.parts("list", list(thing))
         elif isinstance(thing, Mapping):
-            self.parts("mapping", sorted((digest(key), digest(value)) for key, value in thing.items()))
+            self.parts(
+                "mapping", sorted((digest(key), digest(value)) for key, value in thing.items())
+            )
         elif isinstance(thing, set | frozenset):
             self.parts("set", sorted(map(digest, thing)))
         elif isinstance(thing, ModuleType):
             self.write("module", thing.__name__.encode())
         elif is_dataclass(thing):
-            self.parts("dataclass", (type(thing), [getattr(thing, field.name) for field in fields(thing)]))
+            self.parts(
+                "dataclass", (type(thing), [getattr(thing, field.name) for field in fields(thing)])
+            )
         elif callable(thing):
             self.function(thing)
         else:
@@ -100,7 +113,11 @@ class _Walk:
         elif isinstance(thing, MethodType):
             self.parts("method", (thing.__func__, thing.__self__))
         elif isinstance(thing, FunctionType):
-            used = {name: thing.__globals__[name] for name in _names(thing.__code__) if name in thing.__globals__}
+            used = {
+                name: thing.__globals__[name]
+                for name in _names(thing.__code__)
+                if name in thing.__globals__
+            }
             cells = [cell.cell_contents for cell in thing.__closure__ or ()]
             self.code(thing.__code__)
             self.parts("closure", (cells, thing.__defaults__, thing.__kwdefaults__, list(used)))

@@ -1,6 +1,7 @@
 """What a run was made with: versions, linear algebra, processor; and what `klopt doctor` says of it.
 
-Nothing here identifies a person or a machine beyond the model of its processor: no host name, no user name, no path.
+Nothing here identifies a person or a machine beyond the model of its processor: no host name, no
+user name, no path.
 """
 
 from __future__ import annotations
@@ -22,15 +23,21 @@ from klopt.engine.registry import backends, broken
 
 __all__ = ["Environment", "doctor", "environment"]
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
 
 
 @dataclass(frozen=True)
 class Environment:
     """Everything but problem and settings that can change what a run takes.
 
-    `commit` is that of klopt's own repository, "" for an installed release; it ends in `-dirty` where files differ
-    from it. `backends` holds the name and version of every backend that can run here.
+    `commit` is that of klopt's own repository, "" for an installed release; it ends in `-dirty`
+    where files differ from it. `backends` holds the name and version of every backend that can run
+    here.
     """
 
     klopt: str
@@ -62,7 +69,9 @@ class Environment:
     def from_json(cls, text: str) -> Environment:
         """Return the environment that `to_json` wrote."""
         fields = json.loads(text)
-        return cls(**{**fields, "backends": tuple((name, version) for name, version in fields["backends"])})
+        return cls(
+            **{**fields, "backends": tuple((name, version) for name, version in fields["backends"])}
+        )
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return labels and texts, for a table or a page."""
@@ -95,7 +104,9 @@ def environment() -> Environment:
         cores=_cores(),
         platform=f"{platform.system()} {platform.machine()}".strip(),
         commit=_commit(),
-        backends=tuple((backend.name, backend.version) for backend in backends() if not backend.missing),
+        backends=tuple(
+            (backend.name, backend.version) for backend in backends() if not backend.missing
+        ),
     )
 
 
@@ -104,7 +115,11 @@ def doctor() -> list[tuple[str, str]]:
     found = environment().pairs()
     found += [("threads", text) for text in _threads()]
     found += [("limits", _limits())]
-    found += [("missing", f"{backend.name}: {backend.missing}") for backend in backends() if backend.missing]
+    found += [
+        ("missing", f"{backend.name}: {backend.missing}")
+        for backend in backends()
+        if backend.missing
+    ]
     found += [("extra", text) for text in _extras()]
     found += [("broken", f"{item.name}: {_without_folders(item.reason)}") for item in broken()]
     return found
@@ -130,7 +145,10 @@ def _version(package: str) -> str:
 def _blas() -> str:
     """The libraries behind NumPy and SciPy, with the kernels that they chose for this processor."""
     pools = (pool for pool in _pools() if pool["user_api"] == "blas")
-    names = (f"{pool['internal_api']} {pool['version']} {pool.get('architecture') or ''}".strip() for pool in pools)
+    names = (
+        f"{pool['internal_api']} {pool['version']} {pool.get('architecture') or ''}".strip()
+        for pool in pools
+    )
     return ", ".join(sorted(set(names))) or "unknown"
 
 
@@ -151,7 +169,9 @@ def _cpu() -> str:
             return " ".join(found[1].split())
     with suppress(OSError, subprocess.SubprocessError):
         command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+        said = subprocess.run(
+            command, capture_output=True, text=True, timeout=5, check=True
+        ).stdout.strip()
         if said:
             return said
     return platform.processor() or platform.machine() or "unknown"
@@ -170,9 +190,20 @@ def _commit() -> str:
     root = Path(__file__).resolve().parents[2]
     if not ((root / ".git").exists() and (root / "pyproject.toml").is_file()):
         return ""
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    command = [
+        "git",
+        "-C",
+        str(root),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+        "--exclude=*",
+    ]
     with suppress(OSError, subprocess.SubprocessError):
-        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=5, check=True
+        ).stdout.strip()
     return ""
 
 
@@ -205,7 +236,10 @@ def _extras() -> Iterator[str]:
     absent: dict[str, list[str]] = {}
     with suppress(importlib.metadata.PackageNotFoundError):
         for line in importlib.metadata.requires("klopt") or []:
-            package, extra = re.match(r"[\w.-]+", line), re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+            package, extra = (
+                re.match(r"[\w.-]+", line),
+                re.search(r"extra == ['\"]([\w-]+)['\"]", line),
+            )
             if package and extra and package[0] != "klopt" and _version(package[0]) == "unknown":
                 absent.setdefault(extra[1], []).append(package[0])
     for name, packages in sorted(absent.items()):

@@ -1,8 +1,8 @@
 """Runs as tables for other programs: CSV, JSON and Parquet, one row for each run.
 
-The columns are the fields of `Run` and what follows from them: seconds, relative_width, honest. In CSV a number that is
-not known is an empty cell, in JSON null; infinities are written `inf` and `-inf` in both. Numbers keep all digits, so
-that reading them back gives the same ones.
+The columns are the fields of `Run` and what follows from them: seconds, relative_width, honest. In
+CSV a number that is not known is an empty cell, in JSON null; infinities are written `inf` and
+`-inf` in both. Numbers keep all digits, so that reading them back gives the same ones.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def to_frame(runs: Sequence[Run]) -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise InvalidSettings("a data frame needs pandas, which is not installed; pip install pandas") from error
+        raise InvalidSettings(
+            "a data frame needs pandas, which is not installed; pip install pandas"
+        ) from error
     return pandas.DataFrame(rows(runs), columns=list(COLUMNS))
 
 
@@ -62,7 +64,9 @@ def write(runs: Sequence[Run], path: str | os.PathLike[str]) -> int:
     """Write the runs in the format of the suffix (.csv, .json or .parquet) and return the number of bytes."""
     target = Path(path)
     if target.suffix not in FORMATS:
-        raise InvalidSettings(f"{target.name!r} has no suffix that klopt writes; use one of {', '.join(FORMATS)}")
+        raise InvalidSettings(
+            f"{target.name!r} has no suffix that klopt writes; use one of {', '.join(FORMATS)}"
+        )
     content = FORMATS[target.suffix](runs)
     try:
         return target.write_bytes(content)

@@ -1,16 +1,18 @@
 """What a theorem promises of a backend on an instance: the width of the interval after k iterations.
 
-There is one so far. Mirror-prox with constant steps 1 / ||M|| from the centres of two simplices has after k iterations,
-at the mean of the points it looked ahead to, a best-reply gap of at most
+There is one so far. Mirror-prox with constant steps 1 / ||M|| from the centres of two simplices has
+after k iterations, at the mean of the points it looked ahead to, a best-reply gap of at most
 
     ||M|| total_x total_y / k           ||M|| the largest singular value
 
-(Nemirovski 2004, with |x - x_0| <= total_x and the sides weighted by their totals). The backend finds its
-steps by a line search and starts anew now and then, which the theorem does not cover: the bound is what it has to beat.
+(Nemirovski 2004, with |x - x_0| <= total_x and the sides weighted by their totals). The backend
+finds its steps by a line search and starts anew now and then, which the theorem does not cover: the
+bound is what it has to beat.
 
-The other methods promise nothing that could be drawn. The accelerated gradient restarts by a rule without a proven
-rate, smooth mirror descent takes the longest step along which the function falls, dual averaging learns its step from
-the slopes it meets, and the rest is exact after finitely many steps or converges at a rate that nobody can compute.
+The other methods promise nothing that could be drawn. The accelerated gradient restarts by a rule
+without a proven rate, smooth mirror descent takes the longest step along which the function falls,
+dual averaging learns its step from the gradients it meets, and the rest is exact after finitely
+many steps or converges at a rate that nobody can compute.
 """
 
 from __future__ import annotations
@@ -37,7 +39,11 @@ def promised(backend: str, form: Form) -> float:
     >>> promised("mirror_prox", SaddleForm(Bilinear(np.diag([3.0, 4.0])), Simplex(2), Simplex(2)))
     4.0
     """
-    if backend not in LABELS or not isinstance(form, SaddleForm) or not isinstance(form.coupling, Bilinear):
+    if (
+        backend not in LABELS
+        or not isinstance(form, SaddleForm)
+        or not isinstance(form.coupling, Bilinear)
+    ):
         return nan
     left, right, M = form.left, form.right, form.coupling.M
     if not isinstance(left, Simplex) or not isinstance(right, Simplex) or M.size > LARGEST:

@@ -1,7 +1,8 @@
 """`Run` and `Trace`: one finished run of a comparison as plain numbers and text, and the bounds along its way.
 
-A record holds no problem, no backend and no array, so that it goes unchanged into a database, a page and a table.
-Numbers that are not known are NaN, counts that are not known None, texts that are not known empty.
+A record holds no problem, no backend and no array, so that it goes unchanged into a database, a
+page and a table. Numbers that are not known are NaN, counts that are not known None, texts that are
+not known empty.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ Trace: TypeAlias = tuple[Step, ...]
 class Run:
     """One route on one problem, run once in a child process.
 
-    `key` is the hash of all that determines the outcome: the problem's data, class and version, the formulation, the
-    backend and its version, the settings, the seed, the threads and the number of the repeat. `says` is the backend's
-    claim, `verdict` what klopt proves; `lower` <= optimum <= `upper` in the user's units. Seconds are measured inside
-    the child: `build`, `solve` and `certify` by klopt, `native` by the backend itself.
+    `key` is the hash of all that determines the outcome: the problem's data, class and version, the
+    formulation, the backend and its version, the settings, the seed, the threads and the number of
+    the repeat. `says` is the backend's claim, `verdict` what klopt proves; `lower` <= optimum <=
+    `upper` in the user's units. Seconds are measured inside the child: `build`, `solve` and
+    `certify` by klopt, `native` by the backend itself.
     """
 
     key: str
@@ -104,9 +106,14 @@ class Run:
     def claims(self) -> tuple[bool, ...]:
         """Whether each claim that the backend made was borne out: the last, and the first if it was asked twice.
 
-        A first claim of optimality that klopt could not bear out stays false, even where a second run mends it.
+        A first claim of optimality that klopt could not bear out stays false, even where a second
+        run mends it.
         """
-        meant = {Stop.OPTIMAL: Verdict.OPTIMAL, Stop.INFEASIBLE: Verdict.INFEASIBLE, Stop.UNBOUNDED: Verdict.UNBOUNDED}
+        meant = {
+            Stop.OPTIMAL: Verdict.OPTIMAL,
+            Stop.INFEASIBLE: Verdict.INFEASIBLE,
+            Stop.UNBOUNDED: Verdict.UNBOUNDED,
+        }
         last = (meant[self.says] is self.verdict,) if self.says in meant else ()
         return last if isnan(self.first_width) else (False, *last)
 
@@ -123,4 +130,8 @@ class Run:
     @property
     def claimed_width(self) -> float:
         """The widest interval that it called optimal: what a claim is measured by."""
-        return self.relative_width if isnan(self.first_width) else max(self.first_width, self.relative_width)
+        return (
+            self.relative_width
+            if isnan(self.first_width)
+            else max(self.first_width, self.relative_width)
+        )

@@ -1,14 +1,14 @@
 """What many runs say together: who is certified, honest and fast, how time grows, and whether all proofs agree.
 
-A backend is judged on a problem by its best formulation there. See `klopt.bench.trials` for repeats and agreement,
-`klopt.bench.summary` for the same in words; both are importable from here.
+A backend is judged on a problem by its best formulation there. See `klopt.bench.trials` for repeats
+and agreement, `klopt.bench.summary` for the same in words; both are importable from here.
 
     shifted geometric mean   exp(mean log(t + s)) - s. Times far below the shift s are averaged like ordinary numbers,
                              so that milliseconds do not decide; times far above it by their ratios, so that one slow
                              problem does not decide. s is a hundredth of the limit, at most 10 s.
     performance profile      rho(r) = share of all problems that a backend certifies within r times the time of the
                              fastest backend that certifies them (Dolan and Moré, 2002).
-    growth                   the slope p of log time on log size over certified trials, t ~ size^p, with the 95 %
+    growth                   the gradient p of log time on log size over certified trials, t ~ size^p, with the 95 %
                              interval of Student's t; with three sizes it is wide, and rightly so.
 """
 
@@ -23,7 +23,17 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.bench.record import Run
 from klopt.bench.summary import lessons, verdict_sentence
-from klopt.bench.trials import Agreement, Trial, agreement, certified_at, fastest, grouped, route, strictest, trials
+from klopt.bench.trials import (
+    Agreement,
+    Trial,
+    agreement,
+    certified_at,
+    fastest,
+    grouped,
+    route,
+    strictest,
+    trials,
+)
 from klopt.proof.certificate import Verdict
 
 __all__ = [
@@ -61,7 +71,9 @@ FLOOR = 1e-12
 
 def taken(runs: Sequence[Run]) -> Mapping[str, int]:
     """Return on how many problems each backend was run."""
-    return {backend: len({run.problem for run in own}) for backend, own in _by_backend(runs).items()}
+    return {
+        backend: len({run.problem for run in own}) for backend, own in _by_backend(runs).items()
+    }
 
 
 def certified_rate(runs: Sequence[Run], tol: float) -> Mapping[str, float]:
@@ -70,8 +82,13 @@ def certified_rate(runs: Sequence[Run], tol: float) -> Mapping[str, float]:
     What counts is the width that klopt proved, not the tolerance that was asked for.
     """
     tried = taken(runs)
-    proven = [trial.first for trial in trials(runs) if all(certified_at(run, tol) for run in trial.runs)]
-    return {name: len({run.problem for run in proven if run.backend == name}) / tried[name] for name in tried}
+    proven = [
+        trial.first for trial in trials(runs) if all(certified_at(run, tol) for run in trial.runs)
+    ]
+    return {
+        name: len({run.problem for run in proven if run.backend == name}) / tried[name]
+        for name in tried
+    }
 
 
 def honesty(runs: Sequence[Run]) -> Mapping[str, tuple[int, int]]:
@@ -79,7 +96,10 @@ def honesty(runs: Sequence[Run]) -> Mapping[str, tuple[int, int]]:
 
     Where klopt asked twice both claims count, the first one as false: it is why klopt asked again.
     """
-    claims = {name: [claim for run in own for claim in run.claims] for name, own in _by_backend(runs).items()}
+    claims = {
+        name: [claim for run in own for claim in run.claims]
+        for name, own in _by_backend(runs).items()
+    }
     return {name: (sum(own), len(own)) for name, own in claims.items()}
 
 
@@ -104,26 +124,33 @@ def mean_width(runs: Sequence[Run], floor: float = FLOOR) -> Mapping[str, float]
     The floor keeps a width of 0 from making the mean 0 whatever the rest.
     """
     best = {name: [trial.middle for trial in own] for name, own in _best(runs).items()}
-    return {name: _geometric_mean(np.array([_width(run, floor) for run in own])) for name, own in best.items()}
+    return {
+        name: _geometric_mean(np.array([_width(run, floor) for run in own]))
+        for name, own in best.items()
+    }
 
 
 def profile(runs: Sequence[Run]) -> Mapping[str, tuple[FloatArray, FloatArray]]:
     """Return each backend's performance profile: from ratio r_i on, it certifies the share rho_i of all problems.
 
-    Ratios ascend from 1 on. Backends that certify nothing have empty arrays; problems that a backend does not take or
-    does not certify count as not solved.
+    Ratios ascend from 1 on. Backends that certify nothing have empty arrays; problems that a
+    backend does not take or does not certify count as not solved.
     """
     best = _best(runs)
     count = len({(run.problem, run.tol) for run in runs})
     certified = {
-        name: {_case(trial): max(trial.seconds, TICK) for trial in own if trial.certified} for name, own in best.items()
+        name: {_case(trial): max(trial.seconds, TICK) for trial in own if trial.certified}
+        for name, own in best.items()
     }
     record = {
-        case: min(own[case] for own in certified.values() if case in own) for case in set().union(*certified.values())
+        case: min(own[case] for own in certified.values() if case in own)
+        for case in set().union(*certified.values())
     }
     profiles = {}
     for name, own in certified.items():
-        ratios, counts = np.unique([seconds / record[case] for case, seconds in own.items()], return_counts=True)
+        ratios, counts = np.unique(
+            [seconds / record[case] for case, seconds in own.items()], return_counts=True
+        )
         profiles[name] = ratios.astype(float), np.cumsum(counts) / count
     return profiles
 
@@ -145,8 +172,12 @@ class Growth:
 
 def growth(runs: Sequence[Run]) -> Mapping[tuple[str, str], Growth | None]:
     """Return how time grows with size for each family and route; None where fewer than three sizes are certified."""
-    routes = grouped(trials(strictest(runs)), lambda trial: (trial.first.family, route(trial.first)))
-    return {key: _fitted([trial for trial in own if trial.certified]) for key, own in routes.items()}
+    routes = grouped(
+        trials(strictest(runs)), lambda trial: (trial.first.family, route(trial.first))
+    )
+    return {
+        key: _fitted([trial for trial in own if trial.certified]) for key, own in routes.items()
+    }
 
 
 def _fitted(found: Sequence[Trial]) -> Growth | None:
@@ -155,12 +186,14 @@ def _fitted(found: Sequence[Trial]) -> Growth | None:
         return None
     from scipy import stats
 
-    points = [(trial.first.size, max(trial.seconds, TICK)) for trial in found if trial.first.size > 0]
+    points = [
+        (trial.first.size, max(trial.seconds, TICK)) for trial in found if trial.first.size > 0
+    ]
     x, t = np.log(np.array(points, dtype=float)).T
     line = stats.linregress(x, t)
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(points) - 2) * line.stderr)
-    slope = float(line.slope)
-    return Growth(slope, slope - half, slope + half, float(np.exp(line.intercept)), sizes)
+    gradient = float(line.slope)
+    return Growth(gradient, gradient - half, gradient + half, float(np.exp(line.intercept)), sizes)
 
 
 @dataclass(frozen=True)
@@ -194,10 +227,24 @@ def scores(runs: Sequence[Run]) -> tuple[Score, ...]:
         [run.backend for run in fastest(runs).values()],
     )
     found = [
-        Score(n, tried[n], count, tuple(rate[n] for rate in rates), *claims[n], means[n], widths[n], winners.count(n))
+        Score(
+            n,
+            tried[n],
+            count,
+            tuple(rate[n] for rate in rates),
+            *claims[n],
+            means[n],
+            widths[n],
+            winners.count(n),
+        )
         for n in tried
     ]
-    return tuple(sorted(found, key=lambda score: (-score.certified[1] * score.taken, score.seconds, score.backend)))
+    return tuple(
+        sorted(
+            found,
+            key=lambda score: (-score.certified[1] * score.taken, score.seconds, score.backend),
+        )
+    )
 
 
 def _by_backend(runs: Sequence[Run]) -> dict[str, list[Run]]:

@@ -1,8 +1,9 @@
 """The store of finished runs: one SQLite database, one row committed per run, arrays in `.npz` files beside it.
 
-The files of a run are written whole (to another name, then renamed) before its row is committed, so a row never lacks
-its files, and whatever kills the process loses at most the run in flight. The database is in write-ahead mode: several
-comparisons may write to it and others read meanwhile. NaN is NULL; enums are their words.
+The files of a run are written whole (to another name, then renamed) before its row is committed, so
+a row never lacks its files, and whatever kills the process loses at most the run in flight. The
+database is in write-ahead mode: several comparisons may write to it and others read meanwhile. NaN
+is NULL; enums are their words.
 """
 
 from __future__ import annotations
@@ -85,11 +86,17 @@ class Store:
 
     def commands(self) -> tuple[str, ...]:
         """Return the commands that have added runs, the first one first."""
-        return tuple(command for (command,) in self.database.execute("SELECT command FROM commands ORDER BY rowid"))
+        return tuple(
+            command
+            for (command,) in self.database.execute("SELECT command FROM commands ORDER BY rowid")
+        )
 
     def runs(self) -> tuple[Run, ...]:
         """Return every run, in the order of their writing."""
-        return tuple(_run(row) for row in self.database.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY rowid"))
+        return tuple(
+            _run(row)
+            for row in self.database.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY rowid")
+        )
 
     def run(self, key: str) -> Run | None:
         """Return the run of that key, None where there is none."""
@@ -112,7 +119,9 @@ class Store:
 
     def arrays(self, key: str) -> Mapping[str, FloatArray]:
         """Return the arrays of a run's point by their names."""
-        return {name[6:]: array for name, array in self._read(key).items() if name.startswith("point_")}
+        return {
+            name[6:]: array for name, array in self._read(key).items() if name.startswith("point_")
+        }
 
     def close(self) -> None:
         """Let go of the database."""
@@ -121,20 +130,35 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _opened(self, read_only: bool) -> sqlite3.Connection:
-        mode = "mode=rwc" if not read_only else "immutable=1" if self._can_only_be_read() else "mode=ro"
+        mode = (
+            "mode=rwc"
+            if not read_only
+            else "immutable=1"
+            if self._can_only_be_read()
+            else "mode=ro"
+        )
         where = f"{self.path.resolve().as_uri()}?{mode}"
-        database = sqlite3.connect(where, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        database = sqlite3.connect(
+            where, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+        )
         with database:
             database.execute("BEGIN")  # another comparison may be creating it at this moment
             mark = database.execute("PRAGMA application_id").fetchone()[0]
             version = database.execute("PRAGMA user_version").fetchone()[0]
             empty = not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not empty and mark != APPLICATION:
-            raise InvalidSettings(f"{self.path} is a database of something else than klopt; choose another name")
+            raise InvalidSettings(
+                f"{self.path} is a database of something else than klopt; choose another name"
+            )
         if not empty and version != SCHEMA:
             raise InvalidSettings(
                 f"{self.path} has schema {version} and this klopt knows {SCHEMA}; use the klopt that wrote it"
@@ -149,14 +173,20 @@ class Store:
     def _can_only_be_read(self) -> bool:
         """Whether nobody can write here: readers in write-ahead mode otherwise write beside the database, too."""
         ahead = self.path.with_name(f"{self.path.name}-wal")
-        return not os.access(self.path.parent, os.W_OK) and not (ahead.exists() and ahead.stat().st_size)
+        return not os.access(self.path.parent, os.W_OK) and not (
+            ahead.exists() and ahead.stat().st_size
+        )
 
     def _create(self, database: sqlite3.Connection) -> None:
         with database:
             database.execute("BEGIN IMMEDIATE")
-            columns = ", ".join(f"{name} {_KINDS.get(kind, 'TEXT')}" for name, kind in _TYPES.items())
+            columns = ", ".join(
+                f"{name} {_KINDS.get(kind, 'TEXT')}" for name, kind in _TYPES.items()
+            )
             database.execute(f"CREATE TABLE IF NOT EXISTS runs ({columns}, PRIMARY KEY (key))")
-            database.execute("CREATE TABLE IF NOT EXISTS environments (key TEXT PRIMARY KEY, content TEXT)")
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS environments (key TEXT PRIMARY KEY, content TEXT)"
+            )
             database.execute("CREATE TABLE IF NOT EXISTS commands (command TEXT PRIMARY KEY)")
             database.execute(f"PRAGMA application_id = {APPLICATION}")
             database.execute(f"PRAGMA user_version = {SCHEMA}")
@@ -165,8 +195,12 @@ class Store:
         return self.folder / f"{key}.npz"
 
     def _write(self, key: str, outcome: Outcome) -> None:
-        table = np.array([(s.iteration, s.seconds, s.lower, s.upper) for s in outcome.trace]).reshape(-1, 4)
-        content = {"trace": table} | {f"point_{name}": array for name, array in outcome.arrays.items()}
+        table = np.array(
+            [(s.iteration, s.seconds, s.lower, s.upper) for s in outcome.trace]
+        ).reshape(-1, 4)
+        content = {"trace": table} | {
+            f"point_{name}": array for name, array in outcome.arrays.items()
+        }
         self.folder.mkdir(exist_ok=True)
         unfinished = self.folder / "unfinished"
         try:
@@ -201,7 +235,9 @@ def check_writable(path: Path) -> None:
     if path.is_dir():
         raise InvalidSettings(f"{path} is a folder; name a file in it")
     if not path.parent.is_dir():
-        raise InvalidSettings(f"there is no folder {str(path.parent)!r} for {path.name}; make it first")
+        raise InvalidSettings(
+            f"there is no folder {str(path.parent)!r} for {path.name}; make it first"
+        )
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise InvalidSettings(f"{path} cannot be written: no permission")
 
@@ -226,7 +262,10 @@ _COLUMNS = ", ".join(_TYPES)
 
 def _row(run: Run) -> tuple[Any, ...]:
     values = (getattr(run, name) for name in _TYPES)
-    return tuple(None if isinstance(v, float) and isnan(v) else v.value if isinstance(v, Enum) else v for v in values)
+    return tuple(
+        None if isinstance(v, float) and isnan(v) else v.value if isinstance(v, Enum) else v
+        for v in values
+    )
 
 
 def _run(row: tuple[Any, ...]) -> Run:

@@ -1,8 +1,9 @@
 """The bundled suite: every family of problems on real data that comes with scikit-learn.
 
-One entry is one line: family, data, sizes, and how to make the problem from the data. Points are drawn once with a
-fixed seed, classes in proportion, and features standardised; the kernel is K_ij = exp(-|x_i - x_j|^2 / features). Where
-a problem learns from some labels, those of every second point of a class are hidden; graphs join five neighbours.
+One entry is one line: family, data, sizes, and how to make the problem from the data. Points are
+drawn once with a fixed seed, classes in proportion, and features standardised; the kernel is K_ij =
+exp(-|x_i - x_j|^2 / features). Where a problem learns from some labels, those of every second point
+of a class are hidden; graphs join five neighbours.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from klopt.kernels.nystroem import LowRank
 from klopt.model.functions import Quadratic
 from klopt.model.problem import Problem
 from klopt.model.sets import Simplex
-from klopt.model.smooth_functions import Curved, Local
+from klopt.model.smooth_functions import LocalModel, SmoothFunction
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -146,7 +147,10 @@ class Entry:
         """Return the entry's problems with their labels."""
         points = {"quick": self.demo[:1], "demo": self.demo, "full": self.full}[size]
         kind = problem_named(self.family)
-        return [(f"{self.family} {self.data} n={n}", self.make(kind, data(self.data, n))) for n in points]
+        return [
+            (f"{self.family} {self.data} n={n}", self.make(kind, data(self.data, n)))
+            for n in points
+        ]
 
 
 def suite(size: str = "demo") -> list[tuple[str, Problem]]:
@@ -183,7 +187,9 @@ def _kernel_mixture(qcqp: Callable[..., Any], d: Data) -> Problem:
         rows.append((P, np.append(np.zeros(n), -1.0), 0.0))
     bounds = [(0.0, 1.0)] * n + [(0.0, float(n * n))]
     cost = np.append(-np.ones(n), 1.0)
-    made: Problem = qcqp(None, cost, rows, A_eq=np.append(y, 0.0)[None, :], b_eq=[0.0], bounds=bounds)
+    made: Problem = qcqp(
+        None, cost, rows, A_eq=np.append(y, 0.0)[None, :], b_eq=[0.0], bounds=bounds
+    )
     return made
 
 
@@ -212,22 +218,22 @@ def _enclosing_ball(program: Any, d: Data) -> Problem:
 
 @dataclass(frozen=True, eq=False)
 class _Design:
-    """-log det(X' diag(x) X), convex in the weights x of the rows of X, with its slope and its curvature."""
+    """-log det(X' diag(x) X), convex in the weights x of the rows of X, with its gradient and its curvature."""
 
     X: FloatArray
 
-    def __call__(self, x: FloatArray) -> Local:
+    def __call__(self, x: FloatArray) -> LocalModel:
         """Return the function near x; infinite where the weighted rows do not span."""
         sign, size = np.linalg.slogdet(self.X.T @ (x[:, None] * self.X))
         if sign <= 0:
-            return Local(np.inf, np.zeros(x.size), lambda: np.eye(x.size))
+            return LocalModel(np.inf, np.zeros(x.size), lambda: np.eye(x.size))
         G = self.X @ np.linalg.solve(self.X.T @ (x[:, None] * self.X), self.X.T)
-        return Local(-float(size), -np.diag(G), lambda: np.square((G + G.T) / 2))
+        return LocalModel(-float(size), -np.diag(G), lambda: np.square((G + G.T) / 2))
 
 
 def _optimal_design(program: Any, d: Data) -> Problem:
     """D-optimal design: how often to measure at each point so that the volume of what stays unknown is least."""
-    made: Problem = program.of(Curved(len(d.X), _Design(d.X)), Simplex(len(d.X)))
+    made: Problem = program.of(SmoothFunction(len(d.X), _Design(d.X)), Simplex(len(d.X)))
     return made
 
 

@@ -1,6 +1,7 @@
 """The scores in words: one sentence for the top of a page and three lines for the end of a demo.
 
-Never a winner whose answer is not certified, and never a word about the optimum where two proofs contradict each other.
+Never a winner whose answer is not certified, and never a word about the optimum where two proofs
+contradict each other.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def _one_problem(runs: Sequence[Run]) -> list[str]:
     certified = [trial for trial in tried if trial.certified]
     tol = tried[0].first.tol
     winner = fastest(runs).get(runs[0].problem)
-    parts = [f"{len(certified)} of {_count(len(tried), 'route')} certify {runs[0].problem} to {tol:.0e}."]
+    parts = [
+        f"{len(certified)} of {_count(len(tried), 'route')} certify {runs[0].problem} to {tol:.0e}."
+    ]
     if winner is not None:
         parts.append(f"Fastest certified: {route(winner)}, {_seconds(winner.seconds)}.")
     return [*parts, _worst_claim(runs)]
@@ -55,14 +58,24 @@ def _certified(runs: Sequence[Run]) -> str:
     tols = sorted({run.tol for run in asked_most})
     who = _count(len({run.backend for run in runs}), "backend")
     names = ", ".join(sorted(problems - proven)[:3])
-    left = f"; nobody certifies {names}" + (" and others" if len(problems - proven) > 3 else "") if names else ""
+    left = (
+        f"; nobody certifies {names}" + (" and others" if len(problems - proven) > 3 else "")
+        if names
+        else ""
+    )
     asked = " or ".join(f"{tol:.0e}" for tol in tols)
-    return f"{len(proven)} of {_count(len(problems), 'problem')} certified to {asked} by {who}{left}."
+    return (
+        f"{len(proven)} of {_count(len(problems), 'problem')} certified to {asked} by {who}{left}."
+    )
 
 
 def _agreed(runs: Sequence[Run]) -> str:
     wrong = [found for found in agreement(runs).values() if not found.holds]
-    return "All proven intervals overlap." if not wrong else f"Proofs contradict each other: {wrong[0]}."
+    return (
+        "All proven intervals overlap."
+        if not wrong
+        else f"Proofs contradict each other: {wrong[0]}."
+    )
 
 
 def _quickest(runs: Sequence[Run]) -> str:
@@ -75,8 +88,14 @@ def _quickest(runs: Sequence[Run]) -> str:
     for trial in (trial for trial in trials(runs) if trial.certified):
         case = trial.first.problem, trial.first.tol
         slowest[case] = max(trial.seconds, slowest.get(case, 0.0))
-    spread, problem = max((slowest[name, run.tol] / max(run.seconds, TICK), name) for name, run in winners.items())
-    wide = f" The slowest certified route took {_times(spread)} as long on {problem}." if spread >= 2 else ""
+    spread, problem = max(
+        (slowest[name, run.tol] / max(run.seconds, TICK), name) for name, run in winners.items()
+    )
+    wide = (
+        f" The slowest certified route took {_times(spread)} as long on {problem}."
+        if spread >= 2
+        else ""
+    )
     return f"Fastest certified: {said} of {_count(len(winners), 'problem')}.{wide}"
 
 
@@ -94,11 +113,17 @@ def _worst_claim(runs: Sequence[Run]) -> str:
     times = _excess(worst)
     if worst.only_first_false:
         width = (
-            f"an interval {_times(times)} as wide as asked for" if math.isfinite(times) else "nothing to show for it"
+            f"an interval {_times(times)} as wide as asked for"
+            if math.isfinite(times)
+            else "nothing to show for it"
         )
         then = "it was right" if worst.claims[-1] else f"it said {worst.says.words}"
         return f"{route(worst)} first said optimal on {worst.problem} with {width}; asked again, {then}."
-    flaw = f"its interval is {_times(times)} as wide as asked for" if math.isfinite(times) else "nothing bears it out"
+    flaw = (
+        f"its interval is {_times(times)} as wide as asked for"
+        if math.isfinite(times)
+        else "nothing bears it out"
+    )
     if worst.verdict.conclusive:
         flaw = f"klopt proves it {worst.verdict.name.lower()}"
     return f"{route(worst)} says {worst.says.words} on {worst.problem}, but {flaw}."

@@ -1,7 +1,8 @@
 """A comparison as a table for a terminal: what each backend says beside what klopt proves.
 
-One block a problem, one row a route with its repeats put together; proven answers first, then fast ones. Only a
-certified run is ever called the fastest, and intervals that do not overlap are shown as the error they are.
+One block a problem, one row a route with its repeats put together; proven answers first, then fast
+ones. Only a certified run is ever called the fastest, and intervals that do not overlap are shown
+as the error they are.
 """
 
 from __future__ import annotations
@@ -76,7 +77,15 @@ def print_comparison(comparison: Compared, out: Console) -> None:
 
 def _rows(own: Sequence[Trial]) -> Table:
     several = len({trial.first.tol for trial in own}) > 1
-    heads = ["backend", "formulation", *(["tol"] if several else []), "it says", "klopt proves", "value", "width"]
+    heads = [
+        "backend",
+        "formulation",
+        *(["tol"] if several else []),
+        "it says",
+        "klopt proves",
+        "value",
+        "width",
+    ]
     rows = table([*heads, "seconds"], right=("value", "width", "seconds", "tol"))
     for trial in sorted(own, key=_order):
         run, verdict = trial.middle, _verdict(trial)
@@ -123,11 +132,16 @@ def _order(trial: Trial) -> tuple[int, float, float]:
     return list(Verdict).index(_verdict(trial)), -trial.first.tol, _seconds(trial)
 
 
-def _remarks(own: Sequence[Trial], proof: Agreement, winners: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
+def _remarks(
+    own: Sequence[Trial], proof: Agreement, winners: Mapping[str, Run]
+) -> Iterator[tuple[str, str]]:
     if not proof.holds:
         yield "ERROR", str(proof)
     elif math.isfinite(proof.lower) or math.isfinite(proof.upper):
-        yield "optimum", f"{proof.lower:.10g} <= optimum <= {proof.upper:.10g} by all proofs together"
+        yield (
+            "optimum",
+            f"{proof.lower:.10g} <= optimum <= {proof.upper:.10g} by all proofs together",
+        )
     winner = winners.get(proof.problem)
     for trial in own:
         if winner in trial.runs:
@@ -136,18 +150,32 @@ def _remarks(own: Sequence[Trial], proof: Agreement, winners: Mapping[str, Run])
         run = trial.middle
         if run.says is Stop.OPTIMAL and not trial.certified:
             times = run.relative_width / run.tol
-            flaw = f"its interval is {times:.2g} times as wide as asked for" if math.isfinite(times) else "no interval"
+            flaw = (
+                f"its interval is {times:.2g} times as wide as asked for"
+                if math.isfinite(times)
+                else "no interval"
+            )
             yield "not proven", f"{route(run)} says optimal; {flaw}"
         elif run.honest is False and math.isfinite(run.first_width):
             wide = f"{run.first_width / run.tol:.2g} times as wide as asked for"
-            yield "at first", f"{route(run)} said optimal with an interval {wide}; klopt asked again"
+            yield (
+                "at first",
+                f"{route(run)} said optimal with an interval {wide}; klopt asked again",
+            )
         elif run.says in (Stop.CRASHED, Stop.REJECTED, Stop.TIME_LIMIT) and not trial.certified:
             yield run.says.words, f"{route(run)}: {run.native or run.says.advice}"
 
 
 def summary(runs: Sequence[Run]) -> Table:
     """Return one row a backend over all problems: certified rates at `LEVELS`, claims borne out, mean time."""
-    heads = ["backend", "problems", *(f"{level:.0e}" for level in LEVELS), "honest", "fastest", "mean s"]
+    heads = [
+        "backend",
+        "problems",
+        *(f"{level:.0e}" for level in LEVELS),
+        "honest",
+        "fastest",
+        "mean s",
+    ]
     rows = table(heads, right=heads[1:])
     for score in scores(runs):
         rows.add_row(
@@ -167,7 +195,9 @@ def _closing(comparison: Compared) -> Iterator[tuple[str, str]]:
     for (family, name), found in growth(comparison.runs).items():
         if found is not None:
             yield "growth", f"{family} by {name}: time grows like {found}"
-    tols = ", ".join(f"{tol:.0e}" for tol in sorted({run.tol for run in comparison.runs}, reverse=True))
+    tols = ", ".join(
+        f"{tol:.0e}" for tol in sorted({run.tol for run in comparison.runs}, reverse=True)
+    )
     yield "limits", f"{comparison.limits}; tol {tols} is the relative width of klopt's own interval"
     for refusal in comparison.refusals:
         yield "left out", refusal

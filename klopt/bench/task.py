@@ -1,7 +1,8 @@
 """`Task`: one route on one problem, to be run once, and the key that says when two runs are the same run.
 
-The key is the hash of all that determines the outcome: the problem's data, class and version, the formulation, the
-backend with its version and state, the settings, the limits and the number of the repeat. Labels do not count.
+The key is the hash of all that determines the outcome: the problem's data, class and version, the
+formulation, the backend with its version and state, the settings, the limits and the number of the
+repeat. Labels do not count.
 """
 
 from __future__ import annotations
@@ -42,7 +43,16 @@ class Task:
     def key(self) -> str:
         """The hash of all that determines the outcome."""
         s, backend = self.settings, self.backend
-        asked = (s.tol, s.time_limit, s.max_iter, s.threads, s.seed, dict(s.raw), self.memory_limit, self.repeat)
+        asked = (
+            s.tol,
+            s.time_limit,
+            s.max_iter,
+            s.threads,
+            s.seed,
+            dict(s.raw),
+            self.memory_limit,
+            self.repeat,
+        )
         return digest(self.data, self.formulation, backend.name, backend.version, backend, asked)
 
     @property

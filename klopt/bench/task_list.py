@@ -2,8 +2,8 @@
 
     problems x formulations x backends x tolerances x repeats
 
-By default every capable backend runs on the first formulation of the plan that it takes. A backend that cannot take a
-problem is no failure: the reason is kept and told.
+By default every capable backend runs on the first formulation of the plan that it takes. A backend
+that cannot take a problem is no failure: the reason is kept and told.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Backend, Settings
 from klopt.model.problem import Problem
 
-__all__ = ["Asked", "Target", "ask"]
+__all__ = ["Target", "TaskList", "ask"]
 
 Target: TypeAlias = Problem | tuple[str, Problem] | type[Problem] | str | Path
 """A problem, one with its label, a class or its name, a file, or `module:function`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class TaskList:
     """The tasks, no two of the same key, and why some backends take part in none or not in all."""
 
     tasks: tuple[Task, ...]
@@ -45,7 +45,7 @@ def ask(
     memory_limit: int,
     repeat: int,
     sizes: Sequence[int],
-) -> Asked:
+) -> TaskList:
     """Return all tasks, one settings after the other; whatever cannot be meant is refused here."""
     if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
         raise InvalidSettings(f"repeat is {repeat!r}; expected a whole number of at least 1")
@@ -61,19 +61,31 @@ def ask(
             for setting in settings:
                 for number in range(repeat):
                     task = Task(
-                        problem, label, data, route.formulation.name, route.backend, setting, memory_limit, number, size
+                        problem,
+                        label,
+                        data,
+                        route.formulation.name,
+                        route.backend,
+                        setting,
+                        memory_limit,
+                        number,
+                        size,
                     )
                     tasks.setdefault(task.key, task)
     if not tasks:
         raise NoRoute("\n".join(["nothing to compare:", *dict.fromkeys(refusals)]))
-    return Asked(tuple(tasks.values()), tuple(dict.fromkeys(refusals)))
+    return TaskList(tuple(tasks.values()), tuple(dict.fromkeys(refusals)))
 
 
-def _labelled(problems: Target | Iterable[Target], sizes: Sequence[int], seed: int) -> list[tuple[str, Problem]]:
+def _labelled(
+    problems: Target | Iterable[Target], sizes: Sequence[int], seed: int
+) -> list[tuple[str, Problem]]:
     if isinstance(problems, Problem | str | Path | type) or _is_pair(problems):
         problems = [problems]  # type: ignore[list-item]
     if not isinstance(problems, Iterable):
-        raise InvalidProblem(f"problems is {problems!r}; expected a klopt problem, a file, a name, or several of them")
+        raise InvalidProblem(
+            f"problems is {problems!r}; expected a klopt problem, a file, a name, or several of them"
+        )
     found: list[tuple[str, Problem]] = []
     for target in problems:
         if isinstance(target, str | Path):
@@ -90,12 +102,19 @@ def _labelled(problems: Target | Iterable[Target], sizes: Sequence[int], seed: i
         )
     for label, problem in found:
         if not isinstance(problem, Problem):
-            raise InvalidProblem(f"{label or problem!r} is a {type(problem).__name__}; expected a klopt problem")
+            raise InvalidProblem(
+                f"{label or problem!r} is a {type(problem).__name__}; expected a klopt problem"
+            )
     return _unique(found)
 
 
 def _is_pair(target: object) -> bool:
-    return isinstance(target, tuple) and len(target) == 2 and isinstance(target[0], str) and not _names(target[1])
+    return (
+        isinstance(target, tuple)
+        and len(target) == 2
+        and isinstance(target[0], str)
+        and not _names(target[1])
+    )
 
 
 def _names(thing: object) -> bool:
@@ -112,23 +131,33 @@ def _unique(found: list[tuple[str, Problem]]) -> list[tuple[str, Problem]]:
     return unique
 
 
-def _backends(backends: str | Backend | Iterable[str | Backend] | None) -> tuple[Backend, ...] | None:
+def _backends(
+    backends: str | Backend | Iterable[str | Backend] | None,
+) -> tuple[Backend, ...] | None:
     if backends is None:
         return None
     named = [backends] if isinstance(backends, str | Backend) else list(backends)
     found = [read_backend(item) if isinstance(item, str) else item for item in named]
     for backend in found:
         if not isinstance(backend, Backend):
-            raise InvalidSettings(f"backend is {backend!r}; expected a name or an instance of klopt.Backend")
+            raise InvalidSettings(
+                f"backend is {backend!r}; expected a name or an instance of klopt.Backend"
+            )
         if backend.missing:
             raise NoRoute(f"backend {backend.name!r} cannot run here: {backend.missing}")
     if not found:
-        raise InvalidSettings("there is no backend to compare; leave `backends` out for all of them")
+        raise InvalidSettings(
+            "there is no backend to compare; leave `backends` out for all of them"
+        )
     return tuple(backend for backend in found if backend is not None)
 
 
 def _routes(
-    label: str, problem: Problem, backends: tuple[Backend, ...] | None, formulation: str | None, refusals: list[str]
+    label: str,
+    problem: Problem,
+    backends: tuple[Backend, ...] | None,
+    formulation: str | None,
+    refusals: list[str],
 ) -> list[Route]:
     """The routes of one problem: all formulations for `all`, the one named, else the first that each backend takes."""
     options = plan(problem)
@@ -136,14 +165,20 @@ def _routes(
     if formulation not in (None, "all", *names):
         near = difflib.get_close_matches(str(formulation), names, n=1, cutoff=0.3)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        refusals.append(f"{label} has no formulation {formulation!r}{hint}; it has: {', '.join(names)}")
+        refusals.append(
+            f"{label} has no formulation {formulation!r}{hint}; it has: {', '.join(names)}"
+        )
         return []
     if backends is None:
         backends = tuple(dict.fromkeys(route.backend for route in options.routes))
         refusals += [f"{backend.name}: {backend.missing}" for backend in options.absent]
-        unable = {refusal.backend.name for refusal in options.refusals} - {backend.name for backend in backends}
+        unable = {refusal.backend.name for refusal in options.refusals} - {
+            backend.name for backend in backends
+        }
     else:
-        unable = {b.name for b in backends if not any(f.needs <= b.offers for f in problem.formulations())}
+        unable = {
+            b.name for b in backends if not any(f.needs <= b.offers for f in problem.formulations())
+        }
     if unable:
         refusals.append(f"no formulation of {label} is for {', '.join(sorted(unable))}")
     routes = [Route(f, b) for b in backends for f in problem.formulations() if f.needs <= b.offers]

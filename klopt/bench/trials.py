@@ -1,10 +1,11 @@
 """What the runs on one problem say together: repeats put into trials, who is fastest, whether all proofs agree.
 
-A *trial* is one route on one problem with one tolerance, limits, seed and version, and all its repeats. It is certified
-if every repeat is, and its time is the median of its repeats, each that is not certified charged the time limit.
+A *trial* is one route on one problem with one tolerance, limits, seed and version, and all its
+repeats. It is certified if every repeat is, and its time is the median of its repeats, each that is
+not certified charged the time limit.
 
-The optimum lies in every proven interval, hence in their intersection. Where that is empty a proof is wrong: an error
-with two names, never an average.
+The optimum lies in every proven interval, hence in their intersection. Where that is empty a proof
+is wrong: an error with two names, never an average.
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ from typing import TypeVar
 from klopt.bench.record import Run
 from klopt.proof.certificate import Verdict
 
-__all__ = ["Agreement", "Trial", "agreement", "certified_at", "fastest", "grouped", "route", "strictest", "trials"]
+__all__ = [
+    "Agreement",
+    "Trial",
+    "agreement",
+    "certified_at",
+    "fastest",
+    "grouped",
+    "route",
+    "strictest",
+    "trials",
+]
 
 ROUNDING = 1e-9
 """Intervals that miss each other by less, relatively, touch."""
@@ -60,7 +71,9 @@ class Trial:
     @cached_property
     def seconds(self) -> float:
         """The median time, repeats that are not certified charged the limit."""
-        return median(run.seconds if run.verdict.conclusive else run.time_limit for run in self.runs)
+        return median(
+            run.seconds if run.verdict.conclusive else run.time_limit for run in self.runs
+        )
 
     @property
     def middle(self) -> Run:
@@ -77,7 +90,9 @@ class Trial:
 def trials(runs: Sequence[Run]) -> tuple[Trial, ...]:
     """Return the runs with their repeats put together, in the order of their first appearance."""
     groups = grouped(runs, _alike)
-    return tuple(Trial(tuple(sorted(group, key=lambda run: run.repeat))) for group in groups.values())
+    return tuple(
+        Trial(tuple(sorted(group, key=lambda run: run.repeat))) for group in groups.values()
+    )
 
 
 def _alike(run: Run) -> Hashable:
@@ -110,7 +125,10 @@ class Agreement:
 
 def agreement(runs: Sequence[Run]) -> Mapping[str, Agreement]:
     """Return the intersection of all intervals for each problem, or the two runs whose intervals are disjoint."""
-    return {problem: _intersection(problem, own) for problem, own in grouped(runs, lambda run: run.problem).items()}
+    return {
+        problem: _intersection(problem, own)
+        for problem, own in grouped(runs, lambda run: run.problem).items()
+    }
 
 
 def _intersection(problem: str, runs: Sequence[Run]) -> Agreement:
@@ -135,14 +153,22 @@ def fastest(runs: Sequence[Run]) -> Mapping[str, Run]:
     A problem that nobody certifies, or on which the proofs contradict each other, has none.
     """
     agreed = {problem for problem, found in agreement(runs).items() if found.holds}
-    certified = [trial for trial in trials(runs) if trial.certified and trial.first.problem in agreed]
+    certified = [
+        trial for trial in trials(runs) if trial.certified and trial.first.problem in agreed
+    ]
     groups = grouped(certified, lambda trial: trial.first.problem)
-    return {name: min(own, key=lambda trial: (trial.first.tol, trial.order)).middle for name, own in groups.items()}
+    return {
+        name: min(own, key=lambda trial: (trial.first.tol, trial.order)).middle
+        for name, own in groups.items()
+    }
 
 
 def strictest(runs: Sequence[Run]) -> list[Run]:
     """Return the runs at the smallest tolerance asked for on their problem."""
-    least = {problem: min(run.tol for run in own) for problem, own in grouped(runs, lambda run: run.problem).items()}
+    least = {
+        problem: min(run.tol for run in own)
+        for problem, own in grouped(runs, lambda run: run.problem).items()
+    }
     return [run for run in runs if run.tol == least[run.problem]]
 
 

@@ -1,9 +1,10 @@
 """What happens inside the child process: limits set, one route solved and certified, all of it measured.
 
-Seconds are those of this process. Of a time limit the backend is given 95 %, so that what it has by then can still be
-certified before the parent ends the run. A memory limit M is kept by the system's limit of the address space, set for
-the time of the run to what is mapped now plus M less what is resident now: libraries map far more than they touch. Peak
-memory is the high-water mark of resident memory, reset before the run where the system lets us.
+Seconds are those of this process. Of a time limit the backend is given 95 %, so that what it has by
+then can still be certified before the parent ends the run. A memory limit M is kept by the system's
+limit of the address space, set for the time of the run to what is mapped now plus M less what is
+resident now: libraries map far more than they touch. Peak memory is the high-water mark of resident
+memory, reset before the run where the system lets us.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def unenforced(task: Task) -> str:
     return ""
 
 
-def warm_up(kind: type[Problem], formulation: str, backend: Backend, memory_limit: int, seconds: float) -> bool:
+def warm_up(
+    kind: type[Problem], formulation: str, backend: Backend, memory_limit: int, seconds: float
+) -> bool:
     """Solve a small instance of the class by the same route, for no other purpose than to have done so."""
     small = kind.sample(np.random.default_rng(0), WARM_UP)
     names = {each.name for each in small.formulations()}
@@ -143,7 +146,9 @@ def _claim(attempt: Attempt) -> Stop:
     stop = attempt.answer.stop
     if not attempt.route.formulation.dual:
         return stop
-    return {Stop.UNBOUNDED: Stop.INFEASIBLE, Stop.INFEASIBLE: Stop.INFEASIBLE_OR_UNBOUNDED}.get(stop, stop)
+    return {Stop.UNBOUNDED: Stop.INFEASIBLE, Stop.INFEASIBLE: Stop.INFEASIBLE_OR_UNBOUNDED}.get(
+        stop, stop
+    )
 
 
 def _promise(attempt: Attempt) -> float:
@@ -158,7 +163,9 @@ def _width(attempt: Attempt) -> float:
 
 
 def _iterations(attempts: tuple[Attempt, ...]) -> int | None:
-    counts = [attempt.answer.iterations for attempt in attempts if attempt.answer.iterations is not None]
+    counts = [
+        attempt.answer.iterations for attempt in attempts if attempt.answer.iterations is not None
+    ]
     return sum(counts) if counts else None
 
 
@@ -178,7 +185,9 @@ def _arrays(result: Result) -> Iterator[tuple[str, FloatArray]]:
     """The point's primal arrays and the kernel it has learned, where they are small."""
     if result.point is None:
         return
-    yield from ((name, array) for name, array in result.point.primal.items() if array.size <= LARGEST_ARRAY)
+    yield from (
+        (name, array) for name, array in result.point.primal.items() if array.size <= LARGEST_ARRAY
+    )
     with suppress(Exception):  # a picture of the kernel is no reason to lose the run
         kernel = result.kernel
         if kernel is not None and kernel.size <= LARGEST_ARRAY:
@@ -193,7 +202,9 @@ def _limited(bytes_more: int) -> Iterator[None]:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     wanted = now["VmSize"] + max(0, bytes_more - now["VmRSS"])
-    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+    )
     try:
         yield
     finally:

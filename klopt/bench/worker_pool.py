@@ -1,8 +1,9 @@
 """Seats for runs: each a child process with hard limits, kept for the next run, replaced when it dies.
 
-A child starts with its threads pinned in its environment, before anything is imported. Before a route's first run in a
-child a small instance is solved, which is neither timed nor kept. The deadline of a run is its time limit plus half a
-second of grace; then the child is killed. A crash costs the run that caused it and a new child.
+A child starts with its threads pinned in its environment, before anything is imported. Before a
+route's first run in a child a small instance is solved, which is neither timed nor kept. The
+deadline of a run is its time limit plus half a second of grace; then the child is killed. A crash
+costs the run that caused it and a new child.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from klopt.bench.worker import LOG_TAIL, Outcome, make_ready, perform, unenforce
 from klopt.engine.run_in_child import GRACE, Worker, last_words
 from klopt.model.backend import Stop
 
-__all__ = ["Seat", "run_all"]
+__all__ = ["WorkerSlot", "run_all"]
 
 POOLS = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "NUMEXPR_NUM", "VECLIB_MAXIMUM")
 LONGEST_LOADING = 10.0
@@ -40,7 +41,7 @@ class _Ended(Exception):
         self.native = native
 
 
-class Seat:
+class WorkerSlot:
     """One place where runs are made, one at a time."""
 
     def __init__(self) -> None:
@@ -57,11 +58,19 @@ class Seat:
         limit = task.settings.time_limit
         began = time.perf_counter()
         try:
-            outcome: Outcome = self._call(partial(perform, task), None if limit is None else limit + GRACE)
+            outcome: Outcome = self._call(
+                partial(perform, task), None if limit is None else limit + GRACE
+            )
         except _Ended as end:
             # Native code rarely looks whether it got the memory that it asked for.
-            under = f" (under the limit of {task.memory_limit / 1e9:.3g} GB)" if task.memory_limit else ""
-            outcome = Outcome(task.outcome(end.stop, end.native + under * (end.stop is Stop.CRASHED)))
+            under = (
+                f" (under the limit of {task.memory_limit / 1e9:.3g} GB)"
+                if task.memory_limit
+                else ""
+            )
+            outcome = Outcome(
+                task.outcome(end.stop, end.native + under * (end.stop is Stop.CRASHED))
+            )
         wall = time.perf_counter() - began
         run = outcome.run
         log = run.log + ("" if self.worker is None else self.worker.printed())
@@ -89,9 +98,14 @@ class Seat:
         if route not in self.warm:
             self._load(task)
         if route not in self.warm | self.unwarmable:
-            limit = min(max(task.settings.time_limit or LONGEST_WARM_UP, SHORTEST_WARM_UP), LONGEST_WARM_UP)
+            limit = min(
+                max(task.settings.time_limit or LONGEST_WARM_UP, SHORTEST_WARM_UP), LONGEST_WARM_UP
+            )
             try:
-                self._call(partial(warm_up, kind, task.formulation, backend, task.memory_limit, limit), limit + GRACE)
+                self._call(
+                    partial(warm_up, kind, task.formulation, backend, task.memory_limit, limit),
+                    limit + GRACE,
+                )
                 self.warm.add(route)
             except _Ended:
                 self.unwarmable.add(route)
@@ -99,13 +113,19 @@ class Seat:
                 self._load(task)
         assert self.worker is not None
         self.worker.printed()  # what was printed so far is not the run's
-        return "" if route in self.warm else "there was no warm-up: the first use of the library counts"
+        return (
+            ""
+            if route in self.warm
+            else "there was no warm-up: the first use of the library counts"
+        )
 
     def _load(self, task: Task) -> None:
         """Have the child import what the run needs, before a warm-up or, where that ends badly, in place of it."""
         threads = task.settings.threads
         with suppress(_Ended):
-            self._call(partial(make_ready, type(task.problem), task.backend, threads), LONGEST_LOADING)
+            self._call(
+                partial(make_ready, type(task.problem), task.backend, threads), LONGEST_LOADING
+            )
         self._seat(threads)
 
     def _seat(self, threads: int) -> None:
@@ -133,7 +153,9 @@ class Seat:
         try:
             reply = self.worker.run(task, seconds)
         except TimeoutError:
-            raise _Ended(Stop.TIME_LIMIT, f"ended by klopt after {time.perf_counter() - began:.2f} s") from None
+            raise _Ended(
+                Stop.TIME_LIMIT, f"ended by klopt after {time.perf_counter() - began:.2f} s"
+            ) from None
         if reply is None:
             code = self.worker.process.wait()
             self.worker.close()
@@ -149,8 +171,11 @@ def run_all(tasks: Sequence[Task], jobs: int = 1) -> Generator[Outcome, None, No
     finished: queue.SimpleQueue[Outcome | BaseException] = queue.SimpleQueue()
     for task in tasks:
         waiting.put(task)
-    seats = [Seat() for _ in range(min(jobs, len(tasks)))]
-    threads = [threading.Thread(target=_work, args=(seat, waiting, finished), daemon=True) for seat in seats]
+    seats = [WorkerSlot() for _ in range(min(jobs, len(tasks)))]
+    threads = [
+        threading.Thread(target=_work, args=(seat, waiting, finished), daemon=True)
+        for seat in seats
+    ]
     for thread in threads:
         thread.start()
     try:
@@ -166,7 +191,11 @@ def run_all(tasks: Sequence[Task], jobs: int = 1) -> Generator[Outcome, None, No
             thread.join(timeout=5.0)
 
 
-def _work(seat: Seat, waiting: queue.SimpleQueue[Task], finished: queue.SimpleQueue[Outcome | BaseException]) -> None:
+def _work(
+    seat: WorkerSlot,
+    waiting: queue.SimpleQueue[Task],
+    finished: queue.SimpleQueue[Outcome | BaseException],
+) -> None:
     while not seat.closed:
         try:
             task = waiting.get_nowait()
@@ -174,6 +203,8 @@ def _work(seat: Seat, waiting: queue.SimpleQueue[Task], finished: queue.SimpleQu
             return
         try:
             finished.put(seat.run(task))
-        except BaseException as error:  # a bug of ours must reach the caller, who would wait for ever
+        except (
+            BaseException
+        ) as error:  # a bug of ours must reach the caller, who would wait for ever
             finished.put(error)
             return

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check_backend", "check_problem", "new"]
 
-_package = click.option("--package", is_flag=True, help="An installable package instead of one file.")
+_package = click.option(
+    "--package", is_flag=True, help="An installable package instead of one file."
+)
 
 
 @click.group(cls=Commands, short_help="Write a new backend or problem to start from.")
@@ -64,7 +66,9 @@ def _new(kind: Kind, name: str, package: bool, as_json: bool, takes: Takes = "co
         return
     for path in made.files:
         click.echo(f"wrote {path.as_posix()}")
-    click.echo("\nIt passes as it is. Next:\n\n" + "\n".join(f"  {command}" for command in made.commands))
+    click.echo(
+        "\nIt passes as it is. Next:\n\n" + "\n".join(f"  {command}" for command in made.commands)
+    )
 
 
 @click.command("check-backend", short_help="Run the conformance checks on a backend.")
@@ -104,7 +108,10 @@ def _show(kind: Kind, who: str, checks: list[Check], as_json: bool) -> None:
 
     failed = [check for check in checks if not check.ok]
     if as_json:
-        rows = [{"name": check.name, "status": check.status.value, "detail": check.detail} for check in checks]
+        rows = [
+            {"name": check.name, "status": check.status.value, "detail": check.detail}
+            for check in checks
+        ]
         click.echo(document(f"check-{kind}", {kind: who, "passed": not failed, "checks": rows}))
     else:
         click.echo(explain_checks(who, checks))

@@ -56,10 +56,19 @@ class Commands(click.Group):
 
 def instance(command: Function) -> Function:
     """Add what names a problem: the word, and the size and seed of a random instance."""
-    seed = click.option("--seed", default=0, show_default=True, help="Seed of the instance and of the backend.")
-    size = click.option("--size", type=click.IntRange(min=1), metavar="N", help="Size of an instance.  [default: 20]")
+    seed = click.option(
+        "--seed", default=0, show_default=True, help="Seed of the instance and of the backend."
+    )
+    size = click.option(
+        "--size",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Size of an instance.  [default: 20]",
+    )
     command = size(seed(command))
     return click.argument("target", metavar="FILE|PROBLEM")(command)
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
+)

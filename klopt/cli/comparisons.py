@@ -1,7 +1,8 @@
 """The commands about many runs: compare, report, export, cite, doctor.
 
-`compare` keeps every finished run in a store, `klopt-runs.db` unless told otherwise, so Ctrl-C or a crash costs the run
-in flight and nothing else; `--resume` does what is missing. The others read such a store.
+`compare` keeps every finished run in a store, `klopt-runs.db` unless told otherwise, so Ctrl-C or a
+crash costs the run in flight and nothing else; `--resume` does what is missing. The others read
+such a store.
 """
 
 from __future__ import annotations
@@ -26,19 +27,60 @@ STORE = "klopt-runs.db"
 
 @click.command(short_help="Run many backends on the same problems.")
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
-@click.option("--backend", "backends", multiple=True, metavar="NAME|FILE.py", help="Only this one; may be repeated.")
-@click.option("--formulation", metavar="all|NAME", help="All, or this one.  [default: each backend's first]")
-@click.option("--tol", default="1e-6", show_default=True, metavar="T,..", help="Relative width that counts as optimal.")
-@click.option("--time", "time_limit", default="60s", show_default=True, metavar="DURATION", help="Kill a run after it.")
-@click.option("--mem", "memory_limit", metavar="BYTES", help="Memory a run may use: 500M, 2G.  [default: no limit]")
+@click.option(
+    "--backend",
+    "backends",
+    multiple=True,
+    metavar="NAME|FILE.py",
+    help="Only this one; may be repeated.",
+)
+@click.option(
+    "--formulation", metavar="all|NAME", help="All, or this one.  [default: each backend's first]"
+)
+@click.option(
+    "--tol",
+    default="1e-6",
+    show_default=True,
+    metavar="T,..",
+    help="Relative width that counts as optimal.",
+)
+@click.option(
+    "--time",
+    "time_limit",
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="Kill a run after it.",
+)
+@click.option(
+    "--mem",
+    "memory_limit",
+    metavar="BYTES",
+    help="Memory a run may use: 500M, 2G.  [default: no limit]",
+)
 @click.option("--repeat", default=3, show_default=True, help="Runs of each route.")
-@click.option("--seed", default=0, show_default=True, help="Seed of random instances, of backends and of the order.")
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    help="Seed of random instances, of backends and of the order.",
+)
 @click.option("--threads", default=1, show_default=True, help="Threads a run may use.")
-@click.option("--sizes", metavar="N,..", help="Sizes of random instances, such as 50,100,200.  [default: 20]")
-@click.option("--store", default=STORE, show_default=True, metavar="FILE", help="Where finished runs are kept.")
+@click.option(
+    "--sizes", metavar="N,..", help="Sizes of random instances, such as 50,100,200.  [default: 20]"
+)
+@click.option(
+    "--store",
+    default=STORE,
+    show_default=True,
+    metavar="FILE",
+    help="Where finished runs are kept.",
+)
 @click.option("--resume", is_flag=True, help="Do not repeat runs that the store holds.")
 @click.option("-j", "--jobs", default=1, show_default=True, help="Runs to make at once.")
-@click.option("--cluster", metavar="ADDRESS", help="Make the runs on this Dask cluster: tcp://host:8786.")
+@click.option(
+    "--cluster", metavar="ADDRESS", help="Make the runs on this Dask cluster: tcp://host:8786."
+)
 @click.option("-o", "--output", metavar="FILE.html", help="Write a page about it.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table.")
 @_json
@@ -49,9 +91,9 @@ def compare(
 ) -> None:  # fmt: skip
     """Run all capable backends, or those named, on each TARGET and certify every answer.
 
-    A TARGET is a file (.mps .lp .dat-s .cbf .npz), the name of a problem, or module:function. Every run is made in a
-    child process that is killed at its limits. Exit code 0 if all was run, whatever came of it; 1 if two proofs
-    contradict each other.
+    A TARGET is a file (.mps .lp .dat-s .cbf .npz), the name of a problem, or module:function. Every
+    run is made in a child process that is killed at its limits. Exit code 0 if all was run,
+    whatever came of it; 1 if two proofs contradict each other.
     """
     from klopt.bench.comparison import compare as run
     from klopt.bench.store import StoreFailed, check_writable
@@ -69,7 +111,11 @@ def compare(
         )  # fmt: skip
     except (KeyboardInterrupt, StoreFailed) as error:
         again = command if resume else f"{command} --resume"
-        said = "interrupted; the finished runs are kept." if isinstance(error, KeyboardInterrupt) else str(error)
+        said = (
+            "interrupted; the finished runs are kept."
+            if isinstance(error, KeyboardInterrupt)
+            else str(error)
+        )
         click.echo(f"klopt: {said}\nresume with: {again}", err=True)
         sys.exit(130 if isinstance(error, KeyboardInterrupt) else 1)
     by = Counter(run.backend for run in comparison.runs if run.key in comparison.reused)
@@ -87,11 +133,15 @@ def _sizes(text: str | None) -> list[int]:
 
     sizes = [] if text is None else read_numbers(text, "sizes")
     if not all(size >= 1 and size == int(size) for size in sizes):
-        raise InvalidSettings(f"{text!r} is no list of sizes; write whole numbers such as 50,100,200")
+        raise InvalidSettings(
+            f"{text!r} is no list of sizes; write whole numbers such as 50,100,200"
+        )
     return [int(size) for size in sizes]
 
 
-def _show(comparison: Comparison, output: str | None, quiet: bool, as_json: bool, told: str = "") -> None:
+def _show(
+    comparison: Comparison, output: str | None, quiet: bool, as_json: bool, told: str = ""
+) -> None:
     """Write the page and print the table; proofs that contradict each other are exit code 1."""
     from klopt.bench.scores import agreement
 
@@ -105,7 +155,9 @@ def _show(comparison: Comparison, output: str | None, quiet: bool, as_json: bool
 
         print_comparison(comparison, console())
         places = [("runs", f"{len(comparison.runs)} in {comparison.store}{told}")]
-        places += [("page", f"{output} ({Path(output).stat().st_size / 1000:.0f} kB)")] if output else []
+        places += (
+            [("page", f"{output} ({Path(output).stat().st_size / 1000:.0f} kB)")] if output else []
+        )
         click.echo(lines(places))
     sys.exit(0 if all(found.holds for found in agreement(comparison.runs).values()) else 1)
 
@@ -158,7 +210,12 @@ def report(store: str, output: str | None, as_json: bool) -> None:
 @click.option("--json", "suffix", flag_value=".json", help="One JSON document.")
 @click.option("--parquet", "suffix", flag_value=".parquet", help="A Parquet file; needs -o.")
 @click.option("--figure", metavar="NAME", help="A chart of the page, to -o FILE.svg, .png or .pdf.")
-@click.option("-o", "--output", metavar="FILE", help="Write to a file, whose suffix says the format if nothing else.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write to a file, whose suffix says the format if nothing else.",
+)
 def export(store: str, suffix: str | None, figure: str | None, output: str | None) -> None:
     """Print the runs of a store as a table for other programs, or write them or a chart to a file.
 
@@ -178,7 +235,9 @@ def export(store: str, suffix: str | None, figure: str | None, output: str | Non
         return
     suffix = suffix or (".csv" if output is None else Path(output).suffix)
     if suffix not in FORMATS:
-        raise InvalidSettings(f"{output} has no suffix that klopt writes; use one of {', '.join(FORMATS)}")
+        raise InvalidSettings(
+            f"{output} has no suffix that klopt writes; use one of {', '.join(FORMATS)}"
+        )
     if output is None and suffix == ".parquet":
         raise InvalidSettings("Parquet is no text; name a file with -o")
     content = FORMATS[suffix](Comparison.load(store).runs)

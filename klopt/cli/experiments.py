@@ -1,7 +1,8 @@
 """The command about the papers' experiments.
 
-Exit codes: 0 if every trial was run, 1 if one failed or the store could not take one, 2 for a bad call, 130 after
-Ctrl-C. Finished trials are kept in a store, `klopt-experiments.db` unless told otherwise; `--resume` does the others.
+Exit codes: 0 if every trial was run, 1 if one failed or the store could not take one, 2 for a bad
+call, 130 after Ctrl-C. Finished trials are kept in a store, `klopt-experiments.db` unless told
+otherwise; `--resume` does the others.
 """
 
 from __future__ import annotations
@@ -26,19 +27,45 @@ STORE = "klopt-experiments.db"
 
 @click.command(short_help="Re-run the papers' experiments.")
 @click.argument("paper", metavar="PAPER")
-@click.option("--splits", type=click.IntRange(min=1), metavar="N", help="Random splits.  [default: the paper's]")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the splits.")
-@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Processes; -1: as many as processors.")
-@click.option("--store", default=STORE, show_default=True, metavar="FILE", help="Where finished trials are kept.")
+@click.option(
+    "--splits",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Random splits.  [default: the paper's]",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the splits."
+)
+@click.option(
+    "-j",
+    "--jobs",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Processes; -1: as many as processors.",
+)
+@click.option(
+    "--store",
+    default=STORE,
+    show_default=True,
+    metavar="FILE",
+    help="Where finished trials are kept.",
+)
 @click.option("--resume", is_flag=True, help="Do not repeat trials that the store holds.")
 @click.option(
     "--data",
     metavar="FOLDER",
     help="Your own data sets: NAME.csv, class last, or NAME.npz (X or S, and y), here or one folder down.",
 )
-@click.option("--set", "sets", multiple=True, metavar="NAME", help="Only this data set; may be repeated.")
 @click.option(
-    "--method", "methods", multiple=True, metavar="NAME", help="Only this and the reference; may be repeated."
+    "--set", "sets", multiple=True, metavar="NAME", help="Only this data set; may be repeated."
+)
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    metavar="NAME",
+    help="Only this and the reference; may be repeated.",
 )
 @click.option("--csv", "csv_file", metavar="FILE", help="Write the table as CSV.")
 @click.option("-o", "--output", metavar="FILE.md", help="Write a page about it, in Markdown.")
@@ -51,8 +78,8 @@ def experiments(
 ) -> None:  # fmt: skip
     """Re-run the table of a PAPER on the data sets that are here: 000, 001, 003, 003-regression or 004.
 
-    Parameters are chosen by cross-validation on the labelled points alone. The paper's figure stands beside ours, with
-    ranks and tests of significance.
+    Parameters are chosen by cross-validation on the labelled points alone. The paper's figure
+    stands beside ours, with ranks and tests of significance.
     """
     from klopt.bench.store import StoreFailed, check_writable
     from klopt.engine.format import console
@@ -69,7 +96,11 @@ def experiments(
         )  # fmt: skip
     except (KeyboardInterrupt, StoreFailed) as error:
         again = f"klopt {shlex.join(sys.argv[1:])}{'' if resume else ' --resume'}"
-        said = "interrupted; the finished trials are kept." if isinstance(error, KeyboardInterrupt) else str(error)
+        said = (
+            "interrupted; the finished trials are kept."
+            if isinstance(error, KeyboardInterrupt)
+            else str(error)
+        )
         click.echo(f"klopt: {said}\nresume with: {again}", err=True)
         sys.exit(130 if isinstance(error, KeyboardInterrupt) else 1)
     if csv_file is not None:
@@ -87,7 +118,9 @@ def experiments(
 
 def _tell(trial: Trial, number: int, count: int) -> None:
     said = trial.trouble or f"{trial.accuracy:.1%}"
-    click.echo(f"{number}/{count} {trial.row}, split {trial.split}, {trial.method}: {said}", err=True)
+    click.echo(
+        f"{number}/{count} {trial.row}, split {trial.split}, {trial.method}: {said}", err=True
+    )
 
 
 def _data(found: Experiment) -> dict[str, Any]:

@@ -31,7 +31,9 @@ def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> Non
             rows.add_row(backend.name, *marks, "-", "missing", style="dim")
             notes.append((backend.name, backend.missing))
         else:
-            rows.add_row(backend.name, *marks, backend.version if backend.library else "built in", "ready")
+            rows.add_row(
+                backend.name, *marks, backend.version if backend.library else "built in", "ready"
+            )
     for item in broken:
         rows.add_row(item.name, *("" for _ in TAKES), "-", "broken", style="red")
         notes.append((item.name, item.reason))
@@ -48,13 +50,24 @@ def print_backend(backend: Backend) -> None:
         ("backend", f"{backend.name} {'' if backend.missing else backend.version}"),
         ("", _sentence(backend)),
         ("status", _status(backend)),
-        ("takes", ", ".join(name for name, needs in TAKES.items() if needs <= backend.offers) or "-"),
+        (
+            "takes",
+            ", ".join(name for name, needs in TAKES.items() if needs <= backend.offers) or "-",
+        ),
         ("offers", ", ".join(sorted(backend.offers))),
-        ("honours", (", ".join(sorted(backend.honours)) or "nothing") + " (klopt enforces the rest)"),
+        (
+            "honours",
+            (", ".join(sorted(backend.honours)) or "nothing") + " (klopt enforces the rest)",
+        ),
         ("proves", ", ".join(sorted(backend.proves)) or "nothing beyond the point"),
         ("rank", f"{backend.rank} (a plan tries low ranks first)"),
         ("accuracy", f"{backend.accuracy:.0e} (the smallest tol it is meant for)"),
-        ("isolated", "always, unless told otherwise" if backend.isolate else "on request, or to keep a time limit"),
+        (
+            "isolated",
+            "always, unless told otherwise"
+            if backend.isolate
+            else "on request, or to keep a time limit",
+        ),
         *(("exempt", f"{check}: {reason}") for check, reason in backend.exempt.items()),
     ]
     out.print(lines(pairs))
@@ -87,7 +100,8 @@ def problem_data(problem: type[Problem]) -> dict[str, Any]:
         "about": _about(problem),
         "arguments": _arguments(problem),
         "formulations": [
-            {"name": f.name, "needs": {need.name for need in f.needs}, "because": f.because} for f in formulations
+            {"name": f.name, "needs": {need.name for need in f.needs}, "because": f.because}
+            for f in formulations
         ],
         "broken": flaw,
     }
@@ -99,11 +113,15 @@ def print_problems(problems: Sequence[type[Problem]], broken: Sequence[Broken]) 
     rows = table(["problem", "what it is", "formulations"])
     for problem in problems:
         formulations, flaw = _formulations(problem)
-        rows.add_row(problem.__name__, _about(problem), flaw or ", ".join(f.name for f in formulations))
+        rows.add_row(
+            problem.__name__, _about(problem), flaw or ", ".join(f.name for f in formulations)
+        )
     out.print(rows)
     out.print(f"\nFormulations of {INSTANCES} random instances; `klopt plan` lists those of one.")
     if broken:
-        out.print("\n" + wrapped("\n".join(f"broken: {item.name}: {item.reason}" for item in broken)))
+        out.print(
+            "\n" + wrapped("\n".join(f"broken: {item.name}: {item.reason}" for item in broken))
+        )
 
 
 def print_problem(problem: type[Problem]) -> None:
@@ -128,7 +146,9 @@ def print_problem(problem: type[Problem]) -> None:
 def _reflowed(text: str) -> str:
     """Paragraphs filled anew, displayed formulas as they are."""
     paragraphs = text.split("\n\n")
-    return "\n\n".join(wrapped(p if "\n " in p or p.startswith(" ") else " ".join(p.split())) for p in paragraphs)
+    return "\n\n".join(
+        wrapped(p if "\n " in p or p.startswith(" ") else " ".join(p.split())) for p in paragraphs
+    )
 
 
 def _about(problem: type[Problem]) -> str:

@@ -1,13 +1,15 @@
 """The `klopt` command.
 
-Results go to standard output, everything else to standard error, so that a pipe carries results only. Exit codes:
+Results go to standard output, everything else to standard error, so that a pipe carries results
+only. Exit codes:
 
     0    everything asked for is certified (a listing: it was listed; a comparison: it was run)
     1    something is not (a comparison: two proofs contradict each other, or the store could not take a run)
     2    a bad call: an unknown file, name or option; the text says what is near
     130  Ctrl-C
 
-Whatever needs NumPy or a solver is imported by the command that uses it: `klopt --help` loads click and nothing else.
+Whatever needs NumPy or a solver is imported by the command that uses it: `klopt --help` loads click
+and nothing else.
 """
 
 from __future__ import annotations
@@ -48,21 +50,37 @@ def main() -> None:
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal that lacks a letter is no reason to fail
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal that lacks a letter is no reason to fail
 
 
 @main.command(short_help="Solve a file or a random instance, with proof.")
 @_instance
 @click.option("--backend", metavar="NAME|FILE.py", help="Use this backend and no other.")
 @click.option("--formulation", metavar="NAME", help="Use this formulation (see klopt plan).")
-@click.option("--tol", default=1e-6, show_default=True, help="Relative width of the interval that counts as optimal.")
+@click.option(
+    "--tol",
+    default=1e-6,
+    show_default=True,
+    help="Relative width of the interval that counts as optimal.",
+)
 @click.option("--time", "time_limit", metavar="DURATION", help="Stop after 30, 30s, 5m or 2h.")
 @click.option("--max-iter", type=int, metavar="N", help="Stop after N iterations of the backend.")
 @click.option("--threads", default=1, show_default=True, help="Threads a backend may use.")
-@click.option("--isolate/--no-isolate", default=None, help="Run in a child process.  [default: where needed]")
+@click.option(
+    "--isolate/--no-isolate", default=None, help="Run in a child process.  [default: where needed]"
+)
 @click.option("--log", is_flag=True, help="Show the backend's own log on standard error.")
-@click.option("--raw", multiple=True, metavar="KEY=VALUE", help="A native option of the backend; may be repeated.")
-@click.option("-v", "--verbose", is_flag=True, help="Explain in full what is proven and what was tried.")
+@click.option(
+    "--raw",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A native option of the backend; may be repeated.",
+)
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Explain in full what is proven and what was tried."
+)
 @_json
 def solve(
     target: str, size: int | None, seed: int, backend: str | None, formulation: str | None, tol: float,
@@ -71,14 +89,17 @@ def solve(
 ) -> None:  # fmt: skip
     """Solve a FILE (.mps .lp .dat-s .cbf .npz) or a random instance of a PROBLEM.
 
-    Exit code 0 if the answer is proven (optimal, infeasible or unbounded), 1 if not, 2 for a bad call.
+    Exit code 0 if the answer is proven (optimal, infeasible or unbounded), 1 if not, 2 for a bad
+    call.
     """
     from klopt.engine.lookup import read_backend, read_duration, read_options, read_problem
     from klopt.engine.pipeline import solve as run
     from klopt.model.backend import Settings
 
     options, seconds = read_options(raw), None if time_limit is None else read_duration(time_limit)
-    Settings(tol, seconds, max_iter, threads, seed, log, options)  # refuses bad values before a large file is read
+    Settings(
+        tol, seconds, max_iter, threads, seed, log, options
+    )  # refuses bad values before a large file is read
     chosen = read_backend(backend)
     problem = read_problem(target, size, seed)
     with _native_output_on_stderr(log):
@@ -144,7 +165,10 @@ def _summary(result: Result, pinned: bool) -> Iterator[tuple[str, str]]:
     native = f" ({answer.native})" if answer.native else ""
     count = "" if answer.iterations is None else f", {answer.iterations} iterations"
     yield "it says", f"{answer.stop.words}{native}{count}"
-    yield "time", f"{t.total:.3g} s: build {t.build:.2g}, solve {t.solve:.2g}, certify {t.certify:.2g}"
+    yield (
+        "time",
+        f"{t.total:.3g} s: build {t.build:.2g}, solve {t.solve:.2g}, certify {t.certify:.2g}",
+    )
     for note in certificate.notes:
         yield "note", note
     if not result.verdict.conclusive:
@@ -159,7 +183,9 @@ def _reason(result: Result, pinned: bool) -> str:
         return "asked for" if place == 1 else f"asked for; {place} formulations tried"
     if place == 1:
         return f"{result.route.why}, the first of {len(plan(result.problem).routes)} routes"
-    others = (f"{a.route} {a.certificate.verdict.name}" for a in result.attempts if a is not result.chosen)
+    others = (
+        f"{a.route} {a.certificate.verdict.name}" for a in result.attempts if a is not result.chosen
+    )
     return f"{result.route.why}; also tried: {', '.join(others)}"
 
 
@@ -197,7 +223,12 @@ def backends(name: str | None, as_json: bool) -> None:
     found = known() if one is None else (one,)
     if as_json:
         failures = [vars(item) for item in broken()]
-        click.echo(document("backends", {"backends": [backend_data(backend) for backend in found], "broken": failures}))
+        click.echo(
+            document(
+                "backends",
+                {"backends": [backend_data(backend) for backend in found], "broken": failures},
+            )
+        )
     elif one is None:
         print_backends(found, broken())
     else:
@@ -219,7 +250,12 @@ def problems(name: str | None, as_json: bool) -> None:
     found: tuple[type[Problem], ...] = known() if name is None else (problem_named(name),)
     if as_json:
         failures = [vars(item) for item in broken()]
-        click.echo(document("problems", {"problems": [problem_data(problem) for problem in found], "broken": failures}))
+        click.echo(
+            document(
+                "problems",
+                {"problems": [problem_data(problem) for problem in found], "broken": failures},
+            )
+        )
     elif name is None:
         print_problems(found, broken())
     else:
@@ -229,13 +265,21 @@ def problems(name: str | None, as_json: bool) -> None:
 @main.command(short_help="Compare all backends on the bundled suite.")
 @click.option("--size", type=click.Choice(["quick", "demo", "full"]), default="demo", show_default=True,
               help="Seconds, about a minute, or an hour.")  # fmt: skip
-@click.option("-o", "--output", default="klopt-report.html", show_default=True, metavar="FILE.html", help="The page.")
+@click.option(
+    "-o",
+    "--output",
+    default="klopt-report.html",
+    show_default=True,
+    metavar="FILE.html",
+    help="The page.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @_json
 def demo(size: str, output: str, quiet: bool, as_json: bool) -> None:
     """Compare all backends on every family of problems, on data that come with scikit-learn.
 
-    Writes a page, prints a table and what was learned. Exit code 0 if all was run, whatever came of it.
+    Writes a page, prints a table and what was learned. Exit code 0 if all was run, whatever came of
+    it.
     """
     from klopt.bench.demo import demo_data, print_demo, run_demo
     from klopt.engine.format import document
@@ -247,5 +291,16 @@ def demo(size: str, output: str, quiet: bool, as_json: bool) -> None:
         print_demo(comparison, output)
 
 
-for command in (new, check_backend, check_problem, compare, verify, experiments, report, export, cite, doctor):
+for command in (
+    new,
+    check_backend,
+    check_problem,
+    compare,
+    verify,
+    experiments,
+    report,
+    export,
+    cite,
+    doctor,
+):
     main.add_command(command)

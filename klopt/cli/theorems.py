@@ -30,11 +30,29 @@ NO_BALLS = " Where roots or exponentials occur, that needs: pip install 'klopt[e
 @click.command(short_help="Check the claims of the papers, or your own.")
 @click.argument("claims", nargs=-1, metavar="[CLAIM|FILE.py]...")
 @click.option("--paper", metavar="NNN", help="Only the claims of this paper: 000 to 004.")
-@click.option("--trials", type=click.IntRange(min=1), default=50, show_default=True, help="Instances of each claim.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the instances.")
-@click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
-@click.option("--case", "case_file", metavar="FILE", help="Replay the one claim on the case in this file.")
-@click.option("--save", metavar="FOLDER", help="Write each counterexample to a file in this folder.")
+@click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Instances of each claim.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the instances.",
+)
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes."
+)
+@click.option(
+    "--case", "case_file", metavar="FILE", help="Replay the one claim on the case in this file."
+)
+@click.option(
+    "--save", metavar="FOLDER", help="Write each counterexample to a file in this folder."
+)
 @click.option("-o", "--output", metavar="FILE.html", help="Write a page about it.")
 @click.option("--list", "only_list", is_flag=True, help="List the claims and check nothing.")
 @_json
@@ -44,8 +62,8 @@ def verify(
 ) -> None:  # fmt: skip
     """Check every claim of the five papers, those named, or those in a Python file of your own.
 
-    Each claim is measured on many random instances with certified intervals. Exit code 1 where a verdict differs from
-    the registered one.
+    Each claim is measured on many random instances with certified intervals. Exit code 1 where a
+    verdict differs from the registered one.
     """
     from klopt.bench.store import check_writable
     from klopt.papers.theorems.catalogue import select
@@ -58,7 +76,9 @@ def verify(
         _print_list(chosen)
         return
     found = (
-        _replayed(chosen, Path(case_file)) if case_file else verify_claims(chosen, trials=trials, seed=seed, jobs=jobs)
+        _replayed(chosen, Path(case_file))
+        if case_file
+        else verify_claims(chosen, trials=trials, seed=seed, jobs=jobs)
     )
     if save:
         _save(found, Path(save))
@@ -84,7 +104,9 @@ def _replayed(chosen: tuple[Claim, ...], path: Path) -> Verification:
     name, case = read_case(path)
     match = [claim for claim in chosen if claim.name == name]
     if not match:
-        raise InvalidSettings(f"{path} is a case of {name!r}, which is not among the claims asked for")
+        raise InvalidSettings(
+            f"{path} is a case of {name!r}, which is not among the claims asked for"
+        )
     return Verification((replay(match[0], case),), 1, 0)
 
 
@@ -94,7 +116,9 @@ def _save(found: Verification, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for finding in found.findings:
         if finding.counterexample is not None:
-            write_case(folder / f"{finding.claim.name}.json", finding.claim.name, finding.counterexample)
+            write_case(
+                folder / f"{finding.claim.name}.json", finding.claim.name, finding.counterexample
+            )
 
 
 def _print_list(chosen: tuple[Claim, ...]) -> None:
@@ -112,19 +136,36 @@ def _print(found: Verification) -> None:
 
     out = console()
     rows = table(
-        ["claim", "in the paper", "verdict", "printed", "corrected", "trials"], right=("printed", "corrected", "trials")
+        ["claim", "in the paper", "verdict", "printed", "corrected", "trials"],
+        right=("printed", "corrected", "trials"),
     )
     for finding in found.findings:
-        verdict = finding.outcome.value + (", exact" if finding.proven else "") + ("" if finding.expected else "  (!)")
+        verdict = (
+            finding.outcome.value
+            + (", exact" if finding.proven else "")
+            + ("" if finding.expected else "  (!)")
+        )
         rows.add_row(
             finding.claim.name, finding.claim.number, verdict, ratio(finding.printed), ratio(finding.corrected),
             str(finding.trials or ""), style=STYLES[finding.outcome],
         )  # fmt: skip
     out.print(rows)
-    out.print(f"\n{found!r}. 'printed' and 'corrected' are measured / allowed where that is worst.", soft_wrap=False)
+    out.print(
+        f"\n{found!r}. 'printed' and 'corrected' are measured / allowed where that is worst.",
+        soft_wrap=False,
+    )
     for finding in found.unexpected:
         why = f"; {finding.trouble}" if finding.trouble else ""
-        out.print(lines([("unexpected", f"{finding.claim.name}: registered as {finding.claim.expected.value}{why}")]))
+        out.print(
+            lines(
+                [
+                    (
+                        "unexpected",
+                        f"{finding.claim.name}: registered as {finding.claim.expected.value}{why}",
+                    )
+                ]
+            )
+        )
     out.print(wrapped(NO_PROOF if find_spec("flint") else NO_PROOF + NO_BALLS))
 
 

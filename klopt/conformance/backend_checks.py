@@ -16,8 +16,8 @@ from scipy import sparse
 from klopt.arrays import FloatArray
 from klopt.conformance.checks import Body, Skip, expect
 from klopt.conformance.format import claimed, why_not
-from klopt.conformance.instances import FormProblem, Instance, hand_checked
-from klopt.conformance.planted import Kind, known_pair
+from klopt.conformance.instances import FormProblem, Instance, reference_instances
+from klopt.conformance.planted import Kind, planted_cone_program
 from klopt.engine.pipeline import answer_form, solve
 from klopt.engine.registry import backends
 from klopt.engine.result import Result
@@ -37,7 +37,9 @@ PROVES = {"dual", "farkas", "ray"}
 
 def backend_checks(backend: Backend) -> Iterator[tuple[str, Body]]:
     """Yield (name, body) of every check that applies to the backend; a body asserts, or raises `Skip`."""
-    taken = [instance for instance in hand_checked() if instance.form.needs <= backend.offers]
+    taken = [
+        instance for instance in reference_instances() if instance.form.needs <= backend.offers
+    ]
     yield "contract_declarations", partial(_declarations, backend)
     yield "contract_pickles", partial(_pickles, backend)
     yield "contract_takes_something_known", partial(_takes_something, backend, taken)
@@ -62,13 +64,15 @@ def backend_checks(backend: Backend) -> Iterator[tuple[str, Body]]:
     for kind in _kinds(backend):
         yield f"proof_{kind}_known_pair", partial(_known_pairs, backend, kind)
     if {Feature.CONE} <= backend.offers:
-        yield "proof_multipliers_are_slopes", partial(_multipliers, backend)
+        yield "proof_multipliers_are_gradients", partial(_multipliers, backend)
         yield from _metamorphic(backend)
 
 
 def _kinds(backend: Backend) -> list[Kind]:
     kinds: list[Kind] = ["lp", "qp", "socp", "sdp", "exp"]
-    needs = {kind: known_pair(np.random.default_rng(0), kind).form.needs for kind in kinds}
+    needs = {
+        kind: planted_cone_program(np.random.default_rng(0), kind).form.needs for kind in kinds
+    }
     return [kind for kind in kinds if needs[kind] <= backend.offers]
 
 
@@ -100,10 +104,15 @@ def _x(answer: Answer) -> FloatArray:
 def _declarations(backend: Backend) -> None:
     expect(backend.name and backend.name == backend.name.strip(), "name is empty")
     expect(backend.offers, "offers nothing")
-    expect(backend.offers <= set(Feature), f"offers unknown features: {backend.offers - set(Feature)}")
+    expect(
+        backend.offers <= set(Feature), f"offers unknown features: {backend.offers - set(Feature)}"
+    )
     expect(backend.honours <= HONOURS, f"honours unknown settings: {backend.honours - HONOURS}")
     expect(backend.proves <= PROVES, f"proves unknown things: {backend.proves - PROVES}")
-    expect(all(isinstance(reason, str) and reason for reason in backend.exempt.values()), "an exemption lacks a reason")
+    expect(
+        all(isinstance(reason, str) and reason for reason in backend.exempt.values()),
+        "an exemption lacks a reason",
+    )
 
 
 def _pickles(backend: Backend) -> None:
@@ -112,12 +121,17 @@ def _pickles(backend: Backend) -> None:
 
 
 def _takes_something(backend: Backend, taken: list[Instance]) -> None:
-    expect(taken or Feature.EXPLICIT in backend.offers, "no instance of the suite fits what it offers")
+    expect(
+        taken or Feature.EXPLICIT in backend.offers, "no instance of the suite fits what it offers"
+    )
 
 
 def _closed_form(backend: Backend) -> None:
     answer = run_here(backend, ExplicitForm(_rule), Settings())
-    expect(answer.x is not None and np.array_equal(answer.x, _rule()[0]), f"the rule's x came back as {answer.x}")
+    expect(
+        answer.x is not None and np.array_equal(answer.x, _rule()[0]),
+        f"the rule's x came back as {answer.x}",
+    )
 
 
 def _rule() -> tuple[FloatArray, FloatArray | None]:
@@ -141,7 +155,10 @@ def _form_untouched(backend: Backend, example: Instance) -> None:
     before = copy.deepcopy(_arrays(example.form))
     _solve(backend, example.form)
     after = _arrays(example.form)
-    expect(all(np.array_equal(a, b) for a, b in zip(before, after, strict=True)), "the form's arrays were changed")
+    expect(
+        all(np.array_equal(a, b) for a, b in zip(before, after, strict=True)),
+        "the form's arrays were changed",
+    )
 
 
 def _arrays(form: Form) -> list[FloatArray]:
@@ -158,7 +175,9 @@ def _arrays(form: Form) -> list[FloatArray]:
 
 
 def _deterministic(backend: Backend, example: Instance) -> None:
-    first, second = (_x(answer_form(backend, example.form, Settings(tol=_tol(backend)))) for _ in range(2))
+    first, second = (
+        _x(answer_form(backend, example.form, Settings(tol=_tol(backend)))) for _ in range(2)
+    )
     expect(np.array_equal(first, second), f"two runs differ by {np.abs(first - second).max():.1e}")
 
 
@@ -173,7 +192,9 @@ def _unknown_option(backend: Backend, example: Instance) -> None:
         answer = answer_form(backend, example.form, Settings(raw={"no_such_option": 1}))
     except InvalidSettings:
         return
-    raise AssertionError(f"the unknown raw option 'no_such_option' was accepted ({answer.stop.words})")
+    raise AssertionError(
+        f"the unknown raw option 'no_such_option' was accepted ({answer.stop.words})"
+    )
 
 
 def _shapes(backend: Backend, example: Instance) -> None:
@@ -183,7 +204,9 @@ def _shapes(backend: Backend, example: Instance) -> None:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{PurePath(last.filename).name}, line {last.lineno}"
         raise AssertionError(f"{type(error).__name__}: {error} ({where}: {last.line})") from error
-    expect(isinstance(answer, Answer), f"run returned {type(answer).__name__}; return a klopt.Answer")
+    expect(
+        isinstance(answer, Answer), f"run returned {type(answer).__name__}; return a klopt.Answer"
+    )
     rows, columns = example.form.shape
     _expect_shape("x", answer.x, columns)
     if "dual" in backend.proves and rows:
@@ -201,7 +224,10 @@ def _one_iteration(backend: Backend, example: Instance) -> None:
     result = solve(FormProblem(example.form), backend=backend, max_iter=1)
     expect(result.stop not in (Stop.CRASHED, Stop.REJECTED), claimed(result))
     if result.verdict is Verdict.OPTIMAL:
-        expect(abs(result.value - example.value) <= 1e-5 * (1 + abs(example.value)), "a wrong value was certified")
+        expect(
+            abs(result.value - example.value) <= 1e-5 * (1 + abs(example.value)),
+            "a wrong value was certified",
+        )
 
 
 def _no_time(backend: Backend, example: Instance) -> None:
@@ -216,9 +242,15 @@ def _start_at_optimum(backend: Backend, example: Instance) -> None:
     settings = Settings(tol=_tol(backend))
     cold = answer_form(backend, example.form, settings)
     warm = answer_form(backend, example.form, settings, Start(_x(cold), cold.y))
-    expect(warm.x is not None and warm.stop is Stop.OPTIMAL, f"from its own optimum it stops with {warm.stop.words}")
+    expect(
+        warm.x is not None and warm.stop is Stop.OPTIMAL,
+        f"from its own optimum it stops with {warm.stop.words}",
+    )
     if cold.iterations and warm.iterations:
-        expect(warm.iterations <= cold.iterations, f"{warm.iterations} iterations warm, {cold.iterations} cold")
+        expect(
+            warm.iterations <= cold.iterations,
+            f"{warm.iterations} iterations warm, {cold.iterations} cold",
+        )
 
 
 def _start_rubbish(backend: Backend, example: Instance) -> None:
@@ -236,7 +268,11 @@ def _agrees(backend: Backend, usual: list[Instance]) -> None:
     for instance in usual[:4]:
         mine = _solve(backend, instance.form, instance.name)
         for other in backends():
-            if other.name != backend.name and not other.missing and instance.form.needs <= other.offers:
+            if (
+                other.name != backend.name
+                and not other.missing
+                and instance.form.needs <= other.offers
+            ):
                 theirs = _solve(other, instance.form, instance.name)
                 slack = 2 * max(_tol(backend), _tol(other)) * (1 + abs(instance.value))
                 expect(
@@ -248,7 +284,7 @@ def _agrees(backend: Backend, usual: list[Instance]) -> None:
 
 def _known_pairs(backend: Backend, kind: Kind) -> None:
     for seed in range(5):
-        instance = known_pair(np.random.default_rng(seed), kind)
+        instance = planted_cone_program(np.random.default_rng(seed), kind)
         _certified(backend, instance.form, instance.value, f"{instance.name} with seed {seed}")
 
 
@@ -264,13 +300,20 @@ def _multipliers(backend: Backend) -> None:
         for sign in (1, -1):
             b = form.b.copy()
             b[row] += sign * step
-            ends.append(form.value(_x(answer_form(backend, replace(form, b=b), Settings(tol=1e-8)))))
-        slope = (ends[0] - ends[1]) / (2 * step)
-        expect(abs(slope + y[row]) <= 1e-2 * (1 + abs(slope)), f"row {row}: {slope:.4f} but y = {y[row]:.4f}")
+            ends.append(
+                form.value(_x(answer_form(backend, replace(form, b=b), Settings(tol=1e-8))))
+            )
+        gradient = (ends[0] - ends[1]) / (2 * step)
+        expect(
+            abs(gradient + y[row]) <= 1e-2 * (1 + abs(gradient)),
+            f"row {row}: {gradient:.4f} but y = {y[row]:.4f}",
+        )
 
 
 def _example() -> ConeForm:
-    return ConeForm([-1.0, -2.0], [[1, 1], [1, 3], [-1, 0], [0, -1]], [4.0, 6.0, 0.0, 0.0], Cones(nonneg=4))
+    return ConeForm(
+        [-1.0, -2.0], [[1, 1], [1, 3], [-1, 0], [0, -1]], [4.0, 6.0, 0.0, 0.0], Cones(nonneg=4)
+    )
 
 
 def _metamorphic(backend: Backend) -> Iterator[tuple[str, Body]]:
@@ -281,11 +324,19 @@ def _metamorphic(backend: Backend) -> Iterator[tuple[str, Body]]:
     variants = {
         "permuted_rows": (ConeForm(c, A[order], b[order], rows), value),
         "permuted_columns": (ConeForm(c[columns], A[:, columns], b, rows), value),
-        "scaled_row": (ConeForm(c, A * [[1024.0], [1], [1], [1]], b * [1024, 1, 1, 1], rows), value),
+        "scaled_row": (
+            ConeForm(c, A * [[1024.0], [1], [1], [1]], b * [1024, 1, 1, 1], rows),
+            value,
+        ),
         "scaled_objective": (ConeForm(8 * c, A, b, rows), 8 * value),
-        "redundant_row": (ConeForm(c, np.vstack([A, [[2.0, 4.0]]]), [*b, 11.0], Cones(nonneg=5)), value),
+        "redundant_row": (
+            ConeForm(c, np.vstack([A, [[2.0, 4.0]]]), [*b, 11.0], Cones(nonneg=5)),
+            value,
+        ),
         "split_equality": (
-            ConeForm(c, np.vstack([A, [[1.0, 1.0], [-1.0, -1.0]]]), [*b, 4.0, -4.0], Cones(nonneg=6)),
+            ConeForm(
+                c, np.vstack([A, [[1.0, 1.0], [-1.0, -1.0]]]), [*b, 4.0, -4.0], Cones(nonneg=6)
+            ),
             value,
         ),
         "substituted": (ConeForm(c * scales, A * scales, b, rows), value),

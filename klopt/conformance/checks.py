@@ -62,5 +62,7 @@ def run_check(name: str, body: Body, reason: str = "") -> Check:
         kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
         return Check(name, Status.FAILED, f"{kind}{error}")
     if reason:
-        return Check(name, Status.FAILED, f"passes although it is exempt ({reason}): drop the exemption")
+        return Check(
+            name, Status.FAILED, f"passes although it is exempt ({reason}): drop the exemption"
+        )
     return Check(name, Status.PASSED)

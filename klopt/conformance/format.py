@@ -18,7 +18,11 @@ def claimed(result: Result) -> str:
     native = f" ({answer.native.strip()})" if answer.native.strip() else ""
     said = f"{result.problem.describe()} by {result.route}: the backend says {answer.stop.words}{native}"
     refused = re.search(r"not writ(e)?able|read-?only", answer.native)
-    return f"{said}\nthe arrays of a form are read-only; give the library a copy: np.array(form.b)" if refused else said
+    return (
+        f"{said}\nthe arrays of a form are read-only; give the library a copy: np.array(form.b)"
+        if refused
+        else said
+    )
 
 
 def why_not(result: Result, wanted: Verdict) -> str:

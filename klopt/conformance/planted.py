@@ -1,15 +1,16 @@
 """Random cone programs built from their solutions, on which every backend is judged.
 
-Choose x, and strictly complementary s in K and y in K*; then b = Ax + s and c = -Px - A'y make (x, y) optimal by the
-conditions of optimality themselves.
+Choose x, and strictly complementary s in K and y in K*; then b = Ax + s and c = -Px - A'y make (x,
+y) optimal by the conditions of optimality themselves.
 
-Where cones are curved, a value is proven to full accuracy only if both sides have a Slater point; a random A with few
-columns often leaves the solution as the only feasible point, where rounding is worth its square root. So A satisfies
+Where cones are curved, a value is proven to full accuracy only if both sides have a Slater point; a
+random A with few columns often leaves the solution as the only feasible point, where rounding is
+worth its square root. So A satisfies
 
     A d = s - s',    A'(y' - y) = 0,    s' and y' inside their cones:
 
-x + d is feasible with the slack s', and y' belongs to the cost c. Both hold at once where (y' - y)'(s - s') = 0, which
-the lengths of s' and y' settle.
+x + d is feasible with the slack s', and y' belongs to the cost c. Both hold at once where (y' -
+y)'(s - s') = 0, which the lengths of s' and y' settle.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from klopt.model.forms import ConeForm, Form
 from klopt.proof.certificate import Verdict
 from klopt.proof.cone_interior import centre
 
-__all__ = ["Instance", "Kind", "known_pair"]
+__all__ = ["Instance", "Kind", "planted_cone_program"]
 
 Kind = Literal["lp", "qp", "socp", "sdp", "exp"]
 
@@ -44,12 +45,15 @@ class Instance:
     y: FloatArray | None = None
 
 
-def known_pair(rng: np.random.Generator, kind: Kind, n: int = 6, m: int = 12, *, slater: bool = True) -> Instance:
+def planted_cone_program(
+    rng: np.random.Generator, kind: Kind, n: int = 6, m: int = 12, *, slater: bool = True
+) -> Instance:
     """Return a random cone program whose optimal pair (x, y) is known; about m rows.
 
-    Programs with curved cones have Slater points on both sides unless `slater` is False; the others need none.
+    Programs with curved cones have Slater points on both sides unless `slater` is False; the others
+    need none.
 
-    >>> instance = known_pair(np.random.default_rng(0), "socp")
+    >>> instance = planted_cone_program(np.random.default_rng(0), "socp")
     >>> instance.form.measure(instance.x, instance.y).worst < 1e-12
     True
     """
@@ -68,10 +72,13 @@ def known_pair(rng: np.random.Generator, kind: Kind, n: int = 6, m: int = 12, *,
     return Instance(f"{kind}_known_pair", form, value=form.value(x), x=x, y=y)
 
 
-def _with_slater_points(cones: Cones, A: FloatArray, s: FloatArray, y: FloatArray, d: FloatArray) -> FloatArray:
+def _with_slater_points(
+    cones: Cones, A: FloatArray, s: FloatArray, y: FloatArray, d: FloatArray
+) -> FloatArray:
     """A changed by rank two: s - Ad and some y' with A'y' = A'y are multiples of the centre, but for zero rows."""
     unit = centre(cones)
-    # s' = beta unit, y' = alpha unit have h'g = 0 where p / beta + q / alpha = unit'unit: half each, if both are there.
+    # s' = beta unit, y' = alpha unit have h'g = 0 where p / beta + q / alpha = unit'unit: half
+    # each, if both are there.
     p, q, square = float(unit @ s), float(unit @ y), float(unit @ unit)
     parts = 2 if p > 0 and q > 0 else 1
     g = s - (parts * p / square if p > 0 else 1.0) * unit
@@ -126,8 +133,16 @@ def _pair_psd(rng: np.random.Generator, size: int) -> Pair:
 def _pair_exp(rng: np.random.Generator, size: int) -> Pair:
     r = rng.normal(size=size // 3)
     s = rng.uniform(0.5, 2.0, r.size)[:, None] * np.stack([r, np.ones_like(r), np.exp(r)], axis=1)
-    y = rng.uniform(0.5, 2.0, r.size)[:, None] * np.stack([-np.exp(r), -(1 - r) * np.exp(r), np.ones_like(r)], axis=1)
+    y = rng.uniform(0.5, 2.0, r.size)[:, None] * np.stack(
+        [-np.exp(r), -(1 - r) * np.exp(r), np.ones_like(r)], axis=1
+    )
     return s.ravel(), y.ravel()
 
 
-_COMPLEMENTARY = {"zero": _pair_zero, "nonneg": _pair_nonneg, "soc": _pair_soc, "psd": _pair_psd, "exp": _pair_exp}
+_COMPLEMENTARY = {
+    "zero": _pair_zero,
+    "nonneg": _pair_nonneg,
+    "soc": _pair_soc,
+    "psd": _pair_psd,
+    "exp": _pair_exp,
+}

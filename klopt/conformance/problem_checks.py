@@ -51,7 +51,9 @@ def _sample_is_valid(problem: type[Problem]) -> None:
     for instance in _samples(problem):
         expect(instance.sense in ("min", "max"), f"sense is {instance.sense!r}")
         names = [formulation.name for formulation in instance.formulations()]
-        expect(names and len(set(names)) == len(names), f"formulations need distinct names: {names}")
+        expect(
+            names and len(set(names)) == len(names), f"formulations need distinct names: {names}"
+        )
         expect(instance.describe(), "describe() is empty")
         pickle.loads(pickle.dumps(instance))
         _solved(instance)
@@ -66,7 +68,10 @@ def _needs_are_true(problem: type[Problem]) -> None:
     for instance in _samples(problem):
         for formulation in instance.formulations():
             found = formulation.build().needs
-            expect(found == formulation.needs, f"{formulation.name} declares other needs than {set(found)}")
+            expect(
+                found == formulation.needs,
+                f"{formulation.name} declares other needs than {set(found)}",
+            )
 
 
 def _forms_agree(problem: type[Problem]) -> None:
@@ -75,10 +80,15 @@ def _forms_agree(problem: type[Problem]) -> None:
         proven = []
         for route in plan(instance).routes:
             tol = max(TOL, route.backend.accuracy)
-            # A home-made method may be slow; what it has proven when its time is over must still be true.
+            # A home-made method may be slow; what it has proven when its time is over must still be
+            # true.
             limit = HOME_MADE if 40 <= route.backend.rank < 50 else None
             result = solve(
-                instance, backend=route.backend, formulation=route.formulation.name, tol=tol, time_limit=limit
+                instance,
+                backend=route.backend,
+                formulation=route.formulation.name,
+                tol=tol,
+                time_limit=limit,
             )
             if route.backend.rank < 40:
                 expect(result.verdict is Verdict.OPTIMAL, why_not(result, Verdict.OPTIMAL))
@@ -116,7 +126,10 @@ def _round_trip(problem: type[Problem]) -> None:
             start = formulation.lift(result.point)
             again = instance.bracket(formulation.recover(start.x, start.y))
             gap = abs((again.upper if instance.sense == "min" else again.lower) - result.value)
-            expect(gap <= 10 * TOL * (1 + abs(result.value)), f"{formulation.name}: the value moves by {gap:.1e}")
+            expect(
+                gap <= 10 * TOL * (1 + abs(result.value)),
+                f"{formulation.name}: the value moves by {gap:.1e}",
+            )
     if not tried:
         raise Skip("no formulation lifts a point")
 
@@ -126,7 +139,10 @@ def _recover_is_feasible(problem: type[Problem]) -> None:
         result = _solved(instance)
         assert result.point is not None
         again = instance.bracket(result.point)
-        expect(again.width <= 10 * TOL * (1 + abs(again.upper)), "the repaired point does not bracket itself")
+        expect(
+            again.width <= 10 * TOL * (1 + abs(again.upper)),
+            "the repaired point does not bracket itself",
+        )
 
 
 def _bracket_is_ordered(problem: type[Problem]) -> None:

@@ -1,7 +1,7 @@
 """Writes the file, or the installable package, that a new backend or problem starts from.
 
-What is written passes the conformance checks before a line is changed. The files are templates in `klopt/templates`;
-nothing that exists is ever written over.
+What is written passes the conformance checks before a line is changed. The files are templates in
+`klopt/templates`; nothing that exists is ever written over.
 """
 
 from __future__ import annotations
@@ -33,12 +33,17 @@ class Scaffold:
 
 
 def scaffold(
-    kind: Kind, name: str, *, takes: Takes = "cone", package: bool = False, folder: Path | None = None
+    kind: Kind,
+    name: str,
+    *,
+    takes: Takes = "cone",
+    package: bool = False,
+    folder: Path | None = None,
 ) -> Scaffold:
     """Write a backend or a problem called `name` into `folder` and return what was written.
 
-    A backend takes cone programs (the call of a library) or functions over simple sets (a method of one's own). The
-    file is called `klopt_<name>.py`, so that it cannot hide the library it imports.
+    A backend takes cone programs (the call of a library) or functions over simple sets (a method of
+    one's own). The file is called `klopt_<name>.py`, so that it cannot hide the library it imports.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -63,7 +68,10 @@ def scaffold(
             home / "tests" / "test_conformance.py": _filled(f"test_{kind}.py", words),
         }
         _write(home, texts)
-        return Scaffold(tuple(texts), (f'pip install -e "./{home.as_posix()}[test]"', f"pytest {home.as_posix()}"))
+        return Scaffold(
+            tuple(texts),
+            (f'pip install -e "./{home.as_posix()}[test]"', f"pytest {home.as_posix()}"),
+        )
     file = folder / f"{words['module']}.py"
     _write(file, {file: code})
     use = (
@@ -78,13 +86,19 @@ def _refuse_bad(kind: Kind, name: str) -> None:
     plain = re.sub(r"\W+", "_", name.strip()).strip("_") or f"my_{kind}"
     if not name.isidentifier():
         better = plain if plain.isidentifier() else f"my_{plain}"
-        raise InvalidSettings(f"{name!r} is no name in Python: letters, digits and underscores; try {better!r}")
+        raise InvalidSettings(
+            f"{name!r} is no name in Python: letters, digits and underscores; try {better!r}"
+        )
     if not name.isascii() or name.startswith("_"):
-        raise InvalidSettings(f"{name!r} must start with a letter and keep to ASCII: a package is named after it")
+        raise InvalidSettings(
+            f"{name!r} must start with a letter and keep to ASCII: a package is named after it"
+        )
     if keyword.iskeyword(name.lower()) or keyword.issoftkeyword(name) or keyword.iskeyword(name):
         raise InvalidSettings(f"{name!r} is a word of Python's own; try {'my_' + name.lower()!r}")
     if kind == "backend" and name != name.lower():
-        raise InvalidSettings(f"{name!r} has capitals; names of backends have none: try {_snake(name)!r}")
+        raise InvalidSettings(
+            f"{name!r} has capitals; names of backends have none: try {_snake(name)!r}"
+        )
 
 
 def _snake(name: str) -> str:
@@ -120,7 +134,12 @@ def _refuse_taken(kind: Kind, words: dict[str, str], code: str) -> None:
     name = words["thing_name"]
     if name.lower() in taken:
         raise InvalidSettings(f"there is a {kind} {name!r} already; choose another name")
-    imported = {alias.name for node in ast.parse(code).body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    imported = {
+        alias.name
+        for node in ast.parse(code).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
     if words["Class"] in imported:
         raise InvalidSettings(f"{words['Class']!r} is a name of klopt's own; choose another name")
 
@@ -133,7 +152,9 @@ def _filled(template: str, words: dict[str, str]) -> str:
 def _write(home: Path, texts: dict[Path, str]) -> None:
     """Write all of the files or, where there is something already, none."""
     if home.exists() or home.is_symlink():
-        raise InvalidSettings(f"{home} exists; nothing was written. Choose another name or folder, or remove it")
+        raise InvalidSettings(
+            f"{home} exists; nothing was written. Choose another name or folder, or remove it"
+        )
     try:
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,8 @@
     start_     a start at the optimum is taken and not worse; rubbish is refused or projected
     agree_     its interval overlaps that of every other backend
 
-Results are data. A check that a backend declares in `exempt` must still fail: an exemption that passes is reported.
+Results are data. A check that a backend declares in `exempt` must still fail: an exemption that
+passes is reported.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def check_backend(backend: Backend, *, show: bool = True) -> list[Check]:
     True
     """
     if not isinstance(backend, Backend):
-        raise InvalidSettings(f"backend is {backend!r}; expected an instance of a class derived from klopt.Backend")
+        raise InvalidSettings(
+            f"backend is {backend!r}; expected an instance of a class derived from klopt.Backend"
+        )
     if flaw := contract_flaw(backend):
         raise InvalidSettings(f"{type(backend).__name__} cannot be checked: {flaw}")
     if backend.missing:
@@ -75,7 +78,9 @@ def check_problem(problem: type[Problem], *, show: bool = True) -> list[Check]:
     True
     """
     if not (isinstance(problem, type) and issubclass(problem, Problem)):
-        raise InvalidSettings(f"problem is a {type(problem).__name__}; expected a class derived from klopt.Problem")
+        raise InvalidSettings(
+            f"problem is a {type(problem).__name__}; expected a class derived from klopt.Problem"
+        )
     return _run_all(problem.__name__, problem_checks(problem), MappingProxyType({}), show)
 
 
@@ -96,21 +101,35 @@ def explain_checks(who: str, checks: Sequence[Check]) -> str:
         if check.ok:
             lines.append(f"{check.name:{wide}}  {check.status.value:7}  {check.detail}".rstrip())
         else:
-            lines += [f"{check.name:{wide}}  {check.status.value}", wrapped(indent(check.detail, "    "))]
+            lines += [
+                f"{check.name:{wide}}  {check.status.value}",
+                wrapped(indent(check.detail, "    ")),
+            ]
     counts = Counter(check.status.value for check in checks)
     lines += [
         "",
-        f"{who}: " + ", ".join(f"{counts[status.value]} {status.value}" for status in Status if counts[status.value]),
+        f"{who}: "
+        + ", ".join(
+            f"{counts[status.value]} {status.value}" for status in Status if counts[status.value]
+        ),
     ]
     groups = {check.name.partition("_")[0] for check in checks if not check.ok}
-    lines += [fill(f"{group}_: {HINTS[group]}", WIDTH, subsequent_indent="    ") for group in HINTS if group in groups]
+    lines += [
+        fill(f"{group}_: {HINTS[group]}", WIDTH, subsequent_indent="    ")
+        for group in HINTS
+        if group in groups
+    ]
     return "\n".join(lines)
 
 
-def _run_all(who: str, checks: Iterator[tuple[str, Body]], exempt: Mapping[str, str], show: bool) -> list[Check]:
+def _run_all(
+    who: str, checks: Iterator[tuple[str, Body]], exempt: Mapping[str, str], show: bool
+) -> list[Check]:
     results = [run_check(name, body, exempt.get(name, "")) for name, body in checks]
     unknown = set(exempt) - {check.name for check in results}
-    results += [Check(name, Status.FAILED, "exempt, but there is no such check") for name in sorted(unknown)]
+    results += [
+        Check(name, Status.FAILED, "exempt, but there is no such check") for name in sorted(unknown)
+    ]
     if show:
         sys.stdout.write(f"{explain_checks(who, results)}\n")
     return results

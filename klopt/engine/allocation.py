@@ -1,7 +1,8 @@
 """Memory that stays in a process while matrices of one size come and go.
 
-Dask starts its workers with `MALLOC_TRIM_THRESHOLD_`, so that glibc hands every freed matrix back to the system, which
-has to give and clear the same pages for the next one: half of the time of a small kernel problem.
+Dask starts its workers with `MALLOC_TRIM_THRESHOLD_`, so that glibc hands every freed matrix back
+to the system, which has to give and clear the same pages for the next one: half of the time of a
+small kernel problem.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def freed_memory_kept() -> Iterator[None]:
     """Keep the memory of freed arrays for the next ones where the environment forbids it; at the end give it back."""
     usual = os.environ.get(VARIABLE, "")
     libc = ctypes.CDLL(None) if sys.platform == "linux" and usual.isdigit() else None
-    if libc is None or not hasattr(libc, "mallopt") or not hasattr(libc, "malloc_trim"):  # as in musl
+    if (
+        libc is None or not hasattr(libc, "mallopt") or not hasattr(libc, "malloc_trim")
+    ):  # as in musl
         yield
         return
     libc.mallopt(MMAP, LARGEST)

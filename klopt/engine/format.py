@@ -1,7 +1,8 @@
 """What the command prints: lines and tables of 80 columns for people, one JSON document for programs.
 
-A document opens with {"klopt": version, "schema": 1, "command": ...}. Numbers that JSON lacks are written as the texts
-"inf" and "-inf", and NaN as null. The schema number changes when a field changes its meaning or goes away.
+A document opens with {"klopt": version, "schema": 1, "command": ...}. Numbers that JSON lacks are
+written as the texts "inf" and "-inf", and NaN as null. The schema number changes when a field
+changes its meaning or goes away.
 """
 
 from __future__ import annotations
@@ -93,7 +94,9 @@ def wrapped(text: str) -> str:
     for line in text.splitlines():
         indent = " " * (len(line) - len(line.lstrip()))
         below = f"{indent}    " if indent else ""
-        broken += textwrap.wrap(line, WIDTH, subsequent_indent=below, break_on_hyphens=False) or [""]
+        broken += textwrap.wrap(line, WIDTH, subsequent_indent=below, break_on_hyphens=False) or [
+            ""
+        ]
     return "\n".join(broken)
 
 
@@ -114,10 +117,16 @@ def largest(arrays: Mapping[str, FloatArray], count: int = 6) -> str:
     'eq[0] = -3, ub[1] = 2'
     """
     entries = [
-        (name, index, value) for name, array in arrays.items() for index, value in np.ndenumerate(array) if value
+        (name, index, value)
+        for name, array in arrays.items()
+        for index, value in np.ndenumerate(array)
+        if value
     ]
     entries.sort(key=lambda entry: -abs(entry[2]))
-    named = [f"{name}[{', '.join(map(str, index))}] = {value:.4g}" for name, index, value in entries[:count]]
+    named = [
+        f"{name}[{', '.join(map(str, index))}] = {value:.4g}"
+        for name, index, value in entries[:count]
+    ]
     return ", ".join(named) + (f", and {len(entries) - count} more" if len(entries) > count else "")
 
 
@@ -134,7 +143,9 @@ def document(command: str, content: Mapping[str, Any]) -> str:
     except PackageNotFoundError:
         release = "0+unknown"
     head = {"klopt": release, "schema": SCHEMA, "command": command}
-    return json.dumps(head | {key: plain(value) for key, value in content.items()}, indent=1, allow_nan=False)
+    return json.dumps(
+        head | {key: plain(value) for key, value in content.items()}, indent=1, allow_nan=False
+    )
 
 
 def plain(value: Any) -> Any:
@@ -226,9 +237,12 @@ def plan_data(plan: Plan) -> dict[str, Any]:
         "problem": problem_data(plan.problem),
         "routes": [route_data(route) for route in plan.routes],
         "refusals": [
-            {"backend": r.backend.name, "formulation": r.formulation.name, "missing": r.missing} for r in plan.refusals
+            {"backend": r.backend.name, "formulation": r.formulation.name, "missing": r.missing}
+            for r in plan.refusals
         ],
-        "absent": [{"backend": backend.name, "missing": backend.missing} for backend in plan.absent],
+        "absent": [
+            {"backend": backend.name, "missing": backend.missing} for backend in plan.absent
+        ],
         "broken": [vars(item) for item in plan.broken],
     }
 

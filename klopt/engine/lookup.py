@@ -81,7 +81,9 @@ def read_numbers(text: str, what: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise InvalidSettings(f"{text!r} is no list of {what}; write numbers with commas between them") from None
+        raise InvalidSettings(
+            f"{text!r} is no list of {what}; write numbers with commas between them"
+        ) from None
 
 
 def read_options(texts: tuple[str, ...]) -> dict[str, Any]:
@@ -96,7 +98,9 @@ def read_options(texts: tuple[str, ...]) -> dict[str, Any]:
         if not (key and equals):
             raise InvalidSettings(f"raw option {text!r} is not of the form KEY=VALUE")
         if key in options:
-            raise InvalidSettings(f"raw option {key!r} is given twice; one of the values would be lost")
+            raise InvalidSettings(
+                f"raw option {key!r} is given twice; one of the values would be lost"
+            )
         try:
             options[key] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
@@ -112,11 +116,17 @@ def read_problem(text: str, size: int | None, seed: int) -> Problem:
 
         from klopt.engine.registry import problem_named
 
-        return problem_named(text).sample(np.random.default_rng(seed), SIZE if size is None else size)
+        return problem_named(text).sample(
+            np.random.default_rng(seed), SIZE if size is None else size
+        )
     if size is not None:
         raise InvalidSettings(f"--size is for random instances; {text} is a file")
     if not path.is_file():
-        here = [str(near) for near in path.parent.glob("*") if near.is_file()] if path.parent.is_dir() else []
+        here = (
+            [str(near) for near in path.parent.glob("*") if near.is_file()]
+            if path.parent.is_dir()
+            else []
+        )
         raise InvalidProblem(f"no file {text!r}{_did_you_mean(text, here)}")
     return _from_file(path)
 
@@ -134,7 +144,9 @@ def read_problems(text: str, sizes: Sequence[int], seed: int) -> list[tuple[str,
     if path.is_file() or len(path.parts) > 1 or path.name.lower().endswith(SUFFIXES):
         return [(path.name, read_problem(text, None, seed))]
     made = [read_problem(text, size, seed) for size in sizes or (SIZE,)]
-    return [(f"{type(p).__name__} n={size}", p) for p, size in zip(made, sizes or (SIZE,), strict=True)]
+    return [
+        (f"{type(p).__name__} n={size}", p) for p, size in zip(made, sizes or (SIZE,), strict=True)
+    ]
 
 
 def _from_function(module: str, function: str, sizes: Sequence[int]) -> list[tuple[str, Problem]]:
@@ -147,17 +159,26 @@ def _from_function(module: str, function: str, sizes: Sequence[int]) -> list[tup
     make = getattr(home, function, None)
     if not callable(make):
         known = [name for name, value in vars(home).items() if callable(value)]
-        raise InvalidProblem(f"{module} has no function {function!r}{_did_you_mean(function, known)}")
+        raise InvalidProblem(
+            f"{module} has no function {function!r}{_did_you_mean(function, known)}"
+        )
     sized = bool(sizes and inspect.signature(make).parameters)
-    calls = [(make(size), f"{function} n={size}") for size in sizes] if sized else [(make(), function)]
+    calls = (
+        [(make(size), f"{function} n={size}") for size in sizes] if sized else [(make(), function)]
+    )
     found: list[tuple[str, Any]] = []
     for made, label in calls:
         if isinstance(made, Iterable):
-            found += [item if isinstance(item, tuple) else (f"{label} {i}", item) for i, item in enumerate(made, 1)]
+            found += [
+                item if isinstance(item, tuple) else (f"{label} {i}", item)
+                for i, item in enumerate(made, 1)
+            ]
         else:
             found.append((label, made))
     if not (found and all(isinstance(problem, Problem) for _, problem in found)):
-        raise InvalidProblem(f"{module}:{function} returned no klopt problem; return one, or pairs (label, problem)")
+        raise InvalidProblem(
+            f"{module}:{function} returned no klopt problem; return one, or pairs (label, problem)"
+        )
     return found
 
 
@@ -170,7 +191,9 @@ def _module(name: str) -> ModuleType:
             raise InvalidProblem(f"no file {name!r}")
         return _load(Path(name))
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.append("")  # a module beside the user, as `python -m` finds it; children look there too
+        sys.path.append(
+            ""
+        )  # a module beside the user, as `python -m` finds it; children look there too
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -1,9 +1,10 @@
 """The pipeline: check, plan, run, certify, recover, next route.
 
-A backend named by the user is never switched. Otherwise the routes of the plan are tried in order until what they
-prove together is conclusive; each attempt stays on record, and a good point starts the next attempt. A route whose
-optimum is nearly proven is asked once more, by a finer tolerance. The deadline is shared: while another backend is
-still to come, no route may take more than half of what is left.
+A backend named by the user is never switched. Otherwise the routes of the plan are tried in order
+until what they prove together is conclusive; each attempt stays on record, and a good point starts
+the next attempt. A route whose optimum is nearly proven is asked once more, by a finer tolerance.
+The deadline is shared: while another backend is still to come, no route may take more than half of
+what is left.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from klopt.model.backend import Answer, Backend, Settings, Start, Stop, contract
 from klopt.model.forms import ConeForm, Form, SaddleForm, SimplexForm
 from klopt.model.problem import Point, Problem
 from klopt.proof.certificate import Certificate, certify, check_ray
-from klopt.proof.time_budget import checks_until
+from klopt.proof.time_budget import budget
 
 __all__ = ["answer_form", "solve"]
 
@@ -64,8 +65,8 @@ def solve(
 ) -> Result:
     """Return a certified result: klopt's own verdict on what a backend claims.
 
-    The routes of `klopt.plan(problem)` are tried, best first, until what they prove is conclusive. An outcome is never
-    raised: read `.verdict`, or ask for `.require()`.
+    The routes of `klopt.plan(problem)` are tried, best first, until what they prove is conclusive.
+    An outcome is never raised: read `.verdict`, or ask for `.require()`.
 
     - `backend`: its name or an instance; it is never switched. None leaves the choice to klopt.
     - `formulation`: the name of the only one to use. None allows all.
@@ -87,13 +88,19 @@ def solve(
     """
     settings = Settings(tol, time_limit, max_iter, threads, seed, log, {} if raw is None else raw)
     if raw and backend is None:
-        raise InvalidSettings("raw options belong to one backend; name it: solve(problem, backend=..., raw=...)")
+        raise InvalidSettings(
+            "raw options belong to one backend; name it: solve(problem, backend=..., raw=...)"
+        )
     if isolate not in (None, True, False):
-        raise InvalidSettings(f"isolate is {isolate!r}; expected True, False, or None to leave it to klopt")
+        raise InvalidSettings(
+            f"isolate is {isolate!r}; expected True, False, or None to leave it to klopt"
+        )
     began = time.perf_counter()
     routes = _routes(plan(problem), backend, formulation, settings)
-    if problem.spoilt:
-        raise InvalidProblem(f"the data of {problem.describe()} were changed by a backend; build the problem anew")
+    if problem.data_changed:
+        raise InvalidProblem(
+            f"the data of {problem.describe()} were changed by a backend; build the problem anew"
+        )
     given = point = _checked_start(start)
     attempts: list[Attempt] = []
     for index, route in enumerate(routes):
@@ -103,21 +110,36 @@ def solve(
         if any(later.backend is not route.backend for later in routes[index:]):
             if _ran_out_of_time(attempts, route.backend):
                 continue
-            left = left if left.time_limit is None else replace(left, time_limit=left.time_limit / 2)
+            left = (
+                left if left.time_limit is None else replace(left, time_limit=left.time_limit / 2)
+            )
         for attempt in _attempts(problem, route, left, point, isolate, tell=point is given):
             attempts.append(attempt)
             point = attempt.point if attempt.point is not None else point
             if attempt.answer.native == CHANGED:
-                object.__setattr__(problem, "spoilt", True)  # its other formulations share the arrays
-        if problem.spoilt or combine(problem, settings, tuple(attempts), 0.0).verdict.conclusive:
+                object.__setattr__(
+                    problem, "data_changed", True
+                )  # its other formulations share the arrays
+        if (
+            problem.data_changed
+            or combine(problem, settings, tuple(attempts), 0.0).verdict.conclusive
+        ):
             break
-        if not problem.provable and attempts[-1].answer.stop is Stop.OPTIMAL and attempts[-1].point is not None:
+        if (
+            not problem.provable
+            and attempts[-1].answer.stop is Stop.OPTIMAL
+            and attempts[-1].point is not None
+        ):
             break
     return combine(problem, settings, tuple(attempts), time.perf_counter() - began)
 
 
 def answer_form(
-    backend: Backend, form: Form, settings: Settings, start: Start | None = None, isolate: bool | None = None
+    backend: Backend,
+    form: Form,
+    settings: Settings,
+    start: Start | None = None,
+    isolate: bool | None = None,
 ) -> Answer:
     """Return a backend's contained answer to a form: trivial rows taken out before and put back after."""
     reduced = reduce_rows(form) if isinstance(form, ConeForm) else None
@@ -126,7 +148,9 @@ def answer_form(
     target: Form = form if reduced is None else reduced.form
     start = start if reduced is None else reduced.shrink(start)
     if isolate is None:
-        isolate = backend.isolate or (settings.time_limit is not None and "time_limit" not in backend.honours)
+        isolate = backend.isolate or (
+            settings.time_limit is not None and "time_limit" not in backend.honours
+        )
     run = run_isolated if isolate else run_here
     began = time.perf_counter()
     answer = run(backend, target, settings, start)
@@ -136,14 +160,22 @@ def answer_form(
     return answer
 
 
-def _with_feasible_point(answer: Answer, backend: Backend, reduced: Reduced, settings: Settings, run: Any) -> Answer:
+def _with_feasible_point(
+    answer: Answer, backend: Backend, reduced: Reduced, settings: Settings, run: Any
+) -> Answer:
     """An unbounded claim needs a feasible point as well as a ray; ask the backend for one if it gave none."""
     form = reduced.form
-    if answer.stop is not Stop.UNBOUNDED or answer.ray is None or check_ray(form, answer.ray, settings.tol):
+    if (
+        answer.stop is not Stop.UNBOUNDED
+        or answer.ray is None
+        or check_ray(form, answer.ray, settings.tol)
+    ):
         return answer
     if answer.x is not None and form.measure(answer.x).primal <= settings.tol:
         return answer
-    found: Answer = run(backend, replace(form, c=np.zeros_like(form.c), P=None), replace(settings, raw={}), None)
+    found: Answer = run(
+        backend, replace(form, c=np.zeros_like(form.c), P=None), replace(settings, raw={}), None
+    )
     if found.farkas is not None:
         return replace(answer, farkas=found.farkas)
     return answer if found.x is None else replace(answer, x=found.x, y=None)
@@ -153,7 +185,9 @@ def _until_deadline(settings: Settings, began: float) -> Settings:
     """The settings with what is left of the time limit: the deadline is shared by all that happens in a solve."""
     if settings.time_limit is None:
         return settings
-    return replace(settings, time_limit=max(SOON, settings.time_limit - (time.perf_counter() - began)))
+    return replace(
+        settings, time_limit=max(SOON, settings.time_limit - (time.perf_counter() - began))
+    )
 
 
 def _end_of_checks(settings: Settings, began: float) -> float:
@@ -169,16 +203,28 @@ def _ran_out_of_time(attempts: list[Attempt], backend: Backend) -> bool:
 
 
 def _attempts(
-    problem: Problem, route: Route, settings: Settings, point: Point | None, isolate: bool | None, *, tell: bool
+    problem: Problem,
+    route: Route,
+    settings: Settings,
+    point: Point | None,
+    isolate: bool | None,
+    *,
+    tell: bool,
 ) -> Iterator[Attempt]:
     """One attempt, and a second one by a finer tolerance where the backend claims what is nearly proven."""
     began = time.perf_counter()
     first = _attempt(problem, route, settings, point, isolate, tell=tell)
     yield first
     certificate, finer = first.certificate, max(FINER * settings.tol, FINEST)
-    if certificate.holds or first.answer.stop is not Stop.OPTIMAL or "tol" not in route.backend.honours:
+    if (
+        certificate.holds
+        or first.answer.stop is not Stop.OPTIMAL
+        or "tol" not in route.backend.honours
+    ):
         return
-    off = certificate.relative_width if certificate.residuals is None else certificate.residuals.worst
+    off = (
+        certificate.relative_width if certificate.residuals is None else certificate.residuals.worst
+    )
     left = _until_deadline(settings, began)
     near = min(off, certificate.relative_width) <= NEARLY * settings.tol
     if near and finer <= 0.1 * settings.tol and left.time_limit != SOON:
@@ -211,7 +257,11 @@ def _attempt(
     answer = answer_form(route.backend, form, asked, start, isolate)
     clock.append(time.perf_counter())
     # What overflows proves nothing; the user need not hear of it.
-    with np.errstate(all="ignore"), blas_threads(settings.threads), checks_until(_end_of_checks(settings, clock[0])):
+    with (
+        np.errstate(all="ignore"),
+        blas_threads(settings.threads),
+        budget(_end_of_checks(settings, clock[0])),
+    ):
         certificate, found = _judged(problem, route, form, answer, settings.tol)
     clock.append(time.perf_counter())
     build, run, judge = (after - before for before, after in pairwise(clock))
@@ -225,20 +275,28 @@ def _attempt(
     return Attempt(route, answer, certificate, found, timings)
 
 
-def _judged(problem: Problem, route: Route, form: Form, answer: Answer, tol: float) -> tuple[Certificate, Point | None]:
+def _judged(
+    problem: Problem, route: Route, form: Form, answer: Answer, tol: float
+) -> tuple[Certificate, Point | None]:
     """What the answer proves; numbers of which none can be computed prove nothing and cost their own route only."""
     try:
         return certify(problem, route.formulation, form, answer, tol)
     except Exception as error:  # a user's own function may fail in any way
         text = f"what the answer proves cannot be computed: {type(error).__name__}: {error}"
-        return Certificate.of_nothing(tol, text), None
+        return Certificate.unproven(tol, text), None
 
 
 def _unwritten(route: Route, settings: Settings, why: str, seconds: float) -> Attempt:
     """The problem checked its data; what its form cannot hold is their size, and another form may."""
     note = f"{route.formulation.name} cannot be written down: {why}; rescale the problem or leave the choice to klopt"
-    certificate = Certificate.of_nothing(settings.tol, note)
-    return Attempt(route, Answer(Stop.REJECTED, native=why), certificate, None, Timings(seconds, 0.0, 0.0, 0.0, 0.0))
+    certificate = Certificate.unproven(settings.tol, note)
+    return Attempt(
+        route,
+        Answer(Stop.REJECTED, native=why),
+        certificate,
+        None,
+        Timings(seconds, 0.0, 0.0, 0.0, 0.0),
+    )
 
 
 def _checked_start(start: Point | Result | None) -> Point | None:
@@ -246,13 +304,17 @@ def _checked_start(start: Point | Result | None) -> Point | None:
     if point is None:
         return None
     if not isinstance(point, Point):
-        raise InvalidSettings(f"start is a {type(point).__name__}; expected a klopt.Point or an earlier Result")
+        raise InvalidSettings(
+            f"start is a {type(point).__name__}; expected a klopt.Point or an earlier Result"
+        )
     for name in point:
         array = getattr(point, name)
         bad = np.argwhere(~np.isfinite(array))
         if bad.size:
             where = [int(i) for i in bad[0]]
-            raise InvalidSettings(f"start.{name}{where} is {array[tuple(bad[0])]}; every entry must be a finite number")
+            raise InvalidSettings(
+                f"start.{name}{where} is {array[tuple(bad[0])]}; every entry must be a finite number"
+            )
     return point
 
 
@@ -263,22 +325,43 @@ def _lifted(route: Route, form: Form, point: Point | None) -> tuple[Start | None
     if "start" not in route.backend.honours:
         return None, (f"the start was not used: {route.backend.name} takes none",)
     if route.formulation.lift is None:
-        return None, (f"the start was not used: no way from a point to the form {route.formulation.name!r}",)
+        return None, (
+            f"the start was not used: no way from a point to the form {route.formulation.name!r}",
+        )
     try:
         start = route.formulation.lift(point)
     except (AttributeError, LookupError) as error:
         missing = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise InvalidSettings(f"start does not fit {route.formulation.name!r}: {missing}") from error
+        raise InvalidSettings(
+            f"start does not fit {route.formulation.name!r}: {missing}"
+        ) from error
     except ValueError as error:
-        raise InvalidSettings(f"start does not fit {route.formulation.name!r}, by its shapes: {error}") from error
+        raise InvalidSettings(
+            f"start does not fit {route.formulation.name!r}, by its shapes: {error}"
+        ) from error
     rows, columns = form.shape
-    for what, vector, size in (("start has", start.x, columns), ("start's multipliers have", start.y, rows)):
+    for what, vector, size in (
+        ("start has", start.x, columns),
+        ("start's multipliers have", start.y, rows),
+    ):
         if vector is not None and size is not None and vector.shape != (size,):
-            raise InvalidSettings(f"{what} shape {vector.shape} for {route.formulation.name!r}; expected ({size},)")
-    domain = form.domain if isinstance(form, SimplexForm) else form.left if isinstance(form, SaddleForm) else None
-    if domain is None or domain.violation(start.x) <= OUTSIDE * (1 + np.abs(start.x).max(initial=0.0)):
+            raise InvalidSettings(
+                f"{what} shape {vector.shape} for {route.formulation.name!r}; expected ({size},)"
+            )
+    domain = (
+        form.domain
+        if isinstance(form, SimplexForm)
+        else form.left
+        if isinstance(form, SaddleForm)
+        else None
+    )
+    if domain is None or domain.violation(start.x) <= OUTSIDE * (
+        1 + np.abs(start.x).max(initial=0.0)
+    ):
         return start, ()
-    return replace(start, x=domain.project(start.x)), ("the start was outside its set and was projected onto it",)
+    return replace(start, x=domain.project(start.x)), (
+        "the start was outside its set and was projected onto it",
+    )
 
 
 def _routes(
@@ -287,7 +370,9 @@ def _routes(
     """The plan's routes that the user's choice leaves; an empty choice is explained."""
     names = [] if formulation is None else [f.name for f in options.problem.formulations()]
     if formulation is not None and not isinstance(formulation, str):
-        raise InvalidSettings(f"formulation is {formulation!r}; expected a name, one of: {', '.join(names)}")
+        raise InvalidSettings(
+            f"formulation is {formulation!r}; expected a name, one of: {', '.join(names)}"
+        )
     if formulation is not None and formulation not in names:
         near = difflib.get_close_matches(formulation, names, n=1, cutoff=0.3)
         hint = f"; did you mean {near[0]!r}?" if near else "."
@@ -297,13 +382,20 @@ def _routes(
     routes = options.routes
     if backend is not None:
         routes = _pinned(options, backend_named(backend) if isinstance(backend, str) else backend)
-    able, routes = routes, tuple(route for route in routes if formulation in (None, route.formulation.name))
+    able, routes = (
+        routes,
+        tuple(route for route in routes if formulation in (None, route.formulation.name)),
+    )
     if not routes and able and backend is not None:
         taken = ", ".join(dict.fromkeys(repr(route.formulation.name) for route in able))
-        raise NoRoute(f"{able[0].backend.name} cannot take the formulation {formulation!r}; it takes {taken}")
+        raise NoRoute(
+            f"{able[0].backend.name} cannot take the formulation {formulation!r}; it takes {taken}"
+        )
     if not routes:
         chosen = f" by formulation {formulation!r}" if formulation else ""
-        raise NoRoute(f"nothing installed can solve {options.problem.describe()}{chosen}\n{options.explain()}")
+        raise NoRoute(
+            f"nothing installed can solve {options.problem.describe()}{chosen}\n{options.explain()}"
+        )
     if settings.max_iter is not None:
         keeping = tuple(route for route in routes if "max_iter" in route.backend.honours)
         if not keeping:
@@ -316,7 +408,9 @@ def _routes(
 
 def _pinned(options: Plan, backend: Backend) -> tuple[Route, ...]:
     if not isinstance(backend, Backend):
-        raise InvalidSettings(f"backend is {backend!r}; expected a name or an instance of klopt.Backend")
+        raise InvalidSettings(
+            f"backend is {backend!r}; expected a name or an instance of klopt.Backend"
+        )
     if flaw := contract_flaw(backend):
         raise InvalidSettings(f"{type(backend).__name__} cannot be asked: {flaw}")
     if backend.missing:
@@ -324,7 +418,9 @@ def _pinned(options: Plan, backend: Backend) -> tuple[Route, ...]:
     formulations = options.problem.formulations()
     routes = tuple(Route(f, backend) for f in formulations if f.needs <= backend.offers)
     if not routes:
-        lacking = "; ".join(f"{f.name}: {', '.join(sorted(f.needs - backend.offers))}" for f in formulations)
+        lacking = "; ".join(
+            f"{f.name}: {', '.join(sorted(f.needs - backend.offers))}" for f in formulations
+        )
         able = sorted({route.backend.name for route in options.routes})
         raise NoRoute(
             f"{backend.name} cannot solve {options.problem.describe()}. It lacks, by formulation, {lacking}. "

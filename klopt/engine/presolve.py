@@ -1,7 +1,8 @@
 """Rows that need no solver (vacuous, empty, contradictory, of a degenerate cone) and forms that klopt solves by itself.
 
-Native solvers disagree on such rows and some crash on them, so no backend ever sees one. What is removed comes back
-with multiplier 0, and the certificate is always measured on the form as it was stated.
+Native solvers disagree on such rows and some crash on them, so no backend ever sees one. What is
+removed comes back with multiplier 0, and the certificate is always measured on the form as it was
+stated.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class Reduced:
 
     def restore(self, answer: Answer) -> Answer:
         """Return the answer with its multipliers spread over the rows of the original."""
-        if self.rows.size == self.original.b.size and np.array_equal(self.rows, np.arange(self.rows.size)):
+        if self.rows.size == self.original.b.size and np.array_equal(
+            self.rows, np.arange(self.rows.size)
+        ):
             return answer
         y, farkas = self._spread(answer.y), self._spread(answer.farkas)
         return replace(answer, y=y, farkas=farkas, notes=answer.notes + self.notes)
@@ -70,11 +73,21 @@ def reduce_rows(form: ConeForm) -> Reduced:
         elif not (kind in ("soc", "psd") and empty[block].all()):
             kept["nonneg" if rows.size == 1 else kind].append(rows)
     contradiction = _contradiction(form, empty)
-    rows = cast(Rows, np.concatenate([np.empty(0, np.intp), *(part for parts in kept.values() for part in parts)]))
+    rows = cast(
+        Rows,
+        np.concatenate(
+            [np.empty(0, np.intp), *(part for parts in kept.values() for part in parts)]
+        ),
+    )
     notes = _notes(form, rows)
     if contradiction is not None:
         text = f"row {int(np.argmax(np.abs(contradiction)))} cannot hold for any x"
-        return Reduced(form, np.arange(form.b.size), form, Answer(Stop.INFEASIBLE, farkas=contradiction, native=text))
+        return Reduced(
+            form,
+            np.arange(form.b.size),
+            form,
+            Answer(Stop.INFEASIBLE, farkas=contradiction, native=text),
+        )
     if not rows.size:
         free = ConeForm(form.c, form.A[rows], form.b[rows], Cones(), form.P, form.radius)
         return Reduced(free, rows, form, replace(_unconstrained(form), notes=notes))
@@ -82,7 +95,9 @@ def reduce_rows(form: ConeForm) -> Reduced:
         zero=sum(part.size for part in kept["zero"]),
         nonneg=sum(part.size for part in kept["nonneg"]),
         soc=tuple(part.size for part in kept["soc"]),
-        psd=tuple(k for k in form.cones.psd if k > 1) if not empty.any() else _kept_orders(kept["psd"]),
+        psd=tuple(k for k in form.cones.psd if k > 1)
+        if not empty.any()
+        else _kept_orders(kept["psd"]),
         exp=sum(part.size for part in kept["exp"]) // 3,
     )
     if cones == form.cones and rows.size == form.b.size:
@@ -121,14 +136,14 @@ def _contradiction(form: ConeForm, empty: npt.NDArray[np.bool_]) -> FloatArray |
 
 def _unconstrained(form: ConeForm) -> Answer:
     """Minimise x'Px/2 + c'x without constraints: x = -P^+ c, or a ray of the null space of P if c leaves its range."""
-    n, x, slope = form.c.size, np.zeros(form.c.size), form.c
+    n, x, gradient = form.c.size, np.zeros(form.c.size), form.c
     if form.P is not None and n:
         x = np.linalg.lstsq(form.P.toarray(), -form.c, rcond=None)[0]
-        slope = form.P @ x + form.c
+        gradient = form.P @ x + form.c
     y = np.zeros(form.b.size)
-    if not n or np.abs(slope).max() <= 1e-10 * (1 + np.abs(form.c).max()):
+    if not n or np.abs(gradient).max() <= 1e-10 * (1 + np.abs(form.c).max()):
         return Answer(Stop.OPTIMAL, x=x, y=y, native="no constraints: solved by klopt")
-    return Answer(Stop.UNBOUNDED, x=x, ray=-slope, native="no constraints: solved by klopt")
+    return Answer(Stop.UNBOUNDED, x=x, ray=-gradient, native="no constraints: solved by klopt")
 
 
 def _notes(form: ConeForm, rows: Rows) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """Finds the files in `problems/` and `solvers/` and third-party entry points.
 
-A backend is a file of `klopt.solvers` with one `BACKEND`, an entry point of the group `klopt.solvers`, or an object
-given to `register`. A problem is a `Problem` class in a file of `klopt.problems` or an entry point of that group.
-A plug-in that fails to load, or that takes a name already given, is listed as broken with its reason; it never stops
-klopt.
+A backend is a file of `klopt.solvers` with one `BACKEND`, an entry point of the group
+`klopt.solvers`, or an object given to `register`. A problem is a `Problem` class in a file of
+`klopt.problems` or an entry point of that group. A plug-in that fails to load, or that takes a name
+already given, is listed as broken with its reason; it never stops klopt.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from klopt.errors import InvalidSettings, NoRoute
 from klopt.model.backend import Backend, contract_flaw
 from klopt.model.problem import Problem
 
-__all__ = ["Broken", "backend_named", "backends", "broken", "problem_classes", "problem_named", "problems", "register"]
+__all__ = [
+    "Broken",
+    "backend_named",
+    "backends",
+    "broken",
+    "problem_classes",
+    "problem_named",
+    "problems",
+    "register",
+]
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,9 @@ def register(backend: Backend) -> Backend:
     'highs'
     """
     if not isinstance(backend, Backend):
-        raise InvalidSettings(f"{backend!r} is no klopt.Backend; derive a class from it and register an instance")
+        raise InvalidSettings(
+            f"{backend!r} is no klopt.Backend; derive a class from it and register an instance"
+        )
     if flaw := contract_flaw(backend):
         raise InvalidSettings(f"{type(backend).__name__} cannot be registered: {flaw}")
     _registered[backend.name] = backend
@@ -68,7 +79,9 @@ def problems() -> tuple[type[Problem], ...]:
 
 def broken(*groups: str) -> tuple[Broken, ...]:
     """Return what could not be loaded, of some entry-point groups or of both."""
-    return tuple(item for group in groups or ("klopt.solvers", "klopt.problems") for item in _scan(group)[2])
+    return tuple(
+        item for group in groups or ("klopt.solvers", "klopt.problems") for item in _scan(group)[2]
+    )
 
 
 def backend_named(name: str) -> Backend:
@@ -98,7 +111,9 @@ def problem_named(name: str) -> type[Problem]:
     if name.lower() not in known:
         near = difflib.get_close_matches(name.lower(), known, n=1)
         hint = f"; did you mean {known[near[0]].__name__!r}?" if near else "."
-        raise NoRoute(f"no problem {name!r}{hint} Known: {', '.join(p.__name__ for p in problems())}")
+        raise NoRoute(
+            f"no problem {name!r}{hint} Known: {', '.join(p.__name__ for p in problems())}"
+        )
     return known[name.lower()]
 
 
@@ -114,14 +129,18 @@ def _scan(group: str) -> Found:
         if isinstance(loaded, Broken):
             failures.append(loaded)
         elif isinstance(loaded, Backend):
-            if flaw := contract_flaw(loaded) or (loaded.name in found_backends and f"there is another {loaded.name!r}"):
+            if flaw := contract_flaw(loaded) or (
+                loaded.name in found_backends and f"there is another {loaded.name!r}"
+            ):
                 failures.append(Broken(name, flaw))
             else:
                 found_backends[loaded.name] = loaded
         elif isinstance(loaded, type) and issubclass(loaded, Problem):
             found_problems.append(loaded)
         elif not isinstance(loaded, ModuleType):  # a module may hold helpers only
-            failures.append(Broken(name, f"{loaded!r} is neither a backend, a problem nor a module of them"))
+            failures.append(
+                Broken(name, f"{loaded!r} is neither a backend, a problem nor a module of them")
+            )
     return tuple(found_backends.values()), tuple(found_problems), tuple(failures)
 
 
@@ -138,7 +157,11 @@ def _load(group: str) -> Iterator[tuple[str, object]]:
         loaded = _guarded(name, load)
         yield name, loaded
         if isinstance(loaded, ModuleType):
-            yield from ((name, item) for item in (getattr(loaded, "BACKEND", None), *problem_classes(loaded)) if item)
+            yield from (
+                (name, item)
+                for item in (getattr(loaded, "BACKEND", None), *problem_classes(loaded))
+                if item
+            )
 
 
 def _guarded(name: str, load: Callable[[], object]) -> object:
@@ -147,11 +170,17 @@ def _guarded(name: str, load: Callable[[], object]) -> object:
         return loaded() if isinstance(loaded, type) and issubclass(loaded, Backend) else loaded
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a plug-in may fail in any way, by sys.exit too; it is listed, not raised
+    except (
+        BaseException
+    ) as error:  # a plug-in may fail in any way, by sys.exit too; it is listed, not raised
         return Broken(name, f"{type(error).__name__}: {error}")
 
 
 def problem_classes(module: ModuleType) -> list[type[Problem]]:
     """Return the problems that a module defines."""
-    own = (item for item in vars(module).values() if isinstance(item, type) and item.__module__ == module.__name__)
+    own = (
+        item
+        for item in vars(module).values()
+        if isinstance(item, type) and item.__module__ == module.__name__
+    )
     return [item for item in own if issubclass(item, Problem) and not item.__name__.startswith("_")]

@@ -50,9 +50,9 @@ class Attempt:
 class Result:
     """A certified outcome in the user's units; lower <= optimum <= upper always holds.
 
-    `verdict` says what is proven, `value` is the objective at `point`, `explain()` says it all in words, and
-    `require()` raises unless it is conclusive. `attempts` are the routes that were tried, `chosen` is the one that the
-    point comes from, `seconds` is what all of it took.
+    `verdict` says what is proven, `value` is the objective at `point`, `explain()` says it all in
+    words, and `require()` raises unless it is conclusive. `attempts` are the routes that were
+    tried, `chosen` is the one that the point comes from, `seconds` is what all of it took.
 
     >>> from klopt.engine.registry import problem_named
     >>> from klopt.engine.pipeline import solve
@@ -118,7 +118,9 @@ class Result:
         assert vector is not None
         pair = (vector, np.zeros(rows)) if formulation.dual else (np.zeros(columns), vector)
         found = formulation.recover(*pair)
-        return {name: array for name, array in found.primal.items() if array.any()} | dict(found.dual)
+        return {name: array for name, array in found.primal.items() if array.any()} | dict(
+            found.dual
+        )
 
     @property
     def route(self) -> Route:
@@ -140,7 +142,9 @@ class Result:
         """Certified bounds along the way in the user's units; native backends give none."""
         formulation = self.route.formulation
         steps = self.chosen.answer.history
-        return tuple(Step(s.iteration, s.seconds, *formulation.to_user(s.lower, s.upper)) for s in steps)
+        return tuple(
+            Step(s.iteration, s.seconds, *formulation.to_user(s.lower, s.upper)) for s in steps
+        )
 
     def require(self) -> Result:
         """Return the result itself if it is conclusive, else raise `NotCertified` with the explanation."""
@@ -152,20 +156,39 @@ class Result:
         """Return in plain words what is proven, what is not, and what was tried."""
         answer = self.chosen.answer
         lines = [f"{self.problem.describe()} by {self.route}", self.certificate.explain()]
-        lines.append(f"  the backend says: {answer.stop.words}" + (f" ({answer.native})" if answer.native else ""))
+        lines.append(
+            f"  the backend says: {answer.stop.words}"
+            + (f" ({answer.native})" if answer.native else "")
+        )
         t = self.timings
-        lines.append(f"  {t.total:.3g} s: build {t.build:.2g}, solve {t.solve:.2g}, certify {t.certify:.2g}")
+        lines.append(
+            f"  {t.total:.3g} s: build {t.build:.2g}, solve {t.solve:.2g}, certify {t.certify:.2g}"
+        )
         if not self.verdict.conclusive:
             lines.append(f"  advice: {answer.stop.advice}")
         others = [attempt for attempt in self.attempts if attempt is not self.chosen]
-        lines += [f"  also tried {a.route}: {a.certificate.verdict.name} ({a.answer.stop.words})" for a in others]
+        lines += [
+            f"  also tried {a.route}: {a.certificate.verdict.name} ({a.answer.stop.words})"
+            for a in others
+        ]
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Formulations are functions, which no pickle holds; the problem makes them anew from their names."""
-        attempts = [(a.route.formulation.name, a.route.backend, replace(a, route=None)) for a in self.attempts]  # type: ignore[arg-type]
+        nowhere: Any = None  # a route holds its formulation, and that holds functions
+        attempts = [
+            (a.route.formulation.name, a.route.backend, replace(a, route=nowhere))
+            for a in self.attempts
+        ]
         chosen = self.attempts.index(self.chosen)
-        return _restored, (self.problem, self.settings, attempts, chosen, self.certificate, self.seconds)
+        return _restored, (
+            self.problem,
+            self.settings,
+            attempts,
+            chosen,
+            self.certificate,
+            self.seconds,
+        )
 
     def __repr__(self) -> str:
         return (
@@ -188,19 +211,34 @@ class Result:
         return html_table(self.problem.describe(), [], rows)
 
 
-def combine(problem: Problem, settings: Settings, attempts: tuple[Attempt, ...], seconds: float) -> Result:
+def combine(
+    problem: Problem, settings: Settings, attempts: tuple[Attempt, ...], seconds: float
+) -> Result:
     """Return the result of several attempts: the best one's point, and the intersection of all proven intervals."""
     conclusive = [attempt for attempt in attempts if attempt.certificate.verdict.conclusive]
-    chosen = conclusive[0] if conclusive else max(attempts, key=lambda attempt: _goodness(attempt, problem.sense))
+    chosen = (
+        conclusive[0]
+        if conclusive
+        else max(attempts, key=lambda attempt: _goodness(attempt, problem.sense))
+    )
     lower = max(a.certificate.lower for a in attempts)
     upper = min(a.certificate.upper for a in attempts)
     certificate = chosen.certificate
-    # Where the optimum is nearly not attained, data changed in their last digits move it by more than rounding.
+    # Where the optimum is nearly not attained, data changed in their last digits move it by more
+    # than rounding.
     rounding = settings.tol if conclusive else 1e-9
     if lower > upper + (rounding * (1 + abs(upper)) if np.isfinite(upper) else 0.0):
-        notes = (*certificate.notes, "the intervals of the attempts are disjoint: one of their proofs does not hold")
+        notes = (
+            *certificate.notes,
+            "the intervals of the attempts are disjoint: one of their proofs does not hold",
+        )
         certificate = replace(
-            certificate, verdict=Verdict.UNPROVEN, lower=-np.inf, upper=np.inf, proof="none", notes=notes
+            certificate,
+            verdict=Verdict.UNPROVEN,
+            lower=-np.inf,
+            upper=np.inf,
+            proof="none",
+            notes=notes,
         )
         return Result(problem, settings, attempts, chosen, certificate, seconds)
     if conclusive or (lower, upper) == (certificate.lower, certificate.upper):
@@ -210,7 +248,9 @@ def combine(problem: Problem, settings: Settings, attempts: tuple[Attempt, ...],
     narrow = np.isfinite(upper - lower) and upper - lower <= settings.tol * (1 + abs(upper))
     verdict = Verdict.OPTIMAL if narrow else certificate.verdict
     proof = "bracket" if narrow else certificate.proof
-    certificate = replace(certificate, verdict=verdict, lower=lower, upper=upper, proof=proof, notes=notes)
+    certificate = replace(
+        certificate, verdict=verdict, lower=lower, upper=upper, proof=proof, notes=notes
+    )
     return Result(problem, settings, attempts, chosen, certificate, seconds)
 
 
@@ -224,7 +264,9 @@ def _restored(
 ) -> Result:
     """The result that was pickled; `Result.__reduce__` says how."""
     formulations = {formulation.name: formulation for formulation in problem.formulations()}
-    tried = tuple(replace(a, route=Route(formulations[name], backend)) for name, backend, a in attempts)
+    tried = tuple(
+        replace(a, route=Route(formulations[name], backend)) for name, backend, a in attempts
+    )
     return Result(problem, settings, tried, tried[chosen], certificate, seconds)
 
 
@@ -232,4 +274,9 @@ def _goodness(attempt: Attempt, sense: Sense) -> tuple[bool, bool, float, float]
     """Feasible before unproven, with a point before without, then the better value, then the narrower interval."""
     certificate = attempt.certificate
     value = -certificate.upper if sense == "min" else certificate.lower
-    return certificate.verdict is Verdict.FEASIBLE, attempt.point is not None, value, -certificate.width
+    return (
+        certificate.verdict is Verdict.FEASIBLE,
+        attempt.point is not None,
+        value,
+        -certificate.width,
+    )

@@ -1,8 +1,9 @@
 """Runs a backend in this process so that nothing it raises, prints or returns can hurt the caller.
 
-Native exceptions become a `Stop`, printed text goes to the answer's log, and an answer of the wrong shape or with
-numbers that are none loses the offending part. A backend that changes its input, which native code can do to read-only
-arrays, has crashed. Ctrl-C and bad settings always reach the caller.
+Native exceptions become a `Stop`, printed text goes to the answer's log, and an answer of the wrong
+shape or with numbers that are none loses the offending part. A backend that changes its input,
+which native code can do to read-only arrays, has crashed. Ctrl-C and bad settings always reach the
+caller.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    redirect_stderr,
+    redirect_stdout,
+    suppress,
+)
 from copy import copy
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
@@ -35,11 +42,17 @@ __all__ = ["CHANGED", "blas_threads", "flush_c", "run_here"]
 
 
 def run_here(
-    backend: Backend, form: Form, settings: Settings, start: Start | None = None, *, capture: bool | None = None
+    backend: Backend,
+    form: Form,
+    settings: Settings,
+    start: Start | None = None,
+    *,
+    capture: bool | None = None,
 ) -> Answer:
     """Return the backend's answer, contained.
 
-    Output is captured where the backend does not keep silent by itself (or as `capture` says), unless a log is wanted.
+    Output is captured where the backend does not keep silent by itself (or as `capture` says),
+    unless a log is wanted.
     """
     if capture is None:
         capture = not settings.log and "log" not in backend.honours
@@ -104,7 +117,8 @@ class _Blas:
     """The BLAS pools of the whole process: the first of several threads sets their size, the last one resets it."""
 
     def __init__(self) -> None:
-        # Looking for the pools takes milliseconds, setting their size takes none; those of numpy and scipy are loaded.
+        # Looking for the pools takes milliseconds, setting their size takes none; those of numpy
+        # and scipy are loaded.
         import scipy.linalg  # noqa: F401
 
         self.pools = ThreadpoolController()
@@ -117,7 +131,9 @@ class _Blas:
         with self.lock:
             if not self.users:
                 # Asking takes a tenth of the time of setting, and mostly there is nothing to set.
-                self.changed = any(library.num_threads != threads for library in self.pools.lib_controllers)
+                self.changed = any(
+                    library.num_threads != threads for library in self.pools.lib_controllers
+                )
                 if self.changed:
                     self._take()
                     self.limit = self.pools.limit(limits=threads)
@@ -157,7 +173,9 @@ def _cleaned(given: Any, form: Form, seconds: float, log: str) -> Answer:
     try:
         stop = Stop(answer.stop)
     except ValueError:
-        answer = Answer(Stop.CRASHED, native=f"returned the stop {answer.stop!r}, which is no member of Stop")
+        answer = Answer(
+            Stop.CRASHED, native=f"returned the stop {answer.stop!r}, which is no member of Stop"
+        )
         stop = answer.stop
     rows, columns = form.shape
     flaws: list[str] = []
@@ -201,7 +219,9 @@ def _vector(name: str, value: object, size: int | None, flaws: list[str]) -> Flo
     if array.ndim != 1 or (size is not None and array.size != size):
         flaws.append(f"{name} has shape {array.shape}, not ({size},)")
     elif not np.isfinite(array).all():
-        flaws.append(f"{name} holds {int((~np.isfinite(array)).sum())} entries that are no finite numbers")
+        flaws.append(
+            f"{name} holds {int((~np.isfinite(array)).sum())} entries that are no finite numbers"
+        )
     elif np.abs(array).max(initial=0.0) > LARGEST:
         flaws.append(f"{name} has entries up to {np.abs(array).max():.0e}, too large to measure")
     else:
@@ -211,7 +231,9 @@ def _vector(name: str, value: object, size: int | None, flaws: list[str]) -> Flo
 
 def flush_c() -> None:
     """Write out what C code has printed: its buffers would otherwise come out later, in the wrong place."""
-    with suppress(OSError, AttributeError, TypeError):  # no C library to be had: nothing of it can have printed
+    with suppress(
+        OSError, AttributeError, TypeError
+    ):  # no C library to be had: nothing of it can have printed
         ctypes.CDLL(None).fflush(None)
 
 
@@ -235,7 +257,11 @@ def _captured(wanted: bool) -> Iterator[list[str]]:
             os.dup2(sink.fileno(), 1)
             os.dup2(sink.fileno(), 2)
             try:
-                with open(os.dup(sink.fileno()), "w") as stream, redirect_stdout(stream), redirect_stderr(stream):
+                with (
+                    open(os.dup(sink.fileno()), "w") as stream,
+                    redirect_stdout(stream),
+                    redirect_stderr(stream),
+                ):
                     yield text
             finally:
                 flush_c()

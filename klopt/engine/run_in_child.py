@@ -1,8 +1,8 @@
 """A backend in a child process: a crash, hang, leak or print stays there.
 
-The child is a fresh interpreter that speaks pickles over its standard streams and waits for the next task, a function
-to call, so one child serves many solves. It is killed, never asked, when the deadline has passed; what it prints goes
-to the log.
+The child is a fresh interpreter that speaks pickles over its standard streams and waits for the
+next task, a function to call, so one child serves many solves. It is killed, never asked, when the
+deadline has passed; what it prints goes to the log.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ _CHILD = "import {module}; from klopt.engine.run_in_child import serve; serve({p
 class Worker:
     """One child process that calls functions, one at a time.
 
-    It has `variables` in its environment and imports `module` before the first task. Where it is `bound` it dies with
-    the thread that made it, whatever ends that thread's process and whatever the child is doing.
+    It has `variables` in its environment and imports `module` before the first task. Where it is
+    `bound` it dies with the thread that made it, whatever ends that thread's process and whatever
+    the child is doing.
 
     >>> worker = Worker()
     >>> worker.run(pickle.dumps(os.getpid), seconds=10.0) == worker.process.pid
@@ -55,7 +56,11 @@ class Worker:
     """
 
     def __init__(
-        self, variables: Mapping[str, str] | None = None, module: str = "klopt.engine.run_here", *, bound: bool = False
+        self,
+        variables: Mapping[str, str] | None = None,
+        module: str = "klopt.engine.run_here",
+        *,
+        bound: bool = False,
     ) -> None:
         # Opened for appending: reading here must not move where the child writes.
         self.log = tempfile.TemporaryFile("a+b")  # noqa: SIM115
@@ -63,7 +68,11 @@ class Worker:
         path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
         environment = {**os.environ, **(variables or {}), "PYTHONPATH": path}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _CHILD.format(module=module, parent=os.getpid() if bound else None)],
+            [
+                sys.executable,
+                "-c",
+                _CHILD.format(module=module, parent=os.getpid() if bound else None),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
@@ -84,7 +93,9 @@ class Worker:
         try:
             _send(self.process.stdin, task)
             # No clock waits longer than this, about three hundred years.
-            reply = self.replies.get(timeout=None if seconds is None or seconds > threading.TIMEOUT_MAX else seconds)
+            reply = self.replies.get(
+                timeout=None if seconds is None or seconds > threading.TIMEOUT_MAX else seconds
+            )
         except queue.Empty:
             self.close()
             raise TimeoutError from None
@@ -141,10 +152,13 @@ def _close_idle() -> None:
         _idle.pop().close()
 
 
-def run_isolated(backend: Backend, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+def run_isolated(
+    backend: Backend, form: Form, settings: Settings, start: Start | None = None
+) -> Answer:
     """Return the backend's answer from a child process, `CRASHED` if the child died, `TIME_LIMIT` if it was ended.
 
-    The deadline is settings.time_limit plus a grace of half a second, counted from when the child has the task.
+    The deadline is settings.time_limit plus a grace of half a second, counted from when the child
+    has the task.
     """
     import cloudpickle
 
@@ -152,18 +166,25 @@ def run_isolated(backend: Backend, form: Form, settings: Settings, start: Start 
         # The parent reads what is printed, so the child need not capture it.
         task = cloudpickle.dumps(partial(run_here, backend, form, settings, start, capture=False))
     except Exception as error:
-        raise InvalidSettings(f"{backend.name} cannot run in a child process: {error}; pass isolate=False") from error
+        raise InvalidSettings(
+            f"{backend.name} cannot run in a child process: {error}; pass isolate=False"
+        ) from error
     try:
         worker = _idle.pop()  # asking first whether there is one would race with other threads
     except IndexError:
         worker = Worker()
     began = time.perf_counter()
     try:
-        reply = worker.run(task, None if settings.time_limit is None else settings.time_limit + GRACE)
+        reply = worker.run(
+            task, None if settings.time_limit is None else settings.time_limit + GRACE
+        )
     except TimeoutError:
         seconds = time.perf_counter() - began
         return Answer(
-            Stop.TIME_LIMIT, seconds=seconds, native=f"ended by klopt after {seconds:.2f} s", log=worker.printed()
+            Stop.TIME_LIMIT,
+            seconds=seconds,
+            native=f"ended by klopt after {seconds:.2f} s",
+            log=worker.printed(),
         )
     log = worker.printed()
     if reply is None:
@@ -171,7 +192,11 @@ def run_isolated(backend: Backend, form: Form, settings: Settings, start: Start 
         worker.close()
         return Answer(Stop.CRASHED, native=last_words(code), log=log)
     # What made a backend crash may have spoilt its process for the next one.
-    if worker.alive and not _idle and not (isinstance(reply, Answer) and reply.stop is Stop.CRASHED):
+    if (
+        worker.alive
+        and not _idle
+        and not (isinstance(reply, Answer) and reply.stop is Stop.CRASHED)
+    ):
         _idle.append(worker)
     else:
         worker.close()
@@ -201,7 +226,10 @@ def _die_with(parent: int) -> None:
     """Ask Linux to kill this process when its parent is gone; elsewhere look whether it is."""
     set_death_signal = 1
     with suppress(OSError, AttributeError, TypeError):  # no such library, or no such function in it
-        if ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL) == 0 and os.getppid() == parent:
+        if (
+            ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL) == 0
+            and os.getppid() == parent
+        ):
             return
 
     def watch() -> None:
@@ -216,7 +244,9 @@ def _answer(task: bytes) -> Any:
     try:
         call = pickle.loads(task)
     except Exception as error:
-        return InvalidSettings(f"the child process could not load the task: {type(error).__name__}: {error}")
+        return InvalidSettings(
+            f"the child process could not load the task: {type(error).__name__}: {error}"
+        )
     try:
         return call()
     except BaseException as error:  # SystemExit and bad settings are the parent's to raise

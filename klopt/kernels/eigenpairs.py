@@ -2,15 +2,18 @@
 
     L v_i = gamma_i v_i,    gamma_1 <= gamma_2 <= .. <= gamma_r
 
-A few pairs of a large sparse L come from a block Lanczos method on shift I - L, whose largest eigenvalues are wanted:
-no factorisation, a fixed start (`klopt.numerics.lanczos`). Long thin graphs, on which it is slow, are factorised instead (shift
-and invert); many pairs or a small L come from LAPACK. Residuals are measured, ||L v - gamma v|| <= 1e-8 ||L||. A block
-of vectors holds as many copies of a repeated eigenvalue as it has vectors, so that further copies can be missed: where
-that many eigenvalues lie together, L is searched again on the complement of what was found, until the complement holds
-nothing that is clearly smoother. The sign makes the largest entry of each vector positive.
+A few pairs of a large sparse L come from a block Lanczos method on shift I - L, whose largest
+eigenvalues are wanted: no factorisation, a fixed start (`klopt.numerics.lanczos`). Long thin
+graphs, on which it is slow, are factorised instead (shift and invert); many pairs or a small L come
+from LAPACK. Residuals are measured, ||L v - gamma v|| <= 1e-8 ||L||. A block of vectors holds as
+many copies of a repeated eigenvalue as it has vectors, so that further copies can be missed: where
+that many eigenvalues lie together, L is searched again on the complement of what was found, until
+the complement holds nothing that is clearly smoother. The sign makes the largest entry of each
+vector positive.
 
-A graph in pieces is solved piece by piece, and the smoothest of all pairs are taken. How many of them come from a piece
-is not known beforehand: those that turn out to have given all they were asked for are asked for twice as many.
+A graph in pieces is solved piece by piece, and the smoothest of all pairs are taken. How many of
+them come from a piece is not known beforehand: those that turn out to have given all they were
+asked for are asked for twice as many.
 """
 
 from __future__ import annotations
@@ -81,12 +84,16 @@ def smoothest_eigenpairs(laplacian: object, r: int) -> tuple[FloatArray, FloatAr
     off = _residuals(L, values, V)
     if off.max() > RESIDUAL * max(reach, 1e-300):
         worst = int(np.argmax(off))
-        raise InvalidProblem(f"eigenpair {worst} of the Laplacian has residual {off[worst]:.1e}; rescale the Laplacian")
+        raise InvalidProblem(
+            f"eigenpair {worst} of the Laplacian has residual {off[worst]:.1e}; rescale the Laplacian"
+        )
     _require_semidefinite(values, reach)
     size = np.abs(V)
     largest = np.argmax(size > (1 - 1e-6) * size.max(axis=0), axis=0)
     signs = np.where(V[largest, np.arange(V.shape[1])] < 0, -1.0, 1.0)
-    signed = np.multiply(V, signs, out=V) if V.flags.c_contiguous else np.multiply(V, signs, order="C")
+    signed = (
+        np.multiply(V, signs, out=V) if V.flags.c_contiguous else np.multiply(V, signs, order="C")
+    )
     return cast(FloatArray, freeze(values)), cast(FloatArray, freeze(signed))
 
 
@@ -143,14 +150,18 @@ def _by_pieces(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, Float
         return _pairs(L, r, reach)
     n = L.shape[0]
     require_memory(16.0 * n * r, f"{r} eigenvectors of a Laplacian of order {n}")
-    spare = max(r - len(parts), 0) / n  # each piece has an eigenvalue near 0, the rest is shared by size
+    spare = (
+        max(r - len(parts), 0) / n
+    )  # each piece has an eigenvalue near 0, the rest is shared by size
     guesses = [p.size if p.size <= DENSE else max(SOME, int(1.2 * spare * p.size)) for p in parts]
     asked = [min(r, p.size, guess) for p, guess in zip(parts, guesses, strict=True)]
     found = [_pairs(block, k, reach) for block, k in zip(blocks, asked, strict=True)]
     while True:
         smallest = np.sort(np.concatenate([values for values, _ in found]))
         limit = smallest[r - 1] if smallest.size >= r else np.inf
-        short = [j for j, p in enumerate(parts) if asked[j] < min(r, p.size) and found[j][0][-1] < limit]
+        short = [
+            j for j, p in enumerate(parts) if asked[j] < min(r, p.size) and found[j][0][-1] < limit
+        ]
         if not short:
             return _merged(parts, found, r, n)
         for j in short:
@@ -203,7 +214,10 @@ def _lapack(L: SparseMatrix, r: int) -> tuple[FloatArray, FloatArray]:
     require_memory(24.0 * n * n, f"all eigenvectors of a Laplacian of order {n}")
     dense = L.toarray()
     if r == n:
-        return cast(tuple[FloatArray, FloatArray], eigh(dense.T, driver="evd", overwrite_a=True, check_finite=False))
+        return cast(
+            tuple[FloatArray, FloatArray],
+            eigh(dense.T, driver="evd", overwrite_a=True, check_finite=False),
+        )
     return cast(tuple[FloatArray, FloatArray], eigh(dense, subset_by_index=[0, r - 1]))
 
 
@@ -228,12 +242,16 @@ def _lanczos(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatAr
     return values, V
 
 
-def _inverted(L: SparseMatrix, r: int, reach: float, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _inverted(
+    L: SparseMatrix, r: int, reach: float, start: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """The r smallest pairs by a factorisation: paths and rings have eigenvalues too close for anything else."""
     from scipy.sparse.linalg import ArpackError, eigsh
 
     try:
-        values, V = eigsh(L, k=r, sigma=-SHIFTED * reach, which="LM", ncv=max(2 * r, r + 40), v0=start)
+        values, V = eigsh(
+            L, k=r, sigma=-SHIFTED * reach, which="LM", ncv=max(2 * r, r + 40), v0=start
+        )
     except (ArpackError, MemoryError, RuntimeError) as error:
         raise InvalidProblem(f"no {r} eigenpairs of the Laplacian were found: {error}") from None
     order = np.argsort(values)
@@ -261,7 +279,9 @@ def _largest(apply: _Beside, start: FloatArray, tol: float = 0.0) -> tuple[float
 
     operator = LinearOperator((start.size, start.size), matvec=apply, dtype=np.float64)
     try:
-        values, V = eigsh(operator, k=1, which="LA", ncv=40, v0=start, maxiter=100 * start.size, tol=tol)
+        values, V = eigsh(
+            operator, k=1, which="LA", ncv=40, v0=start, maxiter=100 * start.size, tol=tol
+        )
     except ArpackError as error:
         raise InvalidProblem(f"no eigenpairs of the Laplacian were found: {error}") from None
     return float(values[0]), np.asarray(V[:, 0])

@@ -1,22 +1,24 @@
 """Neighbour graphs, Laplacians, the supervised complete graph.
 
-A graph is a symmetric matrix W of nonnegative weights with degrees d_i = sum_j W_ij and the Laplacian
+A graph is a symmetric matrix W of nonnegative weights with degrees d_i = sum_j W_ij and the
+Laplacian
 
     L = D - W            or, normalised,            L = I - D^-1/2 W D^-1/2,
 
 both positive semidefinite, with as many zero eigenvalues as the graph has connected components.
 
-The supervised complete graph [1] joins all points with weights W_ij = exp(T_ij), where T_ij is +1 for two points of one
-class, -1 for two of different classes and 0 where a label is missing; S is its normalised Laplacian. [1] leaves T_ii
-open; with T_ii = +1 for labelled points W is constant on groups (each class, and the unlabelled points), and with
-group sizes N, group weights G, group degrees D = G N and orthonormal group indicators Z (n x groups)
+The supervised complete graph [1] joins all points with weights W_ij = exp(T_ij), where T_ij is +1
+for two points of one class, -1 for two of different classes and 0 where a label is missing; S is
+its normalised Laplacian. [1] leaves T_ii open; with T_ii = +1 for labelled points W is constant on
+groups (each class, and the unlabelled points), and with group sizes N, group weights G, group
+degrees D = G N and orthonormal group indicators Z (n x groups)
 
     S = I - Z R Z',   R = N^1/2 D^-1/2 G D^-1/2 N^1/2,
 
 so that S need not be formed. Every S has q = D^1/2 1 (one degree a point) in its kernel.
 
-[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016, (7) and (10).
-[2] Mao, Tsang, Parameter-free spectral kernel learning, 2010, the experiments.
+[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+2016, (7) and (10). [2] Mao, Tsang, Parameter-free spectral kernel learning, 2010, the experiments.
 """
 
 from __future__ import annotations
@@ -66,9 +68,10 @@ def knn_graph(
 ) -> SparseMatrix:
     """Return the weights of the graph that joins i and j when either is among the other's nearest neighbours.
 
-    That union is the elementwise maximum of the directed graph and its transpose. Gaussian weights are
-    exp(-||x_i - x_j||^2 / (2 bandwidth^2)); the default bandwidth^2 is the mean of ||x_i - x_j||^2 over the edges [2].
-    No point is its own neighbour. A weight that underflows to zero is no edge.
+    That union is the elementwise maximum of the directed graph and its transpose. Gaussian weights
+    are exp(-||x_i - x_j||^2 / (2 bandwidth^2)); the default bandwidth^2 is the mean of ||x_i -
+    x_j||^2 over the edges [2]. No point is its own neighbour. A weight that underflows to zero is
+    no edge.
 
     >>> knn_graph([[0.0], [1.0], [3.0]], neighbours=1).toarray()
     array([[0., 1., 0.],
@@ -80,13 +83,19 @@ def knn_graph(
         raise InvalidProblem(f"X is {len(points)} x 0; expected points with coordinates")
     n, count = len(points), _neighbour_count(neighbours, len(points))
     if weights not in get_args(Weights):
-        raise InvalidProblem(f"weights is {weights!r}; expected one of {', '.join(get_args(Weights))}")
+        raise InvalidProblem(
+            f"weights is {weights!r}; expected one of {', '.join(get_args(Weights))}"
+        )
     if bandwidth is not None and weights == "binary":
-        raise InvalidProblem(f"bandwidth is {bandwidth} but binary weights have none; pass weights='gaussian'")
+        raise InvalidProblem(
+            f"bandwidth is {bandwidth} but binary weights have none; pass weights='gaussian'"
+        )
     width = None if bandwidth is None else positive("bandwidth", bandwidth)
     unit, exponent = scaled_to_one(points)
     i, j = _edges(unit, count)
-    values = np.ones(i.size) if weights == "binary" else _gaussian(_lengths(unit, i, j), width, exponent)
+    values = (
+        np.ones(i.size) if weights == "binary" else _gaussian(_lengths(unit, i, j), width, exponent)
+    )
     upper = sparse.csc_array((values, (i, j)), shape=(n, n))
     return csc("W", upper + upper.T)
 
@@ -94,8 +103,9 @@ def knn_graph(
 def laplacian(W: object, normalised: bool = True, power: int = 1) -> SparseMatrix:
     """Return the Laplacian of a symmetric, nonnegative weight matrix, or a power of it.
 
-    A point without edges has a zero row in both versions, so that it counts as a component of its own. A power has the
-    same eigenvectors and joins points that many edges apart: rough directions cost more beside smooth ones.
+    A point without edges has a zero row in both versions, so that it counts as a component of its
+    own. A power has the same eigenvectors and joins points that many edges apart: rough directions
+    cost more beside smooth ones.
 
     >>> laplacian([[0, 2], [2, 0]]).toarray()
     array([[ 1., -1.],
@@ -142,7 +152,9 @@ def _degrees(W: SparseMatrix) -> FloatArray:
         degrees = np.asarray(W.sum(axis=0), dtype=float)
     beyond = np.flatnonzero(np.isinf(degrees))
     if beyond.size:
-        raise InvalidProblem(f"W[{beyond[0]}] adds up to more than a float can hold; rescale W towards 1")
+        raise InvalidProblem(
+            f"W[{beyond[0]}] adds up to more than a float can hold; rescale W towards 1"
+        )
     return degrees
 
 
@@ -173,7 +185,9 @@ def supervised_laplacian(T: object) -> FloatArray:
     outside = np.abs(targets) > 1
     if outside.any():
         i, j = divmod(int(np.argmax(outside)), len(targets))
-        raise InvalidProblem(f"T[{i}, {j}] is {targets[i, j]}; expected -1 (dissimilar) to 1 (similar)")
+        raise InvalidProblem(
+            f"T[{i}, {j}] is {targets[i, j]}; expected -1 (dissimilar) to 1 (similar)"
+        )
     W = np.exp(targets)
     roots = np.sqrt(W.sum(axis=0))
     return cast(FloatArray, freeze(np.eye(len(W)) - W / np.outer(roots, roots)))
@@ -206,14 +220,18 @@ def supervised_graph(labels: object) -> SupervisedGraph:
     >>> bool(np.abs(graph.apply(np.sqrt(graph.degrees))).max() < 1e-15)
     True
     """
-    classes, groups, sizes = np.unique(class_labels(labels), return_inverse=True, return_counts=True)
+    classes, groups, sizes = np.unique(
+        class_labels(labels), return_inverse=True, return_counts=True
+    )
     G = np.where(np.eye(classes.size, dtype=bool), math.e, 1 / math.e)
     unlabelled = classes == UNLABELLED
     G[unlabelled, :] = G[:, unlabelled] = 1.0
     D = G @ sizes
     roots = np.sqrt(sizes / D)
     n = groups.size
-    indicators = sparse.csr_array((1 / np.sqrt(sizes)[groups], groups, np.arange(n + 1)), shape=(n, classes.size))
+    indicators = sparse.csr_array(
+        (1 / np.sqrt(sizes)[groups], groups, np.arange(n + 1)), shape=(n, classes.size)
+    )
     return SupervisedGraph(
         groups=freeze(groups),
         degrees=cast(FloatArray, freeze(D[groups])),
@@ -223,7 +241,11 @@ def supervised_graph(labels: object) -> SupervisedGraph:
 
 
 def _neighbour_count(neighbours: object, n: int) -> int:
-    if isinstance(neighbours, bool) or not isinstance(neighbours, numbers.Integral) or not 0 < int(neighbours) < n:
+    if (
+        isinstance(neighbours, bool)
+        or not isinstance(neighbours, numbers.Integral)
+        or not 0 < int(neighbours) < n
+    ):
         raise InvalidProblem(
             f"neighbours is {neighbours!r}; each of {n} points has at most {max(n - 1, 0)}, at least 1"
         )
@@ -234,7 +256,8 @@ def _edges(points: FloatArray, neighbours: int) -> tuple[IntArray, IntArray]:
     """Both ends, i < j, of the undirected edges of the neighbour graph, each once."""
     from sklearn.neighbors import NearestNeighbors
 
-    # Distances by inner products lose digits far from the origin; a constant column, however large, becomes 0.
+    # Distances by inner products lose digits far from the origin; a constant column, however large,
+    # becomes 0.
     constant = points.max(axis=0) == points.min(axis=0)
     centred, _ = scaled_to_one(points - np.where(constant, points[0], points.mean(axis=0)))
     search = NearestNeighbors(n_neighbors=neighbours).fit(centred)

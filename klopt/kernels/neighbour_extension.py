@@ -5,11 +5,12 @@ With D the distances between n training and m new points (rows, columns),
     r_ij = place of new point j among all m new points by distance to training point i
     s_ij = place of training point i among all n training points by distance to new point j        both from 1
 
-new point j borrows from the training point with the largest 1 / (r_ij s_ij), the one that is near to j and to which j
-is near: (11) of [1]. What [1] leaves open: equal distances are ordered by index, and of equal products the smaller
-distance, then the smaller index, wins. r depends on the other new points of the batch; "nearest" does not: it takes
-s_ij = 1, which is the same for m = 1. Borrowed rows and columns repeat a principal submatrix of F, so that the extended
-F, and its entrywise product with a kernel, stay positive semidefinite.
+new point j borrows from the training point with the largest 1 / (r_ij s_ij), the one that is near
+to j and to which j is near: (11) of [1]. What [1] leaves open: equal distances are ordered by
+index, and of equal products the smaller distance, then the smaller index, wins. r depends on the
+other new points of the batch; "nearest" does not: it takes s_ij = 1, which is the same for m = 1.
+Borrowed rows and columns repeat a principal submatrix of F, so that the extended F, and its
+entrywise product with a kernel, stay positive semidefinite.
 
 [1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 """
@@ -47,9 +48,12 @@ def neighbours(distances: npt.ArrayLike, rule: Rule = "reciprocal") -> Indices:
         raise InvalidProblem("distances has no rows; there must be a training point to borrow from")
     if rule == "nearest" or not D.size:
         return np.asarray(D.argmin(axis=0), dtype=np.intp)
-    require_memory(32.0 * D.size, f"places of {D.shape[1]} new points among {D.shape[0]} training points")
+    require_memory(
+        32.0 * D.size, f"places of {D.shape[1]} new points among {D.shape[0]} training points"
+    )
     product = _places(D.T).T * _places(D)
-    # Whole numbers below 2^53: equal products are equal. Of those the least distance, of these the first.
+    # Whole numbers below 2^53: equal products are equal. Of those the least distance, of these the
+    # first.
     best = product == product.min(axis=0)
     return np.asarray(np.where(best, D, np.inf).argmin(axis=0), dtype=np.intp)
 
@@ -66,9 +70,13 @@ def extend_weights(F: npt.ArrayLike, borrowed: npt.ArrayLike) -> tuple[FloatArra
     known = symmetric("F", matrix("F", F))
     index = np.asarray(borrowed)
     if index.ndim != 1 or index.dtype.kind not in "iu":
-        raise InvalidProblem("borrowed must give one training point, a whole number, for each new point")
+        raise InvalidProblem(
+            "borrowed must give one training point, a whole number, for each new point"
+        )
     if index.size and not (index.min() >= 0 and index.max() < len(known)):
-        raise InvalidProblem(f"borrowed goes from {index.min()} to {index.max()}; expected 0 to {len(known) - 1}")
+        raise InvalidProblem(
+            f"borrowed goes from {index.min()} to {index.max()}; expected 0 to {len(known) - 1}"
+        )
     return known[:, index], known[np.ix_(index, index)]
 
 

@@ -1,14 +1,15 @@
 """Kernels of low rank by their features, K0 = Phi Phi', and Nystroem's way to such features for many points.
 
-From landmarks L (m points) and K_LL = V diag(w) V', the features phi(x) = diag(w)^-1/2 V'k(L, x) give the best kernel
-that knows k on the landmarks only. What it misses is itself a kernel,
+From landmarks L (m points) and K_LL = V diag(w) V', the features phi(x) = diag(w)^-1/2 V'k(L, x)
+give the best kernel that knows k on the landmarks only. What it misses is itself a kernel,
 
     k(x, y) - phi(x)'phi(y)   is positive semidefinite,
 
-so that ||K - Phi Phi'|| in the nuclear norm is the sum of k(x_i, x_i) - |phi(x_i)|^2, O(n m) to compute and reported as
-`missing`. Landmarks are centres of k-means [1], or points drawn one half uniformly and the other by its ridge leverage
-as the first sees it [2]. Both are the same on every run of a seed. scikit-learn does the k-means and the kernels; its
-own `Nystroem` only draws landmarks uniformly, holds an n x m matrix more and divides by small w that are rounding.
+so that ||K - Phi Phi'|| in the nuclear norm is the sum of k(x_i, x_i) - |phi(x_i)|^2, O(n m) to
+compute and reported as `missing`. Landmarks are centres of k-means [1], or points drawn one half
+uniformly and the other by its ridge leverage as the first sees it [2]. Both are the same on every
+run of a seed. scikit-learn does the k-means and the kernels; its own `Nystroem` only draws
+landmarks uniformly, holds an n x m matrix more and divides by small w that are rounding.
 
 [1] Zhang, Tsang, Kwok, Improved Nystroem low-rank approximation and error analysis, 2008.
 [2] Alaoui, Mahoney, Fast randomized kernel ridge regression with statistical guarantees, 2015.
@@ -88,7 +89,11 @@ class Nystrom(LowRank):
 
 
 def nystrom(
-    X: npt.ArrayLike, kernel: Kernel = "rbf", rank: int = 500, landmarks: Landmarks = "kmeans", seed: int = 0
+    X: npt.ArrayLike,
+    kernel: Kernel = "rbf",
+    rank: int = 500,
+    landmarks: Landmarks = "kmeans",
+    seed: int = 0,
 ) -> Nystrom:
     """Return at most `rank` features of each point, from that many landmarks.
 
@@ -101,7 +106,9 @@ def nystrom(
     n = len(points)
     m = _count(rank, n)
     if landmarks not in get_args(Landmarks):
-        raise InvalidProblem(f"landmarks is {landmarks!r}; expected one of {', '.join(get_args(Landmarks))}")
+        raise InvalidProblem(
+            f"landmarks is {landmarks!r}; expected one of {', '.join(get_args(Landmarks))}"
+        )
     require_memory(8.0 * n * m, f"{m} features of {n} points")
     choose = _centres if landmarks == "kmeans" else _leveraged
     L = choose(points, kernel, m, np.random.default_rng(seed))
@@ -114,7 +121,9 @@ def nystrom(
 
 def _count(rank: object, n: int) -> int:
     if isinstance(rank, bool) or not isinstance(rank, numbers.Integral) or not 0 < int(rank) <= n:
-        raise InvalidProblem(f"rank is {rank!r}; expected a whole number from 1 to {n}, the number of points")
+        raise InvalidProblem(
+            f"rank is {rank!r}; expected a whole number from 1 to {n}, the number of points"
+        )
     return int(rank)
 
 
@@ -125,7 +134,9 @@ def _evaluate(kernel: Kernel, X: FloatArray, Y: FloatArray) -> FloatArray:
         try:
             found = pairwise_kernels(X, Y, metric=kernel)
         except ValueError as error:
-            raise InvalidProblem(f"kernel is {kernel!r}, which scikit-learn refuses: {error}") from None
+            raise InvalidProblem(
+                f"kernel is {kernel!r}, which scikit-learn refuses: {error}"
+            ) from None
     else:
         found = kernel(X, Y)
     values = np.asarray(found, dtype=float)
@@ -146,7 +157,9 @@ def _diagonal(points: FloatArray, kernel: Kernel) -> Iterator[FloatArray]:
     return (_evaluate(kernel, part, part).diagonal() for part in _blocks(points, 64))
 
 
-def _features(points: FloatArray, kernel: Kernel, L: FloatArray, whitening: FloatArray) -> FloatArray:
+def _features(
+    points: FloatArray, kernel: Kernel, L: FloatArray, whitening: FloatArray
+) -> FloatArray:
     Phi = np.empty((len(points), whitening.shape[1]))
     for part, rows in zip(_blocks(points), _blocks(Phi), strict=True):
         np.matmul(_evaluate(kernel, part, L), whitening, out=rows)
@@ -170,7 +183,11 @@ def _centres(points: FloatArray, kernel: Kernel, m: int, rng: np.random.Generato
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
-    sample = points if len(points) <= CLUSTERED * m else points[rng.permutation(len(points))[: CLUSTERED * m]]
+    sample = (
+        points
+        if len(points) <= CLUSTERED * m
+        else points[rng.permutation(len(points))[: CLUSTERED * m]]
+    )
     m = min(m, len(np.unique(sample, axis=0)))
     # One thread: several add up in an order that changes from run to run.
     with threadpool_limits(limits=1):
@@ -198,10 +215,18 @@ def _leveraged(points: FloatArray, kernel: Kernel, m: int, rng: np.random.Genera
     half = np.linalg.inv(np.linalg.cholesky(moments + ridge * np.eye(r)))
     # The features are computed a second time rather than kept: they are as large as the answer.
     seen = (_features(part, kernel, pilot, whitening) @ half.T for part in _blocks(points))
-    scores = np.concatenate([np.einsum("ij,ij->i", part, part) for part in seen]) + left / ridge + ROUNDING
+    scores = (
+        np.concatenate([np.einsum("ij,ij->i", part, part) for part in seen])
+        + left / ridge
+        + ROUNDING
+    )
     scores[first] = 0.0
     count = m - first.size
-    second = rng.choice(len(points), count, replace=False, p=scores / scores.sum()) if count else first[:0]
+    second = (
+        rng.choice(len(points), count, replace=False, p=scores / scores.sum())
+        if count
+        else first[:0]
+    )
     return cast(FloatArray, freeze(points[np.sort(np.concatenate([first, second]))]))
 
 

@@ -1,14 +1,14 @@
 """Learned kernels on new points: what learning did to the training block, carried over to every pair of points.
 
-A kernel learned in LogDet divergence from K0 is a linear map of the feature space of k0, phi(x) -> U^1/2 phi(x) with
-U = I + F Q F', F the features of the training points X [1, (6) and (31)-(32)]. It is a kernel function, positive
-semidefinite on any points because U is:
+A kernel learned in LogDet divergence from K0 is a linear map of the feature space of k0, phi(x) ->
+U^1/2 phi(x) with U = I + F Q F', F the features of the training points X [1, (6) and (31)-(32)]. It
+is a kernel function, positive semidefinite on any points because U is:
 
     k(x, y) = k0(x, y) + k0(x, X) Q k0(X, y).
 
-On the training points this is K = K0 + K0 Q K0. [1] prints Q = K0^-1 (K - K0) K0^-1; who learns K has Q without that
-inverse, and often on a few points J only (the others have rows of zeros). Where k0 itself is given by r features,
-k0(x, y) = phi(x)'phi(y), the map is an r x p matrix C:
+On the training points this is K = K0 + K0 Q K0. [1] prints Q = K0^-1 (K - K0) K0^-1; who learns K
+has Q without that inverse, and often on a few points J only (the others have rows of zeros). Where
+k0 itself is given by r features, k0(x, y) = phi(x)'phi(y), the map is an r x p matrix C:
 
     k(x, y) = psi(x)'psi(y),   psi(x) = C'phi(x).
 
@@ -50,13 +50,22 @@ class ExtendedKernel:
     def __post_init__(self) -> None:
         about = len(self.K0) if self.points is None else len(self.points)
         if self.Q.shape != (about, about):
-            raise InvalidProblem(f"Q is {self.Q.shape[0]} x {self.Q.shape[1]}; expected {about} x {about}")
+            raise InvalidProblem(
+                f"Q is {self.Q.shape[0]} x {self.Q.shape[1]}; expected {about} x {about}"
+            )
 
     def cross(self, cross0: npt.ArrayLike) -> FloatArray:
         """Return k between new and training points (m x n) from k0 between them."""
         given = self._checked(cross0)
-        require_memory(24.0 * given.size, f"the kernel of {given.shape[0]} new and {given.shape[1]} training points")
-        seen, rows = (given, self.K0) if self.points is None else (given[:, self.points], self.K0[self.points])
+        require_memory(
+            24.0 * given.size,
+            f"the kernel of {given.shape[0]} new and {given.shape[1]} training points",
+        )
+        seen, rows = (
+            (given, self.K0)
+            if self.points is None
+            else (given[:, self.points], self.K0[self.points])
+        )
         return given + (seen @ self.Q) @ rows
 
     def among(self, cross0: npt.ArrayLike, new0: npt.ArrayLike) -> FloatArray:
@@ -91,8 +100,12 @@ class ExtendedFeatures:
         """Return k between two sets of points; `others`, the training points say, are not copied."""
         left, right = self.features(phi), np.asarray(others, dtype=float)
         if right.ndim != 2 or right.shape[1] != len(self.C):
-            raise InvalidProblem(f"others has shape {right.shape}; expected rows of {len(self.C)} features")
-        require_memory(8.0 * len(left) * len(right), f"the kernel of {len(left)} by {len(right)} points")
+            raise InvalidProblem(
+                f"others has shape {right.shape}; expected rows of {len(self.C)} features"
+            )
+        require_memory(
+            8.0 * len(left) * len(right), f"the kernel of {len(left)} by {len(right)} points"
+        )
         return np.asarray((left @ self.C.T) @ right.T)
 
     def among(self, phi: npt.ArrayLike) -> FloatArray:

@@ -1,14 +1,16 @@
 """Gaussian kernel matrices of points, with bounds of their eigenvalues that need no factorisation.
 
-K_ij = exp(-gamma ||x_i - x_j||^2) is positive semidefinite for any points (Schoenberg), so a computed matrix K + E has
-no eigenvalue below -||E||. Squared distances come from one product of matrices, n_i + n_j - 2 x_i'x_j with
-n_i = ||x_i||^2: with p columns and unit roundoff u they err by at most
+K_ij = exp(-gamma ||x_i - x_j||^2) is positive semidefinite for any points (Schoenberg), so a
+computed matrix K + E has no eigenvalue below -||E||. Squared distances come from one product of
+matrices, n_i + n_j - 2 x_i'x_j with n_i = ||x_i||^2: with p columns and unit roundoff u they err by
+at most
 
     d = (2p + 8) u (n_i + n_j),      hence      |E_ij| <= e K_ij,    e = exp(gamma d) - 1 + 16 u,
 
-the last term for the product with gamma and an exponential that is right to 4 units in the last place. ||E|| is at most
-the largest row sum of e K. Points are centred first: of the rounded ones the matrix is a kernel too. Half of a matrix
-is computed and mirrored, so it is symmetric to the last bit and takes half the exponentials.
+the last term for the product with gamma and an exponential that is right to 4 units in the last
+place. ||E|| is at most the largest row sum of e K. Points are centred first: of the rounded ones
+the matrix is a kernel too. Half of a matrix is computed and mirrored, so it is symmetric to the
+last bit and takes half the exponentials.
 """
 
 from __future__ import annotations
@@ -17,11 +19,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from klopt.arrays import FloatArray
+from klopt.arrays import UNIT_ROUNDOFF, FloatArray
 
-__all__ = ["gaussians", "usual_gamma"]
+__all__ = ["gamma_scale", "gaussians"]
 
-UNIT = float(np.finfo(float).eps) / 2
 TILE = 128
 """The order of the parts that are worked on at a time: they fit into a cache."""
 
@@ -51,14 +52,14 @@ def gaussians(X: FloatArray, gammas: Sequence[float]) -> list[tuple[FloatArray, 
                 part = D * -gamma
                 np.exp(part, out=part)
                 K[rows, columns], K[columns, rows] = part, part.T
-    error = 2 * (2 * X.shape[1] + 8) * UNIT * float(squares.max())
+    error = 2 * (2 * X.shape[1] + 8) * UNIT_ROUNDOFF * float(squares.max())
     return [(K, _floor(K, gamma * error)) for gamma, K in zip(gammas, matrices, strict=True)]
 
 
-def usual_gamma(X: FloatArray) -> float:
+def gamma_scale(X: FloatArray) -> float:
     """Return 1 / (columns x variance), scikit-learn's "scale"; 1 where all entries are equal.
 
-    >>> usual_gamma(np.array([[0.0], [2.0]]))
+    >>> gamma_scale(np.array([[0.0], [2.0]]))
     1.0
     """
     variance = float(np.var(X, dtype=float))
@@ -69,7 +70,8 @@ def _floor(K: FloatArray, exponent: float) -> float:
     """A lower bound of the eigenvalues where the exponents may be off by so much; -inf where that says nothing."""
     if not exponent < 0.1:
         return -np.inf
-    error = float(np.expm1(exponent)) + 16 * UNIT
-    # K as computed stands for the true one, which differs by the same share; what underflowed to 0 was below tiny.
-    largest = float(K.sum(axis=1).max()) * (1 + len(K) * UNIT) / (1 - error)
+    error = float(np.expm1(exponent)) + 16 * UNIT_ROUNDOFF
+    # K as computed stands for the true one, which differs by the same share; what underflowed to 0
+    # was below tiny.
+    largest = float(K.sum(axis=1).max()) * (1 + len(K) * UNIT_ROUNDOFF) / (1 - error)
     return -(error * largest + len(K) * float(np.finfo(float).tiny))

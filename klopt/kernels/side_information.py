@@ -1,7 +1,8 @@
 """What is known of pairs of points (a matrix T, class labels, or lists of pairs) as a graph whose Laplacian is applied.
 
-The supervised complete graph of `klopt.kernels.graphs` has the weights W_ij = exp(T_ij), T_ij = 1 for similar points, -1 for
-dissimilar ones, 0 where nothing is known, and the normalised Laplacian S = I - D^-1/2 W D^-1/2. S V and the energies
+The supervised complete graph of `klopt.kernels.graphs` has the weights W_ij = exp(T_ij), T_ij = 1
+for similar points, -1 for dissimilar ones, 0 where nothing is known, and the normalised Laplacian S
+= I - D^-1/2 W D^-1/2. S V and the energies
 
     c_i = v_i'S v_i
 
@@ -11,7 +12,8 @@ of the columns of V (n x r) never need S where it has structure:
     pairs    W = 11' + E, E on the given pairs only            O((n + pairs) r)
     T        S dense                                           O(n^2 r)
 
-A point that occurs in a pair is similar to itself, as a labelled point is: the pairs of all labels are the labels.
+A point that occurs in a pair is similar to itself, as a labelled point is: the pairs of all labels
+are the labels.
 """
 
 from __future__ import annotations
@@ -26,7 +28,12 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, freeze, require_memory
 from klopt.errors import InvalidProblem
-from klopt.kernels.graphs import SupervisedGraph, class_labels, supervised_graph, supervised_laplacian
+from klopt.kernels.graphs import (
+    SupervisedGraph,
+    class_labels,
+    supervised_graph,
+    supervised_laplacian,
+)
 
 __all__ = ["DenseGraph", "PairGraph", "SideGraph", "SideLike", "energies", "side_graph"]
 
@@ -64,25 +71,33 @@ SideLike: TypeAlias = MatrixLike | tuple[npt.ArrayLike, npt.ArrayLike]
 def side_graph(side: object, size: int) -> SideGraph:
     """Return the graph of side information on `size` points.
 
-    `side` is a vector of class labels (-1: unlabelled), a symmetric matrix T, or a tuple of two lists of pairs
-    (similar, dissimilar).
+    `side` is a vector of class labels (-1: unlabelled), a symmetric matrix T, or a tuple of two
+    lists of pairs (similar, dissimilar).
 
     >>> labels, pairs = side_graph([0, 0, 1], 3), side_graph(([(0, 1)], [(0, 2), (1, 2)]), 3)
     >>> bool(np.allclose(labels.apply(np.eye(3)), pairs.apply(np.eye(3))))
     True
     """
     if isinstance(side, tuple) and len(side) == 2 and not np.isscalar(side[0]):
-        return _pair_graph(_pairs("similar", side[0], size), _pairs("dissimilar", side[1], size), size)
+        return _pair_graph(
+            _pairs("similar", side[0], size), _pairs("dissimilar", side[1], size), size
+        )
     given = cast(Any, side) if sparse.issparse(side) else np.asarray(side)
     if given.ndim == 1:
         labels = class_labels(given, size)
         if (labels < 0).all():
-            raise InvalidProblem(f"labels are all -1: none of the {size} points is labelled; label at least one")
+            raise InvalidProblem(
+                f"labels are all -1: none of the {size} points is labelled; label at least one"
+            )
         return supervised_graph(labels)
     if given.ndim != 2:
-        raise InvalidProblem(f"side has {given.ndim} dimensions; expected labels, a matrix T, or two lists of pairs")
+        raise InvalidProblem(
+            f"side has {given.ndim} dimensions; expected labels, a matrix T, or two lists of pairs"
+        )
     if given.shape != (size, size):
-        raise InvalidProblem(f"T is {given.shape[0]} x {given.shape[1]}; expected {size} x {size}, one row a point")
+        raise InvalidProblem(
+            f"T is {given.shape[0]} x {given.shape[1]}; expected {size} x {size}, one row a point"
+        )
     require_memory(24.0 * size**2, f"S of order {size}")
     return DenseGraph(supervised_laplacian(given))
 
@@ -105,15 +120,23 @@ def _pairs(name: str, given: object, size: int) -> np.ndarray[Any, Any]:
     if not pairs.size:
         return np.zeros((0, 2), dtype=np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise InvalidProblem(f"{name} has shape {pairs.shape} and dtype {pairs.dtype}; expected a list of pairs (i, j)")
-    bad = np.flatnonzero((pairs < 0).any(axis=1) | (pairs >= size).any(axis=1) | (pairs[:, 0] == pairs[:, 1]))
+        raise InvalidProblem(
+            f"{name} has shape {pairs.shape} and dtype {pairs.dtype}; expected a list of pairs (i, j)"
+        )
+    bad = np.flatnonzero(
+        (pairs < 0).any(axis=1) | (pairs >= size).any(axis=1) | (pairs[:, 0] == pairs[:, 1])
+    )
     if bad.size:
         i, j = pairs[bad[0]]
-        raise InvalidProblem(f"{name}[{bad[0]}] is ({i}, {j}); expected two different points from 0 to {size - 1}")
+        raise InvalidProblem(
+            f"{name}[{bad[0]}] is ({i}, {j}); expected two different points from 0 to {size - 1}"
+        )
     return np.unique(np.sort(pairs.astype(np.int64), axis=1), axis=0)
 
 
-def _pair_graph(similar: np.ndarray[Any, Any], dissimilar: np.ndarray[Any, Any], size: int) -> PairGraph:
+def _pair_graph(
+    similar: np.ndarray[Any, Any], dissimilar: np.ndarray[Any, Any], size: int
+) -> PairGraph:
     both = np.concatenate([similar, dissimilar])
     if not len(both):
         raise InvalidProblem("both lists of pairs are empty; give at least one pair")

@@ -1,19 +1,21 @@
 """Similarities that are no kernels: checked, symmetrised openly, repaired, and extended to new points.
 
-A similarity matrix S is square and finite; symmetric unless its owner asks for the mean of S and S'. Its eigenvalues
-may have any sign, S = V diag(lam) V'. What makes a kernel of it without learning is a `Gram` repair:
+A similarity matrix S is square and finite; symmetric unless its owner asks for the mean of S and
+S'. Its eigenvalues may have any sign, S = V diag(lam) V'. What makes a kernel of it without
+learning is a `Gram` repair:
 
     denoise   V diag(max(lam, 0)) V'   the nearest kernel      flip   V diag(|lam|) V'      shift   S + |lam_min| I
 
-A kernel K learned from S is carried to a new point x, known by its similarities s to the n training points, by the
-linear map that takes the rows of S to those of K, S^+ the pseudoinverse:
+A kernel K learned from S is carried to a new point x, known by its similarities s to the n training
+points, by the linear map that takes the rows of S to those of K, S^+ the pseudoinverse:
 
     k(x, training) = s S^+ K          k(x, x') = s S^+ K S^+ s'
 
-A training point, whose s is a row of S, gets its own row of K wherever the range of K lies in that of S, as it does
-for a regular S, for denoise and flip, and for every K with the eigenvectors of S. The second is positive semidefinite
-on any points. Eigenvalues of S below `cutoff` of the largest count as zero: dividing by them would blow up the noise
-of s. Several similarities enter by their mean, S and s alike.
+A training point, whose s is a row of S, gets its own row of K wherever the range of K lies in that
+of S, as it does for a regular S, for denoise and flip, and for every K with the eigenvectors of S.
+The second is positive semidefinite on any points. Eigenvalues of S below `cutoff` of the largest
+count as zero: dividing by them would blow up the noise of s. Several similarities enter by their
+mean, S and s alike.
 """
 
 from __future__ import annotations
@@ -31,7 +33,11 @@ from klopt.kernels.gram import Gram
 
 __all__ = ["LinearExtension", "Similarity"]
 
-REPAIRS: dict[str, Literal["clip", "flip", "shift"]] = {"denoise": "clip", "flip": "flip", "shift": "shift"}
+REPAIRS: dict[str, Literal["clip", "flip", "shift"]] = {
+    "denoise": "clip",
+    "flip": "flip",
+    "shift": "shift",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,20 +58,28 @@ class Similarity:
     """What was done to the scores; empty where nothing was."""
 
     @classmethod
-    def of(cls, value: object, name: str = "S", size: int | None = None, *, symmetrise: bool = False) -> Similarity:
+    def of(
+        cls, value: object, name: str = "S", size: int | None = None, *, symmetrise: bool = False
+    ) -> Similarity:
         """Return `value` as a checked similarity; `symmetrise` takes the mean of an asymmetric one and S'."""
         if isinstance(value, Similarity | Gram):
             if size not in (None, value.size):
-                raise InvalidProblem(f"{name} is {value.size} x {value.size}; expected {size} x {size}")
+                raise InvalidProblem(
+                    f"{name} is {value.size} x {value.size}; expected {size} x {size}"
+                )
             return value if isinstance(value, Similarity) else cls(value.matrix, value.repair)
         S = matrix(name, value, (size, size))
         if S.shape[0] != S.shape[1] or not S.size:
-            raise InvalidProblem(f"{name} has shape {S.shape}; expected a square matrix of one point at least")
+            raise InvalidProblem(
+                f"{name} has shape {S.shape}; expected a square matrix of one point at least"
+            )
         if not symmetrise:
             try:
                 return cls(symmetric(name, S))
             except InvalidProblem as error:
-                raise InvalidProblem(f"{error}: Similarity.of({name}, symmetrise=True) does that") from None
+                raise InvalidProblem(
+                    f"{error}: Similarity.of({name}, symmetrise=True) does that"
+                ) from None
         half = S / 2  # S + S' may overflow
         gap = 2 * float(np.abs(half - half.T).max())
         record = f"averaged with its transpose; they differed by up to {gap:.3g}" if gap else ""

@@ -1,19 +1,21 @@
 """Labels from a learned kernel or a graph: harmonic functions and regularised least squares.
 
-Y has a column for each class, 1 at the labelled points l of that class and 0 elsewhere. The unlabelled points u get
+Y has a column for each class, 1 at the labelled points l of that class and 0 elsewhere. The
+unlabelled points u get
 
     harmonic        (D - W)_uu F_u = W_ul Y_l,  F_l = Y_l               each score the mean of its neighbours'     [1]
     spread          (I - alpha D^-1/2 W D^-1/2) F = (1 - alpha) Y       labels may be outvoted                     [2]
     least_squares   F = K_:l (K_ll + I/C)^-1 Y_l                        of a kernel matrix or a factor of it       [3]
 
-and all points the class of their largest score. For two classes the difference of the columns is what targets of -1 and
-+1 give. The first two are sparse, positive definite systems, solved exactly; scikit-learn's `LabelSpreading` iterates
-towards the second, and has neither of the others. K = V diag(w) V' is never formed: with B = V_l diag(w)^1/2 the third
-is F = V diag(w)^1/2 (B'B + I/C)^-1 B'Y_l, of the order of the smaller side of B.
+and all points the class of their largest score. For two classes the difference of the columns is
+what targets of -1 and +1 give. The first two are sparse, positive definite systems, solved exactly;
+scikit-learn's `LabelSpreading` iterates towards the second, and has neither of the others. K = V
+diag(w) V' is never formed: with B = V_l diag(w)^1/2 the third is F = V diag(w)^1/2 (B'B + I/C)^-1
+B'Y_l, of the order of the smaller side of B.
 
-[1] Zhu, Ghahramani, Lafferty, Semi-supervised learning using Gaussian fields and harmonic functions, 2003.
-[2] Zhou, Bousquet, Lal, Weston, Schoelkopf, Learning with local and global consistency, 2004.
-[3] Belkin, Niyogi, Sindhwani, Manifold regularization, 2006.
+[1] Zhu, Ghahramani, Lafferty, Semi-supervised learning using Gaussian fields and harmonic
+functions, 2003. [2] Zhou, Bousquet, Lal, Weston, Schoelkopf, Learning with local and global
+consistency, 2004. [3] Belkin, Niyogi, Sindhwani, Manifold regularization, 2006.
 """
 
 from __future__ import annotations
@@ -69,7 +71,9 @@ def harmonic(W: object, labels: object) -> Scores:
     F, u = labelled.Y.copy(), labelled.unknown
     if u.size:
         rows = L.tocsr()[u]
-        F[u] = _solve(csc("L_uu", rows[:, u]), -(rows[:, labelled.known] @ labelled.Y[labelled.known]))
+        F[u] = _solve(
+            csc("L_uu", rows[:, u]), -(rows[:, labelled.known] @ labelled.Y[labelled.known])
+        )
     return Scores(labelled.classes, cast(FloatArray, freeze(F)))
 
 
@@ -91,7 +95,9 @@ def spread(W: object, labels: object, alpha: float = 0.8) -> Scores:
         )
     _refuse_unreached(L, labelled)
     system = csc("I - alpha S", alpha * L + (1 - alpha) * sparse.eye_array(L.shape[0]))
-    return Scores(labelled.classes, cast(FloatArray, freeze((1 - alpha) * _solve(system, labelled.Y))))
+    return Scores(
+        labelled.classes, cast(FloatArray, freeze((1 - alpha) * _solve(system, labelled.Y)))
+    )
 
 
 def least_squares(K: object, labels: object, C: float) -> Scores:
@@ -129,7 +135,11 @@ class _Labelled:
         given = class_labels(labels, size)
         classes = np.unique(given[given >= 0])
         if classes.size < 2:
-            found = f"one class only, {classes[0]}" if classes.size else "no class: every point is unlabelled (-1)"
+            found = (
+                f"one class only, {classes[0]}"
+                if classes.size
+                else "no class: every point is unlabelled (-1)"
+            )
             raise InvalidProblem(f"labels name {found}; a decision needs at least two classes")
         Y = (given[:, None] == classes).astype(np.float64)
         return cls(classes, np.flatnonzero(given >= 0), np.flatnonzero(given < 0), Y)
@@ -157,14 +167,18 @@ def _solve(A: SparseMatrix, B: FloatArray) -> FloatArray:
     for b in B.T:
         x, failed = cg(A, b, rtol=EXACT, maxiter=300, M=scale)
         if failed:  # long thin graphs, whose factors are sparse
-            return np.asarray(splu(A, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(B))
+            return np.asarray(
+                splu(A, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(B)
+            )
         columns.append(x)
     return np.column_stack(columns)
 
 
 def _factor(K: tuple[object, ...]) -> tuple[FloatArray, FloatArray]:
     if len(K) != 2:
-        raise InvalidProblem(f"K is a tuple of {len(K)}; expected (V, w) with K = V diag(w) V', or a matrix")
+        raise InvalidProblem(
+            f"K is a tuple of {len(K)}; expected (V, w) with K = V diag(w) V', or a matrix"
+        )
     V = matrix("V", K[0])
     w = vector("w", K[1], V.shape[1])
     if (w < 0).any():

@@ -44,7 +44,9 @@ def __getattr__(name: str) -> Any:
     if name == "kernels":
         return import_module(f"{__name__}.kernels")
     if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no learner {name!r}; there are: {', '.join(sorted(_HOMES))}")
+        raise AttributeError(
+            f"module {__name__!r} has no learner {name!r}; there are: {', '.join(sorted(_HOMES))}"
+        )
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 

@@ -1,7 +1,7 @@
 """What all learners share: labels in, a certified result, a warning where there is no certificate.
 
-Labels are any that scikit-learn takes. For learners that also learn from unlabelled points -1 (among strings "-1")
-means that the label is not known; for the others it is a class like any other.
+Labels are any that scikit-learn takes. For learners that also learn from unlabelled points -1
+(among strings "-1") means that the label is not known; for the others it is a class like any other.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         result = solve(problem, self.backend, tol=self.tol)
         who = type(self).__name__
         if result.verdict is Verdict.INFEASIBLE:
-            raise InvalidProblem(f"{who}: no kernel satisfies what was asked for\n{result.explain()}")
+            raise InvalidProblem(
+                f"{who}: no kernel satisfies what was asked for\n{result.explain()}"
+            )
         if result.point is None:
             raise NotCertified(f"{who}: nothing was learned\n{result.explain()}")
         if result.verdict is not Verdict.OPTIMAL:
@@ -66,16 +68,26 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
 
     classes_: npt.NDArray[Any]
 
-    def _labelled(self, X: Any, y: Any, *, unlabelled: bool, **checks: Any) -> tuple[FloatArray, Codes]:
+    def _labelled(
+        self, X: Any, y: Any, *, unlabelled: bool, **checks: Any
+    ) -> tuple[FloatArray, Codes]:
         """X checked, and y as the numbers of its classes, -1 where `unlabelled` and the label is not known."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, **checks)
         check_classification_targets(y)
         unknown = _unknown(y) if unlabelled else np.zeros(len(y), dtype=bool)
         self.classes_, known = np.unique(y[~unknown], return_inverse=True)
         if self.classes_.size < 2:
-            aside = f" besides {UNLABELLED}, which marks points without label," if unlabelled else ""
-            found = f"one class only, {self.classes_.tolist()[0]!r}" if self.classes_.size else "no class"
-            raise ValueError(f"y has{aside} {found}; {type(self).__name__} needs at least two classes")
+            aside = (
+                f" besides {UNLABELLED}, which marks points without label," if unlabelled else ""
+            )
+            found = (
+                f"one class only, {self.classes_.tolist()[0]!r}"
+                if self.classes_.size
+                else "no class"
+            )
+            raise ValueError(
+                f"y has{aside} {found}; {type(self).__name__} needs at least two classes"
+            )
         codes = np.full(len(y), UNLABELLED, dtype=np.int64)
         codes[~unknown] = known
         return X, codes
@@ -112,4 +124,8 @@ def _unknown(y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     word = str(UNLABELLED)
     if y.dtype.kind in "US":
         return np.asarray(y == (word if y.dtype.kind == "U" else word.encode()))
-    return np.asarray((y == UNLABELLED) | (y == word)) if y.dtype.kind == "O" else np.asarray(y == UNLABELLED)
+    return (
+        np.asarray((y == UNLABELLED) | (y == word))
+        if y.dtype.kind == "O"
+        else np.asarray(y == UNLABELLED)
+    )

@@ -1,13 +1,15 @@
 """Learners on a graph of the points: what is learned at the training points, and the rule that carries it to new ones.
 
-K = V diag(w) V' on the smoothest eigenvectors V of the graph is known at the training points only. There it decides by
-the machines' values F (points x machines). A new point x takes the mean of its nearest training points,
+K = V diag(w) V' on the smoothest eigenvectors V of the graph is known at the training points only.
+There it decides by the machines' values F (points x machines). A new point x takes the mean of its
+nearest training points,
 
     f(x) = sum_i p_i F_i,    p_i ~ 1 / ||x - x_i||,
 
-which is what the kernel k(x, .) = sum_i p_i k(x_i, .) gives, and at a training point its own value. scikit-learn's
-`LabelSpreading` has the same kind of rule. Where the graph itself is given (graph="precomputed"), X is the matrix of
-its weights and p_i are those from x to the training points; the values at these are `transduction_` only.
+which is what the kernel k(x, .) = sum_i p_i k(x_i, .) gives, and at a training point its own value.
+scikit-learn's `LabelSpreading` has the same kind of rule. Where the graph itself is given
+(graph="precomputed"), X is the matrix of its weights and p_i are those from x to the training
+points; the values at these are `transduction_` only.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from klopt.engine.result import Result
 from klopt.errors import InvalidProblem
 from klopt.kernels.graphs import Weights, knn_graph
 from klopt.learners._base import PRECOMPUTED, Classifier, Codes
-from klopt.learners._multiclass import Duels, MultiClass, support_vector_machines
+from klopt.learners._multiclass import MultiClass, MulticlassScheme, support_vector_machines
 from klopt.learners.kernels import blocks
 
 __all__ = ["GraphLearner"]
@@ -79,7 +81,9 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
         """The weights of the graph of the training points, and their classes."""
         given = self.graph == PRECOMPUTED
         if not given and self.graph != "knn":
-            raise InvalidProblem(f"graph is {self.graph!r}; expected 'knn', or 'precomputed' for a matrix of weights")
+            raise InvalidProblem(
+                f"graph is {self.graph!r}; expected 'knn', or 'precomputed' for a matrix of weights"
+            )
         X, codes = self._labelled(X, y, unlabelled=True, accept_sparse="csr" if given else False)
         if given:
             self._nearby = None
@@ -88,7 +92,7 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
         self._nearby = _Nearby(X, neighbours)
         return knn_graph(X, neighbours, self.weights), codes
 
-    def _decide(self, values: FloatArray, duels: Duels) -> Self:
+    def _decide(self, values: FloatArray, duels: MulticlassScheme) -> Self:
         """Keep the machines' values at the training points, and the classes they mean."""
         self._values, self._duels = values, duels
         self.transduction_ = self._named(duels.scores(values))
@@ -99,7 +103,7 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
         known, used = np.flatnonzero(codes >= 0), np.flatnonzero(w > 0)
         half = V[:, used] * np.sqrt(w[used])
         some = half[known]
-        duels = Duels(self.classes_.size, self.multi_class)
+        duels = MulticlassScheme(self.classes_.size, self.multi_class)
         coefficients, bias = support_vector_machines(some @ some.T, codes[known], duels, C)
         return self._decide(half @ (some.T @ coefficients) + bias, duels)
 

@@ -3,8 +3,9 @@
     "ovo"   k (k - 1) / 2 machines, one a pair of classes; each votes, sums of their values break ties     [1]
     "ovr"   k machines; the largest value wins                                                             [2]
 
-Two classes are one machine either way. A machine has coefficients a of the training points and a bias b; its value at x
-is sum_i a_i k(x_i, x) + b, so that all machines decide at many points by one product of matrices.
+Two classes are one machine either way. A machine has coefficients a of the training points and a
+bias b; its value at x is sum_i a_i k(x_i, x) + b, so that all machines decide at many points by one
+product of matrices.
 
 [1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
 [2] Mao, Tsang, Parameter-free spectral kernel learning, 2010, for the methods it compares with.
@@ -23,18 +24,18 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray, positive
 from klopt.errors import InvalidProblem
 
-__all__ = ["Duels", "MultiClass", "support_vector_machines"]
+__all__ = ["MultiClass", "MulticlassScheme", "support_vector_machines"]
 
 MultiClass = Literal["ovo", "ovr"]
 
 
 @dataclass(frozen=True)
-class Duels:
+class MulticlassScheme:
     """The problems of two classes that k classes make.
 
-    >>> Duels(3, "ovo").pairs
+    >>> MulticlassScheme(3, "ovo").pairs
     ((0, 1), (0, 2), (1, 2))
-    >>> Duels(3, "ovr").signs(np.array([0, 1, 2, -1]), 1)
+    >>> MulticlassScheme(3, "ovr").signs(np.array([0, 1, 2, -1]), 1)
     array([-1.,  1., -1.,  0.])
     """
 
@@ -43,7 +44,9 @@ class Duels:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(MultiClass):
-            raise InvalidProblem(f"multi_class is {self.kind!r}; expected one of {', '.join(get_args(MultiClass))}")
+            raise InvalidProblem(
+                f"multi_class is {self.kind!r}; expected one of {', '.join(get_args(MultiClass))}"
+            )
 
     @property
     def by_votes(self) -> bool:
@@ -81,14 +84,15 @@ class Duels:
 
 
 def support_vector_machines(
-    K: FloatArray, codes: npt.NDArray[np.int64], duels: Duels, C: float
+    K: FloatArray, codes: npt.NDArray[np.int64], duels: MulticlassScheme, C: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return coefficients (points x machines) and biases of the machines with a kernel matrix, by LIBSVM.
 
-    All points are labelled, codes 0, 1, .., and every class has one. C is for a kernel whose diagonal has mean 1: one
-    that has not, K = s K1, takes C / s, and its coefficients are those of K1 divided by s.
+    All points are labelled, codes 0, 1, .., and every class has one. C is for a kernel whose
+    diagonal has mean 1: one that has not, K = s K1, takes C / s, and its coefficients are those of
+    K1 divided by s.
 
-    >>> coefficients, bias = support_vector_machines(np.eye(2), np.array([0, 1]), Duels(2, "ovo"), C=10.0)
+    >>> coefficients, bias = support_vector_machines(np.eye(2), np.array([0, 1]), MulticlassScheme(2, "ovo"), C=10.0)
     >>> coefficients.ravel(), bias + 0.0
     (array([-1.,  1.]), array([0.]))
     """
@@ -106,7 +110,8 @@ def support_vector_machines(
         found = trained(codes)
         support, group = found.support_, codes[found.support_]
         for machine, (i, j) in enumerate(combinations(range(duels.classes), 2)):
-            # LIBSVM keeps a row less than classes: what a vector of class i says against j > i is in row j - 1.
+            # LIBSVM keeps a row less than classes: what a vector of class i says against j > i is
+            # in row j - 1.
             for own, row in ((group == i, j - 1), (group == j, i)):
                 coefficients[support[own], machine] = -found.dual_coef_[row, own]
         return coefficients, -found.intercept_

@@ -4,12 +4,13 @@ A machine with coefficients a on the training points X decides by k(x, X) a = k0
 
     b = a + Q K0 a,
 
-computed once, when the first new point comes; a new point then costs one row of k0 and no more than with k0 itself. The
-learned features are those of kernel PCA (not centred): K = U diag(l) U' on the training points gives
-diag(l)^-1/2 U'k(X, x).
+computed once, when the first new point comes; a new point then costs one row of k0 and no more than
+with k0 itself. The learned features are those of kernel PCA (not centred): K = U diag(l) U' on the
+training points gives diag(l)^-1/2 U'k(X, x).
 
-For many points k0 is replaced by `rank` Nystroem features, k0(x, y) = phi(x)'phi(y) (`klopt.kernels.nystroem`), and no n x n
-matrix is formed: the learned kernel is psi(x)'psi(y), psi = C'phi, and a machine decides by phi(x)'C psi(X)'a.
+For many points k0 is replaced by `rank` Nystroem features, k0(x, y) = phi(x)'phi(y)
+(`klopt.kernels.nystroem`), and no n x n matrix is formed: the learned kernel is psi(x)'psi(y), psi
+= C'phi, and a machine decides by phi(x)'C psi(X)'a.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import Nystrom, nystrom
 from klopt.kernels.out_of_sample import ExtendedFeatures, ExtendedKernel
 from klopt.learners._base import PRECOMPUTED, Classifier, Codes, part
-from klopt.learners._multiclass import Duels, MultiClass, support_vector_machines
+from klopt.learners._multiclass import MultiClass, MulticlassScheme, support_vector_machines
 from klopt.learners.kernels import as_kernel, blocks
 from klopt.problems._logdet.extension import FactoredKernel
 
@@ -145,7 +146,7 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
     def _finish(self, codes: Codes) -> Self:
         """Train machines with the learned kernel on the labelled points."""
         known = np.flatnonzero(codes >= 0)
-        self._duels = Duels(self.classes_.size, self.multi_class)
+        self._duels = MulticlassScheme(self.classes_.size, self.multi_class)
         a = np.zeros((codes.size, len(self._duels.pairs)))
         K = self._learned(known, codes.size)
         a[known], self._bias = support_vector_machines(K, codes[known], self._duels, self.C)

@@ -1,8 +1,9 @@
 """Machines with several kernels or similarities: matrices from points or from a stack, one problem a machine.
 
-A machine decides by sum_i s_i(x)'b_i + bias, s_i(x) the values of kernel i between x and the training points. What a
-learner adds: `_learn` solves the problem of a machine from the matrices of the points that take part and their signs or
-values, and `_columns` is how its solution gives the b_i, which is asked for when the first new point comes.
+A machine decides by sum_i s_i(x)'b_i + bias, s_i(x) the values of kernel i between x and the
+training points. What a learner adds: `_learn` solves the problem of a machine from the matrices of
+the points that take part and their signs or values, and `_columns` is how its solution gives the
+b_i, which is asked for when the first new point comes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from klopt.engine.result import Result
 from klopt.kernels.gram import Gram
 from klopt.kernels.rbf import gaussians
 from klopt.learners._base import PRECOMPUTED, Classifier, Learner, entries, part
-from klopt.learners._multiclass import Duels, MultiClass
+from klopt.learners._multiclass import MultiClass, MulticlassScheme
 from klopt.learners.kernels import Kernel, Radial, blocks, flat, rbf
 
 __all__ = ["WIDTHS", "Columns", "Matrices", "StackClassifier", "StackLearner"]
@@ -52,7 +53,9 @@ class _Machines:
     def coefficients(self) -> FloatArray:
         """The b_i, of kernels that are not scaled (points x kernels x machines)."""
         found = np.zeros((self.size, self.scales.size, len(self.results)))
-        for machine, (result, (used, targets)) in enumerate(zip(self.results, self.parts, strict=True)):
+        for machine, (result, (used, targets)) in enumerate(
+            zip(self.results, self.parts, strict=True)
+        ):
             found[used, :, machine] = self.columns(result, targets)
         return found / self.scales[:, None]
 
@@ -90,7 +93,9 @@ class StackLearner(Learner):
         self.results_ = tuple(results)
         self.result_ = max(results, key=lambda result: result.certificate.relative_width)
         self._bias = bias
-        self._machines = _Machines(self.results_, tuple(parts), self._columns, self.scales_, len(self._X))
+        self._machines = _Machines(
+            self.results_, tuple(parts), self._columns, self.scales_, len(self._X)
+        )
         return self
 
     @property
@@ -115,7 +120,10 @@ class StackLearner(Learner):
             self.kernel_names_ = [f"kernel {index}" for index in range(len(matrices))]
         scales = [float(np.abs(entries(K).diagonal()).mean()) or 1.0 for K in matrices]
         self.scales_ = np.array(scales) if self.normalize else np.ones(len(matrices))
-        return [K if scale == 1.0 else entries(K) / scale for K, scale in zip(matrices, self.scales_, strict=True)]
+        return [
+            K if scale == 1.0 else entries(K) / scale
+            for K, scale in zip(matrices, self.scales_, strict=True)
+        ]
 
     def _grams(self, matrices: Matrices) -> Matrices:
         """The matrices as kernels, which must be positive; of those that are by nature, rounding is clipped."""
@@ -129,8 +137,14 @@ class StackLearner(Learner):
             return _among(X, self._kernels)
         stacked = X[:, :, None] if X.ndim == 2 else X
         if stacked.ndim != 3 or stacked.shape[0] != stacked.shape[1]:
-            hint = "; kernels come last: np.moveaxis(X, 0, -1)" if X.ndim == 3 and X.shape[1] == X.shape[2] else ""
-            raise ValueError(f"precomputed kernels have the shape (n, n, kernels); X has {X.shape}{hint}")
+            hint = (
+                "; kernels come last: np.moveaxis(X, 0, -1)"
+                if X.ndim == 3 and X.shape[1] == X.shape[2]
+                else ""
+            )
+            raise ValueError(
+                f"precomputed kernels have the shape (n, n, kernels); X has {X.shape}{hint}"
+            )
         return [np.ascontiguousarray(stacked[:, :, index]) for index in range(stacked.shape[2])]
 
     def _stacked(self, X: Any) -> FloatArray:
@@ -138,7 +152,9 @@ class StackLearner(Learner):
         X = validate_data(self, X, reset=False, dtype=np.float64, allow_nd=True)
         stacked = X[:, :, None] if X.ndim == 2 else X
         if stacked.shape[2] != self.scales_.size:
-            raise ValueError(f"X has {stacked.shape[2]} kernels; the machine was fitted with {self.scales_.size}")
+            raise ValueError(
+                f"X has {stacked.shape[2]} kernels; the machine was fitted with {self.scales_.size}"
+            )
         return cast(FloatArray, stacked)
 
     def _values(self, X: Any) -> FloatArray:
@@ -169,7 +185,7 @@ class StackClassifier(Classifier, StackLearner):
         """Learn the machines and their kernels."""
         X, self._codes = self._labelled(X, y, unlabelled=False, allow_nd=self._is_precomputed)
         matrices = self._matrices(X)
-        self._duels = Duels(self.classes_.size, self.multi_class)
+        self._duels = MulticlassScheme(self.classes_.size, self.multi_class)
         results, parts = [], []
         for machine in range(len(self._duels.pairs)):
             signs = self._duels.signs(self._codes, machine)
@@ -177,7 +193,9 @@ class StackClassifier(Classifier, StackLearner):
             cut = matrices if used.size == signs.size else [part(K, used) for K in matrices]
             results.append(self._learn(cut, signs[used]))
             parts.append((used, signs[used]))
-        return self._keep(results, parts, np.array([float(cast(Any, result.point).bias) for result in results]))
+        return self._keep(
+            results, parts, np.array([float(cast(Any, result.point).bias) for result in results])
+        )
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return one score a class; for two classes one number, positive for the second."""
@@ -198,5 +216,7 @@ def _among(X: FloatArray, kernels: list[Kernel]) -> Matrices:
     found: dict[int, Gram] = {}
     for family in families.values():
         shared = gaussians(family[0].seen(X), [cast(float, kernel.gamma) for kernel in family])
-        found |= {id(kernel): Gram.gaussian(*each) for kernel, each in zip(family, shared, strict=True)}
+        found |= {
+            id(kernel): Gram.gaussian(*each) for kernel, each in zip(family, shared, strict=True)
+        }
     return [found[id(kernel)] if id(kernel) in found else kernel(X) for kernel in kernels]

@@ -1,13 +1,15 @@
 """DANK: support vector machines whose kernel F o K is learned entry by entry, in classification and in regression.
 
-F, positive semidefinite and near 11', is learned with the machine (`klopt.problems.AdaptiveKernel`). A new point x
-borrows the column of F of one training point b(x), and the machine decides by
+F, positive semidefinite and near 11', is learned with the machine
+(`klopt.problems.AdaptiveKernel`). A new point x borrows the column of F of one training point b(x),
+and the machine decides by
 
     sum_i a_i F_(i, b(x)) k(x_i, x) + bias.
 
-[1] ranks the new points of a batch among each other (rule "reciprocal", (11)); then what is said of a point depends on
-which others were asked about. One point at a time its rule is that of the nearest training point, "nearest", which is
-the default here. Ties go to the first point, so no point is left without a match (`klopt.kernels.neighbour_extension`).
+[1] ranks the new points of a batch among each other (rule "reciprocal", (11)); then what is said of
+a point depends on which others were asked about. One point at a time its rule is that of the
+nearest training point, "nearest", which is the default here. Ties go to the first point, so no
+point is left without a match (`klopt.kernels.neighbour_extension`).
 
 [1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 """
@@ -28,7 +30,7 @@ from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
 from klopt.kernels.neighbour_extension import Rule, neighbours, squared_distances
 from klopt.learners._base import PRECOMPUTED, Classifier, Learner, part
-from klopt.learners._multiclass import Duels, MultiClass
+from klopt.learners._multiclass import MultiClass, MulticlassScheme
 from klopt.learners.kernels import Kernel, as_kernel, blocks
 from klopt.model.backend import Backend
 from klopt.problems.adaptive_kernel import AdaptiveKernel
@@ -57,7 +59,9 @@ class _Machine:
     def values(self, K: FloatArray, D: FloatArray, rule: Rule) -> FloatArray:
         """The values at new points from k between them and the training points (rows: new) and distances (columns)."""
         borrowed = neighbours(D[self.used], rule)
-        return np.asarray(np.einsum("ij,ji->i", K[:, self.support], self.weighted[:, borrowed]) + self.bias)
+        return np.asarray(
+            np.einsum("ij,ji->i", K[:, self.support], self.weighted[:, borrowed]) + self.bias
+        )
 
 
 class _Adaptive(Learner):
@@ -81,7 +85,9 @@ class _Adaptive(Learner):
             if X.shape[0] != X.shape[1]:
                 raise ValueError(f"a precomputed kernel is square; X has shape {X.shape}")
             if self.rule == "reciprocal":
-                raise InvalidProblem("rule 'reciprocal' needs points; with a precomputed kernel take 'nearest'")
+                raise InvalidProblem(
+                    "rule 'reciprocal' needs points; with a precomputed kernel take 'nearest'"
+                )
             self._diagonal = X.diagonal().copy()
             return Gram.of(X, "X")
         self._kernel = as_kernel(self.kernel).fix(X, getattr(self, "feature_names_in_", None))
@@ -89,13 +95,21 @@ class _Adaptive(Learner):
         return self._kernel.gram(X, "K")
 
     def _eta(self, K: Gram) -> float:
-        return self.eta if self.eta is not None else AdaptiveKernel.eta_for(self.deviation, self.C, _largest(K))
+        return (
+            self.eta
+            if self.eta is not None
+            else AdaptiveKernel.eta_for(self.deviation, self.C, _largest(K))
+        )
 
     def _decide(self, X: Any, machines: tuple[_Machine, ...]) -> FloatArray:
         """The values of machines at the rows of X."""
         points = self._points(X)
         values = np.empty((len(points), len(machines)))
-        whole = iter([slice(None)]) if self.rule == "reciprocal" else blocks(len(points), 16 * self._size)
+        whole = (
+            iter([slice(None)])
+            if self.rule == "reciprocal"
+            else blocks(len(points), 16 * self._size)
+        )
         for rows in whole:
             K, D = self._seen(points[rows])
             for index, machine in enumerate(machines):
@@ -108,7 +122,9 @@ class _Adaptive(Learner):
 
     def _seen(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """k between points and training points, and distances of training points and points."""
-        if self._kernel is None:  # |phi(x_i) - phi(x)|^2 but for k(x, x), which does not change who is nearest
+        if (
+            self._kernel is None
+        ):  # |phi(x_i) - phi(x)|^2 but for k(x, x), which does not change who is nearest
             return points, self._diagonal[:, None] - 2 * points.T
         return self._kernel(points, self._X), squared_distances(self._X, points)
 
@@ -125,8 +141,8 @@ def _largest(K: Gram) -> float:
 class DankSVC(Classifier, _Adaptive):
     """A support vector machine with a data-adaptive kernel F o K.
 
-    No entry of F differs from 1 by more than `deviation`, `tau` / 2 apart, unless `eta` is given; `tau` > 0 makes F of
-    low rank. Several classes are several machines, each with an F of its own.
+    No entry of F differs from 1 by more than `deviation`, `tau` / 2 apart, unless `eta` is given;
+    `tau` > 0 makes F of low rank. Several classes are several machines, each with an F of its own.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -163,7 +179,7 @@ class DankSVC(Classifier, _Adaptive):
         X, codes = self._labelled(X, y, unlabelled=False)
         K = self._matrix(X)
         eta = self._eta(K)
-        self._duels = Duels(self.classes_.size, self.multi_class)
+        self._duels = MulticlassScheme(self.classes_.size, self.multi_class)
         results, machines = [], []
         for machine in range(len(self._duels.pairs)):
             signs = self._duels.signs(codes, machine)
@@ -238,7 +254,9 @@ class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
         targets = np.asarray(y, dtype=float)
         problem = AdaptiveKernelRegression(K, targets, self.C, self.epsilon, self._eta(K), self.tau)
         self.result_ = self._certified(problem)
-        self._machine = _Machine.of(self.result_, np.arange(len(targets)), cast(Any, self.result_.point).beta)
+        self._machine = _Machine.of(
+            self.result_, np.arange(len(targets)), cast(Any, self.result_.point).beta
+        )
         return self
 
     @property

@@ -1,18 +1,20 @@
 """A large problem as many small ones: clusters of points, independent solutions, their concatenation, what it proves.
 
-Points are divided into clusters V_1 .. V_v, by k-means or as given; each cluster is a problem of its own, which a
-factory makes from its points, where it is solved: points travel, kernel matrices do not. The solutions put end to end
-solve the problem whose kernel is zero between clusters. For a data-adaptive machine without bias and tau its F is
-11' + Gamma inside the clusters and *one* between them (Lemma 5 of [1] prints zero, which costs eta for each entry), and
-with h the value of the whole problem, h* its optimum, H the sum of the clusters' values, C the box
+Points are divided into clusters V_1 .. V_v, by k-means or as given; each cluster is a problem of
+its own, which a factory makes from its points, where it is solved: points travel, kernel matrices
+do not. The solutions put end to end solve the problem whose kernel is zero between clusters. For a
+data-adaptive machine without bias and tau its F is 11' + Gamma inside the clusters and *one*
+between them (Lemma 5 of [1] prints zero, which costs eta for each entry), and with h the value of
+the whole problem, h* its optimum, H the sum of the clusters' values, C the box
 
     - B  <=  h* - H  <=  C^2/2 sum |K_ij|                                     sums over pairs of different clusters
     0  <=  h* - h(concatenation)  <=  B = C^2/2 sum |K_ij| + C^4 / (16 eta) sum K_ij^2.
 
-Left: h* >= h(concatenation) = H - sum a_i a_j K_ij / 2 - sum (a_i a_j K_ij)^2 / (16 eta). Theorem 6 of [1] has a
-smaller right hand side, which is not true. In regression, where a_i has either sign, the first line holds as it is, the
-second with 2B. Both need one eta for all clusters: a `KernelFactory` is fixed on all points first. A start for the
-whole problem is what remains of a decomposition where the bounds are wide.
+Left: h* >= h(concatenation) = H - sum a_i a_j K_ij / 2 - sum (a_i a_j K_ij)^2 / (16 eta). Theorem 6
+of [1] has a smaller right hand side, which is not true. In regression, where a_i has either sign,
+the first line holds as it is, the second with 2B. Both need one eta for all clusters: a
+`KernelFactory` is fixed on all points first. A start for the whole problem is what remains of a
+decomposition where the bounds are wide.
 
 [1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 """
@@ -37,7 +39,16 @@ from klopt.proof.certificate import Verdict
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Decomposition", "Factory", "KernelFactory", "OffBlocks", "Part", "decompose", "kmeans", "off_blocks"]
+__all__ = [
+    "Decomposition",
+    "Factory",
+    "KernelFactory",
+    "OffBlocks",
+    "Part",
+    "decompose",
+    "kmeans",
+    "off_blocks",
+]
 
 Factory: TypeAlias = Callable[[FloatArray, FloatArray], Problem | None]
 """Makes the problem of some points and their labels; None where zero is the only solution. It must be picklable."""
@@ -151,14 +162,17 @@ def decompose(
 ) -> Decomposition:
     """Solve each cluster by itself and put the solutions end to end.
 
-    `clusters` is their number (k-means), a label for each point, or a list of index arrays. `jobs` is a number of
-    processes, a Dask client or its address; a cluster whose process dies is tried again `retries` times. `whole`, the
-    problem of all points, is bracketed at the concatenation and, with `polish`, solved from there. `bounds` has the
-    bounds of h* - H reported, for which all n^2 entries of the kernel are computed, a block at a time.
+    `clusters` is their number (k-means), a label for each point, or a list of index arrays. `jobs`
+    is a number of processes, a Dask client or its address; a cluster whose process dies is tried
+    again `retries` times. `whole`, the problem of all points, is bracketed at the concatenation
+    and, with `polish`, solved from there. `bounds` has the bounds of h* - H reported, for which all
+    n^2 entries of the kernel are computed, a block at a time.
     """
     points, targets = matrix("X", X), vector("y", y)
     if targets.size != len(points):
-        raise InvalidProblem(f"y has {targets.size} entries for {len(points)} points; expected one each")
+        raise InvalidProblem(
+            f"y has {targets.size} entries for {len(points)} points; expected one each"
+        )
     if polish and whole is None:
         raise InvalidSettings("polish needs the whole problem; pass whole=")
     whole_number("retries", retries, 0)
@@ -183,9 +197,13 @@ def kmeans(X: npt.ArrayLike, count: int, seed: int = 0) -> Indices:
 
     points = matrix("X", X)
     if isinstance(count, bool) or not 0 < count <= len(points) or int(count) != count:
-        raise InvalidProblem(f"clusters is {count!r}; expected a whole number from 1 to {len(points)}")
+        raise InvalidProblem(
+            f"clusters is {count!r}; expected a whole number from 1 to {len(points)}"
+        )
     with threadpool_limits(limits=1):
-        machine = MiniBatchKMeans(int(count), n_init=1, batch_size=4096, max_iter=20, random_state=seed)
+        machine = MiniBatchKMeans(
+            int(count), n_init=1, batch_size=4096, max_iter=20, random_state=seed
+        )
         return np.asarray(machine.fit_predict(points), dtype=np.intp)
 
 
@@ -233,7 +251,11 @@ class _Task:
     def __call__(self) -> Found:
         problem = self.factory(self.X, self.y) if len(self.X) else None
         if problem is None:
-            value, arrays = self.factory.zero(len(self.X)) if isinstance(self.factory, KernelFactory) else (0.0, {})
+            value, arrays = (
+                self.factory.zero(len(self.X))
+                if isinstance(self.factory, KernelFactory)
+                else (0.0, {})
+            )
             return value, value, Verdict.OPTIMAL, arrays
         result = solve(problem, tol=self.tol)
         primal = {} if result.point is None else dict(result.point.primal)
@@ -258,8 +280,14 @@ def _run(tasks: list[_Task], jobs: Any, retries: int) -> list[Found]:
     if isinstance(jobs, bool) or not isinstance(jobs, int):
         return _on_dask(tasks, jobs, retries)
     if jobs < 1:
-        raise InvalidSettings(f"jobs is {jobs}; expected a number of processes, 1 or more, or a Dask client")
-    return [_call(task) for task in tasks] if jobs == 1 or len(tasks) < 2 else _on_processes(tasks, jobs, retries)
+        raise InvalidSettings(
+            f"jobs is {jobs}; expected a number of processes, 1 or more, or a Dask client"
+        )
+    return (
+        [_call(task) for task in tasks]
+        if jobs == 1 or len(tasks) < 2
+        else _on_processes(tasks, jobs, retries)
+    )
 
 
 def _on_processes(tasks: list[_Task], jobs: int, retries: int) -> list[Found]:
@@ -270,7 +298,9 @@ def _on_processes(tasks: list[_Task], jobs: int, retries: int) -> list[Found]:
     for attempt in range(retries + 1):
         left = [i for i in _large_first(tasks) if i not in done]
         try:
-            found = Parallel(n_jobs=jobs, return_as="generator")(delayed(_call)(tasks[i]) for i in left)
+            found = Parallel(n_jobs=jobs, return_as="generator")(
+                delayed(_call)(tasks[i]) for i in left
+            )
             for i, answer in zip(left, found, strict=True):
                 done[i] = answer
             break
@@ -298,7 +328,9 @@ def _indices(rows: npt.ArrayLike) -> Indices:
     given = np.asarray(rows)
     odd = given % 1 != 0 if given.dtype.kind in "iuf" else np.ones(given.shape, dtype=bool)
     if odd.any():
-        raise InvalidProblem(f"clusters has the point {given[odd].tolist()[0]!r}; expected indices, whole numbers")
+        raise InvalidProblem(
+            f"clusters has the point {given[odd].tolist()[0]!r}; expected indices, whole numbers"
+        )
     return given.astype(np.intp)
 
 
@@ -311,26 +343,39 @@ def _groups(clusters: Any, points: FloatArray, seed: int) -> list[Indices]:
     if not listed:
         labels = np.asarray(clusters)
         if labels.shape != (n,):
-            raise InvalidProblem(f"clusters has shape {labels.shape}; expected a label for each of {n} points")
+            raise InvalidProblem(
+                f"clusters has shape {labels.shape}; expected a label for each of {n} points"
+            )
         unknown = np.flatnonzero(labels != labels)
         if unknown.size:
-            raise InvalidProblem(f"clusters[{unknown[0]}] is nan; expected a label for each of {n} points")
+            raise InvalidProblem(
+                f"clusters[{unknown[0]}] is nan; expected a label for each of {n} points"
+            )
         return [np.flatnonzero(labels == c) for c in np.unique(labels)]
     groups = [_indices(rows) for rows in clusters]
     joined = np.concatenate([*groups, np.zeros(0, dtype=np.intp)])
     outside = joined[(joined < 0) | (joined >= n)]
     if outside.size:
-        raise InvalidProblem(f"clusters has the point {outside[0]}; expected indices from 0 to {n - 1}")
+        raise InvalidProblem(
+            f"clusters has the point {outside[0]}; expected indices from 0 to {n - 1}"
+        )
     counts = np.bincount(joined, minlength=n)
     if (counts != 1).any():
         bad = int(np.flatnonzero(counts != 1)[0])
-        raise InvalidProblem(f"clusters do not partition the points: point {bad} is in {counts[bad]} of them")
+        raise InvalidProblem(
+            f"clusters do not partition the points: point {bad} is in {counts[bad]} of them"
+        )
     return groups
 
 
 def _concatenated(parts: tuple[Part, ...], n: int) -> Point:
     """The arrays that have an entry a point, put end to end; a cluster without one has zeros."""
-    names = {name for part in parts for name, value in part.primal.items() if value.shape == (part.points.size,)}
+    names = {
+        name
+        for part in parts
+        for name, value in part.primal.items()
+        if value.shape == (part.points.size,)
+    }
     arrays = {name: np.zeros(n) for name in sorted(names)}
     for part in parts:
         for name, array in arrays.items():

@@ -5,12 +5,14 @@
     rbf(0.1)                exp(-gamma ||x - y||^2)
     rbf([0.01, 0.1, 1])     three of them
 
-gamma "scale" is 1 / (columns x variance of the data), as in scikit-learn's `SVC`; four times it is written "4 scale".
-It becomes a number when a kernel is fixed on training points, so that new points see the same kernel. `columns` is
-anything that picks columns: a slice, a list of numbers, or a list of names where the data have names.
+gamma "scale" is 1 / (columns x variance of the data), as in scikit-learn's `SVC`; four times it is
+written "4 scale". It becomes a number when a kernel is fixed on training points, so that new points
+see the same kernel. `columns` is anything that picks columns: a slice, a list of numbers, or a list
+of names where the data have names.
 
-A stack of kernels has the shape (points, points, kernels), kernels last: only so can scikit-learn's cross-validation
-cut it. It is filled in blocks of rows, in float32 where half the memory matters more than digits.
+A stack of kernels has the shape (points, points, kernels), kernels last: only so can scikit-learn's
+cross-validation cut it. It is filled in blocks of rows, in float32 where half the memory matters
+more than digits.
 """
 
 from __future__ import annotations
@@ -26,9 +28,21 @@ from sklearn.metrics.pairwise import linear_kernel, pairwise_kernels, polynomial
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram, Repair
-from klopt.kernels.rbf import gaussians, usual_gamma
+from klopt.kernels.rbf import gamma_scale, gaussians
 
-__all__ = ["Kernel", "Linear", "Polynomial", "Radial", "as_kernel", "blocks", "flat", "linear", "poly", "rbf", "stack"]
+__all__ = [
+    "Kernel",
+    "Linear",
+    "Polynomial",
+    "Radial",
+    "as_kernel",
+    "blocks",
+    "flat",
+    "linear",
+    "poly",
+    "rbf",
+    "stack",
+]
 
 Columns: TypeAlias = "slice | Sequence[int] | Sequence[str] | None"
 Width: TypeAlias = float | str
@@ -62,7 +76,9 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
         columns = _fixed_columns(self.columns, points.shape[1], names)
         given = self.get_params() | {"columns": columns}
         if "gamma" in given:
-            given["gamma"] = _fixed_width(self.gamma, points if columns is None else points[:, columns])
+            given["gamma"] = _fixed_width(
+                self.gamma, points if columns is None else points[:, columns]
+            )
         return type(self)(**given)
 
     def __call__(self, X: npt.ArrayLike, Y: npt.ArrayLike | None = None) -> FloatArray:
@@ -81,7 +97,11 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
     def seen(self, X: npt.ArrayLike) -> FloatArray:
         """Return the columns that it is a kernel of."""
         points = np.asarray(X)
-        return points if self.columns is None else np.ascontiguousarray(points[:, cast(Any, self.columns)])
+        return (
+            points
+            if self.columns is None
+            else np.ascontiguousarray(points[:, cast(Any, self.columns)])
+        )
 
     def _word(self) -> str:
         raise NotImplementedError
@@ -106,7 +126,9 @@ class Linear(Kernel):
 class Polynomial(Kernel):
     """(gamma x'y + coef0)^degree."""
 
-    def __init__(self, degree: int = 2, gamma: Width = "scale", coef0: float = 1.0, columns: Columns = None) -> None:
+    def __init__(
+        self, degree: int = 2, gamma: Width = "scale", coef0: float = 1.0, columns: Columns = None
+    ) -> None:
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
@@ -120,7 +142,10 @@ class Polynomial(Kernel):
         return f"poly({self.degree})"
 
     def _values(self, X: FloatArray, Y: FloatArray | None) -> FloatArray:
-        return cast(FloatArray, polynomial_kernel(X, Y, degree=self.degree, gamma=self.gamma, coef0=self.coef0))
+        return cast(
+            FloatArray,
+            polynomial_kernel(X, Y, degree=self.degree, gamma=self.gamma, coef0=self.coef0),
+        )
 
 
 class Radial(Kernel):
@@ -171,7 +196,9 @@ def linear(columns: Columns = None) -> Linear:
     return Linear(columns)
 
 
-def poly(degree: int = 2, gamma: Width = "scale", coef0: float = 1.0, columns: Columns = None) -> Polynomial:
+def poly(
+    degree: int = 2, gamma: Width = "scale", coef0: float = 1.0, columns: Columns = None
+) -> Polynomial:
     """Return (gamma x'y + coef0)^degree.
 
     >>> poly(2, gamma=1.0)([[1.0]], [[2.0]])
@@ -210,7 +237,9 @@ def as_kernel(given: object) -> Kernel:
         return cast(Kernel, words[given]())
     if isinstance(given, str) or callable(given):
         return _Foreign(given)
-    raise InvalidProblem(f"kernel is {given!r}; expected a name, a function, or rbf(), poly(), linear()")
+    raise InvalidProblem(
+        f"kernel is {given!r}; expected a name, a function, or rbf(), poly(), linear()"
+    )
 
 
 def flat(given: object) -> list[Kernel]:
@@ -225,7 +254,10 @@ def flat(given: object) -> list[Kernel]:
 
 
 def stack(
-    kernels: object, X: npt.ArrayLike, Y: npt.ArrayLike | None = None, dtype: npt.DTypeLike = np.float64
+    kernels: object,
+    X: npt.ArrayLike,
+    Y: npt.ArrayLike | None = None,
+    dtype: npt.DTypeLike = np.float64,
 ) -> npt.NDArray[Any]:
     """Return kernels of the rows of X with those of Y in one array, kernels last; widths are fixed on Y.
 
@@ -256,25 +288,37 @@ def _fixed_width(gamma: Width, points: FloatArray) -> float:
     except (TypeError, ValueError):
         times = np.nan
     if not 0 < times < np.inf:
-        raise InvalidProblem(f"gamma is {gamma!r}; expected a positive number, 'scale', or like '0.5 scale'")
-    return times * usual_gamma(points) if isinstance(gamma, str) else times
+        raise InvalidProblem(
+            f"gamma is {gamma!r}; expected a positive number, 'scale', or like '0.5 scale'"
+        )
+    return times * gamma_scale(points) if isinstance(gamma, str) else times
 
 
 def _fixed_columns(columns: Columns, width: int, names: Sequence[str] | None) -> list[int] | None:
     if columns is None:
         return None
-    picked: Any = columns if isinstance(columns, slice) else [_place(column, names) for column in _listed(columns)]
+    picked: Any = (
+        columns
+        if isinstance(columns, slice)
+        else [_place(column, names) for column in _listed(columns)]
+    )
     try:
         found = np.arange(width)[picked]
     except IndexError:
-        raise InvalidProblem(f"columns is {columns!r}; the data have {width} columns, from 0 to {width - 1}") from None
+        raise InvalidProblem(
+            f"columns is {columns!r}; the data have {width} columns, from 0 to {width - 1}"
+        ) from None
     if not found.size:
         raise InvalidProblem(f"columns is {columns!r}, which picks none of the {width} columns")
     return cast(list[int], found.tolist())
 
 
 def _listed(columns: object) -> list[object]:
-    return [columns] if isinstance(columns, str | int | np.integer) else list(cast(Iterable[object], columns))
+    return (
+        [columns]
+        if isinstance(columns, str | int | np.integer)
+        else list(cast(Iterable[object], columns))
+    )
 
 
 def _place(column: object, names: Sequence[str] | None) -> object:
@@ -282,7 +326,9 @@ def _place(column: object, names: Sequence[str] | None) -> object:
     if not isinstance(column, str):
         return column
     if names is None or column not in names:
-        known = "the data have no names" if names is None else f"there are {', '.join(map(str, names))}"
+        known = (
+            "the data have no names" if names is None else f"there are {', '.join(map(str, names))}"
+        )
         raise InvalidProblem(f"columns has {column!r}; {known}")
     return list(names).index(column)
 

@@ -1,11 +1,13 @@
 """LDK and SCG-LDK: the kernel function near a given one that knows the labels, then support vector machines with it.
 
-LDK keeps drawn pairs of one class near and pairs of different classes apart (`klopt.problems.LogDetPairs`), as in [2]:
-the bounds are quantiles of the distances that the given kernel has. SCG-LDK minimises the loss of the supervised graph
-instead of keeping pairs (`klopt.problems.ScgLogDet`). Both are functions of any point; -1 marks points without label.
+LDK keeps drawn pairs of one class near and pairs of different classes apart
+(`klopt.problems.LogDetPairs`), as in [2]: the bounds are quantiles of the distances that the given
+kernel has. SCG-LDK minimises the loss of the supervised graph instead of keeping pairs
+(`klopt.problems.ScgLogDet`). Both are functions of any point; -1 marks points without label.
 
-[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016, (4) and (27).
-[2] Davis, Kulis, Jain, Sra, Dhillon, Information-theoretic metric learning, 2007.
+[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+2016, (4) and (27). [2] Davis, Kulis, Jain, Sra, Dhillon, Information-theoretic metric learning,
+2007.
 """
 
 from __future__ import annotations
@@ -37,11 +39,12 @@ SOME = 1000
 class LDK(NearKernelLearner):
     """The kernel nearest to `kernel` in LogDet divergence that keeps pairs near or apart as their labels say.
 
-    `n_pairs` pairs of labelled points are drawn (None: 20 for each pair of classes), `quantiles` of the given distances
-    are the bounds, and `slack` is the price of moving them (None: they hold, where that is possible at all). With
-    slack, pairs of different classes whose points `kernel` cannot tell apart are left out: no kernel near it can.
-    `rank` replaces the kernel of many points by so many features. `backend` None tries one route after the other until
-    one proves the optimum, however long that takes.
+    `n_pairs` pairs of labelled points are drawn (None: 20 for each pair of classes), `quantiles` of
+    the given distances are the bounds, and `slack` is the price of moving them (None: they hold,
+    where that is possible at all). With slack, pairs of different classes whose points `kernel`
+    cannot tell apart are left out: no kernel near it can. `rank` replaces the kernel of many points
+    by so many features. `backend` None tries one route after the other until one proves the
+    optimum, however long that takes.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -89,7 +92,9 @@ class LDK(NearKernelLearner):
         function = cast(LogDetPairs, self.result_.problem).extend(self.result_.point)
         if isinstance(function, ExtendedFeatures) or known.size == count:
             return super()._learned(known, count)
-        return function.among(function.K0[known], part(function.K0, known))  # less than the whole kernel
+        return function.among(
+            function.K0[known], part(function.K0, known)
+        )  # less than the whole kernel
 
     def _problem(self, K0: Gram | Nystrom, codes: Codes) -> LogDetPairs:
         pairs = self._pairs(codes)
@@ -104,7 +109,9 @@ class LDK(NearKernelLearner):
                 f"all {len(pairs)} pairs drawn are of different classes and at distance 0 in the kernel; draw more "
                 "(n_pairs), or choose a kernel that tells the points apart"
             )
-        return LogDetPairs(K0, near, np.delete(far, problem.inseparable, axis=0), *bounds, self.slack)
+        return LogDetPairs(
+            K0, near, np.delete(far, problem.inseparable, axis=0), *bounds, self.slack
+        )
 
     def _pairs(self, codes: Codes) -> npt.NDArray[np.int64]:
         """Different pairs of labelled points, drawn evenly."""
@@ -114,7 +121,11 @@ class LDK(NearKernelLearner):
         if wanted < 1:
             raise InvalidProblem(f"n_pairs is {wanted}; give at least one pair")
         random = check_random_state(self.random_state)
-        drawn = np.arange(count) if wanted >= count else np.sort(random.choice(count, wanted, replace=False))
+        drawn = (
+            np.arange(count)
+            if wanted >= count
+            else np.sort(random.choice(count, wanted, replace=False))
+        )
         # Pair number p of the pairs (i, j), j < i, is i (i - 1) / 2 + j.
         i = np.floor((1 + np.sqrt(1 + 8.0 * drawn)) / 2).astype(np.int64)
         return np.column_stack([known[drawn - i * (i - 1) // 2], known[i]])
@@ -122,11 +133,17 @@ class LDK(NearKernelLearner):
     def _bounds(self, K0: Gram | Nystrom, known: npt.NDArray[np.intp]) -> tuple[float, float]:
         """The quantiles of the distances among labelled points that are not 0."""
         some = known[:: -(-known.size // SOME)]
-        K = K0.Phi[some] @ K0.Phi[some].T if isinstance(K0, Nystrom) else K0.matrix[np.ix_(some, some)]
+        K = (
+            K0.Phi[some] @ K0.Phi[some].T
+            if isinstance(K0, Nystrom)
+            else K0.matrix[np.ix_(some, some)]
+        )
         distances = (K.diagonal()[:, None] + K.diagonal() - 2 * K)[np.triu_indices(some.size, 1)]
         distances = distances[distances > 1e-12 * max(float(K.diagonal().max()), 0.0)]
         if not distances.size:
-            raise InvalidProblem("the kernel gives all labelled points the distance 0; there is nothing to keep apart")
+            raise InvalidProblem(
+                "the kernel gives all labelled points the distance 0; there is nothing to keep apart"
+            )
         upper, lower = np.quantile(distances, self.quantiles)
         return float(upper), float(lower)
 
@@ -134,7 +151,8 @@ class LDK(NearKernelLearner):
 class ScgLDK(NearKernelLearner):
     """The kernel near `kernel` in LogDet divergence of least graph-based loss, whose weight is `gamma`.
 
-    `rank` replaces the kernel of many points by so many features: then no matrix of the order of the points is formed.
+    `rank` replaces the kernel of many points by so many features: then no matrix of the order of
+    the points is formed.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)

@@ -1,16 +1,18 @@
 """MKL: a support vector machine, or a ridge regression, that learns the weights of several kernels with itself.
 
-Each machine of `klopt.problems.MultipleKernel` has weights of its own; several classes are several machines. A new
-point costs one row of each kernel that some machine uses, on the support vectors only.
+Each machine of `klopt.problems.MultipleKernel` has weights of its own; several classes are several
+machines. A new point costs one row of each kernel that some machine uses, on the support vectors
+only.
 
-Kernels of different size are not comparable (for "block-l1" a larger one is a better one): each is divided by the mean
-of its diagonal on the training points, unless `normalize=False`.
+Kernels of different size are not comparable (for "block-l1" a larger one is a better one): each is
+divided by the mean of its diagonal on the training points, unless `normalize=False`.
 
-A regression has the squared loss, not that of support vector regression, which the problem does not have; so it is
-called `MklRidge`, and with one kernel it is scikit-learn's `KernelRidge(alpha=1/C)` of the values less their mean.
+A regression has the squared loss, not that of support vector regression, which the problem does not
+have; so it is called `MklRidge`, and with one kernel it is scikit-learn's `KernelRidge(alpha=1/C)`
+of the values less their mean.
 
-Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple similarity matrices
-with general convex loss functions, 2010, (5) and (10).
+Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple
+similarity matrices with general convex loss functions, 2010, (5) and (10).
 """
 
 from __future__ import annotations
@@ -65,7 +67,10 @@ class _Mixture(StackLearner):
     @property
     def kernel_(self) -> FloatArray:
         """The learned kernel matrix of the training points, (n, n); of several machines a stack, machines last."""
-        mixing, matrices = self.weights_ / self.scales_, [entries(K) for K in self._on_training_points()]
+        mixing, matrices = (
+            self.weights_ / self.scales_,
+            [entries(K) for K in self._on_training_points()],
+        )
         found = np.zeros((*matrices[0].shape, len(mixing)))
         for K, weights in zip(matrices, mixing.T, strict=True):
             found += K[:, :, None] * weights
@@ -75,13 +80,15 @@ class _Mixture(StackLearner):
 class MklSVC(StackClassifier, _Mixture):
     """A support vector machine with the best mixture of kernels.
 
-    `kernels` is a list from `klopt.learners.kernels` (None: three Gaussian ones), or "precomputed": then X is a stack
-    of shape (points, training points, kernels), kernels last. `norm` is "block-l1" (few kernels are used),
-    "block-linf" (all are) or a number p > 1, which is the fastest: below 2 it is in between, 2 is the plain sum of the
-    kernels, and a larger p gives the less useful kernels the larger weights.
+    `kernels` is a list from `klopt.learners.kernels` (None: three Gaussian ones), or "precomputed":
+    then X is a stack of shape (points, training points, kernels), kernels last. `norm` is
+    "block-l1" (few kernels are used), "block-linf" (all are) or a number p > 1, which is the
+    fastest: below 2 it is in between, 2 is the plain sum of the kernels, and a larger p gives the
+    less useful kernels the larger weights.
 
-    Fitted, `weights_` has a row a machine and a column a kernel (of the kernels as divided by `scales_`), `result_` is
-    the result of the machine whose optimum is known least well, `results_` are all.
+    Fitted, `weights_` has a row a machine and a column a kernel (of the kernels as divided by
+    `scales_`), `result_` is the result of the machine whose optimum is known least well, `results_`
+    are all.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> from klopt.learners.kernels import linear, rbf

@@ -1,10 +1,11 @@
 """OSK and SCG-OSK: ordered spectral kernels on a neighbour graph, then support vector machines on the labelled points.
 
-K = sum_i w_i v_i v_i' with w_1 >= w_2 >= .. on the smoothest eigenvectors of the graph's Laplacian. OSK aligns K with
-the labels (`klopt.problems.OrderedAlignment`), SCG-OSK minimises the loss of the supervised graph
-(`klopt.problems.ScgOrdered`). Both learn from all points, labelled or not.
+K = sum_i w_i v_i v_i' with w_1 >= w_2 >= .. on the smoothest eigenvectors of the graph's Laplacian.
+OSK aligns K with the labels (`klopt.problems.OrderedAlignment`), SCG-OSK minimises the loss of the
+supervised graph (`klopt.problems.ScgOrdered`). Both learn from all points, labelled or not.
 
-Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016, (2) and (26).
+Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+2016, (2) and (26).
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ class _Ordered(GraphLearner):
 class OSK(_Ordered):
     """The ordered spectral kernel that is best aligned with the labels; -1 marks points without label.
 
-    `rank` eigenvectors (None: all) of a graph of `n_neighbors` nearest neighbours get weights in the `sigma`-order
-    (`ordered=False`: in none). `C` is that of the machines, for a kernel whose diagonal has mean 1.
+    `rank` eigenvectors (None: all) of a graph of `n_neighbors` nearest neighbours get weights in
+    the `sigma`-order (`ordered=False`: in none). `C` is that of the machines, for a kernel whose
+    diagonal has mean 1.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -98,15 +100,18 @@ class OSK(_Ordered):
         """Learn the kernel from all points and the machines from the labelled ones."""
         W, codes = self._graph_of(X, y)
         _, V = self._eigenpairs(W)
-        self.result_ = self._certified(OrderedAlignment(V, codes, self.sigma, self.ordered, self.target))
+        self.result_ = self._certified(
+            OrderedAlignment(V, codes, self.sigma, self.ordered, self.target)
+        )
         return self._decide_by_machines(V, self.spectrum_, codes, self.C)
 
 
 class ScgOSK(_Ordered):
     """The ordered spectral kernel of least graph-based loss; -1 marks points without label.
 
-    `skip_constant=False` is the program as printed: on a connected graph its kernel is constant and tells no classes.
-    Without the constant, too, it takes few eigenvectors, at times one for three classes: `OSK` is the better learner.
+    `skip_constant=False` is the program as printed: on a connected graph its kernel is constant and
+    tells no classes. Without the constant, too, it takes few eigenvectors, at times one for three
+    classes: `OSK` is the better learner.
 
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
@@ -155,14 +160,17 @@ class ScgOSK(_Ordered):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # one eigenvector for three classes tells only two of them apart
+        tags.classifier_tags.poor_score = (
+            True  # one eigenvector for three classes tells only two of them apart
+        )
         return tags
 
 
 def _constant_first(V: FloatArray, W: SparseMatrix, codes: Codes) -> FloatArray:
     """The eigenvectors of eigenvalue 0 turned: D^1/2 1, the constant, first, then those of least loss.
 
-    A graph in pieces has several, in no order of their own; which is skipped must not depend on who computed them.
+    A graph in pieces has several, in no order of their own; which is skipped must not depend on who
+    computed them.
     """
     constant = V.T @ np.sqrt(np.asarray(W.sum(axis=0), dtype=float))
     basis = V @ np.linalg.qr(np.column_stack([constant, np.eye(V.shape[1])]))[0]

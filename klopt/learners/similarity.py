@@ -4,17 +4,19 @@
     EMKL   a kernel near each, and a machine with all of them      `klopt.problems.SimilarityKernels`
     REKL   as EMKL, but only the eigenvalues are learned           `klopt.problems.SimilaritySpectra`
 
-New points. [1] says nothing of them. The linear map s -> s S^+ K of `klopt.kernels.similarities` gives training points their own
-rows of K, but divides by the small eigenvalues of S, which for new points are noise: on the two similarity sets that
-klopt was tried on it decides like a coin. Here the pseudoinverse is damped,
+New points. [1] says nothing of them. The linear map s -> s S^+ K of `klopt.kernels.similarities`
+gives training points their own rows of K, but divides by the small eigenvalues of S, which for new
+points are noise: on the two similarity sets that klopt was tried on it decides like a coin. Here
+the pseudoinverse is damped,
 
     k(x, training) = s S (S^2 + damping^2 |S|^2 I)^-1 K,
 
-so that eigenvalues below `damping` times the largest hardly count; it is worth a place in a grid (`docs/learners.md`
-says what the default rests on). At training points
-`predict` is damped, too; their own decision is that of `results_`.
+so that eigenvalues below `damping` times the largest hardly count; it is worth a place in a grid
+(`docs/learners.md` says what the default rests on). At training points `predict` is damped, too;
+their own decision is that of `results_`.
 
-[1] Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple similarity
+[1] Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
+multiple similarity
     matrices with general convex loss functions, 2010, (4), (6), (7).
 """
 
@@ -73,7 +75,9 @@ class _SimilarityLearner(StackClassifier):
     def _sources(self) -> Any:
         return self.similarities
 
-    def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
+    def _problem(
+        self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None
+    ) -> Problem:
         raise NotImplementedError
 
     @classmethod
@@ -87,8 +91,12 @@ class _SimilarityLearner(StackClassifier):
         return [S.eigen for S in cast(Any, result.problem).S]
 
     def _learn(self, matrices: Matrices, signs: FloatArray) -> Result:
-        S = tuple(Similarity.of(K, name) for K, name in zip(matrices, self.kernel_names_, strict=True))
-        return self._certified(self._problem(S, signs, float(signs.size) if self.trace == "points" else self.trace))
+        S = tuple(
+            Similarity.of(K, name) for K, name in zip(matrices, self.kernel_names_, strict=True)
+        )
+        return self._certified(
+            self._problem(S, signs, float(signs.size) if self.trace == "points" else self.trace)
+        )
 
     @property
     def _columns(self) -> Columns:
@@ -98,7 +106,9 @@ class _SimilarityLearner(StackClassifier):
     def _extended(cls, damping: float, result: Result, signs: FloatArray) -> FloatArray:
         """S (S^2 + damping^2 |S|^2 I)^-1 K a of each similarity."""
         a, count = signs * cast(Any, result.point).alpha, len(cast(Any, result.problem).S)
-        found = np.column_stack([w * _damped(part, K @ a, damping) for part, K, w in cls._parts(result)])
+        found = np.column_stack(
+            [w * _damped(part, K @ a, damping) for part, K, w in cls._parts(result)]
+        )
         # One part for several similarities is about their mean.
         return found if found.shape[1] == count else np.tile(found / count, count)
 
@@ -136,10 +146,11 @@ def _damped(S: Eigen, v: FloatArray, damping: float) -> FloatArray:
 class ESKL(_SimilarityLearner):
     """A support vector machine with a kernel that is learned from similarities.
 
-    `similarities` is a list from `klopt.learners.kernels`, which may have functions of yours that are no kernels (None:
-    three Gaussian ones), or "precomputed": then X is a matrix, or a stack of shape (points, training points,
-    similarities). `rho` is the price of leaving the similarities; `trace` that of the kernel, "points" their number,
-    None any (then with one similarity and the squared loss it is IndSVM).
+    `similarities` is a list from `klopt.learners.kernels`, which may have functions of yours that
+    are no kernels (None: three Gaussian ones), or "precomputed": then X is a matrix, or a stack of
+    shape (points, training points, similarities). `rho` is the price of leaving the similarities;
+    `trace` that of the kernel, "points" their number, None any (then with one similarity and the
+    squared loss it is IndSVM).
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -148,13 +159,17 @@ class ESKL(_SimilarityLearner):
     ('OPTIMAL', True)
     """
 
-    def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
+    def _problem(
+        self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None
+    ) -> Problem:
         return SimilarityKernel(S, signs, self.C, self.rho, trace, self.loss)
 
     @classmethod
     def _parts(cls, result: Result) -> list[tuple[Eigen, FloatArray, float]]:
         point = cast(Any, result.point)
-        return [(cast(SimilarityKernel, result.problem).extension(point).S.eigen, point.kernel, 1.0)]
+        return [
+            (cast(SimilarityKernel, result.problem).extension(point).S.eigen, point.kernel, 1.0)
+        ]
 
 
 class EMKL(_KernelEach):
@@ -169,15 +184,18 @@ class EMKL(_KernelEach):
     ('OPTIMAL', True, (1, 3))
     """
 
-    def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
+    def _problem(
+        self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None
+    ) -> Problem:
         return SimilarityKernels(S, signs, self.C, self.rho, cast(float, trace), self.loss)
 
 
 class REKL(_KernelEach):
     """A support vector machine with several kernels that have the eigenvectors of similarities and learned eigenvalues.
 
-    Parameters are those of `EMKL`; the loss is the squared one. A similarity of low rank (a linear kernel, say) has the
-    eigenvalue 0 many times and so no certain eigenvectors: what is learned then depends on rounding; take `EMKL`.
+    Parameters are those of `EMKL`; the loss is the squared one. A similarity of low rank (a linear
+    kernel, say) has the eigenvalue 0 many times and so no certain eigenvectors: what is learned
+    then depends on rounding; take `EMKL`.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -211,7 +229,9 @@ class REKL(_KernelEach):
             tol=tol,
         )
 
-    def _problem(self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None) -> Problem:
+    def _problem(
+        self, S: tuple[Similarity, ...], signs: FloatArray, trace: float | None
+    ) -> Problem:
         return SimilaritySpectra(S, signs, self.C, self.rho, cast(float, trace))
 
     @classmethod

@@ -3,7 +3,8 @@
     kta=True    no parameter: the level is chosen by kernel alignment    `klopt.problems.SpectralAlignment`
     kta=False   C and mu are given                                       `klopt.problems.SpectralRls`
 
-The decision at all points, labelled or not, is K_:l (K_ll + I/C)^-1 Y_l; several classes are one problem.
+The decision at all points, labelled or not, is K_:l (K_ll + I/C)^-1 Y_l; several classes are one
+problem.
 
 Mao, Tsang, Parameter-free spectral kernel learning, 2010.
 """
@@ -18,7 +19,7 @@ from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.kernels.graphs import Weights, laplacian
 from klopt.learners._graph import GraphLearner
-from klopt.learners._multiclass import Duels
+from klopt.learners._multiclass import MulticlassScheme
 from klopt.model.backend import Backend
 from klopt.problems.spectral_alignment import SpectralAlignment
 from klopt.problems.spectral_rls import Basis, SpectralRls
@@ -29,9 +30,10 @@ __all__ = ["SKL"]
 class SKL(GraphLearner):
     """The spectral kernel of least squares on a graph; -1 marks points without label.
 
-    With `kta`, `C` and `mu` have no part. `basis` "padded" and "labelled" let the kernel out of the spectral family
-    (kta=False only); `rank` keeps the smoothest eigenvectors only. The graph is measured by its Laplacian to the
-    `power`, plus `ridge`: the smaller that is, the more the kernel trusts the graph.
+    With `kta`, `C` and `mu` have no part. `basis` "padded" and "labelled" let the kernel out of the
+    spectral family (kta=False only); `rank` keeps the smoothest eigenvectors only. The graph is
+    measured by its Laplacian to the `power`, plus `ridge`: the smaller that is, the more the kernel
+    trusts the graph.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -82,14 +84,18 @@ class SKL(GraphLearner):
         problem: SpectralAlignment | SpectralRls
         if self.kta:
             if self.basis != "spectral":
-                raise InvalidProblem(f"basis is {self.basis!r}; kernel alignment (kta=True) needs 'spectral'")
+                raise InvalidProblem(
+                    f"basis is {self.basis!r}; kernel alignment (kta=True) needs 'spectral'"
+                )
             problem = SpectralAlignment(L, codes, self.ridge, rank)
         else:
             problem = SpectralRls(L, codes, self.C, self.mu, self.basis, self.ridge, rank)
         self.result_ = self._certified(problem)
         assert self.result_.point is not None
         values = problem.decide(self.result_.point)
-        return self._decide(values.reshape(len(codes), -1), Duels(self.classes_.size, "ovr"))
+        return self._decide(
+            values.reshape(len(codes), -1), MulticlassScheme(self.classes_.size, "ovr")
+        )
 
     def _features(self) -> FloatArray:
         problem, point = self.result_.problem, self.result_.point

@@ -1,7 +1,8 @@
 """`Backend`, `Settings`, `Answer`, `Stop`: what a solver file must provide.
 
-A backend takes a form, calls its library or runs its algorithm, and returns an `Answer`. The answer is a claim:
-klopt measures it and issues the verdict, so a backend neither checks nor polishes its statuses.
+A backend takes a form, calls its library or runs its algorithm, and returns an `Answer`. The answer
+is a claim: klopt measures it and issues the verdict, so a backend neither checks nor polishes its
+statuses.
 """
 
 from __future__ import annotations
@@ -25,7 +26,17 @@ from klopt.errors import InvalidSettings
 from klopt.model.cones import Feature
 from klopt.model.forms import Form, Start
 
-__all__ = ["Answer", "Backend", "Settings", "Start", "Step", "Stop", "check_raw", "contract_flaw", "whole_number"]
+__all__ = [
+    "Answer",
+    "Backend",
+    "Settings",
+    "Start",
+    "Step",
+    "Stop",
+    "check_raw",
+    "contract_flaw",
+    "whole_number",
+]
 
 SETTINGS = {"tol", "time_limit", "max_iter", "threads", "seed", "log", "start"}
 PROOFS = {"dual", "farkas", "ray"}
@@ -86,9 +97,10 @@ class Step:
 class Settings:
     """What a user may ask of any backend; it means the same for all of them.
 
-    `tol` is the relative width of klopt's bracket that is wanted, not a native tolerance. `time_limit` is in seconds;
-    without it, or without `max_iter`, there is none. `log` lets the library print as it goes. `raw` passes native
-    options by their native names; unknown ones and ones that a setting here already covers are refused.
+    `tol` is the relative width of klopt's bracket that is wanted, not a native tolerance.
+    `time_limit` is in seconds; without it, or without `max_iter`, there is none. `log` lets the
+    library print as it goes. `raw` passes native options by their native names; unknown ones and
+    ones that a setting here already covers are refused.
 
     >>> Settings(tol=2.0)
     Traceback (most recent call last):
@@ -135,10 +147,11 @@ class Settings:
 class Answer:
     """What a backend claims about a form.
 
-    `y` holds the multipliers in klopt's signs (Px + c + A'y = 0). With `Stop.INFEASIBLE` comes a `farkas` vector
-    (y in K*, A'y = 0, b'y < 0), with `Stop.UNBOUNDED` a `ray` (c'd < 0, Pd = 0, -Ad in K); without them the claim
-    cannot be verified. `native` is the library's own status, `log` what it printed, `seconds` the time of the native
-    call alone. `notes` is for what a user should know about how the answer came about.
+    `y` holds the multipliers in klopt's signs (Px + c + A'y = 0). With `Stop.INFEASIBLE` comes a
+    `farkas` vector (y in K*, A'y = 0, b'y < 0), with `Stop.UNBOUNDED` a `ray` (c'd < 0, Pd = 0, -Ad
+    in K); without them the claim cannot be verified. `native` is the library's own status, `log`
+    what it printed, `seconds` the time of the native call alone. `notes` is for what a user should
+    know about how the answer came about.
 
     >>> Answer(Stop.ITERATION_LIMIT, x=np.array([0.5, 0.5]), iterations=100).stop.words
     'iteration limit'
@@ -160,9 +173,9 @@ class Answer:
 class Backend(ABC):
     """One solver: what it takes, which settings it keeps by itself, what it proves, and how to run it.
 
-    Subclasses set the class attributes and implement `run`. They must be picklable, never print, never change the form
-    and import their library inside `run` only. `klopt.check_backend` tests an instance, `klopt.register` makes it
-    known; `klopt new backend NAME` writes one to start from.
+    Subclasses set the class attributes and implement `run`. They must be picklable, never print,
+    never change the form and import their library inside `run` only. `klopt.check_backend` tests an
+    instance, `klopt.register` makes it known; `klopt new backend NAME` writes one to start from.
     """
 
     name: ClassVar[str]
@@ -207,7 +220,9 @@ class Backend(ABC):
         return f"<backend {self.name}>"
 
 
-def check_raw(backend: str, raw: Mapping[str, Any], known: Iterable[str], reserved: Mapping[str, str]) -> None:
+def check_raw(
+    backend: str, raw: Mapping[str, Any], known: Iterable[str], reserved: Mapping[str, str]
+) -> None:
     """Refuse native options that do not exist or that a setting already covers.
 
     `reserved` maps a native name to the setting that covers it.
@@ -219,7 +234,9 @@ def check_raw(backend: str, raw: Mapping[str, Any], known: Iterable[str], reserv
     names = set(known)
     for key in raw:
         if key in reserved:
-            raise InvalidSettings(f"raw option {key!r} of {backend} is klopt's own {reserved[key]!r}; set that instead")
+            raise InvalidSettings(
+                f"raw option {key!r} of {backend} is klopt's own {reserved[key]!r}; set that instead"
+            )
         if key not in names:
             near = difflib.get_close_matches(key, names, n=3)
             known_ones = f"it has {', '.join(sorted(names))}" if names else "it has none"
@@ -236,7 +253,10 @@ def _is_installed(library: str) -> bool:
         try:
             if importlib.util.find_spec(library) is None:
                 return False
-        except (ImportError, ValueError):  # a module inside a package that is not there, or one that is half loaded
+        except (
+            ImportError,
+            ValueError,
+        ):  # a module inside a package that is not there, or one that is half loaded
             return False
         _found.add(library)
     return True
@@ -255,11 +275,17 @@ def whole_number(name: str, value: object, low: int) -> None:
 
 def _number(name: str, value: object, low: float, high: float) -> None:
     try:
-        right = not isinstance(value, bool) and isinstance(value, numbers.Real) and low <= float(value) <= high
+        right = (
+            not isinstance(value, bool)
+            and isinstance(value, numbers.Real)
+            and low <= float(value) <= high
+        )
     except OverflowError:  # a whole number beyond all floats
         right = False
     if not right:
-        wanted = "a positive number of seconds" if high == np.inf else f"a number in [{low:g}, {high:g}]"
+        wanted = (
+            "a positive number of seconds" if high == np.inf else f"a number in [{low:g}, {high:g}]"
+        )
         raise InvalidSettings(f"{name} is {value!r}; expected {wanted}")
 
 
@@ -275,9 +301,17 @@ def contract_flaw(backend: Backend) -> str:
         if not (isinstance(value, frozenset | set) and value <= known):
             return f"{name} {attribute} {value!r}; expected a set of some of {', '.join(sorted(known))}"
     for attribute, right, wanted in (
-        ("library", backend.library != "" and isinstance(backend.library, str | None), "a name, or None"),
+        (
+            "library",
+            backend.library != "" and isinstance(backend.library, str | None),
+            "a name, or None",
+        ),
         ("rank", isinstance(backend.rank, int), "a whole number"),
-        ("accuracy", isinstance(backend.accuracy, int | float) and backend.accuracy > 0, "a positive number"),
+        (
+            "accuracy",
+            isinstance(backend.accuracy, int | float) and backend.accuracy > 0,
+            "a positive number",
+        ),
         ("isolate", isinstance(backend.isolate, bool), "True or False"),
     ):
         if not right:

@@ -1,6 +1,7 @@
 """Cones (zero, nonnegative, second-order, PSD, exponential): sizes, projections, distances, the one svec convention.
 
-A `Cones` is the product K that the slack s = b - Ax of a cone program lies in. Its rows come in a fixed order:
+A `Cones` is the product K that the slack s = b - Ax of a cone program lies in. Its rows come in a
+fixed order:
 
     zero          s = 0                              dual: free
     nonneg        s >= 0                             dual: itself
@@ -8,7 +9,8 @@ A `Cones` is the product K that the slack s = b - Ax of a cone program lies in. 
     psd           smat(s) is positive semidefinite   dual: itself
     exp           s_2 >= s_1 exp(s_0 / s_1), s_1 > 0 (closure), three rows each
 
-`svec` stacks the lower triangle by columns with off-diagonals times sqrt(2), so that <M, N> = svec(M)'svec(N).
+`svec` stacks the lower triangle by columns with off-diagonals times sqrt(2), so that <M, N> =
+svec(M)'svec(N).
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ __all__ = ["Cones", "Feature", "order_of", "smat", "svec", "svec_size"]
 class Feature(StrEnum):
     """The whole vocabulary of what a form needs and a backend offers; the text is how a refusal names it.
 
-    A form needs one shape, then what its parts ask for. A backend takes a form when it offers all of it.
+    A form needs one shape, then what its parts ask for. A backend takes a form when it offers all
+    of it.
     """
 
     CONE = "cone programs"
@@ -68,7 +71,9 @@ def order_of(size: int) -> int:
     """Return the order of the matrix whose svec has `size` entries."""
     order = int((np.sqrt(8.0 * size + 1.0) - 1.0) / 2.0 + 0.5)
     if svec_size(order) != size:
-        raise InvalidProblem(f"{size} entries are no triangle; svec of an order-k matrix has k(k+1)/2")
+        raise InvalidProblem(
+            f"{size} entries are no triangle; svec of an order-k matrix has k(k+1)/2"
+        )
     return order
 
 
@@ -107,8 +112,9 @@ def _triangle(order: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], F
 class Cones:
     """The product of cones that a slack vector lies in, in the order of the fields.
 
-    `zero` and `nonneg` count rows, `soc` lists the sizes of second-order cones (largest entry first), `psd` the orders
-    of semidefinite ones (rows by `svec`), `exp` counts exponential cones of three rows each.
+    `zero` and `nonneg` count rows, `soc` lists the sizes of second-order cones (largest entry
+    first), `psd` the orders of semidefinite ones (rows by `svec`), `exp` counts exponential cones
+    of three rows each.
 
     >>> K = Cones(nonneg=2, soc=(3,))
     >>> K.size
@@ -125,18 +131,26 @@ class Cones:
 
     def __post_init__(self) -> None:
         for name in ("zero", "nonneg", "exp"):
-            object.__setattr__(self, name, _count(f"cones.{name}", getattr(self, name), "a number of rows"))
+            object.__setattr__(
+                self, name, _count(f"cones.{name}", getattr(self, name), "a number of rows")
+            )
         for name in ("soc", "psd"):
             sizes = getattr(self, name)
             if not isinstance(sizes, Iterable):
-                raise InvalidProblem(f"cones.{name} is {sizes!r}; expected the sizes of the cones, such as (3,)")
-            counts = (_count(f"cones.{name}[{index}]", size, "a size") for index, size in enumerate(sizes))
+                raise InvalidProblem(
+                    f"cones.{name} is {sizes!r}; expected the sizes of the cones, such as (3,)"
+                )
+            counts = (
+                _count(f"cones.{name}[{index}]", size, "a size") for index, size in enumerate(sizes)
+            )
             object.__setattr__(self, name, tuple(counts))
 
     @property
     def size(self) -> int:
         """The number of rows."""
-        return self.zero + self.nonneg + sum(self.soc) + sum(map(svec_size, self.psd)) + 3 * self.exp
+        return (
+            self.zero + self.nonneg + sum(self.soc) + sum(map(svec_size, self.psd)) + 3 * self.exp
+        )
 
     @property
     def features(self) -> frozenset[Feature]:

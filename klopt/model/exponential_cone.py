@@ -7,12 +7,14 @@ A point v outside both, and not in the quadrant x, y <= 0, splits as v = t p + s
 
     p(rho) = (rho, 1, exp(rho))  in K,    d(rho) = (exp(rho), (1 - rho) exp(rho), -1)  in K°,    p'd = 0,
 
-so that t p is the projection (Moreau). The first two coordinates give t and S = s exp(rho) in closed form,
+so that t p is the projection (Moreau). The first two coordinates give t and S = s exp(rho) in
+closed form,
 
     t = ((rho - 1) x + y) / q,    S = (x - rho y) / q,    q = rho^2 - rho + 1,
 
-and the third is the equation h(rho) = t exp(rho) - S exp(-rho) - z = 0, which increases over the interval t, S > 0
-(H. A. Friberg, Projection onto the exponential cone: a univariate root-finding problem, 2021).
+and the third is the equation h(rho) = t exp(rho) - S exp(-rho) - z = 0, which increases over the
+interval t, S > 0 (H. A. Friberg, Projection onto the exponential cone: a univariate root-finding
+problem, 2021).
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from klopt.arrays import FloatArray
 
 __all__ = ["project_exponential"]
 
-# After a row is scaled to largest entry 1, smaller entries count as zero: rho, a quotient of entries, keeps a finite
-# square, and the projection, being nonexpansive, moves by no more than this.
+# After a row is scaled to largest entry 1, smaller entries count as zero: rho, a quotient of
+# entries, keeps a finite square, and the projection, being nonexpansive, moves by no more than
+# this.
 _TINY = 1e-150
 _STEPS = 200
 
@@ -73,17 +76,23 @@ def _coefficients(rho: FloatArray, x: FloatArray, y: FloatArray) -> tuple[FloatA
     return np.maximum((rho - 1.0) * x + y, 0.0) / q, np.maximum(x - rho * y, 0.0) / q
 
 
-def _equation(rho: FloatArray, x: FloatArray, y: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _equation(
+    rho: FloatArray, x: FloatArray, y: FloatArray, z: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """h(rho) exp(-|rho|) and its derivative: the sign of h, and no exponential of a positive number."""
     t, S = _coefficients(rho, x, y)
     q = rho * (rho - 1.0) + 1.0
-    t_slope, S_slope = (x - t * (2.0 * rho - 1.0)) / q, (-y - S * (2.0 * rho - 1.0)) / q
+    t_gradient, S_gradient = (x - t * (2.0 * rho - 1.0)) / q, (-y - S * (2.0 * rho - 1.0)) / q
     decay = np.exp(-np.abs(rho))
     square = decay * decay
     right = rho > 0
     value = np.where(right, t - S * square, t * square - S) - z * decay
-    slope = np.where(right, t_slope + (2.0 * S - S_slope) * square, (t_slope + 2.0 * t) * square - S_slope)
-    return value, slope + np.where(right, z, -z) * decay
+    gradient = np.where(
+        right,
+        t_gradient + (2.0 * S - S_gradient) * square,
+        (t_gradient + 2.0 * t) * square - S_gradient,
+    )
+    return value, gradient + np.where(right, z, -z) * decay
 
 
 def _bracket(x: FloatArray, y: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -97,21 +106,25 @@ def _bracket(x: FloatArray, y: FloatArray, z: FloatArray) -> tuple[FloatArray, F
         left, right = np.where(no_low, high, low), np.where(no_high, low, high)
         left[no_low] -= reach[no_low]
         right[no_high] += reach[no_high]
-        short = (no_low & (_equation(left, x, y, z)[0] > 0)) | (no_high & (_equation(right, x, y, z)[0] < 0))
+        short = (no_low & (_equation(left, x, y, z)[0] > 0)) | (
+            no_high & (_equation(right, x, y, z)[0] < 0)
+        )
         if not short.any():
             break
         reach[short] *= 2.0
     return left, right
 
 
-def _root(x: FloatArray, y: FloatArray, z: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+def _root(
+    x: FloatArray, y: FloatArray, z: FloatArray, low: FloatArray, high: FloatArray
+) -> FloatArray:
     """The zero of h in [low, high] by Newton steps, with a bisection wherever Newton leaves the bracket or is slow."""
     rho = _middle(low, high)
     for step in range(_STEPS):
-        value, slope = _equation(rho, x, y, z)
+        value, gradient = _equation(rho, x, y, z)
         low, high = np.where(value <= 0, rho, low), np.where(value >= 0, rho, high)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            newton = rho - value / slope
+            newton = rho - value / gradient
         good = (newton >= low) & (newton <= high) & (step % 4 != 3)
         following = np.where(good, newton, _middle(low, high))
         close = 2.0 * np.finfo(float).eps * np.maximum(1.0, np.abs(rho))

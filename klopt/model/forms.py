@@ -21,9 +21,9 @@ import numpy.typing as npt
 from klopt.arrays import FAKE_INFINITY, FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones, Feature
-from klopt.model.functions import Bilinear, Objective, QuadraticLike, RowAction, SaddleOracle
+from klopt.model.functions import Bilinear, DualFunction, Objective, QuadraticLike, SaddleOracle
 from klopt.model.sets import BoxPlane, SimpleSet
-from klopt.model.smooth_functions import Curved
+from klopt.model.smooth_functions import SmoothFunction
 from klopt.model.splitting import Splitting
 
 __all__ = ["ConeForm", "ExplicitForm", "Form", "Residuals", "SaddleForm", "SimplexForm", "Start"]
@@ -59,8 +59,8 @@ class Residuals:
 class ConeForm:
     """Minimise x'Px/2 + c'x subject to b - Ax in K.
 
-    `radius` bounds ||x||_1 over the feasible set where the problem knows one; it turns nearly right multipliers
-    into rigorous bounds and refutes every claim of unboundedness.
+    `radius` bounds ||x||_1 over the feasible set where the problem knows one; it turns nearly right
+    multipliers into rigorous bounds and refutes every claim of unboundedness.
 
     >>> form = ConeForm(c=[1.0, 1.0], A=[[-1.0, 0.0], [0.0, -1.0]], b=[-2.0, -3.0], cones=Cones(nonneg=2))
     >>> form.measure(np.array([2.0, 3.0]), np.array([1.0, 1.0])).worst
@@ -88,7 +88,9 @@ class ConeForm:
 
     def __post_init__(self) -> None:
         if not isinstance(self.cones, Cones):
-            raise InvalidProblem(f"cones is {self.cones!r}; expected klopt.Cones, such as Cones(zero=1, nonneg=2)")
+            raise InvalidProblem(
+                f"cones is {self.cones!r}; expected klopt.Cones, such as Cones(zero=1, nonneg=2)"
+            )
         object.__setattr__(self, "c", vector("c", self.c))
         object.__setattr__(self, "b", vector("b", self.b, infinite=True))
         n, m = self.c.size, self.b.size
@@ -96,21 +98,31 @@ class ConeForm:
         if self.P is not None:
             object.__setattr__(self, "P", _symmetric_csc(csc("P", self.P, (n, n))))
         if self.cones.size != m:
-            raise InvalidProblem(f"the cones have {self.cones.size} rows but A and b have {m}; give each row a cone")
+            raise InvalidProblem(
+                f"the cones have {self.cones.size} rows but A and b have {m}; give each row a cone"
+            )
         self._check_right_hand_side()
 
     def _check_right_hand_side(self) -> None:
         inequality = slice(self.cones.zero, self.cones.zero + self.cones.nonneg)
         for row in np.flatnonzero(~(np.abs(self.b) < FAKE_INFINITY)):
             if np.isfinite(self.b[row]):
-                raise InvalidProblem(f"b[{row}] is {self.b[row]}; write inf for a bound that does not exist")
+                raise InvalidProblem(
+                    f"b[{row}] is {self.b[row]}; write inf for a bound that does not exist"
+                )
             if not inequality.start <= row < inequality.stop:
-                raise InvalidProblem(f"b[{row}] is {self.b[row]}; only a nonnegative row may have an infinite b")
+                raise InvalidProblem(
+                    f"b[{row}] is {self.b[row]}; only a nonnegative row may have an infinite b"
+                )
 
     @property
     def needs(self) -> frozenset[Feature]:
         """What a backend must offer to take this form."""
-        return self.cones.features | {Feature.CONE} | ({Feature.QUADRATIC} if self.P is not None else set())
+        return (
+            self.cones.features
+            | {Feature.CONE}
+            | ({Feature.QUADRATIC} if self.P is not None else set())
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -153,10 +165,12 @@ class ConeForm:
 class SimplexForm:
     """Minimise a convex function over a simple set.
 
-    The Frank-Wolfe gap f(x) + min g'(z - x) over the set, g the gradient at x, is an exact lower bound: no multipliers.
-    Where f is nonsmooth one subgradient says little; then y may hold cuts, rows (weight, point) laid end to end, and
-    the averaged linearisation at those points is the bound. klopt evaluates f there afresh. Where f knows a quadratic
-    below itself (`klopt.model.smooth_functions.Local`) y may be a point, at which that quadratic is linearised.
+    The Frank-Wolfe gap f(x) + min g'(z - x) over the set, g the gradient at x, is an exact lower
+    bound: no multipliers. Where f is nonsmooth one subgradient says little; then y may hold cuts,
+    rows (weight, point) laid end to end, and the averaged linearisation at those points is the
+    bound. klopt evaluates f there afresh. Where f knows a quadratic below itself
+    (`klopt.model.smooth_functions.LocalModel`) y may be a point, at which that quadratic is
+    linearised.
     """
 
     objective: Objective
@@ -164,7 +178,9 @@ class SimplexForm:
 
     def __post_init__(self) -> None:
         if not (hasattr(self.objective, "gradient") and hasattr(self.objective, "feature")):
-            raise InvalidProblem(f"objective is {self.objective!r}; make a function one: klopt.Oracle(size, f, slope)")
+            raise InvalidProblem(
+                f"objective is {self.objective!r}; make a function one: klopt.Oracle(size, f, gradient)"
+            )
         if self.objective.size != self.domain.size:
             raise InvalidProblem(
                 f"the function takes {self.objective.size} entries, the set has {self.domain.size}; make them agree"
@@ -181,17 +197,20 @@ class SimplexForm:
         proven = self.objective.feature in (Feature.NONSMOOTH, Feature.CURVED)
         return None if proven else 0, self.domain.size
 
-    def lower_bound(self, x: FloatArray, value: float | None = None, gradient: FloatArray | None = None) -> float:
+    def lower_bound(
+        self, x: FloatArray, value: float | None = None, gradient: FloatArray | None = None
+    ) -> float:
         """Return f(x) + min over z of g'(z - x), a lower bound of the optimum for any x of the domain of f.
 
-        Over a box, an orthant say, where g >= 0 does not hold before the end, a multiple of x may prove more.
+        Over a box, an orthant say, where g >= 0 does not hold before the end, a multiple of x may
+        prove more.
         """
-        if self.objective.feature is Feature.ROWS and isinstance(self.objective, RowAction):
+        if self.objective.feature is Feature.ROWS and isinstance(self.objective, DualFunction):
             return self.objective.bound(x)
         value = self.objective.value(x) if value is None else value
         gradient = self.objective.gradient(x) if gradient is None else gradient
         bound = value - float(gradient @ x) + self.domain.linear_minimum(gradient)
-        if isinstance(self.objective, Curved):
+        if isinstance(self.objective, SmoothFunction):
             return max(bound, self.objective.near(x).lower)
         box = isinstance(self.domain, BoxPlane) and self.domain.normal is None
         return max(bound, self._stretched_bound(x, gradient)) if box else bound
@@ -206,22 +225,22 @@ class SimplexForm:
             t = float(np.max(-c[falls] / np.maximum(Hx[falls], 0.0), initial=0.0))
         if not np.isfinite(t):
             return -np.inf
-        slope = t * Hx + c
+        stretched = t * Hx + c
         rounding = 8 * np.finfo(float).eps * (t * np.abs(Hx) + np.abs(c))
-        slope[np.abs(slope) <= rounding] = 0.0
-        return float(self.domain.linear_minimum(slope) - t * t * float(x @ Hx) / 2)
+        stretched[np.abs(stretched) <= rounding] = 0.0
+        return float(self.domain.linear_minimum(stretched) - t * t * float(x @ Hx) / 2)
 
     def bound_below(self, x: FloatArray, z: FloatArray | None) -> float:
         """Return the least value of the tangent at z of the quadratic that is below f and meets it at x, else -inf."""
-        if not isinstance(self.objective, Curved) or z is None or z.shape != x.shape:
+        if not isinstance(self.objective, SmoothFunction) or z is None or z.shape != x.shape:
             return -np.inf
         here, d = self.objective.near(x), z - x
         if here.below is None:
             return -np.inf
         bend = here.below() @ d
-        slope = here.gradient + bend
+        gradient = here.gradient + bend
         value = here.value + float(d @ (here.gradient + bend / 2))
-        return value - float(slope @ z) + self.domain.linear_minimum(slope)
+        return value - float(gradient @ z) + self.domain.linear_minimum(gradient)
 
     def averaged_bound(self, y: FloatArray | None) -> float:
         """Return min over z of the weighted mean of f(x_s) + g_s'(z - x_s) over the cuts in y, -inf without any."""
@@ -232,12 +251,12 @@ class SimplexForm:
         weights = np.maximum(cuts[:, 0], 0.0)
         if not weights.sum() > 0:
             return -np.inf
-        constant, slope = 0.0, np.zeros(n)
+        constant, mean_gradient = 0.0, np.zeros(n)
         for weight, point in zip(weights / weights.sum(), cuts[:, 1:], strict=True):
             gradient = self.objective.gradient(point)
             constant += weight * (self.objective.value(point) - float(gradient @ point))
-            slope += weight * gradient
-        return constant + self.domain.linear_minimum(slope)
+            mean_gradient += weight * gradient
+        return constant + self.domain.linear_minimum(mean_gradient)
 
     def measure(self, x: FloatArray, y: FloatArray | None = None) -> Residuals:
         """Return the residuals of x: its violation and its Frank-Wolfe gap."""
@@ -250,7 +269,8 @@ class SimplexForm:
 class SaddleForm:
     """Minimise over x in `left` and maximise over y in `right` a convex-concave phi(x, y).
 
-    The best responses to the slopes at (x, y) bound the value of the game from both sides, exactly.
+    The best responses to the gradients at (x, y) bound the value of the game from both sides,
+    exactly.
     """
 
     coupling: Bilinear | SaddleOracle
@@ -259,9 +279,16 @@ class SaddleForm:
 
     def __post_init__(self) -> None:
         if not isinstance(self.coupling, Bilinear | SaddleOracle):
-            raise InvalidProblem(f"coupling is {self.coupling!r}; expected a Bilinear or SaddleOracle")
-        if isinstance(self.coupling, Bilinear) and self.coupling.M.shape != (self.left.size, self.right.size):
-            raise InvalidProblem(f"M is {self.coupling.M.shape}; the sets ask for {(self.left.size, self.right.size)}")
+            raise InvalidProblem(
+                f"coupling is {self.coupling!r}; expected a Bilinear or SaddleOracle"
+            )
+        if isinstance(self.coupling, Bilinear) and self.coupling.M.shape != (
+            self.left.size,
+            self.right.size,
+        ):
+            raise InvalidProblem(
+                f"M is {self.coupling.M.shape}; the sets ask for {(self.left.size, self.right.size)}"
+            )
 
     @property
     def needs(self) -> frozenset[Feature]:
@@ -277,15 +304,23 @@ class SaddleForm:
     def bounds(self, x: FloatArray, y: FloatArray) -> tuple[float, float]:
         """Return (lower, upper): what x's and y's best replies, to first order, leave of the value."""
         value = self.coupling.value(x, y)
-        slope_x, slope_y = self.coupling.slopes(x, y)
-        lower = value - float(slope_x @ x) + self.left.linear_minimum(slope_x)
-        upper = value - float(slope_y @ y) - self.right.linear_minimum(-slope_y)
+        gradient_x, gradient_y = self.coupling.gradients(x, y)
+        lower = value - float(gradient_x @ x) + self.left.linear_minimum(gradient_x)
+        upper = value - float(gradient_y @ y) - self.right.linear_minimum(-gradient_y)
         return lower, upper
 
     def measure(self, x: FloatArray, y: FloatArray | None = None) -> Residuals:
         """Return the residuals of the pair: violations and the best-response gap."""
         if y is None:
-            return Residuals(np.nan, -np.inf, self.left.violation(x), np.inf, 0.0, np.inf, float(np.linalg.norm(x)))
+            return Residuals(
+                np.nan,
+                -np.inf,
+                self.left.violation(x),
+                np.inf,
+                0.0,
+                np.inf,
+                float(np.linalg.norm(x)),
+            )
         lower, upper = self.bounds(x, y)
         violation = max(self.left.violation(x), self.right.violation(y))
         return _interval_residuals(self.coupling.value(x, y), lower, upper, violation)
@@ -295,14 +330,17 @@ class SaddleForm:
 class ExplicitForm:
     """A rule that computes the answer (x, y) in closed form; y is None where it gives no multipliers.
 
-    The rule must be picklable (a bound method of a problem is) so that it can run in a child process.
+    The rule must be picklable (a bound method of a problem is) so that it can run in a child
+    process.
     """
 
     rule: Callable[[], tuple[FloatArray, FloatArray | None]]
 
     def __post_init__(self) -> None:
         if not callable(self.rule):
-            raise InvalidProblem(f"rule is {self.rule!r}; expected a function without arguments that returns (x, y)")
+            raise InvalidProblem(
+                f"rule is {self.rule!r}; expected a function without arguments that returns (x, y)"
+            )
 
     @property
     def needs(self) -> frozenset[Feature]:

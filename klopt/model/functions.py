@@ -1,8 +1,8 @@
 """Functions that are minimised over simple sets: linear, quadratic, of a kernel machine, smooth, nonsmooth.
 
-Each gives `value(x)`, `gradient(x)` (a subgradient where it is nonsmooth) and says its one `Feature`.
-The quadratics also open up: f(x) = x'Hx/2 + c'x with H x by `matvec` and any block of H by `block`. Functions that know
-their curvature are in `klopt.model.smooth_functions`.
+Each gives `value(x)`, `gradient(x)` (a subgradient where it is nonsmooth) and says its one
+`Feature`. The quadratics also open up: f(x) = x'Hx/2 + c'x with H x by `matvec` and any block of H
+by `block`. Functions that know their curvature are in `klopt.model.smooth_functions`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from klopt.errors import InvalidProblem
 from klopt.model.cones import Feature
 
 __all__ = [
+    "DualFunction",
+    "Evaluation",
     "KernelQuadratic",
     "Linear",
     "Objective",
     "Oracle",
     "Quadratic",
     "QuadraticLike",
-    "RowAction",
     "Rows",
-    "Spot",
 ]
 
 
@@ -77,7 +77,7 @@ class Rows(Protocol):
         ...
 
 
-class Spot(Protocol):
+class Evaluation(Protocol):
     """A function near one point: value, gradient and a positive semidefinite model of its curvature in some variables.
 
     The model tends to the second derivatives where the function tends to its least value.
@@ -97,15 +97,16 @@ class Spot(Protocol):
 
 
 @runtime_checkable
-class RowAction(Objective, Protocol):
+class DualFunction(Objective, Protocol):
     """Minus the dual of a problem with many constraints, one multiplier a row, over the nonnegative orthant.
 
-    Such a function is infinite outside its domain and, unlike others, knows its own proofs: `bound` is a lower bound of
-    its least value, from a feasible point of the problem; `ray` a direction along which it falls for ever (the rows
-    contradict each other) and why, looked for at x or, without one, where it is cheap; `recedes` checks such a ray.
+    Such a function is infinite outside its domain and, unlike others, knows its own proofs: `bound`
+    is a lower bound of its least value, from a feasible point of the problem; `ray` a direction
+    along which it falls for ever (the rows contradict each other) and why, looked for at x or,
+    without one, where it is cheap; `ray_flaw` checks such a ray.
     """
 
-    def near(self, x: FloatArray) -> Spot: ...
+    def near(self, x: FloatArray) -> Evaluation: ...
 
     def rows(self, x: FloatArray) -> Rows: ...
 
@@ -113,7 +114,7 @@ class RowAction(Objective, Protocol):
 
     def ray(self, x: FloatArray | None = None) -> tuple[FloatArray, str] | None: ...
 
-    def recedes(self, ray: FloatArray) -> str: ...
+    def ray_flaw(self, ray: FloatArray) -> str: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +184,9 @@ class Quadratic:
 class KernelQuadratic:
     """f(x) = z'Kz/2 + linear'x with z = the signed sums of x over the points it belongs to: H = S K S'.
 
-    Variable i belongs to point `point[i]` with sign `sign[i]`. An SVM has one variable a point, its sign the label;
-    an SVR has two, with signs +1 and -1. H is never formed, so a doubled variable costs nothing.
+    Variable i belongs to point `point[i]` with sign `sign[i]`. An SVM has one variable a point, its
+    sign the label; an SVR has two, with signs +1 and -1. H is never formed, so a doubled variable
+    costs nothing.
     """
 
     K: FloatArray
@@ -195,14 +197,24 @@ class KernelQuadratic:
     if TYPE_CHECKING:
 
         def __init__(
-            self, K: FloatArray, sign: npt.ArrayLike, linear: npt.ArrayLike, point: npt.ArrayLike | None = None
+            self,
+            K: FloatArray,
+            sign: npt.ArrayLike,
+            linear: npt.ArrayLike,
+            point: npt.ArrayLike | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "linear", vector("linear", self.linear))
         object.__setattr__(self, "sign", vector("sign", self.sign, self.linear.size))
-        point = np.arange(self.sign.size) if self.point is None else np.asarray(self.point, dtype=np.intp)
-        if point.size != self.sign.size or (point.size and (point.min() < 0 or point.max() >= self.K.shape[0])):
+        point = (
+            np.arange(self.sign.size)
+            if self.point is None
+            else np.asarray(self.point, dtype=np.intp)
+        )
+        if point.size != self.sign.size or (
+            point.size and (point.min() < 0 or point.max() >= self.K.shape[0])
+        ):
             raise InvalidProblem("point must give, for each variable, the row of K it belongs to")
         object.__setattr__(self, "point", point)
 
@@ -212,7 +224,9 @@ class KernelQuadratic:
     def coefficients(self, x: FloatArray) -> FloatArray:
         """Return z, the coefficients of the points: z_p = sum of sign_i x_i over the variables of p."""
         weights: FloatArray = self.sign * x
-        return np.bincount(self.point, weights=weights, minlength=self.K.shape[0]).astype(float, copy=False)
+        return np.bincount(self.point, weights=weights, minlength=self.K.shape[0]).astype(
+            float, copy=False
+        )
 
     def value(self, x: FloatArray) -> float:
         z = self.coefficients(x)
@@ -236,8 +250,8 @@ class KernelQuadratic:
 class Oracle:
     """A user's own convex function of `size` variables, by its value and (sub)gradient.
 
-    `smooth=False` says that the gradient jumps. `lipschitz` bounds its change per unit step where that is known (None:
-    it is not); a backend may otherwise backtrack.
+    `smooth=False` says that the gradient jumps. `lipschitz` bounds its change per unit step where
+    that is known (None: it is not); a backend may otherwise backtrack.
 
     >>> Oracle(2, lambda x: float(x @ x), lambda x: 2 * x).gradient(np.array([1.0, -1.0]))
     array([ 2., -2.])
@@ -245,13 +259,15 @@ class Oracle:
 
     size: int
     function: Callable[[FloatArray], float]
-    slope: Callable[[FloatArray], FloatArray]
+    gradient_function: Callable[[FloatArray], FloatArray]
     smooth: bool = True
     lipschitz: float | None = None
 
     def __post_init__(self) -> None:
-        if not (callable(self.function) and callable(self.slope)):
-            raise InvalidProblem("function and slope must be functions of x: its value and its (sub)gradient")
+        if not (callable(self.function) and callable(self.gradient_function)):
+            raise InvalidProblem(
+                "function and gradient must be functions of x: its value and its (sub)gradient"
+            )
 
     @property
     def feature(self) -> Feature:
@@ -261,7 +277,7 @@ class Oracle:
         return float(self.function(x))
 
     def gradient(self, x: FloatArray) -> FloatArray:
-        return np.asarray(self.slope(x), dtype=float)
+        return np.asarray(self.gradient_function(x), dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,19 +291,24 @@ class Bilinear:
     if TYPE_CHECKING:
 
         def __init__(
-            self, M: MatrixLike, left: npt.ArrayLike | None = None, right: npt.ArrayLike | None = None
+            self,
+            M: MatrixLike,
+            left: npt.ArrayLike | None = None,
+            right: npt.ArrayLike | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "M", matrix("M", self.M))
         for name, size in (("left", self.M.shape[0]), ("right", self.M.shape[1])):
             given = getattr(self, name)
-            object.__setattr__(self, name, vector(name, np.zeros(size) if given is None else given, size))
+            object.__setattr__(
+                self, name, vector(name, np.zeros(size) if given is None else given, size)
+            )
 
     def value(self, x: FloatArray, y: FloatArray) -> float:
         return float(x @ (self.M @ y) + self.left @ x + self.right @ y)
 
-    def slopes(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def gradients(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradients (in x, in y)."""
         return self.M @ y + self.left, x @ self.M + self.right
 
@@ -297,12 +318,14 @@ class SaddleOracle:
     """A user's own phi(x, y), convex in x and concave in y, by its value and both (sub)gradients."""
 
     function: Callable[[FloatArray, FloatArray], float]
-    slope_x: Callable[[FloatArray, FloatArray], FloatArray]
-    slope_y: Callable[[FloatArray, FloatArray], FloatArray]
+    gradient_x: Callable[[FloatArray, FloatArray], FloatArray]
+    gradient_y: Callable[[FloatArray, FloatArray], FloatArray]
 
     def value(self, x: FloatArray, y: FloatArray) -> float:
         return float(self.function(x, y))
 
-    def slopes(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def gradients(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradients (in x, in y)."""
-        return np.asarray(self.slope_x(x, y), dtype=float), np.asarray(self.slope_y(x, y), dtype=float)
+        return np.asarray(self.gradient_x(x, y), dtype=float), np.asarray(
+            self.gradient_y(x, y), dtype=float
+        )

@@ -1,7 +1,8 @@
 """`Problem`, `Formulation`, `Point`, `Bracket`: what is meant, and its equivalent forms.
 
-A problem brackets its own optimum: from any point, however rough, it makes an exactly feasible one (one side) and a
-dual bound (the other), both in the user's units and sense, so that lower <= optimum <= upper always holds.
+A problem brackets its own optimum: from any point, however rough, it makes an exactly feasible one
+(one side) and a dual bound (the other), both in the user's units and sense, so that lower <=
+optimum <= upper always holds.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def _named_arrays(part: str, given: object) -> Mapping[str, FloatArray]:
     try:
         return MappingProxyType({name: np.asarray(value, float) for name, value in given.items()})
     except (TypeError, ValueError) as error:
-        raise InvalidProblem(f"{part} of a point has something that is no array of numbers: {error}") from None
+        raise InvalidProblem(
+            f"{part} of a point has something that is no array of numbers: {error}"
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +97,11 @@ class Bracket:
 class Formulation:
     """One of a problem's equivalent forms and the way back.
 
-    `needs` is declared, so planning builds nothing. `recover(x, y)` carries an answer back to the problem,
-    `lift(point)` carries a point to the form for a warm start. `because` is the theorem that makes it equivalent.
-    `dual` says that the form is the dual of the problem: where the form is unbounded the problem is infeasible.
-    The problem's value is `scale` times the form's plus `shift`; a form minimises, so `scale` is negative where the
-    problem maximises.
+    `needs` is declared, so planning builds nothing. `recover(x, y)` carries an answer back to the
+    problem, `lift(point)` carries a point to the form for a warm start. `because` is the theorem
+    that makes it equivalent. `dual` says that the form is the dual of the problem: where the form
+    is unbounded the problem is infeasible. The problem's value is `scale` times the form's plus
+    `shift`; a form minimises, so `scale` is negative where the problem maximises.
     """
 
     name: str
@@ -120,14 +123,15 @@ class Formulation:
 class Problem(ABC):
     """What a person means: data, equivalent forms and a bracket of the optimum; subclasses are frozen dataclasses.
 
-    A subclass checks its data in `__post_init__`, implements `formulations`, `bracket` and `sample`, and says
-    `sense = "max"` if it maximises; `klopt.check_problem` tests it. `klopt new problem NAME` writes one to start from.
+    A subclass checks its data in `__post_init__`, implements `formulations`, `bracket` and
+    `sample`, and says `sense = "max"` if it maximises; `klopt.check_problem` tests it. `klopt new
+    problem NAME` writes one to start from.
     """
 
     sense: Sense = "min"
     trusts_residuals: ClassVar[bool] = False
     """Whether small residuals may stand in for a bracket that cannot be had (a user's own general program)."""
-    spoilt = False
+    data_changed = False
     """Set by klopt where a backend has changed the data."""
 
     @property

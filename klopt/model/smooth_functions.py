@@ -12,17 +12,25 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.model.cones import Feature
 
-__all__ = ["Applied", "Bend", "Bent", "Curved", "Local", "Rough"]
+__all__ = [
+    "DenseHessian",
+    "HessianOperator",
+    "LocalModel",
+    "MatrixFreeFunction",
+    "SmoothFunction",
+    "StartModel",
+]
 
 
 @dataclass(frozen=True, eq=False)
-class Local:
+class LocalModel:
     """A convex function near one point: value and gradient there and, when asked for, a model of its curvature.
 
-    `curvature()` returns a positive semidefinite matrix; the nearer to the Hessian, the fewer steps. `lower` bounds the
-    least value over the set from below where the function knows a better bound than its tangent gives. Where it is
-    nowhere below  value + gradient'd + d'Bd/2,  d the way from the point, `below()` returns such a B: the least value
-    of that quadratic is a bound whose error is a square.
+    `curvature()` returns a positive semidefinite matrix; the nearer to the Hessian, the fewer
+    steps. `lower` bounds the least value over the set from below where the function knows a better
+    bound than its tangent gives. Where it is nowhere below  value + gradient'd + d'Bd/2,  d the way
+    from the point, `below()` returns such a B: the least value of that quadratic is a bound whose
+    error is a square.
     """
 
     value: float
@@ -32,10 +40,11 @@ class Local:
     below: Callable[[], FloatArray] | None = None
 
 
-class Rough(NamedTuple):
+class StartModel(NamedTuple):
     """A quadratic x'Hx/2 + linear'x whose least point over a set is a good start, and a guess of that point.
 
-    `damping` is the share of the curvature that first steps should add to it, where it misses what a long step meets.
+    `damping` is the share of the curvature that first steps should add to it, where it misses what
+    a long step meets.
     """
 
     H: FloatArray
@@ -45,28 +54,28 @@ class Rough(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Curved:
+class SmoothFunction:
     """A smooth convex function that knows its curvature: one call gives value, gradient and a lazy second order model.
 
-    `rough()` is a quadratic whose least point over the set is a good start, and `lipschitz()` bounds how fast the
-    gradient changes over the set, where the function knows that. The last answer is kept, so that value, gradient and
-    curvature at one point cost one evaluation.
+    `rough()` is a quadratic whose least point over the set is a good start, and `lipschitz()`
+    bounds how fast the gradient changes over the set, where the function knows that. The last
+    answer is kept, so that value, gradient and curvature at one point cost one evaluation.
 
     >>> def quartic(x):
-    ...     return Local(float(x @ x) ** 2, 4 * (x @ x) * x, lambda: 4 * (x @ x) * np.eye(x.size) + 8 * np.outer(x, x))
-    >>> Curved(2, quartic).gradient(np.array([1.0, 0.0]))
+    ...     return LocalModel(float(x @ x) ** 2, 4 * (x @ x) * x, lambda: 4 * (x @ x) * np.eye(x.size) + 8 * np.outer(x, x))
+    >>> SmoothFunction(2, quartic).gradient(np.array([1.0, 0.0]))
     array([4., 0.])
     """
 
     size: int
-    function: Callable[[FloatArray], Local]
-    rough: Callable[[], Rough] | None = None
+    function: Callable[[FloatArray], LocalModel]
+    rough: Callable[[], StartModel] | None = None
     lipschitz: Callable[[], float] | None = None
-    _last: list[tuple[FloatArray, Local]] = field(default_factory=list, init=False, repr=False)
+    _last: list[tuple[FloatArray, LocalModel]] = field(default_factory=list, init=False, repr=False)
 
     feature = property(lambda self: Feature.CURVED)
 
-    def near(self, x: FloatArray) -> Local:
+    def near(self, x: FloatArray) -> LocalModel:
         """Return the function near x."""
         for point, known in self._last:
             if np.array_equal(point, x):
@@ -82,10 +91,13 @@ class Curved:
         return self.near(x).gradient
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_last": []}  # a curvature not asked for yet is a closure, which cannot travel
+        return {
+            **self.__dict__,
+            "_last": [],
+        }  # a curvature not asked for yet is a closure, which cannot travel
 
 
-class Bend(Protocol):
+class HessianOperator(Protocol):
     """A convex function near one point: value, gradient, products with its Hessian H, and nearly (H + diag(d))^-1."""
 
     @property
@@ -102,10 +114,10 @@ class Bend(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Bent:
+class DenseHessian:
     """A function that knows its curvature as one that applies and inverts it: for few variables."""
 
-    local: Local
+    local: LocalModel
 
     value = property(lambda self: self.local.value)
     gradient = property(lambda self: self.local.gradient)
@@ -118,16 +130,18 @@ class Bent:
 
 
 @dataclass(frozen=True, eq=False)
-class Applied:
+class MatrixFreeFunction:
     """A smooth convex function of so many variables that its Hessian is never formed. The last answer is kept."""
 
     size: int
-    function: Callable[[FloatArray], Bend]
-    _last: list[tuple[FloatArray, Bend]] = field(default_factory=list, init=False, repr=False)
+    function: Callable[[FloatArray], HessianOperator]
+    _last: list[tuple[FloatArray, HessianOperator]] = field(
+        default_factory=list, init=False, repr=False
+    )
 
     feature = property(lambda self: Feature.APPLIED)
 
-    def near(self, x: FloatArray) -> Bend:
+    def near(self, x: FloatArray) -> HessianOperator:
         """Return the function near x."""
         if not (self._last and np.array_equal(self._last[0][0], x)):
             self._last[:] = [(x.copy(), self.function(x))]

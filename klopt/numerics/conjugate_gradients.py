@@ -3,8 +3,8 @@
     [H + D  a] [x ]   [r   ]
     [a'     0] [nu] = [miss]
 
-H is applied, (H + D)^-1 nearly known. The preconditioned residual is projected on the plane, so that all steps stay in
-it, and what the projection takes away is nu.
+H is applied, (H + D)^-1 nearly known. The preconditioned residual is projected on the plane, so
+that all steps stay in it, and what the projection takes away is nu.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray
-from klopt.model.smooth_functions import Bend
+from klopt.arrays import EPS, FloatArray
+from klopt.model.smooth_functions import HessianOperator
 
 __all__ = ["Mask", "PlaneSolver"]
 
 Mask = npt.NDArray[np.bool_]
 
-EPS = float(np.finfo(float).eps)
 MOST_CG = 60
 
 
 class PlaneSolver:
     """(H + D) dx + a dnu = r, a'dx = miss, by conjugate gradients on the plane; variables that cannot move stay."""
 
-    def __init__(self, bend: Bend, D: FloatArray, a: FloatArray, wide: Mask) -> None:
+    def __init__(self, bend: HessianOperator, D: FloatArray, a: FloatArray, wide: Mask) -> None:
         self.bend, self.wide = bend, wide
         self.D = np.where(wide, D, 1.0)
         self.inverse = bend.solver(self.D)

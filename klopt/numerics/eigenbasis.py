@@ -2,9 +2,10 @@
 
     H = Q T Q',    T = Z diag(values) Z' tridiagonal,    U = Q Z
 
-Q is a product of reflections. U itself takes 2 n^3 operations, a quarter of the time of a decomposition; some rows of U
-and a product U x are had from the factors in O(n^2) each. That U is orthogonal and U diag(values) U' = H is checked by
-fixed random vectors x: ||E x|| is hardly ever much smaller than ||E||, and never for all of them.
+Q is a product of reflections. U itself takes 2 n^3 operations, a quarter of the time of a
+decomposition; some rows of U and a product U x are had from the factors in O(n^2) each. That U is
+orthogonal and U diag(values) U' = H is checked by fixed random vectors x: ||E x|| is hardly ever
+much smaller than ||E||, and never for all of them.
 """
 
 from __future__ import annotations
@@ -78,10 +79,16 @@ class Eigenbasis:
         image = Z @ x
         return Q.times(image) if x.ndim == 2 else Q.times(image[:, None])[:, 0]
 
-    def turned(self, turns: list[tuple[int, FloatArray]], kept: npt.NDArray[np.bool_]) -> Eigenbasis:
+    def turned(
+        self, turns: list[tuple[int, FloatArray]], kept: npt.NDArray[np.bool_]
+    ) -> Eigenbasis:
         """Return the kept columns, those from `first` on that q has rows for replaced by their products with q."""
         Z, Q = self._factors
-        chosen = np.compress(kept, Z.T, axis=0).T if Z.flags.f_contiguous else np.compress(kept, Z, axis=1)
+        chosen = (
+            np.compress(kept, Z.T, axis=0).T
+            if Z.flags.f_contiguous
+            else np.compress(kept, Z, axis=1)
+        )
         for first, q in turns:
             at = int(kept[:first].sum())
             chosen[:, at : at + q.shape[1]] = Z[:, first : first + len(q)] @ q

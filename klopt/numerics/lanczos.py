@@ -1,15 +1,18 @@
 """The largest eigenpairs of a symmetric operator by a block Lanczos method with thick restarts.
 
-A basis Q is grown by a block of BLOCK vectors at a time, W = A Q_j made orthogonal to Q, so that H = Q'A Q is a band.
-Its largest eigenpairs (theta, s) give Ritz pairs (theta, Q s), and with the next block Q_(j+1) R
+A basis Q is grown by a block of BLOCK vectors at a time, W = A Q_j made orthogonal to Q, so that H
+= Q'A Q is a band. Its largest eigenpairs (theta, s) give Ritz pairs (theta, Q s), and with the next
+block Q_(j+1) R
 
     ||A Q s - theta Q s|| = ||R s_j||,    s_j the last entries of s,
 
-so that residuals cost nothing. When the basis is full it is replaced by its best Ritz vectors, and H by their thetas
-bordered by R s_j. A block finds up to BLOCK copies of an eigenvalue, which a single vector does not.
+so that residuals cost nothing. When the basis is full it is replaced by its best Ritz vectors, and
+H by their thetas bordered by R s_j. A block finds up to BLOCK copies of an eigenvalue, which a
+single vector does not.
 
-In exact arithmetic W is orthogonal to all blocks but the last two. Rounding spoils that slowly: W is made orthogonal to
-the whole basis in two of PERIOD steps, and in all of them once more than TOLERATED had to be removed.
+In exact arithmetic W is orthogonal to all blocks but the last two. Rounding spoils that slowly: W
+is made orthogonal to the whole basis in two of PERIOD steps, and in all of them once more than
+TOLERATED had to be removed.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 
 __all__ = ["BLOCK", "largest_eigenpairs"]
 
@@ -29,16 +32,17 @@ TOLERATED = 1e-12
 CONVERGED = 1e-12
 """Of a residual, relative to the norm of the operator."""
 CYCLES = 50
-EPS = float(np.finfo(float).eps)
 
 Operator = Callable[[FloatArray], FloatArray]
 
 
-def largest_eigenpairs(apply: Operator, n: int, r: int, norm: float) -> tuple[FloatArray, FloatArray] | None:
+def largest_eigenpairs(
+    apply: Operator, n: int, r: int, norm: float
+) -> tuple[FloatArray, FloatArray] | None:
     """Return the r largest eigenvalues, largest first, and orthonormal eigenvectors; None where it does not converge.
 
-    `apply` takes and returns n x BLOCK arrays, n at least r + 5 BLOCK; `norm` bounds the size of the eigenvalues. The
-    start is random but fixed.
+    `apply` takes and returns n x BLOCK arrays, n at least r + 5 BLOCK; `norm` bounds the size of
+    the eigenvalues. The start is random but fixed.
 
     >>> values, V = largest_eigenpairs(lambda X: np.arange(100.0)[:, None] * X, 100, 3, norm=100.0)
     >>> values.round(9)
@@ -108,9 +112,13 @@ class _Basis:
         """Q_(j+1) and R with W = Q_(j+1) R; random directions stand in for those that W lacks."""
         block, R = np.linalg.qr(W)
         sizes = np.abs(np.diag(R))
-        if sizes.min() < 1e-3 * self.norm:  # what rounding left of the basis in W has grown with 1 / size
+        if (
+            sizes.min() < 1e-3 * self.norm
+        ):  # what rounding left of the basis in W has grown with 1 / size
             lost = sizes < 100 * EPS * self.norm
-            block[:, lost] = self.random.standard_normal((len(W), int(lost.sum()))) / np.sqrt(len(W))
+            block[:, lost] = self.random.standard_normal((len(W), int(lost.sum()))) / np.sqrt(
+                len(W)
+            )
             R[lost] = 0.0
             for _ in range(2):
                 block, more = np.linalg.qr(block - whole @ (whole.T @ block))

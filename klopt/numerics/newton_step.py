@@ -2,14 +2,16 @@
 
     minimise  x'Hx/2 + c'x   over   x in the set
 
-One box and one plane go to the exact active-set method (`klopt.numerics.box_qp.active_set`). Of a product the largest member, u,
-does; the others, v, are few. Where F of them are free and the rest sits at bounds, v is an affine function of u,
+One box and one plane go to the exact active-set method (`klopt.numerics.box_qp.active_set`). Of a
+product the largest member, u, does; the others, v, are few. Where F of them are free and the rest
+sits at bounds, v is an affine function of u,
 
     [H_FF  B'] [v_F]   [-c_F - H_FN v_N - H_Fu u]
     [B     0 ] [nu ] = [beta - B_N v_N          ]           B v = beta the planes of v
 
-and what is left is a program in u with the Schur complement H_uu - H_uF P H_Fu, P the upper left block of the inverse.
-Free variables that leave their box go to its bound, and a bound that pushes the wrong way lets go, until all is right.
+and what is left is a program in u with the Schur complement H_uu - H_uF P H_Fu, P the upper left
+block of the inverse. Free variables that leave their box go to its bound, and a bound that pushes
+the wrong way lets go, until all is right.
 """
 
 from __future__ import annotations
@@ -98,7 +100,12 @@ class Boxes:
 
 
 def minimise_quadratic(
-    boxes: Boxes, H: FloatArray, c: FloatArray, start: FloatArray | None, tol: float, deadline: float
+    boxes: Boxes,
+    H: FloatArray,
+    c: FloatArray,
+    start: FloatArray | None,
+    tol: float,
+    deadline: float,
 ) -> FloatArray:
     """Return the minimiser of x'Hx/2 + c'x over the set; `tol` and `deadline` are those of `solve_box_qp`."""
     if boxes.alone:
@@ -110,13 +117,13 @@ def minimise_quadratic(
     free: Mask = inside if inside.any() else lower < upper
     seen: set[bytes] = set()
     for _ in range(4 * value.size + 4):
-        x[boxes.main], value, slope = split.minimise(free, value, x[boxes.main])
+        x[boxes.main], value, gradient = split.minimise(free, value, x[boxes.main])
         outside = free & ((value < lower) | (value > upper))
         value = np.clip(value, lower, upper)
         if outside.any():
             free = free & ~outside
             continue
-        wrong = np.where(value <= lower, -slope, np.where(value >= upper, slope, 0.0))
+        wrong = np.where(value <= lower, -gradient, np.where(value >= upper, gradient, 0.0))
         wrong[free | (lower == upper)] = 0.0
         if wrong.max() <= 1e-12 * (float(np.abs(c).max()) + split.scale) or free.tobytes() in seen:
             break
@@ -140,25 +147,34 @@ class _Split:
     def scale(self) -> float:
         return float(np.abs(self.H.diagonal()).max()) or 1.0
 
-    def minimise(self, free: Mask, value: FloatArray, start: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the best u, the v that go with it, those not free as given, and the slopes of v under the planes."""
+    def minimise(
+        self, free: Mask, value: FloatArray, start: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the best u, the v that go with it, those not free as given, and the gradients of v under the planes."""
         u, v, (B, beta) = self.boxes.main, self.boxes.few, self.boxes.planes
         f, fixed, held = v[free], v[~free], value[~free]
         H, c, cross = self.H, self.c, self.H[np.ix_(v[free], u)]
-        B, beta = self.scale * B, self.scale * beta  # as large as H, so that no digit of either is lost
+        B, beta = (
+            self.scale * B,
+            self.scale * beta,
+        )  # as large as H, so that no digit of either is lost
         corner = H[np.ix_(f, f)] + RIDGE * self.scale * np.eye(f.size)
         bordered = np.block([[corner, B[:, free].T], [B[:, free], np.zeros((len(B), len(B)))]])
         # A plane all of whose variables are fixed is a zero row: the pseudoinverse passes over it.
         inverse = np.linalg.pinv(bordered, hermitian=True)
-        rest = inverse @ np.concatenate([-c[f] - H[np.ix_(f, fixed)] @ held, beta - B[:, ~free] @ held])
+        rest = inverse @ np.concatenate(
+            [-c[f] - H[np.ix_(f, fixed)] @ held, beta - B[:, ~free] @ held]
+        )
         schur = H[np.ix_(u, u)] - cross.T @ (inverse[: f.size, : f.size] @ cross)
         linear = c[u] + H[np.ix_(u, fixed)] @ held + cross.T @ rest[: f.size]
-        best = solve_box_qp(self.boxes.program(schur, linear), start, self.tol, deadline=self.deadline).x
+        best = solve_box_qp(
+            self.boxes.program(schur, linear), start, self.tol, deadline=self.deadline
+        ).x
         answer = rest - inverse[:, : f.size] @ (cross @ best)
         value = value.copy()
         value[free] = answer[: f.size]
-        slope = H[np.ix_(v, u)] @ best + H[np.ix_(v, v)] @ value + c[v] + B.T @ answer[f.size :]
-        return best, value, slope
+        gradient = H[np.ix_(v, u)] @ best + H[np.ix_(v, v)] @ value + c[v] + B.T @ answer[f.size :]
+        return best, value, gradient
 
 
 def _as_box(member: SimpleSet) -> BoxPlane:

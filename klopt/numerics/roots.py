@@ -37,11 +37,15 @@ def cubic_root(cubic: float, linear: float, right: float) -> float:
 
 
 def falling_root(
-    function: Callable[[FloatArray], tuple[FloatArray, FloatArray]], x: FloatArray, low: float = -inf, high: float = inf
+    function: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    x: FloatArray,
+    low: float = -inf,
+    high: float = inf,
 ) -> FloatArray:
     """Return the roots of falling functions, one for each entry; `function` returns values and how steeply they fall.
 
-    Newton's steps, with every fourth one, and those that leave what is known to hold the root, to its middle.
+    Newton's steps, with every fourth one, and those that leave what is known to hold the root, to
+    its middle.
 
     >>> falling_root(lambda x: (np.array([8.0, 27.0]) - x**3, 3 * x**2), np.ones(2))
     array([2., 3.])

@@ -2,18 +2,20 @@
 
     minimise  x'Hx/2 + c'x   over   0 <= x <= upper
 
-H is only applied and looked into. Each round prices all variables by one product, g = Hx + c, lets in those that pay
-best, solves the program in the few working variables exactly and drops those at zero, until no g_i is negative beyond
-rounding. Neighbours are often near duplicates (prefix kernels, time lags), so those that come in are well separated
-along the index and, but for the first ones, local minima of g; where neighbours have nothing in common, that costs a
-round or two. A quadratic that knows that its first variables are likely to be all that matters (`leading`) is solved
-in them beforehand: then most rounds price these few, and the last one prices all.
+H is only applied and looked into. Each round prices all variables by one product, g = Hx + c, lets
+in those that pay best, solves the program in the few working variables exactly and drops those at
+zero, until no g_i is negative beyond rounding. Neighbours are often near duplicates (prefix
+kernels, time lags), so those that come in are well separated along the index and, but for the first
+ones, local minima of g; where neighbours have nothing in common, that costs a round or two. A
+quadratic that knows that its first variables are likely to be all that matters (`leading`) is
+solved in them beforehand: then most rounds price these few, and the last one prices all.
 
-The small program is solved by exchanges: minimise on the free variables, take out all that are negative there, let in
-all that pay. Where that does not end it is Lawson and Hanson's method, which does: go towards the minimiser on the free
-variables until some are at zero, which leave; at the minimiser let in all that pay, or only the best where all did not
-help. Where that one depends on the free ones, H d = 0 for some d with g'd < 0, and the way is along d. If nothing stops
-it, d is a ray.
+The small program is solved by exchanges: minimise on the free variables, take out all that are
+negative there, let in all that pay. Where that does not end it is Lawson and Hanson's method, which
+does: go towards the minimiser on the free variables until some are at zero, which leave; at the
+minimiser let in all that pay, or only the best where all did not help. Where that one depends on
+the free ones, H d = 0 for some d with g'd < 0, and the way is along d. If nothing stops it, d is a
+ray.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.model.backend import Stop
 from klopt.model.functions import QuadraticLike
 from klopt.numerics.box_qp.active_set import Box, BoxQP, SignedGram, Solved, solve_box_qp
@@ -32,7 +34,6 @@ from klopt.numerics.box_qp.quadratic import Indices
 
 __all__ = ["grow", "orthant_minimiser"]
 
-EPS = float(np.finfo(float).eps)
 ROUNDING = 64 * EPS
 ENTERING = 12
 ACCURATE = 1e-12
@@ -74,8 +75,8 @@ class _Round:
         most = max(ENTERING, 2 * self.working.size)
         if paying.size <= most:
             return paying
-        # The best of each stretch of the index: those beside it are worth little once it is in. Stretches grow with the
-        # index, as prefixes, lags and frequencies differ less and less.
+        # The best of each stretch of the index: those beside it are worth little once it is in.
+        # Stretches grow with the index, as prefixes, lags and frequencies differ less and less.
         ends = np.expm1(np.arange(1, most) * (np.log1p(pay.size) / most))
         cuts = [0, *np.searchsorted(paying, ends).tolist(), paying.size]
         parts = [paying[low:high] for low, high in pairwise(cuts) if low < high]
@@ -83,7 +84,11 @@ class _Round:
 
 
 def grow(
-    f: QuadraticLike, upper: FloatArray, start: Indices, max_iter: int = 100, deadline: float = np.inf
+    f: QuadraticLike,
+    upper: FloatArray,
+    start: Indices,
+    max_iter: int = 100,
+    deadline: float = np.inf,
 ) -> Solved | None:
     """Return the minimiser, or None where it has many nonzeros or no working set stays; `start` may be among them.
 
@@ -102,23 +107,33 @@ def grow(
         if rounds >= max_iter or time.perf_counter() >= deadline:
             stop = Stop.ITERATION_LIMIT if rounds >= max_iter else Stop.TIME_LIMIT
             return _solved(f, here, upper, rounds, stop, "the working set still grows")
-        working = np.concatenate([here.working, entering[np.argsort(here.g[entering], kind="stable")]])
+        working = np.concatenate(
+            [here.working, entering[np.argsort(here.g[entering], kind="stable")]]
+        )
         if working.size > most:
             return None
         try:
-            values, lower = _minimise(f, working, np.append(here.values, np.zeros(entering.size)), upper)
+            values, lower = _minimise(
+                f, working, np.append(here.values, np.zeros(entering.size)), upper
+            )
         except _NoMinimum:
-            return _solved(f, here, upper, rounds, Stop.UNBOUNDED, "the objective falls for ever along a ray")
+            return _solved(
+                f, here, upper, rounds, Stop.UNBOUNDED, "the objective falls for ever along a ray"
+            )
         rounds += 1
         if rounds > 1 and not lower < value:
             break
         kept, value = values > 0, lower
         here = _Round.at(f, working[kept], values[kept])
-    found = _solved(f, here, upper, rounds, Stop.OPTIMAL, "no variable outside the working set pays")
+    found = _solved(
+        f, here, upper, rounds, Stop.OPTIMAL, "no variable outside the working set pays"
+    )
     return found if found.error <= ACCURATE else None
 
 
-def _minimise(f: QuadraticLike, working: Indices, x: FloatArray, upper: FloatArray) -> tuple[FloatArray, float]:
+def _minimise(
+    f: QuadraticLike, working: Indices, x: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, float]:
     """Return the minimiser in the working variables, from the one in those of them that are not zero, and its value."""
     H, c, top = f.block(working, working), f.linear[working], upper[working]
     found = None
@@ -130,7 +145,9 @@ def _minimise(f: QuadraticLike, working: Indices, x: FloatArray, upper: FloatArr
         if np.isinf(top).all():
             raise
     if found is None or (found > top).any():
-        found = solve_box_qp(BoxQP(SignedGram(H), c, Box(np.zeros_like(c), top)), np.minimum(x, top)).x
+        found = solve_box_qp(
+            BoxQP(SignedGram(H), c, Box(np.zeros_like(c), top)), np.minimum(x, top)
+        ).x
     return found, float(found @ (H @ found)) / 2 + float(c @ found)
 
 
@@ -186,7 +203,9 @@ def orthant_minimiser(H: FloatArray, c: FloatArray, x: FloatArray) -> FloatArray
             new, value = new[~useless[new]], float(x @ (g + c)) / 2
             if not new.size:
                 return x
-            new = new[np.argsort(g[new], kind="stable")] if value < best else new[[np.argmin(g[new])]]
+            new = (
+                new[np.argsort(g[new], kind="stable")] if value < best else new[[np.argmin(g[new])]]
+            )
             free, best, alone = np.append(free, new), value, int(new[0]) if new.size == 1 else -1
     return None
 
@@ -232,12 +251,14 @@ def _along_null(H: FloatArray, x: FloatArray, free: Indices) -> Indices:
     return np.delete(free, leaving)
 
 
-def _solved(f: QuadraticLike, here: _Round, upper: FloatArray, rounds: int, stop: Stop, native: str) -> Solved:
+def _solved(
+    f: QuadraticLike, here: _Round, upper: FloatArray, rounds: int, stop: Stop, native: str
+) -> Solved:
     x, g, c = np.zeros(f.size), here.g, f.linear
     x[here.working] = here.values
     with np.errstate(invalid="ignore"):
         gap = float(np.abs(g) @ np.where(g == 0, 0.0, np.where(g > 0, x, upper - x)))
-    slopes = np.where(g > 0, np.where(x > 0, g, 0.0), np.where(x < upper, -g, 0.0))
+    gradients = np.where(g > 0, np.where(x > 0, g, 0.0), np.where(x < upper, -g, 0.0))
     terms = float(np.abs(x) @ (np.abs(g - c) / 2 + np.abs(c)))
     return Solved(
         x,
@@ -246,7 +267,7 @@ def _solved(f: QuadraticLike, here: _Round, upper: FloatArray, rounds: int, stop
         value=float(x @ (g + c)) / 2,
         gap=gap,
         relative=gap / (terms or float(np.finfo(float).tiny)),
-        error=_largest(slopes) / (here.scale or 1.0),
+        error=_largest(gradients) / (here.scale or 1.0),
         iterations=rounds,
         stop=stop,
         native=native,

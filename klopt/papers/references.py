@@ -14,12 +14,27 @@ __all__ = ["REFERENCES"]
 def _article(
     author: str, title: str, journal: str, year: int, volume: str = "", pages: str = ""
 ) -> tuple[str, dict[str, str]]:
-    fields = {"author": author, "title": title, "journal": journal, "volume": volume, "pages": pages, "year": str(year)}
+    fields = {
+        "author": author,
+        "title": title,
+        "journal": journal,
+        "volume": volume,
+        "pages": pages,
+        "year": str(year),
+    }
     return "article", {name: text for name, text in fields.items() if text}
 
 
-def _proceedings(author: str, title: str, book: str, year: int, pages: str = "") -> tuple[str, dict[str, str]]:
-    fields = {"author": author, "title": title, "booktitle": book, "pages": pages, "year": str(year)}
+def _proceedings(
+    author: str, title: str, book: str, year: int, pages: str = ""
+) -> tuple[str, dict[str, str]]:
+    fields = {
+        "author": author,
+        "title": title,
+        "booktitle": book,
+        "pages": pages,
+        "year": str(year),
+    }
     return "inproceedings", {name: text for name, text in fields.items() if text}
 
 

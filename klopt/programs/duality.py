@@ -3,7 +3,8 @@
     primal   minimise c'x  subject to  b - Ax in K          multipliers y in K*
     dual     minimise b'y  subject to  A'y = -c, y in K*    multipliers (z, s): x = -z, s = b - Ax
 
-The optimal values are opposite where there is strong duality. All cones but the exponential one are their own dual.
+The optimal values are opposite where there is strong duality. All cones but the exponential one are
+their own dual.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def dual_of(form: ConeForm) -> ConeForm:
            [-1.]])
     """
     if form.P is not None or form.cones.exp:
-        raise InvalidProblem("the dual is formed for linear objectives and self-dual cones only; solve the form itself")
+        raise InvalidProblem(
+            "the dual is formed for linear objectives and self-dual cones only; solve the form itself"
+        )
     cones = form.cones
     signs = -sparse.eye_array(form.b.size, format="csr")[cones.zero :]
     A = sparse.vstack([form.A.T, signs], format="csc")
@@ -37,7 +40,9 @@ def dual_of(form: ConeForm) -> ConeForm:
     return ConeForm(form.b, csc("A", A), b, Cones(form.c.size, cones.nonneg, cones.soc, cones.psd))
 
 
-def from_dual(form: ConeForm, y: FloatArray, multipliers: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+def from_dual(
+    form: ConeForm, y: FloatArray, multipliers: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
     """Return (x, y) of the form from a solution of its dual; x = 0 where the dual came without multipliers."""
     x = np.zeros_like(form.c) if multipliers is None else -multipliers[: form.c.size]
     return x, y

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from klopt.arrays import SparseMatrix, csc
+from klopt.arrays import EPS, SparseMatrix, csc
 from klopt.errors import InvalidProblem
 from klopt.model.cones import svec_size
 from klopt.programs.formats.model import Block, triangle
 from klopt.proof.cone_interior import is_sparse
 
 __all__ = ["matrix_blocks"]
-
-EPS = float(np.finfo(float).eps)
 
 
 def matrix_blocks(F: Any, n: int) -> tuple[tuple[Block, ...], SparseMatrix]:
@@ -32,10 +30,16 @@ def matrix_blocks(F: Any, n: int) -> tuple[tuple[Block, ...], SparseMatrix]:
     if not isinstance(F, Iterable):
         raise InvalidProblem(f"F is {F!r}; expected the list of matrices F_0, F_1, .., F_n")
     given = tuple(F)
-    found = given if given and all(isinstance(item, Block) for item in given) else _from_matrices(given, n)
+    found = (
+        given
+        if given and all(isinstance(item, Block) for item in given)
+        else _from_matrices(given, n)
+    )
     for index, block in enumerate(found):
         if block.entries.shape[1] != n + 1:
-            raise InvalidProblem(f"F has {block.entries.shape[1]} matrices in block {index}; expected n + 1 = {n + 1}")
+            raise InvalidProblem(
+                f"F has {block.entries.shape[1]} matrices in block {index}; expected n + 1 = {n + 1}"
+            )
     linear = [block.diagonal() for block in found if block.is_diagonal]
     rows = csc("F", sparse.vstack([sparse.csc_array((0, n + 1)), *linear], format="csc"))
     return tuple(block for block in found if not block.is_diagonal), rows
@@ -45,7 +49,9 @@ def _from_matrices(F: Sequence[Any], n: int) -> tuple[Block, ...]:
     if not F:
         return ()
     if len(F) != n + 1:
-        raise InvalidProblem(f"F has {len(F)} matrices; expected F_0, F_1, .., F_n: {n + 1} of them")
+        raise InvalidProblem(
+            f"F has {len(F)} matrices; expected F_0, F_1, .., F_n: {n + 1} of them"
+        )
     rows = [_as_blocks(f"F[{index}]", item) for index, item in enumerate(F)]
     count = max(len(row) for row in rows)
     for index, row in enumerate(rows):
@@ -59,11 +65,15 @@ def _as_blocks(name: str, item: Any) -> tuple[Any, ...]:
     if is_sparse(item):
         return (item,)
     try:
-        if isinstance(item, list | tuple) and any(is_sparse(part) or np.ndim(part) == 2 for part in item):
+        if isinstance(item, list | tuple) and any(
+            is_sparse(part) or np.ndim(part) == 2 for part in item
+        ):
             return tuple(item)
         return () if np.ndim(item) == 0 and not np.any(item) else (item,)
     except ValueError:
-        raise InvalidProblem(f"{name} is ragged; expected a symmetric matrix, a tuple of blocks, or 0") from None
+        raise InvalidProblem(
+            f"{name} is ragged; expected a symmetric matrix, a tuple of blocks, or 0"
+        ) from None
 
 
 def _block(matrices: list[Any], k: int, count: int) -> Block:
@@ -79,7 +89,10 @@ def _block(matrices: list[Any], k: int, count: int) -> Block:
         columns.append(np.full(lower.nnz, index))
         values.append(lower.data)
     at = np.concatenate(places), np.concatenate(columns)
-    return Block(order, sparse.csc_array((np.concatenate(values), at), shape=(svec_size(order), len(matrices))))
+    return Block(
+        order,
+        sparse.csc_array((np.concatenate(values), at), shape=(svec_size(order), len(matrices))),
+    )
 
 
 def _symmetric(name: str, M: SparseMatrix) -> SparseMatrix:

@@ -45,8 +45,13 @@ def rows_of(domain: SimpleSet) -> tuple[Rows, Rows]:
         A = csc("A", sparse.vstack([unit[above], -unit[below]]))
         return (csc("A", normal), np.full(len(normal), domain.offset)), (A, bounds)
     assert isinstance(domain, Simplex | OrderedSimplex)
-    following = sparse.eye_array(n, k=1) * (domain.sigma if isinstance(domain, OrderedSimplex) else 0.0)
-    return (csc("A", np.ones((1, n))), np.array([domain.total])), (csc("A", following - unit), np.zeros(n))
+    following = sparse.eye_array(n, k=1) * (
+        domain.sigma if isinstance(domain, OrderedSimplex) else 0.0
+    )
+    return (csc("A", np.ones((1, n))), np.array([domain.total])), (
+        csc("A", following - unit),
+        np.zeros(n),
+    )
 
 
 def _side_by_side(parts: tuple[Rows, ...]) -> Rows:

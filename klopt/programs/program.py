@@ -58,7 +58,9 @@ class Program(Problem):
     def bracket(self, point: Point) -> Bracket:
         """Return bounds of the optimum from a repaired point and repaired multipliers."""
         *ends, x, y = enclose(self.form, *self.pair(point))
-        lower, upper = (self.scale * end + self.offset for end in (ends if self.scale > 0 else reversed(ends)))
+        lower, upper = (
+            self.scale * end + self.offset for end in (ends if self.scale > 0 else reversed(ends))
+        )
         return Bracket(lower, upper, self.point(x, y), self.rows.note)
 
     def by_form(

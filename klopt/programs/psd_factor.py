@@ -1,7 +1,8 @@
 """Sparse positive semidefinite matrices: checked and factored one connected component at a time.
 
-A symmetric P is, after a permutation, block diagonal over the components of its graph. Each block is proven positive
-semidefinite up to rounding, or refused with its smallest eigenvalue, and P = F'F is put together from its blocks.
+A symmetric P is, after a permutation, block diagonal over the components of its graph. Each block
+is proven positive semidefinite up to rounding, or refused with its smallest eigenvalue, and P = F'F
+is put together from its blocks.
 """
 
 from __future__ import annotations
@@ -12,15 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, SparseMatrix, csc, require_memory
+from klopt.arrays import EPS, FloatArray, SparseMatrix, csc, require_memory
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import proven_floor
 
 __all__ = ["factor", "refuse_indefinite"]
 
 Index = npt.NDArray[np.intp]
-
-EPS = float(np.finfo(float).eps)
 
 
 def refuse_indefinite(name: str, P: SparseMatrix) -> None:

@@ -2,9 +2,9 @@
 
     ||Fx||^2 / 2 + q'x <= r,    w = 2 (r - q'x),    any sigma > 0
 
-is  ||Fx||^2 <= w, that is  s = ( w/sigma + sigma,  2 F x,  w/sigma - sigma )  in the second-order cone. A multiplier u
-of the cone is lambda = 2 (u_0 + u_last) / sigma of the constraint. Given lambda and x, the multiplier that supports the
-constraint at x is
+is  ||Fx||^2 <= w, that is  s = ( w/sigma + sigma,  2 F x,  w/sigma - sigma )  in the second-order
+cone. A multiplier u of the cone is lambda = 2 (u_0 + u_last) / sigma of the constraint. Given
+lambda and x, the multiplier that supports the constraint at x is
 
     u = lambda/4 ( sigma + ||Fx||^2/sigma,  -2 F x,  sigma - ||Fx||^2/sigma ),    A'u = lambda (F'Fx + q).
 """
@@ -64,9 +64,12 @@ class QuadraticCone:
     def support(self, multiplier: float, x: FloatArray) -> FloatArray:
         """Return the multiplier u of the cone that supports the constraint at x with weight `multiplier`.
 
-        It lies inside the cone by a hair: that leaves A'u as it is, and makes u safe against rounding.
+        It lies inside the cone by a hair: that leaves A'u as it is, and makes u safe against
+        rounding.
         """
         Fx = self.F @ x
         square = float(Fx @ Fx) / self.sigma
         square += HAIR * (self.sigma + square)
-        return multiplier / 4 * np.concatenate(([self.sigma + square], -2 * Fx, [self.sigma - square]))
+        return (
+            multiplier / 4 * np.concatenate(([self.sigma + square], -2 * Fx, [self.sigma - square]))
+        )

@@ -2,9 +2,10 @@
 
     A_ub x <= b_ub,   A_eq x = b_eq,   lower <= x <= upper
 
-become  b - A x in {0} x R+  with rows in this order: A_eq and fixed variables (lower = upper); then A_ub without the
-rows where b_ub = inf, lower bounds as -x <= -lower, upper bounds as x <= upper. Multipliers have the signs of
-L = f + ub'(A_ub x - b_ub) + eq'(A_eq x - b_eq) + lower'(lower - x) + upper'(x - upper), so ub, lower, upper >= 0.
+become  b - A x in {0} x R+  with rows in this order: A_eq and fixed variables (lower = upper); then
+A_ub without the rows where b_ub = inf, lower bounds as -x <= -lower, upper bounds as x <= upper.
+Multipliers have the signs of L = f + ub'(A_ub x - b_ub) + eq'(A_eq x - b_eq) + lower'(lower - x) +
+upper'(x - upper), so ub, lower, upper >= 0.
 """
 
 from __future__ import annotations
@@ -18,10 +19,26 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FAKE_INFINITY, FloatArray, SparseMatrix, csc, freeze, reals, refuse_masked, vector
+from klopt.arrays import (
+    FAKE_INFINITY,
+    FloatArray,
+    SparseMatrix,
+    csc,
+    freeze,
+    reals,
+    refuse_masked,
+    vector,
+)
 from klopt.errors import InvalidProblem
 
-__all__ = ["BoundsLike", "LinearRows", "bounds_array", "equalities", "finite_number", "inequalities"]
+__all__ = [
+    "BoundsLike",
+    "LinearRows",
+    "bounds_array",
+    "equalities",
+    "finite_number",
+    "inequalities",
+]
 
 Mask = npt.NDArray[np.bool_]
 Pair: TypeAlias = tuple[float | None, float | None]
@@ -46,7 +63,9 @@ def equalities(n: int, A: object, b: object, name: str = "eq") -> tuple[SparseMa
     matrix, side = inequalities(n, A, b, name)
     infinite = np.flatnonzero(np.isinf(side))
     if infinite.size:
-        raise InvalidProblem(f"b_{name}[{infinite[0]}] is {side[infinite[0]]}; expected a finite number")
+        raise InvalidProblem(
+            f"b_{name}[{infinite[0]}] is {side[infinite[0]]}; expected a finite number"
+        )
     return matrix, side
 
 
@@ -64,15 +83,23 @@ def bounds_array(n: int, bounds: object) -> FloatArray:
         if pairs.shape != (n, 2):
             raise ValueError
         empty = np.array([-np.inf, np.inf])
-        array = np.array([[e if v is None else float(v) for v, e in zip(p, empty, strict=True)] for p in pairs])
+        array = np.array(
+            [[e if v is None else float(v) for v, e in zip(p, empty, strict=True)] for p in pairs]
+        )
     except (TypeError, ValueError):
-        text = f"bounds must be one pair (low, high) or {n} of them, with None where there is no bound"
+        text = (
+            f"bounds must be one pair (low, high) or {n} of them, with None where there is no bound"
+        )
         raise InvalidProblem(text) from None
     except OverflowError:
-        raise InvalidProblem("bounds has a number beyond the range of floats; write None for no bound") from None
+        raise InvalidProblem(
+            "bounds has a number beyond the range of floats; write None for no bound"
+        ) from None
     array = array.reshape(n, 2).astype(float)
     for row, side in np.argwhere(np.isnan(array) | (array == [np.inf, -np.inf])):
-        raise InvalidProblem(f"bounds[{row}, {side}] is {array[row, side]}; expected a number, or None for no bound")
+        raise InvalidProblem(
+            f"bounds[{row}, {side}] is {array[row, side]}; expected a number, or None for no bound"
+        )
     _refuse_fake_infinity("bounds", array)
     return cast(FloatArray, freeze(array))
 
@@ -108,7 +135,11 @@ class LinearRows:
     def note(self) -> str:
         """What became of rows that ask nothing."""
         vacuous = int(np.count_nonzero(~self.kept))
-        return f"{vacuous} rows of A_ub ask nothing (b_ub is inf); their multipliers are 0" if vacuous else ""
+        return (
+            f"{vacuous} rows of A_ub ask nothing (b_ub is inf); their multipliers are 0"
+            if vacuous
+            else ""
+        )
 
     @cached_property
     def fixed(self) -> Mask:
@@ -171,4 +202,6 @@ def _rows(n: int, A: object, b: object, name: str) -> tuple[SparseMatrix, FloatA
 def _refuse_fake_infinity(name: str, values: FloatArray) -> None:
     for place in np.argwhere(np.isfinite(values) & (np.abs(values) >= FAKE_INFINITY)):
         index = ", ".join(str(i) for i in place)
-        raise InvalidProblem(f"{name}[{index}] is {values[tuple(place)]:g}; write inf for a bound that does not exist")
+        raise InvalidProblem(
+            f"{name}[{index}] is {values[tuple(place)]:g}; write inf for a bound that does not exist"
+        )

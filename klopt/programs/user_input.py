@@ -46,9 +46,13 @@ def cone_sizes(name: str, value: object, rows: int) -> tuple[int, ...]:
     sizes = listed(name, value, "a list of whole numbers, the sizes of the cones")
     for index, size in enumerate(sizes):
         if isinstance(size, bool) or not isinstance(size, numbers.Integral) or size < 1:
-            raise InvalidProblem(f"{name}[{index}] is {size!r}; expected a whole number of at least 1")
+            raise InvalidProblem(
+                f"{name}[{index}] is {size!r}; expected a whole number of at least 1"
+            )
     if sum(sizes) != rows:
-        raise InvalidProblem(f"{name} has sizes {sizes}; expected positive sizes that add up to {rows} rows")
+        raise InvalidProblem(
+            f"{name} has sizes {sizes}; expected positive sizes that add up to {rows} rows"
+        )
     return tuple(int(size) for size in sizes)
 
 
@@ -64,4 +68,6 @@ def refuse_no_matrix(name: str, item: object) -> None:
     """Refuse what is no matrix but would count as a zero matrix because it is empty."""
     for part in item if isinstance(item, list | tuple) else (item,):
         if part is None or part is np.ma.masked or isinstance(part, _NO_LIST):
-            raise InvalidProblem(f"{name} is {item!r}; expected a symmetric matrix, a tuple of blocks, or 0 for zero")
+            raise InvalidProblem(
+                f"{name} is {item!r}; expected a symmetric matrix, a tuple of blocks, or 0 for zero"
+            )

@@ -22,7 +22,7 @@ import numpy as np
 from klopt.arrays import FAKE_INFINITY, FloatArray
 from klopt.model.backend import Answer, Stop
 from klopt.model.forms import ConeForm, Form, Residuals, SimplexForm
-from klopt.model.functions import RowAction
+from klopt.model.functions import DualFunction
 from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.proof.cone_bounds import farkas_strength
 from klopt.proof.cone_interior import block_norms
@@ -32,10 +32,12 @@ __all__ = ["Certificate", "Verdict", "certify", "check_farkas", "check_ray"]
 MAGNITUDE_LIMIT = 1e6
 # A sum that is smaller than its terms by this factor is rounding.
 CANCELLED = 1e-12
-# A ray of a curved cone that descends less than this for its length may be one only in the limit (weak infeasibility).
+# A ray of a curved cone that descends less than this for its length may be one only in the limit
+# (weak infeasibility).
 FLAT = 1e-4
 TINY, ERROR_OF_SUMS, MARGIN = float(np.finfo(float).tiny), 64 * float(np.finfo(float).eps), 1e-9
-# Solvers leave noise in entries that are zero in exact arithmetic; a vector counts if it verifies after dropping it.
+# Solvers leave noise in entries that are zero in exact arithmetic; a vector counts if it verifies
+# after dropping it.
 NOISE_LEVELS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 
 
@@ -77,8 +79,8 @@ _MEANING = {
 class Certificate:
     """What is proven about a problem by one answer: a verdict, an interval in the user's units, and the argument.
 
-    `proof` names the argument: "bracket" (a feasible point and a dual bound), "residuals" (of a user's own program that
-    has no bracket), "farkas" (infeasible), "ray" (unbounded) or "none".
+    `proof` names the argument: "bracket" (a feasible point and a dual bound), "residuals" (of a
+    user's own program that has no bracket), "farkas" (infeasible), "ray" (unbounded) or "none".
     """
 
     verdict: Verdict
@@ -90,7 +92,7 @@ class Certificate:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of_nothing(cls, tol: float, *notes: str) -> Certificate:
+    def unproven(cls, tol: float, *notes: str) -> Certificate:
         """Return what is proven where there is nothing to judge."""
         return cls(Verdict.UNPROVEN, -np.inf, np.inf, tol, "none", None, notes)
 
@@ -119,7 +121,9 @@ class Certificate:
         lines.append("  " + (_ONE_SIDE if one_sided else _ARGUMENT[self.proof]))
         if self.residuals is not None:
             r = self.residuals
-            lines.append(f"  residuals: primal {r.primal:.1e}, dual {r.dual:.1e}, cone {r.cone:.1e}, gap {r.gap:.1e}")
+            lines.append(
+                f"  residuals: primal {r.primal:.1e}, dual {r.dual:.1e}, cone {r.cone:.1e}, gap {r.gap:.1e}"
+            )
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
 
@@ -142,7 +146,9 @@ def certify(
     if refuted is not None:
         return refuted, None
     if answer.x is None:
-        return Certificate.of_nothing(tol, *notes, f"the backend returned no point ({answer.stop.words})"), None
+        return Certificate.unproven(
+            tol, *notes, f"the backend returned no point ({answer.stop.words})"
+        ), None
     residuals = form.measure(answer.x, answer.y)
     if residuals is not None and residuals.magnitude > MAGNITUDE_LIMIT:
         notes.append(
@@ -155,17 +161,29 @@ def certify(
     lower, upper = _ordered(bracket, notes)
     one_sided = not (np.isfinite(lower) and np.isfinite(upper))
     if not one_sided and upper - lower <= tol * (1 + abs(upper)):
-        return Certificate(Verdict.OPTIMAL, lower, upper, tol, "bracket", residuals, tuple(notes)), bracket.point
+        return Certificate(
+            Verdict.OPTIMAL, lower, upper, tol, "bracket", residuals, tuple(notes)
+        ), bracket.point
     if one_sided and problem.trusts_residuals and residuals is not None:
         ends = formulation.to_user(*_estimate(form, answer, residuals))
         ends = max(lower, ends[0]), min(upper, ends[1])
-        flaw = _residual_flaw(form, answer, residuals, tol) if ends[0] <= ends[1] else "they contradict a proven bound"
+        flaw = (
+            _residual_flaw(form, answer, residuals, tol)
+            if ends[0] <= ends[1]
+            else "they contradict a proven bound"
+        )
         wide = (ends[1] - ends[0]) / (tol * (1 + abs(ends[1])))
         if not flaw and not wide <= 1:
-            flaw = f"what they may be worth makes the interval {wide:.2g} times as wide as asked for"
+            flaw = (
+                f"what they may be worth makes the interval {wide:.2g} times as wide as asked for"
+            )
         if not flaw:
-            return Certificate(Verdict.OPTIMAL, *ends, tol, "residuals", residuals, tuple(notes)), bracket.point
-        notes.append(f"no two-sided bound could be had, and residuals do not prove it either: {flaw}")
+            return Certificate(
+                Verdict.OPTIMAL, *ends, tol, "residuals", residuals, tuple(notes)
+            ), bracket.point
+        notes.append(
+            f"no two-sided bound could be had, and residuals do not prove it either: {flaw}"
+        )
     feasible = np.isfinite(upper if problem.sense == "min" else lower)
     verdict = Verdict.FEASIBLE if feasible else Verdict.UNPROVEN
     if not one_sided:
@@ -179,8 +197,9 @@ def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
     """Return "" if y proves that no x satisfies b - Ax in K, else what is wrong with it.
 
     Scale-free: (A'y)_j is compared with (|A|'|y|)_j as well as with -b'y, since a tiny coefficient
-    on a free variable would otherwise pass for zero. Where -b'y is small next to |b|'|y| the terms of b'y nearly
-    cancel, and an error in y as small as that would undo the proof: it must be smaller by the same factor.
+    on a free variable would otherwise pass for zero. Where -b'y is small next to |b|'|y| the terms
+    of b'y nearly cancel, and an error in y as small as that would undo the proof: it must be
+    smaller by the same factor.
     """
     if np.isinf(form.b).any():
         if np.any((form.b == -np.inf) & (y > 0)):
@@ -206,9 +225,9 @@ def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
 def check_ray(form: ConeForm, d: FloatArray, tol: float) -> str:
     """Return "" if the objective improves without end along d inside the recession cone, else what is wrong with it.
 
-    As with a Farkas vector, errors must be small next to what is left of c'd when its terms have cancelled. A row of a
-    curved cone is measured by its whole cone, where a small entry of d with a large cost could hide: there the error
-    is compared with the steepest descent as well.
+    As with a Farkas vector, errors must be small next to what is left of c'd when its terms have
+    cancelled. A row of a curved cone is measured by its whole cone, where a small entry of d with a
+    large cost could hide: there the error is compared with the steepest descent as well.
     """
     if np.isfinite(form.radius):
         return "the feasible set is bounded"
@@ -219,14 +238,16 @@ def check_ray(form: ConeForm, d: FloatArray, tol: float) -> str:
         share = descent / float(np.abs(form.c) @ np.abs(ray)) if descent > 0 else 0.0
         if not share > CANCELLED:
             continue
-        slope = descent / float(np.abs(form.c).max() * np.abs(ray).max())
+        gradient = descent / float(np.abs(form.c).max() * np.abs(ray).max())
         magnitude = abs(form.A) @ np.abs(ray)
         slack = -(form.A @ ray)
         error = 0.0
         for kind, rows in form.cones.blocks():
             off = np.zeros_like(slack)
             off[rows] = (slack - form.cones.project(slack))[rows]
-            whole = np.full_like(magnitude, np.max(magnitude[rows]) * (slope if slope > FLAT else 0.0) + TINY)
+            whole = np.full_like(
+                magnitude, np.max(magnitude[rows]) * (gradient if gradient > FLAT else 0.0) + TINY
+            )
             terms = magnitude * share if kind in ("zero", "nonneg") else whole
             error = max(error, _worst_ratio(np.abs(off), terms))
         if form.P is not None:
@@ -236,22 +257,33 @@ def check_ray(form: ConeForm, d: FloatArray, tol: float) -> str:
             return ""
         worst = f"the ray leaves the feasible set: relative error {error:.1e}"
         if error > 1 / TINY**0.5:
-            worst = f"the ray is one only in the limit: it descends by {slope:.0e} of its length"
+            worst = f"the ray is one only in the limit: it descends by {gradient:.0e} of its length"
     return worst
 
 
 def _check_claim(
-    problem: Problem, formulation: Formulation, form: Form, answer: Answer, tol: float, notes: list[str]
+    problem: Problem,
+    formulation: Formulation,
+    form: Form,
+    answer: Answer,
+    tol: float,
+    notes: list[str],
 ) -> Certificate | None:
     """Judge a claim of infeasibility or unboundedness by its vectors."""
     claims_infeasible = answer.farkas is not None or answer.stop is Stop.INFEASIBLE
     claims_unbounded = answer.ray is not None or answer.stop is Stop.UNBOUNDED
     if not (claims_infeasible or claims_unbounded):
         return None
-    if isinstance(form, SimplexForm) and isinstance(form.objective, RowAction) and answer.ray is not None:
+    if (
+        isinstance(form, SimplexForm)
+        and isinstance(form.objective, DualFunction)
+        and answer.ray is not None
+    ):
         return _receding(formulation, form.objective, answer.ray, tol, notes)
     if not isinstance(form, ConeForm):
-        notes.append(f"the backend says {answer.stop.words}, which cannot be verified for this form")
+        notes.append(
+            f"the backend says {answer.stop.words}, which cannot be verified for this form"
+        )
         return None
     # A form minimises: no point is worth inf, a ray without end -inf.
     nowhere = float(np.copysign(np.inf, formulation.scale))
@@ -259,28 +291,47 @@ def _check_claim(
     infeasible = Certificate(Verdict.INFEASIBLE, no_point, no_point, tol, "farkas")
     unbounded = Certificate(Verdict.UNBOUNDED, -nowhere, -nowhere, tol, "ray")
     if claims_infeasible:
-        flaw = "no multipliers came with the claim" if answer.farkas is None else check_farkas(form, answer.farkas, tol)
+        flaw = (
+            "no multipliers came with the claim"
+            if answer.farkas is None
+            else check_farkas(form, answer.farkas, tol)
+        )
         if not flaw and not formulation.dual:
             both = answer.ray is not None and not check_ray(form, answer.ray, tol)
-            return replace(infeasible, notes=("dual infeasible as well: a ray improves the objective",) if both else ())
-        notes.append(f"infeasibility not proven: {flaw}" if flaw else "the dual is infeasible: no bound can be had")
+            return replace(
+                infeasible,
+                notes=("dual infeasible as well: a ray improves the objective",) if both else (),
+            )
+        notes.append(
+            f"infeasibility not proven: {flaw}"
+            if flaw
+            else "the dual is infeasible: no bound can be had"
+        )
     if claims_unbounded:
-        flaw = "no ray came with the claim" if answer.ray is None else check_ray(form, answer.ray, tol)
+        flaw = (
+            "no ray came with the claim" if answer.ray is None else check_ray(form, answer.ray, tol)
+        )
         if not flaw and formulation.dual:
             return infeasible
-        if not flaw and answer.x is not None and _is_feasible(problem, formulation, form, answer.x, tol):
+        if (
+            not flaw
+            and answer.x is not None
+            and _is_feasible(problem, formulation, form, answer.x, tol)
+        ):
             return unbounded
         notes.append(
-            f"unboundedness not proven: {flaw}" if flaw else "dual infeasible: unbounded if a feasible point exists"
+            f"unboundedness not proven: {flaw}"
+            if flaw
+            else "dual infeasible: unbounded if a feasible point exists"
         )
     return None
 
 
 def _receding(
-    formulation: Formulation, objective: RowAction, ray: FloatArray, tol: float, notes: list[str]
+    formulation: Formulation, objective: DualFunction, ray: FloatArray, tol: float, notes: list[str]
 ) -> Certificate | None:
     """A dual function, finite at 0, that falls for ever along a ray: the rows of the problem contradict each other."""
-    flaw = objective.recedes(ray)
+    flaw = objective.ray_flaw(ray)
     if flaw:
         notes.append(f"unboundedness not proven: {flaw}")
         return None
@@ -289,7 +340,9 @@ def _receding(
     return Certificate(verdict, end, end, tol, "farkas" if formulation.dual else "ray")
 
 
-def _is_feasible(problem: Problem, formulation: Formulation, form: ConeForm, x: FloatArray, tol: float) -> bool:
+def _is_feasible(
+    problem: Problem, formulation: Formulation, form: ConeForm, x: FloatArray, tol: float
+) -> bool:
     """Whether x is nearly feasible and can be repaired; residuals alone say little where data differ in size."""
     if not form.measure(x).primal <= tol:
         return False
@@ -298,7 +351,9 @@ def _is_feasible(problem: Problem, formulation: Formulation, form: ConeForm, x: 
 
 
 def _worst_ratio(errors: FloatArray, sizes: FloatArray) -> float:
-    worst = float(np.max(np.divide(errors, sizes, out=np.zeros_like(errors), where=errors != 0), initial=0.0))
+    worst = float(
+        np.max(np.divide(errors, sizes, out=np.zeros_like(errors), where=errors != 0), initial=0.0)
+    )
     return worst if worst == worst else np.inf
 
 
@@ -314,7 +369,9 @@ def _ordered(bracket: Bracket, notes: list[str]) -> tuple[float, float]:
         return -np.inf, np.inf
     if lower > upper:
         if lower - upper > 1e-9 * (1 + abs(upper)):
-            notes.append(f"the bracket is crossed by {lower - upper:.1e}: the problem's proof does not hold")
+            notes.append(
+                f"the bracket is crossed by {lower - upper:.1e}: the problem's proof does not hold"
+            )
             return -np.inf, np.inf
         lower, upper = upper, lower
     return lower, upper
@@ -326,7 +383,9 @@ def _residual_flaw(form: Form, answer: Answer, residuals: Residuals, tol: float)
         return "residuals say nothing at such a size"
     errors = {name: getattr(residuals, name) for name in ("primal", "dual", "cone", "gap")}
     if not residuals.worst <= tol:
-        name = max(errors, key=lambda name: errors[name] if errors[name] == errors[name] else np.inf)
+        name = max(
+            errors, key=lambda name: errors[name] if errors[name] == errors[name] else np.inf
+        )
         return f"the {name} residual is {errors[name]:.1e}, asked for {tol:.0e}"
     if isinstance(form, ConeForm) and answer.x is not None and answer.y is not None:
         return _hidden_flaw(form, answer.x, answer.y, tol)
@@ -342,7 +401,7 @@ def _hidden_flaw(form: ConeForm, x: FloatArray, y: FloatArray, tol: float) -> st
         return f"row {int(np.argmax(rows))} is violated by {rows.max():.1e} of its right-hand side"
     columns = np.abs(form.curve(x) + form.c + form.A.T @ y) / (1 + np.abs(form.c))
     if columns.max(initial=0.0) > tol:
-        return f"the slope in variable {int(np.argmax(columns))} is off by {columns.max():.1e} of its cost"
+        return f"the gradient in variable {int(np.argmax(columns))} is off by {columns.max():.1e} of its cost"
     return ""
 
 
@@ -351,7 +410,10 @@ def _estimate(form: Form, answer: Answer, residuals: Residuals) -> tuple[float, 
     slack = 0.0
     if isinstance(form, ConeForm) and answer.x is not None and answer.y is not None:
         s = np.where(np.isinf(form.b), 0.0, form.b - form.A @ answer.x)
-        slope = form.curve(answer.x) + form.c + form.A.T @ answer.y
-        slack = float(np.abs(answer.y) @ np.abs(s - form.cones.project(s)) + np.abs(answer.x) @ np.abs(slope))
+        gradient = form.curve(answer.x) + form.c + form.A.T @ answer.y
+        slack = float(
+            np.abs(answer.y) @ np.abs(s - form.cones.project(s))
+            + np.abs(answer.x) @ np.abs(gradient)
+        )
     ends = residuals.value, residuals.dual_value
     return min(ends) - slack, max(ends) + slack

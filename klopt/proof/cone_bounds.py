@@ -4,16 +4,18 @@ For any w, any y in K* and every feasible x, since x'Px/2 >= w'Px - w'Pw/2 and y
 
     x'Px/2 + c'x  >=  -w'Pw/2 - b'y + r'x,        r = Pw + c + A'y.
 
-Rows with one entry are bounds of one variable. Whatever the other multipliers are, theirs are chosen best:
-r_j > 0 goes to the largest lower bound of x_j, r_j < 0 to the least upper one, and r_j becomes 0 exactly.
-Where a bound is missing, (w, y) moves by a least-norm step inside the cone (`klopt.proof.cone_interior`) until r_j is rounding.
-What is left after that costs max|r| times `radius`.
+Rows with one entry are bounds of one variable. Whatever the other multipliers are, theirs are
+chosen best: r_j > 0 goes to the largest lower bound of x_j, r_j < 0 to the least upper one, and r_j
+becomes 0 exactly. Where a bound is missing, (w, y) moves by a least-norm step inside the cone
+(`klopt.proof.cone_interior`) until r_j is rounding. What is left after that costs max|r| times
+`radius`.
 
-The upper bound is the objective at a point moved in the same way until b - Ax lies in K up to rounding.
-"Rounding" is a few eps of the terms that were added up, or of their size after equilibration: the bounds hold for data
-changed in their last digits. Under such changes a linear program moves by as little, but one with curved cones can move
-by the square root of it, times the size of x or y (no Slater point: think of [[1, t], [t, eps]]). So x and y are asked
-to lie inside curved cones with room to spare; where they cannot, that square root is charged.
+The upper bound is the objective at a point moved in the same way until b - Ax lies in K up to
+rounding. "Rounding" is a few eps of the terms that were added up, or of their size after
+equilibration: the bounds hold for data changed in their last digits. Under such changes a linear
+program moves by as little, but one with curved cones can move by the square root of it, times the
+size of x or y (no Slater point: think of [[1, t], [t, eps]]). So x and y are asked to lie inside
+curved cones with room to spare; where they cannot, that square root is charged.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones
 from klopt.model.forms import ConeForm
 from klopt.proof.cone_interior import block_norms, block_sizes, centre
@@ -33,12 +35,13 @@ from klopt.proof.repair import DualRepair, PrimalRepair
 
 __all__ = ["dual_bound", "enclose", "farkas_strength", "primal_bound"]
 
-EPS = float(np.finfo(float).eps)
 ROUNDING = 64 * EPS
-# Rounding of a sum, relative to the largest term of all sums in equilibrated units; then absolute, in the data's.
+# Rounding of a sum, relative to the largest term of all sums in equilibrated units; then absolute,
+# in the data's.
 FLOOR = 16 * EPS
 NOTHING = 1e-30
-# A Farkas vector that repairs took away but for such a share was none: what is left of it is rounding.
+# A Farkas vector that repairs took away but for such a share was none: what is left of it is
+# rounding.
 COLLAPSED = 1e-12
 # Terms so many times as large as the data may be rounding's own work.
 GROWTH = 1e5
@@ -63,7 +66,9 @@ def dual_bound(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, Flo
     terms = form.b * best.y
     bound = -quadratic - float(terms.sum())
     # Each sum errs by a few eps of its terms; r at rounding level is charged at the point we know.
-    bound -= 8 * EPS * (abs(quadratic) + float(np.abs(terms).sum())) + float(np.abs(best.dust) @ np.abs(best.w))
+    bound -= 8 * EPS * (abs(quadratic) + float(np.abs(terms).sum())) + float(
+        np.abs(best.dust) @ np.abs(best.w)
+    )
     bound -= desk.charge(best)
     if best.left.any():
         bound -= float(np.abs(best.left).max()) * form.radius
@@ -73,8 +78,9 @@ def dual_bound(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, Flo
 def farkas_strength(form: ConeForm, y: FloatArray) -> tuple[float, float, FloatArray]:
     """Return (-b'y', what is left of max|A'y'|, y') for multipliers y' in K* made from y, scaled to a largest of 1.
 
-    If -b'y' > 0 and nothing is left (what is rounding counts as 0), or less than -b'y' / radius, then no x satisfies
-    b - Ax in K. Bounds of one variable that contradict each other are such multipliers by themselves.
+    If -b'y' > 0 and nothing is left (what is rounding counts as 0), or less than -b'y' / radius,
+    then no x satisfies b - Ax in K. Bounds of one variable that contradict each other are such
+    multipliers by themselves.
 
     >>> from klopt.model.cones import Cones
     >>> form = ConeForm(c=[0.0], A=[[1.0], [-1.0]], b=[-1.0, 0.0], cones=Cones(nonneg=2))
@@ -125,10 +131,13 @@ def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
         allowed = ROUNDING * terms + NOTHING * (1 + float(np.max(np.abs(form.b), initial=0.0)))
         if np.any(distance > allowed):
             r, c = repair.units
-            allowed = allowed + np.where(curved, 0.0, FLOOR * float(np.max(np.abs(point) / c, initial=0.0)) / r)
+            allowed = allowed + np.where(
+                curved, 0.0, FLOOR * float(np.max(np.abs(point) / c, initial=0.0)) / r
+            )
         if np.all(distance <= np.where(curved, allowed / 2, allowed)):
             return _value(form, point), point
-        # Larger terms than these can make rounding pass for feasibility: [[x, 1], [1, 0]] is "psd" for x above 1e7.
+        # Larger terms than these can make rounding pass for feasibility: [[x, 1], [1, 0]] is "psd"
+        # for x above 1e7.
         credible = np.all(terms[curved] <= GROWTH * (1 + np.max(np.abs(form.b), initial=0.0)))
         if credible and np.all(distance <= np.where(curved, 2 * allowed, allowed)):
             whole = form.b - form.A @ point
@@ -144,11 +153,13 @@ def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
     return best
 
 
-def enclose(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, float, FloatArray, FloatArray]:
+def enclose(
+    form: ConeForm, x: FloatArray, y: FloatArray
+) -> tuple[float, float, FloatArray, FloatArray]:
     """Return (lower, upper, x', y') with lower <= optimum <= upper, x' feasible and y' the multipliers behind `lower`.
 
-    Both ends hold up to rounding, by which they may cross; ends that crossed by more would mean a broken proof, so they
-    are returned as they are.
+    Both ends hold up to rounding, by which they may cross; ends that crossed by more would mean a
+    broken proof, so they are returned as they are.
     """
     upper, point = primal_bound(form, x)
     lower, multipliers = dual_bound(form, x, y)
@@ -250,8 +261,12 @@ class _Desk:
             cost = self.charge(pair)
             if cost == 0 or pair.left.any():
                 break
-            room = np.where(_curved(cones), 2 * ROUNDING * block_norms(cones, pair.y) * centre(cones), 0.0)
-            moved = self.repair.step(pair.w, pair.y - room, pair.dust, np.zeros(room.size, dtype=bool))
+            room = np.where(
+                _curved(cones), 2 * ROUNDING * block_norms(cones, pair.y) * centre(cones), 0.0
+            )
+            moved = self.repair.step(
+                pair.w, pair.y - room, pair.dust, np.zeros(room.size, dtype=bool)
+            )
             if moved is None:
                 break
             finer = self.settle(moved[0], moved[1] + room)
@@ -282,7 +297,8 @@ class _Desk:
             if moved is None:
                 break
             pair = self.settle(*moved)
-            # A multiplier that a step would make negative stays 0 from then on, unless its bound takes it up again.
+            # A multiplier that a step would make negative stays 0 from then on, unless its bound
+            # takes it up again.
             stuck[inequality] |= moved[1][inequality] < 0
             stuck &= pair.y <= 0
             better = self.repair.size(pair.left) < 0.7 * self.repair.size(best.left)

@@ -1,13 +1,15 @@
 """The inside of the cones: a centre, and for each interior point the scaling that says how far one may move from it.
 
-For v inside K the symmetric map W stretches the unit ball to a ball around v that fits into K (up to a constant):
+For v inside K the symmetric map W stretches the unit ball to a ball around v that fits into K (up
+to a constant):
 
     nonneg   W u = v * u
     soc      W u = 2 w (w'u) - det(w) J u,   w = v^(1/2), det(w) = w_0^2 - ||w_1||^2, J = diag(1, -1, .., -1)
     psd      W U = V^(1/2) U V^(1/2)
     exp      W = H^(-1/2),   H the Hessian at v of F = -log(v_1 log(v_2 / v_1) - v_0) - log v_1 - log v_2
 
-The dual exponential cone is {y : T y in K} with T y = (y_0 - y_1, -y_0, y_2), so F(T y) serves there.
+The dual exponential cone is {y : T y in K} with T y = (y_0 - y_1, -y_0, y_2), so F(T y) serves
+there.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ def is_sparse(value: Any) -> bool:
     return bool(sparse.issparse(value))
 
 
-def scaling(cones: Cones, v: FloatArray, free: FloatArray, *, dual: bool = False, inverse: bool = False) -> Scaling:
+def scaling(
+    cones: Cones, v: FloatArray, free: FloatArray, *, dual: bool = False, inverse: bool = False
+) -> Scaling:
     """Return W at a point v inside K (inside K* with `dual`), or its inverse; zero rows are scaled by `free`.
 
     Nonnegative rows may be 0: there W is 0, and so is what stands for its inverse.
@@ -70,7 +74,9 @@ def scaling(cones: Cones, v: FloatArray, free: FloatArray, *, dual: bool = False
     diagonal[: cones.zero] = 1 / free if inverse else free
     linear = slice(cones.zero, cones.zero + cones.nonneg)
     diagonal[linear] = (
-        np.divide(1.0, v[linear], out=np.zeros(cones.nonneg), where=v[linear] > 0) if inverse else v[linear]
+        np.divide(1.0, v[linear], out=np.zeros(cones.nonneg), where=v[linear] > 0)
+        if inverse
+        else v[linear]
     )
     start = linear.stop
     if cones.soc:
@@ -81,7 +87,9 @@ def scaling(cones: Cones, v: FloatArray, free: FloatArray, *, dual: bool = False
         rows = slice(start, start + svec_size(order))
         values, vectors = np.linalg.eigh(smat(v[rows]))
         power = -0.5 if inverse else 0.5
-        roots.append((rows, (vectors * np.maximum(values, np.finfo(float).tiny) ** power) @ vectors.T))
+        roots.append(
+            (rows, (vectors * np.maximum(values, np.finfo(float).tiny) ** power) @ vectors.T)
+        )
         start = rows.stop
     flat = sparse.diags_array(diagonal) + low_rank
     if cones.exp:
@@ -114,7 +122,8 @@ def centre(cones: Cones) -> FloatArray:
 def equilibrate(cones: Cones, A: SparseMatrix) -> tuple[FloatArray, FloatArray]:
     """Return positive (r, c) that bring the largest entries of rows and columns of diag(r) A diag(c) near 1 (Ruiz).
 
-    They are the units in which rows and variables can be compared; a cone of several rows has one unit.
+    They are the units in which rows and variables can be compared; a cone of several rows has one
+    unit.
 
     >>> r, c = equilibrate(Cones(nonneg=2), sparse.csc_array([[4.0, 0.0], [0.0, 100.0]]))
     >>> r * c * [4, 100]
@@ -161,12 +170,18 @@ def block_sizes(cones: Cones, A: SparseMatrix) -> sparse.csr_array:
     block = _block_of_row(cones)
     first = np.flatnonzero(np.diff(block, prepend=-1))
     rows = first[np.searchsorted(block[first], block)]
-    gather = sparse.csr_array((np.ones(rows.size), (rows, np.arange(rows.size))), shape=(rows.size, rows.size))
+    gather = sparse.csr_array(
+        (np.ones(rows.size), (rows, np.arange(rows.size))), shape=(rows.size, rows.size)
+    )
     return sparse.csr_array(gather @ A.power(2)).sqrt()
 
 
 def _block_of_row(cones: Cones) -> npt.NDArray[np.intp]:
-    sizes = [1] * (cones.zero + cones.nonneg) + [*cones.soc, *map(svec_size, cones.psd)] + [3] * cones.exp
+    sizes = (
+        [1] * (cones.zero + cones.nonneg)
+        + [*cones.soc, *map(svec_size, cones.psd)]
+        + [3] * cones.exp
+    )
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
@@ -182,7 +197,10 @@ def _soc_scaling(
     norm = np.sqrt(np.bincount(block, weights=tail**2))
     tiny = np.finfo(float).tiny
     power = -0.5 if inverse else 0.5
-    high, low = np.maximum(v[heads] + norm, tiny) ** power, np.maximum(v[heads] - norm, tiny) ** power
+    high, low = (
+        np.maximum(v[heads] + norm, tiny) ** power,
+        np.maximum(v[heads] - norm, tiny) ** power,
+    )
     w = tail * ((high - low) / (2 * np.maximum(norm, tiny)))[block]
     w[heads] = (high + low) / 2
     diagonal = (high * low)[block]
@@ -198,7 +216,8 @@ def _exp_scaling(v: FloatArray, dual: bool, inverse: bool) -> npt.NDArray[Any]:
     least = 1e-14 * np.linalg.norm(v, axis=1) + np.finfo(float).tiny ** 0.25
     b, c = np.maximum(b, least), np.maximum(c, least)
     psi = np.maximum(b * np.log(c / b) - a, least)
-    # H = M'M; near the boundary H itself would drown its small eigenvalues in the rounding of its large one.
+    # H = M'M; near the boundary H itself would drown its small eigenvalues in the rounding of its
+    # large one.
     M = np.zeros((len(v), 4, 3))
     M[:, 0] = np.stack([-np.ones_like(a), np.log(c / b) - 1, b / c], axis=1) / psi[:, None]
     M[:, 1, 1], M[:, 1, 2] = 1 / np.sqrt(b * psi), -np.sqrt(b / psi) / c

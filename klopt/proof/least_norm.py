@@ -4,16 +4,17 @@
     nearest(M, G, small)(h, g)     the d of least ||M d - h||^2 + ||small * d||^2 with G d = g
     least_distance(E, e, G, h)     the z of least ||z|| with E z = e and G z >= h
 
-Weights of a point near the boundary of its cone spread over many powers of ten, so none squares its matrix: small
-systems go through orthogonal factors, large sparse ones through the augmented system
+Weights of a point near the boundary of its cone spread over many powers of ten, so none squares its
+matrix: small systems go through orthogonal factors, large sparse ones through the augmented system
 
     [ a I  B' ] [ . ]   [ 0 ]              [ a I  M   0  ] [ . ]   [ h ]
     [ B    0  ] [ z ] = [ g ],  u = B'z,   [ M'   0   G' ] [ d ] = [ 0 ]
                                            [ 0    G   0  ] [ . ]   [ g ]
 
-with a shift that is refined away. The first two are factored once and solved often; rows that depend on each other are
-allowed where they agree. The third is least distance programming by nonnegative least squares (Lawson and Hanson, 1974,
-chapter 23): with u >= 0 of least ||(G'u, h'u - 1)|| and that residual (p, q), z = -p / q.
+with a shift that is refined away. The first two are factored once and solved often; rows that
+depend on each other are allowed where they agree. The third is least distance programming by
+nonnegative least squares (Lawson and Hanson, 1974, chapter 23): with u >= 0 of least ||(G'u, h'u -
+1)|| and that residual (p, q), z = -p / q.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ def nearest(M: Any, G: Any, small: FloatArray) -> Callable[[FloatArray, FloatArr
     array([ 1.5, -1.5])
     """
     ridge = sparse.diags_array(small, format="csr")
-    tall = sparse.vstack([M, ridge], format="csr") if is_sparse(M) else np.vstack([M, ridge.toarray()])
+    tall = (
+        sparse.vstack([M, ridge], format="csr") if is_sparse(M) else np.vstack([M, ridge.toarray()])
+    )
     unit = 1 / _norms(tall, axis=0)
     norms = _norms(_scaled(G, np.ones(G.shape[0]), unit), axis=1)
     tall, G = _scaled(tall, np.ones(tall.shape[0]), unit), _scaled(G, 1 / norms, unit)
@@ -92,7 +95,9 @@ def nearest(M: Any, G: Any, small: FloatArray) -> Callable[[FloatArray, FloatArr
     return solve
 
 
-def least_distance(E: Any, e: FloatArray, G: Any, h: FloatArray, most: float = MOST_DENSE_WORK) -> FloatArray:
+def least_distance(
+    E: Any, e: FloatArray, G: Any, h: FloatArray, most: float = MOST_DENSE_WORK
+) -> FloatArray:
     """Return the shortest z with Ez = e and Gz >= h, about right where there is none; `most` operations at a time.
 
     >>> least_distance(np.array([[1.0, 1.0]]), np.array([2.0]), np.array([[1.0, 0.0]]), np.array([1.5])).round(9)
@@ -120,7 +125,8 @@ def least_distance(E: Any, e: FloatArray, G: Any, h: FloatArray, most: float = M
     by_ratio = start - N @ (rest[:-1] * (worst / rest[-1] if rest[-1] else 0.0))
     if np.max(h - G @ by_ratio) <= CLOSE * worst:
         return by_ratio
-    # Where hardly any z is left the ratio is one of rounding errors; the rows with a multiplier hold with equality.
+    # Where hardly any z is left the ratio is one of rounding errors; the rows with a multiplier
+    # hold with equality.
     tight = np.flatnonzero(u)
     by_face, _ = _solutions(np.vstack([E, G[tight]]), np.concatenate([e, h[tight]]))
     return min((by_ratio, by_face), key=lambda z: float(np.max(h - G @ z)))
@@ -133,7 +139,9 @@ def _solutions(E: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray]:
     full, R, order = qr(E.T, mode="full", pivoting=True, check_finite=False)
     size = np.abs(R.diagonal())
     rank = int(np.sum(size > RANK * size[:1].sum()))
-    start = full[:, :rank] @ solve_triangular(R[:rank, :rank], e[order[:rank]], trans="T", check_finite=False)
+    start = full[:, :rank] @ solve_triangular(
+        R[:rank, :rank], e[order[:rank]], trans="T", check_finite=False
+    )
     return start, np.asarray(full[:, rank:], dtype=np.float64)
 
 
@@ -169,7 +177,9 @@ def _null_space(M: FloatArray, G: FloatArray) -> Callable[[FloatArray, FloatArra
 
 def _augmented(B: Any) -> Solve:
     rows, columns = B.shape
-    K = sparse.block_array([[BALANCE * sparse.eye_array(columns), B.T], [B, -SHIFT * sparse.eye_array(rows)]])
+    K = sparse.block_array(
+        [[BALANCE * sparse.eye_array(columns), B.T], [B, -SHIFT * sparse.eye_array(rows)]]
+    )
     inner = _sparse_lu(K)
     return lambda g: inner(np.concatenate((np.zeros(columns), g)))[:columns]
 

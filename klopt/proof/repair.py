@@ -3,10 +3,12 @@
     dual     (w, y) with  P w + c + A'y = 0  on some columns and y in K*
     primal   x with  b - Ax in K
 
-Where all cones are linear, a step is the shortest one into the polyhedron, in equilibrated units. Otherwise it is the
-shortest one, measured by the scaling of the cones (`klopt.proof.cone_interior`), that cancels the error of the equations: whatever
-lies near the boundary of its cone hardly moves. Where it would still leave the cone, it is pulled inwards: by a
-multiple of the shift that would make the error harmless, made orthogonal to the equations in the same metric.
+Where all cones are linear, a step is the shortest one into the polyhedron, in equilibrated units.
+Otherwise it is the shortest one, measured by the scaling of the cones
+(`klopt.proof.cone_interior`), that cancels the error of the equations: whatever lies near the
+boundary of its cone hardly moves. Where it would still leave the cone, it is pulled inwards: by a
+multiple of the shift that would make the error harmless, made orthogonal to the equations in the
+same metric.
 """
 
 from __future__ import annotations
@@ -20,28 +22,35 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones, svec_size
 from klopt.model.forms import ConeForm
 from klopt.proof.cone_interior import block_norms, centre, equilibrate, is_sparse, scaling
-from klopt.proof.least_norm import MOST_DENSE_WORK, TooLarge, is_bearable, least_distance, least_norm, nearest
-from klopt.proof.time_budget import time_is_up
+from klopt.proof.least_norm import (
+    MOST_DENSE_WORK,
+    TooLarge,
+    is_bearable,
+    least_distance,
+    least_norm,
+    nearest,
+)
+from klopt.proof.time_budget import exhausted
 
 __all__ = ["DualRepair", "PrimalRepair"]
 
 T = TypeVar("T")
 Mask = npt.NDArray[np.bool_]
 
-EPS = float(np.finfo(float).eps)
-# By so much, relative to its size, a polyhedron is widened: a single point would be empty by rounding.
+# By so much, relative to its size, a polyhedron is widened: a single point would be empty by
+# rounding.
 HAIR = EPS
 PULLS = (0.0, 1.0, 4.0, 16.0, 64.0)
 # An inequality with more room than this times the error plays no part in its repair.
 NEAR = 1e3
 # Steps through PSD rows are dense arrays of so many numbers at most.
 MOST_ENTRIES = 4e7
-# Multipliers that are off by more than this share of their terms come from a run that failed: they are repaired where
-# that is cheap.
+# Multipliers that are off by more than this share of their terms come from a run that failed: they
+# are repaired where that is cheap.
 ROUGH = 1e-2
 LITTLE_WORK = 1e8
 
@@ -94,7 +103,9 @@ class DualRepair(_Repair):
     def _budget(self, y: FloatArray, left: FloatArray) -> float:
         """How many operations a step may take."""
         r, c = self.units
-        terms = float(np.max(np.abs(self.form.c) * c, initial=0.0)) + float(np.max(np.abs(y) / r, initial=0.0))
+        terms = float(np.max(np.abs(self.form.c) * c, initial=0.0)) + float(
+            np.max(np.abs(y) / r, initial=0.0)
+        )
         return LITTLE_WORK if self.size(left) > ROUGH * terms else MOST_DENSE_WORK
 
     def charge(self, dust: FloatArray, norms: FloatArray, tight: Mask) -> float:
@@ -106,7 +117,9 @@ class DualRepair(_Repair):
         error = max(float(np.max(dust * c, initial=0.0)), EPS * size)
         return 4 * float(np.max(np.abs(self.form.b) * r)) * float(np.sqrt(error * size))
 
-    def step(self, w: FloatArray, y: FloatArray, left: FloatArray, stuck: Mask) -> tuple[FloatArray, FloatArray] | None:
+    def step(
+        self, w: FloatArray, y: FloatArray, left: FloatArray, stuck: Mask
+    ) -> tuple[FloatArray, FloatArray] | None:
         """Return (w, y) moved so that Pw + c + A'y loses `left`, or None; rows that are `stuck` at 0 stay there."""
         straight = (lambda: self._polyhedral(w, y, left),) if self.linear else ()
         moved = _first(*straight, lambda: self._conic(w, y, left, stuck))
@@ -114,23 +127,33 @@ class DualRepair(_Repair):
             return None
         return w + moved[0], y + moved[1]
 
-    def _polyhedral(self, w: FloatArray, y: FloatArray, left: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _polyhedral(
+        self, w: FloatArray, y: FloatArray, left: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         form, J, m, (r, c) = self.form, self.columns, self.form.b.size, self.units
         rows = np.arange(form.cones.zero, m)
         near = rows[y[rows] / r[rows] <= NEAR * self.size(left)]
         E = self.scaled[:, J].T
         if form.P is not None:
-            E = sparse.hstack([E, sparse.diags_array(c[J]) @ form.P.tocsr()[J] @ sparse.diags_array(c)])
-        G = sparse.csr_array((np.ones(near.size), (np.arange(near.size), near)), shape=(near.size, E.shape[1]))
+            E = sparse.hstack(
+                [E, sparse.diags_array(c[J]) @ form.P.tocsr()[J] @ sparse.diags_array(c)]
+            )
+        G = sparse.csr_array(
+            (np.ones(near.size), (np.arange(near.size), near)), shape=(near.size, E.shape[1])
+        )
         limits = -(y / r)[near] - HAIR * float(np.max(np.abs(y / r), initial=0.0))
         z = least_distance(E, -(left * c)[J], G, limits, self._budget(y, left))
         return c * z[m:] if form.P is not None else np.zeros_like(w), r * z[:m]
 
-    def _conic(self, w: FloatArray, y: FloatArray, left: FloatArray, stuck: Mask) -> tuple[FloatArray, FloatArray]:
+    def _conic(
+        self, w: FloatArray, y: FloatArray, left: FloatArray, stuck: Mask
+    ) -> tuple[FloatArray, FloatArray]:
         self.refuse_costly(self.columns, self._budget(y, left))
         form, J, m, (r, c) = self.form, self.columns, self.form.b.size, self.units
         lacking = form.cones.project(-y)
-        error = self.size(left) + 2 * float(np.max(block_norms(form.cones, lacking) / r, initial=0.0))
+        error = self.size(left) + 2 * float(
+            np.max(block_norms(form.cones, lacking) / r, initial=0.0)
+        )
         shift = np.where(stuck, 0.0, error * r * centre(form.cones))
         free = r[: form.cones.zero] * (1 + np.abs(y / r).max(initial=0.0))
         inside = y + lacking + shift
@@ -140,7 +163,11 @@ class DualRepair(_Repair):
         if form.P is not None:
             weight = c * (1 + np.abs(w / c).max())
             curve = form.P.tocsr()[J] @ sparse.diags_array(weight)
-            B = sparse.hstack([B, curve], format="csr") if is_sparse(B) else np.hstack([B, curve.toarray()])
+            B = (
+                sparse.hstack([B, curve], format="csr")
+                if is_sparse(B)
+                else np.hstack([B, curve.toarray()])
+            )
         solve = least_norm(B, self._budget(y, left))
         pull = scaling(form.cones, inside, free, dual=True, inverse=True).apply(shift)
         pull = np.concatenate((pull, np.zeros(weight.size)))
@@ -189,7 +216,9 @@ class PrimalRepair(_Repair):
 
         def outside(step: FloatArray) -> float:
             rest = s[p:] - A[p:] @ step
-            return float(np.max(r[p:] * block_norms(inner, rest - inner.project(rest)), initial=0.0))
+            return float(
+                np.max(r[p:] * block_norms(inner, rest - inner.project(rest)), initial=0.0)
+            )
 
         return _most_inside([fix + theta * inward for theta in PULLS], outside, 0.0)
 
@@ -197,14 +226,16 @@ class PrimalRepair(_Repair):
 def _first(*ways: Callable[[], T]) -> T | None:
     """What the first way gives that comes to an end at a bearable cost; None where there is none, or no time."""
     for way in ways:
-        if time_is_up():
+        if exhausted():
             break
         with suppress(TooLarge, np.linalg.LinAlgError):
             return way()
     return None
 
 
-def _most_inside(steps: list[FloatArray], outside: Callable[[FloatArray], float], enough: float) -> FloatArray:
+def _most_inside(
+    steps: list[FloatArray], outside: Callable[[FloatArray], float], enough: float
+) -> FloatArray:
     """The first step that ends inside the cone, or the one that ends nearest to it."""
     best, least = steps[0], np.inf
     for step in steps:

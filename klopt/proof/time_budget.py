@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["checks_until", "time_is_up"]
+__all__ = ["budget", "exhausted"]
 
 _moment: ContextVar[float] = ContextVar("moment", default=float("inf"))
 
 
 @contextmanager
-def checks_until(moment: float) -> Iterator[None]:
+def budget(moment: float) -> Iterator[None]:
     """Let checks in the block begin no further repair after a moment of `time.perf_counter`.
 
-    >>> with checks_until(time.perf_counter() - 1.0):
-    ...     time_is_up()
+    >>> with budget(time.perf_counter() - 1.0):
+    ...     exhausted()
     True
     """
     token = _moment.set(moment)
@@ -30,10 +30,10 @@ def checks_until(moment: float) -> Iterator[None]:
         _moment.reset(token)
 
 
-def time_is_up() -> bool:
+def exhausted() -> bool:
     """Return whether a check should go on with what it has.
 
-    >>> time_is_up()
+    >>> exhausted()
     False
     """
     return time.perf_counter() > _moment.get()

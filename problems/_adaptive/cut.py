@@ -1,12 +1,14 @@
 """The function of `klopt.problems._adaptive.function` with tau near one a, for features: its curvature is applied, never formed.
 
-K = Phi Phi', F = sum_k f_k q_k q_k' (few k), r_k = K D_a q_k, s_k = f_k / (f_k + tau/2), c = 1 - s. With the matrices
-P_x = sum x_k q_k q_k', R_x = sum x_k r_k r_k', X_x = sum x_k q_k r_k' the (generalised) Hessian is
+K = Phi Phi', F = sum_k f_k q_k q_k' (few k), r_k = K D_a q_k, s_k = f_k / (f_k + tau/2), c = 1 - s.
+With the matrices P_x = sum x_k q_k q_k', R_x = sum x_k r_k r_k', X_x = sum x_k q_k r_k' the
+(generalised) Hessian is
 
     H = F o K + {P_1 R_c + P_s (K D_a^2 K - R_1) + X_c X_c' - X_s X_s' + X_s K D_a + D_a K X_s' + diag(R_s)} / (4 eta)
 
-with entrywise products in the braces but for K D_a^2 K. An entrywise product with a sum of rank-one matrices is applied
-term by term, so that Hx takes products with Phi for each k and matrices Q' diag(x) R: n r k + n k^2 in all.
+with entrywise products in the braces but for K D_a^2 K. An entrywise product with a sum of rank-one
+matrices is applied term by term, so that Hx takes products with Phi for each k and matrices Q'
+diag(x) R: n r k + n k^2 in all.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ class Cut:
         K_one = scale * (Phi @ one)
         mixed = Q.T @ (R * x[:, None])
         Hx = (Q * K_one) @ self.f + weight * a * ((R * K_one) @ s) + (Q * (Phi @ other)) @ s
-        inner = (R * c) @ mixed.T - (R @ mixed.T) * s - ((R * s) @ mixed) * s + ((R * c) @ mixed) * c
+        inner = (
+            (R * c) @ mixed.T - (R @ mixed.T) * s - ((R * s) @ mixed) * s + ((R * c) @ mixed) * c
+        )
         return np.asarray(Hx + weight * np.einsum("ik,ik->i", Q, inner) + self.diagonal * x)
 
     def solver(self, d: FloatArray) -> Callable[[FloatArray], FloatArray]:

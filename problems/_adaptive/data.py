@@ -13,7 +13,7 @@ from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram, binary_labels
 from klopt.kernels.nystroem import LowRank
 
-__all__ = ["checked_eta", "checked_labels", "eta_for", "eta_of_paper", "given_eta", "usual_eta"]
+__all__ = ["checked_eta", "checked_labels", "default_eta", "eta_for", "eta_of_paper", "given_eta"]
 
 DEVIATION = 0.1
 """By how much F may deviate from 1 where no eta is given, tau/2 apart."""
@@ -25,7 +25,11 @@ def eta_for(deviation: float, C: float, largest: float = 1.0) -> float:
     >>> eta_for(0.1, C=2.0)
     10.0
     """
-    deviation, C, largest = positive("deviation", deviation), positive("C", C), positive("largest", largest)
+    deviation, C, largest = (
+        positive("deviation", deviation),
+        positive("C", C),
+        positive("largest", largest),
+    )
     return largest * C * C / (4 * deviation)
 
 
@@ -43,10 +47,12 @@ def checked_eta(value: object, C: float, K: Gram | LowRank) -> float:
     """Return the given eta or, where there is none, the usual one."""
     if value is not None:
         return given_eta(value)
-    return usual_eta(C, np.einsum("ik,ik->i", K.Phi, K.Phi) if isinstance(K, LowRank) else K.matrix.diagonal())
+    return default_eta(
+        C, np.einsum("ik,ik->i", K.Phi, K.Phi) if isinstance(K, LowRank) else K.matrix.diagonal()
+    )
 
 
-def usual_eta(C: float, diagonal: FloatArray) -> float:
+def default_eta(C: float, diagonal: FloatArray) -> float:
     """Return the eta for a deviation of `DEVIATION`, from the K_ii of all points."""
     return eta_for(DEVIATION, C, float(diagonal.max(initial=0.0)) or 1.0)
 
@@ -56,7 +62,9 @@ def given_eta(value: object) -> float:
     try:
         return positive("eta", value)
     except InvalidProblem as error:
-        raise InvalidProblem(f"{error}; leave it out for one that keeps F within {DEVIATION} of 1") from None
+        raise InvalidProblem(
+            f"{error}; leave it out for one that keeps F within {DEVIATION} of 1"
+        ) from None
 
 
 def checked_labels(y: object, size: int, bias: bool) -> FloatArray:

@@ -3,7 +3,8 @@
     (K o K)u: `klopt.problems._adaptive.squares`                                       two products of n r^2
     11' + Gamma = B B',   B = [1, D_a Phi / (2 eta^1/2)] = Z T   (Z'Z = I)         so its eigenvalues are those of T T'
 
-In the coordinates Z everything has the order r + 1, so that with tau > 0 the rank of F is at most that.
+In the coordinates Z everything has the order r + 1, so that with tau > 0 the rank of F is at most
+that.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from klopt.arrays import FloatArray, require_memory
-from klopt.model.smooth_functions import Bend
+from klopt.model.smooth_functions import HessianOperator
 from klopt.problems._adaptive.function import Adapted, Reduced
 from klopt.problems._adaptive.squares import RoughSquares, forms, moments
 
@@ -30,7 +31,9 @@ class AdaptingFeatures:
     scale: float
     eta: float
     tau: float
-    _last: list[tuple[FloatArray, FloatArray, FloatArray]] = field(default_factory=list, init=False, repr=False)
+    _last: list[tuple[FloatArray, FloatArray, FloatArray]] = field(
+        default_factory=list, init=False, repr=False
+    )
     """The last two a without tau and their products: a proof asks where a method stopped or what it tried last."""
 
     def __getstate__(self) -> dict[str, object]:
@@ -114,7 +117,9 @@ class AdaptingFeatures:
         rows = self.times_squares(np.ones(len(self.Phi)))
         return self.scale * float(values[-1]) + box * box * 0.75 / self.eta * float(rows.max())
 
-    def inverse(self, diagonal: FloatArray, v: FloatArray | None = None) -> Callable[[FloatArray], FloatArray]:
+    def inverse(
+        self, diagonal: FloatArray, v: FloatArray | None = None
+    ) -> Callable[[FloatArray], FloatArray]:
         """Return the inverse of K + diag(diagonal) + vv', by Woodbury's formula."""
         from scipy.linalg.lapack import dpotrf, dpotrs
 
@@ -139,8 +144,9 @@ class AdaptingFeatures:
 class Quartic:
     """The function without tau near one a: H = K + diag(w) / (4 eta) + D_a (K o K) D_a / (2 eta), w = (K o K)(a o a).
 
-    What is inverted has vv', v = a o w / (a'(a o w))^1/2, in place of D_a (K o K) D_a: no larger, and equal on a. K o K
-    has no negative entry, so that this is most of it. The inverse takes a matrix of order r + 1.
+    What is inverted has vv', v = a o w / (a'(a o w))^1/2, in place of D_a (K o K) D_a: no larger,
+    and equal on a. K o K has no negative entry, so that this is most of it. The inverse takes a
+    matrix of order r + 1.
     """
 
     def __init__(self, function: AdaptingFeatures, a: FloatArray) -> None:
@@ -167,7 +173,7 @@ class Quartic:
 class Shifted:
     """A function near a point less gain'a."""
 
-    inner: Bend
+    inner: HessianOperator
     gain: FloatArray
     a: FloatArray
 
@@ -178,7 +184,7 @@ class Shifted:
 
     @property
     def gradient(self) -> FloatArray:
-        """The slope."""
+        """The gradient."""
         return self.inner.gradient - self.gain
 
     def matvec(self, x: FloatArray) -> FloatArray:
@@ -194,11 +200,11 @@ class Shifted:
 class Halves:
     """A function of a = u - v near one (u, v), less gain'(u, v).
 
-    With E = 1 / d_u + 1 / d_v and b = r_u / d_u - r_v / d_v, (S'HS + diag(d))^-1 r is D^-1 (r - S'Hp) where
-    p = (H + E^-1)^-1 E^-1 b and Hp = E^-1 (b - p).
+    With E = 1 / d_u + 1 / d_v and b = r_u / d_u - r_v / d_v, (S'HS + diag(d))^-1 r is D^-1 (r -
+    S'Hp) where p = (H + E^-1)^-1 E^-1 b and Hp = E^-1 (b - p).
     """
 
-    inner: Bend
+    inner: HessianOperator
     gain: FloatArray
     x: FloatArray
 
@@ -209,7 +215,7 @@ class Halves:
 
     @property
     def gradient(self) -> FloatArray:
-        """The slope."""
+        """The gradient."""
         return _both(self.inner.gradient) - self.gain
 
     def matvec(self, x: FloatArray) -> FloatArray:

@@ -3,14 +3,16 @@
     g(a) = max over F psd of  a'(F o K)a / 2 - penalty(F),      penalty(F) = eta ||F - 11'||^2 + tau eta tr F
          = eta ||M_+||^2 - eta n^2,      M = 11' + Gamma - (tau/2) I,     Gamma = D_a K D_a / (4 eta)
 
-(o entrywise, D_a = diag(a), M_+ the positive part) is convex; the best F is M_+ itself, the gradient (F o K)a. Without
-tau nothing has to be cut off, since 11' + Gamma is positive semidefinite, and g is a quartic without eigenvalues:
+(o entrywise, D_a = diag(a), M_+ the positive part) is convex; the best F is M_+ itself, the
+gradient (F o K)a. Without tau nothing has to be cut off, since 11' + Gamma is positive
+semidefinite, and g is a quartic without eigenvalues:
 
     g(a) = a'Ka/2 + u'(K o K)u / (16 eta),    u = a o a.
 
-With tau the eigenvectors live on the support S of a and one direction more, the constant vector on its complement; and
-only those with eigenvalues w_k > tau/2 count. There are few: their sum is at most n + tr Gamma.
-g is written as a'(F o K)a/2 - penalty(F), each part from F: eta ||M_+||^2 - eta n^2 loses the digits of eta n^2.
+With tau the eigenvectors live on the support S of a and one direction more, the constant vector on
+its complement; and only those with eigenvalues w_k > tau/2 count. There are few: their sum is at
+most n + tr Gamma. g is written as a'(F o K)a/2 - penalty(F), each part from F: eta ||M_+||^2 - eta
+n^2 loses the digits of eta n^2.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
-from klopt.model.smooth_functions import Local
+from klopt.model.smooth_functions import LocalModel
 from klopt.numerics.roots import cubic_root
 
 __all__ = ["Adapted", "Adapting", "Reduced"]
@@ -123,7 +125,13 @@ class Reduced:
                 break
             if w.min() <= threshold:
                 return w, V
-        w, V = eigh(M, driver="evr", subset_by_value=(threshold, np.inf), overwrite_a=True, check_finite=False)
+        w, V = eigh(
+            M,
+            driver="evr",
+            subset_by_value=(threshold, np.inf),
+            overwrite_a=True,
+            check_finite=False,
+        )
         return w, V
 
 
@@ -210,10 +218,10 @@ class Adapting:
 
             F o K + sum_kl O_kl {(q_k q_k') o (r_l r_l') + (q_k r_k') o (r_l q_l')} / (4 eta).
 
-        Where one of the two is above tau/2 the other lies between 0 and tau/2 if both are not: there O_kl is taken as
-        if it were 0, so that all eigenvectors below come as one projection and none of them has to be known. Off the
-        support the sum is left out but for a diagonal: it is positive semidefinite, and as soon as a point has a
-        coefficient it counts.
+        Where one of the two is above tau/2 the other lies between 0 and tau/2 if both are not:
+        there O_kl is taken as if it were 0, so that all eigenvectors below come as one projection
+        and none of them has to be known. Off the support the sum is left out but for a diagonal: it
+        is positive semidefinite, and as soon as a point has a coefficient it counts.
         """
         if here.Q is not None and here.f is not None and here.R is not None:
             return self._cut_curvature(a, here.Q, here.f, here.R)
@@ -230,7 +238,9 @@ class Adapting:
         H.flat[:: a.size + 1] += (self.squares @ (a * a)) / (4 * self.eta)
         return H
 
-    def _cut_curvature(self, a: FloatArray, Q: FloatArray, f: FloatArray, R: FloatArray) -> FloatArray:
+    def _cut_curvature(
+        self, a: FloatArray, Q: FloatArray, f: FloatArray, R: FloatArray
+    ) -> FloatArray:
         """F o K, a few rows at a time so that they stay in the cache, and what moves F."""
         n, support = a.size, np.flatnonzero(a)
         s = f / (f + self.tau / 2)
@@ -248,11 +258,13 @@ class Adapting:
                 H[i, support] += row
         return H
 
-    def _turning(self, K: FloatArray, a: FloatArray, Q: FloatArray, R: FloatArray, s: FloatArray) -> FloatArray:
+    def _turning(
+        self, K: FloatArray, a: FloatArray, Q: FloatArray, R: FloatArray, s: FloatArray
+    ) -> FloatArray:
         """The sum over k, l, but for a diagonal, where a is not zero.
 
-        With s_k = O_kl for l below, c_k = 1 - s_k and the matrices P_x = sum x_k q_k q_k', R_x = sum x_k r_k r_k',
-        X_x = sum x_k q_k r_k' it is, all products but the first entrywise,
+        With s_k = O_kl for l below, c_k = 1 - s_k and the matrices P_x = sum x_k q_k q_k', R_x =
+        sum x_k r_k r_k', X_x = sum x_k q_k r_k' it is, all products but the first entrywise,
 
             P_1 R_c + P_s (K D_a^2 K - R_1) + X_c X_c' - X_s X_s' + X_s K D_a + D_a K X_s' + diag(R_s).
         """
@@ -272,44 +284,50 @@ class Adapting:
             block += (weight * (q * c) @ Rt) * ((r * c) @ Qt)
         return H
 
-    def near(self, a: FloatArray) -> Local:
+    def near(self, a: FloatArray) -> LocalModel:
         """Return g near a, up to the rounding that a projection leaves at zero: it would pass for support."""
         a = np.where(np.abs(a) <= DUST * np.abs(a).max(initial=0.0), 0.0, a)
         here = self.at(a)
         # Turning many eigenvectors takes longer than the steps it saves.
-        curvature = self.majorant if here.f is not None and MANY * here.f.size > a.size else self.curvature
-        # Another a is worth at least what the F that is best here gives it. Without tau a step costs no more than that.
+        curvature = (
+            self.majorant if here.f is not None and MANY * here.f.size > a.size else self.curvature
+        )
+        # Another a is worth at least what the F that is best here gives it. Without tau a step
+        # costs no more than that.
         below = cache(lambda: self.kernel(a, here)) if self.tau else None
-        return Local(here.value, here.product, lambda: curvature(a, here), below=below)
+        return LocalModel(here.value, here.product, lambda: curvature(a, here), below=below)
 
     def lipschitz(self, box: float) -> float:
         """Return a bound of how fast the gradient changes for |a_i| <= box.
 
-        lambda_max(K) + box^2 / (4 eta) lambda_max(K o K) + box^2 / (2 eta) max_i sum_j K_ij^2, by row sums and norms.
+        lambda_max(K) + box^2 / (4 eta) lambda_max(K o K) + box^2 / (2 eta) max_i sum_j K_ij^2, by
+        row sums and norms.
         """
         rows = self.squares.sum(axis=1)
         size = min(float(np.abs(self.K).sum(axis=1).max()), float(np.sqrt(rows.sum())))
         size = float(np.linalg.eigvalsh(self.K)[-1]) if len(rows) <= SMALL else size
         return size + box * box * 0.75 / self.eta * float(rows.max())
 
-    def rough(self, slope: float, box: float) -> FloatArray:
+    def rough(self, gradient: float, box: float) -> FloatArray:
         """Return the curvature of a quadratic whose minimiser is a good start: K and what F adds to its diagonal.
 
-        Beyond Ka the gradient has a_i sum_j K_ij^2 u_j / (4 eta), that is a_i u r_i with u the mean of all a_j^2. Where
-        the other points weigh nothing on average, as their signs differ, all |a_i| are the root c of
+        Beyond Ka the gradient has a_i sum_j K_ij^2 u_j / (4 eta), that is a_i u r_i with u the mean
+        of all a_j^2. Where the other points weigh nothing on average, as their signs differ, all
+        |a_i| are the root c of
 
-            c k + c^3 r = slope            k, r the means of K_ii and r_i
+            c k + c^3 r = gradient            k, r the means of K_ii and r_i
 
-        or the box if that is smaller; u is c^2 where the cubic term decides, about half of it where some points stay at
-        zero. With tau, eigenvalues of Gamma of about c^2 r / k that are not well above tau/2 are cut off: K alone.
+        or the box if that is smaller; u is c^2 where the cubic term decides, about half of it where
+        some points stay at zero. With tau, eigenvalues of Gamma of about c^2 r / k that are not
+        well above tau/2 are cut off: K alone.
         """
         rows = np.einsum("ij,ij->i", self.K, self.K) / (4 * self.eta)
         k, r = float(self.K.trace()) / rows.size, float(rows.mean())
-        c = min(cubic_root(r, k, slope), box)
+        c = min(cubic_root(r, k, gradient), box)
         if c * c * r <= WELL_ABOVE * k * self.tau / 2:
             return self.K
         H = self.K.copy()
-        H.flat[:: rows.size + 1] += min(1.0, 0.5 + c**3 * r / slope) * c * c * rows
+        H.flat[:: rows.size + 1] += min(1.0, 0.5 + c**3 * r / gradient) * c * c * rows
         return H
 
 

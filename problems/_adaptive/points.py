@@ -1,8 +1,9 @@
 """Data-adaptive problems made from points: what the parts of one whole share, and the solution that needs no solver.
 
-Problems of some of the points are parts of the problem of all of them only under one eta. Where none is given it is
-that of the largest K_ii over all points, for which a few rows of the kernel at a time are enough. With a bias, points
-of one class leave alpha = 0 alone; F is then (11' - (tau/2) I)_+, and the value, t = min(tau/2, n),
+Problems of some of the points are parts of the problem of all of them only under one eta. Where
+none is given it is that of the largest K_ii over all points, for which a few rows of the kernel at
+a time are enough. With a bias, points of one class leave alpha = 0 alone; F is then (11' - (tau/2)
+I)_+, and the value, t = min(tau/2, n),
 
     eta ||F - 11'||^2 + tau eta tr F = eta n^2 - eta (n - t)^2 = eta t (2n - t).
 """
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray, flag, matrix, positive, symmetric, vector
 from klopt.errors import InvalidProblem
 from klopt.model.problem import Problem
-from klopt.problems._adaptive.data import checked_labels, given_eta, usual_eta
+from klopt.problems._adaptive.data import checked_labels, default_eta, given_eta
 
 __all__ = ["Kernel", "OnPoints"]
 
@@ -65,13 +66,25 @@ class OnPoints(Generic[Made]):
         if self.bias and self.epsilon is None and abs(float(targets.sum())) == targets.size:
             return None
         given: dict[str, Any] = {} if self.epsilon is None else {"epsilon": self.epsilon}
-        return self.problem(self._matrix(points), targets, self.C, eta=self.eta, tau=self.tau, bias=self.bias, **given)
+        return self.problem(
+            self._matrix(points),
+            targets,
+            self.C,
+            eta=self.eta,
+            tau=self.tau,
+            bias=self.bias,
+            **given,
+        )
 
     def fix(self, X: npt.ArrayLike, y: npt.ArrayLike) -> OnPoints[Made]:
         """Return the same with the eta of all points X, for problems of some of them; targets that are none fail."""
         points = matrix("X", X)
         self._targets(y, len(points))
-        return self if self.eta is not None else replace(self, eta=usual_eta(self.C, self._diagonal(points)))
+        return (
+            self
+            if self.eta is not None
+            else replace(self, eta=default_eta(self.C, self._diagonal(points)))
+        )
 
     def zero(self, size: int) -> tuple[float, dict[str, FloatArray]]:
         """Return the value and the arrays of zero coefficients for so many points, once eta is known."""

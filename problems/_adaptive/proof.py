@@ -5,17 +5,20 @@
     SVM   gain = y'a                          0 <= y_i a_i <= C       1'a = 0 where there is a bias
     SVR   gain = y'a - epsilon ||a||_1       -C <= a_i <= C
 
-Lower: the value at a feasible a. For any psd N,  g(a) <= eta ||M + N||^2 - eta n^2  (M as there), and with
-X = M + N - 11' the right hand side is  eta ||X||^2 + 2 eta 1'X1,  which no eta n^2 has been subtracted from. Here
-N = -(I - P)M(I - P), P the projection on the eigenvectors V of M above zero: no others have to be known. A Cholesky
-factorisation proves N psd up to a small multiple of I, which is added to it.
+Lower: the value at a feasible a. For any psd N,  g(a) <= eta ||M + N||^2 - eta n^2  (M as there),
+and with X = M + N - 11' the right hand side is  eta ||X||^2 + 2 eta 1'X1,  which no eta n^2 has
+been subtracted from. Here N = -(I - P)M(I - P), P the projection on the eigenvectors V of M above
+zero: no others have to be known. A Cholesky factorisation proves N psd up to a small multiple of I,
+which is added to it.
 
-Upper: the value is least over F at the best F, for every a; so for any psd F the optimum is at most the optimum of the
-plain machine with the kernel F o K plus penalty(F), and that at most the primal value of a classifier (F o K)a + b.
-With the a of that machine instead of the given one it is off by the square of the error of F only. The better counts.
+Upper: the value is least over F at the best F, for every a; so for any psd F the optimum is at most
+the optimum of the plain machine with the kernel F o K plus penalty(F), and that at most the primal
+value of a classifier (F o K)a + b. With the a of that machine instead of the given one it is off by
+the square of the error of F only. The better counts.
 
-K is known to be positive semidefinite only up to its floor -phi: what is meant is K + E with 0 <= E <= phi I. That adds
-at most  phi sum_i F_ii a_i^2 / 2 + phi^2 (a'a)^2 / (16 eta)  to g, and phi max F_ii in place of phi to the upper bound.
+K is known to be positive semidefinite only up to its floor -phi: what is meant is K + E with 0 <= E
+<= phi I. That adds at most  phi sum_i F_ii a_i^2 / 2 + phi^2 (a'a)^2 / (16 eta)  to g, and phi max
+F_ii in place of phi to the upper bound.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from functools import cached_property
 
 import numpy as np
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.kernels.gram import Gram, proven_floor
 from klopt.kernels.nystroem import LowRank
 from klopt.model.problem import Bracket, Point
@@ -36,8 +39,6 @@ from klopt.problems._margin.data import best_shift, finite
 from klopt.problems._margin.proof import hinge_primal
 
 __all__ = ["Machine"]
-
-EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,11 @@ class Machine:
     @property
     def middle(self) -> float:
         """What is taken off the targets."""
-        return float(self.y.min() / 2 + self.y.max() / 2) if self.epsilon is not None and self.bias else 0.0
+        return (
+            float(self.y.min() / 2 + self.y.max() / 2)
+            if self.epsilon is not None and self.bias
+            else 0.0
+        )
 
     @cached_property
     def _home(self) -> BoxPlane:
@@ -115,12 +120,21 @@ class Machine:
         lower = gain - above - slack - 8 * EPS * terms - rounding
         reach, proof = phi * float(here.diagonal.max()), {}
         upper, bias, loss = self._upper(a, here.product, reach)
-        if machine is not None and machine.shape == a.shape and np.isfinite(machine).all() and isinstance(g, Adapting):
+        if (
+            machine is not None
+            and machine.shape == a.shape
+            and np.isfinite(machine).all()
+            and isinstance(g, Adapting)
+        ):
             b = self._repaired(machine)
             f = g.applied(a, here, b)
             sharper = self._upper(b, f, reach)
             if sharper[0] < upper:
-                (upper, bias, loss), proof, terms = sharper, {"machine": b}, max(terms, self._terms(b, f))
+                (upper, bias, loss), proof, terms = (
+                    sharper,
+                    {"machine": b},
+                    max(terms, self._terms(b, f)),
+                )
         upper += here.penalty + 8 * EPS * terms + rounding
         names = ("alpha", self.y * a) if self.epsilon is None else ("beta", a)
         primal = {names[0]: names[1], **({"bias": bias + self.middle} if self.bias else {})}
@@ -164,7 +178,11 @@ class Machine:
         bias, loss = self.residuals(f)
         if self.epsilon is not None:
             reach = self.C + np.abs(a)
-            near = curve / 2 + self.C * float(np.maximum(loss, 0.0).sum()) + phi / 2 * float(reach @ reach)
+            near = (
+                curve / 2
+                + self.C * float(np.maximum(loss, 0.0).sum())
+                + phi / 2 * float(reach @ reach)
+            )
             far = (curve + phi * length) / 2
             far += self.C * float(np.maximum(loss + phi * np.sqrt(length), 0.0).sum())
             return min(near, far), bias, np.maximum(loss, 0.0)
@@ -182,7 +200,9 @@ class Machine:
         N.flat[:: len(N) + 1] += half
         floor = proven_floor(N)
         floor = proven_floor(N, len(N) * EPS * half) if floor is None else floor
-        return max(-float(np.linalg.eigvalsh(N)[0]) + len(N) * EPS * half if floor is None else -floor, 0.0)
+        return max(
+            -float(np.linalg.eigvalsh(N)[0]) + len(N) * EPS * half if floor is None else -floor, 0.0
+        )
 
     def residuals(self, f: FloatArray) -> tuple[float, FloatArray]:
         """Return the best bias for values f, and what each point loses under it, negative inside margin or tube."""

@@ -1,14 +1,16 @@
 """Which points of a machine without bias are, for certain, at zero or at C in the solution, seen from any point.
 
-What is minimised is s(a) + psi(a): s = g - y'a smooth and convex (g as in `klopt.problems._adaptive.function`), psi the box and
-epsilon ||a||_1. If gap is a proven bound of what a is above the optimum, s(a) - s(a*) - <s'(a*), a - a*> <= gap, so
-that a move of a_i by t, 0 < t <= C up or down, for which the slope of s changes at a rate of at most
+What is minimised is s(a) + psi(a): s = g - y'a smooth and convex (g as in
+`klopt.problems._adaptive.function`), psi the box and epsilon ||a||_1. If gap is a proven bound of
+what a is above the optimum, s(a) - s(a*) - <s'(a*), a - a*> <= gap, so that a move of a_i by t, 0 <
+t <= C up or down, for which the gradient of s changes at a rate of at most
 
     L_i = K_ii + sum_(j != i) K_ij^2 a_j^2 / (4 eta) + 3 z_i^2 K_ii^2 / (4 eta),     z_i the largest |a_i| on the way,
 
-shows that s'_i(a*) is above s'_i(a) (t up) or below it (t down) by no more than gap/t + L_i t/2 at its least, that is
-max((2 L_i gap)^1/2, 2 gap/C). The force r_i = -s'_i(a*) on a*_i, so far known, decides: a*_i = 0 where it is inside
-what psi resists at zero, C where it is above that and -C where it is below,
+shows that s'_i(a*) is above s'_i(a) (t up) or below it (t down) by no more than gap/t + L_i t/2 at
+its least, that is max((2 L_i gap)^1/2, 2 gap/C). The force r_i = -s'_i(a*) on a*_i, so far known,
+decides: a*_i = 0 where it is inside what psi resists at zero, C where it is above that and -C where
+it is below,
 
     SVM   r_i <= 0 for y_i = 1,  r_i >= 0 for y_i = -1            SVR   |r_i| <= epsilon.
 
@@ -35,7 +37,9 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 def screened(machine: Machine, point: Point) -> tuple[Mask, Mask, Mask]:
     """Return which coefficients a* are proven to be 0, which to be C and which to be -C."""
     if machine.bias:
-        raise InvalidProblem("screening needs a machine without bias: with one, points can only move together")
+        raise InvalidProblem(
+            "screening needs a machine without bias: with one, points can only move together"
+        )
     bracket = machine.bracket(machine.coefficients(point))
     a, gap = machine.coefficients(bracket.point), bracket.width
     function, C, weight = machine.function, machine.C, 1 / (4 * machine.eta)

@@ -3,8 +3,9 @@
     (K o K)u = (phi_i' S phi_i)_i,     S = Phi' diag(u) Phi
              = (phi_i' T phi_i)_i      T the lower triangle of S, twice what is below the diagonal
 
-S is M'M for u > 0 less N'N for u < 0, of which BLAS computes one half, and so is the product with the triangle. What is
-only used inside an iteration that corrects itself may be computed in single precision, at half the cost.
+S is M'M for u > 0 less N'N for u < 0, of which BLAS computes one half, and so is the product with
+the triangle. What is only used inside an iteration that corrects itself may be computed in single
+precision, at half the cost.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def forms(Phi: npt.NDArray[Real], S: npt.NDArray[Real]) -> FloatArray:
     found = np.empty(len(Phi))
     for start in range(0, found.size, ROWS):
         part = Phi[start : start + ROWS]
-        found[start : start + ROWS] = np.einsum("ik,ik->i", multiply(1.0, T, part.T, lower=1).T, part)
+        found[start : start + ROWS] = np.einsum(
+            "ik,ik->i", multiply(1.0, T, part.T, lower=1).T, part
+        )
     return found
 
 

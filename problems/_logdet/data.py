@@ -1,13 +1,13 @@
 """Pairs of points whose distances are bounded, and the kernel that multipliers of these bounds make of a given one.
 
-R'R is the given kernel on m points and z_c = e_i - e_j the c-th pair: s_c = +1 asks for a squared distance of at most
-t_c, s_c = -1 for at least t_c. Multipliers x_c / t_c make of it
+R'R is the given kernel on m points and z_c = e_i - e_j the c-th pair: s_c = +1 asks for a squared
+distance of at most t_c, s_c = -1 for at least t_c. Multipliers x_c / t_c make of it
 
     K = R'M^-1 R,     M = I + R A R',   A = sum_c s_c x_c z_c z_c' / t_c,     q_c = z_c'K z_c / t_c
 
-(K^-1 is the given inverse plus A, which is said here without inverses). All of it needs A and m x m matrices only,
-however many pairs there are. Only differences of points count, so the columns of R are centred: distances are then no
-small differences of large numbers.
+(K^-1 is the given inverse plus A, which is said here without inverses). All of it needs A and m x m
+matrices only, however many pairs there are. Only differences of points count, so the columns of R
+are centred: distances are then no small differences of large numbers.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, freeze, matrix, positive, vector
+from klopt.arrays import EPS, FloatArray, freeze, matrix, positive, vector
 from klopt.errors import InvalidProblem
 from klopt.model.functions import IntArray
 
-__all__ = ["PairSpot", "Pairs", "distances", "equal_points"]
+__all__ = ["PairEvaluation", "Pairs", "distances", "equal_points"]
 
-EPS = float(np.finfo(float).eps)
 CLOSE = 1e-4
 """Squared distances below this share of the points' size are computed from differences, which lose no digits."""
 
@@ -35,7 +34,7 @@ class Pairs:
     """Pairs (first[c], second[c]) of the columns of R; an infinite weight makes their bounds hard.
 
     >>> pairs = Pairs(np.eye(2), [0], [1], [1.0], [1.0])
-    >>> PairSpot.at(pairs, np.array([0.5])).ratios
+    >>> PairEvaluation.at(pairs, np.array([0.5])).ratios
     array([1.])
     """
 
@@ -67,12 +66,16 @@ class Pairs:
     def __post_init__(self) -> None:
         object.__setattr__(self, "R", matrix("R", self.R))
         object.__setattr__(self, "target", vector("target", self.target))
-        object.__setattr__(self, "names", np.arange(self.R.shape[1]) if self.names is None else self.names)
+        object.__setattr__(
+            self, "names", np.arange(self.R.shape[1]) if self.names is None else self.names
+        )
         for name in ("first", "second", "names"):
             object.__setattr__(self, name, freeze(np.array(getattr(self, name), dtype=np.intp)))
         object.__setattr__(self, "sign", vector("sign", self.sign, self.size))
         if not self.first.shape == self.second.shape == (self.size,):
-            raise InvalidProblem(f"first and second must name the {self.size} pairs that target has")
+            raise InvalidProblem(
+                f"first and second must name the {self.size} pairs that target has"
+            )
         if not ((np.abs(self.sign) == 1).all() and (self.target > 0).all()):
             raise InvalidProblem("sign must hold +1 and -1, target positive numbers")
         object.__setattr__(self, "weight", positive("weight", self.weight, infinite=True))
@@ -129,7 +132,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class PairSpot:
+class PairEvaluation:
     """The function f of `klopt.problems._logdet.function` near one x: M = LL', Y = L^-1 R; None, and f infinite, outside its domain."""
 
     pairs: Pairs
@@ -139,7 +142,7 @@ class PairSpot:
     Y: FloatArray | None = None
 
     @classmethod
-    def at(cls, pairs: Pairs, x: FloatArray) -> PairSpot:
+    def at(cls, pairs: Pairs, x: FloatArray) -> PairEvaluation:
         """Factor M at x."""
         from scipy.linalg import solve_triangular
         from scipy.linalg.lapack import dpotrf
@@ -153,7 +156,9 @@ class PairSpot:
         L, failed = dpotrf(M.T, lower=1, clean=1)
         if failed:
             return cls(pairs, x.copy(), np.inf)
-        linear = float(pairs.sign @ x) if pairs.is_hard else -pairs.weight * float(np.log(room).sum())
+        linear = (
+            float(pairs.sign @ x) if pairs.is_hard else -pairs.weight * float(np.log(room).sum())
+        )
         value = linear - 2 * float(np.log(L.diagonal()).sum())
         return cls(pairs, x.copy(), value, L, solve_triangular(L, R, lower=True))
 
@@ -179,7 +184,11 @@ class PairSpot:
         """L^-1 R z of the close pairs."""
         from scipy.linalg import solve_triangular
 
-        return None if self.L is None else np.asarray(solve_triangular(self.L, self.pairs.close[1], lower=True))
+        return (
+            None
+            if self.L is None
+            else np.asarray(solve_triangular(self.L, self.pairs.close[1], lower=True))
+        )
 
     def _differences(self, chosen: IntArray) -> FloatArray:
         """L^-1 R z of some pairs."""
@@ -193,7 +202,7 @@ class PairSpot:
 
     @cached_property
     def gradient(self) -> FloatArray:
-        """The slope of f, s (u - q) with u = 1, or what slack has made of it."""
+        """The gradient of f, s (u - q) with u = 1, or what slack has made of it."""
         sign = self.pairs.sign
         return sign * (1 / (1 - sign * self.x / self.pairs.weight) - self.ratios)
 
@@ -203,7 +212,11 @@ class PairSpot:
         pairs, diagonal = self.pairs, self.kernel.diagonal()
         size = (diagonal[pairs.first] + diagonal[pairs.second]) / pairs.target
         size[pairs.close[0]] = self.ratios[pairs.close[0]]
-        linear = self.x if pairs.is_hard else pairs.weight * np.log(1 - pairs.sign * self.x / pairs.weight)
+        linear = (
+            self.x
+            if pairs.is_hard
+            else pairs.weight * np.log(1 - pairs.sign * self.x / pairs.weight)
+        )
         return 16 * EPS * float(1 + len(pairs.R) + np.abs(linear).sum() + self.x @ size)
 
     def block(self, chosen: IntArray) -> FloatArray:
@@ -213,8 +226,9 @@ class PairSpot:
     def model(self, chosen: IntArray) -> FloatArray:
         """Return the curvature after which Newton's step of each pair alone is its best one.
 
-        Far from its bound a logarithm bends as q^2 but asks for steps as if it bent as q: rows and columns are scaled
-        by (u / q)^1/2, u = 1 or what slack has made of it, which at the bound is 1.
+        Far from its bound a logarithm bends as q^2 but asks for steps as if it bent as q: rows and
+        columns are scaled by (u / q)^1/2, u = 1 or what slack has made of it, which at the bound is
+        1.
         """
         return self._curvature(chosen, self._share(chosen))
 
@@ -232,7 +246,9 @@ class PairSpot:
 
     def _share(self, chosen: IntArray) -> FloatArray:
         """Return u / q."""
-        share: FloatArray = self.gradient[chosen] * self.pairs.sign[chosen] / self.ratios[chosen] + 1
+        share: FloatArray = (
+            self.gradient[chosen] * self.pairs.sign[chosen] / self.ratios[chosen] + 1
+        )
         return share
 
     def _curvature(self, chosen: IntArray, share: FloatArray) -> FloatArray:
@@ -262,7 +278,9 @@ def distances(K: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
     return found
 
 
-def equal_points(R: FloatArray, first: IntArray, second: IntArray, rounding: float = 0.0) -> npt.NDArray[np.bool_]:
+def equal_points(
+    R: FloatArray, first: IntArray, second: IntArray, rounding: float = 0.0
+) -> npt.NDArray[np.bool_]:
     """Return which pairs are of columns that are equal up to rounding, their own or a given one of squared distances.
 
     >>> equal_points(np.array([[1.0, 1.0, 2.0]]), np.array([0, 0]), np.array([1, 2]))
@@ -270,7 +288,9 @@ def equal_points(R: FloatArray, first: IntArray, second: IntArray, rounding: flo
     """
     size = np.einsum("ij,ij->j", R, R)
     scale = size[first] + size[second]
-    found: npt.NDArray[np.bool_] = np.abs(scale - 2 * (R.T @ R)[first, second]) <= 1e-10 * scale + rounding
+    found: npt.NDArray[np.bool_] = (
+        np.abs(scale - 2 * (R.T @ R)[first, second]) <= 1e-10 * scale + rounding
+    )
     near = np.flatnonzero(found)  # few: their differences lose no digits
     z = R[:, first[near]] - R[:, second[near]]
     found[near] = np.einsum("ij,ij->j", z, z) <= np.maximum(rounding, (32 * EPS) ** 2 * scale[near])

@@ -1,11 +1,13 @@
 """A kernel learned on a few points, carried over to all others through the factor of the given one.
 
-With K0_JJ = R'R and psi(x) the least-squares solution of R'psi = k0(J, x), which on the points of J is R itself,
+With K0_JJ = R'R and psi(x) the least-squares solution of R'psi = k0(J, x), which on the points of J
+is R itself,
 
     k(x, y) = k0(x, y) + psi(x)'(W - I) psi(y).
 
-This is K0 + K0_:J Q K0_J: with RQR' = W - I ((6) of the paper, and `klopt.kernels.out_of_sample`) without Q, whose entries cancel
-where K0 is nearly singular: psi is as accurate as the root of the condition of K0 allows, not its square.
+This is K0 + K0_:J Q K0_J: with RQR' = W - I ((6) of the paper, and `klopt.kernels.out_of_sample`)
+without Q, whose entries cancel where K0 is nearly singular: psi is as accurate as the root of the
+condition of K0 allows, not its square.
 """
 
 from __future__ import annotations

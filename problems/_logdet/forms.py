@@ -3,7 +3,8 @@
     minimise tr W - sum t_i [+ weight sum_c (u_c - w_c)]   over W, Z, t [, u, w]
     subject to   [[W, Z], [Z', diag Z]] >= 0,   t_i <= log Z_ii,   s_c (q_c(W) - u_c) <= 0   [, w_c <= log u_c]
 
-u_c = 1 where the constraints are hard. The multipliers of the pairs are those of `klopt.problems._logdet.function`.
+u_c = 1 where the constraints are hard. The multipliers of the pairs are those of
+`klopt.problems._logdet.function`.
 """
 
 from __future__ import annotations
@@ -28,10 +29,15 @@ def cone_program(pairs: Pairs) -> ConeForm:
     first = sparse.hstack([distances, sparse.csc_array((c, base.c.size - distances.shape[1]))])
     if pairs.is_hard:
         A = sparse.vstack([first, base.A])
-        return ConeForm(base.c, A, np.concatenate([pairs.sign, base.b]), _with_pairs(base.cones, c, 0))
+        return ConeForm(
+            base.c, A, np.concatenate([pairs.sign, base.b]), _with_pairs(base.cones, c, 0)
+        )
     stretch = sparse.diags_array(-pairs.sign)
     logs: SparseMatrix = sparse.csc_array(
-        (-np.ones(2 * c), (np.r_[3 * np.arange(c), 3 * np.arange(c) + 2], np.r_[c + np.arange(c), np.arange(c)])),
+        (
+            -np.ones(2 * c),
+            (np.r_[3 * np.arange(c), 3 * np.arange(c) + 2], np.r_[c + np.arange(c), np.arange(c)]),
+        ),
         shape=(3 * c, 2 * c),
     )
     moving = sparse.csc_array(sparse.hstack([stretch, sparse.csc_array((c, c))]))

@@ -1,4 +1,4 @@
-"""The dual of LogDet kernel learning with pairs: value, slope, curvature by blocks, and exact steps of single rows.
+"""The dual of LogDet kernel learning with pairs: value, gradient, curvature by blocks, and exact steps of single rows.
 
     minimise over W > 0   tr W - logdet W - r   subject to   s_c (q_c - 1) <= 0,   q_c = z_c'R'W R z_c / t_c
 
@@ -10,11 +10,11 @@ to be minimised, the multipliers being x_c / t_c. With K = R'WR,
 
     f'_c = -s_c (q_c - 1),      f''_cd = s_c s_d (z_c'K z_d)^2 / (t_c t_d).
 
-One row alone has its least f at the distance eta = s (1 - 1/q), but not below x_c = 0; K changes by rank one. That is
-Bregman's projection with its correction.
+One row alone has its least f at the distance eta = s (1 - 1/q), but not below x_c = 0; K changes by
+rank one. That is Bregman's projection with its correction.
 
-Slack: the targets t_c may move to u_c t_c at the price weight (u - log u - 1). Then s_c x_c becomes -weight log(1 - s_c
-x_c / weight), and eta = s weight / (1 + weight) (1 - s x / weight - 1/q).
+Slack: the targets t_c may move to u_c t_c at the price weight (u - log u - 1). Then s_c x_c becomes
+-weight log(1 - s_c x_c / weight), and eta = s weight / (1 + weight) (1 - s x / weight - 1/q).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.cones import Feature
-from klopt.problems._logdet.data import Pairs, PairSpot
-from klopt.problems._logdet.proof import Feasible, feasible, ray_at, recedes, short_cut
+from klopt.problems._logdet.data import PairEvaluation, Pairs
+from klopt.problems._logdet.proof import Feasible, feasible, ray_at, ray_flaw, violated_cycle
 
 __all__ = ["LogDetDual", "PairRows"]
 
@@ -41,17 +41,17 @@ class LogDetDual(Pairs):
     -0.193147
     """
 
-    _last: list[PairSpot] = field(default_factory=list, init=False, repr=False)
+    _last: list[PairEvaluation] = field(default_factory=list, init=False, repr=False)
 
     @property
     def feature(self) -> Feature:
         """What a backend must offer."""
         return Feature.ROWS
 
-    def near(self, x: FloatArray) -> PairSpot:
+    def near(self, x: FloatArray) -> PairEvaluation:
         """Return the function near x; the last answer is kept."""
         if not (self._last and np.array_equal(self._last[0].x, x)):
-            self._last[:] = [PairSpot.at(self, x)]
+            self._last[:] = [PairEvaluation.at(self, x)]
         return self._last[0]
 
     def value(self, x: FloatArray) -> float:
@@ -75,11 +75,11 @@ class LogDetDual(Pairs):
 
     def ray(self, x: FloatArray | None = None) -> tuple[FloatArray, str] | None:
         """Return a direction along which f falls for ever and why: a short cut between points, or one found at x."""
-        return short_cut(self) if x is None else ray_at(self, x)
+        return violated_cycle(self) if x is None else ray_at(self, x)
 
-    def recedes(self, ray: FloatArray) -> str:
+    def ray_flaw(self, ray: FloatArray) -> str:
         """Return "" if f falls for ever along the ray, which proves that no W is feasible, else what is wrong."""
-        return recedes(self, ray)
+        return ray_flaw(self, ray)
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_last": []}
@@ -111,15 +111,17 @@ class PairRows:
     def project(self, row: int, corrected: bool = True) -> float:
         """Move x[row] to where f is least along it and return by how much.
 
-        Uncorrected, x[row] may only grow: the kernel is projected onto a constraint that it breaks, and what an earlier
-        projection did too much is never taken back.
+        Uncorrected, x[row] may only grow: the kernel is projected onto a constraint that it breaks,
+        and what an earlier projection did too much is never taken back.
         """
         i, j, s, t = self._ends[row]
         K = self._K
         q, x = (K[i, i] + K[j, j] - 2 * K[i, j]) / t, self.x[row]
         if q <= 0:
             return 0.0
-        eta = max(s * self._share * (1 - s * x / self.dual.weight - 1 / q), -x if corrected else 0.0)
+        eta = max(
+            s * self._share * (1 - s * x / self.dual.weight - 1 / q), -x if corrected else 0.0
+        )
         if eta == 0:
             return 0.0
         v = K[:, i] - K[:, j]

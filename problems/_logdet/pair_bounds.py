@@ -25,11 +25,17 @@ def pair_list(name: str, given: object, size: int) -> IntArray:
     if not pairs.size:
         return cast(IntArray, freeze(np.zeros((0, 2), dtype=np.intp)))
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise InvalidProblem(f"{name} has shape {pairs.shape} and dtype {pairs.dtype}; expected a list of pairs (i, j)")
-    bad = np.flatnonzero((pairs < 0).any(axis=1) | (pairs >= size).any(axis=1) | (pairs[:, 0] == pairs[:, 1]))
+        raise InvalidProblem(
+            f"{name} has shape {pairs.shape} and dtype {pairs.dtype}; expected a list of pairs (i, j)"
+        )
+    bad = np.flatnonzero(
+        (pairs < 0).any(axis=1) | (pairs >= size).any(axis=1) | (pairs[:, 0] == pairs[:, 1])
+    )
     if bad.size:
         i, j = pairs[bad[0]]
-        raise InvalidProblem(f"{name}[{bad[0]}] is ({i}, {j}); expected two different points from 0 to {size - 1}")
+        raise InvalidProblem(
+            f"{name}[{bad[0]}] is ({i}, {j}); expected two different points from 0 to {size - 1}"
+        )
     return cast(IntArray, freeze(pairs.astype(np.intp)))
 
 

@@ -1,23 +1,25 @@
 """Proofs about LogDet problems with pairs: a feasible kernel above the optimum, or a contradiction among the pairs.
 
-A feasible W from the W of any multipliers, for hard constraints. Near the optimum, with S the broken pairs, and
-those that the move itself would break, and C = sum_c s_c mu_c z_c z_c' / t_c,
+A feasible W from the W of any multipliers, for hard constraints. Near the optimum, with S the
+broken pairs, and those that the move itself would break, and C = sum_c s_c mu_c z_c z_c' / t_c,
 
     W' = W - W R C R' W,    H_SS mu = s (q - 1) + a margin for rounding        moves exactly these onto their bounds.
 
-Far from it, W' = (1 - t) W + t W_0 with a W_0 that keeps every constraint with room to spare: points that similar pairs
-connect fall together, the others are far apart. Where a pair must be apart that similar pairs connect there is no such
-W_0. With slack every W > 0 is feasible, at a price.
+Far from it, W' = (1 - t) W + t W_0 with a W_0 that keeps every constraint with room to spare:
+points that similar pairs connect fall together, the others are far apart. Where a pair must be
+apart that similar pairs connect there is no such W_0. With slack every W > 0 is feasible, at a
+price.
 
-No W is feasible where some x >= 0 has R A R' >= 0 and sum_c s_c x_c < 0, since 0 <= <W, RAR'> = sum_c s_c x_c q_c <=
-sum_c s_c x_c. With R z_c = 0 a dissimilar pair does it alone, also with slack, whose price -log u is infinite at u = 0.
-The triangle inequality is the best known case: along a path of similar pairs of lengths l_e = sqrt(t_e)
-between two points, S = sum l_e,
+No W is feasible where some x >= 0 has R A R' >= 0 and sum_c s_c x_c < 0, since 0 <= <W, RAR'> =
+sum_c s_c x_c q_c <= sum_c s_c x_c. With R z_c = 0 a dissimilar pair does it alone, also with slack,
+whose price -log u is infinite at u = 0. The triangle inequality is the best known case: along a
+path of similar pairs of lengths l_e = sqrt(t_e) between two points, S = sum l_e,
 
     (sum_e d_e)^2 <= S sum_e d_e^2 / l_e,    so that   x_e = S l_e (1 + a),  x_pair = t_pair   does it
 
-where S^2 < t_pair, a small enough. Shortest paths find such a pair. In general the multipliers diverge along such a
-ray, and what the similar pairs carry of the dissimilar ones, N <= theta P, shows it.
+where S^2 < t_pair, a small enough. Shortest paths find such a pair. In general the multipliers
+diverge along such a ray, and what the similar pairs carry of the dissimilar ones, N <= theta P,
+shows it.
 """
 
 from __future__ import annotations
@@ -26,13 +28,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.model.functions import IntArray
-from klopt.problems._logdet.data import Pairs, PairSpot, distances
+from klopt.problems._logdet.data import PairEvaluation, Pairs, distances
 
-__all__ = ["Feasible", "feasible", "ray_at", "recedes", "short_cut"]
+__all__ = ["Feasible", "feasible", "ray_at", "ray_flaw", "violated_cycle"]
 
-EPS = float(np.finfo(float).eps)
 MOST_TIGHT = 3000
 """Up to so many pairs a system of equations is solved to make them tight."""
 ROUNDS = 8
@@ -47,12 +48,14 @@ class Feasible:
     W: FloatArray
 
 
-def feasible(spot: PairSpot) -> Feasible | None:
+def feasible(spot: PairEvaluation) -> Feasible | None:
     """Return a feasible W near the one of the spot, None where none was found."""
     if spot.pairs.inseparable.size:
         return None
     if spot.L is None:
-        return feasible(PairSpot.at(spot.pairs, np.zeros_like(spot.x))) if spot.x.any() else None
+        return (
+            feasible(PairEvaluation.at(spot.pairs, np.zeros_like(spot.x))) if spot.x.any() else None
+        )
     if not spot.pairs.is_hard:
         return _with_slack(spot)
     for found in (_tightened(spot), _mixed(spot)):
@@ -69,7 +72,7 @@ def _keeps(W: FloatArray, pairs: Pairs) -> bool:
     return bool((pairs.sign * (q - 1) <= _rounding(K, pairs)).all())
 
 
-def _with_slack(spot: PairSpot) -> Feasible:
+def _with_slack(spot: PairEvaluation) -> Feasible:
     """W as it is; the targets move as far as they must."""
     pairs, q = spot.pairs, spot.ratios
     stretch = np.where(pairs.sign > 0, np.maximum(q, 1.0), np.minimum(q, 1.0))
@@ -79,7 +82,7 @@ def _with_slack(spot: PairSpot) -> Feasible:
     return Feasible(_divergence(W) + pairs.weight * price, W)
 
 
-def _tightened(spot: PairSpot) -> Feasible | None:
+def _tightened(spot: PairEvaluation) -> Feasible | None:
     from scipy.linalg.lapack import dposv
 
     pairs, K = spot.pairs, spot.kernel
@@ -103,7 +106,7 @@ def _tightened(spot: PairSpot) -> Feasible | None:
     return None
 
 
-def _moved(spot: PairSpot, C: FloatArray) -> Feasible | None:
+def _moved(spot: PairEvaluation, C: FloatArray) -> Feasible | None:
     """W - W R C R' W, if it is positive definite."""
     from scipy.linalg import solve_triangular
 
@@ -119,7 +122,7 @@ def _moved(spot: PairSpot, C: FloatArray) -> Feasible | None:
     return Feasible(_divergence(W), W)
 
 
-def _mixed(spot: PairSpot) -> Feasible | None:
+def _mixed(spot: PairEvaluation) -> Feasible | None:
     """The first point on the way to W_0 that keeps every constraint."""
     pairs, W_0 = spot.pairs, _ground(spot.pairs)
     if W_0 is None:
@@ -158,7 +161,7 @@ def _ground(pairs: Pairs) -> FloatArray | None:
     return W_0
 
 
-def short_cut(pairs: Pairs) -> tuple[FloatArray, str] | None:
+def violated_cycle(pairs: Pairs) -> tuple[FloatArray, str] | None:
     """Return the ray and the words of a dissimilar pair that similar pairs keep too near, None where there is none."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
@@ -172,7 +175,9 @@ def short_cut(pairs: Pairs) -> tuple[FloatArray, str] | None:
     m, edges = pairs.R.shape[1], np.flatnonzero(similar)
     edges = edges[np.argsort(-pairs.target[edges], kind="stable")]
     best = np.full((m, m), -1)  # of repeated pairs the last one written is the tightest
-    best[pairs.first[edges], pairs.second[edges]] = best[pairs.second[edges], pairs.first[edges]] = edges
+    best[pairs.first[edges], pairs.second[edges]] = best[
+        pairs.second[edges], pairs.first[edges]
+    ] = edges
     i, j = np.nonzero(best >= 0)
     graph = csr_array((np.sqrt(pairs.target[best[i, j]]), (i, j)), shape=(m, m))
     sources, which = np.unique(pairs.first[inside], return_inverse=True)
@@ -200,7 +205,11 @@ def _equal_points(pairs: Pairs) -> tuple[FloatArray, str] | None:
     pair = pairs.inseparable[0]
     i, j = pairs.names[pairs.first[pair]], pairs.names[pairs.second[pair]]
     words = f"violated pair {i} - {j}: dissimilar, but the given kernel has them at distance 0, and so has every other"
-    words += " of its range" if pairs.is_hard else " of its range: the price of moving the bound there is infinite"
+    words += (
+        " of its range"
+        if pairs.is_hard
+        else " of its range: the price of moving the bound there is infinite"
+    )
     many = pairs.inseparable.size
     words += "; leave the pair out" if many == 1 else f"; leave out the {many} pairs of this kind"
     return (np.arange(pairs.size) == pair).astype(float), words
@@ -235,7 +244,7 @@ def ray_at(pairs: Pairs, x: FloatArray) -> tuple[FloatArray, str] | None:
     half = vectors[:, kept] / np.sqrt(values[kept])
     theta = float(eigh(half.T @ N @ half, eigvals_only=True)[-1])
     ray = np.where(similar, x * max(theta, 0.0) * (1 + 1e-9), x)
-    if not ray.any() or recedes(pairs, ray / ray.max()):
+    if not ray.any() or ray_flaw(pairs, ray / ray.max()):
         return None
     return (
         ray / ray.max(),
@@ -243,7 +252,7 @@ def ray_at(pairs: Pairs, x: FloatArray) -> tuple[FloatArray, str] | None:
     )
 
 
-def recedes(pairs: Pairs, ray: FloatArray) -> str:
+def ray_flaw(pairs: Pairs, ray: FloatArray) -> str:
     """Return "" if the ray proves that the constraints contradict each other, else what is wrong with it."""
     if ray.shape != (pairs.size,) or not np.isfinite(ray).all() or (ray < 0).any() or not ray.any():
         return "a ray must hold one finite multiplier for each pair, none negative, not all zero"
@@ -257,7 +266,8 @@ def recedes(pairs: Pairs, ray: FloatArray) -> str:
     R = pairs.centred
     least = float(np.linalg.eigvalsh(pairs.inner(ray))[0])
     terms = float(ray @ np.abs(_ratios(R.T @ R, pairs)))
-    # <W, RAR'> >= least tr W: rounding, as long as it would take kernels out of all proportion to undo the proof.
+    # <W, RAR'> >= least tr W: rounding, as long as it would take kernels out of all proportion to
+    # undo the proof.
     if least < -64 * EPS * len(R) * terms:
         return f"the matrix of the multipliers has the eigenvalue {least:.1e}, which is negative beyond rounding"
     return ""
@@ -281,11 +291,13 @@ def _ratios(K: FloatArray, pairs: Pairs) -> FloatArray:
 def _rounding(K: FloatArray, pairs: Pairs) -> FloatArray:
     """What rounding may do to each ratio."""
     diagonal = K.diagonal()
-    rounding: FloatArray = 8 * EPS * (1 + (diagonal[pairs.first] + diagonal[pairs.second]) / pairs.target)
+    rounding: FloatArray = (
+        8 * EPS * (1 + (diagonal[pairs.first] + diagonal[pairs.second]) / pairs.target)
+    )
     return rounding
 
 
-def _inner(spot: PairSpot) -> FloatArray:
+def _inner(spot: PairEvaluation) -> FloatArray:
     """W = M^-1."""
     from scipy.linalg import solve_triangular
 

@@ -69,7 +69,10 @@ class KernelMargin(Problem):
         return self._polyhedron().with_epigraph(self._units.factor(self.K) * self._sign)
 
     def _recover_epigraph(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return Point(self._recover(x, y).primal, None if y is None else {"normal": self._units.normal(y, self.K)})
+        return Point(
+            self._recover(x, y).primal,
+            None if y is None else {"normal": self._units.normal(y, self.K)},
+        )
 
     def _lift_quadratic(self, point: Point) -> Start:
         return Start(tied(self._lift(point).x, self.K, self._units, self._sign))

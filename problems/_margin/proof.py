@@ -39,13 +39,15 @@ def hinge_primal(margins: FloatArray, curve: float, C: float) -> tuple[float, fl
     losing, first = m.cumsum(), int(m.searchsorted(0.0, "right"))
     with np.errstate(all="ignore"):
         breaks = 1 / m[first:]
-        # Beyond the break 1 / m_j only the points before j lose: the slope there falls with j.
+        # Beyond the break 1 / m_j only the points before j lose: the gradient there falls with j.
         j = first + int(np.count_nonzero(curve * breaks > C * (losing - m)[first:]))
     pull = C * float(losing[j - 1]) if j > first else 0.0
     inner = pull / curve if curve > 0 else np.inf if pull > 0 else 0.0
     low = float(breaks[j - first]) if j < m.size else 0.0
     high = float(breaks[j - first - 1]) if j > first else np.inf
     scales = np.array([1.0, min(max(inner, low), high)])
-    values = scales * scales * (curve / 2) + C * np.maximum(1 - np.multiply.outer(scales, m), 0.0).sum(axis=1)
+    values = scales * scales * (curve / 2) + C * np.maximum(
+        1 - np.multiply.outer(scales, m), 0.0
+    ).sum(axis=1)
     least = int(values[1] < values[0])
     return float(values[least]), float(scales[least])

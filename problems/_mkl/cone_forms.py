@@ -2,8 +2,9 @@
 
     minimise  t - y'a   over   |R_i a| <= r_i,   |(sum r, ridge^1/2 a)|^2 <= 2 t     K_i = R_i'R_i       (s = 1)
 
-and for s = inf one r in place of all r_i. Rows come as: the plane, the box, the cones of the kernels, the last cone.
-The multiplier of cone i is (lambda_i, -w_i) with w_i the normal vector of the classifier in the features of kernel i.
+and for s = inf one r in place of all r_i. Rows come as: the plane, the box, the cones of the
+kernels, the last cone. The multiplier of cone i is (lambda_i, -w_i) with w_i the normal vector of
+the classifier in the features of kernel i.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["NormCone"]
 
 @dataclass(frozen=True, eq=False)
 class NormCone:
-    """The cone program of factors R_i, slopes y, a set of a and a ridge; `apart` says that each kernel has its r."""
+    """The cone program of factors R_i, gradients y, a set of a and a ridge; `apart` says that each kernel has its r."""
 
     factors: tuple[FloatArray, ...]
     y: FloatArray
@@ -60,7 +61,11 @@ class NormCone:
     def _linear_rows(self) -> tuple[sparse.csr_array, FloatArray]:
         n, domain = self.y.size, self.domain
         eye = sparse.eye_array(n, format="csr")
-        plane = sparse.csr_array((0, n)) if domain.normal is None else sparse.csr_array(domain.normal[None, :])
+        plane = (
+            sparse.csr_array((0, n))
+            if domain.normal is None
+            else sparse.csr_array(domain.normal[None, :])
+        )
         right = [np.full(plane.shape[0], domain.offset), domain.upper, -domain.lower]
         stacked = sparse.vstack([plane, eye, -eye], format="csr")
         b = np.concatenate(right)
@@ -70,7 +75,9 @@ class NormCone:
     def _kernel_rows(self, index: int) -> sparse.csr_array:
         """(r_i, R_i a) in the cone."""
         n, R = self.y.size, self.factors[index]
-        head = sparse.csr_array(([-1.0], ([0], [n + (index if self.apart else 0)])), shape=(1, n + self.norms + 1))
+        head = sparse.csr_array(
+            ([-1.0], ([0], [n + (index if self.apart else 0)])), shape=(1, n + self.norms + 1)
+        )
         tail = sparse.hstack([sparse.csr_array(-R), sparse.csr_array((len(R), self.norms + 1))])
         return sparse.vstack([head, tail], format="csr")
 
@@ -80,7 +87,11 @@ class NormCone:
         head = np.zeros((3, n + k + 1))
         head[:2, -1] = -1 / h
         head[2, n:-1] = -1.0
-        tail = sparse.csr_array(-np.sqrt(self.ridge) * np.eye(n, n + k + 1)) if self.ridge else head[:0]
+        tail = (
+            sparse.csr_array(-np.sqrt(self.ridge) * np.eye(n, n + k + 1))
+            if self.ridge
+            else head[:0]
+        )
         b = np.zeros(3 + (n if self.ridge else 0))
         b[:2] = h / 2, -h / 2
         return sparse.vstack([sparse.csr_array(head), sparse.csr_array(tail)], format="csr"), b
@@ -96,5 +107,7 @@ class NormCone:
         sizes = [1 + len(R) for R in self.factors]
         first = y.size - 3 - (self.y.size if self.ridge else 0) - sum(sizes)
         blocks = np.split(y[first : first + sum(sizes)], np.cumsum(sizes)[:-1])
-        beta = [np.linalg.lstsq(R, -block[1:])[0] for R, block in zip(self.factors, blocks, strict=True)]
+        beta = [
+            np.linalg.lstsq(R, -block[1:])[0] for R, block in zip(self.factors, blocks, strict=True)
+        ]
         return np.array([block[0] for block in blocks]), np.array(beta)

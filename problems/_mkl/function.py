@@ -7,9 +7,10 @@ is convex. With u_i = K_i a and the weights theta_i = ||r||^(2-s) r_i^(s-2) its 
     gradient = g + ridge a - y,     g = sum_i theta_i u_i
     Hessian  = sum_i theta_i K_i + ridge I + (2 - s) (g g' / ||r||^2 - sum_i theta_i u_i u_i' / r_i^2)
 
-so K = sum_i theta_i K_i is the kernel that one machine would have to be given to find the same a. For s < 2 there is a
-kink where r_i = 0: a rank-deficient K_i may have its optimum there. K_i + delta_i I instead of K_i rounds it off and
-tells which of the many slopes at the kink is the right one. delta_i is as large as the rounding of a'K_i a, no larger.
+so K = sum_i theta_i K_i is the kernel that one machine would have to be given to find the same a.
+For s < 2 there is a kink where r_i = 0: a rank-deficient K_i may have its optimum there. K_i +
+delta_i I instead of K_i rounds it off and tells which of the many gradients at the kink is the
+right one. delta_i is as large as the rounding of a'K_i a, no larger.
 """
 
 from __future__ import annotations
@@ -20,14 +21,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
-from klopt.model.smooth_functions import Curved, Local, Rough
+from klopt.model.smooth_functions import LocalModel, SmoothFunction, StartModel
 
-__all__ = ["KernelNorm", "Mixtures", "dual_exponent", "dual_norm", "kernel_list", "rounding", "weights_of"]
+__all__ = [
+    "KernelNorm",
+    "Mixtures",
+    "dual_exponent",
+    "dual_norm",
+    "kernel_list",
+    "rounding",
+    "weights_of",
+]
 
-EPS = float(np.finfo(float).eps)
 CACHED = 16_384  # numbers that stay in the cache of a core together with as many others
 
 
@@ -49,7 +57,10 @@ def kernel_list(value: object) -> tuple[Gram, ...]:
     if not given:
         raise InvalidProblem("kernels is empty; give one kernel at least")
     first = Gram.of(given[0], "kernels[0]")
-    return (first, *(Gram.of(K, f"kernels[{i}]", size=first.size) for i, K in enumerate(given[1:], 1)))
+    return (
+        first,
+        *(Gram.of(K, f"kernels[{i}]", size=first.size) for i, K in enumerate(given[1:], 1)),
+    )
 
 
 def dual_exponent(norm: object) -> float:
@@ -61,7 +72,9 @@ def dual_exponent(norm: object) -> float:
     named = {"block-l1": 1.0, "block-linf": np.inf}
     p = named.get(norm, norm) if isinstance(norm, str) else norm
     if isinstance(p, bool) or not isinstance(p, numbers.Real) or not float(p) >= 1:
-        raise InvalidProblem(f"norm is {norm!r}; expected 'block-l1', 'block-linf' or an exponent of at least 1")
+        raise InvalidProblem(
+            f"norm is {norm!r}; expected 'block-l1', 'block-linf' or an exponent of at least 1"
+        )
     return np.inf if p == 1 else 1.0 if np.isinf(float(p)) else float(p) / (float(p) - 1)
 
 
@@ -72,7 +85,7 @@ def dual_norm(r: FloatArray, s: float) -> float:
 
 
 def weights_of(r: FloatArray, s: float) -> FloatArray:
-    """Return theta with sum_i theta_i r_i^2 = ||r||_s^2, the slopes of ||r||_s^2 / 2 in r_i^2 / 2; s < inf, r > 0.
+    """Return theta with sum_i theta_i r_i^2 = ||r||_s^2, the gradients of ||r||_s^2 / 2 in r_i^2 / 2; s < inf, r > 0.
 
     >>> weights_of(np.array([1.0, 3.0]), 1.0)
     array([4.        , 1.33333333])
@@ -106,10 +119,13 @@ class KernelNorm:
         u += np.outer(self.delta, a)
         return u, np.maximum(u @ a, np.finfo(float).tiny)
 
-    def mixed(self, theta: FloatArray, left: FloatArray | None = None, right: FloatArray | None = None) -> FloatArray:
+    def mixed(
+        self, theta: FloatArray, left: FloatArray | None = None, right: FloatArray | None = None
+    ) -> FloatArray:
         """Return sum_i theta_i K_i + ridge I, and left'right on top of it where given, as a new array.
 
-        Rows are made a few at a time, so that they are still in the cache when the next kernel comes.
+        Rows are made a few at a time, so that they are still in the cache when the next kernel
+        comes.
         """
         from scipy.linalg.blas import daxpy
 
@@ -137,7 +153,7 @@ class KernelNorm:
         part[np.arange(rows.size), rows] += self.ridge + float(theta @ self.delta)
         return part
 
-    def near(self, a: FloatArray) -> Local:
+    def near(self, a: FloatArray) -> LocalModel:
         """Return the function near a."""
         u, q = self.products(a)
         r = np.sqrt(q)
@@ -152,17 +168,18 @@ class KernelNorm:
 
         value = length**2 / 2 + self.ridge * float(a @ a) / 2 - float(self.y @ a)
         gradient = theta @ u + self.ridge * a - self.y
-        # Without a box the tangent has no least value; the ridge bounds the fall by a parabola instead.
+        # Without a box the tangent has no least value; the ridge bounds the fall by a parabola
+        # instead.
         lower = value - float(gradient @ gradient) / (2 * self.ridge) if self.ridge else -np.inf
-        return Local(value, gradient, curvature, lower)
+        return LocalModel(value, gradient, curvature, lower)
 
-    def rough(self) -> Rough:
+    def rough(self) -> StartModel:
         """Return the quadratic with the weights that the scales of the kernels suggest."""
-        return Rough(self.mixed(weights_of(np.sqrt(self.scales), self.s)), -self.y)
+        return StartModel(self.mixed(weights_of(np.sqrt(self.scales), self.s)), -self.y)
 
-    def objective(self) -> Curved:
+    def objective(self) -> SmoothFunction:
         """Return the function with that start."""
-        return Curved(self.y.size, self.near, self.rough)
+        return SmoothFunction(self.y.size, self.near, self.rough)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,10 +196,10 @@ class Mixtures:
         _, q = self.norm.products(a)
         return float(self.norm.y @ a - theta @ q / 2 - self.norm.ridge * float(a @ a) / 2)
 
-    def slope_weights(self, theta: FloatArray, a: FloatArray) -> FloatArray:
-        """Return the slope in theta."""
+    def gradient_weights(self, theta: FloatArray, a: FloatArray) -> FloatArray:
+        """Return the gradient in theta."""
         return -self.norm.products(a)[1] / 2
 
-    def slope_a(self, theta: FloatArray, a: FloatArray) -> FloatArray:
-        """Return the slope in a."""
+    def gradient_a(self, theta: FloatArray, a: FloatArray) -> FloatArray:
+        """Return the gradient in a."""
         return self.norm.y - theta @ self.norm.products(a)[0] - self.norm.ridge * a

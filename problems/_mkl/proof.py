@@ -1,14 +1,17 @@
 """What a and the weights of the kernels prove about multiple kernel learning: both bounds in closed form.
 
-Lower, in the sense of the problem, which maximises: its value at a feasible a. Upper: for any beta_i, with
-c_i = (beta_i'K_i beta_i)^1/2 and f = sum_i K_i beta_i, Young's and Cauchy's inequalities give for the best a*
+Lower, in the sense of the problem, which maximises: its value at a feasible a. Upper: for any
+beta_i, with c_i = (beta_i'K_i beta_i)^1/2 and f = sum_i K_i beta_i, Young's and Cauchy's
+inequalities give for the best a*
 
     ||r*||_s^2 / 2 >= sum_i c_i r*_i - ||c||_p^2 / 2 >= f'a* - ||c||_p^2 / 2
 
-so the optimum is at most  ||c||_p^2 / 2 + max over a of (y - f)'a - loss, which is the loss of f in the primal.
+so the optimum is at most  ||c||_p^2 / 2 + max over a of (y - f)'a - loss, which is the loss of f in
+the primal.
 
-K_i is known to be positive semidefinite only up to its floor -phi_i: what is meant is K_i + E with 0 <= E <= phi_i I.
-That adds phi_i |beta_i|^2 to c_i^2, and at most  sum_i phi_i |beta_i| |a*|  to the bound.
+K_i is known to be positive semidefinite only up to its floor -phi_i: what is meant is K_i + E with
+0 <= E <= phi_i I. That adds phi_i |beta_i|^2 to c_i^2, and at most  sum_i phi_i |beta_i| |a*|  to
+the bound.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Point
 from klopt.model.sets import BoxPlane
@@ -28,8 +31,6 @@ from klopt.problems._margin.proof import best_stretch, hinge_primal
 from klopt.problems._mkl.function import dual_norm, rounding, weights_of
 
 __all__ = ["Machine"]
-
-EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,16 +80,22 @@ class Machine:
         a = self.domain().repair(a)
         support = np.flatnonzero(a)
         few = 4 * support.size < a.size
-        u = np.array([a[support] @ K.matrix[support] if few else K.matrix @ a for K in self.kernels])
+        u = np.array(
+            [a[support] @ K.matrix[support] if few else K.matrix @ a for K in self.kernels]
+        )
         stretch = self._stretch(a, np.sqrt(np.maximum(u @ a, 0.0)))
         a, u = stretch * a, stretch * u
         q = np.maximum(u @ a, 0.0)
-        r = np.sqrt([self._most(K, float(square), a) for K, square in zip(self.kernels, q, strict=True)])
+        r = np.sqrt(
+            [self._most(K, float(square), a) for K, square in zip(self.kernels, q, strict=True)]
+        )
         total, loss = float(self.y @ a), 0.0 if self.hinge else float(a @ a) / (2 * self.C)
         terms = float(np.abs(self.y) @ np.abs(a)) + float(np.abs(u).max(axis=0) @ np.abs(a))
         lower = total - dual_norm(r, self.s) ** 2 / 2 - loss - 8 * EPS * terms
         theta = self._weights(point, q, a)
-        upper, bias = self._upper(theta @ u, theta * r, float(theta @ self._floors) * float(np.linalg.norm(a)))
+        upper, bias = self._upper(
+            theta @ u, theta * r, float(theta @ self._floors) * float(np.linalg.norm(a))
+        )
         beta = point.dual.get("coefficients")
         if beta is not None and beta.shape == u.shape and np.isfinite(beta).all():
             upper, bias = min((upper, bias), self._by_coefficients(beta))
@@ -150,11 +157,14 @@ class Machine:
             bend = curve + self.C * float(f @ f)
             scale = max(self.C * float(self.y @ f) / bend, 0.0) if bend > 0 else 0.0
             miss = self.y - scale * f
-            return scale**2 * curve / 2 + self.C / 2 * float(miss @ miss) + scale * slack * self.reach, 0.0
+            return scale**2 * curve / 2 + self.C / 2 * float(
+                miss @ miss
+            ) + scale * slack * self.reach, 0.0
         bias = best_shift(self.y - f, int(np.count_nonzero(self.y > 0)))
         margins = self.y * (f + bias)
         rough, _ = hinge_primal(margins - slack, curve, self.C)
         near, scale = hinge_primal(margins, curve, self.C)
-        # As ||r*||_s^2 <= 1'alpha*, else a smaller multiple were better, 1'alpha* is at most twice the optimum.
+        # As ||r*||_s^2 <= 1'alpha*, else a smaller multiple were better, 1'alpha* is at most twice
+        # the optimum.
         reach = min(self.reach, float(np.sqrt(2 * rough * self.C)))
         return min(rough, near + scale * slack * reach), bias

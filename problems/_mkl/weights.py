@@ -2,16 +2,18 @@
 
     g(theta) = max over a of   y'a - sum_i theta_i r_i^2 / 2 - ridge a'a / 2         r_i^2 = a'K_i a
 
-is convex in theta. The right hand side with any a of the set is a cut: linear in theta and nowhere above g, however
-inexact a is. At the best a it touches g, so -r_i^2 / 2 are the slopes. Without a box a = K^-1 y,
-K = sum_i theta_i K_i + ridge I. In a box with 1'a = 0 let F be the points between the bounds and M the inverse of
-[K_FF 1; 1' 0] without its last row and column; with u_i = (K_i a)_F, moving theta moves a_F by -M sum_i u_i dtheta_i,
-and the second derivatives of g are  u_i' M u_j.
+is convex in theta. The right hand side with any a of the set is a cut: linear in theta and nowhere
+above g, however inexact a is. At the best a it touches g, so -r_i^2 / 2 are the gradients. Without
+a box a = K^-1 y, K = sum_i theta_i K_i + ridge I. In a box with 1'a = 0 let F be the points between
+the bounds and M the inverse of [K_FF 1; 1' 0] without its last row and column; with u_i = (K_i
+a)_F, moving theta moves a_F by -M sum_i u_i dtheta_i, and the second derivatives of g are  u_i' M
+u_j.
 
-From one theta to the next the face hardly changes. It is guessed from the last one, at first with all points free; the
-machine is solved on it in closed form, points that leave the box go to its bounds, bounds that push the wrong way let
-go, until nothing moves. Only the rows of support vectors are ever mixed. Where the search runs in circles interior
-points (`klopt.numerics.box_qp.multipliers`) find the face.
+From one theta to the next the face hardly changes. It is guessed from the last one, at first with
+all points free; the machine is solved on it in closed form, points that leave the box go to its
+bounds, bounds that push the wrong way let go, until nothing moves. Only the rows of support vectors
+are ever mixed. Where the search runs in circles interior points
+(`klopt.numerics.box_qp.multipliers`) find the face.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import numpy.typing as npt
 
 from klopt.arrays import FloatArray
 from klopt.model.sets import BoxPlane
-from klopt.model.smooth_functions import Local
+from klopt.model.smooth_functions import LocalModel
 from klopt.numerics.box_qp.multipliers import best_multipliers
 from klopt.problems._mkl.function import KernelNorm
 
@@ -59,27 +61,31 @@ class Machines:
         """Return the a that is best against theta."""
         return self._reply(theta).a
 
-    def near(self, theta: FloatArray) -> Local:
+    def near(self, theta: FloatArray) -> LocalModel:
         """Return g near theta."""
         reply = self._reply(theta)
         a, (u, q) = reply.a, self.norm.products(reply.a)
         value = float(self.norm.y @ a) - float(theta @ q) / 2 - self.norm.ridge * float(a @ a) / 2
         part = u[:, reply.free]
         flat = np.zeros((q.size, q.size))
-        return Local(value, -q / 2, lambda: np.asarray(part @ reply.across(part.T)) if part.size else flat)
+        return LocalModel(
+            value, -q / 2, lambda: np.asarray(part @ reply.across(part.T)) if part.size else flat
+        )
 
     def value(self, theta: FloatArray) -> float:
         """Return g."""
         return self.near(theta).value
 
-    def slope(self, theta: FloatArray) -> FloatArray:
+    def gradient(self, theta: FloatArray) -> FloatArray:
         """Return its gradient, a subgradient where several a are best."""
         return self.near(theta).gradient
 
     def mean_reply(self, cuts: FloatArray) -> FloatArray:
         """Return the mean of the a that belong to cuts, rows (weight, theta): it proves what the cuts together do."""
         weights = np.maximum(cuts[:, 0], 0.0)
-        return np.asarray((weights / weights.sum()) @ np.array([self.reply(theta) for theta in cuts[:, 1:]]))
+        return np.asarray(
+            (weights / weights.sum()) @ np.array([self.reply(theta) for theta in cuts[:, 1:]])
+        )
 
     def _reply(self, theta: FloatArray) -> Reply:
         for known, reply in self._known:
@@ -113,7 +119,9 @@ class BoxedMachines(Machines):
 
     def _solve(self, theta: FloatArray) -> Reply:
         mixture, nowhere = _Mixture(self.norm, theta), np.zeros(self.domain.size, dtype=bool)
-        found = self._from_face(mixture, *(self._at_bounds(self._known[0][1].a) if self._known else (nowhere, nowhere)))
+        found = self._from_face(
+            mixture, *(self._at_bounds(self._known[0][1].a) if self._known else (nowhere, nowhere))
+        )
         if found is not None:
             return found
         K, y, box = mixture.whole(), self.norm.y, self.domain
@@ -126,12 +134,12 @@ class BoxedMachines(Machines):
         return a - self.domain.lower <= near, self.domain.upper - a <= near
 
     def _shown(self, K: FloatArray, a: FloatArray) -> tuple[Mask, Mask]:
-        """The bounds that a point inside the box shows: there the slope is larger than the room."""
+        """The bounds that a point inside the box shows: there the gradient is larger than the room."""
         below, above = a - self.domain.lower, self.domain.upper - a
-        slope, room = K @ a - self.norm.y, np.minimum(below, above)
-        slope -= float(room @ slope) / (float(room.sum()) or 1.0)
+        gradient, room = K @ a - self.norm.y, np.minimum(below, above)
+        gradient -= float(room @ gradient) / (float(room.sum()) or 1.0)
         scale = float(K.diagonal().max())
-        return slope > scale * below, -slope > scale * above
+        return gradient > scale * below, -gradient > scale * above
 
     def _between(self, K: FloatArray, a: FloatArray) -> Reply:
         """The reply where no face stays: what is between the bounds is called free."""
@@ -145,19 +153,19 @@ class BoxedMachines(Machines):
         lower, upper = self.domain.lower, self.domain.upper
         for _ in range(MOST_FACES):
             try:
-                reply, slope, rounding = self._on_face(K, low, high)
+                reply, gradient, rounding = self._on_face(K, low, high)
             except np.linalg.LinAlgError:
                 return None
             a, inside = reply.a, ~(low | high)
-            now_low = np.where(inside, a < lower, low & (slope >= -rounding))
-            now_high = np.where(inside, a > upper, high & (slope <= rounding))
+            now_low = np.where(inside, a < lower, low & (gradient >= -rounding))
+            now_high = np.where(inside, a > upper, high & (gradient <= rounding))
             if np.array_equal(now_low, low) and np.array_equal(now_high, high):
                 return Reply(self.domain.repair(a), reply.free, reply.across)
             low, high = now_low, now_high
         return None
 
     def _on_face(self, K: _Mixture, low: Mask, high: Mask) -> tuple[Reply, FloatArray, float]:
-        """The best a with some points at their bounds, the slopes there, and how exact these are."""
+        """The best a with some points at their bounds, the gradients there, and how exact these are."""
         a, y = np.where(low, self.domain.lower, np.where(high, self.domain.upper, 0.0)), self.norm.y
         free, fixed = np.flatnonzero(~(low | high)), np.flatnonzero(a)
         image, total = a[fixed] @ K.rows(fixed), -float(a.sum())
@@ -175,13 +183,16 @@ class BoxedMachines(Machines):
         elif abs(total) > 1e-12 * float(np.abs(a).sum()):
             raise np.linalg.LinAlgError("no point is free to bring the sum to zero")
         else:
-            ends = np.max((y - image)[low], initial=-np.inf), np.min((y - image)[high], initial=np.inf)
+            ends = (
+                np.max((y - image)[low], initial=-np.inf),
+                np.min((y - image)[high], initial=np.inf),
+            )
             price = float(np.mean([end for end in ends if np.isfinite(end)]))
             reply = Reply(a, free, np.copy)
         return reply, image - y + price, 1e-13 * (1.0 + float(np.abs(image + price).max()))
 
     def _off(self, f: FloatArray, free: Indices) -> float:
-        """The largest slope of a free point, relative to the sizes of f."""
+        """The largest gradient of a free point, relative to the sizes of f."""
         return float(np.abs(f - self.norm.y)[free].max()) / (1.0 + float(np.abs(f).max()))
 
 

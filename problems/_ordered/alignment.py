@@ -1,22 +1,25 @@
 """The alignment rho = <K, T> / (||K|| ||T||) of sums of rank-one kernels with a target, and what bounds it.
 
-K = sum_i beta_i w_i w_i' with beta >= 0, nonincreasing where there is an order; T has ||T|| = 1, and b_i = w_i'T w_i.
-The cone of these K is spanned by rays P_k (prefix kernels with an order, w_k w_k' without), with B_k = <P_k, T>.
+K = sum_i beta_i w_i w_i' with beta >= 0, nonincreasing where there is an order; T has ||T|| = 1,
+and b_i = w_i'T w_i. The cone of these K is spanned by rays P_k (prefix kernels with an order, w_k
+w_k' without), with B_k = <P_k, T>.
 
-Upper bounds. Any M with <P_k, M> >= B_k for all k proves <K, T> <= <K, M> <= ||K|| ||M||, so rho* <= ||M||. Taken are
+Upper bounds. Any M with <P_k, M> >= B_k for all k proves <K, T> <= <K, M> <= ||K|| ||M||, so rho*
+<= ||M||. Taken are
 
     M = t K,  t = max B_k / <P_k, K>        M = c K + delta I,  c = <K, T> / ||K||^2        M = T  (rho* <= 1),
 
-for K and for any other matrix sum_i g_i w_i w_i' that a dual solution suggests. The first is exact at the optimum:
-there K is, up to its scale, the projection of T on the cone.
+for K and for any other matrix sum_i g_i w_i w_i' that a dual solution suggests. The first is exact
+at the optimum: there K is, up to its scale, the projection of T on the cone.
 
-If some B_k > 0, the optimum is the QP  minimise ||K||^2 / 2 - <K, T>,  of value -rho*^2 / 2. If all B_k <= 0, rho <= 0
-and on the base <K, T> = -1 the largest norm is wanted, a convex function: the optimum is a ray P_k, and the
-enumeration of B_k / ||P_k|| is the proof.
+If some B_k > 0, the optimum is the QP  minimise ||K||^2 / 2 - <K, T>,  of value -rho*^2 / 2. If all
+B_k <= 0, rho <= 0 and on the base <K, T> = -1 the largest norm is wanted, a convex function: the
+optimum is a ray P_k, and the enumeration of B_k / ||P_k|| is the proof.
 
-A sigma-order alpha_i >= sigma alpha_(i+1) is the plain order of beta_i = alpha_i / e_i, e_i = sigma^-(i-1), on the
-columns w_i = e_i^1/2 v_i: nothing overflows. Columns that vanish on the labelled points are no part of any ray. They,
-and those that e_i has made rounding beside the others, are left out of the forms and come back in `alpha`.
+A sigma-order alpha_i >= sigma alpha_(i+1) is the plain order of beta_i = alpha_i / e_i, e_i =
+sigma^-(i-1), on the columns w_i = e_i^1/2 v_i: nothing overflows. Columns that vanish on the
+labelled points are no part of any ray. They, and those that e_i has made rounding beside the
+others, are left out of the forms and come back in `alpha`.
 """
 
 from __future__ import annotations
@@ -27,20 +30,21 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.errors import InvalidProblem
 from klopt.model.sets.ordered_cone import pooled
 from klopt.problems._ordered.function import Columns
 
 __all__ = ["Alignment", "target_products"]
 
-EPS = float(np.finfo(float).eps)
 VANISHED = 1e-12
 NEGLIGIBLE = 1e-18
 LONGEST = 1e100
 
 
-def target_products(W: FloatArray, classes: npt.NDArray[np.int64], signed: bool) -> tuple[FloatArray, float]:
+def target_products(
+    W: FloatArray, classes: npt.NDArray[np.int64], signed: bool
+) -> tuple[FloatArray, float]:
     """Return w_i'T w_i for the columns of W and ||T||, where T_pq is 1 for one class and 0 (signed: -1) for two.
 
     >>> target_products(np.array([[1.0], [2.0], [4.0]]), np.array([0, 0, 1]), signed=True)
@@ -69,14 +73,23 @@ class Alignment:
     """e_i of every column of V, 1 at the first kept one."""
 
     @classmethod
-    def of(cls, V: FloatArray, classes: npt.NDArray[np.int64], sigma: float, ordered: bool, signed: bool) -> Alignment:
+    def of(
+        cls,
+        V: FloatArray,
+        classes: npt.NDArray[np.int64],
+        sigma: float,
+        ordered: bool,
+        signed: bool,
+    ) -> Alignment:
         """Return the alignment of the columns of V with the target of the labelled points (class >= 0)."""
         known = classes >= 0
         VL = V[known]
         weight = np.einsum("ij,ij->j", VL, VL)
         present = np.flatnonzero(weight > VANISHED**2 * np.einsum("ij,ij->j", V, V))
         if not present.size:
-            raise InvalidProblem("V is zero on every labelled point; give eigenvectors that reach them, or more labels")
+            raise InvalidProblem(
+                "V is zero on every labelled point; give eigenvectors that reach them, or more labels"
+            )
         exponent = np.log(sigma) * (np.arange(V.shape[1]) - present[0])
         if -exponent[0] > np.log(LONGEST):
             raise InvalidProblem(
@@ -86,7 +99,11 @@ class Alignment:
         with np.errstate(under="ignore"):
             steps = np.exp(-exponent)
         share = steps[present] * weight[present]
-        kept = present[: int(np.flatnonzero(share > NEGLIGIBLE * share.max())[-1]) + 1] if ordered else present
+        kept = (
+            present[: int(np.flatnonzero(share > NEGLIGIBLE * share.max())[-1]) + 1]
+            if ordered
+            else present
+        )
         W = np.take(VL, kept, axis=1) * np.sqrt(steps[kept])  # in rows, unlike VL[:, kept]
         b, norm = target_products(W, classes[known], signed)
         return cls(Columns(W), b / norm, ordered, kept, steps)
@@ -113,7 +130,11 @@ class Alignment:
     @cached_property
     def unit(self) -> float:
         """A power of two u near min tr P_k / B_k: with u T as target the optimal K has a norm from 1 to 2 l^1/2."""
-        return float(np.exp2(np.ceil(-np.log2(np.max(self.B / self.traces))))) if self.is_positive else 1.0
+        return (
+            float(np.exp2(np.ceil(-np.log2(np.max(self.B / self.traces)))))
+            if self.is_positive
+            else 1.0
+        )
 
     @cached_property
     def is_diagonal(self) -> bool:
@@ -152,7 +173,9 @@ class Alignment:
         beta = pooled(given, self.steps[self.kept]) if self.ordered else np.maximum(given, 0.0)
         if beta.any():
             return beta
-        return self.ray(int(np.argmax(self.B / self.traces)) if self.is_positive else self.best_ray()[0])
+        return self.ray(
+            int(np.argmax(self.B / self.traces)) if self.is_positive else self.best_ray()[0]
+        )
 
     def spread(self, g: FloatArray) -> FloatArray:
         """Return the coefficients of sum_i g_i w_i w_i' in the columns of V."""
@@ -168,7 +191,9 @@ class Alignment:
         """Return the weights of all columns of V, of sum 1."""
         full = self.spread(beta)
         if self.ordered:  # what vanishes or is negligible has to keep the order, too
-            full = self.steps * np.append(beta, 0.0)[np.searchsorted(self.kept, np.arange(full.size))]
+            full = (
+                self.steps * np.append(beta, 0.0)[np.searchsorted(self.kept, np.arange(full.size))]
+            )
         return full / (float(full.sum()) or 1.0)
 
     def bounds(self, beta: FloatArray, *others: FloatArray) -> tuple[float, float]:
@@ -176,7 +201,9 @@ class Alignment:
         products, rounding = self.columns.products(beta), EPS * (8 + float(np.sqrt(beta.size)))
         rho = float(self.b @ beta) / float(np.sqrt(float(beta @ products)))
         if not self.is_positive:
-            spare = max(0.0, float(np.max(self.B / self.traces))) * float(np.sqrt(len(self.columns.W)))
+            spare = max(0.0, float(np.max(self.B / self.traces))) * float(
+                np.sqrt(len(self.columns.W))
+            )
             return rho - rounding, self.best_ray()[1] + spare + rounding
         bounds = [self._upper(g, self.columns.products(g)) for g in others]
         return rho - rounding, min(1.0, self._upper(beta, products), *bounds) + rounding

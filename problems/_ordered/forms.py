@@ -49,21 +49,30 @@ class OrderedForms:
         quadratic, every = self._by_rays(), np.arange(self.reduced.kept.size)
         self._require_memory()
         rows, b = -sparse.eye_array(every.size), np.zeros(every.size)
-        return ConeForm(quadratic.linear, rows, b, Cones(nonneg=every.size), quadratic.block(every, every))
+        return ConeForm(
+            quadratic.linear, rows, b, Cones(nonneg=every.size), quadratic.block(every, every)
+        )
 
     def order_qp(self) -> ConeForm:
         """The QP in the weights of the columns as a cone program."""
-        c, rows = -self.reduced.unit * self.reduced.b / self.reduced.columns.norms, self._order_rows()
+        c, rows = (
+            -self.reduced.unit * self.reduced.b / self.reduced.columns.norms,
+            self._order_rows(),
+        )
         return ConeForm(c, rows, np.zeros(c.size), Cones(nonneg=c.size), self._cosines())
 
     def socp(self) -> ConeForm:
         """Maximise <K, T> subject to ||K|| <= 1, by a factor R'R of F: as many rows as F has rank, never l^2."""
         c, R = -self.reduced.unit * self.reduced.b / self.reduced.columns.norms, self._factor
-        A = sparse.vstack([self._order_rows(), sparse.csc_array((1, c.size)), sparse.csc_array(-R)], format="csc")
+        A = sparse.vstack(
+            [self._order_rows(), sparse.csc_array((1, c.size)), sparse.csc_array(-R)], format="csc"
+        )
         b = np.zeros(A.shape[0])
         b[c.size] = 1.0
         # x >= 0, and the cosines are nonnegative with diagonal 1: ||x||_2 <= ||K|| <= 1.
-        return ConeForm(c, A, b, Cones(nonneg=c.size, soc=(len(R) + 1,)), radius=float(np.sqrt(c.size)))
+        return ConeForm(
+            c, A, b, Cones(nonneg=c.size, soc=(len(R) + 1,)), radius=float(np.sqrt(c.size))
+        )
 
     def from_rays(self, x: FloatArray, y: FloatArray | None) -> Point:
         s = x / self.reduced.traces
@@ -110,7 +119,9 @@ class OrderedForms:
     def _by_rays(self) -> ColumnQuadratic:
         reduced = self.reduced
         quadratic = PrefixQuadratic if reduced.ordered else ColumnQuadratic
-        return quadratic(reduced.columns, 1 / reduced.traces, -reduced.unit * reduced.B / reduced.traces)
+        return quadratic(
+            reduced.columns, 1 / reduced.traces, -reduced.unit * reduced.B / reduced.traces
+        )
 
     @cached_property
     def _metric(self) -> FloatArray:

@@ -4,11 +4,13 @@ With the columns w_i of W (l x m) and F_ij = (w_i'w_j)^2,
 
     ||K(a)||^2 = a'Fa,    <w_i w_i', K(a)> = w_i'K(a) w_i = (F a)_i.
 
-The nonincreasing a >= 0 are the nonnegative combinations of prefixes: a = C s with s_k = a_k - a_(k+1) >= 0, and
-K = sum_k s_k P_k with the prefix kernels P_k = sum_(i <= k) w_i w_i'. C and C' are cumulative sums; C'FC is <P_j, P_k>.
+The nonincreasing a >= 0 are the nonnegative combinations of prefixes: a = C s with s_k = a_k -
+a_(k+1) >= 0, and K = sum_k s_k P_k with the prefix kernels P_k = sum_(i <= k) w_i w_i'. C and C'
+are cumulative sums; C'FC is <P_j, P_k>.
 
-F takes m^2 numbers. Where m is larger than a few l it is never formed: F a costs 2 m l^2 by way of K, and the few
-columns of C'FC that an active set asks for come from the prefix kernels themselves, which are kept.
+F takes m^2 numbers. Where m is larger than a few l it is never formed: F a costs 2 m l^2 by way of
+K, and the few columns of C'FC that an active set asks for come from the prefix kernels themselves,
+which are kept.
 """
 
 from __future__ import annotations
@@ -179,9 +181,10 @@ class Columns:
 class _Prefixes:
     """Prefix kernels that were asked for and their inner products; each is made from the nearest one below it.
 
-    A kernel is kept as a row, one triangle in the packed format of LAPACK into which BLAS adds products at full
-    speed. `twice` is 1 on the diagonal and 2 elsewhere, so that <P_j, P_k> = row_j'(twice row_k).
-    Whoever finds a solution, and whoever checks it, prices the same sum of kernels: `last` is that one, s and C'FC s.
+    A kernel is kept as a row, one triangle in the packed format of LAPACK into which BLAS adds
+    products at full speed. `twice` is 1 on the diagonal and 2 elsewhere, so that <P_j, P_k> =
+    row_j'(twice row_k). Whoever finds a solution, and whoever checks it, prices the same sum of
+    kernels: `last` is that one, s and C'FC s.
     """
 
     def __init__(self, W: FloatArray) -> None:
@@ -207,7 +210,9 @@ class _Prefixes:
         """Return an upper triangle T with w'T w = w'(sum_k weights_k P_k) w, the k in ascending order."""
         from scipy.linalg.lapack import dtfttr
 
-        return cast(FloatArray, dtfttr(len(self.W), (weights @ self.rows[self._at(ends)]) * self.twice)[0])
+        return cast(
+            FloatArray, dtfttr(len(self.W), (weights @ self.rows[self._at(ends)]) * self.twice)[0]
+        )
 
     def _at(self, ends: IntArray) -> list[int]:
         """The slots of the given prefixes, which are made where they are missing."""

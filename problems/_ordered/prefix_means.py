@@ -7,7 +7,8 @@ the optimum is nu = min_k R_k with R_k = sum_(i <= k) e_i c_i / E_k, in O(r). Fo
 
     c'mu - nu = sum_k z_k (mu_k - sigma mu_(k+1)) / e_k,    z_k = (R_k - nu) E_k >= 0,
 
-which proves it; z_k / e_k are the multipliers of the order, and unlike these the z_k do not overflow.
+which proves it; z_k / e_k are the multipliers of the order, and unlike these the z_k do not
+overflow.
 """
 
 from __future__ import annotations
@@ -17,13 +18,11 @@ from functools import cached_property
 
 import numpy as np
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.model.sets import OrderedSimplex
 from klopt.model.sets.projections import prefix_weights
 
 __all__ = ["PrefixMeans"]
-
-EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,5 +89,9 @@ class PrefixMeans:
             later = mu[1:] if self.sigma == 1 else self.sigma * mu[1:]
             if (later <= mu[:-1]).all() or (later <= (1 + 4 * EPS) * mu[:-1]).all():
                 return mu if abs(total - 1) <= 4 * EPS else mu / total
-        last = mu.size - int(np.argmax(mu[::-1] != 0)) if mu.any() else mu.size  # a prefix is short, mu may be long
-        return np.append(OrderedSimplex(last, self.sigma).repair(mu[:last]), np.zeros(mu.size - last))
+        last = (
+            mu.size - int(np.argmax(mu[::-1] != 0)) if mu.any() else mu.size
+        )  # a prefix is short, mu may be long
+        return np.append(
+            OrderedSimplex(last, self.sigma).repair(mu[:last]), np.zeros(mu.size - last)
+        )

@@ -2,14 +2,17 @@
 
     f(M) = tr(A M) - log det M - r,   A = I + gamma Phi'S Phi,
 
-for every M > 0; kernels whose features are not those of K0 are infinitely far from it. Since tr(A M) - log det(A M) is
-at least r, no M falls below log det A, the dual value, and M = A^-1 attains it. With A = LL' the learned features are
+for every M > 0; kernels whose features are not those of K0 are infinitely far from it. Since tr(A
+M) - log det(A M) is at least r, no M falls below log det A, the dual value, and M = A^-1 attains
+it. With A = LL' the learned features are
 
     Psi = Phi C,   C = L^-T,   K = Psi Psi',
 
-O(n r^2 + r^3) and never n x n. If K0 is definite and Phi square this is L0 (I + gamma L0'S L0)^-1 L0', for any S.
+O(n r^2 + r^3) and never n x n. If K0 is definite and Phi square this is L0 (I + gamma L0'S L0)^-1
+L0', for any S.
 
-The cone program that it saves has logarithms of the diagonal of a triangular Z and Schur's complement:
+The cone program that it saves has logarithms of the diagonal of a triangular Z and Schur's
+complement:
 
     minimise tr(A M) - sum t_i   subject to   [[M, Z], [Z', diag Z]] >= 0,   t_i <= log Z_ii.
 """
@@ -23,7 +26,7 @@ from typing import cast
 import numpy as np
 from scipy import sparse
 
-from klopt.arrays import FloatArray, require_memory
+from klopt.arrays import UNIT_ROUNDOFF, FloatArray, require_memory
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank
 from klopt.kernels.side_information import DenseGraph, SideGraph
@@ -34,7 +37,6 @@ from klopt.problems._scg.split import split
 
 __all__ = ["FactorModel", "change_of", "energy"]
 
-UNIT = float(np.finfo(float).eps) / 2
 ROWS = 2048
 """Rows that are summed at a time: sums of sums lose fewer digits than one long sum."""
 
@@ -45,7 +47,7 @@ def energy(Phi: FloatArray, graph: SideGraph) -> tuple[FloatArray, float]:
     length = float(np.linalg.norm(Phi)) ** 2
     if isinstance(graph, DenseGraph):
         B = Phi.T @ (graph.S @ Phi)
-        return (B + B.T) / 2, 4 * (n + 5) * UNIT * length
+        return (B + B.T) / 2, 4 * (n + 5) * UNIT_ROUNDOFF * length
     parts = split(graph)
     assert parts is not None
     U, B, P = parts.U.tocsr(), np.zeros((r, r)), np.zeros((parts.U.shape[1], r))
@@ -55,7 +57,7 @@ def energy(Phi: FloatArray, graph: SideGraph) -> tuple[FloatArray, float]:
         P += U[rows].T @ Phi[rows]
     B -= P.T @ (parts.R @ P)
     terms = min(n, ROWS) + n // ROWS + len(P) + 5
-    return (B + B.T) / 2, 4 * terms * UNIT * length * (1 + float(np.linalg.norm(parts.R)))
+    return (B + B.T) / 2, 4 * terms * UNIT_ROUNDOFF * length * (1 + float(np.linalg.norm(parts.R)))
 
 
 def change_of(K0: FloatArray, graph: SideGraph, gamma: float) -> FloatArray:
@@ -101,14 +103,16 @@ class FactorModel:
         spent = float(np.sum(C * (self.A @ C)))
         upper = spent - 2 * float(half) - r if sign else np.inf
         upper += self.gamma * (self.missing + self.error * float(np.sum(C * C)))
-        upper += 8 * (r + 5) * UNIT * (spent + abs(float(half)) + r)
-        return Bracket(self._dual_value, float(upper), Point({"core": C}), "" if sign else "core is singular")
+        upper += 8 * (r + 5) * UNIT_ROUNDOFF * (spent + abs(float(half)) + r)
+        return Bracket(
+            self._dual_value, float(upper), Point({"core": C}), "" if sign else "core is singular"
+        )
 
     @cached_property
     def _dual_value(self) -> float:
         """log det A less what rounding may have added: an error E of A moves it by tr(A^-1 E)."""
         r, value = len(self.A), 2 * float(np.log(self._factor.diagonal()).sum())
-        X, g = np.einsum("ij,ij->i", self._best, self._best), (r + 5) * UNIT
+        X, g = np.einsum("ij,ij->i", self._best, self._best), (r + 5) * UNIT_ROUNDOFF
         spread = min(np.sqrt(r) * self.A.trace(), float(np.sqrt(X * self.A.diagonal()).sum()) ** 2)
         formed = self.gamma * (self.missing + self.error * min(float(X.sum()), np.sqrt(r)))
         return float(value - formed - g / (1 - g) * spread - 8 * g * abs(value))
@@ -142,7 +146,11 @@ class FactorModel:
         diagonal = size + np.flatnonzero(rows == columns)
         at = [
             (place[rows, columns], np.arange(size), np.ones(size)),  # M
-            (place[r + columns, rows], size + np.arange(size), np.full(size, np.sqrt(2.0))),  # Z' below M
+            (
+                place[r + columns, rows],
+                size + np.arange(size),
+                np.full(size, np.sqrt(2.0)),
+            ),  # Z' below M
             (place[r + np.arange(r), r + np.arange(r)], diagonal, np.ones(r)),  # diag Z
         ]
         i, j, v = (np.concatenate(part) for part in zip(*at, strict=True))

@@ -4,17 +4,19 @@ With A = I + gamma K0 and the k orthonormal columns U put
 
     X = A^-1,   V = X U,   M = K0 X = (I - X) / gamma,   B = M U = K0 V,   Y = gamma U'M U = I - U'V.
 
-The solution lies among the kernels K = M + gamma B H B', H symmetric and k x k, which have the objective
+The solution lies among the kernels K = M + gamma B H B', H symmetric and k x k, which have the
+objective
 
     f(H) = log det A + tr((I + T)(I - W)) - k - log det(I + T),   T = Y^1/2 H Y^1/2,   W = Y^1/2 R Y^1/2.
 
-It is least at I + T = (I - W)^-1, that is H = (I - R Y)^-1 R, where it is log det A + log det(I - W). This equals
-log det(I + gamma S K0), the dual value, which no kernel falls below. K0 is never inverted and may be singular.
+It is least at I + T = (I - W)^-1, that is H = (I - R Y)^-1 R, where it is log det A + log det(I -
+W). This equals log det(I + gamma S K0), the dual value, which no kernel falls below. K0 is never
+inverted and may be singular.
 
-Rounding. The Cholesky factor that was computed is that of A + E, |E_ij| <= g (A_ii A_jj)^1/2 with g about n u. Since
-X <= I, that moves log det A by at most g n^1/2 tr A, and by at most g (sum_i (X_ii A_ii)^1/2)^2. V is measured: with
-D = U - A V, U'X U = U'V + V'D up to |D|^2, and what was lost when D was computed moves f by no more than that times
-2 |V df/dY|.
+Rounding. The Cholesky factor that was computed is that of A + E, |E_ij| <= g (A_ii A_jj)^1/2 with g
+about n u. Since X <= I, that moves log det A by at most g n^1/2 tr A, and by at most g (sum_i (X_ii
+A_ii)^1/2)^2. V is measured: with D = U - A V, U'X U = U'V + V'D up to |D|^2, and what was lost when
+D was computed moves f by no more than that times 2 |V df/dY|.
 """
 
 from __future__ import annotations
@@ -25,14 +27,13 @@ from typing import cast
 
 import numpy as np
 
-from klopt.arrays import FloatArray, SparseMatrix, require_memory
+from klopt.arrays import UNIT_ROUNDOFF, FloatArray, SparseMatrix, require_memory
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Point
 from klopt.problems._scg.split import Split
 
 __all__ = ["GroupModel", "Inverse"]
 
-UNIT = float(np.finfo(float).eps) / 2
 TINY = float(np.finfo(float).tiny)
 SMALL = 0.1
 """Below this gamma K0 the difference I - X has lost digits that the product K0 X keeps."""
@@ -64,16 +65,23 @@ class Inverse:
         logdet = 2 * float(np.log(factor.diagonal()).sum())
         X = dpotri(factor, lower=1, overwrite_c=1)[0].T
         _mirror(X)
-        g = (n + 5) * UNIT
-        spread = min(np.sqrt(n) * diagonal.sum(), np.sqrt(np.maximum(X.diagonal(), 0.0) * diagonal).sum() ** 2)
+        g = (n + 5) * UNIT_ROUNDOFF
+        spread = min(
+            np.sqrt(n) * diagonal.sum(),
+            np.sqrt(np.maximum(X.diagonal(), 0.0) * diagonal).sum() ** 2,
+        )
         # Negative eigenvalues of K0 within its floor count as 0.
-        return cls(K0.matrix, gamma, X, logdet, g / (1 - g) * float(spread) + 2 * gamma * n * -K0.floor)
+        return cls(
+            K0.matrix, gamma, X, logdet, g / (1 - g) * float(spread) + 2 * gamma * n * -K0.floor
+        )
 
     def model(self, parts: Split) -> GroupModel:
         """Return the objective as a function of H."""
         V = cast(FloatArray, (parts.U.T @ self.X).T)
         norm = np.sqrt(len(self.X)) + self.gamma * float(np.linalg.norm(self.K0))
-        return GroupModel(parts.R, parts.U, V, self.K0 @ V, self.gamma, self.logdet, self.slack, norm)
+        return GroupModel(
+            parts.R, parts.U, V, self.K0 @ V, self.gamma, self.logdet, self.slack, norm
+        )
 
     def kernel(self, model: GroupModel, H: FloatArray) -> FloatArray:
         """Return M + gamma B H B', exactly symmetric."""
@@ -129,11 +137,15 @@ class GroupModel:
         least = float(np.linalg.eigvalsh(T)[0])
         if least < -1 + 1e-9:
             H, T = H * (-0.5 / least), T * (-0.5 / least)
-        upper = float(np.sum((one + T) * rest)) - len(one) - float(np.log(np.linalg.eigvalsh(one + T)).sum())
+        upper = (
+            float(np.sum((one + T) * rest))
+            - len(one)
+            - float(np.log(np.linalg.eigvalsh(one + T)).sum())
+        )
         lower = float(np.log(np.maximum(np.linalg.eigvalsh(rest), TINY)).sum())
-        slope = H - R - R @ Y @ H - H @ Y @ R - np.linalg.solve(one + H @ Y, H)
+        gradient = H - R - R @ Y @ H - H @ Y @ R - np.linalg.solve(one + H @ Y, H)
         size = float(np.abs(T).sum() + np.abs(rest).sum() + len(one))
-        upper += self.logdet + self._rounding(slope, size)
+        upper += self.logdet + self._rounding(gradient, size)
         lower += self.logdet - self._rounding(self.closed_form(), size)
         return Bracket(lower, upper, Point({"change": H}))
 
@@ -152,14 +164,18 @@ class GroupModel:
         values, vectors = np.linalg.eigh(self.Y)
         return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
-    def _rounding(self, slope: FloatArray, size: float) -> float:
+    def _rounding(self, gradient: FloatArray, size: float) -> float:
         """How far f may be off, given df/dY."""
         n, k = self.V.shape
-        g, long = (n + k + 5) * UNIT, float(np.linalg.norm(self.V))
+        g, long = (n + k + 5) * UNIT_ROUNDOFF, float(np.linalg.norm(self.V))
         lost = g * (self.norm * long + np.sqrt(k))
-        measured = 2 * lost * float(np.linalg.norm(self.V @ slope)) + g * long * float(np.linalg.norm(slope))
-        squared = float(np.linalg.norm(self._defect)) ** 2 * float(np.linalg.norm(slope))
-        return float(self.slack + measured + squared + 8 * k * UNIT * (size + abs(self.logdet)))
+        measured = 2 * lost * float(np.linalg.norm(self.V @ gradient)) + g * long * float(
+            np.linalg.norm(gradient)
+        )
+        squared = float(np.linalg.norm(self._defect)) ** 2 * float(np.linalg.norm(gradient))
+        return float(
+            self.slack + measured + squared + 8 * k * UNIT_ROUNDOFF * (size + abs(self.logdet))
+        )
 
 
 def _mirror(X: FloatArray) -> None:

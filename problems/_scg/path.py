@@ -1,8 +1,9 @@
 """SCG-LDK for many gammas: one tridiagonal form of K0, after which a gamma costs O(n k).
 
-K0 = Q t Q' with t tridiagonal and Q orthogonal turns I + gamma K0 into Q (I + gamma t) Q', which is solved in O(n) a
-column; all of `klopt.problems._scg.group` but K itself is the same with t and Q'U for K0 and U. An eigendecomposition
-would serve as well, at two to three times the price. Products with kernels,
+K0 = Q t Q' with t tridiagonal and Q orthogonal turns I + gamma K0 into Q (I + gamma t) Q', which is
+solved in O(n) a column; all of `klopt.problems._scg.group` but K itself is the same with t and Q'U
+for K0 and U. An eigendecomposition would serve as well, at two to three times the price. Products
+with kernels,
 
     K C = Q (m C~ + gamma B~ H B~'C~),   m = (I - (I + gamma t)^-1) / gamma,   C~ = Q'C,   B~ = m Q'U,
 
@@ -18,7 +19,7 @@ from typing import Generic, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, matrix, require_memory
+from klopt.arrays import UNIT_ROUNDOFF, FloatArray, matrix, require_memory
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Point, Problem
@@ -28,7 +29,6 @@ from klopt.problems._scg.split import Split
 
 __all__ = ["GammaPath", "Tridiagonal"]
 
-UNIT = float(np.finfo(float).eps) / 2
 P = TypeVar("P", bound=Problem)
 
 
@@ -68,7 +68,9 @@ class Tridiagonal:
         out = np.array(C, order="F")
         if len(out) > 1:  # Q leaves the first coordinate alone
             side = self.reflectors[1:, :-1], self.scales
-            out[1:] = dormqr("L", "N" if back else "T", *side, out[1:], 64 * max(out.shape[1], 1))[0]
+            out[1:] = dormqr("L", "N" if back else "T", *side, out[1:], 64 * max(out.shape[1], 1))[
+                0
+            ]
         return out
 
     def solve(self, gamma: float, C: FloatArray) -> tuple[FloatArray, float]:
@@ -92,8 +94,10 @@ class Tridiagonal:
         V, logdet = self.solve(gamma, self.QU)
         norm = np.sqrt(n) + gamma * self.norm
         # The reflections are those of a matrix within about n u of K0.
-        slack = 8 * np.sqrt(n) * (n + 5) * UNIT * norm + 2 * gamma * n * -self.floor
-        return GroupModel(self.parts.R, self.QU, V, self.multiply(V), gamma, logdet, float(slack), norm)
+        slack = 8 * np.sqrt(n) * (n + 5) * UNIT_ROUNDOFF * norm + 2 * gamma * n * -self.floor
+        return GroupModel(
+            self.parts.R, self.QU, V, self.multiply(V), gamma, logdet, float(slack), norm
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +120,9 @@ class GammaPath(Generic[P]):
     def apply(self, points: Sequence[Point], C: npt.ArrayLike) -> FloatArray:
         """Return K C of every gamma, gammas x n x columns, from the points that solve the problems."""
         if len(points) != len(self.problems):
-            raise InvalidProblem(f"{len(points)} points for {len(self.problems)} gammas; give one each")
+            raise InvalidProblem(
+                f"{len(points)} points for {len(self.problems)} gammas; give one each"
+            )
         columns = np.asarray(C, dtype=float)
         columns = matrix("C", columns[:, None] if columns.ndim == 1 else columns)
         pairs = list(zip(self.models, points, strict=True))
@@ -127,8 +133,12 @@ class GammaPath(Generic[P]):
             out = Phi @ np.concatenate([core @ (core.T @ seen) for _, core in thin], axis=1)
         else:
             rotated = self.rotate(columns)
-            groups = [(model, point.change) for model, point in pairs if isinstance(model, GroupModel)]
-            out = self.reduced.rotate(np.concatenate([self._product(*g, rotated) for g in groups], axis=1), back=True)
+            groups = [
+                (model, point.change) for model, point in pairs if isinstance(model, GroupModel)
+            ]
+            out = self.reduced.rotate(
+                np.concatenate([self._product(*g, rotated) for g in groups], axis=1), back=True
+            )
         return cast(FloatArray, np.moveaxis(out.reshape(len(out), len(pairs), -1), 0, 1))
 
     def rotate(self, C: FloatArray) -> FloatArray:

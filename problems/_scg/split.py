@@ -1,7 +1,8 @@
 """The Laplacian of labels or pairs as the identity less a small matrix, S = I - U R U' with orthonormal columns U.
 
-Labels have a column for each class and one for the unlabelled points. Pairs have W = 11' + E with E on the points that
-they touch: a column for each of those, and one for the points that E leaves alone, which are alike.
+Labels have a column for each class and one for the unlabelled points. Pairs have W = 11' + E with E
+on the points that they touch: a column for each of those, and one for the points that E leaves
+alone, which are alike.
 """
 
 from __future__ import annotations
@@ -51,5 +52,7 @@ def _of_pairs(graph: PairGraph) -> Split:
     roots = 1 / np.sqrt(graph.degrees)
     d = np.asarray(U.T @ roots, dtype=float)
     R = np.outer(d, d)
-    R[:p, :p] += graph.E.tocsr()[touched][:, touched].toarray() * np.outer(roots[touched], roots[touched])
+    R[:p, :p] += graph.E.tocsr()[touched][:, touched].toarray() * np.outer(
+        roots[touched], roots[touched]
+    )
     return Split(U, cast(FloatArray, R))

@@ -2,9 +2,10 @@
 
     psi(a, g, w) = min over K of  w ||K - S||^2 - a'Ka / (2g)          K in the cone, or of trace tau in it
 
-is attained at K = V diag(mu) V', V and lam the eigenvectors and eigenvalues of S + c aa' with c = 1 / (4 w g), and mu
-the projection of lam: on the simplex of sum tau, or max(lam, 0) without a trace. Clipping first and rescaling then
-would be wrong. With u = V'a, P the k eigenvalues with mu > 0, and Omega the divided differences of the projection,
+is attained at K = V diag(mu) V', V and lam the eigenvectors and eigenvalues of S + c aa' with c = 1
+/ (4 w g), and mu the projection of lam: on the simplex of sum tau, or max(lam, 0) without a trace.
+Clipping first and rescaling then would be wrong. With u = V'a, P the k eigenvalues with mu > 0, and
+Omega the divided differences of the projection,
 
     r = (Omega u^2) o u - (sum of u_P^2 / k) u_P             J[aa'] a in the basis V, J the derivative of the projection
     T = diag(Omega u^2) + diag(u) Omega diag(u) - 2 u_P u_P' / k                       (no u_P terms without a trace)
@@ -131,12 +132,15 @@ class Nearest:
 
     def curvature(self) -> FloatArray:
         """Return -psi_aa."""
-        slope, w = self.c / self.g, self.V @ self.kept
+        gradient, w = self.c / self.g, self.V @ self.kept
         half = self.V * np.sqrt((self.mu + self.c * self._weights) / self.g)
         H, first = half @ half.T, self.first
-        rest, kept = self.V[:, :first] * self.u[:first], self.V[:, first:] * (slope * self.u[first:])
+        rest, kept = (
+            self.V[:, :first] * self.u[:first],
+            self.V[:, first:] * (gradient * self.u[first:]),
+        )
         mixed = kept @ (self._across @ rest.T)
-        mixed += np.outer((0.5 - self._share) * slope * w, w)
+        mixed += np.outer((0.5 - self._share) * gradient * w, w)
         H += mixed
         H += mixed.T
         return H
@@ -178,7 +182,9 @@ class Block:
         self._last[:] = [(a.copy(), found)]
         return found
 
-    def by_norm(self, a: FloatArray, g: float, rho: float, t: float, least: float) -> tuple[Nearest, float]:
+    def by_norm(
+        self, a: FloatArray, g: float, rho: float, t: float, least: float
+    ) -> tuple[Nearest, float]:
         """Return the best K for the loss rho ||K - S|| and its t = ||K - S||, at least `least`; t is a first guess."""
         low, high = least, np.inf
         t = max(t, least)
@@ -189,10 +195,17 @@ class Block:
             low, high = (t, high) if short > 0 else (low, t)
             if abs(short) <= EXACT * t or (np.isfinite(high) and high - low <= EXACT * high):
                 break
-            # Newton's step for the root of length(t) - t, kept between what is known to be too short and too long.
+            # Newton's step for the root of length(t) - t, kept between what is known to be too
+            # short and too long.
             steep = near.c**2 * near.bend_curve / (t * length) - 1 if length > 0 else -1.0
             step = t - short / steep if steep < 0 else t + 2 * short
-            t = step if low < step < high else max(length, least) if low < length < high else _between(low, high)
+            t = (
+                step
+                if low < step < high
+                else max(length, least)
+                if low < length < high
+                else _between(low, high)
+            )
         return near, t
 
 

@@ -4,9 +4,10 @@
 
     [[K_i, g_i], [g_i', t]] in the cone,  tr K_i = total,  y o (root sum_i g_i + b) >= 1 - xi,  xi >= 0
 
-The losses take more variables: l1 one u for each entry, -u <= K - S <= u; the norm r >= ||K - S||; its square q with
-(q/h + h)/2 >= |((q/h - h)/2, K - S)|, one for all S of a kernel, since only their mean matters there. Entries are
-counted as in svec. The multipliers of the margins are the machine's; those of the losses their slopes Z.
+The losses take more variables: l1 one u for each entry, -u <= K - S <= u; the norm r >= ||K - S||;
+its square q with (q/h + h)/2 >= |((q/h - h)/2, K - S)|, one for all S of a kernel, since only their
+mean matters there. Entries are counted as in svec. The multipliers of the margins are the
+machine's; those of the losses their gradients Z.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ class SimilarityCone:
     def targets(self) -> list[tuple[int, FloatArray]]:
         """The kernel and the similarity, as svec, of each loss."""
         if self.loss == "squared":
-            return [(i, svec(np.asarray(sum(group) / len(group)))) for i, group in enumerate(self.groups)]
+            return [
+                (i, svec(np.asarray(sum(group) / len(group))))
+                for i, group in enumerate(self.groups)
+            ]
         return [(i, svec(S)) for i, group in enumerate(self.groups) for S in group]
 
     @cached_property
@@ -67,7 +71,12 @@ class SimilarityCone:
     def starts(self) -> FloatArray:
         """Where K_1, g_1, K_2, g_2, .., t, the losses' variables, xi and b begin."""
         extra = self.entries if self.loss == "l1" else 1
-        sizes = [self.entries, self.n] * len(self.groups) + [1] + [extra] * len(self.targets) + [self.n, 1]
+        sizes = (
+            [self.entries, self.n] * len(self.groups)
+            + [1]
+            + [extra] * len(self.targets)
+            + [self.n, 1]
+        )
         return np.concatenate([[0], np.cumsum(sizes)])
 
     def columns(self, index: int) -> slice:
@@ -82,7 +91,9 @@ class SimilarityCone:
     def _rows(self, count: int, parts: dict[int, Any]) -> sparse.csr_array:
         """Rows with the given matrices at the given variables."""
         sizes = np.diff(self.starts)
-        blocks = [parts.get(i, sparse.csr_array((count, int(size)))) for i, size in enumerate(sizes)]
+        blocks = [
+            parts.get(i, sparse.csr_array((count, int(size)))) for i, size in enumerate(sizes)
+        ]
         return sparse.csr_array(sparse.hstack(blocks, format="csr"))
 
     def form(self) -> ConeForm:
@@ -117,14 +128,20 @@ class SimilarityCone:
             extra = self.t + 1 + j
             if self.loss == "l1":
                 c[self.columns(extra)] = self.weight * self.weights
-                linear += [self._rows(N, {2 * i: eye, extra: -eye}), self._rows(N, {2 * i: -eye, extra: -eye})]
+                linear += [
+                    self._rows(N, {2 * i: eye, extra: -eye}),
+                    self._rows(N, {2 * i: -eye, extra: -eye}),
+                ]
                 right += [s, -s]
                 continue
             count = len(self.groups[i]) if self.loss == "squared" else 1
             c[self.columns(extra)] = self.weight * count
             h = self.height
             tops = [[-1.0]] if self.loss == "frobenius" else [[-0.5 / h], [-0.5 / h]]
-            cones += [self._rows(len(tops), {extra: sparse.csr_array(np.array(tops))}), self._rows(N, {2 * i: -eye})]
+            cones += [
+                self._rows(len(tops), {extra: sparse.csr_array(np.array(tops))}),
+                self._rows(N, {2 * i: -eye}),
+            ]
             right += [np.zeros(1) if self.loss == "frobenius" else np.array([h / 2, -h / 2]), -s]
             soc.append(len(tops) + N)
         return linear, cones, right, soc
@@ -147,7 +164,7 @@ class SimilarityCone:
         return [smat(x[self.columns(2 * i)]) for i in range(len(self.groups))]
 
     def multipliers(self, y: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-        """Return the multipliers of the margins and, but for the squared loss, the slopes Z of the losses."""
+        """Return the multipliers of the margins and, but for the squared loss, the gradients Z of the losses."""
         first = len(self.groups) if self.total is not None else 0
         alpha, at, Z = y[first : first + self.n], first + 2 * self.n, []
         for _ in self.targets:

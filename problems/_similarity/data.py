@@ -1,14 +1,15 @@
-"""Similarities and losses as they are checked, and the losses' slopes and conjugates.
+"""Similarities and losses as they are checked, and the losses' gradients and conjugates.
 
     "l1"          L(X) = sum |X_ij|      L*(Z) = 0 where max |Z_ij| <= 1
     "frobenius"   L(X) = ||X||           L*(Z) = 0 where ||Z|| <= 1
     "squared"     L(X) = ||X||^2         L*(Z) = ||Z||^2 / 4
 
-A user's own loss is any object with `value(X)`, `subgradient(X)` and, so that a bracket can be had, `conjugate(Z)`.
+A user's own loss is any object with `value(X)`, `subgradient(X)` and, so that a bracket can be had,
+`conjugate(Z)`.
 
 A loss bounds the trace: z tr X <= L(X) + L*(zI) for every z, so that where L(X) <= total
 
-    tr X <= (total + L*(zI)) / z         for every z > 0;         L*(zI) = z tr(tI) - L(tI) if zI is a slope at tI.
+    tr X <= (total + L*(zI)) / z         for every z > 0;         L*(zI) = z tr(tI) - L(tI) if zI is a gradient at tI.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ __all__ = [
 
 Name = Literal["l1", "frobenius", "squared"]
 REAL = "fiub"  # kinds of numbers, as NumPy has them
-SIZES = 2.0 ** np.arange(-20, 21)  # the t at which slopes are asked how fast the loss grows with the trace
+SIZES = 2.0 ** np.arange(
+    -20, 21
+)  # the t at which gradients are asked how fast the loss grows with the trace
 
 
 @runtime_checkable
@@ -56,15 +59,15 @@ class Loss:
 
     name: str
     value: Callable[[FloatArray], float]
-    slope: Callable[[FloatArray], FloatArray]
+    gradient: Callable[[FloatArray], FloatArray]
     conjugate: Callable[[FloatArray], float] | None
     inside: Callable[[FloatArray], FloatArray]
     """A multiple of Z, or a point near it, in the domain of the conjugate."""
 
     def supports(self, n: int, scale: float) -> list[tuple[float, float]]:
-        """Return pairs (z, L*(zI)), z > 0 and L* finite, of slopes zI at multiples of I about as large as `scale`.
+        """Return pairs (z, L*(zI)), z > 0 and L* finite, of gradients zI at multiples of I about as large as `scale`.
 
-        Without a conjugate L*(zI) is that of a slope which is right.
+        Without a conjugate L*(zI) is that of a gradient which is right.
 
         >>> loss_of("l1").supports(2, 1.0)[0]
         (1.0, 0.0)
@@ -72,8 +75,12 @@ class Loss:
         eye, found = np.eye(n), []
         with np.errstate(all="ignore"):  # what overflows says nothing
             for t in scale * SIZES:
-                z = float(np.trace(self.slope(t * eye))) / n
-                price = z * n * t - self.value(t * eye) if self.conjugate is None else self.conjugate(z * eye)
+                z = float(np.trace(self.gradient(t * eye))) / n
+                price = (
+                    z * n * t - self.value(t * eye)
+                    if self.conjugate is None
+                    else self.conjugate(z * eye)
+                )
                 found += [(z, float(price))] if z > 0 and np.isfinite(price) else []
         return found
 
@@ -89,17 +96,25 @@ def loss_of(given: object) -> Loss:
     """
     if isinstance(given, str):
         if given not in get_args(Name):
-            raise InvalidProblem(f"loss is {given!r}; expected one of {', '.join(get_args(Name))}, or your own object")
+            raise InvalidProblem(
+                f"loss is {given!r}; expected one of {', '.join(get_args(Name))}, or your own object"
+            )
         return Loss(given, *cast(Any, _KNOWN[given]))
     if isinstance(given, type):
-        raise InvalidProblem(f"loss is the class {given.__name__}; give an object of it: {given.__name__}()")
+        raise InvalidProblem(
+            f"loss is the class {given.__name__}; give an object of it: {given.__name__}()"
+        )
     if not isinstance(given, Convex):
         raise InvalidProblem(
             f"loss is a {type(given).__name__}; expected one of {', '.join(get_args(Name))}, or an object with "
             "value(X), subgradient(X) and, for a bracket, conjugate(Z)"
         )
     conjugate = getattr(given, "conjugate", None)
-    for name, method in (("value", given.value), ("subgradient", given.subgradient), ("conjugate", conjugate)):
+    for name, method in (
+        ("value", given.value),
+        ("subgradient", given.subgradient),
+        ("conjugate", conjugate),
+    ):
         if not (callable(method) or (name == "conjugate" and method is None)):
             raise InvalidProblem(f"loss.{name} is {method!r}; expected a method of a matrix")
     return Loss("own", given.value, given.subgradient, conjugate, _same)
@@ -111,13 +126,15 @@ def checked_loss(given: object, n: int) -> Loss:
     if loss.name != "own":
         return loss
     _require_number("value(X) at X = I", loss.value, np.eye(n))
-    Z = np.asarray(_answer("subgradient(X) at X = I", loss.slope, np.eye(n)))
+    Z = np.asarray(_answer("subgradient(X) at X = I", loss.gradient, np.eye(n)))
     if Z.shape != (n, n) or Z.dtype.kind not in REAL:
         what = f"{Z.dtype} of shape {Z.shape}"
-        raise InvalidProblem(f"loss.subgradient(X) at X = I is {what}; expected an array of numbers of shape {(n, n)}")
+        raise InvalidProblem(
+            f"loss.subgradient(X) at X = I is {what}; expected an array of numbers of shape {(n, n)}"
+        )
     if loss.conjugate is not None:
         _require_number("conjugate(Z) at Z = 0", loss.conjugate, np.zeros((n, n)))
-        _require_number("conjugate(Z) at the slope of X = I", loss.conjugate, Z.astype(float))
+        _require_number("conjugate(Z) at the gradient of X = I", loss.conjugate, Z.astype(float))
     return loss
 
 
@@ -131,15 +148,22 @@ def similarity_list(value: object, many: bool = False) -> tuple[Similarity, ...]
     elif isinstance(value, list | tuple) and value and np.ndim(cast(Any, _peek(value[0]))) == 1:
         given = [value]  # rows of numbers: one matrix
     if not isinstance(given, list | tuple):
-        raise InvalidProblem(f"S is a {type(value).__name__}; expected n x n matrices, or an array (n, n, m) of them")
+        raise InvalidProblem(
+            f"S is a {type(value).__name__}; expected n x n matrices, or an array (n, n, m) of them"
+        )
     if not given:
         raise InvalidProblem("S is empty; give one similarity matrix at least")
     name = "S" if len(given) == 1 and not many else "S[0]"
     first = Similarity.of(given[0], name)
-    return (first, *(Similarity.of(S, f"S[{i}]", size=first.size) for i, S in enumerate(given[1:], 1)))
+    return (
+        first,
+        *(Similarity.of(S, f"S[{i}]", size=first.size) for i, S in enumerate(given[1:], 1)),
+    )
 
 
-def noisy_similarities(rng: np.random.Generator, n: int, m: int) -> tuple[list[FloatArray], FloatArray]:
+def noisy_similarities(
+    rng: np.random.Generator, n: int, m: int
+) -> tuple[list[FloatArray], FloatArray]:
     """Return Gaussian kernels of m widths with noise, which makes them indefinite, and labels of both classes."""
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
     X = rng.normal(size=(n, 3)) + y[:, None] / 2
@@ -158,7 +182,11 @@ def _answer(where: str, method: Callable[[FloatArray], object], X: FloatArray) -
         with np.errstate(all="ignore"):
             return method(X)
     except Exception as error:  # a user's own function may fail in any way
-        cure = "return inf outside its domain, or leave it out" if where.startswith("conjugate") else "repair it"
+        cure = (
+            "return inf outside its domain, or leave it out"
+            if where.startswith("conjugate")
+            else "repair it"
+        )
         raise InvalidProblem(f"loss.{where} raises {error!r}; {cure}") from error
 
 

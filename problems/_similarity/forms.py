@@ -1,6 +1,7 @@
 """The equivalent forms of one kernel learned from similarities, and the way back from each.
 
-In the units of `klopt.problems._margin.data`:  a = length * x,  value = length * (value of the form) + shift.
+In the units of `klopt.problems._margin.data`:  a = length * x,  value = length * (value of the
+form) + shift.
 """
 
 from __future__ import annotations
@@ -42,7 +43,15 @@ class Forms:
         data = self.single.data
         count = len(data.S) if self.single.squared else 1
         norm = not self.single.squared
-        return Smooth((self.single.block,), data.y, data.weight * count, norm, self._length, apart=False, C=data.C)
+        return Smooth(
+            (self.single.block,),
+            data.y,
+            data.weight * count,
+            norm,
+            self._length,
+            apart=False,
+            C=data.C,
+        )
 
     @cached_property
     def _cone(self) -> SimilarityCone:
@@ -51,7 +60,9 @@ class Forms:
         total = None if data.trace is None else data.trace / kappa
         root, weight = float(np.sqrt(self._length * kappa)), data.rho * kappa**power / self._length
         groups = (tuple(S / kappa for S in data.S),)
-        return SimilarityCone(groups, data.y, data.C / self._length, weight, total, root, data.loss.name)
+        return SimilarityCone(
+            groups, data.y, data.C / self._length, weight, total, root, data.loss.name
+        )
 
     @cached_property
     def _program(self) -> ConeForm:
@@ -66,27 +77,52 @@ class Forms:
         if self.single.squared or norm:
             needs = frozenset({Feature.SIMPLEX, Feature.CURVED, Feature.BOX})
             because = "against given multipliers the best kernel is a projection of eigenvalues"
-            found.append(down("smooth", needs, self._build_smooth, self._from_smooth, self._to_smooth, because))
+            found.append(
+                down(
+                    "smooth", needs, self._build_smooth, self._from_smooth, self._to_smooth, because
+                )
+            )
         if data.loss.name != "own":
-            cones = {Feature.CONE, Feature.PSD} | (set() if data.loss.name == "l1" else {Feature.SOC})
+            cones = {Feature.CONE, Feature.PSD} | (
+                set() if data.loss.name == "l1" else {Feature.SOC}
+            )
             schur = "t >= g'K^-1 g if and only if [[K, g], [g', t]] is positive semidefinite"
-            slater = "strong duality: alpha is bounded, and a kernel of full rank is strictly feasible"
+            slater = (
+                "strong duality: alpha is bounded, and a kernel of full rank is strictly feasible"
+            )
             straight = partial(up, shift=shift, needs=frozenset(cones), because=schur)
             found.append(straight("SDP", build=self._build_cone, recover=self._from_cone))
             dual = partial(down, needs=frozenset(cones), because=slater, dual=True)
             found.append(dual("SDP dual", build=self._build_dual, recover=self._from_dual))
-        # Without a trace nearly right slopes prove little, and the alternation would take thousands of steps.
+        # Without a trace nearly right gradients prove little, and the alternation would take
+        # thousands of steps.
         if data.loss.name == "l1" and data.trace is not None:
             split = frozenset({Feature.SPLIT, Feature.BOX, Feature.SPECTRAL})
             because = "|X_ij| = max of Z_ij X_ij over |Z_ij| <= 1"
-            found.insert(0, up("splitting", split, self._build_split, self._from_split, self._to_split, because))
+            found.insert(
+                0,
+                up(
+                    "splitting", split, self._build_split, self._from_split, self._to_split, because
+                ),
+            )
         if data.loss.name != "l1":
             game = frozenset({Feature.SADDLE, Feature.BOX, Feature.SPECTRAL})
             because = "convex in K, concave in alpha, and both sets are compact"
-            found.append(up("saddle", game, self._build_saddle, self._from_saddle, self._to_saddle, because))
+            found.append(
+                up("saddle", game, self._build_saddle, self._from_saddle, self._to_saddle, because)
+            )
         ball = frozenset({Feature.SIMPLEX, Feature.NONSMOOTH, Feature.SPECTRAL})
         because = "the machine's value is a convex function of its kernel"
-        found.append(up("spectrahedron", ball, self._build_descent, self._from_descent, self._to_descent, because))
+        found.append(
+            up(
+                "spectrahedron",
+                ball,
+                self._build_descent,
+                self._from_descent,
+                self._to_descent,
+                because,
+            )
+        )
         return tuple(found)
 
     def _build_smooth(self) -> SimplexForm:
@@ -111,7 +147,9 @@ class Forms:
         if y is None:
             return Point({"alpha": np.zeros(data.n), **kernel})
         alpha, Z = self._cone.multipliers(y)
-        return Point({"alpha": self._length * alpha, **kernel}, {"slopes": np.array(Z)} if Z else None)
+        return Point(
+            {"alpha": self._length * alpha, **kernel}, {"gradients": np.array(Z)} if Z else None
+        )
 
     def _build_dual(self) -> ConeForm:
         return dual_of(self._program)
@@ -123,7 +161,9 @@ class Forms:
     def _game(self) -> EntrywiseGame:
         data, length = self.single.data, self._length
         assert data.trace is not None
-        return EntrywiseGame(data.S, data.y, data.domain(length), length, data.weight / length, data.trace)
+        return EntrywiseGame(
+            data.S, data.y, data.domain(length), length, data.weight / length, data.trace
+        )
 
     def _build_split(self) -> SaddleForm:
         return self._game.form()
@@ -133,14 +173,22 @@ class Forms:
         if y is None:
             return Point({"alpha": np.zeros(data.n), "kernel": smat(x)})
         a, Z = self._game.split(y)
-        slopes = np.array([smat(row) for row in Z]) / self._game.weight
-        return Point({"alpha": self._length * a * data.y, "kernel": smat(x)}, {"slopes": slopes})
+        gradients = np.array([smat(row) for row in Z]) / self._game.weight
+        return Point(
+            {"alpha": self._length * a * data.y, "kernel": smat(x)}, {"gradients": gradients}
+        )
 
     def _to_split(self, point: Point) -> Start:
-        slopes = point.dual.get("slopes")
-        Z = np.zeros(0) if slopes is None else np.concatenate([svec(part) for part in slopes]) * self._game.weight
+        gradients = point.dual.get("gradients")
+        Z = (
+            np.zeros(0)
+            if gradients is None
+            else np.concatenate([svec(part) for part in gradients]) * self._game.weight
+        )
         start = self._to_saddle(point)
-        return Start(start.x, None if slopes is None or start.y is None else np.concatenate([start.y, Z]))
+        return Start(
+            start.x, None if gradients is None or start.y is None else np.concatenate([start.y, Z])
+        )
 
     @cached_property
     def _descent(self) -> Descent:
@@ -150,7 +198,7 @@ class Forms:
 
     def _build_descent(self) -> SimplexForm:
         f, home = self._descent, self._descent.chart.home(self.single.most)
-        return SimplexForm(Oracle(home.size, f.value, f.slope, smooth=False), home)
+        return SimplexForm(Oracle(home.size, f.value, f.gradient, smooth=False), home)
 
     def _from_descent(self, x: FloatArray, y: FloatArray | None) -> Point:
         data = self.single.data
@@ -158,27 +206,29 @@ class Forms:
         if y is None or not y.size:
             return Point({"alpha": data.y * self._descent.settled(x).a, **kernel})
         a, _, Z = self._descent.mean_point(y.reshape(-1, x.size + 1))
-        return Point({"alpha": data.y * a, **kernel}, {"slopes": Z})
+        return Point({"alpha": data.y * a, **kernel}, {"gradients": Z})
 
     def _to_descent(self, point: Point) -> Start:
         return Start(self._descent.chart.vector([smat(self._to_saddle(point).x)]))
 
     def _build_saddle(self) -> SaddleForm:
         data = self.single.data
-        game = SaddleOracle(self._value, self._slope_kernel, self._slope_multipliers)
-        return SaddleForm(game, kernel_set(data.n, data.trace, self.single.most), data.domain(self._length))
+        game = SaddleOracle(self._value, self._gradient_kernel, self._gradient_multipliers)
+        return SaddleForm(
+            game, kernel_set(data.n, data.trace, self.single.most), data.domain(self._length)
+        )
 
     def _value(self, k: FloatArray, x: FloatArray) -> float:
         data, K = self.single.data, smat(k)
         machine = float(data.y @ x) - self._length / 2 * float(x @ (K @ x))
         return machine + data.losses(K, data.S) / self._length
 
-    def _slope_kernel(self, k: FloatArray, x: FloatArray) -> FloatArray:
+    def _gradient_kernel(self, k: FloatArray, x: FloatArray) -> FloatArray:
         data, K = self.single.data, smat(k)
-        slope = sum((data.loss.slope(K - S) for S in data.S), np.zeros_like(K))
-        return svec(data.rho / self._length * slope - np.outer(self._length / 2 * x, x))
+        gradient = sum((data.loss.gradient(K - S) for S in data.S), np.zeros_like(K))
+        return svec(data.rho / self._length * gradient - np.outer(self._length / 2 * x, x))
 
-    def _slope_multipliers(self, k: FloatArray, x: FloatArray) -> FloatArray:
+    def _gradient_multipliers(self, k: FloatArray, x: FloatArray) -> FloatArray:
         return self.single.data.y - self._length * (smat(k) @ x)
 
     def _from_saddle(self, x: FloatArray, y: FloatArray | None) -> Point:

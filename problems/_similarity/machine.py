@@ -35,7 +35,11 @@ class SimilarityMachine(Problem):
 
     def __post_init__(self) -> None:
         S = similarity_list(self.S, many=True)
-        y, C, trace = binary_labels(self.y, S[0].size), positive("C", self.C), positive("trace", self.trace)
+        y, C, trace = (
+            binary_labels(self.y, S[0].size),
+            positive("C", self.C),
+            positive("trace", self.trace),
+        )
         rho = positive("rho", self.rho, zero=True)
         for name, value in (("S", S), ("y", y), ("C", C), ("rho", rho), ("trace", trace)):
             object.__setattr__(self, name, value)
@@ -45,7 +49,9 @@ class SimilarityMachine(Problem):
     def several(self) -> Several:
         """The checked data, which brackets the optimum."""
         matrices = tuple(S.matrix for S in self.S)
-        data = Data(matrices, self.y, self.C, self.rho, self.trace, checked_loss(self.loss, self.y.size))
+        data = Data(
+            matrices, self.y, self.C, self.rho, self.trace, checked_loss(self.loss, self.y.size)
+        )
         return Several(data, fixed=self.keeps_eigenvectors)
 
     @property

@@ -1,22 +1,24 @@
-"""What multipliers, a kernel and slopes of the loss prove about a kernel learned from similarities: both bounds.
+"""What multipliers, a kernel and gradients of the loss prove about a kernel learned from similarities: both bounds.
 
-Upper: any kernel K = HH' of the right trace, with the value of its machine bounded by a classifier, f = Ka + b at the
-best b and the best multiple, which holds for every a; plus the losses of K. Lower: for any a in the box and any Z_i in
-the domain of the conjugate L*,
+Upper: any kernel K = HH' of the right trace, with the value of its machine bounded by a classifier,
+f = Ka + b at the best b and the best multiple, which holds for every a; plus the losses of K.
+Lower: for any a in the box and any Z_i in the domain of the conjugate L*,
 
     y'a - rho sum (<Z_i, S_i> + L*(Z_i)) + tau lambda_min(rho sum Z_i - aa'/2)
 
-is at most  max over a of  y'a - a'Ka/2 + rho sum L(K - S_i)  for every K of trace tau. Without a trace tau is a bound
-of the trace of the best kernel, which the upper bound gives: its losses are not above it, and with the (z, L*(zI)) of
-`klopt.problems._similarity.data`
+is at most  max over a of  y'a - a'Ka/2 + rho sum L(K - S_i)  for every K of trace tau. Without a
+trace tau is a bound of the trace of the best kernel, which the upper bound gives: its losses are
+not above it, and with the (z, L*(zI)) of `klopt.problems._similarity.data`
 
     tr K <= tr(mean of the S_i) + (upper / (rho m) + L*(zI)) / z          for every z > 0;
 
-the eigenvalue counts only where it is negative. Where no z tells, kernels are looked for up to a trace that is `FAR`
-times the usual one, and nothing is proven but where the eigenvalue is not negative. For the squared loss the best Z_i
-for a is known, 2(K - S_i) with the K nearest to a (`klopt.problems._similarity.block`), and so is the eigenvalue.
+the eigenvalue counts only where it is negative. Where no z tells, kernels are looked for up to a
+trace that is `FAR` times the usual one, and nothing is proven but where the eigenvalue is not
+negative. For the squared loss the best Z_i for a is known, 2(K - S_i) with the K nearest to a
+(`klopt.problems._similarity.block`), and so is the eigenvalue.
 
-An eigenvalue is known up to n eps ||.||, which is taken off; sums are right up to n eps times their terms.
+An eigenvalue is known up to n eps ||.||, which is taken off; sums are right up to n eps times their
+terms.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from functools import cached_property
 
 import numpy as np
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.model.problem import Bracket, Point
 from klopt.model.sets import BoxPlane
 from klopt.problems._margin.data import best_shift, finite
@@ -36,14 +38,14 @@ from klopt.problems._similarity.data import Loss, symmetric_part
 
 __all__ = ["NO_CONJUGATE", "OUTSIDE", "Data", "Single", "classifier_value", "least_eigenvalue"]
 
-EPS = float(np.finfo(float).eps)
 CLOSED = 1e-9
-# What rho = 0 is replaced by, relative to values over losses, where a kernel nearest to a is looked for.
+# What rho = 0 is replaced by, relative to values over losses, where a kernel nearest to a is looked
+# for.
 LEAST_WEIGHT = 1e-10
 # Of the trace that similarities suggest: how large a kernel may be where its loss does not say.
 FAR = 1e3
 NO_CONJUGATE = "the loss has no conjugate(Z): nothing bounds the optimum from below"
-OUTSIDE = "the slopes lie outside the domain of conjugate(Z)"
+OUTSIDE = "the gradients lie outside the domain of conjugate(Z)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,9 @@ class Data:
     @cached_property
     def mean(self) -> FloatArray:
         """The mean of the similarities."""
-        return np.asarray(sum(self.S[1:], self.S[0]) / len(self.S)) if len(self.S) > 1 else self.S[0]
+        return (
+            np.asarray(sum(self.S[1:], self.S[0]) / len(self.S)) if len(self.S) > 1 else self.S[0]
+        )
 
     @cached_property
     def scale(self) -> float:
@@ -92,7 +96,9 @@ class Data:
         """Return the set of a / length:  0 <= y_i a_i <= C, 1'a = 0."""
         if length not in self._domains:
             corner = self.y * (self.C / length)
-            self._domains[length] = BoxPlane(np.minimum(corner, 0.0), np.maximum(corner, 0.0), np.ones(self.n))
+            self._domains[length] = BoxPlane(
+                np.minimum(corner, 0.0), np.maximum(corner, 0.0), np.ones(self.n)
+            )
         return self._domains[length]
 
     def multipliers(self, alpha: FloatArray) -> FloatArray:
@@ -139,7 +145,11 @@ class Single:
         """A bound of the trace of the best kernel."""
         if self.data.trace is not None:
             return self.data.trace
-        machine = self.data.C * 2 * min(np.count_nonzero(self.data.y > 0), np.count_nonzero(self.data.y < 0))
+        machine = (
+            self.data.C
+            * 2
+            * min(np.count_nonzero(self.data.y > 0), np.count_nonzero(self.data.y < 0))
+        )
         lam, V = np.linalg.eigh(self.data.mean)
         upper = machine + self.data.losses(V * np.maximum(lam, 0.0) @ V.T, self.data.S)
         found = self._reach(upper)
@@ -158,22 +168,27 @@ class Single:
     def factor(self, point: Point, a: FloatArray) -> FloatArray:
         """Return H with HH' the kernel that the point holds, made feasible; without one the nearest to a."""
         given = point.primal.get("kernel")
-        if self.squared or given is None or given.shape != self.data.mean.shape or not np.isfinite(given).all():
+        if (
+            self.squared
+            or given is None
+            or given.shape != self.data.mean.shape
+            or not np.isfinite(given).all()
+        ):
             return self.block.nearest(a, 1.0, self.data.weight * len(self.data.S)).factor
         lam, V = np.linalg.eigh(symmetric_part(given))
         mu = self.block.projected(lam)
         return V[:, mu > 0] * np.sqrt(mu[mu > 0])
 
-    def slopes(self, point: Point, K: FloatArray) -> FloatArray:
-        """Return the Z_i that the point holds, or slopes of the losses at K."""
-        given = point.dual.get("slopes")
+    def gradients(self, point: Point, K: FloatArray) -> FloatArray:
+        """Return the Z_i that the point holds, or gradients of the losses at K."""
+        given = point.dual.get("gradients")
         shape = (len(self.data.S), *K.shape)
         if given is None or given.shape != shape or not np.isfinite(given).all():
-            given = np.array([self.data.loss.slope(K - S) for S in self.data.S])
+            given = np.array([self.data.loss.gradient(K - S) for S in self.data.S])
         return np.array([self.data.loss.inside(symmetric_part(Z)) for Z in given])
 
     def bracket(self, point: Point) -> Bracket:
-        """Return what alpha, and kernel and slopes where the point has them, prove."""
+        """Return what alpha, and kernel and gradients where the point has them, prove."""
         data, y = self.data, self.data.y
         a = data.multipliers(point.alpha)
         if self.squared:
@@ -184,7 +199,11 @@ class Single:
         K, inner = H @ H.T, H.T @ a
         machine, bias = classifier_value(H @ inner, float(inner @ inner), y, data.C)
         loss = data.losses(K, data.S)
-        rounding = data.n * EPS * (machine + loss + float(np.abs(a).sum()) * (1 + float(np.abs(K).max()) * data.C))
+        rounding = (
+            data.n
+            * EPS
+            * (machine + loss + float(np.abs(a).sum()) * (1 + float(np.abs(K).max()) * data.C))
+        )
         upper = machine + loss + rounding
         solved: dict[str, object] = {"alpha": y * a, "kernel": K, "bias": bias}
         if self.squared and data.rho:
@@ -192,15 +211,17 @@ class Single:
             size = float(np.linalg.norm(near.lam)) + float(np.linalg.norm(near.mu))
             lower -= rounding + data.n * EPS * 2 * data.rho * len(data.S) * size * size
             return Bracket(lower, upper, Point(solved))
-        Z = self.slopes(point, K)
+        Z = self.gradients(point, K)
         lower, note = self._lower(a, Z, upper)
         if data.rho and upper - lower > CLOSED * (1 + abs(upper)):
-            other = self._slopes_at_kinks(a)
-            lower, note, Z = max((lower, note, Z), (*self._lower(a, other, upper), other), key=lambda found: found[0])
-        return Bracket(lower - rounding, upper, Point(solved, {"slopes": Z}), note)
+            other = self._subgradients_at_kinks(a)
+            lower, note, Z = max(
+                (lower, note, Z), (*self._lower(a, other, upper), other), key=lambda found: found[0]
+            )
+        return Bracket(lower - rounding, upper, Point(solved, {"gradients": Z}), note)
 
-    def _slopes_at_kinks(self, a: FloatArray) -> FloatArray:
-        """Slopes that hold the machine's off, rho sum Z_i = aa'/2 - c I, as far as they may: those at K = S_i do."""
+    def _subgradients_at_kinks(self, a: FloatArray) -> FloatArray:
+        """Gradients that hold the machine's off, rho sum Z_i = aa'/2 - c I, as far as they may: those at K = S_i do."""
         data = self.data
         pull = np.outer(a / 2, a)
         if data.trace is not None:
@@ -214,7 +235,10 @@ class Single:
             return -np.inf, NO_CONJUGATE + ("" if data.trace is not None else f"; {self._looked}")
         total = float(data.y @ a)
         if data.rho and data.loss.conjugate is not None:
-            terms = [float(np.vdot(Zi, S)) + float(data.loss.conjugate(Zi)) for Zi, S in zip(Z, data.S, strict=True)]
+            terms = [
+                float(np.vdot(Zi, S)) + float(data.loss.conjugate(Zi))
+                for Zi, S in zip(Z, data.S, strict=True)
+            ]
             total -= data.rho * sum(terms) + data.n * EPS * data.rho * sum(map(abs, terms))
         if np.isnan(total) or total == -np.inf:
             return -np.inf, OUTSIDE
@@ -223,7 +247,11 @@ class Single:
             return total + data.trace * least, ""
         if least >= 0:
             return total, ""
-        note = "" if self._supports else f"the loss does not bound the trace of the best kernel; {self._looked}"
+        note = (
+            ""
+            if self._supports
+            else f"the loss does not bound the trace of the best kernel; {self._looked}"
+        )
         return total + self._reach(upper) * least, note
 
     @property

@@ -1,8 +1,9 @@
 """The sets that learned kernels come from, of a given trace or of any up to a bound, and kernels as one vector.
 
-Without a trace the best kernel still has one that is known to be small enough: its losses are not above those of any
-other kernel. So the set may be taken to be compact. Several kernels come from a product, one set a kernel: svec of each
-from its spectrahedron or, where eigenvectors are given, the eigenvalues from a simplex.
+Without a trace the best kernel still has one that is known to be small enough: its losses are not
+above those of any other kernel. So the set may be taken to be compact. Several kernels come from a
+product, one set a kernel: svec of each from its spectrahedron or, where eigenvectors are given, the
+eigenvalues from a simplex.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Chart(Protocol):
         ...
 
     def vector(self, matrices: Sequence[FloatArray] | FloatArray) -> FloatArray:
-        """Return matrices, kernels or slopes in them, as a vector; only what kernels can have of them counts."""
+        """Return matrices, kernels or gradients in them, as a vector; only what kernels can have of them counts."""
         ...
 
     def home(self, trace: float) -> SimpleSet:
@@ -127,7 +128,9 @@ class Kept:
     bases: Sequence[FloatArray]
 
     def kernels(self, k: FloatArray) -> list[FloatArray]:
-        return [V * mu @ V.T for mu, V in zip(k.reshape(len(self.bases), -1), self.bases, strict=True)]
+        return [
+            V * mu @ V.T for mu, V in zip(k.reshape(len(self.bases), -1), self.bases, strict=True)
+        ]
 
     def vector(self, matrices: Sequence[FloatArray] | FloatArray) -> FloatArray:
         pairs = zip(self.bases, matrices, strict=True)

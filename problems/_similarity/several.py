@@ -1,17 +1,18 @@
-"""What multipliers, shares, kernels and slopes prove about several kernels learned from as many similarities.
+"""What multipliers, shares, kernels and gradients prove about several kernels learned from as many similarities.
 
     minimise over K_1, .., K_m   max over a and g of  y'a - sum_i a'K_i a / (2 g_i)   +   rho sum_i L(K_i - S_i)
 
-g >= 0 of sum 1. The best g for given kernels is g_i = r_i / sum r, r_i = (a'K_i a)^1/2: the inner problem is block-linf
-multiple kernel learning. Upper: any kernels K_i = H_i H_i' of the right trace, the classifier f = sum_i K_i a / g_i + b
-with ||.||^2 = max_i |H_i'a|^2 / g_i^2, and the losses. Lower: for any a in the box and any g > 0 of sum 1
+g >= 0 of sum 1. The best g for given kernels is g_i = r_i / sum r, r_i = (a'K_i a)^1/2: the inner
+problem is block-linf multiple kernel learning. Upper: any kernels K_i = H_i H_i' of the right
+trace, the classifier f = sum_i K_i a / g_i + b with ||.||^2 = max_i |H_i'a|^2 / g_i^2, and the
+losses. Lower: for any a in the box and any g > 0 of sum 1
 
     y'a + sum_i psi_i(a, g_i)                                                               (squared loss)
     y'a - rho sum_i (<Z_i, S_i> + L*(Z_i)) + tau sum_i lambda_min(rho Z_i - aa'/(2 g_i))    (any Z_i in the domain)
     y'a - tau/2 (sum_i max_j |V_i'a|_j)^2                                        (rho = 0, eigenvectors V_i are kept)
 
-with psi_i of `klopt.problems._similarity.block`, or of `klopt.problems._similarity.spectra` where kernels keep their
-eigenvectors. It goes to -inf as g_i -> 0: the best g are positive, unless a = 0.
+with psi_i of `klopt.problems._similarity.block`, or of `klopt.problems._similarity.spectra` where
+kernels keep their eigenvectors. It goes to -inf as g_i -> 0: the best g are positive, unless a = 0.
 """
 
 from __future__ import annotations
@@ -21,16 +22,21 @@ from functools import cached_property
 
 import numpy as np
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.model.problem import Bracket, Point
 from klopt.problems._similarity.block import Block
 from klopt.problems._similarity.data import symmetric_part
-from klopt.problems._similarity.proof import NO_CONJUGATE, OUTSIDE, Data, classifier_value, least_eigenvalue
+from klopt.problems._similarity.proof import (
+    NO_CONJUGATE,
+    OUTSIDE,
+    Data,
+    classifier_value,
+    least_eigenvalue,
+)
 from klopt.problems._similarity.spectra import Spectra
 
 __all__ = ["Several"]
 
-EPS = float(np.finfo(float).eps)
 SMALLEST = 1e-8
 
 
@@ -69,7 +75,12 @@ class Several:
     def shares(self, given: FloatArray | None) -> FloatArray:
         """Return g >= SMALLEST of sum 1 near the given one."""
         m = len(self.data.S)
-        if given is None or given.shape != (m,) or not np.isfinite(given).all() or not (given > 0).any():
+        if (
+            given is None
+            or given.shape != (m,)
+            or not np.isfinite(given).all()
+            or not (given > 0).any()
+        ):
             return np.full(m, 1 / m)
         if given.min() >= SMALLEST and abs(float(given.sum()) - 1) <= 4 * EPS:
             return given
@@ -82,9 +93,13 @@ class Several:
             kept = self.spectra.nearest(a, g, self.data.weight)
             lam = self.spectra.values + kept.c[:, None] * kept.squares
             return Best(kept.factors, kept.mu, kept.value, _squared_sizes(lam, kept.mu))
-        near = [b.nearest(a, float(gi), self.data.weight) for b, gi in zip(self.blocks, g, strict=True)]
+        near = [
+            b.nearest(a, float(gi), self.data.weight) for b, gi in zip(self.blocks, g, strict=True)
+        ]
         sizes = sum(_squared_sizes(found.lam[None], found.mu[None]) for found in near)
-        return Best([found.factor for found in near], None, sum(found.value for found in near), sizes)
+        return Best(
+            [found.factor for found in near], None, sum(found.value for found in near), sizes
+        )
 
     def kernels(self, point: Point, a: FloatArray, g: FloatArray) -> Best:
         """Return the kernels that the point holds, made feasible; the best ones for (a, g) where these are known."""
@@ -94,7 +109,9 @@ class Several:
             return self.nearest(a, g)
         pairs = [self._spectrum(i, symmetric_part(K)) for i, K in enumerate(given)]
         spectra = np.array([self.blocks[i].projected(lam) for i, (lam, _) in enumerate(pairs)])
-        factors = [V[:, mu > 0] * np.sqrt(mu[mu > 0]) for mu, (_, V) in zip(spectra, pairs, strict=True)]
+        factors = [
+            V[:, mu > 0] * np.sqrt(mu[mu > 0]) for mu, (_, V) in zip(spectra, pairs, strict=True)
+        ]
         return Best(factors, spectra if self.fixed else None)
 
     @property
@@ -110,7 +127,7 @@ class Several:
         return np.asarray(np.einsum("ij,ij->j", V, K @ V)), V
 
     def bracket(self, point: Point) -> Bracket:
-        """Return what alpha, and gamma, kernels and slopes where the point has them, prove."""
+        """Return what alpha, and gamma, kernels and gradients where the point has them, prove."""
         data = self.data
         a = data.multipliers(point.alpha)
         g = self.shares(point.primal.get("gamma"))
@@ -143,7 +160,7 @@ class Several:
     def _lower(
         self, point: Point, a: FloatArray, g: FloatArray, kernels: FloatArray, best: Best
     ) -> tuple[float, dict[str, FloatArray] | None, str]:
-        """A bound, the slopes that prove it, and why there is none."""
+        """A bound, the gradients that prove it, and why there is none."""
         data, n = self.data, self.data.n
         total = float(data.y @ a)
         if self._solved:
@@ -154,18 +171,24 @@ class Several:
             return total - data.trace / 2 * float(most.sum()) ** 2, None, ""
         if not data.provable:
             return -np.inf, None, NO_CONJUGATE
-        Z = self._slopes(point, kernels)
+        Z = self._gradients(point, kernels)
         for Zi, S, gi in zip(Z, data.S, g, strict=True):
             if data.rho and data.loss.conjugate is not None:
                 term = data.rho * (float(np.vdot(Zi, S)) + float(data.loss.conjugate(Zi)))
                 total -= term + n * EPS * abs(term)
             total += data.trace * least_eigenvalue(data.rho * Zi - np.outer(a / (2 * gi), a))
-        return (total, {"slopes": Z}, "") if total > -np.inf else (-np.inf, {"slopes": Z}, OUTSIDE)
+        return (
+            (total, {"gradients": Z}, "")
+            if total > -np.inf
+            else (-np.inf, {"gradients": Z}, OUTSIDE)
+        )
 
-    def _slopes(self, point: Point, kernels: FloatArray) -> FloatArray:
-        given = point.dual.get("slopes")
+    def _gradients(self, point: Point, kernels: FloatArray) -> FloatArray:
+        given = point.dual.get("gradients")
         if given is None or given.shape != kernels.shape or not np.isfinite(given).all():
-            given = np.array([self.data.loss.slope(K - S) for K, S in zip(kernels, self.data.S, strict=True)])
+            given = np.array(
+                [self.data.loss.gradient(K - S) for K, S in zip(kernels, self.data.S, strict=True)]
+            )
         return np.array([self.data.loss.inside(symmetric_part(Z)) for Z in given])
 
 

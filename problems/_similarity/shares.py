@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.model.smooth_functions import Curved, Local, Rough
+from klopt.model.smooth_functions import LocalModel, SmoothFunction, StartModel
 from klopt.numerics.roots import cubic_root
 from klopt.problems._similarity.spectra import Kept, Spectra
 
@@ -42,18 +42,19 @@ class Eliminated:
         self._last[:] = [(x.copy(), found)]
         return found
 
-    def near(self, x: FloatArray) -> Local:
+    def near(self, x: FloatArray) -> LocalModel:
         """Return the function near x."""
         here = self.nearest(x)
         value = -float(self.y @ x) - here.value / self.length
-        return Local(value, here.image - self.y, lambda: self.length * here.curvature())
+        return LocalModel(value, here.image - self.y, lambda: self.length * here.curvature())
 
-    def rough(self) -> Rough:
+    def rough(self) -> StartModel:
         """Return the machine of the kernels nearest to the similarities, with a ridge for how they will follow a.
 
-        That bends the function like the sum of c_i b_i / (4 g_i), a fourth power of a, which near a is as good as a
-        ridge of four times that over a'a; a is a multiple of the labels, by a cubic equation. An eigenvalue at zero has
-        no curvature until a long step makes it positive: first steps are damped.
+        That bends the function like the sum of c_i b_i / (4 g_i), a fourth power of a, which near a
+        is as good as a ridge of four times that over a'a; a is a multiple of the labels, by a cubic
+        equation. An eigenvalue at zero has no curvature until a long step makes it positive: first
+        steps are damped.
         """
         m, n, d = len(self.spectra.values), self.y.size, self.y - self.y.mean()
         start = self.spectra.nearest(np.zeros(n), np.full(m, 1 / m), self.weight)
@@ -63,11 +64,11 @@ class Eliminated:
         s = cubic_root(bend, float(d @ (H @ d)), length)
         H.flat[:: n + 1] += s * s * bend / length
         H *= self.length
-        return Rough(H, -self.y, damping=DAMPING)
+        return StartModel(H, -self.y, damping=DAMPING)
 
-    def objective(self) -> Curved:
+    def objective(self) -> SmoothFunction:
         """Return the function with that start."""
-        return Curved(self.y.size, self.near, self.rough)
+        return SmoothFunction(self.y.size, self.near, self.rough)
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_last": []}  # as large as everything else together

@@ -2,9 +2,10 @@
 
     minimise  f(a) = -y'a - psi(a)      psi(a) = min over K of  rho sum L(K - S_i) - a'Ka/2
 
-for the squared loss, where only the mean of the S_i matters, and for the norm itself with one S. Several kernels have
-psi(a, g) = sum_i psi_i(a, g_i), over g >= 0 of sum 1 as well. The variables are x = (a / length, g), values in units of
-length. The norm has a kink where K = S; t = ||K - S|| is kept above a share `LEAST` of the size of S.
+for the squared loss, where only the mean of the S_i matters, and for the norm itself with one S.
+Several kernels have psi(a, g) = sum_i psi_i(a, g_i), over g >= 0 of sum 1 as well. The variables
+are x = (a / length, g), values in units of length. The norm has a kink where K = S; t = ||K - S||
+is kept above a share `LEAST` of the size of S.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.model.smooth_functions import Curved, Local, Rough
+from klopt.model.smooth_functions import LocalModel, SmoothFunction, StartModel
 from klopt.numerics.roots import cubic_root
 from klopt.problems._similarity.block import Block, Nearest
 
@@ -38,7 +39,9 @@ class Smooth:
     """Whether each block has its own g; else there is one block and g = 1."""
     C: float = np.inf
     """The box of a, which only the start asks for."""
-    _last: list[tuple[FloatArray, list[tuple[Nearest, float]]]] = field(default_factory=list, init=False, repr=False)
+    _last: list[tuple[FloatArray, list[tuple[Nearest, float]]]] = field(
+        default_factory=list, init=False, repr=False
+    )
 
     @property
     def size(self) -> int:
@@ -60,33 +63,40 @@ class Smooth:
     def _computed(self, x: FloatArray) -> list[tuple[Nearest, float]]:
         a, g = self.split(x)
         if not self.norm:
-            return [(block.nearest(a, float(gi), self.weight), 0.0) for block, gi in zip(self.blocks, g, strict=True)]
+            return [
+                (block.nearest(a, float(gi), self.weight), 0.0)
+                for block, gi in zip(self.blocks, g, strict=True)
+            ]
         sizes = [float(np.linalg.norm(block.S)) or 1.0 for block in self.blocks]
         return [
             block.by_norm(a, float(gi), self.weight, guess, LEAST * size)
-            for block, gi, guess, size in zip(self.blocks, g, self._guesses(x) or sizes, sizes, strict=True)
+            for block, gi, guess, size in zip(
+                self.blocks, g, self._guesses(x) or sizes, sizes, strict=True
+            )
         ]
 
     def _guesses(self, x: FloatArray) -> list[float]:
-        """The t that the last ones and their slopes, -psi_at / psi_tt and -psi_gt / psi_tt, let expect at x."""
+        """The t that the last ones and their gradients, -psi_at / psi_tt and -psi_gt / psi_tt, let expect at x."""
         guesses = []
         for last, found in self._last:
-            moves = [now - before for now, before in zip(self.split(x), self.split(last), strict=True)]
+            moves = [
+                now - before for now, before in zip(self.split(x), self.split(last), strict=True)
+            ]
             for (near, t), share in zip(found, moves[1], strict=True):
                 at, gt, tt = near.by_length(t)
                 fall = float(at @ moves[0]) + gt * float(share)
                 guesses.append(max(t - fall / tt, t / 4) if tt > 0 else t)
         return guesses
 
-    def near(self, x: FloatArray) -> Local:
+    def near(self, x: FloatArray) -> LocalModel:
         """Return the function near x."""
         a, g = self.split(x)
         if self.apart and not (g > 0).all():
             nowhere = np.zeros(self.size)
-            return Local(np.inf, nowhere, lambda: np.zeros((self.size, self.size)))
+            return LocalModel(np.inf, nowhere, lambda: np.zeros((self.size, self.size)))
         return self.local(a, self.nearest(x))
 
-    def local(self, a: FloatArray, found: list[tuple[Nearest, float]]) -> Local:
+    def local(self, a: FloatArray, found: list[tuple[Nearest, float]]) -> LocalModel:
         """Return the function near a and the shares of the best kernels there."""
         n = self.y.size
         value, gradient = -float(self.y @ a), np.concatenate([-self.y, np.zeros(self.size - n)])
@@ -95,7 +105,7 @@ class Smooth:
             gradient[:n] += near.image / near.g
             if self.apart:
                 gradient[n + i] -= near.curve / (2 * near.g**2) / self.length
-        return Local(value / self.length, gradient, lambda: self._curvature(found))
+        return LocalModel(value / self.length, gradient, lambda: self._curvature(found))
 
     def _curvature(self, found: list[tuple[Nearest, float]]) -> FloatArray:
         if not (self.apart or self.norm):
@@ -122,12 +132,13 @@ class Smooth:
         H[n:, n:] /= self.length
         return H
 
-    def rough(self) -> Rough:
+    def rough(self) -> StartModel:
         """Return the machine of the kernels nearest to the similarities, with a ridge for how they will follow a.
 
-        A kernel that follows a bends the function like c u'r / (4g), a fourth power, which near a is as good as a ridge
-        of c u'r / (g u'u) (`klopt.problems._similarity.block`). At first a is a multiple of the labels, by a cubic
-        equation, then the machine's with that ridge, in the box only.
+        A kernel that follows a bends the function like c u'r / (4g), a fourth power, which near a
+        is as good as a ridge of c u'r / (g u'u) (`klopt.problems._similarity.block`). At first a is
+        a multiple of the labels, by a cubic equation, then the machine's with that ridge, in the
+        box only.
         """
         m, n, d = len(self.blocks), self.y.size, self.y - self.y.mean()
         start = [self._unmoved(block, 1 / m) for block in self.blocks]
@@ -140,13 +151,20 @@ class Smooth:
         H *= self.length
         guess = a / self.length
         if not self.apart:
-            return Rough(H, -self.y, guess)
+            return StartModel(H, -self.y, guess)
         whole = np.eye(self.size)
         whole[:n, :n] = H
         moved = [(near, np.square(near.V.T @ a)) for near in start]
-        radii = np.sqrt([float(near.mu @ squares) + near.c * near.bend_along(squares) for near, squares in moved])
+        radii = np.sqrt(
+            [
+                float(near.mu @ squares) + near.c * near.bend_along(squares)
+                for near, squares in moved
+            ]
+        )
         shares = radii / (radii.sum() or 1.0)
-        return Rough(whole, np.concatenate([-self.y, -shares]), np.concatenate([guess, shares]))
+        return StartModel(
+            whole, np.concatenate([-self.y, -shares]), np.concatenate([guess, shares])
+        )
 
     def _followed(
         self, start: list[Nearest], values: FloatArray, V: FloatArray, ridge: float
@@ -172,11 +190,15 @@ class Smooth:
     def _unmoved(self, block: Block, g: float) -> Nearest:
         """The kernel nearest to the similarity alone."""
         near = block.nearest(np.zeros_like(self.y), g, self.weight)
-        return replace(near, w=self.weight / (2 * float(np.sqrt(near.distance)) or 1.0)) if self.norm else near
+        return (
+            replace(near, w=self.weight / (2 * float(np.sqrt(near.distance)) or 1.0))
+            if self.norm
+            else near
+        )
 
-    def objective(self) -> Curved:
+    def objective(self) -> SmoothFunction:
         """Return the function with that start."""
-        return Curved(self.size, self.near, self.rough)
+        return SmoothFunction(self.size, self.near, self.rough)
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_last": []}  # as large as everything else together

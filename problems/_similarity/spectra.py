@@ -2,18 +2,19 @@
 
     psi(a, g) = sum_i  min over mu_i of  w |mu_i - lambda_i|^2 - mu_i'u_i^2 / (2 g_i),          u_i = V_i'a
 
-over mu_i >= 0 of a given sum is attained at the projection of lambda_i + c_i u_i^2 on that simplex, c_i = 1/(4 w g_i).
-With P the k_i eigenvalues with mu > 0, q_i = mu_i'u_i^2, r_i = u_P^3 - (sum of u_P^2 / k_i) u_P and b_i = u_i'r_i >= 0,
+over mu_i >= 0 of a given sum is attained at the projection of lambda_i + c_i u_i^2 on that simplex,
+c_i = 1/(4 w g_i). With P the k_i eigenvalues with mu > 0, q_i = mu_i'u_i^2, r_i = u_P^3 - (sum of
+u_P^2 / k_i) u_P and b_i = u_i'r_i >= 0,
 
     psi_a = -sum_i V_i (mu_i u_i) / g_i              psi_g = q_i / (2 g_i^2)
 
     -psi_aa = sum_i {V_i diag(mu_i + 2 c_i u_i^2)_P V_i' - 2 c_i p_i p_i' / k_i} / g_i,          p_i = V_i u_P
     -psi_ag = -V_i (mu_i u_i + c_i r_i) / g_i^2      -psi_gg = (q_i + c_i b_i / 2) / g_i^3 =: h_i
 
-The shares g >= 0 of sum 1 are best where all psi_g are the same. While the P stay, q_i = A_i + c_i b_i with constants A
-and b, so that they are roots of cubic equations: these are solved for the P of the last shares until the new ones have
-the same, mostly at once. With H and B the second derivatives in a and mixed, the curvature that is left without the
-shares is
+The shares g >= 0 of sum 1 are best where all psi_g are the same. While the P stay, q_i = A_i + c_i
+b_i with constants A and b, so that they are roots of cubic equations: these are solved for the P of
+the last shares until the new ones have the same, mostly at once. With H and B the second
+derivatives in a and mixed, the curvature that is left without the shares is
 
     H - B (diag(1/h) - (1/h)(1/h)' / sum(1/h)) B'.
 """
@@ -59,7 +60,9 @@ class Spectra:
     def of(cls, similarities: Sequence[FloatArray], trace: float) -> Spectra:
         """Return the spectra of symmetric matrices."""
         pairs = [np.linalg.eigh(S) for S in similarities]
-        return cls(np.array([values for values, _ in pairs]), np.vstack([V.T for _, V in pairs]), trace)
+        return cls(
+            np.array([values for values, _ in pairs]), np.vstack([V.T for _, V in pairs]), trace
+        )
 
     @property
     def bases(self) -> list[FloatArray]:
@@ -113,7 +116,9 @@ class Spectra:
         u = self.along(a)
         return self._at(a, u, u * u, w, g)
 
-    def _at(self, a: FloatArray, u: FloatArray, squares: FloatArray, w: float, g: FloatArray) -> Kept:
+    def _at(
+        self, a: FloatArray, u: FloatArray, squares: FloatArray, w: float, g: FloatArray
+    ) -> Kept:
         return Kept(self, a, u, squares, self.projected(squares, 1 / (4 * w * g)), g, w)
 
     def balanced(self, a: FloatArray, w: float, g: FloatArray) -> Kept:
@@ -136,7 +141,8 @@ class Spectra:
     def _priced(self, start: Kept) -> Kept:
         """The best shares by the price psi_g that all of them pay; slower, for P that go round in circles.
 
-        A share falls as the price rises, its logarithm 1 / (2 + c_i b_i / q_i) times as fast as that of the price.
+        A share falls as the price rises, its logarithm 1 / (2 + c_i b_i / q_i) times as fast as
+        that of the price.
         """
         logs = np.log(start.g)
         least = SMALLEST * self.trace * float(start.squares.max())
@@ -153,7 +159,9 @@ class Spectra:
             nonlocal logs
             logs = falling_root(partial(above, price=price), logs)
             g = np.exp(logs)
-            return np.log(g.sum(keepdims=True)), g @ (1 / above(logs, price)[1]) / g.sum(keepdims=True)
+            return np.log(g.sum(keepdims=True)), g @ (1 / above(logs, price)[1]) / g.sum(
+                keepdims=True
+            )
 
         prices = above(logs, np.zeros(1))[0]
         falling_root(excess, prices.mean(keepdims=True), float(prices.min()), float(prices.max()))
@@ -236,7 +244,9 @@ class Kept:
         r = (kept - (share * total)[:, None]) * self.u * self.inside
         h = (self.curves + self.c * self.bends / 2) / self.g**3
         inverse = 1 / np.maximum(h, TINY)
-        sides = self.spectra.apart(np.array([self.u * self.inside, (self.mu * self.u + c * r) / (g * g)]))
+        sides = self.spectra.apart(
+            np.array([self.u * self.inside, (self.mu * self.u + c * r) / (g * g)])
+        )
         mixed = inverse @ sides[len(h) :]
         sides *= np.sqrt(np.concatenate([2 * share * self.c / self.g, inverse]))[:, None]
         H: FloatArray = half.T @ half
@@ -251,7 +261,9 @@ def _shares(A: list[float], b: list[float], g: list[float]) -> FloatArray:
     Newton's method for the logarithms, by which one step is enough where all b or all A are 0.
     """
     least = SMALLEST * max(Ai + bi / gi for Ai, bi, gi in zip(A, b, g, strict=True))
-    reach = [inf if Ai >= 0 else -bi / Ai for Ai, bi in zip(A, b, strict=True)]  # beyond it no price is positive
+    reach = [
+        inf if Ai >= 0 else -bi / Ai for Ai, bi in zip(A, b, strict=True)
+    ]  # beyond it no price is positive
     for _ in range(STEPS):
         prices, rooms = [], []
         for Ai, bi, gi in zip(A, b, g, strict=True):
@@ -262,7 +274,10 @@ def _shares(A: list[float], b: list[float], g: list[float]) -> FloatArray:
         price = sum(map(mul, weights, prices)) / sum(weights)
         high = [own - price for own in prices]
         steps = map(mul, high, rooms)
-        g = [min(gi * exp(step), (gi + most) / 2) for gi, step, most in zip(g, steps, reach, strict=True)]
+        g = [
+            min(gi * exp(step), (gi + most) / 2)
+            for gi, step, most in zip(g, steps, reach, strict=True)
+        ]
         total = sum(g)
         g = [gi / total for gi in g]
         if max(map(abs, high)) <= EVEN:

@@ -5,7 +5,8 @@
     u_ij^2 <= mu_ij r_ij,  sum_j r_ij <= t,  1'mu_i = total,  ||mu_i - lambda_i||^2 <= q_i
     y o (root sum_i V_i u_i + b) >= 1 - xi,  xi >= 0
 
-The first is (mu + r, mu - r, 2u) in a second-order cone of three. The multipliers of the margins are the machine's.
+The first is (mu + r, mu - r, 2u) in a second-order cone of three. The multipliers of the margins
+are the machine's.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class SpectraCone:
 
     def _rows(self, count: int, parts: dict[int, Any]) -> sparse.csr_array:
         sizes = np.diff(self.starts)
-        blocks = [parts.get(i, sparse.csr_array((count, int(size)))) for i, size in enumerate(sizes)]
+        blocks = [
+            parts.get(i, sparse.csr_array((count, int(size)))) for i, size in enumerate(sizes)
+        ]
         return sparse.csr_array(sparse.hstack(blocks, format="csr"))
 
     def form(self) -> ConeForm:
@@ -76,7 +79,9 @@ class SpectraCone:
             right += [np.array([h / 2, -h / 2]), -self.spectra[i]]
         A = sparse.vstack([*zero, *linear, *triples, *losses], format="csc")
         sides = [np.full(m, self.total), np.full(n, -1.0), np.zeros(n + m + 3 * m * n), *right]
-        return ConeForm(c, A, np.concatenate(sides), Cones(m, 2 * n + m, (3,) * (m * n) + (n + 2,) * m))
+        return ConeForm(
+            c, A, np.concatenate(sides), Cones(m, 2 * n + m, (3,) * (m * n) + (n + 2,) * m)
+        )
 
     def _triples(self, i: int) -> sparse.csr_array:
         """(mu + r, mu - r, 2u) for each eigenvalue."""
@@ -88,7 +93,11 @@ class SpectraCone:
             values = np.concatenate([np.full(n, value) for _, value in tops])
             return sparse.csr_array((values, (rows, np.tile(at, len(tops)))), shape=(3 * n, n))
 
-        parts = {3 * i: ((0, -1.0), (1, -1.0)), 3 * i + 1: ((2, -2.0),), 3 * i + 2: ((0, -1.0), (1, 1.0))}
+        parts = {
+            3 * i: ((0, -1.0), (1, -1.0)),
+            3 * i + 1: ((2, -2.0),),
+            3 * i + 2: ((0, -1.0), (1, 1.0)),
+        }
         return self._rows(3 * n, {index: column(tops) for index, tops in parts.items()})
 
     def kernels(self, x: FloatArray) -> list[FloatArray]:
@@ -98,6 +107,6 @@ class SpectraCone:
         return [V * mu @ V.T for V, mu in zip(self.vectors, spectra, strict=True)]
 
     def multipliers(self, y: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-        """Return the multipliers of the margins; the slopes of the squared loss are known."""
+        """Return the multipliers of the margins; the gradients of the squared loss are known."""
         m, n = self.spectra.shape
         return y[m : m + n], []

@@ -1,10 +1,11 @@
-"""The entrywise loss as a game that splits: a kernel against a machine, and against slopes Z_i of the loss.
+"""The entrywise loss as a game that splits: a kernel against a machine, and against gradients Z_i of the loss.
 
     phi(K, (x, Z)) = y'x - length/2 x'Kx + sum_i <Z_i, K - S_i>         |Z_i| <= weight in every entry
 
-In both proximal steps of K the machine's is the squared loss next to a matrix V (`klopt.problems._similarity.block`),
-and the loss's is taken entry by entry: the median of the s_i and of the 1 + m numbers v + (m - 2j) weight / sigma,
-j = 0..m. Matrices are given by svec, which counts an entry off the diagonal sqrt(2) times.
+In both proximal steps of K the machine's is the squared loss next to a matrix V
+(`klopt.problems._similarity.block`), and the loss's is taken entry by entry: the median of the s_i
+and of the 1 + m numbers v + (m - 2j) weight / sigma, j = 0..m. Matrices are given by svec, which
+counts an entry off the diagonal sqrt(2) times.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from klopt.problems._similarity.smooth import Smooth
 
 __all__ = ["EntrywiseGame"]
 
-# Of the mean diagonal: how far from its similarity a kernel is taken to be at least where sigma is chosen.
+# Of the mean diagonal: how far from its similarity a kernel is taken to be at least where sigma is
+# chosen.
 NEAR = 1e-2
 
 
@@ -46,7 +48,7 @@ class EntrywiseGame:
 
     @cached_property
     def reach(self) -> FloatArray:
-        """The largest slopes."""
+        """The largest gradients."""
         n = self.y.size
         return svec(np.full((n, n), self.weight))
 
@@ -54,20 +56,20 @@ class EntrywiseGame:
         """Return the game."""
         n, m = self.y.size, len(self.S)
         bound = np.tile(self.reach, m)
-        slopes = BoxPlane(-bound, bound)
+        gradients = BoxPlane(-bound, bound)
         lam, V = np.linalg.eigh(np.asarray(sum(self.S) / m))
         nearest = V * Block(self.S[0], self.trace).projected(lam) @ V.T
         away = float(np.mean([np.abs(nearest - S).mean() for S in self.S])) + NEAR * self.trace / n
         coupling = Splitting(
             self.value,
-            self.slope_kernel,
-            self.slope_others,
+            self.gradient_kernel,
+            self.gradient_others,
             self.inner,
             self.outer,
             svec(nearest),
             self.weight * m / away,
         )
-        return SaddleForm(coupling, Spectrahedron(n, self.trace), Product((self.box, slopes)))
+        return SaddleForm(coupling, Spectrahedron(n, self.trace), Product((self.box, gradients)))
 
     def split(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return x and the rows Z_i."""
@@ -79,19 +81,21 @@ class EntrywiseGame:
         machine = float(self.y @ x) - self.length / 2 * float(x @ (smat(k) @ x))
         return machine + float(np.vdot(Z, k - self.targets))
 
-    def slope_kernel(self, k: FloatArray, y: FloatArray) -> FloatArray:
+    def gradient_kernel(self, k: FloatArray, y: FloatArray) -> FloatArray:
         x, Z = self.split(y)
         total: FloatArray = Z.sum(axis=0)
         return total - svec(np.outer(self.length / 2 * x, x))
 
-    def slope_others(self, k: FloatArray, y: FloatArray) -> FloatArray:
+    def gradient_others(self, k: FloatArray, y: FloatArray) -> FloatArray:
         x, _ = self.split(y)
         return np.concatenate([self.y - self.length * (smat(k) @ x), (k - self.targets).ravel()])
 
     def inner(self, v: FloatArray, sigma: float) -> Inner:
         """Return the machine's step."""
         weight = sigma * self.length / 2
-        smooth = Smooth((Block(smat(v), self.trace),), self.y, weight, False, self.length, apart=False)
+        smooth = Smooth(
+            (Block(smat(v), self.trace),), self.y, weight, False, self.length, apart=False
+        )
 
         def primal(x: FloatArray) -> FloatArray:
             H = smooth.nearest(x)[0][0].factor
@@ -100,10 +104,12 @@ class EntrywiseGame:
         return Inner(smooth.objective(), primal)
 
     def outer(self, v: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray]:
-        """Return the loss's step and the slopes that go with it."""
+        """Return the loss's step and the gradients that go with it."""
         m, step = len(self.S), self.reach / sigma
         if m == 1:
-            p = self.targets[0] + np.sign(v - self.targets[0]) * np.maximum(np.abs(v - self.targets[0]) - step, 0.0)
+            p = self.targets[0] + np.sign(v - self.targets[0]) * np.maximum(
+                np.abs(v - self.targets[0]) - step, 0.0
+            )
             return p, np.clip(sigma * (v - p), -self.reach, self.reach)
         shifted = v + (m - 2 * np.arange(m + 1))[:, None] * step
         p = np.median(np.vstack([self.targets, shifted]), axis=0)

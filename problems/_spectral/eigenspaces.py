@@ -1,10 +1,12 @@
 """The eigenspaces of a graph Laplacian as labelled points see them: directions, their roughness, their strength.
 
-Targets Y (labelled points x columns) are one column of -1 and +1 for two classes, indicators for more. In an eigenspace
-of L of eigenvalue gamma with orthonormal basis U_g let Y_g = U_g'Y (0 on unlabelled points) have the singular value
-decomposition sum_j s_j q_j w_j'. What a kernel that commutes with L can do there depends on the directions U_g q_j, of
-roughness B = gamma + ridge and strength A = s_j^2: for a simple eigenvalue the eigenvector u and A = |u'Y|^2. The
-directions, unlike eigenvectors of a repeated eigenvalue, do not depend on the basis that a solver happens to return.
+Targets Y (labelled points x columns) are one column of -1 and +1 for two classes, indicators for
+more. In an eigenspace of L of eigenvalue gamma with orthonormal basis U_g let Y_g = U_g'Y (0 on
+unlabelled points) have the singular value decomposition sum_j s_j q_j w_j'. What a kernel that
+commutes with L can do there depends on the directions U_g q_j, of roughness B = gamma + ridge and
+strength A = s_j^2: for a simple eigenvalue the eigenvector u and A = |u'Y|^2. The directions,
+unlike eigenvectors of a repeated eigenvalue, do not depend on the basis that a solver happens to
+return.
 """
 
 from __future__ import annotations
@@ -30,13 +32,19 @@ SINGULAR = 1e-12
 IntArray = npt.NDArray[np.int64]
 
 
-def check_graph(laplacian: object, labels: object, ridge: object) -> tuple[SparseMatrix, IntArray, float]:
+def check_graph(
+    laplacian: object, labels: object, ridge: object
+) -> tuple[SparseMatrix, IntArray, float]:
     """Return a Laplacian, labels of its points that name at least two classes, and a ridge, all checked."""
     L = checked_laplacian(laplacian)
     classes = class_labels(labels, L.shape[0])
     named = np.unique(classes[classes >= 0])
     if named.size < 2:
-        found = f"one class only, {named[0]}" if named.size else "no class: every point is unlabelled (-1)"
+        found = (
+            f"one class only, {named[0]}"
+            if named.size
+            else "no class: every point is unlabelled (-1)"
+        )
         raise InvalidProblem(f"labels name {found}; a decision needs at least two classes")
     return L, classes, positive("ridge", ridge, zero=True)
 
@@ -99,9 +107,19 @@ class Directions:
             q, s, _ = np.linalg.svd(shares[end - size : end], full_matrices=False)
             first = end - size + s.size
             turns.append((end - size, q))
-            A[end - size : first], B[end - size : end] = s**2, gamma[end - size : end].mean() + ridge
+            A[end - size : first], B[end - size : end] = (
+                s**2,
+                gamma[end - size : end].mean() + ridge,
+            )
             kept[first:end] = False
-        return cls(basis.turned(turns, kept), A[kept], B[kept], known, Eigenbasis(seen).turned(turns, kept).U, Y)
+        return cls(
+            basis.turned(turns, kept),
+            A[kept],
+            B[kept],
+            known,
+            Eigenbasis(seen).turned(turns, kept).U,
+            Y,
+        )
 
     def decide(self, weights: FloatArray, ridge: float) -> FloatArray:
         """Return K_:l (K_ll + ridge I)^-1 Y for K = U diag(weights) U', without any n x n matrix.
@@ -122,11 +140,15 @@ def _whole_eigenspaces(L: SparseMatrix, rank: object) -> tuple[FloatArray, Eigen
     if rank is None or rank == n:
         return all_eigenpairs(L)
     if isinstance(rank, bool) or not isinstance(rank, numbers.Integral) or not 1 <= int(rank) <= n:
-        raise InvalidProblem(f"rank is {rank!r}; a Laplacian of order {n} has 1 to {n} eigenvectors")
+        raise InvalidProblem(
+            f"rank is {rank!r}; a Laplacian of order {n} has 1 to {n} eigenvectors"
+        )
     gamma, U = smoothest_eigenpairs(L, int(rank) + 1)
     gaps = np.flatnonzero(np.diff(gamma) > TIED * float(np.max(abs(L).sum(axis=0))))
     if not gaps.size:
-        raise InvalidProblem(f"rank is {rank}, less than the multiplicity of the smallest eigenvalue; raise it")
+        raise InvalidProblem(
+            f"rank is {rank}, less than the multiplicity of the smallest eigenvalue; raise it"
+        )
     return gamma[: gaps[-1] + 1], Eigenbasis(U[:, : gaps[-1] + 1])
 
 

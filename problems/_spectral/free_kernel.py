@@ -2,19 +2,22 @@
 
     minimise over K >= 0   tr Y'(K_JJ + I/C)^-1 Y / 2 + mu tr(K L)                                  ((6), (7) of [1])
 
-L is positive definite; J are the labelled points, or all points, Y = 0 on the others. With G = (L^-1)_JJ the dual is
+L is positive definite; J are the labelled points, or all points, Y = 0 on the others. With G =
+(L^-1)_JJ the dual is
 
     maximise over A   tr A'Y - ||A||^2 / (2C)   subject to   A'G A <= 2 mu I,
 
-since <K, mu L - AA'/2> is bounded below on K >= 0 only if AA' <= 2 mu L. The multiplier N >= 0 of the constraint, a
-matrix of the order of the number of columns of Y, solves a small equation (`klopt.problems._spectral.secular`), and
+since <K, mu L - AA'/2> is bounded below on K >= 0 only if AA' <= 2 mu L. The multiplier N >= 0 of
+the constraint, a matrix of the order of the number of columns of Y, solves a small equation
+(`klopt.problems._spectral.secular`), and
 
     K = R A N A'R' / (2 mu),   R = (L^-1)_:J.
 
-For one column N is a number and K has rank one. The bracket judges: K from above, A, scaled into its constraint, from
-below.
+For one column N is a number and K has rank one. The bracket judges: K from above, A, scaled into
+its constraint, from below.
 
-[1] Mao, Tsang, Parameter-free spectral kernel learning, 2010. It prints the SDP of (6) with tau for tau / 2.
+[1] Mao, Tsang, Parameter-free spectral kernel learning, 2010. It prints the SDP of (6) with tau for
+tau / 2.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, SparseMatrix, csc, require_memory
+from klopt.arrays import EPS, FloatArray, SparseMatrix, csc, require_memory
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones, Feature, smat, svec, svec_size
 from klopt.model.forms import ConeForm, ExplicitForm, Start
@@ -34,8 +37,6 @@ from klopt.model.problem import Bracket, Formulation, Point
 from klopt.problems._spectral.secular import Secular, single_target
 
 __all__ = ["FreeKernel"]
-
-EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,11 @@ class FreeKernel:
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the small equation and the semidefinite program."""
         rule, psd = ExplicitForm(self._closed_form), frozenset({Feature.CONE, Feature.PSD})
-        kind = "secular equation" if self.Y.shape[1] == 1 else "equation for a matrix of the number of classes"
+        kind = (
+            "secular equation"
+            if self.Y.shape[1] == 1
+            else "equation for a matrix of the number of classes"
+        )
         because = f"the dual has one constraint A'GA <= 2 mu I, and its multiplier solves a {kind}"
         schur = "Schur's complement: T >= Y'(K_JJ + I/C)^-1 Y"
         return (
@@ -89,7 +94,9 @@ class FreeKernel:
         require_memory(24.0 * n * n, f"the inverse of a Laplacian of order {n}")
         _, R, failed = dposv(self.L.toarray(), np.eye(n)[:, self.J])
         if failed:
-            raise InvalidProblem("laplacian is singular, so there is no best kernel; give a positive ridge")
+            raise InvalidProblem(
+                "laplacian is singular, so there is no best kernel; give a positive ridge"
+            )
         return np.asarray(R)
 
     @cached_property
@@ -111,7 +118,11 @@ class FreeKernel:
 
     def _dual_value(self, A: FloatArray) -> tuple[float, FloatArray]:
         """The dual value of A at its best length within the constraint, and A of that length."""
-        aligned, size, bends = float(np.vdot(A, self.Y)), float(np.vdot(A, A)) / self.C, A.T @ self.G @ A
+        aligned, size, bends = (
+            float(np.vdot(A, self.Y)),
+            float(np.vdot(A, A)) / self.C,
+            A.T @ self.G @ A,
+        )
         bend = float(bends[0, 0] if len(bends) == 1 else np.linalg.eigvalsh(bends)[-1])
         if not (aligned > 0 and bend > 0):
             return 0.0, 0 * A
@@ -131,7 +142,10 @@ class FreeKernel:
         return (self.R @ (A @ half)).ravel(), A.ravel()
 
     def _unflattened(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return Point({"factor": x.reshape(self.L.shape[0], -1)}, {} if y is None else {"A": y.reshape(self.Y.shape)})
+        return Point(
+            {"factor": x.reshape(self.L.shape[0], -1)},
+            {} if y is None else {"A": y.reshape(self.Y.shape)},
+        )
 
     def _sdp(self) -> ConeForm:
         """Minimise tr T / 2 + mu <L, K>, [[K_JJ + I/C, Y], [Y', T]] >= 0, K >= 0, x = (svec K, svec T)."""
@@ -139,10 +153,16 @@ class FreeKernel:
         places = _numbers(n)[np.ix_(self.J, self.J)], svec_size(n) + _numbers(c)
         block, columns = _numbers(p + c), svec_size(n) + svec_size(c)
         inside = [(block[:p, :p], places[0]), (block[p:, p:], places[1])]
-        lower = [(rows[np.tril_indices(len(rows))], at[np.tril_indices(len(at))]) for rows, at in inside]
+        lower = [
+            (rows[np.tril_indices(len(rows))], at[np.tril_indices(len(at))]) for rows, at in inside
+        ]
         rows, at = (np.concatenate(parts) for parts in zip(*lower, strict=True))
-        schur = sparse.csc_array((-np.ones(rows.size), (rows, at)), shape=(svec_size(p + c), columns))
-        kernel = sparse.hstack([-sparse.eye_array(svec_size(n)), sparse.csc_array((svec_size(n), svec_size(c)))])
+        schur = sparse.csc_array(
+            (-np.ones(rows.size), (rows, at)), shape=(svec_size(p + c), columns)
+        )
+        kernel = sparse.hstack(
+            [-sparse.eye_array(svec_size(n)), sparse.csc_array((svec_size(n), svec_size(c)))]
+        )
         constant = np.zeros((p + c, p + c))
         constant[:p, :p], constant[:p, p:], constant[p:, :p] = np.eye(p) / self.C, self.Y, self.Y.T
         b = np.concatenate([svec(constant), np.zeros(svec_size(n))])

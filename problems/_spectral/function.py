@@ -1,14 +1,15 @@
 """Regularised least squares over the kernels that commute with a Laplacian: one number a direction, all independent.
 
-With the directions U, A, B of `klopt.problems._spectral.eigenspaces`, K = U diag(lam) U' and rest = ||Y||^2 - sum A (what the
-directions that were left out see of the labels),
+With the directions U, A, B of `klopt.problems._spectral.eigenspaces`, K = U diag(lam) U' and rest =
+||Y||^2 - sum A (what the directions that were left out see of the labels),
 
     minimise over lam >= 0   sum_i A_i / (lam_i + 1/C) / 2 + mu B_i lam_i  +  C rest / 2
     solution                 lam_i = [(A_i / (2 mu B_i))^1/2 - 1/C]_+
     dual bound               sum_i a_i A_i^1/2 - a_i^2 / (2C)  +  C rest / 2,    a_i = min(C A_i^1/2, (2 mu B_i)^1/2).
 
-In an eigenspace the directions of Y_g are best: the loss falls with lam as A does, concave in A, so that to share A
-among other directions costs more. [1] prints 1/C inside the root of (8), which is not the minimiser.
+In an eigenspace the directions of Y_g are best: the loss falls with lam as A does, concave in A, so
+that to share A among other directions costs more. [1] prints 1/C inside the root of (8), which is
+not the minimiser.
 
 [1] Mao, Tsang, Parameter-free spectral kernel learning, 2010, (7), (8) and Proposition 2.
 """
@@ -22,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones, Feature
 from klopt.model.forms import ConeForm, ExplicitForm, Start
 from klopt.model.problem import Bracket, Formulation, Point
@@ -30,7 +31,6 @@ from klopt.problems._spectral.eigenspaces import Directions
 
 __all__ = ["SpectralFamily"]
 
-EPS = float(np.finfo(float).eps)
 FAINT = 1e-4
 """Directions whose root is smaller have lam = 0 for sure and stay out of the cone program."""
 
@@ -66,7 +66,9 @@ class SpectralFamily:
         upper = float(np.sum(d.A / (lam + 1 / self.C) / 2 + self.mu * d.B * lam)) + self.rest
         a = np.minimum(self.C * np.sqrt(d.A), np.sqrt(2 * self.mu * d.B))
         lower = float(np.sum(a * np.sqrt(d.A) - a * a / (2 * self.C))) + self.rest
-        return Bracket(lower * (1 - 8 * EPS), upper * (1 + 8 * EPS), Point({"spectrum": lam}, {"a": a}))
+        return Bracket(
+            lower * (1 - 8 * EPS), upper * (1 + 8 * EPS), Point({"spectrum": lam}, {"a": a})
+        )
 
     def kernel(self, point: Point) -> FloatArray:
         """Return U diag(lam) U'."""
@@ -91,7 +93,12 @@ class SpectralFamily:
         heights = np.sqrt(self.mu * d.A[used] * d.B[used] / 2)
         scale = float(np.minimum(heights, heights * roots[used]).sum()) or 1.0
         unused = self.C * (float(d.A.sum()) - float(d.A[used].sum())) / 2
-        return _Units(used, heights / scale, scale, self.rest + unused - self.mu * float(d.B[used].sum()) / self.C)
+        return _Units(
+            used,
+            heights / scale,
+            scale,
+            self.rest + unused - self.mu * float(d.B[used].sum()) / self.C,
+        )
 
     def _socp(self) -> ConeForm:
         """Minimise sum_i height_i (v_i + w_i) subject to v_i >= 1 / root_i, v_i w_i >= 1; v is (1 + C lam) / root."""
@@ -100,7 +107,9 @@ class SpectralFamily:
         identity, none = sparse.eye_array(m), sparse.csc_array((m, m))
         v, w = sparse.hstack([identity, none]), sparse.hstack([none, identity])
         # (v + w, v - w, 2) for each i, its three rows together
-        rows = sparse.vstack([-(v + w), w - v, 0 * v], format="csr")[np.arange(3 * m).reshape(3, m).T.ravel()]
+        rows = sparse.vstack([-(v + w), w - v, 0 * v], format="csr")[
+            np.arange(3 * m).reshape(3, m).T.ravel()
+        ]
         A = sparse.vstack([-v, rows], format="csc")
         b = np.concatenate([-1 / self._roots[used], np.tile([0.0, 0.0, 2.0], m)])
         return ConeForm(np.tile(heights, 2), A, b, Cones(nonneg=m, soc=(3,) * m))

@@ -4,16 +4,18 @@ One target. Given G >= 0, y and C, mu > 0, find nu >= 0 with
 
     h(nu) = a'G a = 2 mu,    a = (I/C + nu G)^-1 y,
 
-or nu = 0 if h(0) <= 2 mu already. h^-1/2 is concave in nu and nearly a line, so that Newton's method comes from the
-left and takes few steps, one Cholesky factorisation each: h' = -2 (G a)'b with b = (I/C + nu G)^-1 G a, and a' = -b.
+or nu = 0 if h(0) <= 2 mu already. h^-1/2 is concave in nu and nearly a line, so that Newton's
+method comes from the left and takes few steps, one Cholesky factorisation each: h' = -2 (G a)'b
+with b = (I/C + nu G)^-1 G a, and a' = -b.
 
-Several. With the eigenvalues w of G and the rows z_i of Z, the targets in its eigenvectors, find N >= 0 that minimises
+Several. With the eigenvalues w of G and the rows z_i of Z, the targets in its eigenvectors, find N
+>= 0 that minimises
 
     f(N)     = sum_i z_i (I/C + w_i N)^-1 z_i' / 2 + mu tr N
     gradient = mu I - sum_i w_i a_i'a_i / 2,    a_i = z_i (I/C + w_i N)^-1,
 
-by Newton's method on f(N) - t log det N, which is convex and leaves f at most t times the order of N above its minimum,
-while t falls to nothing. For one target this f has the stationary point above.
+by Newton's method on f(N) - t log det N, which is convex and leaves f at most t times the order of
+N above its minimum, while t falls to nothing. For one target this f has the stationary point above.
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ from klopt.arrays import FloatArray
 
 __all__ = ["Secular", "single_target"]
 
-EPS = float(np.finfo(float).eps)
 SHRINK = 0.1
 NEWTON_STEPS = 50
 SHOWN = 1e-10
@@ -78,7 +79,7 @@ class Secular:
     mu: float
 
     def solve(self) -> FloatArray:
-        """Return N, zero where the slope of f there already is nonnegative."""
+        """Return N, zero where the gradient of f there already is nonnegative."""
         c = self.Z.shape[1]
         if float(np.linalg.eigvalsh((self.Z.T * self.w) @ self.Z)[-1]) * self.C**2 <= 2 * self.mu:
             return np.zeros((c, c))
@@ -86,7 +87,9 @@ class Secular:
 
     def rows(self, N: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a_i = z_i (I/C + w_i N)^-1 for all i, and these inverses."""
-        inverses = np.asarray(np.linalg.inv(np.eye(len(N)) / self.C + self.w[:, None, None] * N), dtype=np.float64)
+        inverses = np.asarray(
+            np.linalg.inv(np.eye(len(N)) / self.C + self.w[:, None, None] * N), dtype=np.float64
+        )
         return np.einsum("ij,ijk->ik", self.Z, inverses), inverses
 
     @property
@@ -114,7 +117,10 @@ class Secular:
             length = 1.0 if least > -0.95 else -0.95 / least
             value, move = self._value(N, t), root @ step @ root.T
             # Where the fall is below what the value can show, Newton's step is trusted as it is.
-            while fall > SHOWN * abs(value) and self._value(N + length * move, t) > value - 0.1 * length * fall:
+            while (
+                fall > SHOWN * abs(value)
+                and self._value(N + length * move, t) > value - 0.1 * length * fall
+            ):
                 length /= 2
             N = N + length * move
         return N
@@ -125,11 +131,13 @@ class Secular:
         a, inverses = self.rows(N)
         a, inverses = a @ root, root.T @ inverses @ root
         squares = np.einsum("ij,ik->ijk", a, a).reshape(-1, c * c)
-        slope = self.mu * root.T @ root - (self.w @ squares).reshape(c, c) / 2 - t * np.eye(c)
-        mixed = ((squares * self.w[:, None] ** 2).T @ inverses.reshape(-1, c * c)).reshape(c, c, c, c) / 2
+        gradient = self.mu * root.T @ root - (self.w @ squares).reshape(c, c) / 2 - t * np.eye(c)
+        mixed = ((squares * self.w[:, None] ** 2).T @ inverses.reshape(-1, c * c)).reshape(
+            c, c, c, c
+        ) / 2
         hessian = (mixed.transpose(0, 2, 1, 3) + mixed.transpose(2, 0, 3, 1)).reshape(c * c, c * c)
-        step = np.linalg.solve(hessian + t * np.eye(c * c), -slope.ravel()).reshape(c, c)
-        return -float(np.sum(slope * step)), (step + step.T) / 2
+        step = np.linalg.solve(hessian + t * np.eye(c * c), -gradient.ravel()).reshape(c, c)
+        return -float(np.sum(gradient * step)), (step + step.T) / 2
 
     def _value(self, N: FloatArray, t: float) -> float:
         a, _ = self.rows(N)

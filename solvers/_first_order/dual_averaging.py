@@ -2,16 +2,16 @@
 
     x_t = mirror(-eta_t (g_1 + .. + g_(t-1)))
 
-with D the depth of the set, w the largest total of its members, L a bound of the slopes in the dual norm (the steepest
-so far where none is given) and T the iteration limit:
+with D the depth of the set, w the largest total of its members, L a bound of the gradients in the
+dual norm (the steepest so far where none is given) and T the iteration limit:
 
     adaptive   eta_t = D / sum_s g_s'(x_s - x_(s+1)) / 2    AdaHedge (de Rooij, van Erven, Grunwald, Koolen, 2014)
     horizon    eta_t = sqrt(2 D / (w T)) / L                gap <= L sqrt(2 D w / T) after T steps: mirror descent
     anytime    eta_t = sqrt(D / (w t)) / L                  gap <= 2 L sqrt(D w / t) after any t
 
-Each tangent is a lower bound, so is their mean, and its least value over the set meets the values at the mean of the
-x_t as 1 / sqrt(t). The x_t go with the answer as cuts, so that klopt can take the mean of the tangents itself; there
-is room for so many, then a new mean begins.
+Each tangent is a lower bound, so is their mean, and its least value over the set meets the values
+at the mean of the x_t as 1 / sqrt(t). The x_t go with the answer as cuts, so that klopt can take
+the mean of the tangents itself; there is room for so many, then a new mean begins.
 """
 
 from __future__ import annotations
@@ -38,22 +38,24 @@ INTERIOR = 1e-6  # how much of the centre a start is mixed with: from a face the
 
 @dataclass(frozen=True)
 class Lengths:
-    """A rule for the steps, one of `KINDS`; `lipschitz` bounds the slopes, `horizon` is the number of steps."""
+    """A rule for the steps, one of `KINDS`; `lipschitz` bounds the gradients, `horizon` is the number of steps."""
 
     kind: str
     lipschitz: float | None = None
     horizon: int | None = None
 
     def after(self, t: int, domain: SimpleSet, regret: float, steepest: float) -> float:
-        """Return the step after t slopes, from what they have lost so far and the steepest of them."""
+        """Return the step after t gradients, from what they have lost so far and the steepest of them."""
         depth = max(domain.mirror_depth, 1e-300)
         if self.kind == "adaptive":
             return depth / regret if regret > 0 else FAR / max(steepest, 1e-300)
         room = 2 / max(self.horizon or 1, 1) if self.kind == "horizon" else 1 / (t + 1)
-        return float(np.sqrt(room * depth / _width(domain))) / max(self.lipschitz or steepest, 1e-300)
+        return float(np.sqrt(room * depth / _width(domain))) / max(
+            self.lipschitz or steepest, 1e-300
+        )
 
     def measures(self, regret: float) -> bool:
-        """Whether the steepness of the slopes, on a spectrahedron a decomposition, has to be known."""
+        """Whether the steepness of the gradients, on a spectrahedron a decomposition, has to be known."""
         return self.lipschitz is None and (self.kind != "adaptive" or regret == 0)
 
 
@@ -66,7 +68,11 @@ def _width(domain: SimpleSet) -> float:
 
 def dual_averaging(form: SimplexForm, x: FloatArray, lengths: Lengths, last: int | None) -> Steps:
     """Yield the iterates; the bounds are looked at now and then, and at the `last` of them."""
-    domain, evaluate, kinks = form.domain, evaluator(form.objective), form.objective.feature is Feature.NONSMOOTH
+    domain, evaluate, kinks = (
+        form.domain,
+        evaluator(form.objective),
+        form.objective.feature is Feature.NONSMOOTH,
+    )
     f, g = evaluate(x)
     low, point = f, x
     yield Candidate(x, f, form.lower_bound(x, f, g))
@@ -76,7 +82,9 @@ def dual_averaging(form: SimplexForm, x: FloatArray, lengths: Lengths, last: int
     cuts, best = _Cuts(x.size), _Cuts(x.size)
     for t in count(1):
         f, g = evaluate(x)
-        low, point = (f, x) if not f >= low else (low, point)  # with `not`, so that the loop sees a NaN
+        low, point = (
+            (f, x) if not f >= low else (low, point)
+        )  # with `not`, so that the loop sees a NaN
         total += g
         if lengths.measures(regret):
             steepest = max(steepest, domain.dual_norm(g))
@@ -100,12 +108,12 @@ def dual_averaging(form: SimplexForm, x: FloatArray, lengths: Lengths, last: int
 
 
 class _Cuts:
-    """Points with the mean of their tangents, height + slope'z."""
+    """Points with the mean of their tangents, height + gradient'z."""
 
     def __init__(self, size: int) -> None:
         self.points: list[FloatArray] = []
         self.most = max(MOST_CUTS // (size + 1), 100)
-        self.mean, self.slope, self.height = np.zeros(size), np.zeros(size), 0.0
+        self.mean, self.gradient, self.height = np.zeros(size), np.zeros(size), 0.0
 
     @property
     def full(self) -> bool:
@@ -115,11 +123,11 @@ class _Cuts:
         self.points.append(x)
         t = len(self.points)
         self.mean = self.mean + (x - self.mean) / t
-        self.slope = self.slope + (g - self.slope) / t
+        self.gradient = self.gradient + (g - self.gradient) / t
         self.height += (f - float(g @ x) - self.height) / t
 
     def bound(self, form: SimplexForm) -> float:
-        return self.height + form.domain.linear_minimum(self.slope) if self.points else -np.inf
+        return self.height + form.domain.linear_minimum(self.gradient) if self.points else -np.inf
 
     def rows(self) -> FloatArray:
         """The points as klopt takes them: a weight, then the entries, end to end."""

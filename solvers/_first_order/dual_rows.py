@@ -7,7 +7,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Start, Stop
 from klopt.model.forms import SimplexForm
-from klopt.model.functions import RowAction
+from klopt.model.functions import DualFunction
 from klopt.solvers._first_order.loop import starting_point
 
 __all__ = ["Receding", "first_ray", "row_start", "unbounded"]
@@ -23,10 +23,12 @@ class Receding(Exception):
 
 def unbounded(found: Receding) -> Answer:
     """Return the claim that the dual function falls for ever."""
-    return Answer(Stop.UNBOUNDED, ray=found.ray, native="the rows contradict each other", notes=(found.words,))
+    return Answer(
+        Stop.UNBOUNDED, ray=found.ray, native="the rows contradict each other", notes=(found.words,)
+    )
 
 
-def first_ray(f: RowAction) -> Answer | None:
+def first_ray(f: DualFunction) -> Answer | None:
     """Return the claim if the rows contradict each other in a way that shows before any iteration."""
     found = f.ray()
     return None if found is None else unbounded(Receding(*found))

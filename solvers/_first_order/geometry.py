@@ -52,7 +52,7 @@ def balance(form: SaddleForm, at: tuple[Side, Side]) -> float:
     if at[0].mirror:
         depths = form.left.mirror_depth, form.right.mirror_depth
         return float(np.sqrt(depths[0] / depths[1])) if min(depths) > 0 else 1.0
-    gx, gy = form.coupling.slopes(at[0].point, at[1].point)
+    gx, gy = form.coupling.gradients(at[0].point, at[1].point)
     ways = (
         np.linalg.norm(form.left.linear_minimiser(gx) - at[0].point),
         np.linalg.norm(form.right.linear_minimiser(-gy) - at[1].point),
@@ -60,12 +60,17 @@ def balance(form: SaddleForm, at: tuple[Side, Side]) -> float:
     return float(ways[0] / ways[1]) if min(ways) > 0 else 1.0
 
 
-def rebalanced(weight: float, origin: tuple[Side, Side], at: tuple[Side, Side], first: float) -> float:
+def rebalanced(
+    weight: float, origin: tuple[Side, Side], at: tuple[Side, Side], first: float
+) -> float:
     """Return the weight moved half way, in the logarithm, to what the distances since the last restart suggest.
 
-    It stays near the first one: a player with short steps goes a short way, which would make its steps shorter still.
+    It stays near the first one: a player with short steps goes a short way, which would make its
+    steps shorter still.
     """
     ways = [now.divergence(then) for now, then in zip(at, origin, strict=True)]
     if not min(ways) > 1e-30:
         return weight
-    return float(np.clip(np.sqrt(weight * np.sqrt(ways[0] / ways[1])), first / FARTHEST, first * FARTHEST))
+    return float(
+        np.clip(np.sqrt(weight * np.sqrt(ways[0] / ways[1])), first / FARTHEST, first * FARTHEST)
+    )

@@ -1,13 +1,13 @@
 """The one loop of the home-made methods: deadline, history, best-so-far, NaN guard.
 
-An algorithm is a generator. It yields once for its start (iteration 0) and then once an iteration: a `Candidate`, a
-point with bounds that hold for ever, or None where it did not look. The loop takes the time, keeps what is best and
-stops when the candidate proves itself:
+An algorithm is a generator. It yields once for its start (iteration 0) and then once an iteration:
+a `Candidate`, a point with bounds that hold for ever, or None where it did not look. The loop takes
+the time, keeps what is best and stops when the candidate proves itself:
 
     upper - lower <= 0.9 tol (1 + |upper|)
 
-The tenth is for klopt, which repairs the point and measures again; it is a half where rounding is of that size. An
-algorithm ends by itself only where every further iteration would be the same.
+The tenth is for klopt, which repairs the point and measures again; it is a half where rounding is
+of that size. An algorithm ends by itself only where every further iteration would be the same.
 """
 
 from __future__ import annotations
@@ -28,9 +28,15 @@ from klopt.model.sets import SimpleSet
 __all__ = ["Candidate", "Steps", "due", "evaluator", "iterate", "require_finite", "starting_point"]
 
 MAX_ITER = 200_000
-SPACING = 1.04  # iteration numbers of a history grow by this factor: 300 entries for a million iterations
+SPACING = (
+    1.04  # iteration numbers of a history grow by this factor: 300 entries for a million iterations
+)
 CROSSED = 1e-6  # relative; rounding never makes bounds cross by so much
-ENOUGH, ENOUGH_WHERE_ROUNDED, ROUNDED = 0.9, 0.5, 1e-9  # the share of a tolerance that ends a run, below ROUNDED less
+ENOUGH, ENOUGH_WHERE_ROUNDED, ROUNDED = (
+    0.9,
+    0.5,
+    1e-9,
+)  # the share of a tolerance that ends a run, below ROUNDED less
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +98,10 @@ class _Record:
         if iteration >= self.following:
             self.write(iteration)
         if self.lower - self.upper > CROSSED * (1 + abs(self.upper)):
-            return Stop.NUMERICAL, f"bounds cross ({self.lower:.9g} > {self.upper:.9g}): not convex, or a wrong slope"
+            return (
+                Stop.NUMERICAL,
+                f"bounds cross ({self.lower:.9g} > {self.upper:.9g}): not convex, or a wrong gradient",
+            )
         if candidate.proves(self.settings.tol):
             self.best = candidate
             return Stop.OPTIMAL, "the bounds met"
@@ -108,7 +117,10 @@ class _Record:
         if self.best is not None:
             self.write(iteration)
         steps = self.history if self.settings.log else []
-        lines = [f"{i.iteration:>9} {i.seconds:>10.3f} s {i.lower:>22.14g} {i.upper:>22.14g}" for i in steps]
+        lines = [
+            f"{i.iteration:>9} {i.seconds:>10.3f} s {i.lower:>22.14g} {i.upper:>22.14g}"
+            for i in steps
+        ]
         return Answer(
             stop,
             x=None if self.best is None else self.best.x.copy(),
@@ -136,7 +148,9 @@ def iterate(steps: Steps, settings: Settings) -> Answer:
                 if iteration >= limit:
                     return record.answer(Stop.ITERATION_LIMIT, f"{iteration} iterations", iteration)
                 if record.seconds >= deadline:
-                    return record.answer(Stop.TIME_LIMIT, f"{record.seconds:.3g} seconds", iteration)
+                    return record.answer(
+                        Stop.TIME_LIMIT, f"{record.seconds:.3g} seconds", iteration
+                    )
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         return record.answer(Stop.NUMERICAL, f"{type(error).__name__}: {error}", iteration)
     return record.answer(Stop.STALLED, "a step no longer moves the point", iteration)
@@ -145,7 +159,7 @@ def iterate(steps: Steps, settings: Settings) -> Answer:
 def require_finite(*arrays: FloatArray) -> None:
     """Raise where an entry is no finite number, before a projection has to make sense of it."""
     if not all(np.isfinite(array).all() for array in arrays):
-        raise FloatingPointError("a slope has entries that are no finite numbers")
+        raise FloatingPointError("a gradient has entries that are no finite numbers")
 
 
 def due(iteration: int) -> bool:
@@ -162,7 +176,9 @@ def starting_point(domain: SimpleSet, given: FloatArray | None, name: str = "x")
         raise InvalidSettings(f"start.{name} has shape {point.shape}; expected ({domain.size},)")
     bad = np.flatnonzero(~np.isfinite(point))
     if bad.size:
-        raise InvalidSettings(f"start.{name}[{bad[0]}] is {point[bad[0]]}; every entry must be a finite number")
+        raise InvalidSettings(
+            f"start.{name}[{bad[0]}] is {point[bad[0]]}; every entry must be a finite number"
+        )
     return domain.project(point)
 
 

@@ -1,7 +1,8 @@
 """Rows with a single entry as bounds low <= x <= high, and their multipliers back.
 
-Simplex and active-set codes treat bounds much better than rows. What they return is the multipliers y of the other
-rows; the reduced costs z = Px + c + A'y are then owed to the bounds: z_j > 0 to the lower one, z_j < 0 to the upper,
+Simplex and active-set codes treat bounds much better than rows. What they return is the multipliers
+y of the other rows; the reduced costs z = Px + c + A'y are then owed to the bounds: z_j > 0 to the
+lower one, z_j < 0 to the upper,
 
     y_row = -z_j / A[row, j],    so that Px + c + A'y = 0 holds exactly.
 
@@ -29,7 +30,8 @@ LARGEST = 1e15
 class Bounded:
     """A linear or quadratic program as (A, b, zero) with bounds.
 
-    `rows`, `low_row`, `high_row` say which row of the form each row and bound was, `entries` what its one entry was.
+    `rows`, `low_row`, `high_row` say which row of the form each row and bound was, `entries` what
+    its one entry was.
     """
 
     A: SparseMatrix
@@ -42,11 +44,11 @@ class Bounded:
     high_row: npt.NDArray[np.intp]
     entries: FloatArray
 
-    def multipliers(self, y: FloatArray, slope: FloatArray) -> FloatArray:
+    def multipliers(self, y: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return the multipliers of all rows from those of the remaining ones and Px + c (zero for a Farkas vector)."""
         full = np.zeros(self.entries.size)
         full[self.rows] = y
-        z = slope + self.A.T @ y
+        z = gradient + self.A.T @ y
         for owed, row in (
             ((z > 0) & (self.low_row >= 0), self.low_row),
             ((z < 0) & (self.high_row >= 0), self.high_row),
@@ -74,11 +76,14 @@ def bounded(form: ConeForm) -> Bounded:
     row, column, entry = A.indices[alone], columns[alone], A.data[alone]
     value = b[row] / entry
     low, low_row = _tightest(value, row, column, (row < zero) | (entry < 0), n, np.maximum, -np.inf)
-    high, high_row = _tightest(value, row, column, (row < zero) | (entry > 0), n, np.minimum, np.inf)
+    high, high_row = _tightest(
+        value, row, column, (row < zero) | (entry > 0), n, np.minimum, np.inf
+    )
     # An equation stated as two inequalities: bounds that differ by rounding only are one.
     same = np.isfinite(low) & (np.abs(high - low) <= 8 * np.finfo(float).eps * np.abs(low))
     high[same] = low[same]
-    # Bounds that contradict each other: one stays a row, so that the solver proves the contradiction.
+    # Bounds that contradict each other: one stays a row, so that the solver proves the
+    # contradiction.
     crossed = low > high
     rest = np.ones(b.size, dtype=bool)
     rest[row] = False
@@ -86,7 +91,9 @@ def bounded(form: ConeForm) -> Bounded:
     high[crossed], high_row[crossed] = np.inf, -1
     rows, entries = np.flatnonzero(rest), np.zeros(b.size)
     entries[row] = entry
-    return Bounded(A[rows], b[rows], int(rest[:zero].sum()), low, high, rows, low_row, high_row, entries)
+    return Bounded(
+        A[rows], b[rows], int(rest[:zero].sum()), low, high, rows, low_row, high_row, entries
+    )
 
 
 def _tightest(

@@ -71,10 +71,14 @@ def offers_of(solver: str) -> frozenset[Feature]:
     names |= {kind.__name__ for kind in conic}
     marks = {"SOC": Feature.SOC, "PSD": Feature.PSD, "SvecPSD": Feature.PSD, "ExpCone": Feature.EXP}
     found = {feature for mark, feature in marks.items() if mark in names}
-    return frozenset({Feature.CONE} | found | ({Feature.QUADRATIC} if names & {"Quadratic", "SOC"} else set()))
+    return frozenset(
+        {Feature.CONE} | found | ({Feature.QUADRATIC} if names & {"Quadratic", "SOC"} else set())
+    )
 
 
-def check_options_of(solver: str, backend: str, raw: Mapping[str, Any], reserved: Mapping[str, str]) -> None:
+def check_options_of(
+    solver: str, backend: str, raw: Mapping[str, Any], reserved: Mapping[str, str]
+) -> None:
     """Refuse options that a solver does not have and values that its library does not take."""
     if solver in KINDS:
         check_options(backend, raw, KINDS[solver], reserved)
@@ -83,7 +87,9 @@ def check_options_of(solver: str, backend: str, raw: Mapping[str, Any], reserved
         highs.setOptionValue("log_to_console", False)
         set_raw(backend, highs, raw, reserved)
     else:
-        options = _osqp_options() if solver == "OSQP" else import_module("clarabel").DefaultSettings()
+        options = (
+            _osqp_options() if solver == "OSQP" else import_module("clarabel").DefaultSettings()
+        )
         check_raw(backend, raw, option_names(options), reserved)
         set_options(backend, options, raw)
 

@@ -8,7 +8,9 @@ from klopt.model.backend import Answer, Stop
 __all__ = ["claim"]
 
 
-def claim(stop: Stop, x: FloatArray, y: FloatArray, iterations: int, seconds: float, native: str) -> Answer:
+def claim(
+    stop: Stop, x: FloatArray, y: FloatArray, iterations: int, seconds: float, native: str
+) -> Answer:
     """Return the answer with x and y in their places: y proves infeasibility, x is a ray of an unbounded form.
 
     >>> import numpy as np

@@ -22,7 +22,17 @@ from klopt.model.forms import ConeForm
 from klopt.solvers._native.bounds import Bounded
 from klopt.solvers._native.options import option_names, refusal
 
-__all__ = ["Outcome", "directions", "failed", "model", "run", "scales", "set_option", "set_raw", "turned"]
+__all__ = [
+    "Outcome",
+    "directions",
+    "failed",
+    "model",
+    "run",
+    "scales",
+    "set_option",
+    "set_raw",
+    "turned",
+]
 
 SLICE = 500
 PROXIMITY = 1e-7
@@ -44,14 +54,14 @@ class Outcome:
 def scales(form: ConeForm, finer: float = 1.0) -> tuple[float, float]:
     """Return (length, weight): in u = x / length, with the objective times weight, P and c have entries of about 1.
 
-    The active-set code has absolute tolerances and fails on a kernel matrix scaled by 1e4. `finer` makes the length
-    shorter and so u longer. Powers of 2 round nothing.
+    The active-set code has absolute tolerances and fails on a kernel matrix scaled by 1e4. `finer`
+    makes the length shorter and so u longer. Powers of 2 round nothing.
     """
     curvature = 0.0 if form.P is None else float(np.abs(form.P.data).max(initial=0.0))
     if not curvature:
         return 1.0, 1.0
-    slope, size = float(np.abs(form.c).max()), float(np.abs(form.b).max())
-    length = 2.0 ** round(np.log2(slope / curvature if slope else size or 1.0)) / finer
+    gradient, size = float(np.abs(form.c).max()), float(np.abs(form.b).max())
+    length = 2.0 ** round(np.log2(gradient / curvature if gradient else size or 1.0)) / finer
     return length, 2.0 ** round(-np.log2(length**2 * curvature))
 
 
@@ -62,7 +72,11 @@ def model(form: ConeForm, program: Bounded, length: float, weight: float) -> Any
     made = highspy.HighsModel()
     lp, hessian, A, b = made.lp_, made.hessian_, program.A, program.b / length
     lp.num_row_, lp.num_col_ = A.shape
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = weight * length * form.c, program.low / length, program.high / length
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = (
+        weight * length * form.c,
+        program.low / length,
+        program.high / length,
+    )
     lp.row_lower_, lp.row_upper_ = np.where(np.arange(b.size) < program.zero, b, -np.inf), b
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = A.indptr, A.indices, A.data
     if form.P is not None:
@@ -92,7 +106,8 @@ def failed(form: ConeForm, answer: Answer, tol: float) -> bool:
 def turned(form: ConeForm) -> ConeForm:
     """Return the program with its columns in reverse order, which leads the active-set code along another path.
 
-    It fails on 1 in 200 small random programs with a singular P; on none of 5000 did it fail again, turned and finer.
+    It fails on 1 in 200 small random programs with a singular P; on none of 5000 did it fail again,
+    turned and finer.
     """
     assert form.P is not None
     return replace(form, c=form.c[::-1], A=form.A[:, ::-1], P=form.P[::-1, ::-1])
@@ -124,7 +139,8 @@ def set_option(backend: str, highs: Any, name: str, value: object) -> None:
 def run(highs: Any, limit: int | None, quadratic: bool) -> Outcome:
     """Run to the end, a quadratic program up to a limit of iterations.
 
-    HiGHS ignores Ctrl-C: it runs in a thread, which an interrupted caller asks to stop and waits for.
+    HiGHS ignores Ctrl-C: it runs in a thread, which an interrupted caller asks to stop and waits
+    for.
     """
     interrupted = threading.Event()
 
@@ -134,7 +150,11 @@ def run(highs: Any, limit: int | None, quadratic: bool) -> Outcome:
     highs.cbSimplexInterrupt += ask
     highs.cbIpmInterrupt += ask
     with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(_quadratic, highs, limit, interrupted) if quadratic else pool.submit(_linear, highs)
+        future = (
+            pool.submit(_quadratic, highs, limit, interrupted)
+            if quadratic
+            else pool.submit(_linear, highs)
+        )
         try:
             while not future.done():
                 wait([future], timeout=0.1)
@@ -154,15 +174,21 @@ def _linear(highs: Any) -> Outcome:
 def _quadratic(highs: Any, limit: int | None, interrupted: threading.Event) -> Outcome:
     """Solve as it is; where the active-set code fails at a singular P, or doubts itself, by the proximal point method.
 
-    Each round minimises the objective plus PROXIMITY ||u - last u||^2 / 2, which is never singular, and so the
-    rounds end at the optimum itself: 60 of 60 SVMs with kernels of rank 1 to 5 against 39 without.
+    Each round minimises the objective plus PROXIMITY ||u - last u||^2 / 2, which is never singular,
+    and so the rounds end at the optimum itself: 60 of 60 SVMs with kernels of rank 1 to 5 against
+    39 without.
     """
-    # The active-set code may cycle for ever; what takes longer than this has never been seen to end.
+    # The active-set code may cycle for ever; what takes longer than this has never been seen to
+    # end.
     patience = 5_000 + 10 * (highs.getNumRow() + highs.getNumCol())
     limit = limit or 2 * patience
     outcome = _slices(highs, min(limit, patience), interrupted)
     doubtful = outcome.status == "kOptimal" and highs.getInfo().primal_dual_objective_error > 1e-8
-    if (outcome.status in DONE and not doubtful) or outcome.iterations >= limit or interrupted.is_set():
+    if (
+        (outcome.status in DONE and not doubtful)
+        or outcome.iterations >= limit
+        or interrupted.is_set()
+    ):
         return outcome
     cost, u = np.array(highs.getLp().col_cost_), np.zeros(highs.getNumCol())
     highs.setOptionValue("qp_regularization_value", PROXIMITY)
@@ -182,8 +208,9 @@ def _quadratic(highs: Any, limit: int | None, interrupted: threading.Event) -> O
 def _slices(highs: Any, limit: int, interrupted: threading.Event) -> Outcome:
     """Run some hundred iterations at a time, each slice from where the last one ended.
 
-    The active-set code calls nobody back, so Ctrl-C needs the ends of slices. And measured on an SVM of 3000 points,
-    one long run ends in NaN and still says "optimal", while slices end at the optimum.
+    The active-set code calls nobody back, so Ctrl-C needs the ends of slices. And measured on an
+    SVM of 3000 points, one long run ends in NaN and still says "optimal", while slices end at the
+    optimum.
     """
     done, size, best = 0, SLICE, np.inf
     while True:
@@ -191,9 +218,14 @@ def _slices(highs: Any, limit: int, interrupted: threading.Event) -> Outcome:
         highs.run()
         info = highs.getInfo()
         done += max(info.qp_iteration_count, 1)
-        if highs.getModelStatus().name != "kIterationLimit" or done >= limit or interrupted.is_set():
+        if (
+            highs.getModelStatus().name != "kIterationLimit"
+            or done >= limit
+            or interrupted.is_set()
+        ):
             return _outcome(highs, done)
-        # Without progress the slice began anew, as HiGHS does where its start is refused: a longer one gets further.
+        # Without progress the slice began anew, as HiGHS does where its start is refused: a longer
+        # one gets further.
         size = SLICE if info.objective_function_value < best else 2 * size
         best = min(best, info.objective_function_value)
 

@@ -55,26 +55,41 @@ FILE = Kind("the name of a file, or None", lambda value: value is None or isinst
 
 def between(low: float, high: float) -> Kind:
     """Return the kind of the numbers strictly between two others."""
-    return Kind(f"a number between {low:g} and {high:g}", lambda value: _is_number(value) and low < value < high)
+    return Kind(
+        f"a number between {low:g} and {high:g}",
+        lambda value: _is_number(value) and low < value < high,
+    )
 
 
 def within(low: float, high: float) -> Kind:
     """Return the kind of the numbers from one to another, both among them."""
-    return Kind(f"a number from {low:g} to {high:g}", lambda value: _is_number(value) and low <= value <= high)
+    return Kind(
+        f"a number from {low:g} to {high:g}",
+        lambda value: _is_number(value) and low <= value <= high,
+    )
 
 
 def whole(low: int) -> Kind:
     """Return the kind of the whole numbers from `low` to the largest that every library takes."""
     words = f"a whole number from {low} to {MOST}"
-    return Kind(words, lambda value: isinstance(value, Integral) and _is_number(value) and low <= int(value) <= MOST)
+    return Kind(
+        words,
+        lambda value: (
+            isinstance(value, Integral) and _is_number(value) and low <= int(value) <= MOST
+        ),
+    )
 
 
 def one_of(*names: str) -> Kind:
     """Return the kind of some names."""
-    return Kind(f"one of {', '.join(names)}", lambda value: isinstance(value, str) and value in names)
+    return Kind(
+        f"one of {', '.join(names)}", lambda value: isinstance(value, str) and value in names
+    )
 
 
-def check_options(backend: str, raw: Mapping[str, Any], kinds: Mapping[str, Kind], reserved: Mapping[str, str]) -> None:
+def check_options(
+    backend: str, raw: Mapping[str, Any], kinds: Mapping[str, Kind], reserved: Mapping[str, str]
+) -> None:
     """Refuse options that do not exist, that a setting already covers, or whose value is not of their kind.
 
     >>> check_options("scs", {"alpha": 3}, {"alpha": between(0, 2)}, {})
@@ -84,12 +99,18 @@ def check_options(backend: str, raw: Mapping[str, Any], kinds: Mapping[str, Kind
     check_raw(backend, raw, kinds, reserved)
     for name, value in raw.items():
         if not kinds[name].takes(value):
-            raise InvalidSettings(f"{backend} option {name!r} is {value!r}; expected {kinds[name].words}")
+            raise InvalidSettings(
+                f"{backend} option {name!r} is {value!r}; expected {kinds[name].words}"
+            )
 
 
 def option_names(options: object) -> list[str]:
     """Return the names of the options that an object of a library holds: no internals, no methods."""
-    return [name for name in dir(options) if not name.startswith("_") and not callable(getattr(options, name))]
+    return [
+        name
+        for name in dir(options)
+        if not name.startswith("_") and not callable(getattr(options, name))
+    ]
 
 
 def set_options(backend: str, options: Any, raw: Mapping[str, Any]) -> None:
@@ -104,7 +125,9 @@ def set_options(backend: str, options: Any, raw: Mapping[str, Any]) -> None:
 
 def refusal(backend: str, name: str, value: object, usual: object) -> str:
     """Return in which words a value is refused that a library does not take."""
-    return f"{backend} refused the option {name} = {value!r}; expected a value like {shortened(usual)}"
+    return (
+        f"{backend} refused the option {name} = {value!r}; expected a value like {shortened(usual)}"
+    )
 
 
 def iteration_limit(wanted: int) -> int:

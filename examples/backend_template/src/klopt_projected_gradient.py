@@ -6,7 +6,8 @@ Minimise f(x) = x'Hx/2 + linear'x over x in D by
 
     x <- project(x - grad f(x) / L),    L = the largest eigenvalue of H,
 
-until the gap f(x) - min over z in D of f(x) + grad f(x)'(z - x) is small: the optimum lies between the two.
+until the gap f(x) - min over z in D of f(x) + grad f(x)'(z - x) is small: the optimum lies between
+the two.
 """
 
 from __future__ import annotations
@@ -29,8 +30,12 @@ class ProjectedGradient(Backend):
     """The simplest method that can be certified."""
 
     name, rank = "projected_gradient", 45
-    offers = frozenset({Feature.SIMPLEX, Feature.QUADRATIC, Feature.BOX})  # quadratics over the simplex and boxes
-    honours = frozenset({"tol", "time_limit", "max_iter", "seed", "start"})  # settings that it keeps by itself
+    offers = frozenset(
+        {Feature.SIMPLEX, Feature.QUADRATIC, Feature.BOX}
+    )  # quadratics over the simplex and boxes
+    honours = frozenset(
+        {"tol", "time_limit", "max_iter", "seed", "start"}
+    )  # settings that it keeps by itself
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         """Return the point where the gap is a tenth of what is asked for, or the last one before a limit."""

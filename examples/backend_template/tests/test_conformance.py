@@ -6,7 +6,9 @@ from klopt_projected_gradient import BACKEND
 import klopt
 
 
-@pytest.mark.parametrize("check", klopt.check_backend(BACKEND, show=False), ids=lambda check: check.name)
+@pytest.mark.parametrize(
+    "check", klopt.check_backend(BACKEND, show=False), ids=lambda check: check.name
+)
 def test_conformance(check: klopt.Check) -> None:
     assert check.ok, check.detail
 

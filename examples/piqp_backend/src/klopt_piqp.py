@@ -1,6 +1,7 @@
 """Linear and convex quadratic programs by PIQP, a proximal interior-point method.
 
-PIQP minimises x'Px/2 + c'x subject to Ax = b, h_l <= Gx <= h_u, with klopt's signs: Px + c + A'y + G'(z_u - z_l) = 0.
+PIQP minimises x'Px/2 + c'x subject to Ax = b, h_l <= Gx <= h_u, with klopt's signs: Px + c + A'y +
+G'(z_u - z_l) = 0.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Piqp(Backend):
     name, library, rank = "piqp", "piqp", 24
     offers = frozenset({Feature.CONE, Feature.QUADRATIC})
     honours = frozenset({"tol", "max_iter", "threads", "seed", "log"})
-    proves = frozenset({"dual"})  # where there is no optimum it often runs out of iterations before it has a proof
+    proves = frozenset(
+        {"dual"}
+    )  # where there is no optimum it often runs out of iterations before it has a proof
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         """Return what PIQP claims about the form."""
@@ -45,7 +48,9 @@ class Piqp(Backend):
         # settings in the library's words
         options = {name for name in dir(solver.settings) if not name.startswith("_")}
         check_raw(self.name, settings.raw, options, RESERVED)
-        wanted: dict[str, Any] = dict.fromkeys(TOLERANCES, max(1e-12, min(1e-8, settings.tol / 100)))
+        wanted: dict[str, Any] = dict.fromkeys(
+            TOLERANCES, max(1e-12, min(1e-8, settings.tol / 100))
+        )
         wanted |= {"verbose": settings.log, **settings.raw}
         if settings.max_iter is not None:
             wanted["max_iter"] = settings.max_iter
@@ -69,8 +74,18 @@ class Piqp(Backend):
         x, y = np.array(found.x), np.zeros(form.b.size)
         y[:zero], y[real] = found.y, found.z_u
         stop = STOPS.get(status.name, Stop.NUMERICAL)
-        # x and y are a point and its multipliers, or a ray, or a proof of infeasibility, as the status says
-        return Answer(stop, x, y, farkas=y, ray=x, iterations=found.info.iter, seconds=seconds, native=status.name)
+        # x and y are a point and its multipliers, or a ray, or a proof of infeasibility, as the
+        # status says
+        return Answer(
+            stop,
+            x,
+            y,
+            farkas=y,
+            ray=x,
+            iterations=found.info.iter,
+            seconds=seconds,
+            native=status.name,
+        )
 
 
 BACKEND = Piqp()

@@ -8,7 +8,9 @@ import klopt
 pytest.importorskip("piqp", reason="PIQP is not installed: pip install piqp")
 
 
-@pytest.mark.parametrize("check", klopt.check_backend(BACKEND, show=False), ids=lambda check: check.name)
+@pytest.mark.parametrize(
+    "check", klopt.check_backend(BACKEND, show=False), ids=lambda check: check.name
+)
 def test_conformance(check: klopt.Check) -> None:
     assert check.ok, check.detail
 

@@ -1,7 +1,8 @@
 """Axes of a chart: from numbers to places, ticks that people would choose, and curves thinned to what an eye can see.
 
-A linear axis has ticks at 1, 2 or 5 times a power of ten. A logarithmic one has them at the powers of ten, every k-th
-where they would crowd, and at 2 and 5 times them where it spans less than two decades.
+A linear axis has ticks at 1, 2 or 5 times a power of ten. A logarithmic one has them at the powers
+of ten, every k-th where they would crowd, and at 2 and 5 times them where it spans less than two
+decades.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Axis:
     log: bool = False
 
     @classmethod
-    def around(cls, label: str, values: Iterable[float], *, log: bool = False, zero: bool = False) -> Axis:
+    def around(
+        cls, label: str, values: Iterable[float], *, log: bool = False, zero: bool = False
+    ) -> Axis:
         """Return an axis that holds the finite values with a little room; a logarithmic one drops what is not positive.
 
         >>> axis = Axis.around("n", [100.0, 400.0], log=True)

@@ -1,12 +1,13 @@
 """The charts of the page as SVG text: curves, steps and points on two axes, small bars, and a map of cells.
 
-A chart is one `<svg>` with a viewBox, so that it is as wide as its place. Text and lines take the colour of the text
-around them (`currentColor`), so that a dark page has light charts; series have the colours of Okabe and Ito, which
-people with any kind of colour vision tell apart, and besides a dash pattern, a shape and a name at their end. What a
-mark means in full is in its `<title>`. All text is escaped.
+A chart is one `<svg>` with a viewBox, so that it is as wide as its place. Text and lines take the
+colour of the text around them (`currentColor`), so that a dark page has light charts; series have
+the colours of Okabe and Ito, which people with any kind of colour vision tell apart, and besides a
+dash pattern, a shape and a name at their end. What a mark means in full is in its `<title>`. All
+text is escaped.
 
-Looks are classes, so that a page of many charts says them once: `STYLE_SHEET` goes with the charts into the page, and
-`standalone` puts it into a file of its own.
+Looks are classes, so that a page of many charts says them once: `STYLE_SHEET` goes with the charts
+into the page, and `standalone` puts it into a file of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,18 @@ from klopt.arrays import FloatArray
 from klopt.bench.report.axes import MOST_POINTS, Axis, thinned
 from klopt.bench.report.labels import FONT, Box, beside, shortened, spread, text, text_width
 
-__all__ = ["COLOURS", "STYLE_SHEET", "Cell", "Rule", "Series", "Style", "bars", "heat_map", "plot", "standalone"]
+__all__ = [
+    "COLOURS",
+    "STYLE_SHEET",
+    "Cell",
+    "Rule",
+    "Series",
+    "Style",
+    "bars",
+    "heat_map",
+    "plot",
+    "standalone",
+]
 
 # Okabe and Ito without yellow, which cannot be seen on white; the last is the colour of the text.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "currentColor")
@@ -128,7 +140,12 @@ class _Frame:
 
 
 def plot(
-    series: Sequence[Series], title: str, x: Axis, y: Axis, rules: Sequence[Rule] = (), most: int = MOST_POINTS
+    series: Sequence[Series],
+    title: str,
+    x: Axis,
+    y: Axis,
+    rules: Sequence[Rule] = (),
+    most: int = MOST_POINTS,
 ) -> str:
     """Return a chart of curves, steps and points with their names beside them.
 
@@ -144,23 +161,41 @@ def plot(
     frame = _Frame(x, y, WIDTH - (max(names, default=0.0) + 18 if curves else 12.0))
     labels = _end_labels(named, frame) if curves else _point_labels(named, frame)
     marks = [_group(s.style, _drawn(s, frame, most) + labels.get(s, "")) for s in drawn]
-    return _svg(title, WIDTH, HEIGHT, "".join([_grid(frame), *(_ruled(rule, frame) for rule in rules), *marks]))
+    return _svg(
+        title,
+        WIDTH,
+        HEIGHT,
+        "".join([_grid(frame), *(_ruled(rule, frame) for rule in rules), *marks]),
+    )
 
 
-def bars(values: FloatArray, title: str, style: Style, top: float, *, width: int = 220, height: int = 96) -> str:
+def bars(
+    values: FloatArray, title: str, style: Style, top: float, *, width: int = 220, height: int = 96
+) -> str:
     """Return a small bar chart of nonnegative values; `top` is the height of the axis, shared by those beside it."""
     step = (width - 8) / max(len(values), 1)
     thick = max(step - (2 if step > 6 else 0.5), 0.6)
     floor = height - 16
     heights = [abs(max(float(value), 0.0)) / (top or 1.0) * (floor - 8) for value in values]
-    drawn = "".join(f"M{4 + i * step:.1f} {floor}v-{h:.1f}h{thick:.1f}v{h:.1f}z" for i, h in enumerate(heights))
+    drawn = "".join(
+        f"M{4 + i * step:.1f} {floor}v-{h:.1f}h{thick:.1f}v{h:.1f}z" for i, h in enumerate(heights)
+    )
     base = f'<path class="b" d="M4 {floor}H{width - 4}"/>'
-    ends = text(4, height - 3, "1", size=10) + text(width - 4, height - 3, str(len(values)), "end", size=10)
+    ends = text(4, height - 3, "1", size=10) + text(
+        width - 4, height - 3, str(len(values)), "end", size=10
+    )
     told = f"{title}: {', '.join(f'{value:.3g}' for value in values)}"
-    return _svg(told, width, height, _group(style, f'<path d="{drawn}"/>') + base + (ends if len(values) > 1 else ""))
+    return _svg(
+        told,
+        width,
+        height,
+        _group(style, f'<path d="{drawn}"/>') + base + (ends if len(values) > 1 else ""),
+    )
 
 
-def heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[Cell]], title: str) -> str:
+def heat_map(
+    rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[Cell]], title: str
+) -> str:
     """Return a map of coloured cells, each with a symbol and a word, so that the colour is never needed."""
     names = [shortened(name, 240.0) for name in rows]
     left = round(max(map(text_width, names), default=0.0)) + 14
@@ -177,7 +212,9 @@ def heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequen
         down = top + i * CELL_HEIGHT
         parts.append(text(left - 10, down + CELL_HEIGHT / 2 + 4, name, "end", title=rows[i]))
         drawn = (_cell(cell, left + j * CELL_WIDTH) for j, cell in enumerate(line))
-        parts.append(f'<g class="m" font-size="14" transform="translate(0 {down})">{"".join(drawn)}</g>')
+        parts.append(
+            f'<g class="m" font-size="14" transform="translate(0 {down})">{"".join(drawn)}</g>'
+        )
     overhang = max(longest * 0.87 - CELL_WIDTH * 0.7, 0.0) if slanted else 0.0
     width = round(left + CELL_WIDTH * len(columns) + overhang + 4)
     return _svg(title, width, top + CELL_HEIGHT * len(rows) + 2, "".join(parts), natural=True)
@@ -190,7 +227,9 @@ def standalone(svg: str) -> str:
     1
     """
     opening = '<svg xmlns="http://www.w3.org/2000/svg" style="color:#1c1e21;background:#fff;font-family:sans-serif"'
-    return svg.replace("<svg", opening, 1).replace("</title>", f"</title><style>{STYLE_SHEET}</style>", 1)
+    return svg.replace("<svg", opening, 1).replace(
+        "</title>", f"</title><style>{STYLE_SHEET}</style>", 1
+    )
 
 
 def _cell(cell: Cell, x: float) -> str:
@@ -198,7 +237,9 @@ def _cell(cell: Cell, x: float) -> str:
     word = f'<tspan x="{middle}" dy="14" class="s">{escape(cell.word)}</tspan>' if cell.word else ""
     words = escape(cell.symbol) + word
     title = f"<title>{escape(cell.title)}</title>" if cell.title else ""
-    inside = f'{title}<use href="#cell-{cell.tone}" x="{x:g}"/><text x="{middle}" y="17">{words}</text>'
+    inside = (
+        f'{title}<use href="#cell-{cell.tone}" x="{x:g}"/><text x="{middle}" y="17">{words}</text>'
+    )
     return f'<a href="{escape(cell.link)}">{inside}</a>' if cell.link else f"<g>{inside}</g>"
 
 
@@ -236,7 +277,9 @@ def _ruled(rule: Rule, frame: _Frame) -> str:
     down, floor = frame.at(frame.x.low, rule.value)[1], HEIGHT - BOTTOM
     title = f"<title>{escape(rule.label)}</title>"
     if rule.filled:
-        return f'<path class="a" d="M{LEFT} {down:g}H{frame.right:.1f}V{floor}H{LEFT}z">{title}</path>'
+        return (
+            f'<path class="a" d="M{LEFT} {down:g}H{frame.right:.1f}V{floor}H{LEFT}z">{title}</path>'
+        )
     return f'<path class="x" d="M{LEFT} {down:g}H{frame.right:.1f}">{title}</path>'
 
 
@@ -260,7 +303,10 @@ def _drawn(series: Series, frame: _Frame, most: int) -> str:
         hollow = series.hollow or (False,) * len(series.x)
         spots = zip(series.x, series.y, hollow, series.titles or ("",) * len(series.x), strict=True)
         return title + "".join(_shape(*frame.at(x, y), style, h, t) for x, y, h, t in spots)
-    places = [frame.at(float(a), float(b)) for a, b in zip(*thinned(series.x, series.y, most), strict=True)]
+    places = [
+        frame.at(float(a), float(b))
+        for a, b in zip(*thinned(series.x, series.y, most), strict=True)
+    ]
     look = f"l d{style.dash % len(DASHES)}" if style.dash % len(DASHES) else "l"
     path = f'<path class="{look}" d="{_path(places, series.mark == "step")}">{title}</path>'
     end = _shape(*places[-1], style, series.hollow == (True,)) if series.ended else ""
@@ -282,7 +328,9 @@ def _path(places: Sequence[tuple[float, float]], steps: bool) -> str:
 
 def _end_labels(series: Sequence[Series], frame: _Frame) -> dict[Series, str]:
     """Names at the ends of curves, in a column at the right, pushed apart where they would touch."""
-    ends = sorted(((frame.at(float(s.x[-1]), float(s.y[-1])), s) for s in series), key=lambda end: end[0][1])
+    ends = sorted(
+        ((frame.at(float(s.x[-1]), float(s.y[-1])), s) for s in series), key=lambda end: end[0][1]
+    )
     space = min(FONT + 2.5, (HEIGHT - BOTTOM - TOP + 10) / max(len(ends), 1))
     places = spread([down + 4 for (_, down), _ in ends], space, TOP, HEIGHT - BOTTOM + 6.0)
     labels = {}
@@ -302,7 +350,9 @@ def _end_labels(series: Sequence[Series], frame: _Frame) -> dict[Series, str]:
 
 def _point_labels(series: Sequence[Series], frame: _Frame) -> dict[Series, str]:
     """Names beside points where there is room for them; the rest have only their titles and the legend."""
-    spots = [(frame.at(float(x), float(y)), s) for s in series for x, y in zip(s.x, s.y, strict=True)]
+    spots = [
+        (frame.at(float(x), float(y)), s) for s in series for x, y in zip(s.x, s.y, strict=True)
+    ]
     taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for (x, y), _ in spots]
     inside = (LEFT + 2, TOP - 12, WIDTH, HEIGHT - BOTTOM - 2)
     labels: dict[Series, str] = {}
@@ -311,5 +361,7 @@ def _point_labels(series: Sequence[Series], frame: _Frame) -> dict[Series, str]:
         box = beside(x, y, text_width(name), taken, inside)
         if box is not None:
             taken.append(box)
-            labels[s] = labels.get(s, "") + text(box[0], box[1] + 12, name, title=s.label, extra=NAME)
+            labels[s] = labels.get(s, "") + text(
+                box[0], box[1] + 12, name, title=s.label, extra=NAME
+            )
     return labels

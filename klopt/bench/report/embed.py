@@ -1,9 +1,9 @@
 """The runs of a page as data inside it, and the way back: columns, each text written once.
 
-A column is a list of values, {"all": value} where all are the same, or {"texts": [...], "at": [...]} with an index for
-each run where texts repeat. Numbers that JSON lacks are written as in `klopt.engine.format`: NaN is null, infinities are texts.
-Seconds are rounded to microseconds, everything else keeps all its digits. The log, which the page has in its details,
-is left out.
+A column is a list of values, {"all": value} where all are the same, or {"texts": [...], "at":
+[...]} with an index for each run where texts repeat. Numbers that JSON lacks are written as in
+`klopt.engine.format`: NaN is null, infinities are texts. Seconds are rounded to microseconds,
+everything else keeps all its digits. The log, which the page has in its details, is left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The charts of a comparison: convergence, accuracy against time, performance profile, growth and the map of verdicts.
 
-What is drawn as accuracy is always the relative width of the interval that klopt proved,
-(upper - lower) / (1 + |upper|), never a backend's own residual. Along a run the best bounds so far count. No run can be
-narrower than the intersection of all intervals of its problem; that width is the shaded band in charts of convergence.
+What is drawn as accuracy is always the relative width of the interval that klopt proved, (upper -
+lower) / (1 + |upper|), never a backend's own residual. Along a run the best bounds so far count. No
+run can be narrower than the intersection of all intervals of its problem; that width is the shaded
+band in charts of convergence.
 """
 
 from __future__ import annotations
@@ -96,7 +97,9 @@ def bounds_of(runs: Sequence[Run]) -> Mapping[str, Sequence[Bound]]:
         if not (math.isfinite(run.promise) and run.iterations and math.isfinite(run.upper)):
             continue
         k = np.geomspace(1, max(run.iterations, 2), 30)
-        found.setdefault(run.problem, []).append(Bound(LABELS[run.backend], k, run.promise / k / (1 + abs(run.upper))))
+        found.setdefault(run.problem, []).append(
+            Bound(LABELS[run.backend], k, run.promise / k / (1 + abs(run.upper)))
+        )
     return found
 
 
@@ -109,7 +112,11 @@ def shown(trial: Trial) -> Run:
 def short_name(trial: Trial, beside: Sequence[Trial]) -> str:
     """Return the backend's name, with the formulation where others have the same backend."""
     same = {route(other.first) for other in beside if other.first.backend == trial.first.backend}
-    return trial.first.backend if len(same) == 1 else f"{trial.first.backend} · {trial.first.formulation}"
+    return (
+        trial.first.backend
+        if len(same) == 1
+        else f"{trial.first.backend} · {trial.first.formulation}"
+    )
 
 
 def convergence(
@@ -130,7 +137,11 @@ def convergence(
         x, y = progress(run, traces.get(run.key, ()), against)
         hollow = () if run.verdict.conclusive else (True,)
         full = f"{route(run)}: {run.verdict.name}, width {run.relative_width:.1e}"
-        series.append(Series(short_name(trial, found), x, y, looks.of(run), "line", full, (), hollow, ended=True))
+        series.append(
+            Series(
+                short_name(trial, found), x, y, looks.of(run), "line", full, (), hollow, ended=True
+            )
+        )
     title = f"{found[0].first.problem}: proven width against {against}"
     if not any(len(s.x) for s in series):
         return Figure(name, title, MISSING[against])
@@ -154,7 +165,12 @@ def progress(run: Run, trace: Trace, against: str) -> tuple[FloatArray, FloatArr
     done = run.iterations if run.iterations is not None else last.iteration if last else -1
     seconds = run.solve if math.isfinite(run.solve) else last.seconds if last else math.nan
     steps.append(
-        (max(done, last.iteration) if last else done, max(seconds, last.seconds if last else 0.0), run.lower, run.upper)
+        (
+            max(done, last.iteration) if last else done,
+            max(seconds, last.seconds if last else 0.0),
+            run.lower,
+            run.upper,
+        )
     )
     iterations, times, lower, upper = np.array(steps, dtype=float).T
     best_upper, best_lower = np.fmin.accumulate(upper), np.fmax.accumulate(lower)
@@ -170,7 +186,11 @@ def progress(run: Run, trace: Trace, against: str) -> tuple[FloatArray, FloatArr
 
 
 def _width(lower: float, upper: float) -> float:
-    return (upper - lower) / (1 + abs(upper)) if math.isfinite(lower) and math.isfinite(upper) else math.nan
+    return (
+        (upper - lower) / (1 + abs(upper))
+        if math.isfinite(lower) and math.isfinite(upper)
+        else math.nan
+    )
 
 
 def accuracy(found: Sequence[Trial], looks: Looks) -> Figure:
@@ -186,7 +206,9 @@ def accuracy(found: Sequence[Trial], looks: Looks) -> Figure:
         x, y = np.array([p[1] for p in points]), np.array([p[2] for p in points])
         hollow = tuple(not run.verdict.conclusive for run, _, _ in points)
         label = short_name(own[0], found)
-        series.append(Series(label, x, y, style, "points", name, titles, hollow, named=len(found) <= NAMED))
+        series.append(
+            Series(label, x, y, style, "points", name, titles, hollow, named=len(found) <= NAMED)
+        )
     places = [value for s in series for value in s.y]
     if not places:
         return Figure("accuracy", title, "No run has both a time and a proven interval.")
@@ -195,7 +217,10 @@ def accuracy(found: Sequence[Trial], looks: Looks) -> Figure:
     x_axis = Axis.around("seconds", [value for s in series for value in s.x], log=True)
     rules = [Rule(tol, f"asked for: {tol:.0e}")]
     return Figure(
-        "accuracy", title, caption, plot(series, title, x_axis, Axis.around(WIDTH, [*places, tol], log=True), rules)
+        "accuracy",
+        title,
+        caption,
+        plot(series, title, x_axis, Axis.around(WIDTH, [*places, tol], log=True), rules),
     )
 
 
@@ -204,7 +229,9 @@ def profiles(runs: Sequence[Run], looks: Looks) -> Figure:
     title, problems = "Performance profile", len({run.problem for run in runs})
     if problems < FEWEST:
         have = f"{problems} problem" + "s" * (problems != 1)
-        return Figure("profile", title, f"Not drawn: a profile over {have} says little; it needs {FEWEST}.")
+        return Figure(
+            "profile", title, f"Not drawn: a profile over {have} says little; it needs {FEWEST}."
+        )
     curves = {name: found for name, found in profile(runs).items() if len(found[0])}
     if not curves:
         return Figure("profile", title, "Not drawn: no run is certified.")
@@ -214,13 +241,23 @@ def profiles(runs: Sequence[Run], looks: Looks) -> Figure:
         x = np.concatenate([[1.0], ratios, [end]])
         y = np.concatenate([[shares[0] if ratios[0] <= 1 else 0.0], shares, shares[-1:]])
         series.append(
-            Series(name, x, y, looks.backends[name], "step", f"{name}: {shares[-1]:.0%} certified in the end")
+            Series(
+                name,
+                x,
+                y,
+                looks.backends[name],
+                "step",
+                f"{name}: {shares[-1]:.0%} certified in the end",
+            )
         )
     caption = (
         "The share of problems that a backend certifies within so many times the time of the fastest. "
         "At 1 a curve says how often it is the fastest, at the right how often it succeeds; higher is better."
     )
-    axes = Axis("times as long as the fastest", 1.0, end, log=True), Axis("share of problems", 0.0, 1.02)
+    axes = (
+        Axis("times as long as the fastest", 1.0, end, log=True),
+        Axis("share of problems", 0.0, 1.02),
+    )
     return Figure("profile", title, caption, plot(series, title, *axes))
 
 
@@ -229,7 +266,9 @@ def growths(runs: Sequence[Run], looks: Looks) -> tuple[Figure, ...]:
     figures = []
     fits = {pair: fit for pair, fit in growth(runs).items() if fit is not None}
     for family in sorted({pair[0] for pair in fits}):
-        found = [trial for trial in trials(runs) if trial.first.family == family and trial.certified]
+        found = [
+            trial for trial in trials(runs) if trial.first.family == family and trial.certified
+        ]
         series = []
         for name, own in grouped(found, lambda trial: route(trial.first)).items():
             fit = fits.get((family, name))
@@ -238,14 +277,27 @@ def growths(runs: Sequence[Run], looks: Looks) -> tuple[Figure, ...]:
             label = f"n^{fit.exponent:.2g} {short_name(own[0], found)}"
             ends = np.array([fit.sizes[0], fit.sizes[-1]], dtype=float)
             fitted = f"{name}: time grows like {fit}"
-            series.append(Series(label, ends, fit.factor * ends**fit.exponent, looks.of(own[0].first), "line", fitted))
+            series.append(
+                Series(
+                    label,
+                    ends,
+                    fit.factor * ends**fit.exponent,
+                    looks.of(own[0].first),
+                    "line",
+                    fitted,
+                )
+            )
             sizes, times = np.array([(t.first.size, t.seconds) for t in own], dtype=float).T
-            series.append(Series(label, sizes, times, looks.of(own[0].first), "points", name, named=False))
+            series.append(
+                Series(label, sizes, times, looks.of(own[0].first), "points", name, named=False)
+            )
         x_axis = Axis.around("size", [value for s in series for value in s.x], log=True)
         y_axis = Axis.around("seconds", [value for s in series for value in s.y], log=True)
         title = f"{family}: time against size"
         caption = "Lines are fits over certified runs; point at one for the 95 % interval of its exponent."
-        figures.append(Figure(f"growth-{family}", title, caption, plot(series, title, x_axis, y_axis)))
+        figures.append(
+            Figure(f"growth-{family}", title, caption, plot(series, title, x_axis, y_axis))
+        )
     return tuple(figures)
 
 
@@ -254,7 +306,9 @@ def verdict_map(found: Sequence[Trial], links: Mapping[str, str]) -> Figure:
     problems = list(dict.fromkeys(trial.first.problem for trial in found))
     often = Counter(trial.first.backend for trial in found)
     backends = sorted(often, key=lambda name: (-often[name], name))
-    cells = [[_cell(problem, backend, found, links) for backend in backends] for problem in problems]
+    cells = [
+        [_cell(problem, backend, found, links) for backend in backends] for problem in problems
+    ]
     caption = (
         "Each cell is the best formulation of a backend. ! marks a claim, be it the first of two, that klopt could not "
         "bear out, – a backend that was not run."

@@ -1,7 +1,8 @@
 """Learned kernels side by side: weights as bars, kernel matrices as small pictures.
 
-A picture is a PNG in a data URI, at most 48 x 48 cells, each the mean of the entries it stands for. White is 0, blue
-negative, orange positive, in the scale of the largest entry of all pictures of a problem, so that they can be compared.
+A picture is a PNG in a data URI, at most 48 x 48 cells, each the mean of the entries it stands for.
+White is 0, blue negative, orange positive, in the scale of the largest entry of all pictures of a
+problem, so that they can be compared.
 """
 
 from __future__ import annotations
@@ -59,23 +60,42 @@ class Learned:
 
 
 def learned(
-    found: Sequence[Trial], arrays: Callable[[str], Mapping[str, FloatArray]], looks: Looks, left: int = PICTURES
+    found: Sequence[Trial],
+    arrays: Callable[[str], Mapping[str, FloatArray]],
+    looks: Looks,
+    left: int = PICTURES,
 ) -> Learned | None:
     """Return what the routes learned on one problem, or None where nothing is.
 
-    Matrices of certified routes that agree are one picture; pictures beyond `left` bytes are left out and counted.
+    Matrices of certified routes that agree are one picture; pictures beyond `left` bytes are left
+    out and counted.
     """
     run = found[0].first
     name = STATEMENTS[run.family].weights if run.family in STATEMENTS else ""
     stored = [(trial, arrays(shown(trial).key)) for trial in found]
-    weights = [(trial, own[name]) for trial, own in stored if name in own and own[name].ndim == 1 and own[name].size]
+    weights = [
+        (trial, own[name])
+        for trial, own in stored
+        if name in own and own[name].ndim == 1 and own[name].size
+    ]
     matrices = [(trial, own["kernel"]) for trial, own in stored if _is_matrix(own.get("kernel"))]
     if not weights and not matrices:
         return None
     drawn = [*_bars(weights, found, looks), *_thumbnails(matrices, found)]
-    fit = int(np.searchsorted(np.cumsum([len(picture.html) for picture in drawn]), left, side="right"))
-    more = f"{len(drawn) - fit} pictures are left out to keep the page small." if fit < len(drawn) else ""
-    remarks = (_agreement(weights, "weights"), _agreement(matrices, "kernels"), _cut(weights, name), more)
+    fit = int(
+        np.searchsorted(np.cumsum([len(picture.html) for picture in drawn]), left, side="right")
+    )
+    more = (
+        f"{len(drawn) - fit} pictures are left out to keep the page small."
+        if fit < len(drawn)
+        else ""
+    )
+    remarks = (
+        _agreement(weights, "weights"),
+        _agreement(matrices, "kernels"),
+        _cut(weights, name),
+        more,
+    )
     return Learned(run.problem, tuple(drawn[:fit]), " ".join(filter(None, remarks)))
 
 
@@ -83,12 +103,19 @@ def _is_matrix(found: FloatArray | None) -> bool:
     return found is not None and found.ndim == 2 and found.shape[0] == found.shape[1] > 0
 
 
-def _bars(weights: list[tuple[Trial, FloatArray]], found: Sequence[Trial], looks: Looks) -> list[Picture]:
+def _bars(
+    weights: list[tuple[Trial, FloatArray]], found: Sequence[Trial], looks: Looks
+) -> list[Picture]:
     top = max((float(np.nanmax(values[:MOST_WEIGHTS])) for _, values in weights), default=1.0)
     return [
         Picture(
             short_name(trial, found),
-            bars(np.nan_to_num(values[:MOST_WEIGHTS]), f"{route(trial.first)}: weights", looks.of(trial.first), top),
+            bars(
+                np.nan_to_num(values[:MOST_WEIGHTS]),
+                f"{route(trial.first)}: weights",
+                looks.of(trial.first),
+                top,
+            ),
             trial.certified,
         )
         for trial, values in weights
@@ -103,7 +130,9 @@ def _thumbnails(matrices: list[tuple[Trial, FloatArray]], found: Sequence[Trial]
     shown_ones = [item for item in small if not (agreed and item[0] in certified[1:])]
     return [
         Picture(
-            f"all {len(certified)} certified routes" if agreed and trial.certified else short_name(trial, found),
+            f"all {len(certified)} certified routes"
+            if agreed and trial.certified
+            else short_name(trial, found),
             thumbnail(matrix, f"{route(trial.first)}: learned kernel", top),
             trial.certified,
         )
@@ -113,7 +142,11 @@ def _thumbnails(matrices: list[tuple[Trial, FloatArray]], found: Sequence[Trial]
 
 def _cut(weights: list[tuple[Trial, FloatArray]], name: str) -> str:
     most = max((values.size for _, values in weights), default=0)
-    return f"Shown are the first {MOST_WEIGHTS} of {most} entries of {name}." if most > MOST_WEIGHTS else ""
+    return (
+        f"Shown are the first {MOST_WEIGHTS} of {most} entries of {name}."
+        if most > MOST_WEIGHTS
+        else ""
+    )
 
 
 def _apart(stored: list[tuple[Trial, FloatArray]]) -> float:
@@ -169,8 +202,14 @@ def _png(indices: npt.NDArray[np.uint8]) -> bytes:
     height, width = indices.shape
     rows = b"".join(b"\0" + row.tobytes() for row in indices)
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"PLTE", _palette()), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
+    parts = (
+        (b"IHDR", header),
+        (b"PLTE", _palette()),
+        (b"IDAT", zlib.compress(rows, 9)),
+        (b"IEND", b""),
+    )
     chunks = (
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in parts
     )
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)

@@ -18,7 +18,10 @@ def text_width(words: str, size: float = FONT) -> float:
     >>> text_width("iii") < text_width("aaa") < text_width("mmm")
     True
     """
-    return sum(0.92 if c in "mwMW@%" else 0.34 if c in "ilj.,:;'|! ()[]" else 0.64 for c in words) * size
+    return (
+        sum(0.92 if c in "mwMW@%" else 0.34 if c in "ilj.,:;'|! ()[]" else 0.64 for c in words)
+        * size
+    )
 
 
 def shortened(words: str, most: float) -> str:
@@ -33,7 +36,14 @@ def shortened(words: str, most: float) -> str:
 
 
 def text(
-    x: float, y: float, words: str, anchor: str = "start", *, size: float = FONT, title: str = "", extra: str = ""
+    x: float,
+    y: float,
+    words: str,
+    anchor: str = "start",
+    *,
+    size: float = FONT,
+    title: str = "",
+    extra: str = "",
 ) -> str:
     """Return one line of text; `title` is shown where a reader points at it."""
     anchored = "" if anchor == "start" else f' class="{anchor[0]}"'
@@ -70,7 +80,12 @@ def beside(x: float, y: float, wide: float, taken: Sequence[Box], inside: Box) -
     tops = (y - 8, y - 8, y - 20, y - 20, y + 7, y - 22)
     for left, top in zip(lefts, tops, strict=True):
         box = (left, top, left + wide, top + FONT + 2)
-        within = box[0] >= inside[0] and box[1] >= inside[1] and box[2] <= inside[2] and box[3] <= inside[3]
+        within = (
+            box[0] >= inside[0]
+            and box[1] >= inside[1]
+            and box[2] <= inside[2]
+            and box[3] <= inside[3]
+        )
         if within and not any(_meet(box, other) for other in taken):
             return box
     return None

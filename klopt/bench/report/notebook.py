@@ -28,12 +28,35 @@ def comparison_html(comparison: Compared) -> str:
     rows = []
     for group in groups(found, agreement(runs), looks, anchors):
         for row in group.rows:
-            name = row.route if len({run.problem for run in runs}) == 1 else f"{group.problem}: {row.route}"
+            name = (
+                row.route
+                if len({run.problem for run in runs}) == 1
+                else f"{group.problem}: {row.route}"
+            )
             verdict = f"{row.symbol} {row.verdict}"
-            rows.append([name, row.says, verdict, row.lower, row.upper, row.width, row.times[-1], row.iterations])
-    left = f"<p>{len(rows) - MOST} more rows; .report(path) writes them all.</p>" if len(rows) > MOST else ""
+            rows.append(
+                [
+                    name,
+                    row.says,
+                    verdict,
+                    row.lower,
+                    row.upper,
+                    row.width,
+                    row.times[-1],
+                    row.iterations,
+                ]
+            )
+    left = (
+        f"<p>{len(rows) - MOST} more rows; .report(path) writes them all.</p>"
+        if len(rows) > MOST
+        else ""
+    )
     chart = accuracy(found, looks).svg
     # As an image a chart keeps its style sheet to itself.
     encoded = base64.b64encode(standalone(chart).encode()).decode()
-    drawn = f'<img src="data:image/svg+xml;base64,{encoded}" width="480" alt="accuracy against time">' if chart else ""
+    drawn = (
+        f'<img src="data:image/svg+xml;base64,{encoded}" width="480" alt="accuracy against time">'
+        if chart
+        else ""
+    )
     return f"<p>{escape(verdict_sentence(runs))}</p>{html_table('Results', HEADERS, rows[:MOST])}{left}{drawn}"

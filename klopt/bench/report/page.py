@@ -1,8 +1,8 @@
 """A comparison as one self-contained page: no network, readable without JavaScript, everything from outside escaped.
 
-What comes first is what a reader came for: the verdict in a sentence, then the table. What the page says of a suite is
-computed by `klopt.bench.scores`. Points of curves, pictures and logs share fixed budgets, so that a page of ten backends
-on twenty problems stays below 500 kB.
+What comes first is what a reader came for: the verdict in a sentence, then the table. What the page
+says of a suite is computed by `klopt.bench.scores`. Points of curves, pictures and logs share fixed
+budgets, so that a page of ten backends on twenty problems stays below 500 kB.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ def page(comparison: Compared, bounds: Mapping[str, Sequence[Bound]] = NO_BOUNDS
 
 
 def write_page(
-    comparison: Compared, path: str | PathLike[str], bounds: Mapping[str, Sequence[Bound]] = NO_BOUNDS
+    comparison: Compared,
+    path: str | PathLike[str],
+    bounds: Mapping[str, Sequence[Bound]] = NO_BOUNDS,
 ) -> int:
     """Write the page of a comparison and return its size in bytes."""
     return Path(path).write_bytes(page(comparison, bounds).encode())
@@ -132,18 +134,25 @@ def panels(
 ) -> tuple[Panel, ...]:
     """Return the charts of convergence of every problem at its strictest tolerance, numbered from 1.
 
-    Curves have fewer points where there are many of them; `lean` leaves the charts against iterations out where no
-    bound is promised.
+    Curves have fewer points where there are many of them; `lean` leaves the charts against
+    iterations out where no bound is promised.
     """
     most = min(max(POINTS // max((1 if lean else 2) * _curves(found, traces), 1), 24), MOST_POINTS)
     out = []
-    for number, (problem, own) in enumerate(grouped(found, lambda trial: trial.first.problem).items(), 1):
+    for number, (problem, own) in enumerate(
+        grouped(found, lambda trial: trial.first.problem).items(), 1
+    ):
         tol = min(trial.first.tol for trial in own)
         strictest = [trial for trial in own if trial.first.tol == tol]
         promised = bounds.get(problem, ())
-        axes: tuple[Against, ...] = ("seconds",) if lean and not promised else ("seconds", "iterations")
+        axes: tuple[Against, ...] = (
+            ("seconds",) if lean and not promised else ("seconds", "iterations")
+        )
         charts = (
-            convergence(f"convergence-{number}-{axis}", strictest, traces, looks, axis, promised, most) for axis in axes
+            convergence(
+                f"convergence-{number}-{axis}", strictest, traces, looks, axis, promised, most
+            )
+            for axis in axes
         )
         out.append(Panel(problem, tuple(charts), _curves(strictest, traces)))
     return tuple(out)
@@ -177,6 +186,10 @@ def _summary(runs: Sequence[Run]) -> str:
     )
     parts = [f"{number} {noun}" + "s" * (number != 1) for number, noun in counts]
     asked = {settings(run) for run in runs}
-    parts += asked if len(asked) == 1 else [f"tol {' and '.join(sorted({f'{run.tol:.0e}' for run in runs}))}"]
+    parts += (
+        asked
+        if len(asked) == 1
+        else [f"tol {' and '.join(sorted({f'{run.tol:.0e}' for run in runs}))}"]
+    )
     days = sorted(run.began[:10] for run in runs if run.began)
     return " · ".join([*parts, *dict.fromkeys(days[:1] + days[-1:])])

@@ -1,7 +1,7 @@
 """What each problem states, as LaTeX for MathML, and which of its arrays weighs kernels.
 
-The statements are those at the head of the problems' own files; tests/test_report.py fails where one is missing. The
-page states no formula for a class of a user's.
+The statements are those at the head of the problems' own files; tests/test_report.py fails where
+one is missing. The page states no formula for a class of a user's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ STATEMENTS: Mapping[str, Statement] = MappingProxyType(
             rf"GOAL_{{x}}\; c^\top x{_SUBJECT}\sum_i x_iF_i-F_0\succeq 0,\quad {_ROWS}",
             "Or over X: <C, X> subject to <A_i, X> = b_i, X positive semidefinite, which is its dual.",
         ),
-        "SimplexProgram": Statement(r"\min_{x}\; f(x)" + _SUBJECT + r"x\in\mathcal{X}", "f is convex, X a simple set."),
+        "SimplexProgram": Statement(
+            r"\min_{x}\; f(x)" + _SUBJECT + r"x\in\mathcal{X}", "f is convex, X a simple set."
+        ),
         "SaddlePoint": Statement(
             r"\min_{x\in\mathcal{X}}\;\max_{y\in\mathcal{Y}}\; \varphi(x,y)",
             "The function is convex in x and concave in y; both sets are simple.",

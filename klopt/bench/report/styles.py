@@ -1,7 +1,8 @@
 """Which colour, dash and shape stand for which backend on the whole page.
 
-A colour belongs to a backend, the first ones to those that were run most. Where a backend takes several routes on one
-problem, the second and later ones differ in dash and shape. A legend so needs one entry for each backend, rarely more.
+A colour belongs to a backend, the first ones to those that were run most. Where a backend takes
+several routes on one problem, the second and later ones differ in dash and shape. A legend so needs
+one entry for each backend, rarely more.
 """
 
 from __future__ import annotations
@@ -35,18 +36,27 @@ def looks_of(runs: Sequence[Run]) -> Looks:
     """Return the looks of a comparison."""
     often = Counter(run.backend for run in runs)
     order = sorted(often, key=lambda name: (-often[name], name))
-    backends = {name: Style(-1, i % len(COLOURS), i // len(COLOURS)) for i, name in enumerate(order)}
+    backends = {
+        name: Style(-1, i % len(COLOURS), i // len(COLOURS)) for i, name in enumerate(order)
+    }
     slots: dict[tuple[str, int], Style] = {}
     routes: dict[tuple[str, str], Style] = {}
     names: dict[int, set[str]] = {}
     for (problem, backend), own in grouped(runs, lambda run: (run.problem, run.backend)).items():
         for variant, name in enumerate(dict.fromkeys(route(run) for run in own)):
             base = backends[backend]
-            style = slots.setdefault((backend, variant), replace(base, slot=len(slots), dash=base.dash + variant))
+            style = slots.setdefault(
+                (backend, variant), replace(base, slot=len(slots), dash=base.dash + variant)
+            )
             routes[problem, name] = style
             names.setdefault(style.slot, set()).add(name)
-    legend = [(style, _name(backend, variant, names[style.slot])) for (backend, variant), style in slots.items()]
-    return Looks(routes, backends, tuple(sorted(legend, key=lambda entry: (entry[0].colour, entry[0].dash))))
+    legend = [
+        (style, _name(backend, variant, names[style.slot]))
+        for (backend, variant), style in slots.items()
+    ]
+    return Looks(
+        routes, backends, tuple(sorted(legend, key=lambda entry: (entry[0].colour, entry[0].dash)))
+    )
 
 
 def _name(backend: str, variant: int, routes: set[str]) -> str:

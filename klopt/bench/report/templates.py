@@ -14,7 +14,9 @@ def template(name: str) -> Template:
     >>> template("page.html.jinja").name
     'page.html.jinja'
     """
-    jinja = Jinja(loader=PackageLoader("klopt.bench.report", "."), autoescape=True, undefined=StrictUndefined)
+    jinja = Jinja(
+        loader=PackageLoader("klopt.bench.report", "."), autoescape=True, undefined=StrictUndefined
+    )
     jinja.trim_blocks = jinja.lstrip_blocks = True
     jinja.filters["svg"] = Markup  # only ever applied to what klopt has drawn
     return jinja.get_template(name)

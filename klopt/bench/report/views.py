@@ -1,6 +1,7 @@
 """What the page shows, as text and numbers ready for the template: rows of results, run details, statements.
 
-Texts stay as they are, since the template escapes them; only charts and formulas are ready-made markup.
+Texts stay as they are, since the template escapes them; only charts and formulas are ready-made
+markup.
 """
 
 from __future__ import annotations
@@ -93,17 +94,30 @@ def groups(
     out = []
     for problem, own in grouped(found, lambda trial: trial.first.problem).items():
         write = _writer(known[problem], own)
-        ordered = sorted(own, key=lambda trial: (trial.first.tol, _rank(shown(trial)), *trial.order))
+        ordered = sorted(
+            own, key=lambda trial: (trial.first.tol, _rank(shown(trial)), *trial.order)
+        )
         rows = tuple(_row(trial, write, looks, anchors, winners) for trial in ordered)
         agreed = known[problem]
-        text = f"{write(agreed.lower)} ≤ optimum ≤ {write(agreed.upper)}" if agreed.holds else str(agreed)
+        text = (
+            f"{write(agreed.lower)} ≤ optimum ≤ {write(agreed.upper)}"
+            if agreed.holds
+            else str(agreed)
+        )
         out.append(Group(problem, text, agreed.holds, rows))
     return tuple(out)
 
 
-def _row(trial: Trial, write: _Writer, looks: Looks, anchors: Mapping[str, str], winners: set[str]) -> Row:
+def _row(
+    trial: Trial, write: _Writer, looks: Looks, anchors: Mapping[str, str], winners: set[str]
+) -> Row:
     run = shown(trial)
-    seconds = [run.build, run.solve, run.certify, run.seconds if math.isfinite(run.seconds) else run.wall]
+    seconds = [
+        run.build,
+        run.solve,
+        run.certify,
+        run.seconds if math.isfinite(run.seconds) else run.wall,
+    ]
     return Row(
         anchor=anchors[run.key],
         style=looks.of(run),
@@ -146,14 +160,22 @@ class _Writer:
 
 
 def _writer(known: Agreement, own: Sequence[Trial]) -> _Writer:
-    ends = [known.lower, known.upper, *(end for t in own for end in (shown(t).lower, shown(t).upper))]
+    ends = [
+        known.lower,
+        known.upper,
+        *(end for t in own for end in (shown(t).lower, shown(t).upper)),
+    ]
     finite = [abs(end) for end in ends if math.isfinite(end)]
-    size = math.floor(math.log10(max([*finite[:2], 1e-300]))) if finite and max(finite[:2]) > 0 else 0
+    size = (
+        math.floor(math.log10(max([*finite[:2], 1e-300]))) if finite and max(finite[:2]) > 0 else 0
+    )
     return _Writer(min(max(8 - size, 0), 12), -5 < size < 9)
 
 
 def _short(value: float) -> str:
-    return "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.1e}" if value else "0"
+    return (
+        "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.1e}" if value else "0"
+    )
 
 
 def _seconds(value: float) -> str:
@@ -191,7 +213,10 @@ def _detail(trial: Trial, anchors: Mapping[str, str], share: int, alike: bool) -
         ("it says", said),
         ("at first", _first_claim(run)),
         ("interval", f"[{run.lower:.17g}, {run.upper:.17g}] by {run.proof}"),
-        ("residuals", f"primal {_short(run.primal)}, dual {_short(run.dual)}, gap {_short(run.gap)}"),
+        (
+            "residuals",
+            f"primal {_short(run.primal)}, dual {_short(run.dual)}, gap {_short(run.gap)}",
+        ),
         ("seconds", _times(run)),
         ("repeats", _repeats(trial)),
         ("settings", "" if alike else settings(run)),

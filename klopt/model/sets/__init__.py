@@ -7,8 +7,9 @@
     BoxPlane         lower <= x <= upper, normal'x = offset
     Product          one set after the other
 
-A first-order method needs nothing else: the nearest point, the least value of a linear function (which is also what
-turns a gradient into a lower bound) and, for the first and third, the entropy's mirror map
+A first-order method needs nothing else: the nearest point, the least value of a linear function
+(which is also what turns a gradient into a lower bound) and, for the first and third, the entropy's
+mirror map
 
     mirror(theta) = total exp(theta) / 1'exp(theta),    mirror_dual(x) = log(x / total),
 
@@ -28,7 +29,12 @@ from klopt.errors import InvalidProblem
 from klopt.model.cones import Feature, smat, svec, svec_size
 from klopt.model.sets.box_plane import BoxPlane
 from klopt.model.sets.ordered_cone import OrderedCone
-from klopt.model.sets.projections import nearest_ordered, prefix_minimiser, prefix_weights, simplex_projection
+from klopt.model.sets.projections import (
+    nearest_ordered,
+    prefix_minimiser,
+    prefix_weights,
+    simplex_projection,
+)
 from klopt.model.sets.simple_set import SimpleSet
 
 __all__ = [
@@ -117,7 +123,9 @@ class OrderedSimplex(SimpleSet):
         object.__setattr__(self, "n", _count("n", self.n))
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))
         if self.sigma < 1:
-            raise InvalidProblem(f"sigma is {self.sigma}; an order x_i >= sigma x_(i+1) needs sigma >= 1")
+            raise InvalidProblem(
+                f"sigma is {self.sigma}; an order x_i >= sigma x_(i+1) needs sigma >= 1"
+            )
         object.__setattr__(self, "total", positive("total", self.total))
 
     @property
@@ -167,7 +175,8 @@ class Spectrahedron(SimpleSet):
     def size(self) -> int:
         return svec_size(self.order)
 
-    # The largest of the rank-one matrices, all entries equal: the diagonal, then sqrt(2) times the strict triangle.
+    # The largest of the rank-one matrices, all entries equal: the diagonal, then sqrt(2) times the
+    # strict triangle.
     @property
     def radius(self) -> float:
         return float(self.total * (1.0 + (self.order - 1) / np.sqrt(2.0)))
@@ -220,13 +229,17 @@ class Product(SimpleSet):
 
     def __post_init__(self) -> None:
         if isinstance(self.sets, SimpleSet):
-            raise InvalidProblem(f"sets is one {type(self.sets).__name__}; expected a tuple of sets")
+            raise InvalidProblem(
+                f"sets is one {type(self.sets).__name__}; expected a tuple of sets"
+            )
         object.__setattr__(self, "sets", tuple(self.sets))
         if not self.sets:
             raise InvalidProblem("sets is empty; a product needs at least one set")
         for i, member in enumerate(self.sets):
             if not isinstance(member, SimpleSet):
-                raise InvalidProblem(f"sets[{i}] is a {type(member).__name__}; expected a simple set")
+                raise InvalidProblem(
+                    f"sets[{i}] is a {type(member).__name__}; expected a simple set"
+                )
 
     @property
     def features(self) -> frozenset[Feature]:

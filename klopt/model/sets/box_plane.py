@@ -2,8 +2,9 @@
 
     {lower <= x <= upper, normal'x = offset}        nearest point: clip(x - lam normal, lower, upper)
 
-The multiplier lam is the root of a nonincreasing piecewise linear function, found on its piece and then solved for,
-never approached in the limit. Without a plane it is a box (lower = 0, upper = inf: the nonnegative orthant).
+The multiplier lam is the root of a nonincreasing piecewise linear function, found on its piece and
+then solved for, never approached in the limit. Without a plane it is a box (lower = 0, upper = inf:
+the nonnegative orthant).
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ class BoxPlane(SimpleSet):
     if TYPE_CHECKING:
 
         def __init__(
-            self, lower: npt.ArrayLike, upper: npt.ArrayLike, normal: npt.ArrayLike | None = None, offset: float = 0.0
+            self,
+            lower: npt.ArrayLike,
+            upper: npt.ArrayLike,
+            normal: npt.ArrayLike | None = None,
+            offset: float = 0.0,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -53,13 +58,17 @@ class BoxPlane(SimpleSet):
         bad = np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))
         if bad.size:
             i = int(bad[0])
-            raise InvalidProblem(f"lower[{i}] = {lower[i]} and upper[{i}] = {upper[i]} leave no number between them")
+            raise InvalidProblem(
+                f"lower[{i}] = {lower[i]} and upper[{i}] = {upper[i]} leave no number between them"
+            )
         object.__setattr__(self, "offset", float(vector("offset", [self.offset])[0]))
         if self.normal is not None:
             object.__setattr__(self, "normal", vector("normal", self.normal, lower.size))
             self._refuse_empty()
         elif self.offset != 0:
-            raise InvalidProblem(f"offset is {self.offset} but there is no normal; give normal, or leave offset at 0")
+            raise InvalidProblem(
+                f"offset is {self.offset} but there is no normal; give normal, or leave offset at 0"
+            )
 
     def _refuse_empty(self) -> None:
         least, most = self._terms
@@ -99,24 +108,34 @@ class BoxPlane(SimpleSet):
         wide = (self.lower < 0) & (self.upper > 0)
         if not np.isfinite(self.upper[wide] - self.lower[wide]).all():
             return np.inf
-        slope = np.where(self.lower >= 0, 1.0, -1.0)
-        slope[wide] = (self.upper[wide] + self.lower[wide]) / (self.upper[wide] - self.lower[wide])
-        level = -self.lower[wide] * (1.0 + slope[wide])
-        return float(level.sum()) - self.linear_minimum(-slope)
+        gradient = np.where(self.lower >= 0, 1.0, -1.0)
+        gradient[wide] = (self.upper[wide] + self.lower[wide]) / (
+            self.upper[wide] - self.lower[wide]
+        )
+        level = -self.lower[wide] * (1.0 + gradient[wide])
+        return float(level.sum()) - self.linear_minimum(-gradient)
 
     def project(self, x: FloatArray) -> FloatArray:
         if self.normal is None:
             return np.clip(x, self.lower, self.upper)
         p = np.minimum(np.maximum(x, self.lower), self.upper)
-        if self._on_plane(p):  # the nearest point of the box is the nearest of the set if it lies in it
+        if self._on_plane(
+            p
+        ):  # the nearest point of the box is the nearest of the set if it lies in it
             return p
         p = _nearest(x, self.lower, self.upper, self.normal, self.offset)
         # lam carries the rounding of x, which is larger than that of the set when x is far away
-        return p if self._on_plane(p) else _nearest(p, self.lower, self.upper, self.normal, self.offset)
+        return (
+            p
+            if self._on_plane(p)
+            else _nearest(p, self.lower, self.upper, self.normal, self.offset)
+        )
 
     def _on_plane(self, x: FloatArray) -> bool:
         assert self.normal is not None
-        rounding = 4 * np.finfo(float).eps * (float(np.abs(self.normal) @ np.abs(x)) + abs(self.offset))
+        rounding = (
+            4 * np.finfo(float).eps * (float(np.abs(self.normal) @ np.abs(x)) + abs(self.offset))
+        )
         return bool(abs(float(self.normal @ x) - self.offset) <= rounding)
 
     def linear_minimiser(self, g: FloatArray) -> FloatArray:
@@ -155,14 +174,21 @@ class BoxPlane(SimpleSet):
         return max(bounds, abs(float(self._normal @ x) - self.offset))
 
 
-def _plane_terms(lower: FloatArray, upper: FloatArray, normal: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _plane_terms(
+    lower: FloatArray, upper: FloatArray, normal: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the least and the greatest value of each normal_i x_i over the box."""
     with np.errstate(invalid="ignore"):
-        one, other = np.where(normal == 0, 0.0, normal * lower), np.where(normal == 0, 0.0, normal * upper)
+        one, other = (
+            np.where(normal == 0, 0.0, normal * lower),
+            np.where(normal == 0, 0.0, normal * upper),
+        )
     return np.minimum(one, other), np.maximum(one, other)
 
 
-def _nearest(x: FloatArray, lower: FloatArray, upper: FloatArray, normal: FloatArray, offset: float) -> FloatArray:
+def _nearest(
+    x: FloatArray, lower: FloatArray, upper: FloatArray, normal: FloatArray, offset: float
+) -> FloatArray:
     """Return the nearest point of {lower <= x <= upper, normal'x = offset}, a set that must not be empty."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         one = np.where(normal == 0, -np.inf, (x - lower) / normal)
@@ -190,7 +216,8 @@ def _nearest(x: FloatArray, lower: FloatArray, upper: FloatArray, normal: FloatA
     if curvature == 0.0:
         return np.clip(x - anchor * normal, lower, upper)
     p = np.clip(x - (anchor + residual(anchor) / curvature) * normal, lower, upper)
-    # Once more on the same piece: a product lam normal has lost the digits that x has below its own last place.
+    # Once more on the same piece: a product lam normal has lost the digits that x has below its own
+    # last place.
     p[moving] -= (float(normal @ p) - offset) / curvature * normal[moving]
     return np.clip(p, lower, upper)
 
@@ -200,8 +227,9 @@ def _minimiser(
 ) -> FloatArray | None:
     """Return a minimiser of g'x over {lower <= x <= upper, normal'x = offset}, or None where g'x has no minimum.
 
-    A knapsack: in the order of the prices -g_i / normal_i, the terms normal_i x_i go from their greatest value to their
-    least until the plane is met, and the one at which that happens takes what is left.
+    A knapsack: in the order of the prices -g_i / normal_i, the terms normal_i x_i go from their
+    greatest value to their least until the plane is met, and the one at which that happens takes
+    what is left.
     """
     z = np.clip(np.zeros_like(g), lower, upper)
     flat = (normal == 0) & (g != 0)
@@ -217,7 +245,8 @@ def _minimiser(
     free = np.flatnonzero(np.isinf(least) & np.isinf(most))
     spare = free[1:][price[free[1:]] == price[free[0]]] if free.size else free
     least[spare] = most[spare] = 0.0
-    # Among equal prices, what must leave infinity comes first and what must not reach it comes last.
+    # Among equal prices, what must leave infinity comes first and what must not reach it comes
+    # last.
     order = np.lexsort((np.isinf(least).astype(int) - np.isinf(most).astype(int), price))
     pivot = _pivot(least[order], most[order], offset)
     if pivot is None:
@@ -235,7 +264,8 @@ def _minimiser(
 def _pivot(least: FloatArray, most: FloatArray, offset: float) -> int | None:
     """The term that takes what is left when those before it are at their least and those after it at their most.
 
-    None where an infinite term would have to stay: there the plane's price has no value that bounds g'x.
+    None where an infinite term would have to stay: there the plane's price has no value that bounds
+    g'x.
     """
     up, down = np.flatnonzero(np.isinf(most)), np.flatnonzero(np.isinf(least))
     first = int(up[-1]) if up.size else 0
@@ -251,9 +281,12 @@ def _pivot(least: FloatArray, most: FloatArray, offset: float) -> int | None:
 def _centre(lower: FloatArray, upper: FloatArray, normal: FloatArray, offset: float) -> FloatArray:
     """Return a point of {lower <= x <= upper, normal'x = offset} that is at a bound only where the set makes it be.
 
-    The middle of the box, moved to the plane along the way to the corner of the box that is farthest on that side.
+    The middle of the box, moved to the plane along the way to the corner of the box that is
+    farthest on that side.
     """
-    middle = np.where(np.isfinite(lower), lower + 1.0, np.where(np.isfinite(upper), upper - 1.0, 0.0))
+    middle = np.where(
+        np.isfinite(lower), lower + 1.0, np.where(np.isfinite(upper), upper - 1.0, 0.0)
+    )
     both = np.isfinite(lower) & np.isfinite(upper)
     middle[both] = lower[both] / 2 + upper[both] / 2
     gap = offset - float(normal @ middle)

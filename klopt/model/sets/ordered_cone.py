@@ -2,13 +2,15 @@
 
     {x_1/d_1 >= x_2/d_2 >= .. >= x_n/d_n >= 0,  price'x <= total}
 
-Its vertices are 0 and the prefixes (d_1, .., d_k, 0, .., 0) scaled to the total. The steps d carry a sigma-order
-(d_i = sigma^-(i-1)) as well as a diagonal metric: with x = d beta, beta is nonincreasing, and the nearest point is
+Its vertices are 0 and the prefixes (d_1, .., d_k, 0, .., 0) scaled to the total. The steps d carry
+a sigma-order (d_i = sigma^-(i-1)) as well as a diagonal metric: with x = d beta, beta is
+nonincreasing, and the nearest point is
 
     x = d max(PAVA((y - lam price) / d, weights d^2), 0),
 
-PAVA the nonincreasing regression (pooled adjacent violators), lam = 0 where the price is not reached and otherwise the
-root of a nonincreasing piecewise linear function, solved for on its piece.
+PAVA the nonincreasing regression (pooled adjacent violators), lam = 0 where the price is not
+reached and otherwise the root of a nonincreasing piecewise linear function, solved for on its
+piece.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class OrderedCone(SimpleSet):
 
     if TYPE_CHECKING:
 
-        def __init__(self, steps: npt.ArrayLike, price: npt.ArrayLike, total: float = 1.0) -> None: ...
+        def __init__(
+            self, steps: npt.ArrayLike, price: npt.ArrayLike, total: float = 1.0
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", vector("steps", self.steps))
@@ -72,7 +76,9 @@ class OrderedCone(SimpleSet):
         for name, values in (("steps", self.steps), ("price", self.price)):
             low = np.flatnonzero(values <= _RANGE * float(np.abs(values).max()))
             if low.size:
-                raise InvalidProblem(f"{name}[{low[0]}] is {values[low[0]]:g}; expected positive numbers of like size")
+                raise InvalidProblem(
+                    f"{name}[{low[0]}] is {values[low[0]]:g}; expected positive numbers of like size"
+                )
 
     @property
     def size(self) -> int:
@@ -80,7 +86,9 @@ class OrderedCone(SimpleSet):
 
     @property
     def radius(self) -> float:
-        return float(self.total * np.max(np.cumsum(self.steps) / np.cumsum(self.steps * self.price)))
+        return float(
+            self.total * np.max(np.cumsum(self.steps) / np.cumsum(self.steps * self.price))
+        )
 
     def project(self, x: FloatArray) -> FloatArray:
         nearest = self.steps * pooled(x, self.steps)
@@ -121,8 +129,8 @@ class OrderedCone(SimpleSet):
             beta = np.maximum(np.add.reduceat(d * moved, starts) / weight, 0.0)
             excess = float(cost @ beta) - self.total
             low, high = (lam, high) if excess > 0 else (low, lam)
-            slope = float((cost * cost / weight)[beta > 0].sum())
-            newton = lam + excess / slope if slope > 0 else low
+            gradient = float((cost * cost / weight)[beta > 0].sum())
+            newton = lam + excess / gradient if gradient > 0 else low
             following = newton if low < newton < high else (low + high) / 2
             if abs(excess) <= 4 * np.finfo(float).eps * self.total or not low < following < high:
                 break

@@ -3,8 +3,9 @@
     simplex    {x >= 0, 1'x = total}                       max(x - lam, 0)
     ordered    {x_i >= sigma x_{i+1} >= 0, 1'x = total}    e beta, beta = max(PAVA((x - lam) / e, weights e^2), 0)
 
-with e_i = sigma^-(i-1), PAVA the nonincreasing regression (pooled adjacent violators) and lam the multiplier of the
-sum, which is a nonincreasing piecewise linear function of it: the root is solved for on its piece.
+with e_i = sigma^-(i-1), PAVA the nonincreasing regression (pooled adjacent violators) and lam the
+multiplier of the sum, which is a nonincreasing piecewise linear function of it: the root is solved
+for on its piece.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from klopt.arrays import FloatArray
 
 __all__ = ["nearest_ordered", "prefix_minimiser", "prefix_weights", "simplex_projection"]
 
-# Below this an entry of a sigma-ordered vector is nothing beside the first one; its weight, squared, still is a number.
+# Below this an entry of a sigma-ordered vector is nothing beside the first one; its weight,
+# squared, still is a number.
 _NEGLIGIBLE = 1e-100
 _STEPS = 100
 
@@ -31,7 +33,8 @@ def simplex_projection(x: FloatArray, total: float = 1.0) -> FloatArray:
     >>> simplex_projection(np.array([2.0, 1.5, -3.0]))
     array([0.75, 0.25, 0.  ])
     """
-    # The answer does not change with a constant added to x, and beside the largest entry only gaps < total matter.
+    # The answer does not change with a constant added to x, and beside the largest entry only gaps
+    # < total matter.
     x = x - x.max()
     falling = np.sort(x)[::-1]
     excess = falling.cumsum() - total
@@ -48,7 +51,8 @@ def prefix_weights(n: int, sigma: float) -> FloatArray:
 def prefix_minimiser(g: FloatArray, sigma: float, total: float) -> FloatArray:
     """Return the vertex of the ordered simplex that minimises g'x: the prefix of least weighted mean."""
     weights = prefix_weights(g.size, sigma)
-    # Means of g - g_1 rather than g, for the sake of the digits that a common level of g would cost.
+    # Means of g - g_1 rather than g, for the sake of the digits that a common level of g would
+    # cost.
     last = int(np.argmin(np.cumsum(weights * (g - g[0])) / np.cumsum(weights)))
     weights[last + 1 :] = 0.0
     return _rescaled(weights, total)
@@ -57,8 +61,8 @@ def prefix_minimiser(g: FloatArray, sigma: float, total: float) -> FloatArray:
 def nearest_ordered(x: FloatArray, sigma: float, total: float) -> FloatArray:
     """Return the nearest point of {x_i >= sigma x_{i+1} >= 0, 1'x = total}.
 
-    With x_i = e_i beta_i, e_i = sigma^-(i-1), the order is beta_1 >= beta_2 >= .. >= 0: for a given lam a weighted
-    isotonic regression, whose blocks say how the sum changes with lam.
+    With x_i = e_i beta_i, e_i = sigma^-(i-1), the order is beta_1 >= beta_2 >= .. >= 0: for a given
+    lam a weighted isotonic regression, whose blocks say how the sum changes with lam.
     """
     from scipy.optimize import isotonic_regression
 
@@ -69,8 +73,8 @@ def nearest_ordered(x: FloatArray, sigma: float, total: float) -> FloatArray:
     means = np.cumsum(e * x[:kept]) / np.cumsum(e)
     best = int(np.argmax(means))
     v = (x[:kept] - means[best]) / total
-    # At lam = 0 nothing is left. At the other end the sum is at least 1: the nearest point p of v - lam satisfies
-    # (v - lam)'z <= p'z for the best prefix z, whose entries are at most its first.
+    # At lam = 0 nothing is left. At the other end the sum is at least 1: the nearest point p of v -
+    # lam satisfies (v - lam)'z <= p'z for the best prefix z, whose entries are at most its first.
     low, high = -1.0 / float(e[: best + 1].sum()), 0.0
     lam = low
     for _ in range(_STEPS):
@@ -80,8 +84,8 @@ def nearest_ordered(x: FloatArray, sigma: float, total: float) -> FloatArray:
         beta = np.maximum(np.add.reduceat(e * (v - lam), starts) / second, 0.0)
         gap = float(beta @ first) - 1.0
         low, high = (lam, high) if gap > 0 else (low, lam)
-        slope = float((first * first / second)[beta > 0].sum())
-        newton = lam + gap / slope if slope > 0 else low
+        gradient = float((first * first / second)[beta > 0].sum())
+        newton = lam + gap / gradient if gradient > 0 else low
         following = newton if low < newton < high else (low + high) / 2
         if abs(gap) <= 4 * np.finfo(float).eps or not low < following < high:
             break

@@ -82,4 +82,6 @@ class SimpleSet(ABC):
         return float(np.linalg.norm(g))
 
     def _no_mirror(self) -> InvalidProblem:
-        return InvalidProblem(f"{type(self).__name__} has no mirror map; use a method that projects")
+        return InvalidProblem(
+            f"{type(self).__name__} has no mirror map; use a method that projects"
+        )

@@ -2,20 +2,21 @@
 
     minimise  x'Hx/2 + c'x   over   lower <= x <= upper,  a'x = offset
 
-Optimality is the fixed point x = P(x - (Hx + c)/sigma) of the exact projection P. A semismooth Newton step on it reads
-the face from the right hand side, so that the whole active set moves at once, and minimises on it: with F the free
-variables and w the projected point,
+Optimality is the fixed point x = P(x - (Hx + c)/sigma) of the exact projection P. A semismooth
+Newton step on it reads the face from the right hand side, so that the whole active set moves at
+once, and minimises on it: with F the free variables and w the projected point,
 
     [H_FF + delta I   a_F] [dx]   [-(Hw + c)_F - delta (w - x_before)_F]
     [a_F'               0] [nu] = [offset - a'w                        ]
 
-which takes one Cholesky factorisation. A wrong face throws dx far out of the box, and the next face is worse still.
-delta, a proximal term around the last point inside the box, forbids that: it follows how far the step left the box and
-vanishes with it, so that the last steps are Newton's and the answer is exact. It also carries singular blocks (equal
-points, both halves of a pair).
+which takes one Cholesky factorisation. A wrong face throws dx far out of the box, and the next face
+is worse still. delta, a proximal term around the last point inside the box, forbids that: it
+follows how far the step left the box and vanishes with it, so that the last steps are Newton's and
+the answer is exact. It also carries singular blocks (equal points, both halves of a pair).
 
-Where H is so nearly singular that no face stays, interior points (`klopt.numerics.box_qp.interior_point`) find it: from a start among
-the variables that are loose there, otherwise among all. The face they show is minimised on once more.
+Where H is so nearly singular that no face stays, interior points
+(`klopt.numerics.box_qp.interior_point`) find it: from a start among the variables that are loose
+there, otherwise among all. The face they show is minimised on once more.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ from klopt.numerics.box_qp.quadratic import Box, BoxQP, Indices, SignedGram
 __all__ = ["Box", "BoxQP", "SignedGram", "Solved", "solve_box_qp", "solve_on_face"]
 
 EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
-# Relative to the largest diagonal entry of H: the least regularisation, and the first one without and with a start.
+# Relative to the largest diagonal entry of H: the least regularisation, and the first one without
+# and with a start.
 LEAST, COLD, WARM = 1e-11, 0.1, 1e-3
-# Runs that found their face left the box by more than its own size at most twice: in one of LEAPS steps.
+# Runs that found their face left the box by more than its own size at most twice: in one of LEAPS
+# steps.
 MOST_FACES, FEW_FACES, LEAPS = 25, 6, 8
 GRADIENT_STEPS = 5
 FEWEST_LOOSE, MOST_ROUNDS = 64, 4
@@ -56,7 +59,7 @@ class Solved:
     relative: float
     """The gap over the terms of the value."""
     error: float
-    """The largest slope left over the terms of the gradient: what counts where an unbounded set has no finite gap."""
+    """The largest gradient left over the terms of the gradient: what counts where an unbounded set has no finite gap."""
     iterations: int
     stop: Stop
     native: str
@@ -86,7 +89,9 @@ class _Budget:
     def record(self, qp: BoxQP, value: float, gap: float) -> None:
         """Keep the bounds of a feasible point, of which several may belong to one iteration."""
         if qp is self.whole and isfinite(gap):
-            self.history.append(Step(self.used, time.perf_counter() - self.began, value - max(gap, 0.0), value))
+            self.history.append(
+                Step(self.used, time.perf_counter() - self.began, value - max(gap, 0.0), value)
+            )
 
     @property
     def stop(self) -> Stop | None:
@@ -105,7 +110,11 @@ class _Place:
 
 
 def solve_box_qp(
-    qp: BoxQP, start: FloatArray | None = None, tol: float = 1e-12, max_iter: int = 500, deadline: float = np.inf
+    qp: BoxQP,
+    start: FloatArray | None = None,
+    tol: float = 1e-12,
+    max_iter: int = 500,
+    deadline: float = np.inf,
 ) -> Solved:
     """Return the minimiser. `tol` is the gap aimed at relative to the terms of the value; `deadline` is a perf_counter.
 
@@ -153,12 +162,12 @@ def _gradient_steps(qp: BoxQP, place: _Place) -> _Place:
     for _ in range(GRADIENT_STEPS):
         there, tau = qp.box.project(x - g / curvature, tau)
         step = there - x
-        slope = float(g @ step)
-        if not slope < 0:
+        gradient = float(g @ step)
+        if not gradient < 0:
             break
         Hs = qp.H.matvec(step)
         bend = float(step @ Hs)
-        length = min(1.0, -slope / bend) if bend > 0 else 1.0
+        length = min(1.0, -gradient / bend) if bend > 0 else 1.0
         x = there if length == 1.0 else x + length * step
         g = g + length * Hs
         curvature = max(bend / float(step @ step), EPS * qp.H.scale)
@@ -166,7 +175,12 @@ def _gradient_steps(qp: BoxQP, place: _Place) -> _Place:
 
 
 def _active_set(
-    qp: BoxQP, place: _Place, budget: _Budget, delta: float, sigma: float | None = None, most: int = MOST_FACES
+    qp: BoxQP,
+    place: _Place,
+    budget: _Budget,
+    delta: float,
+    sigma: float | None = None,
+    most: int = MOST_FACES,
 ) -> Solved:
     """At most so many Newton steps from face to face, `Stop.STALLED` where none stays."""
     scale = qp.H.scale
@@ -197,9 +211,14 @@ def _active_set(
             here = _solved(qp, centre, g, nu, budget)
             best = here if best is None else min(best, here, key=_merit)
             face, final = low.tobytes() + high.tobytes(), delta <= LEAST
-            # A start may be far enough away for the least delta to show: the second step from it is exact.
-            settled = best.error <= max(1e-12 if final else 1e-10, budget.tol) or (final and last != b"")
-            if (best.relative <= budget.tol and settled) or (final and face == last and best.error <= 1e-12):
+            # A start may be far enough away for the least delta to show: the second step from it is
+            # exact.
+            settled = best.error <= max(1e-12 if final else 1e-10, budget.tol) or (
+                final and last != b""
+            )
+            if (best.relative <= budget.tol and settled) or (
+                final and face == last and best.error <= 1e-12
+            ):
                 return _optimal(best, "the face is final", budget)
             last = face
         delta = max(delta * (min(max(outside, 0.01), 3.0) if outside > 8 * EPS else 1e-6), LEAST)
@@ -214,16 +233,16 @@ def _on_face(
     if not free.size:
         return None, w
     (potrf, potrs), box = _cholesky(), qp.box
-    block, slope = qp.H.face(free, w)
+    block, gradient = qp.H.face(free, w)
     block.reshape(-1)[:: free.size + 1] += delta
-    slope += (qp.c + delta * (w - centre))[free]
+    gradient += (qp.c + delta * (w - centre))[free]
     steepest = 0.0 if box.normal is None else float(box.sizes[free].max())
     if box.normal is None or not steepest:
         factor, failed = potrf(block.T, lower=1, overwrite_a=1, clean=0)
         if failed:
             return None, None
         x = w.copy()
-        x[free] -= potrs(factor, slope, lower=1)[0]
+        x[free] -= potrs(factor, gradient, lower=1)[0]
         return None, x
     # On the plane rho a a' changes nothing but nu, and H_FF may be singular across it.
     a, rho = box.normal[free], qp.H.scale / steepest**2
@@ -231,7 +250,7 @@ def _on_face(
     factor, failed = potrf(block.T, lower=1, overwrite_a=1, clean=0)
     if failed:
         return None, None
-    both = potrs(factor, np.array([slope, a]).T, lower=1)[0]
+    both = potrs(factor, np.array([gradient, a]).T, lower=1)[0]
     short = box.offset - float(box.normal @ w)
     x = w.copy()
     nu = -(short + float(a @ both[:, 0])) / float(a @ both[:, 1])
@@ -256,8 +275,10 @@ def _among_loose(qp: BoxQP, place: _Place, found: Solved, budget: _Budget) -> So
         size = max(FEWEST_LOOSE, 3 * int(free.sum()))
         if 2 * size > x.size or budget.stop is not None:
             break
-        slope = g + (_level(qp, x, g) if nu is None else nu) * (0.0 if qp.box.normal is None else qp.box.normal)
-        firm = np.where(free, -np.inf, np.where(x <= qp.box.lower, slope, -slope))
+        gradient = g + (_level(qp, x, g) if nu is None else nu) * (
+            0.0 if qp.box.normal is None else qp.box.normal
+        )
+        firm = np.where(free, -np.inf, np.where(x <= qp.box.lower, gradient, -gradient))
         loose = np.sort(np.argpartition(firm, size - 1)[:size])
         part = qp.restricted(loose, x)
         inner = _active_set(part, _Place(x[loose], g[loose]), budget, WARM)
@@ -275,19 +296,26 @@ def _among_loose(qp: BoxQP, place: _Place, found: Solved, budget: _Budget) -> So
 def _by_barrier(qp: BoxQP, found: Solved, budget: _Budget) -> Solved:
     """From inside the box to its best point, then exactly on the face that this point shows."""
     moving = np.flatnonzero(qp.box.lower < qp.box.upper)
-    inner = interior_point(qp if moving.size == qp.c.size else qp.restricted(moving, qp.box.lower), 1e-11, budget.spend)
+    inner = interior_point(
+        qp if moving.size == qp.c.size else qp.restricted(moving, qp.box.lower), 1e-11, budget.spend
+    )
     x = qp.box.lower.copy()
     x[moving] = inner.x
     x, _ = qp.box.project(x)
     place = _Place(x, qp.gradient(x), 0.0)
     inside = _solved(qp, x, place.g, inner.nu, budget)
-    # A free variable has room and no slope, the others slope and no room: each is measured in its own units.
+    # A free variable has room and no gradient, the others gradient and no room: each is measured in
+    # its own units.
     room = float(np.abs(x - np.clip(0.0, qp.box.lower, qp.box.upper)).max(initial=0.0)) or 1.0
     sigma = (float(np.abs(qp.c).max(initial=0.0)) or qp.H.scale * room) / room
-    polished = _active_set(qp, replace(place, tau=inner.nu / sigma), budget, LEAST, sigma, FEW_FACES)
+    polished = _active_set(
+        qp, replace(place, tau=inner.nu / sigma), budget, LEAST, sigma, FEW_FACES
+    )
     best = min(polished, inside, found, key=_merit)
     if best.relative <= 1e-8 or best.error <= 1e-9:
-        return _optimal(best, polished.native if best is polished else "the interior points converged", budget)
+        return _optimal(
+            best, polished.native if best is polished else "the interior points converged", budget
+        )
     return replace(best, iterations=budget.used)
 
 
@@ -313,7 +341,7 @@ def _merit(solved: Solved) -> float:
 
 
 def _level(qp: BoxQP, x: FloatArray, g: FloatArray) -> float:
-    """The nu under which the free variables have no slope, as far as one nu can do that."""
+    """The nu under which the free variables have no gradient, as far as one nu can do that."""
     if qp.box.normal is None:
         return 0.0
     free = np.flatnonzero((x > qp.box.lower) & (x < qp.box.upper) & (qp.box.normal != 0))

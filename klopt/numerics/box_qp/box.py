@@ -2,8 +2,9 @@
 
     {lower <= x <= upper, normal'x = offset}            nearest point: clip(v - tau normal, lower, upper)
 
-`klopt.model.sets.box_plane.BoxPlane` is the same set for everyone else: it checks its data and needs no guess. Here the sets of
-many programs are one, or parts of one that nobody has to check again.
+`klopt.model.sets.box_plane.BoxPlane` is the same set for everyone else: it checks its data and
+needs no guess. Here the sets of many programs are one, or parts of one that nobody has to check
+again.
 """
 
 from __future__ import annotations
@@ -14,14 +15,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.model.sets.box_plane import BoxPlane
 
 __all__ = ["Box", "Indices"]
 
 Indices = npt.NDArray[np.intp]
-
-EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +47,9 @@ class Box:
         """A point whose entries are bounds where there are any, zero elsewhere."""
         if self.bounded:
             return self.lower
-        return np.where(np.isfinite(self.lower), self.lower, np.where(np.isfinite(self.upper), self.upper, 0.0))
+        return np.where(
+            np.isfinite(self.lower), self.lower, np.where(np.isfinite(self.upper), self.upper, 0.0)
+        )
 
     @cached_property
     def sizes(self) -> FloatArray:
@@ -69,8 +70,8 @@ class Box:
     def project(self, v: FloatArray, tau: float = 0.0) -> tuple[FloatArray, float]:
         """Return clip(v - tau normal, lower, upper) on the plane, and tau, by Newton's method from a guess of it.
 
-        normal'x is piecewise linear and falls with tau: on its piece Newton's step is exact, and the bracket of
-        the root halves where it is not.
+        normal'x is piecewise linear and falls with tau: on its piece Newton's step is exact, and
+        the bracket of the root halves where it is not.
         """
         a, low, high = self.normal, -np.inf, np.inf
         if a is None:
@@ -83,10 +84,14 @@ class Box:
                 return x, tau
             low, high = (tau, high) if excess > 0 else (low, tau)
             moving = a[p == x]
-            slope = float(moving @ moving)
-            step = tau + excess / slope if slope else np.inf
+            gradient = float(moving @ moving)
+            step = tau + excess / gradient if gradient else np.inf
             if not low < step < high:
-                step = (low + high) / 2 if np.isfinite(high - low) else self._next_break(v, tau, excess > 0)
+                step = (
+                    (low + high) / 2
+                    if np.isfinite(high - low)
+                    else self._next_break(v, tau, excess > 0)
+                )
             if step in (tau, low, high):
                 break
             tau = step
@@ -94,7 +99,9 @@ class Box:
 
     def on_plane(self, x: FloatArray) -> bool:
         """Return whether the plane holds up to rounding."""
-        return self.normal is None or abs(float(self.normal @ x) - self.offset) <= 16 * EPS * self._terms(x)
+        return self.normal is None or abs(
+            float(self.normal @ x) - self.offset
+        ) <= 16 * EPS * self._terms(x)
 
     def _terms(self, x: FloatArray) -> float:
         """|normal|'|x| + |offset|: what is added up to the plane's equation."""
@@ -120,7 +127,7 @@ class Box:
         return float(edge + (1 if right else -1) * (abs(edge - tau) * 1e-9 + 4 * EPS * abs(edge)))
 
     def price(self, g: FloatArray, nu: float) -> float:
-        """Return the nu nearest to the given one under which no variable of slopes g + nu normal goes to infinity."""
+        """Return the nu nearest to the given one under which no variable of gradients g + nu normal goes to infinity."""
         if self.normal is None or self.bounded:
             return nu
         a = self.normal
@@ -128,7 +135,10 @@ class Box:
             level = -g / a
         up = (np.isinf(self.upper) & (a > 0)) | (np.isinf(self.lower) & (a < 0))
         down = (np.isinf(self.upper) & (a < 0)) | (np.isinf(self.lower) & (a > 0))
-        least, most = float(np.max(level[up], initial=-np.inf)), float(np.min(level[down], initial=np.inf))
+        least, most = (
+            float(np.max(level[up], initial=-np.inf)),
+            float(np.min(level[down], initial=np.inf)),
+        )
         return float(np.clip(nu, least, most)) if least <= most else nu
 
     def snapped(self, x: FloatArray) -> FloatArray:

@@ -7,12 +7,14 @@ with multipliers z of s, v of t and nu of the plane. A Newton step towards s z =
     [H + D  a] [dx ]   [rhs         ]
     [a'     0] [dnu] = [offset - a'x],      D = z / s + v / t  (diagonal)
 
-H = S K S' is known by points: with E = S'D^-1 S (diagonal), the solution of (H + D) x = r has the point coefficients
+H = S K S' is known by points: with E = S'D^-1 S (diagonal), the solution of (H + D) x = r has the
+point coefficients
 
     p = S'x = (K + E^-1)^-1 E^-1 S'D^-1 r,      x = D^-1 (r - S K p)
 
-so a pair of variables of one point costs nothing, and where K = L L' has low rank, (K + E^-1)^-1 comes from I + L'E L.
-s and t are iterates of their own: as differences from x they would lose the digits that matter.
+so a pair of variables of one point costs nothing, and where K = L L' has low rank, (K + E^-1)^-1
+comes from I + L'E L. s and t are iterates of their own: as differences from x they would lose the
+digits that matter.
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ from klopt.numerics.box_qp.quadratic import BoxQP, SignedGram
 
 __all__ = ["Interior", "interior_point"]
 
-EPS = float(np.finfo(float).eps)
 # What is added to D, relative to the largest diagonal entry of H.
 RIDGE = 1e-14
 # After so many iterations without progress the numbers have run out.
@@ -83,12 +84,14 @@ def _start(qp: BoxQP, below: FloatArray, above: FloatArray) -> Interior:
     x = np.where(below, qp.box.lower + room, np.where(above, qp.box.upper - room, 0.0))
     g = qp.gradient(x)
     s, t = np.where(below, x - qp.box.lower, 1.0), np.where(above, qp.box.upper - x, 1.0)
-    slope = float(np.abs(g).max(initial=0.0)) or 1.0
-    z, v = np.where(below, slope, 0.0), np.where(above, slope, 0.0)
+    gradient = float(np.abs(g).max(initial=0.0)) or 1.0
+    z, v = np.where(below, gradient, 0.0), np.where(above, gradient, 0.0)
     return Interior(x, g, 0.0, s, t, z, v) if n else Interior(x, g, 0.0, s, t, z, v, 0.0)
 
 
-def _step(qp: BoxQP, here: Interior, solve: Solve, a: FloatArray, below: FloatArray, above: FloatArray) -> Interior:
+def _step(
+    qp: BoxQP, here: Interior, solve: Solve, a: FloatArray, below: FloatArray, above: FloatArray
+) -> Interior:
     """One predictor-corrector step."""
     s, t, z, v = here.s, here.t, here.z, here.v
     count = int(below.sum()) + int(above.sum()) or 1
@@ -98,11 +101,18 @@ def _step(qp: BoxQP, here: Interior, solve: Solve, a: FloatArray, below: FloatAr
     plane = solve(a, False) if a.any() else a
     bend = float(a @ plane) or 1.0
 
-    def direction(low: FloatArray, high: FloatArray, rough: bool) -> tuple[FloatArray, float, FloatArray, FloatArray]:
+    def direction(
+        low: FloatArray, high: FloatArray, rough: bool
+    ) -> tuple[FloatArray, float, FloatArray, FloatArray]:
         p = solve(low / s - high / t - stationarity, rough)
         dnu = (float(a @ p) - miss) / bend
         dx = p - dnu * plane
-        return dx, dnu, np.where(below, (low - z * dx) / s, 0.0), np.where(above, (high + v * dx) / t, 0.0)
+        return (
+            dx,
+            dnu,
+            np.where(below, (low - z * dx) / s, 0.0),
+            np.where(above, (high + v * dx) / t, 0.0),
+        )
 
     def longest(dx: FloatArray, dz: FloatArray, dv: FloatArray) -> float:
         moves = (s, dx * below), (t, -dx * above), (z, dz), (v, dv)
@@ -112,7 +122,10 @@ def _step(qp: BoxQP, here: Interior, solve: Solve, a: FloatArray, below: FloatAr
     reach = min(1.0, longest(dx, dz, dv))
     then = (s + reach * dx * below) @ (z + reach * dz) + (t - reach * dx * above) @ (v + reach * dv)
     aim = mu * (float(then) / count / mu) ** 3 if mu else 0.0
-    low, high = np.where(below, aim - s * z - dx * dz, 0.0), np.where(above, aim - t * v + dx * dv, 0.0)
+    low, high = (
+        np.where(below, aim - s * z - dx * dz, 0.0),
+        np.where(above, aim - t * v + dx * dv, 0.0),
+    )
     dx, dnu, dz, dv = direction(low, high, rough=False)
     length = min(1.0, 0.995 * longest(dx, dz, dv))
     tiny = np.finfo(float).tiny
@@ -136,9 +149,13 @@ def _error(
 ) -> float:
     curve = g - qp.c
     terms = float(np.abs(x) @ (np.abs(curve) / 2 + np.abs(qp.c)))
-    slope = float(np.abs(g + nu * a - z + v).max()) / (float(np.abs(qp.c).max() + np.abs(curve).max()) or 1.0)
-    miss = abs(float(a @ x) - qp.box.offset) / (float(np.abs(a) @ np.abs(x)) + abs(qp.box.offset) or 1.0)
-    return max(float(s @ z + t @ v) / (terms or 1.0), slope, miss)
+    gradient = float(np.abs(g + nu * a - z + v).max()) / (
+        float(np.abs(qp.c).max() + np.abs(curve).max()) or 1.0
+    )
+    miss = abs(float(a @ x) - qp.box.offset) / (
+        float(np.abs(a) @ np.abs(x)) + abs(qp.box.offset) or 1.0
+    )
+    return max(float(s @ z + t @ v) / (terms or 1.0), gradient, miss)
 
 
 def _factoriser(H: SignedGram) -> Callable[[FloatArray], Solve | None]:

@@ -2,9 +2,10 @@
 
     minimise  a'Ka/2 - y'a   over   lower <= a <= upper,  normal'a = offset
 
-Multipliers of the last kernel that are still good enough are kept. Otherwise a primal-dual interior point method with a
-predictor step (Mehrotra, 1992), which does not mind a kernel of low rank, takes 8 to 20 factorisations of K plus a
-diagonal. How far the value may still be from the best is measured, not assumed:
+Multipliers of the last kernel that are still good enough are kept. Otherwise a primal-dual interior
+point method with a predictor step (Mehrotra, 1992), which does not mind a kernel of low rank, takes
+8 to 20 factorisations of K plus a diagonal. How far the value may still be from the best is
+measured, not assumed:
 
     gap = g'a - min over z of g'z,    g = Ka - y.
 """
@@ -33,7 +34,9 @@ class Multipliers:
     gap: float
 
 
-def best_multipliers(K: FloatArray, y: FloatArray, box: BoxPlane, start: FloatArray | None, tol: float) -> Multipliers:
+def best_multipliers(
+    K: FloatArray, y: FloatArray, box: BoxPlane, start: FloatArray | None, tol: float
+) -> Multipliers:
     """Return multipliers whose gap is at most tol (1 + |value|), or the best that were met; the box must be bounded.
 
     >>> box = BoxPlane([0.0, -5.0], [5.0, 0.0], [1.0, 1.0])
@@ -49,19 +52,28 @@ def best_multipliers(K: FloatArray, y: FloatArray, box: BoxPlane, start: FloatAr
         if best.gap <= tol * (1 + abs(best.value)):
             break
         below, above = a - box.lower, box.upper - a
-        slope, short = K @ a - y + price * normal - low + high, box.offset - float(normal @ a)
+        gradient, short = K @ a - y + price * normal - low + high, box.offset - float(normal @ a)
         solve = _Solver(K, low / below + high / above, normal)
         mean = float(low @ below + high @ above) / (2 * y.size)
-        da, dp, dl, dh = solve.step(slope, short, -low * below, -high * above, low, high, below, above)
+        da, dp, dl, dh = solve.step(
+            gradient, short, -low * below, -high * above, low, high, below, above
+        )
         reach = SHY * _longest((below, da), (above, -da), (low, dl), (high, dh))
-        after = float((low + reach * dl) @ (below + reach * da) + (high + reach * dh) @ (above - reach * da))
+        after = float(
+            (low + reach * dl) @ (below + reach * da) + (high + reach * dh) @ (above - reach * da)
+        )
         aim = (after / (2 * y.size) / mean) ** 3 * mean
         left, right = aim - low * below - dl * da, aim - high * above + dh * da
-        da, dp, dl, dh = solve.step(slope, short, left, right, low, high, below, above)
+        da, dp, dl, dh = solve.step(gradient, short, left, right, low, high, below, above)
         reach = SHY * _longest((below, da), (above, -da), (low, dl), (high, dh))
         if not (np.isfinite(da).all() and reach > 0):
             break
-        a, price, low, high = a + reach * da, price + reach * dp, low + reach * dl, high + reach * dh
+        a, price, low, high = (
+            a + reach * da,
+            price + reach * dp,
+            low + reach * dl,
+            high + reach * dh,
+        )
         a = np.clip(a, box.lower + 1e-16 * wide, box.upper - 1e-16 * wide)
         best = min(best, _judged(K, y, box, box.project(a)), key=lambda one: one.gap)
     return best
@@ -78,7 +90,7 @@ class _Solver:
 
     def step(
         self,
-        slope: FloatArray,
+        gradient: FloatArray,
         short: float,
         left: FloatArray,
         right: FloatArray,
@@ -88,7 +100,7 @@ class _Solver:
         above: FloatArray,
     ) -> tuple[FloatArray, float, FloatArray, FloatArray]:
         """Return the Newton step in a, the plane's price and the bounds' multipliers."""
-        along = np.linalg.solve(self.matrix, left / below - right / above - slope)
+        along = np.linalg.solve(self.matrix, left / below - right / above - gradient)
         bend = float(self.normal @ self.across)
         dp = (float(self.normal @ along) - short) / bend if bend > 0 else 0.0
         da = along - dp * self.across
@@ -103,4 +115,6 @@ def _longest(*pairs: tuple[FloatArray, FloatArray]) -> float:
 def _judged(K: FloatArray, y: FloatArray, box: BoxPlane, a: FloatArray) -> Multipliers:
     image = K @ a
     g = image - y
-    return Multipliers(a, float(y @ a - a @ image / 2), max(float(g @ a) - box.linear_minimum(g), 0.0))
+    return Multipliers(
+        a, float(y @ a - a @ image / 2), max(float(g @ a) - box.linear_minimum(g), 0.0)
+    )

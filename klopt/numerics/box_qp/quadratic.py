@@ -2,8 +2,9 @@
 
     minimise  x'Hx/2 + c'x   over   lower <= x <= upper,  normal'x = offset
 
-The gap  sum_i max(r_i, 0) (x_i - lower_i) + max(-r_i, 0) (upper_i - x_i),  r = Hx + c + nu normal,  bounds how far the
-value at a feasible x is above the optimum, for any nu, and each of its terms is nonnegative: no digit is lost.
+The gap  sum_i max(r_i, 0) (x_i - lower_i) + max(-r_i, 0) (upper_i - x_i),  r = Hx + c + nu normal,
+bounds how far the value at a feasible x is above the optimum, for any nu, and each of its terms is
+nonnegative: no digit is lost.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class SignedGram:
     def gather(self, x: FloatArray) -> FloatArray:
         """Return S'x, the coefficients of the points."""
         z = x if self.sign is None else x * self.sign
-        return z if self.point is None else cast(FloatArray, np.bincount(self.point, z, len(self.K)))
+        return (
+            z if self.point is None else cast(FloatArray, np.bincount(self.point, z, len(self.K)))
+        )
 
     def spread(self, f: FloatArray) -> FloatArray:
         """Return S f, values of the points for the variables."""
@@ -68,7 +71,9 @@ class SignedGram:
     def diagonal(self, d: FloatArray) -> FloatArray:
         """Return the diagonal of S' diag(d) S, which is a diagonal matrix."""
         z = d if self.sign is None else d * self.sign**2
-        return z if self.point is None else cast(FloatArray, np.bincount(self.point, z, len(self.K)))
+        return (
+            z if self.point is None else cast(FloatArray, np.bincount(self.point, z, len(self.K)))
+        )
 
     def matvec(self, x: FloatArray) -> FloatArray:
         """Return Hx."""
@@ -116,20 +121,26 @@ class BoxQP:
     def measured(self, x: FloatArray, g: FloatArray, nu: float) -> tuple[float, float, float]:
         """Return the gap, the size of what is added up to the value, and the residual, at a feasible x.
 
-        The gap says how far the value may be above the optimum, infinite where nu proves nothing. The residual is the
-        largest slope, or curvature times room if that is less, relative to the terms of the gradient.
+        The gap says how far the value may be above the optimum, infinite where nu proves nothing.
+        The residual is the largest gradient, or curvature times room if that is less, relative to
+        the terms of the gradient.
         """
         box, (steepness, steepest) = self.box, self._steepness
         r = g if box.normal is None else g + nu * box.normal
-        slopes, sizes, curves = np.abs(r), np.abs(x), np.abs(g - self.c)
+        gradients, sizes, curves = np.abs(r), np.abs(x), np.abs(g - self.c)
         room = np.where(r > 0, x - box.lower, box.upper - x)
-        gap = float(slopes @ (room if box.bounded else np.where(r == 0, 0.0, room)))
+        gap = float(gradients @ (room if box.bounded else np.where(r == 0, 0.0, room)))
         terms = float(sizes @ curves) / 2 + float(sizes @ steepness)
         scale = steepest + float(curves.max(initial=0.0))
-        # No entry of Hx is known better than to a few eps of what was added up, however small the sum. The limit is
-        # for an x that runs off to infinity: a slope must not vanish beside it.
+        # No entry of Hx is known better than to a few eps of what was added up, however small the
+        # sum. The limit is for an x that runs off to infinity: a gradient must not vanish beside
+        # it.
         scale += min(self.H.scale * float(sizes.sum()) / 256, 1e3 * scale)
-        return gap, terms, float(np.minimum(slopes, self.H.scale * room).max(initial=0.0)) / (scale or 1.0)
+        return (
+            gap,
+            terms,
+            float(np.minimum(gradients, self.H.scale * room).max(initial=0.0)) / (scale or 1.0),
+        )
 
     def restricted(self, moving: Indices, x: FloatArray) -> BoxQP:
         """Return the program in some of the variables; the others stay as they are in x."""
@@ -138,5 +149,7 @@ class BoxQP:
         points = np.arange(self.H.size) if self.H.point is None else self.H.point
         points, point = np.unique(points[moving], return_inverse=True)
         sign = np.ones(moving.size) if self.H.sign is None else self.H.sign[moving]
-        H = SignedGram(self.H.K[np.ix_(points, points)], sign, point if points.size < moving.size else None)
+        H = SignedGram(
+            self.H.K[np.ix_(points, points)], sign, point if points.size < moving.size else None
+        )
         return BoxQP(H, self.gradient(fixed)[moving], self.box.restricted(moving, fixed))

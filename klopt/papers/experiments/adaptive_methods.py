@@ -1,8 +1,9 @@
 """Methods of the tables on DANK: machines and regressions with Gaussian kernels of widths sigma, learned or not.
 
-`width` is sigma: k(x, x') = exp(-|x - x'|^2 / (2 sigma^2)). DANK gets the width and the cost that cross-validation
-finds for the kernel that is not learned, tau = 0.01, and eta = |alpha|^2 of that machine (the mean over the machines
-where there are several), as [1] does. In regression targets are scaled to mean 0 and deviation 1 and epsilon is 0.1.
+`width` is sigma: k(x, x') = exp(-|x - x'|^2 / (2 sigma^2)). DANK gets the width and the cost that
+cross-validation finds for the kernel that is not learned, tau = 0.01, and eta = |alpha|^2 of that
+machine (the mean over the machines where there are several), as [1] does. In regression targets are
+scaled to mean 0 and deviation 1 and epsilon is 0.1.
 
 [1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020, section 6.
 """
@@ -46,7 +47,11 @@ def gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:
 
 def uniform(given: Given, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the mean of the Gaussian kernels of all widths."""
-    return machines(np.mean([rbf_matrix(given.X, _gamma(Choice(sigma))) for sigma in SIGMAS], axis=0), given, costs)
+    return machines(
+        np.mean([rbf_matrix(given.X, _gamma(Choice(sigma))) for sigma in SIGMAS], axis=0),
+        given,
+        costs,
+    )
 
 
 def adaptive(given: Given, choice: Choice, costs: Costs) -> IntArray:
@@ -115,7 +120,9 @@ def regression_of_targets(scale: Scale) -> tuple[Decide, Decide]:
 def _regression(scale: Scale, given: Given, choice: Choice, costs: Costs) -> Labels:
     from sklearn.svm import SVR
 
-    return _fitted(scale, given, costs, lambda C, X, y: SVR(C=C, gamma=_gamma(choice), epsilon=EPSILON))
+    return _fitted(
+        scale, given, costs, lambda C, X, y: SVR(C=C, gamma=_gamma(choice), epsilon=EPSILON)
+    )
 
 
 def _adaptive_regression(scale: Scale, given: Given, choice: Choice, costs: Costs) -> Labels:
@@ -127,7 +134,9 @@ def _adaptive_regression(scale: Scale, given: Given, choice: Choice, costs: Cost
     def learner(C: float, X: FloatArray, y: FloatArray) -> Any:
         alpha = SVR(C=C, gamma=_gamma(choice), epsilon=EPSILON).fit(X, y).dual_coef_
         eta = float((alpha**2).sum()) or 1.0
-        return DankSVR(rbf(_gamma(choice)), C=C, epsilon=EPSILON, eta=eta, tau=TAU, rule="reciprocal")
+        return DankSVR(
+            rbf(_gamma(choice)), C=C, epsilon=EPSILON, eta=eta, tau=TAU, rule="reciprocal"
+        )
 
     return _fitted(scale, given, costs, learner)
 
@@ -147,7 +156,10 @@ def _gamma(choice: Choice) -> float:
 
 
 def _fitted(
-    scale: Scale, given: Given, costs: Costs, learner: Callable[[float, FloatArray, FloatArray], Any]
+    scale: Scale,
+    given: Given,
+    costs: Costs,
+    learner: Callable[[float, FloatArray, FloatArray], Any],
 ) -> Labels:
     """What regressions say, with targets of mean 0 and deviation 1, or in the range from 0 to 1."""
     X, y = given.X[given.known], given.labels[given.known]

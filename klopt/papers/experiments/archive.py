@@ -13,7 +13,18 @@ from klopt.papers.experiments.trial import Trial
 
 __all__ = ["read_archive", "write_archive"]
 
-COLUMNS = ("row", "method", "split", "accuracy", "seconds", "labelled", "asked", "chosen", "uncertified", "trouble")
+COLUMNS = (
+    "row",
+    "method",
+    "split",
+    "accuracy",
+    "seconds",
+    "labelled",
+    "asked",
+    "chosen",
+    "uncertified",
+    "trouble",
+)
 
 
 def write_archive(experiment: Experiment, path: Path) -> None:
@@ -23,7 +34,9 @@ def write_archive(experiment: Experiment, path: Path) -> None:
         "rows": [row.name for row in experiment.protocol.rows], "missing": list(experiment.missing),
         "sources": list(experiment.sources), "columns": list(COLUMNS),
     }  # fmt: skip
-    lines = ",\n".join(json.dumps([_written(trial, name) for name in COLUMNS]) for trial in experiment.trials)
+    lines = ",\n".join(
+        json.dumps([_written(trial, name) for name in COLUMNS]) for trial in experiment.trials
+    )
     path.write_text(f'{json.dumps(head)[:-1]},\n"trials": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
@@ -31,7 +44,9 @@ def read_archive(path: Path) -> Experiment:
     """Return the experiment that was written; the protocol is the one that klopt has under its name."""
     found = json.loads(path.read_text(encoding="utf-8"))
     if tuple(found.get("columns", ())) != COLUMNS:
-        raise InvalidSettings(f"{path} has columns {found.get('columns')}; expected {list(COLUMNS)}")
+        raise InvalidSettings(
+            f"{path} has columns {found.get('columns')}; expected {list(COLUMNS)}"
+        )
     protocol = protocol_named(found["protocol"])
     trials = []
     for values in found["trials"]:
@@ -45,7 +60,12 @@ def read_archive(path: Path) -> Experiment:
         methods=tuple(method for method in protocol.methods if method.name in used),
     )
     return Experiment(
-        own, tuple(trials), found["splits"], found["seed"], tuple(found["missing"]), tuple(found["sources"])
+        own,
+        tuple(trials),
+        found["splits"],
+        found["seed"],
+        tuple(found["missing"]),
+        tuple(found["sources"]),
     )
 
 

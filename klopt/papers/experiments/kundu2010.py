@@ -32,7 +32,9 @@ PRICES, FEW = choices(weight=(0.1, 1.0, 10.0)), (1.0, 10.0)
 
 def _row(line: str, noise: float = 0.0) -> Row:
     name, *numbers = line.split()
-    figures = tuple(Figure(column, float(number), nan) for column, number in zip(COLUMNS, numbers, strict=False))
+    figures = tuple(
+        Figure(column, float(number), nan) for column, number in zip(COLUMNS, numbers, strict=False)
+    )
     return Row(name, 0.8, reported=figures, noise=noise)
 
 
@@ -53,7 +55,10 @@ PROTOCOL = Protocol(
         Method("ESKL L3", methods.eskl("squared"), PRICES, FEW),
     ),
     reference="Denoise",
-    reasons=tuple(Reason(method, "the paper's similarities are another matrix, as said below") for method in COLUMNS),
+    reasons=tuple(
+        Reason(method, "the paper's similarities are another matrix, as said below")
+        for method in COLUMNS
+    ),
     learned=("IndSVM", "ESKL L1", "ESKL L2", "ESKL L3"),
     splits=10,
     scale="none",

@@ -38,11 +38,11 @@ COSTS = SIGMAS
 INNER_SIGMAS, INNER_COSTS = SIGMAS[3:8], COSTS[4::2]
 
 FIXED = ("spect", "monks1", "monks2", "monks3")
-ONE_PART = (
-    "the part for the test is always the same, so the paper's deviation is that of the folds of cross-validation alone"
-)
+ONE_PART = "the part for the test is always the same, so the paper's deviation is that of the folds of cross-validation alone"
 NEIGHBOUR = "its decisions come near those of the nearest neighbour, as said below"
-MANY_FEATURES = "the paper does not state how many features there are, which matters (below, on monks1)"
+MANY_FEATURES = (
+    "the paper does not state how many features there are, which matters (below, on monks1)"
+)
 UNSTATED = (
     "it is better than the paper's, which does not state epsilon, nor how the targets are scaled; with targets in the "
     "range from 0 to 1 (below) it is nearer"
@@ -60,7 +60,11 @@ def _explained(line: str) -> Row:
     name, *numbers = line.split()
     values = [100 * float(number) for number in numbers]
     labelled = FEW_OF_MANY if name == "cpusmall" else 0.5
-    return Row(name, labelled, reported=tuple(map(Figure, NUMBERS, (100 - mean for mean in values[::2]), values[1::2])))
+    return Row(
+        name,
+        labelled,
+        reported=tuple(map(Figure, NUMBERS, (100 - mean for mean in values[::2]), values[1::2])),
+    )
 
 
 PROTOCOL = Protocol(
@@ -70,9 +74,23 @@ PROTOCOL = Protocol(
     methods=(
         Method("MKL-uniform", adaptive_methods.uniform, costs=COSTS),
         Method("SVM-CV", adaptive_methods.gaussian, choices(width=SIGMAS), COSTS),
-        Method("DANK", adaptive_methods.adaptive, choices(width=SIGMAS), COSTS, chosen_by=adaptive_methods.gaussian),
-        Method("LDK", adaptive_methods.logdet, choices(width=SIGMAS), COSTS, chosen_by=adaptive_methods.gaussian),
-        Method("RF", baselines.random_features, choices(width=SIGMAS[2:9], weight=(0.1, 1.0)), COSTS),
+        Method(
+            "DANK",
+            adaptive_methods.adaptive,
+            choices(width=SIGMAS),
+            COSTS,
+            chosen_by=adaptive_methods.gaussian,
+        ),
+        Method(
+            "LDK",
+            adaptive_methods.logdet,
+            choices(width=SIGMAS),
+            COSTS,
+            chosen_by=adaptive_methods.gaussian,
+        ),
+        Method(
+            "RF", baselines.random_features, choices(width=SIGMAS[2:9], weight=(0.1, 1.0)), COSTS
+        ),
         Method("SimpleMKL", methods.simple_mkl, costs=(0.125, 2.0, 32.0)),
         Method("1-NN", adaptive_methods.nearest),
     ),
@@ -81,7 +99,9 @@ PROTOCOL = Protocol(
     splits=10,
     scale="range",
     reasons=(
-        Reason("RF", "SVM-CV, which learns no kernel, is above the paper's by nearly as much", "wine"),
+        Reason(
+            "RF", "SVM-CV, which learns no kernel, is above the paper's by nearly as much", "wine"
+        ),
         Reason("RF", MANY_FEATURES),
         Reason(
             "MKL-uniform",
@@ -90,7 +110,11 @@ PROTOCOL = Protocol(
             "glass",
         ),
         *(Reason("MKL-uniform", ONE_PART, row) for row in FIXED),
-        Reason("LDK", f"{ONE_PART}; more pairs or another slack do not bring it there (below)", "monks1"),
+        Reason(
+            "LDK",
+            f"{ONE_PART}; more pairs or another slack do not bring it there (below)",
+            "monks1",
+        ),
         Reason("DANK", NEIGHBOUR),
     ),
     notes=(
@@ -121,7 +145,9 @@ OWN = replace(
         Method("DANK", adaptive_methods.adaptive, choices(width=INNER_SIGMAS), INNER_COSTS),
         Method("LDK", adaptive_methods.logdet, choices(width=INNER_SIGMAS), COSTS),
     ),
-    notes=("The widths of DANK and LDK are 1/4, 1/2, 1, 2 and 4, the costs of DANK 1/2, 2, 8 and 32.",),
+    notes=(
+        "The widths of DANK and LDK are 1/4, 1/2, 1, 2 and 4, the costs of DANK 1/2, 2, 8 and 32.",
+    ),
 )
 BEST = replace(
     PROTOCOL,
@@ -136,14 +162,21 @@ BEST = replace(
     ),
     notes=("The widths of DANK are 1/4, 1/2, 1, 2 and 4, its costs 1/2, 2, 8 and 32.",),
 )
-NUMBERS_OF_FEATURES = {f"RF, {number} features": number for number in (baselines.FEATURES, 1000, 3000)}
+NUMBERS_OF_FEATURES = {
+    f"RF, {number} features": number for number in (baselines.FEATURES, 1000, 3000)
+}
 FEATURES = replace(
     PROTOCOL,
     name="003-features",
     title="RF with more features",
     rows=PROTOCOL.rows_of("RF", NUMBERS_OF_FEATURES),
     methods=tuple(
-        Method(name, baselines.random_features_of(number), choices(width=SIGMAS[2:9], weight=(0.1, 1.0)), COSTS)
+        Method(
+            name,
+            baselines.random_features_of(number),
+            choices(width=SIGMAS[2:9], weight=(0.1, 1.0)),
+            COSTS,
+        )
         for name, number in NUMBERS_OF_FEATURES.items()
     ),
     reference=next(iter(NUMBERS_OF_FEATURES)),

@@ -58,7 +58,11 @@ PROTOCOL = Protocol(
     reasons=(
         Reason("LapRLS", FEW_LABELS, "ssl_digit1 (10)"),
         Reason("LapSVM", FEW_LABELS, "ssl_digit1 (10)"),
-        Reason("LapSVM", "the paper's figure is below that of its SVM, ours is not", "webkb_page_link (12)"),
+        Reason(
+            "LapSVM",
+            "the paper's figure is below that of its SVM, ours is not",
+            "webkb_page_link (12)",
+        ),
         Reason(
             "SKL_KTA",
             "no other ridge (below) brings it nearer, but it is less off than it varies over our splits",
@@ -103,7 +107,9 @@ BEST = replace(
     title="The same at the choice that is best on the test points: no result, but what the paper reports of SVM and "
     "SimpleMKL",
     chosen_on="asked",
-    methods=tuple(method for method in PROTOCOL.methods if len(method.choices) * len(method.costs) > 1),
+    methods=tuple(
+        method for method in PROTOCOL.methods if len(method.choices) * len(method.costs) > 1
+    ),
     notes=(),
 )
 RIDGES = {f"ridge {ridge:g}": ridge for ridge in (1e-6, 1e-4, 1e-3, 1e-2)}
@@ -112,7 +118,9 @@ RIDGE = replace(
     name="004-ridge",
     title="SKL_KTA with other ridges",
     rows=PROTOCOL.rows_of("SKL_KTA", RIDGES),
-    methods=tuple(Method(name, graph_methods.skl_kta_with_ridge(ridge)) for name, ridge in RIDGES.items()),
+    methods=tuple(
+        Method(name, graph_methods.skl_kta_with_ridge(ridge)) for name, ridge in RIDGES.items()
+    ),
     reference=next(iter(RIDGES)),
     notes=(
         "In brackets: the paper, which does not state its ridge. A ridge far below the smallest positive eigenvalue of "

@@ -1,9 +1,10 @@
 """Methods of the tables that make a kernel for support vector machines: klopt's learners, and simple kernels.
 
-A kernel K on all points, divided by the mean of its diagonal at the labelled ones, is followed by support vector
-machines of LIBSVM, one against one, as [1] does it.
+A kernel K on all points, divided by the mean of its diagonal at the labelled ones, is followed by
+support vector machines of LIBSVM, one against one, as [1] does it.
 
-[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
+[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+2016.
 """
 
 from __future__ import annotations
@@ -56,8 +57,11 @@ def kernel_pca(given: Given, choice: Choice, costs: Costs) -> IntArray:
 
     known = given.known
     number = min(round(choice.weight), known.size - 1)
-    # LAPACK finds the same components in every run; ARPACK, the default for few of many, starts at random.
-    learner = KernelPCA(number, kernel="rbf", gamma=scaled_gamma(given, choice), eigen_solver="dense")
+    # LAPACK finds the same components in every run; ARPACK, the default for few of many, starts at
+    # random.
+    learner = KernelPCA(
+        number, kernel="rbf", gamma=scaled_gamma(given, choice), eigen_solver="dense"
+    )
     Z = learner.fit(given.X[known]).transform(given.X)
     return machines(Z @ Z.T, given, costs)
 
@@ -73,7 +77,10 @@ def simple_mkl(given: Given, choice: Choice, costs: Costs) -> IntArray:
     from klopt.learners import MklSVC
     from klopt.learners.kernels import poly, rbf
 
-    kernels = [rbf([1 / (2 * width**2) for width in BANDWIDTHS]), *(poly(degree, gamma=1.0) for degree in (1, 2, 3))]
+    kernels = [
+        rbf([1 / (2 * width**2) for width in BANDWIDTHS]),
+        *(poly(degree, gamma=1.0) for degree in (1, 2, 3)),
+    ]
     known, found = given.known, []
     for C in costs:
         learner = MklSVC(kernels, C=C, norm="block-l1", multi_class="ovr")
@@ -85,14 +92,18 @@ def osk(given: Given, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the ordered spectral kernel that is aligned best."""
     from klopt.learners import OSK
 
-    return _by_learner(OSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights), given, costs)
+    return _by_learner(
+        OSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights), given, costs
+    )
 
 
 def scg_osk(given: Given, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the ordered spectral kernel of least graph-based loss."""
     from klopt.learners import ScgOSK
 
-    return _by_learner(ScgOSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights), given, costs)
+    return _by_learner(
+        ScgOSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights), given, costs
+    )
 
 
 def ldk(given: Given, choice: Choice, costs: Costs) -> IntArray:

@@ -14,9 +14,15 @@ __all__ = ["compact", "markdown"]
 def markdown(experiment: Experiment, best: Experiment | None = None) -> str:
     """Return the page; every figure in it is from the experiment or, in brackets, from the paper.
 
-    `best` is the same experiment at the choices that are best on the test points, to tell why figures differ.
+    `best` is the same experiment at the choices that are best on the test points, to tell why
+    figures differ.
     """
-    return "\n".join(_lines(experiment, summarise(experiment), None if best is None else summarise(best))) + "\n"
+    return (
+        "\n".join(
+            _lines(experiment, summarise(experiment), None if best is None else summarise(best))
+        )
+        + "\n"
+    )
 
 
 def _lines(experiment: Experiment, summary: Summary, best: Summary | None) -> Iterator[str]:
@@ -24,9 +30,14 @@ def _lines(experiment: Experiment, summary: Summary, best: Summary | None) -> It
     names = [method.name for method in protocol.methods]
     yield f"## {protocol.title}\n"
     yield f"{experiment.splits} splits, seed {experiment.seed}. In brackets: the paper. Bold: the best of ours.\n"
-    yield from _table(["set", *names], ((row.name, map(_accuracy, _of(summary, row.name))) for row in protocol.rows))
+    yield from _table(
+        ["set", *names],
+        ((row.name, map(_accuracy, _of(summary, row.name))) for row in protocol.rows),
+    )
     yield f"\nDifference from {protocol.reference}; p of the t-test, corrected for overlapping splits / Wilcoxon's:\n"
-    yield from _table(["set", *names], ((row.name, map(_tests, _of(summary, row.name))) for row in protocol.rows))
+    yield from _table(
+        ["set", *names], ((row.name, map(_tests, _of(summary, row.name))) for row in protocol.rows)
+    )
     yield ""
     yield from (f"- {said}" for said in conclusions(experiment, summary, best))
     yield "\nThe protocol:\n"
@@ -42,11 +53,22 @@ def compact(experiment: Experiment) -> str:
     names, ranks = zip(*summary.mean_ranks, strict=True)
     rows = [(row.name, map(_accuracy, _of(summary, row.name))) for row in experiment.protocol.rows]
     lines = _table(["set", *names], iter([*rows, ("mean rank", (f"{rank:.2f}" for rank in ranks))]))
-    return "\n".join((f"### {experiment.protocol.title}\n", *lines, *(f"\n{x}" for x in experiment.protocol.notes), ""))
+    return "\n".join(
+        (
+            f"### {experiment.protocol.title}\n",
+            *lines,
+            *(f"\n{x}" for x in experiment.protocol.notes),
+            "",
+        )
+    )
 
 
 def _fold(experiment: Experiment) -> str:
-    return ", fitting on one fold and validating on the others" if experiment.protocol.fit_on == "fold" else ""
+    return (
+        ", fitting on one fold and validating on the others"
+        if experiment.protocol.fit_on == "fold"
+        else ""
+    )
 
 
 def _of(summary: Summary, row: str) -> list[Cell]:

@@ -46,9 +46,7 @@ BALANCE = (
     "the widths, which the paper does not state: the Gaussian kernel without any learning is above the paper's by as "
     "much, and at 1/64 or at 1 alone (below) it is not"
 )
-TRIED_GRAPHS = (
-    "not found: with 5, 20 or 50 neighbours and weights from 0.001 to 100 it was 90 % at most on three splits"
-)
+TRIED_GRAPHS = "not found: with 5, 20 or 50 neighbours and weights from 0.001 to 100 it was 90 % at most on three splits"
 SETTINGS = "the settings of this method are not stated in the paper, and the closed form here may be another"
 
 
@@ -66,13 +64,22 @@ PROTOCOL = Protocol(
     methods=(
         Method("Gaussian", methods.gaussian, choices(width=WIDTHS), COSTS),
         Method("FSK", baselines.fisher_score, choices(width=WIDTHS, weight=(1e-4, 1e-2)), COSTS),
-        Method("SimpleNPK", baselines.simple_npk, choices(weight=(0.001, 0.01, 0.1, 1.0, 10.0)), COSTS),
-        Method("IR-Gaussian", baselines.ideal_gaussian, choices(width=WIDTHS, weight=(0.1, 1.0, 10.0)), COSTS),
+        Method(
+            "SimpleNPK", baselines.simple_npk, choices(weight=(0.001, 0.01, 0.1, 1.0, 10.0)), COSTS
+        ),
+        Method(
+            "IR-Gaussian",
+            baselines.ideal_gaussian,
+            choices(width=WIDTHS, weight=(0.1, 1.0, 10.0)),
+            COSTS,
+        ),
         Method("OSK", methods.osk, costs=COSTS),
         Method("LDK", methods.ldk, choices(width=WIDTHS), COSTS),
         Method("SCG-OSK", methods.scg_osk, costs=COSTS),
         Method("SCG-LDK", methods.scg_ldk, choices(width=WIDTHS, weight=WEIGHTS), COSTS),
-        Method("kernel PCA", methods.kernel_pca, choices(width=WIDTHS, weight=COMPONENTS), COSTS[:3]),
+        Method(
+            "kernel PCA", methods.kernel_pca, choices(width=WIDTHS, weight=COMPONENTS), COSTS[:3]
+        ),
         Method("uniform MKL", methods.uniform_mkl, costs=COSTS),
         Method("harmonic", graph_methods.harmonic_function),
     ),
@@ -108,7 +115,9 @@ UNSCALED = replace(
     name="000-unscaled",
     title="The same with features that are not scaled",
     scale="none",
-    methods=tuple(method for method in PROTOCOL.methods if method.name in ("Gaussian", "OSK", "SCG-OSK")),
+    methods=tuple(
+        method for method in PROTOCOL.methods if method.name in ("Gaussian", "OSK", "SCG-OSK")
+    ),
     notes=(),
 )
 WIDER = replace(
@@ -126,14 +135,17 @@ WIDER = replace(
         "good choices the first is taken). Mean ranks move with the grid: read both.",
     ),
 )
-SINGLE_WIDTHS = {f"width {width:g}": width for width in (1 / 256, 1 / 64, 1 / 16, 1 / 4, 1.0, 4.0, 16.0)}
+SINGLE_WIDTHS = {
+    f"width {width:g}": width for width in (1 / 256, 1 / 64, 1 / 16, 1 / 4, 1.0, 4.0, 16.0)
+}
 WIDTH = replace(
     PROTOCOL,
     name="000-width",
     title="The Gaussian kernel at one width each",
     rows=PROTOCOL.rows_of("Gaussian", SINGLE_WIDTHS),
     methods=tuple(
-        Method(name, methods.gaussian, choices(width=(width,)), COSTS) for name, width in SINGLE_WIDTHS.items()
+        Method(name, methods.gaussian, choices(width=(width,)), COSTS)
+        for name, width in SINGLE_WIDTHS.items()
     ),
     reference="width 1",
     notes=("In brackets: the paper's figure of the Gaussian kernel, whose widths are not stated.",),

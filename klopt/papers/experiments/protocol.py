@@ -1,9 +1,10 @@
 """What an experiment is, as data: rows of a table, methods with their grids, how points are split and compared.
 
-A method is a function. It gets all points, the labels it may see (-1 where it may not) and the points it is asked
-about, and returns their classes, once for each cost C. A supervised method uses the labelled points only; one on a
-graph uses all. Whatever is hidden, for the test or in cross-validation, is not passed at all. In regression labels are
-numbers (NaN where hidden), and the score is the share of the variance that is explained.
+A method is a function. It gets all points, the labels it may see (-1 where it may not) and the
+points it is asked about, and returns their classes, once for each cost C. A supervised method uses
+the labelled points only; one on a graph uses all. Whatever is hidden, for the test or in
+cross-validation, is not passed at all. In regression labels are numbers (NaN where hidden), and the
+score is the share of the variance that is explained.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class Choice:
     """What a method weighs its graph or its labels by, or what the method says."""
 
 
-def choices(width: tuple[float, ...] = (1.0,), weight: tuple[float, ...] = (1.0,)) -> tuple[Choice, ...]:
+def choices(
+    width: tuple[float, ...] = (1.0,), weight: tuple[float, ...] = (1.0,)
+) -> tuple[Choice, ...]:
     """Return the grid of all pairs.
 
     >>> choices(weight=(0.1, 1.0))
@@ -88,7 +91,9 @@ class Given:
     @property
     def known(self) -> IntArray:
         """The points whose labels are told."""
-        return np.flatnonzero(self.labels >= 0 if self.labels.dtype.kind == "i" else ~np.isnan(self.labels))
+        return np.flatnonzero(
+            self.labels >= 0 if self.labels.dtype.kind == "i" else ~np.isnan(self.labels)
+        )
 
 
 Decide = Callable[[Given, Choice, tuple[float, ...]], Labels]
@@ -178,19 +183,29 @@ class Protocol:
 
     def why(self, row: str, method: str) -> str:
         """Return what is known of a difference from the paper, "" where nothing is."""
-        mine = (reason.why for reason in self.reasons if reason.method == method and reason.row in (row, ""))
+        mine = (
+            reason.why
+            for reason in self.reasons
+            if reason.method == method and reason.row in (row, "")
+        )
         return next(mine, "")
 
     def rows_of(self, method: str, names: Iterable[str]) -> tuple[Row, ...]:
         """Return the rows that have the paper's figure of a method, as the figure of each of the names."""
         known = list(names)
         found = ((row, row.figure(method)) for row in self.rows)
-        return tuple(replace(row, reported=tuple(replace(own, method=x) for x in known)) for row, own in found if own)
+        return tuple(
+            replace(row, reported=tuple(replace(own, method=x) for x in known))
+            for row, own in found
+            if own
+        )
 
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]
         if self.reference not in names:
-            raise InvalidSettings(f"reference is {self.reference!r}; expected one of {', '.join(names)}")
+            raise InvalidSettings(
+                f"reference is {self.reference!r}; expected one of {', '.join(names)}"
+            )
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise InvalidSettings(f"two methods are called {twice.pop()!r}")

@@ -1,6 +1,7 @@
 """Runs an experiment: a job for each set, split and method, in parallel, each kept as soon as it is finished.
 
-Jobs go through joblib: inside `with joblib.parallel_config(backend="dask")` they run on a Dask cluster.
+Jobs go through joblib: inside `with joblib.parallel_config(backend="dask")` they run on a Dask
+cluster.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class Experiment:
 
     def accuracies(self, row: Row, method: Method) -> tuple[float, ...]:
         """Return the accuracy of each split, NaN where there is none."""
-        mine = [trial for trial in self.trials if (trial.row, trial.method) == (row.name, method.name)]
+        mine = [
+            trial for trial in self.trials if (trial.row, trial.method) == (row.name, method.name)
+        ]
         return tuple(trial.accuracy for trial in sorted(mine, key=lambda trial: trial.split))
 
 
@@ -86,8 +89,9 @@ def run_experiment(
 ) -> Experiment:
     """Run a protocol on the sets that are here, or on those named, and return all trials.
 
-    `sets` may name sets that the protocol does not have: they are run by its rule. Failed trials are repeated on
-    `resume`, the others are not. `told` is called with each finished trial, its number and the count of all.
+    `sets` may name sets that the protocol does not have: they are run by its rule. Failed trials
+    are repeated on `resume`, the others are not. `told` is called with each finished trial, its
+    number and the count of all.
     """
     chosen = protocol_named(protocol) if isinstance(protocol, str) else protocol
     folder = None if data is None else Path(data)
@@ -104,35 +108,53 @@ def run_experiment(
     every = list(_jobs(chosen, found, count, seed))
     with TrialStore(store) as kept:
         keys = [job.key for job in every]
-        done = {trial.key for trial in kept.trials(set(keys)) if not isnan(trial.accuracy)} if resume else set()
-        for number, trial in enumerate(_finished([job for job in every if job.key not in done], jobs), 1):
+        done = (
+            {trial.key for trial in kept.trials(set(keys)) if not isnan(trial.accuracy)}
+            if resume
+            else set()
+        )
+        for number, trial in enumerate(
+            _finished([job for job in every if job.key not in done], jobs), 1
+        ):
             kept.add(trial)
             if told is not None:
                 told(trial, number, len(every) - len(done))
         trials = {trial.key: trial for trial in kept.trials(set(keys))}
-    sources = tuple(f"{row.name}: {item.source}, {item.X.shape[0]} x {item.X.shape[1]}" for row, item in found)
+    sources = tuple(
+        f"{row.name}: {item.source}, {item.X.shape[0]} x {item.X.shape[1]}" for row, item in found
+    )
     protocol = replace(chosen, rows=tuple(row for row, _ in found))
-    return Experiment(protocol, tuple(trials[key] for key in keys), count, seed, missing, sources, len(done))
+    return Experiment(
+        protocol, tuple(trials[key] for key in keys), count, seed, missing, sources, len(done)
+    )
 
 
 def _rows(protocol: Protocol, sets: Sequence[str]) -> tuple[Row, ...]:
     if not sets:
         return protocol.rows
     first = protocol.rows[0]
-    own = {name: tuple(row for row in protocol.rows if name in (row.data, row.name)) for name in sets}
-    return tuple(row for name in own for row in own[name] or (replace(first, data=name, reported=()),))
+    own = {
+        name: tuple(row for row in protocol.rows if name in (row.data, row.name)) for name in sets
+    }
+    return tuple(
+        row for name in own for row in own[name] or (replace(first, data=name, reported=()),)
+    )
 
 
 def _methods(protocol: Protocol, names: Sequence[str]) -> tuple[Method, ...]:
     known = {method.name: method for method in protocol.methods}
     for name in names:
         if name not in known:
-            raise InvalidSettings(f"no method {name!r} in experiment {protocol.name}; there are: {', '.join(known)}")
+            raise InvalidSettings(
+                f"no method {name!r} in experiment {protocol.name}; there are: {', '.join(known)}"
+            )
     wanted = {*names, protocol.reference}
     return tuple(method for method in protocol.methods if not names or method.name in wanted)
 
 
-def _loaded(protocol: Protocol, folder: Path | None, strict: bool) -> tuple[list[tuple[Row, DataSet]], tuple[str, ...]]:
+def _loaded(
+    protocol: Protocol, folder: Path | None, strict: bool
+) -> tuple[list[tuple[Row, DataSet]], tuple[str, ...]]:
     found, missing = [], []
     for row in protocol.rows:
         try:
@@ -147,7 +169,9 @@ def _loaded(protocol: Protocol, folder: Path | None, strict: bool) -> tuple[list
     return found, tuple(dict.fromkeys(missing))
 
 
-def _jobs(protocol: Protocol, found: Iterable[tuple[Row, DataSet]], count: int, seed: int) -> Iterator[Job]:
+def _jobs(
+    protocol: Protocol, found: Iterable[tuple[Row, DataSet]], count: int, seed: int
+) -> Iterator[Job]:
     for row, data in found:
         kept: dict[str, Any] = {}
         for number, split in enumerate(splits_of(data, row, count, seed)):
@@ -161,6 +185,8 @@ def _finished(jobs: Sequence[Job], processes: int) -> Iterator[Trial]:
 
     if not jobs:
         return
-    running = Parallel(n_jobs=processes, return_as="generator_unordered")(delayed(run_job)(job) for job in jobs)
+    running = Parallel(n_jobs=processes, return_as="generator_unordered")(
+        delayed(run_job)(job) for job in jobs
+    )
     with closing(running):
         yield from running

@@ -1,8 +1,8 @@
 """Which points are labelled and which are asked about: random, stratified, the same for every method.
 
-Published splits are used where the data have them with the row's number of labels; then random ones. Data with a part
-for the test of their own are always split so; a balanced row has as many labelled points of each class. In regression
-there are no classes to be stratified by.
+Published splits are used where the data have them with the row's number of labels; then random
+ones. Data with a part for the test of their own are always split so; a balanced row has as many
+labelled points of each class. In regression there are no classes to be stratified by.
 """
 
 from __future__ import annotations
@@ -37,10 +37,15 @@ def splits_of(data: DataSet, row: Row, count: int, seed: int = 0) -> tuple[Split
     from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
     if not 0 < row.labelled < (1 if isinstance(row.labelled, float) else data.y.size):
-        raise InvalidSettings(f"{row.name}: labelled is {row.labelled}; {data.y.size} points are to be split")
+        raise InvalidSettings(
+            f"{row.name}: labelled is {row.labelled}; {data.y.size} points are to be split"
+        )
     every = np.arange(data.y.size)
     if row.balanced:
-        return tuple(_balanced(data.y, int(row.labelled), np.random.default_rng((seed, k))) for k in range(count))
+        return tuple(
+            _balanced(data.y, int(row.labelled), np.random.default_rng((seed, k)))
+            for k in range(count)
+        )
     if data.training:
         return count * (Split(every[: data.training], every[data.training :]),)
     published = [np.sort(known) for known in data.published if known.size == row.labelled][:count]
@@ -49,7 +54,9 @@ def splits_of(data: DataSet, row: Row, count: int, seed: int = 0) -> tuple[Split
         kind = StratifiedShuffleSplit if data.y.dtype.kind == "i" else ShuffleSplit
         draw = kind(n_splits=count - len(found), train_size=row.labelled, random_state=seed)
         try:
-            drawn = [Split(np.sort(known), np.sort(asked)) for known, asked in draw.split(data.X, data.y)]
+            drawn = [
+                Split(np.sort(known), np.sort(asked)) for known, asked in draw.split(data.X, data.y)
+            ]
         except ValueError as error:
             raise InvalidSettings(f"{row.name} cannot be split: {error}") from error
         found += drawn
@@ -59,14 +66,17 @@ def splits_of(data: DataSet, row: Row, count: int, seed: int = 0) -> tuple[Split
 def _balanced(y: Labels, labelled: int, random: np.random.Generator) -> Split:
     """As many points of each class, in all at most `labelled`."""
     each = labelled // np.unique(y).size
-    known = np.sort(np.concatenate([random.permutation(np.flatnonzero(y == k))[:each] for k in np.unique(y)]))
+    known = np.sort(
+        np.concatenate([random.permutation(np.flatnonzero(y == k))[:each] for k in np.unique(y)])
+    )
     return Split(known, np.setdiff1d(np.arange(y.size), known))
 
 
 def folds_of(y: Labels, folds: int, seed: int = 0) -> tuple[Split, ...]:
     """Return the stratified folds of labelled points, each the `asked` of its split.
 
-    There are as many as the smallest class has points where these are fewer; none where it has one only.
+    There are as many as the smallest class has points where these are fewer; none where it has one
+    only.
     """
     from sklearn.model_selection import KFold, StratifiedKFold
 

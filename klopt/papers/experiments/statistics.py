@@ -1,14 +1,17 @@
 """Whether methods differ: ranks, Friedman's test and Nemenyi's difference over sets, paired tests over splits.
 
-On N sets k methods have ranks r, 1 the best and equals sharing their mean, R_j the mean rank of method j. Then
+On N sets k methods have ranks r, 1 the best and equals sharing their mean, R_j the mean rank of
+method j. Then
 
     F = (N - 1) chi2 / (N (k - 1) - chi2),    chi2 = 12 N / (k (k + 1)) (sum_j R_j^2 - k (k + 1)^2 / 4),
 
-is F-distributed with k - 1 and (k - 1)(N - 1) degrees of freedom if all are equal [1], and two methods differ when
-their mean ranks do by q (k (k + 1) / (6 N))^1/2, q the quantile of the studentised range over 2^1/2.
+is F-distributed with k - 1 and (k - 1)(N - 1) degrees of freedom if all are equal [1], and two
+methods differ when their mean ranks do by q (k (k + 1) / (6 N))^1/2, q the quantile of the
+studentised range over 2^1/2.
 
-Splits of one set overlap: paired tests over them see too little variance, and more splits make any difference
-significant. The corrected t [2] has 1/J + asked/labelled in the place of 1/J, for J splits.
+Splits of one set overlap: paired tests over them see too little variance, and more splits make any
+difference significant. The corrected t [2] has 1/J + asked/labelled in the place of 1/J, for J
+splits.
 
 [1] Demsar, Statistical comparisons of classifiers over multiple data sets, 2006.
 [2] Nadeau, Bengio, Inference for the generalization error, 2003.
@@ -63,7 +66,8 @@ def friedman(means: FloatArray, level: float = 0.05) -> Friedman | None:
     if N < 2 or k < 3:
         return None
     R = ranks(means).mean(axis=0)
-    # As the papers have it; SciPy's own `friedmanchisquare` is corrected for ties, and a little larger where there are.
+    # As the papers have it; SciPy's own `friedmanchisquare` is corrected for ties, and a little
+    # larger where there are.
     chi2 = 12 * N / (k * (k + 1)) * (float(R @ R) - k * (k + 1) ** 2 / 4)
     room = N * (k - 1) - chi2
     statistic = (N - 1) * chi2 / room if room > 0 else inf
@@ -116,6 +120,9 @@ def _signed_ranks(gaps: FloatArray) -> float:
     def positive_ranks(d: FloatArray, axis: int = -1) -> FloatArray:
         return np.asarray(np.sum(rankdata(np.abs(d), axis=axis) * (d > 0), axis=axis))
 
-    # SciPy's stubs take no inf, which asks for all 2^n signs; these are fewer than its default of resamples.
-    test = permutation_test((d,), positive_ranks, vectorized=True, n_resamples=9999, permutation_type="samples")
+    # SciPy's stubs take no inf, which asks for all 2^n signs; these are fewer than its default of
+    # resamples.
+    test = permutation_test(
+        (d,), positive_ranks, vectorized=True, n_resamples=9999, permutation_type="samples"
+    )
     return float(test.pvalue)

@@ -23,7 +23,11 @@ APPLICATION = 0x6B6C6F65
 PATIENCE = 30.0
 """Seconds to wait for another writer."""
 _KINDS = {str: "TEXT", float: "REAL", int: "INTEGER"}
-_TYPES = {name: kind for name, kind in typing.get_type_hints(Trial).items() if name in {f.name for f in fields(Trial)}}
+_TYPES = {
+    name: kind
+    for name, kind in typing.get_type_hints(Trial).items()
+    if name in {f.name for f in fields(Trial)}
+}
 _COLUMNS = ", ".join(_TYPES)
 
 
@@ -50,7 +54,9 @@ class TrialStore:
         mark = self.database.execute("PRAGMA application_id").fetchone()[0]
         found = self.database.execute("PRAGMA user_version").fetchone()[0]
         if not empty and mark != APPLICATION:
-            raise InvalidSettings(f"{self.path} is a database of something else than experiments; choose another name")
+            raise InvalidSettings(
+                f"{self.path} is a database of something else than experiments; choose another name"
+            )
         if not empty and found != SCHEMA:
             raise InvalidSettings(
                 f"{self.path} has schema {found} and this klopt knows {SCHEMA}; use the klopt that wrote it"
@@ -59,11 +65,15 @@ class TrialStore:
             columns = ", ".join(f"{name} {_KINDS[kind]}" for name, kind in _TYPES.items())
             self.database.execute(f"PRAGMA application_id = {APPLICATION}")
             self.database.execute(f"PRAGMA user_version = {SCHEMA}")
-            self.database.execute(f"CREATE TABLE IF NOT EXISTS trials ({columns}, PRIMARY KEY (key))")
+            self.database.execute(
+                f"CREATE TABLE IF NOT EXISTS trials ({columns}, PRIMARY KEY (key))"
+            )
 
     def add(self, trial: Trial) -> None:
         """Keep a trial; one of the same key is replaced."""
-        values = [None if isinstance(value, float) and isnan(value) else value for value in astuple(trial)]
+        values = [
+            None if isinstance(value, float) and isnan(value) else value for value in astuple(trial)
+        ]
         try:
             marks = ", ".join("?" for _ in values)
             self.database.execute(f"INSERT OR REPLACE INTO trials VALUES ({marks})", values)
@@ -85,7 +95,12 @@ class TrialStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.close()
 
 

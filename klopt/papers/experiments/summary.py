@@ -79,7 +79,12 @@ class Summary:
 def summarise(experiment: Experiment) -> Summary:
     """Return means, deviations, ranks and tests; a method that failed on a split of a set ranks last there."""
     protocol = experiment.protocol
-    scores = np.array([[experiment.accuracies(row, method) for method in protocol.methods] for row in protocol.rows])
+    scores = np.array(
+        [
+            [experiment.accuracies(row, method) for method in protocol.methods]
+            for row in protocol.rows
+        ]
+    )
     # Equal means of different accuracies differ by rounding; they are to share their rank.
     means = np.where(np.isnan(scores).any(axis=2), -1.0, scores.mean(axis=2).round(12))
     order = ranks(means)
@@ -102,9 +107,16 @@ def _against(experiment: Experiment, row: Row, own: FloatArray, other: FloatArra
 
 
 def _cell(
-    experiment: Experiment, row: Row, method: Method, scores: FloatArray, rank: float, against: Paired | None
+    experiment: Experiment,
+    row: Row,
+    method: Method,
+    scores: FloatArray,
+    rank: float,
+    against: Paired | None,
 ) -> Cell:
-    mine = [trial for trial in experiment.trials if (trial.row, trial.method) == (row.name, method.name)]
+    mine = [
+        trial for trial in experiment.trials if (trial.row, trial.method) == (row.name, method.name)
+    ]
     good = 100 * scores[~np.isnan(scores)]
     mean = float(good.mean()) if good.size else nan
     deviation = float(good.std(ddof=1)) if good.size > 1 else nan
@@ -112,7 +124,16 @@ def _cell(
     failed = sum(bool(trial.trouble) for trial in mine)
     uncertified = sum(trial.uncertified > 0 for trial in mine)
     return Cell(
-        row.name, method.name, mean, deviation, rank, row.figure(method.name), against, seconds, failed, uncertified
+        row.name,
+        method.name,
+        mean,
+        deviation,
+        rank,
+        row.figure(method.name),
+        against,
+        seconds,
+        failed,
+        uncertified,
     )
 
 
@@ -120,7 +141,11 @@ def words(cell: Cell) -> tuple[str, ...]:
     """Return what a table says of a cell, in the order of COLUMNS."""
     gap = "" if isnan(cell.gap) else f"{cell.gap:+.1f}{'!' if cell.far else ''}"
     tests = cell.against
-    p = ("", "", "") if tests is None else tuple(_p(v) for v in (tests.t, tests.corrected, tests.wilcoxon))
+    p = (
+        ("", "", "")
+        if tests is None
+        else tuple(_p(v) for v in (tests.t, tests.corrected, tests.wilcoxon))
+    )
     return cell.method, cell.ours, cell.papers, gap, f"{cell.rank:g}", *p, f"{cell.seconds:.2g}"
 
 
@@ -129,13 +154,24 @@ def _spread(mean: float, deviation: float) -> str:
 
 
 def _p(value: float) -> str:
-    return "" if isnan(value) else "<.001" if value < 0.001 else f"{value:.3f}".lstrip("0") if value < 1 else "1"
+    return (
+        ""
+        if isnan(value)
+        else "<.001"
+        if value < 0.001
+        else f"{value:.3f}".lstrip("0")
+        if value < 1
+        else "1"
+    )
 
 
-def conclusions(experiment: Experiment, summary: Summary, best: Summary | None = None) -> Iterator[str]:
+def conclusions(
+    experiment: Experiment, summary: Summary, best: Summary | None = None
+) -> Iterator[str]:
     """Yield what can be said of all sets: mean ranks, Friedman, Nemenyi, the papers' figures, failures.
 
-    `best` has the figures at the choice that is best on the test points, which bound those of any choice.
+    `best` has the figures at the choice that is best on the test points, which bound those of any
+    choice.
     """
     protocol, test = experiment.protocol, summary.test
     order = sorted(summary.mean_ranks, key=lambda pair: pair[1])
@@ -150,7 +186,11 @@ def conclusions(experiment: Experiment, summary: Summary, best: Summary | None =
         )
     else:
         own = dict(order)[protocol.reference]
-        apart = [f"{name} ({rank - own:+.2f})" for name, rank in order if abs(rank - own) > test.difference]
+        apart = [
+            f"{name} ({rank - own:+.2f})"
+            for name, rank in order
+            if abs(rank - own) > test.difference
+        ]
         yield (
             f"Friedman: F = {test.statistic:.2f}, critical {test.critical:.2f} (p = {test.p:.2g}): the methods differ. "
             f"Nemenyi's difference is {test.difference:.2f}; from {protocol.reference} differ: "
@@ -165,7 +205,9 @@ def conclusions(experiment: Experiment, summary: Summary, best: Summary | None =
         yield f"{cell.method} on {cell.row} is {cell.gap:+.1f} deviations off: {known}."
     if loose := sum(cell.uncertified for cell in summary.cells):
         yield f"{loose} of {len(experiment.trials)} trials have a fit that is not certified."
-    for trouble in dict.fromkeys(f"{t.method} on {t.row}: {t.trouble}" for t in experiment.trials if t.trouble):
+    for trouble in dict.fromkeys(
+        f"{t.method} on {t.row}: {t.trouble}" for t in experiment.trials if t.trouble
+    ):
         yield f"Failed: {trouble}"
 
 
@@ -198,7 +240,9 @@ def print_experiment(experiment: Experiment, out: Console) -> None:
     from klopt.engine.format import table, wrapped
 
     summary = summarise(experiment)
-    out.print(wrapped(f"{experiment.protocol.title}; splits: {experiment.splits}, seed {experiment.seed}"))
+    out.print(
+        wrapped(f"{experiment.protocol.title}; splits: {experiment.splits}, seed {experiment.seed}")
+    )
     for row, source in zip(experiment.protocol.rows, experiment.sources, strict=True):
         out.print(f"\n{source}", style="bold")
         rows = table(COLUMNS, right=COLUMNS[1:])

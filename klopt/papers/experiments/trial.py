@@ -16,7 +16,17 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.errors import UncertifiedFit
 from klopt.papers.experiments.datasets import DataSet
-from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray, Labels, Method, Protocol, Row, Scale
+from klopt.papers.experiments.protocol import (
+    Choice,
+    Decide,
+    Given,
+    IntArray,
+    Labels,
+    Method,
+    Protocol,
+    Row,
+    Scale,
+)
 from klopt.papers.experiments.splits import Split, folds_of
 
 __all__ = ["Job", "Trial", "run_job"]
@@ -103,7 +113,11 @@ def _given(job: Job) -> Given:
     labels = np.full_like(job.data.y, _hidden(job.data.y))
     labels[job.split.labelled] = job.data.y[job.split.labelled]
     scale = job.protocol.scale
-    X, kept = (job.data.X, job.kept) if scale == "none" else (_scaled(job.data.X, job.split.labelled, scale), {})
+    X, kept = (
+        (job.data.X, job.kept)
+        if scale == "none"
+        else (_scaled(job.data.X, job.split.labelled, scale), {})
+    )
     return Given(X, labels, job.split.asked, job.row.graph, job.seed + job.number, kept)
 
 
@@ -113,7 +127,11 @@ def _hidden(y: Labels) -> float:
 
 def _scaled(X: FloatArray, known: IntArray, scale: Scale) -> FloatArray:
     some = X[known]
-    start, unit = (some.mean(axis=0), some.std(axis=0)) if scale == "deviation" else (some.min(axis=0), np.ptp(some, 0))
+    start, unit = (
+        (some.mean(axis=0), some.std(axis=0))
+        if scale == "deviation"
+        else (some.min(axis=0), np.ptp(some, 0))
+    )
     return np.asarray((X - start) / np.where(unit > 0, unit, 1.0))
 
 
@@ -146,7 +164,11 @@ def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
         return _best(method, scores)
     folds = folds_of(given.labels[known], job.protocol.folds, given.seed)
     for fold in folds:
-        fit, asked = (fold.labelled, fold.asked) if job.protocol.fit_on == "rest" else (fold.asked, fold.labelled)
+        fit, asked = (
+            (fold.labelled, fold.asked)
+            if job.protocol.fit_on == "rest"
+            else (fold.asked, fold.labelled)
+        )
         labels = np.full_like(given.labels, _hidden(given.labels))
         labels[known[fit]] = given.labels[known[fit]]
         part = Given(given.X, labels, known[asked], given.graph, given.seed, given.kept)

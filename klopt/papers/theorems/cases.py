@@ -1,7 +1,8 @@
 """Cases as files and as exact numbers: a counterexample that can be read, mailed, replayed and re-checked.
 
-A file is JSON: {"claim": name, "case": {entry: number, text or nested lists}}. Floats are written so that they come
-back bit for bit, which makes every case a set of rational numbers: `rational` turns it into them.
+A file is JSON: {"claim": name, "case": {entry: number, text or nested lists}}. Floats are written
+so that they come back bit for bit, which makes every case a set of rational numbers: `rational`
+turns it into them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ import numpy as np
 from klopt.errors import InvalidSettings
 from klopt.papers.theorems.claim import Case
 
-__all__ = ["ball", "document", "precise", "rational", "read_case", "rounded", "surely_above", "write_case"]
+__all__ = [
+    "ball",
+    "document",
+    "precise",
+    "rational",
+    "read_case",
+    "rounded",
+    "surely_above",
+    "write_case",
+]
 
 
 def write_case(path: Path, claim: str, case: Case) -> None:
@@ -49,7 +59,9 @@ def read_case(path: Path) -> tuple[str, Case]:
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise InvalidSettings(f"{path} is no readable case: {error}") from None
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise InvalidSettings(f'{path} holds no case; expected {{"claim": name, "case": {{...}}}}') from None
+        raise InvalidSettings(
+            f'{path} holds no case; expected {{"claim": name, "case": {{...}}}}'
+        ) from None
 
 
 def _written(value: Any) -> str:
@@ -87,7 +99,9 @@ def ball(value: Fraction | int) -> Any:
     try:
         from flint import arb, fmpq
     except ImportError:
-        raise InvalidSettings('exact re-checks of roots and exponentials need: pip install "klopt[exact]"') from None
+        raise InvalidSettings(
+            'exact re-checks of roots and exponentials need: pip install "klopt[exact]"'
+        ) from None
     exact = Fraction(value)
     return arb(fmpq(exact.numerator, exact.denominator))
 
@@ -116,7 +130,9 @@ def rounded(case: Case, entries: tuple[str, ...], parts: int) -> Case:
     {'a': 0.5, 'b': 0.3}
     """
     return {
-        name: _plain_number(np.round(np.asarray(value) * parts) / parts) if name in entries else value
+        name: _plain_number(np.round(np.asarray(value) * parts) / parts)
+        if name in entries
+        else value
         for name, value in case.items()
     }
 

@@ -34,7 +34,9 @@ def claims() -> tuple[Claim, ...]:
     """
     found: dict[str, Claim] = {}
     for paper in PAPERS:
-        for claim in claims_in(vars(importlib.import_module(f"klopt.papers.theorems.{paper}")).values()):
+        for claim in claims_in(
+            vars(importlib.import_module(f"klopt.papers.theorems.{paper}")).values()
+        ):
             found.setdefault(claim.name, claim)
     for point in entry_points(group="klopt.theorems"):
         loaded = point.load()
@@ -60,7 +62,9 @@ def select(names: Sequence[str] = (), paper: str | None = None) -> tuple[Claim, 
         match = [claim for claim in known if claim.name == name]
         if not match:
             near = difflib.get_close_matches(name, [claim.name for claim in known], n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "; klopt verify --list shows them all"
+            hint = (
+                f"; did you mean {near[0]!r}?" if near else "; klopt verify --list shows them all"
+            )
             raise InvalidSettings(f"no claim {name!r}{hint}")
         chosen += match
     found = chosen if names else list(known)
@@ -76,5 +80,7 @@ def _from_file(path: Path) -> tuple[Claim, ...]:
         raise InvalidSettings(f"no file {path}")
     found = claims_in(runpy.run_path(str(path)).values())
     if not found:
-        raise InvalidSettings(f"{path} holds no claim; decorate a function with @klopt.theorem(...)")
+        raise InvalidSettings(
+            f"{path} holds no claim; decorate a function with @klopt.theorem(...)"
+        )
     return found

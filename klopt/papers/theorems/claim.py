@@ -1,7 +1,8 @@
 """`Claim`, `Outcome`, `theorem`: a statement of a paper, how to draw instances of it, and how to measure it.
 
-A claim is a function of a *case* (named numbers and arrays) that returns `Evidence`. The decorated function states what
-is printed; `corrected` states what should have been. Whoever reads the paper file reads the paper, line by line.
+A claim is a function of a *case* (named numbers and arrays) that returns `Evidence`. The decorated
+function states what is printed; `corrected` states what should have been. Whoever reads the paper
+file reads the paper, line by line.
 
     @theorem("004-3", says="The manifold regulariser (5) is tr(KL).", draw=graph_and_points, ...)
     def regulariser(case): ...
@@ -44,10 +45,10 @@ class Outcome(StrEnum):
 class Claim:
     """One statement of one paper.
 
-    `example` is a case found by hand, tried before the drawn ones; `exact` re-checks a failure of the printed
-    statement without rounding. `sizes` are what `draw` is asked for; `whole` names the entries that a counterexample
-    may round to simple numbers; `most` caps the trials of a costly check. `reason` says why a claim that has no check
-    cannot have one.
+    `example` is a case found by hand, tried before the drawn ones; `exact` re-checks a failure of
+    the printed statement without rounding. `sizes` are what `draw` is asked for; `whole` names the
+    entries that a counterexample may round to simple numbers; `most` caps the trials of a costly
+    check. `reason` says why a claim that has no check cannot have one.
     """
 
     name: str
@@ -104,7 +105,9 @@ def theorem(
     def claim(printed: Check) -> Claim:
         code = getattr(printed, "__code__", None)
         if code is None:
-            raise InvalidSettings(f"theorem {name!r} is put on {printed!r}; expected a function that measures a case")
+            raise InvalidSettings(
+                f"theorem {name!r} is put on {printed!r}; expected a function that measures a case"
+            )
         return Claim(
             name=name, paper=paper or name.partition("-")[0], number=number, says=says, latex=latex, expected=expected,
             printed=printed, corrected=corrected, draw=draw, premise=premise, meets=meets, correction=correction,
@@ -115,6 +118,10 @@ def theorem(
     return claim
 
 
-def listed(name: str, *, says: str, reason: str, number: str = "", latex: str = "", paper: str = "") -> Claim:
+def listed(
+    name: str, *, says: str, reason: str, number: str = "", latex: str = "", paper: str = ""
+) -> Claim:
     """Return a claim that no computation can check, with the reason."""
-    return Claim(name, paper or name.partition("-")[0], number, says, latex, Outcome.UNCHECKED, reason=reason)
+    return Claim(
+        name, paper or name.partition("-")[0], number, says, latex, Outcome.UNCHECKED, reason=reason
+    )

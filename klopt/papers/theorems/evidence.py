@@ -1,8 +1,9 @@
 """`Evidence`: how far a statement holds on one instance, as an interval of measured over allowed.
 
-A statement "measured <= allowed" holds where the ratio is at most 1 and fails where it is above. An optimum is known as
-an interval only, so the ratio is one too: the statement holds if even its upper end is at most 1, fails if even its
-lower end is above 1, and is undecided in between. Rounding is part of what is allowed.
+A statement "measured <= allowed" holds where the ratio is at most 1 and fails where it is above. An
+optimum is known as an interval only, so the ratio is one too: the statement holds if even its upper
+end is at most 1, fails if even its lower end is above 1, and is undecided in between. Rounding is
+part of what is allowed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,18 @@ from typing import NamedTuple, SupportsFloat
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Curve", "Evidence", "Fit", "Interval", "at_most", "equal", "every", "exact_interval", "overlap", "reached"]
+__all__ = [
+    "Curve",
+    "Evidence",
+    "Fit",
+    "Interval",
+    "at_most",
+    "equal",
+    "every",
+    "exact_interval",
+    "overlap",
+    "reached",
+]
 
 ROUNDING = 64 * float(np.finfo(float).eps)
 
@@ -55,7 +67,9 @@ class Curve:
             return None
         line = stats.linregress(np.log(t[late]), np.log(gap[late]))
         spread = stats.t.ppf(0.975, late.sum() - 2) * line.stderr
-        return Fit(float(line.slope), float(line.slope - spread), float(line.slope + spread))
+        return Fit(
+            float(line.slope), float(line.gradient - spread), float(line.gradient + spread)
+        )
 
 
 @dataclass(frozen=True)
@@ -93,7 +107,8 @@ def at_most(
 ) -> Evidence:
     """Return the evidence for left <= right; `tol` times the size of the terms, `scale` at least, is forgiven.
 
-    The ratio is left / right where right is positive, and else 1 plus the excess in units of |right|.
+    The ratio is left / right where right is positive, and else 1 plus the excess in units of
+    |right|.
 
     >>> round(at_most(1.0, 2.0).worst, 9)
     0.5
@@ -113,7 +128,12 @@ def _ratio(left: float, right: float) -> float:
 
 
 def equal(
-    left: npt.ArrayLike, right: npt.ArrayLike, *, tol: float = 1e-10, scale: float = 0.0, detail: str = ""
+    left: npt.ArrayLike,
+    right: npt.ArrayLike,
+    *,
+    tol: float = 1e-10,
+    scale: float = 0.0,
+    detail: str = "",
 ) -> Evidence:
     """Return the evidence for left = right: the largest difference over `tol` times the size of the entries.
 
@@ -130,8 +150,8 @@ def equal(
 def overlap(left: Interval, right: Interval, *, tol: float = 0.0, detail: str = "") -> Evidence:
     """Return the evidence that two optima are equal: their intervals overlap.
 
-    Disjoint intervals refute it for certain. Overlapping ones support it only as far as they are narrow: an interval
-    wider than `tol` relative decides nothing.
+    Disjoint intervals refute it for certain. Overlapping ones support it only as far as they are
+    narrow: an interval wider than `tol` relative decides nothing.
     """
     apart = max(left.lower - right.upper, right.lower - left.upper)
     size = 1 + max(abs(left.upper), abs(right.upper))

@@ -34,7 +34,11 @@ def ratio(evidence: Evidence | None) -> str:
 
 def _few(number: float) -> str:
     """Two digits, and as many more as tell a number near 1 from 1."""
-    return f"{number:.2g}" if not 0 < abs(number - 1) < 0.05 else f"{number:.{2 - int(np.log10(abs(number - 1)))}g}"
+    return (
+        f"{number:.2g}"
+        if not 0 < abs(number - 1) < 0.05
+        else f"{number:.{2 - int(np.log10(abs(number - 1)))}g}"
+    )
 
 
 def case_text(case: Case) -> str:
@@ -48,7 +52,11 @@ def case_text(case: Case) -> str:
 
 def _numbers(value: object) -> str:
     if isinstance(value, np.ndarray):
-        return f"[{', '.join(_numbers(entry) for entry in value)}]" if value.ndim else _numbers(value.item())
+        return (
+            f"[{', '.join(_numbers(entry) for entry in value)}]"
+            if value.ndim
+            else _numbers(value.item())
+        )
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
@@ -74,7 +82,9 @@ def _row(finding: Finding) -> str:
         parts.append(f"Fails at {shown}{' (exact)' if finding.proven else ''}." if shown else "")
     worst = [f"printed {ratio(finding.printed)}"] if finding.printed else []
     worst += [f"corrected {ratio(finding.corrected)}"] if finding.corrected else []
-    verdict = f"**{finding.outcome.value}**" + (f" ({', '.join(worst)}; {finding.trials} trials)" if worst else "")
+    verdict = f"**{finding.outcome.value}**" + (
+        f" ({', '.join(worst)}; {finding.trials} trials)" if worst else ""
+    )
     says = claim.says + (f" *Premise: {claim.premise}.*" if claim.premise else "")
     cells = (f"{claim.name} {claim.number}", says, verdict, " ".join(filter(None, parts)))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,8 +1,9 @@
 """The claims of a verification as one self-contained page: what holds, what does not, and how to see it for oneself.
 
-The counts come first, in a sentence. Each claim then has its statement in words and as a formula, its verdict, measured
-over allowed as printed and as corrected, and where it fails the counterexample in full with the file and the command
-that replay it. Claims about rates have charts: measured against the bound, the fitted exponent beside the predicted.
+The counts come first, in a sentence. Each claim then has its statement in words and as a formula,
+its verdict, measured over allowed as printed and as corrected, and where it fails the
+counterexample in full with the file and the command that replay it. Claims about rates have charts:
+measured against the bound, the fitted exponent beside the predicted.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ COUNTED = {
     Outcome.HOLDS: ("holds", "hold"),
     Outcome.CORRECTED: ("holds only as corrected", "hold only as corrected"),
     Outcome.REFUTED: ("is refuted", "are refuted"),
-    Outcome.UNMET: ("has a premise that no instance meets", "have a premise that no instance meets"),
+    Outcome.UNMET: (
+        "has a premise that no instance meets",
+        "have a premise that no instance meets",
+    ),
     Outcome.INCONCLUSIVE: ("stays open", "stay open"),
     Outcome.UNCHECKED: ("cannot be checked by computation", "cannot be checked by computation"),
 }
@@ -100,10 +104,20 @@ def verification_page(found: Verification) -> str:
     """Return the page of a verification."""
     numbers = {id(finding): number for number, finding in enumerate(found.findings)}
     entries = {number: _entry(finding, number) for number, finding in enumerate(found.findings)}
-    seen = tuple(outcome for outcome in Outcome if any(f.outcome is outcome for f in found.findings))
+    seen = tuple(
+        outcome for outcome in Outcome if any(f.outcome is outcome for f in found.findings)
+    )
     papers = tuple(
-        Paper(name, f"p{place}", _title(own), tuple(entries[numbers[id(f)]] for f in own), _counts(own, seen))
-        for place, (name, own) in enumerate(grouped(found.findings, lambda finding: finding.claim.paper).items())
+        Paper(
+            name,
+            f"p{place}",
+            _title(own),
+            tuple(entries[numbers[id(f)]] for f in own),
+            _counts(own, seen),
+        )
+        for place, (name, own) in enumerate(
+            grouped(found.findings, lambda finding: finding.claim.paper).items()
+        )
     )
     return template("theorems.html.jinja").render(
         sentence=_sentence(found.findings),
@@ -131,7 +145,9 @@ def formula(latex: str) -> Markup:
     try:
         made = convert(latex, display="block")
         parts = list(ElementTree.fromstring(made).iter())
-    except Exception:  # a third party's LaTeX may fail in any way, and must not take the page with it
+    except (
+        Exception
+    ):  # a third party's LaTeX may fail in any way, and must not take the page with it
         return Markup("<code>{}</code>").format(latex)
     safe = all(part.tag.startswith(MATHML) and not FORBIDDEN & set(part.attrib) for part in parts)
     return Markup(made) if safe else Markup("<code>{}</code>").format(latex)
@@ -168,10 +184,15 @@ def _rate(finding: Finding, word: str, curve: Curve, x: Axis, y: Axis) -> Figure
     fitted = "too few steps to fit one"
     if fit is not None:
         fitted = f"fitted {fit.exponent:.2f} (95 %: {fit.lower:.2f} to {fit.upper:.2f})"
-    worst = max((m / b for m, b in zip(curve.measured, curve.bound, strict=True) if b > 0), default=0.0)
+    worst = max(
+        (m / b for m, b in zip(curve.measured, curve.bound, strict=True) if b > 0), default=0.0
+    )
     caption = f"Predicted exponent {curve.predicted:.3g}; {fitted}. Measured is at most {worst:.2g} times the bound."
     return Figure(
-        f"rate-{finding.claim.name}", word, caption.replace(" -", " \N{MINUS SIGN}"), plot(series, title, x, y)
+        f"rate-{finding.claim.name}",
+        word,
+        caption.replace(" -", " \N{MINUS SIGN}"),
+        plot(series, title, x, y),
     )
 
 
@@ -194,7 +215,11 @@ def _title(findings: Sequence[Finding]) -> str:
     """What the files of the claims say of their paper: the first line of the docstring, as far as they agree."""
     checks = (finding.claim.printed for finding in findings)
     modules = (sys.modules.get(check.__module__) for check in checks if check is not None)
-    lines = dict.fromkeys(module.__doc__.splitlines()[0] for module in modules if module is not None and module.__doc__)
+    lines = dict.fromkeys(
+        module.__doc__.splitlines()[0]
+        for module in modules
+        if module is not None and module.__doc__
+    )
     heads = {line.rpartition(": ")[0] for line in lines}
     return f"{heads.pop()}." if len(lines) > 1 and len(heads) == 1 else next(iter(lines), "")
 

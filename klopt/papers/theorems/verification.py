@@ -1,7 +1,8 @@
 """Runs the claims: many drawn instances each, one verdict, and where a claim fails its smallest counterexample.
 
-Every claim has its own stream of random numbers, so that its verdict depends on the seed and on nothing else that runs.
-A check on many instances is no proof; a counterexample that is confirmed in exact arithmetic is one.
+Every claim has its own stream of random numbers, so that its verdict depends on the seed and on
+nothing else that runs. A check on many instances is no proof; a counterexample that is confirmed in
+exact arithmetic is one.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ ROUNDEST_FIRST = (1, 2, 4, 10, 100)
 class Finding:
     """What the trials of one claim say.
 
-    `printed` and `corrected` are the evidence of the trial where each holds least. `proven` says that the failure of
-    the printed statement on the counterexample was confirmed without rounding. `trouble` is what a broken check said.
+    `printed` and `corrected` are the evidence of the trial where each holds least. `proven` says
+    that the failure of the printed statement on the counterexample was confirmed without rounding.
+    `trouble` is what a broken check said.
     """
 
     claim: Claim
@@ -80,12 +82,16 @@ class Verification:
 
 
 def verify(
-    claims: str | Claim | Sequence[str | Claim] | None = None, *, trials: int = 50, seed: int = 0, jobs: int = 1
+    claims: str | Claim | Sequence[str | Claim] | None = None,
+    *,
+    trials: int = 50,
+    seed: int = 0,
+    jobs: int = 1,
 ) -> Verification:
     """Return what so many trials say of the claims: names, claims of one's own, Python files of them, or all there are.
 
-    Each claim is tried on `trials` instances drawn by `seed`, in `jobs` processes. The result is indexed by name; what
-    differs from what is registered for a claim is in `.unexpected`.
+    Each claim is tried on `trials` instances drawn by `seed`, in `jobs` processes. The result is
+    indexed by name; what differs from what is registered for a claim is in `.unexpected`.
 
     >>> verify("004-3", trials=5)
     Verification of 1 claims: 1 HOLDS AS CORRECTED; 0 unexpected
@@ -94,19 +100,27 @@ def verify(
         whole_number(name, value, low)
     if claims is None:
         return verify_claims(select(), trials=trials, seed=seed, jobs=jobs)
-    given = list(claims) if isinstance(claims, Iterable) and not isinstance(claims, str) else [claims]
+    given = (
+        list(claims) if isinstance(claims, Iterable) and not isinstance(claims, str) else [claims]
+    )
     chosen: list[Claim] = []
     for one in given:
         if not isinstance(one, str | Claim):
-            raise InvalidSettings(f"{one!r} is no claim; expected its name or what @klopt.theorem made")
+            raise InvalidSettings(
+                f"{one!r} is no claim; expected its name or what @klopt.theorem made"
+            )
         chosen += [one] if isinstance(one, Claim) else select([one])
     return verify_claims(chosen, trials=trials, seed=seed, jobs=jobs)
 
 
-def verify_claims(claims: Sequence[Claim], *, trials: int = 50, seed: int = 0, jobs: int = 1) -> Verification:
+def verify_claims(
+    claims: Sequence[Claim], *, trials: int = 50, seed: int = 0, jobs: int = 1
+) -> Verification:
     """Return the findings of the claims, by `jobs` processes."""
     if trials < 1 or seed < 0:
-        raise InvalidSettings(f"trials is {trials} and seed {seed}; expected at least 1 and at least 0")
+        raise InvalidSettings(
+            f"trials is {trials} and seed {seed}; expected at least 1 and at least 0"
+        )
     if jobs == 1:
         findings = [examine(claim, trials, seed) for claim in claims]
     else:
@@ -148,7 +162,9 @@ def _judged(claim: Claim, cases: Sequence[Case], shrink: partial[Case] | None = 
     assert claim.printed is not None
     printed = [claim.printed(case) for case in cases]
     corrected = [claim.corrected(case) for case in cases] if claim.corrected is not None else None
-    failing = next((case for case, evidence in zip(cases, printed, strict=True) if evidence.fails), None)
+    failing = next(
+        (case for case, evidence in zip(cases, printed, strict=True) if evidence.fails), None
+    )
     if failing is not None and shrink is not None:
         failing = shrink(failing)
     return Finding(
@@ -166,12 +182,18 @@ def _outcome(printed: Sequence[Evidence], corrected: Sequence[Evidence] | None) 
     if any(evidence.fails for evidence in printed):
         if corrected is None or any(evidence.fails for evidence in corrected):
             return Outcome.REFUTED
-        return Outcome.CORRECTED if all(evidence.holds for evidence in corrected) else Outcome.INCONCLUSIVE
+        return (
+            Outcome.CORRECTED
+            if all(evidence.holds for evidence in corrected)
+            else Outcome.INCONCLUSIVE
+        )
     return Outcome.HOLDS if all(evidence.holds for evidence in printed) else Outcome.INCONCLUSIVE
 
 
 def _least(found: Sequence[Evidence]) -> Evidence:
-    return max(found, key=lambda evidence: (np.nan_to_num(evidence.best, nan=np.inf), evidence.worst))
+    return max(
+        found, key=lambda evidence: (np.nan_to_num(evidence.best, nan=np.inf), evidence.worst)
+    )
 
 
 def _cases(claim: Claim, trials: int, seed: int) -> Iterator[Case]:
@@ -198,7 +220,10 @@ def _shrunk(claim: Claim, seed: int, found: Case) -> Case:
     if claim.draw is None:
         return found
     for size in sorted(claim.sizes):
-        streams = (np.random.default_rng([seed, crc32(claim.name.encode()), size, n]) for n in range(SHRINKING))
+        streams = (
+            np.random.default_rng([seed, crc32(claim.name.encode()), size, n])
+            for n in range(SHRINKING)
+        )
         cases = [claim.draw(rng, size) for rng in streams]
         for parts in (*ROUNDEST_FIRST, None):
             for case in cases:

@@ -4,10 +4,10 @@
     PSDCON         sum_j x_j H_j + D positive semidefinite                      (HCOORD, DCOORD, lower triangles)
     PSDVAR         X positive semidefinite, <F, X> in objective and CON rows    (OBJFCOORD, FCOORD, lower triangles)
 
-Cones: F free, L+ L- L= signs, Q second-order, QR rotated (2 x_0 x_1 >= ||rest||^2, turned by 45 degrees into Q).
-A file of PSDVAR and L= rows alone is a program in standard form; otherwise the entries of X become variables.
-The format has no bounds of variables other than 0: klopt writes them as the last rows of CON and says so in a comment.
-Nor has it names, which another comment holds.
+Cones: F free, L+ L- L= signs, Q second-order, QR rotated (2 x_0 x_1 >= ||rest||^2, turned by 45
+degrees into Q). A file of PSDVAR and L= rows alone is a program in standard form; otherwise the
+entries of X become variables. The format has no bounds of variables other than 0: klopt writes them
+as the last rows of CON and says so in a comment. Nor has it names, which another comment holds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,15 @@ NAMES_NOTE = "# klopt: names of columns and rows "
 _BOUNDS = re.compile(BOUNDS_NOTE.replace("{}", r"(\d+)"))
 _CONES = ("F", "L+", "L-", "L=", "Q", "QR")
 # How many indices stand before the value.
-_TABLES = {"OBJACOORD": 1, "ACOORD": 2, "BCOORD": 1, "OBJFCOORD": 3, "FCOORD": 4, "HCOORD": 4, "DCOORD": 3}
+_TABLES = {
+    "OBJACOORD": 1,
+    "ACOORD": 2,
+    "BCOORD": 1,
+    "OBJFCOORD": 3,
+    "FCOORD": 4,
+    "HCOORD": 4,
+    "DCOORD": 3,
+}
 _ROTATION = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2.0)
 
 
@@ -83,10 +91,14 @@ class _Reader:
 
     def next(self, what: str, count: int) -> tuple[int, list[str]]:
         if self.at == len(self.lines):
-            raise malformed(self.path, self.lines[-1][0] if self.lines else 1, f"the file ends before {what}")
+            raise malformed(
+                self.path, self.lines[-1][0] if self.lines else 1, f"the file ends before {what}"
+            )
         line, words = self.lines[self.at]
         if len(words) != count:
-            raise malformed(self.path, line, f"expected {what} ({count} words), found {' '.join(words)!r}")
+            raise malformed(
+                self.path, line, f"expected {what} ({count} words), found {' '.join(words)!r}"
+            )
         self.at += 1
         return line, words
 
@@ -102,17 +114,26 @@ class _Reader:
         for _ in range(self.whole(line, count)):
             at, (cone, part) = self.next("a cone and its size", 2)
             if cone not in _CONES:
-                raise malformed(self.path, at, f"klopt reads no {cone} cones; it knows {', '.join(_CONES)}")
+                raise malformed(
+                    self.path, at, f"klopt reads no {cone} cones; it knows {', '.join(_CONES)}"
+                )
             found.append((cone, self.whole(at, part)))
             if cone == "QR" and found[-1][1] < 2:
                 raise malformed(self.path, at, "a rotated cone has at least two entries")
         if sum(part for _, part in found) != self.whole(line, size):
-            raise malformed(self.path, line, f"the cones of {name} have {sum(p for _, p in found)} rows, not {size}")
+            raise malformed(
+                self.path,
+                line,
+                f"the cones of {name} have {sum(p for _, p in found)} rows, not {size}",
+            )
         return found
 
     def orders(self, name: str) -> list[int]:
         line, (count,) = self.next(f"the number of blocks of {name}", 1)
-        return [self.whole(*self._first(f"the order of a block of {name}")) for _ in range(self.whole(line, count))]
+        return [
+            self.whole(*self._first(f"the order of a block of {name}"))
+            for _ in range(self.whole(line, count))
+        ]
 
     def _first(self, what: str) -> tuple[int, str]:
         line, (word,) = self.next(what, 1)
@@ -131,7 +152,11 @@ class _Reader:
                 block = row[0 if name in ("HCOORD", "DCOORD", "OBJFCOORD") else 1]
                 outside = max(row[-3:-1]) >= orders[int(block)]
             if outside or not np.isfinite(row[-1]):
-                raise malformed(self.path, line, f"{' '.join(words)!r} lies outside the problem or is not finite")
+                raise malformed(
+                    self.path,
+                    line,
+                    f"{' '.join(words)!r} lies outside the problem or is not finite",
+                )
         return rows
 
 
@@ -158,10 +183,19 @@ def read(path: Path) -> Model:
         elif section in _TABLES:
             draft.tables[section] = reader.table(section, *_limits(draft, section))
         else:
-            reason = "klopt solves continuous problems only" if section == "INT" else "klopt does not read it"
+            reason = (
+                "klopt solves continuous problems only"
+                if section == "INT"
+                else "klopt does not read it"
+            )
             raise malformed(path, line, f"section {section!r}: {reason}")
     cones = {cone for cone, _ in draft.con}
-    standard = draft.psdvar and not draft.psdcon and cones <= {"L="} and {cone for cone, _ in draft.var} <= {"L+"}
+    standard = (
+        draft.psdvar
+        and not draft.psdcon
+        and cones <= {"L="}
+        and {cone for cone, _ in draft.var} <= {"L+"}
+    )
     return _standard(draft) if standard else _general(draft)
 
 
@@ -196,10 +230,14 @@ def _standard(draft: _Draft) -> Model:
     blocks = []
     for index, order in enumerate(draft.psdvar):
         first, rest = matrix == index, which == index
-        at = np.concatenate((triangle(i[first], j[first], order), triangle(p[rest], q[rest], order)))
+        at = np.concatenate(
+            (triangle(i[first], j[first], order), triangle(p[rest], q[rest], order))
+        )
         columns = np.concatenate((np.zeros(first.sum(), dtype=int), con[rest] + 1))
         data = np.concatenate((costs[first], entries[rest]))
-        blocks.append(Block(order, sparse.csc_array((data, (at, columns)), shape=(svec_size(order), n + 1))))
+        blocks.append(
+            Block(order, sparse.csc_array((data, (at, columns)), shape=(svec_size(order), n + 1)))
+        )
     return Model(
         c=-_vector(draft, "BCOORD", n),
         A=A,
@@ -217,13 +255,17 @@ def _standard(draft: _Draft) -> Model:
 def _general(draft: _Draft) -> Model:
     """Scalars and the entries of matrix variables as one vector x; cones of x and of A x + b as rows."""
     scalars, m = (sum(size for _, size in domain) for domain in (draft.var, draft.con))
-    starts = scalars + np.concatenate(([0], np.cumsum([svec_size(order) for order in draft.psdvar]))).astype(int)
+    starts = scalars + np.concatenate(
+        ([0], np.cumsum([svec_size(order) for order in draft.psdvar]))
+    ).astype(int)
     n = int(starts[-1])
     orders = np.array([*draft.psdvar, 0])
     (matrix, i, j), value = draft.table("OBJFCOORD")
     c = np.zeros(n)
     c[:scalars] = _vector(draft, "OBJACOORD", scalars)
-    np.add.at(c, starts[matrix] + triangle(i, j, orders[matrix]), np.where(i == j, 1.0, 2.0) * value)
+    np.add.at(
+        c, starts[matrix] + triangle(i, j, orders[matrix]), np.where(i == j, 1.0, 2.0) * value
+    )
     (row, column), value = draft.table("ACOORD")
     (con, matrix, i, j), entries = draft.table("FCOORD")
     at = np.concatenate((column, starts[matrix] + triangle(i, j, orders[matrix])))
@@ -254,7 +296,9 @@ def _general(draft: _Draft) -> Model:
     )
 
 
-def _rows(domain: Domain, A: sparse.csr_array, b: FloatArray) -> tuple[sparse.csr_array, FloatArray]:
+def _rows(
+    domain: Domain, A: sparse.csr_array, b: FloatArray
+) -> tuple[sparse.csr_array, FloatArray]:
     """Ax + b with the first two rows of each rotated cone turned."""
     heads, start = [], 0
     for cone, size in domain:
@@ -289,7 +333,9 @@ def _second_order(
     *parts: tuple[Domain, sparse.csr_array, FloatArray],
 ) -> tuple[tuple[sparse.csr_array, FloatArray], tuple[int, ...]]:
     """The rows of all second-order cones and their sizes."""
-    soc = tuple(size for domain, _, _ in parts for cone, size in domain if cone in ("Q", "QR") and size)
+    soc = tuple(
+        size for domain, _, _ in parts for cone, size in domain if cone in ("Q", "QR") and size
+    )
     matrices, sides = [], []
     for domain, A, b in parts:
         signs = np.repeat([cone for cone, _ in domain], [size for _, size in domain])
@@ -309,7 +355,9 @@ def _blocks(draft: _Draft, starts: npt.NDArray[np.intp], n: int) -> tuple[Block,
         at = np.concatenate((triangle(p[own], q[own], order), triangle(i[mine], j[mine], order)))
         columns = np.concatenate((np.zeros(own.sum(), dtype=int), variable[mine] + 1))
         data = np.concatenate((-shift[own], value[mine]))
-        found.append(Block(order, sparse.csc_array((data, (at, columns)), shape=(svec_size(order), n + 1))))
+        found.append(
+            Block(order, sparse.csc_array((data, (at, columns)), shape=(svec_size(order), n + 1)))
+        )
     for index, order in enumerate(draft.psdvar):
         size = svec_size(order)
         place = (np.arange(size), starts[index] + 1 + np.arange(size))

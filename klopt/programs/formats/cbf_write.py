@@ -49,7 +49,10 @@ def _general(model: Model) -> list[str]:
     low = np.flatnonzero(np.isfinite(model.lower) & ~plain)
     high = np.flatnonzero(np.isfinite(model.upper) & ~plain)
     var = np.where(plain, np.where(model.upper == 0, "L=", "L+"), "F")
-    rows = [_sign(*sides) for sides in zip(model.row_lower.tolist(), model.row_upper.tolist(), strict=True)]
+    rows = [
+        _sign(*sides)
+        for sides in zip(model.row_lower.tolist(), model.row_upper.tolist(), strict=True)
+    ]
     limit = np.where(np.isfinite(model.row_upper), model.row_upper, model.row_lower)
     parts = [model.A.tocsr()]
     b = [np.where(np.isfinite(limit), -limit, 0.0)]
@@ -59,11 +62,17 @@ def _general(model: Model) -> list[str]:
     parts.append(sparse.eye_array(n, format="csr")[np.concatenate((low, high))])
     b += [-model.lower[low], -model.upper[high]]
     A = sparse.csr_array(sparse.vstack(parts)).tocoo()
-    cones = [*_runs(rows), *(f"Q {size}" for size in model.soc), *_runs(["L+"] * low.size + ["L-"] * high.size)]
+    cones = [
+        *_runs(rows),
+        *(f"Q {size}" for size in model.soc),
+        *_runs(["L+"] * low.size + ["L-"] * high.size),
+    ]
     text = [BOUNDS_NOTE.format(low.size + high.size), ""] if low.size + high.size else []
     text += _section("VAR", [f"{n} {len(_runs(var.tolist()))}", *_runs(var.tolist())])
     text += _section("CON", [f"{A.shape[0]} {len(cones)}", *cones]) if cones else []
-    text += _section("PSDCON", [str(len(model.blocks)), *(str(block.order) for block in model.blocks)])
+    text += _section(
+        "PSDCON", [str(len(model.blocks)), *(str(block.order) for block in model.blocks)]
+    )
     text += _vector("OBJACOORD", model.c) + _table("ACOORD", ((A.row, A.col), A.data))
     return text + _vector("BCOORD", np.concatenate(b)) + _lmi(model)
 
@@ -74,32 +83,51 @@ def _lmi(model: Model) -> list[str]:
     for index, block in enumerate(model.blocks):
         across, down = np.triu_indices(block.order)
         entries = block.entries.tocoo()
-        places = zip(entries.col.tolist(), down[entries.row].tolist(), across[entries.row].tolist(), strict=True)
+        places = zip(
+            entries.col.tolist(),
+            down[entries.row].tolist(),
+            across[entries.row].tolist(),
+            strict=True,
+        )
         for (j, row, column), value in zip(places, entries.data.tolist(), strict=True):
             if j:
                 tables["HCOORD"].append(f"{index} {j - 1} {row} {column} {value!r}")
             else:
                 tables["DCOORD"].append(f"{index} {row} {column} {-value!r}")
-    return [line for name, lines in tables.items() if lines for line in _section(name, [str(len(lines)), *lines])]
+    return [
+        line
+        for name, lines in tables.items()
+        if lines
+        for line in _section(name, [str(len(lines)), *lines])
+    ]
 
 
 def _standard(model: Model) -> list[str]:
     """PSDVAR and L= rows; nonnegative entries as VAR in L+."""
     n, k = model.c.size, model.row_upper.size
-    text = _section("PSDVAR", [str(len(model.blocks)), *(str(block.order) for block in model.blocks)])
+    text = _section(
+        "PSDVAR", [str(len(model.blocks)), *(str(block.order) for block in model.blocks)]
+    )
     text += _section("VAR", [f"{k} 1", f"L+ {k}"]) if k else []
     text += _section("CON", [f"{n} 1", f"L= {n}"])
     costs, rows = [], []
     for index, block in enumerate(model.blocks):
         across, down = np.triu_indices(block.order)
         entries = block.entries.tocoo()
-        places = zip(entries.col.tolist(), down[entries.row].tolist(), across[entries.row].tolist(), strict=True)
+        places = zip(
+            entries.col.tolist(),
+            down[entries.row].tolist(),
+            across[entries.row].tolist(),
+            strict=True,
+        )
         for (j, row, column), value in zip(places, entries.data.tolist(), strict=True):
             place = f"{index} {row} {column} {value!r}"
             costs += [] if j else [place]
             rows += [f"{j - 1} {place}"] if j else []
     A = model.A.tocoo()
-    text += _section("OBJFCOORD", [str(len(costs)), *costs]) + _section("FCOORD", [str(len(rows)), *rows])
+    text += _section("OBJFCOORD", [str(len(costs)), *costs]) + _section(
+        "FCOORD", [str(len(rows)), *rows]
+    )
     text += _vector("OBJACOORD", model.row_upper) + _table("ACOORD", ((A.col, A.row), A.data))
     return text + _vector("BCOORD", -model.c)
 

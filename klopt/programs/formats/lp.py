@@ -2,8 +2,8 @@
 
     Minimize obj: .. + [ .. ] / 2    Subject To    name: .. <= ..    Bounds    .. <= x <= ..    End
 
-HiGHS ignores coefficients below 1e-12; a file that holds one is refused rather than read as something else, and klopt
-writes none.
+HiGHS ignores coefficients below 1e-12; a file that holds one is refused rather than read as
+something else, and klopt writes none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,20 @@ __all__ = ["read", "write"]
 # What HiGHS drops or refuses in matrices, and what it takes for infinite elsewhere.
 SMALLEST, LARGEST, INFINITE = 1e-12, 1e15, 1e20
 _NAME = re.compile(r"(?![eE][\d.])[A-Za-z_!#$%&(),;?@`'{}~\"][\w!#$%&(),.;?@`'{}~\"]*")
-_WORDS = {"st", "subject", "bounds", "bound", "free", "inf", "infinity", "end", "min", "max", "general", "binary"}
+_WORDS = {
+    "st",
+    "subject",
+    "bounds",
+    "bound",
+    "free",
+    "inf",
+    "infinity",
+    "end",
+    "min",
+    "max",
+    "general",
+    "binary",
+}
 
 
 def read(path: Path) -> Model:
@@ -38,26 +51,44 @@ def read(path: Path) -> Model:
     highs = highspy.Highs()
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        for option, value in (("log_to_console", False), ("log_file", str(log)), ("small_matrix_value", SMALLEST)):
+        for option, value in (
+            ("log_to_console", False),
+            ("log_file", str(log)),
+            ("small_matrix_value", SMALLEST),
+        ):
             highs.setOptionValue(option, value)
         status = highs.readModel(str(path))
         highs.setOptionValue("log_file", "")
-        said = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(("ERROR", "WARNING"))]
+        said = [
+            line
+            for line in log.read_text(errors="replace").splitlines()
+            if line.startswith(("ERROR", "WARNING"))
+        ]
     if status == highspy.HighsStatus.kError or any("ignored" in line for line in said):
-        raise malformed(path, None, "HiGHS cannot read it: " + (" ".join(said) or "no reason given"))
+        raise malformed(
+            path, None, "HiGHS cannot read it: " + (" ".join(said) or "no reason given")
+        )
     return _model(path, highs)
 
 
 def write(path: Path, model: Model) -> None:
     """Write a linear or quadratic program, numbers with all their digits."""
     if model.kind not in ("LP", "QCQP") or model.soc or model.quadratics:
-        raise InvalidProblem(f"{path}: LP files hold linear rows and a quadratic objective only; write .cbf or .npz")
+        raise InvalidProblem(
+            f"{path}: LP files hold linear rows and a quadratic objective only; write .cbf or .npz"
+        )
     names = checked_names(path, model)
     for name in (*names.columns, *names.ub, *names.eq):
         if not _NAME.fullmatch(name) or name.lower() in _WORDS:
-            raise InvalidProblem(f"{path}: the name {name!r} means something else in LP files; rename it or write .mps")
-    if np.any(np.isinf(model.row_upper)) or np.any(np.isfinite(model.row_lower) & (model.row_lower != model.row_upper)):
-        raise InvalidProblem(f"{path}: a row without a finite right-hand side cannot stand in an LP file; write .mps")
+            raise InvalidProblem(
+                f"{path}: the name {name!r} means something else in LP files; rename it or write .mps"
+            )
+    if np.any(np.isinf(model.row_upper)) or np.any(
+        np.isfinite(model.row_lower) & (model.row_lower != model.row_upper)
+    ):
+        raise InvalidProblem(
+            f"{path}: a row without a finite right-hand side cannot stand in an LP file; write .mps"
+        )
     _check_sizes(path, model)
     A = model.A.tocsr()
     # Every column stands in the objective, so that a reader meets them in their order.
@@ -71,10 +102,20 @@ def write(path: Path, model: Model) -> None:
         part = slice(A.indptr[i], A.indptr[i + 1])
         row = _terms([names.columns[j] for j in A.indices[part]], A.data[part].tolist())
         sign = "=" if model.row_lower[i] == model.row_upper[i] else "<="
-        text += [f" {name}:", *(row or [f"  0 {names.columns[0]}"]), f"  {sign} {float(model.row_upper[i])!r}"]
+        text += [
+            f" {name}:",
+            *(row or [f"  0 {names.columns[0]}"]),
+            f"  {sign} {float(model.row_upper[i])!r}",
+        ]
     text.append("Bounds")
-    for name, low, high in zip(names.columns, model.lower.tolist(), model.upper.tolist(), strict=True):
-        text.append(f" {name} free" if np.isinf(low) and np.isinf(high) else f" {low!r} <= {name} <= {high!r}")
+    for name, low, high in zip(
+        names.columns, model.lower.tolist(), model.upper.tolist(), strict=True
+    ):
+        text.append(
+            f" {name} free"
+            if np.isinf(low) and np.isinf(high)
+            else f" {low!r} <= {name} <= {high!r}"
+        )
     path.write_text("\n".join([*text, "End", ""]), encoding="ascii")
 
 
@@ -84,20 +125,31 @@ def _check_sizes(path: Path, model: Model) -> None:
     plain = np.concatenate([model.c, sides[np.isfinite(sides)]])
     matrices = np.concatenate([model.A.data, [] if model.P is None else model.P.data])
     sizes = np.abs(matrices[matrices != 0])
-    lost = [*sizes[(sizes <= SMALLEST) | (sizes >= LARGEST)], *np.abs(plain[np.abs(plain) >= INFINITE])]
+    lost = [
+        *sizes[(sizes <= SMALLEST) | (sizes >= LARGEST)],
+        *np.abs(plain[np.abs(plain) >= INFINITE]),
+    ]
     if lost:
-        raise InvalidProblem(f"{path}: HiGHS cannot read {lost[0]:g} in an LP file; rescale the problem or write .mps")
+        raise InvalidProblem(
+            f"{path}: HiGHS cannot read {lost[0]:g} in an LP file; rescale the problem or write .mps"
+        )
 
 
 def _terms(names: Iterable[str], values: Iterable[float]) -> list[str]:
-    return [f"  {'-' if value < 0 else '+'} {abs(value)!r} {name}" for name, value in zip(names, values, strict=True)]
+    return [
+        f"  {'-' if value < 0 else '+'} {abs(value)!r} {name}"
+        for name, value in zip(names, values, strict=True)
+    ]
 
 
 def _squares(names: tuple[str, ...], P: SparseMatrix) -> list[str]:
     """x'Px as squares and products, each product once."""
     lower = sparse.tril(P).tocoo()
     places = zip(lower.row.tolist(), lower.col.tolist(), lower.data.tolist(), strict=True)
-    pairs = [(f"{names[j]}^2" if i == j else f"{names[j]} * {names[i]}", v if i == j else 2 * v) for i, j, v in places]
+    pairs = [
+        (f"{names[j]}^2" if i == j else f"{names[j]} * {names[i]}", v if i == j else 2 * v)
+        for i, j, v in places
+    ]
     return _terms(*zip(*pairs, strict=True)) if pairs else []
 
 
@@ -110,7 +162,11 @@ def _model(path: Path, highs: object) -> Model:
     if any(kind != highspy.HighsVarType.kContinuous for kind in lp.integrality_):
         raise malformed(path, None, "integer variables: klopt solves continuous problems only")
     shape = (lp.num_row_, lp.num_col_)
-    parts = (np.array(lp.a_matrix_.value_), np.array(lp.a_matrix_.index_), np.array(lp.a_matrix_.start_))
+    parts = (
+        np.array(lp.a_matrix_.value_),
+        np.array(lp.a_matrix_.index_),
+        np.array(lp.a_matrix_.start_),
+    )
     byrow = lp.a_matrix_.format_ == highspy.MatrixFormat.kRowwise
     A = (sparse.csr_array if byrow else sparse.csc_array)(parts, shape=shape)
     low, high, lower, upper = (

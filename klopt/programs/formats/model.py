@@ -28,7 +28,16 @@ from klopt.errors import InvalidProblem
 from klopt.model.cones import svec_size
 from klopt.programs.rows import LinearRows
 
-__all__ = ["Block", "Model", "Names", "QuadraticRow", "from_infinite", "malformed", "number", "triangle"]
+__all__ = [
+    "Block",
+    "Model",
+    "Names",
+    "QuadraticRow",
+    "from_infinite",
+    "malformed",
+    "number",
+    "triangle",
+]
 
 
 class Names(NamedTuple):
@@ -42,7 +51,9 @@ class Names(NamedTuple):
     def default(cls, columns: int, ub: int, eq: int) -> Names:
         """Return the names that a file gives to things without one; read back they count as no names."""
         counts = (("x", columns), ("ub", ub), ("eq", eq))
-        return cls(*(tuple(f"{letter}{index}" for index in range(count)) for letter, count in counts))
+        return cls(
+            *(tuple(f"{letter}{index}" for index in range(count)) for letter, count in counts)
+        )
 
     @classmethod
     def check(cls, names: object, columns: int, ub: int, eq: int) -> None:
@@ -53,10 +64,16 @@ class Names(NamedTuple):
             text = "expected klopt.programs.formats.model.Names, such as Names(columns=('x', 'y'))"
             raise InvalidProblem(f"names is {names!r}; {text}")
         for part, labels, count in zip(cls._fields, names, (columns, ub, eq), strict=True):
-            if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
-                raise InvalidProblem(f"names.{part} is {labels!r}; expected a tuple of {count} texts")
+            if not isinstance(labels, list | tuple) or not all(
+                isinstance(label, str) for label in labels
+            ):
+                raise InvalidProblem(
+                    f"names.{part} is {labels!r}; expected a tuple of {count} texts"
+                )
             if len(labels) != count:
-                raise InvalidProblem(f"names.{part} holds {len(labels)} names; expected {count} texts")
+                raise InvalidProblem(
+                    f"names.{part} holds {len(labels)} names; expected {count} texts"
+                )
 
 
 class QuadraticRow(NamedTuple):
@@ -71,7 +88,8 @@ class QuadraticRow(NamedTuple):
 class Block:
     """One block of F_0, F_1, .., F_n: column i holds the lower triangle of F_i by columns, unscaled.
 
-    Unscaled, so that a file's numbers come back as they were; `klopt.model.cones.svec` scales off-diagonals by sqrt(2).
+    Unscaled, so that a file's numbers come back as they were; `klopt.model.cones.svec` scales
+    off-diagonals by sqrt(2).
     """
 
     order: int
@@ -149,18 +167,29 @@ class Model:
             "semidefinite blocks": bool(self.blocks),
         }
         found = " and ".join(part for part, present in parts.items() if present)
-        advice = "no class of klopt holds them together" if self.kind == "nothing" else f"use {self.kind}.from_file"
+        advice = (
+            "no class of klopt holds them together"
+            if self.kind == "nothing"
+            else f"use {self.kind}.from_file"
+        )
         raise InvalidProblem(f"{path} has {found}, which {wanted} does not hold; {advice}")
 
     @classmethod
     def of_rows(
-        cls, c: FloatArray, rows: LinearRows, offset: float, sense: Literal["min", "max"], names: Names | None = None
+        cls,
+        c: FloatArray,
+        rows: LinearRows,
+        offset: float,
+        sense: Literal["min", "max"],
+        names: Names | None = None,
     ) -> Model:
         """Return the model of c'x + offset under inequalities, then equalities, and bounds."""
         A = csc("A", sparse.vstack([rows.A_ub, rows.A_eq], format="csc"))
         low = np.concatenate((np.full(rows.b_ub.size, -np.inf), rows.b_eq))
         high = np.concatenate((rows.b_ub, rows.b_eq))
-        return cls(c, A, low, high, rows.bounds[:, 0], rows.bounds[:, 1], sense, offset, names=names)
+        return cls(
+            c, A, low, high, rows.bounds[:, 0], rows.bounds[:, 1], sense, offset, names=names
+        )
 
     @property
     def bounds(self) -> FloatArray:
@@ -179,7 +208,13 @@ class Model:
         rows, signs, limits = rows[order], signs[order], limits[order]
         A = self.A.tocsr()
         A_ub = csc("A_ub", sparse.diags_array(signs) @ A[rows])
-        return A_ub, limits, csc("A_eq", A[equal]), self.row_lower[equal], self._names(rows, np.flatnonzero(equal))
+        return (
+            A_ub,
+            limits,
+            csc("A_eq", A[equal]),
+            self.row_lower[equal],
+            self._names(rows, np.flatnonzero(equal)),
+        )
 
     def _names(self, ub: npt.NDArray[np.intp], eq: npt.NDArray[np.intp]) -> Names | None:
         """The names after `split`; the second side of a row gets a suffix, and default names count as none."""
@@ -195,7 +230,9 @@ class Model:
         return None if names == Names.default(self.c.size, ub.size, eq.size) else names
 
 
-def triangle(row: npt.NDArray[np.intp], column: npt.NDArray[np.intp], order: int) -> npt.NDArray[np.intp]:
+def triangle(
+    row: npt.NDArray[np.intp], column: npt.NDArray[np.intp], order: int
+) -> npt.NDArray[np.intp]:
     """Return the place of entry (row, column), in either order, in the lower triangle by columns.
 
     >>> triangle(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)

@@ -1,7 +1,8 @@
 """Reads linear and quadratic programs from MPS files, free or fixed format.
 
-HiGHS reads MPS too, but takes `abc` for a number, an unknown row for a sign of fixed format, and drops entries below
-1e-9. A misprint must be reported and no number lost, so klopt reads MPS by itself.
+HiGHS reads MPS too, but takes `abc` for a number, an unknown row for a sign of fixed format, and
+drops entries below 1e-9. A misprint must be reported and no number lost, so klopt reads MPS by
+itself.
 
     N        the first is the objective, further ones are free rows (b = inf)
     RHS      of the objective row: minus the constant
@@ -59,7 +60,9 @@ class _Draft:
         """(row, value) of the last two or four words."""
         if len(words) not in (2, 4):
             raise malformed(
-                self.path, line, f"expected one or two pairs of a row and a number, found {' '.join(words)!r}"
+                self.path,
+                line,
+                f"expected one or two pairs of a row and a number, found {' '.join(words)!r}",
             )
         for name, value in zip(words[::2], words[1::2], strict=True):
             yield self.row(line, name), number(self.path, line, value)
@@ -80,14 +83,18 @@ def read(path: Path) -> Model:
                 ended = True
                 break
             if section not in _SECTIONS:
-                raise malformed(path, at, f"unknown section {section!r}; expected one of {', '.join(_SECTIONS)}")
+                raise malformed(
+                    path, at, f"unknown section {section!r}; expected one of {', '.join(_SECTIONS)}"
+                )
             if section == "OBJSENSE" and rest:
                 _objsense(draft, at, rest)
             draft.triangle = draft.triangle and section != "QMATRIX"
             continue
         if not section:
             raise malformed(path, at, "data before the first section")
-        words = [text[a:b].strip() for a, b in _COLUMNS if text[a:b].strip()] if fixed else text.split()
+        words = (
+            [text[a:b].strip() for a, b in _COLUMNS if text[a:b].strip()] if fixed else text.split()
+        )
         _SECTIONS[section](draft, at, words)
     if not ended:
         raise malformed(path, len(lines), "the file ends before ENDATA")
@@ -110,7 +117,12 @@ def _names_hold_spaces(lines: list[str]) -> bool:
     for text in lines:
         if text[:1].strip() and not text.startswith("*"):
             section = text.split()[0].upper()
-        elif section == "ROWS" and text.strip() and not text.startswith("*") and len(text.split()) > 2:
+        elif (
+            section == "ROWS"
+            and text.strip()
+            and not text.startswith("*")
+            and len(text.split()) > 2
+        ):
             return True
     return False
 
@@ -123,7 +135,11 @@ def _objsense(draft: _Draft, line: int, words: Words) -> None:
 
 def _rows(draft: _Draft, line: int, words: Words) -> None:
     if len(words) != 2 or words[0].upper() not in "NLGE":
-        raise malformed(draft.path, line, f"expected a type (N, L, G or E) and a name, found {' '.join(words)!r}")
+        raise malformed(
+            draft.path,
+            line,
+            f"expected a type (N, L, G or E) and a name, found {' '.join(words)!r}",
+        )
     kind, name = words[0].upper(), words[1]
     if name in draft.kinds:
         raise malformed(draft.path, line, f"the row {name!r} was named before")
@@ -135,7 +151,9 @@ def _rows(draft: _Draft, line: int, words: Words) -> None:
 def _columns(draft: _Draft, line: int, words: Words) -> None:
     if "'MARKER'" in words:
         if "'INTORG'" in words:
-            raise malformed(draft.path, line, "integer variables: klopt solves continuous problems only")
+            raise malformed(
+                draft.path, line, "integer variables: klopt solves continuous problems only"
+            )
         return
     column = words[0]
     draft.columns.setdefault(column, len(draft.columns))
@@ -157,13 +175,19 @@ def _of_rows(target: str) -> Callable[[_Draft, int, Words], None]:
 def _bounds(draft: _Draft, line: int, words: Words) -> None:
     kind = words[0].upper()
     if kind in ("BV", "LI", "UI", "SC", "SI"):
-        raise malformed(draft.path, line, f"bound type {kind}: klopt solves continuous problems only")
+        raise malformed(
+            draft.path, line, f"bound type {kind}: klopt solves continuous problems only"
+        )
     if kind not in ("UP", "LO", "FX", "FR", "MI", "PL"):
         raise malformed(draft.path, line, f"unknown bound type {words[0]!r}")
     valued = kind in ("UP", "LO", "FX")
     rest = words[1:] if valued or len(words) < 4 else words[1:3]
     if len(rest) not in ((2, 3) if valued else (1, 2)):
-        raise malformed(draft.path, line, f"expected a set, a column{' and a number' if valued else ''} after {kind}")
+        raise malformed(
+            draft.path,
+            line,
+            f"expected a set, a column{' and a number' if valued else ''} after {kind}",
+        )
     column = draft.column(line, rest[-2] if valued else rest[-1])
     value = from_infinite(number(draft.path, line, rest[-1])) if valued else 0.0
     if kind in ("LO", "FX"):
@@ -178,7 +202,9 @@ def _bounds(draft: _Draft, line: int, words: Words) -> None:
 
 def _hessian(draft: _Draft, line: int, words: Words) -> None:
     if len(words) != 3:
-        raise malformed(draft.path, line, f"expected two columns and a number, found {' '.join(words)!r}")
+        raise malformed(
+            draft.path, line, f"expected two columns and a number, found {' '.join(words)!r}"
+        )
     first, second = draft.column(line, words[0]), draft.column(line, words[1])
     draft.hessian[first, second] = number(draft.path, line, words[2])
 
@@ -210,10 +236,14 @@ def _model(draft: _Draft) -> Model:
         if row == draft.objective:
             c[draft.columns[column]] = value
     at = [place[row] for row, _ in keys], [draft.columns[column] for _, column in keys]
-    A = csc("A", sparse.csc_array(([draft.entries[key] for key in keys], at), shape=(len(rows), c.size)))
+    A = csc(
+        "A", sparse.csc_array(([draft.entries[key] for key in keys], at), shape=(len(rows), c.size))
+    )
     sides = np.array([_side(draft, name) for name in rows]).reshape(-1, 2)
     high = np.array([draft.high.get(name, np.inf) for name in draft.columns])
-    low = np.array([draft.low.get(n, -np.inf if draft.high.get(n, 0.0) < 0 else 0.0) for n in draft.columns])
+    low = np.array(
+        [draft.low.get(n, -np.inf if draft.high.get(n, 0.0) < 0 else 0.0) for n in draft.columns]
+    )
     return Model(
         c=c,
         A=A,
@@ -229,7 +259,11 @@ def _model(draft: _Draft) -> Model:
 
 
 def _side(draft: _Draft, name: str) -> tuple[float, float]:
-    kind, b, width = draft.kinds[name], from_infinite(draft.rhs.get(name, 0.0)), draft.ranges.get(name)
+    kind, b, width = (
+        draft.kinds[name],
+        from_infinite(draft.rhs.get(name, 0.0)),
+        draft.ranges.get(name),
+    )
     low, high = {"N": (-np.inf, np.inf), "L": (-np.inf, b), "G": (b, np.inf), "E": (b, b)}[kind]
     if width is None or kind == "N":
         return low, high

@@ -49,7 +49,9 @@ def read(path: Path) -> Model:
 def write(path: Path, model: Model) -> None:
     """Write a linear or quadratic program, with second-order cones and quadratic constraints where it has them."""
     if model.blocks:
-        raise InvalidProblem(f"{path}: .npz files hold no semidefinite blocks; write .dat-s or .cbf")
+        raise InvalidProblem(
+            f"{path}: .npz files hold no semidefinite blocks; write .dat-s or .cbf"
+        )
     n = model.c.size
     P = model.P if model.P is not None else sparse.csc_array((n, n))
     arrays: dict[str, npt.NDArray[Any]] = {
@@ -63,11 +65,18 @@ def write(path: Path, model: Model) -> None:
     if model.sense == "max":
         arrays["sense"] = np.array(-1)
     if model.names is not None:
-        arrays |= {"columns": np.array(model.names.columns), "rows": np.array((*model.names.ub, *model.names.eq))}
+        arrays |= {
+            "columns": np.array(model.names.columns),
+            "rows": np.array((*model.names.ub, *model.names.eq)),
+        }
     if model.soc and model.A_soc is not None and model.b_soc is not None:
         arrays |= {**_parts("S", model.A_soc), "b_soc": model.b_soc, "soc": np.array(model.soc)}
     for index, row in enumerate(model.quadratics):
-        arrays |= {**_parts(f"Q{index}", row.P), f"Q{index}_q": row.q, f"Q{index}_r": np.array(row.r)}
+        arrays |= {
+            **_parts(f"Q{index}", row.P),
+            f"Q{index}_q": row.q,
+            f"Q{index}_r": np.array(row.r),
+        }
     with path.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
@@ -82,7 +91,9 @@ def _quadratic(arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
     quadratics: list[QuadraticRow] = []
     while f"Q{len(quadratics)}_q" in arrays:
         name = f"Q{len(quadratics)}"
-        quadratics.append(QuadraticRow(_matrix(arrays, name), arrays[f"{name}_q"], float(arrays[f"{name}_r"])))
+        quadratics.append(
+            QuadraticRow(_matrix(arrays, name), arrays[f"{name}_q"], float(arrays[f"{name}_r"]))
+        )
     cones = "soc" in arrays
     return Model(
         c=c,
@@ -94,7 +105,9 @@ def _quadratic(arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
         sense="max" if int(arrays.get("sense", np.array(1))) < 0 else "min",
         offset=float(arrays.get("r", np.array(0.0))),
         P=P if P.nnz else None,
-        names=Names(tuple(arrays["columns"].tolist()), tuple(arrays["rows"].tolist())) if "columns" in arrays else None,
+        names=Names(tuple(arrays["columns"].tolist()), tuple(arrays["rows"].tolist()))
+        if "columns" in arrays
+        else None,
         quadratics=tuple(quadratics),
         A_soc=_matrix(arrays, "S") if cones else None,
         b_soc=arrays["b_soc"] if cones else None,
@@ -104,12 +117,18 @@ def _quadratic(arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
 
 def _sedumi(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
     if np.size(arrays.get("K_s", ())):
-        raise malformed(path, None, "semidefinite cones of a SeDuMi archive are not read; write it as .dat-s or .cbf")
+        raise malformed(
+            path,
+            None,
+            "semidefinite cones of a SeDuMi archive are not read; write it as .dat-s or .cbf",
+        )
     A, b, c = _matrix(arrays, "A"), arrays["b"], arrays["c"]
     free, linear = int(arrays["K_f"]), int(arrays["K_l"])
     soc = tuple(np.atleast_1d(arrays["K_q"]).astype(int).tolist())
     if free + linear + sum(soc) != c.size:
-        raise malformed(path, None, f"the cones have {free + linear + sum(soc)} entries, c has {c.size}")
+        raise malformed(
+            path, None, f"the cones have {free + linear + sum(soc)} entries, c has {c.size}"
+        )
     lower = np.full(c.size, -np.inf)
     lower[free : free + linear] = 0.0
     cones = csc("A_soc", -sparse.eye_array(c.size, format="csr")[free + linear :])

@@ -7,8 +7,9 @@
     c_1 .. c_n
     i block row column value     matrix F_i, upper triangle, everything counted from 1 except i
 
-Brackets, commas and words after the numbers are allowed where the format allows them. Diagonal blocks are linear rows:
-they are read as A x <= b with A = -F_i, b = -F_0, and written as one block after the others.
+Brackets, commas and words after the numbers are allowed where the format allows them. Diagonal
+blocks are linear rows: they are read as A x <= b with A = -F_i, b = -F_0, and written as one block
+after the others.
 """
 
 from __future__ import annotations
@@ -35,13 +36,24 @@ _SPACES = str.maketrans("{}(),", "     ")
 def read(path: Path) -> Model:
     """Return the model that a `.dat-s` file states."""
     lines = path.read_text(encoding="latin-1").translate(_SPACES).splitlines()
-    at = next((index for index, line in enumerate(lines) if line.strip() and line.lstrip()[0] not in '"*'), len(lines))
+    at = next(
+        (
+            index
+            for index, line in enumerate(lines)
+            if line.strip() and line.lstrip()[0] not in '"*'
+        ),
+        len(lines),
+    )
     (n,), at = _numbers(path, lines, at, 1, "the number of variables")
     (count,), at = _numbers(path, lines, at, 1, "the number of blocks")
     sizes, at = _numbers(path, lines, at, int(count), "the sizes of the blocks")
     c, at = _numbers(path, lines, at, int(n), "the objective")
     if not all(float(size).is_integer() and size for size in (n, count, *sizes)):
-        raise malformed(path, at, f"n = {n:g}, {count:g} blocks of sizes {sizes}: expected whole numbers other than 0")
+        raise malformed(
+            path,
+            at,
+            f"n = {n:g}, {count:g} blocks of sizes {sizes}: expected whole numbers other than 0",
+        )
     table, where = _entries(path, lines, at)
     _check(path, table, where, int(n), sizes.astype(int))
     return _model(c, sizes.astype(int), table)
@@ -53,7 +65,11 @@ def write(path: Path, model: Model) -> None:
     for refused, what, instead in (
         (model.P is not None or bool(model.quadratics), "quadratic functions", ".npz"),
         (bool(model.soc), "second-order cones", ".cbf"),
-        (model.sense == "max" or model.over == "X", "a program that maximises or is in standard form", ".cbf"),
+        (
+            model.sense == "max" or model.over == "X",
+            "a program that maximises or is in standard form",
+            ".cbf",
+        ),
         (model.offset != 0, "a constant in the objective", ".cbf"),
         (A_eq.shape[0] > 0, "equalities", ".cbf"),
         (not np.isfinite(b).all(), "infinite right-hand sides", ".cbf"),
@@ -64,11 +80,18 @@ def write(path: Path, model: Model) -> None:
         if refused:
             raise InvalidProblem(f"{path}: SDPA files cannot hold {what}; write a {instead} file")
     orders = [str(block.order) for block in model.blocks] + ([str(-b.size)] if b.size else [])
-    text = [str(model.c.size), str(len(orders)), " ".join(orders), " ".join(map(repr, model.c.tolist()))]
+    text = [
+        str(model.c.size),
+        str(len(orders)),
+        " ".join(orders),
+        " ".join(map(repr, model.c.tolist())),
+    ]
     for place, block in enumerate(model.blocks, 1):
         across, down = np.triu_indices(block.order)
         entries = block.entries.tocoo()
-        text += _lines(entries.col, place, across[entries.row] + 1, down[entries.row] + 1, entries.data)
+        text += _lines(
+            entries.col, place, across[entries.row] + 1, down[entries.row] + 1, entries.data
+        )
     if b.size:
         entries = sparse.hstack([sparse.csc_array(-b[:, None]), -A]).tocoo()
         text += _lines(entries.col, len(orders), entries.row + 1, entries.row + 1, entries.data)
@@ -80,12 +103,16 @@ def _lines(index: Whole, block: int, row: Whole, column: Whole, value: FloatArra
     return [f"{i} {block} {j} {k} {v!r}" for i, j, k, v in columns]
 
 
-def _numbers(path: Path, lines: list[str], at: int, count: int, what: str) -> tuple[FloatArray, int]:
+def _numbers(
+    path: Path, lines: list[str], at: int, count: int, what: str
+) -> tuple[FloatArray, int]:
     """The next `count` numbers, over as many lines as they take, and the line after; words behind them are comments."""
     found: list[float] = []
     while len(found) < count:
         if at >= len(lines):
-            raise malformed(path, len(lines), f"the file ends before {what} ({len(found)} of {count} numbers)")
+            raise malformed(
+                path, len(lines), f"the file ends before {what} ({len(found)} of {count} numbers)"
+            )
         for word in lines[at].split():
             if len(found) == count:
                 break
@@ -96,7 +123,9 @@ def _numbers(path: Path, lines: list[str], at: int, count: int, what: str) -> tu
 
 def _entries(path: Path, lines: list[str], at: int) -> tuple[FloatArray, npt.NDArray[np.intp]]:
     """The rows (matrix, block, row, column, value) and the line of each."""
-    where = np.array([at + offset + 1 for offset, line in enumerate(lines[at:]) if line.strip()], dtype=int)
+    where = np.array(
+        [at + offset + 1 for offset, line in enumerate(lines[at:]) if line.strip()], dtype=int
+    )
     rows = [line.split() for line in lines[at:] if line.strip()]
     try:
         table = np.array(rows, dtype=float).reshape(-1, 5)
@@ -110,7 +139,9 @@ def _entries(path: Path, lines: list[str], at: int) -> tuple[FloatArray, npt.NDA
     return table, where
 
 
-def _check(path: Path, table: FloatArray, where: npt.NDArray[np.intp], n: int, sizes: npt.NDArray[np.intp]) -> None:
+def _check(
+    path: Path, table: FloatArray, where: npt.NDArray[np.intp], n: int, sizes: npt.NDArray[np.intp]
+) -> None:
     index, block, row, column, value = table.T
     inside = (block >= 1) & (block <= sizes.size)
     order = np.abs(sizes)[np.where(inside, block, 1).astype(int) - 1]
@@ -119,13 +150,18 @@ def _check(path: Path, table: FloatArray, where: npt.NDArray[np.intp], n: int, s
         (np.any(table[:, :4] != np.round(table[:, :4]), axis=1), "an index is not a whole number"),
         ((index < 0) | (index > n), f"the matrix must be one of 0..{n}"),
         (~inside, f"the block must be one of 1..{sizes.size}"),
-        ((np.minimum(row, column) < 1) | (np.maximum(row, column) > order), "the entry lies outside its block"),
+        (
+            (np.minimum(row, column) < 1) | (np.maximum(row, column) > order),
+            "the entry lies outside its block",
+        ),
         (diagonal & (row != column), "an entry off the diagonal of a diagonal block"),
         (~np.isfinite(value), "the value is not a finite number"),
     ):
         if np.any(bad):
             at = int(np.argmax(bad))
-            raise malformed(path, int(where[at]), f"{text}: {' '.join(f'{v:g}' for v in table[at])}")
+            raise malformed(
+                path, int(where[at]), f"{text}: {' '.join(f'{v:g}' for v in table[at])}"
+            )
     keys = np.column_stack((index, block, np.minimum(row, column), np.maximum(row, column)))
     _, first = np.unique(keys, axis=0, return_index=True)
     if first.size < len(table):
@@ -142,10 +178,14 @@ def _model(c: FloatArray, sizes: npt.NDArray[np.intp], table: FloatArray) -> Mod
         mine = block == place
         order = abs(size)
         if size < 0 or order == 1:
-            linear.append(sparse.csc_array((value[mine], (row[mine], index[mine])), shape=(order, n + 1)))
+            linear.append(
+                sparse.csc_array((value[mine], (row[mine], index[mine])), shape=(order, n + 1))
+            )
         else:
             at = triangle(row[mine], column[mine], order)
-            entries = sparse.csc_array((value[mine], (at, index[mine])), shape=(svec_size(order), n + 1))
+            entries = sparse.csc_array(
+                (value[mine], (at, index[mine])), shape=(svec_size(order), n + 1)
+            )
             blocks.append(Block(order, entries))
     rows = sparse.csc_array(sparse.vstack([sparse.csc_array((0, n + 1)), *linear]))
     limits = -rows[:, [0]].toarray().ravel()

@@ -3,7 +3,8 @@
     mirror descent   log K <- log K - eta f'(K),  K <- tau K / tr K
     as printed       f' = V diag(d) V',  lam_j <- lam_j exp(-eta d_j),  K <- V diag(lam) V'      lam_j of K
 
-The two are the same only where K and f' commute, as in the first step from (tau/n) I. Runs keep the best value so far.
+The two are the same only where K and f' commute, as in the first step from (tau/n) I. Runs keep the
+best value so far.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from klopt.papers.theorems.evidence import Evidence, Interval, at_most, reached
 from klopt.papers.theorems.kundu2010.entropy import exponential
 from klopt.papers.theorems.kundu2010.quantities import (
     FLOOR,
-    Slopes,
+    Gradients,
     composed,
     eskl,
     joint,
@@ -51,26 +52,30 @@ __all__ = [
 LIMIT = 5.0
 """Seconds after which a solver's interval is taken as it is."""
 
-Oracle = Callable[[FloatArray], Slopes]
+Oracle = Callable[[FloatArray], Gradients]
 
 
 class Seen(NamedTuple):
-    """One step of a run: the value, and the largest norm of a slope."""
+    """One step of a run: the value, and the largest norm of a gradient."""
 
     value: Interval
     steepest: float
 
 
-def mirror_descent(oracle: Oracle, start: FloatArray, tau: float, step: Callable[[int], float]) -> Iterator[Seen]:
+def mirror_descent(
+    oracle: Oracle, start: FloatArray, tau: float, step: Callable[[int], float]
+) -> Iterator[Seen]:
     """Yield the steps of mirror descent with the entropy, over one kernel or several."""
-    G = np.zeros_like(start)  # from (tau/n) I; the logarithm is kept, which loses no small eigenvalue
+    G = np.zeros_like(
+        start
+    )  # from (tau/n) I; the logarithm is kept, which loses no small eigenvalue
     K, t = start, 0
     while True:
         t += 1
         found = oracle(K)
-        slopes = found.machine + found.losses
-        yield Seen(found.value, float(np.linalg.norm(slopes, axis=(1, 2)).max()))
-        G = G - step(t) * slopes
+        gradients = found.machine + found.losses
+        yield Seen(found.value, float(np.linalg.norm(gradients, axis=(1, 2)).max()))
+        G = G - step(t) * gradients
         K = np.array([exponential(g, tau) for g in G])
 
 
@@ -83,7 +88,9 @@ def as_printed(
     while True:
         t += 1
         found = oracle(K)
-        yield Seen(found.value, float(np.linalg.norm(found.machine + found.losses, axis=(1, 2)).max()))
+        yield Seen(
+            found.value, float(np.linalg.norm(found.machine + found.losses, axis=(1, 2)).max())
+        )
         d, V = np.linalg.eigh(found.machine + weight * found.losses)
         lam = lam * np.exp(-step(t) * (d - d[:, :1]))
         lam = tau * lam / lam.sum(axis=1, keepdims=True)
@@ -119,8 +126,13 @@ def measured(
 ) -> Evidence:
     """Return the evidence for best value - optimum <= bound(T) at some T."""
     steps = horizons(total)
-    best = [Interval(min(s.value.lower for s in seen[:t]), min(s.value.upper for s in seen[:t])) for t in steps]
-    return reached(steps, [apart(value, optimum) for value in best], [bound(t) for t in steps], -0.5, label)
+    best = [
+        Interval(min(s.value.lower for s in seen[:t]), min(s.value.upper for s in seen[:t]))
+        for t in steps
+    ]
+    return reached(
+        steps, [apart(value, optimum) for value in best], [bound(t) for t in steps], -0.5, label
+    )
 
 
 def apart(value: Interval, optimum: Interval) -> Interval:
@@ -137,13 +149,17 @@ def eskl_run(case: Case, *, printed: bool) -> Evidence:
     """Return Algorithm 1, or mirror descent, with the steps of Proposition 3.1 beside its bound."""
     n, L, tau, total = len(case["y"]), lipschitz(case), case["tau"], int(case["steps"])
     oracle, start, steps = partial(_single, case), middle(case, 1), decreasing(n, L)
-    run = as_printed(oracle, start, tau, steps, 1.0) if printed else mirror_descent(oracle, start, tau, steps)
+    run = (
+        as_printed(oracle, start, tau, steps, 1.0)
+        if printed
+        else mirror_descent(oracle, start, tau, steps)
+    )
     label = "Algorithm 1 as printed" if printed else "mirror descent"
     seen, optimum = list(islice(run, total)), kernel_optimum(case)[0]
     return measured(seen, optimum, lambda t: tau * L * sqrt(2 * log(n) / t), total, label)
 
 
-def _single(case: Case, K: FloatArray) -> Slopes:
+def _single(case: Case, K: FloatArray) -> Gradients:
     return eskl(case, K[0])
 
 
@@ -154,7 +170,9 @@ def fixed_horizon(case: Case) -> Evidence:
     steps = [t for t in (4, 10, 25, 60, 150) if t <= (150 if n == 2 else 25)]
     gaps: list[float | Interval] = []
     for total in steps:
-        run = mirror_descent(partial(_single, case), middle(case, 1), tau, fixed(2 / L * sqrt(log(n) / total)))
+        run = mirror_descent(
+            partial(_single, case), middle(case, 1), tau, fixed(2 / L * sqrt(log(n) / total))
+        )
         seen = list(islice(run, total))
         best = Interval(min(s.value.lower for s in seen), min(s.value.upper for s in seen))
         gaps.append(apart(best, optimum))
@@ -162,16 +180,18 @@ def fixed_horizon(case: Case) -> Evidence:
 
 
 def averaged(case: Case) -> Evidence:
-    """Return dual averaging, K_t = tau exp(-eta_t sum of the slopes so far) / tr, eta_t = (1/L) sqrt(log n / t)."""
+    """Return dual averaging, K_t = tau exp(-eta_t sum of the gradients so far) / tr, eta_t = (1/L) sqrt(log n / t)."""
     n, L, tau, total = len(case["y"]), lipschitz(case), case["tau"], int(case["steps"])
     gathered, seen = np.zeros((n, n)), []
     for t in range(1, total + 1):
         found = eskl(case, exponential(-sqrt(log(n) / t) / L * gathered, tau))
-        slopes = found.machine[0] + found.losses[0]
-        seen.append(Seen(found.value, float(np.linalg.norm(slopes))))
-        gathered = gathered + slopes
+        gradients = found.machine[0] + found.losses[0]
+        seen.append(Seen(found.value, float(np.linalg.norm(gradients))))
+        gathered = gathered + gradients
     optimum = kernel_optimum(case)[0]
-    return measured(seen, optimum, lambda t: 2 * tau * L * sqrt(log(n) / t), total, "dual averaging")
+    return measured(
+        seen, optimum, lambda t: 2 * tau * L * sqrt(log(n) / t), total, "dual averaging"
+    )
 
 
 def fixed(size: float) -> Callable[[int], float]:
@@ -182,14 +202,22 @@ def fixed(size: float) -> Callable[[int], float]:
 def emkl_run(case: Case, *, printed: bool, divided: bool) -> Evidence:
     """Return Algorithm 2, or mirror descent, beside the bound of Theorem 3.2; its steps may be `divided` by sqrt m."""
     n, m, tau, total = len(case["y"]), len(case["S"]), case["tau"], int(case["steps"])
-    start, oracle, L = middle(case, m), partial(joint, case), float(case.get("L", 2 * steepness(case)))
+    start, oracle, L = (
+        middle(case, m),
+        partial(joint, case),
+        float(case.get("L", 2 * steepness(case))),
+    )
     while True:
         steps = decreasing(n, L, m if divided else 1)
         forgets = 1 / case["rho"]
-        run = as_printed(oracle, start, tau, steps, forgets) if printed else mirror_descent(oracle, start, tau, steps)
+        run = (
+            as_printed(oracle, start, tau, steps, forgets)
+            if printed
+            else mirror_descent(oracle, start, tau, steps)
+        )
         seen = list(islice(run, total))
         steepest = max(step.steepest for step in seen)
-        if steepest <= L:  # the theorem asks for an L that bounds the slopes which the run meets
+        if steepest <= L:  # the theorem asks for an L that bounds the gradients which the run meets
             break
         L = 2 * steepest
     label = "Algorithm 2 as printed" if printed else "mirror descent"
@@ -198,14 +226,16 @@ def emkl_run(case: Case, *, printed: bool, divided: bool) -> Evidence:
 
 
 def steepness(case: Case) -> float:
-    """Return the largest norm of a slope of F at the start."""
+    """Return the largest norm of a gradient of F at the start."""
     found = joint(case, middle(case, len(case["S"])))
     return float(np.linalg.norm(found.machine + found.losses, axis=(1, 2)).max())
 
 
 def joint_optimum(case: Case) -> Interval:
     """Return klopt's interval for F*."""
-    problem = SimilarityKernels(list(case["S"]), case["y"], case["C"], case["rho"], case["tau"], case["loss"])
+    problem = SimilarityKernels(
+        list(case["S"]), case["y"], case["C"], case["rho"], case["tau"], case["loss"]
+    )
     result = solve(problem, tol=1e-7, time_limit=LIMIT)
     return Interval(result.lower, result.upper)
 
@@ -213,7 +243,9 @@ def joint_optimum(case: Case) -> Interval:
 def spectral_optimum(case: Case) -> Interval:
     """Return klopt's interval for g* with the loss |mu - lambda|^2."""
     result = solve(
-        SimilaritySpectra(list(case["S"]), case["y"], case["C"], case["rho"], case["tau"]), tol=1e-7, time_limit=LIMIT
+        SimilaritySpectra(list(case["S"]), case["y"], case["C"], case["rho"], case["tau"]),
+        tol=1e-7,
+        time_limit=LIMIT,
     )
     return Interval(result.lower, result.upper)
 
@@ -235,7 +267,7 @@ def rekl_run(case: Case, *, printed: bool) -> Evidence:
 
 
 def spectral(case: Case, weight: float, step: Callable[[int], float]) -> Iterator[Seen]:
-    """Yield the steps of exponentiated gradient on the spectra; `weight` multiplies the slope of the loss."""
+    """Yield the steps of exponentiated gradient on the spectra; `weight` multiplies the gradient of the loss."""
     lam, V = np.linalg.eigh(case["S"])
     logs, t = np.zeros_like(lam), 0
     while True:
@@ -243,7 +275,9 @@ def spectral(case: Case, weight: float, step: Callable[[int], float]) -> Iterato
         mu = np.exp(logs - logs.max(axis=1, keepdims=True))
         mu = case["tau"] * mu / mu.sum(axis=1, keepdims=True)
         found = machine(case, np.array([composed(*pair) for pair in zip(mu, V, strict=True)]))
-        fit = -(np.einsum("mij,i->mj", V, found.a) ** 2) / (2 * np.maximum(found.gamma, FLOOR)[:, None])
+        fit = -(np.einsum("mij,i->mj", V, found.a) ** 2) / (
+            2 * np.maximum(found.gamma, FLOOR)[:, None]
+        )
         losses = 2 * case["rho"] * (mu - lam)
         value = plus(found.value, case["rho"] * float(np.sum((mu - lam) ** 2)))
         yield Seen(value, float(np.abs(fit + losses).max()))

@@ -1,8 +1,9 @@
 """Kundu, Tankasali, Bhattacharyya, Ben-Tal, Learning kernels from multiple similarity matrices, 2010: the problems.
 
-In full: Efficient algorithms for learning kernels from multiple similarity matrices with general convex loss functions.
-Notation of the paper: omega is the value of the machine, Omega that of several kernels, f, F and g the objectives of
-(4), (6) and (7), a = Y alpha. The algorithms and their rates are in `descent_claims`.
+In full: Efficient algorithms for learning kernels from multiple similarity matrices with general
+convex loss functions. Notation of the paper: omega is the value of the machine, Omega that of
+several kernels, f, F and g the objectives of (4), (6) and (7), a = Y alpha. The algorithms and
+their rates are in `descent_claims`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from klopt.papers.theorems.kundu2010 import algorithms, exact, quantities
 from klopt.papers.theorems.kundu2010.quantities import random_pair, random_problem
 
 PAIR = np.array([1.0, -1.0])
-DIAGONAL = {"S": np.diag([3.0, 1.0])[None], "y": PAIR, "C": 1.0, "rho": 1.0, "tau": 2.0, "alpha": np.zeros(2)}
+DIAGONAL = {
+    "S": np.diag([3.0, 1.0])[None],
+    "y": PAIR,
+    "C": 1.0,
+    "rho": 1.0,
+    "tau": 2.0,
+    "alpha": np.zeros(2),
+}
 
 
 def _wide(*widths: float) -> np.ndarray:
@@ -51,7 +59,9 @@ def inner_minimum_is_clipped(case: Case) -> Evidence:
     K = quantities.clipped(quantities.divided(one))
     optimum, _, alpha = quantities.kernel_optimum(one)
     inner = {**one, "alpha": alpha}
-    value = float(alpha.sum()) + quantities.inner_value(inner, quantities.clipped(quantities.divided(inner)))
+    value = float(alpha.sum()) + quantities.inner_value(
+        inner, quantities.clipped(quantities.divided(inner))
+    )
     dual = float(one["alpha"].sum()) + quantities.inner_value(one, K)
     size = 1 + abs(optimum.upper) + abs(dual)
     return every([
@@ -103,7 +113,9 @@ def squared_losses_are_one(case: Case) -> Evidence:
 def objective_is_lipschitz(case: Case) -> Evidence:
     one, two = case["K"][0], case["other"][0]
     middle, first, second = (quantities.eskl(case, K) for K in ((one + two) / 2, one, two))
-    steep = max(float(np.linalg.norm(found.machine + found.losses)) for found in (first, second, middle))
+    steep = max(
+        float(np.linalg.norm(found.machine + found.losses)) for found in (first, second, middle)
+    )
     reach = quantities.lipschitz(case) * float(np.linalg.norm(one - two))
     rise = first.value.upper - second.value.lower, second.value.upper - first.value.lower
     return every([
@@ -136,7 +148,9 @@ def trace_constraint_is_the_only_difference(case: Case) -> Evidence:
 )  # fmt: skip
 def mixture_is_convex(case: Case) -> Evidence:
     K, other = case["K"], case["other"]
-    middle, one, two = (quantities.mixture(case, kernels) for kernels in ((K + other) / 2, K, other))
+    middle, one, two = (
+        quantities.mixture(case, kernels) for kernels in ((K + other) / 2, K, other)
+    )
     return quantities.convex_between(middle, one, two)
 
 
@@ -151,7 +165,9 @@ def mixture_is_convex(case: Case) -> Evidence:
     exact=lambda case: (ball(exact.block_l1(case, case["K"])), exact.block_linf(case, case["K"])),
 )  # fmt: skip
 def both_meanings_agree(case: Case) -> Evidence:
-    return overlap(quantities.mixture(case, case["K"]), quantities.machine(case, case["K"]).value, tol=1e-6)
+    return overlap(
+        quantities.mixture(case, case["K"]), quantities.machine(case, case["K"]).value, tol=1e-6
+    )
 
 
 @theorem(
@@ -161,12 +177,20 @@ def both_meanings_agree(case: Case) -> Evidence:
 )  # fmt: skip
 def largest_machine_is_convex(case: Case) -> Evidence:
     K, other, m = case["K"], case["other"], len(case["K"])
-    middle, one, two = (quantities.machine(case, kernels) for kernels in ((K + other) / 2, K, other))
+    middle, one, two = (
+        quantities.machine(case, kernels) for kernels in ((K + other) / 2, K, other)
+    )
     a, alpha = case["y"] * case["alpha"], case["alpha"]
     tried = float(alpha.sum()) - m * float(np.einsum("i,mij,j->", a, K, a)) / 2  # gamma_i = 1 / m
     size = 1 + abs(tried) + one.value.upper
     bound = at_most(tried + size, quantities.plus(one.value, size), tol=1e-7)
-    return every([quantities.convex_between(middle.value, one.value, two.value), bound, quantities.attained(case, one)])
+    return every(
+        [
+            quantities.convex_between(middle.value, one.value, two.value),
+            bound,
+            quantities.attained(case, one),
+        ]
+    )
 
 
 @theorem(
@@ -184,11 +208,12 @@ def gamma_has_a_closed_form(case: Case) -> Evidence:
     draw=lambda rng, n: {"L": float(10 ** rng.uniform(1, 4)), "C": float(2 + rng.random()), "tau": 1.0, "y": PAIR},
     says="F is Lipschitz on the kernels of trace tau: some number L is a constant.",
     latex=r"|F(\mathbf K)-F(\mathbf K')|\le L\|\mathbf K-\mathbf K'\|",
-    correction="No L is if m >= 2: slopes grow without bound as gamma_i falls to 0. True for m = 1, or gamma_i >= c.",
+    correction="No L is if m >= 2: gradients grow without bound as gamma_i falls to 0. True for m = 1, or gamma_i >= c.",
     example={"L": 1000.0, "C": 2.0, "tau": 1.0, "y": PAIR}, exact=exact.steep,
 )  # fmt: skip
 def several_kernels_are_lipschitz(case: Case) -> Evidence:
-    # With rho = 0: the second kernel moves from k = (tau / L)^2 to k = 0, the first stays at k = tau.
+    # With rho = 0: the second kernel moves from k = (tau / L)^2 to k = 0, the first stays at k =
+    # tau.
     tau, thin = case["tau"], (case["tau"] / case["L"]) ** 2
     K, thinner = (np.array([[[tau / 2, (tau - k) / 2], [(tau - k) / 2, tau / 2]] for k in ks])
                   for ks in ((tau, thin), (tau, 0.0)))  # fmt: skip
@@ -202,7 +227,11 @@ def several_kernels_are_lipschitz(case: Case) -> Evidence:
     premise="the loss of the eigenvalues is that of the matrices, as with the Frobenius norm; here its square",
 )  # fmt: skip
 def restriction_costs(case: Case) -> Evidence:
-    return at_most(algorithms.joint_optimum({**case, "loss": "squared"}), algorithms.spectral_optimum(case), tol=1e-6)
+    return at_most(
+        algorithms.joint_optimum({**case, "loss": "squared"}),
+        algorithms.spectral_optimum(case),
+        tol=1e-6,
+    )
 
 
 @theorem(

@@ -1,7 +1,7 @@
 """Kundu, Tankasali, Bhattacharyya, Ben-Tal, Learning kernels from multiple similarity matrices, 2010: the algorithms.
 
-ESKL minimises f of (4), EMKL F of (6), REKL g of (7). psi is the entropy of the eigenvalues, B its Bregman distance.
-Runs of two points need no solver; the others call klopt's machines in each step.
+ESKL minimises f of (4), EMKL F of (6), REKL g of (7). psi is the entropy of the eigenvalues, B its
+Bregman distance. Runs of two points need no solver; the others call klopt's machines in each step.
 """
 
 from __future__ import annotations
@@ -25,14 +25,22 @@ PAIR = {
     "S": LIKE[None], "y": np.array([1.0, -1.0]), "C": 1.0, "rho": 3.0, "tau": 1.0, "loss": "l1", "L": 7.0, "steps": 400,
 }  # fmt: skip
 TWO = {**PAIR, "S": np.array([[[0.625, 0.25], [0.25, 0.375]]] * 2), "L": 8.0}
-SPECTRAL = {**PAIR, "S": np.full((1, 2, 2), 0.5), "C": 8.0, "rho": 16.0, "loss": "squared", "L": 32.0, "near": 0.25}
+SPECTRAL = {
+    **PAIR,
+    "S": np.full((1, 2, 2), 0.5),
+    "C": 8.0,
+    "rho": 16.0,
+    "loss": "squared",
+    "L": 32.0,
+    "near": 0.25,
+}
 
 
 @theorem(
     "001-A9", number="(8)", draw=random_pair, most=25, sizes=(2, 3, 5), says="(8) is a subgradient of f.",
     latex=r"f'(K)=-\tfrac12Y\alpha^*\alpha^{*\top}Y+\rho\sum_iL_i'(K-S_i)",
 )  # fmt: skip
-def slope_of_one_kernel(case: Case) -> Evidence:
+def gradient_of_one_kernel(case: Case) -> Evidence:
     first, second = (quantities.eskl(case, case[name][0]) for name in ("K", "other"))
     one = {**case, "K": case["K"][:1], "other": case["other"][:1]}
     return quantities.chained(one, first, second, first.machine + first.losses)
@@ -132,7 +140,7 @@ def anytime_rate(case: Case) -> Evidence:
         "other": np.array([[[1.0, 0.5], [0.5, 1.0]]] * 2), "C": 2.0, "rho": 0.25, "tau": 2.0},
     exact=exact.line,
 )  # fmt: skip
-def slopes_of_several_kernels(case: Case) -> Evidence:
+def gradients_of_several_kernels(case: Case) -> Evidence:
     return _line(case, 1 / case["rho"])
 
 
@@ -148,8 +156,13 @@ def _line(case: Case, weight: float) -> Evidence:
           r"B_\Psi(\mathbf K,\tfrac\tau nI)\le m\tau\log n",
 )  # fmt: skip
 def entropy_of_several_kernels(case: Case) -> Evidence:
-    diagonal = {**case, **{name: np.array([np.diag(np.diag(K)) for K in case[name]]) for name in ("K", "other")}}
-    return every([check(one) for one in (case, diagonal) for check in (entropy.strongly_convex, entropy.far)])
+    diagonal = {
+        **case,
+        **{name: np.array([np.diag(np.diag(K)) for K in case[name]]) for name in ("K", "other")},
+    }
+    return every(
+        [check(one) for one in (case, diagonal) for check in (entropy.strongly_convex, entropy.far)]
+    )
 
 
 @theorem(
@@ -190,7 +203,7 @@ def printed_several_kernels_rate(case: Case) -> Evidence:
     "001-A20", number="Algorithm 3, Proposition 3.2", draw=random_run, most=3, sizes=(2, 3), expected=Outcome.CORRECTED,
     says="REKL as printed reaches g* within tau m Lip sqrt(2 log n / T) after T steps; the loss is |mu - lambda|^2.",
     latex=r"\min_{t\le T}g^{(t)}-g^*\le\tau m\operatorname{Lip}(g)\sqrt{2\log n/T}",
-    correction="With rho before the slope of the loss; the step is right, for all matrices commute.",
+    correction="With rho before the gradient of the loss; the step is right, for all matrices commute.",
     corrected=lambda case: algorithms.rekl_run(case, printed=False), example=SPECTRAL, exact=exact.spectral_run,
 )  # fmt: skip
 def printed_spectra_rate(case: Case) -> Evidence:

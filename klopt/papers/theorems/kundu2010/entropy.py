@@ -11,13 +11,25 @@ from klopt.papers.theorems.claim import Case
 from klopt.papers.theorems.evidence import Evidence, at_most, every
 from klopt.papers.theorems.kundu2010.quantities import composed, eskl, lipschitz, random_kernels
 
-__all__ = ["bregman", "exponential", "far", "log_matrix", "printed_step", "random_spectra", "strongly_convex"]
+__all__ = [
+    "bregman",
+    "exponential",
+    "far",
+    "log_matrix",
+    "printed_step",
+    "random_spectra",
+    "strongly_convex",
+]
 
 
 def random_spectra(rng: np.random.Generator, n: int) -> Case:
     """Return two lists of kernels of one trace; the first may have zero eigenvalues, the second may not."""
     tau, m = float(np.exp(rng.normal())), int(rng.integers(1, 4))
-    return {"tau": tau, "K": random_kernels(rng, m, n, tau), "other": random_kernels(rng, m, n, tau, full=True)}
+    return {
+        "tau": tau,
+        "K": random_kernels(rng, m, n, tau),
+        "other": random_kernels(rng, m, n, tau, full=True),
+    }
 
 
 def log_matrix(K: FloatArray) -> FloatArray:
@@ -49,7 +61,10 @@ def strongly_convex(case: Case) -> Evidence:
 def far(case: Case) -> Evidence:
     """Return whether B(K, (tau/n) I) <= tau log n for each kernel."""
     n, tau = case["K"].shape[1], case["tau"]
-    return every(at_most(bregman(K, tau / n * np.eye(n)), tau * float(np.log(n)), scale=tau) for K in case["K"])
+    return every(
+        at_most(bregman(K, tau / n * np.eye(n)), tau * float(np.log(n)), scale=tau)
+        for K in case["K"]
+    )
 
 
 def exponential(G: FloatArray, tau: float) -> FloatArray:
@@ -59,9 +74,9 @@ def exponential(G: FloatArray, tau: float) -> FloatArray:
     return composed(tau * weights / weights.sum(), V)
 
 
-def prox(slopes: FloatArray, K: FloatArray, at: FloatArray, eta: float) -> float:
+def prox(gradients: FloatArray, K: FloatArray, at: FloatArray, eta: float) -> float:
     """Return eta <f', K> + B(K, at), which a step of mirror descent minimises."""
-    return eta * float(np.sum(slopes * K)) + bregman(K, at)
+    return eta * float(np.sum(gradients * K)) + bregman(K, at)
 
 
 def printed_step(case: Case, *, printed: bool) -> Evidence:
@@ -71,19 +86,22 @@ def printed_step(case: Case, *, printed: bool) -> Evidence:
     """
     K, tau, eta = case["K"][0], case["tau"], 1 / float(case.get("L", lipschitz(case)))
     found = eskl(case, K)
-    slopes = found.machine[0] + found.losses[0]
-    right = exponential(log_matrix(K) - eta * slopes, tau)
-    least = prox(slopes, right, K, eta)
+    gradients = found.machine[0] + found.losses[0]
+    right = exponential(log_matrix(K) - eta * gradients, tau)
+    least = prox(gradients, right, K, eta)
     size = 1 + abs(least) + tau
     if not printed:
         mixed = np.random.default_rng(0).dirichlet(np.ones(3), 50)
         corners = (right, K, tau / len(K) * np.eye(len(K)))
-        others = (prox(slopes, sum(w * c for w, c in zip(ws, corners, strict=True)), K, eta) for ws in mixed)
+        others = (
+            prox(gradients, sum(w * c for w, c in zip(ws, corners, strict=True)), K, eta)
+            for ws in mixed
+        )
         return at_most(least + size, min(others) + size)
-    d, V = np.linalg.eigh(slopes)
+    d, V = np.linalg.eigh(gradients)
     values = np.linalg.eigvalsh(K)
     tried = []
     for order in permutations(range(len(K))):
         lam = values[list(order)] * np.exp(-eta * (d - d[0]))
-        tried.append(prox(slopes, composed(tau * lam / lam.sum(), V), K, eta))
+        tried.append(prox(gradients, composed(tau * lam / lam.sum(), V), K, eta))
     return at_most(min(tried) + size, least + size)

@@ -1,8 +1,8 @@
 """The refutations of paper 001 without rounding: two points, y = (1, -1), in rational and ball arithmetic.
 
-A 2 x 2 matrix of trace tau is (tau/2) I + x sz + z sx, sz = diag(1, -1), sx = [[0, 1], [1, 0]]; it is kept as (x, z).
-Its eigenvalues are tau/2 +- r, r = |(x, z)|. The machine sees only k = (1, -1) K (1, -1)' = tau - 2z: a is amount
-times (1, -1).
+A 2 x 2 matrix of trace tau is (tau/2) I + x sz + z sx, sz = diag(1, -1), sx = [[0, 1], [1, 0]]; it
+is kept as (x, z). Its eigenvalues are tau/2 +- r, r = |(x, z)|. The machine sees only k = (1, -1) K
+(1, -1)' = tau - 2z: a is amount times (1, -1).
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def line(case: Case) -> tuple[Any, Any]:
     """Return F(K) + <F'(K) of (12), K' - K> and F(K'), for the squared loss."""
     C, rho, S, K, other = (case[name] for name in ("C", "rho", "S", "K", "other"))
     assert case["loss"] == "squared"
-    (first, amount, gamma), (second, _, _) = (machine(ball(C), [ball(k) for k in widths(M)]) for M in (K, other))
+    (first, amount, gamma), (second, _, _) = (
+        machine(ball(C), [ball(k) for k in widths(M)]) for M in (K, other)
+    )
     for i in range(len(S)):
         move, X = other[i] - K[i], K[i] - S[i]
         first += ball(rho * (X * X).sum()) + ball(2 * (X * move).sum())
@@ -107,7 +109,10 @@ def rescaled(case: Case) -> tuple[Any, Any]:
     lam = [max(S[0][i, i], Fraction(0)) for i in (0, 1)]
     scaled = [tau * value / sum(lam) for value in lam]
     nearest = min(max((S[0][0, 0] - S[0][1, 1] + tau) / 2, Fraction(0)), tau)
-    cost = [sum((p - S[0][i, i]) ** 2 for i, p in enumerate(point)) for point in (scaled, (nearest, tau - nearest))]
+    cost = [
+        sum((p - S[0][i, i]) ** 2 for i, p in enumerate(point))
+        for point in (scaled, (nearest, tau - nearest))
+    ]
     return case["rho"] * cost[0], case["rho"] * cost[1]
 
 
@@ -147,14 +152,21 @@ class Problem(NamedTuple):
         assert case["loss"] == "l1"
         assert all(S[0, 0] + S[1, 1] == case["tau"] for S in case["S"])
         assert all(S[0, 0] * S[1, 1] >= S[0, 1] ** 2 for S in case["S"])
-        return cls(tuple(map(pair_of, case["S"])), *(ball(Fraction(case[name])) for name in ("C", "rho", "tau")))
+        return cls(
+            tuple(map(pair_of, case["S"])),
+            *(ball(Fraction(case[name])) for name in ("C", "rho", "tau")),
+        )
 
     def value(self, kernels: Sequence[Pair]) -> Any:
         """Return F."""
-        apart = [2 * abs(K.x - S.x) + 2 * abs(K.z - S.z) for K, S in zip(kernels, self.S, strict=True)]
-        return machine(self.C, [self.tau - 2 * K.z for K in kernels])[0] + self.rho * sum(apart, ball(0))
+        apart = [
+            2 * abs(K.x - S.x) + 2 * abs(K.z - S.z) for K, S in zip(kernels, self.S, strict=True)
+        ]
+        return machine(self.C, [self.tau - 2 * K.z for K in kernels])[0] + self.rho * sum(
+            apart, ball(0)
+        )
 
-    def slopes(self, kernels: Sequence[Pair], weight: Any) -> list[Pair]:
+    def gradients(self, kernels: Sequence[Pair], weight: Any) -> list[Pair]:
         """Return the traceless parts of -aa' / (2 gamma_i) + weight L'(K_i - S_i)."""
         _, amount, gamma = machine(self.C, [self.tau - 2 * K.z for K in kernels])
         push = [amount * amount / (2 * one) for one in gamma]
@@ -162,10 +174,10 @@ class Problem(NamedTuple):
         return [Pair(weight * u, p + weight * v) for p, (u, v) in zip(push, signs, strict=True)]
 
     def steepest(self, kernels: Sequence[Pair]) -> list[Any]:
-        """Return the norms of the slopes; their trace is that of -aa' / (2 gamma_i), for L' has none."""
+        """Return the norms of the gradients; their trace is that of -aa' / (2 gamma_i), for L' has none."""
         _, amount, gamma = machine(self.C, [self.tau - 2 * K.z for K in kernels])
         traces = [amount * amount / one for one in gamma]
-        parts = self.slopes(kernels, self.rho)
+        parts = self.gradients(kernels, self.rho)
         return [(t * t / 2 + 2 * p.size() ** 2).sqrt() for t, p in zip(traces, parts, strict=True)]
 
 
@@ -181,9 +193,11 @@ def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any
             value = problem.value(kernels)
             best = value if best is None else best.min(value)
             if not all(norm <= lip for norm in problem.steepest(kernels)):
-                raise InvalidSettings("the run meets a slope above the Lipschitz constant")
+                raise InvalidSettings("the run meets a gradient above the Lipschitz constant")
             eta = (2 * ball(2).log() / (m * t)).sqrt() / lip
-            for i, g in enumerate(problem.slopes(kernels, ball(1) if forgets_rho else problem.rho)):
+            for i, g in enumerate(
+                problem.gradients(kernels, ball(1) if forgets_rho else problem.rho)
+            ):
                 r = g.size()
                 w[i] = w[i] - 2 * eta * r
                 kernels[i] = g.times(problem.tau / 2 * (w[i] / 2).tanh() / r)
@@ -196,12 +210,13 @@ def printed_prox(case: Case) -> tuple[Any, Any]:
     with precise(BITS):
         problem, K, eta = Problem.of(case), pair_of(case["K"][0]), 1 / ball(Fraction(case["L"]))
         assert case["K"][0][0, 0] + case["K"][0][1, 1] == case["tau"]
-        tau, g = problem.tau, problem.slopes([K], problem.rho)[0]
+        tau, g = problem.tau, problem.gradients([K], problem.rho)[0]
         r, half = g.size(), _half_log(K.size(), problem.tau)
         log_K = K.times(half / K.size())
         moved = Pair(log_K.x - eta * g.x, log_K.z - eta * g.z)
         right = moved.times(tau / 2 * moved.size().tanh() / moved.size())
-        # lam_+ / lam_- was exp(+-2 half) and becomes exp(2 (+-half - eta r)) along the slope's own axes.
+        # lam_+ / lam_- was exp(+-2 half) and becomes exp(2 (+-half - eta r)) along the gradient's
+        # own axes.
         printed = [g.times(tau / 2 * (turn * half - eta * r).tanh() / r) for turn in (1, -1)]
         costs = [_prox(point, g, log_K, eta, tau) for point in printed]
         return costs[0].min(costs[1]), _prox(right, g, log_K, eta, tau)
@@ -224,7 +239,10 @@ def spectral_run(case: Case) -> tuple[Any, Any]:
         (S,), total = case["S"], int(case["steps"])
         assert S[0, 0] == S[1, 1]
         C, rho, tau, lip = (ball(Fraction(case[name])) for name in ("C", "rho", "tau", "L"))
-        lam = ball(S[0, 0] - S[0, 1]), ball(S[0, 0] + S[0, 1])  # of (1, -1) and of (1, 1); k = 2 mu_1
+        lam = (
+            ball(S[0, 0] - S[0, 1]),
+            ball(S[0, 0] + S[0, 1]),
+        )  # of (1, -1) and of (1, 1); k = 2 mu_1
 
         def g(mu: Any) -> Any:
             return machine(C, [2 * mu])[0] + rho * ((mu - lam[0]) ** 2 + (tau - mu - lam[1]) ** 2)
@@ -236,9 +254,11 @@ def spectral_run(case: Case) -> tuple[Any, Any]:
             best = value if best is None else best.min(value)
             fit, losses = -amount * amount, (2 * (mu - lam[0]), 2 * (tau - mu - lam[1]))
             if not (abs(fit + rho * losses[0]) <= lip and abs(rho * losses[1]) <= lip):
-                raise InvalidSettings("the run meets a slope above the Lipschitz constant")
+                raise InvalidSettings("the run meets a gradient above the Lipschitz constant")
             w = w - (2 * ball(2).log() / t).sqrt() / lip * (fit + losses[0] - losses[1])
-        return best, g(ball(Fraction(case["near"]))) + tau * lip * (2 * ball(2).log() / total).sqrt()
+        return best, g(ball(Fraction(case["near"]))) + tau * lip * (
+            2 * ball(2).log() / total
+        ).sqrt()
 
 
 def cuts(case: Case) -> tuple[Any, Any]:
@@ -246,7 +266,10 @@ def cuts(case: Case) -> tuple[Any, Any]:
     G, c, best = case["G"], case["c"], case["best"]
     assert case["T"] == 2
     assert c[0] > c[1]
-    floor = max(sum(g * b for g, b in zip(row, best, strict=True)) + offset for row, offset in zip(G, c, strict=True))
+    floor = max(
+        sum(g * b for g, b in zip(row, best, strict=True)) + offset
+        for row, offset in zip(G, c, strict=True)
+    )
     R = ball(sum(b * b for b in best)).sqrt()
     norms = [ball(sum(g * g for g in row)).sqrt() for row in G]
     L = norms[0].max(norms[1])

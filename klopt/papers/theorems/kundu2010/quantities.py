@@ -1,11 +1,12 @@
-"""What the claims of paper 001 measure: machines, losses, slopes and the entropy, with klopt's intervals for optima.
+"""What the claims of paper 001 measure: machines, losses, gradients and the entropy, with klopt's intervals for optima.
 
     omega(K)             = max over alpha of  1'alpha - a'Ka / 2                        a = Y alpha, 0 <= alpha <= C
     Omega (10)           = max over alpha of  1'alpha - (sum_i sqrt(a'K_i a))^2 / 2
     f(K)  = omega(K) + rho sum_i L(K - S_i)         F(K_1..K_m) = Omega + rho sum_i L(K_i - S_i)        tr K = tau
 
-A case has S of shape (m, n, n), y, C, rho, tau and the name of the loss; where a claim speaks of kernels, `K` and
-`other`, of the same shape. Two points with labels +1 and -1 need no solver: a = amount (1, -1).
+A case has S of shape (m, n, n), y, C, rho, tau and the name of the loss; where a claim speaks of
+kernels, `K` and `other`, of the same shape. Two points with labels +1 and -1 need no solver: a =
+amount (1, -1).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from klopt.problems import MultipleKernel, SimilarityKernel, SoftMargin
 
 __all__ = [
     "FLOOR",
+    "Gradients",
     "Machine",
-    "Slopes",
     "attained",
     "chained",
     "clipped",
@@ -32,6 +33,7 @@ __all__ = [
     "divided",
     "eskl",
     "gamma_is_best",
+    "gradient",
     "inner_duality",
     "inner_value",
     "joint",
@@ -46,13 +48,12 @@ __all__ = [
     "random_kernels",
     "random_pair",
     "random_problem",
-    "slope",
 ]
 
 SLACK = 1e-7
 """What an optimum that is known as an interval of that relative width may be off by."""
 FLOOR = 1e-12
-"""The least gamma_i that slopes are made with: at 0 there are none."""
+"""The least gamma_i that gradients are made with: at 0 there are none."""
 
 
 class Machine(NamedTuple):
@@ -63,15 +64,17 @@ class Machine(NamedTuple):
     gamma: FloatArray
 
 
-class Slopes(NamedTuple):
-    """The value of f or F and its slopes, one for each kernel: those of the machine and those of the losses."""
+class Gradients(NamedTuple):
+    """The value of f or F and its gradients, one for each kernel: those of the machine and those of the losses."""
 
     value: Interval
     machine: FloatArray
     losses: FloatArray
 
 
-def random_kernels(rng: np.random.Generator, count: int, n: int, tau: float, *, full: bool = False) -> FloatArray:
+def random_kernels(
+    rng: np.random.Generator, count: int, n: int, tau: float, *, full: bool = False
+) -> FloatArray:
     """Return psd matrices of trace tau, of full rank if asked for."""
     kernels = []
     for _ in range(count):
@@ -96,7 +99,9 @@ def random_pair(rng: np.random.Generator, n: int) -> Case:
     """Return a problem with two lists of kernels of trace tau, as many as similarities, and a feasible a."""
     case = random_problem(rng, n)
     K, other = (random_kernels(rng, len(case["S"]), n, case["tau"], full=True) for _ in range(2))
-    if rng.random() < 0.5:  # slopes are tight, and curvature is seen, between points that are close
+    if (
+        rng.random() < 0.5
+    ):  # gradients are tight, and curvature is seen, between points that are close
         other = 0.9 * K + 0.1 * other
     half = case["C"] * rng.random(n // 2)
     alpha = np.append(np.repeat(half, 2), np.zeros(n % 2))
@@ -110,7 +115,7 @@ def loss(case: Case, X: FloatArray) -> float:
     return float(np.linalg.norm(X) ** (2 if case["loss"] == "squared" else 1))
 
 
-def slope(case: Case, X: FloatArray) -> FloatArray:
+def gradient(case: Case, X: FloatArray) -> FloatArray:
     """Return a subgradient of L at X."""
     if case["loss"] == "l1":
         return np.sign(X)
@@ -119,9 +124,17 @@ def slope(case: Case, X: FloatArray) -> FloatArray:
 
 def lipschitz(case: Case) -> float:
     """Return a bound of ||f'||: ||alpha||^2 <= C 1'alpha <= 2 C^2 min(n_+, n_-), and the most that L' can be."""
-    n, S, fewer = len(case["y"]), case["S"], min(int((case["y"] > 0).sum()), int((case["y"] < 0).sum()))
+    n, S, fewer = (
+        len(case["y"]),
+        case["S"],
+        min(int((case["y"] > 0).sum()), int((case["y"] < 0).sum())),
+    )
     norms = np.linalg.norm(S, axis=(1, 2))
-    most = {"l1": n * len(S), "frobenius": len(S), "squared": 2 * float(np.sum(case["tau"] + norms))}
+    most = {
+        "l1": n * len(S),
+        "frobenius": len(S),
+        "squared": 2 * float(np.sum(case["tau"] + norms)),
+    }
     return float(case["C"] ** 2 * fewer + case["rho"] * most[case["loss"]])
 
 
@@ -148,27 +161,35 @@ def _pair(C: float, kernels: FloatArray, y: FloatArray) -> Machine:
     return Machine(Interval(value, value), amount * y, gamma)
 
 
-def eskl(case: Case, K: FloatArray) -> Slopes:
-    """Return f and its slope (8) at one kernel."""
+def eskl(case: Case, K: FloatArray) -> Gradients:
+    """Return f and its gradient (8) at one kernel."""
     found, parts = machine(case, K[None]), [K - S for S in case["S"]]
     total = case["rho"] * sum(loss(case, X) for X in parts)
-    slopes = case["rho"] * np.sum([slope(case, X) for X in parts], axis=0)
-    return Slopes(plus(found.value, total), -np.outer(found.a, found.a)[None] / 2, slopes[None])
+    gradients = case["rho"] * np.sum([gradient(case, X) for X in parts], axis=0)
+    return Gradients(
+        plus(found.value, total), -np.outer(found.a, found.a)[None] / 2, gradients[None]
+    )
 
 
-def joint(case: Case, kernels: FloatArray) -> Slopes:
-    """Return F, the machine's slopes -aa' / (2 gamma_i) and rho L'(K_i - S_i), as (12) should be."""
+def joint(case: Case, kernels: FloatArray) -> Gradients:
+    """Return F, the machine's gradients -aa' / (2 gamma_i) and rho L'(K_i - S_i), as (12) should be."""
     found, parts = machine(case, kernels), [K - S for K, S in zip(kernels, case["S"], strict=True)]
     total = case["rho"] * sum(loss(case, X) for X in parts)
     outer = np.outer(found.a, found.a)
-    slopes = np.array([-outer / (2 * max(gamma, FLOOR)) for gamma in found.gamma])
-    return Slopes(plus(found.value, total), slopes, case["rho"] * np.array([slope(case, X) for X in parts]))
+    gradients = np.array([-outer / (2 * max(gamma, FLOOR)) for gamma in found.gamma])
+    return Gradients(
+        plus(found.value, total),
+        gradients,
+        case["rho"] * np.array([gradient(case, X) for X in parts]),
+    )
 
 
 def kernel_optimum(case: Case, **changed: Any) -> tuple[Interval, FloatArray, FloatArray]:
     """Return klopt's interval for the optimum f* of (4), the kernel and alpha; `changed` replaces entries."""
     one = {**case, **changed}
-    problem = SimilarityKernel(list(one["S"]), one["y"], one["C"], one["rho"], one["tau"], one["loss"])
+    problem = SimilarityKernel(
+        list(one["S"]), one["y"], one["C"], one["rho"], one["tau"], one["loss"]
+    )
     result = solve(problem, tol=SLACK / 10, time_limit=5.0)
     assert result.point is not None
     return Interval(result.lower, result.upper), result.point.kernel, result.point.alpha
@@ -189,9 +210,9 @@ def convex_between(middle: Interval, one: Interval, two: Interval) -> Evidence:
     return at_most(middle, midpoint(one, two), tol=SLACK)
 
 
-def chained(case: Case, first: Slopes, second: Slopes, slopes: FloatArray) -> Evidence:
-    """Return whether value + <slopes, other - K> is at most the value at `other`."""
-    line = float(np.sum(slopes * (case["other"] - case["K"])))
+def chained(case: Case, first: Gradients, second: Gradients, gradients: FloatArray) -> Evidence:
+    """Return whether value + <gradients, other - K> is at most the value at `other`."""
+    line = float(np.sum(gradients * (case["other"] - case["K"])))
     size = abs(first.value.upper) + abs(line) + abs(second.value.upper)
     # Both sides may be negative: shifted by their size they are compared as they are.
     return at_most(plus(first.value, line + 2 * size), plus(second.value, 2 * size), tol=SLACK)
@@ -232,8 +253,9 @@ def inner_value(case: Case, K: FloatArray) -> float:
 def inner_duality(case: Case, K: FloatArray, *, fixed: bool) -> Evidence:
     """Return whether K minimises the inner problem: its value is at most the bound of the multiplier Z of K psd.
 
-    With M = Sbar + aa' / (4 rho m) the value is rho m ||K - M||^2 + c. For any psd Z and any s, W = Z - sI, it is at
-    least c - <W, M> - ||W||^2 / (4 rho m) - s tau on kernels of trace tau; where the trace is free, s = 0.
+    With M = Sbar + aa' / (4 rho m) the value is rho m ||K - M||^2 + c. For any psd Z and any s, W =
+    Z - sI, it is at least c - <W, M> - ||W||^2 / (4 rho m) - s tau on kernels of trace tau; where
+    the trace is free, s = 0.
     """
     M, weight, n = divided(case), case["rho"] * len(case["S"]), len(K)
     constant = inner_value(case, np.zeros((n, n))) - weight * float(np.sum(M**2))
@@ -241,7 +263,12 @@ def inner_duality(case: Case, K: FloatArray, *, fixed: bool) -> Evidence:
     s = -float(np.linalg.eigvalsh(G)[0]) if fixed else 0.0
     Z = clipped(G + s * np.eye(n))
     W = Z - s * np.eye(n)
-    lower = constant - float(np.sum(W * M)) - float(np.sum(W**2)) / (4 * weight) - (s * case["tau"] if fixed else 0.0)
+    lower = (
+        constant
+        - float(np.sum(W * M))
+        - float(np.sum(W**2)) / (4 * weight)
+        - (s * case["tau"] if fixed else 0.0)
+    )
     size = abs(constant) + weight * float(np.sum(M**2)) + abs(lower)
     return at_most(inner_value(case, K) + 2 * size, lower + 2 * size, tol=1e-10)
 
@@ -252,7 +279,8 @@ def gamma_is_best(case: Case) -> Evidence:
     r = np.sqrt(np.maximum(np.einsum("i,mij,j->m", a, case["K"], a), 0.0))
     tried = np.random.default_rng(0).dirichlet(np.ones(len(r)), 500)
     least = every(
-        at_most(float(r.sum()) ** 2, float(np.sum(r**2 / gamma)), tol=1e-12) for gamma in np.maximum(tried, 1e-300)
+        at_most(float(r.sum()) ** 2, float(np.sum(r**2 / gamma)), tol=1e-12)
+        for gamma in np.maximum(tried, 1e-300)
     )
     found = machine(case, case["K"])
     q = np.sqrt(np.einsum("i,mij,j->m", found.a, case["K"], found.a))
@@ -267,5 +295,7 @@ def mixture(case: Case, kernels: FloatArray) -> Interval:
 
 def attained(case: Case, found: Machine) -> Evidence:
     """Return whether sum_i F_i at the machine's own alpha and gamma is its value."""
-    parts = np.einsum("i,mij,j->m", found.a, case["K"], found.a) / (2 * np.maximum(found.gamma, FLOOR))
+    parts = np.einsum("i,mij,j->m", found.a, case["K"], found.a) / (
+        2 * np.maximum(found.gamma, FLOOR)
+    )
     return equal(float(np.abs(found.a).sum() - parts.sum()), found.value.upper, tol=1e-5, scale=1.0)

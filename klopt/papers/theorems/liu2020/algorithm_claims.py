@@ -1,6 +1,7 @@
 """Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020: Lipschitz constants and Algorithm 1.
 
-Section 3 and appendix A. kappa is the largest |K_ij|; runs start at alpha_0 = 0 and use L of Theorem 4.
+Section 3 and appendix A. kappa is the largest |K_ij|; runs start at alpha_0 = 0 and use L of
+Theorem 4.
 """
 
 from __future__ import annotations
@@ -52,8 +53,14 @@ def squares_factorise(case: Case) -> Evidence:
 )  # fmt: skip
 def weights_are_lipschitz(case: Case) -> Evidence:
     one, two, kappa = case["alpha"], case["other"], float(np.abs(case["K"]).max())
-    away = float(np.linalg.norm(quantities.weights(case, case["y"] * one) - quantities.weights(case, case["y"] * two)))
-    step = float((np.linalg.norm(one) + np.linalg.norm(two)) * np.linalg.norm(one - two)) / (4 * case["eta"])
+    away = float(
+        np.linalg.norm(
+            quantities.weights(case, case["y"] * one) - quantities.weights(case, case["y"] * two)
+        )
+    )
+    step = float((np.linalg.norm(one) + np.linalg.norm(two)) * np.linalg.norm(one - two)) / (
+        4 * case["eta"]
+    )
     rounding = 1e-12 * (len(one) + float(np.abs(quantities.gamma(case, one)).max()))
     return at_most(max(away - rounding, 0.0), kappa * step)
 
@@ -65,13 +72,19 @@ def weights_are_lipschitz(case: Case) -> Evidence:
 )  # fmt: skip
 def norm_of_an_entrywise_product(case: Case) -> Evidence:
     A, K = case["A"], case["K"]
-    return at_most(float(np.linalg.norm(A * K, 2)), float(np.linalg.norm(A, 2) * np.abs(K).max()), tol=1e-12)
+    return at_most(
+        float(np.linalg.norm(A * K, 2)), float(np.linalg.norm(A, 2) * np.abs(K).max()), tol=1e-12
+    )
 
 
 def lipschitz(case: Case, L: float) -> Evidence:
     """Return whether the gradient moves by at most L times the step between the two points of the case."""
     step = float(np.linalg.norm(case["alpha"] - case["other"]))
-    moved = float(np.linalg.norm(quantities.gradient(case, case["alpha"]) - quantities.gradient(case, case["other"])))
+    moved = float(
+        np.linalg.norm(
+            quantities.gradient(case, case["alpha"]) - quantities.gradient(case, case["other"])
+        )
+    )
     scale = float(np.abs(quantities.gradient(case, case["alpha"])).max()) + L * case["C"]
     return at_most(max(moved - 1e-12 * scale, 0.0), L * step)
 
@@ -220,4 +233,7 @@ def alternating_projections_project(case: Case) -> Evidence:
     example={**PLAIN, "K": np.eye(2), "C": 128.0}, exact=exact.exact_stop,
 )  # fmt: skip
 def short_steps_mean_the_end(case: Case) -> Evidence:
-    return at_most(0.9 * quantities.solved(case).interval.lower, quantities.value(case, algorithms.stopped(case)[1]))
+    return at_most(
+        0.9 * quantities.solved(case).interval.lower,
+        quantities.value(case, algorithms.stopped(case)[1]),
+    )

@@ -48,7 +48,9 @@ class Run:
 def paper_constant(case: Case) -> float:
     """Return L of Theorem 4."""
     K, n = case["K"], len(case["y"])
-    return float(np.abs(K).max() * (n + 3 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"])))
+    return float(
+        np.abs(K).max() * (n + 3 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"]))
+    )
 
 
 def marks(total: int) -> set[int]:
@@ -61,11 +63,13 @@ def project(within: BoxPlane, v: FloatArray) -> FloatArray:
     if within.normal is None:
         return within.project(v)
     flat = v - (within.normal @ v) / (within.normal @ within.normal) * within.normal
-    return flat if (flat >= within.lower).all() and (flat <= within.upper).all() else within.project(v)
+    return (
+        flat if (flat >= within.lower).all() and (flat <= within.upper).all() else within.project(v)
+    )
 
 
 def accelerated(
-    slope: Callable[[FloatArray], FloatArray],
+    gradient: Callable[[FloatArray], FloatArray],
     within: BoxPlane,
     L: float,
     total: int,
@@ -77,7 +81,7 @@ def accelerated(
     alpha, gathered, kept, run = start, np.zeros(within.size), marks(total), Run([], [], [])
     theta = start
     for t in range(total):
-        g = slope(alpha)
+        g = gradient(alpha)
         step = project(within, alpha + g / L)
         theta = step if best is None else max((theta, step, alpha), key=best)
         gathered = gathered + (t + 1) * g
@@ -94,10 +98,14 @@ def nesterov(case: Case, sign: float, *, monotone: bool = False) -> Run:
     """Return a run of Algorithm 1 with L of Theorem 4."""
     best = (lambda alpha: value(case, alpha)) if monotone else None
     within, L = domain(case), paper_constant(case)
-    return accelerated(lambda alpha: gradient(case, alpha), within, L, int(case["steps"]), sign, best)
+    return accelerated(
+        lambda alpha: gradient(case, alpha), within, L, int(case["steps"]), sign, best
+    )
 
 
-def against(case: Case, steps: list[int], points: list[FloatArray], factor: float, label: str) -> Evidence:
+def against(
+    case: Case, steps: list[int], points: list[FloatArray], factor: float, label: str
+) -> Evidence:
     """Return the evidence for gap <= factor L |alpha_0 - alpha*|^2 / ((t+1)(t+2)) along a run from 0."""
     best = solved(case)
     reach = factor * paper_constant(case) * float(best.alpha @ best.alpha)
@@ -109,7 +117,10 @@ def gaps(case: Case, optimum: Interval, points: list[FloatArray]) -> list[float 
     """Return how far the points are from the optimum, as intervals."""
     rounding = 1e-13 * (1 + abs(optimum.upper) + case["eta"] * len(case["y"]))
     found = [value(case, point) for point in points]
-    return [Interval(max(optimum.lower - h - rounding, 0.0), max(optimum.upper - h, 0.0) + rounding) for h in found]
+    return [
+        Interval(max(optimum.lower - h - rounding, 0.0), max(optimum.upper - h, 0.0) + rounding)
+        for h in found
+    ]
 
 
 def projected(case: Case) -> Evidence:
@@ -128,7 +139,8 @@ def projected(case: Case) -> Evidence:
 def extragradient(case: Case) -> Evidence:
     """Return the evidence for Nemirovski's bound of the average: gap <= |z_0 - u|^2 / (2 sum of steps).
 
-    u is alpha* with the best F for the average; a step is halved until it is short enough for the operator there.
+    u is alpha* with the best F for the average; a step is halved until it is short enough for the
+    operator there.
     """
     best, within, y, K = solved(case), domain(case), case["y"], case["K"]
     alpha, F, step = np.zeros(len(y)), np.ones_like(K), 1.0
@@ -142,7 +154,10 @@ def extragradient(case: Case) -> Evidence:
             x, X = within.project(alpha + step * up), _psd(F - step * down)
             up2, down2 = _ascent(case, x, X)
             moved = np.hypot(np.linalg.norm(x - alpha), np.linalg.norm(X - F))
-            if step * np.hypot(np.linalg.norm(up2 - up), np.linalg.norm(down2 - down)) <= moved or step < 1e-12:
+            if (
+                step * np.hypot(np.linalg.norm(up2 - up), np.linalg.norm(down2 - down)) <= moved
+                or step < 1e-12
+            ):
                 break
             step /= 2
         alpha, F = within.project(alpha + step * up2), _psd(F - step * down2)
@@ -152,7 +167,9 @@ def extragradient(case: Case) -> Evidence:
             away = float(best.alpha @ best.alpha + np.sum((weights(case, y * point) - 1.0) ** 2))
             points.append(point)
             bounds.append(away / (2 * length))
-    return reached([t + 1 for t in sorted(kept)], gaps(case, best.interval, points), bounds, -1.0, "gap")
+    return reached(
+        [t + 1 for t in sorted(kept)], gaps(case, best.interval, points), bounds, -1.0, "gap"
+    )
 
 
 def _ascent(case: Case, alpha: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:

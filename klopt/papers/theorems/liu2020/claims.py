@@ -1,7 +1,8 @@
 """Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020: the model (DANK).
 
-Notation of the paper: a = Y alpha, Gamma = D_a K D_a / (4 eta), A the box 0 <= alpha <= C with y'alpha = 0, F o K by
-entries. Sections 1 and 2; the algorithm is in `algorithm_claims`, clusters and regression in `scale_claims`.
+Notation of the paper: a = Y alpha, Gamma = D_a K D_a / (4 eta), A the box 0 <= alpha <= C with
+y'alpha = 0, F o K by entries. Sections 1 and 2; the algorithm is in `algorithm_claims`, clusters
+and regression in `scale_claims`.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def machine_improves_for_every_tau(case: Case) -> Evidence:
     latex=r"\nabla h(\alpha)=\mathbf1-Y(F(\alpha)\circ K)Y\alpha",
 )  # fmt: skip
 def gradient_of_h(case: Case) -> Evidence:
-    return quantities.slopes_agree(case)
+    return quantities.gradients_agree(case)
 
 
 @theorem(
@@ -160,7 +161,11 @@ def bounded_set_is_not_empty(case: Case) -> Evidence:
     example={**TWO, "alpha": np.ones(2)}, exact=saddle.exact_trace,
 )  # fmt: skip
 def trace_grows_with_n(case: Case) -> Evidence:
-    trace = float(np.trace(quantities.gamma({**case, "eta": float(case["alpha"] @ case["alpha"])}, case["alpha"])))
+    trace = float(
+        np.trace(
+            quantities.gamma({**case, "eta": float(case["alpha"] @ case["alpha"])}, case["alpha"])
+        )
+    )
     return at_most(len(case["y"]) * float(np.diag(case["K"]).min()) / 4, trace)
 
 
@@ -251,7 +256,11 @@ def neighbours_have_near_values(case: Case) -> Evidence:
 def two_layers(case: Case) -> Evidence:
     K, s = case["K"], case["sigma"]
     d = np.diag(K)
-    return equal(np.exp(-(d[:, None] + d - 2 * K) / (2 * s * s)), np.exp(-1 / s**2) * np.exp(K / s**2), tol=1e-12)
+    return equal(
+        np.exp(-(d[:, None] + d - 2 * K) / (2 * s * s)),
+        np.exp(-1 / s**2) * np.exp(K / s**2),
+        tol=1e-12,
+    )
 
 
 @theorem(

@@ -1,7 +1,7 @@
 """What the claims of section 4 of paper 003 measure: problems cut into clusters.
 
-A case has `groups`, the cluster of each point; Kbar is K where two points share one and 0 elsewhere. (18) has no tau
-and no bias.
+A case has `groups`, the cluster of each point; Kbar is K where two points share one and 0
+elsewhere. (18) has no tau and no bias.
 """
 
 from __future__ import annotations
@@ -65,7 +65,12 @@ class Clusters(NamedTuple):
 def random_clusters(rng: np.random.Generator, n: int) -> Case:
     """Return a problem (18) with clusters."""
     case = random_problem(rng, n)
-    return {**case, "tau": 0.0, "bias": False, "groups": np.sort(rng.integers(0, 2, size=n)).astype(float)}
+    return {
+        **case,
+        "tau": 0.0,
+        "bias": False,
+        "groups": np.sort(rng.integers(0, 2, size=n)).astype(float),
+    }
 
 
 def clusters(case: Case) -> Clusters:
@@ -125,7 +130,10 @@ def theorem6_mended(case: Case) -> Evidence:
     """Return the evidence for -(C^4 / 16 eta) sum K^2 <= h* - H(abar, Fbar) <= C^2 Q / 2, sums between clusters."""
     found, (low, high) = clusters(case), solved(case).interval
     own, C, K = height(case, found.alpha, found.F), case["C"], outside(case)
-    above, below = C * C * float(np.abs(K).sum()) / 2, C**4 / (16 * case["eta"]) * float(np.sum(K * K))
+    above, below = (
+        C * C * float(np.abs(K).sum()) / 2,
+        C**4 / (16 * case["eta"]) * float(np.sum(K * K)),
+    )
     size = 1 + abs(own)
     return every(
         [
@@ -156,7 +164,11 @@ def screening(case: Case) -> tuple[FloatArray, FloatArray, FloatArray]:
     found, best = clusters(case), solved(case)
     K = case["K"]
     top = float(np.maximum(found.F, best.F).max())
-    threshold = (spread(found, best.F) + top) * case["C"] * (np.abs(K * found.same).sum(axis=0) + np.abs(K).max())
+    threshold = (
+        (spread(found, best.F) + top)
+        * case["C"]
+        * (np.abs(K * found.same).sum(axis=0) + np.abs(K).max())
+    )
     return gradient(cut(case), found.alpha), threshold, found.alpha
 
 
@@ -175,7 +187,10 @@ def none_lost(case: Case, screened: Chosen) -> Evidence:
 def gap_safe(case: Case) -> Evidence:
     """Return whether the gap-safe rule loses no support vector, at abar and at points ever nearer to the optimum."""
     far, near = clusters(case).alpha, solved(case).alpha
-    return every(none_lost(case, safe(case, near + share * (far - near))) for share in (1.0, 0.1, 0.01, 0.001))
+    return every(
+        none_lost(case, safe(case, near + share * (far - near)))
+        for share in (1.0, 0.1, 0.01, 0.001)
+    )
 
 
 def safe(case: Case, alpha: FloatArray) -> Chosen:
@@ -190,10 +205,17 @@ def safe(case: Case, alpha: FloatArray) -> Chosen:
 
 def _pair(case: Case, *, together: bool = False) -> None:
     """Raise unless there are two points, in one cluster or in two, and neither tau nor bias."""
-    if len(case["y"]) != 2 or case["tau"] or case.get("bias", True) or min(case["K"][0, 0], case["K"][1, 1]) <= 0:
+    if (
+        len(case["y"]) != 2
+        or case["tau"]
+        or case.get("bias", True)
+        or min(case["K"][0, 0], case["K"][1, 1]) <= 0
+    ):
         raise InvalidSettings("decided exactly for two points without tau and bias only")
     if (case["groups"][0] == case["groups"][1]) is not together:
-        raise InvalidSettings(f"decided exactly for two points in {'one cluster' if together else 'two clusters'} only")
+        raise InvalidSettings(
+            f"decided exactly for two points in {'one cluster' if together else 'two clusters'} only"
+        )
 
 
 def alone(case: Case, i: int) -> Any:
@@ -235,14 +257,17 @@ def exact_concatenation(case: Case) -> tuple[Any, Any]:
     _pair(case)
     alpha = [alone(case, 0), alone(case, 1)]
     K = np.array([[case["K"][0, 0], 0], [0, case["K"][1, 1]]], dtype=object)
-    zeros, ones = (exact_height(case, alpha, _adapted(case, alpha, between), K) for between in (0, 1))
+    zeros, ones = (
+        exact_height(case, alpha, _adapted(case, alpha, between), K) for between in (0, 1)
+    )
     return zeros, ones
 
 
 def exact_theorem6(case: Case) -> tuple[Any, Any]:
     """Return a bound of h* - H(abar, Fbar) from below and one of (B2 - B1) C^2 Q / 2 from above, as balls.
 
-    h at any alpha is below h*: `alpha` of the case is one. B2 - B1 is at most the range of C^2 K / (4 eta).
+    h at any alpha is below h*: `alpha` of the case is one. B2 - B1 is at most the range of C^2 K /
+    (4 eta).
     """
     _pair(case)
     alpha = [alone(case, 0), alone(case, 1)]
@@ -268,28 +293,31 @@ def exact_proof_step(case: Case) -> tuple[Any, Any]:
     gains = [ball(entry / (4 * case["eta"])) * s * s for entry in (k, between)]
     best = [[1 + gains[i != j] for j in range(2)] for i in range(2)]
     alpha = [alone(case, 0), alone(case, 1)]
-    return exact_height(case, alpha, best, K), exact_height(case, alpha, _adapted(case, alpha, 1), K)
+    return exact_height(case, alpha, best, K), exact_height(
+        case, alpha, _adapted(case, alpha, 1), K
+    )
 
 
 def exact_screening(case: Case) -> tuple[Any, Any]:
     """Return the gradient of a point without weight and -C (|Kbar_i|_1 + kappa), for two points in one cluster.
 
-    The solution has alpha_2 = 0 if the derivative there is negative; row 2 of F is then 1, and B2 is at least 1.
+    The solution has alpha_2 = 0 if the derivative there is negative; row 2 of F is then 1, and B2
+    is at least 1.
     """
     _pair(case, together=True)
     K, y = case["K"], case["y"]
-    slope = 1 - ball(y[0] * y[1] * K[0, 1]) * alone(case, 0)
-    if not slope < 0:
+    gradient = 1 - ball(y[0] * y[1] * K[0, 1]) * alone(case, 0)
+    if not gradient < 0:
         raise InvalidSettings("the second point has weight")
     size = abs(K[0, 1]) + abs(K[1, 1]) + max(abs(entry) for entry in K.ravel())
-    return slope, ball(-case["C"] * size)
+    return gradient, ball(-case["C"] * size)
 
 
 def exact_dropped(case: Case) -> tuple[Any, Any]:
     """Return the weight of a point in the whole problem, as a ball, and 0, which its gradient is said to prove.
 
-    For two clusters of one point and a diagonal K the clusters solve the whole problem. The gradient is at most
-    1 - C K_ii or 0, the threshold at least 2 C K_ii since B2 >= 1.
+    For two clusters of one point and a diagonal K the clusters solve the whole problem. The
+    gradient is at most 1 - C K_ii or 0, the threshold at least 2 C K_ii since B2 >= 1.
     """
     _pair(case)
     k, C = case["K"][0, 0], case["C"]

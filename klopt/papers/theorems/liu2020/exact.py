@@ -1,7 +1,8 @@
 """Algorithm 1 of paper 003 and what is said about it in exact fractions and in balls, which enclose their rounding.
 
-Runs are followed for a diagonal K whose points come in pairs (2i, 2i+1) of equal K_ii = k_i and opposite labels, and
-tau = 0. The points of a pair then have one multiplier s_i, A is the box 0 <= s <= C, and the problem separates:
+Runs are followed for a diagonal K whose points come in pairs (2i, 2i+1) of equal K_ii = k_i and
+opposite labels, and tau = 0. The points of a pair then have one multiplier s_i, A is the box 0 <= s
+<= C, and the problem separates:
 
     h = 2 sum_i (s_i - k_i s_i^2 / 2 - k_i^2 s_i^4 / (16 eta)),   largest at an s_i <= min(C, 1 / k_i).
 """
@@ -16,7 +17,14 @@ from klopt.papers.theorems.cases import ball, precise
 from klopt.papers.theorems.claim import Case
 from klopt.papers.theorems.liu2020.quantities import exact_gradient
 
-__all__ = ["exact_alternating", "exact_beta", "exact_constant17", "exact_minus", "exact_minus_regression", "exact_stop"]
+__all__ = [
+    "exact_alternating",
+    "exact_beta",
+    "exact_constant17",
+    "exact_minus",
+    "exact_minus_regression",
+    "exact_stop",
+]
 
 
 @dataclass(frozen=True)
@@ -32,15 +40,23 @@ class Pairs:
         """Return the pairs, or raise where the case is of another kind."""
         K, y, n = case["K"], case["y"], len(case["y"])
         diagonal = all(K[i, j] == 0 for i in range(n) for j in range(n) if i != j)
-        paired = n % 2 == 0 and all(K[i, i] == K[i + 1, i + 1] > 0 and y[i] == -y[i + 1] for i in range(0, n, 2))
+        paired = n % 2 == 0 and all(
+            K[i, i] == K[i + 1, i + 1] > 0 and y[i] == -y[i + 1] for i in range(0, n, 2)
+        )
         if case["tau"] or not diagonal or not paired:
-            raise InvalidSettings("decided exactly for tau = 0 and a diagonal K of pairs with opposite labels only")
+            raise InvalidSettings(
+                "decided exactly for tau = 0 and a diagonal K of pairs with opposite labels only"
+            )
         return cls(tuple(ball(K[i, i]) for i in range(0, n, 2)), ball(case["C"]), ball(case["eta"]))
 
     @property
     def L(self) -> Any:
         """The constant of Theorem 4."""
-        n, top, norm = 2 * len(self.k), max(self.k, key=float), (2 * sum(k * k for k in self.k)).sqrt()
+        n, top, norm = (
+            2 * len(self.k),
+            max(self.k, key=float),
+            (2 * sum(k * k for k in self.k)).sqrt(),
+        )
         return top * (n + 3 * n * self.C**2 * norm / (4 * self.eta))
 
     @property
@@ -53,7 +69,7 @@ class Pairs:
         pairs = zip(self.k, s, strict=True)
         return 2 * sum(x - k * x * x / 2 - k * k * x**4 / (16 * self.eta) for k, x in pairs)
 
-    def slope(self, s: list[Any]) -> list[Any]:
+    def gradient(self, s: list[Any]) -> list[Any]:
         """Return the gradient, one entry for each pair."""
         return [1 - k * x - k * k * x**3 / (4 * self.eta) for k, x in zip(self.k, s, strict=True)]
 
@@ -66,7 +82,7 @@ class Pairs:
         s = [ball(0) + 1 / k for k in self.k]
         for _ in range(30):
             down = [k + 3 * k * k * x * x / (4 * self.eta) for k, x in zip(self.k, s, strict=True)]
-            s = [(x + g / d).mid() for x, g, d in zip(s, self.slope(s), down, strict=True)]
+            s = [(x + g / d).mid() for x, g, d in zip(s, self.gradient(s), down, strict=True)]
         return self.height(self.within(s))
 
     def run(self, total: int, sign: int) -> tuple[list[Any], list[Any]]:
@@ -74,7 +90,7 @@ class Pairs:
         L, s = self.L, [ball(0)] * len(self.k)
         gathered, theta, beta = s, s, s
         for t in range(total):
-            g = self.slope(s)
+            g = self.gradient(s)
             theta = self.within([x + d / L for x, d in zip(s, g, strict=True)])
             gathered = [x + (t + 1) * d for x, d in zip(gathered, g, strict=True)]
             beta = self.within([sign * x / (2 * L) for x in gathered])
@@ -86,14 +102,18 @@ def exact_minus(case: Case) -> tuple[Any, Any]:
     """Return the gap of theta after `steps` steps with the minus sign of line 7, and the printed bound there."""
     with precise():
         of, total = Pairs.of(case), int(case["steps"])
-        return of.best() - of.height(of.run(total, -1)[0]), 8 * of.L * of.reach / (total * (total + 1))
+        return of.best() - of.height(of.run(total, -1)[0]), 8 * of.L * of.reach / (
+            total * (total + 1)
+        )
 
 
 def exact_beta(case: Case) -> tuple[Any, Any]:
     """Return the gap of beta after `steps` steps with the plus sign, and the printed bound there."""
     with precise():
         of, total = Pairs.of(case), int(case["steps"])
-        return of.best() - of.height(of.run(total, 1)[1]), 8 * of.L * of.reach / (total * (total + 1))
+        return of.best() - of.height(of.run(total, 1)[1]), 8 * of.L * of.reach / (
+            total * (total + 1)
+        )
 
 
 def exact_stop(case: Case) -> tuple[Any, Any]:
@@ -112,13 +132,16 @@ def exact_constant17(case: Case) -> tuple[Any, Any]:
         raise InvalidSettings("decided exactly for a multiple of I and tau = 0 only")
     moved = zip(exact_gradient(case, one), exact_gradient(case, two), strict=True)
     L = n + n * case["C"] ** 2 / (4 * case["eta"]) * K[0, 0]
-    return sum((p - q) ** 2 for p, q in moved), L * L * sum((one[i] - two[i]) ** 2 for i in range(n))
+    return sum((p - q) ** 2 for p, q in moved), L * L * sum(
+        (one[i] - two[i]) ** 2 for i in range(n)
+    )
 
 
 def exact_alternating(case: Case) -> tuple[Any, Any]:
     """Return the squared distances from v of that limit, which must be reached in 100 sweeps, and of P_A(v).
 
-    With two points of different classes A is a segment of the diagonal, so that P_A(v) is the clipped mean.
+    With two points of different classes A is a segment of the diagonal, so that P_A(v) is the
+    clipped mean.
     """
     v, y, C, n = case["v"], case["y"], case["C"], len(case["y"])
     if n != 2 or y[0] + y[1] != 0:
@@ -133,34 +156,50 @@ def exact_alternating(case: Case) -> tuple[Any, Any]:
     if inside != 0:
         raise InvalidSettings("the sweeps have no exact limit after 100")
     middle = min(max((v[0] + v[1]) / 2, 0), C)
-    return sum((v[i] - point[i]) ** 2 for i in range(n)), sum((v[i] - middle) ** 2 for i in range(n))
+    return sum((v[i] - point[i]) ** 2 for i in range(n)), sum(
+        (v[i] - middle) ** 2 for i in range(n)
+    )
 
 
 def exact_minus_regression(case: Case) -> tuple[Any, Any]:
     """Return the gap of theta after `steps` steps of Algorithm 2 with the minus sign, and the printed bound there.
 
-    For K = kI and targets Y, -Y every iterate has up = (u, d) and down = (d, u), which keeps to 1'(up - down) = 0 by
-    itself, and a projection is a clipping. With beta = u - d, h = 2 (Y beta - epsilon (u + d) - k beta^2 / 2 -
-    k^2 beta^4 / (16 eta)); any point bounds the optimum from below, and |beta*| is at most Y / k.
+    For K = kI and targets Y, -Y every iterate has up = (u, d) and down = (d, u), which keeps to
+    1'(up - down) = 0 by itself, and a projection is a clipping. With beta = u - d, h = 2 (Y beta -
+    epsilon (u + d) - k beta^2 / 2 - k^2 beta^4 / (16 eta)); any point bounds the optimum from
+    below, and |beta*| is at most Y / k.
     """
     K, y = case["K"], case["y"]
-    if len(y) != 2 or y[0] != -y[1] or y[0] <= 0 or K[0, 1] != 0 or K[0, 0] != K[1, 1] or case["tau"]:
+    if (
+        len(y) != 2
+        or y[0] != -y[1]
+        or y[0] <= 0
+        or K[0, 1] != 0
+        or K[0, 0] != K[1, 1]
+        or case["tau"]
+    ):
         raise InvalidSettings("decided exactly for K = kI, two opposite targets and tau = 0 only")
     with precise():
-        k, Y, C, eta, epsilon = (ball(x) for x in (K[0, 0], y[0], case["C"], case["eta"], case["epsilon"]))
+        k, Y, C, eta, epsilon = (
+            ball(x) for x in (K[0, 0], y[0], case["C"], case["eta"], case["epsilon"])
+        )
         L = 4 * k * (2 + 18 * C**2 * ball(2).sqrt() * k / (4 * eta))
         u = d = up = down = ball(0)
         total = int(case["steps"])
 
         def height(u: Any, d: Any) -> Any:
             beta = u - d
-            return 2 * (Y * beta - epsilon * (u + d) - k * beta**2 / 2 - k**2 * beta**4 / (16 * eta))
+            return 2 * (
+                Y * beta - epsilon * (u + d) - k * beta**2 / 2 - k**2 * beta**4 / (16 * eta)
+            )
 
         for t in range(total):
             rest = Y - k * (u - d) - k**2 * (u - d) ** 3 / (4 * eta)
-            slopes = rest - epsilon, -rest - epsilon
-            theta = [(x + g / L).max(ball(0)).min(C) for x, g in zip((u, d), slopes, strict=True)]
-            up, down = up + (t + 1) * slopes[0], down + (t + 1) * slopes[1]
+            gradients = rest - epsilon, -rest - epsilon
+            theta = [
+                (x + g / L).max(ball(0)).min(C) for x, g in zip((u, d), gradients, strict=True)
+            ]
+            up, down = up + (t + 1) * gradients[0], down + (t + 1) * gradients[1]
             beta = [(-x / (2 * L)).max(ball(0)).min(C) for x in (up, down)]
             u, d = (((t + 1) * a + 2 * b) / (t + 3) for a, b in zip(theta, beta, strict=True))
         good = max((height(C * j / 64, ball(0)) for j in range(65)), key=float)

@@ -3,7 +3,8 @@
     H(alpha, F) = 1'alpha - a'(F o K)a / 2 + eta |F - 11'|^2 + tau eta tr F        a = Y alpha
     h(alpha)    = min over psd F of H,  attained at F = (11' + Gamma - (tau/2) I)_+,  Gamma = D_a K D_a / (4 eta)
 
-A case has K, y, C, eta, tau and, where a claim speaks of them, points `alpha`, `other`. `bias` asks for y'alpha = 0.
+A case has K, y, C, eta, tau and, where a claim speaks of them, points `alpha`, `other`. `bias` asks
+for y'alpha = 0.
 """
 
 from __future__ import annotations
@@ -54,9 +55,19 @@ def random_problem(rng: np.random.Generator, n: int) -> Case:
     """Return a problem (4) with two feasible points; K is Gaussian or any psd matrix, tau is 0 every other time."""
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
     X = rng.normal(size=(n, 2)) + y[:, None] / 2
-    K = np.exp(-np.square(X[:, None] - X).sum(axis=2) / 2) if rng.random() < 0.5 else random_psd(rng, n)
+    K = (
+        np.exp(-np.square(X[:, None] - X).sum(axis=2) / 2)
+        if rng.random() < 0.5
+        else random_psd(rng, n)
+    )
     C, eta = np.exp(rng.normal(size=2))
-    case = {"K": K, "y": y, "C": float(C), "eta": float(eta), "tau": float(rng.choice([0.0, 0.5 * rng.random()]))}
+    case = {
+        "K": K,
+        "y": y,
+        "C": float(C),
+        "eta": float(eta),
+        "tau": float(rng.choice([0.0, 0.5 * rng.random()])),
+    }
     case["alpha"] = feasible(case, C * rng.random(n))
     # Lipschitz constants are tight between points that are close.
     step = rng.normal(size=n) * float(rng.choice([1.0, 0.01]))
@@ -76,14 +87,23 @@ def random_regression(rng: np.random.Generator, n: int) -> Case:
     """Return a problem (22) with two points (up, down), each between 0 and C."""
     case = random_problem(rng, n)
     up, down, up2, down2 = case["C"] * rng.random((4, n))
-    more = {"y": rng.normal(size=n), "epsilon": 0.1, "up": up, "down": down, "up2": up2, "down2": down2}
+    more = {
+        "y": rng.normal(size=n),
+        "epsilon": 0.1,
+        "up": up,
+        "down": down,
+        "up2": up2,
+        "down2": down2,
+    }
     return {**case, **more}
 
 
 def domain(case: Case) -> BoxPlane:
     """Return the set A."""
     n = len(case["y"])
-    return BoxPlane(np.zeros(n), np.full(n, case["C"]), case["y"] if case.get("bias", True) else None)
+    return BoxPlane(
+        np.zeros(n), np.full(n, case["C"]), case["y"] if case.get("bias", True) else None
+    )
 
 
 def feasible(case: Case, v: FloatArray) -> FloatArray:
@@ -146,7 +166,9 @@ class Solved(NamedTuple):
 
 def problem(case: Case) -> AdaptiveKernel:
     """Return klopt's problem."""
-    return AdaptiveKernel(case["K"], case["y"], case["C"], case["eta"], case["tau"], case.get("bias", True))
+    return AdaptiveKernel(
+        case["K"], case["y"], case["C"], case["eta"], case["tau"], case.get("bias", True)
+    )
 
 
 def solved(case: Case, tol: float = 1e-9) -> Solved:
@@ -154,7 +176,9 @@ def solved(case: Case, tol: float = 1e-9) -> Solved:
     declared = problem(case)
     result = solve(declared, tol=tol)
     assert result.point is not None
-    return Solved(Interval(result.lower, result.upper), result.point.alpha, declared.weights(result.point))
+    return Solved(
+        Interval(result.lower, result.upper), result.point.alpha, declared.weights(result.point)
+    )
 
 
 def svm(case: Case, K: FloatArray) -> tuple[Interval, float]:
@@ -170,7 +194,8 @@ def best_weights(case: Case) -> Evidence:
     a = case["y"] * case["alpha"]
     F = thresholded(1.0 + gamma(case, a), case["tau"] / 2)
     own = problem(case).weights(Point({"alpha": case["alpha"]}))
-    # F minimises |F - M|^2 + tau tr F over psd F exactly if R = F - M + (tau/2) I is psd and <R, F> = 0.
+    # F minimises |F - M|^2 + tau tr F over psd F exactly if R = F - M + (tau/2) I is psd and <R, F>
+    # = 0.
     R = F - 1.0 - gamma(case, a) + case["tau"] / 2 * np.eye(len(F))
     size = float(np.linalg.norm(F)) + len(F)
     least = float(min(np.linalg.eigvalsh(R)[0], np.linalg.eigvalsh(F)[0]))
@@ -184,19 +209,19 @@ def best_weights(case: Case) -> Evidence:
     )
 
 
-def slopes_agree(case: Case) -> Evidence:
+def gradients_agree(case: Case) -> Evidence:
     """Return whether (26) is the gradient: h lies below its tangents, and central differences find their slope."""
     alpha, other = case["alpha"], case["other"]
     g, step = gradient(case, alpha), other - alpha
     middle = (value(case, alpha) + value(case, other)) / 2
     size = 1 + abs(value(case, alpha)) + abs(value(case, other)) + case["eta"] * len(alpha) ** 2
     h = 1e-4 / (1 + float(np.linalg.norm(step)))
-    slope = (value(case, alpha + h * step) - value(case, alpha - h * step)) / (2 * h)
+    measured = (value(case, alpha + h * step) - value(case, alpha - h * step)) / (2 * h)
     return every(
         [
             at_most(middle - value(case, (alpha + other) / 2), 1e-12 * size),
             at_most(value(case, other) - value(case, alpha) - float(g @ step), 1e-12 * size),
-            equal(slope, g @ step, tol=1e-5, scale=size),
+            equal(measured, g @ step, tol=1e-5, scale=size),
         ]
     )
 
@@ -232,4 +257,7 @@ def exact_gradient(case: Case, alpha: Any) -> list[Any]:
     """Return (26) for tau = 0, where F = 11' + Gamma, in the arithmetic of alpha and the case."""
     y, K, eta, points = case["y"], case["K"], case["eta"], range(len(alpha))
     a = [y[i] * alpha[i] for i in points]
-    return [1 - y[i] * sum((1 + a[i] * a[j] * K[i, j] / (4 * eta)) * K[i, j] * a[j] for j in points) for i in points]
+    return [
+        1 - y[i] * sum((1 + a[i] * a[j] * K[i, j] / (4 * eta)) * K[i, j] * a[j] for j in points)
+        for i in points
+    ]

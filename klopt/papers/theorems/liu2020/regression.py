@@ -26,12 +26,12 @@ __all__ = [
     "algorithm2",
     "constant10",
     "exact_constraint",
-    "exact_slope",
+    "exact_gradient",
     "exact_step",
     "gradient",
     "halves",
     "optimum",
-    "same_slope",
+    "same_gradient",
     "step_function",
     "value",
 ]
@@ -62,10 +62,12 @@ def halves(case: Case) -> tuple[FloatArray, FloatArray]:
 def constant10(case: Case) -> float:
     """Return 2 L of Theorem 10."""
     K, n = case["K"], len(case["y"])
-    return float(4 * np.abs(K).max() * (n + 9 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"])))
+    return float(
+        4 * np.abs(K).max() * (n + 9 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"]))
+    )
 
 
-def slope_along(case: Case, side: str) -> FloatArray:
+def derivative_along(case: Case, side: str) -> FloatArray:
     """Return the derivatives of h by `up` or `down`, by differences."""
     n, out = len(case["y"]), []
     for i in range(n):
@@ -77,12 +79,14 @@ def slope_along(case: Case, side: str) -> FloatArray:
     return np.array(out)
 
 
-def same_slope(case: Case, side: str, slope: FloatArray) -> Evidence:
+def same_gradient(case: Case, side: str, gradient: FloatArray) -> Evidence:
     """Return whether that is the derivative; with tau the second one jumps, which differences see."""
-    return equal(slope_along(case, side), slope, tol=1e-4, scale=1 + sharp(case) * case["C"])
+    return equal(
+        derivative_along(case, side), gradient, tol=1e-4, scale=1 + sharp(case) * case["C"]
+    )
 
 
-def exact_slope(case: Case) -> tuple[Any, Any]:
+def exact_gradient(case: Case) -> tuple[Any, Any]:
     """Return how far the printed derivative by `down` is from the true one, and 0, in fractions, without tau.
 
     h is a quartic, and for those the difference of five points is exact.
@@ -96,7 +100,9 @@ def exact_slope(case: Case) -> tuple[Any, Any]:
 
     def h(step: int) -> Any:
         moved = [beta[i] - step * (i == 0) for i in range(n)]
-        gain = sum(moved[i] * y[i] for i in range(n)) - case["epsilon"] * (sum(up) + sum(down) + step)
+        gain = sum(moved[i] * y[i] for i in range(n)) - case["epsilon"] * (
+            sum(up) + sum(down) + step
+        )
         return exact_value(case, moved, gain)
 
     return abs(printed - (h(-2) - 8 * h(-1) + 8 * h(1) - h(2)) / 12), 0
@@ -105,7 +111,8 @@ def exact_slope(case: Case) -> tuple[Any, Any]:
 def exact_constraint(case: Case) -> tuple[Any, Any]:
     """Return h at the case's point, where 1'beta = 0, and the optimum under the printed constraint; tau = 0.
 
-    With beta'y = 0 nothing is left to gain, every other term is negative, and 0 is the best there is.
+    With beta'y = 0 nothing is left to gain, every other term is negative, and 0 is the best there
+    is.
     """
     up, down, y, n = case["up"], case["down"], case["y"], len(case["y"])
     beta = [up[i] - down[i] for i in range(n)]
@@ -143,6 +150,8 @@ def algorithm2(case: Case, sign: float) -> Evidence:
     run = accelerated(lambda x: gradient(case, x), within, L, total, sign)
     found = [value(case, x[:n], x[n:]) for x in run.theta]
     slack = 1e-12 * (1 + abs(best.upper) + case["eta"] * n)
-    gaps: list[float | Interval] = [Interval(max(best.lower - h - slack, 0), best.upper - h + slack) for h in found]
+    gaps: list[float | Interval] = [
+        Interval(max(best.lower - h - slack, 0), best.upper - h + slack) for h in found
+    ]
     bounds = [8 * L * float(beta @ beta) / ((t + 1) * (t + 2)) for t in run.steps]
     return reached([t + 1 for t in run.steps], gaps, bounds, -2.0, "gap")

@@ -52,7 +52,10 @@ SOME = 20
 def random_points(rng: np.random.Generator, n: int) -> Case:
     """Return the Gaussian kernel of random points."""
     X = rng.normal(size=(n, 2))
-    return {"K": np.exp(-np.square(X[:, None] - X).sum(axis=2) / 2), "sigma": float(np.exp(rng.normal()))}
+    return {
+        "K": np.exp(-np.square(X[:, None] - X).sum(axis=2) / 2),
+        "sigma": float(np.exp(rng.normal())),
+    }
 
 
 def random_neighbours(rng: np.random.Generator, n: int) -> Case:
@@ -117,14 +120,17 @@ def exact_margin(case: Case) -> tuple[Any, Any]:
     if case["tau"] or sum(y) or min(*plain, *exact_gradient(case, [C] * n)) < 0:
         raise InvalidSettings("decided exactly where every multiplier is C only")
     pairs = [(i, j) for i in range(n) for j in range(n)]
-    grown = sum(a[i] * a[j] * K[i, j] * (1 + a[i] * a[j] * K[i, j] / (4 * case["eta"])) for i, j in pairs)
+    grown = sum(
+        a[i] * a[j] * K[i, j] * (1 + a[i] * a[j] * K[i, j] / (4 * case["eta"])) for i, j in pairs
+    )
     return grown, sum(a[i] * a[j] * K[i, j] for i, j in pairs)
 
 
 def exact_vanishing(case: Case) -> tuple[Any, Any]:
     """Return the value of the machine with F* o K = 0, which is nC, and n / 2, that of K = I where C >= 1.
 
-    F vanishes at alpha = C 1 where n + tr Gamma <= tau / 2; the gradient there is 1, so that alpha is optimal.
+    F vanishes at alpha = C 1 where n + tr Gamma <= tau / 2; the gradient there is 1, so that alpha
+    is optimal.
     """
     n, C, K = len(case["y"]), case["C"], case["K"]
     small = n + C * C * sum(K[i, i] for i in range(n)) / (4 * case["eta"]) <= case["tau"] / 2
@@ -136,12 +142,17 @@ def exact_vanishing(case: Case) -> tuple[Any, Any]:
 def exact_diagonal(case: Case) -> tuple[Any, Any]:
     """Return h at a multiple of (2, 1, 1) and at the only alpha with a constant diagonal, which is 0.
 
-    With one point in one class and two in the other alpha_1 = alpha_2 + alpha_3; for K = I and tau = 0 the diagonal of
-    F o K is 1 + alpha_i^2 / (4 eta), constant only if alpha_1 = alpha_2 = alpha_3, hence 0.
+    With one point in one class and two in the other alpha_1 = alpha_2 + alpha_3; for K = I and tau
+    = 0 the diagonal of F o K is 1 + alpha_i^2 / (4 eta), constant only if alpha_1 = alpha_2 =
+    alpha_3, hence 0.
     """
     n, y = len(case["y"]), case["y"]
     one = n == 3 and y[0] == -y[1] == -y[2]
-    if not one or case["tau"] or any(case["K"][i, j] != (i == j) for i in range(n) for j in range(n)):
+    if (
+        not one
+        or case["tau"]
+        or any(case["K"][i, j] != (i == j) for i in range(n) for j in range(n))
+    ):
         raise InvalidSettings("decided exactly for K = I, one point against two, only")
     s = min(case["C"], 1) / 4
     better = exact_value(case, [2 * s * y[0], s * y[1], s * y[2]], 4 * s)
@@ -153,13 +164,19 @@ def exact_bound(case: Case) -> Any:
     n, K = len(case["y"]), case["K"]
     if any(K[i, j] != 0 for i in range(n) for j in range(n) if i != j):
         raise InvalidSettings("decided exactly for a diagonal K only")
-    return n - case["tau"] / 2 + n * case["C"] ** 2 / (4 * case["eta"]) * max(K[i, i] for i in range(n))
+    return (
+        n
+        - case["tau"] / 2
+        + n * case["C"] ** 2 / (4 * case["eta"]) * max(K[i, i] for i in range(n))
+    )
 
 
 def exact_trace(case: Case) -> tuple[Any, Any]:
     """Return n times the least K_ii / 4, and tr Gamma for eta = |alpha|^2."""
     n, K, alpha = len(case["y"]), case["K"], case["alpha"]
-    trace = sum(alpha[i] ** 2 * K[i, i] for i in range(n)) / (4 * sum(alpha[i] ** 2 for i in range(n)))
+    trace = sum(alpha[i] ** 2 * K[i, i] for i in range(n)) / (
+        4 * sum(alpha[i] ** 2 for i in range(n))
+    )
     return n * min(K[i, i] for i in range(n)) / 4, trace
 
 
@@ -177,7 +194,11 @@ def ranks(case: Case) -> Evidence:
     best = solved(case)
     support = int(np.sum(best.alpha > 1e-7 * case["C"]))
     counts = [
-        int(np.linalg.matrix_rank(weights({**case, "tau": tau}, case["y"] * best.alpha), tol=1e-9, hermitian=True))
+        int(
+            np.linalg.matrix_rank(
+                weights({**case, "tau": tau}, case["y"] * best.alpha), tol=1e-9, hermitian=True
+            )
+        )
         for tau in (0.0, 0.01, 0.1, 1.0)
     ]
     falls = [at_most(after, before) for before, after in pairwise(counts)]
@@ -221,5 +242,8 @@ def exact_lost(case: Case) -> tuple[Any, Any]:
     """Return the probability, as a ball, that the distance is not kept in the printed dimension, and delta."""
     epsilon, delta = case["epsilon"], case["delta"]
     d = math.ceil(float(case["constant"]) * math.log(1 / (epsilon * delta)))
-    high, low = (ball(Fraction(d, 2)).gamma_lower(ball(d * (1 + e) / 2), regularized=1) for e in (epsilon, -epsilon))
+    high, low = (
+        ball(Fraction(d, 2)).gamma_lower(ball(d * (1 + e) / 2), regularized=1)
+        for e in (epsilon, -epsilon)
+    )
     return 1 - (high - low), ball(delta)

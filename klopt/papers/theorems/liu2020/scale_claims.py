@@ -1,7 +1,8 @@
 """Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020: clusters and regression.
 
-Sections 4 to 6. Kbar is K within clusters and 0 between them, Q the sum of |K_ij| between them; (abar, Fbar) solves the
-subproblems. In regression up and down are the two multipliers of a point, beta = up - down.
+Sections 4 to 6. Kbar is K within clusters and 0 between them, Q the sum of |K_ij| between them;
+(abar, Fbar) solves the subproblems. In regression up and down are the two multipliers of a point,
+beta = up - down.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from klopt.papers.theorems.liu2020.clusters import random_clusters
 from klopt.papers.theorems.liu2020.exact import exact_minus_regression
 from klopt.papers.theorems.liu2020.quantities import gamma, random_regression, sharp, weights
 
-APART = {"K": np.eye(2), "y": np.ones(2), "C": 1.0, "eta": 1.0, "tau": 0.0, "bias": False, "groups": np.arange(2.0)}
+APART = {
+    "K": np.eye(2),
+    "y": np.ones(2),
+    "C": 1.0,
+    "eta": 1.0,
+    "tau": 0.0,
+    "bias": False,
+    "groups": np.arange(2.0),
+}
 TUBE = {"K": np.eye(2), "y": np.array([1.0, -1.0]), "C": 1.0, "eta": 1.0, "tau": 0.0, "epsilon": 0.125,
         "up": np.array([0.5, 0.0]), "down": np.array([0.0, 0.5])}  # fmt: skip
 
@@ -144,7 +153,8 @@ def experiment_screens_safely(case: Case) -> Evidence:
                "whatever the data, and the optimum is 0.",
     corrected=lambda case: overlap(*[regression.optimum(case)[0]] * 2, tol=1e-7),
     meets=lambda case: regression.optimum(case)[0].lower > 1e-6,
-    # On the printed set beta'y = 0, so that h <= 0 = h(0); `up` and `down` of the case meet 1'beta = 0.
+    # On the printed set beta'y = 0, so that h <= 0 = h(0); `up` and `down` of the case meet 1'beta
+    # = 0.
     example=TUBE, exact=regression.exact_constraint,
 )  # fmt: skip
 def regression_constraint(case: Case) -> Evidence:
@@ -162,9 +172,13 @@ def regression_constraint(case: Case) -> Evidence:
 def regression_weights_are_lipschitz(case: Case) -> Evidence:
     one, two = case["up"] - case["down"], case["up2"] - case["down2"]
     moved = float(np.linalg.norm(gamma(case, one) - gamma(case, two)))
-    bound = float(np.abs(case["K"]).max() * np.linalg.norm(one + two) * np.linalg.norm(one - two)) / (4 * case["eta"])
+    bound = float(
+        np.abs(case["K"]).max() * np.linalg.norm(one + two) * np.linalg.norm(one - two)
+    ) / (4 * case["eta"])
     F = float(np.linalg.norm(weights(case, one) - weights(case, two)))
-    return every([at_most(F, moved, scale=float(len(one)), tol=1e-12), at_most(moved, bound, tol=1e-12)])
+    return every(
+        [at_most(F, moved, scale=float(len(one)), tol=1e-12), at_most(moved, bound, tol=1e-12)]
+    )
 
 
 def printed25(case: Case, side: str) -> FloatArray:
@@ -179,11 +193,11 @@ def printed25(case: Case, side: str) -> FloatArray:
     says="The derivative of h by down is -epsilon 1 - (F o K)(up - down) - y.",
     latex=r"\frac{\partial h}{\partial\check\alpha}=-\varepsilon\mathbf1-(F\circ K)(\hat\alpha-\check\alpha)-y",
     correction="The kernel term has a plus sign; and epsilon I means epsilon 1.",
-    corrected=lambda case: regression.same_slope(case, "down", regression.halves(case)[1]),
-    example=TUBE, exact=regression.exact_slope,
+    corrected=lambda case: regression.same_gradient(case, "down", regression.halves(case)[1]),
+    example=TUBE, exact=regression.exact_gradient,
 )  # fmt: skip
 def derivative_by_down(case: Case) -> Evidence:
-    return regression.same_slope(case, "down", printed25(case, "down"))
+    return regression.same_gradient(case, "down", printed25(case, "down"))
 
 
 @theorem(
@@ -192,7 +206,7 @@ def derivative_by_down(case: Case) -> Evidence:
     latex=r"\frac{\partial h}{\partial\hat\alpha}=-\varepsilon\mathbf1-(F\circ K)(\hat\alpha-\check\alpha)+y",
 )  # fmt: skip
 def derivative_by_up(case: Case) -> Evidence:
-    return regression.same_slope(case, "up", printed25(case, "up"))
+    return regression.same_gradient(case, "up", printed25(case, "up"))
 
 
 @theorem(
@@ -202,9 +216,14 @@ def derivative_by_up(case: Case) -> Evidence:
     latex=r"\|\nabla h_1-\nabla h_2\|\le2L(\|\hat\alpha_2-\hat\alpha_1\|+\|\check\alpha_2-\check\alpha_1\|)",
 )  # fmt: skip
 def regression_gradient_is_lipschitz(case: Case) -> Evidence:
-    one, two = np.concatenate([case["up"], case["down"]]), np.concatenate([case["up2"], case["down2"]])
+    one, two = (
+        np.concatenate([case["up"], case["down"]]),
+        np.concatenate([case["up2"], case["down2"]]),
+    )
     moved = float(np.linalg.norm(regression.gradient(case, one) - regression.gradient(case, two)))
-    step = float(np.linalg.norm(case["up"] - case["up2"]) + np.linalg.norm(case["down"] - case["down2"]))
+    step = float(
+        np.linalg.norm(case["up"] - case["up2"]) + np.linalg.norm(case["down"] - case["down2"])
+    )
     return every([at_most(moved, regression.constant10(case) * step),
                   at_most(moved, 2 * sharp(case) * float(np.linalg.norm(one - two)))])  # fmt: skip
 

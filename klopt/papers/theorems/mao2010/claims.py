@@ -1,6 +1,7 @@
 """Mao, Tsang, Parameter-free spectral kernel learning, 2010: SKL and SKL_KTA.
 
-Notation of the paper: L = I - D^-1/2 S D^-1/2 = U diag(gamma) U', y = (y_l, 0), A_ii = (u_i'y)^2, B = gamma + ridge.
+Notation of the paper: L = I - D^-1/2 S D^-1/2 = U diag(gamma) U', y = (y_l, 0), A_ii = (u_i'y)^2, B
+= gamma + ridge.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ from klopt.papers.theorems.mao2010.graphs import (
     spectrum_of,
 )
 
-EDGE = {"S": np.array([[0.0, 1.0], [1.0, 0.0]]), "y": np.array([1.0, -1.0]), "C": 2.0, "mu": 1.0, "ridge": 0.1}
+EDGE = {
+    "S": np.array([[0.0, 1.0], [1.0, 0.0]]),
+    "y": np.array([1.0, -1.0]),
+    "C": 2.0,
+    "mu": 1.0,
+    "ridge": 0.1,
+}
 RING = {
     **EDGE,
     "S": np.roll(np.eye(4), 1, axis=0) + np.roll(np.eye(4), -1, axis=0),
@@ -48,7 +55,12 @@ def rls_duality(case: Case) -> Evidence:
     K, y, C = case["K"], case["y"], case["C"]
     alpha = np.linalg.solve(K + np.eye(len(K)) / C, y)
     primal = alpha @ K @ alpha / 2 + C / 2 * np.sum((y - K @ alpha) ** 2)
-    return every([equal(primal, y @ alpha / 2), equal(alpha @ y - alpha @ (K @ alpha + alpha / C) / 2, y @ alpha / 2)])
+    return every(
+        [
+            equal(primal, y @ alpha / 2),
+            equal(alpha @ y - alpha @ (K @ alpha + alpha / C) / 2, y @ alpha / 2),
+        ]
+    )
 
 
 @theorem(
@@ -62,7 +74,9 @@ def rls_duality(case: Case) -> Evidence:
 )  # fmt: skip
 def rls_weights_attain_their_minimum(case: Case) -> Evidence:
     K, y = case["K"], case["y"]
-    heavy, heavier = (float(y @ np.linalg.solve(t * K + np.eye(len(K)) / case["C"], y)) for t in (1e4, 1e8))
+    heavy, heavier = (
+        float(y @ np.linalg.solve(t * K + np.eye(len(K)) / case["C"], y)) for t in (1e4, 1e8)
+    )
     return at_most(heavy, heavier)
 
 
@@ -87,7 +101,9 @@ def regulariser_is_the_trace(case: Case) -> Evidence:
     corrected=lambda case: overlap(quantities.schur_optimum(case, 0.5), quantities.optimum(case, "labelled"), tol=1e-6),
 )  # fmt: skip
 def schur_complement_form(case: Case) -> Evidence:
-    return overlap(quantities.schur_optimum(case, 1.0), quantities.optimum(case, "labelled"), tol=1e-6)
+    return overlap(
+        quantities.schur_optimum(case, 1.0), quantities.optimum(case, "labelled"), tol=1e-6
+    )
 
 
 @theorem(
@@ -109,7 +125,9 @@ def padding_bounds_from_above(case: Case) -> Evidence:
 )  # fmt: skip
 def unregularised_minimum_is_attained(case: Case) -> Evidence:
     q = np.sqrt(case["S"].sum(axis=1))
-    return at_most(quantities.value7(case, 10 * np.outer(q, q)), quantities.value7(case, 1e4 * np.outer(q, q)))
+    return at_most(
+        quantities.value7(case, 10 * np.outer(q, q)), quantities.value7(case, 1e4 * np.outer(q, q))
+    )
 
 
 @theorem(
@@ -147,7 +165,12 @@ def closed_form_solves_the_whole_problem(case: Case) -> Evidence:
     corrected=quantities.basis_free, exact=exact.exact_turned,
 )  # fmt: skip
 def kernel_is_independent_of_the_basis(case: Case) -> Evidence:
-    return equal(quantities.turned_kernel(case, 0.0), quantities.turned_kernel(case, np.pi / 5), tol=1e-8, scale=1e-6)
+    return equal(
+        quantities.turned_kernel(case, 0.0),
+        quantities.turned_kernel(case, np.pi / 5),
+        tol=1e-8,
+        scale=1e-6,
+    )
 
 
 @theorem(
@@ -173,7 +196,9 @@ def alignment_in_the_eigenbasis(case: Case) -> Evidence:
     (U, A, _), lam, y = spectrum_of(case), case["lam"], case["y"]
     K, T = (U * lam) @ U.T, np.outer(y, y)
     direct = float(np.sum(K * T) / (np.linalg.norm(K) * np.linalg.norm(T)))
-    return equal(direct, float(lam @ A) / (float(np.linalg.norm(lam)) * np.count_nonzero(y)), tol=1e-9)
+    return equal(
+        direct, float(lam @ A) / (float(np.linalg.norm(lam)) * np.count_nonzero(y)), tol=1e-9
+    )
 
 
 @theorem(
@@ -236,7 +261,9 @@ def shifted_kernel_is_positive(case: Case) -> Evidence:
 def decision_is_parameter_free(case: Case) -> Evidence:
     free = case["y"] == 0
     first = quantities.decisions(case, 1.0, 1.0)[free]
-    others = (quantities.decisions(case, C, mu)[free] for C, mu in ((0.1, 1.0), (10.0, 0.3), (1.0, 25.0)))
+    others = (
+        quantities.decisions(case, C, mu)[free] for C, mu in ((0.1, 1.0), (10.0, 0.3), (1.0, 25.0))
+    )
     return every(equal(first, other, tol=1e-7, scale=1e-3) for other in others)
 
 
@@ -255,7 +282,8 @@ def clipped_decision_is_independent_of_c(case: Case) -> Evidence:
     latex=r"\operatorname{rank}\bar K_{ll}=n_l",
     correction="It needs as many eigenvectors that the labels see as there are labels.",
     example={**EDGE, "y": np.array([1.0, 1.0])},
-    # On one edge with both points labelled, det Kbar_ll is a multiple of A_1 A_2 = ((y_1^2 - y_2^2) / 2)^2.
+    # On one edge with both points labelled, det Kbar_ll is a multiple of A_1 A_2 = ((y_1^2 - y_2^2)
+    # / 2)^2.
     exact=lambda case: (Fraction(1, 10**12), ((case["y"][0] ** 2 - case["y"][1] ** 2) / 2) ** 2),
 )  # fmt: skip
 def ridge_makes_kbar_invertible(case: Case) -> Evidence:
@@ -277,7 +305,9 @@ ridge_choice = listed(
 def classes_enter_as_indicators(case: Case) -> Evidence:
     U, lam = spectrum_of(case).U, case["lam"]
     Y = (case["groups"][:, None] == np.arange(3)).astype(float)
-    return equal(np.sum(((U * lam) @ U.T) * (Y @ Y.T)), lam @ np.sum((U.T @ Y) ** 2, axis=1), tol=1e-9)
+    return equal(
+        np.sum(((U * lam) @ U.T) * (Y @ Y.T)), lam @ np.sum((U.T @ Y) ** 2, axis=1), tol=1e-9
+    )
 
 
 complexity = listed(

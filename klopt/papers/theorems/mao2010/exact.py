@@ -20,7 +20,8 @@ __all__ = ["exact_commuting", "exact_falling", "exact_schur", "exact_turned"]
 def exact_schur(case: Case) -> tuple[Any, Any]:
     """Return the optimum of the SDP as printed and the value of (6) at K = 0, where mu is so large that K = 0 is best.
 
-    L + ridge I >= ridge I bounds what the dual asks for, C^2 y'(L + ridge I)^-1 y <= mu, without an inverse.
+    L + ridge I >= ridge I bounds what the dual asks for, C^2 y'(L + ridge I)^-1 y <= mu, without an
+    inverse.
     """
     square, C = sum(case["y"] ** 2), case["C"]
     if C * C * square > case["mu"] * case["ridge"]:
@@ -64,16 +65,23 @@ def exact_turned(case: Case) -> tuple[Any, Any]:
 def exact_commuting(case: Case) -> tuple[Any, Any]:
     """Return the least value of (7) among kernels that commute with L, as a ball, and its value at a better kernel.
 
-    For a graph whose degrees are equal and whose Laplacian has the eigenvalues 0, 1 and 2, such as a ring of four
-    points, what the labels see of them is a polynomial of L. The better kernel is klopt's, its entries as fractions.
+    For a graph whose degrees are equal and whose Laplacian has the eigenvalues 0, 1 and 2, such as
+    a ring of four points, what the labels see of them is a polynomial of L. The better kernel is
+    klopt's, its entries as fractions.
     """
     S, y, mu, C = case["S"], case["y"], case["mu"], case["C"]
     n, degree = len(y), sum(S[0])
-    L = np.array([[Fraction(i == j) - S[i, j] / degree for j in range(n)] for i in range(n)], dtype=object)
+    L = np.array(
+        [[Fraction(i == j) - S[i, j] / degree for j in range(n)] for i in range(n)], dtype=object
+    )
     one = np.array([[Fraction(i == j) for j in range(n)] for i in range(n)], dtype=object)
     if any(sum(row) != degree for row in S) or (L @ (L - one) @ (L - 2 * one)).any():
         raise InvalidSettings("decided exactly for graphs like a ring of four points only")
-    shares = y @ (L - one) @ (L - 2 * one) @ y / 2, y @ L @ (2 * one - L) @ y, y @ L @ (L - one) @ y / 2
+    shares = (
+        y @ (L - one) @ (L - 2 * one) @ y / 2,
+        y @ L @ (2 * one - L) @ y,
+        y @ L @ (L - one) @ y / 2,
+    )
     left = ball(0)
     for value, share in enumerate(shares):
         weight = mu * (value + case["ridge"])
@@ -83,6 +91,9 @@ def exact_commuting(case: Case) -> tuple[Any, Any]:
     plain = {name: np.asarray(entry, float) for name, entry in case.items()}
     L_y = laplacian(plain), labels_of(plain)
     problem = SpectralRls(*L_y, float(C), float(mu), "padded", ridge=float(case["ridge"]))
-    f = np.array([Fraction(float(entry)) for entry in cast(Any, solve(problem).point).factor[:, 0]], dtype=object)
+    f = np.array(
+        [Fraction(float(entry)) for entry in cast(Any, solve(problem).point).factor[:, 0]],
+        dtype=object,
+    )
     fit = C * (y @ y) / 2 - C * C * (f @ y) ** 2 / (1 + C * (f @ f)) / 2
     return left, ball(fit + mu * (f @ L @ f + case["ridge"] * (f @ f)))

@@ -53,7 +53,12 @@ def random_graph(rng: np.random.Generator, n: int) -> Case:
 def random_spectrum(rng: np.random.Generator, n: int) -> Case:
     """Return A and B, all that the propositions on the spectrum depend on, C and mu."""
     C, mu = np.exp(rng.normal(size=2))
-    return {"A": rng.random(n) ** 2 * n, "B": rng.random(n) ** 2 + 1e-3, "C": float(C), "mu": float(mu)}
+    return {
+        "A": rng.random(n) ** 2 * n,
+        "B": rng.random(n) ** 2 + 1e-3,
+        "C": float(C),
+        "mu": float(mu),
+    }
 
 
 def random_kernel(rng: np.random.Generator, n: int) -> Case:

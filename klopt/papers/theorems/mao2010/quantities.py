@@ -41,7 +41,9 @@ def exact_regulariser(case: Case) -> tuple[Any, Any]:
 
 def optimum(case: Case, basis: Literal["spectral", "padded", "labelled"]) -> Interval:
     """Return klopt's interval for the optimum of (6) ("labelled"), (7) ("padded") or (7) on the spectral family."""
-    problem = SpectralRls(laplacian(case), labels_of(case), case["C"], case["mu"], basis, ridge=case["ridge"])
+    problem = SpectralRls(
+        laplacian(case), labels_of(case), case["C"], case["mu"], basis, ridge=case["ridge"]
+    )
     result = solve(problem, tol=1e-7)
     return Interval(result.lower, result.upper)
 
@@ -55,7 +57,10 @@ def schur_optimum(case: Case, weight: float) -> Interval:
 def value7(case: Case, K: FloatArray) -> float:
     """Return the objective of (7)."""
     y = case["y"]
-    return float(y @ np.linalg.solve(K + np.eye(len(K)) / case["C"], y) / 2 + case["mu"] * np.sum(K * laplacian(case)))
+    return float(
+        y @ np.linalg.solve(K + np.eye(len(K)) / case["C"], y) / 2
+        + case["mu"] * np.sum(K * laplacian(case))
+    )
 
 
 def spectrum8(case: Case) -> FloatArray:
@@ -97,7 +102,9 @@ def basis_free(case: Case) -> Evidence:
     order = np.random.default_rng(0).permutation(len(case["y"]))
     kernels = []
     for one in (case, {**case, "S": case["S"][np.ix_(order, order)], "y": case["y"][order]}):
-        problem = SpectralRls(laplacian(one), labels_of(one), one["C"], one["mu"], ridge=one["ridge"])
+        problem = SpectralRls(
+            laplacian(one), labels_of(one), one["C"], one["mu"], ridge=one["ridge"]
+        )
         kernels.append(solve(problem).kernel)
     assert kernels[0] is not None
     assert kernels[1] is not None
@@ -134,13 +141,20 @@ def printed_mu_beats_the_grid(case: Case) -> Evidence:
 
 def clipped_maximum(case: Case) -> float:
     """Return the largest alignment of the positive part by the candidates of every piece between breakpoints."""
-    A, r = np.asarray(case["A"], float), np.sqrt(np.asarray(case["A"], float) / (2 * np.asarray(case["B"], float)))
+    A, r = (
+        np.asarray(case["A"], float),
+        np.sqrt(np.asarray(case["A"], float) / (2 * np.asarray(case["B"], float))),
+    )
     order = np.argsort(-r)
     levels = [0.0, *r]
     for k in range(1, len(r) + 1):
         top, after = order[:k], r[order[k]] if k < len(r) else 0.0
         m = float(r[top].mean())
-        S, X, Z = float(np.sum((r[top] - m) ** 2)), float(A[top] @ (r[top] - m)), float(A[top].sum())
+        S, X, Z = (
+            float(np.sum((r[top] - m) ** 2)),
+            float(A[top] @ (r[top] - m)),
+            float(A[top].sum()),
+        )
         if X > 0 and after < m - Z * S / (k * X) < r[order[k - 1]]:
             levels.append(m - Z * S / (k * X))
     spectra = [np.maximum(r - level, 0.0) for level in levels] + [(r == r.max()).astype(float)]
@@ -149,17 +163,27 @@ def clipped_maximum(case: Case) -> float:
 
 def exact_alignments(case: Case, *, clip: bool) -> tuple[Any, Any]:
     """Return, as balls, the alignment at a better mu than mu* of (10), and that at mu*."""
-    plain = {name: np.asarray(value, float) if np.ndim(value) else float(value) for name, value in case.items()}
+    plain = {
+        name: np.asarray(value, float) if np.ndim(value) else float(value)
+        for name, value in case.items()
+    }
     spectra = [curve(plain, mu) for mu in GRID]
-    best = max(range(len(GRID)), key=lambda i: aligned(plain, np.maximum(spectra[i], 0.0) if clip else spectra[i]))
+    best = max(
+        range(len(GRID)),
+        key=lambda i: aligned(plain, np.maximum(spectra[i], 0.0) if clip else spectra[i]),
+    )
     p, q = exact_signs(case)
     printed = (q / p * ball(Fraction(case["C"]))) * (q / p * ball(Fraction(case["C"])))
-    return tuple(_exact_alignment(case, mu, clip) for mu in (ball(Fraction(float(GRID[best]))), printed))
+    return tuple(
+        _exact_alignment(case, mu, clip) for mu in (ball(Fraction(float(GRID[best]))), printed)
+    )
 
 
 def _exact_alignment(case: Case, mu: Any, clip: bool) -> Any:
     A, rate = [ball(a) for a in case["A"]], 1 / ball(Fraction(case["C"]))
-    lam = [(ball(a / (2 * b)) / mu).sqrt() - rate for a, b in zip(case["A"], case["B"], strict=True)]
+    lam = [
+        (ball(a / (2 * b)) / mu).sqrt() - rate for a, b in zip(case["A"], case["B"], strict=True)
+    ]
     lam = [ball(0).max(x) for x in lam] if clip else lam
     norm = sum((x * x for x in lam), ball(0)).sqrt()
     total = sum((x * a for x, a in zip(lam, A, strict=True)), ball(0))
@@ -170,7 +194,12 @@ def exact_signs(case: Case) -> tuple[Any, Any]:
     """Return p and q of `signs` as balls."""
     A = [ball(a) for a in case["A"]]
     r = [ball(a / (2 * b)).sqrt() for a, b in zip(case["A"], case["B"], strict=True)]
-    X, Y, Z, total = sum(a * b for a, b in zip(A, r, strict=True)), sum(b * b for b in r), sum(r), sum(A)
+    X, Y, Z, total = (
+        sum(a * b for a, b in zip(A, r, strict=True)),
+        sum(b * b for b in r),
+        sum(r),
+        sum(A),
+    )
     return len(A) * X - Z * total, Y * total - Z * X
 
 
@@ -183,7 +212,9 @@ def kbar(case: Case) -> FloatArray:
 def exact_kbar(case: Case) -> list[Any]:
     """Return the same as balls."""
     p, q = exact_signs(case)
-    return [abs(p / q) * ball(a / (2 * b)).sqrt() for a, b in zip(case["A"], case["B"], strict=True)]
+    return [
+        abs(p / q) * ball(a / (2 * b)).sqrt() for a, b in zip(case["A"], case["B"], strict=True)
+    ]
 
 
 def decisions(case: Case, C: float, mu: float) -> FloatArray:
@@ -191,7 +222,10 @@ def decisions(case: Case, C: float, mu: float) -> FloatArray:
     U, A, B = spectrum_of(case)
     known = np.flatnonzero(case["y"])
     K = (U * (np.sqrt(A / (2 * mu * B)) - 1 / C)) @ U.T
-    return np.asarray(K[:, known] @ np.linalg.solve(K[np.ix_(known, known)] + np.eye(known.size) / C, case["y"][known]))
+    return np.asarray(
+        K[:, known]
+        @ np.linalg.solve(K[np.ix_(known, known)] + np.eye(known.size) / C, case["y"][known])
+    )
 
 
 def labelled_block(case: Case) -> FloatArray:

@@ -1,7 +1,8 @@
 """Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
 
-Notation of the paper: T holds the side information, W = exp(T), S = I - D^-1/2 W D^-1/2 is the Laplacian of the
-supervised complete graph, D_ld the LogDet divergence; OSK, LDK and their scg versions are the systems.
+Notation of the paper: T holds the side information, W = exp(T), S = I - D^-1/2 W D^-1/2 is the
+Laplacian of the supervised complete graph, D_ld the LogDet divergence; OSK, LDK and their scg
+versions are the systems.
 """
 
 from __future__ import annotations
@@ -129,7 +130,9 @@ def loss_is_trace_minus_target(case: Case) -> Evidence:
     W, D, _ = quantities.graph(case)
     K = case["Phi"].T @ case["Phi"]
     return equal(
-        quantities.inner(case), np.trace(K) - np.sum(K * W / np.sqrt(np.outer(D, D))), scale=float(np.trace(K))
+        quantities.inner(case),
+        np.trace(K) - np.sum(K * W / np.sqrt(np.outer(D, D))),
+        scale=float(np.trace(K)),
     )
 
 
@@ -156,7 +159,8 @@ def loss_separates_classes(case: Case) -> Evidence:
     exact=lambda case: (len(case["T"]), abs(quantities.exact_ones_loss(case, 2) - quantities.exact_ones_loss(case, 1))),
 )  # fmt: skip
 def tikhonov_is_ivanov(case: Case) -> Evidence:
-    # qq' and 2qq', q = D^1/2 1, have traces that differ by q'q; were their losses not both optimal, they would differ.
+    # qq' and 2qq', q = D^1/2 1, have traces that differ by q'q; were their losses not both optimal,
+    # they would differ.
     _, D, S = quantities.graph(case)
     q = np.sqrt(D)
     return at_most(1e-9 * float(D.sum()), abs(float(q @ S @ q)))
@@ -170,7 +174,8 @@ def tikhonov_is_ivanov(case: Case) -> Evidence:
     example={"t": 0.0}, exact=lambda case: (Fraction(1), (1 + case["t"]) ** 2 / (2 * (1 + case["t"] ** 2))),
 )  # fmt: skip
 def alignment_is_a_ball_constraint(case: Case) -> Evidence:
-    # Kernels diag(1, t), 0 <= t <= 1, target I: rho is best, 1, at t = 1; the unit ball admits t = 0 only.
+    # Kernels diag(1, t), 0 <= t <= 1, target I: rho is best, 1, at t = 1; the unit ball admits t =
+    # 0 only.
     return at_most(1.0, quantities.line(case["t"]))
 
 
@@ -210,7 +215,9 @@ equal_accuracy = listed(
 )  # fmt: skip
 def closed_form_is_optimal(case: Case) -> Evidence:
     K = quantities.closed_form(case)
-    stationary = np.linalg.inv(case["K0"]) - np.linalg.inv(K) + case["gamma"] * quantities.graph(case)[2]
+    stationary = (
+        np.linalg.inv(case["K0"]) - np.linalg.inv(K) + case["gamma"] * quantities.graph(case)[2]
+    )
     size = float(np.abs(np.linalg.inv(K)).max())
     value = quantities.objective27(case, K)
     return every([

@@ -49,10 +49,15 @@ def exact_residual(case: Case) -> tuple[Any, Any]:
     W, D = _graph(case["T"])
     S = [[(i == j) - W[i][j] / (D[i] * D[j]).sqrt() for j in range(n)] for i in range(n)]
     exact = [[ball(Fraction(float(entry))) for entry in row] for row in K]
-    KS = [[sum((exact[i][k] * S[k][j] for k in range(n)), ball(0)) for j in range(n)] for i in range(n)]
+    KS = [
+        [sum((exact[i][k] * S[k][j] for k in range(n)), ball(0)) for j in range(n)]
+        for i in range(n)
+    ]
     gamma, points = ball(case["gamma"]), range(n)
     off = [
-        exact[i][j] + gamma * sum((KS[i][k] * ball(K0[k, j]) for k in points), ball(0)) - ball(K0[i, j])
+        exact[i][j]
+        + gamma * sum((KS[i][k] * ball(K0[k, j]) for k in points), ball(0))
+        - ball(K0[i, j])
         for i in points
         for j in points
     ]
@@ -75,14 +80,19 @@ def _projected(K: Any, k: int, bound: Any) -> tuple[Any, Fraction]:
 def exact_plain_projections(case: Case) -> tuple[Any, Any]:
     """Return the divergence from K0 = I where plain projections stop, and that of another kernel that is feasible.
 
-    They stop once both constraints hold; the other kernel is the projection on the second one alone.
+    They stop once both constraints hold; the other kernel is the projection on the second one
+    alone.
     """
     K0, bounds = case["K0"], (case["u12"], case["u13"])
     first, one = _projected(K0, 1, bounds[0])
     K, two = _projected(first, 2, bounds[1])
     other, only = _projected(K0, 2, bounds[1])
-    feasible = all(_distance(M, k) <= u for M in (K, other) for k, u in zip((1, 2), bounds, strict=True))
+    feasible = all(
+        _distance(M, k) <= u for M in (K, other) for k, u in zip((1, 2), bounds, strict=True)
+    )
     if not feasible or (np.eye(len(K0), dtype=int) != K0).any():
-        raise InvalidSettings("decided exactly for K0 = I and projections that stop after one sweep only")
+        raise InvalidSettings(
+            "decided exactly for K0 = I and projections that stop after one sweep only"
+        )
     n = len(K0)
     return ball(K.trace() - n) - ball(one * two).log(), ball(other.trace() - n) - ball(only).log()

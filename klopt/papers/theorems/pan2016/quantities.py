@@ -37,7 +37,11 @@ def random_start(rng: np.random.Generator, n: int) -> Case:
 def random_costs(rng: np.random.Generator, r: int) -> Case:
     """Return orthonormal columns V, labels and sigma."""
     V = np.linalg.qr(rng.normal(size=(r + 2, r)))[0]
-    return {"V": V, "labels": rng.integers(0, 2, r + 2), "sigma": float(rng.choice([1.0, 1.05, 1.2, 2.0]))}
+    return {
+        "V": V,
+        "labels": rng.integers(0, 2, r + 2),
+        "sigma": float(rng.choice([1.0, 1.05, 1.2, 2.0])),
+    }
 
 
 def graph(case: Case) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -65,9 +69,19 @@ def exact_scg(case: Case) -> tuple[Any, Any]:
     roots = [sum(row, ball(0)).sqrt() for row in W]
     X = [[ball(Phi[k, i]) / roots[i] for k in range(len(Phi))] for i in range(n)]
     pairs = [(i, j) for i in range(n) for j in range(n)]
-    left = sum((W[i][j] * sum((a - b) * (a - b) for a, b in zip(X[i], X[j], strict=True)) for i, j in pairs), ball(0))
+    left = sum(
+        (
+            W[i][j] * sum((a - b) * (a - b) for a, b in zip(X[i], X[j], strict=True))
+            for i, j in pairs
+        ),
+        ball(0),
+    )
     K = [
-        [sum((ball(Phi[k, i]) * ball(Phi[k, j]) for k in range(len(Phi))), ball(0)) for j in range(n)] for i in range(n)
+        [
+            sum((ball(Phi[k, i]) * ball(Phi[k, j]) for k in range(len(Phi))), ball(0))
+            for j in range(n)
+        ]
+        for i in range(n)
     ]
     S = [[(i == j) - W[i][j] / (roots[i] * roots[j]) for j in range(n)] for i in range(n)]
     return left, sum((K[i][j] * S[i][j] for i, j in pairs), ball(0))
@@ -102,7 +116,9 @@ def line(t: float) -> float:
 
 def cone_is_equivalent(case: Case) -> Evidence:
     """Return whether, over the cone of the diag(1, u) with u <= t, (24) on the unit ball reaches the best alignment."""
-    on_ball = [(1 + u) / np.sqrt(2) / np.linalg.norm([1.0, u]) for u in np.linspace(0.0, case["t"], 101)]
+    on_ball = [
+        (1 + u) / np.sqrt(2) / np.linalg.norm([1.0, u]) for u in np.linspace(0.0, case["t"], 101)
+    ]
     return equal(max(on_ball), line(case["t"]))
 
 
@@ -244,14 +260,18 @@ def prefix_means(case: Case) -> float:
 def ordered_optimum(case: Case, formulation: str | None = None) -> Interval:
     """Return klopt's interval for the optimum of (26)."""
     problem = ScgOrdered(case["V"], case["labels"], case["sigma"])
-    result = solve(problem, "highs" if formulation == "LP" else None, formulation=formulation, tol=1e-9)
+    result = solve(
+        problem, "highs" if formulation == "LP" else None, formulation=formulation, tol=1e-9
+    )
     return Interval(result.lower, result.upper)
 
 
 def extension(case: Case) -> FloatArray:
     """Return Q = -gamma S (I + gamma K0 S)^-1 of (32), without an inverse of K0."""
     S, K0 = graph(case)[2], case["K0"]
-    return np.asarray(-case["gamma"] * np.linalg.solve((np.eye(len(K0)) + case["gamma"] * K0 @ S).T, S.T).T)
+    return np.asarray(
+        -case["gamma"] * np.linalg.solve((np.eye(len(K0)) + case["gamma"] * K0 @ S).T, S.T).T
+    )
 
 
 def features_of(case: Case) -> FloatArray:

@@ -1,6 +1,7 @@
 """Xie, Ding, Gong, Wu, Rank ordering constraints elimination with application for kernel learning: KA0 and KA1.
 
-Notation of the paper: alpha = Cs is the slack transform; F_ij = (v_i'v_j)^2 and b_i = |Y'v_i|^2 on the labelled points.
+Notation of the paper: alpha = Cs is the slack transform; F_ij = (v_i'v_j)^2 and b_i = |Y'v_i|^2 on
+the labelled points.
 """
 
 from __future__ import annotations
@@ -11,9 +12,21 @@ from itertools import islice
 import numpy as np
 
 from klopt.papers.theorems.claim import Case, Outcome, listed, theorem
-from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, every, overlap, reached
+from klopt.papers.theorems.evidence import (
+    Evidence,
+    Interval,
+    at_most,
+    equal,
+    every,
+    overlap,
+    reached,
+)
 from klopt.papers.theorems.xie2017 import exact, quantities
-from klopt.papers.theorems.xie2017.quantities import random_labelled, random_quadratic, random_scores
+from klopt.papers.theorems.xie2017.quantities import (
+    random_labelled,
+    random_quadratic,
+    random_scores,
+)
 
 ONE_CLASS = {"V": np.array([[1.0], [0.0]]), "classes": np.array([0, 0]), "sigma": 1.0}
 
@@ -39,7 +52,9 @@ def ordered_scores_are_the_image_of_slacks(case: Case) -> Evidence:
     m = len(case["s"])
     rows, C = quantities.order_rows(case, m), quantities.transform(case, m)
     alpha = C @ case["s"]
-    return every([equal(rows @ C, np.eye(m)), equal(rows @ alpha, case["s"], scale=float(alpha.max()))])
+    return every(
+        [equal(rows @ C, np.eye(m)), equal(rows @ alpha, case["s"], scale=float(alpha.max()))]
+    )
 
 
 @theorem(
@@ -53,9 +68,13 @@ def ordered_scores_are_the_image_of_slacks(case: Case) -> Evidence:
     exact=lambda case: (case["sigma"] ** (2 * (case["m"] - 1)), 2**52),
 )  # fmt: skip
 def transform_is_well_scaled(case: Case) -> Evidence:
-    # cond(C) is at least its largest entry, for C^-1 has entries of size 1; with F = I, cond(C'C) is its square.
+    # cond(C) is at least its largest entry, for C^-1 has entries of size 1; with F = I, cond(C'C)
+    # is its square.
     with np.errstate(over="ignore"):
-        return at_most(float(np.float64(case["sigma"]) ** (2 * (case["m"] - 1))), 1 / float(np.finfo(float).eps))
+        return at_most(
+            float(np.float64(case["sigma"]) ** (2 * (case["m"] - 1))),
+            1 / float(np.finfo(float).eps),
+        )
 
 
 @theorem(
@@ -65,7 +84,8 @@ def transform_is_well_scaled(case: Case) -> Evidence:
     correction="Divided by ||YY'|| = sqrt(sum_k n_k^2); the maximiser is the same, the reported alignment is not.",
     corrected=lambda case: equal(quantities.alignment(case, np.ones(case["V"].shape[1])), _lemma1(case) / _norm(case)),
     example=ONE_CLASS,
-    # b = 1 and F = 1 exactly, so the printed ratio is 1; the alignment of vv' with 11' on two points is 1/2.
+    # b = 1 and F = 1 exactly, so the printed ratio is 1; the alignment of vv' with 11' on two
+    # points is 1/2.
     exact=lambda case: (
         sum(case["V"][:, 0]) ** 2 / sum(case["V"][:, 0] ** 2),
         sum(case["V"][:, 0]) ** 2 / (sum(case["V"][:, 0] ** 2) * len(case["classes"]))),
@@ -117,7 +137,9 @@ def f_is_positive(case: Case) -> Evidence:
 def alignment_is_a_quadratic_program(case: Case) -> Evidence:
     F, b = quantities.products(case)
     low, high = quantities.least_quadratic(F, b, np.eye(len(b)))
-    from_qp = Interval(1 / (np.sqrt(high) * _norm(case)), 1 / (np.sqrt(max(low, 1e-300)) * _norm(case)))
+    from_qp = Interval(
+        1 / (np.sqrt(high) * _norm(case)), 1 / (np.sqrt(max(low, 1e-300)) * _norm(case))
+    )
     return overlap(quantities.best_alignment(case, ordered=False), from_qp, tol=1e-4)
 
 
@@ -126,7 +148,8 @@ def alignment_is_a_quadratic_program(case: Case) -> Evidence:
     says="(24) has a unique solution: two solutions of equal value are equal.", latex=r"|\operatorname{arg}\min(24)|=1",
     correction="Only the labelled block of K is unique: F is singular whenever m > L (L + 1) / 2.",
     example={"V": np.array([[1.0, 2.0]]), "classes": np.array([0]), "sigma": 1.0},
-    # Both (1, 0) and (0, 1/4) have b'alpha = 1 and alpha'F alpha = 1: the lead of one over the other, 0, is below 1.
+    # Both (1, 0) and (0, 1/4) have b'alpha = 1 and alpha'F alpha = 1: the lead of one over the
+    # other, 0, is below 1.
     exact=lambda case: (1, abs(
         quantities.exact_objective(_exact_f(case), [Fraction(1), Fraction(0)])
         - quantities.exact_objective(_exact_f(case), [Fraction(0), Fraction(1, 4)]))),
@@ -152,7 +175,10 @@ def _exact_f(case: Case) -> list[list[Fraction]]:
 )  # fmt: skip
 def slack_form_is_equivalent(case: Case) -> Evidence:
     names = ("order QP", "slack QP")
-    return overlap(*(quantities.best_alignment(case, ordered=True, formulation=name) for name in names), tol=1e-5)
+    return overlap(
+        *(quantities.best_alignment(case, ordered=True, formulation=name) for name in names),
+        tol=1e-5,
+    )
 
 
 @theorem(
@@ -204,7 +230,12 @@ def fixed_points_are_feasible(case: Case) -> Evidence:
     # b := Fa / a'Fa makes the given a a fixed point.
     Fa = case["F"] @ case["a"]
     b = Fa / float(case["a"] @ Fa)
-    return every([equal(quantities.update(case["F"], b, case["a"]), case["a"]), equal(float(b @ case["a"]), 1.0)])
+    return every(
+        [
+            equal(quantities.update(case["F"], b, case["a"]), case["a"]),
+            equal(float(b @ case["a"]), 1.0),
+        ]
+    )
 
 
 @theorem(
@@ -241,7 +272,10 @@ def update_alone_is_bounded(case: Case) -> Evidence:
 )  # fmt: skip
 def sequential_sweep_decreases(case: Case) -> Evidence:
     a = case["a"] / float(case["b"] @ case["a"])
-    return at_most(quantities.objective(case, quantities.sweep(case, a, refresh=True)), quantities.objective(case, a))
+    return at_most(
+        quantities.objective(case, quantities.sweep(case, a, refresh=True)),
+        quantities.objective(case, a),
+    )
 
 
 @theorem(
@@ -308,5 +342,8 @@ speed = listed(
     premise="some b_i is positive beyond rounding", meets=lambda case: bool(quantities.products(case)[1].max() > 1e-3),
 )  # fmt: skip
 def order_costs_alignment(case: Case) -> Evidence:
-    ordered, free = quantities.best_alignment(case, ordered=True), quantities.best_alignment(case, ordered=False)
+    ordered, free = (
+        quantities.best_alignment(case, ordered=True),
+        quantities.best_alignment(case, ordered=False),
+    )
     return at_most(ordered, free, tol=1e-6)

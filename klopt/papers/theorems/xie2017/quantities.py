@@ -67,7 +67,10 @@ def alignment(case: Case, alpha: FloatArray) -> float:
 def best_alignment(case: Case, *, ordered: bool, formulation: str | None = None) -> Interval:
     """Return klopt's interval for the best alignment."""
     sigma = case["sigma"] if ordered else 1.0
-    result = solve(OrderedAlignment(case["V"], case["classes"], sigma, ordered=ordered), formulation=formulation)
+    result = solve(
+        OrderedAlignment(case["V"], case["classes"], sigma, ordered=ordered),
+        formulation=formulation,
+    )
     return Interval(result.lower, result.upper)
 
 
@@ -128,7 +131,8 @@ def lagrangian_falls(case: Case, steps: int) -> Evidence:
     for a in islice(iterates(case), steps):
         lam, new = float(a @ F @ a), update(F, b, a)
         after = float(new @ F @ new) - 2 * lam * (float(b @ new) - 1)
-        # Both may be negative: shifted by 3 lam, which bounds the fall of one step, they are compared as they are.
+        # Both may be negative: shifted by 3 lam, which bounds the fall of one step, they are
+        # compared as they are.
         parts.append(at_most(after + 3 * lam, 4 * lam, scale=10 * lam))
     return every(parts)
 
