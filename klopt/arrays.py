@@ -29,6 +29,7 @@ __all__ = [
     "freeze",
     "matrix",
     "positive",
+    "read_only",
     "reals",
     "refuse_masked",
     "require_memory",
@@ -54,6 +55,27 @@ def freeze(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Make the array read-only and return a view of it, which, unlike the array, cannot be unlocked again."""
     array.flags.writeable = False
     return array.view()
+
+
+def read_only(value: npt.ArrayLike) -> FloatArray:
+    """Return a float64 array as one that nobody can write: itself if it is so already, else a copy.
+
+    >>> mine = np.zeros(2)
+    >>> theirs = read_only(mine)
+    >>> theirs.flags.writeable, mine.flags.writeable, read_only(theirs) is theirs
+    (False, True, True)
+    """
+    if isinstance(value, np.ndarray) and value.dtype == np.float64 and _is_locked(value):
+        return value
+    return cast(FloatArray, freeze(np.array(value, dtype=float)))
+
+
+def _is_locked(array: npt.NDArray[Any]) -> bool:
+    """Whether nobody who holds the array can write it: a view, as `freeze` returns, of a locked array."""
+    base = array.base
+    if array.flags.writeable or not isinstance(base, np.ndarray):
+        return False
+    return not base.flags.writeable
 
 
 def vector(

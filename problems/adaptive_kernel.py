@@ -23,7 +23,7 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray, MatrixLike, flag, positive
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank
-from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.problems._adaptive.data import checked_eta, checked_labels, eta_for, eta_of_paper
 from klopt.problems._adaptive.forms import Forms
 from klopt.problems._adaptive.points import Kernel, OnPoints
@@ -48,6 +48,28 @@ class AdaptiveKernel(Problem):
     >>> round(bracket.lower, 3), round(bracket.upper, 3)
     (0.704, 0.812)
     """
+
+    statement = Statement(
+        r"\max_{\alpha}\;\min_{F\succeq 0}\; \mathbf{1}^\top\alpha-\tfrac12 "
+        r"a^\top(F\circ K)a+\eta\lVert F-\mathbf{1}\mathbf{1}^\top\rVert^2+\tau\eta\,"
+        r"\mathrm{tr}\,F\quad\text{subject to}\quad 0\le\alpha\le C,\quad "
+        r"y^\top\alpha=0,\quad a_i=y_i\alpha_i",
+    )
+    references = ("liu2020",)
+    examples = (
+        Example(
+            "breast",
+            lambda d: AdaptiveKernel(d.kernel(), d.signs, 1.0, 0.5),
+            demo=(60,),
+            full=(60, 120, 240),
+        ),
+        Example(
+            "digits",
+            lambda d: AdaptiveKernel(d.features, d.signs, 1.0, 0.5),
+            demo=(600,),
+            full=(600, 1200),
+        ),
+    )
 
     K: Gram | LowRank
     y: FloatArray

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray, MatrixLike, flag, positive, vector
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank
-from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.problems._adaptive.data import checked_eta, eta_for, eta_of_paper
 from klopt.problems._adaptive.forms import Forms
 from klopt.problems._adaptive.points import Kernel, OnPoints
@@ -46,6 +46,22 @@ class AdaptiveKernelRegression(Problem):
     >>> round(bracket.lower, 6), round(bracket.upper, 6)
     (0.25, 0.25)
     """
+
+    statement = Statement(
+        r"\max_{\beta}\;\min_{F\succeq 0}\; "
+        r"y^\top\beta-\varepsilon\lVert\beta\rVert_1-\tfrac12\beta^\top(F\circ "
+        r"K)\beta+\eta\lVert F-\mathbf{1}\mathbf{1}^\top\rVert^2+\tau\eta\,\mathrm{tr}\,"
+        r"F\quad\text{subject to}\quad -C\le\beta\le C,\quad\mathbf{1}^\top\beta=0",
+    )
+    references = ("liu2020",)
+    examples = (
+        Example(
+            "diabetes",
+            lambda d: AdaptiveKernelRegression(d.kernel(), d.y, 1.0, 0.1, 0.5),
+            demo=(60,),
+            full=(60, 120, 240),
+        ),
+    )
 
     K: Gram | LowRank
     y: FloatArray

@@ -26,7 +26,7 @@ from klopt.kernels.gram import Gram
 from klopt.model.cones import Feature
 from klopt.model.forms import SimplexForm, Start
 from klopt.model.functions import KernelQuadratic
-from klopt.model.problem import Bracket, Formulation, Point
+from klopt.model.problem import Bracket, Example, Formulation, Point, Statement
 from klopt.model.sets import BoxPlane
 from klopt.problems._margin.data import (
     Polyhedron,
@@ -53,6 +53,20 @@ class EpsilonMargin(KernelMargin):
     >>> round(bracket.lower, 9), round(bracket.upper, 9), bracket.point.beta
     (0.25, 0.25, array([ 0.5, -0.5]))
     """
+
+    statement = Statement(
+        r"\max_{\beta}\; y^\top\beta-\varepsilon\lVert\beta\rVert_1-\tfrac12\beta^\top "
+        r"K\beta\quad\text{subject to}\quad -C\le\beta\le C,\quad \mathbf{1}^\top\beta=0",
+    )
+    references = ("drucker1997",)
+    examples = (
+        Example(
+            "diabetes",
+            lambda d: EpsilonMargin(d.kernel(), d.y, 10, 0.05),
+            demo=(100, 200, 400),
+            full=(100, 200, 400),
+        ),
+    )
 
     K: Gram
     y: FloatArray

@@ -35,7 +35,7 @@ from klopt.kernels.nystroem import LowRank, Nystrom
 from klopt.kernels.out_of_sample import ExtendedFeatures
 from klopt.model.cones import Feature
 from klopt.model.forms import SimplexForm, Start
-from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import BoxPlane
 from klopt.problems._logdet.data import equal_points
 from klopt.problems._logdet.extension import FactoredKernel
@@ -64,6 +64,22 @@ class LogDetPairs(Problem):
     >>> f"{bracket.lower:.6f} <= optimum <= {bracket.upper:.6f}"
     '0.193147 <= optimum <= 0.202682'
     """
+
+    statement = Statement(
+        r"\min_{K}\; D(K,K_0)=\mathrm{tr}(KK_0^{-1})-\log\det(KK_0^{-1})-n"
+        r"\quad\text{subject to}\quad d_K(i,j)\le u\ \text{if similar},\quad d_K(i,"
+        r"j)\ge l\ \text{if dissimilar}",
+        words="d_K(i, j) = K_ii + K_jj - 2 K_ij; with slack the bounds may move at a price.",
+    )
+    references = ("pan2016",)
+    examples = (
+        Example(
+            "wine",
+            lambda d: LogDetPairs(d.kernel(), d.pairs[0], d.pairs[1], 0.7, 1.5),
+            demo=(40,),
+            full=(40, 80, 160),
+        ),
+    )
 
     K0: Gram | LowRank
     similar: IntArray

@@ -26,7 +26,7 @@ import klopt.programs.formats as formats
 from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.model.cones import Cones
 from klopt.model.forms import ConeForm
-from klopt.model.problem import Formulation, Point, Sense
+from klopt.model.problem import Example, Formulation, Point, Sense, Statement
 from klopt.programs.formats.model import Model, Names
 from klopt.programs.program import Program
 from klopt.programs.rows import (
@@ -38,6 +38,9 @@ from klopt.programs.rows import (
     inequalities,
 )
 from klopt.programs.user_input import choice
+
+if TYPE_CHECKING:
+    from klopt.kernels.datasets import Dataset
 
 __all__ = ["LP"]
 
@@ -54,6 +57,19 @@ class LP(Program):
     >>> round(bracket.lower, 9), round(bracket.upper, 9)
     (1.0, 1.0)
     """
+
+    statement = Statement(
+        r"GOAL_{x}\; c^\top x\quad\text{subject to}\quad A_{\mathrm{ub}}x\le "
+        r"b_{\mathrm{ub}},\quad A_{\mathrm{eq}}x=b_{\mathrm{eq}},\quad l\le x\le u",
+    )
+    examples = (
+        Example(
+            "diabetes",
+            lambda d: _least_absolute_deviations(d),
+            demo=(110, 220, 440),
+            full=(200, 300, 442),
+        ),
+    )
 
     c: FloatArray
     A_ub: SparseMatrix = None  # type: ignore[assignment]
@@ -148,3 +164,13 @@ class LP(Program):
         low = np.where(x == 0.0, rng.uniform(0.5, 2.0, n), 0.0)
         b_ub = A_ub @ x + np.where(tight, 0.0, rng.uniform(0.5, 2.0, m))
         return cls(low - A_ub.T @ ub - A_eq.T @ eq, A_ub, b_ub, A_eq, A_eq @ x, bounds=(0.0, 10.0))
+
+
+def _least_absolute_deviations(d: Dataset) -> LP:
+    """Regression by least absolute deviations: minimise mean t subject to |Xw + b - y| <= t."""
+    n, features = d.X.shape
+    design = np.hstack([d.X, np.ones((n, 1))])
+    A = np.block([[design, -np.eye(n)], [-design, -np.eye(n)]])
+    cost = np.concatenate([np.zeros(features + 1), np.full(n, 1 / n)])
+    bounds = [(-10.0, 10.0)] * (features + 1) + [(0.0, None)] * n
+    return LP(cost, A, np.concatenate([d.y, -d.y]), bounds=bounds)

@@ -32,7 +32,7 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray, MatrixLike, positive, vector
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram, binary_labels
-from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.problems._margin.data import refuse_large
 from klopt.problems._mkl.forms import Forms
 from klopt.problems._mkl.function import dual_exponent, kernel_list
@@ -59,6 +59,26 @@ class MultipleKernel(Problem):
     >>> round(bracket.lower, 9), round(bracket.upper, 9), bracket.point.weights
     (0.25, 0.25, array([2., 2.]))
     """
+
+    statement = Statement(
+        r"\max_{a}\; y^\top a-\tfrac12\lVert r\rVert_s^2-\mathrm{loss}(a),\qquad "
+        r"r_i=\sqrt{a^\top K_ia}",
+        words=(
+            "The hinge loss is 0 on 0 ≤ y_i a_i ≤ C, 1'a = 0 and infinite elsewhere, the "
+            "squared loss a'a / (2C). s = ∞ mixes few kernels (block-l1), s = 1 leaves "
+            "none out (block-linf)."
+        ),
+        weights="weights",
+    )
+    references = ("kundu2010", "mao2010")
+    examples = (
+        Example(
+            "breast",
+            lambda d: MultipleKernel(d.kernels, d.signs, 1.0),
+            demo=(100,),
+            full=(100, 200, 400),
+        ),
+    )
 
     kernels: tuple[Gram, ...]
     y: FloatArray

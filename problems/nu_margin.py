@@ -30,7 +30,7 @@ from klopt.kernels.gram import Gram, binary_labels
 from klopt.model.cones import Feature
 from klopt.model.forms import SimplexForm, Start
 from klopt.model.functions import KernelQuadratic, Oracle
-from klopt.model.problem import Bracket, Formulation, Point
+from klopt.model.problem import Bracket, Example, Formulation, Point, Statement
 from klopt.model.sets import BoxPlane, Product
 from klopt.problems._margin.data import Polyhedron, Units, finite, normal_of
 from klopt.problems._margin.forms import LabelledMargin
@@ -50,6 +50,18 @@ class NuMargin(LabelledMargin):
     >>> round(bracket.lower, 9), round(bracket.upper, 9), bracket.point.rho
     (0.25, 0.25, array(0.5))
     """
+
+    statement = Statement(
+        r"\min_{\alpha}\; \tfrac12\alpha^\top Q\alpha\quad\text{subject to}\quad "
+        r"0\le\alpha\le 1/n,\quad y^\top\alpha=0,\quad \mathbf{1}^\top\alpha\ge\nu,"
+        r"\qquad Q_{ij}=y_iK_{ij}y_j",
+    )
+    references = ("scholkopf2000",)
+    examples = (
+        Example(
+            "wine", lambda d: NuMargin(d.kernel(), d.signs, 0.2), demo=(150,), full=(50, 100, 178)
+        ),
+    )
 
     K: Gram
     y: FloatArray

@@ -38,7 +38,7 @@ from klopt.errors import InvalidProblem
 from klopt.kernels.graphs import class_labels
 from klopt.model.cones import Feature
 from klopt.model.forms import ExplicitForm
-from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.problems._ordered.alignment import Alignment
 from klopt.problems._ordered.forms import OrderedForms
 from klopt.problems._ordered.function import Rooted
@@ -63,6 +63,23 @@ class OrderedAlignment(Problem):
     >>> round(bracket.lower, 9), round(bracket.upper, 9), bracket.point.alpha
     (1.0, 1.0, array([0.5, 0.5]))
     """
+
+    statement = Statement(
+        r"\max_{\alpha}\; \frac{\langle K,T\rangle}{\lVert K\rVert\,\lVert T\rVert},"
+        r"\quad K=\sum_i\alpha_iv_iv_i^\top\quad\text{subject to}\quad "
+        r"\alpha_i\ge\sigma\alpha_{i+1},\quad\alpha\ge 0",
+        words="Unordered variants keep only the signs.",
+        weights="alpha",
+    )
+    references = ("xie2017", "pan2016")
+    examples = (
+        Example(
+            "digits",
+            lambda d: OrderedAlignment(d.smooth, d.classes),
+            demo=(300,),
+            full=(300, 600, 1200),
+        ),
+    )
 
     V: FloatArray
     labels: npt.NDArray[np.int64]

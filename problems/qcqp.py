@@ -28,7 +28,7 @@ from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones, Feature
 from klopt.model.forms import ConeForm
-from klopt.model.problem import Bracket, Formulation, Point, Sense
+from klopt.model.problem import Bracket, Example, Formulation, Point, Sense, Statement
 from klopt.programs.formats.model import Model, Names, QuadraticRow
 from klopt.programs.program import Program
 from klopt.programs.psd_factor import factor, refuse_indefinite
@@ -42,6 +42,9 @@ from klopt.programs.rows import (
     inequalities,
 )
 from klopt.programs.user_input import choice, cone_sizes, listed
+
+if TYPE_CHECKING:
+    from klopt.kernels.datasets import Dataset
 
 __all__ = ["QCQP"]
 
@@ -59,6 +62,17 @@ class QCQP(Program):
     >>> round(bracket.lower, 9), round(bracket.upper, 9)
     (-1.0, -1.0)
     """
+
+    statement = Statement(
+        r"GOAL_{x}\; \tfrac12 x^\top Px+q^\top x\quad\text{subject to}\quad \tfrac12 "
+        r"x^\top P_ix+q_i^\top x\le r_i,\quad b-Ax\in\mathcal{K},\quad "
+        r"A_{\mathrm{ub}}x\le b_{\mathrm{ub}},\quad A_{\mathrm{eq}}x=b_{\mathrm{eq}},"
+        r"\quad l\le x\le u",
+        words="K is a product of second-order cones.",
+    )
+    examples = (
+        Example("wine", lambda d: _kernel_mixture(d), demo=(40, 80, 160), full=(60, 120, 178)),
+    )
 
     P: SparseMatrix | None
     q: FloatArray
@@ -298,3 +312,16 @@ class QCQP(Program):
         b_ub = A_ub @ x + np.where(tight, 0.0, rng.uniform(0.5, 2.0, m))
         row = (ball, np.zeros(n), float(x @ ball @ x) / 2)
         return cls(P, q, (row,), A_ub, b_ub, A_soc=A_soc, b_soc=A_soc @ x + edge, soc=(3,))
+
+
+def _kernel_mixture(d: Dataset) -> QCQP:
+    """Multiple kernel learning: minimise t - 1'a subject to a'(yy' * K_i)a / 2 <= t, y'a = 0, 0 <= a <= 1."""
+    n, y = d.signs.size, d.signs
+    rows = []
+    for K in d.kernels:
+        P = np.zeros((n + 1, n + 1))
+        P[:n, :n] = K * np.outer(y, y)
+        rows.append((P, np.append(np.zeros(n), -1.0), 0.0))
+    bounds = [(0.0, 1.0)] * n + [(0.0, float(n * n))]
+    cost = np.append(-np.ones(n), 1.0)
+    return QCQP(None, cost, rows, A_eq=np.append(y, 0.0)[None, :], b_eq=[0.0], bounds=bounds)

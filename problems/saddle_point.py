@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy import sparse
@@ -28,8 +28,11 @@ from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones, Feature
 from klopt.model.forms import ConeForm, SaddleForm, Start
 from klopt.model.functions import Bilinear, SaddleOracle
-from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import SimpleSet, Simplex
+
+if TYPE_CHECKING:
+    from klopt.kernels.datasets import Dataset
 
 __all__ = ["SaddlePoint"]
 
@@ -51,6 +54,14 @@ class SaddlePoint(Problem):
     >>> bool(max(abs(bracket.lower), abs(bracket.upper)) < 1e-15)
     True
     """
+
+    statement = Statement(
+        r"\min_{x\in\mathcal{X}}\;\max_{y\in\mathcal{Y}}\; \varphi(x,y)",
+        words="The function is convex in x and concave in y; both sets are simple.",
+    )
+    examples = (
+        Example("breast", lambda d: _boosting_game(d), demo=(100, 200, 400), full=(100, 200, 400)),
+    )
 
     value: Callable[[FloatArray, FloatArray], float]
     gradient_x: Gradient
@@ -214,3 +225,9 @@ def _lift(point: Point) -> Start:
 def _given(linear: FloatArray | None) -> FloatArray:
     assert linear is not None, "Bilinear fills its linear terms in"
     return linear
+
+
+def _boosting_game(d: Dataset) -> SaddlePoint:
+    """The game behind boosting: features and their negatives against the points that they classify worst."""
+    votes = np.clip(d.signs[:, None] * d.X, -2.0, 2.0)
+    return SaddlePoint.game(np.hstack([votes, -votes]))

@@ -43,7 +43,7 @@ from klopt.kernels.out_of_sample import ExtendedFeatures, ExtendedKernel
 from klopt.kernels.side_information import DenseGraph, PairGraph, SideGraph, SideLike, side_graph
 from klopt.model.cones import Feature
 from klopt.model.forms import ExplicitForm
-from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.problems._scg.features import FactorModel, change_of
 from klopt.problems._scg.group import GroupModel, Inverse
 from klopt.problems._scg.path import GammaPath, Tridiagonal
@@ -73,6 +73,18 @@ class ScgLogDet(Problem):
            [0.293, 0.626, 0.106],
            [0.106, 0.106, 0.726]])
     """
+
+    statement = Statement(
+        r"\min_{K}\; D(K,K_0)+\gamma\,\mathrm{tr}(KS),\qquad D(K,"
+        r"K_0)=\mathrm{tr}(KK_0^{-1})-\log\det(KK_0^{-1})-n",
+        words="S is the Laplacian of the supervised graph.",
+    )
+    references = ("pan2016",)
+    examples = (
+        Example(
+            "iris", lambda d: ScgLogDet(d.kernel(), d.classes, 1.0), demo=(20,), full=(50, 100, 150)
+        ),
+    )
 
     K0: Gram | LowRank
     side: SideGraph

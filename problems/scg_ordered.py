@@ -32,7 +32,7 @@ from klopt.kernels.side_information import SideGraph, SideLike, energies, side_g
 from klopt.model.cones import Cones, Feature
 from klopt.model.forms import ConeForm, ExplicitForm, SimplexForm, Start
 from klopt.model.functions import Linear
-from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import OrderedSimplex
 from klopt.problems._ordered.function import falling, rising
 from klopt.problems._ordered.prefix_means import PrefixMeans
@@ -58,6 +58,22 @@ class ScgOrdered(Problem):
     >>> problem.bracket(Point({"mu": [0.0, 1.0]})).width < 1e-14
     True
     """
+
+    statement = Statement(
+        r"\min_{\mu}\; \sum_i\mu_i\,v_i^\top Sv_i\quad\text{subject to}\quad "
+        r"\sum_i\mu_i=1,\quad\mu_i\ge\sigma\mu_{i+1},\quad\mu\ge 0",
+        words=(
+            "S is the Laplacian of the supervised graph; the learned kernel is the sum "
+            "of mu_i v_i v_i'."
+        ),
+        weights="mu",
+    )
+    references = ("pan2016",)
+    examples = (
+        Example(
+            "digits", lambda d: ScgOrdered(d.smooth, d.classes), demo=(300,), full=(300, 600, 1200)
+        ),
+    )
 
     V: FloatArray
     side: SideGraph

@@ -26,12 +26,15 @@ from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones, Feature, smat, svec, svec_size
 from klopt.model.forms import ConeForm
-from klopt.model.problem import Formulation, Point, Sense
+from klopt.model.problem import Example, Formulation, Point, Sense, Statement
 from klopt.programs.formats.model import Block, Model
 from klopt.programs.matrix_inequalities import matrix_blocks
 from klopt.programs.program import Program
 from klopt.programs.rows import LinearRows, bounds_array, equalities, finite_number, inequalities
 from klopt.programs.user_input import choice, matrices, refuse_no_matrix
+
+if TYPE_CHECKING:
+    from klopt.kernels.datasets import Dataset
 
 __all__ = ["SDP"]
 
@@ -50,6 +53,20 @@ class SDP(Program):
     >>> round(bracket.lower, 6), round(bracket.upper, 6)
     (1.0, 1.0)
     """
+
+    statement = Statement(
+        r"GOAL_{x}\; c^\top x\quad\text{subject to}\quad \sum_i x_iF_i-F_0\succeq 0,"
+        r"\quad A_{\mathrm{ub}}x\le b_{\mathrm{ub}},\quad "
+        r"A_{\mathrm{eq}}x=b_{\mathrm{eq}}",
+        words=(
+            "Or over X: <C, X> subject to <A_i, X> = b_i, X positive semidefinite, which "
+            "is its dual."
+        ),
+    )
+    examples = (
+        Example("iris", lambda d: _largest_cut(d), demo=(12, 24, 40), full=(50, 100, 150)),
+        Example("breast", lambda d: _minimum_trace_factors(d), demo=(569,), full=(569,)),
+    )
 
     c: FloatArray
     F: tuple[Block, ...]
@@ -220,3 +237,17 @@ class SDP(Program):
         F_0 = sum((value * M for value, M in zip(x, F, strict=True)), -S)
         box = np.vstack((np.eye(n), -np.eye(n)))
         return cls([float(np.sum(M * X)) for M in F], [F_0, *F], box, np.full(2 * n, 3.0))
+
+
+def _largest_cut(d: Dataset) -> SDP:
+    """The semidefinite bound on the largest cut of the neighbour graph: minimise 1'x subject to diag(x) - L/4 psd."""
+    L = d.graph_laplacian.toarray()
+    return SDP(np.ones(len(L)), [L / 4, *(np.diag(row) for row in np.eye(len(L)))])
+
+
+def _minimum_trace_factors(d: Dataset) -> SDP:
+    """Minimum trace factor analysis: maximise 1'x subject to covariance - diag(x) positive semidefinite, x >= 0."""
+    covariance = d.X.T @ d.X / len(d.X)
+    order = len(covariance)
+    F = [-covariance, *(-np.diag(row) for row in np.eye(order))]
+    return SDP(-np.ones(order), F, A_ub=-np.eye(order), b_ub=np.zeros(order))

@@ -28,7 +28,7 @@ from klopt.arrays import FloatArray, MatrixLike, positive
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import binary_labels
 from klopt.kernels.similarities import LinearExtension, Similarity
-from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.problems._margin.data import refuse_large
 from klopt.problems._similarity.data import (
     Losses,
@@ -57,6 +57,25 @@ class SimilarityKernel(Problem):
     (4.0, 4.0, array([[1., 1.],
            [1., 1.]]))
     """
+
+    statement = Statement(
+        r"\min_{K\succeq 0}\;\max_{\alpha}\; \mathbf{1}^\top\alpha-\tfrac12 a^\top "
+        r"Ka+\rho\sum_i L(K-S_i)\quad\text{subject to}\quad \mathrm{tr}\,K=\tau,\quad "
+        r"0\le\alpha\le C,\quad y^\top\alpha=0,\quad a_i=y_i\alpha_i",
+        words=(
+            "S_i are similarities that need not be positive semidefinite; L is the l1, "
+            "Frobenius or squared loss. The trace may be left free."
+        ),
+    )
+    references = ("kundu2010", "luss2009")
+    examples = (
+        Example(
+            "wine",
+            lambda d: SimilarityKernel(d.similarities, d.signs, 1.0, 0.1, d.size, "l1"),
+            demo=(30,),
+            full=(30, 60, 120),
+        ),
+    )
 
     S: tuple[Similarity, ...]
     y: FloatArray

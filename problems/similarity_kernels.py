@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from klopt.arrays import FloatArray, MatrixLike
 from klopt.kernels.similarities import Similarity
+from klopt.model.problem import Example, Statement
 from klopt.problems._similarity.data import Losses, noisy_similarities
 from klopt.problems._similarity.machine import SimilarityMachine
 
@@ -42,6 +43,28 @@ class SimilarityKernels(SimilarityMachine):
     >>> round(bracket.lower, 6), round(bracket.upper, 6)
     (4.0, 4.0)
     """
+
+    statement = Statement(
+        r"\min_{K_i\succeq 0}\;\max_{\alpha,\gamma}\; "
+        r"\mathbf{1}^\top\alpha-\sum_i\frac{a^\top K_ia}{2\gamma_i}+\rho\sum_i "
+        r"L(K_i-S_i)\quad\text{subject to}\quad \mathrm{tr}\,K_i=\tau,\quad "
+        r"0\le\alpha\le C,\quad y^\top\alpha=0,\quad a_i=y_i\alpha_i,\quad\gamma\ge 0,"
+        r"\quad\mathbf{1}^\top\gamma=1",
+        words=(
+            "S_i are similarities that need not be positive semidefinite; the machine "
+            "has the kernel sum K_i / gamma_i."
+        ),
+        weights="gamma",
+    )
+    references = ("kundu2010",)
+    examples = (
+        Example(
+            "wine",
+            lambda d: SimilarityKernels(d.similarities, d.signs, 1.0, 0.1, d.size),
+            demo=(30,),
+            full=(30, 60, 120),
+        ),
+    )
 
     S: tuple[Similarity, ...]
     y: FloatArray

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from klopt.arrays import FloatArray, MatrixLike
 from klopt.kernels.similarities import Similarity
+from klopt.model.problem import Example, Statement
 from klopt.problems._similarity.data import noisy_similarities
 from klopt.problems._similarity.machine import SimilarityMachine
 
@@ -42,6 +43,29 @@ class SimilaritySpectra(SimilarityMachine):
     >>> round(bracket.lower, 6), round(bracket.upper, 6), bracket.point.spectra.round(3)
     (4.0, 4.0, array([[0., 2.]]))
     """
+
+    statement = Statement(
+        r"\min_{\mu_i\ge 0}\;\max_{\alpha,\gamma}\; "
+        r"\mathbf{1}^\top\alpha-\sum_i\frac{a^\top "
+        r"K_ia}{2\gamma_i}+\rho\sum_i\lVert\mu_i-\lambda_i\rVert^2,\quad K_i=V_i\,"
+        r"\mathrm{diag}(\mu_i)V_i^\top\quad\text{subject to}\quad "
+        r"\mathbf{1}^\top\mu_i=\tau,\quad 0\le\alpha\le C,\quad y^\top\alpha=0,\quad "
+        r"a_i=y_i\alpha_i,\quad\gamma\ge 0,\quad\mathbf{1}^\top\gamma=1",
+        words=(
+            "S_i = V_i diag(lambda_i) V_i' are similarities that need not be positive "
+            "semidefinite; the machine has the kernel sum K_i / gamma_i."
+        ),
+        weights="gamma",
+    )
+    references = ("kundu2010",)
+    examples = (
+        Example(
+            "wine",
+            lambda d: SimilaritySpectra(d.similarities, d.signs, 1.0, 0.1, d.size),
+            demo=(60,),
+            full=(60, 120, 178),
+        ),
+    )
 
     S: tuple[Similarity, ...]
     y: FloatArray

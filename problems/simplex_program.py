@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy import sparse
@@ -36,9 +36,13 @@ from klopt.model.functions import (
     Quadratic,
     QuadraticLike,
 )
-from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import SimpleSet, Simplex
+from klopt.model.smooth_functions import LocalModel, SmoothFunction
 from klopt.programs.polyhedra import is_polyhedral, rows_of
+
+if TYPE_CHECKING:
+    from klopt.kernels.datasets import Dataset
 
 __all__ = ["SimplexProgram"]
 
@@ -60,6 +64,15 @@ class SimplexProgram(Problem):
     >>> bracket.lower, bracket.upper
     (1.0, 1.0)
     """
+
+    statement = Statement(
+        r"\min_{x}\; f(x)\quad\text{subject to}\quad x\in\mathcal{X}",
+        words="f is convex, X a simple set.",
+    )
+    examples = (
+        Example("iris", lambda d: _enclosing_ball(d), demo=(150,), full=(50, 100, 150)),
+        Example("wine", lambda d: _optimal_design(d), demo=(60,), full=(60, 120, 178)),
+    )
 
     value: Callable[[FloatArray], float]
     gradient: Callable[[FloatArray], FloatArray]
@@ -205,3 +218,29 @@ def _refuse_indefinite(function: Objective) -> None:
 def _hessian(function: QuadraticLike) -> FloatArray:
     every = np.arange(function.size)
     return function.block(every, every)
+
+
+def _enclosing_ball(d: Dataset) -> SimplexProgram:
+    """The smallest ball around the points in feature space: minimise a'Ka - diag(K)'a over the simplex."""
+    K = d.kernel() + 0.05 * d.X @ d.X.T
+    return SimplexProgram.of(Quadratic(2 * K, -np.diag(K)), Simplex(len(K)))
+
+
+@dataclass(frozen=True, eq=False)
+class _LogDetDesign:
+    """-log det(X' diag(x) X), convex in the weights x of the rows of X, with its gradient and its curvature."""
+
+    X: FloatArray
+
+    def __call__(self, x: FloatArray) -> LocalModel:
+        """Return the function near x; infinite where the weighted rows do not span."""
+        sign, size = np.linalg.slogdet(self.X.T @ (x[:, None] * self.X))
+        if sign <= 0:
+            return LocalModel(np.inf, np.zeros(x.size), lambda: np.eye(x.size))
+        G = self.X @ np.linalg.solve(self.X.T @ (x[:, None] * self.X), self.X.T)
+        return LocalModel(-float(size), -np.diag(G), lambda: np.square((G + G.T) / 2))
+
+
+def _optimal_design(d: Dataset) -> SimplexProgram:
+    """D-optimal design: how often to measure at each point so that the volume of what stays unknown is least."""
+    return SimplexProgram.of(SmoothFunction(len(d.X), _LogDetDesign(d.X)), Simplex(len(d.X)))

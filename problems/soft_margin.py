@@ -27,7 +27,7 @@ from klopt.kernels.gram import Gram, binary_labels
 from klopt.model.cones import Feature
 from klopt.model.forms import SimplexForm
 from klopt.model.functions import KernelQuadratic
-from klopt.model.problem import Bracket, Formulation, Point
+from klopt.model.problem import Bracket, Example, Formulation, Point, Statement
 from klopt.model.sets import BoxPlane
 from klopt.problems._margin.data import (
     Polyhedron,
@@ -55,6 +55,21 @@ class SoftMargin(LabelledMargin):
     >>> round(bracket.lower, 9), round(bracket.upper, 9), bracket.point.alpha
     (1.0, 1.0, array([1., 1.]))
     """
+
+    statement = Statement(
+        r"\max_{\alpha}\; \mathbf{1}^\top\alpha-\tfrac12\alpha^\top Q\alpha"
+        r"\quad\text{subject to}\quad 0\le\alpha\le C,\quad y^\top\alpha=0,\qquad "
+        r"Q_{ij}=y_iK_{ij}y_j",
+    )
+    references = ("cortes1995",)
+    examples = (
+        Example(
+            "breast",
+            lambda d: SoftMargin(d.kernel(), d.signs, 100),
+            demo=(100, 200, 400),
+            full=(150, 300, 569),
+        ),
+    )
 
     K: Gram
     y: FloatArray

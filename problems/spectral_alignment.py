@@ -37,7 +37,7 @@ import numpy.typing as npt
 from klopt.arrays import EPS, FloatArray, MatrixLike, SparseMatrix, freeze, require_memory
 from klopt.errors import InvalidProblem
 from klopt.model.forms import ExplicitForm
-from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.problems._spectral.eigenspaces import Directions, check_graph
 
 __all__ = ["SpectralAlignment"]
@@ -61,6 +61,24 @@ class SpectralAlignment(Problem):
     >>> problem.decide().round(9) + 0.0
     array([-1.,  0.,  1.])
     """
+
+    statement = Statement(
+        r"\max_{0\le t<\max r}\; \frac{\langle K,T\rangle}{\lVert K\rVert\,\lVert "
+        r"T\rVert},\quad K=\sum_i[r_i-t]_+\,u_iu_i^\top,\quad r_i=\sqrt{A_i/(2B_i)}",
+        words=(
+            "The level t chooses among the spectral kernels of regularised least squares,"
+            " which form one curve."
+        ),
+    )
+    references = ("mao2010",)
+    examples = (
+        Example(
+            "iris",
+            lambda d: SpectralAlignment(d.laplacian, d.classes),
+            demo=(150,),
+            full=(90, 120, 150),
+        ),
+    )
 
     laplacian: SparseMatrix
     labels: npt.NDArray[np.int64]

@@ -32,7 +32,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, freeze, positive, require_memory
 from klopt.errors import InvalidProblem
-from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.problems._spectral.eigenspaces import Directions, check_graph, targets
 from klopt.problems._spectral.free_kernel import FreeKernel
 from klopt.problems._spectral.function import SpectralFamily
@@ -61,6 +61,22 @@ class SpectralRls(Problem):
     >>> round(bracket.lower, 6), round(bracket.upper, 6)
     (0.849745, 0.849745)
     """
+
+    statement = Statement(
+        r"\min_{K\succeq 0}\; \tfrac12\,\mathrm{tr}\,Y^\top(K_{JJ}+I/C)^{-1}Y+\mu\,"
+        r"\mathrm{tr}\,K(L+\epsilon I)",
+        words="K commutes with L, or is any kernel, as the basis says.",
+        weights="spectrum",
+    )
+    references = ("mao2010",)
+    examples = (
+        Example(
+            "wine",
+            lambda d: SpectralRls(d.laplacian, d.classes, 1.0, 0.1),
+            demo=(150,),
+            full=(90, 130, 178),
+        ),
+    )
 
     laplacian: SparseMatrix
     labels: npt.NDArray[np.int64]

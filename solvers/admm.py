@@ -57,6 +57,7 @@ class Admm(Backend):
     honours = frozenset({"tol", "time_limit", "max_iter", "threads", "seed", "log", "start"})
     proves = frozenset({"dual"})
     rank = 18
+    references = ("eckstein1992",)
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         check_raw(self.name, settings.raw, (), {})

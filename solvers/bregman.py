@@ -51,6 +51,7 @@ class Bregman(Backend):
     honours = frozenset({"tol", "time_limit", "max_iter", "threads", "seed", "log", "start"})
     proves = frozenset({"ray"})
     rank = 40
+    references = ("pan2016", "kulis2009")
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         check_options(self.name, settings.raw, {"order": one_of(*ORDERS), "corrected": FLAG}, {})

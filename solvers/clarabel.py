@@ -18,7 +18,7 @@ from scipy import sparse
 
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
-from klopt.model.cones import Cones, Feature, svec_size
+from klopt.model.cones import Cones, Feature, svec_places, svec_size
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.embedding import claim
 from klopt.solvers._native.options import iteration_limit, option_names, set_options
@@ -52,6 +52,7 @@ class Clarabel(Backend):
     """The first choice for cone programs of moderate size: few iterations, high accuracy."""
 
     name, library, rank = "clarabel", "clarabel", 20
+    references = ("goulart2024",)
     offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
     honours = frozenset({"tol", "max_iter", "threads", "seed", "log"})
     proves = frozenset({"dual", "farkas", "ray"})
@@ -151,11 +152,8 @@ def _upper_triangles(cones: Cones) -> npt.NDArray[np.intp] | None:
     order = np.arange(cones.size)
     start = cones.zero + cones.nonneg + sum(cones.soc)
     for k in cones.psd:
-        place = np.zeros((k, k), dtype=np.intp)
-        columns, rows = np.triu_indices(k)
-        place[rows, columns] = np.arange(start, start + svec_size(k))
         # Entry (i, j), i <= j, of the upper triangle is entry (j, i) of the lower one.
-        order[start : start + svec_size(k)] = place[np.tril_indices(k)]
+        order[start : start + svec_size(k)] = start + svec_places(k)[np.tril_indices(k)]
         start += svec_size(k)
     return order
 

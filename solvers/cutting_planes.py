@@ -48,6 +48,7 @@ class CuttingPlanes(Backend):
     offers = frozenset({Feature.SIMPLEX, Feature.NONSMOOTH, Feature.BOX})
     honours = frozenset({"tol", "time_limit", "max_iter", "threads", "seed", "log", "start"})
     rank = 30
+    references = ("lemarechal1995",)
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         assert isinstance(form, SimplexForm)

@@ -54,6 +54,7 @@ class Cvxpy(Backend):
     solver: str | None = None
 
     name, library, rank = "cvxpy", "cvxpy", 50
+    references = ("diamond2016", "agrawal2018")
     offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
     honours = frozenset({"tol", "seed"})
     proves = frozenset({"dual"})

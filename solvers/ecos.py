@@ -45,6 +45,7 @@ class Ecos(Backend):
     """A second opinion on small second-order cone programs."""
 
     name, library, rank = "ecos", "ecos", 22
+    references = ("domahidi2013",)
     offers = frozenset({Feature.CONE, Feature.SOC, Feature.EXP})
     honours = frozenset({"tol", "max_iter", "threads", "seed", "log"})
     proves = frozenset({"dual", "farkas", "ray"})

@@ -63,6 +63,7 @@ class Highs(Backend):
     """Dual simplex for linear programs, an active-set method for quadratic ones: exact up to rounding."""
 
     name, library, rank = "highs", "highspy", 10
+    references = ("huangfu2018",)
     offers = frozenset({Feature.CONE, Feature.QUADRATIC})
     honours = frozenset({"tol", "time_limit", "max_iter", "threads", "seed", "log"})
     proves = frozenset({"dual", "farkas", "ray"})

@@ -58,6 +58,7 @@ class InteriorPoint(Backend):
     offers = frozenset({Feature.SIMPLEX, Feature.APPLIED, Feature.BOX})
     honours = frozenset({"tol", "time_limit", "max_iter", "threads", "seed", "log", "start"})
     rank = 16
+    references = ("mehrotra1992",)
     accuracy = 1e-8
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:

@@ -40,6 +40,7 @@ class Libsvm(Backend):
     offers = frozenset({Feature.SIMPLEX, Feature.MARGIN, Feature.BOX})
     honours = frozenset({"tol", "max_iter", "threads", "seed"})
     rank = 8
+    references = ("chang2011", "pedregosa2011")
 
     @property
     def missing(self) -> str:

@@ -61,6 +61,7 @@ class MirrorDescent(Backend):
     )
     honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log", "start"})
     rank = 40
+    references = ("beck2003",)
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         assert isinstance(form, SimplexForm)

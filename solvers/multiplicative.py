@@ -50,6 +50,7 @@ class Multiplicative(Backend):
     offers = frozenset({Feature.SIMPLEX, Feature.QUADRATIC, Feature.BOX})
     honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log", "start"})
     rank = 40
+    references = ("xie2017",)
     accuracy = 1e-5
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:

@@ -73,6 +73,7 @@ class Nesterov(Backend):
     )
     honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log", "start"})
     rank = 35
+    references = ("nesterov2005",)
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         assert isinstance(form, SimplexForm)

@@ -91,6 +91,7 @@ class Scs(Backend):
     """The one that takes everything: cheap iterations, many of them, modest accuracy."""
 
     name, library, rank = "scs", "scs", 30
+    references = ("odonoghue2016", "odonoghue2021")
     offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
     honours = frozenset({"tol", "max_iter", "threads", "seed", "start"})
     proves = frozenset({"dual", "farkas", "ray"})

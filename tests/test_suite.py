@@ -8,27 +8,27 @@ import numpy as np
 import pytest
 
 from klopt.bench.digest import digest
-from klopt.bench.suite import ENTRIES, data, suite
+from klopt.bench.suite import data, suite
 from klopt.engine.pipeline import solve
 from klopt.engine.planner import plan
 from klopt.engine.registry import backends, problems
 from klopt.errors import InvalidSettings
 
 QUICK = suite("quick")
-families = pytest.mark.parametrize(
-    "entry", ENTRIES, ids=[f"{entry.family} {entry.data}" for entry in ENTRIES]
+EXAMPLES = [(kind, example) for kind in problems() for example in kind.examples]
+examples = pytest.mark.parametrize(
+    ("kind", "example"), EXAMPLES, ids=[f"{kind.__name__} {e.data}" for kind, e in EXAMPLES]
 )
 
 
-def test_every_family_of_klopt_has_an_entry() -> None:
-    own = {
-        problem.__name__
-        for problem in problems()
-        if problem.__module__.startswith("klopt.problems.")
-    }
-    assert own == {entry.family for entry in ENTRIES}, (
-        "add one line to ENTRIES in klopt/bench/suite.py"
-    )
+def test_every_family_takes_part() -> None:
+    assert {label.split()[0] for label, _ in QUICK} == {kind.__name__ for kind in problems()}
+
+
+def test_a_class_without_an_example_is_there_with_a_random_instance(monkeypatch) -> None:
+    kind = problems()[0]
+    monkeypatch.setattr(kind, "examples", ())
+    assert suite("quick")[0][0] == f"{kind.__name__} sample n=20"
 
 
 def test_every_backend_of_klopt_takes_part() -> None:
@@ -38,23 +38,22 @@ def test_every_backend_of_klopt_takes_part() -> None:
         if not b.missing and type(b).__module__.startswith("klopt.solvers.")
     }
     used = {route.backend.name for _, problem in suite("demo") for route in plan(problem).routes}
-    assert ready <= used, (
-        "no problem of the suite is for it; add one line to ENTRIES in klopt/bench/suite.py"
-    )
+    assert ready <= used, "no problem class has an example for it"
 
 
 def test_labels_are_unique_and_name_family_data_and_size() -> None:
     labels = [label for label, _ in QUICK]
-    assert len(set(labels)) == len(labels) == len({entry.family for entry in ENTRIES})
-    named = {f"{entry.family} {entry.data} n={entry.demo[0]}" for entry in ENTRIES}
-    assert set(labels) <= named
+    assert len(set(labels)) == len(labels) == len(problems())
+    named = {f"{kind.__name__} {example.data} n={example.demo[0]}" for kind, example in EXAMPLES}
+    assert {label for label in labels if " sample " not in label} <= named
 
 
-@families
-def test_the_same_problem_is_made_each_time(entry) -> None:
-    (_, first), *_ = entry.problems("quick")
+@examples
+def test_the_same_problem_is_made_each_time(kind, example) -> None:
+    first = example.make(data(example.data, example.demo[0]))
     data.cache_clear()
-    (_, second), *_ = entry.problems("quick")
+    second = example.make(data(example.data, example.demo[0]))
+    assert type(first) is kind
     assert digest(first) == digest(second)
 
 
@@ -70,11 +69,11 @@ def test_it_can_be_sent_to_a_child_process(label: str, problem) -> None:
     assert plan(problem).routes
 
 
-@families
-def test_sizes_ascend_and_fit_the_data(entry) -> None:
-    for sizes in (entry.demo, entry.full):
+@examples
+def test_sizes_ascend_and_fit_the_data(kind, example) -> None:
+    for sizes in (example.demo, example.full):
         assert list(sizes) == sorted(set(sizes))
-        assert len(data(entry.data, sizes[-1]).X) == sizes[-1], (
+        assert len(data(example.data, sizes[-1]).X) == sizes[-1], (
             "more points asked for than there are"
         )
 

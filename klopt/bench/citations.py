@@ -1,72 +1,45 @@
 """BibTeX of what a comparison used: the papers behind the problems, the solvers, klopt itself.
 
-The papers are those that a problem's file or a backend's library names; `klopt.papers.references`
-has them in full.
+Problem classes and backends name what to cite (`references`), by a key of `klopt/papers/references.bib` or
+by a BibTeX entry of their own.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from types import MappingProxyType
 
 from klopt.bench.record import Run
-from klopt.papers.references import REFERENCES
+from klopt.engine.registry import backends, problems
 
-__all__ = ["PAPERS", "SOLVERS", "bibtex"]
-
-PAPERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "LP": (),
-        "QCQP": (),
-        "SDP": (),
-        "SimplexProgram": (),
-        "SaddlePoint": (),
-        "SoftMargin": ("cortes1995",),
-        "NuMargin": ("scholkopf2000",),
-        "EpsilonMargin": ("drucker1997",),
-        "OrderedAlignment": ("xie2017", "pan2016"),
-        "ScgOrdered": ("pan2016",),
-        "LogDetPairs": ("pan2016",),
-        "ScgLogDet": ("pan2016",),
-        "SpectralRls": ("mao2010",),
-        "SpectralAlignment": ("mao2010",),
-        "SimilarityKernel": ("kundu2010", "luss2009"),
-        "SimilarityKernels": ("kundu2010",),
-        "SimilaritySpectra": ("kundu2010",),
-        "MultipleKernel": ("kundu2010", "mao2010"),
-        "AdaptiveKernel": ("liu2020",),
-        "AdaptiveKernelRegression": ("liu2020",),
-    }
-)
-"""The papers behind each family of problems, by the name of its class; none where the program is the user's own."""
-
-SOLVERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "highs": ("huangfu2018",),
-        "scs": ("odonoghue2016", "odonoghue2021"),
-        "ecos": ("domahidi2013",),
-        "clarabel": ("goulart2024",),
-        "cvxpy": ("diamond2016", "agrawal2018"),
-        "libsvm": ("chang2011", "pedregosa2011"),
-        "mirror_descent": ("beck2003",),
-        "mirror_prox": ("nemirovski2004",),
-        "nesterov": ("nesterov2005",),
-        "multiplicative": ("xie2017",),
-        "bregman": ("pan2016", "kulis2009"),
-        "admm": ("eckstein1992",),
-        "cutting_planes": ("lemarechal1995",),
-        "active_set": (),
-        "explicit": (),
-        "interior_point": ("mehrotra1992",),
-        "newton": (),
-        "sparse_newton": (),
-    }
-)
-"""What to cite for each backend: its library's own request, or where the method comes from."""
+__all__ = ["bibliography", "bibtex", "entry_of"]
 
 ALWAYS = ("harris2020", "virtanen2020", "dolan2002")
 """NumPy, SciPy and performance profiles: every comparison rests on them."""
+TITLE = "klopt: kernel learning as convex optimisation, certified"
+_ENTRY = re.compile(r"^@\w+\{([^,\s]+),.*?^\}$", re.MULTILINE | re.DOTALL)
+
+
+@cache
+def bibliography() -> Mapping[str, str]:
+    """Return the entries of klopt's `references.bib` by their keys.
+
+    >>> bibliography()["cortes1995"].splitlines()[0]
+    '@article{cortes1995,'
+    """
+    text = (files("klopt.papers") / "references.bib").read_text(encoding="utf-8")
+    return MappingProxyType({found[1]: found[0] for found in _ENTRY.finditer(text)})
+
+
+def entry_of(reference: str) -> str:
+    """Return the BibTeX entry that a class refers to, by key or in full; "" where there is none."""
+    if reference.lstrip().startswith("@"):
+        return reference.strip()
+    return bibliography().get(reference, "")
 
 
 def bibtex(runs: Iterable[Run]) -> str:
@@ -75,13 +48,19 @@ def bibtex(runs: Iterable[Run]) -> str:
     >>> bibtex([]).count("@")
     4
     """
+    by_family = {problem.__name__: problem.references for problem in problems()}
+    by_backend = {backend.name: backend.references for backend in backends()}
     wanted = set(ALWAYS)
     for run in runs:
-        wanted.update(PAPERS.get(run.family, ()))
+        wanted.update(by_family.get(run.family, ()))
         for part in run.backend.lower().split(":"):  # cvxpy:SCS rests on both
-            wanted.update(SOLVERS.get(part, ()))
-    entries = [_klopt(), *(_entry(key, *REFERENCES[key]) for key in sorted(wanted))]
-    return "\n\n".join(entries) + "\n"
+            wanted.update(by_backend.get(part, ()))
+    entries = {entry_of(reference) for reference in wanted}
+    return "\n\n".join([_klopt(), *sorted(filter(None, entries), key=_key)]) + "\n"
+
+
+def _key(entry: str) -> str:
+    return entry.partition("{")[2].partition(",")[0]
 
 
 def _klopt() -> str:
@@ -89,22 +68,9 @@ def _klopt() -> str:
         release = version("klopt")
     except PackageNotFoundError:
         release = "unknown"
-    return _entry(
-        "klopt",
-        "software",
-        {
-            "author": "{klopt developers}",
-            "title": TITLE,
-            "version": release,
-            "license": "BSD-3-Clause",
-        },
-    )
-
-
-def _entry(key: str, kind: str, fields: Mapping[str, str]) -> str:
-    width = max(map(len, fields))
-    lines = [f"  {name:{width}} = {{{text}}}," for name, text in fields.items()]
-    return "\n".join([f"@{kind}{{{key},", *lines, "}"])
-
-
-TITLE = "klopt: kernel learning as convex optimisation, certified"
+    return f"""@software{{klopt,
+  author  = {{{{klopt developers}}}},
+  title   = {{{TITLE}}},
+  version = {{{release}}},
+  license = {{BSD-3-Clause}},
+}}"""

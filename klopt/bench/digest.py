@@ -13,12 +13,13 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, is_dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from klopt.model.records import field_names
 
 __all__ = ["digest", "pristine"]
 
@@ -39,7 +40,7 @@ def pristine(thing: Any) -> Any:
     """Return a copy of a dataclass without what it has cached, so that each run pays for its own work."""
     if isinstance(thing, tuple) and type(thing) is tuple:
         return tuple(map(pristine, thing))
-    if not is_dataclass(thing) or isinstance(thing, type) or not hasattr(thing, "__dict__"):
+    if not field_names(type(thing)) or not hasattr(thing, "__dict__"):
         return thing
     copy = object.__new__(type(thing))
     kind = type(thing)
@@ -98,10 +99,8 @@ class _Walk:
             self.parts("set", sorted(map(digest, thing)))
         elif isinstance(thing, ModuleType):
             self.write("module", thing.__name__.encode())
-        elif is_dataclass(thing):
-            self.parts(
-                "dataclass", (type(thing), [getattr(thing, field.name) for field in fields(thing)])
-            )
+        elif names := field_names(type(thing)):
+            self.parts("record", (type(thing), [getattr(thing, name) for name in names]))
         elif callable(thing):
             self.function(thing)
         else:

@@ -20,7 +20,6 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.bench.environment import Environment
-from klopt.bench.rates import LABELS, promised
 from klopt.bench.record import Run, Trace
 from klopt.bench.task import Task
 from klopt.engine.pipeline import solve
@@ -152,9 +151,9 @@ def _claim(attempt: Attempt) -> Stop:
 
 
 def _promise(attempt: Attempt) -> float:
-    if attempt.route.backend.name not in LABELS or attempt.timings.build > QUICKLY_BUILT:
+    if attempt.timings.build > QUICKLY_BUILT:
         return float(np.nan)
-    return promised(attempt.route.backend.name, attempt.route.formulation.build())
+    return attempt.route.backend.rate_constant(attempt.route.formulation.build())
 
 
 def _width(attempt: Attempt) -> float:

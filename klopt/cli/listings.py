@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from klopt.engine.format import TAKES, console, lines, table, wrapped
+from klopt.model.records import field_defaults
 
 if TYPE_CHECKING:
     from klopt.engine.registry import Broken
@@ -156,11 +156,8 @@ def _about(problem: type[Problem]) -> str:
 
 
 def _arguments(problem: type[Problem]) -> list[str]:
-    return [
-        field.name if field.default is dataclasses.MISSING else f"{field.name}={field.default!r}"
-        for field in dataclasses.fields(problem)  # type: ignore[arg-type]
-        if field.init
-    ]
+    defaults = field_defaults(problem)
+    return [name if value is ... else f"{name}={value!r}" for name, value in defaults.items()]
 
 
 def _formulations(problem: type[Problem]) -> tuple[tuple[Formulation, ...], str]:

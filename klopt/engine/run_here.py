@@ -22,7 +22,7 @@ from contextlib import (
     suppress,
 )
 from copy import copy
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from functools import cache
 from math import gcd
 from numbers import Integral
@@ -37,6 +37,7 @@ from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Step, Stop
 from klopt.model.forms import Form
+from klopt.model.records import field_names
 
 __all__ = ["CHANGED", "blas_threads", "flush_c", "run_here"]
 
@@ -110,7 +111,7 @@ def _parts(kind: type) -> tuple[str, ...]:
     """The attributes that hold the data of a form or of a part of one."""
     if issubclass(kind, sparse.csc_array):
         return "data", "indices", "indptr"
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    return field_names(kind)
 
 
 class _Blas:

@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import nan
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -194,12 +195,18 @@ class Backend(ABC):
     """The smallest `tol` it is meant to reach; the conformance suite asks for no less."""
     isolate: ClassVar[bool] = False
     """Whether klopt runs it in a child process unless told otherwise, because its library is known to crash."""
+    references: ClassVar[tuple[str, ...]] = ()
+    """What to cite: keys of klopt's `references.bib`, or BibTeX entries of one's own."""
     exempt: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Conformance checks it is known to fail, each with the reason."""
 
     @abstractmethod
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         """Return what this backend claims about the form."""
+
+    def rate_constant(self, form: Form) -> float:
+        """Return c where a theorem bounds the gap after k iterations by c / k, NaN where none does."""
+        return nan
 
     @property
     def missing(self) -> str:

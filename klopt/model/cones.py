@@ -20,15 +20,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray
+from klopt.arrays import FloatArray, freeze
 from klopt.errors import InvalidProblem
 from klopt.model.exponential_cone import project_exponential
 
-__all__ = ["Cones", "Feature", "order_of", "smat", "svec", "svec_size"]
+__all__ = [
+    "Cones",
+    "Feature",
+    "order_of",
+    "smat",
+    "svec",
+    "svec_entries",
+    "svec_index",
+    "svec_places",
+    "svec_size",
+    "svec_weights",
+]
+
+IntArray = npt.NDArray[np.intp]
 
 
 class Feature(StrEnum):
@@ -83,8 +97,9 @@ def svec(M: FloatArray) -> FloatArray:
     >>> svec(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3)
     array([1.   , 2.828, 3.   ])
     """
-    columns, rows, weights = _triangle(M.shape[0])
-    return M[rows, columns] * weights
+    order = M.shape[0]
+    rows, columns = svec_entries(order)
+    return M[rows, columns] * svec_weights(order)
 
 
 def smat(v: FloatArray) -> FloatArray:
@@ -95,17 +110,53 @@ def smat(v: FloatArray) -> FloatArray:
            [2., 3.]])
     """
     order = order_of(v.size)
-    columns, rows, weights = _triangle(order)
+    rows, columns = svec_entries(order)
     M = np.empty((order, order))
-    M[rows, columns] = M[columns, rows] = v / weights
+    M[rows, columns] = M[columns, rows] = v / svec_weights(order)
     return M
 
 
 @lru_cache(maxsize=8)
-def _triangle(order: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], FloatArray]:
-    """Columns and rows of the lower triangle by columns, and what svec multiplies by: dear, and always the same."""
+def svec_entries(order: int) -> tuple[IntArray, IntArray]:
+    """Return the rows and the columns of the entries of `svec`: the lower triangle by columns.
+
+    >>> rows, columns = svec_entries(2)
+    >>> rows, columns
+    (array([0, 1, 1]), array([0, 0, 1]))
+    """
     columns, rows = np.triu_indices(order)
-    return columns, rows, np.where(rows == columns, 1.0, np.sqrt(2.0))
+    return freeze(rows), freeze(columns)
+
+
+@lru_cache(maxsize=8)
+def svec_weights(order: int) -> FloatArray:
+    """Return what `svec` multiplies each entry by: 1 on the diagonal, sqrt(2) off it."""
+    rows, columns = svec_entries(order)
+    return freeze(np.where(rows == columns, 1.0, np.sqrt(2.0)))
+
+
+def svec_index(row: IntArray, column: IntArray, order: int) -> IntArray:
+    """Return the place in `svec` of the entries (row, column), above or below the diagonal.
+
+    >>> svec_index(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
+    array([0, 1, 2])
+    """
+    low = np.minimum(row, column)
+    high = np.maximum(row, column)
+    return cast(IntArray, low * order - low * (low - 1) // 2 + high - low)
+
+
+def svec_places(order: int) -> IntArray:
+    """Return the matrix whose entry (i, j) is the place of that entry in `svec`.
+
+    >>> svec_places(2)
+    array([[0, 1],
+           [1, 2]])
+    """
+    rows, columns = svec_entries(order)
+    places = np.empty((order, order), dtype=np.intp)
+    places[rows, columns] = places[columns, rows] = np.arange(rows.size)
+    return places
 
 
 @dataclass(frozen=True)

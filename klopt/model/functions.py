@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, MatrixLike, matrix, symmetric, vector
+from klopt.arrays import FloatArray, MatrixLike, matrix, read_only, symmetric, vector
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Feature
 
@@ -277,7 +277,7 @@ class Oracle:
         return float(self.function(x))
 
     def gradient(self, x: FloatArray) -> FloatArray:
-        return np.asarray(self.gradient_function(x), dtype=float)
+        return read_only(self.gradient_function(x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,6 +326,4 @@ class SaddleOracle:
 
     def gradients(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradients (in x, in y)."""
-        return np.asarray(self.gradient_x(x, y), dtype=float), np.asarray(
-            self.gradient_y(x, y), dtype=float
-        )
+        return read_only(self.gradient_x(x, y)), read_only(self.gradient_y(x, y))

@@ -21,7 +21,15 @@ from klopt.model.cones import Feature
 from klopt.model.forms import Form, Start
 from klopt.model.html import html_table
 
-__all__ = ["Bracket", "Formulation", "Point", "Problem", "Sense"]
+__all__ = [
+    "Bracket",
+    "Example",
+    "Formulation",
+    "Point",
+    "Problem",
+    "Sense",
+    "Statement",
+]
 
 Sense = Literal["min", "max"]
 
@@ -120,6 +128,31 @@ class Formulation:
         return min(ends), max(ends)
 
 
+@dataclass(frozen=True)
+class Statement:
+    """What a problem states, for people: the program in LaTeX, `GOAL` standing for max or min."""
+
+    latex: str = ""
+    words: str = ""
+    """A line beside the formula where its notation needs one."""
+    weights: str = ""
+    """The array of a solution that says how much each kernel counts; "" where there is none."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """Instances of a problem on a data set that scikit-learn brings, for the bundled suite of comparisons."""
+
+    data: str
+    """breast, diabetes, digits, iris or wine."""
+    make: Callable[[Any], Problem]
+    """The problem of a `klopt.kernels.datasets.Dataset`."""
+    demo: tuple[int, ...]
+    """Numbers of points that all backends together get done in seconds."""
+    full: tuple[int, ...]
+    """Numbers of points that show differences; minutes."""
+
+
 class Problem(ABC):
     """What a person means: data, equivalent forms and a bracket of the optimum; subclasses are frozen dataclasses.
 
@@ -129,6 +162,12 @@ class Problem(ABC):
     """
 
     sense: Sense = "min"
+    statement: ClassVar[Statement] = Statement()
+    """The program as reports typeset it; empty where a class states none."""
+    references: ClassVar[tuple[str, ...]] = ()
+    """What to cite: keys of klopt's `references.bib`, or BibTeX entries of one's own."""
+    examples: ClassVar[tuple[Example, ...]] = ()
+    """Instances on real data; `sample` stands in where there are none."""
     trusts_residuals: ClassVar[bool] = False
     """Whether small residuals may stand in for a bracket that cannot be had (a user's own general program)."""
     data_changed = False

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
 
+import attrs
 import numpy as np
 
-from klopt.arrays import FloatArray
+from klopt.arrays import FloatArray, read_only
 from klopt.model.cones import Feature
+from klopt.model.memo import remember_last
 
 __all__ = [
     "DenseHessian",
@@ -22,7 +24,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, eq=False)
+def _read_only_matrix(function: Callable[[], FloatArray]) -> Callable[[], FloatArray]:
+    """The function, its matrix read-only: a proof may read it after a backend did."""
+    return lambda: read_only(function())
+
+
+@attrs.frozen(eq=False)
 class LocalModel:
     """A convex function near one point: value and gradient there and, when asked for, a model of its curvature.
 
@@ -34,10 +41,12 @@ class LocalModel:
     """
 
     value: float
-    gradient: FloatArray
+    gradient: FloatArray = attrs.field(converter=read_only)
     curvature: Callable[[], FloatArray]
     lower: float = -np.inf
-    below: Callable[[], FloatArray] | None = None
+    below: Callable[[], FloatArray] | None = attrs.field(
+        default=None, converter=attrs.converters.optional(_read_only_matrix)
+    )
 
 
 class StartModel(NamedTuple):
@@ -62,7 +71,9 @@ class SmoothFunction:
     answer is kept, so that value, gradient and curvature at one point cost one evaluation.
 
     >>> def quartic(x):
-    ...     return LocalModel(float(x @ x) ** 2, 4 * (x @ x) * x, lambda: 4 * (x @ x) * np.eye(x.size) + 8 * np.outer(x, x))
+    ...     square = float(x @ x)
+    ...     hessian = 4 * square * np.eye(x.size) + 8 * np.outer(x, x)
+    ...     return LocalModel(square**2, 4 * square * x, lambda: hessian)
     >>> SmoothFunction(2, quartic).gradient(np.array([1.0, 0.0]))
     array([4., 0.])
     """
@@ -71,30 +82,19 @@ class SmoothFunction:
     function: Callable[[FloatArray], LocalModel]
     rough: Callable[[], StartModel] | None = None
     lipschitz: Callable[[], float] | None = None
-    _last: list[tuple[FloatArray, LocalModel]] = field(default_factory=list, init=False, repr=False)
 
     feature = property(lambda self: Feature.CURVED)
 
+    @remember_last
     def near(self, x: FloatArray) -> LocalModel:
         """Return the function near x."""
-        for point, known in self._last:
-            if np.array_equal(point, x):
-                return known
-        local = self.function(x)
-        self._last[:] = [(x.copy(), local)]
-        return local
+        return self.function(x)
 
     def value(self, x: FloatArray) -> float:
         return self.near(x).value
 
     def gradient(self, x: FloatArray) -> FloatArray:
         return self.near(x).gradient
-
-    def __getstate__(self) -> dict[str, object]:
-        return {
-            **self.__dict__,
-            "_last": [],
-        }  # a curvature not asked for yet is a closure, which cannot travel
 
 
 class HessianOperator(Protocol):
@@ -135,23 +135,16 @@ class MatrixFreeFunction:
 
     size: int
     function: Callable[[FloatArray], HessianOperator]
-    _last: list[tuple[FloatArray, HessianOperator]] = field(
-        default_factory=list, init=False, repr=False
-    )
 
     feature = property(lambda self: Feature.APPLIED)
 
+    @remember_last
     def near(self, x: FloatArray) -> HessianOperator:
         """Return the function near x."""
-        if not (self._last and np.array_equal(self._last[0][0], x)):
-            self._last[:] = [(x.copy(), self.function(x))]
-        return self._last[0][1]
+        return self.function(x)
 
     def value(self, x: FloatArray) -> float:
         return self.near(x).value
 
     def gradient(self, x: FloatArray) -> FloatArray:
-        return self.near(x).gradient
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_last": []}
+        return read_only(self.near(x).gradient)

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from klopt.arrays import EPS, SparseMatrix, csc
 from klopt.errors import InvalidProblem
-from klopt.model.cones import svec_size
-from klopt.programs.formats.model import Block, triangle
+from klopt.model.cones import svec_index, svec_size
+from klopt.programs.formats.model import Block
 from klopt.proof.cone_interior import is_sparse
 
 __all__ = ["matrix_blocks"]
@@ -85,7 +85,7 @@ def _block(matrices: list[Any], k: int, count: int) -> Block:
             continue
         name = f"F[{index}]" if count == 1 else f"F[{index}] block {k}"
         lower = sparse.tril(_symmetric(name, csc(name, M, (order, order)))).tocoo()
-        places.append(triangle(lower.row, lower.col, order))
+        places.append(svec_index(lower.row, lower.col, order))
         columns.append(np.full(lower.nnz, index))
         values.append(lower.data)
     at = np.concatenate(places), np.concatenate(columns)

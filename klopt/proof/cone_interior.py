@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray, SparseMatrix
-from klopt.model.cones import Cones, order_of, smat, svec_size
+from klopt.model.cones import Cones, order_of, smat, svec_entries, svec_size, svec_weights
 
 __all__ = ["Scaling", "block_norms", "block_sizes", "centre", "equilibrate", "is_sparse", "scaling"]
 
@@ -230,8 +230,8 @@ def _exp_scaling(v: FloatArray, dual: bool, inverse: bool) -> npt.NDArray[Any]:
 def _congruence(columns: FloatArray, root: FloatArray) -> FloatArray:
     """R smat(u) R for each column u, as svec; by pieces, so that the matrices never fill the memory."""
     order = order_of(columns.shape[0])
-    across, down = np.triu_indices(order)
-    weight = np.where(across == down, 1.0, np.sqrt(2.0))
+    down, across = svec_entries(order)
+    weight = svec_weights(order)
     out = np.empty_like(columns)
     step = max(1, int(_MAX_ENTRIES / max(order**2, 1)))
     for first in range(0, columns.shape[1], step):

@@ -21,10 +21,9 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.model.cones import Cones, svec, svec_size
+from klopt.model.cones import Cones, svec, svec_entries, svec_index, svec_size
 from klopt.model.forms import ConeForm
 from klopt.model.sets import BoxPlane
-from klopt.programs.formats.model import triangle
 
 __all__ = ["AdaptiveCone"]
 
@@ -103,14 +102,14 @@ class AdaptiveCone:
         J = svec(np.ones((n, n)))
         linear = sparse.hstack([rows, sparse.csr_array((b.size, N))])
         first = sparse.hstack([sparse.csr_array((N, m)), -sparse.eye_array(N)])
-        columns, below = np.triu_indices(n)
+        below, columns = svec_entries(n)
         i, k = np.repeat(np.arange(n), r), np.tile(np.arange(r), n)
-        at_a = (triangle(n + k, i, order), i)
+        at_a = (svec_index(n + k, i, order), i)
         S = (
             sparse.csr_array((-ROOT2 * self.factor.T.ravel(), at_a), shape=(svec_size(order), n))
             @ self.signs()
         )
-        at_z = (triangle(below, columns, order), np.arange(N))
+        at_z = (svec_index(below, columns, order), np.arange(N))
         second = sparse.hstack(
             [S, sparse.csr_array((-np.ones(N), at_z), shape=(svec_size(order), N))]
         )
@@ -143,12 +142,12 @@ class AdaptiveCone:
         size = N + n + 1 + free + m
         positive = sparse.hstack([sparse.csr_array((m, size - m)), -sparse.eye_array(m)])
         first = sparse.hstack([-sparse.eye_array(N), sparse.csr_array((N, size - N))])
-        columns, below = np.triu_indices(n)
+        below, columns = svec_entries(n)
         i = np.arange(n)
         places = np.concatenate(
             [
-                triangle(below, columns, order),
-                triangle(np.full(n, n), i, order),
+                svec_index(below, columns, order),
+                svec_index(np.full(n, n), i, order),
                 [svec_size(order) - 1],
             ]
         )

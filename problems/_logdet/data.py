@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from klopt.arrays import EPS, FloatArray, freeze, matrix, positive, vector
 from klopt.errors import InvalidProblem
+from klopt.model.cones import svec_entries, svec_weights
 from klopt.model.functions import IntArray
 
 __all__ = ["PairEvaluation", "Pairs", "distances", "equal_points"]
@@ -238,8 +239,9 @@ class PairEvaluation:
         if pairs.is_hard or self.Y is None or r * (r + 1) > chosen.size:
             return None
         s, share = pairs.sign[chosen], self._share(chosen)
-        y, (columns, rows) = self._differences(chosen), np.triu_indices(r)
-        V = (y[rows] * y[columns] * np.where(rows == columns, 1.0, np.sqrt(2.0))[:, None]).T
+        y = self._differences(chosen)
+        rows, columns = svec_entries(r)
+        V = (y[rows] * y[columns] * svec_weights(r)[:, None]).T
         V *= (s * np.sqrt(share) / pairs.target[chosen])[:, None]
         room = 1 - s * self.x[chosen] / pairs.weight
         return 1 / (share * pairs.weight * room**2), V

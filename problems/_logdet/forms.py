@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray, SparseMatrix
-from klopt.model.cones import Cones, svec_size
+from klopt.model.cones import Cones, svec_entries, svec_size
 from klopt.model.forms import ConeForm
 from klopt.problems._logdet.data import Pairs
 from klopt.problems._scg.features import FactorModel
@@ -50,7 +50,7 @@ def cone_program(pairs: Pairs) -> ConeForm:
 def _distances(pairs: Pairs) -> FloatArray:
     """The rows s_c svec(a_c a_c') / t_c, a_c = R z_c."""
     a = (pairs.centred[:, pairs.first] - pairs.centred[:, pairs.second]) * np.sqrt(1 / pairs.target)
-    columns, rows = np.triu_indices(len(a))
+    rows, columns = svec_entries(len(a))
     entries = a[rows] * a[columns] * np.where(rows == columns, 1.0, np.sqrt(2.0))[:, None]
     assert len(entries) == svec_size(len(a))
     return np.asarray((entries * pairs.sign).T)

@@ -30,7 +30,7 @@ from klopt.arrays import UNIT_ROUNDOFF, FloatArray, require_memory
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank
 from klopt.kernels.side_information import DenseGraph, SideGraph
-from klopt.model.cones import Cones, smat, svec, svec_size
+from klopt.model.cones import Cones, smat, svec, svec_entries, svec_places, svec_size
 from klopt.model.forms import ConeForm
 from klopt.model.problem import Bracket, Point
 from klopt.problems._scg.split import split
@@ -141,8 +141,8 @@ class FactorModel:
         """Return the program in x = (svec M, the triangle of Z by columns, t)."""
         r, size = len(self.B), svec_size(len(self.B))
         require_memory(8.0 * svec_size(2 * r) * 16, f"a cone program of order {2 * r}")
-        columns, rows = np.triu_indices(r)  # the lower triangle by columns, as svec has it
-        place = _places(2 * r)
+        rows, columns = svec_entries(r)  # the lower triangle by columns, as svec has it
+        place = svec_places(2 * r)
         diagonal = size + np.flatnonzero(rows == columns)
         at = [
             (place[rows, columns], np.arange(size), np.ones(size)),  # M
@@ -167,11 +167,3 @@ class FactorModel:
         values, vectors = np.linalg.eigh(smat(x[: svec_size(len(self.B))]))
         least = 1e-12 * max(float(values[-1]), 1e-12)
         return Point({"core": vectors * np.sqrt(np.maximum(values, least))})
-
-
-def _places(order: int) -> np.ndarray[tuple[int, int], np.dtype[np.intp]]:
-    """The place of each entry of a symmetric matrix in its svec."""
-    columns, rows = np.triu_indices(order)
-    places = np.zeros((order, order), dtype=np.intp)
-    places[rows, columns] = places[columns, rows] = np.arange(rows.size)
-    return places

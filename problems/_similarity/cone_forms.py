@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.model.cones import Cones, smat, svec, svec_size
+from klopt.model.cones import Cones, smat, svec, svec_entries, svec_size
 from klopt.model.forms import ConeForm
 
 __all__ = ["SimilarityCone"]
@@ -49,7 +49,7 @@ class SimilarityCone:
     @cached_property
     def weights(self) -> FloatArray:
         """What an entry of svec counts in a sum over all entries of the matrix."""
-        columns, rows = np.triu_indices(self.n)
+        rows, columns = svec_entries(self.n)
         return np.where(rows == columns, 1.0, np.sqrt(2.0))
 
     @cached_property
@@ -150,9 +150,9 @@ class SimilarityCone:
         """svec of [[K, g], [g', t]]."""
         n = self.n
         where = np.zeros((n + 1, n + 1), dtype=int)
-        columns, rows = np.triu_indices(n + 1)
+        rows, columns = svec_entries(n + 1)
         where[rows, columns] = np.arange(rows.size)
-        inner_columns, inner_rows = np.triu_indices(n)
+        inner_rows, inner_columns = svec_entries(n)
         size = svec_size(n + 1)
         K = _placed(where[inner_rows, inner_columns], -np.ones(self.entries), size)
         g = _placed(where[n, :n], np.full(n, -np.sqrt(2.0)), size)

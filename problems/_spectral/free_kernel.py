@@ -31,7 +31,7 @@ from scipy import sparse
 
 from klopt.arrays import EPS, FloatArray, SparseMatrix, csc, require_memory
 from klopt.errors import InvalidProblem
-from klopt.model.cones import Cones, Feature, smat, svec, svec_size
+from klopt.model.cones import Cones, Feature, smat, svec, svec_places, svec_size
 from klopt.model.forms import ConeForm, ExplicitForm, Start
 from klopt.model.problem import Bracket, Formulation, Point
 from klopt.problems._spectral.secular import Secular, single_target
@@ -150,8 +150,8 @@ class FreeKernel:
     def _sdp(self) -> ConeForm:
         """Minimise tr T / 2 + mu <L, K>, [[K_JJ + I/C, Y], [Y', T]] >= 0, K >= 0, x = (svec K, svec T)."""
         n, (p, c) = self.L.shape[0], self.Y.shape
-        places = _numbers(n)[np.ix_(self.J, self.J)], svec_size(n) + _numbers(c)
-        block, columns = _numbers(p + c), svec_size(n) + svec_size(c)
+        places = svec_places(n)[np.ix_(self.J, self.J)], svec_size(n) + svec_places(c)
+        block, columns = svec_places(p + c), svec_size(n) + svec_size(c)
         inside = [(block[:p, :p], places[0]), (block[p:, p:], places[1])]
         lower = [
             (rows[np.tril_indices(len(rows))], at[np.tril_indices(len(at))]) for rows, at in inside
@@ -184,11 +184,3 @@ class FreeKernel:
 
 def _finite(array: FloatArray) -> FloatArray:
     return array if np.isfinite(array).all() else np.nan_to_num(array)
-
-
-def _numbers(order: int) -> npt.NDArray[np.intp]:
-    """The place of each entry of a symmetric matrix in its svec."""
-    columns, rows = np.triu_indices(order)
-    places = np.zeros((order, order), dtype=np.intp)
-    places[rows, columns] = places[columns, rows] = np.arange(rows.size)
-    return places

@@ -17,7 +17,6 @@ from typing import Literal
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.bench.rates import LABELS
 from klopt.bench.record import Run, Trace
 from klopt.bench.report.axes import MOST_POINTS, Axis
 from klopt.bench.report.charts import Cell, Rule, Series, Style, heat_map, plot
@@ -43,6 +42,8 @@ __all__ = [
 ]
 
 Against = Literal["seconds", "iterations"]
+RATE_LABEL = "1/k theorem"
+"""What a chart calls the bound of a backend that has one (`Backend.rate_constant`)."""
 FLOOR = 1e-16
 """Widths below are drawn here: a logarithm has no place for 0."""
 FEWEST = 5
@@ -98,7 +99,7 @@ def bounds_of(runs: Sequence[Run]) -> Mapping[str, Sequence[Bound]]:
             continue
         k = np.geomspace(1, max(run.iterations, 2), 30)
         found.setdefault(run.problem, []).append(
-            Bound(LABELS[run.backend], k, run.promise / k / (1 + abs(run.upper)))
+            Bound(RATE_LABEL, k, run.promise / k / (1 + abs(run.upper)))
         )
     return found
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray
 from klopt.bench.report.charts import bars
 from klopt.bench.report.figures import short_name, shown
-from klopt.bench.report.statements import STATEMENTS
+from klopt.bench.report.statements import statement_of
 from klopt.bench.report.styles import Looks
 from klopt.bench.scores import Trial, route
 
@@ -71,7 +71,7 @@ def learned(
     out and counted.
     """
     run = found[0].first
-    name = STATEMENTS[run.family].weights if run.family in STATEMENTS else ""
+    name = statement_of(run.family).weights
     stored = [(trial, arrays(shown(trial).key)) for trial in found]
     weights = [
         (trial, own[name])

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from klopt.bench.record import Run
 from klopt.bench.report.charts import Style
 from klopt.bench.report.figures import SYMBOLS, TONE, shown
-from klopt.bench.report.statements import STATEMENTS, mathml
+from klopt.bench.report.statements import mathml, statement_of
 from klopt.bench.report.styles import Looks
 from klopt.bench.scores import Agreement, Trial, fastest, route
 from klopt.bench.trials import grouped
@@ -191,7 +191,7 @@ def programs(found: Sequence[Trial], known: Mapping[str, Agreement]) -> tuple[Pr
     for family, own in grouped(found, lambda trial: trial.first.family).items():
         firsts = {trial.first.problem: trial.first for trial in own}
         instances = tuple((run.problem, str(run.size), run.data[:12]) for run in firsts.values())
-        words = STATEMENTS[family].words if family in STATEMENTS else ""
+        words = statement_of(family).words
         out.append(Program(family, Markup(mathml(family, own[0].first.sense)), words, instances))
     return tuple(out)
 

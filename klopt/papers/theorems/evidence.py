@@ -67,9 +67,7 @@ class Curve:
             return None
         line = stats.linregress(np.log(t[late]), np.log(gap[late]))
         spread = stats.t.ppf(0.975, late.sum() - 2) * line.stderr
-        return Fit(
-            float(line.slope), float(line.gradient - spread), float(line.gradient + spread)
-        )
+        return Fit(float(line.slope), float(line.slope - spread), float(line.slope + spread))
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray, csc
-from klopt.model.cones import svec_size
-from klopt.programs.formats.model import Block, Model, Names, malformed, number, triangle
+from klopt.model.cones import svec_index, svec_size
+from klopt.programs.formats.model import Block, Model, Names, malformed, number
 
 __all__ = ["BOUNDS_NOTE", "NAMES_NOTE", "read"]
 
@@ -231,7 +231,7 @@ def _standard(draft: _Draft) -> Model:
     for index, order in enumerate(draft.psdvar):
         first, rest = matrix == index, which == index
         at = np.concatenate(
-            (triangle(i[first], j[first], order), triangle(p[rest], q[rest], order))
+            (svec_index(i[first], j[first], order), svec_index(p[rest], q[rest], order))
         )
         columns = np.concatenate((np.zeros(first.sum(), dtype=int), con[rest] + 1))
         data = np.concatenate((costs[first], entries[rest]))
@@ -264,11 +264,11 @@ def _general(draft: _Draft) -> Model:
     c = np.zeros(n)
     c[:scalars] = _vector(draft, "OBJACOORD", scalars)
     np.add.at(
-        c, starts[matrix] + triangle(i, j, orders[matrix]), np.where(i == j, 1.0, 2.0) * value
+        c, starts[matrix] + svec_index(i, j, orders[matrix]), np.where(i == j, 1.0, 2.0) * value
     )
     (row, column), value = draft.table("ACOORD")
     (con, matrix, i, j), entries = draft.table("FCOORD")
-    at = np.concatenate((column, starts[matrix] + triangle(i, j, orders[matrix])))
+    at = np.concatenate((column, starts[matrix] + svec_index(i, j, orders[matrix])))
     data = np.concatenate((value, np.where(i == j, 1.0, 2.0) * entries))
     A = sparse.csr_array((data, (np.concatenate((row, con)), at)), shape=(m, n))
     rows, b = _rows(draft.con, A, _vector(draft, "BCOORD", m))
@@ -352,7 +352,9 @@ def _blocks(draft: _Draft, starts: npt.NDArray[np.intp], n: int) -> tuple[Block,
     found = []
     for index, order in enumerate(draft.psdcon):
         mine, own = block == index, constant == index
-        at = np.concatenate((triangle(p[own], q[own], order), triangle(i[mine], j[mine], order)))
+        at = np.concatenate(
+            (svec_index(p[own], q[own], order), svec_index(i[mine], j[mine], order))
+        )
         columns = np.concatenate((np.zeros(own.sum(), dtype=int), variable[mine] + 1))
         data = np.concatenate((-shift[own], value[mine]))
         found.append(

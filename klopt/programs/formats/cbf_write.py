@@ -18,6 +18,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
+from klopt.model.cones import svec_entries
 from klopt.programs.formats.cbf import BOUNDS_NOTE, NAMES_NOTE
 from klopt.programs.formats.model import Model
 
@@ -81,7 +82,7 @@ def _lmi(model: Model) -> list[str]:
     """The semidefinite blocks: HCOORD for F_1, .., F_n and DCOORD for -F_0."""
     tables: dict[str, list[str]] = {"HCOORD": [], "DCOORD": []}
     for index, block in enumerate(model.blocks):
-        across, down = np.triu_indices(block.order)
+        down, across = svec_entries(block.order)
         entries = block.entries.tocoo()
         places = zip(
             entries.col.tolist(),
@@ -112,7 +113,7 @@ def _standard(model: Model) -> list[str]:
     text += _section("CON", [f"{n} 1", f"L= {n}"])
     costs, rows = [], []
     for index, block in enumerate(model.blocks):
-        across, down = np.triu_indices(block.order)
+        down, across = svec_entries(block.order)
         entries = block.entries.tocoo()
         places = zip(
             entries.col.tolist(),

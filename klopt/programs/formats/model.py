@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from scipy import sparse
 
 from klopt.arrays import FAKE_INFINITY, FloatArray, SparseMatrix, csc
 from klopt.errors import InvalidProblem
-from klopt.model.cones import svec_size
+from klopt.model.cones import svec_entries, svec_size, svec_weights
 from klopt.programs.rows import LinearRows
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "from_infinite",
     "malformed",
     "number",
-    "triangle",
 ]
 
 
@@ -101,18 +100,17 @@ class Block:
     @property
     def weights(self) -> FloatArray:
         """1 on the diagonal, sqrt(2) off it: what turns entries into svec."""
-        across, down = np.triu_indices(self.order)
-        return cast(FloatArray, np.where(across == down, 1.0, np.sqrt(2.0)))
+        return svec_weights(self.order)
 
     @property
     def is_diagonal(self) -> bool:
         """Whether all matrices of the block are diagonal, so that it states linear rows."""
-        across, down = np.triu_indices(self.order)
+        down, across = svec_entries(self.order)
         return bool(np.all((across == down)[self.entries.indices]))
 
     def diagonal(self) -> SparseMatrix:
         """Return the diagonals of F_0, .., F_n as columns."""
-        across, down = np.triu_indices(self.order)
+        down, across = svec_entries(self.order)
         return csc("F", self.entries.tocsr()[across == down])
 
     def matrix(self, index: int) -> FloatArray:
@@ -123,7 +121,7 @@ class Block:
                [2., 3.]])
         """
         M = np.zeros((self.order, self.order))
-        across, down = np.triu_indices(self.order)
+        down, across = svec_entries(self.order)
         M[across, down] = M[down, across] = self.entries[:, [index]].toarray().ravel()
         return M
 
@@ -228,18 +226,6 @@ class Model:
             seen.add(row)
         names = Names(self.names.columns, tuple(labels), tuple(rows[row] for row in eq.tolist()))
         return None if names == Names.default(self.c.size, ub.size, eq.size) else names
-
-
-def triangle(
-    row: npt.NDArray[np.intp], column: npt.NDArray[np.intp], order: int
-) -> npt.NDArray[np.intp]:
-    """Return the place of entry (row, column), in either order, in the lower triangle by columns.
-
-    >>> triangle(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
-    array([0, 1, 2])
-    """
-    low, high = np.minimum(row, column), np.maximum(row, column)
-    return cast("npt.NDArray[np.intp]", low * order - low * (low - 1) // 2 + high - low)
 
 
 def malformed(path: Path, line: int | None, text: str) -> InvalidProblem:

@@ -23,8 +23,8 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
-from klopt.model.cones import svec_size
-from klopt.programs.formats.model import Block, Model, malformed, number, triangle
+from klopt.model.cones import svec_entries, svec_index, svec_size
+from klopt.programs.formats.model import Block, Model, malformed, number
 
 __all__ = ["read", "write"]
 
@@ -87,7 +87,7 @@ def write(path: Path, model: Model) -> None:
         " ".join(map(repr, model.c.tolist())),
     ]
     for place, block in enumerate(model.blocks, 1):
-        across, down = np.triu_indices(block.order)
+        down, across = svec_entries(block.order)
         entries = block.entries.tocoo()
         text += _lines(
             entries.col, place, across[entries.row] + 1, down[entries.row] + 1, entries.data
@@ -182,7 +182,7 @@ def _model(c: FloatArray, sizes: npt.NDArray[np.intp], table: FloatArray) -> Mod
                 sparse.csc_array((value[mine], (row[mine], index[mine])), shape=(order, n + 1))
             )
         else:
-            at = triangle(row[mine], column[mine], order)
+            at = svec_index(row[mine], column[mine], order)
             entries = sparse.csc_array(
                 (value[mine], (at, index[mine])), shape=(svec_size(order), n + 1)
             )

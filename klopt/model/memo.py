@@ -1,0 +1,67 @@
+"""`remember_last`: a method of one point that is asked for value, gradient and curvature there computes once.
+
+Three questions at one point are one evaluation. What is remembered is handed out again, to the
+backend and later to the proof: so all of it is read-only, and nothing a backend does to its
+gradient can change what the proof reads. What is remembered is no part of the object: it is neither
+pickled nor compared, and goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.model.records import field_names
+
+__all__ = ["lock", "remember_last"]
+
+Self_ = TypeVar("Self_")
+Value = TypeVar("Value")
+
+
+def remember_last(
+    method: Callable[[Self_, FloatArray], Value],
+) -> Callable[[Self_, FloatArray], Value]:
+    """Return the method with the last answer of each object kept for as long as the object lives.
+
+    >>> class Square:
+    ...     @remember_last
+    ...     def gradient(self, x):
+    ...         return 2 * x
+    >>> f, x = Square(), np.array([1.0, 2.0])
+    >>> f.gradient(x) is f.gradient(x.copy()), f.gradient(x).flags.writeable
+    (True, False)
+    """
+    last: WeakKeyDictionary[Any, tuple[FloatArray, Value]] = WeakKeyDictionary()
+
+    @wraps(method)
+    def remembered(self: Self_, x: FloatArray) -> Value:
+        known = last.get(self)
+        if known is None or not np.array_equal(known[0], x):
+            known = np.array(x), lock(method(self, x))
+            last[self] = known
+        return known[1]
+
+    return remembered
+
+
+def lock(value: Value) -> Value:
+    """Make the arrays of a value read-only, those of a tuple, a list and of an object's fields too.
+
+    >>> lock((np.zeros(2), 1.0))[0].flags.writeable
+    False
+    """
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    elif isinstance(value, tuple | list):
+        for part in value:
+            lock(part)
+    else:
+        for name in field_names(type(value)):
+            lock(getattr(value, name))
+    return value

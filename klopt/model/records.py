@@ -1,0 +1,55 @@
+"""The fields of frozen objects, whether `attrs` or `dataclasses` made their class."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import attrs
+
+__all__ = ["field_defaults", "field_names"]
+
+
+def field_names(kind: type) -> tuple[str, ...]:
+    """Return the names of the fields of a class, none where it has no declared ones.
+
+    >>> from klopt.model.problem import Bracket
+    >>> field_names(Bracket), field_names(int)
+    (('lower', 'upper', 'point', 'note'), ())
+    """
+    known = _names.get(kind)
+    if known is None:
+        known = _names[kind] = _declared(kind)
+    return known
+
+
+_names: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()
+
+
+def _declared(kind: type) -> tuple[str, ...]:
+    if attrs.has(kind):
+        return tuple(field.name for field in attrs.fields(kind))
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    return ()
+
+
+def field_defaults(kind: type) -> dict[str, Any]:
+    """Return the default of each argument of the constructor; `...` where it must be given.
+
+    >>> from klopt.model.problem import Bracket
+    >>> field_defaults(Bracket)
+    {'lower': Ellipsis, 'upper': Ellipsis, 'point': Ellipsis, 'note': ''}
+    """
+    if attrs.has(kind):
+        return {
+            field.name: ... if field.default is attrs.NOTHING else field.default
+            for field in attrs.fields(kind)
+            if field.init
+        }
+    return {
+        field.name: ... if field.default is dataclasses.MISSING else field.default
+        for field in dataclasses.fields(kind)
+        if field.init
+    }
