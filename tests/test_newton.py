@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
+from attrs import evolve
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_the_quadratic_below_bounds_the_optimum_from_any_two_points(seed: int) -
 def test_near_the_end_that_bound_is_proof_and_saves_a_step() -> None:
     domain = BoxPlane(np.full(8, -3.0), np.full(8, 3.0), np.ones(8))
     f = log_sum_exp(1, 8)
-    blind = SmoothFunction(8, lambda x: replace(f.near(x), below=None))
+    blind = SmoothFunction(8, lambda x: evolve(f.near(x), below=None))
     with_it, without = (newton.run(SimplexForm(g, domain), Settings(tol=1e-6)) for g in (f, blind))
     assert with_it.stop is without.stop is Stop.OPTIMAL
     assert with_it.iterations < without.iterations
