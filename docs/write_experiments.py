@@ -108,7 +108,12 @@ def verdict(protocol: str, reference: str, claimed: list[str], broken: list[str]
     if not claimed:
         return f"- {protocol}: the paper's table has no learned kernel that beats {reference}."
     held = [name for name in claimed if name not in broken]
-    word = "holds" if not broken else "holds in part" if held else "does not hold"
+    if not broken:
+        word = "holds"
+    elif held:
+        word = "holds in part"
+    else:
+        word = "does not hold"
     parts = [
         f"- {protocol}: the paper's claim **{word}** here. In its table {', '.join(claimed)} beat {reference}"
     ]

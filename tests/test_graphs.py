@@ -263,7 +263,9 @@ def test_targets_state_what_the_labels_say_of_each_pair(classes: list[int]) -> N
     T = supervised_targets(classes)
     for i, a in enumerate(classes):
         for j, b in enumerate(classes):
-            assert T[i, j] == (0 if -1 in (a, b) else 1 if a == b else -1)
+            known = -1 not in (a, b)
+            same = 1 if a == b else -1
+            assert T[i, j] == (same if known else 0)
 
 
 @given(labels)

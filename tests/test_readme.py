@@ -46,7 +46,10 @@ def promised(text: str) -> dict[int, str]:
     fence, end = "", 0  # the block that is open, the line where the last ```python block ended
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("```"):
-            end = number if fence == "```python" else end if not fence else 0
+            if fence == "```python":
+                end = number
+            elif fence:
+                end = 0
             fence = "" if fence else line.strip()
             if fence == "```text" and end:
                 found[end] = ""

@@ -154,15 +154,14 @@ def _spread(mean: float, deviation: float) -> str:
 
 
 def _p(value: float) -> str:
-    return (
-        ""
-        if isnan(value)
-        else "<.001"
-        if value < 0.001
-        else f"{value:.3f}".lstrip("0")
-        if value < 1
-        else "1"
-    )
+    """A p-value in few letters, none where there is no test."""
+    if isnan(value):
+        return ""
+    if value < 0.001:
+        return "<.001"
+    if value < 1:
+        return f"{value:.3f}".lstrip("0")
+    return "1"
 
 
 def conclusions(

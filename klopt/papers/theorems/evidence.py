@@ -122,7 +122,12 @@ def _ratio(left: float, right: float) -> float:
     """left / right in the sense of left <= right: at most 1 exactly where that holds, whatever the signs."""
     if right > 0:
         return max(left / right, 0.0)
-    return 0.0 if left <= right else np.inf if right == 0 else 1.0 + (left - right) / abs(right)
+    if left <= right:
+        return 0.0
+    if right == 0:
+        return np.inf
+    # Both are negative and the quotient would be below 1: measure the excess instead.
+    return 1.0 + (left - right) / abs(right)
 
 
 def equal(

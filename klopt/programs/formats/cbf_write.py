@@ -105,13 +105,17 @@ def _lmi(model: Model) -> list[str]:
 
 def _standard(model: Model) -> list[str]:
     """PSDVAR and L= rows; nonnegative entries as VAR in L+."""
-    n, k = model.c.size, model.row_upper.size
-    text = _section(
-        "PSDVAR", [str(len(model.blocks)), *(str(block.order) for block in model.blocks)]
-    )
-    text += _section("VAR", [f"{k} 1", f"L+ {k}"]) if k else []
-    text += _section("CON", [f"{n} 1", f"L= {n}"])
-    costs, rows = [], []
+    constraints = model.c.size
+    entries_in_orthant = model.row_upper.size
+    orders = [str(block.order) for block in model.blocks]
+
+    text = _section("PSDVAR", [str(len(orders)), *orders])
+    if entries_in_orthant:
+        text += _section("VAR", [f"{entries_in_orthant} 1", f"L+ {entries_in_orthant}"])
+    text += _section("CON", [f"{constraints} 1", f"L= {constraints}"])
+
+    costs: list[str] = []
+    rows: list[str] = []
     for index, block in enumerate(model.blocks):
         down, across = svec_entries(block.order)
         entries = block.entries.tocoo()
@@ -123,20 +127,29 @@ def _standard(model: Model) -> list[str]:
         )
         for (j, row, column), value in zip(places, entries.data.tolist(), strict=True):
             place = f"{index} {row} {column} {value!r}"
-            costs += [] if j else [place]
-            rows += [f"{j - 1} {place}"] if j else []
+            if j == 0:
+                costs.append(place)
+            else:
+                rows.append(f"{j - 1} {place}")
     A = model.A.tocoo()
-    text += _section("OBJFCOORD", [str(len(costs)), *costs]) + _section(
-        "FCOORD", [str(len(rows)), *rows]
-    )
-    text += _vector("OBJACOORD", model.row_upper) + _table("ACOORD", ((A.col, A.row), A.data))
+    text += _section("OBJFCOORD", [str(len(costs)), *costs])
+    text += _section("FCOORD", [str(len(rows)), *rows])
+    text += _vector("OBJACOORD", model.row_upper)
+    text += _table("ACOORD", ((A.col, A.row), A.data))
     return text + _vector("BCOORD", -model.c)
 
 
 def _sign(low: float, high: float) -> str:
+    """The cone of a row low <= a'x <= high once its finite side has become the constant."""
     if np.isfinite(low) and np.isfinite(high) and low != high:
         raise InvalidProblem("a row with two sides cannot be written; state it as two inequalities")
-    return "L=" if low == high else "L-" if np.isfinite(high) else "L+" if np.isfinite(low) else "F"
+    if low == high:
+        return "L="
+    if np.isfinite(high):
+        return "L-"
+    if np.isfinite(low):
+        return "L+"
+    return "F"
 
 
 def _runs(cones: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,9 @@ from klopt.programs.formats.mps_write import checked_names
 __all__ = ["read", "write"]
 
 # What HiGHS drops or refuses in matrices, and what it takes for infinite elsewhere.
-SMALLEST, LARGEST, INFINITE = 1e-12, 1e15, 1e20
+MIN_COEFFICIENT = 1e-12
+MAX_COEFFICIENT = 1e15
+MIN_INFINITY = 1e20
 _NAME = re.compile(r"(?![eE][\d.])[A-Za-z_!#$%&(),;?@`'{}~\"][\w!#$%&(),.;?@`'{}~\"]*")
 _WORDS = {
     "st",
@@ -54,7 +56,7 @@ def read(path: Path) -> Model:
         for option, value in (
             ("log_to_console", False),
             ("log_file", str(log)),
-            ("small_matrix_value", SMALLEST),
+            ("small_matrix_value", MIN_COEFFICIENT),
         ):
             highs.setOptionValue(option, value)
         status = highs.readModel(str(path))
@@ -78,45 +80,57 @@ def write(path: Path, model: Model) -> None:
             f"{path}: LP files hold linear rows and a quadratic objective only; write .cbf or .npz"
         )
     names = checked_names(path, model)
+    _refuse_unwritable(path, model, names)
+    _check_sizes(path, model)
+    text = _objective_lines(model, names.columns)
+    text += ["Subject To", *_row_lines(model, names)]
+    text += ["Bounds", *_bound_lines(model, names.columns)]
+    path.write_text("\n".join([*text, "End", ""]), encoding="ascii")
+
+
+def _refuse_unwritable(path: Path, model: Model, names: Names) -> None:
+    """Refuse names and rows that an LP file cannot hold."""
     for name in (*names.columns, *names.ub, *names.eq):
         if not _NAME.fullmatch(name) or name.lower() in _WORDS:
             raise InvalidProblem(
                 f"{path}: the name {name!r} means something else in LP files; rename it or write .mps"
             )
-    if np.any(np.isinf(model.row_upper)) or np.any(
-        np.isfinite(model.row_lower) & (model.row_lower != model.row_upper)
-    ):
+    two_sided = np.isfinite(model.row_lower) & (model.row_lower != model.row_upper)
+    if np.any(np.isinf(model.row_upper)) or np.any(two_sided):
         raise InvalidProblem(
             f"{path}: a row without a finite right-hand side cannot stand in an LP file; write .mps"
         )
-    _check_sizes(path, model)
-    A = model.A.tocsr()
-    # Every column stands in the objective, so that a reader meets them in their order.
+
+
+def _objective_lines(model: Model, columns: tuple[str, ...]) -> list[str]:
+    """Every column stands in the objective, so that a reader meets them in their order."""
     text = ["Maximize" if model.sense == "max" else "Minimize", " obj:"]
-    text += _terms(names.columns, model.c.tolist())
+    text += _terms(columns, model.c.tolist())
     if model.P is not None:
-        text += ["  + [", *_squares(names.columns, model.P), "  ] / 2"]
-    text += [f"  + {model.offset!r}"] if model.offset else []
-    text.append("Subject To")
+        text += ["  + [", *_squares(columns, model.P), "  ] / 2"]
+    if model.offset:
+        text.append(f"  + {model.offset!r}")
+    return text
+
+
+def _row_lines(model: Model, names: Names) -> Iterator[str]:
+    A = model.A.tocsr()
     for i, name in enumerate((*names.ub, *names.eq)):
-        part = slice(A.indptr[i], A.indptr[i + 1])
-        row = _terms([names.columns[j] for j in A.indices[part]], A.data[part].tolist())
+        entries = slice(A.indptr[i], A.indptr[i + 1])
+        columns = [names.columns[j] for j in A.indices[entries]]
+        row = _terms(columns, A.data[entries].tolist())
         sign = "=" if model.row_lower[i] == model.row_upper[i] else "<="
-        text += [
-            f" {name}:",
-            *(row or [f"  0 {names.columns[0]}"]),
-            f"  {sign} {float(model.row_upper[i])!r}",
-        ]
-    text.append("Bounds")
-    for name, low, high in zip(
-        names.columns, model.lower.tolist(), model.upper.tolist(), strict=True
-    ):
-        text.append(
-            f" {name} free"
-            if np.isinf(low) and np.isinf(high)
-            else f" {low!r} <= {name} <= {high!r}"
-        )
-    path.write_text("\n".join([*text, "End", ""]), encoding="ascii")
+        yield f" {name}:"
+        yield from row or [f"  0 {names.columns[0]}"]  # a row needs a term
+        yield f"  {sign} {float(model.row_upper[i])!r}"
+
+
+def _bound_lines(model: Model, columns: tuple[str, ...]) -> Iterator[str]:
+    for name, low, high in zip(columns, model.lower.tolist(), model.upper.tolist(), strict=True):
+        if np.isinf(low) and np.isinf(high):
+            yield f" {name} free"
+        else:
+            yield f" {low!r} <= {name} <= {high!r}"
 
 
 def _check_sizes(path: Path, model: Model) -> None:
@@ -126,8 +140,8 @@ def _check_sizes(path: Path, model: Model) -> None:
     matrices = np.concatenate([model.A.data, [] if model.P is None else model.P.data])
     sizes = np.abs(matrices[matrices != 0])
     lost = [
-        *sizes[(sizes <= SMALLEST) | (sizes >= LARGEST)],
-        *np.abs(plain[np.abs(plain) >= INFINITE]),
+        *sizes[(sizes <= MIN_COEFFICIENT) | (sizes >= MAX_COEFFICIENT)],
+        *np.abs(plain[np.abs(plain) >= MIN_INFINITY]),
     ]
     if lost:
         raise InvalidProblem(

@@ -5,11 +5,13 @@ HiGHS writes 15 digits; reading them back would give another problem.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
+from klopt.arrays import SparseMatrix
 from klopt.errors import InvalidProblem
 from klopt.programs.formats.model import Model, Names
 
@@ -22,34 +24,60 @@ def write(path: Path, model: Model) -> None:
         raise InvalidProblem(
             f"{path}: MPS files hold linear rows and a quadratic objective only; write .cbf or .npz"
         )
-    names, A = checked_names(path, model), model.A.tocsc()
+    names = checked_names(path, model)
     rows = (*names.ub, *names.eq)
     sides = zip(*_sides(path, model), strict=True)
-    kinds = ["E" if low == high else "L" if np.isfinite(high) else "N" for low, high in sides]
-    text = ["NAME", *(("OBJSENSE", "    MAX") if model.sense == "max" else ()), "ROWS", " N  OBJ"]
+    kinds = [_row_kind(low, high) for low, high in sides]
+
+    text = ["NAME"]
+    if model.sense == "max":
+        text += ["OBJSENSE", "    MAX"]
+    text += ["ROWS", " N  OBJ"]
     text += [f" {kind}  {name}" for kind, name in zip(kinds, rows, strict=True)]
-    text.append("COLUMNS")
-    for j, column in enumerate(names.columns):
-        text.append(f"    {column}  OBJ  {float(model.c[j])!r}")
-        part = slice(A.indptr[j], A.indptr[j + 1])
-        text += [
-            f"    {column}  {rows[i]}  {v!r}"
-            for i, v in zip(A.indices[part], A.data[part].tolist(), strict=True)
-        ]
-    text += ["RHS", *([f"    RHS  OBJ  {-float(model.offset)!r}"] if model.offset else ())]
-    limits = zip(rows, kinds, model.row_upper.tolist(), strict=True)
-    text += [f"    RHS  {name}  {limit!r}" for name, kind, limit in limits if kind != "N" and limit]
+    text += ["COLUMNS", *_column_lines(model, names.columns, rows)]
+    text += ["RHS", *_right_hand_sides(model, rows, kinds)]
     text.append("BOUNDS")
-    for column, low, high in zip(
-        names.columns, model.lower.tolist(), model.upper.tolist(), strict=True
-    ):
+    bounds = zip(names.columns, model.lower.tolist(), model.upper.tolist(), strict=True)
+    for column, low, high in bounds:
         text += _bound_lines(column, low, high)
     if model.P is not None:
-        lower = sparse.tril(model.P).tocoo()
-        text.append("QUADOBJ")
-        triples = zip(lower.row.tolist(), lower.col.tolist(), lower.data.tolist(), strict=True)
-        text += [f"    {names.columns[j]}  {names.columns[i]}  {v!r}" for i, j, v in triples]
+        text += ["QUADOBJ", *_quadratic_lines(model.P, names.columns)]
     path.write_text("\n".join([*text, "ENDATA", ""]), encoding="utf-8")
+
+
+def _row_kind(low: float, high: float) -> str:
+    """The letter of a row; one without a finite side is N, a row that says nothing."""
+    if low == high:
+        return "E"
+    return "L" if np.isfinite(high) else "N"
+
+
+def _column_lines(model: Model, columns: tuple[str, ...], rows: tuple[str, ...]) -> Iterator[str]:
+    """The cost and the nonzeros of each column; the cost even where it is 0, so that no column is lost."""
+    A = model.A.tocsc()
+    for j, column in enumerate(columns):
+        yield f"    {column}  OBJ  {float(model.c[j])!r}"
+        entries = slice(A.indptr[j], A.indptr[j + 1])
+        for i, value in zip(A.indices[entries], A.data[entries].tolist(), strict=True):
+            yield f"    {column}  {rows[i]}  {value!r}"
+
+
+def _right_hand_sides(model: Model, rows: tuple[str, ...], kinds: list[str]) -> Iterator[str]:
+    """What is not 0; a constant of the objective is minus the right-hand side of its row."""
+    if model.offset:
+        yield f"    RHS  OBJ  {-float(model.offset)!r}"
+    for name, kind, limit in zip(rows, kinds, model.row_upper.tolist(), strict=True):
+        if kind != "N" and limit:
+            yield f"    RHS  {name}  {limit!r}"
+
+
+def _quadratic_lines(P: SparseMatrix, columns: tuple[str, ...]) -> Iterator[str]:
+    """The lower triangle of P in x'Px/2."""
+    lower = sparse.tril(P).tocoo()
+    for i, j, value in zip(
+        lower.row.tolist(), lower.col.tolist(), lower.data.tolist(), strict=True
+    ):
+        yield f"    {columns[j]}  {columns[i]}  {value!r}"
 
 
 def checked_names(path: Path, model: Model) -> Names:
@@ -59,12 +87,9 @@ def checked_names(path: Path, model: Model) -> Names:
     for what, labels in (("column", names.columns), ("row", (*names.ub, *names.eq, "OBJ"))):
         seen: set[str] = set()
         for label in labels:
-            if (
-                label in seen
-                or not label
-                or any(letter.isspace() for letter in label)
-                or label[0] in "*$"
-            ):
+            # A name that opens with * or $ would start a comment.
+            readable = bool(label) and label[0] not in "*$"
+            if label in seen or not readable or any(letter.isspace() for letter in label):
                 raise InvalidProblem(
                     f"{path}: the {what} name {label!r} is empty, taken, or holds a space; rename it"
                 )
@@ -86,11 +111,13 @@ def _bound_lines(column: str, low: float, high: float) -> list[str]:
         return [f" FX BND  {column}  {low!r}"]
     if np.isinf(low) and np.isinf(high):
         return [f" FR BND  {column}"]
-    below = (
-        [f" MI BND  {column}"]
-        if np.isinf(low)
-        else [f" LO BND  {column}  {low!r}"]
-        if low or high < 0
-        else []
-    )
-    return below + ([f" UP BND  {column}  {high!r}"] if np.isfinite(high) else [])
+    lines = []
+    if np.isinf(low):
+        lines.append(f" MI BND  {column}")
+    elif low or high < 0:
+        # A lower bound of 0 is the default, except that a negative upper bound alone makes some
+        # readers take the lower one for -inf.
+        lines.append(f" LO BND  {column}  {low!r}")
+    if np.isfinite(high):
+        lines.append(f" UP BND  {column}  {high!r}")
+    return lines
