@@ -13,11 +13,11 @@ minimisation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Self
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["LP"]
 
 
-@dataclass(frozen=True, eq=False)
+@attrs.frozen(eq=False, slots=False, init=False)
 class LP(Program):
     """Minimise c'x subject to A_ub x <= b_ub, A_eq x = b_eq and bounds, x >= 0 unless they say otherwise.
 
@@ -72,44 +72,38 @@ class LP(Program):
     )
 
     c: FloatArray
-    A_ub: SparseMatrix = None  # type: ignore[assignment]
-    b_ub: FloatArray = None  # type: ignore[assignment]
-    A_eq: SparseMatrix = None  # type: ignore[assignment]
-    b_eq: FloatArray = None  # type: ignore[assignment]
-    bounds: FloatArray = (0, None)  # type: ignore[assignment]
-    """One pair (low, high) for all variables or one for each, None for infinite; kept as an n x 2 array."""
-    offset: float = 0.0
-    sense: Sense = "min"
-    names: Names | None = None
+    A_ub: SparseMatrix
+    b_ub: FloatArray
+    A_eq: SparseMatrix
+    b_eq: FloatArray
+    bounds: FloatArray
+    """One row (lower, upper) for each variable."""
+    offset: float
+    sense: Sense
+    names: Names | None
     """What columns and rows are called in a file."""
 
-    if (
-        TYPE_CHECKING
-    ):  # matrices are taken as they come; the fields hold what they were converted to
-
-        def __init__(
-            self,
-            c: npt.ArrayLike,
-            A_ub: MatrixLike | None = None,
-            b_ub: npt.ArrayLike | None = None,
-            A_eq: MatrixLike | None = None,
-            b_eq: npt.ArrayLike | None = None,
-            bounds: BoundsLike = (0, None),
-            offset: float = 0.0,
-            sense: Sense = "min",
-            names: Names | None = None,
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "c", vector("c", self.c))
-        A_ub, b_ub = inequalities(self.c.size, self.A_ub, self.b_ub)
-        A_eq, b_eq = equalities(self.c.size, self.A_eq, self.b_eq)
-        for name, value in (("A_ub", A_ub), ("b_ub", b_ub), ("A_eq", A_eq), ("b_eq", b_eq)):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "bounds", bounds_array(self.c.size, self.bounds))
-        object.__setattr__(self, "offset", finite_number("offset", self.offset))
-        choice("sense", self.sense, "min", "max")
-        Names.check(self.names, self.c.size, b_ub.size, b_eq.size)
+    def __init__(
+        self,
+        c: npt.ArrayLike,
+        A_ub: MatrixLike | None = None,
+        b_ub: npt.ArrayLike | None = None,
+        A_eq: MatrixLike | None = None,
+        b_eq: npt.ArrayLike | None = None,
+        bounds: BoundsLike = (0, None),
+        offset: float = 0.0,
+        sense: Sense = "min",
+        names: Names | None = None,
+    ) -> None:
+        cost = vector("c", c)
+        variables = cost.size
+        ub = inequalities(variables, A_ub, b_ub)
+        eq = equalities(variables, A_eq, b_eq)
+        limits = bounds_array(variables, bounds)
+        constant = finite_number("offset", offset)
+        choice("sense", sense, "min", "max")
+        Names.check(names, variables, ub[1].size, eq[1].size)
+        self.__attrs_init__(cost, *ub, *eq, limits, constant, sense, names)
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Self:

@@ -14,11 +14,12 @@ minimisation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Self
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["QCQP"]
 
 
-@dataclass(frozen=True, eq=False)
+@attrs.frozen(eq=False, slots=False, init=False)
 class QCQP(Program):
     """Minimise x'Px/2 + q'x under convex quadratic, second-order cone and linear constraints; x is free by default.
 
@@ -76,92 +77,68 @@ class QCQP(Program):
 
     P: SparseMatrix | None
     q: FloatArray
-    quadratics: tuple[QuadraticRow, ...] = ()
-    A_ub: SparseMatrix = None  # type: ignore[assignment]
-    b_ub: FloatArray = None  # type: ignore[assignment]
-    A_eq: SparseMatrix = None  # type: ignore[assignment]
-    b_eq: FloatArray = None  # type: ignore[assignment]
-    bounds: FloatArray = (None, None)  # type: ignore[assignment]
-    A_soc: SparseMatrix = None  # type: ignore[assignment]
-    b_soc: FloatArray = None  # type: ignore[assignment]
-    soc: tuple[int, ...] = ()
-    offset: float = 0.0
-    sense: Sense = "min"
-    names: Names | None = None
-    repair: str = field(default="", init=False)
+    quadratics: tuple[QuadraticRow, ...]
+    A_ub: SparseMatrix
+    b_ub: FloatArray
+    A_eq: SparseMatrix
+    b_eq: FloatArray
+    bounds: FloatArray
+    A_soc: SparseMatrix
+    b_soc: FloatArray
+    soc: tuple[int, ...]
+    offset: float
+    sense: Sense
+    names: Names | None
+    repair: str
     """Which matrices were averaged with their transposes, from which they differed by rounding."""
 
-    if (
-        TYPE_CHECKING
-    ):  # matrices are taken as they come; the fields hold what they were converted to
-
-        def __init__(
-            self,
-            P: MatrixLike | None,
-            q: npt.ArrayLike,
-            quadratics: Sequence[QuadraticRow | tuple[MatrixLike, npt.ArrayLike, float]] = (),
-            A_ub: MatrixLike | None = None,
-            b_ub: npt.ArrayLike | None = None,
-            A_eq: MatrixLike | None = None,
-            b_eq: npt.ArrayLike | None = None,
-            bounds: BoundsLike = (None, None),
-            A_soc: MatrixLike | None = None,
-            b_soc: npt.ArrayLike | None = None,
-            soc: Sequence[int] = (),
-            offset: float = 0.0,
-            sense: Sense = "min",
-            names: Names | None = None,
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        q = vector("q", self.q)
-        n = q.size
-        A_ub, b_ub = inequalities(n, self.A_ub, self.b_ub)
-        A_eq, b_eq = equalities(n, self.A_eq, self.b_eq)
-        A_soc, b_soc = equalities(n, self.A_soc, self.b_soc, "soc")
-        soc = cone_sizes("soc", self.soc, b_soc.size)
-        choice("sense", self.sense, "min", "max")
+    def __init__(
+        self,
+        P: MatrixLike | None,
+        q: npt.ArrayLike,
+        quadratics: Sequence[QuadraticRow | tuple[MatrixLike, npt.ArrayLike, float]] = (),
+        A_ub: MatrixLike | None = None,
+        b_ub: npt.ArrayLike | None = None,
+        A_eq: MatrixLike | None = None,
+        b_eq: npt.ArrayLike | None = None,
+        bounds: BoundsLike = (None, None),
+        A_soc: MatrixLike | None = None,
+        b_soc: npt.ArrayLike | None = None,
+        soc: Sequence[int] = (),
+        offset: float = 0.0,
+        sense: Sense = "min",
+        names: Names | None = None,
+    ) -> None:
+        linear = vector("q", q)
+        n = linear.size
+        ub = inequalities(n, A_ub, b_ub)
+        eq = equalities(n, A_eq, b_eq)
+        cone_rows = equalities(n, A_soc, b_soc, "soc")
+        sizes = cone_sizes("soc", soc, cone_rows[1].size)
+        choice("sense", sense, "min", "max")
         uneven: list[str] = []
-        P = None if self.P is None else self._convex("P", self.P, n, uneven, self.sign)
-        bounds, offset = bounds_array(n, self.bounds), finite_number("offset", self.offset)
-        rows = listed(
-            "quadratics", self.quadratics, "a list of triples (P, q, r) of x'Px/2 + q'x <= r"
-        )
-        quadratics = tuple(self._quadratic(i, row, n, uneven) for i, row in enumerate(rows))
-        values = (P, q, quadratics, A_ub, b_ub, A_eq, b_eq, bounds, A_soc, b_soc, soc, offset)
-        for name, value in zip(self.__dataclass_fields__, values, strict=False):
-            object.__setattr__(self, name, value)
-        if uneven:
-            object.__setattr__(
-                self, "repair", f"averaged with its transpose, rounding apart: {', '.join(uneven)}"
-            )
-        Names.check(self.names, n, b_ub.size, b_eq.size)
-
-    @staticmethod
-    def _convex(
-        name: str, P: object, n: int, uneven: list[str], sign: float = 1.0
-    ) -> SparseMatrix | None:
-        """P checked, None if it is zero; `sign` is -1 where the negative must be positive semidefinite."""
-        given = csc(name, P, (n, n))
-        matrix = ConeForm(np.zeros(n), sparse.csc_array((0, n)), np.zeros(0), Cones(), given).P
-        assert matrix is not None
-        uneven += [] if np.array_equal(given.data, matrix.data) else [name]
-        refuse_indefinite(
-            name if sign > 0 else f"-{name} (a program that maximises)", sign * matrix
-        )
-        return matrix if matrix.nnz else None
-
-    def _quadratic(self, index: int, row: object, n: int, uneven: list[str]) -> QuadraticRow:
-        name = f"quadratics[{index}]"
-        parts = listed(name, row, "a triple (P, q, r) of x'Px/2 + q'x <= r")
-        if len(parts) != 3:
-            raise InvalidProblem(
-                f"{name} has {len(parts)} parts; expected P, q and r of x'Px/2 + q'x <= r"
-            )
-        P = self._convex(f"{name} P", parts[0], n, uneven)
-        P = csc("P", sparse.csc_array((n, n))) if P is None else P
-        return QuadraticRow(
-            P, vector(f"{name} q", parts[1], n), finite_number(f"{name} r", parts[2])
+        sign = 1.0 if sense == "min" else -1.0
+        quadratic = None if P is None else _convex("P", P, n, uneven, sign)
+        limits = bounds_array(n, bounds)
+        constant = finite_number("offset", offset)
+        what = "a list of triples (P, q, r) of x'Px/2 + q'x <= r"
+        triples = listed("quadratics", quadratics, what)
+        rows = tuple(_quadratic_row(i, row, n, uneven) for i, row in enumerate(triples))
+        Names.check(names, n, ub[1].size, eq[1].size)
+        note = f"averaged with its transpose, rounding apart: {', '.join(uneven)}" if uneven else ""
+        self.__attrs_init__(
+            quadratic,
+            linear,
+            rows,
+            *ub,
+            *eq,
+            limits,
+            *cone_rows,
+            sizes,
+            constant,
+            sense,
+            names,
+            note,
         )
 
     @classmethod
@@ -312,6 +289,34 @@ class QCQP(Program):
         b_ub = A_ub @ x + np.where(tight, 0.0, rng.uniform(0.5, 2.0, m))
         row = (ball, np.zeros(n), float(x @ ball @ x) / 2)
         return cls(P, q, (row,), A_ub, b_ub, A_soc=A_soc, b_soc=A_soc @ x + edge, soc=(3,))
+
+
+def _convex(
+    name: str, P: object, n: int, uneven: list[str], sign: float = 1.0
+) -> SparseMatrix | None:
+    """P checked, None if it is zero; `sign` is -1 where the negative must be positive semidefinite."""
+    given = csc(name, P, (n, n))
+    matrix = ConeForm(np.zeros(n), sparse.csc_array((0, n)), np.zeros(0), Cones(), given).P
+    assert matrix is not None
+    if not np.array_equal(given.data, matrix.data):
+        uneven.append(name)
+    label = name if sign > 0 else f"-{name} (a program that maximises)"
+    refuse_indefinite(label, sign * matrix)
+    return matrix if matrix.nnz else None
+
+
+def _quadratic_row(index: int, row: object, n: int, uneven: list[str]) -> QuadraticRow:
+    """One constraint x'Px/2 + q'x <= r checked."""
+    name = f"quadratics[{index}]"
+    parts = listed(name, row, "a triple (P, q, r) of x'Px/2 + q'x <= r")
+    if len(parts) != 3:
+        raise InvalidProblem(
+            f"{name} has {len(parts)} parts; expected P, q and r of x'Px/2 + q'x <= r"
+        )
+    P = _convex(f"{name} P", parts[0], n, uneven)
+    if P is None:
+        P = csc("P", sparse.csc_array((n, n)))
+    return QuadraticRow(P, vector(f"{name} q", parts[1], n), finite_number(f"{name} r", parts[2]))
 
 
 def _kernel_mixture(d: Dataset) -> QCQP:

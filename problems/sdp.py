@@ -12,11 +12,12 @@ the multipliers are those of that minimisation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["SDP"]
 
 
-@dataclass(frozen=True, eq=False)
+@attrs.frozen(eq=False, slots=False, init=False)
 class SDP(Program):
     """Minimise c'x subject to x_1 F_1 + .. + x_n F_n - F_0 positive semidefinite and linear rows; x is free.
 
@@ -70,52 +71,46 @@ class SDP(Program):
 
     c: FloatArray
     F: tuple[Block, ...]
-    A_ub: SparseMatrix = None  # type: ignore[assignment]
-    b_ub: FloatArray = None  # type: ignore[assignment]
-    A_eq: SparseMatrix = None  # type: ignore[assignment]
-    b_eq: FloatArray = None  # type: ignore[assignment]
-    offset: float = 0.0
-    sense: Sense = "min"
-    over: Literal["x", "X"] = "x"
+    A_ub: SparseMatrix
+    b_ub: FloatArray
+    A_eq: SparseMatrix
+    b_eq: FloatArray
+    offset: float
+    sense: Sense
+    over: Literal["x", "X"]
     """Which of the two programs is meant; "X" reads c as b and F as (C, A_1, .., A_n)."""
 
-    if (
-        TYPE_CHECKING
-    ):  # matrices are taken as they come; the fields hold what they were converted to
-
-        def __init__(
-            self,
-            c: npt.ArrayLike,
-            F: Sequence[Any],
-            A_ub: MatrixLike | None = None,
-            b_ub: npt.ArrayLike | None = None,
-            A_eq: MatrixLike | None = None,
-            b_eq: npt.ArrayLike | None = None,
-            offset: float = 0.0,
-            sense: Sense = "min",
-            over: Literal["x", "X"] = "x",
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        c = vector("c", self.c)
-        choice("sense", self.sense, "min", "max")
-        choice("over", self.over, "x", "X")
-        A_eq, b_eq = equalities(c.size, self.A_eq, self.b_eq)
-        if self.over == "X" and b_eq.size:
+    def __init__(
+        self,
+        c: npt.ArrayLike,
+        F: Sequence[Any],
+        A_ub: MatrixLike | None = None,
+        b_ub: npt.ArrayLike | None = None,
+        A_eq: MatrixLike | None = None,
+        b_eq: npt.ArrayLike | None = None,
+        offset: float = 0.0,
+        sense: Sense = "min",
+        over: Literal["x", "X"] = "x",
+    ) -> None:
+        cost = vector("c", c)
+        choice("sense", sense, "min", "max")
+        choice("over", over, "x", "X")
+        eq = equalities(cost.size, A_eq, b_eq)
+        if over == "X" and eq[1].size:
             raise InvalidProblem(
                 "over is 'X', whose equalities are F; leave out A_eq and b_eq, or write over='x'"
             )
-        blocks, diagonal = matrix_blocks(
-            matrices("F", self.F, "the list of matrices F_0, F_1, .., F_n"), c.size
-        )
-        A_ub, b_ub = inequalities(c.size, self.A_ub, self.b_ub)
+        given = matrices("F", F, "the list of matrices F_0, F_1, .., F_n")
+        blocks, diagonal = matrix_blocks(given, cost.size)
+        A, b = inequalities(cost.size, A_ub, b_ub)
         if diagonal.shape[0]:
-            turn = -1.0 if self.over == "x" else 1.0
-            A_ub = csc("A_ub", sparse.vstack([A_ub, turn * diagonal[:, 1:]], format="csc"))
-            b_ub = vector("b_ub", np.append(b_ub, turn * diagonal[:, [0]].toarray()), infinite=True)
-        values = (c, blocks, A_ub, b_ub, A_eq, b_eq, finite_number("offset", self.offset))
-        for name, value in zip(self.__dataclass_fields__, values, strict=False):
-            object.__setattr__(self, name, value)
+            # sum_i x_i F_i - F_0 >= 0 on the diagonal is -F x <= -F_0; over X it is a row of the dual.
+            turn = -1.0 if over == "x" else 1.0
+            right_hand_sides = turn * diagonal[:, [0]].toarray()
+            A = csc("A_ub", sparse.vstack([A, turn * diagonal[:, 1:]], format="csc"))
+            b = vector("b_ub", np.append(b, right_hand_sides), infinite=True)
+        constant = finite_number("offset", offset)
+        self.__attrs_init__(cost, blocks, A, b, *eq, constant, sense, over)
 
     @classmethod
     def standard(
@@ -144,10 +139,19 @@ class SDP(Program):
         bounds = LinearRows(
             A_ub[:0], b_ub[:0], A_eq[:0], b_eq[:0], bounds_array(model.c.size, model.bounds)
         )
-        (A0, b0), (A1, b1) = bounds.zero, bounds.nonneg
-        ub, eq = sparse.vstack([A_ub, A1]), sparse.vstack([A_eq, A0])
-        b_ub, b_eq = np.append(b_ub, b1), np.append(b_eq, b0)
-        return cls(model.c, model.blocks, ub, b_ub, eq, b_eq, model.offset, model.sense, model.over)
+        A_fixed, fixed = bounds.zero
+        A_bounded, limits = bounds.nonneg
+        return cls(
+            model.c,
+            model.blocks,
+            sparse.vstack([A_ub, A_bounded]),
+            np.append(b_ub, limits),
+            sparse.vstack([A_eq, A_fixed]),
+            np.append(b_eq, fixed),
+            model.offset,
+            model.sense,
+            model.over,
+        )
 
     def to_file(self, path: str | PathLike[str]) -> None:
         """Write the program to a .dat-s or .cbf file; reading it gives the same numbers."""

@@ -16,6 +16,7 @@ from scipy import sparse
 from strategies import generators
 
 import klopt
+from klopt.model.records import field_names
 from klopt.problems import LP, QCQP, SDP
 from klopt.programs import formats
 from klopt.programs.formats.model import Block, Names
@@ -107,7 +108,7 @@ def same(one: object, other: object) -> bool:
 def assert_lossless(problem: klopt.Problem, path: Path) -> None:
     problem.to_file(path)
     again = type(problem).from_file(path)
-    for name in problem.__dataclass_fields__:
+    for name in field_names(type(problem)):
         assert same(getattr(again, name), getattr(problem, name)), name
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -42,14 +43,8 @@ def field_defaults(kind: type) -> dict[str, Any]:
     >>> field_defaults(Bracket)
     {'lower': Ellipsis, 'upper': Ellipsis, 'point': Ellipsis, 'note': ''}
     """
-    if attrs.has(kind):
-        return {
-            field.name: ... if field.default is attrs.NOTHING else field.default
-            for field in attrs.fields(kind)
-            if field.init
-        }
+    arguments = inspect.signature(kind).parameters.values()
     return {
-        field.name: ... if field.default is dataclasses.MISSING else field.default
-        for field in dataclasses.fields(kind)
-        if field.init
+        argument.name: ... if argument.default is argument.empty else argument.default
+        for argument in arguments
     }

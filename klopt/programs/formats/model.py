@@ -19,11 +19,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FAKE_INFINITY, FloatArray, SparseMatrix, csc
+from klopt.arrays import FAKE_INFINITY, FloatArray, MatrixLike, SparseMatrix, csc
 from klopt.errors import InvalidProblem
 from klopt.model.cones import svec_entries, svec_size, svec_weights
 from klopt.programs.rows import LinearRows
@@ -83,7 +84,7 @@ class QuadraticRow(NamedTuple):
     r: float
 
 
-@dataclass(frozen=True, eq=False)
+@attrs.frozen(eq=False, slots=False, init=False)
 class Block:
     """One block of F_0, F_1, .., F_n: column i holds the lower triangle of F_i by columns, unscaled.
 
@@ -94,8 +95,8 @@ class Block:
     order: int
     entries: SparseMatrix
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "entries", csc("F", self.entries, (svec_size(self.order), None)))
+    def __init__(self, order: int, entries: MatrixLike) -> None:
+        self.__attrs_init__(order, csc("F", entries, (svec_size(order), None)))
 
     @property
     def weights(self) -> FloatArray:
