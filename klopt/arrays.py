@@ -27,6 +27,7 @@ __all__ = [
     "csc",
     "flag",
     "freeze",
+    "is_locked",
     "matrix",
     "positive",
     "read_only",
@@ -65,12 +66,12 @@ def read_only(value: npt.ArrayLike) -> FloatArray:
     >>> theirs.flags.writeable, mine.flags.writeable, read_only(theirs) is theirs
     (False, True, True)
     """
-    if isinstance(value, np.ndarray) and value.dtype == np.float64 and _is_locked(value):
+    if isinstance(value, np.ndarray) and value.dtype == np.float64 and is_locked(value):
         return value
     return cast(FloatArray, freeze(np.array(value, dtype=float)))
 
 
-def _is_locked(array: npt.NDArray[Any]) -> bool:
+def is_locked(array: npt.NDArray[Any]) -> bool:
     """Whether nobody who holds the array can write it: a view, as `freeze` returns, of a locked array."""
     base = array.base
     if array.flags.writeable or not isinstance(base, np.ndarray):

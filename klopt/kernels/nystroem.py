@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, TypeGuard, cast, get_args
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, freeze, matrix, require_memory
+from klopt.arrays import FloatArray, freeze, is_locked, matrix, require_memory
 from klopt.errors import InvalidProblem
 
 __all__ = ["Kernel", "LowRank", "Nystrom", "nystrom"]
@@ -42,7 +42,17 @@ CLUSTERED = 20
 """Points per landmark that k-means looks at."""
 
 
-@dataclass(frozen=True, eq=False)
+def _checked_features(value: npt.ArrayLike) -> FloatArray:
+    """Phi checked; a matrix that klopt made and froze is not copied again."""
+    Phi = value if _is_frozen(value) else matrix("Phi", value)
+    if not Phi.any():
+        raise InvalidProblem(
+            f"Phi is {Phi.shape[0]} x {Phi.shape[1]} and has no entry but 0; a kernel needs features"
+        )
+    return Phi
+
+
+@attrs.frozen(eq=False, slots=False)
 class LowRank:
     """The kernel matrix Phi Phi' of n points with r features each; n x n is never formed.
 
@@ -50,15 +60,7 @@ class LowRank:
     3
     """
 
-    Phi: FloatArray
-
-    def __post_init__(self) -> None:
-        Phi = self.Phi if _is_frozen(self.Phi) else matrix("Phi", self.Phi)
-        if not Phi.any():
-            raise InvalidProblem(
-                f"Phi is {Phi.shape[0]} x {Phi.shape[1]} and has no entry but 0; a kernel needs features"
-            )
-        object.__setattr__(self, "Phi", Phi)
+    Phi: FloatArray = attrs.field(converter=_checked_features)
 
     @property
     def size(self) -> int:
@@ -71,7 +73,7 @@ class LowRank:
         return int(self.Phi.shape[1])
 
 
-@dataclass(frozen=True, eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Nystrom(LowRank):
     """Features of training points, and the way to those of new points."""
 
@@ -235,14 +237,12 @@ def _joined(points: FloatArray, kernel: Kernel) -> Iterator[FloatArray]:
     return (np.concatenate(list(_diagonal(part, kernel))) for part in _blocks(points))
 
 
-def _is_frozen(array: object) -> bool:
-    """Whether this is a matrix that klopt made: it is not copied again."""
+def _is_frozen(array: object) -> TypeGuard[FloatArray]:
+    """Whether this is a finite matrix that nobody can write."""
     return (
         isinstance(array, np.ndarray)
         and array.ndim == 2
         and array.dtype == np.float64
-        and not array.flags.writeable
-        and isinstance(array.base, np.ndarray)
-        and not array.base.flags.writeable
+        and is_locked(array)
         and bool(np.isfinite(array.sum()))
     )

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, cast
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
@@ -108,7 +109,7 @@ class Similarity:
         return Gram.of(self.matrix, "S", repair=REPAIRS[by])
 
 
-@dataclass(frozen=True, eq=False)
+@attrs.frozen(eq=False, slots=False, init=False)
 class LinearExtension:
     """k(x, training) = s S^+ K, for new points known by their similarities s to the training points.
 
@@ -119,13 +120,15 @@ class LinearExtension:
 
     S: Similarity
     K: FloatArray
-    cutoff: float = 1e-10
+    cutoff: float
 
-    def __post_init__(self) -> None:
-        S = Similarity.of(self.S)
-        object.__setattr__(self, "S", S)
-        object.__setattr__(self, "K", matrix("K", self.K, (S.size, S.size)))
-        object.__setattr__(self, "cutoff", positive("cutoff", self.cutoff, zero=True))
+    def __init__(
+        self, S: Similarity | npt.ArrayLike, K: npt.ArrayLike, cutoff: float = 1e-10
+    ) -> None:
+        similarity = Similarity.of(S)
+        shape = (similarity.size, similarity.size)
+        kernel = matrix("K", K, shape)
+        self.__attrs_init__(similarity, kernel, positive("cutoff", cutoff, zero=True))
 
     @cached_property
     def map(self) -> FloatArray:
