@@ -128,9 +128,11 @@ class LP(Program):
     @cached_property
     def form(self) -> ConeForm:
         """The program as a cone program."""
-        (A0, b0), (A1, b1) = self.rows.zero, self.rows.nonneg
-        A = csc("A", sparse.vstack([A0, A1], format="csc"))
-        return ConeForm(self.sign * self.c, A, np.concatenate((b0, b1)), Cones(b0.size, b1.size))
+        A_zero, b_zero = self.rows.zero
+        A_nonneg, b_nonneg = self.rows.nonneg
+        A = csc("A", sparse.vstack([A_zero, A_nonneg], format="csc"))
+        b = np.concatenate((b_zero, b_nonneg))
+        return ConeForm(self.sign * self.c, A, b, Cones(b_zero.size, b_nonneg.size))
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the program itself and its dual."""
@@ -140,9 +142,8 @@ class LP(Program):
 
     def point(self, x: FloatArray, y: FloatArray | None) -> Point:
         y = np.zeros(self.form.b.size) if y is None else y
-        return Point(
-            {"x": x}, self.rows.named(y[: self.form.cones.zero], y[self.form.cones.zero :])
-        )
+        equalities = self.form.cones.zero
+        return Point({"x": x}, self.rows.named(y[:equalities], y[equalities:]))
 
     def pair(self, point: Point) -> tuple[FloatArray, FloatArray]:
         return point.primal["x"], np.concatenate(self.rows.stacked(point.dual))
@@ -150,14 +151,19 @@ class LP(Program):
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
         """Return a bounded, feasible program built from a complementary primal-dual pair."""
-        n, m, p = max(size, 1), max(size // 2, 1), size // 4
+        n = max(size, 1)
+        m = max(size // 2, 1)
+        p = size // 4
         x = np.where(rng.random(n) < 0.5, rng.uniform(0.5, 2.0, n), 0.0)
-        A_ub, A_eq = rng.normal(size=(m, n)), rng.normal(size=(p, n))
+        A_ub = rng.normal(size=(m, n))
+        A_eq = rng.normal(size=(p, n))
         tight = rng.random(m) < 0.5
-        ub, eq = np.where(tight, rng.uniform(0.5, 2.0, m), 0.0), rng.normal(size=p)
-        low = np.where(x == 0.0, rng.uniform(0.5, 2.0, n), 0.0)
+        ub = np.where(tight, rng.uniform(0.5, 2.0, m), 0.0)
+        eq = rng.normal(size=p)
+        lower = np.where(x == 0.0, rng.uniform(0.5, 2.0, n), 0.0)
         b_ub = A_ub @ x + np.where(tight, 0.0, rng.uniform(0.5, 2.0, m))
-        return cls(low - A_ub.T @ ub - A_eq.T @ eq, A_ub, b_ub, A_eq, A_eq @ x, bounds=(0.0, 10.0))
+        c = lower - A_ub.T @ ub - A_eq.T @ eq  # stationarity
+        return cls(c, A_ub, b_ub, A_eq, A_eq @ x, bounds=(0.0, 10.0))
 
 
 def _least_absolute_deviations(d: Dataset) -> LP:

@@ -160,10 +160,8 @@ class QCQP(Program):
         formats.write(path, replace(cones, P=self.P, quadratics=self.quadratics))
 
     def describe(self) -> str:
-        rows, cones = (
-            self.rows.b_ub.size + self.rows.b_eq.size,
-            len(self.soc) + len(self.quadratics),
-        )
+        rows = self.rows.b_ub.size + self.rows.b_eq.size
+        cones = len(self.soc) + len(self.quadratics)
         return f"QCQP({rows} rows, {cones} cones, {self.q.size} variables)"
 
     @cached_property
@@ -179,18 +177,16 @@ class QCQP(Program):
     @cached_property
     def form(self) -> ConeForm:
         """The program with its quadratic objective; quadratic constraints as second-order cones."""
-        stack = [
-            self.rows.zero,
-            self.rows.nonneg,
-            (self.A_soc, self.b_soc),
-            *(b.rows() for b in self.balls),
-        ]
-        A = csc("A", sparse.vstack([A for A, _ in stack], format="csc"))
-        cones = Cones(
-            stack[0][1].size, stack[1][1].size, (*self.soc, *(ball.size for ball in self.balls))
-        )
+        zero = self.rows.zero
+        nonneg = self.rows.nonneg
+        balls = [ball.rows() for ball in self.balls]
+        parts = [zero, nonneg, (self.A_soc, self.b_soc), *balls]
+        A = csc("A", sparse.vstack([A for A, _ in parts], format="csc"))
+        b = np.concatenate([b for _, b in parts])
+        soc = (*self.soc, *(ball.size for ball in self.balls))
+        cones = Cones(zero[1].size, nonneg[1].size, soc)
         P = None if self.P is None else csc("P", self.sign * self.P)
-        return ConeForm(self.sign * self.q, A, np.concatenate([b for _, b in stack]), cones, P)
+        return ConeForm(self.sign * self.q, A, b, cones, P)
 
     @cached_property
     def top(self) -> QuadraticCone | None:
@@ -219,28 +215,18 @@ class QCQP(Program):
         all_cones = cones if self.P is None else {Feature.SOC}
         name = "SOCP" if all_cones else "LP"
         way = (lambda: self.epigraph, self._from_epigraph, self._to_epigraph)
+        rotated = "x'Px/2 <= t  <=>  ||(2Fx, 2t/s - s)|| <= 2t/s + s, where P = F'F"
+        duality = "conic duality, strong where there is a Slater point"
         linear = (
-            self.by_form(
-                name,
-                all_cones,
-                "x'Px/2 <= t  <=>  ||(2Fx, 2t/s - s)|| <= 2t/s + s, where P = F'F",
-                *way,
-            ),
-            self.by_dual(
-                f"dual {name}",
-                all_cones,
-                "conic duality, strong where there is a Slater point",
-                *way,
-            ),
+            self.by_form(name, all_cones, rotated, *way),
+            self.by_dual(f"dual {name}", all_cones, duality, *way),
         )
         if self.P is None:
             return linear
         needs = {Feature.QUADRATIC} | cones
+        name = "conic QP" if cones else "QP"
         own = (lambda: self.form, self.point, self.pair)
-        return (
-            self.by_form("conic QP" if cones else "QP", needs, "the program itself", *own),
-            *linear,
-        )
+        return (self.by_form(name, needs, "the program itself", *own), *linear)
 
     def bracket(self, point: Point) -> Bracket:
         found = super().bracket(point)
@@ -250,16 +236,15 @@ class QCQP(Program):
         y = np.zeros(self.form.b.size) if y is None else y
         cones = self.form.cones
         zero, nonneg, rest = np.split(y, np.cumsum((cones.zero, cones.nonneg)))
-        soc, *balls = np.split(
-            rest, np.cumsum((sum(self.soc), *(ball.size for ball in self.balls)))[:-1]
-        )
+        sizes = (sum(self.soc), *(ball.size for ball in self.balls))
+        soc, *balls = np.split(rest, np.cumsum(sizes)[:-1])
         weights = [ball.multiplier(u) for ball, u in zip(self.balls, balls, strict=True)]
-        return Point(
-            {"x": x}, {**self.rows.named(zero, nonneg), "quadratic": np.array(weights), "soc": soc}
-        )
+        linear = self.rows.named(zero, nonneg)
+        return Point({"x": x}, {**linear, "quadratic": np.array(weights), "soc": soc})
 
     def pair(self, point: Point) -> tuple[FloatArray, FloatArray]:
-        x, soc = point.primal["x"], point.dual.get("soc", np.zeros(sum(self.soc)))
+        x = point.primal["x"]
+        soc = point.dual.get("soc", np.zeros(sum(self.soc)))
         weights = np.maximum(point.dual.get("quadratic", np.zeros(len(self.balls))), 0.0)
         balls = [ball.support(weight, x) for ball, weight in zip(self.balls, weights, strict=True)]
         return x, np.concatenate((*self.rows.stacked(point.dual), soc, *balls))
@@ -277,15 +262,22 @@ class QCQP(Program):
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
         """Return a program with one ball and one cone, both tight, built from a complementary primal-dual pair."""
-        n, m = max(size, 2), max(size // 2, 1)
-        x, half = rng.uniform(-1.0, 1.0, n), rng.normal(size=(n, max(n // 2, 1)))
-        A_ub, A_soc = rng.normal(size=(m, n)), rng.normal(size=(3, n))
+        n = max(size, 2)
+        m = max(size // 2, 1)
+        x = rng.uniform(-1.0, 1.0, n)
+        half = rng.normal(size=(n, max(n // 2, 1)))
+        A_ub = rng.normal(size=(m, n))
+        A_soc = rng.normal(size=(3, n))
         tight = rng.random(m) < 0.5
         ub = np.where(tight, rng.uniform(0.5, 2.0, m), 0.0)
-        angle, weight = rng.uniform(0, 2 * np.pi), rng.uniform(0.5, 2.0)
+        angle = rng.uniform(0, 2 * np.pi)
+        weight = rng.uniform(0.5, 2.0)
+        # The slack lies on the boundary of the cone, its multiplier on the opposite ray.
         edge = np.array([1.0, np.cos(angle), np.sin(angle)])
-        P, ball = half @ half.T / n, np.diag(rng.uniform(0.5, 2.0, n))
-        q = -P @ x - A_ub.T @ ub - A_soc.T @ (edge * [1.0, -1.0, -1.0]) - weight * ball @ x
+        soc = edge * [1.0, -1.0, -1.0]
+        P = half @ half.T / n
+        ball = np.diag(rng.uniform(0.5, 2.0, n))
+        q = -P @ x - A_ub.T @ ub - A_soc.T @ soc - weight * ball @ x  # stationarity
         b_ub = A_ub @ x + np.where(tight, 0.0, rng.uniform(0.5, 2.0, m))
         row = (ball, np.zeros(n), float(x @ ball @ x) / 2)
         return cls(P, q, (row,), A_ub, b_ub, A_soc=A_soc, b_soc=A_soc @ x + edge, soc=(3,))
@@ -321,7 +313,8 @@ def _quadratic_row(index: int, row: object, n: int, uneven: list[str]) -> Quadra
 
 def _kernel_mixture(d: Dataset) -> QCQP:
     """Multiple kernel learning: minimise t - 1'a subject to a'(yy' * K_i)a / 2 <= t, y'a = 0, 0 <= a <= 1."""
-    n, y = d.signs.size, d.signs
+    n = d.size
+    y = d.signs
     rows = []
     for K in d.kernels:
         P = np.zeros((n + 1, n + 1))

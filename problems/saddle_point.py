@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SaddlePoint"]
 
-ROUNDING = 1e-9
+TANGENT_TOLERANCE = 1e-9
+"""How far across its own tangent, relative to the bound, a user's function may be by rounding."""
 
 Gradient = Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -103,8 +104,11 @@ class SaddlePoint(Problem):
         """
         phi = M if isinstance(M, Bilinear) else Bilinear(M)
         rows, columns = phi.M.shape
-        sets = Simplex(rows) if left is None else left, Simplex(columns) if right is None else right
-        return cls(phi.value, _GradientOf(phi, 0), _GradientOf(phi, 1), *sets, phi)
+        if left is None:
+            left = Simplex(rows)
+        if right is None:
+            right = Simplex(columns)
+        return cls(phi.value, _GradientOf(phi, 0), _GradientOf(phi, 1), left, right, phi)
 
     def describe(self) -> str:
         """Return one line: the sizes of both sides."""
@@ -115,45 +119,41 @@ class SaddlePoint(Problem):
         """Return the saddle form and, for a matrix game, the row player's linear program."""
         needs = frozenset({Feature.SADDLE} | self.left.features | self.right.features)
         forms = [Formulation("saddle point", needs, self._saddle, self._recover, _lift)]
-        if (
-            self.bilinear is not None
-            and isinstance(self.left, Simplex)
-            and isinstance(self.right, Simplex)
-        ):
-            because = (
-                "von Neumann's minimax theorem: a worst case over mixed columns is one over columns"
+        mixed = isinstance(self.left, Simplex) and isinstance(self.right, Simplex)
+        if self.bilinear is not None and mixed:
+            forms.append(
+                Formulation(
+                    "row player's LP",
+                    frozenset({Feature.CONE}),
+                    self._lp,
+                    self._from_lp,
+                    self._to_lp,
+                    "von Neumann's minimax theorem: "
+                    "a worst case over mixed columns is one over columns",
+                )
             )
-            ways = self._lp, self._from_lp, self._to_lp
-            forms.append(Formulation("row player's LP", frozenset({Feature.CONE}), *ways, because))
         return tuple(forms)
 
     def _saddle(self) -> SaddleForm:
-        phi = (
-            SaddleOracle(self.value, self.gradient_x, self.gradient_y)
-            if self.bilinear is None
-            else self.bilinear
-        )
+        if self.bilinear is not None:
+            return SaddleForm(self.bilinear, self.left, self.right)
+        phi = SaddleOracle(self.value, self.gradient_x, self.gradient_y)
         return SaddleForm(phi, self.left, self.right)
 
     def _lp(self) -> ConeForm:
         """Variables (x, t); rows 1'x = total, then M'x - t <= -right, then x >= 0."""
-        phi, left, right = self.bilinear, self.left, self.right
+        phi = self.bilinear
+        left = self.left
+        right = self.right
         assert phi is not None
         assert isinstance(left, Simplex)
         assert isinstance(right, Simplex)
         m, n = phi.M.shape
-        A = sparse.hstack(
-            [
-                sparse.vstack(
-                    [
-                        csc("A", np.ones((1, m))),
-                        csc("A", phi.M.T),
-                        -sparse.eye_array(m, format="csc"),
-                    ]
-                ),
-                csc("A", np.repeat([0.0, -1.0, 0.0], [1, n, m])[:, None]),
-            ]
-        )
+        total = csc("A", np.ones((1, m)))
+        signs = -sparse.eye_array(m, format="csc")
+        of_x = sparse.vstack([total, csc("A", phi.M.T), signs])
+        of_t = csc("A", np.repeat([0.0, -1.0, 0.0], [1, n, m])[:, None])
+        A = sparse.hstack([of_x, of_t])
         b = np.concatenate([[left.total], -_given(phi.right), np.zeros(m)])
         return ConeForm(np.append(_given(phi.left), right.total), A, b, Cones(zero=1, nonneg=n + m))
 
@@ -175,30 +175,34 @@ class SaddlePoint(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         """Return the best-reply bounds at the nearest points of both sets."""
-        x, y = self.left.repair(point.x), self.right.repair(point.y)
+        x = self.left.repair(point.x)
+        y = self.right.repair(point.y)
         lower, upper = self._saddle().bounds(x, y)
-        note = (
-            ""
-            if np.isfinite(upper - lower)
-            else "a set is unbounded where phi improves: no bound on that side"
-        )
-        if self.bilinear is None and not note and self._contradicts(x, y, lower, upper):
-            lower, upper = -np.inf, np.inf
-            note = "phi crosses its own tangent: it is not convex in x and concave in y, or a gradient is not its gradient"
+        note = ""
+        if not np.isfinite(upper - lower):
+            note = "a set is unbounded where phi improves: no bound on that side"
+        elif self.bilinear is None and self._contradicts(x, y, lower, upper):
+            lower = -np.inf
+            upper = np.inf
+            note = (
+                "phi crosses its own tangent: it is not convex in x and concave in y, "
+                "or a gradient is not its gradient"
+            )
         return Bracket(lower, upper, Point({"x": x}, {"y": y}), note)
 
     def _contradicts(self, x: FloatArray, y: FloatArray, lower: float, upper: float) -> bool:
         """Whether a player fares better than the bound where a tangent is best for him; phi need not exist there."""
         gradient_x, gradient_y = self._saddle().coupling.gradients(x, y)
-        left, right = (
-            self.left.linear_minimiser(gradient_x),
-            self.right.linear_minimiser(-gradient_y),
-        )
+        left = self.left.linear_minimiser(gradient_x)
+        right = self.right.linear_minimiser(-gradient_y)
         try:
-            below, above = self.value(left, y) - lower, self.value(x, right) - upper
+            below = self.value(left, y) - lower
+            above = self.value(x, right) - upper
         except Exception:  # a logarithm of zero, say
             return False
-        return bool(below < -ROUNDING * (1 + abs(lower)) or above > ROUNDING * (1 + abs(upper)))
+        too_low = below < -TANGENT_TOLERANCE * (1 + abs(lower))
+        too_high = above > TANGENT_TOLERANCE * (1 + abs(upper))
+        return bool(too_low or too_high)
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:

@@ -163,7 +163,8 @@ class SDP(Program):
         rows = self.rows.b_ub.size + self.rows.b_eq.size
         if self.over == "X":
             more = f", {rows} nonnegative entries" if rows else ""
-            return f"SDP({self.c.size} equalit{'y' if self.c.size == 1 else 'ies'}, X of order {orders}{more})"
+            equalities = "1 equality" if self.c.size == 1 else f"{self.c.size} equalities"
+            return f"SDP({equalities}, X of order {orders}{more})"
         return f"SDP({self.c.size} variables, blocks of order {orders}, {rows} linear rows)"
 
     @property
@@ -180,19 +181,21 @@ class SDP(Program):
     @cached_property
     def form(self) -> ConeForm:
         """The matrix inequality as a cone program in x; for a program over X that of its dual."""
-        turn, goal = (-1.0, 1.0) if self.over == "x" else (1.0, self.sign)
-        (A0, b0), (A1, b1) = self.rows.zero, self.rows.nonneg
+        over_x = self.over == "x"
+        turn = -1.0 if over_x else 1.0
+        goal = 1.0 if over_x else self.sign
+        cost = self.sign * self.c if over_x else -self.c
+
+        A_zero, b_zero = self.rows.zero
+        A_nonneg, b_nonneg = self.rows.nonneg
         scaled = [sparse.diags_array(block.weights) @ block.entries for block in self.F]
-        A = sparse.vstack([A0, A1, *(turn * entries[:, 1:] for entries in scaled)], format="csc")
-        b = np.concatenate(
-            [
-                b0,
-                goal * b1,
-                *(turn * goal * entries[:, [0]].toarray().ravel() for entries in scaled),
-            ]
-        )
-        cones = Cones(b0.size, b1.size, psd=tuple(block.order for block in self.F))
-        return ConeForm(self.sign * self.c if self.over == "x" else -self.c, csc("A", A), b, cones)
+        A_psd = [turn * entries[:, 1:] for entries in scaled]
+        b_psd = [turn * goal * entries[:, [0]].toarray().ravel() for entries in scaled]
+
+        A = sparse.vstack([A_zero, A_nonneg, *A_psd], format="csc")
+        b = np.concatenate([b_zero, goal * b_nonneg, *b_psd])
+        cones = Cones(b_zero.size, b_nonneg.size, psd=tuple(block.order for block in self.F))
+        return ConeForm(cost, csc("A", A), b, cones)
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the program itself, then its dual."""
@@ -205,7 +208,8 @@ class SDP(Program):
 
     def point(self, x: FloatArray, y: FloatArray | None) -> Point:
         y = np.zeros(self.form.b.size) if y is None else y
-        cones, sizes = self.form.cones, [svec_size(block.order) for block in self.F]
+        cones = self.form.cones
+        sizes = [svec_size(block.order) for block in self.F]
         zero, nonneg, *parts = np.split(y, np.cumsum((cones.zero, cones.nonneg, *sizes))[:-1])
         matrices = {f"X{index}": smat(part) for index, part in enumerate(parts)}
         named = self.rows.named(zero, nonneg)
@@ -231,7 +235,8 @@ class SDP(Program):
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
         """Return a program in a box, built from complementary matrices S (slack) and X (multiplier)."""
-        n, order = max(size // 2, 1), max(size // 2, 2)
+        n = max(size // 2, 1)
+        order = max(size // 2, 2)
         x = rng.uniform(-1.0, 1.0, n)
         vectors = np.linalg.qr(rng.normal(size=(order, order)))[0]
         high = rng.uniform(0.5, 2.0, order)

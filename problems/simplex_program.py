@@ -1,7 +1,7 @@
 """A user's own convex function over a simple set: minimise f(x) over x in the domain.
 
-A point proves itself: f is convex, so its tangent at x lies below it, and the least value of a
-tangent over a simple set is known exactly (the Frank-Wolfe bound),
+A point proves itself: f is convex, so its tangent at x lies below it, and the minimum of a tangent
+over a simple set is known exactly (the Frank-Wolfe bound),
 
     f(x) + min over z of g'(z - x)  <=  optimum  <=  f(x),    g the gradient at x.
 
@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+import attrs
 import numpy as np
 from scipy import sparse
 
@@ -46,10 +47,27 @@ if TYPE_CHECKING:
 
 __all__ = ["SimplexProgram"]
 
-ROUNDING = 1e-9
+TANGENT_TOLERANCE = 1e-9
+"""How far below its own tangent, relative to the bound, a user's function may lie by rounding."""
 
 
-@dataclass(frozen=True, eq=False)
+def _simple_set(domain: SimpleSet) -> SimpleSet:
+    if not isinstance(domain, SimpleSet):
+        raise InvalidProblem(
+            f"domain is a {type(domain).__name__}; expected a simple set such as Simplex(3)"
+        )
+    return domain
+
+
+def _smooth(value: bool) -> bool:
+    return flag("smooth", value)
+
+
+def _lipschitz(value: float | None) -> float | None:
+    return None if value is None else positive("lipschitz", value)
+
+
+@attrs.frozen(eq=False, slots=False)
 class SimplexProgram(Problem):
     """Minimise a convex function, given by its value and (sub)gradient, over a simple set.
 
@@ -76,20 +94,13 @@ class SimplexProgram(Problem):
 
     value: Callable[[FloatArray], float]
     gradient: Callable[[FloatArray], FloatArray]
-    domain: SimpleSet
-    smooth: bool = True
-    lipschitz: float | None = None
+    domain: SimpleSet = attrs.field(converter=_simple_set)
+    smooth: bool = attrs.field(default=True, converter=_smooth)
+    lipschitz: float | None = attrs.field(default=None, converter=_lipschitz)
     objective: Objective | None = None
     """The function as an object where there is one; `SimplexProgram.of` sets it."""
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.domain, SimpleSet):
-            raise InvalidProblem(
-                f"domain is a {type(self.domain).__name__}; expected a simple set such as Simplex(3)"
-            )
-        object.__setattr__(self, "smooth", flag("smooth", self.smooth))
-        if self.lipschitz is not None:
-            object.__setattr__(self, "lipschitz", positive("lipschitz", self.lipschitz))
+    def __attrs_post_init__(self) -> None:
         if not (callable(self.value) and callable(self.gradient)):
             raise InvalidProblem(
                 "value and gradient must be functions of x; for an object use SimplexProgram.of"
@@ -123,10 +134,8 @@ class SimplexProgram(Problem):
                 f"objective is a {type(objective).__name__}; expected an object such as klopt.Linear(c), with size, "
                 "feature, value and gradient; of plain functions make SimplexProgram(value, gradient, domain)"
             )
-        smooth, lipschitz = (
-            objective.feature is not Feature.NONSMOOTH,
-            getattr(objective, "lipschitz", None),
-        )
+        smooth = objective.feature is not Feature.NONSMOOTH
+        lipschitz = getattr(objective, "lipschitz", None)
         return cls(objective.value, objective.gradient, domain, smooth, lipschitz, objective)
 
     def describe(self) -> str:
@@ -145,25 +154,25 @@ class SimplexProgram(Problem):
         function = self.function
         needs = {Feature.SIMPLEX, function.feature} | self.domain.features
         forms = [Formulation("over the set", frozenset(needs), self._over_the_set, _recover, _lift)]
-        if isinstance(function, Linear | QuadraticLike) and is_polyhedral(self.domain):
-            name, curved = (
-                ("LP", set()) if isinstance(function, Linear) else ("QP", {Feature.QUADRATIC})
-            )
-            because = "the set is a polyhedron: the points that satisfy its rows"
-            forms.append(
-                Formulation(
-                    name, frozenset({Feature.CONE} | curved), self._cone, _recover, _lift, because
-                )
-            )
+        if is_polyhedral(self.domain) and isinstance(function, Linear):
+            forms.append(self._cone_formulation("LP", {Feature.CONE}))
+        elif is_polyhedral(self.domain) and isinstance(function, QuadraticLike):
+            forms.append(self._cone_formulation("QP", {Feature.CONE, Feature.QUADRATIC}))
         return tuple(forms)
+
+    def _cone_formulation(self, name: str, needs: set[Feature]) -> Formulation:
+        because = "the set is a polyhedron: the points that satisfy its rows"
+        return Formulation(name, frozenset(needs), self._cone, _recover, _lift, because)
 
     def _over_the_set(self) -> SimplexForm:
         return SimplexForm(self.function, self.domain)
 
     def _cone(self) -> ConeForm:
-        equal, at_most = rows_of(self.domain)
-        A, b = sparse.vstack([equal[0], at_most[0]]), np.concatenate([equal[1], at_most[1]])
-        cones, radius = Cones(zero=equal[1].size, nonneg=at_most[1].size), self.domain.radius
+        (A_eq, b_eq), (A_ub, b_ub) = rows_of(self.domain)
+        A = sparse.vstack([A_eq, A_ub])
+        b = np.concatenate([b_eq, b_ub])
+        cones = Cones(zero=b_eq.size, nonneg=b_ub.size)
+        radius = self.domain.radius
         function = self.function
         if isinstance(function, Linear):
             return ConeForm(function.c, A, b, cones, radius=radius)
@@ -172,25 +181,28 @@ class SimplexProgram(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         """Return f at the nearest point of the set, and the better of its Frank-Wolfe bound and that of the cuts."""
-        x, cuts = self.domain.repair(point.x), point.dual.get("cuts")
+        x = self.domain.repair(point.x)
+        cuts = point.dual.get("cuts")
         form = self._over_the_set()
-        upper, gradient = form.objective.value(x), form.objective.gradient(x)
+        upper = form.objective.value(x)
+        gradient = form.objective.gradient(x)
         lower = max(form.lower_bound(x, upper, gradient), form.averaged_bound(cuts))
-        note = "the set is unbounded where f falls: no lower bound" if lower == -np.inf else ""
-        if self.objective is None and lower > -np.inf and self._contradicts(lower, gradient):
-            lower, note = (
-                -np.inf,
-                "f lies below its own tangent: it is not convex, or gradient is not its gradient",
-            )
+        note = ""
+        if lower == -np.inf:
+            note = "the set is unbounded where f falls: no lower bound"
+        elif self.objective is None and self._contradicts(lower, gradient):
+            # Only a user's own function can: those given as objects are convex by construction.
+            lower = -np.inf
+            note = "f lies below its own tangent: it is not convex, or gradient is not its gradient"
         return Bracket(lower, upper, _recover(x, cuts), note)
 
     def _contradicts(self, lower: float, gradient: FloatArray) -> bool:
-        """Whether a user's function is below the bound where its tangent is least; it need not exist there."""
+        """Whether f is below the bound at the minimiser of its tangent; it need not exist there."""
         try:
-            least = float(self.value(self.domain.linear_minimiser(gradient)))
+            value = float(self.value(self.domain.linear_minimiser(gradient)))
         except Exception:  # a logarithm of zero, say
             return False
-        return least < lower - ROUNDING * (1 + abs(lower))
+        return value < lower - TANGENT_TOLERANCE * (1 + abs(lower))
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:

@@ -57,10 +57,12 @@ class Program(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         """Return bounds of the optimum from a repaired point and repaired multipliers."""
-        *ends, x, y = enclose(self.form, *self.pair(point))
-        lower, upper = (
-            self.scale * end + self.offset for end in (ends if self.scale > 0 else reversed(ends))
-        )
+        low, high, x, y = enclose(self.form, *self.pair(point))
+        ends = (self.scale * low + self.offset, self.scale * high + self.offset)
+        if self.scale > 0:
+            lower, upper = ends
+        else:  # the form minimises what the program maximises: its bounds change places
+            upper, lower = ends
         return Bracket(lower, upper, self.point(x, y), self.rows.note)
 
     def by_form(

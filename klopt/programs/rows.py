@@ -78,19 +78,11 @@ def bounds_array(n: int, bounds: object) -> FloatArray:
     """
     refuse_masked("bounds", bounds)
     try:
-        given = np.array(bounds if bounds is not None else (0.0, None), dtype=object)
-        pairs = np.broadcast_to(given, (n, 2)) if given.shape in ((2,), (1, 2)) else given
-        if pairs.shape != (n, 2):
-            raise ValueError
-        empty = np.array([-np.inf, np.inf])
-        array = np.array(
-            [[e if v is None else float(v) for v, e in zip(p, empty, strict=True)] for p in pairs]
-        )
+        array = _pairs_of_floats(n, bounds)
     except (TypeError, ValueError):
-        text = (
+        raise InvalidProblem(
             f"bounds must be one pair (low, high) or {n} of them, with None where there is no bound"
-        )
-        raise InvalidProblem(text) from None
+        ) from None
     except OverflowError:
         raise InvalidProblem(
             "bounds has a number beyond the range of floats; write None for no bound"
@@ -102,6 +94,17 @@ def bounds_array(n: int, bounds: object) -> FloatArray:
         )
     _refuse_fake_infinity("bounds", array)
     return cast(FloatArray, freeze(array))
+
+
+def _pairs_of_floats(n: int, bounds: object) -> FloatArray:
+    """One pair for each variable; None becomes -inf below and inf above."""
+    given = np.array((0.0, None) if bounds is None else bounds, dtype=object)
+    pairs = np.broadcast_to(given, (n, 2)) if given.shape in ((2,), (1, 2)) else given
+    if pairs.shape != (n, 2):
+        raise ValueError
+    lower = [-np.inf if low is None else float(low) for low, _ in pairs]
+    upper = [np.inf if high is None else float(high) for _, high in pairs]
+    return np.column_stack((lower, upper))
 
 
 def finite_number(name: str, value: object) -> float:
@@ -135,11 +138,9 @@ class LinearRows:
     def note(self) -> str:
         """What became of rows that ask nothing."""
         vacuous = int(np.count_nonzero(~self.kept))
-        return (
-            f"{vacuous} rows of A_ub ask nothing (b_ub is inf); their multipliers are 0"
-            if vacuous
-            else ""
-        )
+        if not vacuous:
+            return ""
+        return f"{vacuous} rows of A_ub ask nothing (b_ub is inf); their multipliers are 0"
 
     @cached_property
     def fixed(self) -> Mask:
@@ -169,12 +170,18 @@ class LinearRows:
 
     def named(self, zero: FloatArray, nonneg: FloatArray) -> dict[str, FloatArray]:
         """Return the multipliers of the cone rows as those of the user's constraints."""
-        n, equal, kept = len(self.bounds), self.b_eq.size, int(self.kept.sum())
+        n = len(self.bounds)
+        equal = self.b_eq.size
         low, high = self.bounded
-        ub, lower, upper = np.zeros(self.b_ub.size), np.zeros(n), np.zeros(n)
-        ub[self.kept] = nonneg[:kept]
-        lower[low] = nonneg[kept : kept + int(low.sum())]
-        upper[high] = nonneg[kept + int(low.sum()) :]
+        of_ub, of_lower, of_upper = np.split(nonneg, np.cumsum([self.kept.sum(), low.sum()]))
+
+        ub = np.zeros(self.b_ub.size)
+        ub[self.kept] = of_ub
+        lower = np.zeros(n)
+        lower[low] = of_lower
+        upper = np.zeros(n)
+        upper[high] = of_upper
+        # One equality stands for both bounds of a fixed variable; its sign says which one presses.
         lower[self.fixed] = np.maximum(-zero[equal:], 0.0)
         upper[self.fixed] = np.maximum(zero[equal:], 0.0)
         return {"ub": ub, "eq": zero[:equal].copy(), "lower": lower, "upper": upper}
@@ -182,8 +189,10 @@ class LinearRows:
     def stacked(self, dual: Mapping[str, FloatArray]) -> tuple[FloatArray, FloatArray]:
         """Return (zero, nonneg): the multipliers of the cone rows from those of the user's, 0 where not given."""
         n = len(self.bounds)
-        ub, eq = dual.get("ub", np.zeros(self.b_ub.size)), dual.get("eq", np.zeros(self.b_eq.size))
-        lower, upper = dual.get("lower", np.zeros(n)), dual.get("upper", np.zeros(n))
+        ub = dual.get("ub", np.zeros(self.b_ub.size))
+        eq = dual.get("eq", np.zeros(self.b_eq.size))
+        lower = dual.get("lower", np.zeros(n))
+        upper = dual.get("upper", np.zeros(n))
         low, high = self.bounded
         zero = np.concatenate((eq, (upper - lower)[self.fixed]))
         return zero, np.concatenate((ub[self.kept], lower[low], upper[high]))
@@ -193,7 +202,8 @@ def _rows(n: int, A: object, b: object, name: str) -> tuple[SparseMatrix, FloatA
     if A is None and b is None:
         return csc(f"A_{name}", sparse.csc_array((0, n))), cast(FloatArray, freeze(np.zeros(0)))
     if A is None or b is None:
-        given, missing = (f"b_{name}", f"A_{name}") if A is None else (f"A_{name}", f"b_{name}")
+        given = f"b_{name}" if A is None else f"A_{name}"
+        missing = f"A_{name}" if A is None else f"b_{name}"
         raise InvalidProblem(f"{given} is given without {missing}; give both or neither")
     side = vector(f"b_{name}", np.atleast_1d(reals(f"b_{name}", b)), infinite=True)
     return csc(f"A_{name}", A, (side.size, n)), side

@@ -166,11 +166,9 @@ class Model:
             "semidefinite blocks": bool(self.blocks),
         }
         found = " and ".join(part for part, present in parts.items() if present)
-        advice = (
-            "no class of klopt holds them together"
-            if self.kind == "nothing"
-            else f"use {self.kind}.from_file"
-        )
+        advice = f"use {self.kind}.from_file"
+        if self.kind == "nothing":
+            advice = "no class of klopt holds them together"
         raise InvalidProblem(f"{path} has {found}, which {wanted} does not hold; {advice}")
 
     @classmethod
