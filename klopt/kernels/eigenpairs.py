@@ -106,7 +106,8 @@ def all_eigenpairs(laplacian: object) -> tuple[FloatArray, Eigenbasis]:
            [ 0.707, -0.707]]))
     """
     L = checked_laplacian(laplacian)
-    n, reach = L.shape[0], float(np.max(abs(L).sum(axis=0)))
+    n = L.shape[0]
+    reach = float(np.max(abs(L).sum(axis=0)))
     if n > DENSE and USUAL[0] <= reach <= USUAL[1] and len(_components(L)[0]) == 1:
         require_memory(32.0 * n * n, f"all eigenvectors of a Laplacian of order {n}")
         found = decomposed(L.toarray())
@@ -179,7 +180,10 @@ def _components(L: SparseMatrix) -> tuple[list[IntArray], list[SparseMatrix]]:
     order = np.argsort(of, kind="stable")
     ends = np.append(0, np.cumsum(np.bincount(of)))
     sorted_ = L[order][:, order].tocsc()
-    data, rows, starts, blocks = sorted_.data, sorted_.indices, sorted_.indptr, []
+    data = sorted_.data
+    rows = sorted_.indices
+    starts = sorted_.indptr
+    blocks = []
     for low, high in pairwise(ends):
         own = slice(starts[low], starts[high])
         inside = data[own], rows[own] - low, starts[low : high + 1] - starts[low]
@@ -223,7 +227,8 @@ def _lapack(L: SparseMatrix, r: int) -> tuple[FloatArray, FloatArray]:
 
 def _lanczos(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatArray]:
     """The r smallest pairs; pairs missed beside their copies are looked for on the complement of the others."""
-    n, shift = L.shape[0], reach / 2
+    n = L.shape[0]
+    shift = reach / 2
     rows = L.tocsr()  # multiplies several columns faster
     found = largest_eigenpairs(lambda X: shift * X - rows @ X, n, r, reach)
     start = np.random.default_rng(0).standard_normal(n)
@@ -235,10 +240,12 @@ def _lanczos(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatAr
         if not shift - _largest(beside, first, ROUGH)[0] < values[-1] - ROUGH * reach:
             break
         top, more = _largest(beside, first)
-        values, V = np.append(values, shift - top), np.column_stack([V, beside.outside(more)])
+        values = np.append(values, shift - top)
+        V = np.column_stack([V, beside.outside(more)])
         V[:, -1] /= np.linalg.norm(V[:, -1])
         order = np.argsort(values, kind="stable")[:r]
-        values, V = values[order], V[:, order]
+        values = values[order]
+        V = V[:, order]
     return values, V
 
 

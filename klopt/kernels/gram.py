@@ -266,7 +266,8 @@ def _repaired(
     name: str, K: FloatArray, repair: Repair | None, rounding: float
 ) -> tuple[FloatArray, float, str]:
     values, vectors = np.linalg.eigh(K)
-    smallest, negative = float(values[0]), values < 0
+    smallest = float(values[0])
+    negative = values < 0
     if repair is None and smallest < -4 * rounding:
         raise InvalidProblem(
             f"{name} is not positive semidefinite: its eigenvalues go from {smallest:.6g} to {values[-1]:.6g}; "

@@ -81,7 +81,8 @@ def knn_graph(
     points = matrix("X", X)
     if not points.shape[1]:
         raise InvalidProblem(f"X is {len(points)} x 0; expected points with coordinates")
-    n, count = len(points), _neighbour_count(neighbours, len(points))
+    n = len(points)
+    count = _neighbour_count(neighbours, len(points))
     if weights not in get_args(Weights):
         raise InvalidProblem(
             f"weights is {weights!r}; expected one of {', '.join(get_args(Weights))}"
@@ -140,7 +141,8 @@ def _laplacian(W: object, normalised: bool) -> SparseMatrix:
     roots = np.zeros(rows)
     roots[joined] = 1 / np.sqrt(degrees[joined])
     entries = weights.tocoo()
-    first, second = roots[entries.row], roots[entries.col]
+    first = roots[entries.row]
+    second = roots[entries.col]
     # This order keeps L exactly symmetric; W_ij <= D_ii, so that no product overflows.
     values = entries.data * np.maximum(first, second) * np.minimum(first, second)
     scaled = sparse.csc_array((values, (entries.row, entries.col)), shape=weights.shape)

@@ -88,7 +88,8 @@ def squared_distances(X: npt.ArrayLike, new: npt.ArrayLike) -> FloatArray:
     A = matrix("X", X)
     B = matrix("new", new, (None, A.shape[1]))
     centre = A.sum(axis=0) / max(len(A), 1)
-    A, B = A - centre, B - centre
+    A = A - centre
+    B = B - centre
     require_memory(16.0 * len(A) * len(B), f"distances of {len(A)} by {len(B)} points")
     cross: FloatArray = A @ B.T
     cross *= -2.0

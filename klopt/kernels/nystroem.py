@@ -207,7 +207,8 @@ def _leveraged(points: FloatArray, kernel: Kernel, m: int, rng: np.random.Genera
     pilot = points[first]
     whitening = _whitening(kernel, pilot)
     r = whitening.shape[1]
-    moments, missed = np.zeros((r, r)), []
+    moments = np.zeros((r, r))
+    missed = []
     for part, diagonal in zip(_blocks(points), _joined(points, kernel), strict=True):
         Phi = _features(part, kernel, pilot, whitening)
         moments += Phi.T @ Phi

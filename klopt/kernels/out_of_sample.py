@@ -98,7 +98,8 @@ class ExtendedFeatures:
 
     def cross(self, phi: npt.ArrayLike, others: npt.ArrayLike) -> FloatArray:
         """Return k between two sets of points; `others`, the training points say, are not copied."""
-        left, right = self.features(phi), np.asarray(others, dtype=float)
+        left = self.features(phi)
+        right = np.asarray(others, dtype=float)
         if right.ndim != 2 or right.shape[1] != len(self.C):
             raise InvalidProblem(
                 f"others has shape {right.shape}; expected rows of {len(self.C)} features"

@@ -51,7 +51,8 @@ def gaussians(X: FloatArray, gammas: Sequence[float]) -> list[tuple[FloatArray, 
             for gamma, K in zip(gammas, matrices, strict=True):
                 part = D * -gamma
                 np.exp(part, out=part)
-                K[rows, columns], K[columns, rows] = part, part.T
+                K[rows, columns] = part
+                K[columns, rows] = part.T
     error = 2 * (2 * X.shape[1] + 8) * UNIT_ROUNDOFF * float(squares.max())
     return [(K, _floor(K, gamma * error)) for gamma, K in zip(gammas, matrices, strict=True)]
 

@@ -68,7 +68,8 @@ def harmonic(W: object, labels: object) -> Scores:
     L = laplacian(W, normalised=False)
     labelled = _Labelled.of(labels, L.shape[0])
     _refuse_unreached(L, labelled)
-    F, u = labelled.Y.copy(), labelled.unknown
+    F = labelled.Y.copy()
+    u = labelled.unknown
     if u.size:
         rows = L.tocsr()[u]
         F[u] = _solve(
@@ -189,7 +190,8 @@ def _factor(K: tuple[object, ...]) -> tuple[FloatArray, FloatArray]:
 
 def _by_factor(V: FloatArray, w: FloatArray, labels: object, C: float) -> Scores:
     labelled = _Labelled.of(labels, len(V))
-    roots, Y = np.sqrt(w), labelled.Y[labelled.known]
+    roots = np.sqrt(w)
+    Y = labelled.Y[labelled.known]
     B = V[labelled.known] * roots
     if B.shape[0] < B.shape[1]:
         inside = B.T @ _definite(B @ B.T + np.eye(len(B)) / C, Y)

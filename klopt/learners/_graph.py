@@ -94,13 +94,15 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
 
     def _decide(self, values: FloatArray, duels: MulticlassScheme) -> Self:
         """Keep the machines' values at the training points, and the classes they mean."""
-        self._values, self._duels = values, duels
+        self._values = values
+        self._duels = duels
         self.transduction_ = self._named(duels.scores(values))
         return self
 
     def _decide_by_machines(self, V: FloatArray, w: FloatArray, codes: Codes, C: float) -> Self:
         """Train machines on the labelled points with V diag(w) V'."""
-        known, used = np.flatnonzero(codes >= 0), np.flatnonzero(w > 0)
+        known = np.flatnonzero(codes >= 0)
+        used = np.flatnonzero(w > 0)
         half = V[:, used] * np.sqrt(w[used])
         some = half[known]
         duels = MulticlassScheme(self.classes_.size, self.multi_class)

@@ -76,7 +76,8 @@ class MulticlassScheme:
             return values
         sides = np.zeros((len(self.pairs), self.classes))
         for machine, (minus, plus) in enumerate(self.pairs):
-            sides[machine, plus], sides[machine, minus] = 1.0, -1.0
+            sides[machine, plus] = 1.0
+            sides[machine, minus] = -1.0
         votes = (values > 0) @ np.maximum(sides, 0.0) + (values <= 0) @ np.maximum(-sides, 0.0)
         sums = values @ sides
         # Less than half a vote, so that sums only break ties.
@@ -105,10 +106,12 @@ def support_vector_machines(
         with config_context(assume_finite=True):  # klopt has looked at every entry
             return SVC(C=own, kernel="precomputed").fit(K, labels)
 
-    coefficients, bias = np.zeros((len(K), len(duels.pairs))), np.zeros(len(duels.pairs))
+    coefficients = np.zeros((len(K), len(duels.pairs)))
+    bias = np.zeros(len(duels.pairs))
     if duels.by_votes:  # all at once: LIBSVM trains the same machines
         found = trained(codes)
-        support, group = found.support_, codes[found.support_]
+        support = found.support_
+        group = codes[found.support_]
         for machine, (i, j) in enumerate(combinations(range(duels.classes), 2)):
             # LIBSVM keeps a row less than classes: what a vector of class i says against j > i is
             # in row j - 1.

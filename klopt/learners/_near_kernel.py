@@ -137,9 +137,11 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
             self._X = self._low = None
             return Gram.of(X, "X"), codes
         self._kernel = as_kernel(self.kernel).fix(X, getattr(self, "feature_names_in_", None))
-        self._X, self._low = X, None
+        self._X = X
+        self._low = None
         if self.rank is not None:
-            self._X, self._low = None, nystrom(X, self._kernel, min(self.rank, len(X)))
+            self._X = None
+            self._low = nystrom(X, self._kernel, min(self.rank, len(X)))
             return self._low, codes
         return self._kernel.gram(X, "K0"), codes
 
@@ -156,7 +158,8 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
     def _learned(self, known: npt.NDArray[np.intp], count: int) -> FloatArray:
         """The learned kernel on some of `count` training points."""
         if self._low is not None:
-            problem, point = cast(Any, self.result_.problem), self.result_.point
+            problem = cast(Any, self.result_.problem)
+            point = self.result_.point
             return cast(FloatArray, problem.extend(point).among(self._low.Phi[known]))
         return self.kernel_ if known.size == count else part(self.kernel_, known)
 

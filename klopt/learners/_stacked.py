@@ -163,7 +163,8 @@ class StackLearner(Learner):
         if self._is_precomputed:
             seen = self._stacked(X)[:, self.support_]
             return np.asarray(np.tensordot(seen, b, axes=([1, 2], [0, 1])) + self._bias)
-        points, support = self._points(X), self._X[self.support_]
+        points = self._points(X)
+        support = self._X[self.support_]
         values = np.tile(self._bias, (len(points), 1))
         for index in np.flatnonzero(b.any(axis=(0, 2))):
             for rows in blocks(len(points), 8 * len(support)):
@@ -186,7 +187,8 @@ class StackClassifier(Classifier, StackLearner):
         X, self._codes = self._labelled(X, y, unlabelled=False, allow_nd=self._is_precomputed)
         matrices = self._matrices(X)
         self._duels = MulticlassScheme(self.classes_.size, self.multi_class)
-        results, parts = [], []
+        results = []
+        parts = []
         for machine in range(len(self._duels.pairs)):
             signs = self._duels.signs(self._codes, machine)
             used = np.flatnonzero(signs)

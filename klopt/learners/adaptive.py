@@ -180,7 +180,8 @@ class DankSVC(Classifier, _Adaptive):
         K = self._matrix(X)
         eta = self._eta(K)
         self._duels = MulticlassScheme(self.classes_.size, self.multi_class)
-        results, machines = [], []
+        results = []
+        machines = []
         for machine in range(len(self._duels.pairs)):
             signs = self._duels.signs(codes, machine)
             used = np.flatnonzero(signs)
@@ -188,7 +189,8 @@ class DankSVC(Classifier, _Adaptive):
             result = self._certified(AdaptiveKernel(own, signs[used], self.C, eta, self.tau))
             results.append(result)
             machines.append(_Machine.of(result, used, signs[used] * cast(Any, result.point).alpha))
-        self.results_, self._machines = tuple(results), tuple(machines)
+        self.results_ = tuple(results)
+        self._machines = tuple(machines)
         self.result_ = max(results, key=lambda result: result.certificate.relative_width)
         return self
 

@@ -105,7 +105,8 @@ class OffBlocks:
 
     def bounds(self, C: float, eta: float) -> tuple[float, float]:
         """Return (least, most) of h* - H, the formulas above."""
-        C, eta = positive("C", C), positive("eta", eta)
+        C = positive("C", C)
+        eta = positive("eta", eta)
         most = C * C / 2 * self.absolute
         return -most - C**4 / (16 * eta) * self.squares, most
 
@@ -168,7 +169,8 @@ def decompose(
     and, with `polish`, solved from there. `bounds` has the bounds of h* - H reported, for which all
     n^2 entries of the kernel are computed, a block at a time.
     """
-    points, targets = matrix("X", X), vector("y", y)
+    points = matrix("X", X)
+    targets = vector("y", y)
     if targets.size != len(points):
         raise InvalidProblem(
             f"y has {targets.size} entries for {len(points)} points; expected one each"
@@ -209,7 +211,8 @@ def kmeans(X: npt.ArrayLike, count: int, seed: int = 0) -> Indices:
 
 def off_blocks(kernel: Kernel, X: npt.ArrayLike, labels: npt.ArrayLike) -> OffBlocks:
     """Return the sums over the kernel between clusters, all n^2 entries of it, a block at a time."""
-    points, which = matrix("X", X), np.asarray(labels)
+    points = matrix("X", X)
+    which = np.asarray(labels)
     absolute = squares = 0.0
     for start in range(0, len(points), ROWS):
         rows = slice(start, start + ROWS)
@@ -313,7 +316,8 @@ def _on_processes(tasks: list[_Task], jobs: int, retries: int) -> list[Found]:
 def _on_dask(tasks: list[_Task], cluster: Any, retries: int) -> list[Found]:
     from klopt.bench.dask_cluster import connected
 
-    client, order = connected(cluster), _large_first(tasks)
+    client = connected(cluster)
+    order = _large_first(tasks)
     futures = client.map(_call_there, [tasks[i] for i in order], retries=retries, pure=False)
     found = dict(zip(order, client.gather(futures), strict=True))
     return [found[i] for i in range(len(tasks))]

@@ -99,7 +99,8 @@ class LDK(NearKernelLearner):
     def _problem(self, K0: Gram | Nystrom, codes: Codes) -> LogDetPairs:
         pairs = self._pairs(codes)
         same = codes[pairs[:, 0]] == codes[pairs[:, 1]]
-        near, far = pairs[same], pairs[~same]
+        near = pairs[same]
+        far = pairs[~same]
         bounds = self._bounds(K0, np.flatnonzero(codes >= 0))
         problem = LogDetPairs(K0, near, far, *bounds, self.slack)
         if self.slack is None or not problem.inseparable.size:

@@ -67,10 +67,8 @@ class _Mixture(StackLearner):
     @property
     def kernel_(self) -> FloatArray:
         """The learned kernel matrix of the training points, (n, n); of several machines a stack, machines last."""
-        mixing, matrices = (
-            self.weights_ / self.scales_,
-            [entries(K) for K in self._on_training_points()],
-        )
+        mixing = self.weights_ / self.scales_
+        matrices = [entries(K) for K in self._on_training_points()]
         found = np.zeros((*matrices[0].shape, len(mixing)))
         for K, weights in zip(matrices, mixing.T, strict=True):
             found += K[:, :, None] * weights

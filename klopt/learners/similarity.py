@@ -105,7 +105,8 @@ class _SimilarityLearner(StackClassifier):
     @classmethod
     def _extended(cls, damping: float, result: Result, signs: FloatArray) -> FloatArray:
         """S (S^2 + damping^2 |S|^2 I)^-1 K a of each similarity."""
-        a, count = signs * cast(Any, result.point).alpha, len(cast(Any, result.problem).S)
+        a = signs * cast(Any, result.point).alpha
+        count = len(cast(Any, result.problem).S)
         found = np.column_stack(
             [w * _damped(part, K @ a, damping) for part, K, w in cls._parts(result)]
         )

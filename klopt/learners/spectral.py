@@ -98,7 +98,8 @@ class SKL(GraphLearner):
         )
 
     def _features(self) -> FloatArray:
-        problem, point = self.result_.problem, self.result_.point
+        problem = self.result_.problem
+        point = self.result_.point
         assert point is not None
         if isinstance(problem, SpectralRls) and problem.basis != "spectral":
             return point.factor

@@ -79,7 +79,9 @@ def _as_blocks(name: str, item: Any) -> tuple[Any, ...]:
 def _block(matrices: list[Any], k: int, count: int) -> Block:
     shapes = [M.shape if is_sparse(M) else np.shape(M) for M in matrices]
     order = next((shape[0] for shape in shapes if len(shape) == 2), 0)
-    places, columns, values = [np.zeros(0, int)], [np.zeros(0, int)], [np.zeros(0)]
+    places = [np.zeros(0, int)]
+    columns = [np.zeros(0, int)]
+    values = [np.zeros(0)]
     for index, M in enumerate(matrices):
         if not is_sparse(M) and np.ndim(M) == 0 and not np.any(M):
             continue

@@ -40,7 +40,8 @@ def rows_of(domain: SimpleSet) -> tuple[Rows, Rows]:
     unit = sparse.eye_array(n, format="csr")
     if isinstance(domain, BoxPlane):
         normal = np.zeros((0, n)) if domain.normal is None else domain.normal[None, :]
-        above, below = np.isfinite(domain.upper), np.isfinite(domain.lower)
+        above = np.isfinite(domain.upper)
+        below = np.isfinite(domain.lower)
         bounds = np.concatenate([domain.upper[above], -domain.lower[below]])
         A = csc("A", sparse.vstack([unit[above], -unit[below]]))
         return (csc("A", normal), np.full(len(normal), domain.offset)), (A, bounds)

@@ -30,14 +30,16 @@ def refuse_indefinite(name: str, P: SparseMatrix) -> None:
     klopt.errors.InvalidProblem: P is not positive semidefinite: its smallest eigenvalue is -1, so the problem ...
     """
     alone, components = _components(P)
-    smallest, allowed = float(np.min(P.diagonal()[alone], initial=0.0)), 0.0
+    smallest = float(np.min(P.diagonal()[alone], initial=0.0))
+    allowed = 0.0
     for index in components:
         block = _dense(name, P, index)
         rounding = index.size * EPS * float(np.linalg.norm(block))
         if proven_floor(block) is None and proven_floor(block, rounding) is None:
             least = float(np.linalg.eigvalsh(block)[0])
             if least + 4 * rounding < min(smallest + allowed, 0.0):
-                smallest, allowed = least, 4 * rounding
+                smallest = least
+                allowed = 4 * rounding
     if smallest < -allowed:
         raise InvalidProblem(
             f"{name} is not positive semidefinite: its smallest eigenvalue is {smallest:.6g}, so the problem is not "
@@ -54,7 +56,9 @@ def factor(name: str, P: SparseMatrix) -> SparseMatrix:
     """
     alone, components = _components(P)
     alone = alone[P.diagonal()[alone] > 0]
-    rows, columns, data = [np.arange(alone.size)], [alone], [np.sqrt(P.diagonal()[alone])]
+    rows = [np.arange(alone.size)]
+    columns = [alone]
+    data = [np.sqrt(P.diagonal()[alone])]
     count = alone.size
     for index in components:
         values, vectors = np.linalg.eigh(_dense(name, P, index))

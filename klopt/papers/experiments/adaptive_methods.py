@@ -61,8 +61,11 @@ def adaptive(given: Given, choice: Choice, costs: Costs) -> IntArray:
     from klopt.learners import DankSVC
     from klopt.learners.kernels import rbf
 
-    known, found = given.known, []
-    X, y, gamma = given.X[known], given.labels[known], _gamma(choice)
+    known = given.known
+    found = []
+    X = given.X[known]
+    y = given.labels[known]
+    gamma = _gamma(choice)
     k = np.unique(y).size
     for C in costs:
         alpha = SVC(C=C, gamma=gamma).fit(X, y).dual_coef_
@@ -162,7 +165,8 @@ def _fitted(
     learner: Callable[[float, FloatArray, FloatArray], Any],
 ) -> Labels:
     """What regressions say, with targets of mean 0 and deviation 1, or in the range from 0 to 1."""
-    X, y = given.X[given.known], given.labels[given.known]
+    X = given.X[given.known]
+    y = given.labels[given.known]
     start, unit = (y.min(), np.ptp(y)) if scale == "range" else (y.mean(), y.std())
     unit = float(unit) or 1.0
     scaled = (y - start) / unit

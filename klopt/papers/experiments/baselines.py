@@ -41,12 +41,11 @@ def fisher_score(given: Given, choice: Choice, costs: Costs) -> IntArray:
     K = rbf_matrix(given.X, scaled_gamma(given, choice))
     basis = np.column_stack([np.ones(len(K)), K[:, known]])
     classes = given.labels[known][:, None] == np.unique(given.labels[known])
-    among, E = K[np.ix_(known, known)], basis[known]
+    among = K[np.ix_(known, known)]
+    E = basis[known]
     own = among * ((classes / classes.sum(axis=0)) @ classes.T)
-    between, within = (
-        E.T @ (own - among / known.size) @ E,
-        E.T @ (np.diag(among.diagonal()) - own) @ E,
-    )
+    between = E.T @ (own - among / known.size) @ E
+    within = E.T @ (np.diag(among.diagonal()) - own) @ E
     ridge = choice.weight * float(within.trace()) / len(within)
     _, a = eigh(
         between, within + ridge * np.eye(len(within)), subset_by_index=[len(within) - 1] * 2
@@ -66,7 +65,8 @@ def simple_npk(given: Given, choice: Choice, costs: Costs) -> IntArray:
 
 def ideal_gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the Gaussian kernel that is drawn towards the targets; w is in units of 1 / labelled points."""
-    gamma, weight = scaled_gamma(given, choice), choice.weight / given.known.size
+    gamma = scaled_gamma(given, choice)
+    weight = choice.weight / given.known.size
     log = once(given, f"log of {gamma}", lambda: _of_spectrum(rbf_matrix(given.X, gamma), "log"))
     return machines(_of_spectrum(log + weight * _targets(given), "exp"), given, costs)
 
@@ -82,7 +82,8 @@ def random_features_of(number: int) -> Decide:
 
 
 def _random_features(number: int, given: Given, choice: Choice, costs: Costs) -> IntArray:
-    random, known = np.random.default_rng(given.seed), given.known
+    random = np.random.default_rng(given.seed)
+    known = given.known
     W = random.standard_normal((given.X.shape[1], number)) / choice.width
     phi = np.cos(given.X @ W + random.uniform(0, 2 * np.pi, number))
     Y = np.where(given.labels[known][:, None] == np.unique(given.labels[known]), 1.0, -1.0)
@@ -92,7 +93,9 @@ def _random_features(number: int, given: Given, choice: Choice, costs: Costs) ->
 
 def _aligned(v: FloatArray, room: float) -> FloatArray:
     """The q of largest v'q: the projection of 1/d + t v for the largest t that the ball allows, by bisection."""
-    d, low, high = v.size, 0.0, 1.0 / (float(np.ptp(v)) or 1.0)
+    d = v.size
+    low = 0.0
+    high = 1.0 / (float(np.ptp(v)) or 1.0)
     for _ in range(60):
         middle = (low + high) / 2
         q = simplex_projection(1 / d + middle * v)

@@ -188,13 +188,13 @@ def read_npz(path: Path, regression: bool = False) -> DataSet:
         if name not in arrays:
             raise InvalidSettings(f"{path} has no array {name!r}; it has {', '.join(arrays)}")
     published = [row for name in arrays if name.startswith("idxLabs") for row in arrays[name]]
-    X, y, training = arrays["X"], arrays["y"], 0
+    X = arrays["X"]
+    y = arrays["y"]
+    training = 0
     if "X_test" in arrays and "y_test" in arrays:
-        training, X, y = (
-            len(X),
-            np.concatenate([X, arrays["X_test"]]),
-            np.concatenate([y, arrays["y_test"]]),
-        )
+        training = len(X)
+        X = np.concatenate([X, arrays["X_test"]])
+        y = np.concatenate([y, arrays["y_test"]])
     return replace(_made(path.stem, X, y, path.name, published, regression), training=training)
 
 
@@ -246,7 +246,8 @@ def _packaged(name: str, where: _Packaged) -> DataSet:
             name, read.X[:, where.columns] if where.columns else read.X, read.y, where.install
         )
     rest = read_csv(path.parent / Path(where.test).name, where.skip, class_first=where.class_first)
-    X, y = np.concatenate([read.X, rest.X]), np.concatenate([read.y, rest.y])
+    X = np.concatenate([read.X, rest.X])
+    y = np.concatenate([read.y, rest.y])
     return DataSet(name, X, y, where.install, training=len(read.X))
 
 
@@ -269,7 +270,9 @@ def _g50c() -> DataSet:
     """Means of distance 2 Phi^-1(0.95) make the Bayes error 5 %."""
     from scipy.special import ndtri
 
-    random, features, points = np.random.default_rng(50), 50, 550
+    random = np.random.default_rng(50)
+    features = 50
+    points = 550
     y = np.repeat([0, 1], points // 2)
     shift = float(ndtri(0.95)) / sqrt(features)
     X = random.standard_normal((points, features)) + np.where(y[:, None] == 1, shift, -shift)

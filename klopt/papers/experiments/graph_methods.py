@@ -79,7 +79,8 @@ def label_spreading(given: Given, choice: Choice, costs: Costs) -> IntArray:
 
 def lap_rls(given: Given, choice: Choice, costs: Costs) -> IntArray:
     """Regularised least squares with the norm that the graph deforms."""
-    known, found = given.known, []
+    known = given.known
+    found = []
     classes = np.unique(given.labels[known])
     Y = np.where(given.labels[known][:, None] == classes, 1.0, -1.0)
     for C, among, seen in _deformed(given, choice, costs):
@@ -93,7 +94,8 @@ def lap_svm(given: Given, choice: Choice, costs: Costs) -> IntArray:
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.svm import SVC
 
-    known, found = given.known, []
+    known = given.known
+    found = []
     for C, among, seen in _deformed(given, choice, costs):
         machine = OneVsRestClassifier(SVC(C=C / (2 * known.size), kernel="precomputed"))
         found.append(machine.fit(among, given.labels[known]).predict(seen))

@@ -27,7 +27,8 @@ Yeast_SW_200
 
 NOISE = 0.2
 COSTS = (0.1, 1.0, 10.0, 100.0)
-PRICES, FEW = choices(weight=(0.1, 1.0, 10.0)), (1.0, 10.0)
+PRICES = choices(weight=(0.1, 1.0, 10.0))
+FEW = (1.0, 10.0)
 
 
 def _row(line: str, noise: float = 0.0) -> Row:

@@ -35,7 +35,8 @@ cpusmall 0.104 0.002  0.114 0.003
 """
 SIGMAS = adaptive_methods.SIGMAS
 COSTS = SIGMAS
-INNER_SIGMAS, INNER_COSTS = SIGMAS[3:8], COSTS[4::2]
+INNER_SIGMAS = SIGMAS[3:8]
+INNER_COSTS = COSTS[4::2]
 
 FIXED = ("spect", "monks1", "monks2", "monks3")
 ONE_PART = "the part for the test is always the same, so the paper's deviation is that of the folds of cross-validation alone"

@@ -81,7 +81,8 @@ def simple_mkl(given: Given, choice: Choice, costs: Costs) -> IntArray:
         rbf([1 / (2 * width**2) for width in BANDWIDTHS]),
         *(poly(degree, gamma=1.0) for degree in (1, 2, 3)),
     ]
-    known, found = given.known, []
+    known = given.known
+    found = []
     for C in costs:
         learner = MklSVC(kernels, C=C, norm="block-l1", multi_class="ovr")
         found.append(learner.fit(given.X[known], given.labels[known]).predict(given.X[given.asked]))
@@ -136,8 +137,10 @@ def repaired(by: str) -> Decide:
 def _eskl(loss: Any, trace: Any, given: Given, choice: Choice, costs: Costs) -> IntArray:
     from klopt.learners import ESKL
 
-    known, found = given.known, []
-    among, seen = given.X[np.ix_(known, known)], given.X[np.ix_(given.asked, known)]
+    known = given.known
+    found = []
+    among = given.X[np.ix_(known, known)]
+    seen = given.X[np.ix_(given.asked, known)]
     for C in costs:
         learner = ESKL("precomputed", C=C, rho=choice.weight, loss=loss, trace=trace)
         found.append(learner.fit(among, given.labels[known]).predict(seen))
@@ -153,9 +156,11 @@ def machines(K: FloatArray, given: Given, costs: Costs) -> IntArray:
     """Return what machines with the kernel say of the points asked about."""
     from sklearn.svm import SVC
 
-    known, labels = given.known, given.labels[given.known]
+    known = given.known
+    labels = given.labels[given.known]
     scale = float(K.diagonal()[known].mean()) or 1.0
-    among, seen = K[np.ix_(known, known)] / scale, K[np.ix_(given.asked, known)] / scale
+    among = K[np.ix_(known, known)] / scale
+    seen = K[np.ix_(given.asked, known)] / scale
     found = [SVC(C=C, kernel="precomputed").fit(among, labels).predict(seen) for C in costs]
     return np.array(found, dtype=np.int64)
 

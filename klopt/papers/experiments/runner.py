@@ -155,7 +155,8 @@ def _methods(protocol: Protocol, names: Sequence[str]) -> tuple[Method, ...]:
 def _loaded(
     protocol: Protocol, folder: Path | None, strict: bool
 ) -> tuple[list[tuple[Row, DataSet]], tuple[str, ...]]:
-    found, missing = [], []
+    found = []
+    missing = []
     for row in protocol.rows:
         try:
             data = load(row.data, folder, protocol.regression)

@@ -172,7 +172,8 @@ def conclusions(
     `best` has the figures at the choice that is best on the test points, which bound those of any
     choice.
     """
-    protocol, test = experiment.protocol, summary.test
+    protocol = experiment.protocol
+    test = summary.test
     order = sorted(summary.mean_ranks, key=lambda pair: pair[1])
     yield "Mean ranks: " + ", ".join(f"{name} {rank:.2f}" for name, rank in order) + "."
     yield from _learned(protocol, dict(order))

@@ -70,7 +70,8 @@ class Job:
     @property
     def key(self) -> str:
         """What tells the trial from others: the data, the split, the method with its grid, and the version."""
-        method, protocol = self.method, self.protocol
+        method = self.method
+        protocol = self.protocol
         parts = (
             version("klopt"), protocol.name, protocol.folds, protocol.fit_on, protocol.scale, self.row.name,
             self.row.graph, method.name, _name(method.decide), method.choices, method.costs, self.data.digest,
@@ -84,7 +85,11 @@ def run_job(job: Job) -> Trial:
     """Run a method; an error of its own is a trial without accuracy, not an end of the experiment."""
     from threadpoolctl import threadpool_limits
 
-    begun, accuracy, chosen, trouble, uncertified = time.perf_counter(), nan, "", "", 0
+    begun = time.perf_counter()
+    accuracy = nan
+    chosen = ""
+    trouble = ""
+    uncertified = 0
     given = _given(job)
     try:
         with threadpool_limits(1):
@@ -154,7 +159,8 @@ def _chosen_once(job: Job, given: Given) -> tuple[Choice, float, str]:
 
 def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
     """The choice and the cost of the best accuracy, the first of equals, where the protocol looks for it; and words."""
-    method, known = job.method, given.known
+    method = job.method
+    known = given.known
     if len(method.choices) * len(method.costs) == 1:
         return method.choices[0], method.costs[0], ""
     scores = np.zeros((len(method.choices), len(method.costs)))
@@ -180,7 +186,8 @@ def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
 
 def _best(method: Method, scores: FloatArray) -> tuple[Choice, float, str]:
     first, second = np.unravel_index(int(np.argmax(scores)), scores.shape)
-    best, C = method.choices[first], method.costs[second]
+    best = method.choices[first]
+    C = method.costs[second]
     return best, C, f"C={C:g} width={best.width:g} weight={best.weight:g}"
 
 

@@ -54,7 +54,8 @@ def read_case(path: Path) -> tuple[str, Case]:
     """Return the claim's name and the case in a file, or raise with what is wrong in it."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        name, case = content["claim"], content["case"]
+        name = content["claim"]
+        case = content["case"]
         return str(name), {entry: _array(value) for entry, value in case.items()}
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise InvalidSettings(f"{path} is no readable case: {error}") from None

@@ -61,7 +61,8 @@ class Curve:
         """Return the exponent of measured ~ steps^exponent over the later half of the run; None from fewer than 3."""
         from scipy import stats
 
-        t, gap = np.array(self.steps), np.array(self.measured)
+        t = np.array(self.steps)
+        gap = np.array(self.measured)
         late = (t >= np.sqrt(t.max(initial=1.0))) & (gap > 0)
         if np.unique(t[late]).size < 3:
             return None
@@ -113,7 +114,8 @@ def at_most(
     >>> at_most(Interval(0.9, 1.2), 1.0).holds, at_most(Interval(0.9, 1.2), 1.0).fails
     (False, False)
     """
-    (a, b), (c, d) = exact_interval(left), exact_interval(right)
+    (a, b) = exact_interval(left)
+    (c, d) = exact_interval(right)
     slack = tol * max(scale, *(abs(end) for end in (b, c) if np.isfinite(end)), 0.0)
     return Evidence(_ratio(a - slack, d), _ratio(b - slack, c), detail=detail)
 
@@ -143,7 +145,8 @@ def equal(
     >>> equal([1.0, 2.0], [1.0, 2.0]).holds, equal(1.0, 2.0).fails
     (True, True)
     """
-    a, b = np.asarray(left, float), np.asarray(right, float)
+    a = np.asarray(left, float)
+    b = np.asarray(right, float)
     size = max(float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)), scale)
     off = float(np.abs(a - b).max(initial=0.0))
     ratio = 0.0 if off == 0.0 else off / (tol * size)

@@ -28,7 +28,8 @@ def ratio(evidence: Evidence | None) -> str:
     """
     if evidence is None:
         return ""
-    best, worst = _few(evidence.best), _few(evidence.worst)
+    best = _few(evidence.best)
+    worst = _few(evidence.worst)
     return worst if best == worst else f"{best}..{worst}"
 
 

@@ -176,7 +176,8 @@ def _rate(finding: Finding, word: str, curve: Curve, x: Axis, y: Axis) -> Figure
         ("measured", curve.measured, Style(-1, 0)),
         ("bound", curve.bound, Style(-1, 1, 1)),
     ):
-        steps, heights = np.array(curve.steps), np.array(values)
+        steps = np.array(curve.steps)
+        heights = np.array(values)
         kept = np.isfinite(heights) & (heights > 0) & (steps > 0)
         series.append(Series(name, steps[kept], heights[kept], style))
     title = f"{finding.claim.name}{f' {word}' if word else ''}: measured and bound"

@@ -70,7 +70,9 @@ class _Reader:
     """The lines that say something, in order, with their numbers."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.bounds, self.at = path, 0, 0
+        self.path = path
+        self.bounds = 0
+        self.at = 0
         self.names: Names | None = None
         self.lines: list[tuple[int, list[str]]] = []
         for place, text in enumerate(path.read_text(encoding="latin-1").splitlines(), 1):
@@ -202,7 +204,8 @@ def read(path: Path) -> Model:
 def _limits(draft: _Draft, section: str) -> tuple[list[int], list[int]]:
     """The limits of a table's indices, and the orders of the blocks that it speaks of."""
     n, m = (sum(size for _, size in domain) for domain in (draft.var, draft.con))
-    variables, blocks = draft.psdvar, draft.psdcon
+    variables = draft.psdvar
+    blocks = draft.psdcon
     some = max([0, *variables, *blocks])
     return {
         "OBJACOORD": ([n], []),
@@ -229,7 +232,8 @@ def _standard(draft: _Draft) -> Model:
     (con, which, p, q), entries = draft.table("FCOORD")
     blocks = []
     for index, order in enumerate(draft.psdvar):
-        first, rest = matrix == index, which == index
+        first = matrix == index
+        rest = which == index
         at = np.concatenate(
             (svec_index(i[first], j[first], order), svec_index(p[rest], q[rest], order))
         )
@@ -273,7 +277,8 @@ def _general(draft: _Draft) -> Model:
     A = sparse.csr_array((data, (np.concatenate((row, con)), at)), shape=(m, n))
     rows, b = _rows(draft.con, A, _vector(draft, "BCOORD", m))
     own, zero = _rows(draft.var, sparse.eye_array(scalars, n, format="csr"), np.zeros(scalars))
-    lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
+    lower = np.full(n, -np.inf)
+    upper = np.full(n, np.inf)
     signs = np.repeat([cone for cone, _ in draft.var], [size for _, size in draft.var])
     lower[:scalars][np.isin(signs, ("L+", "L="))] = 0.0
     upper[:scalars][np.isin(signs, ("L-", "L="))] = 0.0
@@ -300,7 +305,8 @@ def _rows(
     domain: Domain, A: sparse.csr_array, b: FloatArray
 ) -> tuple[sparse.csr_array, FloatArray]:
     """Ax + b with the first two rows of each rotated cone turned."""
-    heads, start = [], 0
+    heads = []
+    start = 0
     for cone, size in domain:
         heads += [start] if cone == "QR" else []
         start += size
@@ -323,7 +329,8 @@ def _linear(
     linear = np.isin(signs, ("F", "L+", "L-", "L="))
     for row in range(b.size - draft.bounds, b.size):
         column = rows.indices[rows.indptr[row]]
-        lower[column], upper[column] = max(lower[column], low[row]), min(upper[column], high[row])
+        lower[column] = max(lower[column], low[row])
+        upper[column] = min(upper[column], high[row])
         linear[row] = False
     kept = np.flatnonzero(linear)
     return kept, low[kept], high[kept]
@@ -336,7 +343,8 @@ def _second_order(
     soc = tuple(
         size for domain, _, _ in parts for cone, size in domain if cone in ("Q", "QR") and size
     )
-    matrices, sides = [], []
+    matrices = []
+    sides = []
     for domain, A, b in parts:
         signs = np.repeat([cone for cone, _ in domain], [size for _, size in domain])
         mine = np.flatnonzero(np.isin(signs, ("Q", "QR")))
@@ -351,7 +359,8 @@ def _blocks(draft: _Draft, starts: npt.NDArray[np.intp], n: int) -> tuple[Block,
     (constant, p, q), shift = draft.table("DCOORD")
     found = []
     for index, order in enumerate(draft.psdcon):
-        mine, own = block == index, constant == index
+        mine = block == index
+        own = constant == index
         at = np.concatenate(
             (svec_index(p[own], q[own], order), svec_index(i[mine], j[mine], order))
         )

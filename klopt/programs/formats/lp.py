@@ -172,7 +172,8 @@ def _model(path: Path, highs: object) -> Model:
 
     assert isinstance(highs, highspy.Highs)
     model = highs.getModel()
-    lp, quadratic = model.lp_, model.hessian_
+    lp = model.lp_
+    quadratic = model.hessian_
     if any(kind != highspy.HighsVarType.kContinuous for kind in lp.integrality_):
         raise malformed(path, None, "integer variables: klopt solves continuous problems only")
     shape = (lp.num_row_, lp.num_col_)

@@ -202,7 +202,9 @@ class Model:
         signs = np.concatenate((np.ones(upper.sum()), -np.ones(lower.sum())))
         limits = np.concatenate((self.row_upper[upper], -self.row_lower[lower]))
         order = np.argsort(rows, kind="stable")
-        rows, signs, limits = rows[order], signs[order], limits[order]
+        rows = rows[order]
+        signs = signs[order]
+        limits = limits[order]
         A = self.A.tocsr()
         A_ub = csc("A_ub", sparse.diags_array(signs) @ A[rows])
         return (

@@ -71,7 +71,9 @@ class _Draft:
 def read(path: Path) -> Model:
     """Return the model that an MPS file states."""
     lines = _decoded(path.read_bytes()).splitlines()
-    draft, section, ended = _Draft(path), "", False
+    draft = _Draft(path)
+    section = ""
+    ended = False
     fixed = _names_hold_spaces(lines)
     for at, text in enumerate(lines, 1):
         if not text.strip() or text.startswith("*"):
@@ -140,7 +142,8 @@ def _rows(draft: _Draft, line: int, words: Words) -> None:
             line,
             f"expected a type (N, L, G or E) and a name, found {' '.join(words)!r}",
         )
-    kind, name = words[0].upper(), words[1]
+    kind = words[0].upper()
+    name = words[1]
     if name in draft.kinds:
         raise malformed(draft.path, line, f"the row {name!r} was named before")
     draft.kinds[name] = kind
@@ -205,7 +208,8 @@ def _hessian(draft: _Draft, line: int, words: Words) -> None:
         raise malformed(
             draft.path, line, f"expected two columns and a number, found {' '.join(words)!r}"
         )
-    first, second = draft.column(line, words[0]), draft.column(line, words[1])
+    first = draft.column(line, words[0])
+    second = draft.column(line, words[1])
     draft.hessian[first, second] = number(draft.path, line, words[2])
 
 
@@ -259,11 +263,9 @@ def _model(draft: _Draft) -> Model:
 
 
 def _side(draft: _Draft, name: str) -> tuple[float, float]:
-    kind, b, width = (
-        draft.kinds[name],
-        from_infinite(draft.rhs.get(name, 0.0)),
-        draft.ranges.get(name),
-    )
+    kind = draft.kinds[name]
+    b = from_infinite(draft.rhs.get(name, 0.0))
+    width = draft.ranges.get(name)
     low, high = {"N": (-np.inf, np.inf), "L": (-np.inf, b), "G": (b, np.inf), "E": (b, b)}[kind]
     if width is None or kind == "N":
         return low, high

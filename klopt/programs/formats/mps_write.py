@@ -98,7 +98,8 @@ def checked_names(path: Path, model: Model) -> Names:
 
 
 def _sides(path: Path, model: Model) -> tuple[list[float], list[float]]:
-    low, high = model.row_lower, model.row_upper
+    low = model.row_lower
+    high = model.row_upper
     if np.any(high == -np.inf) or np.any(np.isfinite(low) & (low != high)):
         raise InvalidProblem(
             f"{path}: a row a'x <= -inf or with two sides cannot be written; state it as inequalities"

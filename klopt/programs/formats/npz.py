@@ -82,11 +82,13 @@ def write(path: Path, model: Model) -> None:
 
 
 def _quadratic(arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
-    A, c = _matrix(arrays, "A"), arrays["q"]
+    A = _matrix(arrays, "A")
+    c = arrays["q"]
     m, n = A.shape
     bounded = m >= n and abs(A.tocsr()[m - n :] - sparse.eye_array(n)).nnz == 0
     rows = m - n if bounded else m
-    low, high = arrays["l"], arrays["u"]
+    low = arrays["l"]
+    high = arrays["u"]
     P = _matrix(arrays, "P")
     quadratics: list[QuadraticRow] = []
     while f"Q{len(quadratics)}_q" in arrays:
@@ -122,8 +124,11 @@ def _sedumi(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
             None,
             "semidefinite cones of a SeDuMi archive are not read; write it as .dat-s or .cbf",
         )
-    A, b, c = _matrix(arrays, "A"), arrays["b"], arrays["c"]
-    free, linear = int(arrays["K_f"]), int(arrays["K_l"])
+    A = _matrix(arrays, "A")
+    b = arrays["b"]
+    c = arrays["c"]
+    free = int(arrays["K_f"])
+    linear = int(arrays["K_l"])
     soc = tuple(np.atleast_1d(arrays["K_q"]).astype(int).tolist())
     if free + linear + sum(soc) != c.size:
         raise malformed(

@@ -173,7 +173,8 @@ def _model(c: FloatArray, sizes: npt.NDArray[np.intp], table: FloatArray) -> Mod
     n = c.size
     index, block, row, column = table[:, :4].astype(int).T - np.array([[0], [1], [1], [1]])
     value = table[:, 4]
-    blocks, linear = [], []
+    blocks = []
+    linear = []
     for place, size in enumerate(sizes.tolist()):
         mine = block == place
         order = abs(size)

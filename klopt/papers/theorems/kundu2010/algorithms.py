@@ -69,7 +69,8 @@ def mirror_descent(
     G = np.zeros_like(
         start
     )  # from (tau/n) I; the logarithm is kept, which loses no small eigenvalue
-    K, t = start, 0
+    K = start
+    t = 0
     while True:
         t += 1
         found = oracle(K)
@@ -84,7 +85,8 @@ def as_printed(
 ) -> Iterator[Seen]:
     """Yield the steps of Algorithms 1 and 2; `weight` multiplies rho L', 1 / rho where the paper forgets rho."""
     lam = np.full(start.shape[:2], tau / start.shape[1])
-    K, t = start, 0
+    K = start
+    t = 0
     while True:
         t += 1
         found = oracle(K)
@@ -147,15 +149,21 @@ def decreasing(n: int, L: float, m: int = 1) -> Callable[[int], float]:
 
 def eskl_run(case: Case, *, printed: bool) -> Evidence:
     """Return Algorithm 1, or mirror descent, with the steps of Proposition 3.1 beside its bound."""
-    n, L, tau, total = len(case["y"]), lipschitz(case), case["tau"], int(case["steps"])
-    oracle, start, steps = partial(_single, case), middle(case, 1), decreasing(n, L)
+    n = len(case["y"])
+    L = lipschitz(case)
+    tau = case["tau"]
+    total = int(case["steps"])
+    oracle = partial(_single, case)
+    start = middle(case, 1)
+    steps = decreasing(n, L)
     run = (
         as_printed(oracle, start, tau, steps, 1.0)
         if printed
         else mirror_descent(oracle, start, tau, steps)
     )
     label = "Algorithm 1 as printed" if printed else "mirror descent"
-    seen, optimum = list(islice(run, total)), kernel_optimum(case)[0]
+    seen = list(islice(run, total))
+    optimum = kernel_optimum(case)[0]
     return measured(seen, optimum, lambda t: tau * L * sqrt(2 * log(n) / t), total, label)
 
 
@@ -165,7 +173,9 @@ def _single(case: Case, K: FloatArray) -> Gradients:
 
 def fixed_horizon(case: Case) -> Evidence:
     """Return mirror descent with the step (2/L) sqrt(log n / T), for several T, beside tau L sqrt(log n / T)."""
-    n, L, tau = len(case["y"]), lipschitz(case), case["tau"]
+    n = len(case["y"])
+    L = lipschitz(case)
+    tau = case["tau"]
     optimum, _, _ = kernel_optimum(case)
     steps = [t for t in (4, 10, 25, 60, 150) if t <= (150 if n == 2 else 25)]
     gaps: list[float | Interval] = []
@@ -181,8 +191,12 @@ def fixed_horizon(case: Case) -> Evidence:
 
 def averaged(case: Case) -> Evidence:
     """Return dual averaging, K_t = tau exp(-eta_t sum of the gradients so far) / tr, eta_t = (1/L) sqrt(log n / t)."""
-    n, L, tau, total = len(case["y"]), lipschitz(case), case["tau"], int(case["steps"])
-    gathered, seen = np.zeros((n, n)), []
+    n = len(case["y"])
+    L = lipschitz(case)
+    tau = case["tau"]
+    total = int(case["steps"])
+    gathered = np.zeros((n, n))
+    seen = []
     for t in range(1, total + 1):
         found = eskl(case, exponential(-sqrt(log(n) / t) / L * gathered, tau))
         gradients = found.machine[0] + found.losses[0]
@@ -201,12 +215,13 @@ def fixed(size: float) -> Callable[[int], float]:
 
 def emkl_run(case: Case, *, printed: bool, divided: bool) -> Evidence:
     """Return Algorithm 2, or mirror descent, beside the bound of Theorem 3.2; its steps may be `divided` by sqrt m."""
-    n, m, tau, total = len(case["y"]), len(case["S"]), case["tau"], int(case["steps"])
-    start, oracle, L = (
-        middle(case, m),
-        partial(joint, case),
-        float(case.get("L", 2 * steepness(case))),
-    )
+    n = len(case["y"])
+    m = len(case["S"])
+    tau = case["tau"]
+    total = int(case["steps"])
+    start = middle(case, m)
+    oracle = partial(joint, case)
+    L = float(case.get("L", 2 * steepness(case)))
     while True:
         steps = decreasing(n, L, m if divided else 1)
         forgets = 1 / case["rho"]
@@ -252,7 +267,10 @@ def spectral_optimum(case: Case) -> Interval:
 
 def rekl_run(case: Case, *, printed: bool) -> Evidence:
     """Return Algorithm 3, loss |mu - lambda|^2, beside the bound of Proposition 3.2; as printed it forgets rho."""
-    n, m, tau, total = len(case["y"]), len(case["S"]), case["tau"], int(case["steps"])
+    n = len(case["y"])
+    m = len(case["S"])
+    tau = case["tau"]
+    total = int(case["steps"])
     weight = 1 / case["rho"] if printed else 1.0
     L = float(case.get("L", 2 * next(spectral(case, weight, lambda t: 0.0)).steepest))
     while True:
@@ -269,7 +287,8 @@ def rekl_run(case: Case, *, printed: bool) -> Evidence:
 def spectral(case: Case, weight: float, step: Callable[[int], float]) -> Iterator[Seen]:
     """Yield the steps of exponentiated gradient on the spectra; `weight` multiplies the gradient of the loss."""
     lam, V = np.linalg.eigh(case["S"])
-    logs, t = np.zeros_like(lam), 0
+    logs = np.zeros_like(lam)
+    t = 0
     while True:
         t += 1
         mu = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -286,16 +305,23 @@ def spectral(case: Case, weight: float, step: Callable[[int], float]) -> Iterato
 
 def random_cuts(rng: np.random.Generator, n: int) -> Case:
     """Return f(x) = max(max_j g_j'x + c_j, floor) whose floor is reached at `best`."""
-    G, c, best = rng.normal(size=(4, n)), rng.normal(size=4), rng.normal(size=n)
+    G = rng.normal(size=(4, n))
+    c = rng.normal(size=4)
+    best = rng.normal(size=n)
     return {"G": G, "c": c, "best": best, "T": int(rng.integers(2, 30))}
 
 
 def subgradient(case: Case, *, fixed: bool) -> Evidence:
     """Return (15) for psi = |x|^2 / 2, where mirror descent from 0 is the subgradient method: gap <= L R / sqrt T."""
-    G, c, best, T = case["G"], case["c"], case["best"], int(case["T"])
+    G = case["G"]
+    c = case["c"]
+    best = case["best"]
+    T = int(case["T"])
     floor = float((G @ best + c).max())
-    R, L = float(np.linalg.norm(best)), float(np.linalg.norm(G, axis=1).max())
-    x, values = np.zeros(len(best)), []
+    R = float(np.linalg.norm(best))
+    L = float(np.linalg.norm(G, axis=1).max())
+    x = np.zeros(len(best))
+    values = []
     for t in range(1, T + 1):
         cuts = G @ x + c
         values.append(max(float(cuts.max()), floor))

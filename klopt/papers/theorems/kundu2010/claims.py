@@ -42,7 +42,8 @@ SWAPPED = {"K": _wide(2.0, 0.5), "other": _wide(0.5, 2.0), "y": PAIR, "C": 2.0, 
     latex=r"\omega(\tfrac{K+K'}2)\le\tfrac{\omega(K)+\omega(K')}2,\quad \omega(K+K')\le\omega(K)",
 )  # fmt: skip
 def machine_is_convex(case: Case) -> Evidence:
-    one, two = case["K"][0], case["other"][0]
+    one = case["K"][0]
+    two = case["other"][0]
     middle, first, second, more = (
         quantities.machine(case, K[None]).value for K in ((one + two) / 2, one, two, one + two)
     )
@@ -96,7 +97,9 @@ def _first(case: Case) -> Case:
     latex=r"\rho\sum_i\|K-S_i\|_F^2=\rho m\|K-\bar S\|_F^2+\rho\sum_i\|S_i-\bar S\|_F^2",
 )  # fmt: skip
 def squared_losses_are_one(case: Case) -> Evidence:
-    S, K, rho = case["S"], case["K"][0], case["rho"]
+    S = case["S"]
+    K = case["K"][0]
+    rho = case["rho"]
     mean = S.mean(axis=0)
     spread = rho * float(np.sum((S - mean) ** 2))
     same = equal(rho * np.sum((K - S) ** 2), rho * len(S) * np.sum((K - mean) ** 2) + spread)
@@ -111,7 +114,8 @@ def squared_losses_are_one(case: Case) -> Evidence:
     latex=r"\|f'\|_F\le C^2\min(n_+,n_-)+\rho\sum_i\operatorname{Lip}(L_i)",
 )  # fmt: skip
 def objective_is_lipschitz(case: Case) -> Evidence:
-    one, two = case["K"][0], case["other"][0]
+    one = case["K"][0]
+    two = case["other"][0]
     middle, first, second = (quantities.eskl(case, K) for K in ((one + two) / 2, one, two))
     steep = max(
         float(np.linalg.norm(found.machine + found.losses)) for found in (first, second, middle)
@@ -147,7 +151,8 @@ def trace_constraint_is_the_only_difference(case: Case) -> Evidence:
                         (exact.block_l1(case, case["K"]) + exact.block_l1(case, case["other"])) / 2),
 )  # fmt: skip
 def mixture_is_convex(case: Case) -> Evidence:
-    K, other = case["K"], case["other"]
+    K = case["K"]
+    other = case["other"]
     middle, one, two = (
         quantities.mixture(case, kernels) for kernels in ((K + other) / 2, K, other)
     )
@@ -176,11 +181,14 @@ def both_meanings_agree(case: Case) -> Evidence:
     latex=r"F=\max_{\gamma\in\triangle_m}\max_{\alpha\in\mathcal A}\sum_iF_i(K_i;\alpha,\gamma)",
 )  # fmt: skip
 def largest_machine_is_convex(case: Case) -> Evidence:
-    K, other, m = case["K"], case["other"], len(case["K"])
+    K = case["K"]
+    other = case["other"]
+    m = len(case["K"])
     middle, one, two = (
         quantities.machine(case, kernels) for kernels in ((K + other) / 2, K, other)
     )
-    a, alpha = case["y"] * case["alpha"], case["alpha"]
+    a = case["y"] * case["alpha"]
+    alpha = case["alpha"]
     tried = float(alpha.sum()) - m * float(np.einsum("i,mij,j->", a, K, a)) / 2  # gamma_i = 1 / m
     size = 1 + abs(tried) + one.value.upper
     bound = at_most(tried + size, quantities.plus(one.value, size), tol=1e-7)
@@ -214,7 +222,8 @@ def gamma_has_a_closed_form(case: Case) -> Evidence:
 def several_kernels_are_lipschitz(case: Case) -> Evidence:
     # With rho = 0: the second kernel moves from k = (tau / L)^2 to k = 0, the first stays at k =
     # tau.
-    tau, thin = case["tau"], (case["tau"] / case["L"]) ** 2
+    tau = case["tau"]
+    thin = (case["tau"] / case["L"]) ** 2
     K, thinner = (np.array([[[tau / 2, (tau - k) / 2], [(tau - k) / 2, tau / 2]] for k in ks])
                   for ks in ((tau, thin), (tau, 0.0)))  # fmt: skip
     rise = quantities.machine(case, thinner).value.lower - quantities.machine(case, K).value.upper
@@ -283,8 +292,11 @@ tables = listed(
     latex=r"\operatorname{acc}(L_2)>\operatorname{acc}(L_1),\operatorname{acc}(L_3)\ \text{(Liver)},\ \dots",
 )  # fmt: skip
 def tables_say_so(case: Case) -> Evidence:
-    liver, diabetes, heart = (61.0, 62.8, 60.7), (73.3, 73.5, 69.8), (78.8, 78.8, 76.3)
-    sonar, yeast = (88.0, 87.0, 90.0), (79.0, 75.5, 76.5)
+    liver = (61.0, 62.8, 60.7)
+    diabetes = (73.3, 73.5, 69.8)
+    heart = (78.8, 78.8, 76.3)
+    sonar = (88.0, 87.0, 90.0)
+    yeast = (79.0, 75.5, 76.5)
     return every([
         at_most(max(liver[0], liver[2]), liver[1]), at_most(diabetes[2], min(diabetes[:2])),
         at_most(heart[2], min(heart[:2])), at_most(max(sonar[:2]), sonar[2]), at_most(max(yeast[1:]), yeast[0]),

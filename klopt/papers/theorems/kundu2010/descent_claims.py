@@ -182,8 +182,11 @@ def step_depends_on_the_number_of_kernels(case: Case) -> Evidence:
 
 
 def _step(case: Case, divisor: int) -> Evidence:
-    m, n, tau = len(case["S"]), len(case["y"]), case["tau"]
-    sigma, B = 1 / (m * tau), m * tau * log(n)
+    m = len(case["S"])
+    n = len(case["y"])
+    tau = case["tau"]
+    sigma = 1 / (m * tau)
+    B = m * tau * log(n)
     return equal(algorithms.decreasing(n, 1.0, divisor)(1), sqrt(2 * sigma * B))
 
 

@@ -24,7 +24,8 @@ __all__ = [
 
 def random_spectra(rng: np.random.Generator, n: int) -> Case:
     """Return two lists of kernels of one trace; the first may have zero eigenvalues, the second may not."""
-    tau, m = float(np.exp(rng.normal())), int(rng.integers(1, 4))
+    tau = float(np.exp(rng.normal()))
+    m = int(rng.integers(1, 4))
     return {
         "tau": tau,
         "K": random_kernels(rng, m, n, tau),
@@ -47,7 +48,8 @@ def bregman(K: FloatArray, at: FloatArray) -> float:
 
 def strongly_convex(case: Case) -> Evidence:
     """Return whether B >= ||.||^2 / (2 tau) in the trace norm and >= ||.||_F^2 / tau, for one kernel and for all."""
-    tau, pairs = case["tau"], list(zip(case["K"], case["other"], strict=True))
+    tau = case["tau"]
+    pairs = list(zip(case["K"], case["other"], strict=True))
     parts = [bregman(K, at) for K, at in pairs]
     nuclear = [float(np.abs(np.linalg.eigvalsh(K - at)).sum()) for K, at in pairs]
     frobenius = [float(np.linalg.norm(K - at)) for K, at in pairs]
@@ -60,7 +62,8 @@ def strongly_convex(case: Case) -> Evidence:
 
 def far(case: Case) -> Evidence:
     """Return whether B(K, (tau/n) I) <= tau log n for each kernel."""
-    n, tau = case["K"].shape[1], case["tau"]
+    n = case["K"].shape[1]
+    tau = case["tau"]
     return every(
         at_most(bregman(K, tau / n * np.eye(n)), tau * float(np.log(n)), scale=tau)
         for K in case["K"]
@@ -84,7 +87,9 @@ def printed_step(case: Case, *, printed: bool) -> Evidence:
 
     The paper does not say which eigenvalue of K goes with which of f'; all pairings are tried.
     """
-    K, tau, eta = case["K"][0], case["tau"], 1 / float(case.get("L", lipschitz(case)))
+    K = case["K"][0]
+    tau = case["tau"]
+    eta = 1 / float(case.get("L", lipschitz(case)))
     found = eskl(case, K)
     gradients = found.machine[0] + found.losses[0]
     right = exponential(log_matrix(K) - eta * gradients, tau)

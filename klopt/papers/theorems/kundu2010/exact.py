@@ -93,7 +93,8 @@ def line(case: Case) -> tuple[Any, Any]:
         machine(ball(C), [ball(k) for k in widths(M)]) for M in (K, other)
     )
     for i in range(len(S)):
-        move, X = other[i] - K[i], K[i] - S[i]
+        move = other[i] - K[i]
+        X = K[i] - S[i]
         first += ball(rho * (X * X).sum()) + ball(2 * (X * move).sum())
         first -= amount * amount * ball(widths([move])[0]) / (2 * gamma[i])
         second += ball(rho * ((other[i] - S[i]) ** 2).sum())
@@ -102,7 +103,8 @@ def line(case: Case) -> tuple[Any, Any]:
 
 def rescaled(case: Case) -> tuple[Any, Any]:
     """Return what (3), rescaled to trace tau, costs, and what the projection on the simplex costs; S is diagonal."""
-    S, tau = case["S"], Fraction(case["tau"])
+    S = case["S"]
+    tau = Fraction(case["tau"])
     assert len(S) == 1
     assert not any(case["alpha"])
     assert not S[0][0, 1]
@@ -187,8 +189,13 @@ def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any
     The eigenvalues of K_i are tau/2 +- (tau/2) tanh(w_i/2); w_i is the logarithm of their ratio.
     """
     with precise(BITS):
-        problem, lip, m, total = Problem.of(case), ball(L), len(case["S"]), int(case["steps"])
-        kernels, w, best = [Pair(ball(0), ball(0))] * m, [ball(0)] * m, None
+        problem = Problem.of(case)
+        lip = ball(L)
+        m = len(case["S"])
+        total = int(case["steps"])
+        kernels = [Pair(ball(0), ball(0))] * m
+        w = [ball(0)] * m
+        best = None
         for t in range(1, total + 1):
             value = problem.value(kernels)
             best = value if best is None else best.min(value)
@@ -208,10 +215,14 @@ def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any
 def printed_prox(case: Case) -> tuple[Any, Any]:
     """Return the prox objective at the printed step, the better of the two pairings, and at the mirror-descent step."""
     with precise(BITS):
-        problem, K, eta = Problem.of(case), pair_of(case["K"][0]), 1 / ball(Fraction(case["L"]))
+        problem = Problem.of(case)
+        K = pair_of(case["K"][0])
+        eta = 1 / ball(Fraction(case["L"]))
         assert case["K"][0][0, 0] + case["K"][0][1, 1] == case["tau"]
-        tau, g = problem.tau, problem.gradients([K], problem.rho)[0]
-        r, half = g.size(), _half_log(K.size(), problem.tau)
+        tau = problem.tau
+        g = problem.gradients([K], problem.rho)[0]
+        r = g.size()
+        half = _half_log(K.size(), problem.tau)
         log_K = K.times(half / K.size())
         moved = Pair(log_K.x - eta * g.x, log_K.z - eta * g.z)
         right = moved.times(tau / 2 * moved.size().tanh() / moved.size())
@@ -228,7 +239,8 @@ def _half_log(r: Any, tau: Any) -> Any:
 
 def _prox(K: Pair, g: Pair, log_K: Pair, eta: Any, tau: Any) -> Any:
     """eta <f', K> + tr K log K - tr K log K_t, without the terms that only depend on the trace of K."""
-    high, low = tau / 2 + K.size(), tau / 2 - K.size()
+    high = tau / 2 + K.size()
+    low = tau / 2 - K.size()
     inner = 2 * (K.x * (eta * g.x - log_K.x) + K.z * (eta * g.z - log_K.z))
     return inner + high * high.log() + low * low.log()
 
@@ -236,7 +248,8 @@ def _prox(K: Pair, g: Pair, log_K: Pair, eta: Any, tau: Any) -> Any:
 def spectral_run(case: Case) -> tuple[Any, Any]:
     """Return the best value of Algorithm 3 as printed, one S = [[p, q], [q, p]], and g(tau, 0) plus the bound."""
     with precise(BITS):
-        (S,), total = case["S"], int(case["steps"])
+        (S,) = case["S"]
+        total = int(case["steps"])
         assert S[0, 0] == S[1, 1]
         C, rho, tau, lip = (ball(Fraction(case[name])) for name in ("C", "rho", "tau", "L"))
         lam = (
@@ -247,12 +260,15 @@ def spectral_run(case: Case) -> tuple[Any, Any]:
         def g(mu: Any) -> Any:
             return machine(C, [2 * mu])[0] + rho * ((mu - lam[0]) ** 2 + (tau - mu - lam[1]) ** 2)
 
-        w, best = ball(0), None
+        w = ball(0)
+        best = None
         for t in range(1, total + 1):
             mu = tau / (1 + (-w).exp())
-            value, (_, amount, _) = g(mu), machine(C, [2 * mu])
+            value = g(mu)
+            (_, amount, _) = machine(C, [2 * mu])
             best = value if best is None else best.min(value)
-            fit, losses = -amount * amount, (2 * (mu - lam[0]), 2 * (tau - mu - lam[1]))
+            fit = -amount * amount
+            losses = (2 * (mu - lam[0]), 2 * (tau - mu - lam[1]))
             if not (abs(fit + rho * losses[0]) <= lip and abs(rho * losses[1]) <= lip):
                 raise InvalidSettings("the run meets a gradient above the Lipschitz constant")
             w = w - (2 * ball(2).log() / t).sqrt() / lip * (fit + losses[0] - losses[1])
@@ -263,7 +279,9 @@ def spectral_run(case: Case) -> tuple[Any, Any]:
 
 def cuts(case: Case) -> tuple[Any, Any]:
     """Return the gap of the subgradient method after T = 2 points, and L R / sqrt 2."""
-    G, c, best = case["G"], case["c"], case["best"]
+    G = case["G"]
+    c = case["c"]
+    best = case["best"]
     assert case["T"] == 2
     assert c[0] > c[1]
     floor = max(

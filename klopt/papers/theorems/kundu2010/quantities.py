@@ -124,11 +124,9 @@ def gradient(case: Case, X: FloatArray) -> FloatArray:
 
 def lipschitz(case: Case) -> float:
     """Return a bound of ||f'||: ||alpha||^2 <= C 1'alpha <= 2 C^2 min(n_+, n_-), and the most that L' can be."""
-    n, S, fewer = (
-        len(case["y"]),
-        case["S"],
-        min(int((case["y"] > 0).sum()), int((case["y"] < 0).sum())),
-    )
+    n = len(case["y"])
+    S = case["S"]
+    fewer = min(int((case["y"] > 0).sum()), int((case["y"] < 0).sum()))
     norms = np.linalg.norm(S, axis=(1, 2))
     most = {
         "l1": n * len(S),
@@ -140,7 +138,9 @@ def lipschitz(case: Case) -> float:
 
 def machine(case: Case, kernels: FloatArray) -> Machine:
     """Return omega of one kernel, Omega (10) of several."""
-    y, C, m = case["y"], case["C"], len(kernels)
+    y = case["y"]
+    C = case["C"]
+    m = len(kernels)
     if len(y) == 2:
         return _pair(C, kernels, y)
     if m == 1:
@@ -163,7 +163,8 @@ def _pair(C: float, kernels: FloatArray, y: FloatArray) -> Machine:
 
 def eskl(case: Case, K: FloatArray) -> Gradients:
     """Return f and its gradient (8) at one kernel."""
-    found, parts = machine(case, K[None]), [K - S for S in case["S"]]
+    found = machine(case, K[None])
+    parts = [K - S for S in case["S"]]
     total = case["rho"] * sum(loss(case, X) for X in parts)
     gradients = case["rho"] * np.sum([gradient(case, X) for X in parts], axis=0)
     return Gradients(
@@ -173,7 +174,8 @@ def eskl(case: Case, K: FloatArray) -> Gradients:
 
 def joint(case: Case, kernels: FloatArray) -> Gradients:
     """Return F, the machine's gradients -aa' / (2 gamma_i) and rho L'(K_i - S_i), as (12) should be."""
-    found, parts = machine(case, kernels), [K - S for K, S in zip(kernels, case["S"], strict=True)]
+    found = machine(case, kernels)
+    parts = [K - S for K, S in zip(kernels, case["S"], strict=True)]
     total = case["rho"] * sum(loss(case, X) for X in parts)
     outer = np.outer(found.a, found.a)
     gradients = np.array([-outer / (2 * max(gamma, FLOOR)) for gamma in found.gamma])
@@ -257,7 +259,9 @@ def inner_duality(case: Case, K: FloatArray, *, fixed: bool) -> Evidence:
     Z - sI, it is at least c - <W, M> - ||W||^2 / (4 rho m) - s tau on kernels of trace tau; where
     the trace is free, s = 0.
     """
-    M, weight, n = divided(case), case["rho"] * len(case["S"]), len(K)
+    M = divided(case)
+    weight = case["rho"] * len(case["S"])
+    n = len(K)
     constant = inner_value(case, np.zeros((n, n))) - weight * float(np.sum(M**2))
     G = 2 * weight * (K - M)  # the gradient at K: Z - s I with Z >= 0 at the minimiser
     s = -float(np.linalg.eigvalsh(G)[0]) if fixed else 0.0

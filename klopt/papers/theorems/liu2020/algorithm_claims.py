@@ -27,7 +27,9 @@ def random_run(rng: np.random.Generator, n: int) -> Case:
 
 def factors(case: Case) -> tuple[Any, Any]:
     """Return both sides of the factorisation in the proof of Lemma 3."""
-    K, x, z = case["K"], case["x"], case["z"]
+    K = case["K"]
+    x = case["x"]
+    z = case["z"]
     left = x[:, None] * K * x[None, :] - z[:, None] * K * z[None, :]
     return left, (x + z)[:, None] * K * (x - z)[None, :]
 
@@ -52,7 +54,9 @@ def squares_factorise(case: Case) -> Evidence:
     latex=r"\|F(\alpha_1)-F(\alpha_2)\|_F\le\tfrac{\|K\|_F(\|\alpha_1\|+\|\alpha_2\|)}{4\eta}\|\alpha_1-\alpha_2\|",
 )  # fmt: skip
 def weights_are_lipschitz(case: Case) -> Evidence:
-    one, two, kappa = case["alpha"], case["other"], float(np.abs(case["K"]).max())
+    one = case["alpha"]
+    two = case["other"]
+    kappa = float(np.abs(case["K"]).max())
     away = float(
         np.linalg.norm(
             quantities.weights(case, case["y"] * one) - quantities.weights(case, case["y"] * two)
@@ -71,7 +75,8 @@ def weights_are_lipschitz(case: Case) -> Evidence:
     latex=r"\|A\circ B\|_2\le\|A\|_2\max_{ij}|B_{ij}|", premise="B is psd: A = B = [[1, 1], [1, -1]] breaks it",
 )  # fmt: skip
 def norm_of_an_entrywise_product(case: Case) -> Evidence:
-    A, K = case["A"], case["K"]
+    A = case["A"]
+    K = case["K"]
     return at_most(
         float(np.linalg.norm(A * K, 2)), float(np.linalg.norm(A, 2) * np.abs(K).max()), tol=1e-12
     )
@@ -110,7 +115,8 @@ def sharp_constant(case: Case) -> Evidence:
 
 def constant17(case: Case) -> float:
     """Return the constant said to serve (17)."""
-    n, top = len(case["y"]), float(np.linalg.eigvalsh(case["K"])[-1])
+    n = len(case["y"])
+    top = float(np.linalg.eigvalsh(case["K"])[-1])
     return float(n - case["tau"] / 2 + n * case["C"] ** 2 / (4 * case["eta"]) * top)
 
 

@@ -47,7 +47,8 @@ class Run:
 
 def paper_constant(case: Case) -> float:
     """Return L of Theorem 4."""
-    K, n = case["K"], len(case["y"])
+    K = case["K"]
+    n = len(case["y"])
     return float(
         np.abs(K).max() * (n + 3 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"]))
     )
@@ -78,7 +79,10 @@ def accelerated(
 ) -> Run:
     """Return the run of lines 4 to 8; with `best` theta is the best of three, which makes it monotone."""
     start = np.zeros(within.size)
-    alpha, gathered, kept, run = start, np.zeros(within.size), marks(total), Run([], [], [])
+    alpha = start
+    gathered = np.zeros(within.size)
+    kept = marks(total)
+    run = Run([], [], [])
     theta = start
     for t in range(total):
         g = gradient(alpha)
@@ -97,7 +101,8 @@ def accelerated(
 def nesterov(case: Case, sign: float, *, monotone: bool = False) -> Run:
     """Return a run of Algorithm 1 with L of Theorem 4."""
     best = (lambda alpha: value(case, alpha)) if monotone else None
-    within, L = domain(case), paper_constant(case)
+    within = domain(case)
+    L = paper_constant(case)
     return accelerated(
         lambda alpha: gradient(case, alpha), within, L, int(case["steps"]), sign, best
     )
@@ -125,8 +130,13 @@ def gaps(case: Case, optimum: Interval, points: list[FloatArray]) -> list[float 
 
 def projected(case: Case) -> Evidence:
     """Return the evidence that projected gradient, step 1/L with a valid L, has a gap <= L |alpha*|^2 / (2t)."""
-    best, within, L, alpha = solved(case), domain(case), sharp(case), np.zeros(len(case["y"]))
-    total, kept, points = int(case["steps"]), marks(int(case["steps"])), []
+    best = solved(case)
+    within = domain(case)
+    L = sharp(case)
+    alpha = np.zeros(len(case["y"]))
+    total = int(case["steps"])
+    kept = marks(int(case["steps"]))
+    points = []
     for t in range(total):
         alpha = within.project(alpha + gradient(case, alpha) / L)
         if t in kept:
@@ -142,16 +152,25 @@ def extragradient(case: Case) -> Evidence:
     u is alpha* with the best F for the average; a step is halved until it is short enough for the
     operator there.
     """
-    best, within, y, K = solved(case), domain(case), case["y"], case["K"]
-    alpha, F, step = np.zeros(len(y)), np.ones_like(K), 1.0
-    total, kept = int(case["steps"]), marks(int(case["steps"]))
-    mean, length = np.zeros(len(y)), 0.0
-    points, bounds = [], []
+    best = solved(case)
+    within = domain(case)
+    y = case["y"]
+    K = case["K"]
+    alpha = np.zeros(len(y))
+    F = np.ones_like(K)
+    step = 1.0
+    total = int(case["steps"])
+    kept = marks(int(case["steps"]))
+    mean = np.zeros(len(y))
+    length = 0.0
+    points = []
+    bounds = []
     for t in range(total):
         up, down = _ascent(case, alpha, F)
         step *= 2
         while True:
-            x, X = within.project(alpha + step * up), _psd(F - step * down)
+            x = within.project(alpha + step * up)
+            X = _psd(F - step * down)
             up2, down2 = _ascent(case, x, X)
             moved = np.hypot(np.linalg.norm(x - alpha), np.linalg.norm(X - F))
             if (
@@ -160,8 +179,10 @@ def extragradient(case: Case) -> Evidence:
             ):
                 break
             step /= 2
-        alpha, F = within.project(alpha + step * up2), _psd(F - step * down2)
-        mean, length = mean + step * x, length + step
+        alpha = within.project(alpha + step * up2)
+        F = _psd(F - step * down2)
+        mean = mean + step * x
+        length = length + step
         if t in kept:
             point = mean / length
             away = float(best.alpha @ best.alpha + np.sum((weights(case, y * point) - 1.0) ** 2))
@@ -174,7 +195,9 @@ def extragradient(case: Case) -> Evidence:
 
 def _ascent(case: Case, alpha: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The derivatives of H by alpha and by F."""
-    y, K, eta = case["y"], case["K"], case["eta"]
+    y = case["y"]
+    K = case["K"]
+    eta = case["eta"]
     a = y * alpha
     by_F = -np.outer(a, a) * K / 2 + 2 * eta * (F - 1.0) + case["tau"] * eta * np.eye(len(y))
     return 1.0 - y * ((F * K) @ a), by_F
@@ -187,7 +210,9 @@ def _psd(M: FloatArray) -> FloatArray:
 
 def alternating(case: Case, sweeps: int = 2000) -> FloatArray:
     """Return where clipping to the box and projecting on the plane, in turn, lead from `v`."""
-    v, y, C = case["v"], case["y"], case["C"]
+    v = case["v"]
+    y = case["y"]
+    C = case["C"]
     for _ in range(sweeps):
         v = np.clip(v, 0.0, C)
         v = v - y @ v / len(y) * y
@@ -196,7 +221,8 @@ def alternating(case: Case, sweeps: int = 2000) -> FloatArray:
 
 def nearest(case: Case, point: FloatArray) -> Evidence:
     """Return whether a point of A is the nearest to `v`: no other one lies further along v - point."""
-    away, within = case["v"] - point, domain(case)
+    away = case["v"] - point
+    within = domain(case)
     farthest = float(away @ within.linear_minimiser(-away))
     size = float(np.abs(case["v"]).sum()) * (case["C"] + float(np.abs(case["v"]).max()))
     return at_most(farthest - float(away @ point), 1e-9 * size)
@@ -204,7 +230,9 @@ def nearest(case: Case, point: FloatArray) -> Evidence:
 
 def stopped(case: Case) -> tuple[float, FloatArray]:
     """Return the length of the first step of the corrected Algorithm 1 and where it leads."""
-    L, start = paper_constant(case), np.zeros(len(case["y"]))
-    within, g = domain(case), gradient(case, start)
+    L = paper_constant(case)
+    start = np.zeros(len(case["y"]))
+    within = domain(case)
+    g = gradient(case, start)
     alpha = within.project(g / L) / 3 + 2 / 3 * within.project(g / (2 * L))
     return float(np.linalg.norm(alpha)), alpha

@@ -244,7 +244,8 @@ def few_dimensions_suffice(case: Case) -> Evidence:
 def neighbours_have_near_values(case: Case) -> Evidence:
     K = quantities.weights(case, case["y"] * case["alpha"]) * case["K"]
     d = np.diag(K)
-    left, right = (K[:, None, :] - K[None, :, :]) ** 2, (d[:, None] + d - 2 * K)[:, :, None] * d
+    left = (K[:, None, :] - K[None, :, :]) ** 2
+    right = (d[:, None] + d - 2 * K)[:, :, None] * d
     return at_most(float((left / (right + 1e-10 * (1 + d.max()) ** 2)).max()), 1.0)
 
 
@@ -254,7 +255,8 @@ def neighbours_have_near_values(case: Case) -> Evidence:
     latex=r"k^{(2)}(x_i,x_j)=e^{-1/\sigma^2}\exp(k(x_i,x_j)/\sigma^2)",
 )  # fmt: skip
 def two_layers(case: Case) -> Evidence:
-    K, s = case["K"], case["sigma"]
+    K = case["K"]
+    s = case["sigma"]
     d = np.diag(K)
     return equal(
         np.exp(-(d[:, None] + d - 2 * K) / (2 * s * s)),
@@ -272,7 +274,8 @@ def two_layers(case: Case) -> Evidence:
     exact=lambda case: ((ball((case["K"][0, 1] - 1) / case["sigma"] ** 2).exp() / ball(case["K"][0, 1])) ** 2, ball(1)),
 )  # fmt: skip
 def two_layers_are_in_the_model(case: Case) -> Evidence:
-    K, s = case["K"], case["sigma"]
+    K = case["K"]
+    s = case["sigma"]
     return at_most(float((np.exp((K - 1) / s**2) / K).max()), 1.0)
 
 

@@ -75,7 +75,8 @@ def random_clusters(rng: np.random.Generator, n: int) -> Case:
 
 def clusters(case: Case) -> Clusters:
     """Return the solutions of the subproblems (19), put together."""
-    groups, n = case["groups"], len(case["y"])
+    groups = case["groups"]
+    n = len(case["y"])
     alpha = np.zeros(n)
     for name in np.unique(groups):
         own = np.flatnonzero(groups == name)
@@ -103,7 +104,8 @@ def height(case: Case, alpha: FloatArray, F: FloatArray) -> float:
 
 def concatenation(case: Case, *, ones: bool) -> Evidence:
     """Return whether the concatenated pair has the value of (20), with zeros or ones between clusters."""
-    found, whole = clusters(case), cut(case)
+    found = clusters(case)
+    whole = cut(case)
     best = solved(whole).interval
     own = height(whole, found.alpha, found.F if ones else found.printed)
     width = 1e-7 * (1 + abs(own))
@@ -118,9 +120,11 @@ def spread(found: Clusters, F: FloatArray) -> float:
 
 def theorem6(case: Case) -> Evidence:
     """Return the evidence for |h* - H(abar, Fbar)| <= (B2 - B1) C^2 Q / 2, ones between clusters."""
-    found, best = clusters(case), solved(case)
+    found = clusters(case)
+    best = solved(case)
     own = height(case, found.alpha, found.F)
-    low, high = best.interval.lower - own, best.interval.upper - own
+    low = best.interval.lower - own
+    high = best.interval.upper - own
     away = Interval(max(low, -high, 0.0), max(abs(low), abs(high)))
     bound = spread(found, best.F) * case["C"] ** 2 * float(np.abs(outside(case)).sum()) / 2
     return at_most(away, bound, scale=1 + abs(own), tol=1e-8)
@@ -128,12 +132,13 @@ def theorem6(case: Case) -> Evidence:
 
 def theorem6_mended(case: Case) -> Evidence:
     """Return the evidence for -(C^4 / 16 eta) sum K^2 <= h* - H(abar, Fbar) <= C^2 Q / 2, sums between clusters."""
-    found, (low, high) = clusters(case), solved(case).interval
-    own, C, K = height(case, found.alpha, found.F), case["C"], outside(case)
-    above, below = (
-        C * C * float(np.abs(K).sum()) / 2,
-        C**4 / (16 * case["eta"]) * float(np.sum(K * K)),
-    )
+    found = clusters(case)
+    (low, high) = solved(case).interval
+    own = height(case, found.alpha, found.F)
+    C = case["C"]
+    K = outside(case)
+    above = C * C * float(np.abs(K).sum()) / 2
+    below = C**4 / (16 * case["eta"]) * float(np.sum(K * K))
     size = 1 + abs(own)
     return every(
         [
@@ -154,14 +159,17 @@ def difference30(case: Case) -> Evidence:
 
 def proof_step(case: Case) -> Evidence:
     """Return whether H(abar, F*) <= H(abar, Fbar), the second step of the proof of Theorem 6."""
-    found, best = clusters(case), solved(case)
-    left, right = height(case, found.alpha, best.F), height(case, found.alpha, found.F)
+    found = clusters(case)
+    best = solved(case)
+    left = height(case, found.alpha, best.F)
+    right = height(case, found.alpha, found.F)
     return at_most(left + 1, right + 1, tol=1e-7)
 
 
 def screening(case: Case) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the gradient of Hbar at (abar, Fbar), the threshold (B + B2) C (|Kbar_i|_1 + kappa), and abar."""
-    found, best = clusters(case), solved(case)
+    found = clusters(case)
+    best = solved(case)
     K = case["K"]
     top = float(np.maximum(found.F, best.F).max())
     threshold = (
@@ -186,7 +194,8 @@ def none_lost(case: Case, screened: Chosen) -> Evidence:
 
 def gap_safe(case: Case) -> Evidence:
     """Return whether the gap-safe rule loses no support vector, at abar and at points ever nearer to the optimum."""
-    far, near = clusters(case).alpha, solved(case).alpha
+    far = clusters(case).alpha
+    near = solved(case).alpha
     return every(
         none_lost(case, safe(case, near + share * (far - near)))
         for share in (1.0, 0.1, 0.01, 0.001)
@@ -195,9 +204,12 @@ def gap_safe(case: Case) -> Evidence:
 
 def safe(case: Case, alpha: FloatArray) -> Chosen:
     """Return which points a feasible alpha, its gap and its gradient prove to have no weight."""
-    K, C, eta = case["K"], case["C"], case["eta"]
+    K = case["K"]
+    C = case["C"]
+    eta = case["eta"]
     proven = problem(case).bracket(Point({"alpha": alpha}))
-    gap, diagonal = proven.upper - proven.lower, np.diag(K)
+    gap = proven.upper - proven.lower
+    diagonal = np.diag(K)
     rest = (K * K) @ (alpha * alpha) - diagonal**2 * alpha**2
     L = diagonal + rest / (4 * eta) + 3 * C * C / (4 * eta) * diagonal**2
     return np.asarray(-gradient(case, alpha) > np.maximum(np.sqrt(2 * L * gap), 2 * gap / C))
@@ -226,7 +238,9 @@ def alone(case: Case, i: int) -> Any:
 
 def _turning_point(case: Case, bend: Any, more: Any) -> Any:
     """The s in [0, C] where 1 - bend s - more s^3 / (4 eta) turns negative, as a ball."""
-    eta, low, high = case["eta"], 0 * case["C"], case["C"]
+    eta = case["eta"]
+    low = 0 * case["C"]
+    high = case["C"]
 
     def rises(s: Any) -> bool:
         return bool(1 - bend * s - more * s**3 / (4 * eta) >= 0)
@@ -241,7 +255,8 @@ def _turning_point(case: Case, bend: Any, more: Any) -> Any:
 
 def exact_height(case: Case, alpha: list[Any], F: list[list[Any]], K: Any) -> Any:
     """Return H(alpha, F) with tau = 0 as a ball."""
-    y, points = case["y"], range(len(alpha))
+    y = case["y"]
+    points = range(len(alpha))
     pairs = [(i, j) for i in points for j in points]
     square = sum(alpha[i] * alpha[j] * F[i][j] * ball(y[i] * y[j] * K[i, j]) for i, j in pairs)
     return sum(alpha) - square / 2 + ball(case["eta"]) * sum((F[i][j] - 1) ** 2 for i, j in pairs)
@@ -271,7 +286,10 @@ def exact_theorem6(case: Case) -> tuple[Any, Any]:
     """
     _pair(case)
     alpha = [alone(case, 0), alone(case, 1)]
-    K, C, eta, y = case["K"], case["C"], case["eta"], case["y"]
+    K = case["K"]
+    C = case["C"]
+    eta = case["eta"]
+    y = case["y"]
     trial = case["alpha"]
     if not all(0 <= s <= C for s in trial):
         raise InvalidSettings("alpha of the case is not feasible")
@@ -285,10 +303,12 @@ def exact_theorem6(case: Case) -> tuple[Any, Any]:
 def exact_proof_step(case: Case) -> tuple[Any, Any]:
     """Return H(abar, F*) and H(abar, Fbar) as balls, for two points that are alike, so that alpha* = (s, s)."""
     _pair(case)
-    K, y = case["K"], case["y"]
+    K = case["K"]
+    y = case["y"]
     if K[0, 0] != K[1, 1]:
         raise InvalidSettings("decided exactly for two points alike only")
-    k, between = K[0, 0], y[0] * y[1] * K[0, 1]
+    k = K[0, 0]
+    between = y[0] * y[1] * K[0, 1]
     s = _turning_point(case, k + between, k * k + between * between)
     gains = [ball(entry / (4 * case["eta"])) * s * s for entry in (k, between)]
     best = [[1 + gains[i != j] for j in range(2)] for i in range(2)]
@@ -305,7 +325,8 @@ def exact_screening(case: Case) -> tuple[Any, Any]:
     is at least 1.
     """
     _pair(case, together=True)
-    K, y = case["K"], case["y"]
+    K = case["K"]
+    y = case["y"]
     gradient = 1 - ball(y[0] * y[1] * K[0, 1]) * alone(case, 0)
     if not gradient < 0:
         raise InvalidSettings("the second point has weight")
@@ -320,7 +341,8 @@ def exact_dropped(case: Case) -> tuple[Any, Any]:
     gradient is at most 1 - C K_ii or 0, the threshold at least 2 C K_ii since B2 >= 1.
     """
     _pair(case)
-    k, C = case["K"][0, 0], case["C"]
+    k = case["K"][0, 0]
+    C = case["C"]
     if case["K"][0, 1] != 0 or max(1 - C * k, 0) > 2 * C * k:
         raise InvalidSettings("decided exactly for a diagonal K and C K_11 >= 1/3 only")
     return alone(case, 0), ball(0)

@@ -38,7 +38,9 @@ class Pairs:
     @classmethod
     def of(cls, case: Case) -> Pairs:
         """Return the pairs, or raise where the case is of another kind."""
-        K, y, n = case["K"], case["y"], len(case["y"])
+        K = case["K"]
+        y = case["y"]
+        n = len(case["y"])
         diagonal = all(K[i, j] == 0 for i in range(n) for j in range(n) if i != j)
         paired = n % 2 == 0 and all(
             K[i, i] == K[i + 1, i + 1] > 0 and y[i] == -y[i + 1] for i in range(0, n, 2)
@@ -52,11 +54,9 @@ class Pairs:
     @property
     def L(self) -> Any:
         """The constant of Theorem 4."""
-        n, top, norm = (
-            2 * len(self.k),
-            max(self.k, key=float),
-            (2 * sum(k * k for k in self.k)).sqrt(),
-        )
+        n = 2 * len(self.k)
+        top = max(self.k, key=float)
+        norm = (2 * sum(k * k for k in self.k)).sqrt()
         return top * (n + 3 * n * self.C**2 * norm / (4 * self.eta))
 
     @property
@@ -87,8 +87,11 @@ class Pairs:
 
     def run(self, total: int, sign: int) -> tuple[list[Any], list[Any]]:
         """Return theta and beta after so many steps."""
-        L, s = self.L, [ball(0)] * len(self.k)
-        gathered, theta, beta = s, s, s
+        L = self.L
+        s = [ball(0)] * len(self.k)
+        gathered = s
+        theta = s
+        beta = s
         for t in range(total):
             g = self.gradient(s)
             theta = self.within([x + d / L for x, d in zip(s, g, strict=True)])
@@ -101,7 +104,8 @@ class Pairs:
 def exact_minus(case: Case) -> tuple[Any, Any]:
     """Return the gap of theta after `steps` steps with the minus sign of line 7, and the printed bound there."""
     with precise():
-        of, total = Pairs.of(case), int(case["steps"])
+        of = Pairs.of(case)
+        total = int(case["steps"])
         return of.best() - of.height(of.run(total, -1)[0]), 8 * of.L * of.reach / (
             total * (total + 1)
         )
@@ -110,7 +114,8 @@ def exact_minus(case: Case) -> tuple[Any, Any]:
 def exact_beta(case: Case) -> tuple[Any, Any]:
     """Return the gap of beta after `steps` steps with the plus sign, and the printed bound there."""
     with precise():
-        of, total = Pairs.of(case), int(case["steps"])
+        of = Pairs.of(case)
+        total = int(case["steps"])
         return of.best() - of.height(of.run(total, 1)[1]), 8 * of.L * of.reach / (
             total * (total + 1)
         )
@@ -127,7 +132,10 @@ def exact_stop(case: Case) -> tuple[Any, Any]:
 
 def exact_constant17(case: Case) -> tuple[Any, Any]:
     """Return both sides of |grad - grad'|^2 <= L^2 |alpha - alpha'|^2 for tau = 0, K a multiple of I."""
-    one, two, n, K = case["alpha"], case["other"], len(case["y"]), case["K"]
+    one = case["alpha"]
+    two = case["other"]
+    n = len(case["y"])
+    K = case["K"]
     if case["tau"] or any(K[i, j] != K[0, 0] * (i == j) for i in range(n) for j in range(n)):
         raise InvalidSettings("decided exactly for a multiple of I and tau = 0 only")
     moved = zip(exact_gradient(case, one), exact_gradient(case, two), strict=True)
@@ -143,7 +151,10 @@ def exact_alternating(case: Case) -> tuple[Any, Any]:
     With two points of different classes A is a segment of the diagonal, so that P_A(v) is the
     clipped mean.
     """
-    v, y, C, n = case["v"], case["y"], case["C"], len(case["y"])
+    v = case["v"]
+    y = case["y"]
+    C = case["C"]
+    n = len(case["y"])
     if n != 2 or y[0] + y[1] != 0:
         raise InvalidSettings("decided exactly for two points of different classes only")
     point = list(v)
@@ -169,7 +180,8 @@ def exact_minus_regression(case: Case) -> tuple[Any, Any]:
     epsilon (u + d) - k beta^2 / 2 - k^2 beta^4 / (16 eta)); any point bounds the optimum from
     below, and |beta*| is at most Y / k.
     """
-    K, y = case["K"], case["y"]
+    K = case["K"]
+    y = case["y"]
     if (
         len(y) != 2
         or y[0] != -y[1]
@@ -199,7 +211,8 @@ def exact_minus_regression(case: Case) -> tuple[Any, Any]:
             theta = [
                 (x + g / L).max(ball(0)).min(C) for x, g in zip((u, d), gradients, strict=True)
             ]
-            up, down = up + (t + 1) * gradients[0], down + (t + 1) * gradients[1]
+            up = up + (t + 1) * gradients[0]
+            down = down + (t + 1) * gradients[1]
             beta = [(-x / (2 * L)).max(ball(0)).min(C) for x in (up, down)]
             u, d = (((t + 1) * a + 2 * b) / (t + 3) for a, b in zip(theta, beta, strict=True))
         good = max((height(C * j / 64, ball(0)) for j in range(65)), key=float)

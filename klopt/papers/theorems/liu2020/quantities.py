@@ -150,9 +150,12 @@ def gradient(case: Case, alpha: FloatArray) -> FloatArray:
 
 def sharp(case: Case) -> float:
     """Return a Lipschitz constant of the gradient on |a_i| <= C that is nearly attained."""
-    K, C, eta = case["K"], case["C"], case["eta"]
+    K = case["K"]
+    C = case["C"]
+    eta = case["eta"]
     squares = K * K
-    top, second = np.linalg.eigvalsh(K)[-1], np.linalg.eigvalsh(squares)[-1]
+    top = np.linalg.eigvalsh(K)[-1]
+    second = np.linalg.eigvalsh(squares)[-1]
     return float(top + C * C / (4 * eta) * second + C * C / (2 * eta) * squares.sum(axis=1).max())
 
 
@@ -211,8 +214,10 @@ def best_weights(case: Case) -> Evidence:
 
 def gradients_agree(case: Case) -> Evidence:
     """Return whether (26) is the gradient: h lies below its tangents, and central differences find their slope."""
-    alpha, other = case["alpha"], case["other"]
-    g, step = gradient(case, alpha), other - alpha
+    alpha = case["alpha"]
+    other = case["other"]
+    g = gradient(case, alpha)
+    step = other - alpha
     middle = (value(case, alpha) + value(case, other)) / 2
     size = 1 + abs(value(case, alpha)) + abs(value(case, other)) + case["eta"] * len(alpha) ** 2
     h = 1e-4 / (1 + float(np.linalg.norm(step)))
@@ -229,8 +234,11 @@ def gradients_agree(case: Case) -> Evidence:
 def closed_forms(case: Case) -> Evidence:
     """Return whether h is 1'alpha + eta n^2 - eta |M_+|^2, without tau a quartic, and klopt's lower bound."""
     alpha = case["alpha"]
-    a, n, eta = case["y"] * alpha, len(alpha), case["eta"]
-    direct, F = value(case, alpha), weights(case, a)
+    a = case["y"] * alpha
+    n = len(alpha)
+    eta = case["eta"]
+    direct = value(case, alpha)
+    F = weights(case, a)
     size = 1 + eta * n * n + abs(direct)
     u = alpha * alpha
     quartic = alpha.sum() - a @ case["K"] @ a / 2 - u @ (case["K"] ** 2) @ u / (16 * eta)
@@ -247,7 +255,8 @@ def closed_forms(case: Case) -> Evidence:
 def exact_value(case: Case, a: Any, gain: Any) -> Any:
     """Return h for tau = 0, the quartic, in the arithmetic of a and the case."""
     points = range(len(a))
-    K, eta = case["K"], case["eta"]
+    K = case["K"]
+    eta = case["eta"]
     square = sum(a[i] * a[j] * K[i, j] for i in points for j in points)
     fourth = sum((a[i] * a[j] * K[i, j]) ** 2 for i in points for j in points)
     return gain - square / 2 - fourth / (16 * eta)
@@ -255,7 +264,10 @@ def exact_value(case: Case, a: Any, gain: Any) -> Any:
 
 def exact_gradient(case: Case, alpha: Any) -> list[Any]:
     """Return (26) for tau = 0, where F = 11' + Gamma, in the arithmetic of alpha and the case."""
-    y, K, eta, points = case["y"], case["K"], case["eta"], range(len(alpha))
+    y = case["y"]
+    K = case["K"]
+    eta = case["eta"]
+    points = range(len(alpha))
     a = [y[i] * alpha[i] for i in points]
     return [
         1 - y[i] * sum((1 + a[i] * a[j] * K[i, j] / (4 * eta)) * K[i, j] * a[j] for j in points)

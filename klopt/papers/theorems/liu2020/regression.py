@@ -61,7 +61,8 @@ def halves(case: Case) -> tuple[FloatArray, FloatArray]:
 
 def constant10(case: Case) -> float:
     """Return 2 L of Theorem 10."""
-    K, n = case["K"], len(case["y"])
+    K = case["K"]
+    n = len(case["y"])
     return float(
         4 * np.abs(K).max() * (n + 9 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"]))
     )
@@ -69,7 +70,8 @@ def constant10(case: Case) -> float:
 
 def derivative_along(case: Case, side: str) -> FloatArray:
     """Return the derivatives of h by `up` or `down`, by differences."""
-    n, out = len(case["y"]), []
+    n = len(case["y"])
+    out = []
     for i in range(n):
         e = np.zeros(n)
         e[i] = 1e-5 * case["C"]
@@ -93,7 +95,11 @@ def exact_gradient(case: Case) -> tuple[Any, Any]:
     """
     if case["tau"]:
         raise InvalidSettings("decided exactly for tau = 0 only")
-    up, down, y, K, n = case["up"], case["down"], case["y"], case["K"], len(case["y"])
+    up = case["up"]
+    down = case["down"]
+    y = case["y"]
+    K = case["K"]
+    n = len(case["y"])
     beta = [up[i] - down[i] for i in range(n)]
     F = [[1 + beta[i] * beta[j] * K[i, j] / (4 * case["eta"]) for j in range(n)] for i in range(n)]
     printed = -case["epsilon"] - sum(F[0][j] * K[0, j] * beta[j] for j in range(n)) - y[0]
@@ -114,7 +120,10 @@ def exact_constraint(case: Case) -> tuple[Any, Any]:
     With beta'y = 0 nothing is left to gain, every other term is negative, and 0 is the best there
     is.
     """
-    up, down, y, n = case["up"], case["down"], case["y"], len(case["y"])
+    up = case["up"]
+    down = case["down"]
+    y = case["y"]
+    n = len(case["y"])
     beta = [up[i] - down[i] for i in range(n)]
     if case["tau"] or sum(beta):
         raise InvalidSettings("decided exactly for tau = 0 and 1'(up - down) = 0 only")
@@ -136,7 +145,10 @@ def exact_step(case: Case) -> Any:
 
 def optimum(case: Case) -> tuple[Interval, FloatArray]:
     """Return the optimum of (22) under 1'beta = 0, and beta there."""
-    K, y, C, epsilon = case["K"], case["y"], case["C"], case["epsilon"]
+    K = case["K"]
+    y = case["y"]
+    C = case["C"]
+    epsilon = case["epsilon"]
     result = solve(AdaptiveKernelRegression(K, y, C, epsilon, case["eta"], case["tau"]), tol=1e-9)
     assert result.point is not None
     return Interval(result.lower, result.upper), result.point.beta
@@ -144,7 +156,9 @@ def optimum(case: Case) -> tuple[Interval, FloatArray]:
 
 def algorithm2(case: Case, sign: float) -> Evidence:
     """Return the evidence that Algorithm 2, its gradient and constraint mended, has the rate of Algorithm 1."""
-    n, total, (best, beta) = len(case["y"]), int(case["steps"]), optimum(case)
+    n = len(case["y"])
+    total = int(case["steps"])
+    (best, beta) = optimum(case)
     within = BoxPlane(np.zeros(2 * n), np.full(2 * n, case["C"]), np.repeat([1.0, -1.0], n))
     L = constant10(case)
     run = accelerated(lambda x: gradient(case, x), within, L, total, sign)

@@ -71,7 +71,8 @@ def random_projection(rng: np.random.Generator, n: int) -> Case:
 
 def form(case: Case, x: Any, z: Any) -> Any:
     """Return x'(F o K)z in the arithmetic of the case."""
-    F, K = case["F"], case["K"]
+    F = case["F"]
+    K = case["K"]
     return sum(x[i] * F[i, j] * K[i, j] * z[j] for i in range(len(x)) for j in range(len(z)))
 
 
@@ -83,7 +84,8 @@ def trace(case: Case, x: Any) -> Any:
 
 def saddle(case: Case) -> Evidence:
     """Return whether primal and dual agree, by two formulations, and H has a saddle at the optimum."""
-    best, y = solved(case), case["y"]
+    best = solved(case)
+    y = case["y"]
     program = solve(problem(case), formulation="SDP primal", tol=1e-6)
     rng = np.random.default_rng(0)
     parts = [
@@ -105,7 +107,8 @@ def saddle(case: Case) -> Evidence:
 
 def machine_improves(case: Case) -> Evidence:
     """Return whether the plain machine has a smaller value with F* o K than with K."""
-    learned, plain = svm(case, solved(case).F * case["K"])[0], svm(case, case["K"])[0]
+    learned = svm(case, solved(case).F * case["K"])[0]
+    plain = svm(case, case["K"])[0]
     return at_most(learned, plain, tol=1e-7, scale=1 + plain.upper)
 
 
@@ -114,7 +117,10 @@ def exact_margin(case: Case) -> tuple[Any, Any]:
 
     They are where the gradients at C are not negative and C 1 is feasible.
     """
-    n, C, K, y = len(case["y"]), case["C"], case["K"], case["y"]
+    n = len(case["y"])
+    C = case["C"]
+    K = case["K"]
+    y = case["y"]
     a = [C * y[i] for i in range(n)]
     plain = [1 - y[i] * sum(K[i, j] * a[j] for j in range(n)) for i in range(n)]
     if case["tau"] or sum(y) or min(*plain, *exact_gradient(case, [C] * n)) < 0:
@@ -132,7 +138,9 @@ def exact_vanishing(case: Case) -> tuple[Any, Any]:
     F vanishes at alpha = C 1 where n + tr Gamma <= tau / 2; the gradient there is 1, so that alpha
     is optimal.
     """
-    n, C, K = len(case["y"]), case["C"], case["K"]
+    n = len(case["y"])
+    C = case["C"]
+    K = case["K"]
     small = n + C * C * sum(K[i, i] for i in range(n)) / (4 * case["eta"]) <= case["tau"] / 2
     if not small or sum(case["y"]) or any(K[i, j] != (i == j) for i in range(n) for j in range(n)):
         raise InvalidSettings("decided exactly where F vanishes and K = I only")
@@ -146,7 +154,8 @@ def exact_diagonal(case: Case) -> tuple[Any, Any]:
     = 0 the diagonal of F o K is 1 + alpha_i^2 / (4 eta), constant only if alpha_1 = alpha_2 =
     alpha_3, hence 0.
     """
-    n, y = len(case["y"]), case["y"]
+    n = len(case["y"])
+    y = case["y"]
     one = n == 3 and y[0] == -y[1] == -y[2]
     if (
         not one
@@ -161,7 +170,8 @@ def exact_diagonal(case: Case) -> tuple[Any, Any]:
 
 def exact_bound(case: Case) -> Any:
     """Return the bound of Lemma 1 for a diagonal K; the largest eigenvalue of a psd F is at least 0."""
-    n, K = len(case["y"]), case["K"]
+    n = len(case["y"])
+    K = case["K"]
     if any(K[i, j] != 0 for i in range(n) for j in range(n) if i != j):
         raise InvalidSettings("decided exactly for a diagonal K only")
     return (
@@ -173,7 +183,9 @@ def exact_bound(case: Case) -> Any:
 
 def exact_trace(case: Case) -> tuple[Any, Any]:
     """Return n times the least K_ii / 4, and tr Gamma for eta = |alpha|^2."""
-    n, K, alpha = len(case["y"]), case["K"], case["alpha"]
+    n = len(case["y"])
+    K = case["K"]
+    alpha = case["alpha"]
     trace = sum(alpha[i] ** 2 * K[i, i] for i in range(n)) / (
         4 * sum(alpha[i] ** 2 for i in range(n))
     )
@@ -207,7 +219,9 @@ def ranks(case: Case) -> Evidence:
 
 def neighbours(case: Case) -> Evidence:
     """Return whether reciprocal neighbours reach every test point, and give training points back their column."""
-    X, T, F = case["X"], case["T"], case["F"]
+    X = case["X"]
+    T = case["T"]
+    F = case["F"]
     M, own = (reciprocal(X, points) for points in (T, X))
     n, m = M.shape
     return every(
@@ -233,14 +247,16 @@ def kept(case: Case, dimension: float) -> Evidence:
     """
     from scipy.stats import chi2
 
-    d, epsilon = int(np.ceil(dimension)), case["epsilon"]
+    d = int(np.ceil(dimension))
+    epsilon = case["epsilon"]
     inside = chi2.cdf(d * (1 + epsilon), d) - chi2.cdf(d * (1 - epsilon), d)
     return at_most(1 - case["delta"], float(inside))
 
 
 def exact_lost(case: Case) -> tuple[Any, Any]:
     """Return the probability, as a ball, that the distance is not kept in the printed dimension, and delta."""
-    epsilon, delta = case["epsilon"], case["delta"]
+    epsilon = case["epsilon"]
+    delta = case["delta"]
     d = math.ceil(float(case["constant"]) * math.log(1 / (epsilon * delta)))
     high, low = (
         ball(Fraction(d, 2)).gamma_lower(ball(d * (1 + e) / 2), regularized=1)

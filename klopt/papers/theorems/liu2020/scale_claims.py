@@ -85,7 +85,8 @@ def optimal_weights_are_better_for_clusters(case: Case) -> Evidence:
     premise="finer clusters lie within coarser ones; those of k-means need not",
 )  # fmt: skip
 def cut_grows_with_the_clusters(case: Case) -> Evidence:
-    n, K = len(case["y"]), np.abs(case["K"])
+    n = len(case["y"])
+    K = np.abs(case["K"])
     one, some, all_ = (float(np.abs(clusters.outside({**case, "groups": groups})).sum())
                        for groups in (np.zeros(n), case["groups"], np.arange(n)))  # fmt: skip
     return every(
@@ -170,7 +171,8 @@ def regression_constraint(case: Case) -> Evidence:
     latex=r"\|F_1-F_2\|_F\le\|\Gamma_1-\Gamma_2\|_F\le\tfrac{\|K\|}{4\eta}\|\beta_1+\beta_2\|\,\|\beta_1-\beta_2\|",
 )  # fmt: skip
 def regression_weights_are_lipschitz(case: Case) -> Evidence:
-    one, two = case["up"] - case["down"], case["up2"] - case["down2"]
+    one = case["up"] - case["down"]
+    two = case["up2"] - case["down2"]
     moved = float(np.linalg.norm(gamma(case, one) - gamma(case, two)))
     bound = float(
         np.abs(case["K"]).max() * np.linalg.norm(one + two) * np.linalg.norm(one - two)
@@ -216,10 +218,8 @@ def derivative_by_up(case: Case) -> Evidence:
     latex=r"\|\nabla h_1-\nabla h_2\|\le2L(\|\hat\alpha_2-\hat\alpha_1\|+\|\check\alpha_2-\check\alpha_1\|)",
 )  # fmt: skip
 def regression_gradient_is_lipschitz(case: Case) -> Evidence:
-    one, two = (
-        np.concatenate([case["up"], case["down"]]),
-        np.concatenate([case["up2"], case["down2"]]),
-    )
+    one = np.concatenate([case["up"], case["down"]])
+    two = np.concatenate([case["up2"], case["down2"]])
     moved = float(np.linalg.norm(regression.gradient(case, one) - regression.gradient(case, two)))
     step = float(
         np.linalg.norm(case["up"] - case["up2"]) + np.linalg.norm(case["down"] - case["down2"])

@@ -52,7 +52,9 @@ TRIANGLE = {**EDGE, "S": np.ones((3, 3)) - np.eye(3), "y": np.array([1.0, -1.0, 
     latex=r"\min_w \tfrac12\|w\|^2+\tfrac C2\sum_i(y_i-w^\top\phi_i)^2=\tfrac12 y^\top(K+\tfrac1C I)^{-1}y",
 )  # fmt: skip
 def rls_duality(case: Case) -> Evidence:
-    K, y, C = case["K"], case["y"], case["C"]
+    K = case["K"]
+    y = case["y"]
+    C = case["C"]
     alpha = np.linalg.solve(K + np.eye(len(K)) / C, y)
     primal = alpha @ K @ alpha / 2 + C / 2 * np.sum((y - K @ alpha) ** 2)
     return every(
@@ -73,7 +75,8 @@ def rls_duality(case: Case) -> Evidence:
                         case["y"][0] ** 2 / (10**8 * case["K"][0, 0] + 1 / case["C"])),
 )  # fmt: skip
 def rls_weights_attain_their_minimum(case: Case) -> Evidence:
-    K, y = case["K"], case["y"]
+    K = case["K"]
+    y = case["y"]
     heavy, heavier = (
         float(y @ np.linalg.solve(t * K + np.eye(len(K)) / case["C"], y)) for t in (1e4, 1e8)
     )
@@ -193,8 +196,11 @@ def spectrum_decreases(case: Case) -> Evidence:
     premise="two classes; with indicators of more, n_l must be sqrt(sum_c n_c^2)",
 )  # fmt: skip
 def alignment_in_the_eigenbasis(case: Case) -> Evidence:
-    (U, A, _), lam, y = spectrum_of(case), case["lam"], case["y"]
-    K, T = (U * lam) @ U.T, np.outer(y, y)
+    (U, A, _) = spectrum_of(case)
+    lam = case["lam"]
+    y = case["y"]
+    K = (U * lam) @ U.T
+    T = np.outer(y, y)
     direct = float(np.sum(K * T) / (np.linalg.norm(K) * np.linalg.norm(T)))
     return equal(
         direct, float(lam @ A) / (float(np.linalg.norm(lam)) * np.count_nonzero(y)), tol=1e-9
@@ -303,7 +309,8 @@ ridge_choice = listed(
     latex=r"\langle U\Sigma U^\top,YY^\top\rangle=\sum_i\lambda_i\sum_c(u_i^\top Y_c)^2",
 )  # fmt: skip
 def classes_enter_as_indicators(case: Case) -> Evidence:
-    U, lam = spectrum_of(case).U, case["lam"]
+    U = spectrum_of(case).U
+    lam = case["lam"]
     Y = (case["groups"][:, None] == np.arange(3)).astype(float)
     return equal(
         np.sum(((U * lam) @ U.T) * (Y @ Y.T)), lam @ np.sum((U.T @ Y) ** 2, axis=1), tol=1e-9

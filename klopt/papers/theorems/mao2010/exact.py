@@ -23,7 +23,8 @@ def exact_schur(case: Case) -> tuple[Any, Any]:
     L + ridge I >= ridge I bounds what the dual asks for, C^2 y'(L + ridge I)^-1 y <= mu, without an
     inverse.
     """
-    square, C = sum(case["y"] ** 2), case["C"]
+    square = sum(case["y"] ** 2)
+    C = case["C"]
     if C * C * square > case["mu"] * case["ridge"]:
         raise InvalidSettings("decided exactly where mu is at least C^2 y'y / ridge only")
     return C * square, C * square / 2
@@ -31,7 +32,8 @@ def exact_schur(case: Case) -> tuple[Any, Any]:
 
 def exact_falling(case: Case) -> tuple[Any, Any]:
     """Return (7) at K = 10 qq' and at K = 10^4 qq' as balls; q = D^1/2 1 has Lq = 0."""
-    y, C = case["y"], ball(case["C"])
+    y = case["y"]
+    C = ball(case["C"])
     q = [ball(sum(row)).sqrt() for row in case["S"]]
     seen = sum((root * ball(target) for root, target in zip(q, y, strict=True)), ball(0))
     size = ball(sum(case["S"].ravel()))
@@ -46,10 +48,14 @@ def exact_turned(case: Case) -> tuple[Any, Any]:
     """Return how much K_11 of (8) changes when the eigenvectors of a triangle are turned by (3/5, 4/5), and 0."""
     if len(case["y"]) != 3 or any(case["S"][i, j] != (i != j) for i in range(3) for j in range(3)):
         raise InvalidSettings("decided exactly for a triangle only")
-    B, C, mu = Fraction(3, 2) + case["ridge"], ball(case["C"]), case["mu"]
+    B = Fraction(3, 2) + case["ridge"]
+    C = ball(case["C"])
+    mu = case["mu"]
     y = [ball(target) for target in case["y"]]
-    first, second = ball(2).sqrt(), ball(6).sqrt()
-    u, v = [1 / first, -1 / first, ball(0)], [1 / second, 1 / second, -2 / second]
+    first = ball(2).sqrt()
+    second = ball(6).sqrt()
+    u = [1 / first, -1 / first, ball(0)]
+    v = [1 / second, 1 / second, -2 / second]
 
     def corner(c: Fraction, s: Fraction) -> Any:
         total = ball(0)
@@ -69,8 +75,12 @@ def exact_commuting(case: Case) -> tuple[Any, Any]:
     a ring of four points, what the labels see of them is a polynomial of L. The better kernel is
     klopt's, its entries as fractions.
     """
-    S, y, mu, C = case["S"], case["y"], case["mu"], case["C"]
-    n, degree = len(y), sum(S[0])
+    S = case["S"]
+    y = case["y"]
+    mu = case["mu"]
+    C = case["C"]
+    n = len(y)
+    degree = sum(S[0])
     L = np.array(
         [[Fraction(i == j) - S[i, j] / degree for j in range(n)] for i in range(n)], dtype=object
     )

@@ -32,7 +32,8 @@ def smoothness(case: Case) -> float:
 
 def exact_regulariser(case: Case) -> tuple[Any, Any]:
     """Return both sides of (5) on a graph whose degrees are all 1, where no root is left."""
-    S, V = case["S"], case["V"]
+    S = case["S"]
+    V = case["V"]
     assert all(sum(row) == 1 for row in S)
     points = range(len(S))
     left = sum(S[i, j] * sum((V[i] - V[j]) ** 2) for i in points for j in points)
@@ -77,7 +78,8 @@ def exact_spectrum8(case: Case) -> list[Any]:
 def least(case: Case, lam: FloatArray) -> Evidence:
     """Return the evidence that no spectrum is better; the objective is separable, so each entry has its own grid."""
     trial = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 400)])
-    A, B = np.asarray(case["A"])[:, None], np.asarray(case["B"])[:, None]
+    A = np.asarray(case["A"])[:, None]
+    B = np.asarray(case["B"])[:, None]
     best = (A / (trial + 1 / case["C"]) / 2 + case["mu"] * B * trial).min(axis=1)
     own = case["A"] / (lam + 1 / case["C"]) / 2 + case["mu"] * case["B"] * lam
     return at_most(float(own.sum()), float(np.minimum(best, own).sum()), scale=float(own.sum()))
@@ -113,8 +115,12 @@ def basis_free(case: Case) -> Evidence:
 
 def signs(case: Case) -> tuple[Any, Any]:
     """Return p = n X - Z U and q = Y U - Z X, whose signs tell what the stationary point of the curve is."""
-    A, r = np.asarray(case["A"]), np.sqrt(case["A"] / (2 * case["B"]))
-    X, Y, Z, total = A @ r, r @ r, r.sum(), A.sum()
+    A = np.asarray(case["A"])
+    r = np.sqrt(case["A"] / (2 * case["B"]))
+    X = A @ r
+    Y = r @ r
+    Z = r.sum()
+    total = A.sum()
     return len(A) * X - Z * total, Y * total - Z * X
 
 
@@ -141,20 +147,17 @@ def printed_mu_beats_the_grid(case: Case) -> Evidence:
 
 def clipped_maximum(case: Case) -> float:
     """Return the largest alignment of the positive part by the candidates of every piece between breakpoints."""
-    A, r = (
-        np.asarray(case["A"], float),
-        np.sqrt(np.asarray(case["A"], float) / (2 * np.asarray(case["B"], float))),
-    )
+    A = np.asarray(case["A"], float)
+    r = np.sqrt(np.asarray(case["A"], float) / (2 * np.asarray(case["B"], float)))
     order = np.argsort(-r)
     levels = [0.0, *r]
     for k in range(1, len(r) + 1):
-        top, after = order[:k], r[order[k]] if k < len(r) else 0.0
+        top = order[:k]
+        after = r[order[k]] if k < len(r) else 0.0
         m = float(r[top].mean())
-        S, X, Z = (
-            float(np.sum((r[top] - m) ** 2)),
-            float(A[top] @ (r[top] - m)),
-            float(A[top].sum()),
-        )
+        S = float(np.sum((r[top] - m) ** 2))
+        X = float(A[top] @ (r[top] - m))
+        Z = float(A[top].sum())
         if X > 0 and after < m - Z * S / (k * X) < r[order[k - 1]]:
             levels.append(m - Z * S / (k * X))
     spectra = [np.maximum(r - level, 0.0) for level in levels] + [(r == r.max()).astype(float)]
@@ -180,7 +183,8 @@ def exact_alignments(case: Case, *, clip: bool) -> tuple[Any, Any]:
 
 
 def _exact_alignment(case: Case, mu: Any, clip: bool) -> Any:
-    A, rate = [ball(a) for a in case["A"]], 1 / ball(Fraction(case["C"]))
+    A = [ball(a) for a in case["A"]]
+    rate = 1 / ball(Fraction(case["C"]))
     lam = [
         (ball(a / (2 * b)) / mu).sqrt() - rate for a, b in zip(case["A"], case["B"], strict=True)
     ]
@@ -194,12 +198,10 @@ def exact_signs(case: Case) -> tuple[Any, Any]:
     """Return p and q of `signs` as balls."""
     A = [ball(a) for a in case["A"]]
     r = [ball(a / (2 * b)).sqrt() for a, b in zip(case["A"], case["B"], strict=True)]
-    X, Y, Z, total = (
-        sum(a * b for a, b in zip(A, r, strict=True)),
-        sum(b * b for b in r),
-        sum(r),
-        sum(A),
-    )
+    X = sum(a * b for a, b in zip(A, r, strict=True))
+    Y = sum(b * b for b in r)
+    Z = sum(r)
+    total = sum(A)
     return len(A) * X - Z * total, Y * total - Z * X
 
 
@@ -237,7 +239,9 @@ def labelled_block(case: Case) -> FloatArray:
 
 def decisions_agree_for_every_c(case: Case) -> Evidence:
     """Return whether SKL at mu = (level C)^2, the level being that of SKL_KTA, decides the same for every C."""
-    L, labels, ridge = laplacian(case), labels_of(case), case["ridge"]
+    L = laplacian(case)
+    labels = labels_of(case)
+    ridge = case["ridge"]
     chosen = solve(SpectralAlignment(L, labels, ridge=ridge)).point
     assert chosen is not None
     level = max(float(chosen.level), 1e-3)

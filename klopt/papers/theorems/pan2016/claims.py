@@ -32,7 +32,8 @@ TWO = {"T": np.zeros((2, 2)), "Phi": np.array([[1.0, 0.0]])}
     latex=r"\rho(K,K')\in[-1,1],\quad \rho(aK,K')=\rho(K,K')",
 )  # fmt: skip
 def alignment_is_a_cosine(case: Case) -> Evidence:
-    one, scaled = alignment(case["K"], case["L"]), alignment(case["factor"] * case["K"], case["L"])
+    one = alignment(case["K"], case["L"])
+    scaled = alignment(case["factor"] * case["K"], case["L"])
     return every([at_most(abs(one), 1.0), equal(one, scaled, scale=1.0)])
 
 
@@ -184,7 +185,9 @@ def alignment_is_a_ball_constraint(case: Case) -> Evidence:
     latex=r"\operatorname{arg}\max_K\rho(K,aT)=\operatorname{arg}\max_K\rho(K,T),\ a>0",
 )  # fmt: skip
 def scale_of_target_is_irrelevant(case: Case) -> Evidence:
-    K, T, a = case["K"], case["L"], case["factor"]
+    K = case["K"]
+    T = case["L"]
+    a = case["factor"]
     return equal(alignment(K, T), alignment(K, a * T), scale=1.0)
 
 
@@ -306,7 +309,9 @@ def large_gamma_forgets(case: Case) -> Evidence:
     latex=r"F_F=\frac{(N-1)\chi_F^2}{N(k-1)-\chi_F^2}>2.16",
 )  # fmt: skip
 def friedman_rejects(case: Case) -> Evidence:
-    ranks, N, k = np.array([5.35, 4.25, 5.20, 3.50, 6.10, 3.45, 6.20, 1.95]), 10, 8
+    ranks = np.array([5.35, 4.25, 5.20, 3.50, 6.10, 3.45, 6.20, 1.95])
+    N = 10
+    k = 8
     chi = 12 * N / (k * (k + 1)) * (float(np.sum(ranks**2)) - k * (k + 1) ** 2 / 4)
     return at_most(2.16, (N - 1) * chi / (N * (k - 1) - chi))
 

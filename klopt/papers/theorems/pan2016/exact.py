@@ -43,7 +43,9 @@ def exact_separation(case: Case) -> tuple[Any, Any]:
 def exact_residual(case: Case) -> tuple[Any, Any]:
     """Return the squared residual of K + gamma K S K0 = K0 for K of (29) in floats, and 1e-16 |K0|^2."""
     floats = {name: np.asarray(value, float) for name, value in case.items()}
-    K, K0, n = closed_form(floats), case["K0"], len(case["K0"])
+    K = closed_form(floats)
+    K0 = case["K0"]
+    n = len(case["K0"])
     if not np.isfinite(K).all():
         raise InvalidSettings("there is no K to measure: an inverse failed")
     W, D = _graph(case["T"])
@@ -53,7 +55,8 @@ def exact_residual(case: Case) -> tuple[Any, Any]:
         [sum((exact[i][k] * S[k][j] for k in range(n)), ball(0)) for j in range(n)]
         for i in range(n)
     ]
-    gamma, points = ball(case["gamma"]), range(n)
+    gamma = ball(case["gamma"])
+    points = range(n)
     off = [
         exact[i][j]
         + gamma * sum((KS[i][k] * ball(K0[k, j]) for k in points), ball(0))
@@ -83,7 +86,8 @@ def exact_plain_projections(case: Case) -> tuple[Any, Any]:
     They stop once both constraints hold; the other kernel is the projection on the second one
     alone.
     """
-    K0, bounds = case["K0"], (case["u12"], case["u13"])
+    K0 = case["K0"]
+    bounds = (case["u12"], case["u13"])
     first, one = _projected(K0, 1, bounds[0])
     K, two = _projected(first, 2, bounds[1])
     other, only = _projected(K0, 2, bounds[1])

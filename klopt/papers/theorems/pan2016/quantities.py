@@ -64,7 +64,8 @@ def inner(case: Case) -> float:
 
 def exact_scg(case: Case) -> tuple[Any, Any]:
     """Return the two sides of (10) as balls."""
-    n, Phi = len(case["T"]), case["Phi"]
+    n = len(case["T"])
+    Phi = case["Phi"]
     W = [[ball(case["T"][i, j]).exp() for j in range(n)] for i in range(n)]
     roots = [sum(row, ball(0)).sqrt() for row in W]
     X = [[ball(Phi[k, i]) / roots[i] for k in range(len(Phi))] for i in range(n)]
@@ -99,8 +100,10 @@ def random_prefixes(rng: np.random.Generator, r: int) -> Case:
 
 def best_prefix_is_optimal(case: Case) -> Evidence:
     """Return whether, no prefix sum of b being positive, no ordered spectrum beats the best prefix."""
-    V, b = case["V"], case["b"]
-    F, B = (V.T @ V) ** 2, np.cumsum(b)
+    V = case["V"]
+    b = case["b"]
+    F = (V.T @ V) ** 2
+    B = np.cumsum(b)
     if B.max() > 0:
         return Evidence(0.0, 0.0)  # then the QCQP is right, and nothing is corrected
     best = max(float(B[k]) / float(np.sqrt(F[: k + 1, : k + 1].sum())) for k in range(len(b)))
@@ -151,10 +154,12 @@ def projected(K: FloatArray, i: int, j: int, bound: float) -> FloatArray:
 
 def projection_is_nearest(case: Case) -> Evidence:
     """Return whether (5) meets its constraint and no other kernel tried that meets it is nearer."""
-    K0, rng = case["K0"], np.random.default_rng(0)
+    K0 = case["K0"]
+    rng = np.random.default_rng(0)
     p = float(K0[0, 0] + K0[1, 1] - 2 * K0[0, 1])
     K = projected(K0, 0, 1, p / 2)
-    own, others = divergence(K, K0), []
+    own = divergence(K, K0)
+    others = []
     for size in (1e-3, 1e-2, 0.1):
         moved = np.eye(len(K)) + size * rng.normal(size=K.shape)
         others.append(divergence(projected(moved @ K @ moved.T, 0, 1, p / 2), K0))
@@ -172,7 +177,8 @@ def two_constraints(rng: np.random.Generator, n: int) -> Case:
 
 def cyclic(case: Case, *, corrected: bool, sweeps: int = 400) -> FloatArray:
     """Return where cyclic projections end: each on its constraint, with or without taking back what was done."""
-    K, lam = np.array(case["K0"], float), np.zeros(2)
+    K = np.array(case["K0"], float)
+    lam = np.zeros(2)
     z = np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])
     bounds = (case["u12"], case["u13"])
     for _ in range(sweeps):
@@ -190,7 +196,8 @@ def optimal_divergence(case: Case) -> float:
     from scipy.optimize import minimize
 
     z = np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])
-    inverse, bounds = np.linalg.inv(case["K0"]), np.array([case["u12"], case["u13"]])
+    inverse = np.linalg.inv(case["K0"])
+    bounds = np.array([case["u12"], case["u13"]])
 
     def negative_dual(lam: FloatArray) -> tuple[float, FloatArray]:
         M = inverse + (z.T * lam) @ z
@@ -230,7 +237,8 @@ def closed_form(case: Case) -> FloatArray:
 
 def without_inverse(case: Case) -> FloatArray:
     """Return K0 (I + gamma S K0)^-1."""
-    S, K0 = graph(case)[2], case["K0"]
+    S = graph(case)[2]
+    K0 = case["K0"]
     return np.asarray(np.linalg.solve((np.eye(len(K0)) + case["gamma"] * S @ K0).T, K0.T).T)
 
 
@@ -268,7 +276,8 @@ def ordered_optimum(case: Case, formulation: str | None = None) -> Interval:
 
 def extension(case: Case) -> FloatArray:
     """Return Q = -gamma S (I + gamma K0 S)^-1 of (32), without an inverse of K0."""
-    S, K0 = graph(case)[2], case["K0"]
+    S = graph(case)[2]
+    K0 = case["K0"]
     return np.asarray(
         -case["gamma"] * np.linalg.solve((np.eye(len(K0)) + case["gamma"] * K0 @ S).T, S.T).T
     )
@@ -290,7 +299,8 @@ def feature_form(case: Case) -> Evidence:
 
 def extended(case: Case) -> Evidence:
     """Return whether (32) recovers K on the training points and stays positive with new ones."""
-    n, new = len(case["T"]), 3
+    n = len(case["T"])
+    new = 3
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n + new, n + new + 2))
     k0 = X @ X.T / n

@@ -37,7 +37,8 @@ ONE_CLASS = {"V": np.array([[1.0], [0.0]]), "classes": np.array([0, 0]), "sigma"
     latex=r"\alpha_i=\sum_{k=i}^m\sigma^{k-i}s_k,\qquad \alpha=Cs",
 )  # fmt: skip
 def slack_transform(case: Case) -> Evidence:
-    alpha, following = np.zeros(len(case["s"])), 0.0
+    alpha = np.zeros(len(case["s"]))
+    following = 0.0
     for i in reversed(range(len(alpha))):
         alpha[i] = following = case["s"][i] + case["sigma"] * following
     return equal(alpha, quantities.transform(case, len(alpha)) @ case["s"])
@@ -50,7 +51,8 @@ def slack_transform(case: Case) -> Evidence:
 )  # fmt: skip
 def ordered_scores_are_the_image_of_slacks(case: Case) -> Evidence:
     m = len(case["s"])
-    rows, C = quantities.order_rows(case, m), quantities.transform(case, m)
+    rows = quantities.order_rows(case, m)
+    C = quantities.transform(case, m)
     alpha = C @ case["s"]
     return every(
         [equal(rows @ C, np.eye(m)), equal(rows @ alpha, case["s"], scale=float(alpha.max()))]
@@ -342,8 +344,6 @@ speed = listed(
     premise="some b_i is positive beyond rounding", meets=lambda case: bool(quantities.products(case)[1].max() > 1e-3),
 )  # fmt: skip
 def order_costs_alignment(case: Case) -> Evidence:
-    ordered, free = (
-        quantities.best_alignment(case, ordered=True),
-        quantities.best_alignment(case, ordered=False),
-    )
+    ordered = quantities.best_alignment(case, ordered=True)
+    free = quantities.best_alignment(case, ordered=False)
     return at_most(ordered, free, tol=1e-6)

@@ -44,7 +44,8 @@ def exact_sweep(case: Case) -> tuple[Any, Any]:
     """Return a'Fa / (b'a)^2 after one pass over the entries one by one, lam computed anew for each, and before."""
     F, b, a = _balls(case)
     value: Callable[[Any], Any] = lambda x: exact_objective(F, x) / exact_dot(b, x) ** 2  # noqa: E731
-    before, a = value(a), a.copy()
+    before = value(a)
+    a = a.copy()
     for i in range(len(a)):
         a[i] = a[i] * exact_objective(F, a) * b[i] / exact_dot(F[i], a)
     return value(a), before

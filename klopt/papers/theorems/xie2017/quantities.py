@@ -60,7 +60,8 @@ def products(case: Case) -> tuple[FloatArray, FloatArray]:
 
 def alignment(case: Case, alpha: FloatArray) -> float:
     """Return <K, YY'> / (||K|| ||YY'||) for K = sum_i alpha_i v_i v_i'."""
-    K, T = (case["V"] * alpha) @ case["V"].T, indicators(case) @ indicators(case).T
+    K = (case["V"] * alpha) @ case["V"].T
+    T = indicators(case) @ indicators(case).T
     return float(np.sum(K * T) / (np.linalg.norm(K) * np.linalg.norm(T)))
 
 
@@ -97,7 +98,8 @@ def update(F: FloatArray, b: FloatArray, a: FloatArray) -> FloatArray:
 
 def iterates(case: Case, *, rescale: bool = True) -> Iterator[FloatArray]:
     """Yield the iterates of (28), with or without step (3), from the case's start with b'a = 1."""
-    F, b = case["F"], case["b"]
+    F = case["F"]
+    b = case["b"]
     a = case["a"] / float(b @ case["a"])
     while True:
         yield a
@@ -126,10 +128,12 @@ def certified_gap(case: Case, a: FloatArray) -> float:
 
 def lagrangian_falls(case: Case, steps: int) -> Evidence:
     """Return whether L = a'Fa - 2 lam (b'a - 1), lam fixed in the step, falls in every update (33)."""
-    F, b = case["F"], case["b"]
+    F = case["F"]
+    b = case["b"]
     parts = []
     for a in islice(iterates(case), steps):
-        lam, new = float(a @ F @ a), update(F, b, a)
+        lam = float(a @ F @ a)
+        new = update(F, b, a)
         after = float(new @ F @ new) - 2 * lam * (float(b @ new) - 1)
         # Both may be negative: shifted by 3 lam, which bounds the fall of one step, they are
         # compared as they are.
@@ -149,7 +153,9 @@ def exact_objective(F: Any, a: Any) -> Any:
 
 def sweep(case: Case, a: FloatArray, *, refresh: bool) -> FloatArray:
     """Return a after one pass over the entries one by one, lam kept or computed anew for each."""
-    F, b, a = case["F"], case["b"], a.copy()
+    F = case["F"]
+    b = case["b"]
+    a = a.copy()
     lam = float(a @ F @ a)
     for i in range(len(a)):
         a[i] *= (float(a @ F @ a) if refresh else lam) * b[i] / float(F[i] @ a)
