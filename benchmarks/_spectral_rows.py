@@ -96,7 +96,8 @@ def decisions(table: Table) -> None:
     problems = [SpectralAlignment(L, some(digit % 2, seed=seed)) for seed in draws]
     found = sorted(as_written(problem) for problem in problems)
     worst, middle = found[0], found[len(found) // 2]
-    note = f"{middle[1] * 1e3:.2f} ms, off {middle[2]:.0e}; median of {len(found)} draws of labels, worst {worst[0]:.0f}"
+    note = f"{middle[1] * 1e3:.2f} ms, off {middle[2]:.0e}; "
+    note += f"median of {len(found)} draws of labels, worst {worst[0]:.0f}"
     # Twin points, both labelled, make R_ll singular: the rule as written breaks down, klopt takes
     # the least norm.
     note += f" (off {worst[2]:.0e}, R_ll singular)" if worst[2] > 1e-6 else ""

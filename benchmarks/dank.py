@@ -242,7 +242,8 @@ def low_rank() -> None:
         )
         slow = seconds[-1] * (n / sizes[-1]) ** growth
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        note = f"{fast:.2f} s ({made:.1f} s features, missing {features.missing:.0%}), {result.route}, peak {peak:.2f} GiB"
+        note = f"{fast:.2f} s ({made:.1f} s features, missing {features.missing:.0%}), "
+        note += f"{result.route}, peak {peak:.2f} GiB"
         row(f"n = {n}, rank {rank}", f"dense, {slow:.0f} s extrapolated", 20.0, slow / fast, note)
     X, y = data(5000)
     problem = AdaptiveKernel(nystrom(X, gaussian, rank=50), y, 1.0, tau=0.01)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -144,12 +145,7 @@ def read_csv(
     path: Path, skip: int = 0, regression: bool = False, class_first: bool = False
 ) -> DataSet:
     """Return the points of a text file: features, after `skip` other columns, then the class or the number."""
-    rows = []
-    with open(path, encoding="utf-8", newline="") as file:
-        for line, row in enumerate(csv.reader(file, skipinitialspace=True), 1):
-            if row and not row[0].startswith("@"):
-                cells = [cell.strip() for cell in row]
-                rows.append((line, cells[1:] + cells[:1] if class_first else cells))
+    rows = list(_csv_rows(path, class_first))
     if rows and not _numbers(rows[0][1][skip:-1]):
         rows = rows[1:]  # a header
     if not rows:
@@ -158,19 +154,25 @@ def read_csv(
         )
     width = len(rows[0][1])
     for line, row in rows:
-        if (
-            len(row) != width
-            or not _numbers(row[skip:-1])
-            or (regression and not _numbers(row[-1:]))
-        ):
+        numbers = _numbers(row[skip:-1]) and (not regression or _numbers(row[-1:]))
+        if len(row) != width or not numbers:
             last = "a number" if regression else "a class"
             raise InvalidSettings(
                 f"{path}, line {line}: expected {width - 1} numbers and {last}, found {','.join(row)}"
             )
     points = np.array([[float(cell) for cell in row[skip:-1]] for _, row in rows])
-    return _made(
-        path.stem, points, np.array([row[-1] for _, row in rows]), path.name, regression=regression
-    )
+    targets = np.array([row[-1] for _, row in rows])
+    return _made(path.stem, points, targets, path.name, regression=regression)
+
+
+def _csv_rows(path: Path, class_first: bool) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each row with the number of its line, the class last; KEEL's @ lines left out."""
+    with open(path, encoding="utf-8", newline="") as file:
+        for line, row in enumerate(csv.reader(file, skipinitialspace=True), 1):
+            if not row or row[0].startswith("@"):
+                continue
+            cells = [cell.strip() for cell in row]
+            yield line, cells[1:] + cells[:1] if class_first else cells
 
 
 def read_npz(path: Path, regression: bool = False) -> DataSet:

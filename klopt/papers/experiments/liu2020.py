@@ -39,7 +39,10 @@ INNER_SIGMAS = SIGMAS[3:8]
 INNER_COSTS = COSTS[4::2]
 
 FIXED = ("spect", "monks1", "monks2", "monks3")
-ONE_PART = "the part for the test is always the same, so the paper's deviation is that of the folds of cross-validation alone"
+ONE_PART = (
+    "the part for the test is always the same, "
+    "so the paper's deviation is that of the folds of cross-validation alone"
+)
 NEIGHBOUR = "its decisions come near those of the nearest neighbour, as said below"
 MANY_FEATURES = (
     "the paper does not state how many features there are, which matters (below, on monks1)"

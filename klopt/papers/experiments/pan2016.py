@@ -46,7 +46,10 @@ BALANCE = (
     "the widths, which the paper does not state: the Gaussian kernel without any learning is above the paper's by as "
     "much, and at 1/64 or at 1 alone (below) it is not"
 )
-TRIED_GRAPHS = "not found: with 5, 20 or 50 neighbours and weights from 0.001 to 100 it was 90 % at most on three splits"
+TRIED_GRAPHS = (
+    "not found: with 5, 20 or 50 neighbours and weights from 0.001 to 100 "
+    "it was 90 % at most on three splits"
+)
 SETTINGS = "the settings of this method are not stated in the paper, and the closed form here may be another"
 
 
@@ -92,8 +95,8 @@ PROTOCOL = Protocol(
         "The paper does not say which pairs LDK keeps; here 20 for each pair of classes, slack 1, as `klopt.learners`.",
         "The constant eigenvector has no part in SCG-OSK: as printed its kernel is constant (see the page of claims).",
         "The paper does not state the settings of FSK, SimpleNPK and IR-Gaussian; here they are the closed forms of "
-        "`klopt.papers.experiments.baselines`, with a grid for their weights; that of SimpleNPK got its two smallest ones "
-        "after test figures without them had been seen.",
+        "`klopt.papers.experiments.baselines`, with a grid for their weights; "
+        "that of SimpleNPK got its two smallest ones after test figures without them had been seen.",
         "Uniform MKL, the harmonic function and machines on 2 to 50 kernel principal components are not in the "
         "paper's table; the costs of the last are 0.1, 1 and 10, as larger ones on two components take minutes a fit.",
     ),

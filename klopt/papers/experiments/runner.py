@@ -89,44 +89,71 @@ def run_experiment(
 ) -> Experiment:
     """Run a protocol on the sets that are here, or on those named, and return all trials.
 
-    `sets` may name sets that the protocol does not have: they are run by its rule. Failed trials
-    are repeated on `resume`, the others are not. `told` is called with each finished trial, its
-    number and the count of all.
+    Parameters
+    ----------
+    protocol : Protocol or str
+        What to run, or its name.
+    splits : int, optional
+        Random splits of each set; by default those of the protocol.
+    seed : int
+        Seed of the splits.
+    jobs : int
+        Processes that run trials at the same time.
+    store : str or Path
+        Where finished trials are kept; in memory by default.
+    resume : bool
+        Whether trials in the store are taken from there. Failed ones are repeated.
+    data : str or Path, optional
+        A folder with data sets of one's own.
+    sets, methods : sequence of str
+        Names to run instead of all; sets that the protocol does not have are run by its rule.
+    told : callable, optional
+        Called with each finished trial, its number and the count of all.
     """
     chosen = protocol_named(protocol) if isinstance(protocol, str) else protocol
     folder = None if data is None else Path(data)
     if folder is not None and not folder.is_dir():
         raise InvalidSettings(f"{data} is no folder")
-    whole = chosen.rows
-    chosen = replace(chosen, rows=_rows(chosen, sets), methods=_methods(chosen, methods))
     count = chosen.splits if splits is None else splits
     if count < 1:
         raise InvalidSettings(f"splits is {count}; expected at least 1")
-    found, missing = _loaded(chosen, folder, bool(sets))
-    if others := [row.name for row in whole if row not in chosen.rows]:
+
+    asked = replace(chosen, rows=_rows(chosen, sets), methods=_methods(chosen, methods))
+    found, missing = _loaded(asked, folder, bool(sets))
+    if others := [row.name for row in chosen.rows if row not in asked.rows]:
         missing = (*missing, f"{', '.join(others)}: not asked for")
-    every = list(_jobs(chosen, found, count, seed))
-    with TrialStore(store) as kept:
-        keys = [job.key for job in every]
-        done = (
-            {trial.key for trial in kept.trials(set(keys)) if not isnan(trial.accuracy)}
-            if resume
-            else set()
-        )
-        for number, trial in enumerate(
-            _finished([job for job in every if job.key not in done], jobs), 1
-        ):
-            kept.add(trial)
-            if told is not None:
-                told(trial, number, len(every) - len(done))
-        trials = {trial.key: trial for trial in kept.trials(set(keys))}
+
+    every = list(_jobs(asked, found, count, seed))
+    trials, reused = _run_jobs(every, store, resume, jobs, told)
     sources = tuple(
         f"{row.name}: {item.source}, {item.X.shape[0]} x {item.X.shape[1]}" for row, item in found
     )
-    protocol = replace(chosen, rows=tuple(row for row, _ in found))
-    return Experiment(
-        protocol, tuple(trials[key] for key in keys), count, seed, missing, sources, len(done)
-    )
+    as_run = replace(asked, rows=tuple(row for row, _ in found))
+    return Experiment(as_run, trials, count, seed, missing, sources, reused)
+
+
+def _run_jobs(
+    every: Sequence[Job],
+    store: str | Path,
+    resume: bool,
+    processes: int,
+    told: Callable[[Trial, int, int], None] | None,
+) -> tuple[tuple[Trial, ...], int]:
+    """The trials of the jobs in their order, each kept as soon as it is finished; how many were reused."""
+    keys = [job.key for job in every]
+    with TrialStore(store) as kept:
+        done: set[str] = set()
+        if resume:
+            # A trial without an accuracy failed: it is run again.
+            known = kept.trials(set(keys))
+            done = {trial.key for trial in known if not isnan(trial.accuracy)}
+        left = [job for job in every if job.key not in done]
+        for number, trial in enumerate(_finished(left, processes), 1):
+            kept.add(trial)
+            if told is not None:
+                told(trial, number, len(left))
+        trials = {trial.key: trial for trial in kept.trials(set(keys))}
+    return tuple(trials[key] for key in keys), len(done)
 
 
 def _rows(protocol: Protocol, sets: Sequence[str]) -> tuple[Row, ...]:

@@ -164,7 +164,8 @@ def mixture_is_convex(case: Case) -> Evidence:
     says="Omega can be obtained by any standard formulation of MKL: (5) and (10) are the same.",
     latex=r"\Omega_{(5)}(K_1,\dots,K_m)=\Omega_{(10)}(K_1,\dots,K_m)",
     correction="(5) is the larger: max_i q_i <= (sum_i sqrt q_i)^2, q_i = a'K_i a.",
-    corrected=lambda case: at_most(quantities.machine(case, case["K"]).value, quantities.mixture(case, case["K"]), tol=1e-7),
+    corrected=lambda case: at_most(
+        quantities.machine(case, case["K"]).value, quantities.mixture(case, case["K"]), tol=1e-7),
     premise="two kernels or more", meets=lambda case: len(case["K"]) > 1,
     example={**SWAPPED, "K": _wide(2.0, 2.0)},
     exact=lambda case: (ball(exact.block_l1(case, case["K"])), exact.block_linf(case, case["K"])),
@@ -216,7 +217,8 @@ def gamma_has_a_closed_form(case: Case) -> Evidence:
     draw=lambda rng, n: {"L": float(10 ** rng.uniform(1, 4)), "C": float(2 + rng.random()), "tau": 1.0, "y": PAIR},
     says="F is Lipschitz on the kernels of trace tau: some number L is a constant.",
     latex=r"|F(\mathbf K)-F(\mathbf K')|\le L\|\mathbf K-\mathbf K'\|",
-    correction="No L is if m >= 2: gradients grow without bound as gamma_i falls to 0. True for m = 1, or gamma_i >= c.",
+    correction="No L is if m >= 2: gradients grow without bound as gamma_i falls to 0. "
+    "True for m = 1, or gamma_i >= c.",
     example={"L": 1000.0, "C": 2.0, "tau": 1.0, "y": PAIR}, exact=exact.steep,
 )  # fmt: skip
 def several_kernels_are_lipschitz(case: Case) -> Evidence:

@@ -194,7 +194,8 @@ def _step(case: Case, divisor: int) -> Evidence:
     "001-A19", number="Algorithm 2, Theorem 3.2", draw=random_run, most=3, sizes=(2, 3), expected=Outcome.CORRECTED,
     says="EMKL as printed reaches F* within tau m Lip sqrt(2 log n / T) after T steps.",
     latex=r"\min_{t\le T}F^{(t)}-F^*\le\tau m\operatorname{Lip}(F)\sqrt{2\log n/T}",
-    correction="It stalls, as in A13 and for want of rho. Mirror descent with rho keeps to the bound in all algorithms.",
+    correction="It stalls, as in A13 and for want of rho. "
+    "Mirror descent with rho keeps to the bound in all algorithms.",
     corrected=lambda case: algorithms.emkl_run(case, printed=False, divided=False), example=TWO,
     exact=lambda case: exact.printed_run(case, Fraction(case["L"]), forgets_rho=True),
 )  # fmt: skip

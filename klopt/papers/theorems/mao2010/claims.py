@@ -237,7 +237,8 @@ def printed_mu_maximises(case: Case) -> Evidence:
     says="mu* of (10) maximises the alignment of the kernel, whose spectrum is the positive part (8).",
     latex=r"\mathrm{KTA}\bigl(K(\mu^*)\bigr)=\max_{\mu>0}\mathrm{KTA}\bigl(K(\mu)\bigr),\quad \lambda=[\,\cdot\,]_+",
     correction="The pieces between the breakpoints must be compared: each has one candidate in closed form.",
-    corrected=lambda case: at_most(quantities.best_on_grid(case, clip=True), quantities.clipped_maximum(case), scale=10.0),
+    corrected=lambda case: at_most(
+        quantities.best_on_grid(case, clip=True), quantities.clipped_maximum(case), scale=10.0),
     example={"A": np.array([2.0, 1.0]), "B": np.array([1e-3, 1.0]), "C": 1.0},
     exact=lambda case: quantities.exact_alignments(case, clip=True),
 )  # fmt: skip

@@ -155,7 +155,8 @@ def loss_separates_classes(case: Case) -> Evidence:
     says="For some tau, (15) and (16) have the same solutions: those of (15), over all kernels, have one trace.",
     latex=r"\exists\tau:\ \operatorname{arg}\max(15)=\operatorname{arg}\max(16)",
     correction="Sol(16) = {K in Sol(15): tr K = tau} if K* solves (15) and tau = tr K*; (15) may have more solutions.",
-    corrected=lambda case: equal(float(np.linalg.eigvalsh(np.eye(len(case["T"])) - quantities.graph(case)[2])[-1]), 1.0),
+    corrected=lambda case: equal(
+        float(np.linalg.eigvalsh(np.eye(len(case["T"])) - quantities.graph(case)[2])[-1]), 1.0),
     # K = 11' and 2 11' are both optimal, of value 0; their traces differ by n.
     exact=lambda case: (len(case["T"]), abs(quantities.exact_ones_loss(case, 2) - quantities.exact_ones_loss(case, 1))),
 )  # fmt: skip

@@ -65,27 +65,25 @@ def inner(case: Case) -> float:
 def exact_scg(case: Case) -> tuple[Any, Any]:
     """Return the two sides of (10) as balls."""
     n = len(case["T"])
-    Phi = case["Phi"]
-    W = [[ball(case["T"][i, j]).exp() for j in range(n)] for i in range(n)]
+    points = [[ball(entry) for entry in column] for column in case["Phi"].T.tolist()]
+    W = [[ball(entry).exp() for entry in row] for row in case["T"].tolist()]
     roots = [sum(row, ball(0)).sqrt() for row in W]
-    X = [[ball(Phi[k, i]) / roots[i] for k in range(len(Phi))] for i in range(n)]
-    pairs = [(i, j) for i in range(n) for j in range(n)]
-    left = sum(
-        (
-            W[i][j] * sum((a - b) * (a - b) for a, b in zip(X[i], X[j], strict=True))
-            for i, j in pairs
-        ),
-        ball(0),
-    )
-    K = [
-        [
-            sum((ball(Phi[k, i]) * ball(Phi[k, j]) for k in range(len(Phi))), ball(0))
-            for j in range(n)
-        ]
-        for i in range(n)
-    ]
-    S = [[(i == j) - W[i][j] / (roots[i] * roots[j]) for j in range(n)] for i in range(n)]
-    return left, sum((K[i][j] * S[i][j] for i, j in pairs), ball(0))
+    scaled = [[entry / root for entry in x] for x, root in zip(points, roots, strict=True)]
+
+    loss = ball(0)
+    trace = ball(0)
+    for i in range(n):
+        for j in range(n):
+            difference = [a - b for a, b in zip(scaled[i], scaled[j], strict=True)]
+            loss += W[i][j] * _inner(difference, difference)
+            S_ij = (i == j) - W[i][j] / (roots[i] * roots[j])
+            trace += _inner(points[i], points[j]) * S_ij
+    return loss, trace
+
+
+def _inner(a: list[Any], b: list[Any]) -> Any:
+    """a'b in balls."""
+    return sum((x * y for x, y in zip(a, b, strict=True)), ball(0))
 
 
 def alignment(K: FloatArray, L: FloatArray) -> float:

@@ -323,7 +323,8 @@ cost = listed(
     correction="F alpha is exact without F, from an L x L matrix.",
     example={"V": np.array([[1.0, 2.0, 3.0]]), "classes": np.array([0]), "sigma": 1.0},
     corrected=lambda case: equal(
-        np.einsum("pi,pq,qi->i", case["V"], case["V"] @ case["V"].T, case["V"]), quantities.products(case)[0].sum(axis=1)),
+        np.einsum("pi,pq,qi->i", case["V"], case["V"] @ case["V"].T, case["V"]),
+        quantities.products(case)[0].sum(axis=1)),
     exact=lambda case: (case["V"].shape[1] ** 2, len(case["V"]) * (len(case["V"]) + 2 * case["V"].shape[1])),
 )  # fmt: skip
 def products_need_the_matrix(case: Case) -> Evidence:
