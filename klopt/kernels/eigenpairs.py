@@ -36,19 +36,25 @@ __all__ = ["all_eigenpairs", "checked_laplacian", "smoothest_eigenpairs"]
 
 IntArray = npt.NDArray[np.int64]
 
-DENSE = 600
+MAX_DENSE_ORDER = 600
 """Up to this order LAPACK is the faster one for any r."""
-SOME = 64
+MIN_PAIRS_OF_COMPONENT = 64
 """Fewer pairs of a large graph take no less time."""
-CHUNK = 128
-RESIDUAL = 1e-8
-TILT = 1e-10
-USUAL = 1e-100, 1e100
-"""Laplacians smaller or larger than this are scaled by LAPACK itself."""
-NEGATIVE = 1e-8
-ROUGH = 1e-3
-SHIFTED = 1e-6
-CLOSE = 1e-4
+COLUMNS_AT_ONCE = 128
+"""Eigenvectors whose residuals are computed at a time."""
+MAX_RELATIVE_RESIDUAL = 1e-8
+"""Residual of a pair, relative to the norm of the Laplacian, above which it is refused."""
+MAX_ORTHOGONALITY_ERROR = 1e-10
+"""Error of V'V = I up to which a basis by reflections is taken."""
+UNSCALED_NORMS = (1e-100, 1e100)
+"""Laplacians of smaller or larger norm are scaled by LAPACK itself."""
+MAX_NEGATIVE_SHARE = 1e-8
+"""Negative eigenvalues up to this share of the norm are rounding."""
+PROBE_TOLERANCE = 1e-3
+"""Accuracy, relative to the norm, that tells whether the complement hides another eigenvalue."""
+SHIFT_SHARE = 1e-6
+"""How far below 0, relative to the norm, the Laplacian is shifted before it is factored."""
+CLUSTER_SHARE = 1e-4
 """A block of eigenvalues that lie within this, relative to the norm, may hide more of them."""
 
 
@@ -80,9 +86,9 @@ def smoothest_eigenpairs(laplacian: object, r: int) -> tuple[FloatArray, FloatAr
     n = L.shape[0]
     count = _count(r, n)
     reach = float(np.max(abs(L).sum(axis=0)))  # no eigenvalue is larger
-    values, V = _pairs(L, count, reach) if n <= DENSE else _by_pieces(L, count, reach)
+    values, V = _pairs(L, count, reach) if n <= MAX_DENSE_ORDER else _by_pieces(L, count, reach)
     off = _residuals(L, values, V)
-    if off.max() > RESIDUAL * max(reach, 1e-300):
+    if off.max() > MAX_RELATIVE_RESIDUAL * max(reach, 1e-300):
         worst = int(np.argmax(off))
         raise InvalidProblem(
             f"eigenpair {worst} of the Laplacian has residual {off[worst]:.1e}; rescale the Laplacian"
@@ -108,12 +114,16 @@ def all_eigenpairs(laplacian: object) -> tuple[FloatArray, Eigenbasis]:
     L = checked_laplacian(laplacian)
     n = L.shape[0]
     reach = float(np.max(abs(L).sum(axis=0)))
-    if n > DENSE and USUAL[0] <= reach <= USUAL[1] and len(_components(L)[0]) == 1:
+    if (
+        n > MAX_DENSE_ORDER
+        and UNSCALED_NORMS[0] <= reach <= UNSCALED_NORMS[1]
+        and len(_components(L)[0]) == 1
+    ):
         require_memory(32.0 * n * n, f"all eigenvectors of a Laplacian of order {n}")
         found = decomposed(L.toarray())
         if found is not None:
             tilt, gap = found[1].off(L, found[0])
-            if tilt <= TILT and gap <= RESIDUAL * reach:
+            if tilt <= MAX_ORTHOGONALITY_ERROR and gap <= MAX_RELATIVE_RESIDUAL * reach:
                 _require_semidefinite(found[0], reach)
                 return cast(FloatArray, freeze(found[0])), found[1]
     values, V = smoothest_eigenpairs(L, n)
@@ -121,7 +131,7 @@ def all_eigenpairs(laplacian: object) -> tuple[FloatArray, Eigenbasis]:
 
 
 def _require_semidefinite(values: FloatArray, reach: float) -> None:
-    if values[0] < -NEGATIVE * reach:
+    if values[0] < -MAX_NEGATIVE_SHARE * reach:
         raise InvalidProblem(
             f"laplacian has the eigenvalue {values[0]:.3g}; a graph Laplacian D - W, W >= 0, is positive semidefinite"
         )
@@ -130,8 +140,8 @@ def _require_semidefinite(values: FloatArray, reach: float) -> None:
 def _residuals(L: SparseMatrix, values: FloatArray, V: FloatArray) -> FloatArray:
     """||L v - gamma v|| of each pair; L' = L has rows, which multiply several columns faster."""
     squares = np.empty(values.size)
-    for start in range(0, values.size, CHUNK):
-        part = slice(start, start + CHUNK)
+    for start in range(0, values.size, COLUMNS_AT_ONCE):
+        part = slice(start, start + COLUMNS_AT_ONCE)
         images = L.T @ V[:, part]
         images -= V[:, part] * values[part]
         squares[part] = np.einsum("ij,ij->j", images, images)
@@ -151,10 +161,14 @@ def _by_pieces(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, Float
         return _pairs(L, r, reach)
     n = L.shape[0]
     require_memory(16.0 * n * r, f"{r} eigenvectors of a Laplacian of order {n}")
-    spare = (
-        max(r - len(parts), 0) / n
-    )  # each piece has an eigenvalue near 0, the rest is shared by size
-    guesses = [p.size if p.size <= DENSE else max(SOME, int(1.2 * spare * p.size)) for p in parts]
+    # Each piece has an eigenvalue near 0; the rest is shared by size.
+    spare = max(r - len(parts), 0) / n
+    guesses = [
+        p.size
+        if p.size <= MAX_DENSE_ORDER
+        else max(MIN_PAIRS_OF_COMPONENT, int(1.2 * spare * p.size))
+        for p in parts
+    ]
     asked = [min(r, p.size, guess) for p, guess in zip(parts, guesses, strict=True)]
     found = [_pairs(block, k, reach) for block, k in zip(blocks, asked, strict=True)]
     while True:
@@ -207,7 +221,7 @@ def _merged(
 
 def _pairs(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatArray]:
     """The r smallest pairs by what is faster."""
-    few = L.shape[0] > DENSE and 4 * r <= L.shape[0] and reach > 0
+    few = L.shape[0] > MAX_DENSE_ORDER and 4 * r <= L.shape[0] and reach > 0
     return _lanczos(L, r, reach) if few else _lapack(L, r)
 
 
@@ -233,11 +247,14 @@ def _lanczos(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatAr
     found = largest_eigenpairs(lambda X: shift * X - rows @ X, n, r, reach)
     start = np.random.default_rng(0).standard_normal(n)
     values, V = _inverted(L, r, reach, start) if found is None else (shift - found[0], found[1])
-    while (values[BLOCK - 1 :] - values[: max(r - BLOCK + 1, 0)] < CLOSE * reach).any():
+    while (values[BLOCK - 1 :] - values[: max(r - BLOCK + 1, 0)] < CLUSTER_SHARE * reach).any():
         beside = _Beside(L, V, shift)
         first = beside.outside(start)
         # A rough value tells whether there is something to find, and costs little.
-        if not shift - _largest(beside, first, ROUGH)[0] < values[-1] - ROUGH * reach:
+        if (
+            not shift - _largest(beside, first, PROBE_TOLERANCE)[0]
+            < values[-1] - PROBE_TOLERANCE * reach
+        ):
             break
         top, more = _largest(beside, first)
         values = np.append(values, shift - top)
@@ -257,7 +274,7 @@ def _inverted(
 
     try:
         values, V = eigsh(
-            L, k=r, sigma=-SHIFTED * reach, which="LM", ncv=max(2 * r, r + 40), v0=start
+            L, k=r, sigma=-SHIFT_SHARE * reach, which="LM", ncv=max(2 * r, r + 40), v0=start
         )
     except (ArpackError, MemoryError, RuntimeError) as error:
         raise InvalidProblem(f"no {r} eigenpairs of the Laplacian were found: {error}") from None

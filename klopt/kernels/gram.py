@@ -41,7 +41,7 @@ __all__ = ["Gram", "Repair", "binary_labels", "proven_floor"]
 
 Repair = Literal["clip", "flip", "shift"]
 
-ROUGH = 1e-9
+MAX_RBF_FLOOR = 1e-9
 """A bound this far below 0, at a diagonal of 1, is worth a factorisation; that of 2000 points proves half of it."""
 
 
@@ -127,7 +127,7 @@ class Gram:
     @classmethod
     def gaussian(cls, K: FloatArray, floor: float) -> Gram:
         """Return a matrix of `klopt.kernels.rbf.gaussians` with its bound, or a better one where that says little."""
-        if floor < -ROUGH:  # far points, narrow kernel
+        if floor < -MAX_RBF_FLOOR:  # far points, narrow kernel
             return cls.of(K, repair="clip")
         return cls(cast(FloatArray, freeze(K)), 1.0, floor, "")
 

@@ -34,11 +34,11 @@ Kernel: TypeAlias = str | Callable[[FloatArray, FloatArray], FloatArray]
 """A name that scikit-learn's `pairwise_kernels` knows, or a function of two sets of points (rows)."""
 Landmarks = Literal["kmeans", "leverage"]
 
-ROUNDING = 1e-12
+MIN_EIGENVALUE_SHARE = 1e-12
 """Eigenvalues of K_LL below this share of the largest are rounding."""
-ROWS = 4096
+POINTS_AT_ONCE = 4096
 """Points that are worked on at a time: the memory beyond the features."""
-CLUSTERED = 20
+KMEANS_POINTS_PER_LANDMARK = 20
 """Points per landmark that k-means looks at."""
 
 
@@ -150,7 +150,7 @@ def _evaluate(kernel: Kernel, X: FloatArray, Y: FloatArray) -> FloatArray:
     return values
 
 
-def _blocks(points: FloatArray, rows: int = ROWS) -> Iterator[FloatArray]:
+def _blocks(points: FloatArray, rows: int = POINTS_AT_ONCE) -> Iterator[FloatArray]:
     return (points[start : start + rows] for start in range(0, len(points), rows))
 
 
@@ -172,11 +172,11 @@ def _whitening(kernel: Kernel, L: FloatArray) -> FloatArray:
     K = _evaluate(kernel, L, L)
     values, vectors = np.linalg.eigh((K + K.T) / 2)
     largest = float(values[-1])
-    if not largest > 0 or values[0] < -np.sqrt(ROUNDING) * largest:
+    if not largest > 0 or values[0] < -np.sqrt(MIN_EIGENVALUE_SHARE) * largest:
         raise InvalidProblem(
             f"kernel is no kernel: its eigenvalues on the landmarks go from {values[0]:.3g} to {largest:.3g}"
         )
-    kept = values > ROUNDING * largest
+    kept = values > MIN_EIGENVALUE_SHARE * largest
     return cast(FloatArray, freeze(vectors[:, kept] / np.sqrt(values[kept])))
 
 
@@ -187,8 +187,8 @@ def _centres(points: FloatArray, kernel: Kernel, m: int, rng: np.random.Generato
 
     sample = (
         points
-        if len(points) <= CLUSTERED * m
-        else points[rng.permutation(len(points))[: CLUSTERED * m]]
+        if len(points) <= KMEANS_POINTS_PER_LANDMARK * m
+        else points[rng.permutation(len(points))[: KMEANS_POINTS_PER_LANDMARK * m]]
     )
     m = min(m, len(np.unique(sample, axis=0)))
     # One thread: several add up in an order that changes from run to run.
@@ -214,14 +214,14 @@ def _leveraged(points: FloatArray, kernel: Kernel, m: int, rng: np.random.Genera
         moments += Phi.T @ Phi
         missed.append(np.maximum(diagonal - np.einsum("ij,ij->i", Phi, Phi), 0.0))
     left = np.concatenate(missed)
-    ridge = float(left.sum()) / m + ROUNDING * float(moments.trace())
+    ridge = float(left.sum()) / m + MIN_EIGENVALUE_SHARE * float(moments.trace())
     half = np.linalg.inv(np.linalg.cholesky(moments + ridge * np.eye(r)))
     # The features are computed a second time rather than kept: they are as large as the answer.
     seen = (_features(part, kernel, pilot, whitening) @ half.T for part in _blocks(points))
     scores = (
         np.concatenate([np.einsum("ij,ij->i", part, part) for part in seen])
         + left / ridge
-        + ROUNDING
+        + MIN_EIGENVALUE_SHARE
     )
     scores[first] = 0.0
     count = m - first.size

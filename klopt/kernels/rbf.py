@@ -23,7 +23,7 @@ from klopt.arrays import UNIT_ROUNDOFF, FloatArray
 
 __all__ = ["gamma_scale", "gaussians"]
 
-TILE = 128
+TILE_ORDER = 128
 """The order of the parts that are worked on at a time: they fit into a cache."""
 
 
@@ -40,7 +40,7 @@ def gaussians(X: FloatArray, gammas: Sequence[float]) -> list[tuple[FloatArray, 
     inner = np.asarray(centred @ centred.T, dtype=float)
     squares = inner.diagonal().copy()
     matrices = [np.empty_like(inner) for _ in gammas[1:]] + [inner]
-    parts = [slice(start, start + TILE) for start in range(0, len(inner), TILE)]
+    parts = [slice(start, start + TILE_ORDER) for start in range(0, len(inner), TILE_ORDER)]
     for place, rows in enumerate(parts):
         for columns in parts[place:]:
             D = squares[rows, None] + squares[columns] - 2 * inner[rows, columns]

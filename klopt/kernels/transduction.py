@@ -34,7 +34,7 @@ from klopt.kernels.graphs import class_labels, laplacian
 __all__ = ["Scores", "harmonic", "least_squares", "spread"]
 
 IntArray = npt.NDArray[np.int64]
-EXACT = 1e-13
+MAX_RELATIVE_RESIDUAL = 1e-13
 """Relative residual to which systems are solved."""
 
 
@@ -166,7 +166,7 @@ def _solve(A: SparseMatrix, B: FloatArray) -> FloatArray:
     scale = sparse.diags_array(1 / A.diagonal())
     columns = []
     for b in B.T:
-        x, failed = cg(A, b, rtol=EXACT, maxiter=300, M=scale)
+        x, failed = cg(A, b, rtol=MAX_RELATIVE_RESIDUAL, maxiter=300, M=scale)
         if failed:  # long thin graphs, whose factors are sparse
             return np.asarray(
                 splu(A, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(B)

@@ -37,7 +37,7 @@ from klopt.problems._logdet.extension import FactoredKernel
 
 __all__ = ["NearKernelLearner", "pulled_back"]
 
-FAINT = 1e-10
+MIN_EIGENVALUE_SHARE = 1e-10
 """Features whose eigenvalue is below this share of the largest are rounding."""
 
 
@@ -105,7 +105,7 @@ class _Extension:
         n = len(K)
         first = 0 if self.n_components is None else max(n - self.n_components, 0)
         values, U = eigh(K, subset_by_index=(first, n - 1))
-        kept = np.flatnonzero(values > FAINT * values[-1])[::-1]
+        kept = np.flatnonzero(values > MIN_EIGENVALUE_SHARE * values[-1])[::-1]
         U = U[:, kept]
         return values[kept], U * np.sign(U[np.argmax(np.abs(U), axis=0), np.arange(kept.size)])
 

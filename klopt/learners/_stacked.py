@@ -25,7 +25,7 @@ from klopt.learners._base import PRECOMPUTED, Classifier, Learner, entries, part
 from klopt.learners._multiclass import MultiClass, MulticlassScheme
 from klopt.learners.kernels import Kernel, Radial, blocks, flat, rbf
 
-__all__ = ["WIDTHS", "Columns", "Matrices", "StackClassifier", "StackLearner"]
+__all__ = ["DEFAULT_GAMMAS", "Columns", "Matrices", "StackClassifier", "StackLearner"]
 
 Matrices = list[Any]
 """Kernels on the training points, as arrays or, where they were checked, as `Gram`."""
@@ -35,7 +35,7 @@ Part = tuple[npt.NDArray[np.intp], FloatArray]
 
 Columns = Callable[[Result, FloatArray], FloatArray]
 
-WIDTHS = ("0.25 scale", "scale", "4 scale")
+DEFAULT_GAMMAS = ("0.25 scale", "scale", "4 scale")
 """gamma of the Gaussian kernels that are taken where none are named."""
 
 
@@ -111,7 +111,7 @@ class StackLearner(Learner):
         """The kernels on the training points, each divided by its scale."""
         self._X = X
         if not self._is_precomputed:
-            given = flat(rbf(WIDTHS) if self._sources is None else self._sources)
+            given = flat(rbf(DEFAULT_GAMMAS) if self._sources is None else self._sources)
             self.kernel_names_ = [kernel.name for kernel in given]
             names = getattr(self, "feature_names_in_", None)
             self._kernels: list[Kernel] = [kernel.fix(X, names) for kernel in given]

@@ -55,7 +55,7 @@ Factory: TypeAlias = Callable[[FloatArray, FloatArray], Problem | None]
 Kernel: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 Indices: TypeAlias = npt.NDArray[np.intp]
 
-ROWS = 1024
+POINTS_AT_ONCE = 1024
 """Points whose kernels are computed at a time."""
 
 
@@ -214,8 +214,8 @@ def off_blocks(kernel: Kernel, X: npt.ArrayLike, labels: npt.ArrayLike) -> OffBl
     points = matrix("X", X)
     which = np.asarray(labels)
     absolute = squares = 0.0
-    for start in range(0, len(points), ROWS):
-        rows = slice(start, start + ROWS)
+    for start in range(0, len(points), POINTS_AT_ONCE):
+        rows = slice(start, start + POINTS_AT_ONCE)
         K = np.asarray(kernel(points[rows], points), dtype=float)
         K[which[rows, None] == which] = 0.0
         absolute += float(np.abs(K).sum())

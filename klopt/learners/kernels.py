@@ -47,7 +47,7 @@ __all__ = [
 Columns: TypeAlias = "slice | Sequence[int] | Sequence[str] | None"
 Width: TypeAlias = float | str
 
-BLOCK = 1 << 26
+BLOCK_BYTES = 1 << 26
 """Bytes of a kernel that are computed at a time."""
 
 
@@ -277,7 +277,7 @@ def stack(
 
 def blocks(count: int, size: int) -> Iterator[slice]:
     """Return slices of `count` rows of `size` bytes each that do not take much memory."""
-    rows = max(1, BLOCK // max(size, 1))
+    rows = max(1, BLOCK_BYTES // max(size, 1))
     return (slice(start, min(start + rows, count)) for start in range(0, count, rows))
 
 

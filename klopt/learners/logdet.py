@@ -32,7 +32,7 @@ from klopt.problems.scg_logdet import ScgLogDet
 
 __all__ = ["LDK", "ScgLDK"]
 
-SOME = 1000
+MAX_POINTS_FOR_BOUNDS = 1000
 """Labelled points whose distances the bounds are taken from."""
 
 
@@ -133,7 +133,7 @@ class LDK(NearKernelLearner):
 
     def _bounds(self, K0: Gram | Nystrom, known: npt.NDArray[np.intp]) -> tuple[float, float]:
         """The quantiles of the distances among labelled points that are not 0."""
-        some = known[:: -(-known.size // SOME)]
+        some = known[:: -(-known.size // MAX_POINTS_FOR_BOUNDS)]
         K = (
             K0.Phi[some] @ K0.Phi[some].T
             if isinstance(K0, Nystrom)

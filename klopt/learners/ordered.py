@@ -28,7 +28,7 @@ from klopt.problems.scg_ordered import ScgOrdered
 __all__ = ["OSK", "ScgOSK"]
 
 
-FLAT = 1e-9
+MAX_ZERO_EIGENVALUE = 1e-9
 """Eigenvalues of a normalised Laplacian up to this are 0."""
 
 
@@ -152,7 +152,7 @@ class ScgOSK(_Ordered):
         """Learn the kernel from all points and the machines from the labelled ones."""
         W, codes = self._graph_of(X, y)
         values, V = self._eigenpairs(W)
-        flat = int(np.count_nonzero(values <= FLAT))
+        flat = int(np.count_nonzero(values <= MAX_ZERO_EIGENVALUE))
         if flat > 1:
             V = np.hstack([_constant_first(V[:, :flat], W, codes), V[:, flat:]])
         self.result_ = self._certified(ScgOrdered(V, codes, self.sigma, self.skip_constant))

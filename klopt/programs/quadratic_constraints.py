@@ -20,7 +20,8 @@ from klopt.arrays import FloatArray, SparseMatrix, csc
 
 __all__ = ["QuadraticCone"]
 
-HAIR = 4e-12
+BOUNDARY_MARGIN = 4e-12
+"""By how much, relatively, a multiplier is moved into its cone, so that rounding leaves it there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ class QuadraticCone:
         """
         Fx = self.F @ x
         square = float(Fx @ Fx) / self.sigma
-        square += HAIR * (self.sigma + square)
+        square += BOUNDARY_MARGIN * (self.sigma + square)
         return (
             multiplier / 4 * np.concatenate(([self.sigma + square], -2 * Fx, [self.sigma - square]))
         )
