@@ -323,9 +323,9 @@ def test_features_of_full_rank_are_the_kernel_itself(learner: Any) -> None:
 @pytest.mark.parametrize("kind", ["ovo", "ovr"])
 def test_machines_of_several_classes_are_those_of_scikit_learn(kind: Any) -> None:
     K = rbf(0.3)(X)
-    duels = MulticlassScheme(3, kind)
-    coefficients, bias = support_vector_machines(K, y, duels, C=1.0)
-    scores = duels.scores(K @ coefficients + bias)
+    scheme = MulticlassScheme(3, kind)
+    coefficients, bias = support_vector_machines(K, y, scheme, C=1.0)
+    scores = scheme.scores(K @ coefficients + bias)
     if kind == "ovo":
         theirs = (
             SVC(kernel="precomputed", C=1.0, decision_function_shape="ovr")
@@ -337,11 +337,11 @@ def test_machines_of_several_classes_are_those_of_scikit_learn(kind: Any) -> Non
         theirs = np.column_stack([machine.decision_function(K) for machine in machines])
     np.testing.assert_allclose(scores, theirs, atol=1e-2)  # LIBSVM's tolerance is 1e-3
     assert np.mean(scores.argmax(axis=1) == theirs.argmax(axis=1)) > 0.99
-    scaled, bias = support_vector_machines(5 * K, y, duels, C=1.0)
-    np.testing.assert_allclose(duels.scores(5 * K @ scaled + bias), scores, atol=1e-2)
+    scaled, bias = support_vector_machines(5 * K, y, scheme, C=1.0)
+    np.testing.assert_allclose(scheme.scores(5 * K @ scaled + bias), scores, atol=1e-2)
 
 
-def test_one_kernel_is_the_plain_machine() -> None:
+def test_one_kernel_is_the_plain_support_vector_machine() -> None:
     Z, t = load_breast_cancer(return_X_y=True)
     Z = StandardScaler().fit_transform(Z)
     plain = SVC(C=1.0, gamma=0.02, tol=1e-8).fit(Z[:200], t[:200])
@@ -406,9 +406,9 @@ def test_kernels_that_share_distances_are_those_computed_alone() -> None:
 @pytest.mark.parametrize("kind", ["ovo", "ovr"])
 def test_mixed_kernels_decide_as_their_sum(kind: Any) -> None:
     model = MklSVC([linear(), rbf("scale")], C=1.0, multi_class=kind).fit(X[TRAIN], y[TRAIN])
-    duels = MulticlassScheme(3, kind)
+    scheme = MulticlassScheme(3, kind)
     for machine, result in enumerate(model.results_):
-        used = duels.signs(y[TRAIN], machine) != 0
+        used = scheme.signs(y[TRAIN], machine) != 0
         K = model.kernel_[:, :, machine][np.ix_(used, used)]
         np.testing.assert_allclose(K, result.kernel, atol=1e-12)
     assert model.score(X[TEST], y[TEST]) > 0.9
@@ -544,7 +544,7 @@ def test_an_adapted_machine_decides_on_training_points_by_its_own_kernel() -> No
     assert 0.01 < np.abs(weights - 1).max() <= 0.3 + 1e-9
 
 
-def test_a_kernel_that_may_hardly_deviate_is_the_plain_machine() -> None:
+def test_a_kernel_that_may_hardly_deviate_is_the_plain_support_vector_machine() -> None:
     Z, t = load_breast_cancer(return_X_y=True)
     Z = StandardScaler().fit_transform(Z)
     plain = SVC(gamma=0.02, tol=1e-8).fit(Z[:200], t[:200])
@@ -695,7 +695,7 @@ def test_kernels_stacked_first_are_told_where_they_belong() -> None:
     with pytest.raises(ValueError, match=r"kernels come last: np.moveaxis\(X, 0, -1\)"):
         MklSVC("precomputed").fit(np.stack([np.eye(3), np.eye(3)]), [0, 1])
     model = MklSVC("precomputed").fit(stack([linear(), rbf(1.0)], X), y)
-    with pytest.raises(ValueError, match="X has 1 kernels; the machine was fitted with 2"):
+    with pytest.raises(ValueError, match="X has 1 kernels; the model was fitted with 2"):
         model.predict(rbf(1.0)(X))
 
 

@@ -2,9 +2,9 @@
 
     OSK, ScgOSK, SKL            kernels on a graph of the points, labels -1 unlabelled; transductive
     LDK, ScgLDK                 kernels near a given one; labels -1 unlabelled; functions of any point
-    MklSVC, MklRidge            machines with a mixture of kernels (`klopt.learners.kernels`)
-    ESKL, EMKL, REKL            machines with kernels learned from similarities, which may be indefinite
-    DankSVC, DankSVR            machines with a kernel learned entry by entry
+    MklSVC, MklRidge            models with a mixture of kernels (`klopt.learners.kernels`)
+    ESKL, EMKL, REKL            models with kernels learned from similarities, which may be indefinite
+    DankSVC, DankSVR            models with a kernel learned entry by entry
 
 >>> from klopt import learners
 >>> learners.ScgLDK(gamma=10.0)

@@ -1,7 +1,7 @@
 """Learners on a graph of the points: what is learned at the training points, and the rule that carries it to new ones.
 
 K = V diag(w) V' on the smoothest eigenvectors V of the graph is known at the training points only.
-There it decides by the machines' values F (points x machines). A new point x takes the mean of its
+There it decides by the models' values F (points x models). A new point x takes the mean of its
 nearest training points,
 
     f(x) = sum_i p_i F_i,    p_i ~ 1 / ||x - x_i||,
@@ -92,22 +92,22 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
         self._nearby = _Nearby(X, neighbours)
         return knn_graph(X, neighbours, self.weights), codes
 
-    def _decide(self, values: FloatArray, duels: MulticlassScheme) -> Self:
-        """Keep the machines' values at the training points, and the classes they mean."""
+    def _decide(self, values: FloatArray, scheme: MulticlassScheme) -> Self:
+        """Keep the models' values at the training points, and the classes they mean."""
         self._values = values
-        self._duels = duels
-        self.transduction_ = self._named(duels.scores(values))
+        self._scheme = scheme
+        self.transduction_ = self._named(scheme.scores(values))
         return self
 
-    def _decide_by_machines(self, V: FloatArray, w: FloatArray, codes: Codes, C: float) -> Self:
-        """Train machines on the labelled points with V diag(w) V'."""
+    def _decide_by_svm(self, V: FloatArray, w: FloatArray, codes: Codes, C: float) -> Self:
+        """Train models on the labelled points with V diag(w) V'."""
         known = np.flatnonzero(codes >= 0)
         used = np.flatnonzero(w > 0)
         half = V[:, used] * np.sqrt(w[used])
         some = half[known]
-        duels = MulticlassScheme(self.classes_.size, self.multi_class)
-        coefficients, bias = support_vector_machines(some @ some.T, codes[known], duels, C)
-        return self._decide(half @ (some.T @ coefficients) + bias, duels)
+        scheme = MulticlassScheme(self.classes_.size, self.multi_class)
+        coefficients, bias = support_vector_machines(some @ some.T, codes[known], scheme, C)
+        return self._decide(half @ (some.T @ coefficients) + bias, scheme)
 
     def _carried(self, X: Any, F: FloatArray) -> FloatArray:
         """F, known at the training points, at the rows of X."""
@@ -135,7 +135,7 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
     def decision_function(self, X: Any) -> FloatArray:
         """Return one score a class; for two classes one number, positive for the second."""
         check_is_fitted(self)
-        return self._duels.scores(self._carried(X, self._values))
+        return self._scheme.scores(self._carried(X, self._values))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the classes of points; at training points those of `transduction_`."""

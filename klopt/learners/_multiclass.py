@@ -1,10 +1,10 @@
-"""Several classes by machines for two: each class against each other, or each against the rest.
+"""Several classes by binary models: each class against each other, or each against the rest.
 
-    "ovo"   k (k - 1) / 2 machines, one a pair of classes; each votes, sums of their values break ties     [1]
-    "ovr"   k machines; the largest value wins                                                             [2]
+    "ovo"   k (k - 1) / 2 models, one per pair of classes; each votes, sums of their values break ties     [1]
+    "ovr"   k models; the largest value wins                                                             [2]
 
-Two classes are one machine either way. A machine has coefficients a of the training points and a
-bias b; its value at x is sum_i a_i k(x_i, x) + b, so that all machines decide at many points by one
+Two classes are one model either way. A model has coefficients a of the training points and a
+bias b; its value at x is sum_i a_i k(x_i, x) + b, so that all models decide at many points by one
 product of matrices.
 
 [1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
@@ -50,34 +50,34 @@ class MulticlassScheme:
 
     @property
     def by_votes(self) -> bool:
-        """Whether machines vote."""
+        """Whether models vote."""
         return self.kind == "ovo" and self.classes > 2
 
     @cached_property
     def pairs(self) -> tuple[tuple[int | None, int], ...]:
-        """The class of -1, None for the rest, and the class of +1 of each machine."""
+        """The class of -1, None for the rest, and the class of +1 of each model."""
         if self.classes == 2:
             return ((0, 1),)
         if self.kind == "ovr":
             return tuple((None, plus) for plus in range(self.classes))
         return tuple(combinations(range(self.classes), 2))
 
-    def signs(self, codes: npt.NDArray[np.int64], machine: int) -> FloatArray:
+    def signs(self, codes: npt.NDArray[np.int64], model: int) -> FloatArray:
         """Return +1, -1, or 0 for points that take no part."""
-        minus, plus = self.pairs[machine]
+        minus, plus = self.pairs[model]
         others = (codes >= 0) & (codes != plus) if minus is None else codes == minus
         return np.where(codes == plus, 1.0, np.where(others, -1.0, 0.0))
 
     def scores(self, values: FloatArray) -> FloatArray:
-        """Return one score a class from one value a machine (points x machines); for two classes one number."""
+        """Return one score per class from one value per model (points x models); for two classes one number."""
         if self.classes == 2:
             return values[:, 0]
         if not self.by_votes:
             return values
         sides = np.zeros((len(self.pairs), self.classes))
-        for machine, (minus, plus) in enumerate(self.pairs):
-            sides[machine, plus] = 1.0
-            sides[machine, minus] = -1.0
+        for model, (minus, plus) in enumerate(self.pairs):
+            sides[model, plus] = 1.0
+            sides[model, minus] = -1.0
         votes = (values > 0) @ np.maximum(sides, 0.0) + (values <= 0) @ np.maximum(-sides, 0.0)
         sums = values @ sides
         # Less than half a vote, so that sums only break ties.
@@ -85,9 +85,9 @@ class MulticlassScheme:
 
 
 def support_vector_machines(
-    K: FloatArray, codes: npt.NDArray[np.int64], duels: MulticlassScheme, C: float
+    K: FloatArray, codes: npt.NDArray[np.int64], scheme: MulticlassScheme, C: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return coefficients (points x machines) and biases of the machines with a kernel matrix, by LIBSVM.
+    """Return coefficients (points x models) and biases of the models with a kernel matrix, by LIBSVM.
 
     All points are labelled, codes 0, 1, .., and every class has one. C is for a kernel whose
     diagonal has mean 1: one that has not, K = s K1, takes C / s, and its coefficients are those of
@@ -106,20 +106,20 @@ def support_vector_machines(
         with config_context(assume_finite=True):  # klopt has looked at every entry
             return SVC(C=own, kernel="precomputed").fit(K, labels)
 
-    coefficients = np.zeros((len(K), len(duels.pairs)))
-    bias = np.zeros(len(duels.pairs))
-    if duels.by_votes:  # all at once: LIBSVM trains the same machines
+    coefficients = np.zeros((len(K), len(scheme.pairs)))
+    bias = np.zeros(len(scheme.pairs))
+    if scheme.by_votes:  # all at once: LIBSVM trains the same models
         found = trained(codes)
         support = found.support_
         group = codes[found.support_]
-        for machine, (i, j) in enumerate(combinations(range(duels.classes), 2)):
+        for model, (i, j) in enumerate(combinations(range(scheme.classes), 2)):
             # LIBSVM keeps a row less than classes: what a vector of class i says against j > i is
             # in row j - 1.
             for own, row in ((group == i, j - 1), (group == j, i)):
-                coefficients[support[own], machine] = -found.dual_coef_[row, own]
+                coefficients[support[own], model] = -found.dual_coef_[row, own]
         return coefficients, -found.intercept_
-    for machine in range(len(duels.pairs)):
-        found = trained(duels.signs(codes, machine))
-        coefficients[found.support_, machine] = found.dual_coef_[0]
-        bias[machine] = found.intercept_[0]
+    for model in range(len(scheme.pairs)):
+        found = trained(scheme.signs(codes, model))
+        coefficients[found.support_, model] = found.dual_coef_[0]
+        bias[model] = found.intercept_[0]
     return coefficients, bias

@@ -1,6 +1,6 @@
-"""Learners of a kernel function near a given one, k(x, y) = k0(x, y) + k0(x, X) Q k0(X, y), then machines with it.
+"""Learners of a kernel function near a given one, k(x, y) = k0(x, y) + k0(x, X) Q k0(X, y), then models with it.
 
-A machine with coefficients a on the training points X decides by k(x, X) a = k0(x, X) b with
+A model with coefficients a on the training points X decides by k(x, X) a = k0(x, X) b with
 
     b = a + Q K0 a,
 
@@ -10,7 +10,7 @@ training points gives diag(l)^-1/2 U'k(X, x).
 
 For many points k0 is replaced by `rank` Nystroem features, k0(x, y) = phi(x)'phi(y)
 (`klopt.kernels.nystroem`), and no n x n matrix is formed: the learned kernel is psi(x)'psi(y), psi
-= C'phi, and a machine decides by phi(x)'C psi(X)'a.
+= C'phi, and a model decides by phi(x)'C psi(X)'a.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Extension:
 
     result: Result
     a: FloatArray
-    """Coefficients of the training points (points x machines)."""
+    """Coefficients of the training points (points x models)."""
     n_components: int | None
 
     @cached_property
@@ -80,7 +80,7 @@ class _Extension:
 
     @cached_property
     def coefficients(self) -> FloatArray:
-        """b such that k0(x, X) b, for features phi(x)'b, are the machines' values at x but for the bias."""
+        """b such that k0(x, X) b, for features phi(x)'b, are the models' values at x but for the bias."""
         if isinstance(self.function, ExtendedFeatures):
             return np.asarray(self.function.C @ (self.function.C.T @ (self._Phi.T @ self.a)))
         return pulled_back(self.function, self.a)
@@ -146,12 +146,12 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
         return self._kernel.gram(X, "K0"), codes
 
     def _finish(self, codes: Codes) -> Self:
-        """Train machines with the learned kernel on the labelled points."""
+        """Train models with the learned kernel on the labelled points."""
         known = np.flatnonzero(codes >= 0)
-        self._duels = MulticlassScheme(self.classes_.size, self.multi_class)
-        a = np.zeros((codes.size, len(self._duels.pairs)))
+        self._scheme = MulticlassScheme(self.classes_.size, self.multi_class)
+        a = np.zeros((codes.size, len(self._scheme.pairs)))
         K = self._learned(known, codes.size)
-        a[known], self._bias = support_vector_machines(K, codes[known], self._duels, self.C)
+        a[known], self._bias = support_vector_machines(K, codes[known], self._scheme, self.C)
         self._extension = _Extension(self.result_, a, self.n_components)
         return self
 
@@ -187,7 +187,7 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
     def decision_function(self, X: Any) -> FloatArray:
         """Return one score a class; for two classes one number, positive for the second."""
         check_is_fitted(self)
-        return self._duels.scores(self._seen(X, self._extension.coefficients) + self._bias)
+        return self._scheme.scores(self._seen(X, self._extension.coefficients) + self._bias)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the classes of points."""

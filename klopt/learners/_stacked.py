@@ -1,7 +1,7 @@
-"""Machines with several kernels or similarities: matrices from points or from a stack, one problem a machine.
+"""Models with several kernels or similarities: matrices from points or from a stack, one problem per model.
 
-A machine decides by sum_i s_i(x)'b_i + bias, s_i(x) the values of kernel i between x and the
-training points. What a learner adds: `_learn` solves the problem of a machine from the matrices of
+A model decides by sum_i s_i(x)'b_i + bias, s_i(x) the values of kernel i between x and the
+training points. What a learner adds: `_learn` solves the problem of a model from the matrices of
 the points that take part and their signs or values, and `_columns` is how its solution gives the
 b_i, which is asked for when the first new point comes.
 """
@@ -31,7 +31,7 @@ Matrices = list[Any]
 """Kernels on the training points, as arrays or, where they were checked, as `Gram`."""
 
 Part = tuple[npt.NDArray[np.intp], FloatArray]
-"""Points that take part in a machine, and their signs or values."""
+"""Points that take part in a model, and their signs or values."""
 
 Columns = Callable[[Result, FloatArray], FloatArray]
 
@@ -40,8 +40,8 @@ DEFAULT_GAMMAS = ("0.25 scale", "scale", "4 scale")
 
 
 @dataclass(frozen=True, eq=False)
-class _Machines:
-    """What new points need of the machines: computed when it is first used."""
+class _KernelModels:
+    """What new points need of the models: computed when it is first used."""
 
     results: tuple[Result, ...]
     parts: tuple[Part, ...]
@@ -51,12 +51,12 @@ class _Machines:
 
     @cached_property
     def coefficients(self) -> FloatArray:
-        """The b_i, of kernels that are not scaled (points x kernels x machines)."""
+        """The b_i, of kernels that are not scaled (points x kernels x models)."""
         found = np.zeros((self.size, self.scales.size, len(self.results)))
-        for machine, (result, (used, targets)) in enumerate(
+        for model, (result, (used, targets)) in enumerate(
             zip(self.results, self.parts, strict=True)
         ):
-            found[used, :, machine] = self.columns(result, targets)
+            found[used, :, model] = self.columns(result, targets)
         return found / self.scales[:, None]
 
     @cached_property
@@ -66,7 +66,7 @@ class _Machines:
 
 
 class StackLearner(Learner):
-    """A learner of machines with several kernels."""
+    """A learner of models with several kernels."""
 
     normalize: bool
     result_: Result
@@ -80,20 +80,20 @@ class StackLearner(Learner):
         raise NotImplementedError
 
     def _learn(self, matrices: Matrices, targets: FloatArray) -> Result:
-        """Return the result of one machine."""
+        """Return the result of one model."""
         raise NotImplementedError
 
     @property
     def _columns(self) -> Columns:
-        """How the result of a machine, and what `_learn` was told to learn, give its b_i as columns."""
+        """How the result of a model, and what `_learn` was told to learn, give its b_i as columns."""
         raise NotImplementedError
 
     def _keep(self, results: list[Result], parts: list[Part], bias: FloatArray) -> Self:
-        """Keep the machines' results, the points that take part in them with what these were to learn, and biases."""
+        """Keep the models' results, the points that take part in them with what these were to learn, and biases."""
         self.results_ = tuple(results)
         self.result_ = max(results, key=lambda result: result.certificate.relative_width)
         self._bias = bias
-        self._machines = _Machines(
+        self._models = _KernelModels(
             self.results_, tuple(parts), self._columns, self.scales_, len(self._X)
         )
         return self
@@ -101,7 +101,7 @@ class StackLearner(Learner):
     @property
     def support_(self) -> npt.NDArray[np.intp]:
         """The training points that new points are compared with."""
-        return self._machines.support
+        return self._models.support
 
     @property
     def _is_precomputed(self) -> bool:
@@ -153,13 +153,13 @@ class StackLearner(Learner):
         stacked = X[:, :, None] if X.ndim == 2 else X
         if stacked.shape[2] != self.scales_.size:
             raise ValueError(
-                f"X has {stacked.shape[2]} kernels; the machine was fitted with {self.scales_.size}"
+                f"X has {stacked.shape[2]} kernels; the model was fitted with {self.scales_.size}"
             )
         return cast(FloatArray, stacked)
 
     def _values(self, X: Any) -> FloatArray:
-        """The values at the rows of X (points x machines)."""
-        b = self._machines.coefficients[self.support_]
+        """The values at the rows of X (points x models)."""
+        b = self._models.coefficients[self.support_]
         if self._is_precomputed:
             seen = self._stacked(X)[:, self.support_]
             return np.asarray(np.tensordot(seen, b, axes=([1, 2], [0, 1])) + self._bias)
@@ -178,19 +178,19 @@ class StackLearner(Learner):
 
 
 class StackClassifier(Classifier, StackLearner):
-    """A learner of classes by machines with several kernels."""
+    """A learner of classes by models with several kernels."""
 
     multi_class: MultiClass
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the machines and their kernels."""
+        """Learn the models and their kernels."""
         X, self._codes = self._labelled(X, y, unlabelled=False, allow_nd=self._is_precomputed)
         matrices = self._matrices(X)
-        self._duels = MulticlassScheme(self.classes_.size, self.multi_class)
+        self._scheme = MulticlassScheme(self.classes_.size, self.multi_class)
         results = []
         parts = []
-        for machine in range(len(self._duels.pairs)):
-            signs = self._duels.signs(self._codes, machine)
+        for model in range(len(self._scheme.pairs)):
+            signs = self._scheme.signs(self._codes, model)
             used = np.flatnonzero(signs)
             cut = matrices if used.size == signs.size else [part(K, used) for K in matrices]
             results.append(self._learn(cut, signs[used]))
@@ -202,7 +202,7 @@ class StackClassifier(Classifier, StackLearner):
     def decision_function(self, X: Any) -> FloatArray:
         """Return one score a class; for two classes one number, positive for the second."""
         check_is_fitted(self)
-        return self._duels.scores(self._values(X))
+        return self._scheme.scores(self._values(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the classes of points."""

@@ -1,8 +1,8 @@
 """DANK: support vector machines whose kernel F o K is learned entry by entry, in classification and in regression.
 
-F, positive semidefinite and near 11', is learned with the machine
+F, positive semidefinite and near 11', is learned with the model
 (`klopt.problems.AdaptiveKernel`). A new point x borrows the column of F of one training point b(x),
-and the machine decides by
+and the model decides by
 
     sum_i a_i F_(i, b(x)) k(x_i, x) + bias.
 
@@ -40,8 +40,8 @@ __all__ = ["DankSVC", "DankSVR"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Machine:
-    """A machine on the training points `used`, of which `support` have coefficients."""
+class _KernelModel:
+    """A model on the training points `used`, of which `support` have coefficients."""
 
     used: npt.NDArray[np.intp]
     support: npt.NDArray[np.intp]
@@ -50,7 +50,7 @@ class _Machine:
     bias: float
 
     @classmethod
-    def of(cls, result: Result, used: npt.NDArray[np.intp], a: FloatArray) -> _Machine:
+    def of(cls, result: Result, used: npt.NDArray[np.intp], a: FloatArray) -> _KernelModel:
         point = cast(Any, result.point)
         own = np.flatnonzero(a)
         F = cast(Any, result.problem).weights(point)
@@ -101,10 +101,10 @@ class _Adaptive(Learner):
             else AdaptiveKernel.eta_for(self.deviation, self.C, _largest(K))
         )
 
-    def _decide(self, X: Any, machines: tuple[_Machine, ...]) -> FloatArray:
-        """The values of machines at the rows of X."""
+    def _decide(self, X: Any, models: tuple[_KernelModel, ...]) -> FloatArray:
+        """The values of models at the rows of X."""
         points = self._points(X)
-        values = np.empty((len(points), len(machines)))
+        values = np.empty((len(points), len(models)))
         whole = (
             iter([slice(None)])
             if self.rule == "reciprocal"
@@ -112,8 +112,8 @@ class _Adaptive(Learner):
         )
         for rows in whole:
             K, D = self._seen(points[rows])
-            for index, machine in enumerate(machines):
-                values[rows, index] = machine.values(K, D, self.rule)
+            for index, model in enumerate(models):
+                values[rows, index] = model.values(K, D, self.rule)
         return values
 
     @property
@@ -142,7 +142,7 @@ class DankSVC(Classifier, _Adaptive):
     """A support vector machine with a data-adaptive kernel F o K.
 
     No entry of F differs from 1 by more than `deviation`, `tau` / 2 apart, unless `eta` is given;
-    `tau` > 0 makes F of low rank. Several classes are several machines, each with an F of its own.
+    `tau` > 0 makes F of low rank. Several classes are several models, each with an F of its own.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -175,42 +175,44 @@ class DankSVC(Classifier, _Adaptive):
         self.tol = tol
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the machines and their kernels."""
+        """Learn the models and their kernels."""
         X, codes = self._labelled(X, y, unlabelled=False)
         K = self._matrix(X)
         eta = self._eta(K)
-        self._duels = MulticlassScheme(self.classes_.size, self.multi_class)
+        self._scheme = MulticlassScheme(self.classes_.size, self.multi_class)
         results = []
-        machines = []
-        for machine in range(len(self._duels.pairs)):
-            signs = self._duels.signs(codes, machine)
+        models = []
+        for model in range(len(self._scheme.pairs)):
+            signs = self._scheme.signs(codes, model)
             used = np.flatnonzero(signs)
             own = K if used.size == signs.size else part(K, used)
             result = self._certified(AdaptiveKernel(own, signs[used], self.C, eta, self.tau))
             results.append(result)
-            machines.append(_Machine.of(result, used, signs[used] * cast(Any, result.point).alpha))
+            models.append(
+                _KernelModel.of(result, used, signs[used] * cast(Any, result.point).alpha)
+            )
         self.results_ = tuple(results)
-        self._machines = tuple(machines)
+        self._models = tuple(models)
         self.result_ = max(results, key=lambda result: result.certificate.relative_width)
         return self
 
     @property
     def kernel_(self) -> FloatArray:
-        """The learned F o K on the training points, (n, n); of several machines a stack, machines last.
+        """The learned F o K on the training points, (n, n); of several models a stack, models last.
 
-        Rows of points that take no part in a machine are 0.
+        Rows of points that take no part in a model are 0.
         """
         if len(self.results_) == 1:
             return cast(FloatArray, self.result_.kernel)
         found = np.zeros((self._size, self._size, len(self.results_)))
-        for index, (machine, result) in enumerate(zip(self._machines, self.results_, strict=True)):
-            found[machine.used[:, None], machine.used, index] = cast(FloatArray, result.kernel)
+        for index, (model, result) in enumerate(zip(self._models, self.results_, strict=True)):
+            found[model.used[:, None], model.used, index] = cast(FloatArray, result.kernel)
         return found
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return one score a class; for two classes one number, positive for the second."""
         check_is_fitted(self)
-        return self._duels.scores(self._decide(X, self._machines))
+        return self._scheme.scores(self._decide(X, self._models))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the classes of points."""
@@ -256,7 +258,7 @@ class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
         targets = np.asarray(y, dtype=float)
         problem = AdaptiveKernelRegression(K, targets, self.C, self.epsilon, self._eta(K), self.tau)
         self.result_ = self._certified(problem)
-        self._machine = _Machine.of(
+        self._model = _KernelModel.of(
             self.result_, np.arange(len(targets)), cast(Any, self.result_.point).beta
         )
         return self
@@ -269,4 +271,4 @@ class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
     def predict(self, X: Any) -> FloatArray:
         """Return the values at points."""
         check_is_fitted(self)
-        return self._decide(X, (self._machine,))[:, 0]
+        return self._decide(X, (self._model,))[:, 0]

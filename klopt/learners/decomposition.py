@@ -3,7 +3,7 @@
 Points are divided into clusters V_1 .. V_v, by k-means or as given; each cluster is a problem of
 its own, which a factory makes from its points, where it is solved: points travel, kernel matrices
 do not. The solutions put end to end solve the problem whose kernel is zero between clusters. For a
-data-adaptive machine without bias and tau its F is 11' + Gamma inside the clusters and *one*
+data-adaptive model without bias and tau its F is 11' + Gamma inside the clusters and *one*
 between them (Lemma 5 of [1] prints zero, which costs eta for each entry), and with h the value of
 the whole problem, h* its optimum, H the sum of the clusters' values, C the box
 
@@ -203,10 +203,10 @@ def kmeans(X: npt.ArrayLike, count: int, seed: int = 0) -> Indices:
             f"clusters is {count!r}; expected a whole number from 1 to {len(points)}"
         )
     with threadpool_limits(limits=1):
-        machine = MiniBatchKMeans(
+        kmeans = MiniBatchKMeans(
             int(count), n_init=1, batch_size=4096, max_iter=20, random_state=seed
         )
-        return np.asarray(machine.fit_predict(points), dtype=np.intp)
+        return np.asarray(kmeans.fit_predict(points), dtype=np.intp)
 
 
 def off_blocks(kernel: Kernel, X: npt.ArrayLike, labels: npt.ArrayLike) -> OffBlocks:
@@ -232,7 +232,7 @@ def _bounds(factory: Factory, points: FloatArray, groups: list[Indices]) -> tupl
         )
     if factory.bias or factory.tau:
         raise InvalidSettings(
-            f"bounds hold for machines without bias and tau only; the factory has bias={factory.bias} and "
+            f"bounds hold for models without bias and tau only; the factory has bias={factory.bias} and "
             f"tau={factory.tau:g}; make it with bias=False and tau=0, or leave bounds out"
         )
     labels = np.empty(len(points), dtype=np.intp)

@@ -81,7 +81,7 @@ class LDK(NearKernelLearner):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the kernel from pairs of labelled points, and the machines from these points."""
+        """Learn the kernel from pairs of labelled points, and the models from these points."""
         K0, codes = self._given(X, y)
         problem = self._problem(K0, codes)
         self.result_ = self._certified(problem)
@@ -184,7 +184,7 @@ class ScgLDK(NearKernelLearner):
         self.tol = tol
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the kernel from all points, and the machines from the labelled ones."""
+        """Learn the kernel from all points, and the models from the labelled ones."""
         K0, codes = self._given(X, y)
         self.result_ = self._certified(ScgLogDet(K0, codes, self.gamma))
         return self._finish(codes)

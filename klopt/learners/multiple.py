@@ -1,7 +1,7 @@
 """MKL: a support vector machine, or a ridge regression, that learns the weights of several kernels with itself.
 
-Each machine of `klopt.problems.MultipleKernel` has weights of its own; several classes are several
-machines. A new point costs one row of each kernel that some machine uses, on the support vectors
+Each model of `klopt.problems.MultipleKernel` has weights of its own; several classes are several
+models. A new point costs one row of each kernel that some model uses, on the support vectors
 only.
 
 Kernels of different size are not comparable (for "block-l1" a larger one is a better one): each is
@@ -61,12 +61,12 @@ class _Mixture(StackLearner):
 
     @property
     def weights_(self) -> FloatArray:
-        """The weights of the kernels (machines x kernels)."""
+        """The weights of the kernels (models x kernels)."""
         return np.array([cast(Any, result.point).weights for result in self.results_])
 
     @property
     def kernel_(self) -> FloatArray:
-        """The learned kernel matrix of the training points, (n, n); of several machines a stack, machines last."""
+        """The learned kernel matrix of the training points, (n, n); of several models a stack, models last."""
         mixing = self.weights_ / self.scales_
         matrices = [entries(K) for K in self._on_training_points()]
         found = np.zeros((*matrices[0].shape, len(mixing)))
@@ -84,8 +84,8 @@ class MklSVC(StackClassifier, _Mixture):
     fastest: below 2 it is in between, 2 is the plain sum of the kernels, and a larger p gives the
     less useful kernels the larger weights.
 
-    Fitted, `weights_` has a row a machine and a column a kernel (of the kernels as divided by
-    `scales_`), `result_` is the result of the machine whose optimum is known least well, `results_`
+    Fitted, `weights_` has one row per model and one column per kernel (of the kernels as divided by
+    `scales_`), `result_` is the result of the model whose optimum is known least well, `results_`
     are all.
 
     >>> from sklearn.datasets import load_breast_cancer

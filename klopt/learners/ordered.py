@@ -56,7 +56,7 @@ class OSK(_Ordered):
     """The ordered spectral kernel that is best aligned with the labels; -1 marks points without label.
 
     `rank` eigenvectors (None: all) of a graph of `n_neighbors` nearest neighbours get weights in
-    the `sigma`-order (`ordered=False`: in none). `C` is that of the machines, for a kernel whose
+    the `sigma`-order (`ordered=False`: in none). `C` is that of the models, for a kernel whose
     diagonal has mean 1.
 
     >>> from sklearn.datasets import load_iris
@@ -97,13 +97,13 @@ class OSK(_Ordered):
         self.tol = tol
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the kernel from all points and the machines from the labelled ones."""
+        """Learn the kernel from all points and the models from the labelled ones."""
         W, codes = self._graph_of(X, y)
         _, V = self._eigenpairs(W)
         self.result_ = self._certified(
             OrderedAlignment(V, codes, self.sigma, self.ordered, self.target)
         )
-        return self._decide_by_machines(V, self.spectrum_, codes, self.C)
+        return self._decide_by_svm(V, self.spectrum_, codes, self.C)
 
 
 class ScgOSK(_Ordered):
@@ -149,14 +149,14 @@ class ScgOSK(_Ordered):
         self.tol = tol
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the kernel from all points and the machines from the labelled ones."""
+        """Learn the kernel from all points and the models from the labelled ones."""
         W, codes = self._graph_of(X, y)
         values, V = self._eigenpairs(W)
         flat = int(np.count_nonzero(values <= MAX_ZERO_EIGENVALUE))
         if flat > 1:
             V = np.hstack([_constant_first(V[:, :flat], W, codes), V[:, flat:]])
         self.result_ = self._certified(ScgOrdered(V, codes, self.sigma, self.skip_constant))
-        return self._decide_by_machines(V, self.spectrum_, codes, self.C)
+        return self._decide_by_svm(V, self.spectrum_, codes, self.C)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

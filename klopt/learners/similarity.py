@@ -1,7 +1,7 @@
 """ESKL, EMKL, REKL: support vector machines that learn kernels from similarities, which may be indefinite.
 
     ESKL   one kernel near all similarities                        `klopt.problems.SimilarityKernel`
-    EMKL   a kernel near each, and a machine with all of them      `klopt.problems.SimilarityKernels`
+    EMKL   a kernel near each, and a model with all of them      `klopt.problems.SimilarityKernels`
     REKL   as EMKL, but only the eigenvalues are learned           `klopt.problems.SimilaritySpectra`
 
 New points. [1] says nothing of them. The linear map s -> s S^+ K of `klopt.kernels.similarities`
@@ -82,7 +82,7 @@ class _SimilarityLearner(StackClassifier):
 
     @classmethod
     def _parts(cls, result: Result) -> list[tuple[Eigen, FloatArray, float]]:
-        """The similarity, the kernel learned from it and its weight, of each part of the machine's kernel."""
+        """The similarity, the kernel learned from it and its weight, of each part of the model's kernel."""
         point = cast(Any, result.point)
         return list(zip(cls._eigenpairs(result), point.kernels, 1 / point.gamma, strict=True))
 
@@ -115,16 +115,16 @@ class _SimilarityLearner(StackClassifier):
 
     @property
     def kernel_(self) -> FloatArray:
-        """The learned kernel matrix of the training points, (n, n); of several machines a stack, machines last.
+        """The learned kernel matrix of the training points, (n, n); of several models a stack, models last.
 
-        Rows of points that take no part in a machine are 0.
+        Rows of points that take no part in a model are 0.
         """
         if len(self.results_) == 1:
             return cast(FloatArray, self.result_.kernel)
         found = np.zeros((len(self._X), len(self._X), len(self.results_)))
-        for machine, result in enumerate(self.results_):
-            used = np.flatnonzero(self._duels.signs(self._codes, machine))
-            found[used[:, None], used, machine] = cast(FloatArray, result.kernel)
+        for model, result in enumerate(self.results_):
+            used = np.flatnonzero(self._scheme.signs(self._codes, model))
+            found[used[:, None], used, model] = cast(FloatArray, result.kernel)
         return found
 
 
@@ -133,7 +133,7 @@ class _KernelEach(_SimilarityLearner):
 
     @property
     def weights_(self) -> FloatArray:
-        """1 / gamma, the weights of the kernels (machines x kernels)."""
+        """1 / gamma, the weights of the kernels (models x kernels)."""
         return np.array([1 / cast(Any, result.point).gamma for result in self.results_])
 
 
@@ -176,7 +176,7 @@ class ESKL(_SimilarityLearner):
 class EMKL(_KernelEach):
     """A support vector machine with several kernels, each learned from a similarity.
 
-    Parameters are those of `ESKL`; fitted, `weights_` has a row a machine and a column a kernel.
+    Parameters are those of `ESKL`; fitted, `weights_` has one row per model and one column per kernel.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
