@@ -14,9 +14,10 @@ from klopt.conformance.instances import Instance
 from klopt.model.cones import Cones, svec
 from klopt.model.forms import ConeForm
 from klopt.proof.cone_bounds import dual_bound, enclose, farkas_strength, primal_bound
-from klopt.proof.cone_interior import block_norms, block_sizes, centre, equilibrate, scaling
+from klopt.proof.cone_interior import centre, scaling_at
+from klopt.proof.cone_norms import block_column_norms, block_norms, equilibrate
+from klopt.proof.corrections import DualCorrection
 from klopt.proof.least_norm import TooLarge, least_distance, least_norm, nearest
-from klopt.proof.repair import DualRepair
 from klopt.proof.time_budget import budget
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
@@ -155,9 +156,9 @@ def test_a_repair_that_would_cost_too_much_leaves_true_bounds(
 ) -> None:
     instance = data.draw(known_pairs(kind))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("klopt.proof.repair.MOST_ENTRIES", 0)
-        patch.setattr("klopt.proof.least_norm.MOST_ENTRIES", 0)
-        patch.setattr("klopt.proof.least_norm.MOST_DENSE_WORK", 0.0)
+        patch.setattr("klopt.proof.corrections.MAX_DENSE_ENTRIES", 0)
+        patch.setattr("klopt.proof.least_norm.MAX_SPARSE_ENTRIES", 0)
+        patch.setattr("klopt.proof.least_norm.MAX_DENSE_FLOPS", 0.0)
         lower, upper, _, _ = enclose(instance.form, *shaken(instance, rng, 1e-3))
     slack = ROUNDING * (1 + abs(instance.value))
     assert lower - slack <= instance.value <= upper + slack
@@ -172,7 +173,7 @@ def test_a_check_whose_time_is_up_leaves_true_bounds(kind: str, data: st.DataObj
         lower, upper, _, _ = enclose(form, x, y)
     slack = ROUNDING * (1 + abs(instance.value))
     assert lower - slack <= instance.value <= upper + slack
-    repaired = DualRepair(form, np.arange(form.c.size))
+    repaired = DualCorrection(form, np.arange(form.c.size))
     with budget(time.perf_counter() - 1.0):
         assert repaired.step(x, y, form.c, np.zeros(form.b.size, dtype=bool)) is None
 
@@ -180,8 +181,8 @@ def test_a_check_whose_time_is_up_leaves_true_bounds(kind: str, data: st.DataObj
 def test_a_step_that_could_not_be_factored_is_not_scaled_for() -> None:
     form = ConeForm(np.ones(400), np.ones((7260, 400)), np.ones(7260), Cones(psd=(120,)))
     with pytest.raises(TooLarge):
-        DualRepair(form, np.arange(400)).refuse_costly(np.arange(400), most=1e8)
-    DualRepair(form, np.arange(400)).refuse_costly(np.arange(400))
+        DualCorrection(form, np.arange(400)).refuse_costly(np.arange(400), max_flops=1e8)
+    DualCorrection(form, np.arange(400)).refuse_costly(np.arange(400))
 
 
 class TestWhatComesBack:
@@ -285,14 +286,14 @@ class TestTheInsideOfTheCones:
     def test_a_unit_ball_fits_into_the_cone(self, rng) -> None:
         v = self.interior(rng)
         u = rng.normal(size=v.size)
-        step = scaling(self.K, v, np.zeros(0)).apply(0.7 * u / np.linalg.norm(u))
+        step = scaling_at(self.K, v, np.zeros(0)).apply(0.7 * u / np.linalg.norm(u))
         assert self.K.distance(v + step) <= 1e-12
 
     @given(generators)
     def test_the_same_holds_for_the_dual_cone(self, rng) -> None:
         v = self.K.project_dual(rng.normal(size=self.K.size)) + 0.1 * centre(self.K)
         u = rng.normal(size=v.size)
-        step = scaling(self.K, v, np.zeros(0), dual=True).apply(0.7 * u / np.linalg.norm(u))
+        step = scaling_at(self.K, v, np.zeros(0), dual=True).apply(0.7 * u / np.linalg.norm(u))
         assert self.K.dual_distance(v + step) <= 1e-12
 
     @pytest.mark.parametrize("dual", [False, True])
@@ -305,7 +306,7 @@ class TestTheInsideOfTheCones:
         edge = np.array([-np.exp(r), (r - 1) * np.exp(r), 1.0] if dual else [r, 1.0, np.exp(r)])
         v = edge + 10.0**power * np.linalg.norm(edge) * centre(cone)
         u = rng.normal(size=3)
-        step = scaling(cone, v, np.zeros(0), dual=dual).apply(0.7 * u / np.linalg.norm(u))
+        step = scaling_at(cone, v, np.zeros(0), dual=dual).apply(0.7 * u / np.linalg.norm(u))
         outside = cone.dual_distance(v + step) if dual else cone.distance(v + step)
         assert outside <= 1e-15 * np.linalg.norm(v)
         assert np.linalg.norm(step) <= 2 * np.linalg.norm(v)
@@ -313,13 +314,13 @@ class TestTheInsideOfTheCones:
     @given(generators)
     def test_the_inverse_undoes_it(self, rng) -> None:
         v, u = self.interior(rng), rng.normal(size=(self.K.size, 3))
-        there = scaling(self.K, v, np.zeros(0)).apply(u)
-        back = scaling(self.K, v, np.zeros(0), inverse=True).apply(there)
+        there = scaling_at(self.K, v, np.zeros(0)).apply(u)
+        back = scaling_at(self.K, v, np.zeros(0), inverse=True).apply(there)
         assert np.abs(back - u).max() <= 1e-7
 
     def test_sparse_and_dense_columns_are_moved_alike(self) -> None:
         rng = np.random.default_rng(0)
-        W = scaling(self.K, self.interior(rng), np.zeros(0))
+        W = scaling_at(self.K, self.interior(rng), np.zeros(0))
         U = rng.normal(size=(self.K.size, 4))
         assert np.allclose(W.apply(sparse.csr_array(U)), W.apply(U), atol=1e-14)
         assert np.allclose(W.apply(U)[:, 0], W.apply(U[:, 0]), atol=1e-14)
@@ -327,7 +328,9 @@ class TestTheInsideOfTheCones:
     @given(generators)
     def test_products_are_bounded_cone_by_cone(self, rng) -> None:
         A, y = sparse.csc_array(rng.normal(size=(self.K.size, 3))), rng.normal(size=self.K.size)
-        assert np.all(np.abs(A.T @ y) <= block_sizes(self.K, A).T @ block_norms(self.K, y) + 1e-12)
+        assert np.all(
+            np.abs(A.T @ y) <= block_column_norms(self.K, A).T @ block_norms(self.K, y) + 1e-12
+        )
 
     @given(generators)
     def test_equilibrated_entries_are_near_one(self, rng) -> None:

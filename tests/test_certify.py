@@ -17,7 +17,9 @@ from klopt.model.backend import Answer, Stop
 from klopt.model.cones import Cones, svec
 from klopt.model.forms import ConeForm
 from klopt.model.problem import Bracket, Problem
-from klopt.proof.certificate import Certificate, Verdict, certify, check_farkas, check_ray
+from klopt.proof.certificate import Certificate, Verdict
+from klopt.proof.certify import certify
+from klopt.proof.infeasibility import check_farkas, check_ray
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
 seeds = st.integers(0, 10**6)

@@ -1,0 +1,367 @@
+"""Single steps that correct an approximate solution of a cone program.
+
+    dual     (w, y) with  P w + c + A'y = 0  on some columns and y in K*
+    primal   x with  b - Ax in K
+
+Where all cones are linear, a step is the shortest one into the polyhedron, in equilibrated units.
+Otherwise it is the shortest one, measured by the local norm of the barrier
+(`klopt.proof.cone_interior`), that cancels the error of the equations: whatever lies near the
+boundary of its cone hardly moves. Where it would still leave the cone, it is pulled inwards: by a
+multiple of the shift that would make the error harmless, made orthogonal to the equations in the
+same metric.
+
+A step is a proposal: `klopt.proof.cone_bounds` measures where it leads.
+
+The cost of a perturbation. At a point of K = {X psd} without margin an error e of the equations can
+move the optimum by sqrt(e), times the size of the point and of the cost: [[1, t], [t, e]] is psd up
+to |t| = sqrt(e). `perturbation_cost` charges that root, with a factor of safety.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from klopt.arrays import EPS, FloatArray
+from klopt.model.cones import Cones, svec_size
+from klopt.model.forms import ConeForm
+from klopt.proof.cone_interior import centre, is_sparse, scaling_at
+from klopt.proof.cone_norms import block_norms, equilibrate
+from klopt.proof.least_norm import (
+    MAX_DENSE_FLOPS,
+    TooLarge,
+    is_affordable,
+    least_distance,
+    least_norm,
+    nearest,
+)
+from klopt.proof.time_budget import exhausted
+
+__all__ = ["DualCorrection", "PrimalCorrection"]
+
+Arguments = ParamSpec("Arguments")
+StepT = TypeVar("StepT")
+Mask = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
+
+POLYHEDRON_MARGIN = EPS
+"""By how much, relative to its size, a polyhedron is widened: a single point is empty by rounding."""
+INWARD_MULTIPLES = (0.0, 1.0, 4.0, 16.0, 64.0)
+"""The multiples of the inward shift that are tried, in this order."""
+NEARBY_FACTOR = 1e3
+"""Inequalities with more slack than this multiple of the error are left out of its correction."""
+MAX_DENSE_ENTRIES = 4e7
+"""Entries of the dense array that a step through PSD rows may take."""
+FAILED_RUN_ERROR = 1e-2
+"""Multipliers that are off by more than this share of their terms come from a run that failed."""
+MAX_FLOPS_AFTER_FAILURE = 1e8
+"""Operations that the correction of such multipliers may take."""
+INSIDE_SHARE = 1e-3
+"""The share of the error by which a corrected y may lie outside K*: projecting it costs no more."""
+RIDGE = 1e-4
+"""Weight of the relative change of x next to its distance from the boundary, in a primal step."""
+PERTURBATION_FACTOR = 4
+"""Factor of safety of `perturbation_cost`."""
+
+
+class _Correction:
+    """A form, and the units in which its rows and columns can be compared."""
+
+    def __init__(self, form: ConeForm) -> None:
+        self.form = form
+        self.linear = not (form.cones.soc or form.cones.psd or form.cones.exp)
+
+    @cached_property
+    def units(self) -> tuple[FloatArray, FloatArray]:
+        """The units (r, c) of rows and columns."""
+        return equilibrate(self.form.cones, self.form.A)
+
+    @cached_property
+    def scaled(self) -> sparse.csr_array:
+        """A in these units, diag(r) A diag(c)."""
+        r, c = self.units
+        return sparse.csr_array(sparse.diags_array(r) @ self.form.A @ sparse.diags_array(c))
+
+    def refuse_costly(self, columns: Indices, max_flops: float = MAX_DENSE_FLOPS) -> None:
+        """Raise `TooLarge` where these columns of A, once scaled, could not be factored.
+
+        It is asked before they are scaled. Scaling fills the rows of a PSD block in every column
+        that has an entry there.
+        """
+        cones = self.form.cones
+        A = self.form.A[:, columns].tocsr()
+        exp_start = cones.size - 3 * cones.exp
+        psd_start = exp_start - sum(map(svec_size, cones.psd))
+
+        entries = int(A[:psd_start].nnz + A[exp_start:].nnz)
+        start = psd_start
+        for size in map(svec_size, cones.psd):
+            filled_columns = np.unique(A[start : start + size].indices).size
+            entries += size * filled_columns
+            start += size
+
+        too_dense = cones.psd and float(A.shape[0]) * A.shape[1] > MAX_DENSE_ENTRIES
+        if too_dense or not is_affordable(A.shape, entries, max_flops):
+            raise TooLarge
+
+
+class DualCorrection(_Correction):
+    """Corrects stationarity, Pw + c + A'y = 0, on the given columns."""
+
+    def __init__(self, form: ConeForm, columns: Indices) -> None:
+        super().__init__(form)
+        self.columns = columns
+
+    def largest_error(self, residual: FloatArray) -> float:
+        """Return the largest entry of the residual in the units of the columns."""
+        _, c = self.units
+        return float(np.max(np.abs(residual) * c, initial=0.0))
+
+    def perturbation_cost(self, error: FloatArray, norms: FloatArray, tight: Mask) -> float:
+        """Return what errors of the equations may be worth to blocks of y without margin.
+
+        Parameters
+        ----------
+        error
+            The absolute errors of the equations.
+        norms
+            `block_norms` of y.
+        tight
+            The rows of curved cones in which y has no margin.
+        """
+        if not tight.any():
+            return 0.0
+        r, c = self.units
+        size = float(np.max((norms / r)[tight]))
+        largest = max(float(np.max(error * c, initial=0.0)), EPS * size)
+        cost_size = float(np.max(np.abs(self.form.b) * r))
+        return PERTURBATION_FACTOR * cost_size * float(np.sqrt(largest * size))
+
+    def step(
+        self, w: FloatArray, y: FloatArray, residual: FloatArray, fixed: Mask
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return (w, y) moved so that Pw + c + A'y loses `residual`; None where no step is found.
+
+        Parameters
+        ----------
+        w, y
+            The dual pair.
+        residual
+            The part of Pw + c + A'y to cancel.
+        fixed
+            Rows of y that stay where they are, at 0.
+        """
+        move = None
+        if self.linear:
+            move = _attempt(self._polyhedral_step, w, y, residual)
+        if move is None:
+            move = _attempt(self._conic_step, w, y, residual, fixed)
+        if move is None:
+            return None
+
+        dw, dy = move
+        if not (np.isfinite(dw).all() and np.isfinite(dy).all()):
+            return None
+        return w + dw, y + dy
+
+    def _max_flops(self, y: FloatArray, residual: FloatArray) -> float:
+        """How many operations a step may take: few where the multipliers come from a failed run."""
+        r, c = self.units
+        cost_size = float(np.max(np.abs(self.form.c) * c, initial=0.0))
+        terms = cost_size + float(np.max(np.abs(y) / r, initial=0.0))
+        if self.largest_error(residual) > FAILED_RUN_ERROR * terms:
+            return MAX_FLOPS_AFTER_FAILURE
+        return MAX_DENSE_FLOPS
+
+    def _polyhedral_step(
+        self, w: FloatArray, y: FloatArray, residual: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The shortest (dw, dy), in equilibrated units, to a stationary pair with y >= 0."""
+        form = self.form
+        columns = self.columns
+        m = form.b.size
+        r, c = self.units
+
+        # Unknowns z = (dy / r, dw / c): the equations of the columns ...
+        E = self.scaled[:, columns].T
+        if form.P is not None:
+            P = sparse.diags_array(c[columns]) @ form.P.tocsr()[columns] @ sparse.diags_array(c)
+            E = sparse.hstack([E, P])
+        e = -(residual * c)[columns]
+
+        # ... and y + dy >= 0 where y is so small that the step can reach 0.
+        inequalities = np.arange(form.cones.zero, m)
+        reach = NEARBY_FACTOR * self.largest_error(residual)
+        near = inequalities[y[inequalities] / r[inequalities] <= reach]
+        G = sparse.csr_array(
+            (np.ones(near.size), (np.arange(near.size), near)), shape=(near.size, E.shape[1])
+        )
+        margin = POLYHEDRON_MARGIN * float(np.max(np.abs(y / r), initial=0.0))
+        h = -(y / r)[near] - margin
+
+        z = least_distance(E, e, G, h, self._max_flops(y, residual))
+        dy = r * z[:m]
+        dw = np.zeros_like(w) if form.P is None else c * z[m:]
+        return dw, dy
+
+    def _conic_step(
+        self, w: FloatArray, y: FloatArray, residual: FloatArray, fixed: Mask
+    ) -> tuple[FloatArray, FloatArray]:
+        """The shortest (dw, dy) in the local norm at a point inside K* near y, pulled inwards.
+
+        With dy = W u and dw = D v, D = diag(weight), the equations A'W u + P D v = -residual are
+        solved for the shortest (u, v).
+        """
+        max_flops = self._max_flops(y, residual)
+        self.refuse_costly(self.columns, max_flops)
+        form = self.form
+        cones = form.cones
+        columns = self.columns
+        m = form.b.size
+        r, c = self.units
+
+        # A point inside K*: y, projected, then moved along the centre by as much as it is off.
+        lacking = cones.project(-y)
+        error = self.largest_error(residual)
+        error += 2 * float(np.max(block_norms(cones, lacking) / r, initial=0.0))
+        shift = np.where(fixed, 0.0, error * r * centre(cones))
+        inside = y + lacking + shift
+        free = r[: cones.zero] * (1 + np.abs(y / r).max(initial=0.0))
+        W = scaling_at(cones, inside, free, dual=True)
+
+        B = W.apply(form.A[:, columns].tocsr()).T
+        weight = np.zeros(0)
+        if form.P is not None:
+            weight = c * (1 + np.abs(w / c).max())
+            B = _beside(B, form.P.tocsr()[columns] @ sparse.diags_array(weight))
+
+        # The shift in local units, without the part that would change the equations.
+        solve = least_norm(B, max_flops)
+        W_inverse = scaling_at(cones, inside, free, dual=True, inverse=True)
+        pull = np.concatenate((W_inverse.apply(shift), np.zeros(weight.size)))
+        inward = pull - solve(B @ pull)
+        correction = solve(-residual[columns])
+
+        def outside(u: FloatArray) -> float:
+            away = cones.project(-y - W.apply(u[:m]))
+            return float(np.max(block_norms(cones, away) / r, initial=0.0))
+
+        steps = [correction + multiple * inward for multiple in INWARD_MULTIPLES]
+        u = _first_inside(steps, outside, INSIDE_SHARE * self.largest_error(residual))
+        dy = W.apply(u[:m])
+        dw = weight * u[m:] if weight.size else np.zeros_like(w)
+        return dw, dy
+
+
+class PrimalCorrection(_Correction):
+    """Corrects feasibility, b - Ax in K."""
+
+    def perturbation_cost(self, distance: FloatArray, terms: FloatArray, tight: Mask) -> float:
+        """Return what a slack at some distance from curved cones may be worth.
+
+        Parameters
+        ----------
+        distance
+            The distance from K, by `block_norms`.
+        terms
+            The size of the terms of b - Ax, by `block_norms`.
+        tight
+            The rows of curved cones in which the slack has no margin.
+        """
+        r, c = self.units
+        size = float(np.max((r * terms)[tight], initial=0.0))
+        largest = max(float(np.max((r * distance)[tight], initial=0.0)), EPS * size)
+        cost_size = float(np.max(np.abs(self.form.c) * c))
+        return PERTURBATION_FACTOR * cost_size * float(np.sqrt(largest * size))
+
+    def step(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray | None:
+        """Return x moved so that s = b - Ax loses `off`, its error; None where no step is found."""
+        move = None
+        if self.linear:
+            move = _attempt(self._polyhedral_step, x, s, off)
+        if move is None:
+            move = _attempt(self._conic_step, x, s, off)
+        if move is None or not np.isfinite(move).all():
+            return None
+        return x + move
+
+    def _polyhedral_step(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray:
+        """The shortest step, in equilibrated units, into the polyhedron."""
+        p = self.form.cones.zero
+        r, c = self.units
+
+        # Inequalities with so much slack that the step cannot use it up are left out.
+        inequalities = np.arange(p, s.size)
+        reach = NEARBY_FACTOR * np.max(r * np.abs(off))
+        near = inequalities[(r * s)[inequalities] <= reach]
+        margin = POLYHEDRON_MARGIN * float(np.max(np.abs(x / c), initial=0.0))
+        h = -(r * s)[near] - margin
+
+        return c * least_distance(self.scaled[:p], (r * off)[:p], -self.scaled[near], h)
+
+    def _conic_step(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray:
+        """The step that moves the slack least in the local norm inside K, pulled inwards."""
+        self.refuse_costly(np.arange(x.size))
+        cones = self.form.cones
+        p = cones.zero
+        r, c = self.units
+        A = self.form.A.tocsr()
+
+        # Zero rows have no interior: they are the equations, the others are measured.
+        inner = Cones(0, cones.nonneg, cones.soc, cones.psd, cones.exp)
+        error = float(np.max(r * block_norms(cones, off)))
+        shift = (2 * error / r * centre(cones))[p:]
+        inside = (s - off)[p:] + shift
+        W_inverse = scaling_at(inner, inside, np.zeros(0), inverse=True)
+
+        solve = nearest(-1.0 * W_inverse.apply(A[p:]), A[:p], RIDGE / (np.abs(x) + c))
+        correction = solve(np.zeros(shift.size), off[:p])
+        inward = solve(W_inverse.apply(shift), np.zeros(p))
+
+        def outside(step: FloatArray) -> float:
+            slack = s[p:] - A[p:] @ step
+            away = slack - inner.project(slack)
+            return float(np.max(r[p:] * block_norms(inner, away), initial=0.0))
+
+        steps = [correction + multiple * inward for multiple in INWARD_MULTIPLES]
+        return _first_inside(steps, outside, 0.0)
+
+
+def _attempt(
+    step: Callable[Arguments, StepT], *args: Arguments.args, **kwargs: Arguments.kwargs
+) -> StepT | None:
+    """The step, or None where it costs too much, its factorisation fails or the time is up."""
+    if exhausted():
+        return None
+    try:
+        return step(*args, **kwargs)
+    except (TooLarge, np.linalg.LinAlgError):
+        return None
+
+
+def _beside(left: Any, right: sparse.csr_array) -> Any:
+    """The two matrices beside each other; dense where the first one is."""
+    if is_sparse(left):
+        return sparse.hstack([left, right], format="csr")
+    return np.hstack([left, right.toarray()])
+
+
+def _first_inside(
+    steps: list[FloatArray], outside: Callable[[FloatArray], float], allowed: float
+) -> FloatArray:
+    """The first step that ends at most `allowed` outside the cone, else the one that ends nearest."""
+    best = steps[0]
+    smallest = np.inf
+    for step in steps:
+        distance = outside(step)
+        if distance < smallest:
+            best = step
+            smallest = distance
+        if smallest <= allowed:
+            break
+    return best
