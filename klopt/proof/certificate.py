@@ -92,7 +92,11 @@ class Certificate:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def unproven(cls, tol: float, *notes: str) -> Certificate:
+    def unproven(
+        cls,
+        tol: float,
+        *notes: str,
+    ) -> Certificate:
         """Return the certificate of an answer that proves nothing."""
         return cls(Verdict.UNPROVEN, -np.inf, np.inf, tol, "none", None, notes)
 

@@ -73,7 +73,11 @@ class SolverClaim:
 
 
 def certify(
-    problem: Problem, formulation: Formulation, form: Form, answer: Answer, tol: float
+    problem: Problem,
+    formulation: Formulation,
+    form: Form,
+    answer: Answer,
+    tol: float,
 ) -> tuple[Certificate, Point | None]:
     """Return what the answer proves about the problem, and the (repaired) point it leads to.
 
@@ -150,7 +154,9 @@ def _no_optimum(claim: SolverClaim, notes: list[str]) -> Certificate | None:
 
 
 def _infeasible_by_farkas_vector(
-    claim: SolverClaim, form: ConeForm, notes: list[str]
+    claim: SolverClaim,
+    form: ConeForm,
+    notes: list[str],
 ) -> Certificate | None:
     """The form has no feasible point, by Farkas' lemma."""
     farkas = claim.answer.farkas
@@ -175,7 +181,11 @@ def _infeasible_by_farkas_vector(
     return certificate
 
 
-def _no_optimum_by_ray(claim: SolverClaim, form: ConeForm, notes: list[str]) -> Certificate | None:
+def _no_optimum_by_ray(
+    claim: SolverClaim,
+    form: ConeForm,
+    notes: list[str],
+) -> Certificate | None:
     """The form is unbounded by a ray and a feasible point; where it is the dual, a ray suffices."""
     ray = claim.answer.ray
     if ray is None:
@@ -196,7 +206,10 @@ def _no_optimum_by_ray(claim: SolverClaim, form: ConeForm, notes: list[str]) -> 
 
 
 def _no_optimum_by_ray_of_dual_function(
-    claim: SolverClaim, objective: DualFunction, ray: FloatArray, notes: list[str]
+    claim: SolverClaim,
+    objective: DualFunction,
+    ray: FloatArray,
+    notes: list[str],
 ) -> Certificate | None:
     """A dual function is finite at 0; if it falls without bound, its problem is infeasible.
 
@@ -220,7 +233,11 @@ def _no_optimum_by_ray_of_dual_function(
     return _unbounded(claim)
 
 
-def _has_feasible_point(claim: SolverClaim, form: ConeForm, x: FloatArray) -> bool:
+def _has_feasible_point(
+    claim: SolverClaim,
+    form: ConeForm,
+    x: FloatArray,
+) -> bool:
     """Whether x is nearly feasible and the problem can repair it.
 
     Residuals alone say little where data differ in size.
@@ -266,7 +283,11 @@ def _ordered_ends(bracket: Bracket, notes: list[str]) -> tuple[float, float]:
     return upper, lower
 
 
-def _optimal_by_bracket(claim: SolverClaim, lower: float, upper: float) -> Certificate | None:
+def _optimal_by_bracket(
+    claim: SolverClaim,
+    lower: float,
+    upper: float,
+) -> Certificate | None:
     """Both ends are proven and close enough."""
     if not (np.isfinite(lower) and np.isfinite(upper)):
         return None
@@ -276,7 +297,10 @@ def _optimal_by_bracket(claim: SolverClaim, lower: float, upper: float) -> Certi
 
 
 def _feasible_or_unproven(
-    claim: SolverClaim, lower: float, upper: float, notes: list[str]
+    claim: SolverClaim,
+    lower: float,
+    upper: float,
+    notes: list[str],
 ) -> Certificate:
     """What is left when the optimum is not proven: the interval, and whether there is a point.
 
@@ -301,7 +325,11 @@ def _feasible_or_unproven(
     return Certificate(verdict, lower, upper, claim.tol, argument)
 
 
-def _proves_a_point(problem: Problem, lower: float, upper: float) -> bool:
+def _proves_a_point(
+    problem: Problem,
+    lower: float,
+    upper: float,
+) -> bool:
     """Whether the end that a feasible point attains is finite."""
     attained = upper if problem.sense == "min" else lower
     return bool(np.isfinite(attained))
@@ -364,7 +392,12 @@ def _estimate(claim: SolverClaim, residuals: Residuals) -> tuple[float, float]:
     return lower - worth, upper + worth
 
 
-def _estimate_flaw(claim: SolverClaim, residuals: Residuals, lower: float, upper: float) -> str:
+def _estimate_flaw(
+    claim: SolverClaim,
+    residuals: Residuals,
+    lower: float,
+    upper: float,
+) -> str:
     """Return "" if the estimated interval counts as optimal, else why not.
 
     Parameters
@@ -415,7 +448,12 @@ def _nan_as_infinite(error: float) -> float:
     return np.inf if np.isnan(error) else error
 
 
-def _hidden_flaw(form: ConeForm, x: FloatArray, y: FloatArray, tol: float) -> str:
+def _hidden_flaw(
+    form: ConeForm,
+    x: FloatArray,
+    y: FloatArray,
+    tol: float,
+) -> str:
     """Name a row or column whose error is small next to the largest entry of b or c only.
 
     Parameters

@@ -41,7 +41,7 @@ from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones
 from klopt.model.forms import ConeForm
 from klopt.proof.cone_interior import centre
-from klopt.proof.cone_norms import block_column_norms, block_norms
+from klopt.proof.cone_norms import block_column_norms, block_norms, largest_entry
 from klopt.proof.corrections import DualCorrection, PrimalCorrection
 
 __all__ = ["dual_bound", "enclose", "farkas_strength", "primal_bound"]
@@ -69,7 +69,9 @@ PROGRESS_FACTOR = 0.7
 
 
 def enclose(
-    form: ConeForm, x: FloatArray, y: FloatArray
+    form: ConeForm,
+    x: FloatArray,
+    y: FloatArray,
 ) -> tuple[float, float, FloatArray, FloatArray]:
     """Return (lower, upper, x', y') with lower <= optimum <= upper.
 
@@ -87,7 +89,11 @@ def enclose(
     return lower, upper, point, multipliers
 
 
-def dual_bound(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, FloatArray]:
+def dual_bound(
+    form: ConeForm,
+    x: FloatArray,
+    y: FloatArray,
+) -> tuple[float, FloatArray]:
     """Return a lower bound of the optimum and the multipliers behind it; -inf if there is none.
 
     By Lemma 1 with w = x and y repaired; Lemma 3 charges what no repair removes.
@@ -119,7 +125,7 @@ def dual_bound(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, Flo
 
     # Lemma 3. Without a radius the bound is -inf; 0 times inf must not be computed.
     if pair.residual.any():
-        bound -= float(np.abs(pair.residual).max()) * form.radius
+        bound -= largest_entry(pair.residual) * form.radius
     if np.isnan(bound):
         bound = -np.inf
     return bound, pair.y
@@ -147,8 +153,8 @@ def farkas_strength(form: ConeForm, y: FloatArray) -> tuple[float, float, FloatA
         column = int(np.argmax(crossed))
         return float(crossed[column]), 0.0, repair.bounds.contradiction(column)
 
-    size = float(np.abs(y).max(initial=0.0))
-    pair = repair.assign_bound_multipliers(np.zeros_like(form.c), y / (size or 1.0))
+    size = largest_entry(y) or 1.0
+    pair = repair.assign_bound_multipliers(np.zeros_like(form.c), y / size)
 
     # Only multipliers with b'y < 0 are worth a repair, and only if it leaves b'y < 0.
     if -float(form.b @ pair.y) > 0:
@@ -156,10 +162,10 @@ def farkas_strength(form: ConeForm, y: FloatArray) -> tuple[float, float, FloatA
         if -float(form.b @ repaired.y) > 0:
             pair = repaired
 
-    if not np.abs(pair.y).max(initial=0.0) > MIN_FARKAS_SHARE:
+    if not largest_entry(pair.y) > MIN_FARKAS_SHARE:
         return nothing
-    left = float(np.abs(pair.residual).max(initial=0.0))
-    return -float(form.b @ pair.y), left, pair.y
+    strength = -float(form.b @ pair.y)
+    return strength, largest_entry(pair.residual), pair.y
 
 
 def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
@@ -224,11 +230,6 @@ def _curved_rows(cones: Cones) -> Mask:
     return np.arange(cones.size) >= cones.zero + cones.nonneg
 
 
-def _size_of(v: FloatArray) -> float:
-    """1 plus the largest entry."""
-    return 1 + float(np.max(np.abs(v), initial=0.0))
-
-
 class VariableBounds:
     """The bounds of single variables that rows with one entry state, and the row behind each.
 
@@ -267,15 +268,17 @@ class VariableBounds:
         from_below = rising[below[rising]]
         from_above = falling[above[falling]]
 
+        bounded = columns[from_below]
         self.lower = np.full(n, -np.inf)
-        self.lower[columns[from_below]] = limits[from_below]
+        self.lower[bounded] = limits[from_below]
         self.lower_row = np.full(n, -1)
-        self.lower_row[columns[from_below]] = self.rows[from_below]
+        self.lower_row[bounded] = self.rows[from_below]
 
+        bounded = columns[from_above]
         self.upper = np.full(n, np.inf)
-        self.upper[columns[from_above]] = limits[from_above]
+        self.upper[bounded] = limits[from_above]
         self.upper_row = np.full(n, -1)
-        self.upper_row[columns[from_above]] = self.rows[from_above]
+        self.upper_row[bounded] = self.rows[from_above]
 
     def contradiction(self, column: int) -> FloatArray:
         """Return the multipliers of crossed bounds: they add up to 0 <= upper - lower < 0."""
@@ -343,20 +346,30 @@ class DualRepair:
         # r_j > 0 is taken by the lower bound, r_j < 0 by the upper one, where there is one.
         row = np.where(r > 0, bounds.lower_row, bounds.upper_row)
         taken = (row >= 0) & (r != 0)
-        y[row[taken]] = -r[taken] / bounds.entry[row[taken]]
+        rows = row[taken]
+        y[rows] = -r[taken] / bounds.entry[rows]
         left = np.where(taken, 0.0, r)
 
-        rounding = self._is_rounding(left, terms, y)
-        return DualPair(w, y, np.where(rounding, 0.0, left), np.where(rounding, left, 0.0))
+        is_rounding = self._is_rounding(left, terms, y)
+        return DualPair(
+            w,
+            y,
+            residual=np.where(is_rounding, 0.0, left),
+            rounding_residual=np.where(is_rounding, left, 0.0),
+        )
 
-    def _is_rounding(self, residual: FloatArray, terms: FloatArray, y: FloatArray) -> Mask:
+    def _is_rounding(
+        self,
+        residual: FloatArray,
+        terms: FloatArray,
+        y: FloatArray,
+    ) -> Mask:
         """Which entries of the residual are no larger than the rounding of their terms."""
-        allowed = RELATIVE_ROUNDING * terms + ABSOLUTE_ROUNDING * _size_of(self.form.c)
+        allowed = RELATIVE_ROUNDING * terms + ABSOLUTE_ROUNDING * (1 + largest_entry(self.form.c))
         # Equilibration costs a pass over A: only where the residual is not small without it.
         if np.any(np.abs(residual) > allowed):
             r, c = self.correction.units
-            largest = float(np.max(np.abs(y) / r, initial=0.0))
-            allowed = allowed + EQUILIBRATED_ROUNDING * largest / c
+            allowed = allowed + EQUILIBRATED_ROUNDING * largest_entry(y / r) / c
         return np.abs(residual) <= allowed
 
     def reduce_residual(self, pair: DualPair) -> DualPair:
@@ -390,7 +403,7 @@ class DualRepair:
         return best
 
     def move_inside(self, pair: DualPair) -> DualPair:
-        """Move y off the boundary of curved cones and reduce the rounding, while that lowers the cost."""
+        """Move y off the boundary of curved cones, while that lowers the perturbation cost."""
         cones = self.form.cones
         movable = np.zeros(self.form.b.size, dtype=bool)
         for _ in range(MAX_IDLE_CORRECTIONS):
@@ -420,7 +433,8 @@ class DualRepair:
         tight = _curved_rows(cones) & (missing > RELATIVE_ROUNDING / 2 * norms)
 
         # Multipliers this large on the boundary may lie in K* by rounding alone.
-        if np.any(norms[tight] > MAX_GROWTH * _size_of(self.form.c)):
+        largest_credible = MAX_GROWTH * (1 + largest_entry(self.form.c))
+        if np.any(norms[tight] > largest_credible):
             return np.inf
         return self.correction.perturbation_cost(np.abs(pair.rounding_residual), norms, tight)
 
@@ -464,18 +478,20 @@ class PrimalRepair:
         """Return the slack of a point, its error and what of it is rounding."""
         form = self.form
         cones = form.cones
-        terms = block_norms(cones, self._A_sizes @ np.abs(point) + np.abs(form.b))
-        margin = np.where(self._curved, RELATIVE_ROUNDING * terms * self._centre, 0.0)
+        absolute_terms = self._A_sizes @ np.abs(point) + np.abs(form.b)
+        terms = block_norms(cones, absolute_terms)
+        inward = RELATIVE_ROUNDING * terms * self._centre
+        margin = np.where(self._curved, inward, 0.0)
         s = form.b - form.A @ point - margin
         off = s - cones.project(s)
         distance = block_norms(cones, off)
 
-        allowed = RELATIVE_ROUNDING * terms + ABSOLUTE_ROUNDING * _size_of(form.b)
+        allowed = RELATIVE_ROUNDING * terms + ABSOLUTE_ROUNDING * (1 + largest_entry(form.b))
         # Equilibration costs a pass over A: only where the error is not small without it.
         if np.any(distance > allowed):
             r, c = self.correction.units
-            largest = float(np.max(np.abs(point) / c, initial=0.0))
-            allowed = allowed + np.where(self._curved, 0.0, EQUILIBRATED_ROUNDING * largest / r)
+            more = EQUILIBRATED_ROUNDING * largest_entry(point / c) / r
+            allowed = allowed + np.where(self._curved, 0.0, more)
         return SlackError(s, off, distance, terms, allowed)
 
     def is_inside(self, slack: SlackError) -> bool:
@@ -489,7 +505,7 @@ class PrimalRepair:
         Terms much larger than the data can make rounding pass for feasibility: [[x, 1], [1, 0]] is
         "psd" for x above 1e7.
         """
-        largest_credible = MAX_GROWTH * _size_of(self.form.b)
+        largest_credible = MAX_GROWTH * (1 + largest_entry(self.form.b))
         if not np.all(slack.terms[self._curved] <= largest_credible):
             return False
         allowed = np.where(self._curved, 2 * slack.allowed, slack.allowed)

@@ -14,8 +14,8 @@ cones, W is the quadratic representation of v^(1/2), the scaling of Nesterov and
 scaling point is v: W e = v for the unit element e. (On soc it is sqrt(2) H^(-1/2), so that the ball
 of radius 1/sqrt(2) fits.) The exponential cone is not symmetric; there W is H^(-1/2) itself.
 
-The dual exponential cone is {y : T y in K} with T y = (y_0 - y_1, -y_0, y_2), so F(T y) is a barrier
-of it.
+The dual exponential cone is {y : T y in K} with T y = (y_0 - y_1, -y_0, y_2), so F(T y) is its
+barrier.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EXP_CENTRE = np.array([-1.051383945322714, 0.556409619469370, 1.258967884768947]
 EXP_DUAL_TO_PRIMAL = np.array([[1.0, -1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 """T: y lies in the dual exponential cone where T y lies in the primal one."""
 EXP_MIN_DEPTH = 1e-14
-"""Points nearer to the boundary of an exponential cone than this share of their norm count as so deep."""
+"""The smallest depth inside an exponential cone, relative to the norm of the point."""
 MAX_CHUNK_ENTRIES = 1e7
 """How many numbers `_congruence` holds at a time, as stacked square matrices."""
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
@@ -95,7 +95,8 @@ def centre(cones: Cones) -> FloatArray:
 
     for order in cones.psd:
         # svec stacks columns of order, order - 1, .., 1 entries; each begins with its diagonal one.
-        diagonal = np.cumsum(np.concatenate(([0], np.arange(order, 1, -1))))[:order]
+        lengths = np.arange(order, 0, -1)
+        diagonal = np.cumsum(lengths) - lengths
         e[start + diagonal] = 1.0
         start += svec_size(order)
 
@@ -104,7 +105,12 @@ def centre(cones: Cones) -> FloatArray:
 
 
 def scaling_at(
-    cones: Cones, v: FloatArray, free: FloatArray, *, dual: bool = False, inverse: bool = False
+    cones: Cones,
+    v: FloatArray,
+    free: FloatArray,
+    *,
+    dual: bool = False,
+    inverse: bool = False,
 ) -> Scaling:
     """Return W at a point inside the cones, or its inverse.
 
@@ -153,9 +159,8 @@ def scaling_at(
         index = np.arange(start, v.size).reshape(-1, 3)
         rows_of_entries = np.repeat(index, 3, axis=1).ravel()
         columns_of_entries = np.tile(index, 3).ravel()
-        flat = flat + sparse.csr_array(
-            (blocks.ravel(), (rows_of_entries, columns_of_entries)), shape=flat.shape
-        )
+        places = (rows_of_entries, columns_of_entries)
+        flat = flat + sparse.csr_array((blocks.ravel(), places), shape=flat.shape)
     return Scaling(sparse.csr_array(flat), tuple(psd_roots))
 
 
@@ -167,7 +172,11 @@ def _nonneg_scaling(v: FloatArray, inverse: bool) -> FloatArray:
 
 
 def _soc_scaling(
-    sizes: tuple[int, ...], v: FloatArray, rows: slice, m: int, inverse: bool
+    sizes: tuple[int, ...],
+    v: FloatArray,
+    rows: slice,
+    m: int,
+    inverse: bool,
 ) -> tuple[FloatArray, sparse.csr_array]:
     """W = 2 w w' - det(w) J for all second-order cones at once.
 
@@ -207,9 +216,8 @@ def _soc_scaling(
 
     diagonal = (high * low)[block]
     diagonal[heads] *= -1
-    w_by_block = sparse.csr_array(
-        (w, (np.arange(rows.start, rows.stop), block)), shape=(m, lengths.size)
-    )
+    places = (np.arange(rows.start, rows.stop), block)
+    w_by_block = sparse.csr_array((w, places), shape=(m, lengths.size))
     return diagonal, 2 * (w_by_block @ w_by_block.T)
 
 
@@ -217,11 +225,16 @@ def _psd_root(v: FloatArray, inverse: bool) -> FloatArray:
     """V^(1/2), or V^(-1/2), for V = smat(v)."""
     values, vectors = np.linalg.eigh(smat(v))
     power = -0.5 if inverse else 0.5
-    scaled = vectors * np.maximum(values, SMALLEST_NORMAL) ** power
-    return cast(FloatArray, scaled @ vectors.T)
+    positive = np.maximum(values, SMALLEST_NORMAL)
+    root = (vectors * positive**power) @ vectors.T
+    return cast(FloatArray, root)
 
 
-def _exp_scaling(v: FloatArray, dual: bool, inverse: bool) -> npt.NDArray[Any]:
+def _exp_scaling(
+    v: FloatArray,
+    dual: bool,
+    inverse: bool,
+) -> npt.NDArray[Any]:
     """H^(-1/2), or H^(1/2), for each row of v.
 
     H = M'M with four rows, by psi = v_1 log(v_2 / v_1) - v_0 and its gradient: psi' / psi, the rank
@@ -232,14 +245,15 @@ def _exp_scaling(v: FloatArray, dual: bool, inverse: bool) -> npt.NDArray[Any]:
     primal = v @ EXP_DUAL_TO_PRIMAL.T if dual else v
     a, b, c = primal.T
 
-    # On the boundary F is infinite; the point is moved inside by less than rounding.
+    # On the boundary F is infinite, so the point is moved inside, by about rounding.
     depth = EXP_MIN_DEPTH * np.linalg.norm(v, axis=1) + SMALLEST_NORMAL**0.25
     b = np.maximum(b, depth)
     c = np.maximum(c, depth)
     psi = np.maximum(b * np.log(c / b) - a, depth)
 
     M = np.zeros((len(v), 4, 3))
-    M[:, 0] = np.stack([-np.ones_like(a), np.log(c / b) - 1, b / c], axis=1) / psi[:, None]
+    psi_gradient = np.stack([-np.ones_like(a), np.log(c / b) - 1, b / c], axis=1)
+    M[:, 0] = psi_gradient / psi[:, None]
     M[:, 1, 1] = 1 / np.sqrt(b * psi)
     M[:, 1, 2] = -np.sqrt(b / psi) / c
     M[:, 2, 1] = 1 / b
@@ -249,8 +263,9 @@ def _exp_scaling(v: FloatArray, dual: bool, inverse: bool) -> npt.NDArray[Any]:
 
     _, singular, vectors = np.linalg.svd(M, full_matrices=False)
     power = 1 if inverse else -1
-    scale = np.maximum(singular, SMALLEST_NORMAL)[:, :, None] ** power
-    return cast("npt.NDArray[Any]", vectors.transpose(0, 2, 1) @ (scale * vectors))
+    positive = np.maximum(singular, SMALLEST_NORMAL)
+    scaled = positive[:, :, None] ** power * vectors
+    return cast("npt.NDArray[Any]", vectors.transpose(0, 2, 1) @ scaled)
 
 
 def _congruence(columns: FloatArray, root: FloatArray) -> FloatArray:

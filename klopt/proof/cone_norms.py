@@ -16,10 +16,19 @@ from scipy import sparse
 from klopt.arrays import FloatArray, SparseMatrix
 from klopt.model.cones import Cones, svec_size
 
-__all__ = ["block_column_norms", "block_norms", "equilibrate"]
+__all__ = ["block_column_norms", "block_norms", "equilibrate", "largest_entry"]
 
 RUIZ_SWEEPS = 4
-"""How often `equilibrate` scales rows and columns; each sweep halves the exponents that are left."""
+"""How often `equilibrate` scales; a sweep about halves the exponents of the entries."""
+
+
+def largest_entry(v: FloatArray) -> float:
+    """Return max|v|, 0 for an empty vector.
+
+    >>> largest_entry(np.array([1.0, -2.0]))
+    2.0
+    """
+    return float(np.max(np.abs(v), initial=0.0))
 
 
 def block_norms(cones: Cones, v: FloatArray) -> FloatArray:
@@ -29,10 +38,11 @@ def block_norms(cones: Cones, v: FloatArray) -> FloatArray:
     array([1., 5., 5.])
     """
     # Scaled to largest entry 1 first: squares of tiny or huge entries would under- or overflow.
-    largest = float(np.abs(v).max(initial=0.0)) or 1.0
+    largest = largest_entry(v) or 1.0
     block = _block_of_row(cones)
-    squares = np.bincount(block, weights=(v / largest) ** 2, minlength=1)
-    return largest * np.sqrt(squares[block])
+    squares = (v / largest) ** 2
+    sums = np.bincount(block, weights=squares, minlength=1)
+    return largest * np.sqrt(sums[block])
 
 
 def block_column_norms(cones: Cones, A: SparseMatrix) -> sparse.csr_array:
@@ -54,8 +64,11 @@ def block_column_norms(cones: Cones, A: SparseMatrix) -> sparse.csr_array:
     first_of_row = first[np.searchsorted(block[first], block)]
 
     m = block.size
-    add_up = sparse.csr_array((np.ones(m), (first_of_row, np.arange(m))), shape=(m, m))
-    return sparse.csr_array(add_up @ A.power(2)).sqrt()
+    ones = np.ones(m)
+    places = (first_of_row, np.arange(m))
+    add_up = sparse.csr_array((ones, places), shape=(m, m))
+    squares = add_up @ A.power(2)
+    return sparse.csr_array(squares).sqrt()
 
 
 def equilibrate(cones: Cones, A: SparseMatrix) -> tuple[FloatArray, FloatArray]:
@@ -89,8 +102,10 @@ def equilibrate(cones: Cones, A: SparseMatrix) -> tuple[FloatArray, FloatArray]:
         np.maximum.at(column_largest, column, scaled)
 
         # Empty rows and columns keep their unit.
-        r /= np.sqrt(np.where(row_largest > 0, row_largest, 1.0))
-        c /= np.sqrt(np.where(column_largest > 0, column_largest, 1.0))
+        row_largest[row_largest == 0] = 1.0
+        column_largest[column_largest == 0] = 1.0
+        r /= np.sqrt(row_largest)
+        c /= np.sqrt(column_largest)
     return r, c
 
 

@@ -31,7 +31,7 @@ from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones, svec_size
 from klopt.model.forms import ConeForm
 from klopt.proof.cone_interior import centre, is_sparse, scaling_at
-from klopt.proof.cone_norms import block_norms, equilibrate
+from klopt.proof.cone_norms import block_norms, equilibrate, largest_entry
 from klopt.proof.least_norm import (
     MAX_DENSE_FLOPS,
     TooLarge,
@@ -50,7 +50,7 @@ Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
 
 POLYHEDRON_MARGIN = EPS
-"""By how much, relative to its size, a polyhedron is widened: a single point is empty by rounding."""
+"""Polyhedra are widened by this share of their size: a single point is empty by rounding."""
 INWARD_MULTIPLES = (0.0, 1.0, 4.0, 16.0, 64.0)
 """The multiples of the inward shift that are tried, in this order."""
 NEARBY_FACTOR = 1e3
@@ -120,9 +120,14 @@ class DualCorrection(_Correction):
     def largest_error(self, residual: FloatArray) -> float:
         """Return the largest entry of the residual in the units of the columns."""
         _, c = self.units
-        return float(np.max(np.abs(residual) * c, initial=0.0))
+        return largest_entry(residual * c)
 
-    def perturbation_cost(self, error: FloatArray, norms: FloatArray, tight: Mask) -> float:
+    def perturbation_cost(
+        self,
+        error: FloatArray,
+        norms: FloatArray,
+        tight: Mask,
+    ) -> float:
         """Return what errors of the equations may be worth to blocks of y without margin.
 
         Parameters
@@ -137,13 +142,17 @@ class DualCorrection(_Correction):
         if not tight.any():
             return 0.0
         r, c = self.units
-        size = float(np.max((norms / r)[tight]))
-        largest = max(float(np.max(error * c, initial=0.0)), EPS * size)
-        cost_size = float(np.max(np.abs(self.form.b) * r))
-        return PERTURBATION_FACTOR * cost_size * float(np.sqrt(largest * size))
+        size = largest_entry((norms / r)[tight])
+        change = max(largest_entry(error * c), EPS * size)
+        price = largest_entry(self.form.b * r)
+        return _root_cost(price, change, size)
 
     def step(
-        self, w: FloatArray, y: FloatArray, residual: FloatArray, fixed: Mask
+        self,
+        w: FloatArray,
+        y: FloatArray,
+        residual: FloatArray,
+        fixed: Mask,
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return (w, y) moved so that Pw + c + A'y loses `residual`; None where no step is found.
 
@@ -172,14 +181,16 @@ class DualCorrection(_Correction):
     def _max_flops(self, y: FloatArray, residual: FloatArray) -> float:
         """How many operations a step may take: few where the multipliers come from a failed run."""
         r, c = self.units
-        cost_size = float(np.max(np.abs(self.form.c) * c, initial=0.0))
-        terms = cost_size + float(np.max(np.abs(y) / r, initial=0.0))
+        terms = largest_entry(self.form.c * c) + largest_entry(y / r)
         if self.largest_error(residual) > FAILED_RUN_ERROR * terms:
             return MAX_FLOPS_AFTER_FAILURE
         return MAX_DENSE_FLOPS
 
     def _polyhedral_step(
-        self, w: FloatArray, y: FloatArray, residual: FloatArray
+        self,
+        w: FloatArray,
+        y: FloatArray,
+        residual: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
         """The shortest (dw, dy), in equilibrated units, to a stationary pair with y >= 0."""
         form = self.form
@@ -197,12 +208,11 @@ class DualCorrection(_Correction):
         # ... and y + dy >= 0 where y is so small that the step can reach 0.
         inequalities = np.arange(form.cones.zero, m)
         reach = NEARBY_FACTOR * self.largest_error(residual)
-        near = inequalities[y[inequalities] / r[inequalities] <= reach]
-        G = sparse.csr_array(
-            (np.ones(near.size), (np.arange(near.size), near)), shape=(near.size, E.shape[1])
-        )
-        margin = POLYHEDRON_MARGIN * float(np.max(np.abs(y / r), initial=0.0))
-        h = -(y / r)[near] - margin
+        scaled_y = y / r
+        near = inequalities[scaled_y[inequalities] <= reach]
+        places = (np.arange(near.size), near)
+        G = sparse.csr_array((np.ones(near.size), places), shape=(near.size, E.shape[1]))
+        h = -scaled_y[near] - POLYHEDRON_MARGIN * largest_entry(scaled_y)
 
         z = least_distance(E, e, G, h, self._max_flops(y, residual))
         dy = r * z[:m]
@@ -210,7 +220,11 @@ class DualCorrection(_Correction):
         return dw, dy
 
     def _conic_step(
-        self, w: FloatArray, y: FloatArray, residual: FloatArray, fixed: Mask
+        self,
+        w: FloatArray,
+        y: FloatArray,
+        residual: FloatArray,
+        fixed: Mask,
     ) -> tuple[FloatArray, FloatArray]:
         """The shortest (dw, dy) in the local norm at a point inside K* near y, pulled inwards.
 
@@ -228,16 +242,16 @@ class DualCorrection(_Correction):
         # A point inside K*: y, projected, then moved along the centre by as much as it is off.
         lacking = cones.project(-y)
         error = self.largest_error(residual)
-        error += 2 * float(np.max(block_norms(cones, lacking) / r, initial=0.0))
+        error += 2 * largest_entry(block_norms(cones, lacking) / r)
         shift = np.where(fixed, 0.0, error * r * centre(cones))
         inside = y + lacking + shift
-        free = r[: cones.zero] * (1 + np.abs(y / r).max(initial=0.0))
+        free = r[: cones.zero] * (1 + largest_entry(y / r))
         W = scaling_at(cones, inside, free, dual=True)
 
         B = W.apply(form.A[:, columns].tocsr()).T
         weight = np.zeros(0)
         if form.P is not None:
-            weight = c * (1 + np.abs(w / c).max())
+            weight = c * (1 + largest_entry(w / c))
             B = _beside(B, form.P.tocsr()[columns] @ sparse.diags_array(weight))
 
         # The shift in local units, without the part that would change the equations.
@@ -249,7 +263,7 @@ class DualCorrection(_Correction):
 
         def outside(u: FloatArray) -> float:
             away = cones.project(-y - W.apply(u[:m]))
-            return float(np.max(block_norms(cones, away) / r, initial=0.0))
+            return largest_entry(block_norms(cones, away) / r)
 
         steps = [correction + multiple * inward for multiple in INWARD_MULTIPLES]
         u = _first_inside(steps, outside, INSIDE_SHARE * self.largest_error(residual))
@@ -261,7 +275,12 @@ class DualCorrection(_Correction):
 class PrimalCorrection(_Correction):
     """Corrects feasibility, b - Ax in K."""
 
-    def perturbation_cost(self, distance: FloatArray, terms: FloatArray, tight: Mask) -> float:
+    def perturbation_cost(
+        self,
+        distance: FloatArray,
+        terms: FloatArray,
+        tight: Mask,
+    ) -> float:
         """Return what a slack at some distance from curved cones may be worth.
 
         Parameters
@@ -274,12 +293,17 @@ class PrimalCorrection(_Correction):
             The rows of curved cones in which the slack has no margin.
         """
         r, c = self.units
-        size = float(np.max((r * terms)[tight], initial=0.0))
-        largest = max(float(np.max((r * distance)[tight], initial=0.0)), EPS * size)
-        cost_size = float(np.max(np.abs(self.form.c) * c))
-        return PERTURBATION_FACTOR * cost_size * float(np.sqrt(largest * size))
+        size = largest_entry((r * terms)[tight])
+        change = max(largest_entry((r * distance)[tight]), EPS * size)
+        price = largest_entry(self.form.c * c)
+        return _root_cost(price, change, size)
 
-    def step(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray | None:
+    def step(
+        self,
+        x: FloatArray,
+        s: FloatArray,
+        off: FloatArray,
+    ) -> FloatArray | None:
         """Return x moved so that s = b - Ax loses `off`, its error; None where no step is found."""
         move = None
         if self.linear:
@@ -290,21 +314,34 @@ class PrimalCorrection(_Correction):
             return None
         return x + move
 
-    def _polyhedral_step(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray:
+    def _polyhedral_step(
+        self,
+        x: FloatArray,
+        s: FloatArray,
+        off: FloatArray,
+    ) -> FloatArray:
         """The shortest step, in equilibrated units, into the polyhedron."""
         p = self.form.cones.zero
         r, c = self.units
 
         # Inequalities with so much slack that the step cannot use it up are left out.
         inequalities = np.arange(p, s.size)
-        reach = NEARBY_FACTOR * np.max(r * np.abs(off))
-        near = inequalities[(r * s)[inequalities] <= reach]
-        margin = POLYHEDRON_MARGIN * float(np.max(np.abs(x / c), initial=0.0))
-        h = -(r * s)[near] - margin
+        reach = NEARBY_FACTOR * largest_entry(r * off)
+        scaled_s = r * s
+        near = inequalities[scaled_s[inequalities] <= reach]
+        h = -scaled_s[near] - POLYHEDRON_MARGIN * largest_entry(x / c)
 
-        return c * least_distance(self.scaled[:p], (r * off)[:p], -self.scaled[near], h)
+        E = self.scaled[:p]
+        e = (r * off)[:p]
+        G = -self.scaled[near]
+        return c * least_distance(E, e, G, h)
 
-    def _conic_step(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray:
+    def _conic_step(
+        self,
+        x: FloatArray,
+        s: FloatArray,
+        off: FloatArray,
+    ) -> FloatArray:
         """The step that moves the slack least in the local norm inside K, pulled inwards."""
         self.refuse_costly(np.arange(x.size))
         cones = self.form.cones
@@ -314,26 +351,30 @@ class PrimalCorrection(_Correction):
 
         # Zero rows have no interior: they are the equations, the others are measured.
         inner = Cones(0, cones.nonneg, cones.soc, cones.psd, cones.exp)
-        error = float(np.max(r * block_norms(cones, off)))
+        error = largest_entry(r * block_norms(cones, off))
         shift = (2 * error / r * centre(cones))[p:]
         inside = (s - off)[p:] + shift
         W_inverse = scaling_at(inner, inside, np.zeros(0), inverse=True)
 
-        solve = nearest(-1.0 * W_inverse.apply(A[p:]), A[:p], RIDGE / (np.abs(x) + c))
+        # W^-1 measures the change -A d of the slack; the equations of the zero rows hold exactly.
+        ridge = RIDGE / (np.abs(x) + c)
+        solve = nearest(-1.0 * W_inverse.apply(A[p:]), A[:p], ridge)
         correction = solve(np.zeros(shift.size), off[:p])
         inward = solve(W_inverse.apply(shift), np.zeros(p))
 
         def outside(step: FloatArray) -> float:
             slack = s[p:] - A[p:] @ step
             away = slack - inner.project(slack)
-            return float(np.max(r[p:] * block_norms(inner, away), initial=0.0))
+            return largest_entry(r[p:] * block_norms(inner, away))
 
         steps = [correction + multiple * inward for multiple in INWARD_MULTIPLES]
         return _first_inside(steps, outside, 0.0)
 
 
 def _attempt(
-    step: Callable[Arguments, StepT], *args: Arguments.args, **kwargs: Arguments.kwargs
+    step: Callable[Arguments, StepT],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
 ) -> StepT | None:
     """The step, or None where it costs too much, its factorisation fails or the time is up."""
     if exhausted():
@@ -344,6 +385,15 @@ def _attempt(
         return None
 
 
+def _root_cost(
+    price: float,
+    change: float,
+    size: float,
+) -> float:
+    """What a change of the equations may be worth to a point of that size without margin."""
+    return PERTURBATION_FACTOR * price * float(np.sqrt(change * size))
+
+
 def _beside(left: Any, right: sparse.csr_array) -> Any:
     """The two matrices beside each other; dense where the first one is."""
     if is_sparse(left):
@@ -352,9 +402,11 @@ def _beside(left: Any, right: sparse.csr_array) -> Any:
 
 
 def _first_inside(
-    steps: list[FloatArray], outside: Callable[[FloatArray], float], allowed: float
+    steps: list[FloatArray],
+    outside: Callable[[FloatArray], float],
+    allowed: float,
 ) -> FloatArray:
-    """The first step that ends at most `allowed` outside the cone, else the one that ends nearest."""
+    """The first step that ends at most `allowed` outside the cone, else the nearest one."""
     best = steps[0]
     smallest = np.inf
     for step in steps:

@@ -19,13 +19,14 @@ import numpy as np
 from klopt.arrays import EPS, FAKE_INFINITY, FloatArray
 from klopt.model.forms import ConeForm
 from klopt.proof.cone_bounds import farkas_strength
+from klopt.proof.cone_norms import largest_entry
 
 __all__ = ["check_farkas", "check_ray"]
 
 MIN_UNCANCELLED_SHARE = 1e-12
 """A sum that is smaller than its terms by this factor is rounding."""
 MIN_STEEPNESS = 1e-4
-"""A ray of a curved cone that descends less than this for its length may be one only in the limit."""
+"""A ray of a curved cone that descends less for its length may be one only in the limit."""
 FARKAS_SUM_ERROR = 64 * EPS
 """What b'y loses in summation, relative to the sum of its absolute terms."""
 FARKAS_MARGIN = 1e-9
@@ -37,7 +38,11 @@ SMALLEST_NORMAL = float(np.finfo(float).tiny)
 """Keeps ratios to terms that are all 0 defined: they are huge, not NaN."""
 
 
-def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
+def check_farkas(
+    form: ConeForm,
+    y: FloatArray,
+    tol: float,
+) -> str:
     """Return "" if y proves that no x satisfies b - Ax in K, else what is wrong with it.
 
     (A'y)_j is compared with (|A|'|y|)_j as well as with -b'y, since a tiny coefficient on a free
@@ -45,11 +50,15 @@ def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
     nearly cancel, and an error in y as small as that would undo the proof: it must be smaller by
     the same factor.
     """
-    if np.isinf(form.b).any():
-        # One row asks for something below -inf.
-        if np.any((form.b == -np.inf) & (y > 0)):
+    infinite = np.isinf(form.b)
+    if infinite.any():
+        # A row that asks for something below -inf is a contradiction by itself.
+        impossible = form.b == -np.inf
+        if np.any(impossible & (y > 0)):
             return ""
-        form = replace(form, b=np.where(np.isinf(form.b), FAKE_INFINITY / 10, form.b))
+        # A row without a bound must not get a multiplier: a huge b makes b'y positive if it does.
+        finite_b = np.where(infinite, FAKE_INFINITY / 10, form.b)
+        form = replace(form, b=finite_b)
 
     flaw = "b'y is not negative"
     for level in NOISE_LEVELS:
@@ -59,7 +68,8 @@ def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
             continue
 
         # Farkas' lemma with a radius. Without one the product is infinite or NaN, never smaller.
-        if left_over * form.radius < strength * (1 - FARKAS_MARGIN - FARKAS_SUM_ERROR / share):
+        certain = 1 - FARKAS_MARGIN - FARKAS_SUM_ERROR / share
+        if left_over * form.radius < strength * certain:
             return ""
 
         # Farkas' lemma without one: A'y = 0 up to tol of its terms.
@@ -72,7 +82,11 @@ def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
     return flaw
 
 
-def check_ray(form: ConeForm, d: FloatArray, tol: float) -> str:
+def check_ray(
+    form: ConeForm,
+    d: FloatArray,
+    tol: float,
+) -> str:
     """Return "" if the objective falls without bound along d, else what is wrong with it.
 
     As with a Farkas vector, errors must be small next to what is left of c'd when its terms have
@@ -90,7 +104,7 @@ def check_ray(form: ConeForm, d: FloatArray, tol: float) -> str:
         if not share > MIN_UNCANCELLED_SHARE:
             continue
 
-        steepness = descent / float(np.abs(form.c).max() * np.abs(ray).max())
+        steepness = descent / (largest_entry(form.c) * largest_entry(ray))
         leaving = _cone_error(form, ray, share, steepness)
         bending = _curvature_error(form, ray, share, descent)
         error = max(leaving, bending)
@@ -103,7 +117,12 @@ def check_ray(form: ConeForm, d: FloatArray, tol: float) -> str:
     return flaw
 
 
-def _cone_error(form: ConeForm, ray: FloatArray, share: float, steepness: float) -> float:
+def _cone_error(
+    form: ConeForm,
+    ray: FloatArray,
+    share: float,
+    steepness: float,
+) -> float:
     """How far -Ad is from K, relative to its terms; the largest such error over all rows.
 
     Parameters
@@ -136,7 +155,12 @@ def _cone_error(form: ConeForm, ray: FloatArray, share: float, steepness: float)
     return worst
 
 
-def _curvature_error(form: ConeForm, ray: FloatArray, share: float, descent: float) -> float:
+def _curvature_error(
+    form: ConeForm,
+    ray: FloatArray,
+    share: float,
+    descent: float,
+) -> float:
     """How far Pd is from 0, relative to its terms and to the descent.
 
     Parameters
@@ -157,7 +181,11 @@ def _curvature_error(form: ConeForm, ray: FloatArray, share: float, descent: flo
     return _largest_ratio(curvature, np.minimum(terms, descent) * share)
 
 
-def _uncancelled_share(total: float, weights: FloatArray, v: FloatArray) -> float:
+def _uncancelled_share(
+    total: float,
+    weights: FloatArray,
+    v: FloatArray,
+) -> float:
     """What cancellation has left of a sum of terms weights_i v_i; 0 where it is not positive."""
     if not total > 0:
         return 0.0
@@ -177,5 +205,5 @@ def _without_noise(v: FloatArray, level: float) -> FloatArray:
     """The vector without entries up to `level` times its largest one."""
     if not level:
         return v
-    noise = np.abs(v) <= level * np.max(np.abs(v), initial=0.0)
+    noise = np.abs(v) <= level * largest_entry(v)
     return np.where(noise, 0.0, v)

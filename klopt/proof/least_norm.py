@@ -52,7 +52,7 @@ RANK_TOLERANCE = 1e-14
 AUGMENTED_SCALE = 1e-5
 """a in the augmented systems: it balances the unknowns that are thrown away."""
 REGULARISATION = 1e-26
-"""Subtracted from the zero block of an augmented system, so that dependent rows do not make it singular."""
+"""Subtracted from the zero block of an augmented system: dependent rows would make it singular."""
 MAX_VIOLATION_SHARE = 1e-9
 """The share of the initial violation that a solution of inequalities may leave."""
 MAX_DENSE_FLOPS = 2e9
@@ -94,7 +94,11 @@ def least_norm(B: Any, max_flops: float = MAX_DENSE_FLOPS) -> Solve:
     return solve
 
 
-def nearest(M: Any, G: Any, ridge: FloatArray) -> SolvePair:
+def nearest(
+    M: Any,
+    G: Any,
+    ridge: FloatArray,
+) -> SolvePair:
     """Return the map from (h, g) to the d of minimum ||Md - h||^2 + ||ridge * d||^2 with Gd = g.
 
     >>> onto_plane = nearest(np.eye(2), np.array([[1.0, 1.0]]), np.zeros(2))
@@ -128,7 +132,11 @@ def nearest(M: Any, G: Any, ridge: FloatArray) -> SolvePair:
 
 
 def least_distance(
-    E: Any, e: FloatArray, G: Any, h: FloatArray, max_flops: float = MAX_DENSE_FLOPS
+    E: Any,
+    e: FloatArray,
+    G: Any,
+    h: FloatArray,
+    max_flops: float = MAX_DENSE_FLOPS,
 ) -> FloatArray:
     """Return the shortest z with Ez = e and Gz >= h, an approximate one where there is none.
 
@@ -153,7 +161,8 @@ def least_distance(
     from scipy.optimize import nnls
 
     n = E.shape[1]
-    if not _is_small((n, n), max_flops) or not _is_small(G.shape, max_flops):
+    small = _is_small((n, n), max_flops) and _is_small(G.shape, max_flops)
+    if not small:
         raise TooLarge
     E = _dense(E)
     G = _dense(G)
@@ -190,7 +199,9 @@ def least_distance(
 
 
 def is_affordable(
-    shape: tuple[int, ...], entries: float, max_flops: float = MAX_DENSE_FLOPS
+    shape: tuple[int, ...],
+    entries: float,
+    max_flops: float = MAX_DENSE_FLOPS,
 ) -> bool:
     """Return whether a matrix may be factored: as a dense one, or in its augmented system."""
     return _is_small(shape, max_flops) or 2 * entries + sum(shape) <= MAX_SPARSE_ENTRIES
@@ -217,8 +228,10 @@ def _factor_rows(E: FloatArray, mode: Literal["full", "economic"]) -> tuple[_Row
     from scipy.linalg import qr
 
     Q, R, order = qr(E.T, mode=mode, pivoting=True, check_finite=False)
+    # Pivoting sorts the diagonal of R; without rows there is no first pivot, hence the sum.
     pivots = np.abs(R.diagonal())
-    rank = int(np.sum(pivots > RANK_TOLERANCE * pivots[:1].sum()))
+    first = pivots[:1].sum()
+    rank = int(np.sum(pivots > RANK_TOLERANCE * first))
     null_space = np.asarray(Q[:, rank:], dtype=np.float64)
     return _RowSpace(Q[:, :rank], R[:rank, :rank], order[:rank]), null_space
 
@@ -314,16 +327,23 @@ def _norms(B: Any, axis: int) -> FloatArray:
     safe = np.where(largest > 0, largest, 1.0)
     ones = np.ones(B.shape[axis])
     if axis:
-        part = _scaled(B, 1 / safe, ones)
+        unit = _scaled(B, 1 / safe, ones)
     else:
-        part = _scaled(B, ones, 1 / safe)
+        unit = _scaled(B, ones, 1 / safe)
 
-    squares = np.asarray((part**2).sum(axis=axis)).ravel()
-    return cast(FloatArray, np.where(largest > 0, safe * np.sqrt(squares), 1.0))
+    squares = (unit**2).sum(axis=axis)
+    norms = safe * np.sqrt(np.asarray(squares).ravel())
+    return cast(FloatArray, np.where(largest > 0, norms, 1.0))
 
 
-def _scaled(B: Any, rows: FloatArray, columns: FloatArray) -> Any:
+def _scaled(
+    B: Any,
+    rows: FloatArray,
+    columns: FloatArray,
+) -> Any:
     """diag(rows) B diag(columns)."""
     if is_sparse(B):
-        return sparse.csr_array(sparse.diags_array(rows) @ B @ sparse.diags_array(columns))
+        left = sparse.diags_array(rows)
+        right = sparse.diags_array(columns)
+        return sparse.csr_array(left @ B @ right)
     return rows[:, None] * B * columns
