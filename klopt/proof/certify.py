@@ -117,6 +117,7 @@ def certify(
         notes.append(bracket.note)
     lower, upper = _ordered_ends(bracket, notes)
 
+    # The first rule that applies decides.
     certificate = _optimal_by_bracket(claim, lower, upper)
     if certificate is None:
         certificate = _optimal_by_residuals(claim, residuals, lower, upper, notes)
@@ -133,6 +134,8 @@ def _no_optimum(claim: SolverClaim, notes: list[str]) -> Certificate | None:
     if not (claim.infeasible or claim.unbounded):
         return None
 
+    # Both may be claimed at once; infeasibility comes first, since a ray says nothing where there
+    # is no point.
     form = claim.form
     if isinstance(form, ConeForm):
         certificate = None
@@ -173,6 +176,7 @@ def _infeasible_by_farkas_vector(
         notes.append("the dual is infeasible: no bound can be had")
         return None
 
+    # A ray that passes as well is worth a note: no change of b alone gives an optimum.
     certificate = _infeasible(claim)
     ray = claim.answer.ray
     if ray is not None and not check_ray(form, ray, claim.tol):
@@ -181,11 +185,7 @@ def _infeasible_by_farkas_vector(
     return certificate
 
 
-def _no_optimum_by_ray(
-    claim: SolverClaim,
-    form: ConeForm,
-    notes: list[str],
-) -> Certificate | None:
+def _no_optimum_by_ray(claim: SolverClaim, form: ConeForm, notes: list[str]) -> Certificate | None:
     """The form is unbounded by a ray and a feasible point; where it is the dual, a ray suffices."""
     ray = claim.answer.ray
     if ray is None:
@@ -196,9 +196,11 @@ def _no_optimum_by_ray(
         notes.append(f"unboundedness not proven: {flaw}")
         return None
 
-    # A ray of the dual is a Farkas vector of the problem.
+    # A ray of the dual is a Farkas vector of the problem and needs no feasible point.
     if claim.formulation.dual:
         return _infeasible(claim)
+
+    # Without a feasible point the problem may be infeasible instead.
     if claim.answer.x is not None and _has_feasible_point(claim, form, claim.answer.x):
         return _unbounded(claim)
     notes.append("dual infeasible: unbounded if a feasible point exists")
@@ -233,11 +235,7 @@ def _no_optimum_by_ray_of_dual_function(
     return _unbounded(claim)
 
 
-def _has_feasible_point(
-    claim: SolverClaim,
-    form: ConeForm,
-    x: FloatArray,
-) -> bool:
+def _has_feasible_point(claim: SolverClaim, form: ConeForm, x: FloatArray) -> bool:
     """Whether x is nearly feasible and the problem can repair it.
 
     Residuals alone say little where data differ in size.
@@ -276,6 +274,7 @@ def _ordered_ends(bracket: Bracket, notes: list[str]) -> tuple[float, float]:
     if lower <= upper:
         return lower, upper
 
+    # Both ends hold up to rounding, by which they may cross where they meet.
     crossing = lower - upper
     if crossing > MAX_CROSSING * (1 + abs(upper)):
         notes.append(f"the bracket is crossed by {crossing:.1e}: the problem's proof does not hold")
@@ -283,11 +282,7 @@ def _ordered_ends(bracket: Bracket, notes: list[str]) -> tuple[float, float]:
     return upper, lower
 
 
-def _optimal_by_bracket(
-    claim: SolverClaim,
-    lower: float,
-    upper: float,
-) -> Certificate | None:
+def _optimal_by_bracket(claim: SolverClaim, lower: float, upper: float) -> Certificate | None:
     """Both ends are proven and close enough."""
     if not (np.isfinite(lower) and np.isfinite(upper)):
         return None
@@ -325,11 +320,7 @@ def _feasible_or_unproven(
     return Certificate(verdict, lower, upper, claim.tol, argument)
 
 
-def _proves_a_point(
-    problem: Problem,
-    lower: float,
-    upper: float,
-) -> bool:
+def _proves_a_point(problem: Problem, lower: float, upper: float) -> bool:
     """Whether the end that a feasible point attains is finite."""
     attained = upper if problem.sense == "min" else lower
     return bool(np.isfinite(attained))

@@ -89,11 +89,7 @@ def enclose(
     return lower, upper, point, multipliers
 
 
-def dual_bound(
-    form: ConeForm,
-    x: FloatArray,
-    y: FloatArray,
-) -> tuple[float, FloatArray]:
+def dual_bound(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, FloatArray]:
     """Return a lower bound of the optimum and the multipliers behind it; -inf if there is none.
 
     By Lemma 1 with w = x and y repaired; Lemma 3 charges what no repair removes.
@@ -148,6 +144,7 @@ def farkas_strength(form: ConeForm, y: FloatArray) -> tuple[float, float, FloatA
         return nothing
 
     repair = DualRepair(replace(form, c=np.zeros_like(form.c), P=None))
+    # lower > upper for one variable is a contradiction of two rows, whatever y says.
     crossed = repair.bounds.lower - repair.bounds.upper
     if np.any(crossed > 0):
         column = int(np.argmax(crossed))
@@ -179,6 +176,7 @@ def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
     (np.float64(1.0), True)
     """
     bounds = VariableBounds(form)
+    # Bounds that cross leave no feasible point.
     if not np.isfinite(x).all() or (bounds.lower > bounds.upper).any():
         return np.inf, x
 
@@ -209,6 +207,7 @@ def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
         else:
             idle += 1
 
+        # Further steps would polish a point that is good enough, or get nowhere.
         if max(candidates, idle) > MAX_IDLE_CORRECTIONS:
             break
         moved = repair.correction.step(point, slack.s, slack.off)
@@ -358,12 +357,7 @@ class DualRepair:
             rounding_residual=np.where(is_rounding, left, 0.0),
         )
 
-    def _is_rounding(
-        self,
-        residual: FloatArray,
-        terms: FloatArray,
-        y: FloatArray,
-    ) -> Mask:
+    def _is_rounding(self, residual: FloatArray, terms: FloatArray, y: FloatArray) -> Mask:
         """Which entries of the residual are no larger than the rounding of their terms."""
         allowed = RELATIVE_ROUNDING * terms + ABSOLUTE_ROUNDING * (1 + largest_entry(self.form.c))
         # Equilibration costs a pass over A: only where the residual is not small without it.
@@ -408,6 +402,7 @@ class DualRepair:
         movable = np.zeros(self.form.b.size, dtype=bool)
         for _ in range(MAX_IDLE_CORRECTIONS):
             cost = self.perturbation_cost(pair)
+            # Without a cost there is nothing to gain; with a residual the bound is lost anyway.
             if cost == 0 or pair.residual.any():
                 break
 

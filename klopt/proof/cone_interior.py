@@ -137,22 +137,27 @@ def scaling_at(
     low_rank = sparse.csr_array((v.size, v.size))
     psd_roots = []
 
+    # Zero rows: the scale is the caller's.
     diagonal[: cones.zero] = 1 / free if inverse else free
 
+    # Nonnegative rows: diagonal.
     linear = slice(cones.zero, cones.zero + cones.nonneg)
     diagonal[linear] = _nonneg_scaling(v[linear], inverse)
     start = linear.stop
 
+    # Second-order cones: diagonal plus rank one each.
     if cones.soc:
         rows = slice(start, start + sum(cones.soc))
         diagonal[rows], low_rank = _soc_scaling(cones.soc, v[rows], rows, v.size, inverse)
         start = rows.stop
 
+    # PSD cones: dense, kept as factors.
     for order in cones.psd:
         rows = slice(start, start + svec_size(order))
         psd_roots.append((rows, _psd_root(v[rows], inverse)))
         start = rows.stop
 
+    # Exponential cones: blocks of order 3.
     flat = sparse.diags_array(diagonal) + low_rank
     if cones.exp:
         blocks = _exp_scaling(v[start:].reshape(-1, 3), dual, inverse)
@@ -230,11 +235,7 @@ def _psd_root(v: FloatArray, inverse: bool) -> FloatArray:
     return cast(FloatArray, root)
 
 
-def _exp_scaling(
-    v: FloatArray,
-    dual: bool,
-    inverse: bool,
-) -> npt.NDArray[Any]:
+def _exp_scaling(v: FloatArray, dual: bool, inverse: bool) -> npt.NDArray[Any]:
     """H^(-1/2), or H^(1/2), for each row of v.
 
     H = M'M with four rows, by psi = v_1 log(v_2 / v_1) - v_0 and its gradient: psi' / psi, the rank

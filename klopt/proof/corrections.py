@@ -85,7 +85,9 @@ class _Correction:
     def scaled(self) -> sparse.csr_array:
         """A in these units, diag(r) A diag(c)."""
         r, c = self.units
-        return sparse.csr_array(sparse.diags_array(r) @ self.form.A @ sparse.diags_array(c))
+        left = sparse.diags_array(r)
+        right = sparse.diags_array(c)
+        return sparse.csr_array(left @ self.form.A @ right)
 
     def refuse_costly(self, columns: Indices, max_flops: float = MAX_DENSE_FLOPS) -> None:
         """Raise `TooLarge` where these columns of A, once scaled, could not be factored.
@@ -98,6 +100,7 @@ class _Correction:
         exp_start = cones.size - 3 * cones.exp
         psd_start = exp_start - sum(map(svec_size, cones.psd))
 
+        # Entries after scaling. The fill of second-order and exponential cones is not counted.
         entries = int(A[:psd_start].nnz + A[exp_start:].nnz)
         start = psd_start
         for size in map(svec_size, cones.psd):
@@ -122,12 +125,7 @@ class DualCorrection(_Correction):
         _, c = self.units
         return largest_entry(residual * c)
 
-    def perturbation_cost(
-        self,
-        error: FloatArray,
-        norms: FloatArray,
-        tight: Mask,
-    ) -> float:
+    def perturbation_cost(self, error: FloatArray, norms: FloatArray, tight: Mask) -> float:
         """Return what errors of the equations may be worth to blocks of y without margin.
 
         Parameters
@@ -165,6 +163,8 @@ class DualCorrection(_Correction):
         fixed
             Rows of y that stay where they are, at 0.
         """
+        # A polyhedron is entered in one step, but only small systems can afford it; the conic step
+        # takes the others by their sparse factors.
         move = None
         if self.linear:
             move = _attempt(self._polyhedral_step, w, y, residual)
@@ -173,6 +173,7 @@ class DualCorrection(_Correction):
         if move is None:
             return None
 
+        # Ill-conditioned factors may overflow.
         dw, dy = move
         if not (np.isfinite(dw).all() and np.isfinite(dy).all()):
             return None
@@ -201,8 +202,8 @@ class DualCorrection(_Correction):
         # Unknowns z = (dy / r, dw / c): the equations of the columns ...
         E = self.scaled[:, columns].T
         if form.P is not None:
-            P = sparse.diags_array(c[columns]) @ form.P.tocsr()[columns] @ sparse.diags_array(c)
-            E = sparse.hstack([E, P])
+            P = form.P.tocsr()[columns]
+            E = sparse.hstack([E, sparse.diags_array(c[columns]) @ P @ sparse.diags_array(c)])
         e = -(residual * c)[columns]
 
         # ... and y + dy >= 0 where y is so small that the step can reach 0.
@@ -248,6 +249,7 @@ class DualCorrection(_Correction):
         free = r[: cones.zero] * (1 + largest_entry(y / r))
         W = scaling_at(cones, inside, free, dual=True)
 
+        # The equations in local units; w is free, so any weight of its size will do.
         B = W.apply(form.A[:, columns].tocsr()).T
         weight = np.zeros(0)
         if form.P is not None:
@@ -275,12 +277,7 @@ class DualCorrection(_Correction):
 class PrimalCorrection(_Correction):
     """Corrects feasibility, b - Ax in K."""
 
-    def perturbation_cost(
-        self,
-        distance: FloatArray,
-        terms: FloatArray,
-        tight: Mask,
-    ) -> float:
+    def perturbation_cost(self, distance: FloatArray, terms: FloatArray, tight: Mask) -> float:
         """Return what a slack at some distance from curved cones may be worth.
 
         Parameters
@@ -298,13 +295,9 @@ class PrimalCorrection(_Correction):
         price = largest_entry(self.form.c * c)
         return _root_cost(price, change, size)
 
-    def step(
-        self,
-        x: FloatArray,
-        s: FloatArray,
-        off: FloatArray,
-    ) -> FloatArray | None:
+    def step(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray | None:
         """Return x moved so that s = b - Ax loses `off`, its error; None where no step is found."""
+        # As for the dual: in one step where the system is small, else by the conic step.
         move = None
         if self.linear:
             move = _attempt(self._polyhedral_step, x, s, off)
@@ -314,12 +307,7 @@ class PrimalCorrection(_Correction):
             return None
         return x + move
 
-    def _polyhedral_step(
-        self,
-        x: FloatArray,
-        s: FloatArray,
-        off: FloatArray,
-    ) -> FloatArray:
+    def _polyhedral_step(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray:
         """The shortest step, in equilibrated units, into the polyhedron."""
         p = self.form.cones.zero
         r, c = self.units
@@ -336,12 +324,7 @@ class PrimalCorrection(_Correction):
         G = -self.scaled[near]
         return c * least_distance(E, e, G, h)
 
-    def _conic_step(
-        self,
-        x: FloatArray,
-        s: FloatArray,
-        off: FloatArray,
-    ) -> FloatArray:
+    def _conic_step(self, x: FloatArray, s: FloatArray, off: FloatArray) -> FloatArray:
         """The step that moves the slack least in the local norm inside K, pulled inwards."""
         self.refuse_costly(np.arange(x.size))
         cones = self.form.cones
@@ -385,11 +368,7 @@ def _attempt(
         return None
 
 
-def _root_cost(
-    price: float,
-    change: float,
-    size: float,
-) -> float:
+def _root_cost(price: float, change: float, size: float) -> float:
     """What a change of the equations may be worth to a point of that size without margin."""
     return PERTURBATION_FACTOR * price * float(np.sqrt(change * size))
 

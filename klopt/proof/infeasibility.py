@@ -38,11 +38,7 @@ SMALLEST_NORMAL = float(np.finfo(float).tiny)
 """Keeps ratios to terms that are all 0 defined: they are huge, not NaN."""
 
 
-def check_farkas(
-    form: ConeForm,
-    y: FloatArray,
-    tol: float,
-) -> str:
+def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
     """Return "" if y proves that no x satisfies b - Ax in K, else what is wrong with it.
 
     (A'y)_j is compared with (|A|'|y|)_j as well as with -b'y, since a tiny coefficient on a free
@@ -82,11 +78,7 @@ def check_farkas(
     return flaw
 
 
-def check_ray(
-    form: ConeForm,
-    d: FloatArray,
-    tol: float,
-) -> str:
+def check_ray(form: ConeForm, d: FloatArray, tol: float) -> str:
     """Return "" if the objective falls without bound along d, else what is wrong with it.
 
     As with a Farkas vector, errors must be small next to what is left of c'd when its terms have
@@ -181,11 +173,7 @@ def _curvature_error(
     return _largest_ratio(curvature, np.minimum(terms, descent) * share)
 
 
-def _uncancelled_share(
-    total: float,
-    weights: FloatArray,
-    v: FloatArray,
-) -> float:
+def _uncancelled_share(total: float, weights: FloatArray, v: FloatArray) -> float:
     """What cancellation has left of a sum of terms weights_i v_i; 0 where it is not positive."""
     if not total > 0:
         return 0.0

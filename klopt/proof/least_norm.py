@@ -94,11 +94,7 @@ def least_norm(B: Any, max_flops: float = MAX_DENSE_FLOPS) -> Solve:
     return solve
 
 
-def nearest(
-    M: Any,
-    G: Any,
-    ridge: FloatArray,
-) -> SolvePair:
+def nearest(M: Any, G: Any, ridge: FloatArray) -> SolvePair:
     """Return the map from (h, g) to the d of minimum ||Md - h||^2 + ||ridge * d||^2 with Gd = g.
 
     >>> onto_plane = nearest(np.eye(2), np.array([[1.0, 1.0]]), np.zeros(2))
@@ -336,11 +332,7 @@ def _norms(B: Any, axis: int) -> FloatArray:
     return cast(FloatArray, np.where(largest > 0, norms, 1.0))
 
 
-def _scaled(
-    B: Any,
-    rows: FloatArray,
-    columns: FloatArray,
-) -> Any:
+def _scaled(B: Any, rows: FloatArray, columns: FloatArray) -> Any:
     """diag(rows) B diag(columns)."""
     if is_sparse(B):
         left = sparse.diags_array(rows)
