@@ -1,4 +1,4 @@
-"""Bounds from rough points: they enclose the optimum, however rough, and are tight where the point is good."""
+"""Bounds from approximate points enclose the optimum, and are tight where the point is good."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def shaken(
 ) -> tuple[np.ndarray, np.ndarray]:
     assert instance.x is not None
     assert instance.y is not None
-    return instance.x + level * rng.normal(size=instance.x.size), instance.y + level * rng.normal(
-        size=instance.y.size
-    )
+    x = instance.x + level * rng.normal(size=instance.x.size)
+    y = instance.y + level * rng.normal(size=instance.y.size)
+    return x, y
 
 
 def lmi(c: list[float], F_0: np.ndarray, *F: np.ndarray) -> ConeForm:
@@ -115,7 +115,7 @@ class TestTheBoundsAreTight:
 
     @given(generators, st.integers(2, 8))
     def test_bounds_of_variables_are_used_at_their_best(self, rng, n) -> None:
-        """In a box the bound is the least value of the Lagrangian over the box, whatever the rows of the box say."""
+        """In a box the bound is the minimum of the Lagrangian over the box, whatever the rows of the box say."""
         low, high = -rng.uniform(0, 2, n), rng.uniform(0, 2, n)
         A = np.vstack([rng.normal(size=(1, n)), -np.eye(n), np.eye(n)])
         b = np.concatenate((rng.normal(size=1), -low, high))
@@ -166,7 +166,9 @@ def test_a_repair_that_would_cost_too_much_leaves_true_bounds(
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data(), rng=generators)
-def test_a_check_whose_time_is_up_leaves_true_bounds(kind: str, data: st.DataObject, rng) -> None:
+def test_a_check_whose_time_budget_is_exhausted_leaves_true_bounds(
+    kind: str, data: st.DataObject, rng
+) -> None:
     instance = data.draw(known_pairs(kind))
     form, (x, y) = instance.form, shaken(instance, rng, 1e-3)
     with budget(time.perf_counter() - 1.0):
@@ -209,7 +211,7 @@ class TestWhatComesBack:
             assert form.value(point) <= value
 
     @pytest.mark.parametrize("number", [np.nan, np.inf])
-    def test_no_numbers_prove_nothing(self, number) -> None:
+    def test_nan_and_infinity_prove_nothing(self, number) -> None:
         form = ConeForm([1.0], [[-1.0]], [0.0], Cones(nonneg=1))
         assert dual_bound(form, np.array([number]), np.ones(1))[0] == -np.inf
         assert dual_bound(form, np.ones(1), np.array([number]))[0] == -np.inf
@@ -264,10 +266,8 @@ def test_the_only_point_of_a_polyhedron_is_found() -> None:
     """Nine lines through one point of the plane, three of which leave nothing else."""
     rng = np.random.default_rng(0)
     for _ in range(50):
-        point, angles = (
-            rng.normal(size=2),
-            np.concatenate([[0.0, 2.0, 4.0], rng.uniform(0, 6.3, 6)]),
-        )
+        point = rng.normal(size=2)
+        angles = np.concatenate([[0.0, 2.0, 4.0], rng.uniform(0, 6.3, 6)])
         A = np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(0.1, 10.0, (9, 1))
         form = ConeForm(rng.normal(size=2), A, A @ point, Cones(nonneg=9))
         value, found = primal_bound(form, point + 1e-8 * rng.normal(size=2))
@@ -334,11 +334,9 @@ class TestTheInsideOfTheCones:
 
     @given(generators)
     def test_equilibrated_entries_are_near_one(self, rng) -> None:
-        A = sparse.csc_array(
-            rng.normal(size=(5, 4))
-            * 10.0 ** rng.integers(-4, 5, (5, 1))
-            * 10.0 ** rng.integers(-4, 5, 4)
-        )
+        row_scales = 10.0 ** rng.integers(-4, 5, (5, 1))
+        column_scales = 10.0 ** rng.integers(-4, 5, 4)
+        A = sparse.csc_array(rng.normal(size=(5, 4)) * row_scales * column_scales)
         r, c = equilibrate(Cones(nonneg=5), A)
         scaled = abs(sparse.diags_array(r) @ A @ sparse.diags_array(c)).toarray()
         assert scaled.max() <= 10
@@ -365,20 +363,15 @@ class TestLeastNorm:
         g = B @ rng.normal(size=2500)
         u = least_norm(B)(g)
         assert np.abs(B @ u - g).max() <= 1e-12
-        assert (
-            np.linalg.norm(u)
-            <= np.linalg.norm(sparse.linalg.lsqr(B, g, atol=1e-14, btol=1e-14, iter_lim=5000)[0])
-            + 1e-6
-        )
+        by_lsqr = sparse.linalg.lsqr(B, g, atol=1e-14, btol=1e-14, iter_lim=5000)[0]
+        assert np.linalg.norm(u) <= np.linalg.norm(by_lsqr) + 1e-6
 
     @given(generators)
     def test_the_nearest_point_of_a_subspace_is_stationary(self, rng) -> None:
-        M, G, h, g = (
-            rng.normal(size=(9, 6)),
-            rng.normal(size=(2, 6)),
-            rng.normal(size=9),
-            rng.normal(size=2),
-        )
+        M = rng.normal(size=(9, 6))
+        G = rng.normal(size=(2, 6))
+        h = rng.normal(size=9)
+        g = rng.normal(size=2)
         for kind in (np.asarray, sparse.csr_array):
             d = nearest(kind(M), kind(G), np.zeros(6))(h, g)
             assert np.allclose(G @ d, g, atol=1e-12)
@@ -386,7 +379,7 @@ class TestLeastNorm:
             assert np.abs(gradient - G.T @ np.linalg.lstsq(G.T, gradient)[0]).max() <= 1e-10
 
     @given(generators)
-    def test_the_least_distance_is_least(self, rng) -> None:
+    def test_the_least_distance_is_the_minimum(self, rng) -> None:
         E, G = rng.normal(size=(2, 6)), rng.normal(size=(5, 6))
         inside = rng.normal(size=6)
         e, h = E @ inside, G @ inside - rng.uniform(0, 1, 5)

@@ -1,4 +1,4 @@
-"""Tests of the tester: true points are accepted, every mutation of them is refused."""
+"""True optimal pairs are certified, and every mutation of them is refused."""
 
 from __future__ import annotations
 

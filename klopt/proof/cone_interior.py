@@ -27,14 +27,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray
+from klopt.arrays import FloatArray, freeze
 from klopt.model.cones import Cones, order_of, smat, svec_entries, svec_size, svec_weights
 
 __all__ = ["Scaling", "centre", "is_sparse", "scaling_at"]
 
-EXP_CENTRE = np.array([-1.051383945322714, 0.556409619469370, 1.258967884768947])
+EXP_CENTRE = freeze(np.array([-1.051383945322714, 0.556409619469370, 1.258967884768947]))
 """The point of the exponential cone with F'(v) = -v; it lies inside the dual cone too."""
-EXP_DUAL_TO_PRIMAL = np.array([[1.0, -1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+EXP_DUAL_TO_PRIMAL = freeze(np.array([[1.0, -1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
 """T: y lies in the dual exponential cone where T y lies in the primal one."""
 EXP_MIN_DEPTH = 1e-14
 """The smallest depth inside an exponential cone, relative to the norm of the point."""
