@@ -1,4 +1,4 @@
-"""Bounds from rough points: they enclose the optimum, however rough, and are tight where the point is good."""
+"""Bounds from approximate points enclose the optimum, and are tight where the point is good."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from klopt.conformance.instances import Instance
 from klopt.model.cones import Cones, svec
 from klopt.model.forms import ConeForm
 from klopt.proof.cone_bounds import dual_bound, enclose, farkas_strength, primal_bound
-from klopt.proof.cone_interior import block_norms, block_sizes, centre, equilibrate, scaling
+from klopt.proof.cone_interior import centre, scaling_at
+from klopt.proof.cone_norms import block_column_norms, block_norms, equilibrate
+from klopt.proof.corrections import DualCorrection
 from klopt.proof.least_norm import TooLarge, least_distance, least_norm, nearest
-from klopt.proof.repair import DualRepair
 from klopt.proof.time_budget import budget
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
@@ -38,9 +39,9 @@ def shaken(
 ) -> tuple[np.ndarray, np.ndarray]:
     assert instance.x is not None
     assert instance.y is not None
-    return instance.x + level * rng.normal(size=instance.x.size), instance.y + level * rng.normal(
-        size=instance.y.size
-    )
+    x = instance.x + level * rng.normal(size=instance.x.size)
+    y = instance.y + level * rng.normal(size=instance.y.size)
+    return x, y
 
 
 def lmi(c: list[float], F_0: np.ndarray, *F: np.ndarray) -> ConeForm:
@@ -114,7 +115,7 @@ class TestTheBoundsAreTight:
 
     @given(generators, st.integers(2, 8))
     def test_bounds_of_variables_are_used_at_their_best(self, rng, n) -> None:
-        """In a box the bound is the least value of the Lagrangian over the box, whatever the rows of the box say."""
+        """In a box the bound is the minimum of the Lagrangian over the box, whatever the rows of the box say."""
         low, high = -rng.uniform(0, 2, n), rng.uniform(0, 2, n)
         A = np.vstack([rng.normal(size=(1, n)), -np.eye(n), np.eye(n)])
         b = np.concatenate((rng.normal(size=1), -low, high))
@@ -155,9 +156,9 @@ def test_a_repair_that_would_cost_too_much_leaves_true_bounds(
 ) -> None:
     instance = data.draw(known_pairs(kind))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("klopt.proof.repair.MOST_ENTRIES", 0)
-        patch.setattr("klopt.proof.least_norm.MOST_ENTRIES", 0)
-        patch.setattr("klopt.proof.least_norm.MOST_DENSE_WORK", 0.0)
+        patch.setattr("klopt.proof.corrections.MAX_DENSE_ENTRIES", 0)
+        patch.setattr("klopt.proof.least_norm.MAX_SPARSE_ENTRIES", 0)
+        patch.setattr("klopt.proof.least_norm.MAX_DENSE_FLOPS", 0.0)
         lower, upper, _, _ = enclose(instance.form, *shaken(instance, rng, 1e-3))
     slack = ROUNDING * (1 + abs(instance.value))
     assert lower - slack <= instance.value <= upper + slack
@@ -165,14 +166,16 @@ def test_a_repair_that_would_cost_too_much_leaves_true_bounds(
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data(), rng=generators)
-def test_a_check_whose_time_is_up_leaves_true_bounds(kind: str, data: st.DataObject, rng) -> None:
+def test_a_check_whose_time_budget_is_exhausted_leaves_true_bounds(
+    kind: str, data: st.DataObject, rng
+) -> None:
     instance = data.draw(known_pairs(kind))
     form, (x, y) = instance.form, shaken(instance, rng, 1e-3)
     with budget(time.perf_counter() - 1.0):
         lower, upper, _, _ = enclose(form, x, y)
     slack = ROUNDING * (1 + abs(instance.value))
     assert lower - slack <= instance.value <= upper + slack
-    repaired = DualRepair(form, np.arange(form.c.size))
+    repaired = DualCorrection(form, np.arange(form.c.size))
     with budget(time.perf_counter() - 1.0):
         assert repaired.step(x, y, form.c, np.zeros(form.b.size, dtype=bool)) is None
 
@@ -180,8 +183,8 @@ def test_a_check_whose_time_is_up_leaves_true_bounds(kind: str, data: st.DataObj
 def test_a_step_that_could_not_be_factored_is_not_scaled_for() -> None:
     form = ConeForm(np.ones(400), np.ones((7260, 400)), np.ones(7260), Cones(psd=(120,)))
     with pytest.raises(TooLarge):
-        DualRepair(form, np.arange(400)).refuse_costly(np.arange(400), most=1e8)
-    DualRepair(form, np.arange(400)).refuse_costly(np.arange(400))
+        DualCorrection(form, np.arange(400)).refuse_costly(np.arange(400), max_flops=1e8)
+    DualCorrection(form, np.arange(400)).refuse_costly(np.arange(400))
 
 
 class TestWhatComesBack:
@@ -208,7 +211,7 @@ class TestWhatComesBack:
             assert form.value(point) <= value
 
     @pytest.mark.parametrize("number", [np.nan, np.inf])
-    def test_no_numbers_prove_nothing(self, number) -> None:
+    def test_nan_and_infinity_prove_nothing(self, number) -> None:
         form = ConeForm([1.0], [[-1.0]], [0.0], Cones(nonneg=1))
         assert dual_bound(form, np.array([number]), np.ones(1))[0] == -np.inf
         assert dual_bound(form, np.ones(1), np.array([number]))[0] == -np.inf
@@ -263,10 +266,8 @@ def test_the_only_point_of_a_polyhedron_is_found() -> None:
     """Nine lines through one point of the plane, three of which leave nothing else."""
     rng = np.random.default_rng(0)
     for _ in range(50):
-        point, angles = (
-            rng.normal(size=2),
-            np.concatenate([[0.0, 2.0, 4.0], rng.uniform(0, 6.3, 6)]),
-        )
+        point = rng.normal(size=2)
+        angles = np.concatenate([[0.0, 2.0, 4.0], rng.uniform(0, 6.3, 6)])
         A = np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(0.1, 10.0, (9, 1))
         form = ConeForm(rng.normal(size=2), A, A @ point, Cones(nonneg=9))
         value, found = primal_bound(form, point + 1e-8 * rng.normal(size=2))
@@ -285,14 +286,14 @@ class TestTheInsideOfTheCones:
     def test_a_unit_ball_fits_into_the_cone(self, rng) -> None:
         v = self.interior(rng)
         u = rng.normal(size=v.size)
-        step = scaling(self.K, v, np.zeros(0)).apply(0.7 * u / np.linalg.norm(u))
+        step = scaling_at(self.K, v, np.zeros(0)).apply(0.7 * u / np.linalg.norm(u))
         assert self.K.distance(v + step) <= 1e-12
 
     @given(generators)
     def test_the_same_holds_for_the_dual_cone(self, rng) -> None:
         v = self.K.project_dual(rng.normal(size=self.K.size)) + 0.1 * centre(self.K)
         u = rng.normal(size=v.size)
-        step = scaling(self.K, v, np.zeros(0), dual=True).apply(0.7 * u / np.linalg.norm(u))
+        step = scaling_at(self.K, v, np.zeros(0), dual=True).apply(0.7 * u / np.linalg.norm(u))
         assert self.K.dual_distance(v + step) <= 1e-12
 
     @pytest.mark.parametrize("dual", [False, True])
@@ -305,7 +306,7 @@ class TestTheInsideOfTheCones:
         edge = np.array([-np.exp(r), (r - 1) * np.exp(r), 1.0] if dual else [r, 1.0, np.exp(r)])
         v = edge + 10.0**power * np.linalg.norm(edge) * centre(cone)
         u = rng.normal(size=3)
-        step = scaling(cone, v, np.zeros(0), dual=dual).apply(0.7 * u / np.linalg.norm(u))
+        step = scaling_at(cone, v, np.zeros(0), dual=dual).apply(0.7 * u / np.linalg.norm(u))
         outside = cone.dual_distance(v + step) if dual else cone.distance(v + step)
         assert outside <= 1e-15 * np.linalg.norm(v)
         assert np.linalg.norm(step) <= 2 * np.linalg.norm(v)
@@ -313,13 +314,13 @@ class TestTheInsideOfTheCones:
     @given(generators)
     def test_the_inverse_undoes_it(self, rng) -> None:
         v, u = self.interior(rng), rng.normal(size=(self.K.size, 3))
-        there = scaling(self.K, v, np.zeros(0)).apply(u)
-        back = scaling(self.K, v, np.zeros(0), inverse=True).apply(there)
+        there = scaling_at(self.K, v, np.zeros(0)).apply(u)
+        back = scaling_at(self.K, v, np.zeros(0), inverse=True).apply(there)
         assert np.abs(back - u).max() <= 1e-7
 
     def test_sparse_and_dense_columns_are_moved_alike(self) -> None:
         rng = np.random.default_rng(0)
-        W = scaling(self.K, self.interior(rng), np.zeros(0))
+        W = scaling_at(self.K, self.interior(rng), np.zeros(0))
         U = rng.normal(size=(self.K.size, 4))
         assert np.allclose(W.apply(sparse.csr_array(U)), W.apply(U), atol=1e-14)
         assert np.allclose(W.apply(U)[:, 0], W.apply(U[:, 0]), atol=1e-14)
@@ -327,15 +328,15 @@ class TestTheInsideOfTheCones:
     @given(generators)
     def test_products_are_bounded_cone_by_cone(self, rng) -> None:
         A, y = sparse.csc_array(rng.normal(size=(self.K.size, 3))), rng.normal(size=self.K.size)
-        assert np.all(np.abs(A.T @ y) <= block_sizes(self.K, A).T @ block_norms(self.K, y) + 1e-12)
+        assert np.all(
+            np.abs(A.T @ y) <= block_column_norms(self.K, A).T @ block_norms(self.K, y) + 1e-12
+        )
 
     @given(generators)
     def test_equilibrated_entries_are_near_one(self, rng) -> None:
-        A = sparse.csc_array(
-            rng.normal(size=(5, 4))
-            * 10.0 ** rng.integers(-4, 5, (5, 1))
-            * 10.0 ** rng.integers(-4, 5, 4)
-        )
+        row_scales = 10.0 ** rng.integers(-4, 5, (5, 1))
+        column_scales = 10.0 ** rng.integers(-4, 5, 4)
+        A = sparse.csc_array(rng.normal(size=(5, 4)) * row_scales * column_scales)
         r, c = equilibrate(Cones(nonneg=5), A)
         scaled = abs(sparse.diags_array(r) @ A @ sparse.diags_array(c)).toarray()
         assert scaled.max() <= 10
@@ -362,20 +363,15 @@ class TestLeastNorm:
         g = B @ rng.normal(size=2500)
         u = least_norm(B)(g)
         assert np.abs(B @ u - g).max() <= 1e-12
-        assert (
-            np.linalg.norm(u)
-            <= np.linalg.norm(sparse.linalg.lsqr(B, g, atol=1e-14, btol=1e-14, iter_lim=5000)[0])
-            + 1e-6
-        )
+        by_lsqr = sparse.linalg.lsqr(B, g, atol=1e-14, btol=1e-14, iter_lim=5000)[0]
+        assert np.linalg.norm(u) <= np.linalg.norm(by_lsqr) + 1e-6
 
     @given(generators)
     def test_the_nearest_point_of_a_subspace_is_stationary(self, rng) -> None:
-        M, G, h, g = (
-            rng.normal(size=(9, 6)),
-            rng.normal(size=(2, 6)),
-            rng.normal(size=9),
-            rng.normal(size=2),
-        )
+        M = rng.normal(size=(9, 6))
+        G = rng.normal(size=(2, 6))
+        h = rng.normal(size=9)
+        g = rng.normal(size=2)
         for kind in (np.asarray, sparse.csr_array):
             d = nearest(kind(M), kind(G), np.zeros(6))(h, g)
             assert np.allclose(G @ d, g, atol=1e-12)
@@ -383,7 +379,7 @@ class TestLeastNorm:
             assert np.abs(gradient - G.T @ np.linalg.lstsq(G.T, gradient)[0]).max() <= 1e-10
 
     @given(generators)
-    def test_the_least_distance_is_least(self, rng) -> None:
+    def test_the_least_distance_is_the_minimum(self, rng) -> None:
         E, G = rng.normal(size=(2, 6)), rng.normal(size=(5, 6))
         inside = rng.normal(size=6)
         e, h = E @ inside, G @ inside - rng.uniform(0, 1, 5)

@@ -12,7 +12,9 @@ from klopt.model.forms import ConeForm, Form, SimplexForm
 from klopt.model.functions import Linear
 from klopt.model.problem import Bracket, Formulation, Point
 from klopt.model.sets import BoxPlane, Simplex
-from klopt.proof.certificate import Certificate, Verdict, certify, check_farkas, check_ray
+from klopt.proof.certificate import Certificate, Verdict
+from klopt.proof.certify import certify
+from klopt.proof.infeasibility import check_farkas, check_ray
 
 INF = np.inf
 ABOVE_ZERO = ConeForm([1.0], [[-1.0]], [0.0], Cones(nonneg=1))

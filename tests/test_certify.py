@@ -1,4 +1,4 @@
-"""Tests of the tester: true points are accepted, every mutation of them is refused."""
+"""True optimal pairs are certified, and every mutation of them is refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from klopt.model.backend import Answer, Stop
 from klopt.model.cones import Cones, svec
 from klopt.model.forms import ConeForm
 from klopt.model.problem import Bracket, Problem
-from klopt.proof.certificate import Certificate, Verdict, certify, check_farkas, check_ray
+from klopt.proof.certificate import Certificate, Verdict
+from klopt.proof.certify import certify
+from klopt.proof.infeasibility import check_farkas, check_ray
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
 seeds = st.integers(0, 10**6)

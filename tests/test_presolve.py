@@ -13,7 +13,8 @@ from klopt.engine.presolve import reduce_rows
 from klopt.model.backend import Answer, Start, Stop
 from klopt.model.cones import Cones, svec
 from klopt.model.forms import ConeForm
-from klopt.proof.certificate import Verdict, check_farkas, check_ray
+from klopt.proof.certificate import Verdict
+from klopt.proof.infeasibility import check_farkas, check_ray
 
 seeds = st.integers(0, 10**6)
 

@@ -28,7 +28,8 @@ from klopt.model.functions import Linear, Quadratic
 from klopt.model.problem import Problem
 from klopt.model.sets import BoxPlane, Simplex
 from klopt.problems import LP, QCQP, SDP, EpsilonMargin, SaddlePoint, SimplexProgram, SoftMargin
-from klopt.proof.certificate import Verdict, check_farkas, check_ray
+from klopt.proof.certificate import Verdict
+from klopt.proof.infeasibility import check_farkas, check_ray
 
 INFEASIBLE, UNBOUNDED = np.inf, -np.inf
 

@@ -28,7 +28,9 @@ from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop, contract_flaw
 from klopt.model.forms import ConeForm, Form, SaddleForm, SimplexForm
 from klopt.model.problem import Point, Problem
-from klopt.proof.certificate import Certificate, certify, check_ray
+from klopt.proof.certificate import Certificate
+from klopt.proof.certify import certify
+from klopt.proof.infeasibility import check_ray
 from klopt.proof.time_budget import budget
 
 __all__ = ["answer_form", "solve"]

@@ -1,21 +1,31 @@
-"""Rigorous bounds of a cone program from a rough point: repaired multipliers from below, a repaired point from above.
+"""Bounds of the optimum of a cone program from an approximate primal and dual point.
 
-For any w, any y in K* and every feasible x, since x'Px/2 >= w'Px - w'Pw/2 and y'(b - Ax) >= 0,
+    minimise  x'Px/2 + c'x   subject to  b - Ax in K
 
-    x'Px/2 + c'x  >=  -w'Pw/2 - b'y + r'x,        r = Pw + c + A'y.
+**Lemma 1 (weak duality).** For any w, any y in K* and every feasible x,
 
-Rows with one entry are bounds of one variable. Whatever the other multipliers are, theirs are
-chosen best: r_j > 0 goes to the largest lower bound of x_j, r_j < 0 to the least upper one, and r_j
-becomes 0 exactly. Where a bound is missing, (w, y) moves by a least-norm step inside the cone
-(`klopt.proof.cone_interior`) until r_j is rounding. What is left after that costs max|r| times
-`radius`.
+    x'Px/2 + c'x  >=  -w'Pw/2 - b'y + r'x,        r = Pw + c + A'y,
 
-The upper bound is the objective at a point moved in the same way until b - Ax lies in K up to
-rounding. "Rounding" is a few eps of the terms that were added up, or of their size after
-equilibration: the bounds hold for data changed in their last digits. Under such changes a linear
-program moves by as little, but one with curved cones can move by the square root of it, times the
-size of x or y (no Slater point: think of [[1, t], [t, eps]]). So x and y are asked to lie inside
-curved cones with room to spare; where they cannot, that square root is charged.
+since x'Px/2 >= w'Px - w'Pw/2 (P is positive semidefinite) and y'(b - Ax) >= 0.
+
+**Lemma 2 (bounds of variables).** Rows with one entry are bounds of one variable. Whatever the
+other multipliers are, the best multipliers of these rows are known: r_j > 0 goes to the largest
+lower bound of x_j, r_j < 0 to the smallest upper one, and r_j becomes 0 (Neumaier and Shcherbina,
+2004).
+
+**Lemma 3 (radius).** Where ||x||_1 <= radius over the feasible set, r'x >= -max|r| radius (Jansson,
+Chaykin and Keil, 2007).
+
+Where a bound is missing, (w, y) moves by minimum-norm steps inside the cone
+(`klopt.proof.corrections`) until r_j is rounding; what is left after that costs max|r| times the
+radius. The upper bound is the objective at a point moved in the same way until b - Ax lies in K up
+to rounding.
+
+"Rounding" is a few eps of the terms that were added up, or of their size after equilibration: the
+bounds hold for data changed in their last digits. Under such changes a linear program moves by as
+little, but one with curved cones can move by the square root of it, times the size of x or y (no
+Slater point: think of [[1, t], [t, eps]]). So x and y are asked to lie inside curved cones with a
+margin; where they cannot, that square root is charged (`perturbation_cost`).
 """
 
 from __future__ import annotations
@@ -30,277 +40,475 @@ from scipy import sparse
 from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones
 from klopt.model.forms import ConeForm
-from klopt.proof.cone_interior import block_norms, block_sizes, centre
-from klopt.proof.repair import DualRepair, PrimalRepair
+from klopt.proof.cone_interior import centre
+from klopt.proof.cone_norms import block_column_norms, block_norms, largest_entry
+from klopt.proof.corrections import DualCorrection, PrimalCorrection
 
 __all__ = ["dual_bound", "enclose", "farkas_strength", "primal_bound"]
 
-ROUNDING = 64 * EPS
-# Rounding of a sum, relative to the largest term of all sums in equilibrated units; then absolute,
-# in the data's.
-FLOOR = 16 * EPS
-NOTHING = 1e-30
-# A Farkas vector that repairs took away but for such a share was none: what is left of it is
-# rounding.
-COLLAPSED = 1e-12
-# Terms so many times as large as the data may be rounding's own work.
-GROWTH = 1e5
-STEPS = 20
-PATIENCE = 3
+Mask = npt.NDArray[np.bool_]
+
+RELATIVE_ROUNDING = 64 * EPS
+"""A residual counts as rounding up to this share of the terms that were added up."""
+EQUILIBRATED_ROUNDING = 16 * EPS
+"""... or of the largest term of all sums in equilibrated units."""
+ABSOLUTE_ROUNDING = 1e-30
+"""... or of 1 plus the largest entry of b or c."""
+SUM_ERROR = 8 * EPS
+"""What the objective loses in summation, relative to the sum of the absolute terms."""
+MIN_FARKAS_SHARE = 1e-12
+"""A Farkas vector of which repairs leave less than this share is rounding and proves nothing."""
+MAX_GROWTH = 1e5
+"""Terms that exceed the data by this factor may be large by rounding alone."""
+MAX_CORRECTIONS = 20
+"""Correction steps per repair."""
+MAX_IDLE_CORRECTIONS = 3
+"""Steps without progress before a repair stops."""
+PROGRESS_FACTOR = 0.7
+"""A step makes progress if it brings the error below this multiple of the smallest one so far."""
+
+
+def enclose(
+    form: ConeForm,
+    x: FloatArray,
+    y: FloatArray,
+) -> tuple[float, float, FloatArray, FloatArray]:
+    """Return (lower, upper, x', y') with lower <= optimum <= upper.
+
+    x' is feasible and y' are the multipliers behind `lower`. Both ends hold up to rounding, by
+    which they may cross; ends that crossed by more would mean a broken proof, so they are returned
+    as they are.
+    """
+    upper, point = primal_bound(form, x)
+    lower, multipliers = dual_bound(form, x, y)
+    if np.isfinite(upper):
+        # What x' is off by, in the prices y' of the constraints.
+        s = form.b - form.A @ point
+        violation = np.abs(s - form.cones.project(s))
+        upper += float(np.abs(multipliers) @ violation)
+    return lower, upper, point, multipliers
 
 
 def dual_bound(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, FloatArray]:
-    """Return a lower bound of the optimum and the multipliers that prove it; -inf where none can be had.
+    """Return a lower bound of the optimum and the multipliers behind it; -inf if there is none.
+
+    By Lemma 1 with w = x and y repaired; Lemma 3 charges what no repair removes.
 
     >>> from klopt.model.cones import Cones
-    >>> form = ConeForm([1.0, 2.0], [[-1.0, -1.0], [-1.0, 0.0], [0.0, -1.0]], [-1.0, 0.0, 0.0], Cones(nonneg=3))
+    >>> A = [[-1.0, -1.0], [-1.0, 0.0], [0.0, -1.0]]
+    >>> form = ConeForm(c=[1.0, 2.0], A=A, b=[-1.0, 0.0, 0.0], cones=Cones(nonneg=3))
     >>> bound, y = dual_bound(form, np.zeros(2), np.array([0.9, 0.0, 0.0]))
     >>> round(bound, 9), y
     (0.9, array([0.9, 0.1, 1.1]))
     """
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return -np.inf, np.zeros_like(form.b)
-    desk = _Desk(form)
-    best = desk.polish(desk.improve(desk.settle(x, y)))
-    quadratic = float(best.w @ form.curve(best.w)) / 2
-    terms = form.b * best.y
+
+    repair = DualRepair(form)
+    pair = repair.assign_bound_multipliers(x, y)
+    pair = repair.reduce_residual(pair)
+    pair = repair.move_inside(pair)
+
+    quadratic = float(pair.w @ form.curve(pair.w)) / 2
+    terms = form.b * pair.y
     bound = -quadratic - float(terms.sum())
-    # Each sum errs by a few eps of its terms; r at rounding level is charged at the point we know.
-    bound -= 8 * EPS * (abs(quadratic) + float(np.abs(terms).sum())) + float(
-        np.abs(best.dust) @ np.abs(best.w)
-    )
-    bound -= desk.charge(best)
-    if best.left.any():
-        bound -= float(np.abs(best.left).max()) * form.radius
-    return bound if not np.isnan(bound) else -np.inf, best.y
+
+    # Rounding of the two sums, and the residual at rounding level: r'x is taken at x = w.
+    rounding = SUM_ERROR * (abs(quadratic) + float(np.abs(terms).sum()))
+    rounding += float(np.abs(pair.rounding_residual) @ np.abs(pair.w))
+    bound -= rounding
+    bound -= repair.perturbation_cost(pair)
+
+    # Lemma 3. Without a radius the bound is -inf; 0 times inf must not be computed.
+    if pair.residual.any():
+        bound -= largest_entry(pair.residual) * form.radius
+    if np.isnan(bound):
+        bound = -np.inf
+    return bound, pair.y
 
 
 def farkas_strength(form: ConeForm, y: FloatArray) -> tuple[float, float, FloatArray]:
-    """Return (-b'y', what is left of max|A'y'|, y') for multipliers y' in K* made from y, scaled to a largest of 1.
+    """Return (-b'y', what is left of max|A'y'|, y') for y' in K* made from y, of largest entry 1.
 
-    If -b'y' > 0 and nothing is left (what is rounding counts as 0), or less than -b'y' / radius,
-    then no x satisfies b - Ax in K. Bounds of one variable that contradict each other are such
-    multipliers by themselves.
+    By Lemmas 1 and 3 with P = 0 and c = 0: if -b'y' > 0 and nothing is left (rounding counts as 0),
+    or less than -b'y' / radius, then no x satisfies b - Ax in K. Bounds of one variable that
+    contradict each other are such multipliers by themselves.
 
     >>> from klopt.model.cones import Cones
     >>> form = ConeForm(c=[0.0], A=[[1.0], [-1.0]], b=[-1.0, 0.0], cones=Cones(nonneg=2))
     >>> farkas_strength(form, np.array([2.0, 1.0]))
     (1.0, 0.0, array([1., 1.]))
     """
+    nothing = (-np.inf, np.inf, np.zeros_like(form.b))
     if not np.isfinite(y).all():
-        return -np.inf, np.inf, np.zeros_like(form.b)
-    desk = _Desk(replace(form, c=np.zeros_like(form.c), P=None))
-    crossed = desk.box.lower - desk.box.upper
+        return nothing
+
+    repair = DualRepair(replace(form, c=np.zeros_like(form.c), P=None))
+    # lower > upper for one variable is a contradiction of two rows, whatever y says.
+    crossed = repair.bounds.lower - repair.bounds.upper
     if np.any(crossed > 0):
         column = int(np.argmax(crossed))
-        rows = [desk.box.low[column], desk.box.high[column]]
-        contradiction = np.zeros_like(form.b)
-        contradiction[rows] = np.array([-1.0, 1.0]) / desk.box.entry[rows]
-        return float(crossed[column]), 0.0, contradiction
-    size = float(np.abs(y).max(initial=0.0))
-    best = desk.settle(np.zeros_like(form.c), y / (size or 1.0))
-    if -float(form.b @ best.y) > 0:
-        better = desk.improve(best)
-        best = better if -float(form.b @ better.y) > 0 else best
-    if not np.abs(best.y).max(initial=0.0) > COLLAPSED:
-        return -np.inf, np.inf, np.zeros_like(form.b)
-    return -float(form.b @ best.y), float(np.abs(best.left).max(initial=0.0)), best.y
+        return float(crossed[column]), 0.0, repair.bounds.contradiction(column)
+
+    size = largest_entry(y) or 1.0
+    pair = repair.assign_bound_multipliers(np.zeros_like(form.c), y / size)
+
+    # Only multipliers with b'y < 0 are worth a repair, and only if it leaves b'y < 0.
+    if -float(form.b @ pair.y) > 0:
+        repaired = repair.reduce_residual(pair)
+        if -float(form.b @ repaired.y) > 0:
+            pair = repaired
+
+    if not largest_entry(pair.y) > MIN_FARKAS_SHARE:
+        return nothing
+    strength = -float(form.b @ pair.y)
+    return strength, largest_entry(pair.residual), pair.y
 
 
 def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
-    """Return the objective at a feasible point near x, and that point; (inf, x) where none is found.
+    """Return the objective at a feasible point near x, and that point; (inf, x) if none is found.
 
     >>> from klopt.model.cones import Cones
-    >>> form = ConeForm(c=[1.0, 2.0], A=[[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], b=[1.0, 0.0, 0.0], cones=Cones(1, 2))
+    >>> A = [[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]
+    >>> form = ConeForm(c=[1.0, 2.0], A=A, b=[1.0, 0.0, 0.0], cones=Cones(zero=1, nonneg=2))
     >>> value, point = primal_bound(form, np.array([0.8, 0.1]))
     >>> point.sum().round(9), bool((point >= 0).all())
     (np.float64(1.0), True)
     """
-    box = _Box(form)
-    if not np.isfinite(x).all() or (box.lower > box.upper).any():
+    bounds = VariableBounds(form)
+    # Bounds that cross leave no feasible point.
+    if not np.isfinite(x).all() or (bounds.lower > bounds.upper).any():
         return np.inf, x
-    cones, repair, sizes = form.cones, PrimalRepair(form), abs(form.A)
-    curved, unit = _curved(cones), centre(cones)
-    point, best, tries = np.clip(x, box.lower, box.upper), (np.inf, x), 0
-    nearest, idle = np.inf, 0
-    for _ in range(STEPS):
-        terms = block_norms(cones, sizes @ np.abs(point) + np.abs(form.b))
-        s = form.b - form.A @ point - np.where(curved, ROUNDING * terms * unit, 0.0)
-        off = s - cones.project(s)
-        distance = block_norms(cones, off)
-        allowed = ROUNDING * terms + NOTHING * (1 + float(np.max(np.abs(form.b), initial=0.0)))
-        if np.any(distance > allowed):
-            r, c = repair.units
-            allowed = allowed + np.where(
-                curved, 0.0, FLOOR * float(np.max(np.abs(point) / c, initial=0.0)) / r
-            )
-        if np.all(distance <= np.where(curved, allowed / 2, allowed)):
-            return _value(form, point), point
-        # Larger terms than these can make rounding pass for feasibility: [[x, 1], [1, 0]] is "psd"
-        # for x above 1e7.
-        credible = np.all(terms[curved] <= GROWTH * (1 + np.max(np.abs(form.b), initial=0.0)))
-        if credible and np.all(distance <= np.where(curved, 2 * allowed, allowed)):
-            whole = form.b - form.A @ point
-            error = block_norms(cones, whole - cones.project(whole))
-            value = _value(form, point) + repair.charge(error, terms, curved)
-            best, tries = min(best, (value, point), key=lambda pair: pair[0]), tries + 1
-        excess = float(np.max(distance / allowed))
-        nearest, idle = (excess, 0) if excess < 0.7 * nearest else (nearest, idle + 1)
-        moved = repair.step(point, s, off) if max(tries, idle) <= PATIENCE else None
+
+    repair = PrimalRepair(form)
+    point = np.clip(x, bounds.lower, bounds.upper)
+    best_value = np.inf
+    best_point = x
+    smallest_excess = np.inf
+    candidates = 0
+    idle = 0
+    for _ in range(MAX_CORRECTIONS):
+        slack = repair.measure(point)
+        if repair.is_inside(slack):
+            return _value_from_above(form, point), point
+
+        # Not inside with a margin, but near enough that the missing margin can be paid for.
+        if repair.is_nearly_inside(slack):
+            candidates += 1
+            value = _value_from_above(form, point) + repair.perturbation_cost(point, slack)
+            if value < best_value:
+                best_value = value
+                best_point = point
+
+        excess = float(np.max(slack.distance / slack.allowed))
+        if excess < PROGRESS_FACTOR * smallest_excess:
+            smallest_excess = excess
+            idle = 0
+        else:
+            idle += 1
+
+        # Further steps would polish a point that is good enough, or get nowhere.
+        if max(candidates, idle) > MAX_IDLE_CORRECTIONS:
+            break
+        moved = repair.correction.step(point, slack.s, slack.off)
         if moved is None:
             break
         point = moved
-    return best
+    return best_value, best_point
 
 
-def enclose(
-    form: ConeForm, x: FloatArray, y: FloatArray
-) -> tuple[float, float, FloatArray, FloatArray]:
-    """Return (lower, upper, x', y') with lower <= optimum <= upper, x' feasible and y' the multipliers behind `lower`.
-
-    Both ends hold up to rounding, by which they may cross; ends that crossed by more would mean a
-    broken proof, so they are returned as they are.
-    """
-    upper, point = primal_bound(form, x)
-    lower, multipliers = dual_bound(form, x, y)
-    if np.isfinite(upper):
-        s = form.b - form.A @ point
-        upper += float(np.abs(multipliers) @ np.abs(s - form.cones.project(s)))
-    return lower, upper, point, multipliers
-
-
-def _value(form: ConeForm, x: FloatArray) -> float:
-    """The objective, rounded upwards: each sum errs by a few eps of its terms."""
+def _value_from_above(form: ConeForm, x: FloatArray) -> float:
+    """The objective plus the rounding of its sums."""
     Px = form.curve(x)
-    return form.value(x) + 8 * EPS * float(np.abs(x) @ (np.abs(Px) / 2 + np.abs(form.c)))
+    terms = np.abs(Px) / 2 + np.abs(form.c)
+    return form.value(x) + SUM_ERROR * float(np.abs(x) @ terms)
 
 
-def _curved(cones: Cones) -> npt.NDArray[np.bool_]:
+def _curved_rows(cones: Cones) -> Mask:
     """Which rows belong to cones that are not polyhedra."""
     return np.arange(cones.size) >= cones.zero + cones.nonneg
 
 
-class _Box:
-    """The bounds of single variables that rows with one entry state, and the row behind each, -1 for none."""
+class VariableBounds:
+    """The bounds of single variables that rows with one entry state, and the row behind each.
+
+    Attributes
+    ----------
+    rows
+        The rows with one entry among the zero and nonnegative rows.
+    entry
+        That entry by row, 1 for all other rows.
+    lower, upper
+        The tightest bounds of each variable, infinite where there is none.
+    lower_row, upper_row
+        The rows that state them, -1 where there is none.
+    """
 
     def __init__(self, form: ConeForm) -> None:
-        n, linear = form.c.size, form.cones.zero + form.cones.nonneg
+        n = form.c.size
+        linear = form.cones.zero + form.cones.nonneg
         A = form.A.tocsr()
         self.rows: npt.NDArray[np.intp] = np.flatnonzero(np.diff(A.indptr)[:linear] == 1)
-        columns, entries = A.indices[A.indptr[self.rows]], A.data[A.indptr[self.rows]]
-        limits = form.b[self.rows] / entries
-        fixed = self.rows < form.cones.zero
+        first = A.indptr[self.rows]
+        columns = A.indices[first]
+        entries = A.data[first]
         self.entry = np.ones(form.b.size)
         self.entry[self.rows] = entries
-        self.lower, self.upper = np.full(n, -np.inf), np.full(n, np.inf)
-        self.low, self.high = np.full(n, -1), np.full(n, -1)
+
+        # a x <= b bounds x by b / a from above where a > 0, from below where a < 0.
+        limits = form.b[self.rows] / entries
+        is_equation = self.rows < form.cones.zero
+        below = is_equation | (entries < 0)
+        above = is_equation | (entries > 0)
+
+        # Of several assignments to one variable the last one stays: the tightest.
         rising = np.argsort(limits, kind="stable")
-        # Of several assignments to one column the last one stays: the tightest.
-        for order, states, bound, row in (
-            (rising, fixed | (entries < 0), self.lower, self.low),
-            (rising[::-1], fixed | (entries > 0), self.upper, self.high),
-        ):
-            chosen = order[states[order]]
-            bound[columns[chosen]], row[columns[chosen]] = limits[chosen], self.rows[chosen]
+        falling = rising[::-1]
+        from_below = rising[below[rising]]
+        from_above = falling[above[falling]]
+
+        bounded = columns[from_below]
+        self.lower = np.full(n, -np.inf)
+        self.lower[bounded] = limits[from_below]
+        self.lower_row = np.full(n, -1)
+        self.lower_row[bounded] = self.rows[from_below]
+
+        bounded = columns[from_above]
+        self.upper = np.full(n, np.inf)
+        self.upper[bounded] = limits[from_above]
+        self.upper_row = np.full(n, -1)
+        self.upper_row[bounded] = self.rows[from_above]
+
+    def contradiction(self, column: int) -> FloatArray:
+        """Return the multipliers of crossed bounds: they add up to 0 <= upper - lower < 0."""
+        rows = [self.lower_row[column], self.upper_row[column]]
+        y = np.zeros(self.entry.size)
+        y[rows] = np.array([-1.0, 1.0]) / self.entry[rows]
+        return y
 
 
 @dataclass(frozen=True, eq=False)
-class _Settled:
-    """A dual pair (w, y) with y in K*; the part of r that no bound takes is `left`, or `dust` where it is rounding."""
+class DualPair:
+    """A dual pair (w, y) with y in K*, and r = Pw + c + A'y where no bound of a variable takes it.
+
+    Attributes
+    ----------
+    w, y
+        The pair.
+    residual
+        The entries of r that are more than rounding, else 0.
+    rounding_residual
+        The entries of r that are rounding, else 0.
+    """
 
     w: FloatArray
     y: FloatArray
-    left: FloatArray
-    dust: FloatArray
+    residual: FloatArray
+    rounding_residual: FloatArray
 
 
-@dataclass(frozen=True)
-class _Desk:
-    """Where multipliers are settled and repaired; for a Farkas vector the form comes without its objective."""
+@dataclass(frozen=True, eq=False)
+class DualRepair:
+    """Makes dual pairs that prove a bound; for a Farkas vector the form comes without objective."""
 
     form: ConeForm
 
     @cached_property
-    def box(self) -> _Box:
-        return _Box(self.form)
+    def bounds(self) -> VariableBounds:
+        """The bounds of single variables."""
+        return VariableBounds(self.form)
 
     @cached_property
-    def sizes(self) -> sparse.csr_array:
-        return block_sizes(self.form.cones, self.form.A)
+    def column_norms(self) -> sparse.csr_array:
+        """The norms of the columns of A, cone by cone."""
+        return block_column_norms(self.form.cones, self.form.A)
 
     @cached_property
-    def repair(self) -> DualRepair:
-        """The repair of columns that lack a bound on some side."""
-        lacking = ~(np.isfinite(self.box.lower) & np.isfinite(self.box.upper))
-        return DualRepair(self.form, np.flatnonzero(lacking))
+    def correction(self) -> DualCorrection:
+        """The correction of columns whose variable lacks a bound on some side."""
+        two_sided = np.isfinite(self.bounds.lower) & np.isfinite(self.bounds.upper)
+        return DualCorrection(self.form, np.flatnonzero(~two_sided))
 
-    def settle(self, w: FloatArray, y: FloatArray) -> _Settled:
-        """Put y into K* and give the rows with one entry their best multipliers."""
-        form, box = self.form, self.box
+    def assign_bound_multipliers(self, w: FloatArray, y: FloatArray) -> DualPair:
+        """Put y into K* and give the rows with one entry their best multipliers (Lemma 2)."""
+        form = self.form
+        bounds = self.bounds
         y = form.cones.project_dual(y)
-        y[box.rows] = 0.0
+        y[bounds.rows] = 0.0
         r = form.curve(w) + form.c + form.A.T @ y
-        scale = np.abs(form.c) + self.sizes.T @ block_norms(form.cones, y)
-        if form.P is not None:
-            scale = scale + abs(form.P) @ np.abs(w)
-        side = np.where(r > 0, box.low, box.high)
-        taken = (side >= 0) & (r != 0)
-        y[side[taken]] = -r[taken] / box.entry[side[taken]]
-        left = np.where(taken, 0.0, r)
-        allowed = ROUNDING * scale + NOTHING * (1 + float(np.max(np.abs(form.c), initial=0.0)))
-        if np.any(np.abs(left) > allowed):
-            rows, columns = self.repair.units
-            allowed = allowed + FLOOR * float(np.max(np.abs(y) / rows, initial=0.0)) / columns
-        rounding = np.abs(left) <= allowed
-        return _Settled(w, y, np.where(rounding, 0.0, left), np.where(rounding, left, 0.0))
 
-    def polish(self, pair: _Settled) -> _Settled:
-        """Move y off the boundary of curved cones, and the dust out of its equations, where they are charged for."""
+        # The terms that each r_j was added up from, before y of the bounds is known.
+        terms = np.abs(form.c) + self.column_norms.T @ block_norms(form.cones, y)
+        if form.P is not None:
+            terms = terms + abs(form.P) @ np.abs(w)
+
+        # r_j > 0 is taken by the lower bound, r_j < 0 by the upper one, where there is one.
+        row = np.where(r > 0, bounds.lower_row, bounds.upper_row)
+        taken = (row >= 0) & (r != 0)
+        rows = row[taken]
+        y[rows] = -r[taken] / bounds.entry[rows]
+        left = np.where(taken, 0.0, r)
+
+        is_rounding = self._is_rounding(left, terms, y)
+        return DualPair(
+            w,
+            y,
+            residual=np.where(is_rounding, 0.0, left),
+            rounding_residual=np.where(is_rounding, left, 0.0),
+        )
+
+    def _is_rounding(self, residual: FloatArray, terms: FloatArray, y: FloatArray) -> Mask:
+        """Which entries of the residual are no larger than the rounding of their terms."""
+        allowed = RELATIVE_ROUNDING * terms + ABSOLUTE_ROUNDING * (1 + largest_entry(self.form.c))
+        # Equilibration costs a pass over A: only where the residual is not small without it.
+        if np.any(np.abs(residual) > allowed):
+            r, c = self.correction.units
+            allowed = allowed + EQUILIBRATED_ROUNDING * largest_entry(y / r) / c
+        return np.abs(residual) <= allowed
+
+    def reduce_residual(self, pair: DualPair) -> DualPair:
+        """Correct the pair until no residual is left or no step helps."""
         cones = self.form.cones
-        for _ in range(PATIENCE):
-            cost = self.charge(pair)
-            if cost == 0 or pair.left.any():
+        correction = self.correction
+        inequality = slice(cones.zero, cones.zero + cones.nonneg)
+        fixed = np.zeros(self.form.b.size, dtype=bool)
+        best = pair
+        idle = 0
+        for _ in range(MAX_CORRECTIONS):
+            if not pair.residual.any() or idle > MAX_IDLE_CORRECTIONS:
                 break
-            room = np.where(
-                _curved(cones), 2 * ROUNDING * block_norms(cones, pair.y) * centre(cones), 0.0
-            )
-            moved = self.repair.step(
-                pair.w, pair.y - room, pair.dust, np.zeros(room.size, dtype=bool)
-            )
+            moved = correction.step(pair.w, pair.y, pair.residual, fixed)
             if moved is None:
                 break
-            finer = self.settle(moved[0], moved[1] + room)
-            if finer.left.any() or self.charge(finer) >= cost:
+            w, y = moved
+            pair = self.assign_bound_multipliers(w, y)
+
+            # A multiplier that a step would make negative stays 0 from then on, unless its bound
+            # takes it up again.
+            fixed[inequality] |= y[inequality] < 0
+            fixed &= pair.y <= 0
+
+            error = correction.largest_error(pair.residual)
+            if error < PROGRESS_FACTOR * correction.largest_error(best.residual):
+                best = pair
+                idle = 0
+            else:
+                idle += 1
+        return best
+
+    def move_inside(self, pair: DualPair) -> DualPair:
+        """Move y off the boundary of curved cones, while that lowers the perturbation cost."""
+        cones = self.form.cones
+        movable = np.zeros(self.form.b.size, dtype=bool)
+        for _ in range(MAX_IDLE_CORRECTIONS):
+            cost = self.perturbation_cost(pair)
+            # Without a cost there is nothing to gain; with a residual the bound is lost anyway.
+            if cost == 0 or pair.residual.any():
+                break
+
+            # A step that corrects y - margin instead of y leaves y a margin.
+            inward = 2 * RELATIVE_ROUNDING * block_norms(cones, pair.y) * centre(cones)
+            margin = np.where(_curved_rows(cones), inward, 0.0)
+            moved = self.correction.step(pair.w, pair.y - margin, pair.rounding_residual, movable)
+            if moved is None:
+                break
+            w, y = moved
+            finer = self.assign_bound_multipliers(w, y + margin)
+            if finer.residual.any() or self.perturbation_cost(finer) >= cost:
                 break
             pair = finer
         return pair
 
-    def charge(self, pair: _Settled) -> float:
-        """What rounding may be worth to curved cones in which y has no room to spare."""
-        cones, y = self.form.cones, pair.y
-        curved, norms = _curved(cones), block_norms(cones, y)
-        away = cones.project(ROUNDING * norms * centre(cones) - y)
-        tight = curved & (block_norms(cones, away) > ROUNDING / 2 * norms)
-        if np.any(norms[tight] > GROWTH * (1 + np.max(np.abs(self.form.c), initial=0.0))):
-            return np.inf
-        return self.repair.charge(np.abs(pair.dust), norms, tight)
+    def perturbation_cost(self, pair: DualPair) -> float:
+        """Return what rounding may be worth to curved cones in which y has no margin."""
+        cones = self.form.cones
+        norms = block_norms(cones, pair.y)
+        margin = RELATIVE_ROUNDING * norms * centre(cones)
+        missing = block_norms(cones, cones.project(margin - pair.y))
+        tight = _curved_rows(cones) & (missing > RELATIVE_ROUNDING / 2 * norms)
 
-    def improve(self, pair: _Settled) -> _Settled:
-        """Step until nothing is left or no step helps."""
-        cones, best, idle = self.form.cones, pair, 0
-        inequality = slice(cones.zero, cones.zero + cones.nonneg)
-        stuck = np.zeros(self.form.b.size, dtype=bool)
-        for _ in range(STEPS):
-            if not pair.left.any() or idle > PATIENCE:
-                break
-            moved = self.repair.step(pair.w, pair.y, pair.left, stuck)
-            if moved is None:
-                break
-            pair = self.settle(*moved)
-            # A multiplier that a step would make negative stays 0 from then on, unless its bound
-            # takes it up again.
-            stuck[inequality] |= moved[1][inequality] < 0
-            stuck &= pair.y <= 0
-            better = self.repair.size(pair.left) < 0.7 * self.repair.size(best.left)
-            best, idle = (pair, 0) if better else (best, idle + 1)
-        return best
+        # Multipliers this large on the boundary may lie in K* by rounding alone.
+        largest_credible = MAX_GROWTH * (1 + largest_entry(self.form.c))
+        if np.any(norms[tight] > largest_credible):
+            return np.inf
+        return self.correction.perturbation_cost(np.abs(pair.rounding_residual), norms, tight)
+
+
+@dataclass(frozen=True, eq=False)
+class SlackError:
+    """How far s = b - Ax, less a margin in curved cones, is from K.
+
+    Attributes
+    ----------
+    s
+        The slack less the margin.
+    off
+        s less its projection onto K.
+    distance
+        `block_norms` of `off`.
+    terms
+        `block_norms` of the terms of b - Ax.
+    allowed
+        The distance that counts as rounding.
+    """
+
+    s: FloatArray
+    off: FloatArray
+    distance: FloatArray
+    terms: FloatArray
+    allowed: FloatArray
+
+
+class PrimalRepair:
+    """Measures how far points are from feasible, and what is missing costs."""
+
+    def __init__(self, form: ConeForm) -> None:
+        self.form = form
+        self.correction = PrimalCorrection(form)
+        self._A_sizes = abs(form.A)
+        self._curved = _curved_rows(form.cones)
+        self._centre = centre(form.cones)
+
+    def measure(self, point: FloatArray) -> SlackError:
+        """Return the slack of a point, its error and what of it is rounding."""
+        form = self.form
+        cones = form.cones
+        absolute_terms = self._A_sizes @ np.abs(point) + np.abs(form.b)
+        terms = block_norms(cones, absolute_terms)
+        inward = RELATIVE_ROUNDING * terms * self._centre
+        margin = np.where(self._curved, inward, 0.0)
+        s = form.b - form.A @ point - margin
+        off = s - cones.project(s)
+        distance = block_norms(cones, off)
+
+        allowed = RELATIVE_ROUNDING * terms + ABSOLUTE_ROUNDING * (1 + largest_entry(form.b))
+        # Equilibration costs a pass over A: only where the error is not small without it.
+        if np.any(distance > allowed):
+            r, c = self.correction.units
+            more = EQUILIBRATED_ROUNDING * largest_entry(point / c) / r
+            allowed = allowed + np.where(self._curved, 0.0, more)
+        return SlackError(s, off, distance, terms, allowed)
+
+    def is_inside(self, slack: SlackError) -> bool:
+        """Return whether the slack lies in K up to rounding, in curved cones by half the margin."""
+        allowed = np.where(self._curved, slack.allowed / 2, slack.allowed)
+        return bool(np.all(slack.distance <= allowed))
+
+    def is_nearly_inside(self, slack: SlackError) -> bool:
+        """Return whether the slack lies in K up to rounding, in curved cones without a margin.
+
+        Terms much larger than the data can make rounding pass for feasibility: [[x, 1], [1, 0]] is
+        "psd" for x above 1e7.
+        """
+        largest_credible = MAX_GROWTH * (1 + largest_entry(self.form.b))
+        if not np.all(slack.terms[self._curved] <= largest_credible):
+            return False
+        allowed = np.where(self._curved, 2 * slack.allowed, slack.allowed)
+        return bool(np.all(slack.distance <= allowed))
+
+    def perturbation_cost(self, point: FloatArray, slack: SlackError) -> float:
+        """Return what the missing margin may be worth."""
+        cones = self.form.cones
+        s = self.form.b - self.form.A @ point
+        error = block_norms(cones, s - cones.project(s))
+        return self.correction.perturbation_cost(error, slack.terms, self._curved)

@@ -1,6 +1,8 @@
-"""How long klopt's own checks may take: a solve with a time limit says so, the repairs of a proof ask.
+"""The time budget of klopt's own checks, which the repairs of a proof ask for.
 
-The limit belongs to the person who waits, so it is passed around the mathematics, not through it.
+A time limit belongs to the person who waits, so it is passed around the mathematics, not through
+it: a solve with a limit enters `budget`, a repair asks `exhausted`. Without a limit nobody need
+enter it, and `exhausted` is False.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from contextvars import ContextVar
 
 __all__ = ["budget", "exhausted"]
 
-_moment: ContextVar[float] = ContextVar("moment", default=float("inf"))
+_end: ContextVar[float] = ContextVar("end", default=float("inf"))
 
 
 @contextmanager
@@ -23,11 +25,11 @@ def budget(moment: float) -> Iterator[None]:
     ...     exhausted()
     True
     """
-    token = _moment.set(moment)
+    token = _end.set(moment)
     try:
         yield
     finally:
-        _moment.reset(token)
+        _end.reset(token)
 
 
 def exhausted() -> bool:
@@ -36,4 +38,4 @@ def exhausted() -> bool:
     >>> exhausted()
     False
     """
-    return time.perf_counter() > _moment.get()
+    return time.perf_counter() > _end.get()

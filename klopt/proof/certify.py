@@ -1,0 +1,472 @@
+"""The rules by which an answer becomes a certificate.
+
+A backend's status plays no part in the verdict; the vectors it returns do. The rules are tried in
+this order, and the first one that applies decides.
+
+    INFEASIBLE  a Farkas vector passes `check_farkas`: the constraints add up to a contradiction
+                (of a form that is the problem's dual: a ray passes)
+    UNBOUNDED   a ray passes `check_ray`, and the problem repairs the point to a feasible one
+    OPTIMAL     upper - lower <= tol (1 + |upper|), both ends from the problem's own bracket
+    OPTIMAL     by residuals, where a user's general program has no bracket: primal, dual, cone and
+                gap residuals <= tol in the scale of the data, row by row and column by column too,
+                and a bounded magnitude
+    FEASIBLE    the bracket's end on the side of the point is finite
+    UNPROVEN    everything else; the notes say what is missing
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.model.backend import Answer, Stop
+from klopt.model.forms import ConeForm, Form, Residuals, SimplexForm
+from klopt.model.functions import DualFunction
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.proof.certificate import Argument, Certificate, Verdict
+from klopt.proof.cone_norms import block_norms
+from klopt.proof.infeasibility import check_farkas, check_ray
+
+__all__ = ["certify"]
+
+MAX_MAGNITUDE = 1e6
+"""Points or multipliers that exceed the data by this factor are not judged by residuals."""
+MAX_CROSSING = 1e-9
+"""By how much, relative to 1 + |upper|, the ends of a bracket may cross by rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class SolverClaim:
+    """A solver's answer to one formulation of a problem, to be judged at a tolerance.
+
+    Parameters
+    ----------
+    problem
+        What the verdict is about.
+    formulation
+        The formulation that was solved, which maps the answer back to the problem.
+    form
+        The form that the solver was given.
+    answer
+        What it returned.
+    tol
+        The relative gap that is asked for.
+    """
+
+    problem: Problem
+    formulation: Formulation
+    form: Form
+    answer: Answer
+    tol: float
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether the solver claims that its form has no feasible point."""
+        return self.answer.farkas is not None or self.answer.stop is Stop.INFEASIBLE
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether the solver claims that its form has no optimum."""
+        return self.answer.ray is not None or self.answer.stop is Stop.UNBOUNDED
+
+
+def certify(
+    problem: Problem,
+    formulation: Formulation,
+    form: Form,
+    answer: Answer,
+    tol: float,
+) -> tuple[Certificate, Point | None]:
+    """Return what the answer proves about the problem, and the (repaired) point it leads to.
+
+    Parameters
+    ----------
+    problem
+        What the verdict is about.
+    formulation
+        The formulation that was solved, which maps the answer back to the problem.
+    form
+        The form that the solver was given.
+    answer
+        What it returned.
+    tol
+        The relative gap that counts as optimal.
+    """
+    claim = SolverClaim(problem, formulation, form, answer, tol)
+    notes: list[str] = []
+
+    no_optimum = _no_optimum(claim, notes)
+    if no_optimum is not None:
+        return no_optimum, None
+
+    if answer.x is None:
+        notes.append(f"the backend returned no point ({answer.stop.words})")
+        return Certificate.unproven(tol, *notes), None
+
+    residuals = form.measure(answer.x, answer.y)
+    if residuals is not None and residuals.magnitude > MAX_MAGNITUDE:
+        notes.append(
+            f"point or multipliers are {residuals.magnitude:.0e} times the data: no Slater point, "
+            "or the optimum is not attained, or the data are badly scaled"
+        )
+
+    bracket = problem.bracket(formulation.recover(answer.x, answer.y))
+    if bracket.note:
+        notes.append(bracket.note)
+    lower, upper = _ordered_ends(bracket, notes)
+
+    # The first rule that applies decides.
+    certificate = _optimal_by_bracket(claim, lower, upper)
+    if certificate is None:
+        certificate = _optimal_by_residuals(claim, residuals, lower, upper, notes)
+    if certificate is None:
+        certificate = _feasible_or_unproven(claim, lower, upper, notes)
+    return replace(certificate, residuals=residuals, notes=tuple(notes)), bracket.point
+
+
+# No feasible point, no optimum
+
+
+def _no_optimum(claim: SolverClaim, notes: list[str]) -> Certificate | None:
+    """Judge a claim of infeasibility or unboundedness by its vectors, never by the status."""
+    if not (claim.infeasible or claim.unbounded):
+        return None
+
+    # Both may be claimed at once; infeasibility comes first, since a ray says nothing where there
+    # is no point.
+    form = claim.form
+    if isinstance(form, ConeForm):
+        certificate = None
+        if claim.infeasible:
+            certificate = _infeasible_by_farkas_vector(claim, form, notes)
+        if certificate is None and claim.unbounded:
+            certificate = _no_optimum_by_ray(claim, form, notes)
+        return certificate
+
+    # A dual function checks its own rays; other forms have no vectors that prove anything.
+    ray = claim.answer.ray
+    objective = form.objective if isinstance(form, SimplexForm) else None
+    if isinstance(objective, DualFunction) and ray is not None:
+        return _no_optimum_by_ray_of_dual_function(claim, objective, ray, notes)
+    notes.append(
+        f"the backend says {claim.answer.stop.words}, which cannot be verified for this form"
+    )
+    return None
+
+
+def _infeasible_by_farkas_vector(
+    claim: SolverClaim,
+    form: ConeForm,
+    notes: list[str],
+) -> Certificate | None:
+    """The form has no feasible point, by Farkas' lemma."""
+    farkas = claim.answer.farkas
+    if farkas is None:
+        notes.append("infeasibility not proven: no multipliers came with the claim")
+        return None
+    flaw = check_farkas(form, farkas, claim.tol)
+    if flaw:
+        notes.append(f"infeasibility not proven: {flaw}")
+        return None
+
+    # An infeasible dual leaves the problem unbounded or infeasible: neither is proven.
+    if claim.formulation.dual:
+        notes.append("the dual is infeasible: no bound can be had")
+        return None
+
+    # A ray that passes as well is worth a note: no change of b alone gives an optimum.
+    certificate = _infeasible(claim)
+    ray = claim.answer.ray
+    if ray is not None and not check_ray(form, ray, claim.tol):
+        note = "dual infeasible as well: a ray improves the objective"
+        certificate = replace(certificate, notes=(note,))
+    return certificate
+
+
+def _no_optimum_by_ray(claim: SolverClaim, form: ConeForm, notes: list[str]) -> Certificate | None:
+    """The form is unbounded by a ray and a feasible point; where it is the dual, a ray suffices."""
+    ray = claim.answer.ray
+    if ray is None:
+        notes.append("unboundedness not proven: no ray came with the claim")
+        return None
+    flaw = check_ray(form, ray, claim.tol)
+    if flaw:
+        notes.append(f"unboundedness not proven: {flaw}")
+        return None
+
+    # A ray of the dual is a Farkas vector of the problem and needs no feasible point.
+    if claim.formulation.dual:
+        return _infeasible(claim)
+
+    # Without a feasible point the problem may be infeasible instead.
+    if claim.answer.x is not None and _has_feasible_point(claim, form, claim.answer.x):
+        return _unbounded(claim)
+    notes.append("dual infeasible: unbounded if a feasible point exists")
+    return None
+
+
+def _no_optimum_by_ray_of_dual_function(
+    claim: SolverClaim,
+    objective: DualFunction,
+    ray: FloatArray,
+    notes: list[str],
+) -> Certificate | None:
+    """A dual function is finite at 0; if it falls without bound, its problem is infeasible.
+
+    Parameters
+    ----------
+    claim
+        What is judged.
+    objective
+        The dual function, which checks the ray.
+    ray
+        The direction along which it falls.
+    notes
+        Takes what is missing.
+    """
+    flaw = objective.ray_flaw(ray)
+    if flaw:
+        notes.append(f"unboundedness not proven: {flaw}")
+        return None
+    if claim.formulation.dual:
+        return _infeasible(claim)
+    return _unbounded(claim)
+
+
+def _has_feasible_point(claim: SolverClaim, form: ConeForm, x: FloatArray) -> bool:
+    """Whether x is nearly feasible and the problem can repair it.
+
+    Residuals alone say little where data differ in size.
+    """
+    if not form.measure(x).primal <= claim.tol:
+        return False
+    bracket = claim.problem.bracket(claim.formulation.recover(x, None))
+    return _proves_a_point(claim.problem, bracket.lower, bracket.upper)
+
+
+def _infeasible(claim: SolverClaim) -> Certificate:
+    """No point: the optimum is the worst value, inf for a form that minimises."""
+    worst = float(np.copysign(np.inf, claim.formulation.scale))
+    # The dual of a problem that minimises maximises, so its scale has the other sign.
+    if claim.formulation.dual:
+        worst = -worst
+    return Certificate(Verdict.INFEASIBLE, worst, worst, claim.tol, "farkas")
+
+
+def _unbounded(claim: SolverClaim) -> Certificate:
+    """No end: the optimum is the best value, -inf for a form that minimises."""
+    best = -float(np.copysign(np.inf, claim.formulation.scale))
+    return Certificate(Verdict.UNBOUNDED, best, best, claim.tol, "ray")
+
+
+# The bracket
+
+
+def _ordered_ends(bracket: Bracket, notes: list[str]) -> tuple[float, float]:
+    """The bracket's ends; crossed ends are rounding if close and a broken proof otherwise."""
+    lower = bracket.lower
+    upper = bracket.upper
+    if np.isnan(lower) or np.isnan(upper):
+        notes.append("the bracket is not a number: the point overflows")
+        return -np.inf, np.inf
+    if lower <= upper:
+        return lower, upper
+
+    # Both ends hold up to rounding, by which they may cross where they meet.
+    crossing = lower - upper
+    if crossing > MAX_CROSSING * (1 + abs(upper)):
+        notes.append(f"the bracket is crossed by {crossing:.1e}: the problem's proof does not hold")
+        return -np.inf, np.inf
+    return upper, lower
+
+
+def _optimal_by_bracket(claim: SolverClaim, lower: float, upper: float) -> Certificate | None:
+    """Both ends are proven and close enough."""
+    if not (np.isfinite(lower) and np.isfinite(upper)):
+        return None
+    if not upper - lower <= claim.tol * (1 + abs(upper)):
+        return None
+    return Certificate(Verdict.OPTIMAL, lower, upper, claim.tol, "bracket")
+
+
+def _feasible_or_unproven(
+    claim: SolverClaim,
+    lower: float,
+    upper: float,
+    notes: list[str],
+) -> Certificate:
+    """What is left when the optimum is not proven: the interval, and whether there is a point.
+
+    Parameters
+    ----------
+    claim
+        What is judged.
+    lower, upper
+        The proven ends.
+    notes
+        Takes by how much the interval is too wide.
+    """
+    if np.isfinite(lower) and np.isfinite(upper):
+        relative_gap = (upper - lower) / (1 + abs(upper))
+        notes.append(f"the interval is {relative_gap / claim.tol:.2g} times as wide as asked for")
+
+    verdict = Verdict.UNPROVEN
+    argument: Argument = "none"
+    if _proves_a_point(claim.problem, lower, upper):
+        verdict = Verdict.FEASIBLE
+        argument = "bracket"
+    return Certificate(verdict, lower, upper, claim.tol, argument)
+
+
+def _proves_a_point(problem: Problem, lower: float, upper: float) -> bool:
+    """Whether the end that a feasible point attains is finite."""
+    attained = upper if problem.sense == "min" else lower
+    return bool(np.isfinite(attained))
+
+
+# Residuals
+
+
+def _optimal_by_residuals(
+    claim: SolverClaim,
+    residuals: Residuals | None,
+    lower: float,
+    upper: float,
+    notes: list[str],
+) -> Certificate | None:
+    """Small residuals stand in for an end that is missing, where the problem allows it.
+
+    Parameters
+    ----------
+    claim
+        What is judged.
+    residuals
+        Those of the answer, where its form can measure them.
+    lower, upper
+        The proven ends, of which one is infinite.
+    notes
+        Takes what is wrong with the residuals.
+    """
+    two_sided = np.isfinite(lower) and np.isfinite(upper)
+    if two_sided or not claim.problem.trusts_residuals or residuals is None:
+        return None
+
+    estimated_lower, estimated_upper = claim.formulation.to_user(*_estimate(claim, residuals))
+    estimated_lower = max(lower, estimated_lower)
+    estimated_upper = min(upper, estimated_upper)
+    flaw = _estimate_flaw(claim, residuals, estimated_lower, estimated_upper)
+    if flaw:
+        notes.append(
+            f"no two-sided bound could be had, and residuals do not prove it either: {flaw}"
+        )
+        return None
+    return Certificate(Verdict.OPTIMAL, estimated_lower, estimated_upper, claim.tol, "residuals")
+
+
+def _estimate(claim: SolverClaim, residuals: Residuals) -> tuple[float, float]:
+    """The form's value and dual value, widened to first order by what residuals can be worth."""
+    form = claim.form
+    x = claim.answer.x
+    y = claim.answer.y
+    worth = 0.0
+    if isinstance(form, ConeForm) and x is not None and y is not None:
+        # A violation costs its multiplier, a gradient that is left costs its variable.
+        s = np.where(np.isinf(form.b), 0.0, form.b - form.A @ x)
+        violation = np.abs(s - form.cones.project(s))
+        gradient = np.abs(form.curve(x) + form.c + form.A.T @ y)
+        worth = float(np.abs(y) @ violation + np.abs(x) @ gradient)
+
+    lower = min(residuals.value, residuals.dual_value)
+    upper = max(residuals.value, residuals.dual_value)
+    return lower - worth, upper + worth
+
+
+def _estimate_flaw(
+    claim: SolverClaim,
+    residuals: Residuals,
+    lower: float,
+    upper: float,
+) -> str:
+    """Return "" if the estimated interval counts as optimal, else why not.
+
+    Parameters
+    ----------
+    claim
+        What is judged.
+    residuals
+        Those of the answer.
+    lower, upper
+        The estimate, cut to the proven ends.
+    """
+    if not lower <= upper:
+        return "they contradict a proven bound"
+    flaw = _residual_flaw(claim, residuals)
+    if flaw:
+        return flaw
+
+    # Not <=, so that NaN is too wide.
+    excess = (upper - lower) / (claim.tol * (1 + abs(upper)))
+    if not excess <= 1:
+        return f"what they may be worth makes the interval {excess:.2g} times as wide as asked for"
+    return ""
+
+
+def _residual_flaw(claim: SolverClaim, residuals: Residuals) -> str:
+    """Return "" if the residuals are small, else which one is not."""
+    if residuals.magnitude > MAX_MAGNITUDE:
+        return "residuals say nothing at such a size"
+
+    if not residuals.worst <= claim.tol:
+        errors = {
+            "primal": residuals.primal,
+            "dual": residuals.dual,
+            "cone": residuals.cone,
+            "gap": residuals.gap,
+        }
+        name = max(errors, key=lambda name: _nan_as_infinite(errors[name]))
+        return f"the {name} residual is {errors[name]:.1e}, asked for {claim.tol:.0e}"
+
+    form = claim.form
+    answer = claim.answer
+    if isinstance(form, ConeForm) and answer.x is not None and answer.y is not None:
+        return _hidden_flaw(form, answer.x, answer.y, claim.tol)
+    return ""
+
+
+def _nan_as_infinite(error: float) -> float:
+    return np.inf if np.isnan(error) else error
+
+
+def _hidden_flaw(
+    form: ConeForm,
+    x: FloatArray,
+    y: FloatArray,
+    tol: float,
+) -> str:
+    """Name a row or column whose error is small next to the largest entry of b or c only.
+
+    Parameters
+    ----------
+    form
+        The cone program.
+    x, y
+        The point and its multipliers.
+    tol
+        The error that each row and column may have, relative to its own entry of b or c.
+    """
+    b = np.where(np.isinf(form.b), 0.0, form.b)
+    s = np.where(np.isinf(form.b), 0.0, b - form.A @ x)
+    violation = block_norms(form.cones, s - form.cones.project(s))
+    rows = violation / (1 + block_norms(form.cones, b))
+    if rows.max(initial=0.0) > tol:
+        worst = int(np.argmax(rows))
+        return f"row {worst} is violated by {rows.max():.1e} of its right-hand side"
+
+    gradient = np.abs(form.curve(x) + form.c + form.A.T @ y)
+    columns = gradient / (1 + np.abs(form.c))
+    if columns.max(initial=0.0) > tol:
+        worst = int(np.argmax(columns))
+        return f"the gradient in variable {worst} is off by {columns.max():.1e} of its cost"
+    return ""
