@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from attrs import evolve
 
 import numpy as np
 import pytest
-from attrs import evolve
 from hypothesis import given, strategies as st
 
 from klopt.errors import InvalidSettings
