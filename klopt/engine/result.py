@@ -243,6 +243,10 @@ def combine(
     seconds
         What all of it took.
     """
+    if len(attempts) == 1:
+        only = attempts[0]
+        return Result(problem, settings, attempts, only, only.certificate, seconds)
+
     lower = -np.inf
     upper = np.inf
     chosen: Attempt | None = None
