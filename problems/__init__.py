@@ -5,7 +5,7 @@ A problem file holds, in this order:
 1. its one sentence, then the mathematics in the notation of the code;
 2. one public frozen class that inherits from `klopt.model.problem.Problem` and checks its data when
    it is built;
-3. `formulations()`: the equivalent forms, each with the theorem that makes it equivalent (`because`);
+3. `formulations()`: the equivalent forms, each with the theorem that makes it so (`because`);
 4. `bracket(point)`: an exactly feasible point and a dual bound, `lower <= optimum <= upper`;
 5. `sample(rng, size)`: a random instance, from which the automatic tests are made.
 
@@ -56,7 +56,7 @@ _CLASS = re.compile(r"^class ([A-Z]\w*)", re.MULTILINE)
 
 @cache
 def _homes() -> dict[str, str]:
-    """The module of each public class; files are read, not imported: a lookup loads only its own."""
+    """The module of each public class; files are read, so that a lookup imports only its own."""
     homes = {}
     for folder in __path__:
         for file in sorted(Path(folder).glob("[!_]*.py")):

@@ -200,7 +200,7 @@ class Scribbler(BadOverSets):
 
 
 class GradientScaler(BadOverSets):
-    """Divides its gradient by a large Lipschitz constant in place, as a step of gradient descent may."""
+    """Divides its gradient by a large Lipschitz constant in place."""
 
     name = "gradient_scaler"
 

@@ -32,7 +32,7 @@ VARIABLE = "MALLOC_TRIM_THRESHOLD_"
 
 @contextmanager
 def freed_memory_kept() -> Iterator[None]:
-    """Keep freed memory for the next arrays where the environment forbids it; at the end release it."""
+    """Keep freed memory for the next arrays where the environment forbids it, until the end."""
     threshold = os.environ.get(VARIABLE, "")
     libc = ctypes.CDLL(None) if sys.platform == "linux" and threshold.isdigit() else None
     # Another C library, musl say, has neither function.

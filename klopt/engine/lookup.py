@@ -57,7 +57,7 @@ def read_problem(text: str, size: int | None, seed: int) -> Problem:
 
 
 def _names_a_file(text: str) -> bool:
-    """Whether a text means a file, be it missing; no problem class has a slash or such a suffix."""
+    """Whether a text means a file, even a missing one: by its suffix or its folder."""
     path = Path(text)
     return path.is_file() or len(path.parts) > 1 or path.name.lower().endswith(SUFFIXES)
 

@@ -41,8 +41,8 @@ RETRY_FACTOR = 1e-4
 """The second run asks the backend for this multiple of `tol` ..."""
 MIN_RETRY_TOL = 1e-12
 """... but for no tolerance below this one."""
-MIN_TIGHTENING = 0.1
-"""A second run at more than this multiple of `tol` would return the same answer."""
+MAX_RETRY_FACTOR = 0.1
+"""A second run at a larger multiple of `tol` would return much the same answer."""
 
 CERTIFY_SHARE = 0.1
 """Certifying may exceed the deadline by this share of the time limit ..."""
@@ -114,6 +114,7 @@ def solve(
     ('OPTIMAL', 0.5)
     """
     settings = Settings(tol, time_limit, max_iter, threads, seed, log, {} if raw is None else raw)
+    # Another backend would refuse options that it does not have, or read them in its own way.
     if raw and backend is None:
         raise InvalidSettings(
             "raw options belong to one backend; name it: solve(problem, backend=..., raw=...)"
@@ -159,10 +160,11 @@ def _first_conclusive(
     point = given
     for index, route in enumerate(routes):
         left = _with_time_left(settings, began)
+        # The first route is run even then: there must be something to return.
         if attempts and left.time_limit == MIN_TIME_LIMIT_S:
             break
 
-        # Another backend is still to come: it must find at least half of the time left.
+        # A backend that is still to come must find half of the time left.
         if any(later.backend is not route.backend for later in routes[index:]):
             if _ran_out_of_time(attempts, route.backend):
                 continue
@@ -234,7 +236,7 @@ def _attempts(
         return
     ask = max(RETRY_FACTOR * settings.tol, MIN_RETRY_TOL)
     left = _with_time_left(settings, began)
-    if ask <= MIN_TIGHTENING * settings.tol and left.time_limit != MIN_TIME_LIMIT_S:
+    if ask <= MAX_RETRY_FACTOR * settings.tol and left.time_limit != MIN_TIME_LIMIT_S:
         yield _attempt(problem, route, left, first.point, isolate, tell=False, ask=ask)
 
 
@@ -243,8 +245,10 @@ def _is_nearly_proven(attempt: Attempt, tol: float) -> bool:
     if attempt.answer.stop is not Stop.OPTIMAL or "tol" not in attempt.route.backend.honours:
         return False
     certificate = attempt.certificate
+    # A proof of infeasibility, say, contradicts the claim but needs no second run.
     if certificate.holds:
         return False
+    # Either is near: the proven gap, or residuals that a tighter run turns into a proof.
     error = certificate.relative_width
     if certificate.residuals is not None:
         error = min(error, certificate.residuals.worst)
@@ -293,15 +297,17 @@ def _attempt(
         certificate, found = _certified(problem, route, form, answer, settings.tol)
     certified = time.perf_counter()
 
-    seconds = answered - built
-    overrun = 0.0 if settings.time_limit is None else max(0.0, seconds - settings.time_limit)
-    timings = Timings(built - began, seconds, certified - answered, answer.seconds, overrun)
+    # Only what the user gave is told: that a later route ignores an earlier point is no news.
     if not tell:
         notes = ()
     if ask is not None:
         notes = (*notes, f"the second run of this route, asked for {ask:.0e}")
     if answer.notes or notes:
         certificate = replace(certificate, notes=certificate.notes + answer.notes + notes)
+
+    seconds = answered - built
+    overrun = 0.0 if settings.time_limit is None else max(0.0, seconds - settings.time_limit)
+    timings = Timings(built - began, seconds, certified - answered, answer.seconds, overrun)
     return Attempt(route, answer, certificate, found, timings)
 
 
@@ -318,7 +324,7 @@ def _not_built(route: Route, settings: Settings, why: str, seconds: float) -> At
 
 
 def _budget(settings: Settings, began: float) -> AbstractContextManager[None]:
-    """Until when a further repair of a proof may begin: answers that used up their time count too."""
+    """Until when a repair of a proof may begin: an answer that used up its time is judged too."""
     limit = settings.time_limit
     if limit is None:
         return nullcontext()
@@ -358,6 +364,7 @@ def answer_form(
     isolate
         Whether it runs in a child process; None as in `solve`.
     """
+    # A limit that the backend does not keep by itself is kept by ending its process.
     if isolate is None:
         enforced = settings.time_limit is not None and "time_limit" not in backend.honours
         isolate = backend.isolate or enforced
@@ -395,12 +402,12 @@ def _with_feasible_point(
     if answer.x is not None and form.measure(answer.x).primal <= settings.tol:
         return answer
 
-    # Without an objective every feasible point is optimal. Native options were meant for the first
-    # call.
+    # Without an objective every feasible point is optimal; native options were meant for the other.
     feasibility = replace(form, c=np.zeros_like(form.c), P=None)
     found = run(backend, feasibility, replace(settings, raw={}), None)
     if found.native == CHANGED:
         return found
+    # No point at all: the problem is infeasible, and the ray only says that its dual is, too.
     if found.farkas is not None:
         return replace(answer, farkas=found.farkas)
     if found.x is not None:

@@ -216,6 +216,7 @@ def routes_for(
         An iteration limit leaves out the backends that cannot keep one.
     """
     options = plan(problem)
+    # A wrong name is told before anything is said of backends.
     if formulation is not None:
         _check_formulation(problem, formulation)
 
@@ -258,6 +259,7 @@ def _routes_of_backend(options: Plan, backend: object) -> tuple[Route, ...]:
         )
     if flaw := contract_flaw(backend):
         raise InvalidSettings(f"{type(backend).__name__} cannot be asked: {flaw}")
+    # A missing library is told here, not in the middle of a solve.
     if backend.missing:
         raise NoRoute(f"backend {backend.name!r} cannot run here: {backend.missing}")
 

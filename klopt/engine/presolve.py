@@ -26,7 +26,7 @@ Rows = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
 RANGE_TOL = 1e-10
-"""c lies in the range of P if the gradient at the least-squares point is so small, over 1 + max|c|."""
+"""c lies in the range of P if max|Px + c| <= this (1 + max|c|) at the least-squares point x."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def _kept(form: ConeForm, empty: Flags) -> _Kept:
 
 
 def _contradiction(form: ConeForm, empty: Flags) -> FloatArray | None:
-    """A Farkas vector y in K*, A'y = 0, b'y < 0, on one row or block alone; None if there is none."""
+    """A Farkas vector (y in K*, A'y = 0, b'y < 0) on one row or block alone, or None."""
     finite = form.b[np.isfinite(form.b)]
     rounding = 64 * EPS * (1 + np.abs(finite).max(initial=0.0))
     for kind, block in form.cones.blocks():
@@ -189,6 +189,7 @@ def _contradictory_row(
         return None
     row = block.start + wrong[0]
     y = np.zeros(form.b.size)
+    # b'y < 0: of 0 <= b < 0 by y = 1, of 0 = b by the sign that makes it negative.
     y[row] = 1.0 if kind == "nonneg" else -np.sign(form.b[row])
     return y
 

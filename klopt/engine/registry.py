@@ -132,7 +132,7 @@ Found = tuple[tuple[Backend, ...], tuple[type[Problem], ...], tuple[Broken, ...]
 
 @cache
 def _scan(group: str) -> Found:
-    """The backends, the problems and the failures of one entry-point group, found once a process."""
+    """The backends, problems and failures of one entry-point group, found once per process."""
     found_backends: dict[str, Backend] = {}
     found_problems: list[type[Problem]] = []
     failures: list[Broken] = []

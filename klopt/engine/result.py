@@ -68,7 +68,8 @@ class Result:
 
     >>> from klopt.engine.registry import problem_named
     >>> from klopt.engine.pipeline import solve
-    >>> result = solve(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0])).require()
+    >>> problem = problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0])
+    >>> result = solve(problem).require()
     >>> result.point.x, result.duals["ub"]
     (array([0. , 0.5]), array([0.5]))
     """
@@ -211,7 +212,8 @@ class Result:
         return (
             f"Result {self.verdict.name}  {self.problem.describe()} by {self.route}\n"
             f"|- value       {self.value:.10g}   in [{self.lower:.10g}, {self.upper:.10g}]\n"
-            f"|- width       {certificate.relative_width:.1e} relative, asked for {settings.tol:.0e}\n"
+            f"|- width       {certificate.relative_width:.1e} relative, "
+            f"asked for {settings.tol:.0e}\n"
             f"|- work        {self.timings.total:.3g} s, {settings.threads} thread(s), "
             f"seed {settings.seed}\n"
             f"`- it says     {self.stop.words}"
@@ -243,6 +245,7 @@ def combine(
     seconds
         What all of it took.
     """
+    # The usual case: one interval is its own intersection.
     if len(attempts) == 1:
         only = attempts[0]
         return Result(problem, settings, attempts, only, only.certificate, seconds)
@@ -271,7 +274,7 @@ def combine(
 
 
 def _goodness(attempt: Attempt, sense: Sense) -> tuple[bool, bool, float, float]:
-    """Feasible before unproven, a point before none, then the better value, then the smaller gap."""
+    """Feasible before unproven, a point before none, then the value, then the gap."""
     certificate = attempt.certificate
     value = -certificate.upper if sense == "min" else certificate.lower
     return (

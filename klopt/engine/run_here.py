@@ -81,8 +81,10 @@ def run_here(
     with _captured(capture) as log, blas_threads(settings.threads):
         try:
             answer = backend.run(own_form, own_settings, start)
+        # The user ends the solve or asked for something impossible: no outcome of this route.
         except (KeyboardInterrupt, SystemExit, InvalidSettings):
             raise
+        # An error about the input; too deep a recursion is none.
         except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
             stop = Stop.CRASHED if isinstance(error, RecursionError) else Stop.REJECTED
             answer = Answer(stop, native=_text(error))
@@ -126,7 +128,7 @@ def pristine(thing: Any) -> Any:
 
 
 def _checksums(form: Form) -> list[int]:
-    """Checksums of all arrays in a form: the sum of all bits, and evenly spaced entries in order."""
+    """Checksums of the arrays in a form: the sum of all bits, and some entries in their order."""
     found: list[int] = []
     _add_checksums(form, found)
     return found
@@ -134,6 +136,7 @@ def _checksums(form: Form) -> list[int]:
 
 def _add_checksums(thing: object, found: list[int]) -> None:
     if isinstance(thing, np.ndarray):
+        # Changes that cancel in the sum, two entries swapped say, show in the sample.
         flat = thing.ravel(order="K")
         words = flat.view(f"u{gcd(8, flat.nbytes)}")
         sample = flat[:: 1 + flat.size // MAX_SAMPLED_ENTRIES]
@@ -210,7 +213,7 @@ def _count(told: object) -> int | None:
 
 
 def _duration(told: object, measured: float) -> float:
-    """The seconds of the native call if the backend tells a possible number, else what was measured."""
+    """The seconds of the native call as the backend tells them, if it does, else as measured."""
     if isinstance(told, int | float) and 0 < told < np.inf:
         return float(told)
     return measured
@@ -237,6 +240,7 @@ def _vector(name: str, value: object, size: int | None, flaws: list[str]) -> Flo
     if value is None:
         return None
     try:
+        # A copy, so that a backend which keeps its vectors cannot change them later.
         array = np.array(value)
         if np.iscomplexobj(array):
             raise TypeError
@@ -262,7 +266,7 @@ def _vector(name: str, value: object, size: int | None, flaws: list[str]) -> Flo
 
 
 class _BlasPools:
-    """The BLAS pools of the process: the first of several users sets their size, the last resets it."""
+    """The BLAS pools of the process: the first user sets their size, the last one resets it."""
 
     def __init__(self) -> None:
         # Looking for the pools takes milliseconds, setting their size takes none; those of numpy
@@ -302,7 +306,7 @@ class _BlasPools:
         self._take_control()
 
     def _take_control(self) -> None:
-        """Let this thread set the pools: since threadpoolctl 3.8 they obey only the first that did."""
+        """Let this thread set the pools: since threadpoolctl 3.8 only the first that did may."""
         for library in self.pools.lib_controllers:
             if hasattr(library, "clear_controlling_thread"):
                 library.clear_controlling_thread(force=True)
@@ -314,12 +318,12 @@ def _blas_pools() -> _BlasPools:
 
 
 def blas_threads(threads: int) -> AbstractContextManager[None]:
-    """Return a context in which NumPy and SciPy use that many threads; under load more are slower."""
+    """Return a context in which NumPy and SciPy use that many threads."""
     return _blas_pools().limited(threads)
 
 
 def flush_c() -> None:
-    """Write out what C code has printed, which its buffers would otherwise show later and elsewhere."""
+    """Write out what C code has printed: left in its buffers it would appear later, elsewhere."""
     # Where there is no C library to be had, nothing of it can have printed.
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).fflush(None)
@@ -340,6 +344,7 @@ def _captured(wanted: bool) -> Iterator[list[str]]:
         return
     try:
         with tempfile.TemporaryFile() as sink:
+            # What was printed before belongs to the caller.
             flush_c()
             saved = [os.dup(1), os.dup(2)]
             os.dup2(sink.fileno(), 1)

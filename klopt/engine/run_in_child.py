@@ -33,7 +33,7 @@ from klopt.model.forms import Form
 __all__ = ["Worker", "last_words", "run_isolated"]
 
 GRACE = 0.5
-"""Seconds after the deadline before a child is killed: a backend that keeps its limit can answer."""
+"""Seconds from the deadline until a child is killed: who keeps the limit can still answer."""
 
 MAX_LOG_BYTES = 1_000_000
 """How much of what one run prints is kept."""
@@ -206,7 +206,7 @@ def run_isolated(
 
 
 def _pickled(backend: Backend, form: Form, settings: Settings, start: Start | None) -> bytes:
-    """The run as a task for a child, which need not capture what is printed: the parent reads it."""
+    """The run as a task for a child; the parent reads what is printed, so the child need not."""
     import cloudpickle
 
     try:
@@ -221,7 +221,8 @@ def _pickled(backend: Backend, form: Form, settings: Settings, start: Start | No
 
 
 def _take_worker() -> Worker:
-    """An idle child, or a new one; asking first whether there is one would race with other threads."""
+    """An idle child, or a new one."""
+    # Asking first whether there is one would race with other threads.
     try:
         return _idle.pop()
     except IndexError:

@@ -49,6 +49,7 @@ def lifted(route: Route, form: Form, point: Point) -> tuple[Start | None, tuple[
         name = route.formulation.name
         return None, (f"the start was not used: no way from a point to the form {name!r}",)
 
+    # From here on a start that does not fit is the user's mistake, not the route's.
     start = _lift(route.formulation, point)
     _check_shapes(route.formulation, form, start)
     start = Start(np.array(start.x), None if start.y is None else np.array(start.y))
