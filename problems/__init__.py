@@ -1,10 +1,11 @@
-"""One problem per file; importable by name, found by the registry.
+"""One problem per file, importable by name and found by the registry.
 
 A problem file holds, in this order:
 
 1. its one sentence, then the mathematics in the notation of the code;
-2. one public frozen dataclass that inherits from `klopt.model.problem.Problem` and checks its data when it is built;
-3. `formulations()`: the equivalent forms, each with the theorem that makes it equivalent (`because`);
+2. one public frozen class that inherits from `klopt.model.problem.Problem` and checks its data when
+   it is built;
+3. `formulations()`: the equivalent forms, each with the theorem that makes it so (`because`);
 4. `bracket(point)`: an exactly feasible point and a dual bound, `lower <= optimum <= upper`;
 5. `sample(rng, size)`: a random instance, from which the automatic tests are made.
 
@@ -25,9 +26,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if (
-    TYPE_CHECKING
-):  # optional: gives type checkers and editors the signatures of the classes that klopt ships
+# Optional: gives type checkers and editors the signatures of the classes that klopt ships.
+if TYPE_CHECKING:
     from klopt.problems.adaptive_kernel import AdaptiveKernel as AdaptiveKernel
     from klopt.problems.adaptive_kernel_regression import (
         AdaptiveKernelRegression as AdaptiveKernelRegression,
@@ -56,22 +56,27 @@ _CLASS = re.compile(r"^class ([A-Z]\w*)", re.MULTILINE)
 
 @cache
 def _homes() -> dict[str, str]:
-    """Return the module of each public class; the files are read, not imported, so that a lookup loads only its own."""
-    files = sorted(file for folder in __path__ for file in Path(folder).glob("[!_]*.py"))
-    return {
-        name: file.stem
-        for file in files
-        for name in _CLASS.findall(file.read_text(encoding="utf-8"))
-    }
+    """The module of each public class; files are read, so that a lookup imports only its own."""
+    homes = {}
+    for folder in __path__:
+        for file in sorted(Path(folder).glob("[!_]*.py")):
+            for name in _CLASS.findall(file.read_text(encoding="utf-8")):
+                homes[name] = file.stem
+    return homes
 
 
 def __getattr__(name: str) -> Any:
+    """Find a problem class when it is first asked for; from then on it is a plain attribute."""
     if name.startswith("_") or name not in _homes():
         raise AttributeError(
             f"module {__name__!r} has no problem {name!r}; there are: {', '.join(sorted(_homes()))}"
         )
-    return getattr(import_module(f"{__name__}.{_homes()[name]}"), name)
+    module = import_module(f"{__name__}.{_homes()[name]}")
+    found = getattr(module, name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:
+    """The problems and nothing else: neither helpers of this file nor modules that are loaded."""
     return sorted([*_homes(), *(name for name in globals() if name.startswith("__"))])

@@ -50,15 +50,7 @@ class Ecos(Backend):
     honours = frozenset({"tol", "max_iter", "threads", "seed", "log"})
     proves = frozenset({"dual", "farkas", "ray"})
     isolate = True
-
-    @property
-    def missing(self) -> str:
-        """Why it cannot run here ("" if it can)."""
-        if not super().missing:
-            return ""
-        return (
-            'ecos is not installed; pip install "klopt[ecos]" (GPLv3; no wheel for Python >= 3.13)'
-        )
+    install_hint = 'pip install "klopt[ecos]" (GPLv3; no wheel for Python >= 3.13)'
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         """Return what ECOS claims about a cone program."""

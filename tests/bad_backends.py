@@ -16,9 +16,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.cones import Feature
-from klopt.model.forms import ConeForm, Form
+from klopt.model.forms import ConeForm, Form, SimplexForm
 
 
 class Bad(Backend):
@@ -169,6 +170,63 @@ class Unmutator(Bad):
         form.c.flags.writeable = True
         form.c[:] = 0.0
         return Answer(Stop.OPTIMAL, x=np.zeros(form.c.size), y=np.zeros(form.b.size))
+
+
+class BadOverSets(Backend):
+    """Takes every function over a simple set, and works in place on what it was given."""
+
+    name: ClassVar[str] = "bad_over_sets"
+    offers = frozenset(Feature) - {Feature.CONE, Feature.EXPLICIT}
+    honours = frozenset({"tol", "time_limit", "max_iter", "threads", "seed", "log", "start"})
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        assert isinstance(form, SimplexForm)
+        x = form.domain.centre() if start is None else start.x
+        self.write(form, x)
+        return Answer(Stop.OPTIMAL, x)
+
+    def write(self, form: SimplexForm, x: FloatArray) -> None:
+        raise NotImplementedError
+
+
+class Scribbler(BadOverSets):
+    """Sets its gradient to zero in place: whoever reads that again finds every point stationary."""
+
+    name = "scribbler"
+
+    def write(self, form: SimplexForm, x: FloatArray) -> None:
+        gradient = form.objective.gradient(x)
+        gradient *= 0.0
+
+
+class GradientScaler(BadOverSets):
+    """Divides its gradient by a large Lipschitz constant in place."""
+
+    name = "gradient_scaler"
+
+    def write(self, form: SimplexForm, x: FloatArray) -> None:
+        gradient = form.objective.gradient(x)
+        gradient /= 1e12
+
+
+class Unlocker(BadOverSets):
+    """Makes the gradient of what the function remembers writable, then sets it to zero."""
+
+    name = "unlocker"
+
+    def write(self, form: SimplexForm, x: FloatArray) -> None:
+        gradient = form.objective.near(x).gradient  # type: ignore[attr-defined]
+        gradient.flags.writeable = True
+        gradient *= 0.0
+
+
+class StartWriter(BadOverSets):
+    """Moves away from its start in place."""
+
+    name = "start_writer"
+
+    def write(self, form: SimplexForm, x: FloatArray) -> None:
+        x[:] = form.domain.centre()
 
 
 class NanReturner(Bad):

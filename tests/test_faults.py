@@ -1,8 +1,6 @@
 """Sixty faults and the behaviour owed, one row one test, through the public names.
 
-Left for later, when there is something to test: 45 (two backends that disagree) needs
-`klopt.compare`; that attempts of one solve with disjoint intervals prove nothing is in
-test_solve.py.
+That attempts of one solve with disjoint intervals prove nothing is in test_solve.py.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ from klopt.model.backend import Answer, Backend, Settings, Start, Step, Stop
 from klopt.model.cones import Cones, Feature, svec
 from klopt.model.forms import ConeForm
 from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.smooth_functions import LocalModel, MatrixFreeFunction, SmoothFunction
+from klopt.problems import SimplexProgram
 from klopt.proof.certificate import Verdict
 
 HIGHS = backend_named("highs")
@@ -623,8 +625,8 @@ class TestContainment:
     def test_native_code_that_writes_into_the_form_has_crashed(self) -> None:
         """Read-only is a promise between Pythons; C writes where it likes."""
 
-        class Scribbler(bad.Bad):
-            name = "scribbler"
+        class NativeWriter(bad.Bad):
+            name = "native_writer"
 
             def misbehave(self, form):
                 ctypes.memset(form.c.ctypes.data, 0, 8)
@@ -633,7 +635,7 @@ class TestContainment:
                 )
 
         problem = FormProblem(corner())
-        result = klopt.solve(problem, backend=Scribbler())
+        result = klopt.solve(problem, backend=NativeWriter())
         assert result.stop is Stop.CRASHED
         assert "changed its input" in result.explain()
         assert result.point is None
@@ -642,7 +644,7 @@ class TestContainment:
         ):
             klopt.solve(problem)
         fresh = FormProblem(corner())
-        alone = klopt.solve(fresh, backend=Scribbler(), isolate=True)
+        alone = klopt.solve(fresh, backend=NativeWriter(), isolate=True)
         assert "changed its copy of the input" in alone.explain()
         assert klopt.solve(fresh).value == pytest.approx(3.0)
 
@@ -652,15 +654,15 @@ class TestContainment:
                 (good,) = super().formulations()
                 return good, replace(good, name="the same again")
 
-        class Scribbler(bad.Bad):
-            name = "scribbler"
+        class NativeWriter(bad.Bad):
+            name = "native_writer"
 
             def misbehave(self, form):
                 ctypes.memset(form.c.ctypes.data, 0, 8)
                 return Answer(Stop.NUMERICAL)
 
         assert len(klopt.solve(Twice(corner()), backend=bad.NanReturner()).attempts) == 2
-        assert len(klopt.solve(Twice(corner()), backend=Scribbler()).attempts) == 1
+        assert len(klopt.solve(Twice(corner()), backend=NativeWriter()).attempts) == 1
 
     def test_a_backend_that_loosens_its_settings_is_judged_by_those_asked_for(self) -> None:
         class Lenient(bad.Bad):
@@ -909,6 +911,99 @@ def test_a_form_that_cannot_be_written_down_costs_nothing_but_its_route() -> Non
     assert (pinned.verdict, pinned.chosen.answer.stop) == (Verdict.UNPROVEN, Stop.REJECTED)
     assert "SOCP dual cannot be written down: b[31] is" in pinned.explain()
     assert klopt.solve(huge).verdict is Verdict.OPTIMAL
+
+
+class TestSharedState:
+    """What a backend can write, the proof does not read."""
+
+    COST = np.array([2.0, -1.0, 0.0])
+    """The minimum of c'x over the simplex is -1."""
+
+    def quartic(self) -> SimplexProgram:
+        """Minimise |x|^4 - x_0, which is -0.4167 at the optimum, as a function that knows its curvature."""
+
+        def near(x):
+            square = float(x @ x)
+            gradient = 4 * square * x - np.eye(3)[0]
+            return LocalModel(
+                square**2 - float(x[0]),
+                gradient,
+                lambda: 4 * square * np.eye(3) + 8 * np.outer(x, x),
+            )
+
+        return SimplexProgram.of(SmoothFunction(3, near), klopt.Simplex(3))
+
+    def oracle(self) -> tuple[SimplexProgram, np.ndarray]:
+        """Minimise c'x; the user's gradient is the user's own array."""
+        own = self.COST.copy()
+        linear = klopt.Oracle(3, lambda x: float(self.COST @ x), lambda x: own)
+        return SimplexProgram.of(linear, klopt.Simplex(3)), own
+
+    def plain_functions(self) -> tuple[SimplexProgram, np.ndarray]:
+        """The same by two plain functions."""
+        own = self.COST.copy()
+        value = lambda x: float(self.COST @ x)  # noqa: E731
+        return SimplexProgram(value, lambda x: own, klopt.Simplex(3)), own
+
+    @pytest.mark.parametrize("isolate", [False, True])
+    @pytest.mark.parametrize("backend", [bad.Scribbler(), bad.GradientScaler()], ids=_name)
+    def test_a_gradient_cannot_be_changed_in_place(self, backend, isolate) -> None:
+        by_oracle, first = self.oracle()
+        by_functions, second = self.plain_functions()
+        for problem in (self.quartic(), by_oracle, by_functions):
+            result = klopt.solve(problem, backend, isolate=isolate)
+            assert result.verdict is Verdict.UNPROVEN
+            assert result.stop is Stop.REJECTED
+            assert "read-only" in result.chosen.answer.native
+            assert klopt.solve(problem).verdict is Verdict.OPTIMAL
+        np.testing.assert_array_equal(first, self.COST)
+        np.testing.assert_array_equal(second, self.COST)
+
+    def test_what_a_backend_unlocks_is_its_own(self) -> None:
+        """A function keeps its last evaluation; the proof asks one that no backend has seen."""
+
+        @dataclass(frozen=True)
+        class Evaluation:
+            value: float
+            gradient: np.ndarray
+
+        def near(x):
+            return Evaluation(float(self.COST @ x), self.COST.copy())
+
+        problem = SimplexProgram.of(MatrixFreeFunction(3, near), klopt.Simplex(3))
+        result = klopt.solve(problem, bad.Unlocker())
+        assert result.stop is Stop.OPTIMAL
+        assert result.verdict is Verdict.FEASIBLE
+        assert (result.lower, result.upper) == pytest.approx((-1.0, 1 / 3))
+
+    def test_a_start_may_be_written_and_stays_the_users(self) -> None:
+        problem, _ = self.oracle()
+        x = np.array([0.0, 1.0, 0.0])
+        result = klopt.solve(problem, bad.StartWriter(), start=Point({"x": x}))
+        assert result.verdict is Verdict.FEASIBLE
+        np.testing.assert_array_equal(x, [0.0, 1.0, 0.0])
+
+    def test_a_backend_that_changes_the_form_when_asked_for_a_feasible_point_has_crashed(
+        self,
+    ) -> None:
+        """An unbounded claim without a point is followed by a second run: that one is watched too."""
+
+        class SecondThoughts(bad.Bad):
+            name = "second_thoughts"
+
+            def misbehave(self, form):
+                if form.c.any():
+                    return Answer(Stop.UNBOUNDED, ray=np.array([1.0, 0.0]))
+                ctypes.memset(form.b.ctypes.data, 0, 8)
+                return Answer(Stop.OPTIMAL, x=np.zeros(2))
+
+        form = ConeForm([-1.0, 0.0], [[-1.0, 0.0], [0.0, 1.0]], [-3.0, 1.0], Cones(nonneg=2))
+        problem = FormProblem(form)
+        result = klopt.solve(problem, SecondThoughts())
+        assert result.stop is Stop.CRASHED
+        assert problem.data_changed
+        with pytest.raises(InvalidProblem, match="build the problem anew"):
+            klopt.solve(problem)
 
 
 @dataclass(frozen=True, eq=False)

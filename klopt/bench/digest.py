@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from klopt.engine.run_here import pristine
 from klopt.model.records import field_names
 
 __all__ = ["digest", "pristine"]
@@ -34,25 +35,6 @@ def digest(*things: object) -> str:
     for thing in things:
         walk.visit(thing)
     return walk.hash.hexdigest()[:32]
-
-
-def pristine(thing: Any) -> Any:
-    """Return a copy of a dataclass without what it has cached, so that each run pays for its own work."""
-    if isinstance(thing, tuple) and type(thing) is tuple:
-        return tuple(map(pristine, thing))
-    if not field_names(type(thing)) or not hasattr(thing, "__dict__"):
-        return thing
-    copy = object.__new__(type(thing))
-    kind = type(thing)
-    cached = {
-        name
-        for name in vars(thing)
-        if isinstance(getattr(kind, name, None), functools.cached_property)
-    }
-    copy.__dict__.update(
-        {name: pristine(value) for name, value in vars(thing).items() if name not in cached}
-    )
-    return copy
 
 
 class _Walk:

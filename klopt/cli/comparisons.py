@@ -97,7 +97,7 @@ def compare(
     """
     from klopt.bench.comparison import compare as run
     from klopt.bench.store import StoreFailed, check_writable
-    from klopt.engine.lookup import read_duration, read_memory, read_numbers
+    from klopt.cli.arguments import read_duration, read_memory, read_numbers
 
     if output is not None:
         check_writable(Path(output))
@@ -128,7 +128,7 @@ def _counts(often: Counter[str]) -> str:
 
 
 def _sizes(text: str | None) -> list[int]:
-    from klopt.engine.lookup import read_numbers
+    from klopt.cli.arguments import read_numbers
     from klopt.errors import InvalidSettings
 
     sizes = [] if text is None else read_numbers(text, "sizes")

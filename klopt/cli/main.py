@@ -92,7 +92,8 @@ def solve(
     Exit code 0 if the answer is proven (optimal, infeasible or unbounded), 1 if not, 2 for a bad
     call.
     """
-    from klopt.engine.lookup import read_backend, read_duration, read_options, read_problem
+    from klopt.cli.arguments import read_duration, read_options
+    from klopt.engine.lookup import read_backend, read_problem
     from klopt.engine.pipeline import solve as run
     from klopt.model.backend import Settings
 

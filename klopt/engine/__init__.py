@@ -1,1 +1,1 @@
-"""What happens in `klopt.solve`: registry, plan, presolve, the run of a backend, its certified result."""
+"""What happens in `klopt.solve`: registry, plan, presolve, run of a backend, certified result."""

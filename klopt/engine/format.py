@@ -1,7 +1,7 @@
-"""What the command prints: lines and tables of 80 columns for people, one JSON document for programs.
+"""Results and plans as text: tables of 80 columns for people, one JSON document for programs.
 
-A document opens with {"klopt": version, "schema": 1, "command": ...}. Numbers that JSON lacks are
-written as the texts "inf" and "-inf", and NaN as null. The schema number changes when a field
+A document opens with {"klopt": version, "schema": 1, "command": ...}. Infinities, which JSON lacks,
+are written as the texts "inf" and "-inf", and NaN as null. The schema number changes when a field
 changes its meaning or goes away.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -43,7 +43,14 @@ __all__ = [
 ]
 
 SCHEMA = 1
+"""The version of the fields of a document."""
+
 WIDTH = 80
+"""Columns of text."""
+
+LABEL_COLUMNS = 12
+"""Columns of the labels in `lines`."""
+
 STYLES = {
     Verdict.OPTIMAL: "bold green",
     Verdict.INFEASIBLE: "bold cyan",
@@ -51,7 +58,8 @@ STYLES = {
     Verdict.FEASIBLE: "bold yellow",
     Verdict.UNPROVEN: "bold red",
 }
-# The classes of programs people think in, by what a backend must offer to take them.
+"""How a terminal shows a verdict."""
+
 TAKES = {
     "LP": {Feature.CONE},
     "QP": {Feature.CONE, Feature.QUADRATIC},
@@ -62,16 +70,16 @@ TAKES = {
     "saddle": {Feature.SADDLE},
     "split": {Feature.SPLIT},
 }
+"""The classes of programs people think in, by what a backend must offer to take them."""
 
 
 def console() -> Console:
     """Return where people read: 80 columns, colours only on a terminal that wants them."""
     from rich.console import Console
 
-    plain_width = Console(highlight=False, markup=False, emoji=False, width=WIDTH)
-    if not plain_width.is_terminal:
-        return plain_width
-    return Console(highlight=False, markup=False, emoji=False, width=min(WIDTH, Console().width))
+    terminal = Console()
+    width = min(WIDTH, terminal.width) if terminal.is_terminal else WIDTH
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def table(columns: Sequence[str], *, right: Iterable[str] = ()) -> Table:
@@ -80,32 +88,33 @@ def table(columns: Sequence[str], *, right: Iterable[str] = ()) -> Table:
 
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        side: Literal["left", "right"] = "right" if column in right else "left"
+        made.add_column(column, justify=side, overflow="fold")
     return made
 
 
 def wrapped(text: str) -> str:
-    """Return the text with lines of at most 80 columns; what is broken off an indented line is indented.
+    """Return the text with lines of at most 80 columns; what an indented line wraps is indented.
 
     >>> len(max(wrapped("  note: " + "word " * 40).splitlines(), key=len)) <= 80
     True
     """
-    broken = []
+    wrapped_lines: list[str] = []
     for line in text.splitlines():
         indent = " " * (len(line) - len(line.lstrip()))
         below = f"{indent}    " if indent else ""
-        broken += textwrap.wrap(line, WIDTH, subsequent_indent=below, break_on_hyphens=False) or [
-            ""
-        ]
-    return "\n".join(broken)
+        parts = textwrap.wrap(line, WIDTH, subsequent_indent=below, break_on_hyphens=False)
+        wrapped_lines += parts or [""]
+    return "\n".join(wrapped_lines)
 
 
 def lines(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return labels and texts as two columns; long texts go on below themselves."""
-    fill = textwrap.TextWrapper(WIDTH, subsequent_indent=" " * 12, break_on_hyphens=False)
-    block = []
+    """Return labels and texts as two columns; long texts continue below themselves."""
+    below = " " * LABEL_COLUMNS
+    fill = textwrap.TextWrapper(WIDTH, subsequent_indent=below, break_on_hyphens=False)
+    block: list[str] = []
     for label, text in pairs:
-        fill.initial_indent = f"{label:12}"
+        fill.initial_indent = f"{label:{LABEL_COLUMNS}}"
         block += fill.wrap(text)
     return "\n".join(block)
 
@@ -123,11 +132,13 @@ def largest(arrays: Mapping[str, FloatArray], count: int = 6) -> str:
         if value
     ]
     entries.sort(key=lambda entry: -abs(entry[2]))
-    named = [
+    shown = [
         f"{name}[{', '.join(map(str, index))}] = {value:.4g}"
         for name, index, value in entries[:count]
     ]
-    return ", ".join(named) + (f", and {len(entries) - count} more" if len(entries) > count else "")
+    if len(entries) > count:
+        shown.append(f"and {len(entries) - count} more")
+    return ", ".join(shown)
 
 
 def document(command: str, content: Mapping[str, Any]) -> str:
@@ -143,27 +154,32 @@ def document(command: str, content: Mapping[str, Any]) -> str:
     except PackageNotFoundError:
         release = "0+unknown"
     head = {"klopt": release, "schema": SCHEMA, "command": command}
-    return json.dumps(
-        head | {key: plain(value) for key, value in content.items()}, indent=1, allow_nan=False
-    )
+    return json.dumps(head | plain(content), indent=1, allow_nan=False)
 
 
 def plain(value: Any) -> Any:
-    """Return the value in what JSON knows: infinities as text, NaN as null, sets as sorted lists."""
+    """Return the value in what JSON has: infinities as text, NaN as null, sets as sorted lists."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, frozenset | set):
         return sorted(plain(item) for item in value)
-    if isinstance(value, np.ndarray):
-        return value.tolist() if np.isfinite(value).all() else [plain(item) for item in value]
-    if isinstance(value, list | tuple):
+    if isinstance(value, np.ndarray) and np.isfinite(value).all():
+        return value.tolist()
+    if isinstance(value, list | tuple | np.ndarray):
         return [plain(item) for item in value]
     if isinstance(value, float | np.floating):
-        number = float(value)
-        return number if np.isfinite(number) else None if number != number else str(number)
+        return _plain_number(float(value))
     if isinstance(value, np.integer | np.bool_):
         return value.item()
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
+
+
+def _plain_number(number: float) -> float | str | None:
+    if np.isnan(number):
+        return None
+    return number if np.isfinite(number) else str(number)
 
 
 def problem_data(problem: Problem) -> dict[str, Any]:
@@ -190,7 +206,9 @@ def residuals_data(residuals: Residuals | None) -> dict[str, float] | None:
 
 def attempt_data(attempt: Attempt) -> dict[str, Any]:
     """Return one attempt as data: what the backend says and what klopt proves."""
-    certificate, answer, timings = attempt.certificate, attempt.answer, attempt.timings
+    answer = attempt.answer
+    certificate = attempt.certificate
+    timings = attempt.timings
     return {
         "route": route_data(attempt.route),
         "stop": answer.stop.name,
@@ -209,7 +227,8 @@ def attempt_data(attempt: Attempt) -> dict[str, Any]:
 
 def result_data(result: Result) -> dict[str, Any]:
     """Return a result as data: the verdict and what it rests on, the point, every attempt."""
-    answer, point = result.chosen.answer, result.point
+    answer = result.chosen.answer
+    point = result.point
     return {
         "problem": problem_data(result.problem),
         "settings": {**vars(result.settings), "raw": dict(result.settings.raw)},

@@ -1,26 +1,32 @@
 """Routes for a problem, best first, and why each other one is refused.
 
 A route is a formulation and a backend that offers all it needs. Routes are sorted by the backend's
-rank, then by the problem's own order of formulations, then by name: cheap, deterministic, and no
-form is built.
+rank, then by the problem's own order of formulations, then by the backend's name: cheap,
+deterministic, and no form is built.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import product
 from textwrap import fill
+from typing import NamedTuple
 
-from klopt.engine.registry import Broken, backends, broken
-from klopt.errors import InvalidProblem
-from klopt.model.backend import Backend
+from klopt.engine.registry import Broken, backend_named, backends, broken
+from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
+from klopt.model.backend import Backend, Settings, contract_flaw
 from klopt.model.html import html_table
 from klopt.model.problem import Formulation, Problem
 
-__all__ = ["Plan", "Refusal", "Route", "plan"]
+__all__ = ["Plan", "Refusal", "Route", "plan", "routes_for"]
 
-COLUMNS = 80
+TEXT_COLUMNS = 80
+"""The width of a plan as text."""
+
+MIN_REASON_COLUMNS = 24
+"""What the names of a row must leave for its text; where they leave less, all of it is one text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +60,16 @@ class Refusal:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All routes of a problem, best first; all refusals; and the backends that are known but cannot run here.
+    """All routes of a problem, best first; all refusals; and the backends that cannot run here.
 
-    `klopt.plan(problem)` makes it. `absent` are backends whose library is not installed, `broken`
-    what failed to load.
+    `klopt.plan(problem)` makes it. `installed` are the backends that can run, `absent` those whose
+    library is not installed, `broken` the plug-ins that failed to load.
     """
 
     problem: Problem
     routes: tuple[Route, ...]
     installed: tuple[Backend, ...]
     absent: tuple[Backend, ...]
-    broken: tuple[Broken, ...] = ()
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
@@ -72,28 +77,39 @@ class Plan:
         pairs = product(self.problem.formulations(), self.installed)
         return tuple(Refusal(f, backend) for f, backend in pairs if not f.needs <= backend.offers)
 
+    @property
+    def broken(self) -> tuple[Broken, ...]:
+        """The solver files and plug-ins that failed to load, and why."""
+        return broken("klopt.solvers")
+
     def explain(self) -> str:
         """Return both lists as text that lines up in 80 columns."""
-        names = [f.name for f in self.problem.formulations()]
-        used, refusals = {backend.name for backend in self.installed}, self.refusals
-        head = f"{self.problem.describe()}: {len(names)} formulations x {len(used)} backends"
-        pairs = [
-            (f"{i:3}", r.formulation.name, r.backend.name, r.why)
-            for i, r in enumerate(self.routes, 1)
+        formulations = [formulation.name for formulation in self.problem.formulations()]
+        installed = {backend.name for backend in self.installed}
+        head = (
+            f"{self.problem.describe()}: {len(formulations)} formulations x "
+            f"{len(installed)} backends"
+        )
+        lines = [fill(head, TEXT_COLUMNS, subsequent_indent="  ")]
+
+        routes = [
+            _Row(f"{number:3}", route.formulation.name, route.backend.name, route.why)
+            for number, route in enumerate(self.routes, 1)
         ]
-        lines = [fill(head, COLUMNS, subsequent_indent="  "), *_aligned(pairs, names, used)]
-        if not self.routes:
+        lines += _aligned(routes, formulations, installed)
+        if not routes:
             lines.append("  no route: nothing installed can take any formulation")
-        if refusals:
+
+        refused = [_Row("", r.formulation.name, r.backend.name, r.missing) for r in self.refusals]
+        if refused:
             lines.append("refused")
-            lines += _aligned(
-                [("", r.formulation.name, r.backend.name, r.missing) for r in refusals], names, used
-            )
-        if self.absent or self.broken:
+            lines += _aligned(refused, formulations, installed)
+
+        away = [_Row("", backend.name, "", backend.missing) for backend in self.absent]
+        away += [_Row("", item.name, "", f"broken: {item.reason}") for item in self.broken]
+        if away:
             lines.append("not available")
-            away = [("", backend.name, "", backend.missing) for backend in self.absent]
-            away += [("", item.name, "", f"broken: {item.reason}") for item in self.broken]
-            lines += _aligned(away, [name for _, name, _, _ in away], set())
+            lines += _aligned(away, [row.name for row in away], ())
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -101,24 +117,37 @@ class Plan:
 
     def _repr_html_(self) -> str:
         rows = [
-            (i, r.backend.name, r.formulation.name, r.why) for i, r in enumerate(self.routes, 1)
+            (number, route.backend.name, route.formulation.name, route.why)
+            for number, route in enumerate(self.routes, 1)
         ]
         return html_table(self.problem.describe(), ["", "backend", "formulation", "why"], rows)
 
 
-def _aligned(
-    rows: list[tuple[str, str, str, str]], names: Iterable[str], backends: Iterable[str]
-) -> list[str]:
-    """Rows of number, name, backend and text as wide as the names ask for; a long text goes on below itself."""
-    wide, wider = max(map(len, names), default=0), max(map(len, backends), default=0)
+class _Row(NamedTuple):
+    """One row of a plan as text."""
+
+    number: str
+    name: str
+    backend: str
+    text: str
+
+
+def _aligned(rows: list[_Row], names: Collection[str], backends: Collection[str]) -> list[str]:
+    """The rows with columns as wide as the names; a long text continues below itself."""
+    name_columns = max(map(len, names), default=0)
+    backend_columns = max(map(len, backends), default=0)
+
     lines = []
     for number, name, backend, text in rows:
-        lead = f"{number:5}{name:{wide}}  " + (f"{backend:{wider}}  " if wider else "")
-        if len(lead) > COLUMNS - 24:  # names this long leave no room beside them
-            lead, text = f"{number:5}", "  ".join((name, backend, text))
-        lines.append(
-            fill(text, COLUMNS, initial_indent=lead, subsequent_indent=" " * max(len(lead), 7))
-        )
+        lead = f"{number:5}{name:{name_columns}}  "
+        if backend_columns:
+            lead += f"{backend:{backend_columns}}  "
+        # Beside names this long a text would be a column of single words.
+        if len(lead) > TEXT_COLUMNS - MIN_REASON_COLUMNS:
+            lead = f"{number:5}"
+            text = "  ".join((name, backend, text))
+        below = " " * max(len(lead), 7)
+        lines.append(fill(text, TEXT_COLUMNS, initial_indent=lead, subsequent_indent=below))
     return lines
 
 
@@ -133,27 +162,139 @@ def plan(problem: Problem) -> Plan:
     >>> p.routes[0].backend.name
     'highs'
     """
-    given: object = problem
-    if not isinstance(given, Problem):
-        what = (
-            f"the class {given.__name__}"
-            if isinstance(given, type)
-            else f"a {type(given).__name__}"
-        )
-        hint = f"; make one: {given.__name__}(...)" if isinstance(given, type) else ""
-        raise InvalidProblem(f"{what} is no klopt problem; klopt.problems lists them{hint}")
-    known = backends()
-    absent = tuple(backend for backend in known if backend.missing)
-    installed = tuple(backend for backend in known if backend not in absent) if absent else known
+    _refuse_other_things(problem)
+    installed = []
+    absent = []
+    for backend in backends():
+        if backend.missing:
+            absent.append(backend)
+        else:
+            installed.append(backend)
+
     pairs = [
-        (f, backend)
-        for f in problem.formulations()
+        (formulation, backend)
+        for formulation in problem.formulations()
         for backend in installed
-        if f.needs <= backend.offers
+        if formulation.needs <= backend.offers
     ]
     # The sort is stable: among backends of one rank the formulations stay in the problem's order,
     # backends by name.
     pairs.sort(key=lambda pair: pair[1].rank)
-    return Plan(
-        problem, tuple(Route(*pair) for pair in pairs), installed, absent, broken("klopt.solvers")
+    routes = [Route(formulation, backend) for formulation, backend in pairs]
+    return Plan(problem, tuple(routes), tuple(installed), tuple(absent))
+
+
+def _refuse_other_things(given: object) -> None:
+    """Refuse what is no problem; a class of problems is a frequent slip and gets a hint."""
+    if isinstance(given, Problem):
+        return
+    what = f"a {type(given).__name__}"
+    hint = ""
+    if isinstance(given, type):
+        what = f"the class {given.__name__}"
+        hint = f"; make one: {given.__name__}(...)"
+    raise InvalidProblem(f"{what} is no klopt problem; klopt.problems lists them{hint}")
+
+
+def routes_for(
+    problem: Problem,
+    backend: str | Backend | None,
+    formulation: str | None,
+    settings: Settings,
+) -> tuple[Route, ...]:
+    """Return the routes that the user's choice leaves, at least one; an empty choice is explained.
+
+    Parameters
+    ----------
+    problem
+        What is to be solved.
+    backend
+        The name or instance of the only backend to use; None allows all.
+    formulation
+        The name of the only formulation to use; None allows all.
+    settings
+        An iteration limit leaves out the backends that cannot keep one.
+    """
+    options = plan(problem)
+    # A wrong name is told before anything is said of backends.
+    if formulation is not None:
+        _check_formulation(problem, formulation)
+
+    routes = options.routes
+    if backend is not None:
+        pinned = backend_named(backend) if isinstance(backend, str) else backend
+        routes = _routes_of_backend(options, pinned)
+    if formulation is not None:
+        routes = _routes_of_formulation(routes, formulation, pinned=backend is not None)
+    if not routes:
+        chosen = f" by formulation {formulation!r}" if formulation else ""
+        raise NoRoute(
+            f"nothing installed can solve {problem.describe()}{chosen}\n{options.explain()}"
+        )
+    if settings.max_iter is not None:
+        routes = _routes_with_iteration_limit(routes)
+    return routes
+
+
+def _check_formulation(problem: Problem, formulation: object) -> None:
+    names = [known.name for known in problem.formulations()]
+    if not isinstance(formulation, str):
+        raise InvalidSettings(
+            f"formulation is {formulation!r}; expected a name, one of: {', '.join(names)}"
+        )
+    if formulation in names:
+        return
+    near = difflib.get_close_matches(formulation, names, n=1, cutoff=0.3)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    raise NoRoute(
+        f"{problem.describe()} has no formulation {formulation!r}{hint} It has: {', '.join(names)}"
     )
+
+
+def _routes_of_backend(options: Plan, backend: object) -> tuple[Route, ...]:
+    """The routes of a backend that the user named: it need not be registered, so it is checked."""
+    if not isinstance(backend, Backend):
+        raise InvalidSettings(
+            f"backend is {backend!r}; expected a name or an instance of klopt.Backend"
+        )
+    if flaw := contract_flaw(backend):
+        raise InvalidSettings(f"{type(backend).__name__} cannot be asked: {flaw}")
+    # A missing library is told here, not in the middle of a solve.
+    if backend.missing:
+        raise NoRoute(f"backend {backend.name!r} cannot run here: {backend.missing}")
+
+    formulations = options.problem.formulations()
+    routes = tuple(Route(f, backend) for f in formulations if f.needs <= backend.offers)
+    if routes:
+        return routes
+    lacking = "; ".join(
+        f"{f.name}: {', '.join(sorted(f.needs - backend.offers))}" for f in formulations
+    )
+    able = sorted({route.backend.name for route in options.routes})
+    raise NoRoute(
+        f"{backend.name} cannot solve {options.problem.describe()}. "
+        f"It lacks, by formulation, {lacking}. "
+        f"Backends here that can: {', '.join(able) or 'none'}"
+    )
+
+
+def _routes_of_formulation(
+    routes: tuple[Route, ...], formulation: str, *, pinned: bool
+) -> tuple[Route, ...]:
+    """The routes by one formulation; a pinned backend that refuses it says what it takes."""
+    left = tuple(route for route in routes if route.formulation.name == formulation)
+    if left or not (pinned and routes):
+        return left
+    taken = ", ".join(dict.fromkeys(repr(route.formulation.name) for route in routes))
+    raise NoRoute(
+        f"{routes[0].backend.name} cannot take the formulation {formulation!r}; it takes {taken}"
+    )
+
+
+def _routes_with_iteration_limit(routes: tuple[Route, ...]) -> tuple[Route, ...]:
+    counting = tuple(route for route in routes if "max_iter" in route.backend.honours)
+    if not counting:
+        raise InvalidSettings(
+            f"{routes[0].backend.name} has no iteration limit; leave max_iter out or set time_limit"
+        )
+    return counting

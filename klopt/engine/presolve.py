@@ -1,46 +1,59 @@
-"""Rows that need no solver (vacuous, empty, contradictory, of a degenerate cone) and forms that klopt solves by itself.
+"""Rows that need no solver, taken out before a backend runs and put back after it.
 
-Native solvers disagree on such rows and some crash on them, so no backend ever sees one. What is
-removed comes back with multiplier 0, and the certificate is always measured on the form as it was
-stated.
+A row is vacuous (b = inf), empty (a' = 0), contradictory, or that of a degenerate cone: of size
+zero, or of size one, which is a plain inequality. Native solvers disagree on such rows and some
+crash on them, so no backend ever sees one. Rows that are left out come back with multiplier 0, and
+the certificate is always measured on the form as it was stated. A form of which no row is left, or
+of which one cannot hold, is answered by klopt itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.model.backend import Answer, Start, Stop
-from klopt.model.cones import Cones
+from klopt.model.cones import Cones, order_of
 from klopt.model.forms import ConeForm
 
 __all__ = ["Reduced", "reduce_rows"]
 
 Rows = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+RANGE_TOL = 1e-10
+"""c lies in the range of P if max|Px + c| <= this (1 + max|c|) at the least-squares point x."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """A form without trivial rows, the rows of the original it kept, and klopt's own answer where none are left."""
+    """A form without trivial rows, and the way back to the form as it was stated."""
 
     form: ConeForm
+    """What a backend is given."""
     rows: Rows
+    """The rows of the original that it kept, in its own order."""
     original: ConeForm
     answer: Answer | None = None
+    """klopt's own answer where no backend is needed."""
     notes: tuple[str, ...] = ()
+    """What the user should know."""
 
     def restore(self, answer: Answer) -> Answer:
         """Return the answer with its multipliers spread over the rows of the original."""
-        if self.rows.size == self.original.b.size and np.array_equal(
-            self.rows, np.arange(self.rows.size)
-        ):
+        size = self.original.b.size
+        if self.rows.size == size and np.array_equal(self.rows, np.arange(size)):
             return answer
-        y, farkas = self._spread(answer.y), self._spread(answer.farkas)
-        return replace(answer, y=y, farkas=farkas, notes=answer.notes + self.notes)
+        return replace(
+            answer,
+            y=self._spread(answer.y),
+            farkas=self._spread(answer.farkas),
+            notes=answer.notes + self.notes,
+        )
 
     def shrink(self, start: Start | None) -> Start | None:
         """Return a start of the original as a start of the reduced form."""
@@ -64,88 +77,145 @@ def reduce_rows(form: ConeForm) -> Reduced:
     <Stop.INFEASIBLE: 'INFEASIBLE'>
     """
     empty = np.bincount(form.A.indices, minlength=form.b.size) == 0
-    dropped = empty | (form.b == np.inf)
-    kept: dict[str, list[Rows]] = {kind: [] for kind in ("zero", "nonneg", "soc", "psd", "exp")}
-    for kind, block in form.cones.blocks():
-        rows = np.arange(block.start, block.stop)
-        if kind in ("zero", "nonneg"):
-            kept[kind].append(rows[~dropped[block]])
-        elif not (kind in ("soc", "psd") and empty[block].all()):
-            kept["nonneg" if rows.size == 1 else kind].append(rows)
     contradiction = _contradiction(form, empty)
-    rows = cast(
-        Rows,
-        np.concatenate(
-            [np.empty(0, np.intp), *(part for parts in kept.values() for part in parts)]
-        ),
-    )
-    notes = _notes(form, rows)
     if contradiction is not None:
-        text = f"row {int(np.argmax(np.abs(contradiction)))} cannot hold for any x"
-        return Reduced(
-            form,
-            np.arange(form.b.size),
-            form,
-            Answer(Stop.INFEASIBLE, farkas=contradiction, native=text),
-        )
-    if not rows.size:
-        free = ConeForm(form.c, form.A[rows], form.b[rows], Cones(), form.P, form.radius)
-        return Reduced(free, rows, form, replace(_unconstrained(form), notes=notes))
-    cones = Cones(
-        zero=sum(part.size for part in kept["zero"]),
-        nonneg=sum(part.size for part in kept["nonneg"]),
-        soc=tuple(part.size for part in kept["soc"]),
-        psd=tuple(k for k in form.cones.psd if k > 1)
-        if not empty.any()
-        else _kept_orders(kept["psd"]),
-        exp=sum(part.size for part in kept["exp"]) // 3,
-    )
-    if cones == form.cones and rows.size == form.b.size:
+        return _infeasible(form, contradiction)
+
+    kept = _kept(form, empty)
+    rows = kept.rows
+    cones = kept.cones
+    if rows.size and rows.size == form.b.size and cones == form.cones:
         return Reduced(form, rows, form)
-    small = ConeForm(form.c, form.A[rows], form.b[rows], cones, form.P, form.radius)
-    return Reduced(small, rows, form, None, notes)
+
+    reduced = ConeForm(form.c, form.A[rows], form.b[rows], cones, form.P, form.radius)
+    notes: tuple[str, ...] = ()
+    if rows.size < form.b.size:
+        gone = form.b.size - rows.size
+        notes = (f"{gone} trivial rows were left out; their multipliers are 0",)
+    if rows.size:
+        return Reduced(reduced, rows, form, None, notes)
+    return Reduced(reduced, rows, form, replace(_unconstrained(form), notes=notes))
 
 
-def _kept_orders(blocks: list[Rows]) -> tuple[int, ...]:
-    return tuple(int((np.sqrt(8 * rows.size + 1) - 1) / 2 + 0.5) for rows in blocks)
+def _infeasible(form: ConeForm, farkas: FloatArray) -> Reduced:
+    """The form with klopt's answer that one of its rows, or one block of them, cannot hold."""
+    text = f"row {int(np.argmax(np.abs(farkas)))} cannot hold for any x"
+    answer = Answer(Stop.INFEASIBLE, farkas=farkas, native=text)
+    return Reduced(form, np.arange(form.b.size), form, answer)
 
 
-def _contradiction(form: ConeForm, empty: npt.NDArray[np.bool_]) -> FloatArray | None:
-    """A Farkas vector on one row or block that no x can satisfy, or None."""
-    finite = form.b[np.isfinite(form.b)]
-    rounding = 64 * np.finfo(float).eps * (1 + (np.abs(finite).max() if finite.size else 0.0))
+@dataclass(frozen=True)
+class _Kept:
+    """The rows to keep, cone by cone in the order of `Cones`: each entry is one block."""
+
+    zero: list[Rows] = field(default_factory=list)
+    nonneg: list[Rows] = field(default_factory=list)
+    soc: list[Rows] = field(default_factory=list)
+    psd: list[Rows] = field(default_factory=list)
+    exp: list[Rows] = field(default_factory=list)
+
+    @property
+    def rows(self) -> Rows:
+        """All of them; the first, empty block says what no blocks make."""
+        blocks = [np.empty(0, np.intp)]
+        blocks += self.zero + self.nonneg + self.soc + self.psd + self.exp
+        return cast(Rows, np.concatenate(blocks))
+
+    @property
+    def cones(self) -> Cones:
+        return Cones(
+            zero=sum(block.size for block in self.zero),
+            nonneg=sum(block.size for block in self.nonneg),
+            soc=tuple(block.size for block in self.soc),
+            psd=tuple(order_of(block.size) for block in self.psd),
+            exp=sum(block.size for block in self.exp) // 3,
+        )
+
+
+def _kept(form: ConeForm, empty: Flags) -> _Kept:
+    """The rows that a solver is needed for; `empty` flags the rows of A without an entry."""
+    kept = _Kept()
+    dropped = empty | (form.b == np.inf)
     for kind, block in form.cones.blocks():
         rows = np.arange(block.start, block.stop)
-        b = form.b[block]
         if kind in ("zero", "nonneg"):
-            wrong = (np.abs(b) if kind == "zero" else -b) > rounding
-            bad = rows[(empty[block] & wrong) | (b == -np.inf)]
-            if bad.size:
-                y = np.zeros(form.b.size)
-                y[bad[0]] = 1.0 if kind == "nonneg" else -np.sign(form.b[bad[0]])
-                return y
+            getattr(kept, kind).append(rows[~dropped[block]])
         elif kind in ("soc", "psd") and empty[block].all():
-            whole = np.zeros(form.b.size)
-            whole[block] = b
-            y = form.cones.project_dual(-whole)
-            y[: block.start], y[block.stop :] = 0.0, 0.0
-            if np.linalg.norm(y) > rounding:
-                return cast(FloatArray, y)
+            # A constant block that holds; one that does not is a contradiction.
+            continue
+        elif rows.size == 1:
+            # A second-order cone of size one and a 1 x 1 semidefinite matrix are the half-line.
+            kept.nonneg.append(rows)
+        else:
+            getattr(kept, kind).append(rows)
+    return kept
+
+
+def _contradiction(form: ConeForm, empty: Flags) -> FloatArray | None:
+    """A Farkas vector (y in K*, A'y = 0, b'y < 0) on one row or block alone, or None."""
+    finite = form.b[np.isfinite(form.b)]
+    rounding = 64 * EPS * (1 + np.abs(finite).max(initial=0.0))
+    for kind, block in form.cones.blocks():
+        found = None
+        if kind in ("zero", "nonneg"):
+            found = _contradictory_row(form, kind, block, empty, rounding)
+        elif kind in ("soc", "psd") and empty[block].all():
+            found = _contradictory_block(form, block, rounding)
+        if found is not None:
+            return found
     return None
 
 
+def _contradictory_row(
+    form: ConeForm, kind: str, block: slice, empty: Flags, rounding: float
+) -> FloatArray | None:
+    """The Farkas vector of the first row 0 = b or 0 <= b that is wrong by more than rounding.
+
+    Parameters
+    ----------
+    form
+        What is searched.
+    kind, block
+        "zero" or "nonneg", and the rows of that cone.
+    empty
+        Flags the rows of A without an entry; a row a'x <= -inf need not be empty.
+    rounding
+        What an elimination may leave of two equal rows.
+    """
+    b = form.b[block]
+    error = np.abs(b) if kind == "zero" else -b
+    wrong = np.flatnonzero((empty[block] & (error > rounding)) | (b == -np.inf))
+    if not wrong.size:
+        return None
+    row = block.start + wrong[0]
+    y = np.zeros(form.b.size)
+    # b'y < 0: of 0 <= b < 0 by y = 1, of 0 = b by the sign that makes it negative.
+    y[row] = 1.0 if kind == "nonneg" else -np.sign(form.b[row])
+    return y
+
+
+def _contradictory_block(form: ConeForm, block: slice, rounding: float) -> FloatArray | None:
+    """The Farkas vector of a constant block b outside its cone: by Moreau, -b projected onto K*."""
+    constant = np.zeros(form.b.size)
+    constant[block] = form.b[block]
+    y = np.zeros(form.b.size)
+    y[block] = form.cones.project_dual(-constant)[block]
+    return y if np.linalg.norm(y) > rounding else None
+
+
 def _unconstrained(form: ConeForm) -> Answer:
-    """Minimise x'Px/2 + c'x without constraints: x = -P^+ c, or a ray of the null space of P if c leaves its range."""
-    n, x, gradient = form.c.size, np.zeros(form.c.size), form.c
+    """Minimise x'Px/2 + c'x without constraints.
+
+    The minimum is at x = -P^+ c. Where c leaves the range of P the gradient there lies in the null
+    space of P, and minus the gradient is a ray along which the objective falls without end.
+    """
+    n = form.c.size
+    x = np.zeros(n)
+    gradient = form.c
     if form.P is not None and n:
         x = np.linalg.lstsq(form.P.toarray(), -form.c, rcond=None)[0]
         gradient = form.P @ x + form.c
-    y = np.zeros(form.b.size)
-    if not n or np.abs(gradient).max() <= 1e-10 * (1 + np.abs(form.c).max()):
-        return Answer(Stop.OPTIMAL, x=x, y=y, native="no constraints: solved by klopt")
-    return Answer(Stop.UNBOUNDED, x=x, ray=-gradient, native="no constraints: solved by klopt")
-
-
-def _notes(form: ConeForm, rows: Rows) -> tuple[str, ...]:
-    gone = form.b.size - rows.size
-    return (f"{gone} trivial rows were left out; their multipliers are 0",) if gone else ()
+    native = "no constraints: solved by klopt"
+    if not n or np.abs(gradient).max() <= RANGE_TOL * (1 + np.abs(form.c).max()):
+        return Answer(Stop.OPTIMAL, x=x, y=np.zeros(form.b.size), native=native)
+    return Answer(Stop.UNBOUNDED, x=x, ray=-gradient, native=native)

@@ -1,4 +1,8 @@
-"""`Result`, `Attempt`, `Timings`: what a solve returns, what is proven of it, and how it came about."""
+"""`Result`, `Attempt`, `Timings`: what a solve returns, what is proven of it, and how.
+
+A result joins what all attempts prove. Each proves an interval that holds the optimum, so their
+intersection does; intervals that are disjoint show an error in a proof, and then nothing is proven.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +22,24 @@ from klopt.proof.certificate import Certificate, Verdict
 
 __all__ = ["Attempt", "Result", "Timings", "combine"]
 
+ROUNDING = 1e-9
+"""Intervals may miss each other by this much, relative to 1 + |upper|: that is rounding."""
+
 
 @dataclass(frozen=True)
 class Timings:
-    """Wall-clock seconds: building the form, running the backend, certifying; and the native call alone."""
+    """Where the wall-clock time of an attempt went, in seconds."""
 
     build: float
+    """Building the form."""
     solve: float
+    """Running the backend, with what contains it."""
     certify: float
+    """Proving."""
     native: float
+    """The native call alone, as the backend tells it."""
     overrun: float = 0.0
+    """By how much `solve` exceeded the time limit."""
 
     @property
     def total(self) -> float:
@@ -56,7 +68,8 @@ class Result:
 
     >>> from klopt.engine.registry import problem_named
     >>> from klopt.engine.pipeline import solve
-    >>> result = solve(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0])).require()
+    >>> problem = problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0])
+    >>> result = solve(problem).require()
     >>> result.point.x, result.duals["ub"]
     (array([0. , 0.5]), array([0.5]))
     """
@@ -105,22 +118,27 @@ class Result:
 
     @property
     def duals(self) -> Mapping[str, FloatArray]:
-        """The named multipliers in klopt's signs; if infeasible, those that add the rows up to a contradiction."""
+        """The named multipliers in klopt's signs; if infeasible, those of a contradiction."""
         if self.verdict is Verdict.INFEASIBLE:
             return self._contradiction()
         return {} if self.point is None else self.point.dual
 
     def _contradiction(self) -> Mapping[str, FloatArray]:
-        """The Farkas vector, or where the form is the dual its ray, carried back to the problem's own arrays."""
-        formulation, answer = self.route.formulation, self.chosen.answer
-        rows, columns = (size or 0 for size in formulation.build().shape)
-        vector = answer.ray if formulation.dual else answer.farkas
-        assert vector is not None
-        pair = (vector, np.zeros(rows)) if formulation.dual else (np.zeros(columns), vector)
-        found = formulation.recover(*pair)
-        return {name: array for name, array in found.primal.items() if array.any()} | dict(
-            found.dual
-        )
+        """The multipliers that add the rows up to a contradiction, in the problem's own arrays.
+
+        They are the Farkas vector of the form or, where the form is the dual, its ray.
+        """
+        formulation = self.route.formulation
+        answer = self.chosen.answer
+        rows, columns = formulation.build().shape
+        if formulation.dual:
+            assert answer.ray is not None
+            found = formulation.recover(answer.ray, np.zeros(rows or 0))
+        else:
+            assert answer.farkas is not None
+            found = formulation.recover(np.zeros(columns or 0), answer.farkas)
+        nonzero = {name: array for name, array in found.primal.items() if array.any()}
+        return nonzero | dict(found.dual)
 
     @property
     def route(self) -> Route:
@@ -147,7 +165,7 @@ class Result:
         )
 
     def require(self) -> Result:
-        """Return the result itself if it is conclusive, else raise `NotCertified` with the explanation."""
+        """Return the result itself if it is conclusive, else raise `NotCertified` with why not."""
         if not self.verdict.conclusive:
             raise NotCertified(self.explain())
         return self
@@ -155,47 +173,49 @@ class Result:
     def explain(self) -> str:
         """Return in plain words what is proven, what is not, and what was tried."""
         answer = self.chosen.answer
-        lines = [f"{self.problem.describe()} by {self.route}", self.certificate.explain()]
-        lines.append(
-            f"  the backend says: {answer.stop.words}"
-            + (f" ({answer.native})" if answer.native else "")
-        )
-        t = self.timings
-        lines.append(
-            f"  {t.total:.3g} s: build {t.build:.2g}, solve {t.solve:.2g}, certify {t.certify:.2g}"
-        )
+        native = f" ({answer.native})" if answer.native else ""
+        took = self.timings
+        lines = [
+            f"{self.problem.describe()} by {self.route}",
+            self.certificate.explain(),
+            f"  the backend says: {answer.stop.words}{native}",
+            f"  {took.total:.3g} s: build {took.build:.2g}, solve {took.solve:.2g}, "
+            f"certify {took.certify:.2g}",
+        ]
         if not self.verdict.conclusive:
             lines.append(f"  advice: {answer.stop.advice}")
-        others = [attempt for attempt in self.attempts if attempt is not self.chosen]
-        lines += [
-            f"  also tried {a.route}: {a.certificate.verdict.name} ({a.answer.stop.words})"
-            for a in others
-        ]
+        for other in self.attempts:
+            if other is not self.chosen:
+                verdict = other.certificate.verdict.name
+                lines.append(f"  also tried {other.route}: {verdict} ({other.answer.stop.words})")
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Formulations are functions, which no pickle holds; the problem makes them anew from their names."""
-        nowhere: Any = None  # a route holds its formulation, and that holds functions
+        """Pickle formulations by name: they hold functions, and the problem makes them anew."""
+        no_route: Any = None
         attempts = [
-            (a.route.formulation.name, a.route.backend, replace(a, route=nowhere))
-            for a in self.attempts
+            (tried.route.formulation.name, tried.route.backend, replace(tried, route=no_route))
+            for tried in self.attempts
         ]
-        chosen = self.attempts.index(self.chosen)
         return _restored, (
             self.problem,
             self.settings,
             attempts,
-            chosen,
+            self.attempts.index(self.chosen),
             self.certificate,
             self.seconds,
         )
 
     def __repr__(self) -> str:
+        certificate = self.certificate
+        settings = self.settings
         return (
             f"Result {self.verdict.name}  {self.problem.describe()} by {self.route}\n"
             f"|- value       {self.value:.10g}   in [{self.lower:.10g}, {self.upper:.10g}]\n"
-            f"|- width       {self.certificate.relative_width:.1e} relative, asked for {self.settings.tol:.0e}\n"
-            f"|- work        {self.timings.total:.3g} s, {self.settings.threads} thread(s), seed {self.settings.seed}\n"
+            f"|- width       {certificate.relative_width:.1e} relative, "
+            f"asked for {settings.tol:.0e}\n"
+            f"|- work        {self.timings.total:.3g} s, {settings.threads} thread(s), "
+            f"seed {settings.seed}\n"
             f"`- it says     {self.stop.words}"
         )
 
@@ -214,44 +234,86 @@ class Result:
 def combine(
     problem: Problem, settings: Settings, attempts: tuple[Attempt, ...], seconds: float
 ) -> Result:
-    """Return the result of several attempts: the best one's point, and the intersection of all proven intervals."""
-    conclusive = [attempt for attempt in attempts if attempt.certificate.verdict.conclusive]
-    chosen = (
-        conclusive[0]
-        if conclusive
-        else max(attempts, key=lambda attempt: _goodness(attempt, problem.sense))
-    )
-    lower = max(a.certificate.lower for a in attempts)
-    upper = min(a.certificate.upper for a in attempts)
+    """Return the result of several attempts: the best one's point, and what all prove together.
+
+    Parameters
+    ----------
+    problem, settings
+        What was asked.
+    attempts
+        The routes that were tried, at least one.
+    seconds
+        What all of it took.
+    """
+    # The usual case: one interval is its own intersection.
+    if len(attempts) == 1:
+        only = attempts[0]
+        return Result(problem, settings, attempts, only, only.certificate, seconds)
+
+    lower = -np.inf
+    upper = np.inf
+    chosen: Attempt | None = None
+    for attempt in attempts:
+        lower = max(lower, attempt.certificate.lower)
+        upper = min(upper, attempt.certificate.upper)
+        if chosen is None and attempt.certificate.holds:
+            chosen = attempt
+
+    conclusive = chosen is not None
+    if chosen is None:
+        chosen = max(attempts, key=lambda attempt: _goodness(attempt, problem.sense))
     certificate = chosen.certificate
+
     # Where the optimum is nearly not attained, data changed in their last digits move it by more
     # than rounding.
-    rounding = settings.tol if conclusive else 1e-9
-    if lower > upper + (rounding * (1 + abs(upper)) if np.isfinite(upper) else 0.0):
-        notes = (
-            *certificate.notes,
-            "the intervals of the attempts are disjoint: one of their proofs does not hold",
-        )
-        certificate = replace(
-            certificate,
-            verdict=Verdict.UNPROVEN,
-            lower=-np.inf,
-            upper=np.inf,
-            proof="none",
-            notes=notes,
-        )
-        return Result(problem, settings, attempts, chosen, certificate, seconds)
-    if conclusive or (lower, upper) == (certificate.lower, certificate.upper):
-        return Result(problem, settings, attempts, chosen, certificate, seconds)
-    notes = (*certificate.notes, "the interval is the intersection of those of all attempts")
-    lower, upper = min(lower, upper), max(lower, upper)
-    narrow = np.isfinite(upper - lower) and upper - lower <= settings.tol * (1 + abs(upper))
-    verdict = Verdict.OPTIMAL if narrow else certificate.verdict
-    proof = "bracket" if narrow else certificate.proof
-    certificate = replace(
-        certificate, verdict=verdict, lower=lower, upper=upper, proof=proof, notes=notes
-    )
+    if _are_disjoint(lower, upper, settings.tol if conclusive else ROUNDING):
+        certificate = _refuted(certificate)
+    elif not conclusive and (lower, upper) != (certificate.lower, certificate.upper):
+        certificate = _intersected(certificate, lower, upper, settings.tol)
     return Result(problem, settings, attempts, chosen, certificate, seconds)
+
+
+def _goodness(attempt: Attempt, sense: Sense) -> tuple[bool, bool, float, float]:
+    """Feasible before unproven, a point before none, then the value, then the gap."""
+    certificate = attempt.certificate
+    value = -certificate.upper if sense == "min" else certificate.lower
+    return (
+        certificate.verdict is Verdict.FEASIBLE,
+        attempt.point is not None,
+        value,
+        -certificate.width,
+    )
+
+
+def _are_disjoint(lower: float, upper: float, rounding: float) -> bool:
+    """Whether the greatest lower bound exceeds the least upper bound by more than rounding."""
+    allowed = rounding * (1 + abs(upper)) if np.isfinite(upper) else 0.0
+    return lower > upper + allowed
+
+
+def _refuted(certificate: Certificate) -> Certificate:
+    """Nothing is proven: at least one of the proofs is wrong, and nobody knows which."""
+    note = "the intervals of the attempts are disjoint: one of their proofs does not hold"
+    return replace(
+        certificate,
+        verdict=Verdict.UNPROVEN,
+        lower=-np.inf,
+        upper=np.inf,
+        proof="none",
+        notes=(*certificate.notes, note),
+    )
+
+
+def _intersected(certificate: Certificate, lower: float, upper: float, tol: float) -> Certificate:
+    """What is proven where no attempt is conclusive alone: two halves of a proof make a whole."""
+    note = "the interval is the intersection of those of all attempts"
+    # Ends that have crossed by rounding change places.
+    lower, upper = min(lower, upper), max(lower, upper)
+    certificate = replace(certificate, lower=lower, upper=upper, notes=(*certificate.notes, note))
+    gap = upper - lower
+    if np.isfinite(gap) and gap <= tol * (1 + abs(upper)):
+        return replace(certificate, verdict=Verdict.OPTIMAL, proof="bracket")
+    return certificate
 
 
 def _restored(
@@ -262,21 +324,10 @@ def _restored(
     certificate: Certificate,
     seconds: float,
 ) -> Result:
-    """The result that was pickled; `Result.__reduce__` says how."""
+    """The result that was pickled; `Result.__reduce__` gives the arguments."""
     formulations = {formulation.name: formulation for formulation in problem.formulations()}
     tried = tuple(
-        replace(a, route=Route(formulations[name], backend)) for name, backend, a in attempts
+        replace(attempt, route=Route(formulations[name], backend))
+        for name, backend, attempt in attempts
     )
     return Result(problem, settings, tried, tried[chosen], certificate, seconds)
-
-
-def _goodness(attempt: Attempt, sense: Sense) -> tuple[bool, bool, float, float]:
-    """Feasible before unproven, with a point before without, then the better value, then the narrower interval."""
-    certificate = attempt.certificate
-    value = -certificate.upper if sense == "min" else certificate.lower
-    return (
-        certificate.verdict is Verdict.FEASIBLE,
-        attempt.point is not None,
-        value,
-        -certificate.width,
-    )

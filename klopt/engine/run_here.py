@@ -1,9 +1,10 @@
 """Runs a backend in this process so that nothing it raises, prints or returns can hurt the caller.
 
-Native exceptions become a `Stop`, printed text goes to the answer's log, and an answer of the wrong
-shape or with numbers that are none loses the offending part. A backend that changes its input,
-which native code can do to read-only arrays, has crashed. Ctrl-C and bad settings always reach the
-caller.
+Native exceptions become a `Stop`, printed text goes to the answer's log, and a vector of the wrong
+shape, with NaN or with infinite entries is taken out of the answer. A backend works on a form of
+its own: what is cached or remembered while it runs stays there, so the proof never reads it. The
+arrays are shared and read-only; a backend that changes them all the same, as native code can, has
+crashed. Ctrl-C and bad settings always reach the caller.
 """
 
 from __future__ import annotations
@@ -21,9 +22,8 @@ from contextlib import (
     redirect_stdout,
     suppress,
 )
-from copy import copy
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from math import gcd
 from numbers import Integral
 from typing import Any
@@ -39,7 +39,18 @@ from klopt.model.backend import Answer, Backend, Settings, Start, Step, Stop
 from klopt.model.forms import Form
 from klopt.model.records import field_names
 
-__all__ = ["CHANGED", "blas_threads", "flush_c", "run_here"]
+__all__ = ["CHANGED", "blas_threads", "flush_c", "pristine", "run_here"]
+
+CHANGED = "changed its input; build the problem anew before you solve it again"
+"""The native status of a backend that has changed the arrays of its form."""
+
+MAX_SAMPLED_ENTRIES = 2**14
+"""About so many entries of an array are also compared in their order; of the others, the sum."""
+
+MAX_MAGNITUDE = 1e100
+"""Squares and products of larger entries leave the range of floats."""
+
+_fields = cache(field_names)
 
 
 def run_here(
@@ -52,25 +63,36 @@ def run_here(
 ) -> Answer:
     """Return the backend's answer, contained.
 
-    Output is captured where the backend does not keep silent by itself (or as `capture` says),
-    unless a log is wanted.
+    Parameters
+    ----------
+    backend, form, settings, start
+        Who answers what, and how.
+    capture
+        Whether to collect what is printed. None does so where the backend does not keep silent by
+        itself, unless a log is wanted.
     """
     if capture is None:
         capture = not settings.log and "log" not in backend.honours
-    before = _fingerprint(form)
+    own_form = pristine(form)
+    own_settings = pristine(settings)
+    before = _checksums(form)
+
     began = time.perf_counter()
     with _captured(capture) as log, blas_threads(settings.threads):
         try:
-            answer = backend.run(form, copy(settings), start)  # klopt judges by its own
+            answer = backend.run(own_form, own_settings, start)
+        # The user ends the solve or asked for something impossible: no outcome of this route.
         except (KeyboardInterrupt, SystemExit, InvalidSettings):
             raise
+        # An error about the input; too deep a recursion is none.
         except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
             stop = Stop.CRASHED if isinstance(error, RecursionError) else Stop.REJECTED
             answer = Answer(stop, native=_text(error))
-        except BaseException as error:
+        except BaseException as error:  # a Rust panic, say, is no Exception
             answer = Answer(Stop.CRASHED, native=_text(error))
     seconds = time.perf_counter() - began
-    if _fingerprint(form) != before:
+
+    if _checksums(form) != before:
         answer = Answer(Stop.CRASHED, native=CHANGED)
     return _cleaned(answer, form, seconds, "".join(log))
 
@@ -79,43 +101,172 @@ def _text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-CHANGED = "changed its input; build the problem anew before you solve it again"
-SAMPLE = 2**14
-LARGEST = 1e100  # squares and products of larger entries leave the range of floats
+# What a backend is given.
 
 
-def _fingerprint(thing: object) -> list[int]:
-    """Checksums of all arrays in a form: the sum of all bits, and evenly spaced entries in their order."""
-    numbers: list[int] = []
-    _add_checksums(thing, numbers)
-    return numbers
+def pristine(thing: Any) -> Any:
+    """Return a copy of a frozen object without what it has cached; the arrays are shared.
+
+    What `klopt.model.memo.remember_last` keeps belongs to one object, so the copy starts without
+    that too.
+
+    >>> from klopt.model.functions import Linear
+    >>> f = Linear([1.0, 2.0])
+    >>> pristine(f) is f, pristine(f).c is f.c
+    (False, True)
+    """
+    kind: type = type(thing)
+    if kind is tuple:
+        return tuple(map(pristine, thing))
+    if not _fields(kind) or not hasattr(thing, "__dict__"):
+        return thing
+    copy: Any = object.__new__(kind)
+    for name, value in vars(thing).items():
+        if not isinstance(getattr(kind, name, None), cached_property):
+            copy.__dict__[name] = pristine(value)
+    return copy
 
 
-def _add_checksums(thing: object, numbers: list[int]) -> None:
+def _checksums(form: Form) -> list[int]:
+    """Checksums of the arrays in a form: the sum of all bits, and some entries in their order."""
+    found: list[int] = []
+    _add_checksums(form, found)
+    return found
+
+
+def _add_checksums(thing: object, found: list[int]) -> None:
     if isinstance(thing, np.ndarray):
+        # Changes that cancel in the sum, two entries swapped say, show in the sample.
         flat = thing.ravel(order="K")
-        bits = flat.view(f"u{gcd(8, flat.nbytes)}")
-        sample = flat[:: 1 + flat.size // SAMPLE]
-        numbers += flat.size, int(thing.flags.writeable), int(bits.sum()), crc32(sample.tobytes())
+        words = flat.view(f"u{gcd(8, flat.nbytes)}")
+        sample = flat[:: 1 + flat.size // MAX_SAMPLED_ENTRIES]
+        found.append(flat.size)
+        found.append(int(thing.flags.writeable))
+        found.append(int(words.sum()))
+        found.append(crc32(sample.tobytes()))
     elif isinstance(thing, tuple):
         for part in thing:
-            _add_checksums(part, numbers)
+            _add_checksums(part, found)
+    elif isinstance(thing, sparse.csc_array):
+        _add_checksums((thing.data, thing.indices, thing.indptr), found)
     else:
         kind: type = type(thing)
-        for name in _parts(kind):
-            _add_checksums(getattr(thing, name), numbers)
+        for name in _fields(kind):
+            _add_checksums(getattr(thing, name), found)
 
 
-@cache
-def _parts(kind: type) -> tuple[str, ...]:
-    """The attributes that hold the data of a form or of a part of one."""
-    if issubclass(kind, sparse.csc_array):
-        return "data", "indices", "indptr"
-    return field_names(kind)
+# What a backend returns.
 
 
-class _Blas:
-    """The BLAS pools of the whole process: the first of several threads sets their size, the last one resets it."""
+def _cleaned(given: object, form: Form, seconds: float, log: str) -> Answer:
+    """The answer without vectors that cannot be measured; `native` says which were taken out.
+
+    Parameters
+    ----------
+    given
+        What the backend returned, which may be anything.
+    form
+        What it was asked; its shape is that of the vectors.
+    seconds
+        How long it ran, for backends that do not say.
+    log
+        What it printed.
+    """
+    answer = _as_answer(given)
+    rows, columns = form.shape
+    flaws: list[str] = []
+    x = _vector("x", answer.x, columns, flaws)
+    y = _vector("y", answer.y, rows, flaws)
+    farkas = _vector("farkas", answer.farkas, rows, flaws)
+    ray = _vector("ray", answer.ray, columns, flaws)
+    native = "; ".join(str(text) for text in (answer.native, *flaws) if text)
+    return replace(
+        answer,
+        stop=Stop(answer.stop),
+        native=native,
+        x=x,
+        y=y,
+        farkas=farkas,
+        ray=ray,
+        iterations=_count(answer.iterations),
+        seconds=_duration(answer.seconds, seconds),
+        log=f"{answer.log}{log}",
+        history=tuple(step for step in _listed(answer.history) if isinstance(step, Step)),
+        notes=tuple(map(str, _listed(answer.notes))),
+    )
+
+
+def _as_answer(given: object) -> Answer:
+    """What was returned if it is an answer with a known status, else an answer that says so."""
+    if not isinstance(given, Answer):
+        return Answer(Stop.CRASHED, native=f"returned {type(given).__name__}, not an Answer")
+    try:
+        Stop(given.stop)
+    except ValueError:
+        text = f"returned the stop {given.stop!r}, which is no member of Stop"
+        return Answer(Stop.CRASHED, native=text)
+    return given
+
+
+def _count(told: object) -> int | None:
+    return int(told) if isinstance(told, Integral) else None
+
+
+def _duration(told: object, measured: float) -> float:
+    """The seconds of the native call as the backend tells them, if it does, else as measured."""
+    if isinstance(told, int | float) and 0 < told < np.inf:
+        return float(told)
+    return measured
+
+
+def _listed(value: object) -> Iterable[Any]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _vector(name: str, value: object, size: int | None, flaws: list[str]) -> FloatArray | None:
+    """A copy of a returned vector; None, and one more flaw, where it cannot be measured.
+
+    Parameters
+    ----------
+    name
+        What a flaw calls it.
+    value
+        What the backend returned; None is no flaw.
+    size
+        How many entries it must have; None where any number will do.
+    flaws
+        Where a flaw is added.
+    """
+    if value is None:
+        return None
+    try:
+        # A copy, so that a backend which keeps its vectors cannot change them later.
+        array = np.array(value)
+        if np.iscomplexobj(array):
+            raise TypeError
+        array = array.astype(float)
+    except (TypeError, ValueError):
+        flaws.append(f"{name} is no vector of numbers")
+        return None
+
+    finite = np.isfinite(array)
+    largest = np.abs(array).max(initial=0.0)
+    if array.ndim != 1 or (size is not None and array.size != size):
+        flaws.append(f"{name} has shape {array.shape}, not ({size},)")
+    elif not finite.all():
+        flaws.append(f"{name} holds {int((~finite).sum())} entries that are NaN or infinite")
+    elif largest > MAX_MAGNITUDE:
+        flaws.append(f"{name} has entries up to {largest:.0e}, too large to measure")
+    else:
+        return array
+    return None
+
+
+# What a backend uses of the process: the threads of BLAS and the standard streams.
+
+
+class _BlasPools:
+    """The BLAS pools of the process: the first user sets their size, the last one resets it."""
 
     def __init__(self) -> None:
         # Looking for the pools takes milliseconds, setting their size takes none; those of numpy
@@ -131,13 +282,7 @@ class _Blas:
     def limited(self, threads: int) -> Iterator[None]:
         with self.lock:
             if not self.users:
-                # Asking takes a tenth of the time of setting, and mostly there is nothing to set.
-                self.changed = any(
-                    library.num_threads != threads for library in self.pools.lib_controllers
-                )
-                if self.changed:
-                    self._take()
-                    self.limit = self.pools.limit(limits=threads)
+                self._set(threads)
             self.users += 1
         try:
             yield
@@ -145,100 +290,46 @@ class _Blas:
             with self.lock:
                 self.users -= 1
                 if not self.users and self.changed:
-                    self._take()
-                    self.limit.restore_original_limits()
-                    self._take()
+                    self._reset()
 
-    def _take(self) -> None:
-        """From version 3.8 on a pool obeys only the thread that set it first; the last one here may be another."""
+    def _set(self, threads: int) -> None:
+        # Asking takes a tenth of the time of setting, and mostly there is nothing to set.
+        libraries = self.pools.lib_controllers
+        self.changed = any(library.num_threads != threads for library in libraries)
+        if self.changed:
+            self._take_control()
+            self.limit = self.pools.limit(limits=threads)
+
+    def _reset(self) -> None:
+        self._take_control()
+        self.limit.restore_original_limits()
+        self._take_control()
+
+    def _take_control(self) -> None:
+        """Let this thread set the pools: since threadpoolctl 3.8 only the first that did may."""
         for library in self.pools.lib_controllers:
             if hasattr(library, "clear_controlling_thread"):
                 library.clear_controlling_thread(force=True)
 
 
 @cache
-def _blas() -> _Blas:
-    return _Blas()
+def _blas_pools() -> _BlasPools:
+    return _BlasPools()
 
 
 def blas_threads(threads: int) -> AbstractContextManager[None]:
-    """Return a context in which NumPy and SciPy use that many threads: on a busy machine more are slower."""
-    return _blas().limited(threads)
-
-
-def _cleaned(given: Any, form: Form, seconds: float, log: str) -> Answer:
-    """The answer without vectors of a wrong shape or with entries that are no numbers; `native` says what went."""
-    answer = Answer(Stop.CRASHED, native=f"returned {type(given).__name__}, not an Answer")
-    if isinstance(given, Answer):
-        answer = given
-    try:
-        stop = Stop(answer.stop)
-    except ValueError:
-        answer = Answer(
-            Stop.CRASHED, native=f"returned the stop {answer.stop!r}, which is no member of Stop"
-        )
-        stop = answer.stop
-    rows, columns = form.shape
-    flaws: list[str] = []
-    x = _vector("x", answer.x, columns, flaws)
-    y = _vector("y", answer.y, rows, flaws)
-    farkas = _vector("farkas", answer.farkas, rows, flaws)
-    ray = _vector("ray", answer.ray, columns, flaws)
-    native = "; ".join(str(text) for text in (answer.native, *flaws) if text)
-    told = answer.seconds
-    return replace(
-        answer,
-        stop=stop,
-        native=native,
-        x=x,
-        y=y,
-        farkas=farkas,
-        ray=ray,
-        iterations=int(answer.iterations) if isinstance(answer.iterations, Integral) else None,
-        seconds=float(told) if isinstance(told, int | float) and 0 < told < np.inf else seconds,
-        log=f"{answer.log}{log}",
-        history=tuple(step for step in _listed(answer.history) if isinstance(step, Step)),
-        notes=tuple(map(str, _listed(answer.notes))),
-    )
-
-
-def _listed(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, list | tuple) else (value,)
-
-
-def _vector(name: str, value: object, size: int | None, flaws: list[str]) -> FloatArray | None:
-    if value is None:
-        return None
-    try:
-        array = np.array(value)
-        if np.iscomplexobj(array):
-            raise TypeError
-        array = array.astype(float)
-    except (TypeError, ValueError):
-        flaws.append(f"{name} is no vector of numbers")
-        return None
-    if array.ndim != 1 or (size is not None and array.size != size):
-        flaws.append(f"{name} has shape {array.shape}, not ({size},)")
-    elif not np.isfinite(array).all():
-        flaws.append(
-            f"{name} holds {int((~np.isfinite(array)).sum())} entries that are no finite numbers"
-        )
-    elif np.abs(array).max(initial=0.0) > LARGEST:
-        flaws.append(f"{name} has entries up to {np.abs(array).max():.0e}, too large to measure")
-    else:
-        return array
-    return None
+    """Return a context in which NumPy and SciPy use that many threads."""
+    return _blas_pools().limited(threads)
 
 
 def flush_c() -> None:
-    """Write out what C code has printed: its buffers would otherwise come out later, in the wrong place."""
-    with suppress(
-        OSError, AttributeError, TypeError
-    ):  # no C library to be had: nothing of it can have printed
+    """Write out what C code has printed: left in its buffers it would appear later, elsewhere."""
+    # Where there is no C library to be had, nothing of it can have printed.
+    with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).fflush(None)
 
 
-_one_at_a_time = threading.Lock()
+_capturing = threading.Lock()
 
 
 @contextmanager
@@ -248,13 +339,14 @@ def _captured(wanted: bool) -> Iterator[list[str]]:
     The streams belong to the whole process, so while one thread captures, others run uncaptured.
     """
     text: list[str] = []
-    if not (wanted and _one_at_a_time.acquire(blocking=False)):
+    if not (wanted and _capturing.acquire(blocking=False)):
         yield text
         return
     try:
         with tempfile.TemporaryFile() as sink:
+            # What was printed before belongs to the caller.
             flush_c()
-            saved = os.dup(1), os.dup(2)
+            saved = [os.dup(1), os.dup(2)]
             os.dup2(sink.fileno(), 1)
             os.dup2(sink.fileno(), 2)
             try:
@@ -272,4 +364,4 @@ def _captured(wanted: bool) -> Iterator[list[str]]:
                 sink.seek(0)
                 text.append(sink.read().decode(errors="replace"))
     finally:
-        _one_at_a_time.release()
+        _capturing.release()

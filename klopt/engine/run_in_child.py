@@ -33,10 +33,13 @@ from klopt.model.forms import Form
 __all__ = ["Worker", "last_words", "run_isolated"]
 
 GRACE = 0.5
-"""Seconds after the deadline before a child is killed, so that a backend which keeps its limit can answer."""
+"""Seconds from the deadline until a child is killed: who keeps the limit can still answer."""
 
-MOST_LOG = 1_000_000
-"""Bytes of output kept of one run."""
+MAX_LOG_BYTES = 1_000_000
+"""How much of what one run prints is kept."""
+
+PR_SET_PDEATHSIG = 1
+"""The option of Linux' `prctl` for the signal to get when the parent dies, by sys/prctl.h."""
 
 _HEADER = struct.Struct("!Q")
 _CHILD = "import {module}; from klopt.engine.run_in_child import serve; serve({parent})"
@@ -45,9 +48,15 @@ _CHILD = "import {module}; from klopt.engine.run_in_child import serve; serve({p
 class Worker:
     """One child process that calls functions, one at a time.
 
-    It has `variables` in its environment and imports `module` before the first task. Where it is
-    `bound` it dies with the thread that made it, whatever ends that thread's process and whatever
-    the child is doing.
+    Parameters
+    ----------
+    variables
+        What its environment has beside that of this process.
+    module
+        What it imports before the first task, so that no task waits for it.
+    bound
+        Whether it dies with the thread that made it, whatever ends that thread's process and
+        whatever the child is doing.
 
     >>> worker = Worker()
     >>> worker.run(pickle.dumps(os.getpid), seconds=10.0) == worker.process.pid
@@ -64,24 +73,24 @@ class Worker:
     ) -> None:
         # Opened for appending: reading here must not move where the child writes.
         self.log = tempfile.TemporaryFile("a+b")  # noqa: SIM115
-        self.read_so_far, self.last_printed = 0, ""
+        self.read_so_far = 0
+        self.last_printed = ""
+
         path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
-        environment = {**os.environ, **(variables or {}), "PYTHONPATH": path}
+        script = _CHILD.format(module=module, parent=os.getpid() if bound else None)
         self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                _CHILD.format(module=module, parent=os.getpid() if bound else None),
-            ],
+            [sys.executable, "-c", script],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
-            env=environment,
-            start_new_session=True,  # a Ctrl-C at the terminal is for the parent, which ends the child itself
+            env={**os.environ, **(variables or {}), "PYTHONPATH": path},
+            # A Ctrl-C at the terminal is for the parent, which ends the child itself.
+            start_new_session=True,
         )
         self.replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
-        self.replies.get()  # the child says hello once its imports are done, so that they do not count
+        # The child sends its first reply once its imports are done, so that they do not count.
+        self.replies.get()
 
     @property
     def alive(self) -> bool:
@@ -89,13 +98,13 @@ class Worker:
         return self.process.poll() is None
 
     def run(self, task: bytes, seconds: float | None) -> Any:
-        """Return the child's reply, `None` where it died, or raise `TimeoutError` after killing it."""
+        """Return the child's reply, None where it died; after so many seconds kill it and raise."""
+        # No clock waits longer than TIMEOUT_MAX, about three hundred years.
+        if seconds is not None and seconds > threading.TIMEOUT_MAX:
+            seconds = None
         try:
             _send(self.process.stdin, task)
-            # No clock waits longer than this, about three hundred years.
-            reply = self.replies.get(
-                timeout=None if seconds is None or seconds > threading.TIMEOUT_MAX else seconds
-            )
+            reply = self.replies.get(timeout=seconds)
         except queue.Empty:
             self.close()
             raise TimeoutError from None
@@ -110,7 +119,7 @@ class Worker:
         """Return what the child has written to its standard streams since last asked."""
         try:
             self.log.seek(self.read_so_far)
-            text = self.log.read(MOST_LOG)
+            text = self.log.read(MAX_LOG_BYTES)
             self.read_so_far = self.log.seek(0, os.SEEK_END)
         except ValueError:  # it is closed, if by another thread only now
             return self.last_printed
@@ -155,60 +164,73 @@ def _close_idle() -> None:
 def run_isolated(
     backend: Backend, form: Form, settings: Settings, start: Start | None = None
 ) -> Answer:
-    """Return the backend's answer from a child process, `CRASHED` if the child died, `TIME_LIMIT` if it was ended.
+    """Return the backend's answer from a child process.
 
-    The deadline is settings.time_limit plus a grace of half a second, counted from when the child
-    has the task.
+    Its stop is `CRASHED` if the child died and `TIME_LIMIT` if klopt ended it, half a second after
+    the deadline, which counts from when the child has the task.
+
+    Parameters
+    ----------
+    backend, form, settings, start
+        As in `run_here`; all of them are pickled.
     """
-    import cloudpickle
-
-    try:
-        # The parent reads what is printed, so the child need not capture it.
-        task = cloudpickle.dumps(partial(run_here, backend, form, settings, start, capture=False))
-    except Exception as error:
-        raise InvalidSettings(
-            f"{backend.name} cannot run in a child process: {error}; pass isolate=False"
-        ) from error
-    try:
-        worker = _idle.pop()  # asking first whether there is one would race with other threads
-    except IndexError:
-        worker = Worker()
+    task = _pickled(backend, form, settings, start)
+    worker = _take_worker()
+    limit = None if settings.time_limit is None else settings.time_limit + GRACE
     began = time.perf_counter()
     try:
-        reply = worker.run(
-            task, None if settings.time_limit is None else settings.time_limit + GRACE
-        )
+        reply = worker.run(task, limit)
     except TimeoutError:
         seconds = time.perf_counter() - began
-        return Answer(
-            Stop.TIME_LIMIT,
-            seconds=seconds,
-            native=f"ended by klopt after {seconds:.2f} s",
-            log=worker.printed(),
-        )
+        native = f"ended by klopt after {seconds:.2f} s"
+        return Answer(Stop.TIME_LIMIT, seconds=seconds, native=native, log=worker.printed())
+
     log = worker.printed()
     if reply is None:
         code = worker.process.wait()
         worker.close()
         return Answer(Stop.CRASHED, native=last_words(code), log=log)
-    # What made a backend crash may have spoilt its process for the next one.
-    if (
-        worker.alive
-        and not _idle
-        and not (isinstance(reply, Answer) and reply.stop is Stop.CRASHED)
-    ):
+
+    # What made a backend crash may have left its process unfit for the next one.
+    crashed = isinstance(reply, Answer) and reply.stop is Stop.CRASHED
+    if worker.alive and not crashed and not _idle:
         _idle.append(worker)
     else:
         worker.close()
     if isinstance(reply, BaseException):
         raise reply
     assert isinstance(reply, Answer)
+    # The problem of this process is as it was: it need not be built anew.
     native = "changed its copy of the input" if reply.native == CHANGED else reply.native
     return replace(reply, native=native, log=reply.log + log)
 
 
+def _pickled(backend: Backend, form: Form, settings: Settings, start: Start | None) -> bytes:
+    """The run as a task for a child; the parent reads what is printed, so the child need not."""
+    import cloudpickle
+
+    try:
+        task: bytes = cloudpickle.dumps(
+            partial(run_here, backend, form, settings, start, capture=False)
+        )
+    except Exception as error:
+        raise InvalidSettings(
+            f"{backend.name} cannot run in a child process: {error}; pass isolate=False"
+        ) from error
+    return task
+
+
+def _take_worker() -> Worker:
+    """An idle child, or a new one."""
+    # Asking first whether there is one would race with other threads.
+    try:
+        return _idle.pop()
+    except IndexError:
+        return Worker()
+
+
 def serve(parent: int | None = None) -> None:
-    """Be the child: call what comes from standard input until it closes, and die with the parent if one is given."""
+    """Be the child: call what comes from standard input until it closes, or the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if parent is not None:
         _die_with(parent)
@@ -224,12 +246,11 @@ def serve(parent: int | None = None) -> None:
 
 def _die_with(parent: int) -> None:
     """Ask Linux to kill this process when its parent is gone; elsewhere look whether it is."""
-    set_death_signal = 1
-    with suppress(OSError, AttributeError, TypeError):  # no such library, or no such function in it
-        if (
-            ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL) == 0
-            and os.getppid() == parent
-        ):
+    # There may be no C library, or no such function in it.
+    with suppress(OSError, AttributeError, TypeError):
+        status = ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        # A parent that was gone before sends no signal any more.
+        if status == 0 and os.getppid() == parent:
             return
 
     def watch() -> None:
@@ -241,6 +262,7 @@ def _die_with(parent: int) -> None:
 
 
 def _answer(task: bytes) -> Any:
+    """What the task returns, or the exception that it raised: the parent raises it."""
     try:
         call = pickle.loads(task)
     except Exception as error:
@@ -249,7 +271,7 @@ def _answer(task: bytes) -> Any:
         )
     try:
         return call()
-    except BaseException as error:  # SystemExit and bad settings are the parent's to raise
+    except BaseException as error:  # by sys.exit too
         return error
     finally:
         sys.stdout.flush()
@@ -278,6 +300,6 @@ def _receive(stream: IO[bytes] | None) -> bytes | None:
             return None
         (size,) = _HEADER.unpack(header)
         data = stream.read(size)
-    except ValueError:  # closed under our feet by close()
+    except ValueError:  # `close` has closed the stream while another thread reads it
         return None
     return data if len(data) == size else None

@@ -183,6 +183,8 @@ class Backend(ABC):
     """Equal to the file's name."""
     library: ClassVar[str | None] = None
     """The importable name of the native library; None for klopt's own methods."""
+    install_hint: ClassVar[str] = ""
+    """How to get the library where `pip install LIBRARY` is not how."""
     offers: ClassVar[frozenset[Feature]]
     """Everything a form may need."""
     honours: ClassVar[frozenset[str]] = frozenset()
@@ -213,7 +215,8 @@ class Backend(ABC):
         """Why it cannot run here ("" if it can), found without importing the library."""
         if self.library is None or _is_installed(self.library):
             return ""
-        return f"{self.library} is not installed; pip install {self.library}"
+        hint = self.install_hint or f"pip install {self.library}"
+        return f"{self.library} is not installed; {hint}"
 
     @property
     def version(self) -> str:

@@ -171,7 +171,11 @@ class Problem(ABC):
     trusts_residuals: ClassVar[bool] = False
     """Whether small residuals may stand in for a bracket that cannot be had (a user's own general program)."""
     data_changed = False
-    """Set by klopt where a backend has changed the data."""
+    """Whether a backend has changed the data: klopt then refuses to solve the problem again."""
+
+    def mark_data_changed(self) -> None:
+        """Say that a backend has changed the data, which all formulations share; it stays so."""
+        object.__setattr__(self, "data_changed", True)
 
     @property
     def provable(self) -> bool:
