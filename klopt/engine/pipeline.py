@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import attrs
 import numpy as np
 
 from klopt.engine.planner import Plan, Route, plan
@@ -111,7 +112,9 @@ def solve(
             if _ran_out_of_time(attempts, route.backend):
                 continue
             left = (
-                left if left.time_limit is None else replace(left, time_limit=left.time_limit / 2)
+                left
+                if left.time_limit is None
+                else attrs.evolve(left, time_limit=left.time_limit / 2)
             )
         for attempt in _attempts(problem, route, left, point, isolate, tell=point is given):
             attempts.append(attempt)
@@ -174,7 +177,10 @@ def _with_feasible_point(
     if answer.x is not None and form.measure(answer.x).primal <= settings.tol:
         return answer
     found: Answer = run(
-        backend, replace(form, c=np.zeros_like(form.c), P=None), replace(settings, raw={}), None
+        backend,
+        attrs.evolve(form, c=np.zeros_like(form.c), P=None),
+        attrs.evolve(settings, raw={}),
+        None,
     )
     if found.farkas is not None:
         return replace(answer, farkas=found.farkas)
@@ -185,7 +191,7 @@ def _until_deadline(settings: Settings, began: float) -> Settings:
     """The settings with what is left of the time limit: the deadline is shared by all that happens in a solve."""
     if settings.time_limit is None:
         return settings
-    return replace(
+    return attrs.evolve(
         settings, time_limit=max(SOON, settings.time_limit - (time.perf_counter() - began))
     )
 
@@ -253,7 +259,7 @@ def _attempt(
     clock.append(time.perf_counter())
     settings = _until_deadline(settings, clock[0])
     start, notes = _lifted(route, form, point)
-    asked = settings if ask is None else replace(settings, tol=ask)
+    asked = settings if ask is None else attrs.evolve(settings, tol=ask)
     answer = answer_form(route.backend, form, asked, start, isolate)
     clock.append(time.perf_counter())
     # What overflows proves nothing; the user need not hear of it.

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
+import attrs
 import numpy as np
 
 from klopt.arrays import FAKE_INFINITY, FloatArray
@@ -204,7 +205,7 @@ def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
     if np.isinf(form.b).any():
         if np.any((form.b == -np.inf) & (y > 0)):
             return ""  # one row asks for something below -inf
-        form = replace(form, b=np.where(np.isinf(form.b), FAKE_INFINITY / 10, form.b))
+        form = attrs.evolve(form, b=np.where(np.isinf(form.b), FAKE_INFINITY / 10, form.b))
     worst = "b'y is not negative"
     for level in NOISE_LEVELS:
         strength, left_over, multipliers = farkas_strength(form, _denoised(y, level))

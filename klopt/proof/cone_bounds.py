@@ -20,9 +20,10 @@ curved cones with room to spare; where they cannot, that square root is charged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -89,7 +90,7 @@ def farkas_strength(form: ConeForm, y: FloatArray) -> tuple[float, float, FloatA
     """
     if not np.isfinite(y).all():
         return -np.inf, np.inf, np.zeros_like(form.b)
-    desk = _Desk(replace(form, c=np.zeros_like(form.c), P=None))
+    desk = _Desk(attrs.evolve(form, c=np.zeros_like(form.c), P=None))
     crossed = desk.box.lower - desk.box.upper
     if np.any(crossed > 0):
         column = int(np.argmax(crossed))
