@@ -8,7 +8,8 @@ effect.
     as_vector, as_matrix, as_csc, as_symmetric, ..    do so for a field of an `attrs` class
 
 An `as_..` is a converter: `c: FloatArray = attrs.field(converter=as_vector)` takes anything
-array-like, holds a frozen vector, and a refusal names the field.
+array-like, holds a frozen vector, and a refusal names the field. `same_size("c")` is a validator:
+the field has as many entries as c.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ __all__ = [
     "require_memory",
     "require_shape",
     "require_size",
+    "same_size",
     "scaled_to_one",
     "symmetric",
     "vector",
@@ -101,7 +103,7 @@ def read_only(value: npt.ArrayLike) -> FloatArray:
 
 
 def _is_locked(array: npt.NDArray[Any]) -> bool:
-    """Whether nobody who holds the array can write it: a view, as of `freeze`, of a locked array."""
+    """Whether nobody who holds the array can write it: a view, as `freeze` returns, of a locked one."""
     base = array.base
     if array.flags.writeable or not isinstance(base, np.ndarray):
         return False
@@ -255,7 +257,7 @@ def positive_integer(name: str, value: object) -> int:
 
 
 def flag(name: str, value: object) -> bool:
-    """Return `value` as True or False and refuse everything else: the text "no" would count as true.
+    """Return `value` as True or False and refuse everything else: a text would count as true.
 
     >>> flag("bias", "no")
     Traceback (most recent call last):
@@ -334,6 +336,15 @@ def require_size(name: str, array: npt.NDArray[Any], size: int) -> None:
     """
     if array.size != size:
         raise InvalidProblem(f"{name} has {array.size} entries; expected {size}")
+
+
+def same_size(other: str) -> Callable[[Any, attrs.Attribute[Any], npt.NDArray[Any]], None]:
+    """Return a validator of a field: it has as many entries as the field `other`."""
+
+    def validate(instance: Any, field: attrs.Attribute[Any], value: npt.NDArray[Any]) -> None:
+        require_size(field.name, value, getattr(instance, other).size)
+
+    return validate
 
 
 def require_shape(

@@ -33,7 +33,7 @@ class NoRoute(KloptError, RuntimeError):
 
 
 class NotCertified(KloptError, RuntimeError):
-    """`Result.require()` met an outcome that klopt did not prove; its text is `Result.explain()`."""
+    """`Result.require()` met an outcome that is not proven; the text is `Result.explain()`."""
 
 
 class UncertifiedFit(UserWarning):

@@ -1,7 +1,7 @@
-"""`Backend`, `Settings`, `Answer`, `Stop`: what a solver file must provide.
+"""What a solver is: the forms it takes, the settings it honours, the answer it returns.
 
 A backend takes a form, calls its library or runs its algorithm, and returns an `Answer`. The answer
-is a claim: klopt measures it and issues the verdict, so a backend neither checks nor polishes its
+is a claim: klopt measures it and issues the verdict, so a backend neither checks nor corrects its
 statuses.
 """
 
@@ -234,9 +234,9 @@ class Answer:
     x, y:
         The point and its multipliers in klopt's signs (Px + c + A'y = 0).
     farkas:
-        With `Stop.INFEASIBLE`: y in K* with A'y = 0, b'y < 0. Without it the claim is not verified.
+        With `Stop.INFEASIBLE`: y in K* with A'y = 0, b'y < 0; without it nothing is proven.
     ray:
-        With `Stop.UNBOUNDED`: d with c'd < 0, Pd = 0, -Ad in K. Without it the claim is not verified.
+        With `Stop.UNBOUNDED`: d with c'd < 0, Pd = 0, -Ad in K; without it nothing is proven.
     iterations, seconds:
         Iterations, and the time of the native call alone.
     native, log:

@@ -316,8 +316,10 @@ class SimplexForm:
 
         The cut of a point p is f(p) + g'(z - p), g a subgradient at p.
         """
+        if y is None or not y.size:
+            return -np.inf
         n = self.domain.size
-        if y is None or not y.size or y.size % (n + 1):
+        if y.size % (n + 1):
             return -np.inf
         cuts = y.reshape(-1, n + 1)
         weights = np.maximum(cuts[:, 0], 0.0)
@@ -335,8 +337,9 @@ class SimplexForm:
     def measure(self, x: FloatArray, y: FloatArray | None = None) -> Residuals:
         """Return the residuals of x: its violation and its Frank-Wolfe gap."""
         value = self.objective.value(x)
+        violation = self.domain.violation(x)
         lower = max(self.lower_bound(x, value), self.averaged_bound(y), self.bound_below(x, y))
-        return _interval_residuals(value, lower, value, self.domain.violation(x))
+        return _interval_residuals(value, lower, value, violation)
 
 
 @attrs.frozen(eq=False, slots=False)

@@ -1,4 +1,4 @@
-"""The names of `klopt.model.functions.smooth` under the path that other folders import them from."""
+"""The names of `klopt.model.functions.smooth`, where other folders import them from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of `klopt.model.functions.saddle` under the path that other folders import them from."""
+"""The names of `klopt.model.functions.saddle`, where other folders import them from."""
 
 from __future__ import annotations
 

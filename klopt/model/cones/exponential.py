@@ -76,8 +76,8 @@ def _split(x: FloatArray, y: FloatArray, z: FloatArray) -> FloatArray:
     rho = _root(x, y, z, low, high)
     t, S = _coefficients(rho, x, y)
     decay = np.exp(-np.abs(rho))
-    # The last entry is t exp(rho) = z + s. For rho > 0 the left side would magnify the rounding of t,
-    # which is a difference; the right side is stable, and gives t.
+    # The last entry is t exp(rho) = z + s. For rho > 0 the left side would magnify the rounding of
+    # t, which is a difference; the right side is stable, and gives t.
     height = np.where(rho > 0, np.maximum(z + S * decay, 0.0), t * decay)
     t = np.where(rho > 0, height * decay, t)
     return np.column_stack((rho * t, t, height))

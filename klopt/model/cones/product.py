@@ -8,8 +8,8 @@ The rows of K come in a fixed order:
     psd       smat(s) is positive semidefinite                          dual: itself
     exp       s_2 >= s_1 exp(s_0 / s_1), s_1 > 0 (closure), three rows each
 
-Only K is ever projected onto; the dual cone K* = {y : y's >= 0 for all s in K} follows from Moreau's
-decomposition  y = P_K*(y) - P_K(-y).
+Only projections P onto K are computed; those onto the dual cone K* = {y : y's >= 0 for all s in K}
+follow from Moreau's decomposition  y = P*(y) - P(-y).
 """
 
 from __future__ import annotations

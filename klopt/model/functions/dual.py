@@ -12,8 +12,8 @@ brings proofs of its own:
                   contradict each other
     ray_flaw(d)   what is wrong with such a direction, "" if nothing is
 
-An `Evaluation` is f near one x: f(x), f'(x) and, for chosen variables, a positive semidefinite model
-of f''(x). A `CoordinateState` is x with the W that belongs to it, while one coordinate of x after
+An `Evaluation` is f near one x: f(x), f'(x) and, for chosen variables, a positive semidefinite
+model of f''(x). A `CoordinateState` is x with the W that belongs to it, while one coordinate of x after
 the other is minimised over.
 """
 

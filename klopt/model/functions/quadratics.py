@@ -2,7 +2,7 @@
 
     Linear            f(x) = c'x
     Quadratic         f(x) = x'Hx/2 + linear'x
-    KernelQuadratic   f(x) = z'Kz/2 + linear'x,     z_p = sum of sign_i x_i over the variables i of p
+    KernelQuadratic   f(x) = z'Kz/2 + linear'x,     z_p = sum of sign_i x_i over i with point_i = p
 
 The last is the dual of a support vector machine: H = S K S' with S the signs of the variables at
 their points. H is never formed, so a point with two variables (regression) costs no more than one.
@@ -21,9 +21,8 @@ from klopt.arrays import (
     IntArray,
     as_symmetric,
     as_vector,
-    freeze,
     require_shape,
-    require_size,
+    same_size,
 )
 from klopt.errors import InvalidProblem
 from klopt.model.features import Feature
@@ -90,8 +89,14 @@ class Quadratic:
 
 def _points(value: npt.ArrayLike | None, function: KernelQuadratic) -> IntArray:
     """Return the point of each variable; without a value each variable has one of its own."""
-    points = np.arange(function.sign.size) if value is None else np.array(value, dtype=np.intp)
-    return freeze(points)
+    rows = function.K.shape[0]
+    variables = function.sign.size
+    points = np.arange(variables) if value is None else np.array(value, dtype=np.intp)
+    is_row = (points >= 0) & (points < rows)
+    if points.size != variables or not is_row.all():
+        raise InvalidProblem("point must give, for each variable, the row of K it belongs to")
+    points.flags.writeable = False
+    return points
 
 
 if TYPE_CHECKING:
@@ -119,18 +124,11 @@ class KernelQuadratic:
     """
 
     K: FloatArray
-    sign: FloatArray = attrs.field(converter=as_vector)
+    sign: FloatArray = attrs.field(converter=as_vector, validator=same_size("linear"))
     linear: FloatArray = attrs.field(converter=as_vector)
     point: IntArray = attrs.field(default=None, converter=_as_points)
 
     feature: ClassVar[Feature] = Feature.MARGIN
-
-    def __attrs_post_init__(self) -> None:
-        require_size("sign", self.sign, self.linear.size)
-        rows = self.K.shape[0]
-        each_has_one = self.point.size == self.sign.size
-        if not each_has_one or ((self.point < 0) | (self.point >= rows)).any():
-            raise InvalidProblem("point must give, for each variable, the row of K it belongs to")
 
     @property
     def size(self) -> int:

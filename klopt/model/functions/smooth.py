@@ -52,7 +52,7 @@ class HessianOperator(Protocol):
     def matvec(self, x: FloatArray) -> FloatArray: ...
 
     def solver(self, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        """Return a preconditioner: a symmetric positive definite map near (H + diag(d))^-1, d > 0."""
+        """Return a preconditioner: a positive definite map near (H + diag(d))^-1, d > 0."""
         ...
 
 

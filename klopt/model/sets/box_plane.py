@@ -1,13 +1,14 @@
 """The box cut by a plane: nearest point, linear minimiser and centre, all by sorting breakpoints.
 
-    X = {lower <= x <= upper, normal'x = offset},     nearest point: clip(x - lam normal, lower, upper)
+    X = {lower <= x <= upper, normal'x = offset},
+    nearest point of x = clip(x - lam normal, lower, upper)
 
 The multiplier lam is the root of a nonincreasing piecewise linear function, found on its piece and
 then solved for, never approached in the limit. Without a plane X is a box (lower = 0, upper = inf:
 the nonnegative orthant).
 
-A linear function is minimised as a knapsack: the terms normal_i x_i of the plane go, in the order of
-their prices -g_i / normal_i, from their maximum to their minimum until the plane is met.
+A linear function g'x is minimised as a knapsack: the terms normal_i x_i of the plane go, in the
+order of their prices -g_i / normal_i, from their maximum to their minimum until the plane is met.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from klopt.arrays import EPS, FloatArray, as_bounds, as_number, as_vector, require_size
+from klopt.arrays import EPS, FloatArray, as_bounds, as_number, as_vector, same_size
 from klopt.errors import InvalidProblem
 from klopt.model.features import Feature
 from klopt.model.sets.simple_set import SimpleSet
@@ -45,16 +46,17 @@ class BoxPlane(SimpleSet):
     """
 
     lower: FloatArray = attrs.field(converter=as_bounds)
-    upper: FloatArray = attrs.field(converter=as_bounds)
+    upper: FloatArray = attrs.field(converter=as_bounds, validator=same_size("lower"))
     normal: FloatArray | None = attrs.field(
-        default=None, converter=attrs.converters.optional(as_vector)
+        default=None,
+        converter=attrs.converters.optional(as_vector),
+        validator=attrs.validators.optional(same_size("lower")),
     )
     offset: float = attrs.field(default=0.0, converter=as_number)
 
     features: ClassVar[frozenset[Feature]] = frozenset({Feature.BOX})
 
     def __attrs_post_init__(self) -> None:
-        require_size("upper", self.upper, self.lower.size)
         no_number = self.lower > self.upper
         no_number |= self.lower == np.inf
         no_number |= self.upper == -np.inf
@@ -66,7 +68,6 @@ class BoxPlane(SimpleSet):
             )
 
         if self.normal is not None:
-            require_size("normal", self.normal, self.lower.size)
             self._refuse_empty()
         elif self.offset != 0:
             raise InvalidProblem(

@@ -20,7 +20,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from klopt.arrays import EPS, FloatArray, as_positive, as_vector, require_size
+from klopt.arrays import EPS, FloatArray, as_positive, as_vector, same_size
 from klopt.errors import InvalidProblem
 from klopt.model.features import Feature
 from klopt.model.sets.projections import MAX_NEWTON_STEPS, newton_in_bracket
@@ -29,7 +29,7 @@ from klopt.model.sets.simple_set import SimpleSet
 __all__ = ["OrderedCone", "pooled"]
 
 MIN_ENTRY_RATIO = 1e-150
-"""The smallest entry of steps and of price, over the largest: squares of quotients stay positive."""
+"""The smallest entry of steps and of price over the largest: its square is still positive."""
 
 
 def pooled(y: FloatArray, steps: FloatArray) -> FloatArray:
@@ -56,13 +56,12 @@ class OrderedCone(SimpleSet):
     """
 
     steps: FloatArray = attrs.field(converter=as_vector)
-    price: FloatArray = attrs.field(converter=as_vector)
+    price: FloatArray = attrs.field(converter=as_vector, validator=same_size("steps"))
     total: float = attrs.field(default=1.0, converter=as_positive)
 
     features: ClassVar[frozenset[Feature]] = frozenset({Feature.ORDERED})
 
     def __attrs_post_init__(self) -> None:
-        require_size("price", self.price, self.steps.size)
         if not self.steps.size:
             raise InvalidProblem("steps is empty; an ordered cone needs at least one entry")
         for name, values in (("steps", self.steps), ("price", self.price)):

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 NEGLIGIBLE_WEIGHT = 1e-100
-"""A weight sigma^-(i-1) that is nothing beside the first one, 1, and whose square is still normal."""
+"""A weight sigma^-(i-1) that is lost to rounding beside the first, 1, but has a normal square."""
 MAX_NEWTON_STEPS = 100
 """Steps of Newton's method on a multiplier; one for each piece that it meets, in practice few."""
 
@@ -88,8 +88,8 @@ def nearest_ordered(x: FloatArray, sigma: float, total: float) -> FloatArray:
     means = np.cumsum(e * x[:kept]) / np.cumsum(e)
     best = int(np.argmax(means))
     v = (x[:kept] - means[best]) / total
-    # At lam = 0 nothing is left. At the other end the sum is at least 1: the nearest point p of
-    # v - lam satisfies (v - lam)'z <= p'z for the best prefix z, whose entries are at most its first.
+    # At lam = 0 the sum is 0. At the other end it is at least 1: the nearest point p of v - lam
+    # satisfies (v - lam)'z <= p'z for the best prefix z, whose entries are at most its first.
     low = -1.0 / float(e[: best + 1].sum())
     high = 0.0
     lam = low

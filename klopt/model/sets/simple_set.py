@@ -27,7 +27,7 @@ __all__ = ["SimpleSet"]
 class SimpleSet(ABC):
     """A convex set that is cheap to project onto and to minimise linear functions over.
 
-    A set without a mirror map leaves `has_mirror`, `mirror`, `mirror_dual` and `mirror_depth` alone.
+    A set without a mirror map leaves the questions from `has_mirror` on alone.
     """
 
     @property
