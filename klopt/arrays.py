@@ -103,7 +103,9 @@ def read_only(value: npt.ArrayLike) -> FloatArray:
 
 
 def _is_locked(array: npt.NDArray[Any]) -> bool:
-    """Whether nobody who holds the array can write it: a view, as `freeze` returns, of a locked one."""
+    """Whether nobody who holds the array can write it."""
+    # Who holds an array that owns its data can make it writable; a view of a locked array, such as
+    # `freeze` returns, stays locked.
     base = array.base
     if array.flags.writeable or not isinstance(base, np.ndarray):
         return False
@@ -158,6 +160,7 @@ def csc(
     >>> csc("A", [[1, 0], [0, 2]]).data
     array([1., 2.])
     """
+    # A dense matrix is checked as such: its index and value are at hand for a message.
     if not sparse.issparse(value):
         dense = matrix(name, value, shape)
         return _frozen_csc(sparse.csc_array(dense))
@@ -288,6 +291,7 @@ def refuse_masked(name: str, value: object) -> None:
     Traceback (most recent call last):
     klopt.errors.InvalidProblem: c[1] is masked, that is missing; give every entry a number
     """
+    # A list of masked rows becomes a plain array, too.
     if isinstance(value, list | tuple):
         for index, row in enumerate(value):
             if isinstance(row, np.ma.MaskedArray):

@@ -126,6 +126,7 @@ def whole_number(name: str, value: object, low: int) -> None:
 
 
 def _is_real_between(value: object, low: float, high: float) -> bool:
+    # NaN fails the comparison below.
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False
     try:
@@ -150,6 +151,7 @@ def _time_limit(value: float | None) -> float | None:
     smallest_positive = math.ulp(0.0)
     if not _is_real_between(value, smallest_positive, math.inf):
         raise InvalidSettings(f"time_limit is {value!r}; expected a positive number of seconds")
+    # An infinite limit is none.
     return None if value == math.inf else value
 
 

@@ -146,6 +146,7 @@ class ConeForm:
         self._check_right_hand_side()
 
     def _check_right_hand_side(self) -> None:
+        # An infinite b says that a row s >= 0 is vacuous; no other cone has such a row.
         first = self.cones.zero
         end = first + self.cones.nonneg
         for row in np.flatnonzero(~(np.abs(self.b) < FAKE_INFINITY)):
@@ -256,6 +257,7 @@ class SimplexForm:
         A function that knows a better bound at x gives that one. Over a box, such as the orthant,
         the gradient need not be nonnegative before the end, and a multiple of x may prove more.
         """
+        # The tangent of a dual function may have no minimum over the orthant; it has its own bound.
         if self.objective.feature is Feature.ROWS and isinstance(self.objective, DualFunction):
             return self.objective.bound(x)
 
@@ -285,6 +287,7 @@ class SimplexForm:
         with np.errstate(divide="ignore", over="ignore"):
             ratios = -c[falls] / np.maximum(Hx[falls], 0.0)
         t = float(np.max(ratios, initial=0.0))
+        # Some entry with c < 0 has (Hx)_i <= 0: no multiple of x proves anything.
         if not np.isfinite(t):
             return -np.inf
 
@@ -319,10 +322,12 @@ class SimplexForm:
         if y is None or not y.size:
             return -np.inf
         n = self.domain.size
+        # y holds something else, such as a point for `bound_below`.
         if y.size % (n + 1):
             return -np.inf
         cuts = y.reshape(-1, n + 1)
         weights = np.maximum(cuts[:, 0], 0.0)
+        # NaN fails the comparison, too.
         if not weights.sum() > 0:
             return -np.inf
 
@@ -359,6 +364,7 @@ class SaddleForm:
         if not isinstance(coupling, Bilinear | SaddleOracle):
             raise InvalidProblem(f"coupling is {coupling!r}; expected a Bilinear or SaddleOracle")
         sizes = (self.left.size, self.right.size)
+        # An oracle has no sizes of its own.
         if isinstance(coupling, Bilinear) and coupling.M.shape != sizes:
             raise InvalidProblem(f"M is {coupling.M.shape}; the sets ask for {sizes}")
 
@@ -383,6 +389,7 @@ class SaddleForm:
 
     def measure(self, x: FloatArray, y: FloatArray | None = None) -> Residuals:
         """Return the residuals of the pair: violations and the best-response gap."""
+        # Without y nothing is known of the value.
         if y is None:
             return Residuals(
                 value=np.nan,

@@ -9,10 +9,11 @@ __all__ = ["html_table"]
 
 
 def html_table(caption: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table with a caption and a header; the first cell of a row names it.
+    r"""Return a table with a caption and a header; the first cell of a row names it.
 
-    >>> html_table("R", [], [["<b>", 1]])
-    '<table><caption>R</caption><tbody><tr><th scope="row">&lt;b&gt;</th><td>1</td></tr></tbody></table>'
+    >>> print(html_table("Routes", [], [["<b>", 10]]).replace("<tbody>", "\n<tbody>"))
+    <table><caption>Routes</caption>
+    <tbody><tr><th scope="row">&lt;b&gt;</th><td>10</td></tr></tbody></table>
     """
     head = ""
     if headers:

@@ -43,8 +43,9 @@ def remember_last(
     @wraps(method)
     def remembered(self: Self_, x: FloatArray) -> Value:
         known = last.get(self)
+        # The caller may write into its x afterwards: a copy of it is kept.
         if known is None or not np.array_equal(known[0], x):
-            known = np.array(x), lock(method(self, x))
+            known = (np.array(x), lock(method(self, x)))
             last[self] = known
         return known[1]
 
@@ -62,6 +63,7 @@ def lock(value: Value) -> Value:
     elif isinstance(value, tuple | list):
         for part in value:
             lock(part)
+    # What has no declared fields, such as a number or a function, is left alone.
     else:
         for name in field_names(type(value)):
             lock(getattr(value, name))

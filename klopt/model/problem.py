@@ -55,6 +55,7 @@ class Point:
         object.__setattr__(self, "primal", _named_arrays("primal", primal))
         object.__setattr__(self, "dual", _named_arrays("dual", dual or {}))
 
+    # Called for names that are no attributes: those of the arrays.
     def __getattr__(self, name: str) -> FloatArray:
         for arrays in (self.primal, self.dual):
             if name in arrays:
@@ -68,6 +69,7 @@ class Point:
         yield from self.primal
         yield from self.dual
 
+    # A mapping proxy cannot be pickled.
     def __reduce__(self) -> tuple[Any, ...]:
         return Point, (dict(self.primal), dict(self.dual))
 
@@ -153,8 +155,10 @@ class Formulation:
 
     def to_user(self, lower: float, upper: float) -> tuple[float, float]:
         """Return an interval of the form's values in the problem's units, ordered."""
-        ends = (self.scale * lower + self.shift, self.scale * upper + self.shift)
-        return min(ends), max(ends)
+        one_end = self.scale * lower + self.shift
+        other_end = self.scale * upper + self.shift
+        # A negative scale swaps the ends.
+        return min(one_end, other_end), max(one_end, other_end)
 
 
 @dataclass(frozen=True)
@@ -186,8 +190,8 @@ class Problem(ABC):
     """What a person means: data, equivalent forms and a bracket of the optimum.
 
     A subclass is a frozen class that checks its data at construction, implements `formulations`,
-    `bracket` and `sample`, and says `sense = "max"` if it maximises; `klopt.check_problem` tests it.
-    `klopt new problem NAME` writes one to start from.
+    `bracket` and `sample`, and says `sense = "max"` if it maximises. `klopt.check_problem` tests
+    it; `klopt new problem NAME` writes one to start from.
     """
 
     sense: Sense = "min"

@@ -33,9 +33,9 @@ So rho, a quotient of entries, keeps a finite square, and the projection, being 
 by no more than this.
 """
 MAX_DOUBLINGS = 200
-"""Doublings of an end of the interval that holds the root; 2^200 is beyond every quotient rho."""
+"""Doublings of the interval that holds the root, where one of its ends is infinite."""
 MAX_NEWTON_STEPS = 200
-"""Newton and bisection steps; bisection alone needs about 70 for all digits of a float."""
+"""Newton and bisection steps on the equation h(rho) = 0."""
 BISECTION_PERIOD = 4
 """Every so many steps is a bisection, so that a slow Newton iteration still ends."""
 
@@ -48,17 +48,19 @@ def project_exponential(v: FloatArray) -> FloatArray:
            [-1.,  0.,  2.],
            [ 0.,  0.,  0.]])
     """
+    # K is a cone: each row is projected at size 1 and scaled back.
     scale = np.abs(v).max(axis=1, keepdims=True, initial=0.0)
     scale[scale == 0.0] = 1.0
     unit = v / scale
     unit[np.abs(unit) < SMALLEST_ENTRY] = 0.0
     x, y, z = unit.T
 
+    # A point of K is its own projection, one of K° has the apex, and below the quadrant x, y <= 0
+    # lies the face {x <= 0, y = 0, z >= 0}.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         inside = (y > 0) & (y * np.exp(x / y) <= z)
         polar = (x > 0) & (x * np.exp(y / x - 1.0) <= -z)
     quadrant = (x <= 0) & (y <= 0)
-
     out = np.where(inside[:, None], v, 0.0)
     out[quadrant] = v[quadrant]
     out[quadrant, 1] = 0.0
@@ -101,6 +103,7 @@ def _equation(
     t_derivative = (x - t * q_derivative) / q
     S_derivative = (-y - S * q_derivative) / q
 
+    # Multiplied by exp(-|rho|), the exponentials exp(rho) and exp(-rho) are 1 and exp(-2 |rho|).
     decay = np.exp(-np.abs(rho))
     square = decay * decay
     right = rho > 0
@@ -126,6 +129,7 @@ def _bracket(x: FloatArray, y: FloatArray, z: FloatArray) -> tuple[FloatArray, F
         right = np.where(no_high, low, high)
         right[no_high] += reach[no_high]
 
+        # h increases: an end is too near while h there has the sign of the other end.
         value_left, _ = _equation(left, x, y, z)
         value_right, _ = _equation(right, x, y, z)
         short = (no_low & (value_left > 0)) | (no_high & (value_right < 0))
@@ -145,6 +149,7 @@ def _root(
         low = np.where(value <= 0, rho, low)
         high = np.where(value >= 0, rho, high)
 
+        # NaN and infinite steps fail the comparisons below.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             newton = rho - value / derivative
         is_newton_turn = step % BISECTION_PERIOD != BISECTION_PERIOD - 1

@@ -163,6 +163,7 @@ def _project_soc(s: FloatArray) -> FloatArray:
     head = s[0]
     tail = s[1:]
     norm = float(np.linalg.norm(tail))
+    # s lies in K.
     if norm <= head:
         return s
     # s lies in the polar cone, whose nearest point of K is the apex.
@@ -174,6 +175,7 @@ def _project_soc(s: FloatArray) -> FloatArray:
 
 def _project_psd(s: FloatArray) -> FloatArray:
     lam, V = np.linalg.eigh(smat(s))
+    # s lies in K: no rounding is added to it.
     if lam[0] >= 0:
         return s
     kept = lam > 0

@@ -13,8 +13,8 @@ brings proofs of its own:
     ray_flaw(d)   what is wrong with such a direction, "" if nothing is
 
 An `Evaluation` is f near one x: f(x), f'(x) and, for chosen variables, a positive semidefinite
-model of f''(x). A `CoordinateState` is x with the W that belongs to it, while one coordinate of x after
-the other is minimised over.
+model of f''(x). A `CoordinateState` is x with the W that belongs to it, while f is minimised over
+one coordinate of x after the other.
 """
 
 from __future__ import annotations

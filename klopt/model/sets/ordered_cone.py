@@ -104,6 +104,7 @@ class OrderedCone(SimpleSet):
         return self.steps * np.cumsum(heights[::-1])[::-1]
 
     def violation(self, x: FloatArray) -> float:
+        # The order of x / steps, measured in units of x.
         smaller = np.minimum(self.steps[1:], self.steps[:-1])
         order_error = float((smaller * np.diff(x / self.steps)).max(initial=0.0))
         price_error = float(self.price @ x) - self.total
@@ -127,11 +128,13 @@ class OrderedCone(SimpleSet):
             weight = np.add.reduceat(squares, starts)
             beta = np.maximum(np.add.reduceat(d * moved, starts) / weight, 0.0)
 
+            # price'x falls with lam: the sign of the excess says on which side of the root lam is.
             excess = float(cost @ beta) - self.total
             if excess > 0:
                 low = lam
             else:
                 high = lam
+            # On this piece the blocks stay as they are, and beta changes by -cost / weight.
             decrease = float((cost * cost / weight)[beta > 0].sum())
             following = newton_in_bracket(lam, excess, decrease, low, high)
             if abs(excess) <= 4 * EPS * self.total or not low < following < high:
@@ -140,6 +143,7 @@ class OrderedCone(SimpleSet):
 
         block_sizes = np.diff(np.append(starts, d.size))
         nearest: FloatArray = d * np.repeat(beta, block_sizes)
+        # The last rounding must not leave the set.
         price_now = float(price @ nearest)
         if price_now > self.total:
             nearest = nearest * (self.total / price_now)

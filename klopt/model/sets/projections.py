@@ -26,7 +26,7 @@ __all__ = [
 NEGLIGIBLE_WEIGHT = 1e-100
 """A weight sigma^-(i-1) that is lost to rounding beside the first, 1, but has a normal square."""
 MAX_NEWTON_STEPS = 100
-"""Steps of Newton's method on a multiplier; one for each piece that it meets, in practice few."""
+"""Steps of Newton's method on a multiplier, which is exact once it is on the piece of the root."""
 
 
 def _rescaled(x: FloatArray, total: float) -> FloatArray:
@@ -80,9 +80,11 @@ def nearest_ordered(x: FloatArray, sigma: float, total: float) -> FloatArray:
     """
     from scipy.optimize import isotonic_regression
 
+    # For sigma = 1 the projection onto the simplex keeps an order: pooling first is exact.
     if sigma == 1.0:
         return simplex_projection(isotonic_regression(x, increasing=False).x, total)
 
+    # Entries whose weight is negligible are zero in the answer.
     kept = min(x.size, 1 + int(-np.log(NEGLIGIBLE_WEIGHT) / np.log(sigma)))
     e = prefix_weights(kept, sigma)
     means = np.cumsum(e * x[:kept]) / np.cumsum(e)
@@ -100,11 +102,13 @@ def nearest_ordered(x: FloatArray, sigma: float, total: float) -> FloatArray:
         square = np.add.reduceat(e * e, starts)
         beta = np.maximum(np.add.reduceat(e * (v - lam), starts) / square, 0.0)
 
+        # The sum falls with lam: the sign of the excess says on which side of the root lam is.
         excess = float(beta @ weight) - 1.0
         if excess > 0:
             low = lam
         else:
             high = lam
+        # On this piece the blocks stay as they are, and beta changes by -weight / square.
         decrease = float((weight * weight / square)[beta > 0].sum())
         following = newton_in_bracket(lam, excess, decrease, low, high)
         if abs(excess) <= 4 * EPS or not low < following < high:

@@ -3,8 +3,8 @@
     X = {x = svec(M), M positive semidefinite, trace M = total}
 
 The eigenvalues of M lie in a simplex. With M = V diag(lam) V', the nearest point and the mirror map
-change lam as the simplex would and leave V alone; the entropy is sum_i lam_i log(lam_i / total), and
-its dual norm the spectral norm. A linear function <G, M> has its minimum at
+change lam as the simplex would and leave V alone; the entropy is sum_i lam_i log(lam_i / total),
+the dual norm the spectral norm. A linear function <G, M> has its minimum at
 total v v', v an eigenvector of the smallest eigenvalue of G.
 """
 
