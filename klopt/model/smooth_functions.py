@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from klopt.model.functions.protocols import HessianOperator
 from klopt.model.functions.smooth import (
     DenseHessian,
-    HessianOperator,
     LocalModel,
     MatrixFreeFunction,
     SmoothFunction,

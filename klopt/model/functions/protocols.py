@@ -1,19 +1,21 @@
-"""What every objective answers, and what a quadratic one answers besides.
+"""What an objective answers: every one, a quadratic one, and a smooth one near a point.
 
     f : R^size -> R convex,     value(x) = f(x),     gradient(x) = f'(x)  (a subgradient at a kink)
 
 A quadratic f(x) = x'Hx/2 + linear'x also opens up: `matvec(x)` is Hx, `block` and `diagonal` are
-entries of H, which need not exist as a matrix.
+entries of H, which need not exist as a matrix. A `HessianOperator` is a smooth f near one point:
+its value, its gradient and products with its Hessian H there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from klopt.arrays import FloatArray, IntArray
 from klopt.model.features import Feature
 
-__all__ = ["Objective", "QuadraticLike"]
+__all__ = ["HessianOperator", "Objective", "QuadraticLike"]
 
 
 @runtime_checkable
@@ -43,3 +45,19 @@ class QuadraticLike(Objective, Protocol):
     def block(self, rows: IntArray, columns: IntArray) -> FloatArray: ...
 
     def diagonal(self) -> FloatArray: ...
+
+
+class HessianOperator(Protocol):
+    """A convex function near one point, by products with its Hessian H."""
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def gradient(self) -> FloatArray: ...
+
+    def matvec(self, x: FloatArray) -> FloatArray: ...
+
+    def solver(self, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        """Return a preconditioner: a positive definite map near (H + diag(d))^-1, d > 0."""
+        ...

@@ -21,39 +21,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import attrs
 import numpy as np
 
 from klopt.arrays import FloatArray, read_only
 from klopt.model.features import Feature
+from klopt.model.functions.protocols import HessianOperator
 from klopt.model.memo import lock, remember_last
 
 __all__ = [
     "DenseHessian",
-    "HessianOperator",
     "LocalModel",
     "MatrixFreeFunction",
     "SmoothFunction",
     "StartModel",
 ]
-
-
-class HessianOperator(Protocol):
-    """A convex function near one point, by products with its Hessian H."""
-
-    @property
-    def value(self) -> float: ...
-
-    @property
-    def gradient(self) -> FloatArray: ...
-
-    def matvec(self, x: FloatArray) -> FloatArray: ...
-
-    def solver(self, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        """Return a preconditioner: a positive definite map near (H + diag(d))^-1, d > 0."""
-        ...
 
 
 def _locked(function: Callable[[], FloatArray]) -> Callable[[], FloatArray]:
