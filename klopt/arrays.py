@@ -3,15 +3,23 @@
 Everything behind these functions trusts its arrays: no backend ever sees a NaN, a duplicate sparse
 entry or a caller's own memory. The caller's array is never modified and later changes to it have no
 effect.
+
+    vector, matrix, csc, symmetric, positive, ..      check one value under a given name
+    as_vector, as_matrix, as_csc, as_symmetric, ..    do so for a field of an `attrs` class
+
+An `as_..` is a converter: `c: FloatArray = attrs.field(converter=as_vector)` takes anything
+array-like, holds a frozen vector, and a refusal names the field. `same_size("c")` is a validator:
+the field has as many entries as c.
 """
 
 from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Iterator
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -23,23 +31,38 @@ __all__ = [
     "FAKE_INFINITY",
     "UNIT_ROUNDOFF",
     "FloatArray",
+    "IntArray",
+    "MatrixLike",
     "SparseMatrix",
+    "as_bounds",
+    "as_csc",
+    "as_matrix",
+    "as_number",
+    "as_positive",
+    "as_positive_integer",
+    "as_symmetric",
+    "as_vector",
     "csc",
     "flag",
     "freeze",
     "is_locked",
     "matrix",
     "positive",
+    "positive_integer",
     "read_only",
     "reals",
     "refuse_masked",
     "require_memory",
+    "require_shape",
+    "require_size",
+    "same_size",
     "scaled_to_one",
     "symmetric",
     "vector",
 ]
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
 SparseMatrix = sparse.csc_array
 MatrixLike: TypeAlias = npt.ArrayLike | sparse.sparray | sparse.spmatrix
 
@@ -48,12 +71,21 @@ EPS = float(np.finfo(np.float64).eps)
 UNIT_ROUNDOFF = EPS / 2
 """The largest relative error of one rounding to nearest, 2^-53."""
 
-# HiGHS and Clarabel read numbers this large as infinite, SCS does not: nobody may mean them.
 FAKE_INFINITY = 1e20
+"""HiGHS and Clarabel read numbers from here on as infinite, SCS does not: nobody may mean them."""
+MAX_ULPS_OF_ASYMMETRY = 64
+"""The asymmetry of a small matrix that counts as rounding, in EPS times its largest entry."""
+BLOCK_ORDER = 128
+"""The order of blocks that are compared with their mirror images: two of them fit into a cache."""
+ALWAYS_FREE_BYTES = 1e8
+"""Memory that is always there: asking for less costs as much as solving a small problem."""
 
 
 def freeze(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Make the array read-only and return a view of it, which, unlike the array, cannot be unlocked again."""
+    """Make the array read-only and return a view of it.
+
+    Unlike the array itself, the view cannot be made writable again.
+    """
     array.flags.writeable = False
     return array.view()
 
@@ -72,7 +104,9 @@ def read_only(value: npt.ArrayLike) -> FloatArray:
 
 
 def is_locked(array: npt.NDArray[Any]) -> bool:
-    """Whether nobody who holds the array can write it: a view, as `freeze` returns, of a locked array."""
+    """Whether nobody who holds the array can write it."""
+    # Who holds an array that owns its data can make it writable; a view of a locked array, such as
+    # `freeze` returns, stays locked.
     base = array.base
     if array.flags.writeable or not isinstance(base, np.ndarray):
         return False
@@ -95,21 +129,25 @@ def vector(
     array = reals(name, value)
     if array.ndim != 1:
         raise InvalidProblem(f"{name} has shape {array.shape}; expected a vector (one dimension)")
-    if size is not None and array.size != size:
-        raise InvalidProblem(f"{name} has {array.size} entries; expected {size}")
-    _refuse_non_numbers(name, array, infinite)
+    if size is not None:
+        require_size(name, array, size)
+    _refuse_not_finite(name, array, infinite)
     return cast(FloatArray, freeze(array))
 
 
 def matrix(
     name: str, value: object, shape: tuple[int | None, int | None] = (None, None)
 ) -> FloatArray:
-    """Return `value` as a frozen, C-ordered, finite float64 matrix; `None` in `shape` leaves a side free."""
-    array = reals(name, cast(Any, value).toarray() if sparse.issparse(value) else value)
+    """Return `value` as a frozen, C-ordered, finite float64 matrix.
+
+    `None` in `shape` leaves a side free.
+    """
+    dense = cast(Any, value).toarray() if sparse.issparse(value) else value
+    array = reals(name, dense)
     if array.ndim != 2:
         raise InvalidProblem(f"{name} has shape {array.shape}; expected a matrix (two dimensions)")
-    _expect_shape(name, array.shape, shape)
-    _refuse_non_numbers(name, array, infinite=False)
+    require_shape(name, array.shape, shape)
+    _refuse_not_finite(name, array, infinite=False)
     return cast(FloatArray, freeze(array))
 
 
@@ -123,6 +161,7 @@ def csc(
     >>> csc("A", [[1, 0], [0, 2]]).data
     array([1., 2.])
     """
+    # A dense matrix is checked as such: its index and value are at hand for a message.
     if not sparse.issparse(value):
         dense = matrix(name, value, shape)
         return _frozen_csc(sparse.csc_array(dense))
@@ -131,16 +170,17 @@ def csc(
         raise InvalidProblem(f"{name} has dtype {given.dtype}; expected real numbers")
     if given.ndim != 2:
         raise InvalidProblem(f"{name} has shape {given.shape}; expected a matrix (two dimensions)")
-    _expect_shape(name, given.shape, shape)
+    require_shape(name, given.shape, shape)
+
     result = sparse.csc_array(given, dtype=np.float64, copy=True)
     bad = np.flatnonzero(~np.isfinite(result.data))
     if bad.size:
-        row, column = (
-            int(result.indices[bad[0]]),
-            int(np.searchsorted(result.indptr, bad[0], side="right") - 1),
-        )
+        first = bad[0]
+        row = int(result.indices[first])
+        # Column j holds the entries indptr[j] to indptr[j + 1] - 1.
+        column = int(np.searchsorted(result.indptr, first, side="right") - 1)
         raise InvalidProblem(
-            f"{name}[{row}, {column}] is {result.data[bad[0]]}; every entry must be a finite number"
+            f"{name}[{row}, {column}] is {result.data[first]}; every entry must be a finite number"
         )
     return _frozen_csc(result)
 
@@ -154,8 +194,8 @@ def symmetric(name: str, value: FloatArray) -> FloatArray:
     """
     if value.shape[0] != value.shape[1]:
         raise InvalidProblem(f"{name} has shape {value.shape}; expected a square matrix")
-    # Most matrices are exactly symmetric, and comparing block by block is several times cheaper
-    # than |M - M'|.
+    # Most matrices are exactly symmetric, and comparing them block by block is several times
+    # cheaper than |M - M'|.
     uneven = [
         (rows, columns)
         for rows, columns in _mirrored_blocks(len(value))
@@ -163,22 +203,30 @@ def symmetric(name: str, value: FloatArray) -> FloatArray:
     ]
     if not uneven:
         return value
+
     gap, row, column = max(_largest_gap(value, rows, columns) for rows, columns in uneven)
-    if gap > max(64, len(value)) * np.finfo(float).eps * max(value.max(), -value.min()):
+    largest_entry = max(value.max(), -value.min())
+    # A sum of n products rounds n times: a product K'K of a large matrix is less symmetric.
+    if gap > max(MAX_ULPS_OF_ASYMMETRY, len(value)) * EPS * largest_entry:
         row, column = sorted((row, column))
         raise InvalidProblem(
             f"{name} is not symmetric: {name}[{row}, {column}] = {value[row, column]} but "
-            f"{name}[{column}, {row}] = {value[column, row]}; pass ({name} + {name}.T) / 2 if that is meant"
+            f"{name}[{column}, {row}] = {value[column, row]}; "
+            f"pass ({name} + {name}.T) / 2 if that is meant"
         )
+
     result = value.copy()
     for rows, columns in uneven:
         mean = (value[rows, columns] + value[columns, rows].T) / 2
-        result[rows, columns], result[columns, rows] = mean, mean.T
+        result[rows, columns] = mean
+        result[columns, rows] = mean.T
     return cast(FloatArray, freeze(result))
 
 
 def positive(name: str, value: object, *, zero: bool = False, infinite: bool = False) -> float:
-    """Return `value` as a positive float (or nonnegative with `zero`, or possibly infinite with `infinite`).
+    """Return `value` as a positive float.
+
+    With `zero` it may also be zero, with `infinite` also infinite.
 
     >>> positive("C", -1)
     Traceback (most recent call last):
@@ -193,18 +241,27 @@ def positive(name: str, value: object, *, zero: bool = False, infinite: bool = F
         raise InvalidProblem(
             f"{name} is beyond the range of floats; expected a {kind} number"
         ) from None
-    if (
-        np.isnan(number)
-        or number < 0
-        or (number == 0 and not zero)
-        or (np.isinf(number) and not infinite)
-    ):
+    # NaN fails both comparisons.
+    large_enough = number >= 0 if zero else number > 0
+    if not large_enough or (np.isinf(number) and not infinite):
         raise InvalidProblem(f"{name} is {value}; expected a {kind} number")
     return number
 
 
+def positive_integer(name: str, value: object) -> int:
+    """Return `value` as an int of at least 1.
+
+    >>> positive_integer("n", 0)
+    Traceback (most recent call last):
+    klopt.errors.InvalidProblem: n is 0; expected a whole number of at least 1
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise InvalidProblem(f"{name} is {value!r}; expected a whole number of at least 1")
+    return int(value)
+
+
 def flag(name: str, value: object) -> bool:
-    """Return `value` as True or False, refusing everything else: a text such as "no" would count as true.
+    """Return `value` as True or False and refuse everything else: a text would count as true.
 
     >>> flag("bias", "no")
     Traceback (most recent call last):
@@ -216,7 +273,7 @@ def flag(name: str, value: object) -> bool:
 
 
 def reals(name: str, value: object) -> FloatArray:
-    """Return a float64, C-ordered copy, of any shape, of anything array-like that holds real numbers."""
+    """Return a float64, C-ordered copy of anything array-like that holds real numbers."""
     refuse_masked(name, value)
     try:
         raw = np.asarray(value)
@@ -229,12 +286,13 @@ def reals(name: str, value: object) -> FloatArray:
 
 
 def refuse_masked(name: str, value: object) -> None:
-    """Refuse masked entries: they are missing, and a plain array would bring back what lies under the mask.
+    """Refuse masked entries: they are missing, and a plain array would hold what the mask covers.
 
     >>> refuse_masked("c", np.ma.masked_array([1.0, -99.0], [False, True]))
     Traceback (most recent call last):
     klopt.errors.InvalidProblem: c[1] is masked, that is missing; give every entry a number
     """
+    # A list of masked rows becomes a plain array, too.
     if isinstance(value, list | tuple):
         for index, row in enumerate(value):
             if isinstance(row, np.ma.MaskedArray):
@@ -245,39 +303,130 @@ def refuse_masked(name: str, value: object) -> None:
 
 
 def scaled_to_one(values: FloatArray) -> tuple[FloatArray, int]:
-    """Return values / 2^e and e, with the largest size between 1/2 and 1: exact, and squares stay within floats.
+    """Return values / 2^e and e, where the largest absolute value is between 1/2 and 1.
+
+    The division is exact, and squares of the result do not overflow.
 
     >>> scaled_to_one(np.array([3.0, -6.0]))
     (array([ 0.375, -0.75 ]), 3)
     """
-    exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
+    _, power = np.frexp(np.abs(values).max(initial=0.0))
+    exponent = int(power)
     return np.ldexp(values, -exponent), exponent
 
 
 def require_memory(needed: float, what: str) -> None:
-    """Refuse `what` before anything of it is allocated when it needs more bytes than the machine has free.
+    """Refuse `what` before it is allocated when it needs more bytes than are free.
 
     >>> require_memory(1e18, "K of order 250000000")
     Traceback (most recent call last):
     klopt.errors.InvalidProblem: K of order 250000000 needs 1000000000.0 GB of memory; ...
     """
-    if needed < 1e8:  # always there, and asking costs as much as solving a small problem
+    if needed < ALWAYS_FREE_BYTES:
         return
     free = _free_memory()
     if needed > free:
         raise InvalidProblem(
-            f"{what} needs {needed / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free; use less data"
+            f"{what} needs {needed / 1e9:.1f} GB of memory; "
+            f"{free / 1e9:.1f} GB are free; use less data"
         )
 
 
+def require_size(name: str, array: npt.NDArray[Any], size: int) -> None:
+    """Refuse an array that has not `size` entries.
+
+    >>> require_size("c", np.zeros(2), 3)
+    Traceback (most recent call last):
+    klopt.errors.InvalidProblem: c has 2 entries; expected 3
+    """
+    if array.size != size:
+        raise InvalidProblem(f"{name} has {array.size} entries; expected {size}")
+
+
+def same_size(other: str) -> Callable[[Any, attrs.Attribute[Any], npt.NDArray[Any]], None]:
+    """Return a validator of a field: it has as many entries as the field `other`."""
+
+    def validate(instance: Any, field: attrs.Attribute[Any], value: npt.NDArray[Any]) -> None:
+        require_size(field.name, value, getattr(instance, other).size)
+
+    return validate
+
+
+def require_shape(
+    name: str, shape: tuple[int, ...], expected: tuple[int | None, int | None]
+) -> None:
+    """Refuse the shape of a matrix that is not the expected one; `None` leaves a side free.
+
+    >>> require_shape("A", (2, 3), (3, 2))
+    Traceback (most recent call last):
+    klopt.errors.InvalidProblem: A is 2 x 3; expected 3 x 2; it looks transposed
+    """
+    sides = zip(shape, expected, strict=True)
+    if all(want is None or have == want for have, want in sides):
+        return
+    wanted = " x ".join("any" if want is None else str(want) for want in expected)
+    hint = "; it looks transposed" if shape[::-1] == expected else ""
+    raise InvalidProblem(f"{name} is {shape[0]} x {shape[1]}; expected {wanted}{hint}")
+
+
+if TYPE_CHECKING:
+    # What a type checker reads of the converters below: what a field takes and what it holds. Its
+    # plug-in for `attrs` knows functions of the value alone, not those that also see the field.
+
+    def as_vector(value: npt.ArrayLike) -> FloatArray:
+        """Take a frozen, finite vector."""
+        ...
+
+    def as_bounds(value: npt.ArrayLike) -> FloatArray:
+        """Take a frozen vector whose entries may be infinite."""
+        ...
+
+    def as_matrix(value: MatrixLike) -> FloatArray:
+        """Take a frozen, finite, dense matrix."""
+        ...
+
+    def as_symmetric(value: MatrixLike) -> FloatArray:
+        """Take a frozen symmetric matrix."""
+        ...
+
+    def as_csc(value: MatrixLike) -> SparseMatrix:
+        """Take a frozen, canonical CSC matrix."""
+        ...
+
+    def as_number(value: float) -> float:
+        """Take a finite number."""
+        ...
+
+    def as_positive(value: float) -> float:
+        """Take a positive number."""
+        ...
+
+    def as_positive_integer(value: int) -> int:
+        """Take a whole number of at least 1."""
+        ...
+
+else:
+
+    def _converter(check: Callable[[str, Any], Any]) -> Any:
+        """Return a converter of a field: `check` of the field's name and value."""
+        return attrs.Converter(lambda value, field: check(field.name, value), takes_field=True)
+
+    as_vector = _converter(vector)
+    as_bounds = _converter(lambda name, value: vector(name, value, infinite=True))
+    as_matrix = _converter(matrix)
+    as_symmetric = _converter(lambda name, value: symmetric(name, matrix(name, value)))
+    as_csc = _converter(csc)
+    as_number = _converter(lambda name, value: float(vector(name, [value])[0]))
+    as_positive = _converter(positive)
+    as_positive_integer = _converter(positive_integer)
+
+
 def _free_memory() -> float:
+    # Linux counts the caches that it would give back as free, which sysconf does not.
     try:
-        with open(
-            "/proc/meminfo", encoding="ascii"
-        ) as lines:  # counts caches as free, which sysconf does not
-            return next(
-                1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")
-            )
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            available = next(line for line in lines if line.startswith("MemAvailable:"))
+            return 1024.0 * int(available.split()[1])
     except (OSError, StopIteration):
         pass
     try:
@@ -287,9 +436,10 @@ def _free_memory() -> float:
 
 
 def _mirrored_blocks(size: int) -> Iterator[tuple[slice, slice]]:
-    """Row and column ranges that cover the lower triangle; a block and its mirror fit into a cache together."""
-    starts = range(0, size, 128)
-    return ((slice(i, i + 128), slice(j, j + 128)) for i in starts for j in starts if j <= i)
+    """The row and column ranges of blocks that cover the lower triangle."""
+    for i in range(0, size, BLOCK_ORDER):
+        for j in range(0, i + 1, BLOCK_ORDER):
+            yield slice(i, i + BLOCK_ORDER), slice(j, j + BLOCK_ORDER)
 
 
 def _largest_gap(value: FloatArray, rows: slice, columns: slice) -> tuple[float, int, int]:
@@ -299,16 +449,10 @@ def _largest_gap(value: FloatArray, rows: slice, columns: slice) -> tuple[float,
     return float(gap[i, j]), rows.start + i, columns.start + j
 
 
-def _expect_shape(name: str, got: tuple[int, ...], shape: tuple[int | None, int | None]) -> None:
-    if any(want is not None and want != have for want, have in zip(shape, got, strict=True)):
-        wanted = " x ".join("any" if want is None else str(want) for want in shape)
-        hint = "; it looks transposed" if got[::-1] == shape else ""
-        raise InvalidProblem(f"{name} is {got[0]} x {got[1]}; expected {wanted}{hint}")
-
-
-def _refuse_non_numbers(name: str, array: npt.NDArray[Any], infinite: bool) -> None:
-    # One pass in the good case: a sum is finite only if no entry is NaN or infinite (or it
-    # overflows, then we look).
+def _refuse_not_finite(name: str, array: npt.NDArray[Any], infinite: bool) -> None:
+    """Refuse NaN and, unless `infinite`, infinite entries."""
+    # One pass in the good case: a finite sum has finite terms. Where it is not finite a sum of
+    # finite terms may have overflowed: then the entries are looked at.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(array.sum()):
             return
@@ -325,9 +469,8 @@ def _frozen_csc(result: SparseMatrix) -> SparseMatrix:
     result.sum_duplicates()
     result.eliminate_zeros()
     result.sort_indices()
+    # Native solvers take 32-bit indices.
     result.data = freeze(result.data)
-    result.indices, result.indptr = (
-        freeze(result.indices.astype(np.int32)),
-        freeze(result.indptr.astype(np.int32)),
-    )
+    result.indices = freeze(result.indices.astype(np.int32))
+    result.indptr = freeze(result.indptr.astype(np.int32))
     return result

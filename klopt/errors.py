@@ -1,4 +1,4 @@
-"""What klopt raises: `InvalidProblem`, `InvalidSettings`, `NoRoute`, `NotCertified`; and warns of: `UncertifiedFit`.
+"""The exceptions that klopt raises and the warning that it gives.
 
 Bad *calls* raise; bad *outcomes* are returned. Every message says what is wrong, where
 (array, index, value) and what to do next.
@@ -29,12 +29,12 @@ class InvalidSettings(KloptError, ValueError):
 
 
 class NoRoute(KloptError, RuntimeError):
-    """No installed backend can take any formulation of the problem; the text names what is missing."""
+    """No installed backend takes any formulation of the problem; the text names what is missing."""
 
 
 class NotCertified(KloptError, RuntimeError):
-    """`Result.require()` found an outcome that klopt did not prove; the text is `Result.explain()`."""
+    """`Result.require()` met an outcome that is not proven; the text is `Result.explain()`."""
 
 
 class UncertifiedFit(UserWarning):
-    """A learner was fitted, but the optimum of its problem is not proven; the text says what is missing."""
+    """A learner was fitted, but the optimum of its problem is not proven; the text says why."""

@@ -205,7 +205,7 @@ class QCQP(Program):
             return form
         A, b = top.rows()
         above = sparse.hstack([form.A, sparse.csc_array((form.b.size, 1))])
-        cones = replace(form.cones, soc=(*form.cones.soc, b.size))
+        cones = attrs.evolve(form.cones, soc=(*form.cones.soc, b.size))
         stacked = csc("A", sparse.vstack([above, A], format="csc"))
         return ConeForm(np.append(form.c, 1.0), stacked, np.concatenate((form.b, b)), cones)
 

@@ -23,6 +23,7 @@ import time
 from dataclasses import replace
 from itertools import count
 
+import attrs
 import numpy as np
 
 from klopt.arrays import FloatArray
@@ -66,7 +67,7 @@ class Bregman(Backend):
             np.inf if settings.time_limit is None else settings.time_limit
         )
         most = min(MOST_SWEEPS, max(FEWEST_SWEEPS, PROJECTIONS // max(f.size, 1)))
-        settings = replace(settings, max_iter=settings.max_iter or most)
+        settings = attrs.evolve(settings, max_iter=settings.max_iter or most)
         try:
             answer = iterate(_sweeps(f, row_start(form, start), rng, corrected, until), settings)
         except Receding as ray:

@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+import attrs
 import numpy as np
 
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
@@ -74,7 +75,7 @@ class Highs(Backend):
         answer = _solve(form, settings)
         if form.P is not None and failed(form, answer, settings.tol):
             left = settings.time_limit and max(settings.time_limit - answer.seconds, 1e-3)
-            other = _solve(turned(form), replace(settings, time_limit=left), finer=16.0)
+            other = _solve(turned(form), attrs.evolve(settings, time_limit=left), finer=16.0)
             other = replace(
                 other,
                 x=None if other.x is None else other.x[::-1],
@@ -83,7 +84,7 @@ class Highs(Backend):
             answer = answer if failed(form, other, settings.tol) else other
         if answer.stop is not Stop.UNBOUNDED:
             return answer
-        search = _solve(directions(form), replace(settings, max_iter=None, raw={}))
+        search = _solve(directions(form), attrs.evolve(settings, max_iter=None, raw={}))
         answer = replace(answer, ray=search.x, seconds=answer.seconds + search.seconds)
         steepest = 0.0 if search.x is None else form.c @ search.x
         if search.stop is Stop.OPTIMAL and steepest >= -settings.tol * np.abs(form.c).max():

@@ -13,9 +13,9 @@ are tight.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from itertools import count
 
+import attrs
 import numpy as np
 
 from klopt.arrays import FloatArray
@@ -62,7 +62,7 @@ class SparseNewton(Backend):
         if (found := first_ray(f)) is not None:
             return found
         try:
-            settings = replace(settings, max_iter=settings.max_iter or MOST_STEPS)
+            settings = attrs.evolve(settings, max_iter=settings.max_iter or MOST_STEPS)
             return iterate(_steps(f, row_start(form, start), settings.tol, deadline), settings)
         except Receding as ray:
             return unbounded(ray)

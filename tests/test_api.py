@@ -6,7 +6,6 @@ import ast
 import inspect
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from source import MODULES, ROOT
 
 import klopt
 from klopt.engine.registry import problems
+from klopt.model.records import field_defaults
 
 PUBLIC = [name for name in dir(klopt) if not name.startswith("__")]
 NAMED = {name: getattr(klopt, name) for name in PUBLIC}
@@ -48,9 +48,8 @@ def test_dir_lists_what_is_public_and_nothing_else(module: Any) -> None:
 
 
 def test_a_setting_has_one_name_and_one_default() -> None:
-    settings = {
-        field.name: field.default for field in fields(klopt.Settings) if field.name != "raw"
-    }
+    settings = field_defaults(klopt.Settings)
+    del settings["raw"]
     solve, compare = (inspect.signature(verb).parameters for verb in (klopt.solve, klopt.compare))
     assert {name: solve[name].default for name in settings} == settings
     assert {

@@ -27,7 +27,7 @@ def same_csc(got: sparse.csc_array, want: sparse.csc_array) -> bool:
     )
 
 
-# --- faults 1 to 3: numbers that are none
+# --- faults 1 to 3: NaN, infinite entries
 # -----------------------------------------------------------------------------
 
 
@@ -322,11 +322,11 @@ def test_the_largest_asymmetry_is_named_wherever_it_is(n: int, data: st.DataObje
 def test_rounding_asymmetry_is_averaged_out(n: int, seed: int, scale: float) -> None:
     B = np.random.default_rng(seed).normal(size=(n, n))
     M = scale * (B + B.T)
-    rough = M * (1 + 4 * EPS * np.random.default_rng(seed).uniform(-1, 1, size=(n, n)))
-    got = symmetric("P", rough)
+    nearly = M * (1 + 4 * EPS * np.random.default_rng(seed).uniform(-1, 1, size=(n, n)))
+    got = symmetric("P", nearly)
     assert np.array_equal(got, got.T)
-    assert np.array_equal(got, (rough + rough.T) / 2)
-    assert got is rough or not got.flags.writeable
+    assert np.array_equal(got, (nearly + nearly.T) / 2)
+    assert got is nearly or not got.flags.writeable
 
 
 def test_asymmetry_beyond_rounding_is_refused() -> None:
@@ -373,7 +373,7 @@ def test_scaling_by_a_power_of_two_loses_nothing(values: Any, power: int) -> Non
     assert not far.any() or 0.5 <= np.abs(unit).max() < 1
 
 
-def test_more_memory_than_the_machine_has_is_refused_with_the_estimate() -> None:
+def test_more_memory_than_is_free_is_refused_with_the_estimate() -> None:
     require_memory(1e3, "a small thing")
     require_memory(1.1e8, "a thing of 110 MB")
     with pytest.raises(

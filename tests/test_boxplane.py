@@ -42,8 +42,8 @@ def test_knapsack_agrees_with_an_lp_solver(domain, g):
     g = g[: domain.size]
     truth = lp(g, domain.lower, domain.upper, domain.normal, domain.offset)
     assert truth.status in (0, 3)
-    least = domain.linear_minimum(g)
-    assert least == (-INF if truth.status == 3 else pytest.approx(truth.fun, rel=1e-9, abs=1e-9))
+    minimum = domain.linear_minimum(g)
+    assert minimum == (-INF if truth.status == 3 else pytest.approx(truth.fun, rel=1e-9, abs=1e-9))
     if truth.status == 0:
         assert domain.violation(domain.linear_minimiser(g)) <= 1e-13
 
@@ -65,8 +65,8 @@ def test_centre_of_a_box_and_a_plane_moves_off_every_bound_it_can(domain):
     for i in range(domain.size):
         direction = np.eye(domain.size)[i]
         for sign, bound in ((1, domain.lower[i]), (-1, domain.upper[i])):
-            room = -domain.linear_minimum(-sign * direction)
-            assert sign * centre[i] > sign * bound + 1e-6 or room <= sign * bound + 1e-9
+            extent = -domain.linear_minimum(-sign * direction)
+            assert sign * centre[i] > sign * bound + 1e-6 or extent <= sign * bound + 1e-9
 
 
 @given(box_planes())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+import attrs
 import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
@@ -183,10 +182,10 @@ def test_a_ray_is_checked_as_a_vector() -> None:
     assert check_ray(form, np.array([1.0, 0.0]), TOL) == ""
     assert check_ray(form, np.array([1.0, 1.0]), TOL) != ""
     assert check_ray(form, np.array([-1.0, 0.0]), TOL) != ""
-    curved = replace(form, P=np.diag([1.0, 0.0]))
+    curved = attrs.evolve(form, P=np.diag([1.0, 0.0]))
     assert check_ray(curved, np.array([1.0, 0.0]), TOL) != ""
     assert (
-        check_ray(replace(form, radius=5.0), np.array([1.0, 0.0]), TOL)
+        check_ray(attrs.evolve(form, radius=5.0), np.array([1.0, 0.0]), TOL)
         == "the feasible set is bounded"
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+import attrs
 import cloudpickle
 import numpy as np
 import pytest
@@ -358,7 +359,7 @@ class Hasty(Backend):
     name, offers, honours = "hasty", frozenset({Feature.CONE}), frozenset({"tol"})
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
-        answer = backend_named("highs").run(form, replace(settings, raw={}), start)
+        answer = backend_named("highs").run(form, attrs.evolve(settings, raw={}), start)
         assert answer.x is not None
         return replace(answer, x=answer.x + (5e-5 if settings.tol >= 1e-6 else 0.0))
 

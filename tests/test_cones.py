@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones, Feature, order_of, smat, svec, svec_size
-from klopt.model.exponential_cone import project_exponential
+from klopt.model.cones.exponential import project_exponential
 
 products = st.builds(
     Cones,

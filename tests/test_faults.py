@@ -14,9 +14,9 @@ import sys
 import textwrap
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import replace
 from itertools import islice
 
+import attrs
 import bad_backends as bad
 import numpy as np
 import pytest
@@ -1042,7 +1042,9 @@ def test_fault_59_problems_backends_settings_and_results_pickle(backend) -> None
     results = [klopt.solve(p, backend=backend, tol=1e-4) for p in (problem, again)]
     assert facts(results[0]) == facts(results[1]) == facts(pickle.loads(pickle.dumps(results[0])))
     assert results[0].settings.threads == 1
-    assert pickle.loads(pickle.dumps(replace(results[0].settings, raw={"a": 1}))).raw == {"a": 1}
+    assert pickle.loads(pickle.dumps(attrs.evolve(results[0].settings, raw={"a": 1}))).raw == {
+        "a": 1
+    }
 
 
 @pytest.mark.parametrize("isolate", [False, True])

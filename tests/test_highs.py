@@ -8,8 +8,8 @@ import subprocess
 import sys
 import textwrap
 import time
-from dataclasses import replace
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -90,7 +90,7 @@ def test_highs_solves_margins_in_several_slices():
 
 def test_highs_says_why_it_refuses_a_model():
     form = planted_cone_program(np.random.default_rng(0), "lp").form
-    answer = highs.BACKEND.run(replace(form, A=form.A * 1e16), Settings())
+    answer = highs.BACKEND.run(attrs.evolve(form, A=form.A * 1e16), Settings())
     assert answer.stop is Stop.REJECTED
     assert "1e+16" in answer.native
 

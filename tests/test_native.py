@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import replace
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -83,7 +83,7 @@ def test_multipliers_are_the_gradients_of_the_value(backend, form):
     for row in range(form.b.size):
         change = step * (np.arange(form.b.size) == row)
         up, down = (
-            form.value(optimum(backend, replace(form, b=form.b + d), 1e-9).x)
+            form.value(optimum(backend, attrs.evolve(form, b=form.b + d), 1e-9).x)
             for d in (change, -change)
         )
         assert (up - down) / (2 * step) == pytest.approx(-y[row], abs=1e-3)
@@ -296,7 +296,9 @@ def test_each_solver_behind_cvxpy_is_asked_for_the_tolerance(solver):
 def test_cvxpy_reports_limits_and_failures():
     limited = cvxpy.BACKEND.variant("CLARABEL").run(LP, Settings(max_iter=1))
     assert limited.stop is Stop.ITERATION_LIMIT
-    failed = cvxpy.BACKEND.variant("OSQP").run(replace(QP, P=np.diag([-1.0, 1.0, 1.0])), Settings())
+    failed = cvxpy.BACKEND.variant("OSQP").run(
+        attrs.evolve(QP, P=np.diag([-1.0, 1.0, 1.0])), Settings()
+    )
     assert failed.stop is Stop.NUMERICAL
     assert "OSQP" in failed.native
 

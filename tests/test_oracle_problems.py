@@ -14,7 +14,16 @@ from klopt.engine.planner import plan
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Feature, svec
 from klopt.model.forms import ConeForm
-from klopt.model.functions import Bilinear, KernelQuadratic, Linear, Oracle, Quadratic
+from klopt.model.functions import (
+    Bilinear,
+    KernelQuadratic,
+    Linear,
+    LocalModel,
+    Oracle,
+    Quadratic,
+    SaddleOracle,
+    SmoothFunction,
+)
 from klopt.model.problem import Point, Problem
 from klopt.model.sets import BoxPlane, OrderedSimplex, Product, SimpleSet, Simplex, Spectrahedron
 from klopt.problems.saddle_point import SaddlePoint
@@ -135,16 +144,16 @@ def test_a_nonsmooth_function_is_feasible_and_its_maximum_form_optimal() -> None
     kink = SimplexProgram(
         lambda x: (A @ x).max(), lambda x: A[np.argmax(A @ x)], Simplex(3), smooth=False
     )
-    rough = solve(kink, tol=1e-2)
-    assert rough.verdict in (Verdict.FEASIBLE, Verdict.OPTIMAL)
+    coarse = solve(kink, tol=1e-2)
+    assert coarse.verdict in (Verdict.FEASIBLE, Verdict.OPTIMAL)
     exact = solve(SaddlePoint.game(A.T))
     assert exact.verdict is Verdict.OPTIMAL
-    assert rough.lower <= exact.upper
-    assert exact.lower <= rough.upper <= exact.upper + 2e-2
+    assert coarse.lower <= exact.upper
+    assert exact.lower <= coarse.upper <= exact.upper + 2e-2
 
 
 @given(seed=seeds, noise=st.sampled_from([0.0, 1e-3, 10.0]))
-def test_bracket_of_a_rough_point_holds_the_optimum(seed: int, noise: float) -> None:
+def test_bracket_of_an_inaccurate_point_holds_the_optimum(seed: int, noise: float) -> None:
     problem = SimplexProgram.sample(rng(seed), 5)
     best = solve(problem, "nesterov")
     assert best.point is not None
@@ -258,7 +267,7 @@ def test_a_saddle_by_oracle_is_certified() -> None:
 
 
 @given(seed=seeds, noise=st.sampled_from([1e-6, 1.0, 100.0]))
-def test_bracket_of_a_rough_pair_holds_the_value(seed: int, noise: float) -> None:
+def test_bracket_of_an_inaccurate_pair_holds_the_value(seed: int, noise: float) -> None:
     game = SaddlePoint.sample(rng(seed), 4)
     value = solve(game)
     shaken = Point(
@@ -290,13 +299,36 @@ def test_samples_are_described_in_a_line_and_travel_to_other_processes(kind: typ
     assert solve(again).value == solve(problem).value
 
 
+def test_nothing_that_a_function_keeps_can_be_written() -> None:
+    """A backend that works in place on what it is given cannot change what the proof reads."""
+    x = np.array([1.0, 2.0])
+    hessian = 2 * np.eye(2)
+    own = np.array([1, 0])
+    curved = SmoothFunction(
+        2, lambda x: LocalModel(float(x @ x), 2 * x, lambda: hessian, below=lambda: hessian)
+    )
+    handed_out = [
+        Linear(x).gradient(x),
+        Oracle(2, lambda z: float(x @ z), lambda _: x).gradient(x),
+        SaddleOracle(lambda a, b: 0.0, lambda a, b: x, lambda a, b: x).gradients(x, x)[0],
+        KernelQuadratic(np.eye(2), [1.0, 1.0], x, own).point,
+        KernelQuadratic(np.eye(2), [1.0, 1.0], x).point,
+        curved.gradient(x),
+        curved.near(x).curvature(),
+        curved.near(x).below(),  # type: ignore[misc]
+    ]
+    assert not any(array.flags.writeable for array in handed_out)
+    assert x.flags.writeable
+    assert own.flags.writeable
+
+
 def test_an_oracle_object_keeps_its_constant() -> None:
     oracle = Oracle(2, lambda x: float(x @ x), lambda x: 2 * x, True, 2.0)
     assert SimplexProgram.of(oracle, Simplex(2)).lipschitz == 2.0
 
 
 def test_a_function_that_contradicts_its_gradient_is_never_optimal() -> None:
-    """Convexity and the gradient are the user's word; klopt looks at the least point of a tangent."""
+    """Convexity and the gradient are the user's word; klopt looks at the minimiser of a tangent."""
     costs = np.array([1.0, 2.0, 3.0])
     M = np.diag([1.0, 5.0])
     for problem in (

@@ -24,7 +24,7 @@ INF = np.inf
 BOXES = {
     "box": BoxPlane([-1.0, 0.0, 2.0], [1.0, 0.5, 5.0]),
     "orthant": BoxPlane(np.zeros(3), np.full(3, INF)),
-    "machine": BoxPlane(np.zeros(5), np.full(5, 2.0), [1.0, -1.0, 1.0, 1.0, -1.0]),
+    "svm dual": BoxPlane(np.zeros(5), np.full(5, 2.0), [1.0, -1.0, 1.0, 1.0, -1.0]),
     "half-lines": BoxPlane([0.0, -INF, 0.0], [INF, 3.0, INF], [1.0, 2.0, 0.5], 4.0),
     "free": BoxPlane([-INF, -INF, 0.0], [INF, INF, 1.0], [1.0, -2.0, 3.0], -1.0),
     "fixed": BoxPlane([1.0, 0.0, -2.0], [1.0, 4.0, 2.0], [5.0, 1.0, 1.0], 6.0),
@@ -79,15 +79,15 @@ def test_projection_is_nearest_point(domain, seed):
 def test_linear_minimiser_attains_the_minimum(domain, seed):
     rng = np.random.default_rng(seed)
     g = rng.normal(size=domain.size)
-    least = domain.linear_minimum(g)
-    if least == -INF:
+    minimum = domain.linear_minimum(g)
+    if minimum == -INF:
         with pytest.raises(InvalidProblem, match="unbounded below"):
             domain.linear_minimiser(g)
         return
     z = domain.linear_minimiser(g)
     assert domain.violation(z) <= 1e-13
-    assert g @ z == pytest.approx(least, rel=1e-12, abs=1e-13)
-    assert least <= (members(domain, rng, 20) @ g).min() + 1e-9
+    assert g @ z == pytest.approx(minimum, rel=1e-12, abs=1e-13)
+    assert minimum <= (members(domain, rng, 20) @ g).min() + 1e-9
 
 
 @every_set
@@ -133,7 +133,7 @@ def test_what_is_no_number_is_not_inside(domain):
 
 
 @pytest.mark.parametrize(
-    "name", ["scaled", "ordered", "falling", "spectrahedron", "machine", "half-lines", "free"]
+    "name", ["scaled", "ordered", "falling", "spectrahedron", "svm dual", "half-lines", "free"]
 )
 def test_projection_agrees_with_a_conic_solver(name):
     import cvxpy as cp
@@ -330,12 +330,12 @@ def test_radius_of_a_spectrahedron_is_attained():
 @pytest.mark.slow
 def test_a_million_variables_take_a_moment():
     n, rng = 10**6, np.random.default_rng(13)
-    machine, ordered = (
+    box, ordered = (
         BoxPlane(np.zeros(n), np.ones(n), rng.choice([-1.0, 1.0], n)),
         OrderedSimplex(n, 1.0001),
     )
     x = rng.normal(size=n)
-    for domain in (machine, ordered):
+    for domain in (box, ordered):
         for step in (domain.project, domain.linear_minimiser):
             start = time.process_time()
             point = step(x)

@@ -6,10 +6,10 @@ import copy
 import pickle
 import traceback
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 
+import attrs
 import numpy as np
 from scipy import sparse
 
@@ -301,7 +301,7 @@ def _multipliers(backend: Backend) -> None:
             b = form.b.copy()
             b[row] += sign * step
             ends.append(
-                form.value(_x(answer_form(backend, replace(form, b=b), Settings(tol=1e-8))))
+                form.value(_x(answer_form(backend, attrs.evolve(form, b=b), Settings(tol=1e-8))))
             )
         gradient = (ends[0] - ends[1]) / (2 * step)
         expect(

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
+import attrs
 import numpy as np
 
 from klopt.engine.planner import Route, routes_for
@@ -171,7 +172,7 @@ def _first_conclusive(
             if _ran_out_of_time(attempts, route.backend):
                 continue
             if left.time_limit is not None:
-                left = replace(left, time_limit=left.time_limit / 2)
+                left = attrs.evolve(left, time_limit=left.time_limit / 2)
 
         for attempt in _attempts(problem, route, left, point, isolate, tell=point is given):
             attempts.append(attempt)
@@ -199,7 +200,7 @@ def _with_time_left(settings: Settings, began: float) -> Settings:
     if settings.time_limit is None:
         return settings
     left = settings.time_limit - (time.perf_counter() - began)
-    return replace(settings, time_limit=max(MIN_TIME_LIMIT_S, left))
+    return attrs.evolve(settings, time_limit=max(MIN_TIME_LIMIT_S, left))
 
 
 def _ran_out_of_time(attempts: list[Attempt], backend: Backend) -> bool:
@@ -288,7 +289,7 @@ def _attempt(
     notes: tuple[str, ...] = ()
     if point is not None:
         start, notes = lifted(route, form, point)
-    asked = settings if ask is None else replace(settings, tol=ask)
+    asked = settings if ask is None else attrs.evolve(settings, tol=ask)
     answer = answer_form(route.backend, form, asked, start, isolate)
     if answer.native == CHANGED:
         problem.mark_data_changed()
@@ -405,8 +406,8 @@ def _with_feasible_point(
         return answer
 
     # Without an objective every feasible point is optimal; native options were meant for the other.
-    feasibility = replace(form, c=np.zeros_like(form.c), P=None)
-    found = run(backend, feasibility, replace(settings, raw={}), None)
+    feasibility = attrs.evolve(form, c=np.zeros_like(form.c), P=None)
+    found = run(backend, feasibility, attrs.evolve(settings, raw={}), None)
     if found.native == CHANGED:
         return found
     # No point at all: the problem is infeasible, and the ray only says that its dual is, too.

@@ -1,7 +1,7 @@
-"""`Backend`, `Settings`, `Answer`, `Stop`: what a solver file must provide.
+"""What a solver is: the forms it takes, the settings it honours, the answer it returns.
 
 A backend takes a form, calls its library or runs its algorithm, and returns an `Answer`. The answer
-is a claim: klopt measures it and issues the verdict, so a backend neither checks nor polishes its
+is a claim: klopt measures it and issues the verdict, so a backend neither checks nor corrects its
 statuses.
 """
 
@@ -13,18 +13,18 @@ import importlib.util
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from math import nan
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import attrs
 import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, Start
 
 __all__ = [
@@ -40,7 +40,13 @@ __all__ = [
 ]
 
 SETTINGS = {"tol", "time_limit", "max_iter", "threads", "seed", "log", "start"}
+"""What a backend may honour: the settings that every backend has, and a starting point."""
 PROOFS = {"dual", "farkas", "ray"}
+"""What a backend may return beyond x."""
+MIN_TOL = 1e-13
+"""The smallest relative gap that may be asked for: below it is rounding."""
+MAX_TOL = 1e-1
+"""The largest relative gap that may be asked for."""
 
 
 class Stop(StrEnum):
@@ -71,22 +77,36 @@ class Stop(StrEnum):
 
 _ADVICE = {
     Stop.OPTIMAL: "Read the verdict: only klopt's bracket says whether it is.",
-    Stop.INFEASIBLE: "If klopt proves it, the multipliers show the contradiction; if not, ask another backend.",
-    Stop.UNBOUNDED: "If klopt proves it, the ray shows which bound is missing; if not, ask another backend.",
-    Stop.INFEASIBLE_OR_UNBOUNDED: "Solve once with a zero objective to learn which of the two it is.",
+    Stop.INFEASIBLE: (
+        "If klopt proves it, the multipliers show the contradiction; if not, ask another backend."
+    ),
+    Stop.UNBOUNDED: (
+        "If klopt proves it, the ray shows which bound is missing; if not, ask another backend."
+    ),
+    Stop.INFEASIBLE_OR_UNBOUNDED: (
+        "Solve once with a zero objective to learn which of the two it is."
+    ),
     Stop.TIME_LIMIT: "Give it more time, or another backend; the best point so far is kept.",
     Stop.ITERATION_LIMIT: "Raise max_iter, or loosen tol; the best point so far is kept.",
-    Stop.STALLED: "Rescale the data, loosen tol or try another route: klopt.plan(problem).explain() lists them.",
-    Stop.NUMERICAL: "Rescale the data or try another formulation: klopt.plan(problem).explain() lists them.",
+    Stop.STALLED: (
+        "Rescale the data, loosen tol or try another route: "
+        "klopt.plan(problem).explain() lists them."
+    ),
+    Stop.NUMERICAL: (
+        "Rescale the data or try another formulation: klopt.plan(problem).explain() lists them."
+    ),
     Stop.INTERRUPTED: "It was stopped from outside.",
     Stop.REJECTED: "The library refused the data; its own words are in result.explain().",
-    Stop.CRASHED: "Run with isolate=True so that a crash stays in a child process; the text is in result.explain().",
+    Stop.CRASHED: (
+        "Run with isolate=True so that a crash stays in a child process; "
+        "the text is in result.explain()."
+    ),
 }
 
 
 @dataclass(frozen=True)
 class Step:
-    """One line of a history: certified bounds of the form's optimum after so many iterations and seconds."""
+    """Certified bounds of the form's optimum after so many iterations and seconds."""
 
     iteration: int
     seconds: float
@@ -94,49 +114,110 @@ class Step:
     upper: float
 
 
-@dataclass(frozen=True)
+def whole_number(name: str, value: object, low: int) -> None:
+    """Refuse a setting that is no whole number of at least `low`.
+
+    >>> whole_number("jobs", 0, 1)
+    Traceback (most recent call last):
+    klopt.errors.InvalidSettings: jobs is 0; expected a whole number of at least 1
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
+        raise InvalidSettings(f"{name} is {value!r}; expected a whole number of at least {low}")
+
+
+def _is_real_between(value: object, low: float, high: float) -> bool:
+    # NaN fails the comparison below.
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        return low <= float(value) <= high
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+# The fields of `Settings`. Libraries ask for Python's own integers, hence int().
+
+
+def _tol(value: float) -> float:
+    if not _is_real_between(value, MIN_TOL, MAX_TOL):
+        wanted = f"a number in [{MIN_TOL:g}, {MAX_TOL:g}]"
+        raise InvalidSettings(f"tol is {value!r}; expected {wanted}")
+    return value
+
+
+def _time_limit(value: float | None) -> float | None:
+    if value is None:
+        return None
+    smallest_positive = math.ulp(0.0)
+    if not _is_real_between(value, smallest_positive, math.inf):
+        raise InvalidSettings(f"time_limit is {value!r}; expected a positive number of seconds")
+    # An infinite limit is none.
+    return None if value == math.inf else value
+
+
+def _max_iter(value: int | None) -> int | None:
+    if value is None:
+        return None
+    whole_number("max_iter", value, 1)
+    return int(value)
+
+
+def _threads(value: int) -> int:
+    whole_number("threads", value, 1)
+    return int(value)
+
+
+def _seed(value: int) -> int:
+    whole_number("seed", value, 0)
+    return int(value)
+
+
+def _log(value: bool) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidSettings(f"log is {value!r}; expected True or False")
+    return value
+
+
+def _raw(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidSettings(
+            f"raw must map the native names of options (text) to their values; it is {value!r}"
+        )
+    return MappingProxyType(dict(value))
+
+
+@attrs.frozen(slots=False)
 class Settings:
     """What a user may ask of any backend; it means the same for all of them.
 
-    `tol` is the relative width of klopt's bracket that is wanted, not a native tolerance.
-    `time_limit` is in seconds; without it, or without `max_iter`, there is none. `log` lets the
-    library print as it goes. `raw` passes native options by their native names; unknown ones and
-    ones that a setting here already covers are refused.
+    Parameters
+    ----------
+    tol:
+        Relative gap of klopt's bracket that is wanted, not a native tolerance.
+    time_limit, max_iter:
+        Limits in seconds and iterations; None for no limit.
+    threads, seed:
+        Number of threads of BLAS and of the library, seed of what is random.
+    log:
+        Whether the library prints as it goes.
+    raw:
+        Native options by their native names; unknown ones and ones that a setting here already
+        covers are refused.
 
     >>> Settings(tol=2.0)
     Traceback (most recent call last):
     klopt.errors.InvalidSettings: tol is 2.0; expected a number in [1e-13, 0.1]
     """
 
-    tol: float = 1e-6
-    time_limit: float | None = None
-    max_iter: int | None = None
-    threads: int = 1
-    seed: int = 0
-    log: bool = False
-    raw: Mapping[str, Any] = field(default_factory=dict)
+    tol: float = attrs.field(default=1e-6, converter=_tol)
+    time_limit: float | None = attrs.field(default=None, converter=_time_limit)
+    max_iter: int | None = attrs.field(default=None, converter=_max_iter)
+    threads: int = attrs.field(default=1, converter=_threads)
+    seed: int = attrs.field(default=0, converter=_seed)
+    log: bool = attrs.field(default=False, converter=_log)
+    raw: Mapping[str, Any] = attrs.field(factory=dict, converter=_raw)
 
-    def __post_init__(self) -> None:
-        _number("tol", self.tol, 1e-13, 1e-1)
-        if self.time_limit is not None:
-            _number("time_limit", self.time_limit, math.ulp(0.0), np.inf)
-            if self.time_limit == np.inf:
-                object.__setattr__(self, "time_limit", None)
-        if self.max_iter is not None:
-            whole_number("max_iter", self.max_iter, 1)
-        whole_number("threads", self.threads, 1)
-        whole_number("seed", self.seed, 0)
-        if not isinstance(self.log, bool | np.bool_):
-            raise InvalidSettings(f"log is {self.log!r}; expected True or False")
-        if not isinstance(self.raw, Mapping) or not all(isinstance(key, str) for key in self.raw):
-            raise InvalidSettings(
-                f"raw must map the native names of options (text) to their values; it is {self.raw!r}"
-            )
-        for name in ("max_iter", "threads", "seed"):
-            if isinstance(getattr(self, name), np.integer):  # libraries ask for Python's own
-                object.__setattr__(self, name, int(getattr(self, name)))
-        object.__setattr__(self, "raw", MappingProxyType(dict(self.raw)))
-
+    # A mapping proxy cannot be pickled.
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "raw": dict(self.raw)}
 
@@ -148,11 +229,24 @@ class Settings:
 class Answer:
     """What a backend claims about a form.
 
-    `y` holds the multipliers in klopt's signs (Px + c + A'y = 0). With `Stop.INFEASIBLE` comes a
-    `farkas` vector (y in K*, A'y = 0, b'y < 0), with `Stop.UNBOUNDED` a `ray` (c'd < 0, Pd = 0, -Ad
-    in K); without them the claim cannot be verified. `native` is the library's own status, `log`
-    what it printed, `seconds` the time of the native call alone. `notes` is for what a user should
-    know about how the answer came about.
+    Parameters
+    ----------
+    stop:
+        Why it says it stopped.
+    x, y:
+        The point and its multipliers in klopt's signs (Px + c + A'y = 0).
+    farkas:
+        With `Stop.INFEASIBLE`: y in K* with A'y = 0, b'y < 0; without it nothing is proven.
+    ray:
+        With `Stop.UNBOUNDED`: d with c'd < 0, Pd = 0, -Ad in K; without it nothing is proven.
+    iterations, seconds:
+        Iterations, and the time of the native call alone.
+    native, log:
+        The library's own status, and what it printed.
+    history:
+        Certified bounds along the way.
+    notes:
+        What a user should know about how the answer came about.
 
     >>> Answer(Stop.ITERATION_LIMIT, x=np.array([0.5, 0.5]), iterations=100).stop.words
     'iteration limit'
@@ -172,7 +266,7 @@ class Answer:
 
 
 class Backend(ABC):
-    """One solver: what it takes, which settings it keeps by itself, what it proves, and how to run it.
+    """One solver: what it takes, which settings it honours, what it proves, and how to run it.
 
     Subclasses set the class attributes and implement `run`. They must be picklable, never print,
     never change the form and import their library inside `run` only. `klopt.check_backend` tests an
@@ -192,11 +286,14 @@ class Backend(ABC):
     proves: ClassVar[frozenset[str]] = frozenset()
     """What it returns beyond x, of dual, farkas, ray."""
     rank: ClassVar[int] = 50
-    """Its place in a plan: 0 closed form, 10 exact, 20 interior point, 30 first order, 40 home-made, 50 indirect."""
+    """Its place in a plan: 0 closed form, 10 exact, 20 interior point, 30 first order, 50 indirect.
+
+    40 is for general methods without a native library.
+    """
     accuracy: ClassVar[float] = 1e-6
     """The smallest `tol` it is meant to reach; the conformance suite asks for no less."""
     isolate: ClassVar[bool] = False
-    """Whether klopt runs it in a child process unless told otherwise, because its library is known to crash."""
+    """Whether klopt runs it in a child process by default, because its library may crash."""
     references: ClassVar[tuple[str, ...]] = ()
     """What to cite: keys of klopt's `references.bib`, or BibTeX entries of one's own."""
     exempt: ClassVar[Mapping[str, str]] = MappingProxyType({})
@@ -207,8 +304,8 @@ class Backend(ABC):
         """Return what this backend claims about the form."""
 
     def rate_constant(self, form: Form) -> float:
-        """Return c where a theorem bounds the gap after k iterations by c / k, NaN where none does."""
-        return nan
+        """Return c where a theorem bounds the gap after k iterations by c / k, else NaN."""
+        return math.nan
 
     @property
     def missing(self) -> str:
@@ -235,7 +332,16 @@ def check_raw(
 ) -> None:
     """Refuse native options that do not exist or that a setting already covers.
 
-    `reserved` maps a native name to the setting that covers it.
+    Parameters
+    ----------
+    backend:
+        Name of the backend, for the message.
+    raw:
+        Options as the user gave them.
+    known:
+        Native names of all options.
+    reserved:
+        Native names that a setting of klopt covers, each with that setting.
 
     >>> check_raw("clarabel", {"max_iters": 5}, ["max_iter", "verbose"], {})
     Traceback (most recent call last):
@@ -245,85 +351,74 @@ def check_raw(
     for key in raw:
         if key in reserved:
             raise InvalidSettings(
-                f"raw option {key!r} of {backend} is klopt's own {reserved[key]!r}; set that instead"
+                f"raw option {key!r} of {backend} is klopt's own {reserved[key]!r}; "
+                "set that instead"
             )
         if key not in names:
-            near = difflib.get_close_matches(key, names, n=3)
-            known_ones = f"it has {', '.join(sorted(names))}" if names else "it has none"
-            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else f"; {known_ones}"
-            raise InvalidSettings(f"{backend} has no option {key!r}{hint}")
+            raise InvalidSettings(f"{backend} has no option {key!r}; {_suggestion(key, names)}")
+
+
+def _suggestion(key: str, names: set[str]) -> str:
+    close = difflib.get_close_matches(key, names, n=3)
+    if close:
+        return f"did you mean {' or '.join(map(repr, close))}?"
+    if names:
+        return f"it has {', '.join(sorted(names))}"
+    return "it has none"
 
 
 _found: set[str] = set()
+"""The libraries that were found: asking the file system is the slowest part of a small plan."""
 
 
 def _is_installed(library: str) -> bool:
-    # Asking the file system is the dearest part of a small plan; what was there once stays.
-    if library not in _found:
-        try:
-            if importlib.util.find_spec(library) is None:
-                return False
-        except (
-            ImportError,
-            ValueError,
-        ):  # a module inside a package that is not there, or one that is half loaded
-            return False
-        _found.add(library)
+    if library in _found:
+        return True
+    try:
+        spec = importlib.util.find_spec(library)
+    # The package of a module is not there, or the module is half loaded.
+    except (ImportError, ValueError):
+        return False
+    if spec is None:
+        return False
+    _found.add(library)
     return True
 
 
-def whole_number(name: str, value: object, low: int) -> None:
-    """Refuse a setting that is no whole number of at least `low`.
-
-    >>> whole_number("jobs", 0, 1)
-    Traceback (most recent call last):
-    klopt.errors.InvalidSettings: jobs is 0; expected a whole number of at least 1
-    """
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
-        raise InvalidSettings(f"{name} is {value!r}; expected a whole number of at least {low}")
-
-
-def _number(name: str, value: object, low: float, high: float) -> None:
-    try:
-        right = (
-            not isinstance(value, bool)
-            and isinstance(value, numbers.Real)
-            and low <= float(value) <= high
-        )
-    except OverflowError:  # a whole number beyond all floats
-        right = False
-    if not right:
-        wanted = (
-            "a positive number of seconds" if high == np.inf else f"a number in [{low:g}, {high:g}]"
-        )
-        raise InvalidSettings(f"{name} is {value!r}; expected {wanted}")
-
-
 def contract_flaw(backend: Backend) -> str:
-    """Return what klopt would stumble over in the attributes of a backend, "" if nothing."""
-    name, offers = getattr(backend, "name", None), getattr(backend, "offers", None)
+    """Return what is wrong with the attributes of a backend, "" if nothing is."""
+    name = getattr(backend, "name", None)
     if not (isinstance(name, str) and name):
         return "it has no name"
+    offers = getattr(backend, "offers", None)
     if not (isinstance(offers, frozenset | set) and offers <= set(Feature)):
         return f"{name} offers {offers!r}; expected a set of klopt.Feature"
+
     for attribute, known in (("honours", SETTINGS), ("proves", PROOFS)):
         value = getattr(backend, attribute)
         if not (isinstance(value, frozenset | set) and value <= known):
-            return f"{name} {attribute} {value!r}; expected a set of some of {', '.join(sorted(known))}"
-    for attribute, right, wanted in (
-        (
-            "library",
-            backend.library != "" and isinstance(backend.library, str | None),
-            "a name, or None",
-        ),
-        ("rank", isinstance(backend.rank, int), "a whole number"),
-        (
-            "accuracy",
-            isinstance(backend.accuracy, int | float) and backend.accuracy > 0,
-            "a positive number",
-        ),
-        ("isolate", isinstance(backend.isolate, bool), "True or False"),
-    ):
-        if not right:
-            return f"{name} has {attribute} {getattr(backend, attribute)!r}; expected {wanted}"
+            some = ", ".join(sorted(known))
+            return f"{name} {attribute} {value!r}; expected a set of some of {some}"
+
+    for attribute, is_right, wanted in _ATTRIBUTES:
+        value = getattr(backend, attribute)
+        if not is_right(value):
+            return f"{name} has {attribute} {value!r}; expected {wanted}"
     return ""
+
+
+def _is_library(value: object) -> bool:
+    return value is None or (isinstance(value, str) and value != "")
+
+
+def _is_accuracy(value: object) -> bool:
+    return isinstance(value, int | float) and value > 0
+
+
+_ATTRIBUTES: tuple[tuple[str, Callable[[object], bool], str], ...] = (
+    ("library", _is_library, "a name, or None"),
+    ("rank", lambda value: isinstance(value, int), "a whole number"),
+    ("accuracy", _is_accuracy, "a positive number"),
+    ("isolate", lambda value: isinstance(value, bool), "True or False"),
+)
+"""Attributes of a backend, what tells whether a value is right, and how a message says so."""

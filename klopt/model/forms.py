@@ -1,37 +1,53 @@
-"""The shapes a backend can be given, each of which checks its data and measures a point.
+"""The forms a backend can be given, each of which checks its data and measures a point.
 
     ConeForm      minimise x'Px/2 + c'x  subject to  s = b - Ax in K
     SimplexForm   minimise f(x)  over x in a simple set
     SaddleForm    minimise over x, maximise over y, phi(x, y)  with both in simple sets
     ExplicitForm  a rule that computes the answer
 
-Signs, once and for all: L(x, y) = x'Px/2 + c'x + y'(Ax - b), so that y lies in the dual cone K*,
-stationarity is Px + c + A'y = 0, and the optimal value p*(b) has dp*/db = -y.
+Signs are the same everywhere: L(x, y) = x'Px/2 + c'x + y'(Ax - b), so that y lies in the dual cone
+K*, stationarity is Px + c + A'y = 0, and the optimal value p*(b) has dp*/db = -y.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from math import isnan
+from typing import TypeAlias
 
+import attrs
 import numpy as np
-import numpy.typing as npt
 
-from klopt.arrays import FAKE_INFINITY, FloatArray, MatrixLike, SparseMatrix, csc, vector
+from klopt.arrays import (
+    EPS,
+    FAKE_INFINITY,
+    MAX_ULPS_OF_ASYMMETRY,
+    FloatArray,
+    MatrixLike,
+    SparseMatrix,
+    as_bounds,
+    as_csc,
+    as_vector,
+    csc,
+    require_shape,
+)
 from klopt.errors import InvalidProblem
-from klopt.model.cones import Cones, Feature
-from klopt.model.functions import Bilinear, DualFunction, Objective, QuadraticLike, SaddleOracle
-from klopt.model.sets import BoxPlane, SimpleSet
-from klopt.model.smooth_functions import SmoothFunction
-from klopt.model.splitting import Splitting
+from klopt.model.cones.product import Cones
+from klopt.model.features import Feature
+from klopt.model.functions.dual import DualFunction
+from klopt.model.functions.protocols import Objective, QuadraticLike
+from klopt.model.functions.saddle import Bilinear, SaddleOracle, Splitting
+from klopt.model.functions.smooth import SmoothFunction
+from klopt.model.sets.box_plane import BoxPlane
+from klopt.model.sets.simple_set import SimpleSet
 
 __all__ = ["ConeForm", "ExplicitForm", "Form", "Residuals", "SaddleForm", "SimplexForm", "Start"]
 
 
 @dataclass(frozen=True)
 class Residuals:
-    """How far a point is from optimal: measured by klopt, scaled by the data only, never by the iterate."""
+    """How far a point is from optimal: measured by klopt, scaled by the data, never the iterate."""
 
     value: float
     """The objective at x."""
@@ -52,51 +68,77 @@ class Residuals:
     def worst(self) -> float:
         """The largest of the four errors; NaN counts as infinite."""
         errors = (self.primal, self.dual, self.cone, self.gap)
-        return max(error if error == error else np.inf for error in errors)
+        return max(np.inf if isnan(error) else error for error in errors)
 
 
-@dataclass(frozen=True, eq=False)
+def _symmetric_csc(value: MatrixLike) -> SparseMatrix:
+    """Return P as a symmetric matrix, refusing asymmetry beyond rounding."""
+    P = csc("P", value)
+    # A rectangular P is refused by its shape, once the number of variables is known.
+    if P.shape[0] != P.shape[1]:
+        return P
+    # Where every entry is there, column by column, a comparison needs no sparse arithmetic.
+    if P.nnz == P.shape[0] ** 2:
+        entries = P.data.reshape(P.shape)
+        if np.array_equal(entries, entries.T):
+            return P
+
+    gap = abs(P - P.T)
+    if not gap.nnz:
+        return P
+    if gap.max() > MAX_ULPS_OF_ASYMMETRY * EPS * abs(P).max():
+        coordinates = gap.tocoo()
+        worst = int(np.argmax(coordinates.data))
+        row, column = sorted((int(coordinates.row[worst]), int(coordinates.col[worst])))
+        raise InvalidProblem(
+            f"P is not symmetric: P[{row}, {column}] = {P[row, column]} "
+            f"but P[{column}, {row}] = {P[column, row]}; "
+            "pass (P + P.T) / 2 if that is meant, not one triangle"
+        )
+    return csc("P", (P + P.T) / 2)
+
+
+@attrs.frozen(eq=False, slots=False)
 class ConeForm:
     """Minimise x'Px/2 + c'x subject to b - Ax in K.
 
-    `radius` bounds ||x||_1 over the feasible set where the problem knows one; it turns nearly right
-    multipliers into rigorous bounds and refutes every claim of unboundedness.
+    Parameters
+    ----------
+    c, A, b:
+        Arrays of the program; A is dense or sparse. A nonnegative row with b = inf is vacuous.
+    cones:
+        K, one cone after the other.
+    P:
+        Symmetric, positive semidefinite matrix; None for a linear objective.
+    radius:
+        A bound on ||x||_1 over the feasible set where the problem knows one. It turns nearly right
+        multipliers into rigorous bounds and refutes every claim of unboundedness.
 
-    >>> form = ConeForm(c=[1.0, 1.0], A=[[-1.0, 0.0], [0.0, -1.0]], b=[-2.0, -3.0], cones=Cones(nonneg=2))
+    >>> identity = np.eye(2)
+    >>> form = ConeForm(c=[1.0, 1.0], A=-identity, b=[-2.0, -3.0], cones=Cones(nonneg=2))
     >>> form.measure(np.array([2.0, 3.0]), np.array([1.0, 1.0])).worst
     0.0
     """
 
-    c: FloatArray
-    A: SparseMatrix
-    b: FloatArray
+    c: FloatArray = attrs.field(converter=as_vector)
+    A: SparseMatrix = attrs.field(converter=as_csc)
+    b: FloatArray = attrs.field(converter=as_bounds)
     cones: Cones
-    P: SparseMatrix | None = None
+    P: SparseMatrix | None = attrs.field(
+        default=None, converter=attrs.converters.optional(_symmetric_csc)
+    )
     radius: float = np.inf
 
-    if TYPE_CHECKING:  # any array-like is taken; the fields hold what it was converted to
-
-        def __init__(
-            self,
-            c: npt.ArrayLike,
-            A: MatrixLike,
-            b: npt.ArrayLike,
-            cones: Cones,
-            P: MatrixLike | None = None,
-            radius: float = np.inf,
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
+    def __attrs_post_init__(self) -> None:
         if not isinstance(self.cones, Cones):
             raise InvalidProblem(
                 f"cones is {self.cones!r}; expected klopt.Cones, such as Cones(zero=1, nonneg=2)"
             )
-        object.__setattr__(self, "c", vector("c", self.c))
-        object.__setattr__(self, "b", vector("b", self.b, infinite=True))
-        n, m = self.c.size, self.b.size
-        object.__setattr__(self, "A", csc("A", self.A, (m, n)))
+        n = self.c.size
+        m = self.b.size
+        require_shape("A", self.A.shape, (m, n))
         if self.P is not None:
-            object.__setattr__(self, "P", _symmetric_csc(csc("P", self.P, (n, n))))
+            require_shape("P", self.P.shape, (n, n))
         if self.cones.size != m:
             raise InvalidProblem(
                 f"the cones have {self.cones.size} rows but A and b have {m}; give each row a cone"
@@ -104,13 +146,15 @@ class ConeForm:
         self._check_right_hand_side()
 
     def _check_right_hand_side(self) -> None:
-        inequality = slice(self.cones.zero, self.cones.zero + self.cones.nonneg)
+        # An infinite b says that a row s >= 0 is vacuous; no other cone has such a row.
+        first = self.cones.zero
+        end = first + self.cones.nonneg
         for row in np.flatnonzero(~(np.abs(self.b) < FAKE_INFINITY)):
             if np.isfinite(self.b[row]):
                 raise InvalidProblem(
                     f"b[{row}] is {self.b[row]}; write inf for a bound that does not exist"
                 )
-            if not inequality.start <= row < inequality.stop:
+            if not first <= row < end:
                 raise InvalidProblem(
                     f"b[{row}] is {self.b[row]}; only a nonnegative row may have an infinite b"
                 )
@@ -118,11 +162,10 @@ class ConeForm:
     @property
     def needs(self) -> frozenset[Feature]:
         """What a backend must offer to take this form."""
-        return (
-            self.cones.features
-            | {Feature.CONE}
-            | ({Feature.QUADRATIC} if self.P is not None else set())
-        )
+        needs = self.cones.features | {Feature.CONE}
+        if self.P is not None:
+            needs |= {Feature.QUADRATIC}
+        return needs
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -142,13 +185,18 @@ class ConeForm:
         Px = self.curve(x)
         quadratic = float(x @ Px)
         value = quadratic / 2 + float(self.c @ x)
+
+        # A vacuous row has no error and no multiplier.
         vacuous = np.isinf(self.b)
         b = np.where(vacuous, 0.0, self.b)
-        b_scale, c_scale = 1 + _largest(b), 1 + _largest(self.c)
-        primal = self.cones.distance(np.where(vacuous, 0.0, b - self.A @ x)) / b_scale
+        slack = np.where(vacuous, 0.0, b - self.A @ x)
+        b_scale = 1 + _largest(b)
+        c_scale = 1 + _largest(self.c)
+        primal = self.cones.distance(slack) / b_scale
         size = float(np.linalg.norm(x)) / b_scale
         if y is None:
             return Residuals(value, -np.inf, primal, np.inf, np.inf, np.inf, size)
+
         dual_value = -quadratic / 2 - float(b @ y)
         return Residuals(
             value=value,
@@ -161,29 +209,33 @@ class ConeForm:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@attrs.frozen(eq=False, slots=False)
 class SimplexForm:
     """Minimise a convex function over a simple set.
 
-    The Frank-Wolfe gap f(x) + min g'(z - x) over the set, g the gradient at x, is an exact lower
-    bound: no multipliers. Where f is nonsmooth one subgradient says little; then y may hold cuts,
-    rows (weight, point) laid end to end, and the averaged linearisation at those points is the
-    bound. klopt evaluates f there afresh. Where f knows a quadratic below itself
-    (`klopt.model.smooth_functions.LocalModel`) y may be a point, at which that quadratic is
-    linearised.
+    With g the gradient at x,  f(x) + min over z of g'(z - x)  is an exact lower bound of the
+    optimum, and f(x) minus it the Frank-Wolfe gap: no multipliers are needed. Where they say more,
+    y holds
+
+    * of a nonsmooth f, cuts: rows (weight, point) laid end to end. The bound is the minimum of the
+      averaged linearisations at those points, where klopt evaluates f afresh.
+    * of an f that knows a quadratic below itself (`LocalModel.below`), a point at which that
+      quadratic is linearised.
     """
 
     objective: Objective
     domain: SimpleSet
 
-    def __post_init__(self) -> None:
-        if not (hasattr(self.objective, "gradient") and hasattr(self.objective, "feature")):
+    def __attrs_post_init__(self) -> None:
+        objective = self.objective
+        if not (hasattr(objective, "gradient") and hasattr(objective, "feature")):
             raise InvalidProblem(
-                f"objective is {self.objective!r}; make a function one: klopt.Oracle(size, f, gradient)"
+                f"objective is {objective!r}; make a function one: klopt.Oracle(size, f, gradient)"
             )
-        if self.objective.size != self.domain.size:
+        if objective.size != self.domain.size:
             raise InvalidProblem(
-                f"the function takes {self.objective.size} entries, the set has {self.domain.size}; make them agree"
+                f"the function takes {objective.size} entries, "
+                f"the set has {self.domain.size}; make them agree"
             )
 
     @property
@@ -193,65 +245,94 @@ class SimplexForm:
 
     @property
     def shape(self) -> tuple[int | None, int]:
-        """(rows, variables): there are no rows, but y may hold a proof where f is nonsmooth or curved."""
-        proven = self.objective.feature in (Feature.NONSMOOTH, Feature.CURVED)
-        return None if proven else 0, self.domain.size
+        """(entries of y, variables): y is empty, or None where it may hold a proof of any size."""
+        takes_proof = self.objective.feature in (Feature.NONSMOOTH, Feature.CURVED)
+        return None if takes_proof else 0, self.domain.size
 
     def lower_bound(
         self, x: FloatArray, value: float | None = None, gradient: FloatArray | None = None
     ) -> float:
-        """Return f(x) + min over z of g'(z - x), a lower bound of the optimum for any x of the domain of f.
+        """Return f(x) + min over z of g'(z - x), a lower bound of the optimum for any x.
 
-        Over a box, an orthant say, where g >= 0 does not hold before the end, a multiple of x may
-        prove more.
+        A function that knows a better bound at x gives that one. Over a box, such as the orthant,
+        the gradient need not be nonnegative before the end, and a multiple of x may prove more.
         """
+        # The tangent of a dual function may have no minimum over the orthant; it has its own bound.
         if self.objective.feature is Feature.ROWS and isinstance(self.objective, DualFunction):
             return self.objective.bound(x)
-        value = self.objective.value(x) if value is None else value
-        gradient = self.objective.gradient(x) if gradient is None else gradient
+
+        if value is None:
+            value = self.objective.value(x)
+        if gradient is None:
+            gradient = self.objective.gradient(x)
         bound = value - float(gradient @ x) + self.domain.linear_minimum(gradient)
+
         if isinstance(self.objective, SmoothFunction):
             return max(bound, self.objective.near(x).lower)
-        box = isinstance(self.domain, BoxPlane) and self.domain.normal is None
-        return max(bound, self._stretched_bound(x, gradient)) if box else bound
+        if isinstance(self.domain, BoxPlane) and self.domain.normal is None:
+            return max(bound, self._stretched_bound(x, gradient))
+        return bound
 
     def _stretched_bound(self, x: FloatArray, gradient: FloatArray) -> float:
-        """The bound -t^2 x'Hx/2 + min over z of (t Hx + c)'z at the least t with t Hx + c >= 0 where c < 0."""
+        """The bound of a quadratic x'Hx/2 + c'x at a multiple t x, -inf where there is none.
+
+        It is -t^2 x'Hx/2 + min over z of (t Hx + c)'z at the smallest t with t Hx + c >= 0 where
+        c < 0: there the minimum over an orthant is finite.
+        """
         if not isinstance(self.objective, QuadraticLike):
             return -np.inf
         c = self.objective.linear
-        Hx, falls = gradient - c, c < 0
+        Hx = gradient - c
+        falls = c < 0
         with np.errstate(divide="ignore", over="ignore"):
-            t = float(np.max(-c[falls] / np.maximum(Hx[falls], 0.0), initial=0.0))
+            ratios = -c[falls] / np.maximum(Hx[falls], 0.0)
+        t = float(np.max(ratios, initial=0.0))
+        # Some entry with c < 0 has (Hx)_i <= 0: no multiple of x proves anything.
         if not np.isfinite(t):
             return -np.inf
+
+        # What is zero but for rounding must not meet an infinite bound.
         stretched = t * Hx + c
-        rounding = 8 * np.finfo(float).eps * (t * np.abs(Hx) + np.abs(c))
+        rounding = 8 * EPS * (t * np.abs(Hx) + np.abs(c))
         stretched[np.abs(stretched) <= rounding] = 0.0
         return float(self.domain.linear_minimum(stretched) - t * t * float(x @ Hx) / 2)
 
     def bound_below(self, x: FloatArray, z: FloatArray | None) -> float:
-        """Return the least value of the tangent at z of the quadratic that is below f and meets it at x, else -inf."""
+        """Return the minimum of the tangent at z of the quadratic below f that meets it at x.
+
+        -inf where f knows no such quadratic.
+        """
         if not isinstance(self.objective, SmoothFunction) or z is None or z.shape != x.shape:
             return -np.inf
-        here, d = self.objective.near(x), z - x
+        here = self.objective.near(x)
         if here.below is None:
             return -np.inf
-        bend = here.below() @ d
-        gradient = here.gradient + bend
-        value = here.value + float(d @ (here.gradient + bend / 2))
+
+        d = z - x
+        Bd = here.below() @ d
+        value = here.value + float(d @ (here.gradient + Bd / 2))
+        gradient = here.gradient + Bd
         return value - float(gradient @ z) + self.domain.linear_minimum(gradient)
 
     def averaged_bound(self, y: FloatArray | None) -> float:
-        """Return min over z of the weighted mean of f(x_s) + g_s'(z - x_s) over the cuts in y, -inf without any."""
+        """Return the minimum of the weighted mean of the cuts in y, -inf without any.
+
+        The cut of a point p is f(p) + g'(z - p), g a subgradient at p.
+        """
+        if y is None or not y.size:
+            return -np.inf
         n = self.domain.size
-        if y is None or not y.size or y.size % (n + 1):
+        # y holds something else, such as a point for `bound_below`.
+        if y.size % (n + 1):
             return -np.inf
         cuts = y.reshape(-1, n + 1)
         weights = np.maximum(cuts[:, 0], 0.0)
+        # NaN fails the comparison, too.
         if not weights.sum() > 0:
             return -np.inf
-        constant, mean_gradient = 0.0, np.zeros(n)
+
+        constant = 0.0
+        mean_gradient = np.zeros(n)
         for weight, point in zip(weights / weights.sum(), cuts[:, 1:], strict=True):
             gradient = self.objective.gradient(point)
             constant += weight * (self.objective.value(point) - float(gradient @ point))
@@ -261,11 +342,12 @@ class SimplexForm:
     def measure(self, x: FloatArray, y: FloatArray | None = None) -> Residuals:
         """Return the residuals of x: its violation and its Frank-Wolfe gap."""
         value = self.objective.value(x)
+        violation = self.domain.violation(x)
         lower = max(self.lower_bound(x, value), self.averaged_bound(y), self.bound_below(x, y))
-        return _interval_residuals(value, lower, value, self.domain.violation(x))
+        return _interval_residuals(value, lower, value, violation)
 
 
-@dataclass(frozen=True, eq=False)
+@attrs.frozen(eq=False, slots=False)
 class SaddleForm:
     """Minimise over x in `left` and maximise over y in `right` a convex-concave phi(x, y).
 
@@ -277,18 +359,14 @@ class SaddleForm:
     left: SimpleSet
     right: SimpleSet
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.coupling, Bilinear | SaddleOracle):
-            raise InvalidProblem(
-                f"coupling is {self.coupling!r}; expected a Bilinear or SaddleOracle"
-            )
-        if isinstance(self.coupling, Bilinear) and self.coupling.M.shape != (
-            self.left.size,
-            self.right.size,
-        ):
-            raise InvalidProblem(
-                f"M is {self.coupling.M.shape}; the sets ask for {(self.left.size, self.right.size)}"
-            )
+    def __attrs_post_init__(self) -> None:
+        coupling = self.coupling
+        if not isinstance(coupling, Bilinear | SaddleOracle):
+            raise InvalidProblem(f"coupling is {coupling!r}; expected a Bilinear or SaddleOracle")
+        sizes = (self.left.size, self.right.size)
+        # An oracle has no sizes of its own.
+        if isinstance(coupling, Bilinear) and coupling.M.shape != sizes:
+            raise InvalidProblem(f"M is {coupling.M.shape}; the sets ask for {sizes}")
 
     @property
     def needs(self) -> frozenset[Feature]:
@@ -302,7 +380,7 @@ class SaddleForm:
         return self.right.size, self.left.size
 
     def bounds(self, x: FloatArray, y: FloatArray) -> tuple[float, float]:
-        """Return (lower, upper): what x's and y's best replies, to first order, leave of the value."""
+        """Return (lower, upper): the value of the game at best responses to the gradients."""
         value = self.coupling.value(x, y)
         gradient_x, gradient_y = self.coupling.gradients(x, y)
         lower = value - float(gradient_x @ x) + self.left.linear_minimum(gradient_x)
@@ -311,24 +389,25 @@ class SaddleForm:
 
     def measure(self, x: FloatArray, y: FloatArray | None = None) -> Residuals:
         """Return the residuals of the pair: violations and the best-response gap."""
+        # Without y nothing is known of the value.
         if y is None:
             return Residuals(
-                np.nan,
-                -np.inf,
-                self.left.violation(x),
-                np.inf,
-                0.0,
-                np.inf,
-                float(np.linalg.norm(x)),
+                value=np.nan,
+                dual_value=-np.inf,
+                primal=self.left.violation(x),
+                dual=np.inf,
+                cone=0.0,
+                gap=np.inf,
+                magnitude=float(np.linalg.norm(x)),
             )
         lower, upper = self.bounds(x, y)
         violation = max(self.left.violation(x), self.right.violation(y))
         return _interval_residuals(self.coupling.value(x, y), lower, upper, violation)
 
 
-@dataclass(frozen=True, eq=False)
+@attrs.frozen(eq=False, slots=False)
 class ExplicitForm:
-    """A rule that computes the answer (x, y) in closed form; y is None where it gives no multipliers.
+    """A rule that computes the answer (x, y) in closed form; y may be None.
 
     The rule must be picklable (a bound method of a problem is) so that it can run in a child
     process.
@@ -336,7 +415,7 @@ class ExplicitForm:
 
     rule: Callable[[], tuple[FloatArray, FloatArray | None]]
 
-    def __post_init__(self) -> None:
+    def __attrs_post_init__(self) -> None:
         if not callable(self.rule):
             raise InvalidProblem(
                 f"rule is {self.rule!r}; expected a function without arguments that returns (x, y)"
@@ -369,29 +448,21 @@ class Start:
 
 
 def _interval_residuals(value: float, lower: float, upper: float, violation: float) -> Residuals:
-    gap = (upper - lower) / (1 + abs(upper)) if np.isfinite(upper - lower) else np.inf
-    return Residuals(value, lower, violation, 0.0, 0.0, max(gap, 0.0), 1.0)
+    """Return the residuals of a point that proves lower <= optimum <= upper."""
+    gap = np.inf
+    if np.isfinite(upper - lower):
+        gap = (upper - lower) / (1 + abs(upper))
+    return Residuals(
+        value=value,
+        dual_value=lower,
+        primal=violation,
+        dual=0.0,
+        cone=0.0,
+        gap=max(gap, 0.0),
+        magnitude=1.0,
+    )
 
 
 def _largest(v: FloatArray) -> float:
+    """Return max|v_i|, 0 of an empty vector."""
     return float(np.abs(v).max()) if v.size else 0.0
-
-
-def _symmetric_csc(P: SparseMatrix) -> SparseMatrix:
-    """Return the symmetric part of P, refusing asymmetry beyond rounding."""
-    if P.nnz == P.shape[0] ** 2:  # every entry is there, column by column
-        entries = P.data.reshape(P.shape)
-        if np.array_equal(entries, entries.T):
-            return P
-    gap = abs(P - P.T)
-    if not gap.nnz:
-        return P
-    if gap.max() > 64 * np.finfo(float).eps * abs(P).max():
-        coordinates = gap.tocoo()
-        worst = int(np.argmax(coordinates.data))
-        row, column = sorted((int(coordinates.row[worst]), int(coordinates.col[worst])))
-        raise InvalidProblem(
-            f"P is not symmetric: P[{row}, {column}] = {P[row, column]} but P[{column}, {row}] = {P[column, row]}; "
-            "pass (P + P.T) / 2 if that is meant, not one triangle"
-        )
-    return csc("P", (P + P.T) / 2)

@@ -1,9 +1,9 @@
-"""`remember_last`: a method of one point that is asked for value, gradient and curvature there computes once.
+"""Methods of one point that keep their last answer, read-only.
 
-Three questions at one point are one evaluation. What is remembered is handed out again, to the
-backend and later to the proof: so all of it is read-only, and nothing a backend does to its
-gradient can change what the proof reads. What is remembered is no part of the object: it is neither
-pickled nor compared, and goes with it.
+Value, gradient and curvature at one point are three questions and one evaluation. What is kept is
+handed out again, to the backend and later to the proof: so all of it is read-only, and nothing a
+backend does to its gradient can change what the proof reads. It is no part of the object: it is
+neither pickled nor compared, and goes with it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ Value = TypeVar("Value")
 def remember_last(
     method: Callable[[Self_, FloatArray], Value],
 ) -> Callable[[Self_, FloatArray], Value]:
-    """Return the method with the last answer of each object kept for as long as the object lives.
+    """Return the method with the last answer of each object kept while the object lives.
 
     >>> class Square:
     ...     @remember_last
     ...     def gradient(self, x):
     ...         return 2 * x
-    >>> f, x = Square(), np.array([1.0, 2.0])
+    >>> f = Square()
+    >>> x = np.array([1.0, 2.0])
     >>> f.gradient(x) is f.gradient(x.copy()), f.gradient(x).flags.writeable
     (True, False)
     """
@@ -42,8 +43,9 @@ def remember_last(
     @wraps(method)
     def remembered(self: Self_, x: FloatArray) -> Value:
         known = last.get(self)
+        # The caller may write into its x afterwards: a copy of it is kept.
         if known is None or not np.array_equal(known[0], x):
-            known = np.array(x), lock(method(self, x))
+            known = (np.array(x), lock(method(self, x)))
             last[self] = known
         return known[1]
 
@@ -51,7 +53,7 @@ def remember_last(
 
 
 def lock(value: Value) -> Value:
-    """Make the arrays of a value read-only, those of a tuple, a list and of an object's fields too.
+    """Make an array read-only, and those of a tuple, a list or an object's fields.
 
     >>> lock((np.zeros(2), 1.0))[0].flags.writeable
     False
@@ -61,6 +63,7 @@ def lock(value: Value) -> Value:
     elif isinstance(value, tuple | list):
         for part in value:
             lock(part)
+    # What has no declared fields, such as a number or a function, is left alone.
     else:
         for name in field_names(type(value)):
             lock(getattr(value, name))

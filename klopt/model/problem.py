@@ -1,8 +1,13 @@
-"""`Problem`, `Formulation`, `Point`, `Bracket`: what is meant, and its equivalent forms.
+"""What a problem is: its data, its equivalent formulations and a bracket of its optimum.
 
-A problem brackets its own optimum: from any point, however rough, it makes an exactly feasible one
-(one side) and a dual bound (the other), both in the user's units and sense, so that lower <=
-optimum <= upper always holds.
+From any point, however inaccurate, a problem makes an exactly feasible one and a dual bound: the
+two sides of
+
+    lower <= optimum <= upper,     in the user's units and sense (min or max).
+
+A formulation carries the problem to a form and its answer back; a form minimises, so that
+
+    value of the problem = scale * value of the form + shift,     scale < 0 where it maximises.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, Start
 from klopt.model.html import html_table
 
@@ -50,6 +55,7 @@ class Point:
         object.__setattr__(self, "primal", _named_arrays("primal", primal))
         object.__setattr__(self, "dual", _named_arrays("dual", dual or {}))
 
+    # Called for names that are no attributes: those of the arrays.
     def __getattr__(self, name: str) -> FloatArray:
         for arrays in (self.primal, self.dual):
             if name in arrays:
@@ -63,20 +69,24 @@ class Point:
         yield from self.primal
         yield from self.dual
 
+    # A mapping proxy cannot be pickled.
     def __reduce__(self) -> tuple[Any, ...]:
         return Point, (dict(self.primal), dict(self.dual))
 
     def __repr__(self) -> str:
-        return f"Point({', '.join(f'{name}: {getattr(self, name).shape}' for name in self)})"
+        shapes = (f"{name}: {getattr(self, name).shape}" for name in self)
+        return f"Point({', '.join(shapes)})"
 
 
 def _named_arrays(part: str, given: object) -> Mapping[str, FloatArray]:
     if not isinstance(given, Mapping):
         raise InvalidProblem(
-            f"{part} of a point is {type(given).__name__}; expected arrays by name, {{'alpha': array}}"
+            f"{part} of a point is {type(given).__name__}; "
+            "expected arrays by name, {'alpha': array}"
         )
     try:
-        return MappingProxyType({name: np.asarray(value, float) for name, value in given.items()})
+        arrays = {name: np.asarray(value, float) for name, value in given.items()}
+        return MappingProxyType(arrays)
     except (TypeError, ValueError) as error:
         raise InvalidProblem(
             f"{part} of a point has something that is no array of numbers: {error}"
@@ -85,9 +95,16 @@ def _named_arrays(part: str, given: object) -> Mapping[str, FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Bracket:
-    """lower <= optimum <= upper in the user's units, and the feasible point that attains its side of it.
+    """lower <= optimum <= upper in the user's units, and the feasible point that attains one side.
 
-    An infinite side means that nothing is proven there; `note` says why.
+    Parameters
+    ----------
+    lower, upper:
+        The bounds; an infinite one means that nothing is proven on that side.
+    point:
+        The feasible point: its value is `upper` of a minimisation, `lower` of a maximisation.
+    note:
+        Why nothing is proven, where that is so.
     """
 
     lower: float
@@ -105,11 +122,25 @@ class Bracket:
 class Formulation:
     """One of a problem's equivalent forms and the way back.
 
-    `needs` is declared, so planning builds nothing. `recover(x, y)` carries an answer back to the
-    problem, `lift(point)` carries a point to the form for a warm start. `because` is the theorem
-    that makes it equivalent. `dual` says that the form is the dual of the problem: where the form
-    is unbounded the problem is infeasible. The problem's value is `scale` times the form's plus
-    `shift`; a form minimises, so `scale` is negative where the problem maximises.
+    Parameters
+    ----------
+    name:
+        How a plan and `klopt.solve(formulation=..)` call it.
+    needs:
+        What a backend must offer; declared, so that planning builds nothing.
+    build:
+        Makes the form.
+    recover:
+        Carries an answer (x, y) back to a point of the problem.
+    lift:
+        Carries a point of the problem to the form, for a warm start.
+    because:
+        The theorem that makes it equivalent.
+    dual:
+        Whether the form is the dual of the problem: where the form is unbounded the problem is
+        infeasible.
+    scale, shift:
+        The problem's value is `scale` times the form's plus `shift`.
     """
 
     name: str
@@ -124,8 +155,10 @@ class Formulation:
 
     def to_user(self, lower: float, upper: float) -> tuple[float, float]:
         """Return an interval of the form's values in the problem's units, ordered."""
-        ends = self.scale * lower + self.shift, self.scale * upper + self.shift
-        return min(ends), max(ends)
+        one_end = self.scale * lower + self.shift
+        other_end = self.scale * upper + self.shift
+        # A negative scale swaps the ends.
+        return min(one_end, other_end), max(one_end, other_end)
 
 
 @dataclass(frozen=True)
@@ -141,24 +174,24 @@ class Statement:
 
 @dataclass(frozen=True)
 class Example:
-    """Instances of a problem on a data set that scikit-learn brings, for the bundled suite of comparisons."""
+    """Instances of a problem on a data set of scikit-learn, for the suite of comparisons."""
 
     data: str
     """breast, diabetes, digits, iris or wine."""
     make: Callable[[Any], Problem]
     """The problem of a `klopt.kernels.datasets.Dataset`."""
     demo: tuple[int, ...]
-    """Numbers of points that all backends together get done in seconds."""
+    """Numbers of points that take all backends together seconds."""
     full: tuple[int, ...]
-    """Numbers of points that show differences; minutes."""
+    """Numbers of points that show differences between backends and take minutes."""
 
 
 class Problem(ABC):
-    """What a person means: data, equivalent forms and a bracket of the optimum; subclasses are frozen dataclasses.
+    """What a person means: data, equivalent forms and a bracket of the optimum.
 
-    A subclass checks its data in `__post_init__`, implements `formulations`, `bracket` and
-    `sample`, and says `sense = "max"` if it maximises; `klopt.check_problem` tests it. `klopt new
-    problem NAME` writes one to start from.
+    A subclass is a frozen class that checks its data at construction, implements `formulations`,
+    `bracket` and `sample`, and says `sense = "max"` if it maximises. `klopt.check_problem` tests
+    it; `klopt new problem NAME` writes one to start from.
     """
 
     sense: Sense = "min"
@@ -169,7 +202,7 @@ class Problem(ABC):
     examples: ClassVar[tuple[Example, ...]] = ()
     """Instances on real data; `sample` stands in where there are none."""
     trusts_residuals: ClassVar[bool] = False
-    """Whether small residuals may stand in for a bracket that cannot be had (a user's own general program)."""
+    """Whether small residuals may stand in for a bracket, as of a user's own general program."""
     data_changed = False
     """Whether a backend has changed the data: klopt then refuses to solve the problem again."""
 
@@ -179,7 +212,10 @@ class Problem(ABC):
 
     @property
     def provable(self) -> bool:
-        """Whether both sides of the optimum can be bounded; where not, the first answer that converged is the last."""
+        """Whether both sides of the optimum can be bounded.
+
+        Where not, the first answer that converged is the last.
+        """
         return True
 
     @abstractmethod
@@ -188,7 +224,7 @@ class Problem(ABC):
 
     @abstractmethod
     def bracket(self, point: Point) -> Bracket:
-        """Return certified bounds of the optimum from any point of the right shape, however rough."""
+        """Return certified bounds of the optimum from any point of the right shape."""
 
     @classmethod
     @abstractmethod
@@ -196,7 +232,7 @@ class Problem(ABC):
         """Return a random instance of about the given size, solvable by every formulation."""
 
     def kernel(self, point: Point) -> FloatArray | None:
-        """Return the kernel matrix that the point has learned, or None where the problem learns none."""
+        """Return the kernel matrix that the point has learned, None where there is none."""
         return None
 
     def describe(self) -> str:

@@ -21,11 +21,13 @@ def field_names(kind: type) -> tuple[str, ...]:
     """
     known = _names.get(kind)
     if known is None:
-        known = _names[kind] = _declared(kind)
+        known = _declared(kind)
+        _names[kind] = known
     return known
 
 
 _names: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()
+"""The names found so far: arrays are locked at every evaluation of a function."""
 
 
 def _declared(kind: type) -> tuple[str, ...]:

@@ -30,9 +30,10 @@ margin; where they cannot, that square root is charged (`perturbation_cost`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -143,7 +144,7 @@ def farkas_strength(form: ConeForm, y: FloatArray) -> tuple[float, float, FloatA
     if not np.isfinite(y).all():
         return nothing
 
-    repair = DualRepair(replace(form, c=np.zeros_like(form.c), P=None))
+    repair = DualRepair(attrs.evolve(form, c=np.zeros_like(form.c), P=None))
     # lower > upper for one variable is a contradiction of two rows, whatever y says.
     crossed = repair.bounds.lower - repair.bounds.upper
     if np.any(crossed > 0):

@@ -12,8 +12,7 @@ to the terms that were added up, and next to what cancellation has left of b'y o
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+import attrs
 import numpy as np
 
 from klopt.arrays import EPS, FAKE_INFINITY, FloatArray
@@ -54,7 +53,7 @@ def check_farkas(form: ConeForm, y: FloatArray, tol: float) -> str:
             return ""
         # A row without a bound must not get a multiplier: a huge b makes b'y positive if it does.
         finite_b = np.where(infinite, FAKE_INFINITY / 10, form.b)
-        form = replace(form, b=finite_b)
+        form = attrs.evolve(form, b=finite_b)
 
     flaw = "b'y is not negative"
     for level in NOISE_LEVELS:

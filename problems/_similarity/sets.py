@@ -39,7 +39,7 @@ class Semidefinite(SimpleSet):
     order: int
     most: float
 
-    _features = frozenset({Feature.SPECTRAL})
+    features = frozenset({Feature.SPECTRAL})
 
     @property
     def size(self) -> int:

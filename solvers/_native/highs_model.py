@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import attrs
 import numpy as np
 from scipy import sparse
 
@@ -110,7 +111,7 @@ def turned(form: ConeForm) -> ConeForm:
     turned and finer.
     """
     assert form.P is not None
-    return replace(form, c=form.c[::-1], A=form.A[:, ::-1], P=form.P[::-1, ::-1])
+    return attrs.evolve(form, c=form.c[::-1], A=form.A[:, ::-1], P=form.P[::-1, ::-1])
 
 
 def set_raw(backend: str, highs: Any, raw: Mapping[str, Any], reserved: Mapping[str, str]) -> None:
