@@ -32,7 +32,7 @@ from klopt.problems._adaptive.cut import near
 from klopt.problems._adaptive.features import AdaptingFeatures, Halves, Shifted
 from klopt.problems._adaptive.function import Adapting
 from klopt.problems._adaptive.proof import Machine
-from klopt.problems._margin.data import Units
+from klopt.problems._margin.forms import Units
 
 __all__ = ["Forms"]
 

@@ -35,8 +35,7 @@ from klopt.model.problem import Bracket, Point
 from klopt.model.sets import BoxPlane
 from klopt.problems._adaptive.features import AdaptingFeatures
 from klopt.problems._adaptive.function import Adapted, Adapting
-from klopt.problems._margin.data import best_shift, finite
-from klopt.problems._margin.proof import hinge_primal
+from klopt.problems._margin.proof import best_shift, finite, hinge_primal
 
 __all__ = ["Machine"]
 

@@ -18,7 +18,7 @@ from klopt.model.functions import Oracle, SaddleOracle
 from klopt.model.problem import Formulation, Point
 from klopt.model.sets import Simplex
 from klopt.model.smooth_functions import SmoothFunction
-from klopt.problems._margin.data import Units
+from klopt.problems._margin.forms import Units
 from klopt.problems._mkl.cone_forms import NormCone
 from klopt.problems._mkl.function import KernelNorm, Mixtures, dual_norm
 from klopt.problems._mkl.proof import Machine

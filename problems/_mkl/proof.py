@@ -26,8 +26,7 @@ from klopt.arrays import EPS, FloatArray
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Point
 from klopt.model.sets import BoxPlane
-from klopt.problems._margin.data import best_shift, finite
-from klopt.problems._margin.proof import best_stretch, hinge_primal
+from klopt.problems._margin.proof import best_shift, best_stretch, finite, hinge_primal
 from klopt.problems._mkl.function import dual_norm, rounding, weights_of
 
 __all__ = ["Machine"]
