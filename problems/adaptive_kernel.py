@@ -105,7 +105,7 @@ class AdaptiveKernel(AdaptiveProblem):
         zero, top, bottom = screened(self.machine, point)
         return zero, top | bottom
 
-    # The sample and the examples
+    # From points
 
     @staticmethod
     def on_points(
@@ -124,6 +124,8 @@ class AdaptiveKernel(AdaptiveProblem):
             As above.
         """
         return AdaptiveFactory(AdaptiveKernel, kernel, C, eta, tau, bias)
+
+    # The sample and the examples
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:

@@ -105,7 +105,7 @@ class AdaptiveKernelRegression(AdaptiveProblem):
         """
         return screened(self.machine, point)
 
-    # The sample and the examples
+    # From points
 
     @staticmethod
     def on_points(
@@ -130,6 +130,8 @@ class AdaptiveKernelRegression(AdaptiveProblem):
         # A factory without epsilon is one of classification, so None is refused here.
         tube = given_tube(epsilon)
         return AdaptiveFactory(AdaptiveKernelRegression, kernel, C, eta, tau, bias, tube)
+
+    # The sample and the examples
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
