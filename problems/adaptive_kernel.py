@@ -1,14 +1,15 @@
-"""A data-adaptive kernel in a support vector machine: a matrix F that multiplies the kernel entrywise.
+"""A support vector machine with a data-adaptive kernel F o K: F is learned with the machine.
 
-    maximise over alpha, minimise over F psd
-        1'alpha - alpha'Y(F o K)Y alpha/2 + eta ||F - 11'||^2 + tau eta tr F       0 <= alpha <= C,  y'alpha = 0
+    maximise over alpha, minimise over F psd             0 <= alpha <= C,  y'alpha = 0
+        1'alpha - alpha'Y(F o K)Y alpha/2 + eta ||F - 11'||^2 + tau eta tr F
 
-This is the method DANK, (4) of Liu et al. (2020). For given alpha the best F is the positive part of
-11' + Gamma - (tau/2) I, Gamma_ij = a_i a_j K_ij/(4 eta), a = Y alpha; what is left is smooth and
-concave in alpha, for tau = 0 a quartic. tau > 0 makes F of low rank. Each entry of F differs from 1
-by at most C^2 max K / (4 eta) + tau/2: `eta_for` turns a wished deviation into eta. Liu et al. (2020)
-take eta = ||alpha_svm||^2 (`eta_of_paper`): then tr Gamma = 1/4 however many points there are, and F
-does nothing. Both bounds are in `klopt.problems._adaptive.proof`.
+This is the method DANK, (4) of Liu et al. (2020); o is the entrywise product. For given alpha the
+best F is the positive part of 11' + Gamma - (tau/2) I, Gamma_ij = a_i a_j K_ij/(4 eta), a = Y
+alpha; what is left is smooth and concave in alpha, for tau = 0 a quartic. tau > 0 makes F of low
+rank. Each entry of F differs from 1 by at most C^2 max K / (4 eta) + tau/2: `eta_for` turns a
+wished deviation into eta. Liu et al. (2020) take eta = ||alpha_svm||^2 (`eta_of_paper`): then tr
+Gamma = 1/4 however many points there are, and F does nothing. Both bounds are in
+`klopt.problems._adaptive.proof`.
 
 Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 """

@@ -1,12 +1,13 @@
-"""A data-adaptive kernel in support vector regression: a matrix F that multiplies the kernel entrywise.
+"""Support vector regression with a data-adaptive kernel F o K: F is learned with the regression.
 
-    maximise over beta, minimise over F psd                                                 -C <= beta <= C,  1'beta = 0
+    maximise over beta, minimise over F psd              -C <= beta <= C,  1'beta = 0
         y'beta - epsilon ||beta||_1 - beta'(F o K)beta/2 + eta ||F - 11'||^2 + tau eta tr F
 
-This is (22) of Liu et al. (2020) with its constraint corrected: the printed one, y'beta = 0, takes the
-linear term away, and beta = 0 is best for all data. beta is the difference of the two multipliers of
-a point, of which one is zero. F is eliminated as in `klopt.problems.adaptive_kernel`, and eta is
-chosen in the same way. Both bounds are in `klopt.problems._adaptive.proof`.
+This is (22) of Liu et al. (2020) with its constraint corrected: the printed one, y'beta = 0, takes
+the linear term away, and beta = 0 is best for all data. beta is the difference of the two
+multipliers of a point, of which one is zero. F is eliminated as in
+`klopt.problems.adaptive_kernel`, and eta is chosen in the same way. Both bounds are in
+`klopt.problems._adaptive.proof`.
 
 Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 """

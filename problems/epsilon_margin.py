@@ -90,7 +90,7 @@ class EpsilonMargin(KernelMargin):
             self._recover_halves,
             self._lift_halves,
             "x = u - v with u, v >= 0 costs epsilon 1'(u + v), "
-            "least where one of each pair is zero: ||x||_1",
+            "smallest where one of each pair is zero: ||x||_1",
         )
         return (halves, *self._cone_formulations(make))
 
@@ -125,7 +125,7 @@ class EpsilonMargin(KernelMargin):
         beta = self._units.length * x[: self.K.size]
         if y is None:
             return Point({"beta": beta})
-        # The multiplier of the plane is the bias: K beta + bias = y -+ epsilon where 0 < |beta| < C.
+        # The multiplier of the plane is the bias: K beta + bias = y -+ epsilon at 0 < |beta| < C.
         bias = self._units.gradient * y[0] + middle_of(self.y)
         return Point({"beta": beta, "bias": bias})
 

@@ -2,20 +2,21 @@
 
     maximise  y'a - ||r||_s^2 / 2 - loss        r_i = (a'K_i a)^1/2
 
-    loss "hinge"     0 <= y_i a_i <= C, 1'a = 0        a_i = y_i alpha_i: the support vector machine with a bias
-    loss "squared"   a'a / (2C)                        regularised least squares, y any numbers, no bias
+    loss "hinge"     0 <= y_i a_i <= C, 1'a = 0    SVM with a bias, a_i = y_i alpha_i
+    loss "squared"   a'a / (2C)                    regularised least squares, any y, no bias
 
 "Best" has two meanings in the literature, and exponents between them:
 
-    norm "block-l1"     s = inf   the smallest value, over weights theta >= 0 of sum 1, of the machine with the
-                                  kernel sum theta_i K_i; few weights are not zero: (5) of Kundu et al. (2010)
-    norm "block-linf"   s = 1     the largest value, over gamma >= 0 of sum 1, of the machine with the
-                                  kernel sum K_i / gamma_i; no kernel is left out: (10) of Kundu et al. (2010)
-    norm p > 1          s = p / (p - 1)   in between; p = 2 is the plain sum of the kernels
+    norm "block-l1"     s = inf             the smallest value, over weights theta >= 0 of sum 1,
+                                            with the kernel sum theta_i K_i: few weights are not 0
+    norm "block-linf"   s = 1               the largest value, over gamma >= 0 of sum 1,
+                                            with the kernel sum K_i / gamma_i: none is left out
+    norm p > 1          s = p / (p - 1)     in between; p = 2 is the plain sum of the kernels
 
-Kundu et al. (2010) print (5) and (10) as if they were the same. (4) of Mao and Tsang (2010) has the
-squared loss and only theta >= 0; but a larger kernel always fits better, so that there is no best
-one: the sum must be bounded. Both bounds are in `klopt.problems._mkl.proof`.
+The first two are (5) and (10) of Kundu et al. (2010), printed as if they were the same. (4) of Mao
+and Tsang (2010) has the squared loss and only theta >= 0; but a larger kernel always fits better,
+so that there is no best one: the sum must be bounded. Both bounds are in
+`klopt.problems._mkl.proof`.
 
 Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple
 similarity matrices with general convex loss functions, 2010. Mao, Tsang, Parameter-free spectral

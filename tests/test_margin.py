@@ -1,4 +1,4 @@
-"""The kernel machines: brackets that hold from any point, three equivalent forms, and LIBSVM behind one of them."""
+"""Support vector machines: brackets that hold from any point, three equivalent forms, LIBSVM."""
 
 from __future__ import annotations
 

@@ -4,10 +4,14 @@ In the units of the forms, with Z = F - 11', J = 11', and x between 0 and C that
 with signs, a = Sx: for classification x = alpha, S = diag(y), c = 1; for regression x = (u, v), a =
 u - v.
 
-    primal   min  t/2 + C 1'xi + eta ||Z||^2 + tau eta tr Z      Z + J psd,  [(Z + J) o K, f; f', t] psd,
-                                                                 xi >= 0,  xi >= c - S'(f + b)
-    dual     max  c'x - eta ||Z||^2 - 2 eta 1'Z1                 Z + J psd,  [Z + (tau/2) I, D_a U; U'D_a, 4 eta I] psd
-    quartic  max  c'x - a'Ka/2 - u'(K o K)u / (16 eta)           u_i >= a_i^2, tight because K o K has no negative entry
+    primal    min  t/2 + C 1'xi + eta ||Z||^2 + tau eta tr Z
+              Z + J psd,   [(Z + J) o K, f; f', t] psd,   xi >= 0,   xi >= c - S'(f + b)
+
+    dual      max  c'x - eta ||Z||^2 - 2 eta 1'Z1
+              Z + J psd,   [Z + (tau/2) I, D_a U; U'D_a, 4 eta I] psd
+
+    quartic   max  c'x - a'Ka/2 - u'(K o K)u / (16 eta)
+              u_i >= a_i^2,   tight because K o K has no negative entry
 
 K = UU'. In the last two x lies in its box and on its plane. The multipliers of the rows of the
 primal are x.
@@ -124,7 +128,7 @@ class AdaptiveCone:
         # Z + J psd.
         first = sparse.hstack([sparse.csr_array((N, m)), -sparse.eye_array(N)])
 
-        # [Z + (tau/2) I, D_a U; U'D_a, 4 eta I] psd: the entries of D_a U, those of Z, the constant.
+        # [Z + (tau/2) I, D_a U; U'D_a, 4 eta I] psd: entries of D_a U, of Z, the constant.
         i = np.repeat(np.arange(n), r)
         k = np.tile(np.arange(r), n)
         at_a = (svec_index(n + k, i, order), i)

@@ -1,4 +1,4 @@
-"""The function g for a kernel given by features, K = Phi Phi', whose curvature is applied, never formed.
+"""The function g for a kernel given by features, K = Phi Phi', with its Hessian as an operator.
 
 Without tau, with w = (K o K)(a o a), the Hessian is
 
@@ -8,7 +8,8 @@ With tau let F = sum_k f_k q_k q_k' (few k), r_k = K D_a q_k, s_k = f_k / (f_k +
 With the matrices P_x = sum x_k q_k q_k', R_x = sum x_k r_k r_k', X_x = sum x_k q_k r_k' the
 (generalised) Hessian is
 
-    H = F o K + {P_1 R_c + P_s (K D_a^2 K - R_1) + X_c X_c' - X_s X_s' + X_s K D_a + D_a K X_s' + diag(R_s)} / (4 eta)
+    H = F o K + {P_1 R_c + P_s (K D_a^2 K - R_1) + X_c X_c' - X_s X_s'
+                 + X_s K D_a + D_a K X_s' + diag(R_s)} / (4 eta)
 
 with entrywise products in the braces but for K D_a^2 K. An entrywise product with a sum of rank-one
 matrices is applied term by term, so that Hx takes products with Phi for each k and matrices Q'
@@ -198,7 +199,7 @@ class CutOffOperator:
         return np.asarray(Hx + weight * np.einsum("ik,ik->i", Q, inner) + self.diagonal * x)
 
     def solver(self, d: FloatArray) -> Solve:
-        """Return the inverse of K + diag(R_s) / (4 eta) + diag(d): F is near 11' where it counts."""
+        """Return the inverse of K + diag(R_s) / (4 eta) + diag(d), as F is near 11'."""
         return self.function.inverse(self.diagonal + d)
 
 

@@ -52,7 +52,7 @@ RELAXED_SQUARES = (
     "K o K is positive semidefinite and has no negative entry, so that u = a o a may be relaxed"
 )
 SCHUR = (
-    "W >= M and W psd have M_+ as the least W in the Frobenius norm; Gamma is a Schur complement"
+    "W >= M and W psd have M_+ as the smallest W in the Frobenius norm; Gamma is a Schur complement"
 )
 CONJUGATE = "a'(F o K)a / 2 and its conjugate: a Schur complement"
 MINIMAX = "the game is convex in F, concave in a, and the coefficients lie in a compact set (Sion)"

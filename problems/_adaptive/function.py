@@ -1,10 +1,10 @@
-"""The function g that learning a data-adaptive kernel leaves of the coefficients, with its curvature.
+"""The function g of the coefficients that learning a data-adaptive kernel leaves, with its Hessian.
 
     g(a) = max over F psd of  a'(F o K)a / 2 - eta ||F - 11'||^2 - tau eta tr F
 
-is convex (`klopt.problems._adaptive.proof` has its value and the best F). Its gradient is (F o K)a.
-With M = sum_k w_k q_k q_k' (there), r_k = K D_a q_k and O_kl the divided differences of w -> max(w -
-tau/2, 0) its Hessian is
+is convex (`klopt.problems._adaptive.proof` has its value and the best F). Its gradient is (F o
+K)a. With 11' + Gamma = sum_k w_k q_k q_k' (as there), r_k = K D_a q_k and O_kl the divided
+differences of w -> max(w - tau/2, 0) its Hessian is
 
     F o K + sum_kl O_kl {(q_k q_k') o (r_l r_l') + (q_k r_k') o (r_l q_l')} / (4 eta).
 
@@ -133,7 +133,8 @@ class AdaptiveFunction(WeightedKernel):
         With s_k = O_kl for l below, c_k = 1 - s_k and the matrices P_x = sum x_k q_k q_k', R_x =
         sum x_k r_k r_k', X_x = sum x_k q_k r_k' it is, all products but the first entrywise,
 
-            P_1 R_c + P_s (K D_a^2 K - R_1) + X_c X_c' - X_s X_s' + X_s K D_a + D_a K X_s' + diag(R_s).
+            P_1 R_c + P_s (K D_a^2 K - R_1) + X_c X_c' - X_s X_s'
+                + X_s K D_a + D_a K X_s' + diag(R_s).
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Data-adaptive problems made from points: what the parts of one whole share, and the zero solution.
+"""Data-adaptive problems made from points: the eta that parts share, and the zero solution.
 
 Problems of some of the points are parts of the problem of all of them only under one eta. Where
 none is given it is that of the largest K_ii over all points, for which a few rows of the kernel at
@@ -32,7 +32,7 @@ Made = TypeVar("Made", bound=Problem)
 DIAGONAL_BLOCK_ROWS = 64
 """Points whose kernel is computed at a time for its diagonal: most of it is thrown away."""
 MAX_RELATIVE_ASYMMETRY = 1e-8
-"""Asymmetry, as a share of the largest K_ii, that a function may have by rounding: distances lose half the digits."""
+"""Asymmetry, as a share of max K_ii, that is rounding: distances lose half the digits."""
 
 
 def _given_function(kernel: Kernel) -> Kernel:
@@ -102,7 +102,7 @@ class AdaptiveFactory(Generic[Made]):
         return attrs.evolve(self, eta=default_eta(self.C, self._diagonal(points)))
 
     def zero(self, size: int) -> tuple[float, dict[str, FloatArray]]:
-        """Return the value and the arrays of zero coefficients for so many points, once eta is known."""
+        """Return the value and the arrays of zero coefficients, once eta is known."""
         assert self.eta is not None
         t = min(self.tau / 2, size)
         name = "alpha" if self.epsilon is None else "beta"

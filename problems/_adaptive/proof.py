@@ -1,12 +1,13 @@
-"""What coefficients prove about learning a data-adaptive kernel: the best F for them, and both bounds.
+"""What coefficients prove about a data-adaptive kernel: the best F for them, and both bounds.
 
     maximise over a   gain(a) - g(a)
 
     SVM   gain = y'a                          0 <= y_i a_i <= C       1'a = 0 where there is a bias
     SVR   gain = y'a - epsilon ||a||_1       -C <= a_i <= C
 
-    g(a) = max over F psd of  a'(F o K)a / 2 - penalty(F),    penalty(F) = eta ||F - 11'||^2 + tau eta tr F
-         = eta ||M_+||^2 - eta n^2,      M = 11' + Gamma - (tau/2) I,     Gamma = D_a K D_a / (4 eta)
+    penalty(F) = eta ||F - 11'||^2 + tau eta tr F
+    g(a) = max over F psd of  a'(F o K)a / 2 - penalty(F)
+         = eta ||M_+||^2 - eta n^2,    M = 11' + Gamma - (tau/2) I,    Gamma = D_a K D_a / (4 eta)
 
 (o entrywise, D_a = diag(a), M_+ the positive part) is convex, and the best F is M_+ itself. Without
 tau nothing has to be cut off, since 11' + Gamma is positive semidefinite, and g is a quartic
@@ -281,7 +282,7 @@ class WeightedFeatures:
     _last: list[tuple[FloatArray, FloatArray, FloatArray]] = field(
         default_factory=list, init=False, repr=False
     )
-    """The last two a without tau and their products: a proof asks where a method stopped or what it tried last."""
+    """The last two a without tau and their products: a proof asks for one of them."""
 
     def __getstate__(self) -> dict[str, object]:
         return {"Phi": self.Phi, "scale": self.scale, "eta": self.eta, "tau": self.tau, "_last": []}
@@ -342,7 +343,7 @@ def _penalty(V: FloatArray, f: FloatArray, j: FloatArray, eta: float, tau: float
 
 
 def moments(Phi: npt.NDArray[Real], u: npt.NDArray[Real]) -> npt.NDArray[Real]:
-    """Return S = Phi' diag(u) Phi: M'M for u > 0 less N'N for u < 0, of which BLAS computes half."""
+    """Return S = Phi' diag(u) Phi: M'M for u > 0 less N'N for u < 0, by half a product each."""
     S = np.zeros((Phi.shape[1],) * 2, Phi.dtype)
     for chosen, sign in ((np.flatnonzero(u > 0), 1), (np.flatnonzero(u < 0), -1)):
         roots = np.sqrt(np.abs(u[chosen]))[:, None]
@@ -376,7 +377,7 @@ def quadratic_forms(Phi: npt.NDArray[Real], S: npt.NDArray[Real]) -> FloatArray:
 
 
 def is_rounding(a: FloatArray) -> Mask:
-    """Return which entries are zero up to the rounding of a projection: they would pass for support."""
+    """Return which entries are rounding of a projection: they would pass for support."""
     return np.abs(a) <= 4 * EPS * float(np.abs(a).max(initial=0.0))
 
 
@@ -425,7 +426,7 @@ class AdaptiveDual:
 
     @cached_property
     def targets(self) -> FloatArray:
-        """y less the middle of its range where a bias takes that up, so that sums keep their digits."""
+        """y less the middle of its range where a bias takes that up: sums keep their digits."""
         return self.y - self.middle
 
     @property
@@ -583,7 +584,7 @@ class AdaptiveDual:
 
 
 def _psd_shortfall(N: FloatArray, half: float) -> float:
-    """What must be added to the eigenvalues of N + half I, N overwritten, to prove them nonnegative."""
+    """What must be added to N + half I, as a multiple of I, to prove it psd; N is overwritten."""
     N.flat[:: len(N) + 1] += half
     rounding = len(N) * EPS * half
     floor = proven_floor(N)

@@ -8,10 +8,10 @@ at a rate of at most
 
     L_i = K_ii + sum_(j != i) K_ij^2 a_j^2 / (4 eta) + 3 z_i^2 K_ii^2 / (4 eta),
 
-z_i the largest |a_i| on the way, shows that s'_i(a*) is above s'_i(a) (t up) or below it (t down) by
-at most the minimum over t of gap/t + L_i t/2, that is max((2 L_i gap)^1/2, 2 gap/C). The force r_i =
--s'_i(a*) on a*_i, so far known, decides: a*_i = 0 where it is inside what psi resists at zero, C
-where it is above that and -C where it is below,
+z_i the largest |a_i| on the way, shows that s'_i(a*) is above s'_i(a) (t up) or below it (t down)
+by at most the minimum over t of gap/t + L_i t/2, that is max((2 L_i gap)^1/2, 2 gap/C). The force
+r_i = -s'_i(a*) on a*_i, so far known, decides: a*_i = 0 where it is inside what psi resists at
+zero, C where it is above that and -C where it is below,
 
     SVM   r_i <= 0 for y_i = 1,  r_i >= 0 for y_i = -1            SVR   |r_i| <= epsilon.
 

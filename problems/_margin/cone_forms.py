@@ -46,7 +46,7 @@ class Polyhedron:
         """Minimise x'Hx/2 + c'x, where H belongs to the first variables."""
         m = len(H)
         n = self.c.size
-        # A dense symmetric matrix already lies in memory as CSC wants it: nothing to search or sort.
+        # A dense symmetric matrix already lies in memory as CSC wants it: nothing to sort.
         pointers = np.minimum(np.arange(n + 1), m) * m
         rows = np.tile(np.arange(m), m)
         P = sparse.csc_array((H.ravel(), rows, pointers), shape=(n, n))

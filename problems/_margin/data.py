@@ -1,4 +1,4 @@
-"""What the user gives to a support vector machine, each field checked alone and then with the others.
+"""What the user gives to a support vector machine, checked field by field and then together.
 
 The functions `given_*` convert one argument of a constructor, the functions `require_*` and
 `refuse_*` look at several that must agree.
@@ -74,7 +74,7 @@ def require_target_of_each_point(y: FloatArray, K: Gram) -> None:
 
 
 def refuse_large(C: float, kappa: float) -> None:
-    """Refuse a finite box C that no solver can tell from an infinite one; kappa is the mean K_ii."""
+    """Refuse a finite C that no solver can tell from an infinite one; kappa is the mean K_ii."""
     if np.isfinite(C) and C * kappa > MAX_PENALTY_TIMES_KERNEL:
         raise InvalidProblem(
             f"C is {C:g}, which times K is {C * kappa:.0e}; write inf for the hard margin"

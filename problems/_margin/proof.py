@@ -72,8 +72,8 @@ def normal_of(point: Point, K: Gram) -> FloatArray | None:
 def best_shift(breaks: FloatArray, count: int) -> float:
     """Return a minimiser of a convex piecewise linear function with given breaks.
 
-    Its slope is -count on the left and goes up by 1 at each break. A minimiser lies between the
-    break number `count` and the next one: the middle is taken.
+    Its derivative is -count on the left and goes up by 1 at each break, so that a minimiser lies
+    between the break number `count` and the next one: the middle is taken.
 
     >>> best_shift(np.array([3.0, 0.0, 2.0]), 2)
     2.5
@@ -85,17 +85,18 @@ def best_shift(breaks: FloatArray, count: int) -> float:
 
 
 def hinge_bias(y: FloatArray, f: FloatArray) -> float:
-    """Return the b of the smallest sum_i max(0, 1 - y_i (f_i + b)): a median of the breaks y - f."""
+    """Return the b that minimises sum_i max(0, 1 - y_i (f_i + b)): a median of y - f."""
     return best_shift(y - f, int(np.count_nonzero(y > 0)))
 
 
 def hinge_primal(margins: FloatArray, squared_norm: float, C: float) -> tuple[float, float]:
-    """Return the minimum over s >= 0 of s^2 squared_norm / 2 + C sum_i max(0, 1 - s m_i), and its s.
+    """Return the primal value of the best multiple s of a classifier with margins m, and s.
 
-    This is the primal value of the best multiple of a classifier with margins m. It is convex in s
-    with breaks at 1 / m_i, so that sorting the margins finds its minimiser. The multiple matters
-    where C is large: a classifier whose margins fall short of 1 by 1e-12 pays C times for that, one
-    stretched by 1e-12 does not.
+        minimum over s >= 0 of    s^2 squared_norm / 2 + C sum_i max(0, 1 - s m_i)
+
+    It is convex in s with breaks at 1 / m_i, so that sorting the margins finds its minimiser. The
+    multiple matters where C is large: a classifier whose margins fall short of 1 by 1e-12 pays C
+    times for that, one stretched by 1e-12 does not.
 
     >>> hinge_primal(np.array([0.5, 2.0]), squared_norm=1.0, C=10.0)
     (2.0, 2.0)
@@ -117,7 +118,7 @@ def hinge_primal(margins: FloatArray, squared_norm: float, C: float) -> tuple[fl
 
 
 def _best_scale(m: FloatArray, squared_norm: float, C: float) -> float:
-    """The s >= 0 at which the derivative s squared_norm - C (sum of the m_i < 1/s) changes its sign."""
+    """The s >= 0 where the derivative, s squared_norm - C (sum of the m_i < 1/s), changes sign."""
     lost = m.cumsum()
     first = int(m.searchsorted(0.0, "right"))  # margins up to here have no break at s > 0
     with np.errstate(all="ignore"):
@@ -137,7 +138,7 @@ def _best_scale(m: FloatArray, squared_norm: float, C: float) -> float:
 
 
 def best_stretch(a: FloatArray, curvature: float, C: float) -> float:
-    """Return the s that raises s 1'a - s^2 curvature / 2 most with s a in [0, C]; 1 where it gains little."""
+    """Return the s that maximises s 1'a - s^2 curvature / 2, s a <= C; 1 where it gains little."""
     total = float(a.sum())
     largest = float(a.max())
     if not largest > 0:
@@ -157,9 +158,11 @@ def soft_margin_bracket(K: Gram, y: FloatArray, C: float, point: Point) -> Brack
     Lower: the value at the nearest feasible point, stretched to its best multiple. Upper: let a be
     that point, f = K(y o a), b any bias and s >= 0. For every feasible a*
 
-        1'a* - a*'Qa*/2  <=  1'a* - s a*'Qa + s^2 a'Qa/2                 (a* - sa)'Q(a* - sa) >= 0
-                          =  s^2 a'Qa/2 + sum_i a*_i (1 - s m_i)         m_i = y_i (f_i + b), y'a* = 0
-                         <=  s^2 a'Qa/2 + C sum_i max(0, 1 - s m_i).     0 <= a* <= C
+        1'a* - a*'Qa*/2  <=  1'a* - s a*'Qa + s^2 a'Qa/2              (a* - sa)'Q(a* - sa) >= 0
+                          =  s^2 a'Qa/2 + sum_i a*_i (1 - s m_i)      y'a* = 0
+                         <=  s^2 a'Qa/2 + C sum_i max(0, 1 - s m_i)   0 <= a* <= C
+
+    with the margins m_i = y_i (f_i + b).
 
     Parameters
     ----------
@@ -256,7 +259,7 @@ def class_order(y: FloatArray) -> npt.NDArray[np.intp]:
 
 
 def class_simplices(y: FloatArray, nu: float, length: float = 1.0) -> Product:
-    """Return {0 <= a <= 1/n, 1'a = nu/2 in each class} for a in `class_order`, in units of length."""
+    """Return 0 <= a <= 1/n, 1'a = nu/2 in each class, for a / length in `class_order`."""
     parts = []
     for count in (np.count_nonzero(y > 0), np.count_nonzero(y < 0)):
         cap = np.full(count, 1 / y.size / length)
@@ -265,7 +268,7 @@ def class_simplices(y: FloatArray, nu: float, length: float = 1.0) -> Product:
 
 
 def nu_margin_bracket(K: Gram, y: FloatArray, nu: float, point: Point) -> Bracket:
-    """Return the bounds that alpha proves of  min a'Qa/2  over  0 <= a <= 1/n,  y'a = 0,  1'a >= nu.
+    """Return the bounds alpha proves of  min a'Qa/2  over  0 <= a <= 1/n,  y'a = 0,  1'a >= nu.
 
     Upper: the value at a feasible point a with the sum nu/2 in each class. Lower: with f = K(y o a)
     and g = min z'(y o f) over the feasible z of these sums, for every such z and s >= 0
@@ -326,7 +329,7 @@ def nu_margin_bracket(K: Gram, y: FloatArray, nu: float, point: Point) -> Bracke
 def _nu_margin_lower(
     y: FloatArray, nu: float, f: FloatArray, curvature: float, error: float
 ) -> float:
-    """The largest s g - s^2 curvature / 2 over s >= 0, f being known up to an error in each entry."""
+    """The maximum of s g - s^2 curvature / 2 over s >= 0, f known up to an error in each entry."""
     value, _, _ = _class_prices(y, nu, f)
     g = max(value - nu * error, 0.0)
     if not curvature > 0:
@@ -454,7 +457,7 @@ def _tube_primal(excess: FloatArray, squared_norm: float, C: float) -> float:
 
 
 def _tube_stretch(beta: FloatArray, gain: float, curvature: float, C: float) -> float:
-    """The s that raises s gain - s^2 curvature / 2 most inside the box; 1 where it gains little."""
+    """The s that maximises s gain - s^2 curvature / 2 inside the box; 1 where it gains little."""
     if gain < 0:
         return 0.0
     largest = float(np.abs(beta).max())

@@ -1,1 +1,1 @@
-"""The family of multiple kernel learning: a support vector machine and the weights of its kernels."""
+"""The family of multiple kernel learning: an SVM and the weights of its kernels."""

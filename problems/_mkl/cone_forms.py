@@ -1,10 +1,10 @@
-"""Multiple kernel learning as a cone program: a second-order cone for each kernel and one for the norm.
+"""Multiple kernel learning as a second-order cone program.
 
-    minimise  t - y'a   over   |R_i a| <= r_i,   |(sum r, ridge^1/2 a)|^2 <= 2 t     K_i = R_i'R_i       (s = 1)
+    minimise  t - y'a   over   |R_i a| <= r_i,   |(sum r, ridge^1/2 a)|^2 <= 2 t       (s = 1)
 
-and for s = inf one r in place of all r_i. Rows come as: the plane, the box, the cones of the
-kernels, the last cone. The multiplier of cone i is (lambda_i, -w_i) with w_i the normal vector of
-the classifier in the features of kernel i.
+with K_i = R_i'R_i, and for s = inf one r in place of all r_i. Rows come as: the plane, the box, the
+cones of the kernels, the last cone. The multiplier of cone i is (lambda_i, -w_i) with w_i the
+normal vector of the classifier in the features of kernel i.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NormCone:
 
     @property
     def height(self) -> float:
-        """The h that balances (t/h + h/2, t/h - h/2, ..): the size of the norm in the form's units."""
+        """The h that balances (t/h + h/2, t/h - h/2, ..): the size of the norm."""
         return float(np.sqrt(self.y.size))
 
     def form(self) -> ConeForm:
@@ -117,7 +117,7 @@ class NormCone:
         return np.concatenate([a, r, [t]])
 
     def multipliers(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the lambda_i and the beta_i with R_i beta_i = w_i, the coefficients of the classifier."""
+        """Return the lambda_i and coefficients beta_i of the classifier, R_i beta_i = w_i."""
         sizes = [1 + len(R) for R in self.factors]
         top = 3 + (self.y.size if self.ridge else 0)
         first = y.size - top - sum(sizes)

@@ -24,7 +24,7 @@ EXPONENTS = {"block-l1": 1.0, "block-linf": np.inf}
 
 
 def given_kernels(kernels: Kernels) -> tuple[Gram, ...]:
-    """Return a list of matrices, or an array with the kernels stacked last, as kernels of one size."""
+    """Return a list of matrices, or an array with kernels stacked last, as checked kernels."""
     given: object = kernels
     if isinstance(kernels, np.ndarray) and kernels.ndim == 3:
         given = [kernels[:, :, i] for i in range(kernels.shape[2])]

@@ -31,7 +31,7 @@ BEST_RESPONSE = (
     "against given weights there is a best a, by linear equations once its face is known"
 )
 MINIMAX = "the game is linear in the weights, concave in a, and both sets are compact"
-CUTS = "the value of the best machine is convex in the weights, and each a is a cut of it"
+CUTS = "the optimal value is convex in the weights, and each a is a cut of it"
 
 
 @dataclass(frozen=True, eq=False)

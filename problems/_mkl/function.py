@@ -5,12 +5,13 @@
 is convex. With u_i = K_i a and the weights theta_i = ||r||^(2-s) r_i^(s-2) its derivatives are
 
     gradient = g + ridge a - y,     g = sum_i theta_i u_i
-    Hessian  = sum_i theta_i K_i + ridge I + (2 - s) (g g' / ||r||^2 - sum_i theta_i u_i u_i' / r_i^2)
+    Hessian  = sum_i theta_i K_i + ridge I
+               + (2 - s) (g g' / ||r||^2 - sum_i theta_i u_i u_i' / r_i^2)
 
-so K = sum_i theta_i K_i is the kernel that one support vector machine would have to be given to find
-the same a. For s < 2 there is a kink where r_i = 0: a rank-deficient K_i may have its optimum there.
-K_i + delta_i I instead of K_i rounds it off and tells which of the many gradients at the kink is the
-right one. delta_i is as large as the rounding of a'K_i a, no larger.
+so K = sum_i theta_i K_i is the kernel with which one support vector machine finds the same a. For s
+< 2 there is a kink where r_i = 0: a rank-deficient K_i may have its optimum there. K_i + delta_i I
+instead of K_i rounds it off and tells which of the many gradients at the kink is the right one.
+delta_i is as large as the rounding of a'K_i a, no larger.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class KernelNorm:
     def mixed(
         self, theta: FloatArray, left: FloatArray | None = None, right: FloatArray | None = None
     ) -> FloatArray:
-        """Return sum_i theta_i K_i + ridge I, and left'right on top of it where given, as a new array.
+        """Return sum_i theta_i K_i + ridge I, plus left'right where given, as a new array.
 
         Rows are made a few at a time, so that they are still in the cache when the next kernel
         comes.

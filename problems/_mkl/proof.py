@@ -1,4 +1,4 @@
-"""What a and the weights of the kernels prove about multiple kernel learning: both bounds in closed form.
+"""What coefficients and weights prove about multiple kernel learning: both bounds in closed form.
 
     maximise  y'a - ||r||_s^2 / 2 - loss(a)        r_i = (a'K_i a)^1/2
 
@@ -127,7 +127,7 @@ class MultipleKernelDual:
         return self.C * float(norm)
 
     def bracket(self, point: Point) -> Bracket:
-        """Return the bounds that alpha, and weights or coefficients where the point has them, prove."""
+        """Return the bounds that alpha proves, by weights or coefficients if the point has some."""
         a, u = self._feasible(point)
         q = np.maximum(u @ a, 0.0)
         r = np.sqrt(
@@ -242,7 +242,7 @@ class MultipleKernelDual:
         return min(far, near + scale * charge * max_norm), bias
 
     def _squared_loss_upper(self, f: FloatArray, squared_norm: float, charge: float) -> float:
-        """s^2 ||c||_p^2 / 2 + C/2 |y - s f|^2 with its best s >= 0, and the charge for the floors."""
+        """s^2 ||c||_p^2 / 2 + C/2 |y - s f|^2 at its best s >= 0, charged for the floors."""
         curvature = squared_norm + self.C * float(f @ f)
         scale = max(self.C * float(self.y @ f) / curvature, 0.0) if curvature > 0 else 0.0
         miss = self.y - scale * f

@@ -36,7 +36,7 @@ __all__ = ["HingeOptimalValue", "MixtureSolution", "OptimalValue", "RidgeOptimal
 MAX_FACES = 25
 """Faces that are tried from one guess."""
 MAX_REMEMBERED = 64
-"""Solutions of the last weights that are remembered: whoever proves an answer asks for them again."""
+"""Solutions of the last weights that are remembered: a proof asks for them again."""
 FACE_TOLERANCE = 1e-5
 """How exactly interior points are solved for, where only their face is wanted."""
 FINAL_TOLERANCE = 1e-11
@@ -182,7 +182,7 @@ class HingeOptimalValue(OptimalValue):
         return MixtureSolution(a, free, BorderedSystem(block).across)
 
     def _from_face(self, K: LazyMixture, low: Mask, high: Mask) -> MixtureSolution | None:
-        """The best a, looked for from a guess of the points at their bounds; None where not found."""
+        """The best a, from a guess of the points at their bounds; None where it is not found."""
         lower = self.domain.lower
         upper = self.domain.upper
         for _ in range(MAX_FACES):
@@ -203,7 +203,7 @@ class HingeOptimalValue(OptimalValue):
     def _on_face(
         self, K: LazyMixture, low: Mask, high: Mask
     ) -> tuple[MixtureSolution, FloatArray, float]:
-        """The best a with some points at their bounds, the gradients there, and how exact these are."""
+        """The best a with some points at their bounds, the gradients, and their rounding."""
         y = self.norm.y
         at_upper = np.where(high, self.domain.upper, 0.0)
         a = np.where(low, self.domain.lower, at_upper)
