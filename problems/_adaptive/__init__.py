@@ -1,1 +1,1 @@
-"""The family of data-adaptive kernels F o K (DANK, Liu et al. 2020), for SVM and regression."""
+"""The family of data-adaptive kernels F o K (the method DANK), for SVM and regression."""

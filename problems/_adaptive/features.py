@@ -183,7 +183,11 @@ class CutOffOperator:
         """Return Hx."""
         Phi = self.function.Phi
         scale = self.function.scale
-        a, weight, Q, R, s = self.a, self.weight, self.Q, self.R, self.s
+        a = self.a
+        weight = self.weight
+        Q = self.Q
+        R = self.R
+        s = self.s
         c = 1 - s
 
         # F o K and the terms with K: products with Phi for each k.
