@@ -1,45 +1,53 @@
-"""DANK in support vector regression: a matrix F that multiplies the kernel entrywise, learned with the regression.
+"""Support vector regression with a data-adaptive kernel F o K: F is learned with the regression.
 
-    maximise over beta, minimise over F psd                                                 -C <= beta <= C,  1'beta = 0
+    maximise over beta, minimise over F psd              -C <= beta <= C,  1'beta = 0
         y'beta - epsilon ||beta||_1 - beta'(F o K)beta/2 + eta ||F - 11'||^2 + tau eta tr F
 
-(22) of [1] with its constraint corrected: the printed one, y'beta = 0, takes the linear term away,
-and beta = 0 is best for all data. beta is the difference of the two multipliers of a point, of
-which one is zero. F is eliminated as in `klopt.problems.adaptive_kernel`, and eta is chosen in the
-same way.
+This is (22) of Liu et al. (2020) with its constraint corrected: the printed one, y'beta = 0, takes
+the linear term away, and beta = 0 is best for all data. beta is the difference of the two
+multipliers of a point, of which one is zero. F is eliminated as in
+`klopt.problems.adaptive_kernel`, and eta is chosen in the same way. Both bounds are in
+`klopt.problems._adaptive.proof`.
 
-[1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
+Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, MatrixLike, flag, positive, vector
+from klopt.arrays import FloatArray, MatrixLike, vector
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank
-from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
-from klopt.problems._adaptive.data import checked_eta, eta_for, eta_of_paper
-from klopt.problems._adaptive.forms import Forms
-from klopt.problems._adaptive.points import Kernel, OnPoints
-from klopt.problems._adaptive.proof import Machine
+from klopt.model.problem import Example, Point, Statement
+from klopt.problems._adaptive.data import given_kernel, given_penalties
+from klopt.problems._adaptive.forms import AdaptiveProblem
+from klopt.problems._adaptive.points import AdaptiveFactory, Kernel
 from klopt.problems._adaptive.screening import Mask, screened
-from klopt.problems._margin.data import refuse_large
+from klopt.problems._margin.data import given_tube
 
 __all__ = ["AdaptiveKernelRegression"]
 
 
-@dataclass(frozen=True, eq=False)
-class AdaptiveKernelRegression(Problem):
-    """Learn F and a support vector regression with kernel F o K, targets y and tube half-width epsilon.
+@attrs.frozen(eq=False, slots=False, init=False)
+class AdaptiveKernelRegression(AdaptiveProblem):
+    """Learn F and a support vector regression with kernel F o K.
 
-    `eta`, `tau` and `bias` are those of `AdaptiveKernel`. Solutions have `beta` and, with a bias,
-    `bias`; F is `problem.weights(point)`, F o K is `result.kernel`.
+    Solutions have `beta` and, with a bias, `bias`; F is `problem.weights(point)`, F o K is
+    `result.kernel`.
+
+    Parameters
+    ----------
+    K, C, eta, tau, bias
+        As in `AdaptiveKernel`.
+    y
+        Targets.
+    epsilon
+        The half-width of the tube: errors up to it cost nothing.
 
     >>> problem = AdaptiveKernelRegression([[2, 1], [1, 2]], [1, -1], C=10, epsilon=0.5, eta=1e9)
     >>> bracket = problem.bracket(Point({"beta": [0.5, -0.5]}))
@@ -54,79 +62,51 @@ class AdaptiveKernelRegression(Problem):
         r"F\quad\text{subject to}\quad -C\le\beta\le C,\quad\mathbf{1}^\top\beta=0",
     )
     references = ("liu2020",)
-    examples = (
-        Example(
-            "diabetes",
-            lambda d: AdaptiveKernelRegression(d.kernel(), d.y, 1.0, 0.1, 0.5),
-            demo=(60,),
-            full=(60, 120, 240),
-        ),
-    )
+    sense = "max"
 
     K: Gram | LowRank
     y: FloatArray
     C: float
     epsilon: float
-    eta: float = None  # type: ignore[assignment]
+    eta: float = attrs.field(default=None)
     tau: float = 0.0
     bias: bool = True
 
-    sense = "max"
+    def __init__(
+        self,
+        K: Gram | LowRank | MatrixLike,
+        y: npt.ArrayLike,
+        C: float,
+        epsilon: float,
+        eta: float | None = None,
+        tau: float = 0.0,
+        bias: bool = True,
+    ) -> None:
+        kernel = given_kernel(K)
+        targets = vector("y", y, kernel.size)
+        C, eta, tau, bias = given_penalties(kernel, C, eta, tau, bias)
+        self.__attrs_init__(kernel, targets, C, given_tube(epsilon), eta, tau, bias)
 
-    if (
-        TYPE_CHECKING
-    ):  # matrices are taken as they come; the fields hold what they were converted to
-
-        def __init__(
-            self,
-            K: Gram | LowRank | MatrixLike,
-            y: npt.ArrayLike,
-            C: float,
-            epsilon: float,
-            eta: float | None = None,
-            tau: float = 0.0,
-            bias: bool = True,
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "K", self.K if isinstance(self.K, LowRank) else Gram.of(self.K))
-        object.__setattr__(self, "y", vector("y", self.y, self.K.size))
-        object.__setattr__(self, "C", positive("C", self.C))
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon, zero=True))
-        object.__setattr__(self, "tau", positive("tau", self.tau, zero=True))
-        object.__setattr__(self, "bias", flag("bias", self.bias))
-        object.__setattr__(self, "eta", checked_eta(self.eta, self.C, self.K))
-        refuse_large(self.C, self.machine.scale)
-
-    @cached_property
-    def machine(self) -> Machine:
-        """The checked data, which brackets the optimum."""
-        return Machine(self.K, self.y, self.C, self.eta, self.tau, self.bias, self.epsilon)
+    @property
+    def _tube(self) -> float:
+        return self.epsilon
 
     def describe(self) -> str:
+        sizes = f"n={self.y.size}, C={self.C:g}, epsilon={self.epsilon:g}"
+        penalties = f"eta={self.eta:g}, tau={self.tau:g}"
         bias = "" if self.bias else ", no bias"
-        return (
-            f"AdaptiveKernelRegression(n={self.y.size}, C={self.C:g}, epsilon={self.epsilon:g}, eta={self.eta:g}, "
-            f"tau={self.tau:g}{bias})"
-        )
+        return f"AdaptiveKernelRegression({sizes}, {penalties}{bias})"
 
-    def formulations(self) -> tuple[Formulation, ...]:
-        return Forms(self.machine).formulations()
-
-    def bracket(self, point: Point) -> Bracket:
-        return self.machine.bracket(point.beta, point.dual.get("machine"))
-
-    def kernel(self, point: Point) -> FloatArray:
-        """Return F o K."""
-        return self.machine.function.kernel(point.beta)
-
-    def weights(self, point: Point) -> FloatArray:
-        """Return F."""
-        return self.machine.function.weights(point.beta)
+    # What a point proves beside its bracket
 
     def screen(self, point: Point) -> tuple[Mask, Mask, Mask]:
-        """Return which points are proven to have beta = 0, which C and which -C, in the solution; without bias only."""
+        """Return which points are proven to have beta = 0, which C and which -C, in the solution.
+
+        Without bias only.
+        """
         return screened(self.machine, point)
+
+    # From points
 
     @staticmethod
     def on_points(
@@ -136,20 +116,23 @@ class AdaptiveKernelRegression(Problem):
         eta: float | None = None,
         tau: float = 0.0,
         bias: bool = True,
-    ) -> OnPoints[AdaptiveKernelRegression]:
-        """Return the function that makes the problem of points X with targets y, for `klopt.learners.decomposition.decompose`."""
-        return OnPoints(
-            AdaptiveKernelRegression,
-            kernel,
-            C,
-            eta,
-            tau,
-            bias,
-            positive("epsilon", epsilon, zero=True),
-        )
+    ) -> AdaptiveFactory[AdaptiveKernelRegression]:
+        """Return the function that makes the problem of points X with targets y.
 
-    eta_for = staticmethod(eta_for)
-    eta_of_paper = staticmethod(eta_of_paper)
+        For `klopt.learners.decomposition.decompose`.
+
+        Parameters
+        ----------
+        kernel
+            A function of two sets of points.
+        C, epsilon, eta, tau, bias
+            As above.
+        """
+        # A factory without epsilon is one of classification, so None is refused here.
+        tube = given_tube(epsilon)
+        return AdaptiveFactory(AdaptiveKernelRegression, kernel, C, eta, tau, bias, tube)
+
+    # The sample and the examples
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
@@ -157,6 +140,17 @@ class AdaptiveKernelRegression(Problem):
         X = rng.normal(size=(n, 2))
         squares = np.square(X[:, None] - X).sum(axis=2)
         y = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=n)
-        C, epsilon = float(rng.choice([0.3, 1.0, 3.0])), float(rng.choice([0.0, 0.1]))
-        tau, bias = float(rng.choice([0.0, 0.05])), bool(rng.random() < 0.5)
+        C = float(rng.choice([0.3, 1.0, 3.0]))
+        epsilon = float(rng.choice([0.0, 0.1]))
+        tau = float(rng.choice([0.0, 0.05]))
+        bias = bool(rng.random() < 0.5)
         return cls(np.exp(-squares / 2), y, C, epsilon, eta=C * C, tau=tau, bias=bias)
+
+    examples = (
+        Example(
+            "diabetes",
+            lambda d: AdaptiveKernelRegression(d.kernel(), d.y, 1.0, 0.1, 0.5),
+            demo=(60,),
+            full=(60, 120, 240),
+        ),
+    )

@@ -1,60 +1,79 @@
-"""MKL: one machine and the best mixture of several kernels, in the two meanings that "best" has in the literature.
+"""Multiple kernel learning: a support vector machine and the best mixture of several kernels.
 
     maximise  y'a - ||r||_s^2 / 2 - loss        r_i = (a'K_i a)^1/2
 
-    loss "hinge"     0 <= y_i a_i <= C, 1'a = 0        a_i = y_i alpha_i: the support vector machine with a bias
-    loss "squared"   a'a / (2C)                        regularised least squares, y any numbers, no bias
+    loss "hinge"     0 <= y_i a_i <= C, 1'a = 0    SVM with a bias, a_i = y_i alpha_i
+    loss "squared"   a'a / (2C)                    regularised least squares, any y, no bias
 
-    norm "block-l1"     s = inf   (5) of [1]: the least value, over weights theta >= 0 of sum 1, of the machine with the
-                                  kernel sum theta_i K_i; few weights are not zero
-    norm "block-linf"   s = 1     (10) of [1]: the largest value, over gamma >= 0 of sum 1, of the machine with the
-                                  kernel sum K_i / gamma_i; no kernel is left out
-    norm p > 1          s = p / (p - 1)   in between; p = 2 is the plain sum of the kernels
+"Best" has two meanings in the literature, and exponents between them:
 
-[1] prints (5) and (10) as if they were the same. (4) of [2] has the squared loss and only theta >=
-0; but a larger kernel always fits better, so that there is no best one: the sum must be bounded.
+    norm "block-l1"     s = inf             the smallest value, over weights theta >= 0 of sum 1,
+                                            with the kernel sum theta_i K_i: few weights are not 0
+    norm "block-linf"   s = 1               the largest value, over gamma >= 0 of sum 1,
+                                            with the kernel sum K_i / gamma_i: none is left out
+    norm p > 1          s = p / (p - 1)     in between; p = 2 is the plain sum of the kernels
 
-[1] Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
-multiple similarity
-    matrices with general convex loss functions, 2010. [2] Mao, Tsang, Parameter-free spectral kernel learning, 2010.
+The first two are (5) and (10) of Kundu et al. (2010), printed as if they were the same. (4) of Mao
+and Tsang (2010) has the squared loss and only theta >= 0; but a larger kernel always fits better,
+so that there is no best one: the sum must be bounded. Both bounds are in
+`klopt.problems._mkl.proof`.
+
+Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple
+similarity matrices with general convex loss functions, 2010. Mao, Tsang, Parameter-free spectral
+kernel learning, 2010.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Self
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, MatrixLike, positive, vector
-from klopt.errors import InvalidProblem
-from klopt.kernels.gram import Gram, binary_labels
+from klopt.arrays import FloatArray, positive
+from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.problems._margin.data import refuse_large
-from klopt.problems._mkl.forms import Forms
-from klopt.problems._mkl.function import dual_exponent, kernel_list
-from klopt.problems._mkl.proof import Machine
+from klopt.problems._mkl.data import (
+    Kernels,
+    Loss as Loss,
+    Norm as Norm,
+    dual_exponent,
+    given_kernels,
+    given_loss,
+    given_y,
+)
+from klopt.problems._mkl.forms import MultipleKernelForms
+from klopt.problems._mkl.proof import MultipleKernelDual
 
 __all__ = ["MultipleKernel"]
 
-Loss = Literal["hinge", "squared"]
-Norm = Literal["block-l1", "block-linf"] | float
 
-
-@dataclass(frozen=True, eq=False)
+@attrs.frozen(eq=False, slots=False, init=False)
 class MultipleKernel(Problem):
-    """Learn a machine and the weights of its kernels, a list of matrices or an array of shape (n, n, m).
+    """Learn a support vector machine and the weights of its kernels.
 
-    C is the penalty of an error by `loss`: "hinge", labels y of -1 and +1, or "squared", any y.
-    `norm` says how kernels are mixed: "block-l1" (few of them), "block-linf" (all of them) or an
-    exponent of at least 1 in between. Solutions have `alpha`, `weights` (the learned kernel is the
-    sum of the kernels with them; for "block-linf" they are 1 / gamma_i) and, with the hinge loss,
-    `bias`.
+    Solutions have `alpha`, `weights` (the learned kernel is the sum of the kernels with them; for
+    "block-linf" they are 1 / gamma_i) and, with the hinge loss, `bias`.
 
-    >>> problem = MultipleKernel([[[2, 1], [1, 2]], [[1, 0], [0, 1]]], [1, -1], C=10, norm="block-linf")
+    Parameters
+    ----------
+    kernels
+        A list of matrices or an array of shape (n, n, m).
+    y
+        Labels -1 and +1 for the hinge loss, any numbers for the squared one.
+    C
+        The penalty of an error.
+    loss
+        "hinge" or "squared".
+    norm
+        How kernels are mixed: "block-l1" (few of them), "block-linf" (all of them) or an exponent
+        of at least 1 in between.
+
+    >>> kernels = [[[2, 1], [1, 2]], [[1, 0], [0, 1]]]
+    >>> problem = MultipleKernel(kernels, [1, -1], C=10, norm="block-linf")
     >>> bracket = problem.bracket(Point({"alpha": [0.25, 0.25]}))
     >>> round(bracket.lower, 9), round(bracket.upper, 9), bracket.point.weights
     (0.25, 0.25, array([2., 2.]))
@@ -71,14 +90,7 @@ class MultipleKernel(Problem):
         weights="weights",
     )
     references = ("kundu2010", "mao2010")
-    examples = (
-        Example(
-            "breast",
-            lambda d: MultipleKernel(d.kernels, d.signs, 1.0),
-            demo=(100,),
-            full=(100, 200, 400),
-        ),
-    )
+    sense = "max"
 
     kernels: tuple[Gram, ...]
     y: FloatArray
@@ -86,55 +98,48 @@ class MultipleKernel(Problem):
     loss: Loss = "hinge"
     norm: Norm = "block-l1"
 
-    sense = "max"
-
-    if (
-        TYPE_CHECKING
-    ):  # matrices are taken as they come; the fields hold what they were converted to
-
-        def __init__(
-            self,
-            kernels: Sequence[Gram | MatrixLike] | npt.NDArray[Any],
-            y: npt.ArrayLike,
-            C: float,
-            loss: Loss = "hinge",
-            norm: Norm = "block-l1",
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        kernels = kernel_list(self.kernels)
-        if self.loss not in get_args(Loss):
-            raise InvalidProblem(
-                f"loss is {self.loss!r}; expected one of {', '.join(get_args(Loss))}"
-            )
-        n, hinge = kernels[0].size, self.loss == "hinge"
-        y = binary_labels(self.y, n) if hinge else vector("y", self.y, n)
-        C = positive("C", self.C)
-        refuse_large(C, max(K.scale for K in kernels))
-        for name, value in (("kernels", kernels), ("y", y), ("C", C)):
-            object.__setattr__(self, name, value)
-        dual_exponent(self.norm)
-
-    @cached_property
-    def machine(self) -> Machine:
-        """The checked data, which brackets the optimum."""
-        return Machine(self.kernels, self.y, self.C, self.loss == "hinge", dual_exponent(self.norm))
+    def __init__(
+        self,
+        kernels: Kernels,
+        y: npt.ArrayLike,
+        C: float,
+        loss: Loss = "hinge",
+        norm: Norm = "block-l1",
+    ) -> None:
+        grams = given_kernels(kernels)
+        loss = given_loss(loss)
+        targets = given_y(y, grams[0].size, loss)
+        C = positive("C", C)
+        refuse_large(C, max(K.scale for K in grams))
+        dual_exponent(norm)  # refuses what is no norm
+        self.__attrs_init__(grams, targets, C, loss, norm)
 
     def describe(self) -> str:
-        n, m = self.y.size, len(self.kernels)
-        return f"MultipleKernel(n={n}, m={m}, C={self.C:g}, {self.loss}, norm={self.norm})"
+        sizes = f"n={self.y.size}, m={len(self.kernels)}, C={self.C:g}"
+        return f"MultipleKernel({sizes}, {self.loss}, norm={self.norm})"
+
+    @cached_property
+    def machine(self) -> MultipleKernelDual:
+        """The dual in signed coefficients, which brackets the optimum."""
+        s = dual_exponent(self.norm)
+        return MultipleKernelDual(self.kernels, self.y, self.C, self.loss == "hinge", s)
+
+    # The formulations
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        return MultipleKernelForms(self.machine).formulations()
 
     def kernel(self, point: Point) -> FloatArray:
         """Return the sum of the kernels with their weights."""
-        return np.asarray(
-            sum(w * K.matrix for w, K in zip(point.weights, self.kernels, strict=True))
-        )
+        pairs = zip(point.weights, self.kernels, strict=True)
+        return np.asarray(sum(weight * K.matrix for weight, K in pairs))
+
+    # The bracket
 
     def bracket(self, point: Point) -> Bracket:
         return self.machine.bracket(point)
 
-    def formulations(self) -> tuple[Formulation, ...]:
-        return Forms(self.machine).formulations()
+    # The sample and the examples
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
@@ -145,3 +150,12 @@ class MultipleKernel(Problem):
         norm: Norm = "block-l1" if rng.random() < 0.5 else "block-linf"
         kernels = [np.exp(-squares / width) for width in (0.3, 3.0, 30.0)]
         return cls(kernels, y, C=float(rng.choice([0.1, 1.0, 10.0])), norm=norm)
+
+    examples = (
+        Example(
+            "breast",
+            lambda d: MultipleKernel(d.kernels, d.signs, 1.0),
+            demo=(100,),
+            full=(100, 200, 400),
+        ),
+    )

@@ -275,7 +275,9 @@ def test_what_a_problem_has_cached_is_no_part_of_it() -> None:
 def test_a_changed_entry_is_another_problem() -> None:
     K = SVM.K.matrix.copy()
     K[0, 0] += 1e-9
-    assert digest(replace(SVM, K=K)) != digest(SVM) != digest(replace(SVM, C=2 * SVM.C))  # type: ignore[arg-type]
+    other = attrs.evolve(SVM, K=K)
+    dearer = attrs.evolve(SVM, C=2 * SVM.C)
+    assert digest(other) != digest(SVM) != digest(dearer)
 
 
 def test_a_function_is_known_by_what_it_computes() -> None:

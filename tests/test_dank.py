@@ -15,11 +15,14 @@ from klopt.kernels.nystroem import LowRank, nystrom
 from klopt.model.problem import Point, Problem
 from klopt.model.sets import BoxPlane
 from klopt.problems import AdaptiveKernel, AdaptiveKernelRegression, EpsilonMargin, SoftMargin
-from klopt.problems._adaptive.cut import near
 from klopt.problems._adaptive.data import eta_for, eta_of_paper
-from klopt.problems._adaptive.features import AdaptingFeatures, Quartic
-from klopt.problems._adaptive.function import Adapting, Reduced
-from klopt.problems._adaptive.squares import RoughSquares, forms, moments
+from klopt.problems._adaptive.features import (
+    AdaptiveFeatureFunction,
+    QuarticOperator,
+    SinglePrecisionSquares,
+)
+from klopt.problems._adaptive.function import AdaptiveFunction, without_rounding
+from klopt.problems._adaptive.proof import ReducedMatrix, moments, quadratic_forms
 from klopt.proof.certificate import Verdict
 
 TAUS = [0.0, 0.01, 0.5, 5.0]
@@ -66,7 +69,7 @@ def by_definition(K: np.ndarray, a: np.ndarray, eta: float, tau: float) -> tuple
 def test_value_and_best_F_are_those_of_the_positive_part(seed: int, tau: float) -> None:
     rng = np.random.default_rng(seed)
     K, a = radial_gram(rng, 9), rng.normal(size=9) * (rng.random(9) < 0.7)
-    g = Adapting(K, 0.8, tau)
+    g = AdaptiveFunction(K, 0.8, tau)
     value, F = by_definition(K, a, 0.8, tau)
     here = g.at(a)
     assert here.value == pytest.approx(value, abs=1e-11)
@@ -76,7 +79,7 @@ def test_value_and_best_F_are_those_of_the_positive_part(seed: int, tau: float) 
 
 
 def stated_curvature(K: np.ndarray, a: np.ndarray, eta: float, tau: float) -> np.ndarray:
-    """The Hessian as `Adapting.curvature` states it, term by term, eigenvalues up to tau/2 taken for 0."""
+    """The Hessian as `AdaptiveFunction.curvature` states it, term by term, eigenvalues up to tau/2 taken for 0."""
     w, Q = np.linalg.eigh(1 + K * np.outer(a, a) / (4 * eta))
     w = np.where(w > tau / 2, w, 0.0)
     f, R = np.where(w > 0, w - tau / 2, 0.0), K @ (a[:, None] * Q)
@@ -98,18 +101,18 @@ def stated_curvature(K: np.ndarray, a: np.ndarray, eta: float, tau: float) -> np
 def test_gradient_and_curvature_agree_with_finite_differences(seed: int, tau: float) -> None:
     rng = np.random.default_rng(seed)
     K, a, h = radial_gram(rng, 7), rng.normal(size=7), 1e-5
-    g = Adapting(K, 0.6, tau)
+    g = AdaptiveFunction(K, 0.6, tau)
     here = g.near(a)
     steps = h * np.eye(7)
     gradients = [(g.at(a + e).value - g.at(a - e).value) / (2 * h) for e in steps]
     np.testing.assert_allclose(here.gradient, gradients, atol=1e-7)
-    bends = np.array([(g.at(a + e).product - g.at(a - e).product) / (2 * h) for e in steps])
-    H, size = g.curvature(a, g.at(a)), np.abs(bends).max()
+    hessian = np.array([(g.at(a + e).product - g.at(a - e).product) / (2 * h) for e in steps])
+    H, size = g.curvature(a, g.at(a)), np.abs(hessian).max()
     np.testing.assert_allclose(H, stated_curvature(K, a, 0.6, tau), atol=1e-11 * size)
     # That takes eigenvectors below the threshold together; of 400 seeds the worst are off by 0.2, 5
     # and 18 per cent.
     np.testing.assert_allclose(
-        H, bends, atol={0.0: 1e-9, 0.01: 2e-3, 0.5: 0.06, 5.0: 0.2}[tau] * size
+        H, hessian, atol={0.0: 1e-9, 0.01: 2e-3, 0.5: 0.06, 5.0: 0.2}[tau] * size
     )
     np.testing.assert_allclose(H, H.T, atol=1e-13)
     assert np.linalg.eigvalsh(H)[0] > -1e-10
@@ -121,7 +124,7 @@ def test_the_curvature_is_that_of_the_support_and_a_model_beside_it(seed: int, t
     rng = np.random.default_rng(seed)
     K, a = radial_gram(rng, 9), rng.normal(size=9)
     a[[1, 4, 5]] = 0.0
-    g, S, off = Adapting(K, 0.6, tau), np.flatnonzero(a), np.flatnonzero(a == 0)
+    g, S, off = AdaptiveFunction(K, 0.6, tau), np.flatnonzero(a), np.flatnonzero(a == 0)
     H, stated, F = g.curvature(a, g.at(a)), stated_curvature(K, a, 0.6, tau), g.weights(a)
     np.testing.assert_allclose(
         H[np.ix_(S, S)], stated[np.ix_(S, S)], atol=1e-11 * np.abs(stated).max()
@@ -134,21 +137,22 @@ def test_the_curvature_is_that_of_the_support_and_a_model_beside_it(seed: int, t
 def test_many_eigenvectors_are_not_turned() -> None:
     rng = np.random.default_rng(4)
     K, a = radial_gram(rng, 60), rng.normal(size=60)
-    for tau, model in ((0.01, Adapting.majorant), (20.0, Adapting.curvature)):
-        g = Adapting(K, 0.6, tau)
+    for tau, model in ((0.01, AdaptiveFunction.majorant), (20.0, AdaptiveFunction.curvature)):
+        g = AdaptiveFunction(K, 0.6, tau)
         np.testing.assert_array_equal(g.near(a).curvature(), model(g, a, g.at(a)))
 
 
 def test_the_rounding_of_a_projection_is_no_support() -> None:
     rng = np.random.default_rng(3)
     K, a = radial_gram(rng, 30), rng.normal(size=30) * (np.arange(30) % 3 == 0)
-    g = Adapting(K, 0.6, 0.05)
+    g = AdaptiveFunction(K, 0.6, 0.05)
     plain = g.near(a)
-    dusty = g.near(a + 1e-16 * (a == 0))
-    here = g._last[0][1].reduced
+    noisy = a + 1e-16 * (a == 0)
+    cleaned = g.near(noisy)
+    here = g.at(without_rounding(noisy)).reduced
     assert here is not None
     np.testing.assert_array_equal(here.support, np.flatnonzero(a))
-    assert dusty.value == plain.value
+    assert cleaned.value == plain.value
 
 
 @given(seeds, st.sampled_from(TAUS))
@@ -157,7 +161,7 @@ def test_the_function_is_convex_and_its_gradient_changes_no_faster_than_stated(
 ) -> None:
     rng = np.random.default_rng(seed)
     K = radial_gram(rng, 8)
-    g = Adapting(K, 0.3, tau)
+    g = AdaptiveFunction(K, 0.3, tau)
     a, b = rng.uniform(-1, 1, size=(2, 8))
     middle = g.at((a + b) / 2).value
     assert middle <= (g.at(a).value + g.at(b).value) / 2 + 1e-10
@@ -170,7 +174,7 @@ def test_few_eigenpairs_above_the_threshold_are_those_of_the_whole_matrix() -> N
     n = 400
     K, a = radial_gram(rng, n, 10), rng.normal(size=n) * (rng.random(n) < 0.9)
     for eta in (1e3, 30.0, 0.1):  # Lanczos, its second try or LAPACK by value, all eigenpairs
-        reduced = Reduced.of(K, a, eta)
+        reduced = ReducedMatrix.of(K, a, eta)
         w, V = reduced.above(0.02)
         full = np.linalg.eigvalsh(1 + np.outer(a, a) * K / (4 * eta))
         np.testing.assert_allclose(np.sort(w), full[full > 0.02], atol=1e-9)
@@ -246,21 +250,19 @@ def test_all_routes_prove_the_same_optimum(make: object, bias: bool, tau: float)
 
 
 @pytest.mark.parametrize("tau", [0.0, 1e-9])
-def test_a_large_eta_gives_the_plain_machines(tau: float) -> None:
+def test_a_large_eta_gives_the_svm_and_svr_without_F(tau: float) -> None:
     rng = np.random.default_rng(7)
     K, y, t = radial_gram(rng, 20), signs(rng, 20), rng.normal(size=20)
     trace = tau * 1e8 * 20  # tau eta tr F with F = 11'
-    machine, tube = optimum(SoftMargin(K, y, 2.0)), optimum(EpsilonMargin(K, t, 2.0, 0.1))
+    svm, svr = optimum(SoftMargin(K, y, 2.0)), optimum(EpsilonMargin(K, t, 2.0, 0.1))
     adapted = (
         optimum(AdaptiveKernel(K, y, 2.0, 1e8, tau), 1e-6),
         optimum(AdaptiveKernelRegression(K, t, 2.0, 0.1, 1e8, tau), 1e-6),
     )
-    assert [r.value - trace for r in adapted] == pytest.approx(
-        [machine.value, tube.value], rel=2e-5
-    )
+    assert [r.value - trace for r in adapted] == pytest.approx([svm.value, svr.value], rel=2e-5)
 
 
-def test_value_falls_below_that_of_the_plain_machine_and_with_eta() -> None:
+def test_value_falls_below_that_of_the_plain_svm_and_with_eta() -> None:
     rng = np.random.default_rng(8)
     K, y = radial_gram(rng, 25), signs(rng, 25)
     values = [optimum(AdaptiveKernel(K, y, 2.0, eta)).value for eta in (0.1, 1.0, 10.0)]
@@ -313,7 +315,7 @@ def test_any_point_brackets_the_optimum(seed: int, tau: float, bias: bool) -> No
 
 
 @given(seeds, st.sampled_from([0.0, 0.05, 2.0]), st.booleans())
-def test_any_machine_bounds_the_optimum_and_the_best_one_most(
+def test_any_svm_coefficients_bound_the_optimum_and_the_best_ones_most(
     seed: int, tau: float, bias: bool
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -329,14 +331,14 @@ def test_any_machine_bounds_the_optimum_and_the_best_one_most(
             assert bracket.lower == plain.lower
             assert best.lower <= bracket.upper <= plain.upper
         kernel = problem.kernel(plain.point)
-        machine = (
+        svm = (
             SoftMargin(kernel, problem.y, 1.0)
             if name == "alpha"
             else EpsilonMargin(kernel, problem.y, 2.0, 0.1)
         )
-        found = optimum(machine).point
+        found = optimum(svm).point
         proof = problem.y * found.alpha if name == "alpha" else found.beta
-        if bias:  # else it is not that machine
+        if bias:  # else it is not that support vector machine
             sharp = problem.bracket(Point(plain.point.primal, {"machine": proof}))
             assert sharp.upper <= plain.upper + 1e-6
             again = problem.bracket(sharp.point)
@@ -344,14 +346,14 @@ def test_any_machine_bounds_the_optimum_and_the_best_one_most(
 
 
 @pytest.mark.parametrize("bad", [np.full(6, np.nan), np.zeros(5), np.zeros((6, 1))])
-def test_a_machine_that_is_none_is_passed_over(bad: np.ndarray) -> None:
+def test_svm_coefficients_of_a_wrong_shape_or_not_finite_are_ignored(bad: np.ndarray) -> None:
     problem, alpha = instance(0, 6, tau=0.1), {"alpha": np.full(6, 0.5)}
     bracket, plain = problem.bracket(Point(alpha, {"machine": bad})), problem.bracket(Point(alpha))
     assert (bracket.lower, bracket.upper) == (plain.lower, plain.upper)
     assert "machine" not in bracket.point.dual
 
 
-def test_near_the_optimum_the_machine_of_the_best_F_is_the_proof() -> None:
+def test_near_the_optimum_the_svm_of_the_best_F_is_the_proof() -> None:
     problem = instance(3, 40, tau=0.05, C=3.0)
     found = optimum(problem, 1e-6)
     assert found.duals["machine"].shape == (40,)
@@ -360,7 +362,7 @@ def test_near_the_optimum_the_machine_of_the_best_F_is_the_proof() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_point_that_is_none_still_brackets(bad: float) -> None:
+def test_a_point_that_is_not_finite_still_brackets(bad: float) -> None:
     bracket = instance(0, 6, tau=0.1).bracket(Point({"alpha": np.full(6, bad)}))
     assert np.isfinite([bracket.lower, bracket.upper]).all()
 
@@ -426,8 +428,11 @@ def test_features_give_the_same_optimum_as_their_kernel_matrix(tau: float, bias:
 def test_the_curvature_with_tau_is_the_same_by_features(seed: int, tau: float) -> None:
     rng = np.random.default_rng(seed)
     Phi, a, x = rng.normal(size=(15, 3)), rng.normal(size=15), rng.normal(size=15)
-    thin, full = AdaptingFeatures(Phi, 1.5, 0.4, tau), Adapting(1.5 * Phi @ Phi.T, 0.4, tau)
-    here, there = near(thin, a), full.near(a)
+    thin, full = (
+        AdaptiveFeatureFunction(Phi, 1.5, 0.4, tau),
+        AdaptiveFunction(1.5 * Phi @ Phi.T, 0.4, tau),
+    )
+    here, there = thin.near(a), full.near(a)
     assert here.value == pytest.approx(there.value)
     np.testing.assert_allclose(here.gradient, there.gradient, atol=1e-9)
     np.testing.assert_allclose(here.matvec(x), full.curvature(a, full.at(a)) @ x, atol=1e-8)
@@ -437,9 +442,12 @@ def test_the_curvature_with_tau_is_the_same_by_features(seed: int, tau: float) -
 def test_products_by_features_are_those_of_the_matrices(seed: int) -> None:
     rng = np.random.default_rng(seed)
     Phi, a, x = rng.normal(size=(15, 3)), rng.normal(size=15), rng.normal(size=15)
-    thin, full = AdaptingFeatures(Phi, 1.5, 0.4, 0.0), Adapting(1.5 * Phi @ Phi.T, 0.4, 0.0)
-    here, there = near(thin, a), full.near(a)
-    assert isinstance(here, Quartic)
+    thin, full = (
+        AdaptiveFeatureFunction(Phi, 1.5, 0.4, 0.0),
+        AdaptiveFunction(1.5 * Phi @ Phi.T, 0.4, 0.0),
+    )
+    here, there = thin.near(a), full.near(a)
+    assert isinstance(here, QuarticOperator)
     assert here.value == pytest.approx(there.value)
     np.testing.assert_allclose(here.gradient, there.gradient, atol=1e-10)
     step = here.matvec(x) - there.curvature() @ x  # single precision in (K o K)(a o x)
@@ -465,9 +473,9 @@ def test_products_with_the_squares_have_their_digits_at_any_scale(seed: int, sca
     terms = (Phi * Phi).sum(axis=1)
     size = terms * float(terms @ np.abs(u))
     exact = (Phi @ Phi.T) ** 2 @ u
-    assert (np.abs(forms(Phi, moments(Phi, u)) - exact) <= 1e-14 * size).all()
-    assert (np.abs(RoughSquares.of(Phi).times(u) - exact) <= 2e-6 * size).all()
-    assert not RoughSquares.of(Phi).times(np.zeros(n)).any()
+    assert (np.abs(quadratic_forms(Phi, moments(Phi, u)) - exact) <= 1e-14 * size).all()
+    assert (np.abs(SinglePrecisionSquares.of(Phi).times(u) - exact) <= 2e-6 * size).all()
+    assert not SinglePrecisionSquares.of(Phi).times(np.zeros(n)).any()
 
 
 @pytest.mark.parametrize("C", [1.0, 100.0])

@@ -1,4 +1,4 @@
-"""The kernel machines: brackets that hold from any point, three equivalent forms, and LIBSVM behind one of them."""
+"""Support vector machines: brackets that hold from any point, three equivalent forms, LIBSVM."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from klopt.model.functions import KernelQuadratic
 from klopt.model.problem import Bracket, Point
 from klopt.model.sets import BoxPlane
 from klopt.numerics.box_qp.active_set import Box, BoxQP, SignedGram, solve_box_qp
-from klopt.problems._margin.data import Units, best_shift
+from klopt.problems._margin.forms import Units
+from klopt.problems._margin.proof import best_shift
 from klopt.problems.epsilon_margin import EpsilonMargin
 from klopt.problems.soft_margin import SoftMargin
 from klopt.solvers._native.svm_structure import Machine, as_svm

@@ -15,8 +15,9 @@ from klopt.kernels.gram import Gram
 from klopt.model.problem import Point
 from klopt.model.sets import BoxPlane
 from klopt.problems import MultipleKernel, SoftMargin
-from klopt.problems._mkl.function import KernelNorm, Mixtures, dual_norm, weights_of
-from klopt.problems._mkl.weights import BoxedMachines
+from klopt.problems._mkl.function import KernelNorm, WeightGame
+from klopt.problems._mkl.proof import dual_norm, weights_of
+from klopt.problems._mkl.weights import HingeOptimalValue
 from klopt.proof.certificate import Verdict
 
 NORMS = ["block-l1", "block-linf", 2.0, 1.5, 4.0]
@@ -67,7 +68,7 @@ def test_a_zero_kernel_changes_nothing_and_has_no_weight(norm: str | float, loss
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_zero_kernels_alone_leave_the_trivial_machine(norm: str | float) -> None:
+def test_zero_kernels_alone_leave_the_trivial_svm(norm: str | float) -> None:
     y = np.array([1.0, -1.0, 1.0])
     assert optimum(
         MultipleKernel([np.zeros((3, 3))] * 2, y, 0.5, norm=norm)
@@ -88,7 +89,7 @@ def test_exponent_two_is_the_sum_of_the_kernels() -> None:
 
 @given(seeds)
 @at_most(10)
-def test_the_learned_kernel_gives_one_machine_the_same_value(seed: int) -> None:
+def test_the_learned_kernel_gives_one_svm_the_same_value(seed: int) -> None:
     K, y = kernels(seed, 12, 3)
     for norm in NORMS:
         problem = MultipleKernel(K, y, 2.0, norm=norm)
@@ -164,30 +165,32 @@ def test_squared_loss_is_least_at_the_best_weights_and_has_no_best_kernel_withou
     larger = [fit(t * result.point.weights) for t in (1.0, 1e3, 1e6)]
     assert (
         larger[0] > 100 * larger[1] > 1e4 * larger[2]
-    )  # (4) of 004 without a bound: the infimum is 0
+    )  # (4) of Mao and Tsang (2010) without a bound: the infimum is 0
 
 
-# --- the value of the best machine as a function of the weights
+# --- the optimal value as a function of the weights
 
 
-def machines(seed: int, n: int, m: int, C: float) -> tuple[BoxedMachines, SoftMargin]:
+def optimal_value(seed: int, n: int, m: int, C: float) -> tuple[HingeOptimalValue, SoftMargin]:
     K, y = kernels(seed, n, m)
     corner = C * y
     domain = BoxPlane(np.minimum(corner, 0.0), np.maximum(corner, 0.0), np.ones(n))
-    return BoxedMachines(
+    return HingeOptimalValue(
         KernelNorm(tuple(K), np.zeros(m), y, np.inf, 1.0, 0.0), domain=domain
     ), SoftMargin(K[0], y, C)
 
 
 @given(seeds, st.sampled_from([0.01, 0.3, 1.0, 100.0]))
 @at_most(10)
-def test_the_reply_to_weights_is_the_machine_of_their_mixture(seed: int, C: float) -> None:
-    found, _ = machines(seed, 14, 3, C)
+def test_the_optimal_value_of_weights_is_that_of_the_svm_of_their_mixture(
+    seed: int, C: float
+) -> None:
+    found, _ = optimal_value(seed, 14, 3, C)
     for theta in np.random.default_rng(seed).dirichlet(np.ones(3), 4):
         mixture = sum(w * K for w, K in zip(theta, found.norm.kernels, strict=True))
         alone = optimum(SoftMargin(Gram.of(mixture), found.norm.y, C))
         assert found.near(theta).value == pytest.approx(alone.value, rel=1e-7)
-        assert found.domain.violation(found.reply(theta)) < 1e-12
+        assert found.domain.violation(found.solution(theta).a) < 1e-12
 
 
 @given(seeds, st.sampled_from([0.3, 1.0, 100.0]))
@@ -195,14 +198,14 @@ def test_the_reply_to_weights_is_the_machine_of_their_mixture(seed: int, C: floa
 def test_gradients_and_curvature_in_the_weights_are_those_of_finite_differences(
     seed: int, C: float
 ) -> None:
-    found, _ = machines(seed, 12, 3, C)
+    found, _ = optimal_value(seed, 12, 3, C)
     rng = np.random.default_rng(seed)
     theta, way, step = rng.dirichlet(np.full(3, 3.0)), rng.normal(size=3), 1e-5
     here, left, right = (found.near(theta + t * way) for t in (0.0, -step, step))
     assert (right.value - left.value) / (2 * step) == pytest.approx(
         here.gradient @ way, rel=1e-5, abs=1e-7
     )
-    faces = [found._reply(theta + t * way).free for t in (0.0, -step, step)]
+    faces = [found.solution(theta + t * way).free for t in (0.0, -step, step)]
     if all(np.array_equal(face, faces[0]) for face in faces):  # elsewhere the gradient has a kink
         difference = (right.gradient - left.gradient) / (2 * step)
         np.testing.assert_allclose(difference, here.curvature() @ way, rtol=1e-3, atol=1e-5)
@@ -210,11 +213,11 @@ def test_gradients_and_curvature_in_the_weights_are_those_of_finite_differences(
 
 @given(seeds)
 @at_most(10)
-def test_any_a_however_inexact_is_a_cut_below_the_best_machine(seed: int) -> None:
-    found, _ = machines(seed, 10, 3, 1.0)
+def test_any_a_however_inexact_is_a_cut_below_the_optimal_value(seed: int) -> None:
+    found, _ = optimal_value(seed, 10, 3, 1.0)
     rng = np.random.default_rng(seed)
     a = found.domain.project(rng.normal(size=10))
-    game = Mixtures(found.norm)
+    game = WeightGame(found.norm)
     for theta in rng.dirichlet(np.ones(3), 5):
         assert game.value(theta, a) <= found.near(theta).value + 1e-9
 
@@ -222,8 +225,8 @@ def test_any_a_however_inexact_is_a_cut_below_the_best_machine(seed: int) -> Non
 def test_a_face_that_runs_in_circles_is_found_by_interior_points(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("klopt.problems._mkl.weights.MOST_FACES", 0)
-    found, one = machines(3, 20, 2, 1.0)
+    monkeypatch.setattr("klopt.problems._mkl.weights.MAX_FACES", 0)
+    found, one = optimal_value(3, 20, 2, 1.0)
     assert found.near(np.array([1.0, 0.0])).value == pytest.approx(optimum(one).value, rel=1e-8)
     curvature = found.near(np.array([0.5, 0.5])).curvature()
     assert np.linalg.eigvalsh(curvature)[0] >= -1e-9
@@ -271,7 +274,7 @@ def test_all_routes_prove_the_same_optimum(norm: str | float, loss: str) -> None
     assert all(same(result, found[0]) for result in found)
 
 
-def test_the_game_between_weights_and_machine_has_the_same_value() -> None:
+def test_the_game_between_weights_and_coefficients_has_the_same_value() -> None:
     K, y = kernels(8, 10, 3)
     problem = MultipleKernel(K, y, 1.0)
     game = klopt.solve(problem, "mirror_prox", formulation="saddle", tol=1e-6).require()
@@ -296,7 +299,7 @@ def test_any_point_and_any_weights_bracket_the_optimum(
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_point_that_is_none_still_brackets(bad: float) -> None:
+def test_a_point_that_is_not_finite_still_brackets(bad: float) -> None:
     problem = MultipleKernel.sample(np.random.default_rng(0), 6)
     bracket = problem.bracket(Point({"alpha": np.full(6, bad), "weights": np.full(3, bad)}))
     assert np.isfinite([bracket.lower, bracket.upper]).all()

@@ -1,1 +1,1 @@
-"""The family of data-adaptive kernels F o K (DANK), in classification and in regression."""
+"""The family of data-adaptive kernels F o K (the method DANK), for SVM and regression."""

@@ -1,132 +1,122 @@
-"""The function of `klopt.problems._adaptive.function` for a kernel given by features, K = Phi Phi'; n x n is never formed.
+"""The function g for a kernel given by features, K = Phi Phi', with its Hessian as an operator.
 
-    (K o K)u: `klopt.problems._adaptive.squares`                                       two products of n r^2
-    11' + Gamma = B B',   B = [1, D_a Phi / (2 eta^1/2)] = Z T   (Z'Z = I)         so its eigenvalues are those of T T'
+Without tau, with w = (K o K)(a o a), the Hessian is
 
-In the coordinates Z everything has the order r + 1, so that with tau > 0 the rank of F is at most
-that.
+    H = K + diag(w) / (4 eta) + D_a (K o K) D_a / (2 eta).
+
+With tau let F = sum_k f_k q_k q_k' (few k), r_k = K D_a q_k, s_k = f_k / (f_k + tau/2), c = 1 - s.
+With the matrices P_x = sum x_k q_k q_k', R_x = sum x_k r_k r_k', X_x = sum x_k q_k r_k' the
+(generalised) Hessian is
+
+    H = F o K + {P_1 R_c + P_s (K D_a^2 K - R_1) + X_c X_c' - X_s X_s'
+                 + X_s K D_a + D_a K X_s' + diag(R_s)} / (4 eta)
+
+with entrywise products in the braces but for K D_a^2 K. An entrywise product with a sum of rank-one
+matrices is applied term by term, so that Hx takes products with Phi for each k and matrices Q'
+diag(x) R: n r k + n k^2 in all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from klopt.arrays import FloatArray, require_memory
 from klopt.model.smooth_functions import HessianOperator
-from klopt.problems._adaptive.function import Adapted, Reduced
-from klopt.problems._adaptive.squares import RoughSquares, forms, moments
+from klopt.problems._adaptive.proof import (
+    BestWeights,
+    WeightedFeatures,
+    moments,
+    quadratic_forms,
+)
 
-__all__ = ["AdaptingFeatures", "Halves", "Quartic", "Shifted"]
+__all__ = [
+    "AdaptiveFeatureFunction",
+    "CutOffOperator",
+    "LinearlyShifted",
+    "QuarticOperator",
+    "SinglePrecisionSquares",
+    "SplitVariables",
+]
+
+Solve = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
-class AdaptingFeatures:
+class SinglePrecisionSquares:
+    """(K o K)u in single precision, for iterations that correct themselves, at half the cost.
+
+    Phi and u are divided by their size, so that no scale is lost.
+    """
+
+    Phi: npt.NDArray[np.float32]
+    size: float
+
+    @classmethod
+    def of(cls, Phi: FloatArray) -> SinglePrecisionSquares:
+        """Return the products of K = Phi Phi'."""
+        size = float(np.abs(Phi).max(initial=0.0)) or 1.0
+        return cls((Phi / size).astype(np.float32), size)
+
+    def times(self, u: FloatArray) -> FloatArray:
+        """Return (K o K)u, six digits of it."""
+        size = float(np.abs(u).max(initial=0.0)) or 1.0
+        S = moments(self.Phi, (u / size).astype(np.float32))
+        return (size * self.size**4) * quadratic_forms(self.Phi, S)
+
+
+class AdaptiveFeatureFunction(WeightedFeatures):
     """g for K = scale * Phi Phi', eta > 0 and tau >= 0."""
 
-    Phi: FloatArray
-    scale: float
-    eta: float
-    tau: float
-    _last: list[tuple[FloatArray, FloatArray, FloatArray]] = field(
-        default_factory=list, init=False, repr=False
-    )
-    """The last two a without tau and their products: a proof asks where a method stopped or what it tried last."""
-
-    def __getstate__(self) -> dict[str, object]:
-        return {"Phi": self.Phi, "scale": self.scale, "eta": self.eta, "tau": self.tau, "_last": []}
-
     @cached_property
-    def diagonal(self) -> FloatArray:
-        """The diagonal of K."""
-        return np.asarray(self.scale * np.einsum("ik,ik->i", self.Phi, self.Phi))
+    def _single_precision(self) -> SinglePrecisionSquares:
+        return SinglePrecisionSquares.of(self.Phi)
 
-    def times(self, x: FloatArray) -> FloatArray:
-        """Return Kx; x is a vector or has vectors as columns."""
-        return np.asarray(self.scale * (self.Phi @ (self.Phi.T @ x)))
-
-    def moments(self, u: FloatArray) -> FloatArray:
-        """Return Phi' diag(u) Phi."""
-        return moments(self.Phi, u)
-
-    def times_squares(self, u: FloatArray) -> FloatArray:
-        """Return (K o K)u."""
-        return self.scale**2 * forms(self.Phi, self.moments(u))
+    def near(self, a: FloatArray) -> CutOffOperator | QuarticOperator:
+        """Return g near a, with its Hessian as an operator."""
+        return CutOffOperator(self, a) if self.tau else QuarticOperator(self, a)
 
     def times_squares_roughly(self, u: FloatArray) -> FloatArray:
         """Return six digits of (K o K)u."""
-        return self.scale**2 * self._rough.times(u)
+        return self.scale**2 * self._single_precision.times(u)
 
-    @cached_property
-    def _rough(self) -> RoughSquares:
-        return RoughSquares.of(self.Phi)
-
-    def products(self, a: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return Ka and (K o K)(a o a)."""
-        for known, linear, squares in self._last:
-            if np.array_equal(known, a):
-                return linear, squares
-        linear, squares = self.times(a), self.times_squares(a * a)
-        self._last[:] = [(a.copy(), linear, squares), *self._last[:1]]
-        return linear, squares
-
-    def at(self, a: FloatArray) -> Adapted:
-        """Return the best F for a."""
-        if self.tau:
-            return self._cut(a)
-        (linear, w), u = self.products(a), a * a
-        product = linear + a * w / (4 * self.eta)
-        diagonal = 1 + u * self.diagonal / (4 * self.eta)
-        return Adapted(product, float(a @ product), float(u @ w) / (16 * self.eta), diagonal)
-
-    def _cut(self, a: FloatArray) -> Adapted:
-        b = a * np.sqrt(self.scale / (4 * self.eta))
-        Z, T = np.linalg.qr(np.column_stack([np.ones(a.size), self.Phi * b[:, None]]))
-        reduced = Reduced(np.arange(len(T)), len(T), T[:, 1:] @ T[:, 1:].T, T[:, 0].copy())
-        w, V = reduced.above(self.tau / 2)
-        f, Q = w - self.tau / 2, Z @ V
-        product = (Q * self.times(a[:, None] * Q)) @ f
-        off = (V * f) @ V.T - np.multiply.outer(reduced.j, reduced.j)
-        penalty = self.eta * (float(np.vdot(off, off)) + self.tau * float(f.sum()))
-        return Adapted(product, float(a @ product), penalty, (Q * Q) @ f, Q, f, reduced, V)
-
-    def weights(self, a: FloatArray, here: Adapted | None = None) -> FloatArray:
+    def weights(self, a: FloatArray, best: BestWeights | None = None) -> FloatArray:
         """Return F, n x n."""
         require_memory(16.0 * a.size**2, f"F of {a.size} points")
-        here = self.at(a) if here is None else here
-        if here.Q is not None and here.f is not None:
-            half = here.Q * np.sqrt(here.f)
+        best = self.at(a) if best is None else best
+        if best.Q is not None and best.f is not None:
+            half = best.Q * np.sqrt(best.f)
             return half @ half.T
         half = self.Phi * (a * np.sqrt(self.scale / (4 * self.eta)))[:, None]
         F: FloatArray = half @ half.T
         F += 1.0
         return F
 
-    def kernel(self, a: FloatArray, here: Adapted | None = None) -> FloatArray:
+    def kernel(self, a: FloatArray, best: BestWeights | None = None) -> FloatArray:
         """Return F o K, n x n."""
-        F = self.weights(a, here)
+        F = self.weights(a, best)
         F *= self.scale * (self.Phi @ self.Phi.T)
         return F
 
     def lipschitz(self, box: float) -> float:
-        """Return a bound of how fast the gradient changes for |a_i| <= box: that of `Adapting`, lambda_max exact."""
+        """Return a bound of how fast the gradient changes for |a_i| <= box, lambda_max(K) exact."""
         values = np.linalg.eigvalsh(self.Phi.T @ self.Phi)
         rows = self.times_squares(np.ones(len(self.Phi)))
         return self.scale * float(values[-1]) + box * box * 0.75 / self.eta * float(rows.max())
 
-    def inverse(
-        self, diagonal: FloatArray, v: FloatArray | None = None
-    ) -> Callable[[FloatArray], FloatArray]:
+    def inverse(self, diagonal: FloatArray, v: FloatArray | None = None) -> Solve:
         """Return the inverse of K + diag(diagonal) + vv', by Woodbury's formula."""
         from scipy.linalg.lapack import dpotrf, dpotrs
 
-        r, root = self.Phi.shape[1], np.sqrt(self.scale)
+        r = self.Phi.shape[1]
+        root = np.sqrt(self.scale)
         v = np.zeros(diagonal.size) if v is None else v
         inner = np.eye(r + 1)
-        inner[:r, :r] += self.scale * self.moments(1 / diagonal)
+        inner[:r, :r] += self.scale * moments(self.Phi, 1 / diagonal)
         inner[r, :r] = inner[:r, r] = root * ((v / diagonal) @ self.Phi)
         inner[r, r] += float(v @ (v / diagonal))
         factor, failed = dpotrf(inner.T, overwrite_a=1, clean=0)
@@ -141,16 +131,17 @@ class AdaptingFeatures:
         return solve
 
 
-class Quartic:
-    """The function without tau near one a: H = K + diag(w) / (4 eta) + D_a (K o K) D_a / (2 eta), w = (K o K)(a o a).
+class QuarticOperator:
+    """g without tau near one a.
 
     What is inverted has vv', v = a o w / (a'(a o w))^1/2, in place of D_a (K o K) D_a: no larger,
     and equal on a. K o K has no negative entry, so that this is most of it. The inverse takes a
     matrix of order r + 1.
     """
 
-    def __init__(self, function: AdaptingFeatures, a: FloatArray) -> None:
-        self.function, self.a = function, a
+    def __init__(self, function: AdaptiveFeatureFunction, a: FloatArray) -> None:
+        self.function = function
+        self.a = a
         linear, self.w = function.products(a)
         self.gradient = linear + a * self.w / (4 * function.eta)
         self.value = float(a @ linear) / 2 + float((a * a) @ self.w) / (16 * function.eta)
@@ -161,7 +152,7 @@ class Quartic:
         mixed = self.a * f.times_squares_roughly(self.a * x) / (2 * f.eta)
         return f.times(x) + self.w * x / (4 * f.eta) + mixed
 
-    def solver(self, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    def solver(self, d: FloatArray) -> Solve:
         """Return the inverse of K + diag(w) / (4 eta) + diag(d) + vv' / (2 eta)."""
         weight = 1 / (4 * self.function.eta)
         size = float((self.a * self.a) @ self.w)
@@ -169,8 +160,55 @@ class Quartic:
         return self.function.inverse(weight * self.w + d, v)
 
 
+class CutOffOperator:
+    """g with tau near one a: eigenvalues up to tau/2 are cut off."""
+
+    def __init__(self, function: AdaptiveFeatureFunction, a: FloatArray) -> None:
+        best = function.at(a)
+        assert best.Q is not None
+        assert best.f is not None
+        self.function = function
+        self.a = a
+        self.value = best.value
+        self.gradient = best.product
+        self.Q = best.Q
+        self.f = best.f
+        self.weight = 1 / (4 * function.eta)
+        self.s = self.f / (self.f + function.tau / 2)
+        self.R = function.times(a[:, None] * self.Q)
+        self.diagonal = self.weight * ((self.R * self.R) @ self.s)
+        self.squares = function.scale**2 * moments(function.Phi, a * a)
+
+    def matvec(self, x: FloatArray) -> FloatArray:
+        """Return Hx."""
+        Phi = self.function.Phi
+        scale = self.function.scale
+        a = self.a
+        weight = self.weight
+        Q = self.Q
+        R = self.R
+        s = self.s
+        c = 1 - s
+
+        # F o K and the terms with K: products with Phi for each k.
+        one = Phi.T @ (Q * x[:, None])
+        other = weight * (scale * (Phi.T @ (R * (a * x)[:, None])) + self.squares @ one)
+        K_one = scale * (Phi @ one)
+        Hx = (Q * K_one) @ self.f + weight * a * ((R * K_one) @ s) + (Q * (Phi @ other)) @ s
+
+        # The terms with R_x and X_x alone: matrices of order k.
+        mixed = Q.T @ (R * x[:, None])
+        inner = (R * c) @ mixed.T - (R @ mixed.T) * s
+        inner = inner - ((R * s) @ mixed) * s + ((R * c) @ mixed) * c
+        return np.asarray(Hx + weight * np.einsum("ik,ik->i", Q, inner) + self.diagonal * x)
+
+    def solver(self, d: FloatArray) -> Solve:
+        """Return the inverse of K + diag(R_s) / (4 eta) + diag(d), as F is near 11'."""
+        return self.function.inverse(self.diagonal + d)
+
+
 @dataclass(frozen=True, eq=False)
-class Shifted:
+class LinearlyShifted:
     """A function near a point less gain'a."""
 
     inner: HessianOperator
@@ -191,13 +229,13 @@ class Shifted:
         """Return Hx."""
         return self.inner.matvec(x)
 
-    def solver(self, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    def solver(self, d: FloatArray) -> Solve:
         """Return nearly (H + diag(d))^-1."""
         return self.inner.solver(d)
 
 
 @dataclass(frozen=True, eq=False)
-class Halves:
+class SplitVariables:
     """A function of a = u - v near one (u, v), less gain'(u, v).
 
     With E = 1 / d_u + 1 / d_v and b = r_u / d_u - r_v / d_v, (S'HS + diag(d))^-1 r is D^-1 (r -
@@ -216,31 +254,32 @@ class Halves:
     @property
     def gradient(self) -> FloatArray:
         """The gradient."""
-        return _both(self.inner.gradient) - self.gain
+        return _with_negative(self.inner.gradient) - self.gain
 
     def matvec(self, x: FloatArray) -> FloatArray:
         """Return Hx."""
-        return _both(self.inner.matvec(_apart(x)))
+        return _with_negative(self.inner.matvec(_difference(x)))
 
-    def solver(self, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    def solver(self, d: FloatArray) -> Solve:
         """Return nearly (H + diag(d))^-1."""
         n = d.size // 2
         E = 1 / d[:n] + 1 / d[n:]
-        points = self.inner.solver(1 / E)
+        inner_solve = self.inner.solver(1 / E)
 
         def solve(r: FloatArray) -> FloatArray:
-            b = _apart(r / d)
-            p = points(b / E)
-            x = (r - _both((b - p) / E)) / d
+            b = _difference(r / d)
+            p = inner_solve(b / E)
+            x = (r - _with_negative((b - p) / E)) / d
             # Where d is small this difference has no digits left; p has.
-            return x + _both((p - _apart(x)) / E) / d
+            return x + _with_negative((p - _difference(x)) / E) / d
 
         return solve
 
 
-def _both(g: FloatArray) -> FloatArray:
+def _with_negative(g: FloatArray) -> FloatArray:
     return np.concatenate([g, -g])
 
 
-def _apart(x: FloatArray) -> FloatArray:
-    return x[: x.size // 2] - x[x.size // 2 :]
+def _difference(x: FloatArray) -> FloatArray:
+    n = x.size // 2
+    return x[:n] - x[n:]

@@ -1,8 +1,11 @@
 """The equivalent forms of learning a data-adaptive kernel, and the way back from each.
 
-In the units of `klopt.problems._margin.data`: a = length * (the form's a), value = length *
+In the units of `klopt.problems._margin.forms`: a = length * (the form's a), value = length *
 gradient * (value of the form). The form has K length / gradient and eta / (length * gradient) for K
 and eta; F and tau stay as they are.
+
+Forms with x >= 0 write a = Sx: for classification x = alpha and S = diag(y), for regression x = (u,
+v) and a = u - v.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from klopt.kernels.nystroem import LowRank
 from klopt.model.cones import Feature, smat, svec
 from klopt.model.forms import ConeForm, SaddleForm, SimplexForm, Start
 from klopt.model.functions import SaddleOracle
-from klopt.model.problem import Formulation, Point
+from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.model.sets import BoxPlane, Spectrahedron
 from klopt.model.smooth_functions import (
     HessianOperator,
@@ -28,189 +31,302 @@ from klopt.model.smooth_functions import (
     StartModel,
 )
 from klopt.problems._adaptive.cone_forms import AdaptiveCone
-from klopt.problems._adaptive.cut import near
-from klopt.problems._adaptive.features import AdaptingFeatures, Halves, Shifted
-from klopt.problems._adaptive.function import Adapting
-from klopt.problems._adaptive.proof import Machine
-from klopt.problems._margin.data import Units
+from klopt.problems._adaptive.data import eta_for, eta_of_paper, mean_diagonal
+from klopt.problems._adaptive.features import (
+    AdaptiveFeatureFunction,
+    LinearlyShifted,
+    SplitVariables,
+)
+from klopt.problems._adaptive.function import AdaptiveFunction
+from klopt.problems._adaptive.proof import AdaptiveDual
+from klopt.problems._margin.forms import Units
 
-__all__ = ["Forms"]
+__all__ = ["AdaptiveForms", "AdaptiveProblem"]
 
-MOST_POINTS = 100
+MAX_SEMIDEFINITE_POINTS = 100
 """Semidefinite programs of more points than this are not offered: they have n^2 variables."""
+
+POSITIVE_PART = "the best F for given coefficients is the positive part of 11' + Gamma - (tau/2) I"
+QUARTIC = "11' + Gamma is positive semidefinite, so that F = 11' + Gamma: no eigenvalues"
+RELAXED_SQUARES = (
+    "K o K is positive semidefinite and has no negative entry, so that u = a o a may be relaxed"
+)
+SCHUR = (
+    "W >= M and W psd have M_+ as the smallest W in the Frobenius norm; Gamma is a Schur complement"
+)
+CONJUGATE = "a'(F o K)a / 2 and its conjugate: a Schur complement"
+MINIMAX = "the game is convex in F, concave in a, and the coefficients lie in a compact set (Sion)"
+
+
+class AdaptiveProblem(Problem):
+    """What classification and regression with a data-adaptive kernel share."""
+
+    K: Gram | LowRank
+    y: FloatArray
+    C: float
+    eta: float
+    tau: float
+    bias: bool
+
+    @property
+    def _tube(self) -> float | None:
+        """The half-width of the tube; None for classification."""
+        return None
+
+    @cached_property
+    def _function(self) -> AdaptiveFunction | AdaptiveFeatureFunction:
+        """g, in the units of the problem."""
+        if isinstance(self.K, LowRank):
+            return AdaptiveFeatureFunction(self.K.Phi, 1.0, self.eta, self.tau)
+        return AdaptiveFunction(self.K.matrix, self.eta, self.tau)
+
+    @cached_property
+    def machine(self) -> AdaptiveDual:
+        """The dual in signed coefficients, which brackets the optimum."""
+        return AdaptiveDual(
+            self.K,
+            self.y,
+            self.C,
+            self.eta,
+            self.tau,
+            self.bias,
+            self._tube,
+            self._function,
+        )
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        return AdaptiveForms(self.K, self.machine, self._function).formulations()
+
+    def bracket(self, point: Point) -> Bracket:
+        a = self.machine.coefficients(point)
+        return self.machine.bracket(a, point.dual.get("machine"))
+
+    def kernel(self, point: Point) -> FloatArray:
+        """Return F o K."""
+        return self._function.kernel(self.machine.coefficients(point))
+
+    def weights(self, point: Point) -> FloatArray:
+        """Return F."""
+        return self._function.weights(self.machine.coefficients(point))
+
+    eta_for = staticmethod(eta_for)
+    eta_of_paper = staticmethod(eta_of_paper)
 
 
 @dataclass(frozen=True, eq=False)
-class Forms:
-    """The forms of a machine."""
+class AdaptiveForms:
+    """The forms of one dual; g comes from `function`, in the units of the problem."""
 
-    machine: Machine
+    K: Gram | LowRank
+    dual: AdaptiveDual
+    function: AdaptiveFunction | AdaptiveFeatureFunction
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        dual = self.dual
+        make = partial(Formulation, dual=True, scale=-self._units.value)
+        name = "smooth" if dual.tau else "quartic"
+        because = POSITIVE_PART if dual.tau else QUARTIC
+        if isinstance(self.K, LowRank):
+            applied = frozenset({Feature.SIMPLEX, Feature.APPLIED, Feature.BOX})
+            form = make(name, applied, self._matrix_free, self._recover, self._lift, because)
+            return (form,)
+
+        curved = frozenset({Feature.SIMPLEX, Feature.CURVED, Feature.BOX})
+        smooth = make(name, curved, self._smooth, self._recover, self._lift, because)
+        if dual.y.size > MAX_SEMIDEFINITE_POINTS:
+            return (smooth,)
+        if dual.tau:
+            return (smooth, *self._semidefinite_formulations())
+        second_order = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC})
+        socp = make(
+            "SOCP",
+            second_order,
+            self._socp,
+            self._recover_split,
+            self._lift_socp,
+            RELAXED_SQUARES,
+        )
+        return (smooth, socp, *self._semidefinite_formulations())
+
+    def _semidefinite_formulations(self) -> tuple[Formulation, ...]:
+        value = self._units.value
+        psd = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.PSD})
+        sdp_dual = Formulation(
+            "SDP dual",
+            psd,
+            self._sdp_dual,
+            self._recover_split,
+            self._lift_sdp,
+            SCHUR,
+            dual=True,
+            scale=-value,
+        )
+        sdp_primal = Formulation(
+            "SDP primal",
+            psd,
+            self._sdp_primal,
+            self._recover_multipliers,
+            None,
+            CONJUGATE,
+            scale=value,
+            # The form has tr Z = tr F - n.
+            shift=self.dual.tau * self.dual.eta * self.dual.y.size,
+        )
+        saddle = Formulation(
+            "saddle",
+            frozenset({Feature.SADDLE, Feature.BOX, Feature.SPECTRAL}),
+            self._saddle,
+            self._recover_multipliers,
+            self._lift_saddle,
+            MINIMAX,
+            scale=value,
+        )
+        return sdp_dual, sdp_primal, saddle
+
+    # The data in the form's units
 
     @cached_property
     def _units(self) -> Units:
-        machine, epsilon = self.machine, self.machine.epsilon
-        gradient = 1.0 if epsilon is None else max(float(np.abs(machine.targets).max()), epsilon)
-        return Units.of(machine.C, machine.scale, gradient)
+        gradient = 1.0
+        if self.dual.epsilon is not None:
+            gradient = max(float(np.abs(self.dual.targets).max()), self.dual.epsilon)
+        return Units.of(self.dual.C, mean_diagonal(self.K), gradient)
+
+    @property
+    def _are_units_one(self) -> bool:
+        """Whether the problem's own g serves: then a proof finds what a method has computed."""
+        return self._units.length == self._units.gradient == 1.0
 
     @cached_property
-    def _function(self) -> Adapting:
-        units, machine = self._units, self.machine
-        assert isinstance(machine.K, Gram)
-        if units.length == units.gradient == 1.0 and isinstance(machine.function, Adapting):
-            return machine.function
-        return Adapting(units.curvature(machine.K.matrix), machine.eta / units.value, machine.tau)
+    def _function(self) -> AdaptiveFunction:
+        assert isinstance(self.K, Gram)
+        if self._are_units_one and isinstance(self.function, AdaptiveFunction):
+            return self.function
+        K = self._units.curvature(self.K.matrix)
+        return AdaptiveFunction(K, self.dual.eta / self._units.value, self.dual.tau)
 
     @cached_property
-    def _by_features(self) -> AdaptingFeatures:
-        units, machine = self._units, self.machine
-        assert isinstance(machine.K, LowRank)
-        if units.length == units.gradient == 1.0 and isinstance(machine.function, AdaptingFeatures):
-            return machine.function
-        return AdaptingFeatures(
-            machine.K.Phi, units.length / units.gradient, machine.eta / units.value, machine.tau
-        )
+    def _feature_function(self) -> AdaptiveFeatureFunction:
+        assert isinstance(self.K, LowRank)
+        if self._are_units_one and isinstance(self.function, AdaptiveFeatureFunction):
+            return self.function
+        scale = self._units.length / self._units.gradient
+        eta = self.dual.eta / self._units.value
+        return AdaptiveFeatureFunction(self.K.Phi, scale, eta, self.dual.tau)
+
+    @property
+    def _is_classification(self) -> bool:
+        return self.dual.epsilon is None
+
+    @property
+    def _box(self) -> float:
+        """C in the form's units."""
+        return self.dual.C / self._units.length
 
     @cached_property
     def _sign(self) -> FloatArray:
-        n = self.machine.y.size
-        return self.machine.y if self.machine.epsilon is None else np.repeat([1.0, -1.0], n)
+        if self._is_classification:
+            return self.dual.y
+        return np.repeat([1.0, -1.0], self.dual.y.size)
 
     @cached_property
     def _gain(self) -> FloatArray:
         """What each x >= 0 gains."""
-        targets, epsilon = self.machine.targets, self.machine.epsilon
+        targets = self.dual.targets
+        epsilon = self.dual.epsilon
         if epsilon is None:
             return np.ones(targets.size)
         return np.concatenate([targets - epsilon, -targets - epsilon]) / self._units.gradient
 
     @cached_property
-    def _box(self) -> BoxPlane:
+    def _split_domain(self) -> BoxPlane:
         """The set of x >= 0."""
-        upper = np.full(self._sign.size, self.machine.C / self._units.length)
-        return BoxPlane(np.zeros(upper.size), upper, self._sign if self.machine.bias else None)
+        upper = np.full(self._sign.size, self._box)
+        normal = self._sign if self.dual.bias else None
+        return BoxPlane(np.zeros(upper.size), upper, normal)
 
-    @cached_property
-    def _cone(self) -> AdaptiveCone:
-        f = self._function
-        assert isinstance(self.machine.K, Gram)
-        return AdaptiveCone(
-            f.K, self._units.factor(self.machine.K), f.eta, f.tau, self._gain, self._sign, self._box
-        )
-
-    def _sums(self, x: FloatArray) -> FloatArray:
-        """The a of an x >= 0."""
-        n = self.machine.y.size
+    def _signed(self, x: FloatArray) -> FloatArray:
+        """The a = Sx of an x >= 0."""
+        n = self.dual.y.size
         signed = self._sign * x
         return signed if signed.size == n else signed[:n] + signed[n:]
 
-    def formulations(self) -> tuple[Formulation, ...]:
-        units, machine = self._units, self.machine
-        down, up = (
-            partial(Formulation, dual=True, scale=-units.value),
-            partial(Formulation, scale=units.value),
-        )
-        curved = frozenset({Feature.SIMPLEX, Feature.CURVED, Feature.BOX})
-        because = (
-            "the best F for given coefficients is the positive part of 11' + Gamma - (tau/2) I"
-        )
-        quartic = "11' + Gamma is positive semidefinite, so that F = 11' + Gamma: no eigenvalues"
-        name = "smooth" if machine.tau else "quartic"
-        if isinstance(machine.K, LowRank):
-            needs, why = (
-                frozenset({Feature.SIMPLEX, Feature.APPLIED, Feature.BOX}),
-                because if machine.tau else quartic,
-            )
-            return (down(name, needs, self._many, self._recover, self._lift, why),)
-        found = [
-            down(
-                name,
-                curved,
-                self._smooth,
-                self._recover,
-                self._lift,
-                because if machine.tau else quartic,
-            )
-        ]
-        if machine.y.size > MOST_POINTS:
-            return tuple(found)
-        soc = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC})
-        psd = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.PSD})
-        if not machine.tau:
-            squares = "K o K is positive semidefinite and has no negative entry, so that u = a o a may be relaxed"
-            found.append(
-                down("SOCP", soc, self._socp, self._recover_split, self._lift_socp, squares)
-            )
-        shift = machine.tau * machine.eta * machine.y.size
-        schur = "W >= M and W psd have M_+ as the least W in the Frobenius norm; Gamma is a Schur complement"
-        game = "the game is convex in F, concave in a, and the coefficients lie in a compact set (Sion)"
-        primal = "a'(F o K)a / 2 and its conjugate: a Schur complement"
-        saddle = frozenset({Feature.SADDLE, Feature.BOX, Feature.SPECTRAL})
-        found += [
-            down("SDP dual", psd, self._sdp_dual, self._recover_split, self._lift_sdp, schur),
-            up(
-                "SDP primal", psd, self._sdp_primal, self._recover_primal, None, primal, shift=shift
-            ),
-            up("saddle", saddle, self._saddle, self._recover_saddle, self._lift_saddle, game),
-        ]
-        return tuple(found)
+    def _split(self, a: FloatArray) -> FloatArray:
+        """The x >= 0 of an a."""
+        if self._is_classification:
+            return self.dual.y * a
+        return np.concatenate([np.maximum(a, 0), np.maximum(-a, 0)])
+
+    # g over a simple set, by its Hessian or by products with it
 
     def _smooth(self) -> SimplexForm:
-        if self.machine.epsilon is None:
-            objective = SmoothFunction(
-                self._sign.size, self._near_margin, self._rough_margin, self._lipschitz
-            )
-            return SimplexForm(objective, self.machine.domain(self._units.length))
-        return SimplexForm(
-            SmoothFunction(self._sign.size, self._near_tube, self._rough_tube, self._lipschitz),
-            self._box,
-        )
+        size = self._sign.size
+        if self._is_classification:
+            f = SmoothFunction(size, self._near_signed, self._start_signed, self._lipschitz)
+            return SimplexForm(f, self.dual.domain(self._units.length))
+        f = SmoothFunction(size, self._near_split, self._start_split, self._lipschitz)
+        return SimplexForm(f, self._split_domain)
 
-    def _many(self) -> SimplexForm:
+    def _matrix_free(self) -> SimplexForm:
         """The form of a kernel given by features."""
-        margin = self.machine.epsilon is None
-        domain = self.machine.domain(self._units.length) if margin else self._box
-        return SimplexForm(
-            MatrixFreeFunction(domain.size, self._bent_margin if margin else self._bent_tube),
-            domain,
-        )
+        if self._is_classification:
+            domain = self.dual.domain(self._units.length)
+            return SimplexForm(MatrixFreeFunction(domain.size, self._operator_signed), domain)
+        domain = self._split_domain
+        return SimplexForm(MatrixFreeFunction(domain.size, self._operator_split), domain)
 
-    def _bent_margin(self, a: FloatArray) -> HessianOperator:
-        return Shifted(near(self._by_features, a), self.machine.y, a)
+    def _operator_signed(self, a: FloatArray) -> HessianOperator:
+        return LinearlyShifted(self._feature_function.near(a), self.dual.y, a)
 
-    def _bent_tube(self, x: FloatArray) -> HessianOperator:
-        return Halves(near(self._by_features, self._sums(x)), self._gain, x)
+    def _operator_split(self, x: FloatArray) -> HessianOperator:
+        return SplitVariables(self._feature_function.near(self._signed(x)), self._gain, x)
 
-    def _near_margin(self, a: FloatArray) -> LocalModel:
-        here, y = self._function.near(a), self.machine.y
-        return LocalModel(
-            here.value - float(y @ a), here.gradient - y, here.curvature, below=here.below
-        )
+    def _near_signed(self, a: FloatArray) -> LocalModel:
+        here = self._function.near(a)
+        y = self.dual.y
+        value = here.value - float(y @ a)
+        return LocalModel(value, here.gradient - y, here.curvature, below=here.below)
 
-    def _near_tube(self, x: FloatArray) -> LocalModel:
-        here = self._function.near(self._sums(x))
+    def _near_split(self, x: FloatArray) -> LocalModel:
+        here = self._function.near(self._signed(x))
+        value = here.value - float(self._gain @ x)
         gradient = np.concatenate([here.gradient, -here.gradient]) - self._gain
-        value, below = here.value - float(self._gain @ x), here.below
+        below = here.below
         doubled = None if below is None else cache(lambda: _doubled(below()))
         return LocalModel(value, gradient, lambda: _doubled(here.curvature()), below=doubled)
 
-    def _rough_margin(self) -> StartModel:
-        return StartModel(self._rough, -self.machine.y)
+    def _start_signed(self) -> StartModel:
+        return StartModel(self._start_curvature, -self.dual.y)
 
-    def _rough_tube(self) -> StartModel:
-        return StartModel(_doubled(self._rough), -self._gain)
+    def _start_split(self) -> StartModel:
+        return StartModel(_doubled(self._start_curvature), -self._gain)
 
     @property
-    def _rough(self) -> FloatArray:
-        gradient = float(np.abs(self.machine.targets).mean()) / self._units.gradient
-        return self._function.rough(gradient, self.machine.C / self._units.length)
+    def _start_curvature(self) -> FloatArray:
+        gradient = float(np.abs(self.dual.targets).mean()) / self._units.gradient
+        return self._function.start_curvature(gradient, self._box)
 
     def _lipschitz(self) -> float:
-        """lambda_max(K) + C^2 / (4 eta) lambda_max(K o K) + C^2 / (2 eta) max_i sum_j K_ij^2; twice that for a tube."""
-        f, box = self._function, self.machine.C / self._units.length
-        squares, bend = f.K * f.K, box * box / (4 * f.eta)
-        largest = float(np.linalg.eigvalsh(f.K)[-1]) + bend * float(np.linalg.eigvalsh(squares)[-1])
-        L = largest + 2 * bend * float(squares.sum(axis=1).max())
-        return L if self.machine.epsilon is None else 2 * L
+        """A bound of how fast the gradient changes, twice as fast in (u, v).
+
+        lambda_max(K) + C^2 / (4 eta) lambda_max(K o K) + C^2 / (2 eta) max_i sum_j K_ij^2
+        """
+        f = self._function
+        squares = f.K * f.K
+        weight = self._box * self._box / (4 * f.eta)
+        of_kernel = float(np.linalg.eigvalsh(f.K)[-1])
+        of_squares = float(np.linalg.eigvalsh(squares)[-1])
+        L = of_kernel + weight * of_squares + 2 * weight * float(squares.sum(axis=1).max())
+        return L if self._is_classification else 2 * L
+
+    # Cone programs
+
+    @cached_property
+    def _cone(self) -> AdaptiveCone:
+        assert isinstance(self.K, Gram)
+        f = self._function
+        factor = self._units.factor(self.K)
+        return AdaptiveCone(f.K, factor, f.eta, f.tau, self._gain, self._sign, self._split_domain)
 
     def _socp(self) -> ConeForm:
         return self._cone.quartic()
@@ -221,72 +337,74 @@ class Forms:
     def _sdp_primal(self) -> ConeForm:
         return self._cone.primal()
 
+    # The saddle point in (F, x): F with one diagonal entry more, so that its trace is constant
+
     @property
     def _largest_trace(self) -> float:
         """A bound of tr F: that of 11' + Gamma."""
-        f, box = self._function, self.machine.C / self._units.length
-        return len(f.K) + box * box * float(f.K.trace()) / (4 * f.eta)
+        f = self._function
+        return len(f.K) + self._box * self._box * float(f.K.trace()) / (4 * f.eta)
 
     def _saddle(self) -> SaddleForm:
-        n = self.machine.y.size
         coupling = SaddleOracle(self._game, self._gradient_weights, self._gradient_split)
-        return SaddleForm(coupling, Spectrahedron(n + 1, self._largest_trace), self._box)
+        weights = Spectrahedron(self.dual.y.size + 1, self._largest_trace)
+        return SaddleForm(coupling, weights, self._split_domain)
 
     def _game(self, x: FloatArray, y: FloatArray) -> float:
-        F, f, a = smat(x)[:-1, :-1], self._function, self._sums(y)
+        F = smat(x)[:-1, :-1]
+        f = self._function
+        a = self._signed(y)
         off = F - 1.0
         penalty = f.eta * (float(np.vdot(off, off)) + f.tau * float(F.trace()))
         return float(self._gain @ y) - float(a @ ((F * f.K) @ a)) / 2 + penalty
 
     def _gradient_weights(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        M, f, a = smat(x), self._function, self._sums(y)
+        M = smat(x)
+        f = self._function
+        a = self._signed(y)
         gradient = np.zeros_like(M)
         gradient[:-1, :-1] = 2 * f.eta * (M[:-1, :-1] - 1.0) - np.multiply.outer(a, a) * f.K / 2
         gradient[:-1, :-1].flat[:: len(M)] += f.tau * f.eta
         return svec(gradient)
 
     def _gradient_split(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        product = (smat(x)[:-1, :-1] * self._function.K) @ self._sums(y)
-        return self._gain - self._sign * (
-            product if product.size == y.size else np.tile(product, 2)
-        )
+        product = (smat(x)[:-1, :-1] * self._function.K) @ self._signed(y)
+        if product.size != y.size:
+            product = np.tile(product, 2)
+        return self._gain - self._sign * product
 
-    def _point(self, a: FloatArray, machine: FloatArray | None = None) -> Point:
+    # The way back
+
+    def _point(self, a: FloatArray, svm: FloatArray | None = None) -> Point:
+        """The point of coefficients a, and of those that prove its upper bound."""
         a = self._units.length * a
-        proof = None if machine is None else {"machine": self._units.length * machine}
-        return Point(
-            {"alpha": self.machine.y * a} if self.machine.epsilon is None else {"beta": a}, proof
-        )
+        primal = {"alpha": self.dual.y * a} if self._is_classification else {"beta": a}
+        if svm is None:
+            return Point(primal)
+        return Point(primal, {"machine": self._units.length * svm})
 
     def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
-        if self.machine.epsilon is None:
+        """y is where the quadratic below g is smallest: it solves the SVM with the kernel F o K."""
+        if self._is_classification:
             return self._point(x, y)
-        return self._point(self._sums(x), None if y is None else self._sums(y))
+        return self._point(self._signed(x), None if y is None else self._signed(y))
 
     def _recover_split(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return self._point(self._sums(x[: self._sign.size]))
+        return self._point(self._signed(x[: self._sign.size]))
 
-    def _recover_primal(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return self._point(
-            self._sums(np.zeros(self._sign.size) if y is None else y[: self._sign.size])
-        )
+    def _recover_multipliers(self, x: FloatArray, y: FloatArray | None) -> Point:
+        """The coefficients are the first multipliers of the primal, and y of the saddle point."""
+        m = self._sign.size
+        return self._point(self._signed(np.zeros(m) if y is None else y[:m]))
 
-    def _recover_saddle(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return self._recover_primal(x, y)
+    # Points lifted to the forms
 
     def _coefficients(self, point: Point) -> FloatArray:
-        return self.machine.coefficients(point) / self._units.length
-
-    def _split(self, a: FloatArray) -> FloatArray:
-        return (
-            self.machine.y * a
-            if self.machine.epsilon is None
-            else np.concatenate([np.maximum(a, 0), np.maximum(-a, 0)])
-        )
+        return self.dual.coefficients(point) / self._units.length
 
     def _lift(self, point: Point) -> Start:
         a = self._coefficients(point)
-        return Start(a if self.machine.epsilon is None else self._split(a))
+        return Start(a if self._is_classification else self._split(a))
 
     def _lift_socp(self, point: Point) -> Start:
         return Start(self._cone.lift_quartic(self._split(self._coefficients(point))))

@@ -1,4 +1,4 @@
-"""Data-adaptive problems made from points: what the parts of one whole share, and the solution that needs no solver.
+"""Data-adaptive problems made from points: the eta that parts share, and the zero solution.
 
 Problems of some of the points are parts of the problem of all of them only under one eta. Where
 none is given it is that of the largest K_ii over all points, for which a few rows of the kernel at
@@ -11,101 +11,122 @@ I)_+, and the value, t = min(tau/2, n),
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray, flag, matrix, positive, symmetric, vector
 from klopt.errors import InvalidProblem
 from klopt.model.problem import Problem
-from klopt.problems._adaptive.data import checked_labels, default_eta, given_eta
+from klopt.problems._adaptive.data import default_eta, given_eta, given_labels
+from klopt.problems._margin.data import given_penalty, given_tube
 
-__all__ = ["Kernel", "OnPoints"]
+__all__ = ["AdaptiveFactory", "Kernel"]
 
 Kernel: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 """A function of two sets of points (rows)."""
 Made = TypeVar("Made", bound=Problem)
 
-ROWS = 64
+DIAGONAL_BLOCK_ROWS = 64
 """Points whose kernel is computed at a time for its diagonal: most of it is thrown away."""
-ROUNDING = 1e-8
-"""Asymmetry, as a share of the largest K_ii, that a function may have by rounding: distances lose half the digits."""
+MAX_RELATIVE_ASYMMETRY = 1e-8
+"""Asymmetry, as a share of max K_ii, that is rounding: distances lose half the digits."""
 
 
-@dataclass(frozen=True, eq=False)
-class OnPoints(Generic[Made]):
-    """Makes the problem of points X with targets y, None where zero is its only solution; `epsilon` as in `Machine`."""
+def _given_function(kernel: Kernel) -> Kernel:
+    if not callable(kernel):
+        raise InvalidProblem(
+            f"kernel is {kernel!r}; expected a function of two sets of points, such as "
+            "sklearn.metrics.pairwise.rbf_kernel"
+        )
+    return kernel
+
+
+def _given_tau(tau: float) -> float:
+    return positive("tau", tau, zero=True)
+
+
+def _given_bias(bias: bool) -> bool:
+    return flag("bias", bias)
+
+
+@attrs.frozen(eq=False, slots=False)
+class AdaptiveFactory(Generic[Made]):
+    """Makes the problem of points X with targets y, None where zero is its only solution.
+
+    Parameters
+    ----------
+    problem
+        The class of the problem.
+    kernel
+        A function of two sets of points.
+    C, eta, tau, bias
+        As in `klopt.problems.AdaptiveKernel`.
+    epsilon
+        The half-width of the tube; None for classification.
+    """
 
     problem: Callable[..., Made]
-    kernel: Kernel
-    C: float
-    eta: float | None
-    tau: float
-    bias: bool
-    epsilon: float | None = None
-
-    def __post_init__(self) -> None:
-        if not callable(self.kernel):
-            raise InvalidProblem(
-                f"kernel is {self.kernel!r}; expected a function of two sets of points, such as "
-                "sklearn.metrics.pairwise.rbf_kernel"
-            )
-        object.__setattr__(self, "C", positive("C", self.C))
-        object.__setattr__(self, "eta", None if self.eta is None else given_eta(self.eta))
-        object.__setattr__(self, "tau", positive("tau", self.tau, zero=True))
-        object.__setattr__(self, "bias", flag("bias", self.bias))
-        if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon, zero=True))
+    kernel: Kernel = attrs.field(converter=_given_function)
+    C: float = attrs.field(converter=given_penalty)
+    eta: float | None = attrs.field(converter=attrs.converters.optional(given_eta))
+    tau: float = attrs.field(converter=_given_tau)
+    bias: bool = attrs.field(converter=_given_bias)
+    epsilon: float | None = attrs.field(
+        default=None, converter=attrs.converters.optional(given_tube)
+    )
 
     def __call__(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Made | None:
         """Return the problem of these points."""
         points = matrix("X", X)
         targets = self._targets(y, len(points))
-        if self.bias and self.epsilon is None and abs(float(targets.sum())) == targets.size:
+        if self.epsilon is None and self.bias and abs(float(targets.sum())) == targets.size:
+            # One class alone: y'alpha = 0 leaves alpha = 0.
             return None
-        given: dict[str, Any] = {} if self.epsilon is None else {"epsilon": self.epsilon}
-        return self.problem(
-            self._matrix(points),
-            targets,
-            self.C,
-            eta=self.eta,
-            tau=self.tau,
-            bias=self.bias,
-            **given,
-        )
+        given: dict[str, Any] = {"eta": self.eta, "tau": self.tau, "bias": self.bias}
+        if self.epsilon is not None:
+            given["epsilon"] = self.epsilon
+        return self.problem(self._matrix(points), targets, self.C, **given)
 
-    def fix(self, X: npt.ArrayLike, y: npt.ArrayLike) -> OnPoints[Made]:
-        """Return the same with the eta of all points X, for problems of some of them; targets that are none fail."""
+    def fix(self, X: npt.ArrayLike, y: npt.ArrayLike) -> AdaptiveFactory[Made]:
+        """Return the same with the eta of all points X, for problems of some of them.
+
+        Targets y that no problem would take are refused.
+        """
         points = matrix("X", X)
         self._targets(y, len(points))
-        return (
-            self
-            if self.eta is not None
-            else replace(self, eta=default_eta(self.C, self._diagonal(points)))
-        )
+        if self.eta is not None:
+            return self
+        return attrs.evolve(self, eta=default_eta(self.C, self._diagonal(points)))
 
     def zero(self, size: int) -> tuple[float, dict[str, FloatArray]]:
-        """Return the value and the arrays of zero coefficients for so many points, once eta is known."""
+        """Return the value and the arrays of zero coefficients, once eta is known."""
         assert self.eta is not None
-        cut = min(self.tau / 2, size)
+        t = min(self.tau / 2, size)
         name = "alpha" if self.epsilon is None else "beta"
-        return self.eta * cut * (2 * size - cut), {name: np.zeros(size)}
+        return self.eta * t * (2 * size - t), {name: np.zeros(size)}
 
     def _targets(self, y: npt.ArrayLike, size: int) -> FloatArray:
-        return checked_labels(y, size, bias=False) if self.epsilon is None else vector("y", y, size)
+        if self.epsilon is None:
+            return given_labels(y, size, bias=False)
+        return vector("y", y, size)
 
     def _matrix(self, points: FloatArray) -> FloatArray:
-        """The kernel of points, of which rounding alone is averaged."""
-        n, name = len(points), "kernel(X, X)"
+        """The kernel of points, averaged with its transpose where they differ by rounding alone."""
+        n = len(points)
+        name = "kernel(X, X)"
         K = matrix(name, self.kernel(points, points), (n, n))
         mean: FloatArray = (K + K.T) / 2
-        # K - mean is antisymmetric: its largest entry is as far from 0 as its least.
-        is_rounding = (K - mean).max(initial=0.0) <= ROUNDING * K.diagonal().max(initial=0.0)
-        return mean if is_rounding else symmetric(name, K)
+        # K - mean is antisymmetric: its largest entry is as far from 0 as its smallest.
+        asymmetry = (K - mean).max(initial=0.0)
+        if asymmetry <= MAX_RELATIVE_ASYMMETRY * K.diagonal().max(initial=0.0):
+            return mean
+        return symmetric(name, K)
 
     def _diagonal(self, points: FloatArray) -> FloatArray:
         """The K_ii of all points."""
-        blocks = (points[start : start + ROWS] for start in range(0, len(points), ROWS))
+        step = DIAGONAL_BLOCK_ROWS
+        blocks = (points[start : start + step] for start in range(0, len(points), step))
         return np.concatenate([np.zeros(0), *(self._matrix(block).diagonal() for block in blocks)])

@@ -1,16 +1,17 @@
-"""Which points of a machine without bias are, for certain, at zero or at C in the solution, seen from any point.
+"""Which coefficients are proven to be 0 or at their bounds in the solution, seen from any point.
 
-What is minimised is s(a) + psi(a): s = g - y'a smooth and convex (g as in
-`klopt.problems._adaptive.function`), psi the box and epsilon ||a||_1. If gap is a proven bound of
-what a is above the optimum, s(a) - s(a*) - <s'(a*), a - a*> <= gap, so that a move of a_i by t, 0 <
-t <= C up or down, for which the gradient of s changes at a rate of at most
+Without a bias only: with one, coefficients can only move together. What is minimised is s(a) +
+psi(a): s = g - y'a smooth and convex (g as in `klopt.problems._adaptive.function`), psi the box and
+epsilon ||a||_1. If gap is a proven bound of what a is above the optimum, s(a) - s(a*) - <s'(a*), a
+- a*> <= gap, so that a move of a_i by t, 0 < t <= C up or down, for which the gradient of s changes
+at a rate of at most
 
-    L_i = K_ii + sum_(j != i) K_ij^2 a_j^2 / (4 eta) + 3 z_i^2 K_ii^2 / (4 eta),     z_i the largest |a_i| on the way,
+    L_i = K_ii + sum_(j != i) K_ij^2 a_j^2 / (4 eta) + 3 z_i^2 K_ii^2 / (4 eta),
 
-shows that s'_i(a*) is above s'_i(a) (t up) or below it (t down) by no more than gap/t + L_i t/2 at
-its least, that is max((2 L_i gap)^1/2, 2 gap/C). The force r_i = -s'_i(a*) on a*_i, so far known,
-decides: a*_i = 0 where it is inside what psi resists at zero, C where it is above that and -C where
-it is below,
+z_i the largest |a_i| on the way, shows that s'_i(a*) is above s'_i(a) (t up) or below it (t down)
+by at most the minimum over t of gap/t + L_i t/2, that is max((2 L_i gap)^1/2, 2 gap/C). The force
+r_i = -s'_i(a*) on a*_i, so far known, decides: a*_i = 0 where it is inside what psi resists at
+zero, C where it is above that and -C where it is below,
 
     SVM   r_i <= 0 for y_i = 1,  r_i >= 0 for y_i = -1            SVR   |r_i| <= epsilon.
 
@@ -27,39 +28,48 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.model.problem import Point
-from klopt.problems._adaptive.proof import Machine
+from klopt.problems._adaptive.proof import AdaptiveDual
 
 __all__ = ["Mask", "screened"]
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
-def screened(machine: Machine, point: Point) -> tuple[Mask, Mask, Mask]:
+def screened(dual: AdaptiveDual, point: Point) -> tuple[Mask, Mask, Mask]:
     """Return which coefficients a* are proven to be 0, which to be C and which to be -C."""
-    if machine.bias:
+    if dual.bias:
         raise InvalidProblem(
-            "screening needs a machine without bias: with one, points can only move together"
+            "screening needs a problem without bias: with one, points can only move together"
         )
-    bracket = machine.bracket(machine.coefficients(point))
-    a, gap = machine.coefficients(bracket.point), bracket.width
-    function, C, weight = machine.function, machine.C, 1 / (4 * machine.eta)
-    diagonal, u = function.diagonal, a * a
+    bracket = dual.bracket(dual.coefficients(point))
+    a = dual.coefficients(bracket.point)
+    gap = bracket.width
+
+    function = dual.function
+    diagonal = function.diagonal
+    weight = 1 / (4 * dual.eta)
+    u = a * a
     around = diagonal + weight * (function.times_squares(u) - diagonal**2 * u)
 
     def change(move: float) -> FloatArray:
-        reach = np.maximum(np.abs(a), np.abs(a + move))
-        rate = around + 3 * weight * (reach * diagonal) ** 2
-        return np.maximum(np.sqrt(2 * rate * gap), 2 * gap / C)
+        """By how much the gradient at a* can differ, from moves of up to so much."""
+        largest = np.maximum(np.abs(a), np.abs(a + move))
+        rate = around + 3 * weight * (largest * diagonal) ** 2
+        return np.maximum(np.sqrt(2 * rate * gap), 2 * gap / dual.C)
 
-    force = machine.y - function.at(a).product
-    least, most = force - change(C), force + change(-C)
-    low, high = _resisted(machine)
-    return (low < least) & (most < high), least > high, most < low
+    force = dual.y - function.at(a).product
+    min_force = force - change(dual.C)
+    max_force = force + change(-dual.C)
+    low, high = _resisted(dual)
+    at_zero = (low < min_force) & (max_force < high)
+    return at_zero, min_force > high, max_force < low
 
 
-def _resisted(machine: Machine) -> tuple[FloatArray, FloatArray]:
+def _resisted(dual: AdaptiveDual) -> tuple[FloatArray, FloatArray]:
     """The forces, from and to, that leave a coefficient at zero."""
-    if machine.epsilon is not None:
-        edge = np.full(machine.y.size, machine.epsilon)
+    if dual.epsilon is not None:
+        edge = np.full(dual.y.size, dual.epsilon)
         return -edge, edge
-    return np.where(machine.y > 0, -np.inf, 0.0), np.where(machine.y > 0, 0.0, np.inf)
+    low = np.where(dual.y > 0, -np.inf, 0.0)
+    high = np.where(dual.y > 0, 0.0, np.inf)
+    return low, high

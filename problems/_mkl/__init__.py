@@ -1,1 +1,1 @@
-"""The family of multiple kernel learning."""
+"""The family of multiple kernel learning: an SVM and the weights of its kernels."""

@@ -1,10 +1,10 @@
-"""Multiple kernel learning as a cone program: one second-order cone a kernel and one for the square of their norm.
+"""Multiple kernel learning as a second-order cone program.
 
-    minimise  t - y'a   over   |R_i a| <= r_i,   |(sum r, ridge^1/2 a)|^2 <= 2 t     K_i = R_i'R_i       (s = 1)
+    minimise  t - y'a   over   |R_i a| <= r_i,   |(sum r, ridge^1/2 a)|^2 <= 2 t       (s = 1)
 
-and for s = inf one r in place of all r_i. Rows come as: the plane, the box, the cones of the
-kernels, the last cone. The multiplier of cone i is (lambda_i, -w_i) with w_i the normal vector of
-the classifier in the features of kernel i.
+with K_i = R_i'R_i, and for s = inf one r in place of all r_i. Rows come as: the plane, the box, the
+cones of the kernels, the last cone. The multiplier of cone i is (lambda_i, -w_i) with w_i the
+normal vector of the classifier in the features of kernel i.
 """
 
 from __future__ import annotations
@@ -24,90 +24,105 @@ __all__ = ["NormCone"]
 
 @dataclass(frozen=True, eq=False)
 class NormCone:
-    """The cone program of factors R_i, gradients y, a set of a and a ridge; `apart` says that each kernel has its r."""
+    """The program in (a, r, t).
+
+    Parameters
+    ----------
+    factors
+        R_i.
+    y, domain, ridge
+        The gradients, the set of a, and the ridge.
+    is_sum
+        Whether each kernel has its r_i (s = 1), else one r bounds them all (s = inf).
+    """
 
     factors: tuple[FloatArray, ...]
     y: FloatArray
     domain: BoxPlane
     ridge: float
-    apart: bool
+    is_sum: bool
 
     @property
     def norms(self) -> int:
         """The number of r."""
-        return len(self.factors) if self.apart else 1
+        return len(self.factors) if self.is_sum else 1
 
     @property
     def height(self) -> float:
-        """What (t/h + h/2, t/h - h/2, ..) is balanced by: the size of the norm in the form's units."""
+        """The h that balances (t/h + h/2, t/h - h/2, ..): the size of the norm."""
         return float(np.sqrt(self.y.size))
 
     def form(self) -> ConeForm:
-        """Return the program in (a, r, t)."""
-        n, k = self.y.size, self.norms
-        wide = n + k + 1
+        """Return the cone program."""
+        n = self.y.size
         rows, right = self._linear_rows()
-        linear = sparse.hstack([rows, sparse.csr_array((right.size, k + 1))])
+        linear = sparse.hstack([rows, sparse.csr_array((right.size, self.norms + 1))])
         cones = [self._kernel_rows(i) for i in range(len(self.factors))]
         top, b_top = self._top_rows()
+        sizes = [cone.shape[0] for cone in cones]
+
         A = sparse.vstack([linear, *cones, top], format="csc")
-        b = np.concatenate([right, np.zeros(sum(c.shape[0] for c in cones)), b_top])
+        b = np.concatenate([right, np.zeros(sum(sizes)), b_top])
+        c = np.zeros(n + self.norms + 1)
+        c[:n] = -self.y
+        c[-1] = 1.0
         zero = int(self.domain.normal is not None)
-        sizes = (*(c.shape[0] for c in cones), b_top.size)
-        c = np.zeros(wide)
-        c[:n], c[-1] = -self.y, 1.0
-        return ConeForm(c, A, b, Cones(zero, right.size - zero, sizes))
+        return ConeForm(c, A, b, Cones(zero, right.size - zero, (*sizes, b_top.size)))
 
     def _linear_rows(self) -> tuple[sparse.csr_array, FloatArray]:
-        n, domain = self.y.size, self.domain
+        """The rows of the plane and of the finite bounds of a."""
+        n = self.y.size
+        domain = self.domain
         eye = sparse.eye_array(n, format="csr")
-        plane = (
-            sparse.csr_array((0, n))
-            if domain.normal is None
-            else sparse.csr_array(domain.normal[None, :])
-        )
-        right = [np.full(plane.shape[0], domain.offset), domain.upper, -domain.lower]
+        plane = sparse.csr_array((0, n))
+        if domain.normal is not None:
+            plane = sparse.csr_array(domain.normal[None, :])
+        offset = np.full(plane.shape[0], domain.offset)
         stacked = sparse.vstack([plane, eye, -eye], format="csr")
-        b = np.concatenate(right)
+        b = np.concatenate([offset, domain.upper, -domain.lower])
         kept = np.flatnonzero(np.isfinite(b))
         return stacked[kept], b[kept]
 
     def _kernel_rows(self, index: int) -> sparse.csr_array:
         """(r_i, R_i a) in the cone."""
-        n, R = self.y.size, self.factors[index]
-        head = sparse.csr_array(
-            ([-1.0], ([0], [n + (index if self.apart else 0)])), shape=(1, n + self.norms + 1)
-        )
+        n = self.y.size
+        R = self.factors[index]
+        column = n + index if self.is_sum else n
+        head = sparse.csr_array(([-1.0], ([0], [column])), shape=(1, n + self.norms + 1))
         tail = sparse.hstack([sparse.csr_array(-R), sparse.csr_array((len(R), self.norms + 1))])
         return sparse.vstack([head, tail], format="csr")
 
     def _top_rows(self) -> tuple[sparse.csr_array, FloatArray]:
         """(t/h + h/2, t/h - h/2, sum r, ridge^1/2 a) in the cone."""
-        n, k, h = self.y.size, self.norms, self.height
-        head = np.zeros((3, n + k + 1))
+        n = self.y.size
+        h = self.height
+        size = n + self.norms + 1
+        head = np.zeros((3, size))
         head[:2, -1] = -1 / h
         head[2, n:-1] = -1.0
-        tail = (
-            sparse.csr_array(-np.sqrt(self.ridge) * np.eye(n, n + k + 1))
-            if self.ridge
-            else head[:0]
-        )
-        b = np.zeros(3 + (n if self.ridge else 0))
-        b[:2] = h / 2, -h / 2
-        return sparse.vstack([sparse.csr_array(head), sparse.csr_array(tail)], format="csr"), b
+        rows = sparse.csr_array(head)
+        b = np.array([h / 2, -h / 2, 0.0])
+        if self.ridge:
+            tail = sparse.csr_array(-np.sqrt(self.ridge) * np.eye(n, size))
+            rows = sparse.vstack([rows, tail], format="csr")
+            b = np.concatenate([b, np.zeros(n)])
+        return rows, b
 
     def lifted(self, a: FloatArray) -> FloatArray:
-        """Return (a, r, t) with the least r and t."""
+        """Return (a, r, t) with the smallest r and t."""
         r = np.array([np.linalg.norm(R @ a) for R in self.factors])
-        r = r if self.apart else r.max(keepdims=True)
-        return np.concatenate([a, r, [(float(r.sum()) ** 2 + self.ridge * float(a @ a)) / 2]])
+        if not self.is_sum:
+            r = r.max(keepdims=True)
+        t = (float(r.sum()) ** 2 + self.ridge * float(a @ a)) / 2
+        return np.concatenate([a, r, [t]])
 
     def multipliers(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the lambda_i and the beta_i with R_i beta_i = w_i, the coefficients of the classifier."""
+        """Return the lambda_i and coefficients beta_i of the classifier, R_i beta_i = w_i."""
         sizes = [1 + len(R) for R in self.factors]
-        first = y.size - 3 - (self.y.size if self.ridge else 0) - sum(sizes)
+        top = 3 + (self.y.size if self.ridge else 0)
+        first = y.size - top - sum(sizes)
         blocks = np.split(y[first : first + sum(sizes)], np.cumsum(sizes)[:-1])
-        beta = [
-            np.linalg.lstsq(R, -block[1:])[0] for R, block in zip(self.factors, blocks, strict=True)
-        ]
-        return np.array([block[0] for block in blocks]), np.array(beta)
+        weights = np.array([block[0] for block in blocks])
+        pairs = zip(self.factors, blocks, strict=True)
+        beta = np.array([np.linalg.lstsq(R, -block[1:])[0] for R, block in pairs])
+        return weights, beta

@@ -1,13 +1,13 @@
 """The equivalent forms of multiple kernel learning, and the way back from each.
 
-In the units of `klopt.problems._margin.data`:  a = length * x,  value = length * gradient * (value
+In the units of `klopt.problems._margin.forms`:  a = length * x,  value = length * gradient * (value
 of the form).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -16,149 +16,209 @@ from klopt.model.cones import Feature
 from klopt.model.forms import ConeForm, SaddleForm, SimplexForm, Start
 from klopt.model.functions import Oracle, SaddleOracle
 from klopt.model.problem import Formulation, Point
-from klopt.model.sets import Simplex
+from klopt.model.sets import BoxPlane, Simplex
 from klopt.model.smooth_functions import SmoothFunction
-from klopt.problems._margin.data import Units
+from klopt.problems._margin.forms import Units
 from klopt.problems._mkl.cone_forms import NormCone
-from klopt.problems._mkl.function import KernelNorm, Mixtures, dual_norm
-from klopt.problems._mkl.proof import Machine
-from klopt.problems._mkl.weights import BoxedMachines, FreeMachines, Machines
+from klopt.problems._mkl.function import KernelNorm, WeightGame
+from klopt.problems._mkl.proof import MultipleKernelDual, dual_norm
+from klopt.problems._mkl.weights import HingeOptimalValue, OptimalValue, RidgeOptimalValue
 
-__all__ = ["Forms"]
+__all__ = ["MultipleKernelForms"]
+
+SECOND_ORDER = "K_i = R_i'R_i, |R_i a| <= r_i and |r|^2 <= 2t are second-order cones"
+BEST_RESPONSE = (
+    "against given weights there is a best a, by linear equations once its face is known"
+)
+MINIMAX = "the game is linear in the weights, concave in a, and both sets are compact"
+CUTS = "the optimal value is convex in the weights, and each a is a cut of it"
 
 
 @dataclass(frozen=True, eq=False)
-class Forms:
-    """The forms of a machine."""
+class MultipleKernelForms:
+    """The forms of one dual."""
 
-    machine: Machine
+    dual: MultipleKernelDual
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        s = self.dual.s
+        if s == np.inf:
+            # ||r||_inf has kinks: the weights of the kernels are variables of their own.
+            return self._weights_formulation(), self._socp_formulation(), *self._game_formulations()
+        smooth = Formulation(
+            "smooth",
+            frozenset({Feature.SIMPLEX, Feature.BOX, Feature.CURVED}),
+            self._smooth,
+            self._recover,
+            self._lift,
+            dual=True,
+            scale=-self._units.value,
+        )
+        # Between 1 and inf the norm is no second-order cone.
+        return (smooth, self._socp_formulation()) if s == 1 else (smooth,)
+
+    def _socp_formulation(self) -> Formulation:
+        return Formulation(
+            "SOCP",
+            frozenset({Feature.CONE, Feature.SOC}),
+            self._socp,
+            self._recover_socp,
+            self._lift_socp,
+            SECOND_ORDER,
+            dual=True,
+            scale=-self._units.value,
+        )
+
+    def _weights_formulation(self) -> Formulation:
+        return Formulation(
+            "weights",
+            frozenset({Feature.SIMPLEX, Feature.CURVED}),
+            self._weights,
+            self._recover_weights,
+            self._lift_weights,
+            BEST_RESPONSE,
+            scale=self._units.value,
+        )
+
+    def _game_formulations(self) -> tuple[Formulation, Formulation]:
+        saddle = Formulation(
+            "saddle",
+            frozenset({Feature.SADDLE, Feature.BOX}),
+            self._saddle,
+            self._recover_saddle,
+            self._lift_saddle,
+            MINIMAX,
+            scale=self._units.value,
+        )
+        cuts = Formulation(
+            "cutting planes",
+            frozenset({Feature.SIMPLEX, Feature.NONSMOOTH}),
+            self._cutting_planes,
+            self._recover_weights,
+            self._lift_weights,
+            CUTS,
+            scale=self._units.value,
+        )
+        return saddle, cuts
+
+    # The data in the form's units
 
     @cached_property
     def _units(self) -> Units:
-        scale = dual_norm(np.sqrt([K.scale for K in self.machine.present]), self.machine.s) ** 2
-        gradient = float(np.abs(self.machine.y).max()) or 1.0
-        return Units.of(self.machine.C * (1.0 if self.machine.hinge else gradient), scale, gradient)
+        roots = np.sqrt([K.scale for K in self.dual.present])
+        scale = dual_norm(roots, self.dual.s) ** 2
+        gradient = float(np.abs(self.dual.y).max()) or 1.0
+        # The squared loss has |a_i| of the size C |y_i| where errors are large.
+        box = self.dual.C if self.dual.hinge else self.dual.C * gradient
+        return Units.of(box, scale, gradient)
+
+    @property
+    def _domain(self) -> BoxPlane:
+        return self.dual.domain(self._units.length)
+
+    @property
+    def _weight_simplex(self) -> Simplex:
+        return Simplex(len(self.dual.present))
+
+    @property
+    def _sign(self) -> FloatArray | float:
+        """What turns alpha into a, and a into alpha."""
+        return self.dual.y if self.dual.hinge else 1.0
 
     @cached_property
     def _function(self) -> KernelNorm:
-        units, kernels = self._units, self.machine.present
-        ridge = 0.0 if self.machine.hinge else units.length / (units.gradient * self.machine.C)
-        scales, matrices = np.array([K.scale for K in kernels]), tuple(K.matrix for K in kernels)
+        kernels = self.dual.present
+        length = self._units.length
+        gradient = self._units.gradient
         return KernelNorm(
-            matrices,
-            scales,
-            self.machine.y / units.gradient,
-            self.machine.s,
-            units.length / units.gradient,
-            ridge,
+            kernels=tuple(K.matrix for K in kernels),
+            scales=np.array([K.scale for K in kernels]),
+            y=self.dual.y / gradient,
+            s=self.dual.s,
+            unit=length / gradient,
+            ridge=0.0 if self.dual.hinge else length / (gradient * self.dual.C),
         )
 
     @cached_property
     def _cone(self) -> NormCone:
-        factors, domain = (
-            tuple(self._units.factor(K) for K in self.machine.present),
-            self.machine.domain(self._units.length),
-        )
-        return NormCone(
-            factors, self._function.y, domain, self._function.ridge, apart=self.machine.s == 1
-        )
-
-    def formulations(self) -> tuple[Formulation, ...]:
-        s, value = self.machine.s, self._units.value
-        down, up = partial(Formulation, dual=True, scale=-value), partial(Formulation, scale=value)
-        box = {Feature.SIMPLEX, Feature.BOX}
-        smooth = down(
-            "smooth", frozenset(box | {Feature.CURVED}), self._smooth, self._recover, self._lift
-        )
-        if 1 < s < np.inf:
-            return (smooth,)
-        because = "K_i = R_i'R_i, |R_i a| <= r_i and |r|^2 <= 2t are second-order cones"
-        needs = frozenset({Feature.CONE, Feature.SOC})
-        cone = down("SOCP", needs, self._socp, self._recover_socp, self._lift_socp, because)
-        if s == 1:
-            return (smooth, cone)
-        saddle = frozenset({Feature.SADDLE, Feature.BOX})
-        weights, kinks = (
-            frozenset({Feature.SIMPLEX, feature}) for feature in (Feature.CURVED, Feature.NONSMOOTH)
-        )
-        game = "the game is linear in the weights, concave in a, and both sets are compact"
-        reply = (
-            "against given weights there is a best a, by linear equations once its face is known"
-        )
-        cuts = "the value of the best machine is convex in the weights, and each a is a cut of it"
-        return (
-            up("weights", weights, self._weights, self._recover_weights, self._lift_weights, reply),
-            cone,
-            up("saddle", saddle, self._saddle, self._recover_saddle, self._lift_saddle, game),
-            up(
-                "cutting planes", kinks, self._cuts, self._recover_weights, self._lift_weights, cuts
-            ),
-        )
+        factors = tuple(self._units.factor(K) for K in self.dual.present)
+        f = self._function
+        return NormCone(factors, f.y, self._domain, f.ridge, is_sum=self.dual.s == 1)
 
     @cached_property
-    def _machines(self) -> Machines:
-        if self.machine.hinge:
-            return BoxedMachines(self._function, domain=self.machine.domain(self._units.length))
-        return FreeMachines(self._function)
+    def _optimal_value(self) -> OptimalValue:
+        if self.dual.hinge:
+            return HingeOptimalValue(self._function, domain=self._domain)
+        return RidgeOptimalValue(self._function)
+
+    # The forms
 
     def _smooth(self) -> SimplexForm:
-        return SimplexForm(self._function.objective(), self.machine.domain(self._units.length))
+        return SimplexForm(self._function.objective(), self._domain)
 
     def _socp(self) -> ConeForm:
         return self._cone.form()
 
     def _weights(self) -> SimplexForm:
-        m = len(self.machine.present)
-        return SimplexForm(SmoothFunction(m, self._machines.near), Simplex(m))
+        simplex = self._weight_simplex
+        return SimplexForm(SmoothFunction(simplex.size, self._optimal_value.near), simplex)
 
-    def _cuts(self) -> SimplexForm:
-        m, machines = len(self.machine.present), self._machines
-        return SimplexForm(Oracle(m, machines.value, machines.gradient, smooth=False), Simplex(m))
+    def _cutting_planes(self) -> SimplexForm:
+        simplex = self._weight_simplex
+        g = self._optimal_value
+        return SimplexForm(Oracle(simplex.size, g.value, g.gradient, smooth=False), simplex)
 
     def _saddle(self) -> SaddleForm:
-        game = Mixtures(self._function)
+        game = WeightGame(self._function)
         coupling = SaddleOracle(game.value, game.gradient_weights, game.gradient_a)
-        return SaddleForm(
-            coupling, Simplex(len(self.machine.present)), self.machine.domain(self._units.length)
-        )
+        return SaddleForm(coupling, self._weight_simplex, self._domain)
+
+    # The way back
 
     def _point(
         self, a: FloatArray, theta: FloatArray | None = None, beta: FloatArray | None = None
     ) -> Point:
-        length, sign = self._units.length, self.machine.y if self.machine.hinge else 1.0
-        weights = {} if theta is None else {"weights": self.machine.of_all(theta)}
-        coefficients = {} if beta is None else {"coefficients": self.machine.of_all(length * beta)}
-        return Point({"alpha": length * a * sign, **weights}, coefficients)
+        """The point of coefficients a, weights theta and the beta_i that prove its upper bound."""
+        length = self._units.length
+        primal = {"alpha": length * a * self._sign}
+        if theta is not None:
+            primal["weights"] = self.dual.of_all(theta)
+        if beta is None:
+            return Point(primal)
+        return Point(primal, {"coefficients": self.dual.of_all(length * beta)})
 
     def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
         return self._point(x)
 
     def _recover_weights(self, x: FloatArray, y: FloatArray | None) -> Point:
-        """The machine of the weights; where these come with cuts, the mean of their machines proves the other side."""
-        best = self._machines.reply(x)
+        """The best a of the weights; where these come with cuts, the mean over the cuts.
+
+        The mean proves one side of the optimum, the best a of the weights the other.
+        """
+        g = self._optimal_value
+        best = g.solution(x).a
         if y is None or not y.size:
             return self._point(best, x)
-        return self._point(
-            self._machines.mean_reply(y.reshape(-1, x.size + 1)), x, np.outer(x, best)
-        )
+        cuts = y.reshape(-1, x.size + 1)
+        return self._point(g.mean_coefficients(cuts), x, np.outer(x, best))
 
     def _recover_saddle(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return self._point(np.zeros(self.machine.y.size) if y is None else y, x)
+        return self._point(np.zeros(self.dual.y.size) if y is None else y, x)
 
     def _recover_socp(self, x: FloatArray, y: FloatArray | None) -> Point:
-        a = x[: self.machine.y.size]
+        a = x[: self.dual.y.size]
         if y is None:
             return self._point(a)
         theta, beta = self._cone.multipliers(y)
         return self._point(a, theta, beta)
 
+    # Points lifted to the forms
+
     def _lift(self, point: Point) -> Start:
-        return Start(
-            point.alpha * (self.machine.y if self.machine.hinge else 1.0) / self._units.length
-        )
+        return Start(point.alpha * self._sign / self._units.length)
 
     def _lift_weights(self, point: Point) -> Start:
-        return Start(point.weights[self.machine.there])
+        return Start(point.weights[self.dual.is_present])
 
     def _lift_saddle(self, point: Point) -> Start:
         return Start(self._lift_weights(point).x, self._lift(point).x)

@@ -1,6 +1,6 @@
 """The equivalent forms of one kernel learned from similarities, and the way back from each.
 
-In the units of `klopt.problems._margin.data`:  a = length * x,  value = length * (value of the
+In the units of `klopt.problems._margin.forms`:  a = length * x,  value = length * (value of the
 form) + shift.
 """
 
@@ -16,7 +16,7 @@ from klopt.model.cones import Feature, smat, svec
 from klopt.model.forms import ConeForm, SaddleForm, SimplexForm, Start
 from klopt.model.functions import Oracle, SaddleOracle
 from klopt.model.problem import Formulation, Point
-from klopt.problems._margin.data import Units
+from klopt.problems._margin.forms import Units
 from klopt.problems._similarity.cone_forms import SimilarityCone
 from klopt.problems._similarity.descent import Descent
 from klopt.problems._similarity.proof import Single

@@ -31,8 +31,7 @@ import numpy as np
 from klopt.arrays import EPS, FloatArray
 from klopt.model.problem import Bracket, Point
 from klopt.model.sets import BoxPlane
-from klopt.problems._margin.data import best_shift, finite
-from klopt.problems._margin.proof import hinge_primal
+from klopt.problems._margin.proof import best_shift, finite, hinge_primal
 from klopt.problems._similarity.block import Block
 from klopt.problems._similarity.data import Loss, symmetric_part
 
