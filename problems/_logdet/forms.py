@@ -16,7 +16,7 @@ from klopt.arrays import FloatArray, SparseMatrix
 from klopt.model.cones import Cones, svec_entries, svec_size
 from klopt.model.forms import ConeForm
 from klopt.problems._logdet.data import Pairs
-from klopt.problems._scg.features import FactorModel
+from klopt.problems._scg.forms import log_det_program
 
 __all__ = ["cone_program"]
 
@@ -24,7 +24,7 @@ __all__ = ["cone_program"]
 def cone_program(pairs: Pairs) -> ConeForm:
     """Return the program in x = (svec W, Z, t [, u, w]); its first rows are the pairs."""
     r, c = len(pairs.R), pairs.size
-    base = FactorModel(pairs.centred.T, np.zeros((r, r)), 0.0, 0.0, 1.0).cone_program()
+    base = log_det_program(np.eye(r))
     distances = sparse.csc_array(_distances(pairs))
     first = sparse.hstack([distances, sparse.csc_array((c, base.c.size - distances.shape[1]))])
     if pairs.is_hard:
