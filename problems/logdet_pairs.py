@@ -1,11 +1,12 @@
 """LDK: the kernel nearest to a given one in LogDet divergence under bounds on distances of pairs.
 
-    minimise over K   D(K, K0) = tr(K K0^-1) - log det(K K0^-1) - n                  ((4) of Pan et al.)
+    minimise over K   D(K, K0) = tr(K K0^-1) - log det(K K0^-1) - n
     subject to        d_K(i, j) <= upper   for similar pairs
                       d_K(i, j) >= lower   for dissimilar pairs
 
-d_K(i, j) = K_ii + K_jj - 2 K_ij. With `slack` the bounds may move to u_c times themselves at the
-price slack times sum_c (u_c - log u_c - 1), as in Davis et al.
+((4) of Pan et al. (2016)), where d_K(i, j) = K_ii + K_jj - 2 K_ij. With `slack` the bounds may move
+to u_c times themselves at the price slack times sum_c (u_c - log u_c - 1), as in Davis et al.
+(2007).
 
 Only the points that occur in pairs count. With J those points and K0_JJ = R'R, R of r rows, K_JJ =
 R'WR and the other points follow: D(K, K0) = D(K_JJ, K0_JJ) = tr W - log det W - r, and what W does
@@ -18,9 +19,10 @@ or by Bregman's projections. A triangle, or a longer cycle, that is violated pro
 contradict each other (`klopt.problems._logdet.contradictions`). Dissimilar points that K0 cannot
 tell apart do so even with slack: the price of u = 0 is infinite.
 
-[1] Pan, Chen, Chen, Xu (2016), Efficient learning of supervised kernels with a graph-based loss
-    function.
-[2] Davis, Kulis, Jain, Sra, Dhillon (2007), Information-theoretic metric learning.
+Pan, Chen, Chen, Xu (2016), Efficient learning of supervised kernels with a graph-based loss
+function.
+
+Davis, Kulis, Jain, Sra, Dhillon (2007), Information-theoretic metric learning.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ class LogDetPairs(Problem):
     slack
         The price of moving a bound; None keeps them all.
 
-    >>> problem = LogDetPairs(np.eye(3), similar=[(0, 1)], dissimilar=[(0, 2)], upper=1.0, lower=2.0)
+    >>> problem = LogDetPairs(np.eye(3), [(0, 1)], [(0, 2)], upper=1.0, lower=2.0)
     >>> bracket = problem.bracket(Point({}, {"similar": [0.5], "dissimilar": [0.0]}))
     >>> f"{bracket.lower:.6f} <= optimum <= {bracket.upper:.6f}"
     '0.193147 <= optimum <= 0.202682'
@@ -111,6 +113,7 @@ class LogDetPairs(Problem):
     slack: float | None = attrs.field(default=None, converter=slack_price)
 
     def __attrs_post_init__(self) -> None:
+        # One number stands for as many bounds as there are pairs, which a converter cannot see.
         refuse_unknown_points("similar", self.similar, self.K0.size)
         upper = distance_bounds("upper", self.upper, len(self.similar), zero=False)
         object.__setattr__(self, "upper", upper)
@@ -156,7 +159,7 @@ class LogDetPairs(Problem):
 
     @property
     def inseparable(self) -> IntArray:
-        """The dissimilar pairs, by number, that K0 cannot tell apart: with one there is no solution."""
+        """The dissimilar pairs, by number, that K0 cannot tell apart; any makes it infeasible."""
         similar, dissimilar = np.split(self._constraining, [len(self.similar)])
         among_dissimilar = self.constraints.inseparable - int(similar.sum())
         return np.flatnonzero(dissimilar)[among_dissimilar]
@@ -255,6 +258,7 @@ class LogDetPairs(Problem):
         lower = -evaluation.value - evaluation.rounding
         multipliers = self._multipliers(evaluation.x)
         found = feasible_kernel(evaluation)
+        # Some bounds may be out of reach from here: then nothing is proven from above.
         if found is None or not np.isfinite(found.value):
             nothing = Point({"W": np.eye(len(self._R))}, multipliers)
             return Bracket(lower, np.inf, nothing, "no feasible kernel was found from this point")

@@ -1,29 +1,30 @@
 """Kernel alignment by the spectrum of a graph Laplacian: KA0, KA1 (ordered) and OSK.
 
     maximise over alpha   rho = <K, T> / (||K|| ||T||),    K = sum_i alpha_i v_i v_i'
-    subject to            alpha_i >= sigma alpha_(i+1),  alpha >= 0   (without the order: alpha >= 0)
+    subject to            alpha_i >= sigma alpha_(i+1),  alpha >= 0
 
-K and T are taken on the labelled points. The columns v_i of V are eigenvectors, smoothest first.
-T_pq is 1 where p and q have one class and 0 otherwise (target "indicator", (20) of Xie et al.) or
--1 otherwise ("signed", (2) of Pan et al.). rho does not change with the scale of alpha: here alpha
-sums to 1, which is tr K = 1 for orthonormal columns. With F_ij = (v_i'v_j)^2 and b_i = v_i'T v_i /
-||T||,
+where K and T are taken on the labelled points; without the order only alpha >= 0 is left. The
+columns v_i of V are eigenvectors, smoothest first. T_pq is 1 where p and q have one class and 0
+otherwise (target "indicator", (20) of Xie et al. (2017)) or -1 otherwise ("signed", (2) of Pan et
+al. (2016)). rho does not change with the scale of alpha: here alpha sums to 1, which is tr K = 1
+for orthonormal columns. With F_ij = (v_i'v_j)^2 and b_i = v_i'T v_i / ||T||,
 
-    rho*^2 = b'alpha at the minimum of  alpha'F alpha / 2 - b'alpha  over the cone, of value -rho*^2 / 2
+    minimise over the cone   alpha'F alpha / 2 - b'alpha
 
-as soon as some prefix sum of b (without the order: some b_i) is positive: always for the indicator.
-For the signed target of three or more classes it may fail; then rho* <= 0 is attained at a single
-prefix, found by enumeration.
+has the optimum -rho*^2 / 2, where rho*^2 = b'alpha, as soon as some prefix sum of b (without the
+order: some b_i) is positive: always for the indicator. For the signed target of three or more
+classes it may fail; then rho* <= 0 is attained at a single prefix, found by enumeration.
 
 The slack variables s_k = alpha_k - sigma alpha_(k+1) turn the ordered cone into s >= 0 (Theorem 1
-of Xie et al.), the kernels into prefix kernels and the QP into nonnegative least squares (NNLS).
-Where all points are labelled and V is orthonormal, F = I and the answer is pooling b. Why the
-bounds hold: `klopt.problems._ordered.proof`.
+of Xie et al. (2017)), the kernels into prefix kernels and the QP into nonnegative least squares
+(NNLS). Where all points are labelled and V is orthonormal, F = I and the answer is pooling b. Why
+the bounds hold: `klopt.problems._ordered.proof`.
 
-[1] Xie, Ding, Gong, Wu (2017), Rank ordering constraints elimination with application for kernel
-    learning, (20) to (26).
-[2] Pan, Chen, Chen, Xu (2016), Efficient learning of supervised kernels with a graph-based loss
-    function, (2).
+Xie, Ding, Gong, Wu (2017), Rank ordering constraints elimination with application for kernel
+learning, (20) to (26).
+
+Pan, Chen, Chen, Xu (2016), Efficient learning of supervised kernels with a graph-based loss
+function, (2).
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ class OrderedAlignment(Problem):
         return f"OrderedAlignment({known} of {n} points labelled, r = {r}, {order})"
 
     def formulations(self) -> tuple[Formulation, ...]:
-        """Return the closed form where there is one, then the forms of the QP, the fastest first."""
+        """Return the closed form where there is one, then the QP's forms, the fastest first."""
         return self._forms.formulations()
 
     @cached_property
@@ -143,7 +144,7 @@ class OrderedAlignment(Problem):
         return AlignmentForms(self.reduced)
 
     def bracket(self, point: Point) -> Bracket:
-        """Return the alignment of the nearest ordered alpha and the best bound its kernel proves."""
+        """Return the alignment of the nearest ordered alpha and the best bound that is proven."""
         beta = self.reduced.beta(point.alpha)
         suggested = [self.reduced.from_all_columns(M) for M in point.dual.values()]
         lower, upper = self.reduced.bounds(beta, *suggested)

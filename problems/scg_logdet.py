@@ -2,10 +2,10 @@
 
     minimise over K   D(K, K0) + gamma tr(K S),   D(K, K0) = tr(K K0^-1) - log det(K K0^-1) - n
 
-((27) of Pan et al.). S is the Laplacian of the supervised complete graph
+((27) of Pan et al. (2016)). S is the Laplacian of the supervised complete graph
 (`klopt.kernels.side_information`). The solution
 
-    K = (K0^-1 + gamma S)^-1 = K0 (I + gamma S K0)^-1                                               (29)
+    K = (K0^-1 + gamma S)^-1 = K0 (I + gamma S K0)^-1                                      (29)
 
 has the value log det(I + gamma S K0), but is never computed as printed: K0 is nearly singular as a
 rule, and the inverse of an inverse is then wrong in every digit. Without that inverse K0 may be
@@ -18,12 +18,12 @@ singular: D is infinite unless K has the range of K0, and there (29) is the limi
 and weak duality proves either: log det(I + gamma S K0) is computed apart from K, and no kernel
 falls below it (`klopt.problems._scg.proof`).
 
-(10) of Pan et al. equates the scg-loss with tr(KS); it is twice that, so that gamma here is twice
-the weight of the loss. D^1/2 1 is in the kernel of S: S is never definite, as they say it is, and a
-large gamma leaves a kernel of rank one.
+(10) of Pan et al. (2016) equates the scg-loss with tr(KS); it is twice that, so that gamma here is
+twice the weight of the loss. D^1/2 1 is in the kernel of S: S is never definite, as they say it is,
+and a large gamma leaves a kernel of rank one.
 
-[1] Pan, Chen, Chen, Xu (2016), Efficient learning of supervised kernels with a graph-based loss
-    function.
+Pan, Chen, Chen, Xu (2016), Efficient learning of supervised kernels with a graph-based loss
+function.
 """
 
 from __future__ import annotations
@@ -118,6 +118,7 @@ class ScgLogDet(Problem):
     gamma: float = attrs.field(converter=graph_weight)
 
     def __attrs_post_init__(self) -> None:
+        # Side information is of as many points as K0, which a converter cannot see.
         object.__setattr__(self, "side", graph_of_points(self.side, self.K0.size))
 
     def describe(self) -> str:

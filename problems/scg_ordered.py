@@ -1,19 +1,20 @@
 """SCG-OSK: the ordered spectral kernel of minimum graph-based loss, by means of prefixes.
 
     minimise over mu   sum_i mu_i c_i = <K, S>,    c_i = v_i'S v_i,  K = sum_i mu_i v_i v_i'
-    subject to         sum_i mu_i = 1,  mu_i >= sigma mu_(i+1),  mu >= 0         ((26) of Pan et al.)
+    subject to         sum_i mu_i = 1,  mu_i >= sigma mu_(i+1),  mu >= 0
 
-S is the Laplacian of the supervised complete graph (`klopt.kernels.side_information`). The vertices
-are the prefixes, scaled, so that the optimum is the smallest weighted mean of a prefix of c, in
-O(r), and the multipliers of the order are its proof (`klopt.problems._ordered.proof`).
+((26) of Pan et al. (2016)). S is the Laplacian of the supervised complete graph
+(`klopt.kernels.side_information`). The vertices are the prefixes, scaled, so that the optimum is
+the smallest weighted mean of a prefix of c, in O(r), and the multipliers of the order are its proof
+(`klopt.problems._ordered.proof`).
 
 As printed, the program is degenerate: S annihilates D^1/2 1, which the smoothest eigenvector of a
 connected graph nearly is, so that c_1 is about 0, the others are not, and the optimum is K = v_1
 v_1', which says nothing of classes. `skip_constant=True` leaves the first column out (mu_1 = 0, the
 order begins at the second).
 
-[1] Pan, Chen, Chen, Xu (2016), Efficient learning of supervised kernels with a graph-based loss
-    function.
+Pan, Chen, Chen, Xu (2016), Efficient learning of supervised kernels with a graph-based loss
+function.
 """
 
 from __future__ import annotations
@@ -100,6 +101,7 @@ class ScgOrdered(Problem):
             raise InvalidProblem(f"V is {n} x 0; give at least one eigenvector as a column")
         if r <= self.skip_constant:
             raise InvalidProblem(f"V is {n} x {r}; nothing is left without the first column")
+        # Side information is of as many points as V has rows, which a converter cannot see.
         object.__setattr__(self, "side", side_graph(self.side, n))
 
     @cached_property
@@ -122,7 +124,7 @@ class ScgOrdered(Problem):
         return f"ScgOrdered({n} points, r = {r}, sigma = {self.sigma:g})"
 
     def formulations(self) -> tuple[Formulation, ...]:
-        """Return the prefix means, the set itself, and the program as printed and by its vertices."""
+        """Return the prefix means, the set itself, and the program as printed and by vertices."""
         explicit = ExplicitForm(self._best_length)
         vertices = "the ordered simplex is the hull of its prefixes"
         itself = "the program itself"
@@ -199,7 +201,7 @@ class ScgOrdered(Problem):
         return {"mu": mu}
 
     def bracket(self, point: Point) -> Bracket:
-        """Return the smallest prefix mean, which weak duality proves, and c'mu of the nearest mu."""
+        """Return the smallest prefix mean, by weak duality, and c'mu of the nearest feasible mu."""
         mu = self._program.nearest_feasible(point.mu[self._skipped :])
         nu, z = self._program.multipliers()
         lower, upper = self._program.bounds(mu)

@@ -141,8 +141,8 @@ def test_prefixes_minimise_linear_functions_over_the_ordered_cone(seed):
     assert domain.violation(z) <= 1e-13
     order = np.diff(np.eye(domain.size), axis=0) / domain.steps
     rows = np.vstack([order, domain.price])
-    least = linprog(g, A_ub=rows, b_ub=np.append(np.zeros(len(order)), domain.total)).fun
-    assert g @ z == pytest.approx(least, abs=1e-9)
+    minimum = linprog(g, A_ub=rows, b_ub=np.append(np.zeros(len(order)), domain.total)).fun
+    assert g @ z == pytest.approx(minimum, abs=1e-9)
     assert np.abs(member(domain, rng)).sum() <= domain.radius + 1e-12
     assert domain.violation(domain.centre()) == 0
     assert (np.diff(domain.centre() / domain.steps) < 0).all()

@@ -32,7 +32,7 @@ RAY_MARGIN = 1e-9
 
 
 def violated_cycle(constraints: DistanceConstraints) -> Contradiction | None:
-    """Return the ray of a dissimilar pair that similar pairs keep too near, None if there is none."""
+    """Return the ray of a dissimilar pair that similar pairs keep too near, if there is one."""
     if constraints.inseparable.size:
         return _inseparable_pair(constraints)
     # With slack, a path of similar pairs may grow to any length.
@@ -118,7 +118,7 @@ def _cycle_words(
 
 
 def _inseparable_pair(constraints: DistanceConstraints) -> Contradiction:
-    """A dissimilar pair of points that the given kernel, and so no kernel of its range, separates."""
+    """A dissimilar pair of points that no kernel of the range of the given one separates."""
     count = constraints.inseparable.size
     pair = constraints.inseparable[0]
     i = constraints.names[constraints.first[pair]]

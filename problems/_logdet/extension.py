@@ -61,7 +61,7 @@ class FactoredKernel:
         return given + self._change(self._psi(given), self._trained)
 
     def among(self, cross0: npt.ArrayLike, new0: npt.ArrayLike) -> FloatArray:
-        """Return k among new points (m x m) from k0 between new and training points and among them."""
+        """Return k among new points (m x m) from k0 of them with training points and among them."""
         psi = self._psi(self._checked(cross0))
         m = psi.shape[1]
         new = symmetric("new0", matrix("new0", new0, (m, m)))

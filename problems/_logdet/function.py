@@ -1,8 +1,9 @@
 """The dual of LogDet kernel learning with pairs: value, gradient, curvature, and exact row steps.
 
-    f(x) = sum_c s_c x_c - log det M  over  x >= 0,     M = I + R A R',   A = sum_c s_c x_c z_c z_c' / t_c
+    f(x) = sum_c s_c x_c - log det M,    M = I + R A R',    A = sum_c s_c x_c z_c z_c' / t_c
 
-is minimised, the multipliers being x_c / t_c (`proof` has the notation). With K = R'WR, W = M^-1,
+is minimised over x >= 0, the multipliers being x_c / t_c (`proof` has the notation). With K = R'WR,
+W = M^-1,
 
     f'_c = -s_c (q_c - 1),      f''_cd = s_c s_d (z_c'K z_d)^2 / (t_c t_d).
 
@@ -138,12 +139,12 @@ class LogDetDual:
         return diverging_ray(self.constraints, x)
 
     def ray_flaw(self, ray: FloatArray) -> str:
-        """Return what is wrong with a ray; "" if f is unbounded below along it: no W is feasible."""
+        """Return what is wrong with a ray; "" if f is unbounded below along it."""
         return ray_flaw(self.constraints, ray)
 
 
 class BregmanProjections:
-    """Multipliers x and the kernel that belongs to them, projected onto one constraint at a time."""
+    """Multipliers x and their kernel, which is projected onto one constraint at a time."""
 
     def __init__(self, dual: LogDetDual, x: FloatArray) -> None:
         from scipy.linalg.blas import dger

@@ -171,7 +171,7 @@ class DistanceConstraints:
 
     @cached_property
     def close_pairs(self) -> IntArray:
-        """The dissimilar pairs that are hardly apart: large multipliers meet tiny distances there."""
+        """The dissimilar pairs of tiny distances, which large multipliers meet."""
         R = self.centred
         apart = np.flatnonzero(self.sign < 0)
         i = self.first[apart]
@@ -374,7 +374,7 @@ class PairEvaluation:
 
     @property
     def rounding(self) -> float:
-        """What rounding may do to the value: the terms of the linear part, and those of log det M."""
+        """What rounding may do to the value, by the terms of the linear part and of log det M."""
         constraints = self.constraints
         diagonal = self.kernel.diagonal()
         size = (diagonal[constraints.first] + diagonal[constraints.second]) / constraints.target
@@ -446,6 +446,7 @@ class FeasibleKernel:
 def feasible_kernel(evaluation: PairEvaluation) -> FeasibleKernel | None:
     """Return a feasible W near the one of the evaluation, None where none was found."""
     constraints = evaluation.constraints
+    # No W separates equal points, at no finite price either.
     if constraints.inseparable.size:
         return None
     if evaluation.L is None:
@@ -455,6 +456,8 @@ def feasible_kernel(evaluation: PairEvaluation) -> FeasibleKernel | None:
         return feasible_kernel(PairEvaluation.at(constraints, np.zeros_like(evaluation.x)))
     if not constraints.is_hard:
         return _with_slack(evaluation)
+
+    # Whatever a move promises is measured on the W that it made.
     for move in (_tightened, _mixed):
         found = move(evaluation)
         if found is not None and np.isfinite(found.value) and _is_feasible(found.W, constraints):
@@ -495,6 +498,7 @@ def _tightened(evaluation: PairEvaluation) -> FeasibleKernel | None:
     mu = np.zeros(constraints.size)
     for _ in range(MAX_TIGHTENINGS):
         tight = np.flatnonzero(chosen)
+        # The system takes the cube of their number.
         if tight.size > MAX_TIGHT_PAIRS:
             return None
         if tight.size:
@@ -552,6 +556,7 @@ def _strictly_feasible(constraints: DistanceConstraints) -> FloatArray | None:
     """W_0: points that similar pairs connect fall together, the others are far apart."""
     R = constraints.R
     similar = constraints.sign > 0
+    # Only a square R can put the points anywhere.
     if R.shape[0] != R.shape[1]:
         return None
     component = constraints.components
@@ -596,15 +601,18 @@ def _divergence(W: FloatArray) -> float:
 
 
 def ray_flaw(constraints: DistanceConstraints, ray: FloatArray) -> str:
-    """Return what is wrong with a ray; "" if it proves that the constraints contradict each other."""
+    """Return what is wrong with a ray; "" if it proves that no W is feasible."""
     if ray.shape != (constraints.size,) or not np.isfinite(ray).all():
         return _NO_RAY
     if (ray < 0).any() or not ray.any():
         return _NO_RAY
+    # R z_c = 0: a distance of 0 is never t_c, hard or with slack.
     if np.isin(np.flatnonzero(ray), constraints.inseparable).all():
         return ""
     if not constraints.is_hard:
         return "with slack every kernel is feasible that parts dissimilar points"
+
+    # 0 <= <W, RAR'> <= sum_c s_c x_c must fail.
     fall = -float(constraints.sign @ ray)
     if not fall > MIN_FALL * float(ray.sum()):
         return "the sum of s_c x_c is not negative"

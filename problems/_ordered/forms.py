@@ -38,7 +38,7 @@ from klopt.problems._ordered.proof import Alignment
 __all__ = ["AlignmentForms", "SquaredAlignment"]
 
 ORTHOGONAL_TOLERANCE = 1e-9
-"""The largest inner product, relative to the shortest column, of columns that count as orthogonal."""
+"""The largest inner product, relative to the shortest column, of orthogonal columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class AlignmentForms:
     alignment: Alignment
 
     def formulations(self) -> tuple[Formulation, ...]:
-        """Return the closed form where there is one, then the forms of the QP, the fastest first."""
+        """Return the closed form where there is one, then the QP's forms, the fastest first."""
         if not self.alignment.is_positive:
             ray = "all <P_k, T> <= 0: the convex ||K|| is largest at an extreme ray of the cone"
             return (self._explicit(ray),)
@@ -136,7 +136,7 @@ class AlignmentForms:
     @property
     def _why_rays(self) -> str:
         if self.alignment.ordered:
-            return "Theorem 1 of [1]: the ordered cone is the cone of its prefixes"
+            return "Theorem 1 of Xie et al. (2017): the ordered cone is the cone of its prefixes"
         return "the QP itself"
 
     # ---- what the forms are scaled by, and whether there is a closed form
@@ -235,7 +235,7 @@ class AlignmentForms:
         return self._point(x / self._metric)
 
     def from_unit(self, x: FloatArray, y: FloatArray | None) -> Point:
-        """Return the point of the SOCP, whose multipliers give a matrix M that bounds the optimum."""
+        """Return the point of the SOCP; its multipliers give a matrix M that bounds the optimum."""
         point = self.from_columns(x, None)
         if y is None:
             return point
@@ -315,7 +315,7 @@ class AlignmentForms:
         return self.alignment.columns.F / np.outer(norms, norms)
 
     def _order_rows(self) -> SparseMatrix:
-        """Rows A x <= 0 of x_i / d_i >= x_(i+1) / d_(i+1) >= 0, the larger entry of each being 1."""
+        """Rows A x <= 0 of x_i / d_i >= x_(i+1) / d_(i+1) >= 0, their larger entries being 1."""
         d = self.alignment.columns.norms
         if not self.alignment.ordered:
             return csc("A", -sparse.eye_array(d.size))

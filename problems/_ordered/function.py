@@ -34,8 +34,10 @@ __all__ = [
 
 MAX_STORE_BYTES = 4e6
 """The memory that kept prefix kernels may take."""
-MIN_STORED, MAX_STORED = 64, 512
-"""The numbers of prefix kernels that are kept, whatever memory they take."""
+MIN_STORED = 64
+"""The number of prefix kernels that may be kept whatever memory they take."""
+MAX_STORED = 512
+"""The largest number of prefix kernels that is kept."""
 MIN_LEADING_COLUMNS = 640
 """The longest prefix of an optimum seldom has more columns than this, or than a quarter of all."""
 

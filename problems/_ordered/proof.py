@@ -16,9 +16,9 @@ without one w_k w_k'), and B_k = <P_k, T>. Any M with <P_k, M> >= B_k for all k 
 for K and for any other matrix sum_i g_i w_i w_i' that a dual solution suggests. The first is exact
 at the optimum, where K is, up to its scale, the projection of T on the cone.
 
-If some B_k > 0, the optimum is that of the QP min ||K||^2 / 2 - <K, T>, of value -rho*^2 / 2. If all
-B_k <= 0, then rho <= 0, and on the base <K, T> = -1 the convex ||K|| is maximised: the optimum is a
-ray P_k, and the enumeration of B_k / ||P_k|| is the proof.
+If some B_k > 0, the optimum is that of the QP min ||K||^2 / 2 - <K, T>, of value -rho*^2 / 2. If
+all B_k <= 0, then rho <= 0, and on the base <K, T> = -1 the convex ||K|| is maximised: the optimum
+is a ray P_k, and the enumeration of B_k / ||P_k|| is the proof.
 
 **Ordered linear program**  min c'mu  subject to  sum_i mu_i = 1,  mu_i >= sigma mu_(i+1),  mu >= 0.
 With e_i = sigma^-(i-1) and E_k = e_1 + .. + e_k its vertices are the prefixes (e_1, .., e_k, 0, ..,
@@ -171,7 +171,7 @@ class Alignment:
     steps: FloatArray
 
     def at_rays(self, x: FloatArray) -> FloatArray:
-        """Return the values at the rays P_k of the linear function with the value x_i at w_i w_i'."""
+        """Return the values at the rays of the linear function of value x_i at w_i w_i'."""
         return np.cumsum(x) if self.ordered else x
 
     @cached_property

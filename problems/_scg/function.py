@@ -1,6 +1,6 @@
 """The kernel of SCG-LDK as a function of the small array, H or C, that a solution holds.
 
-    by groups     K = M + gamma B H B',  M = (I - X) / gamma = K0 X        with Q = -gamma (X - V H V')
+    by groups     K = M + gamma B H B',  M = (I - X) / gamma = K0 X,  Q = -gamma (X - V H V')
     by features   K = Phi C C'Phi'
 
 where K = K0 + K0 Q K0 carries the kernel over to new points (`klopt.kernels.out_of_sample`), and

@@ -3,7 +3,8 @@
 One tridiagonal form K0 = Q t Q' serves all, after which a gamma costs O(n k). Products with
 kernels,
 
-    K C = Q (m C~ + gamma B~ H B~'C~),   m = (I - (I + gamma t)^-1) / gamma,   C~ = Q'C,   B~ = m Q'U,
+    K C = Q (m C~ + gamma B~ H B~'C~),   m = (I - (I + gamma t)^-1) / gamma,
+    C~ = Q'C,   B~ = m Q'U,
 
 go through Q once for all gammas. Where K0 = Phi Phi' is thin, the gammas share Phi'S Phi instead.
 """
@@ -55,7 +56,7 @@ class GammaPath(Generic[P]):
         return self.problems[index]
 
     def apply(self, points: Sequence[Point], C: npt.ArrayLike) -> FloatArray:
-        """Return K C of every gamma, gammas x n x columns, from the points that solve the problems."""
+        """Return K C of every gamma, gammas x n x columns, from the solutions of the problems."""
         if len(points) != len(self.problems):
             raise InvalidProblem(
                 f"{len(points)} points for {len(self.problems)} gammas; give one each"

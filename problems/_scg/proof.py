@@ -5,7 +5,8 @@ K0 is never inverted and may be singular.
 
 **By groups**, where S = I - U R U' with k orthonormal columns U. With A = I + gamma K0 put
 
-    X = A^-1,   V = X U,   M = K0 X = (I - X) / gamma,   B = M U = K0 V,   Y = gamma U'M U = I - U'V.
+    X = A^-1,   V = X U,   M = K0 X = (I - X) / gamma,
+    B = M U = K0 V,   Y = gamma U'M U = I - U'V.
 
 The solution is among the kernels K = M + gamma B H B', H symmetric and k x k. Their objective is
 
