@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import attrs
 import numpy as np
@@ -48,6 +48,7 @@ import numpy.typing as npt
 from klopt.arrays import EPS, FloatArray, freeze, matrix, positive, vector
 from klopt.errors import InvalidProblem
 from klopt.model.functions import IntArray
+from klopt.model.memo import lock
 
 __all__ = [
     "MIN_FALL",
@@ -146,6 +147,11 @@ class DistanceConstraints:
             )
         if not ((np.abs(self.sign) == 1).all() and (self.target > 0).all()):
             raise InvalidProblem("sign must hold +1 and -1, target positive numbers")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # A pickle forgets that arrays are read-only.
+        lock(self)
 
     @property
     def size(self) -> int:
