@@ -1,65 +1,97 @@
-"""LDK: the kernel nearest to a given one in LogDet divergence that keeps similar points near and dissimilar ones apart.
+"""LDK: the kernel nearest to a given one in LogDet divergence under bounds on distances of pairs.
 
-    minimise over K   D(K, K0) = tr(K K0^-1) - log det(K K0^-1) - n                                        (4) of [1]
-    subject to        d_K(i, j) <= upper   for similar pairs,      d_K(i, j) >= lower   for dissimilar pairs
+    minimise over K   D(K, K0) = tr(K K0^-1) - log det(K K0^-1) - n
+    subject to        d_K(i, j) <= upper   for similar pairs
+                      d_K(i, j) >= lower   for dissimilar pairs
 
-d_K(i, j) = K_ii + K_jj - 2 K_ij. With `slack` the bounds may move to u_c times themselves at the
-price slack times sum_c (u_c - log u_c - 1), as in [2].
+((4) of Pan et al. (2016)), where d_K(i, j) = K_ii + K_jj - 2 K_ij. With `slack` the bounds may move
+to u_c times themselves at the price slack times sum_c (u_c - log u_c - 1), as in Davis et al.
+(2007).
 
 Only the points that occur in pairs count. With J those points and K0_JJ = R'R, R of r rows, K_JJ =
 R'WR and the other points follow: D(K, K0) = D(K_JJ, K0_JJ) = tr W - log det W - r, and what W does
 to the features of J it does to those of any point (`klopt.problems._logdet.extension`). K0 may be
-singular: kernels that do not have its range are infinitely far away. The dual has one variable a
-pair but needs only m x m matrices (`klopt.problems._logdet.function`); it is solved by Newton's
-method among the pairs that are tight, or by Bregman's projections. Contradictory pairs are proven
-to be so by the triangle, or the longer way, that is violated (`klopt.problems._logdet.proof`).
-Dissimilar points that K0 cannot tell apart are so even with slack: the price of u = 0 is infinite.
+singular: kernels that do not have its range are infinitely far away.
 
-[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
-[2] Davis, Kulis, Jain, Sra, Dhillon, Information-theoretic metric learning, 2007.
+The dual has one variable for each pair but needs only m x m matrices
+(`klopt.problems._logdet.function`); it is solved by Newton's method among the pairs that are tight,
+or by Bregman's projections. A triangle, or a longer cycle, that is violated proves that pairs
+contradict each other (`klopt.problems._logdet.contradictions`). Dissimilar points that K0 cannot
+tell apart do so even with slack: the price of u = 0 is infinite.
+
+Pan, Chen, Chen, Xu (2016), Efficient learning of supervised kernels with a graph-based loss
+function.
+
+Davis, Kulis, Jain, Sra, Dhillon (2007), Information-theoretic metric learning.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, MatrixLike, positive, require_memory
+from klopt.arrays import EPS, FloatArray, require_memory
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank, Nystrom
 from klopt.kernels.out_of_sample import ExtendedFeatures
 from klopt.model.cones import Feature
-from klopt.model.forms import SimplexForm, Start
+from klopt.model.forms import ConeForm, SimplexForm, Start
+from klopt.model.functions import IntArray
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import BoxPlane
-from klopt.problems._logdet.data import equal_points
+from klopt.problems._logdet.data import (
+    bounds_as_given,
+    dissimilar_pairs,
+    distance_bounds,
+    given_kernel,
+    refuse_unknown_points,
+    similar_pairs,
+    slack_price,
+)
 from klopt.problems._logdet.extension import FactoredKernel
-from klopt.problems._logdet.forms import cone_program
+from klopt.problems._logdet.forms import pair_program
 from klopt.problems._logdet.function import LogDetDual
-from klopt.problems._logdet.pair_bounds import IntArray, bounds, pair_list
+from klopt.problems._logdet.proof import (
+    DistanceConstraints,
+    equal_points,
+    evaluation_in_domain,
+    feasible_kernel,
+)
 
 __all__ = ["LogDetPairs"]
 
-PROGRAM, ROWS = 60, 2000
-"""The largest order and number of pairs of a cone program that is offered."""
-HALVINGS = 60
+MAX_PROGRAM_ORDER = 60
+"""The largest order of a cone program that is offered."""
+MAX_PROGRAM_PAIRS = 2000
+"""The largest number of pairs of a cone program that is offered."""
 
 
-@dataclass(frozen=True, eq=False)
+@attrs.frozen(eq=False, slots=False)
 class LogDetPairs(Problem):
-    """Learn a kernel near K0 (a kernel matrix, or features of low rank) from pairs of similar and dissimilar points.
+    """Learn a kernel near K0 from pairs of similar and dissimilar points.
 
-    Pairs are rows (i, j). `upper` bounds the squared distances of similar ones from above, `lower`
-    those of dissimilar ones from below, by one number or one a pair. `slack` is the price of moving
-    a bound; None keeps them all. Solutions have W and the multipliers `similar` and `dissimilar`;
-    `kernel` forms K on all points, `extend` makes it a function.
+    Solutions have W and the multipliers `similar` and `dissimilar`; `kernel` forms K on all points,
+    `extend` makes it a function.
 
-    >>> problem = LogDetPairs(np.eye(3), similar=[(0, 1)], dissimilar=[(0, 2)], upper=1.0, lower=2.0)
+    Parameters
+    ----------
+    K0
+        A kernel matrix, or features of low rank.
+    similar, dissimilar
+        Pairs as rows (i, j).
+    upper
+        Bounds the squared distances of similar pairs from above: one number, or one for each.
+    lower
+        Bounds those of dissimilar pairs from below, likewise.
+    slack
+        The price of moving a bound; None keeps them all.
+
+    >>> problem = LogDetPairs(np.eye(3), [(0, 1)], [(0, 2)], upper=1.0, lower=2.0)
     >>> bracket = problem.bracket(Point({}, {"similar": [0.5], "dissimilar": [0.0]}))
     >>> f"{bracket.lower:.6f} <= optimum <= {bracket.upper:.6f}"
     '0.193147 <= optimum <= 0.202682'
@@ -72,48 +104,24 @@ class LogDetPairs(Problem):
         words="d_K(i, j) = K_ii + K_jj - 2 K_ij; with slack the bounds may move at a price.",
     )
     references = ("pan2016",)
-    examples = (
-        Example(
-            "wine",
-            lambda d: LogDetPairs(d.kernel(), d.pairs[0], d.pairs[1], 0.7, 1.5),
-            demo=(40,),
-            full=(40, 80, 160),
-        ),
-    )
 
-    K0: Gram | LowRank
-    similar: IntArray
-    dissimilar: IntArray
-    upper: FloatArray
-    lower: FloatArray
-    slack: float | None = None
+    K0: Gram | LowRank = attrs.field(converter=given_kernel)
+    similar: IntArray = attrs.field(converter=similar_pairs)
+    dissimilar: IntArray = attrs.field(converter=dissimilar_pairs)
+    upper: FloatArray = attrs.field(converter=bounds_as_given)
+    lower: FloatArray = attrs.field(converter=bounds_as_given)
+    slack: float | None = attrs.field(default=None, converter=slack_price)
 
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            K0: Gram | LowRank | MatrixLike,
-            similar: npt.ArrayLike,
-            dissimilar: npt.ArrayLike,
-            upper: npt.ArrayLike,
-            lower: npt.ArrayLike,
-            slack: float | None = None,
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "K0", self.K0 if isinstance(self.K0, LowRank) else Gram.of(self.K0, "K0")
-        )
-        for pairs, bound in (("similar", "upper"), ("dissimilar", "lower")):
-            found = pair_list(pairs, getattr(self, pairs), self.K0.size)
-            object.__setattr__(self, pairs, found)
-            object.__setattr__(
-                self, bound, bounds(bound, getattr(self, bound), len(found), zero=bound == "lower")
-            )
+    def __attrs_post_init__(self) -> None:
+        # One number stands for as many bounds as there are pairs, which a converter cannot see.
+        refuse_unknown_points("similar", self.similar, self.K0.size)
+        upper = distance_bounds("upper", self.upper, len(self.similar), zero=False)
+        object.__setattr__(self, "upper", upper)
+        refuse_unknown_points("dissimilar", self.dissimilar, self.K0.size)
+        lower = distance_bounds("lower", self.lower, len(self.dissimilar), zero=True)
+        object.__setattr__(self, "lower", lower)
         if not len(self.similar) + len(self.dissimilar):
             raise InvalidProblem("both lists of pairs are empty; give at least one pair")
-        if self.slack is not None:
-            object.__setattr__(self, "slack", positive("slack", self.slack))
 
     def describe(self) -> str:
         """Return the sizes and the slack."""
@@ -127,64 +135,134 @@ class LogDetPairs(Problem):
         return np.unique(np.concatenate((self.similar, self.dissimilar)))
 
     @cached_property
+    def constraints(self) -> DistanceConstraints:
+        """The constraints on the points in pairs; pairs that no kernel can violate have none."""
+        kept = self._constraining
+        sign = np.repeat([1.0, -1.0], [len(self.similar), len(self.dissimilar)])
+        target = np.append(self.upper, self.lower)
+        first, second = self._ends[kept].T
+        return DistanceConstraints(
+            R=self._R,
+            first=first,
+            second=second,
+            sign=sign[kept],
+            target=target[kept],
+            weight=np.inf if self.slack is None else self.slack,
+            names=self.points,
+            rounding=self._rounding,
+        )
+
+    @cached_property
     def dual(self) -> LogDetDual:
-        """Minus the dual function; pairs that no kernel can break have no row."""
-        weight = np.inf if self.slack is None else self.slack
-        sign = np.repeat([1.0, -1.0], [len(self.similar), len(self.dissimilar)])[self._told]
-        target = np.append(self.upper, self.lower)[self._told]
-        first, second = self._ends[self._told].T
-        return LogDetDual(self._R, first, second, sign, target, weight, self.points, self._rounding)
+        """Minus the dual function."""
+        return LogDetDual(self.constraints)
 
     @property
     def inseparable(self) -> IntArray:
-        """Which dissimilar pairs, by number, are of points that K0 cannot tell apart: with one there is no solution."""
-        told = self._told[len(self.similar) :]
-        return np.flatnonzero(told)[
-            self.dual.inseparable - int(self._told[: len(self.similar)].sum())
-        ]
+        """The dissimilar pairs, by number, that K0 cannot tell apart; any makes it infeasible."""
+        similar, dissimilar = np.split(self._constraining, [len(self.similar)])
+        among_dissimilar = self.constraints.inseparable - int(similar.sum())
+        return np.flatnonzero(dissimilar)[among_dissimilar]
+
+    @cached_property
+    def _R(self) -> FloatArray:
+        """The points in pairs as columns: K0 on them is R'R."""
+        if isinstance(self.K0, LowRank):
+            return np.ascontiguousarray(self.K0.Phi[self.points].T)
+        block = self.K0.matrix[np.ix_(self.points, self.points)]
+        if not block.any():
+            return np.zeros((1, len(block)))
+        return Gram.of(block, "K0 on the points in pairs").factor()
+
+    @property
+    def _rounding(self) -> float:
+        """The accuracy of squared distances: given features are exact, computed ones are not."""
+        if isinstance(self.K0, LowRank) and not isinstance(self.K0, Nystrom):
+            return 0.0
+        largest = float(np.einsum("ij,ij->j", self._R, self._R).max())
+        return max(self.points.size, 32) * EPS * largest
+
+    @cached_property
+    def _ends(self) -> IntArray:
+        """All pairs as columns of R."""
+        return np.searchsorted(self.points, np.concatenate((self.similar, self.dissimilar)))
+
+    @cached_property
+    def _constraining(self) -> npt.NDArray[np.bool_]:
+        """Which pairs are constraints: not similar equal points, nor distances of at least 0."""
+        first, second = self._ends[: len(self.similar)].T
+        equal = equal_points(self._R, first, second, self._rounding)
+        return np.append(~equal, self.lower > 0)
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the dual over the orthant and, for few points, the cone program."""
-        rows = frozenset({Feature.SIMPLEX, Feature.ROWS, Feature.BOX})
-        lagrange = (
-            "the Lagrangian is least at W = (I + RAR')^-1, and the constraints are linear in W"
+        few = len(self._R) <= MAX_PROGRAM_ORDER and self.constraints.size <= MAX_PROGRAM_PAIRS
+        return (self._dual_form(), self._program_form()) if few else (self._dual_form(),)
+
+    def _dual_form(self) -> Formulation:
+        return Formulation(
+            "dual",
+            frozenset({Feature.SIMPLEX, Feature.ROWS, Feature.BOX}),
+            self._over_orthant,
+            self._from_dual,
+            self._to_dual,
+            "the Lagrangian is minimal at W = (I + RAR')^-1, and the constraints are linear in W",
+            dual=True,
+            scale=-1.0,
         )
-        back, to = self._from_dual, self._to_dual
-        found = [Formulation("dual", rows, self._form, back, to, lagrange, dual=True, scale=-1.0)]
-        if len(self._R) <= PROGRAM and self.dual.size <= ROWS:
-            cones = frozenset(
-                {Feature.CONE, Feature.PSD, Feature.EXP} if self.dual.size else {Feature.CONE}
-            )
-            log = "log det W is the largest sum of log Z_ii with W >= Z diag(Z)^-1 Z'"
-            shift = -float(len(self._R)) - (
-                0.0 if self.slack is None else self.slack * self.dual.size
-            )
-            build = lambda: cone_program(self.dual)  # noqa: E731
-            found.append(
-                Formulation(
-                    "log det program", cones, build, self._from_cone, because=log, shift=shift
-                )
-            )
-        return tuple(found)
+
+    def _program_form(self) -> Formulation:
+        features = {Feature.CONE}
+        if self.constraints.size:
+            features |= {Feature.PSD, Feature.EXP}
+        shift = -float(len(self._R))
+        if self.slack is not None:
+            shift -= self.slack * self.constraints.size
+        return Formulation(
+            "log det program",
+            frozenset(features),
+            self._program,
+            self._from_program,
+            because="log det W is the largest sum of log Z_ii with W >= Z diag(Z)^-1 Z'",
+            shift=shift,
+        )
+
+    def _over_orthant(self) -> SimplexForm:
+        count = self.constraints.size
+        return SimplexForm(self.dual, BoxPlane(np.zeros(count), np.full(count, np.inf)))
+
+    def _program(self) -> ConeForm:
+        return pair_program(self.constraints)
+
+    def _from_dual(self, x: FloatArray, y: FloatArray | None) -> Point:
+        return Point({}, self._multipliers(x))
+
+    def _from_program(self, x: FloatArray, y: FloatArray | None) -> Point:
+        count = self.constraints.size
+        return Point({}, self._multipliers(np.zeros(count) if y is None else y[:count]))
+
+    def _to_dual(self, point: Point) -> Start:
+        multipliers = np.append(point.similar, point.dissimilar)
+        return Start(multipliers[self._constraining] * self.constraints.target)
+
+    def _multipliers(self, x: FloatArray) -> dict[str, FloatArray]:
+        multipliers = np.zeros(len(self._constraining))
+        multipliers[self._constraining] = x / self.constraints.target
+        similar, dissimilar = np.split(multipliers, [len(self.similar)])
+        return {"similar": similar, "dissimilar": dissimilar}
 
     def bracket(self, point: Point) -> Bracket:
-        """Return the dual value of the multipliers and the divergence of a kernel made from them that is feasible."""
+        """Return the dual value of the multipliers and the divergence of a feasible kernel."""
         x = np.maximum(np.nan_to_num(self._to_dual(point).x, posinf=0.0), 0.0)
-        for _ in range(HALVINGS):
-            if np.isfinite(value := self.dual.value(x)):
-                break
-            x = x / 2
-        else:
-            x = np.zeros_like(x)
-            value = self.dual.value(x)
-        rounding = self.dual.near(x).rounding
-        found, multipliers = self.dual.feasible(x), self._multipliers(x)
+        evaluation = evaluation_in_domain(self.constraints, x)
+        lower = -evaluation.value - evaluation.rounding
+        multipliers = self._multipliers(evaluation.x)
+        found = feasible_kernel(evaluation)
+        # Some bounds may be out of reach from here: then nothing is proven from above.
         if found is None or not np.isfinite(found.value):
             nothing = Point({"W": np.eye(len(self._R))}, multipliers)
-            return Bracket(
-                -value - rounding, np.inf, nothing, "no feasible kernel was found from this point"
-            )
-        return Bracket(-value - rounding, found.value, Point({"W": found.W}, multipliers))
+            return Bracket(lower, np.inf, nothing, "no feasible kernel was found from this point")
+        return Bracket(lower, found.value, Point({"W": found.W}, multipliers))
 
     def kernel(self, point: Point) -> FloatArray:
         """Return K on all training points."""
@@ -196,69 +274,34 @@ class LogDetPairs(Problem):
         return function.among(self.K0.Phi)
 
     def extend(self, point: Point) -> FactoredKernel | ExtendedFeatures:
-        """Return K as a function of any points: of their features for a K0 of low rank, else of k0 on them."""
+        """Return K as a function of any points.
+
+        For a K0 of low rank it is one of their features, else one of k0 on them.
+        """
         if isinstance(self.K0, LowRank):
             return ExtendedFeatures(np.asarray(np.linalg.cholesky(point.W), dtype=float))
         return FactoredKernel(self.K0.matrix, self._R, self.points, point.W)
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
-        """Return a radial kernel and the pairs of two classes, hard or with slack, that some kernel satisfies."""
+        """Return a radial kernel and the pairs of two classes, which some kernel satisfies.
+
+        The bounds are hard for odd sizes and have slack for even ones.
+        """
         m = min(max(size, 3), 7)
         X = rng.normal(size=(m + 2, 3))
         K0 = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 3)
         i, j = np.triu_indices(m, 1)
-        same = i % 2 == j % 2
         pairs = np.column_stack((i, j))
-        return cls(
-            K0, pairs[same], pairs[~same], upper=0.7, lower=1.5, slack=None if size % 2 else 2.0
-        )
+        same = i % 2 == j % 2
+        slack = None if size % 2 else 2.0
+        return cls(K0, pairs[same], pairs[~same], upper=0.7, lower=1.5, slack=slack)
 
-    @cached_property
-    def _R(self) -> FloatArray:
-        if isinstance(self.K0, LowRank):
-            return np.ascontiguousarray(self.K0.Phi[self.points].T)
-        block = self.K0.matrix[np.ix_(self.points, self.points)]
-        return (
-            Gram.of(block, "K0 on the points in pairs").factor()
-            if block.any()
-            else np.zeros((1, len(block)))
-        )
-
-    @property
-    def _rounding(self) -> float:
-        """What squared distances are known to: features that are given are exact, what was computed is rounded."""
-        if isinstance(self.K0, LowRank) and not isinstance(self.K0, Nystrom):
-            return 0.0
-        largest = float(np.einsum("ij,ij->j", self._R, self._R).max())
-        return max(self.points.size, 32) * float(np.finfo(float).eps) * largest
-
-    @cached_property
-    def _ends(self) -> IntArray:
-        """All pairs as columns of R."""
-        return np.searchsorted(self.points, np.concatenate((self.similar, self.dissimilar)))
-
-    @cached_property
-    def _told(self) -> npt.NDArray[np.bool_]:
-        """Which pairs say something: equal points are similar, and a distance of at least 0 is no constraint."""
-        first, second = self._ends[: len(self.similar)].T
-        return np.append(~equal_points(self._R, first, second, self._rounding), self.lower > 0)
-
-    def _form(self) -> SimplexForm:
-        return SimplexForm(
-            self.dual, BoxPlane(np.zeros(self.dual.size), np.full(self.dual.size, np.inf))
-        )
-
-    def _multipliers(self, x: FloatArray) -> dict[str, FloatArray]:
-        y, count = np.zeros(len(self._told)), len(self.similar)
-        y[self._told] = x / self.dual.target
-        return {"similar": y[:count], "dissimilar": y[count:]}
-
-    def _from_dual(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return Point({}, self._multipliers(x))
-
-    def _from_cone(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return self._from_dual(np.zeros(self.dual.size) if y is None else y[: self.dual.size], None)
-
-    def _to_dual(self, point: Point) -> Start:
-        return Start(np.append(point.similar, point.dissimilar)[self._told] * self.dual.target)
+    examples = (
+        Example(
+            "wine",
+            lambda data: LogDetPairs(data.kernel(), data.pairs[0], data.pairs[1], 0.7, 1.5),
+            demo=(40,),
+            full=(40, 80, 160),
+        ),
+    )

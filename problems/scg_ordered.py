@@ -1,32 +1,32 @@
-"""SCG-OSK: the ordered spectral kernel of least graph-based loss, a linear program that prefix means solve.
+"""SCG-OSK: the ordered spectral kernel of minimum graph-based loss, by means of prefixes.
 
     minimise over mu   sum_i mu_i c_i = <K, S>,    c_i = v_i'S v_i,  K = sum_i mu_i v_i v_i'
-    subject to         sum_i mu_i = 1,  mu_i >= sigma mu_(i+1),  mu >= 0                                 ((26) of [1])
+    subject to         sum_i mu_i = 1,  mu_i >= sigma mu_(i+1),  mu >= 0
 
-S is the Laplacian of the supervised complete graph (`klopt.kernels.side_information`). The vertices
-are the prefixes, scaled, so that the optimum is the least weighted mean of a prefix of c, in O(r),
-and the multipliers of the order are its proof (`klopt.problems._ordered.prefix_means`).
+((26) of Pan et al. (2016)). S is the Laplacian of the supervised complete graph
+(`klopt.kernels.side_information`). The vertices are the prefixes, scaled, so that the optimum is
+the smallest weighted mean of a prefix of c, in O(r), and the multipliers of the order are its proof
+(`klopt.problems._ordered.proof`).
 
 As printed, the program is degenerate: S annihilates D^1/2 1, which the smoothest eigenvector of a
 connected graph nearly is, so that c_1 is about 0, the others are not, and the optimum is K = v_1
 v_1', which says nothing of classes. `skip_constant=True` leaves the first column out (mu_1 = 0, the
 order begins at the second).
 
-[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
-2016.
+Pan, Chen, Chen, Xu (2016), Efficient learning of supervised kernels with a graph-based loss
+function.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self, cast
+from typing import Self, cast
 
+import attrs
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, flag, freeze, matrix, positive, require_memory
+from klopt.arrays import FloatArray, freeze, require_memory
 from klopt.errors import InvalidProblem
 from klopt.kernels.side_information import SideGraph, SideLike, energies, side_graph
 from klopt.model.cones import Cones, Feature
@@ -34,22 +34,38 @@ from klopt.model.forms import ConeForm, ExplicitForm, SimplexForm, Start
 from klopt.model.functions import Linear
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import OrderedSimplex
+from klopt.problems._ordered.data import eigenvector_columns, order_ratio, skips_constant
 from klopt.problems._ordered.function import falling, rising
-from klopt.problems._ordered.prefix_means import PrefixMeans
+from klopt.problems._ordered.proof import PrefixMeans
 
 __all__ = ["ScgOrdered"]
 
-NEGLIGIBLE = 1e-17
+NEGLIGIBLE_WEIGHT = 1e-17
+"""A weight that the order keeps below this share of the first one is rounding."""
 
 
-@dataclass(frozen=True, eq=False)
+def _as_given(side: SideLike) -> SideGraph:
+    """Keep side information until the number of points is known."""
+    return cast(SideGraph, side)
+
+
+@attrs.frozen(eq=False, slots=False)
 class ScgOrdered(Problem):
-    """Learn the weights mu of eigenvectors, the smoother the heavier, by the loss of a supervised graph.
+    """Learn nonincreasing weights mu of eigenvectors by the loss of a supervised graph.
 
-    `side` holds class labels (-1: unlabelled), a matrix T, or a tuple of two lists of pairs
-    (similar, dissimilar). V has the eigenvectors as columns, smoothest first. The order is mu_i >=
-    `sigma` mu_(i+1), sigma >= 1; `skip_constant=True` leaves out the first column, which says
-    nothing of classes. Solutions have `mu`.
+    Solutions have `mu`.
+
+    Parameters
+    ----------
+    V
+        Eigenvectors as columns, smoothest first.
+    side
+        Class labels (-1: unlabelled), a matrix T, or a tuple of two lists of pairs (similar,
+        dissimilar); kept as the graph they make.
+    sigma
+        The ratio of the order mu_i >= sigma mu_(i+1), at least 1.
+    skip_constant
+        True leaves out the first column, which says nothing of classes.
 
     >>> V = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, -0.5], [0.5, -0.5]])
     >>> problem = ScgOrdered(V, side=[0, 0, 1, 1], skip_constant=True)
@@ -69,40 +85,23 @@ class ScgOrdered(Problem):
         weights="mu",
     )
     references = ("pan2016",)
-    examples = (
-        Example(
-            "digits", lambda d: ScgOrdered(d.smooth, d.classes), demo=(300,), full=(300, 600, 1200)
-        ),
-    )
 
-    V: FloatArray
-    side: SideGraph
-    """The graph of what was given."""
-    sigma: float = 1.0
-    skip_constant: bool = False
+    V: FloatArray = attrs.field(converter=eigenvector_columns)
+    side: SideGraph = attrs.field(converter=_as_given)
+    sigma: float = attrs.field(default=1.0, converter=order_ratio)
+    skip_constant: bool = attrs.field(default=False, converter=skips_constant)
 
-    if TYPE_CHECKING:
-
-        def __init__(
-            self, V: npt.ArrayLike, side: SideLike, sigma: float = 1.0, skip_constant: bool = False
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "V", matrix("V", self.V))
+    def __attrs_post_init__(self) -> None:
         n, r = self.V.shape
-        object.__setattr__(self, "sigma", positive("sigma", self.sigma))
         if self.sigma < 1:
             raise InvalidProblem(
                 f"sigma is {self.sigma}; an order mu_i >= sigma mu_(i+1) needs sigma >= 1"
             )
-        object.__setattr__(self, "skip_constant", flag("skip_constant", self.skip_constant))
+        if not r:
+            raise InvalidProblem(f"V is {n} x 0; give at least one eigenvector as a column")
         if r <= self.skip_constant:
-            what = (
-                "nothing is left without the first column"
-                if r
-                else "give at least one eigenvector as a column"
-            )
-            raise InvalidProblem(f"V is {n} x {r}; {what}")
+            raise InvalidProblem(f"V is {n} x {r}; nothing is left without the first column")
+        # Side information is of as many points as V has rows, which a converter cannot see.
         object.__setattr__(self, "side", side_graph(self.side, n))
 
     @cached_property
@@ -110,35 +109,103 @@ class ScgOrdered(Problem):
         """c_i = v_i'S v_i of every column of V."""
         return cast(FloatArray, freeze(energies(self.side, self.V)))
 
+    @property
+    def _skipped(self) -> int:
+        """How many columns are left out at the beginning."""
+        return int(self.skip_constant)
+
+    @cached_property
+    def _program(self) -> PrefixMeans:
+        return PrefixMeans(self.coefficients[self._skipped :], self.sigma)
+
     def describe(self) -> str:
         """Return the sizes and the order."""
-        return f"ScgOrdered({len(self.V)} points, r = {self.V.shape[1]}, sigma = {self.sigma:g})"
+        n, r = self.V.shape
+        return f"ScgOrdered({n} points, r = {r}, sigma = {self.sigma:g})"
 
     def formulations(self) -> tuple[Formulation, ...]:
-        """Return the prefix means, the set itself, and the program as printed and by its vertices."""
-        lp, vertices = frozenset({Feature.CONE}), "the ordered simplex is the hull of its prefixes"
-        over, closed = (
-            frozenset({Feature.SIMPLEX, Feature.LINEAR, Feature.ORDERED}),
-            ExplicitForm(self._best_length),
-        )
-        mu, slack = (
-            (self._from_mu, self._to_mu, "the program itself"),
-            (self._from_slack, self._to_slack, vertices),
-        )
+        """Return the prefix means, the set itself, and the program as printed and by vertices."""
+        explicit = ExplicitForm(self._best_length)
+        vertices = "the ordered simplex is the hull of its prefixes"
+        itself = "the program itself"
+        over_set = frozenset({Feature.SIMPLEX, Feature.LINEAR, Feature.ORDERED})
+        lp = frozenset({Feature.CONE})
         return (
             Formulation(
-                "explicit", closed.needs, lambda: closed, self._from_length, because=vertices
+                "explicit", explicit.needs, lambda: explicit, self._from_length, because=vertices
             ),
-            Formulation("over the set", over, self._over_the_set, *mu),
-            Formulation("LP", lp, lambda: self._lp(self._program.c, self.sigma), *mu),
-            Formulation("slack LP", lp, lambda: self._lp(self._program.means, 0.0), *slack),
+            Formulation(
+                "over the set", over_set, self._over_the_set, self._from_mu, self._to_mu, itself
+            ),
+            Formulation("LP", lp, self._printed_lp, self._from_mu, self._to_mu, itself),
+            Formulation("slack LP", lp, self._slack_lp, self._from_slack, self._to_slack, vertices),
         )
 
+    def _best_length(self) -> tuple[FloatArray, None]:
+        return np.array([float(self._program.best)]), None
+
+    def _over_the_set(self) -> SimplexForm:
+        m = self._counted
+        return SimplexForm(Linear(self._program.c[:m]), OrderedSimplex(m, self.sigma))
+
+    def _printed_lp(self) -> ConeForm:
+        return self._lp(self._program.c, self.sigma)
+
+    def _slack_lp(self) -> ConeForm:
+        return self._lp(self._program.means, 0.0)
+
+    def _lp(self, c: FloatArray, sigma: float) -> ConeForm:
+        """Minimise c'x over 1'x = 1, x_i >= sigma x_(i+1), x >= 0."""
+        m = self._counted
+        total = sparse.csc_array(np.ones((1, m)))
+        order = sigma * sparse.eye_array(m, k=1) - sparse.eye_array(m)
+        A = sparse.vstack([total, order], format="csc")
+        b = np.append(1.0, np.zeros(m))
+        return ConeForm(c[:m], A, b, Cones(zero=1, nonneg=m), radius=1.0)
+
+    @property
+    def _counted(self) -> int:
+        """How many columns can matter: the weights of the others are rounding beside the first."""
+        m = int(self.V.shape[1]) - self._skipped
+        if self.sigma == 1:
+            return m
+        return min(m, 1 + int(-np.log(NEGLIGIBLE_WEIGHT) / np.log(self.sigma)))
+
+    def _from_length(self, x: FloatArray, y: FloatArray | None) -> Point:
+        length = int(np.clip(x[0], 1, self._program.c.size))
+        return Point(self._full(self._program.prefix(length)))
+
+    def _from_mu(self, x: FloatArray, y: FloatArray | None) -> Point:
+        return Point(self._full(x))
+
+    def _from_slack(self, x: FloatArray, y: FloatArray | None) -> Point:
+        # x_k are the weights of the prefixes, each of sum 1.
+        weights = rising(x / self._program.sums[: x.size])
+        return Point(self._full(self._program.e[: x.size] * weights))
+
+    def _to_mu(self, point: Point) -> Start:
+        return Start(point.mu[self._skipped :][: self._counted])
+
+    def _to_slack(self, point: Point) -> Start:
+        mu = self._to_mu(point).x
+        steps = falling(mu / self._program.e[: mu.size])
+        return Start(steps * self._program.sums[: mu.size])
+
+    def _full(self, mu: FloatArray) -> dict[str, FloatArray]:
+        """mu with the weights of the columns that the form leaves out at either end."""
+        before = self._skipped
+        after = self._program.c.size - mu.size
+        # Long vectors are not copied without need.
+        if before or after:
+            mu = np.concatenate([np.zeros(before), mu, np.zeros(after)])
+        return {"mu": mu}
+
     def bracket(self, point: Point) -> Bracket:
-        """Return c'mu of the nearest ordered mu and the least prefix mean, which weak duality proves."""
-        mu = self._program.repaired(point.mu[int(self.skip_constant) :])
+        """Return the smallest prefix mean, by weak duality, and c'mu of the nearest feasible mu."""
+        mu = self._program.nearest_feasible(point.mu[self._skipped :])
         nu, z = self._program.multipliers()
-        return Bracket(*self._program.bounds(mu), Point(self._full(mu), {"nu": nu, "order": z}))
+        lower, upper = self._program.bounds(mu)
+        return Bracket(lower, upper, Point(self._full(mu), {"nu": nu, "order": z}))
 
     def kernel(self, point: Point) -> FloatArray:
         """Return V diag(mu) V'."""
@@ -147,61 +214,17 @@ class ScgOrdered(Problem):
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
-        """Return orthonormal columns, two or three classes and some points without label."""
+        """Return orthonormal columns, three classes and some points without label."""
         n = 2 * max(size, 2)
         V = np.linalg.qr(rng.normal(size=(n, max(size, 2))))[0]
-        return cls(
-            V,
-            rng.permutation(np.arange(n) % 4) - 1,
-            sigma=1.0 + 0.1 * (size % 3),
-            skip_constant=size % 2 == 0,
-        )
+        labels = rng.permutation(np.arange(n) % 4) - 1
+        return cls(V, labels, sigma=1.0 + 0.1 * (size % 3), skip_constant=size % 2 == 0)
 
-    @cached_property
-    def _program(self) -> PrefixMeans:
-        return PrefixMeans(self.coefficients[int(self.skip_constant) :], self.sigma)
-
-    @property
-    def _kept(self) -> int:
-        """How many columns can matter: the weights of the others are rounding beside the first."""
-        m = int(self.V.shape[1]) - int(self.skip_constant)
-        return m if self.sigma == 1 else min(m, 1 + int(-np.log(NEGLIGIBLE) / np.log(self.sigma)))
-
-    def _best_length(self) -> tuple[FloatArray, None]:
-        return np.array([float(self._program.best)]), None
-
-    def _over_the_set(self) -> SimplexForm:
-        m = self._kept
-        return SimplexForm(Linear(self._program.c[:m]), OrderedSimplex(m, self.sigma))
-
-    def _lp(self, c: FloatArray, sigma: float) -> ConeForm:
-        """Minimise c'x over 1'x = 1, x_i >= sigma x_(i+1), x >= 0."""
-        m = self._kept
-        rows = [
-            sparse.csc_array(np.ones((1, m))),
-            sigma * sparse.eye_array(m, k=1) - sparse.eye_array(m),
-        ]
-        A = sparse.vstack(rows, format="csc")
-        return ConeForm(c[:m], A, np.append(1.0, np.zeros(m)), Cones(zero=1, nonneg=m), radius=1.0)
-
-    def _full(self, mu: FloatArray) -> dict[str, FloatArray]:
-        first, missing = np.zeros(int(self.skip_constant)), np.zeros(self._program.c.size - mu.size)
-        return {"mu": np.concatenate([first, mu, missing]) if first.size or missing.size else mu}
-
-    def _from_length(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return Point(self._full(self._program.prefix(int(np.clip(x[0], 1, self._program.c.size)))))
-
-    def _from_mu(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return Point(self._full(x))
-
-    def _to_mu(self, point: Point) -> Start:
-        return Start(point.mu[int(self.skip_constant) :][: self._kept])
-
-    def _from_slack(self, x: FloatArray, y: FloatArray | None) -> Point:
-        return Point(
-            self._full(self._program.e[: x.size] * rising(x / self._program.sums[: x.size]))
-        )
-
-    def _to_slack(self, point: Point) -> Start:
-        mu = self._to_mu(point).x
-        return Start(falling(mu / self._program.e[: mu.size]) * self._program.sums[: mu.size])
+    examples = (
+        Example(
+            "digits",
+            lambda data: ScgOrdered(data.smooth, data.classes),
+            demo=(300,),
+            full=(300, 600, 1200),
+        ),
+    )

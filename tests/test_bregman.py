@@ -21,6 +21,7 @@ from klopt.model.sets import BoxPlane
 from klopt.numerics.low_rank_qp import solve_thin_qp
 from klopt.problems import LogDetPairs
 from klopt.problems._logdet.function import LogDetDual
+from klopt.problems._logdet.proof import DistanceConstraints
 from klopt.proof.certificate import Verdict
 
 BOTH = ["bregman", "sparse_newton"]
@@ -212,10 +213,14 @@ class TestThin:
 
     def test_thin_and_full_models_are_one(self) -> None:
         dual = classes(np.random.default_rng(0), 12, slack=2.0).dual
-        thin = LogDetDual(dual.R[:3], dual.first, dual.second, dual.sign, dual.target, 2.0)
-        spot, every = thin.near(np.full(thin.size, 0.05)), np.arange(thin.size)
-        a, V = spot.thin_model(every)
-        np.testing.assert_allclose(np.diag(a) + V @ V.T, spot.model(every), atol=1e-12)
+        all_rows = dual.constraints
+        few_rows = DistanceConstraints(
+            all_rows.R[:3], all_rows.first, all_rows.second, all_rows.sign, all_rows.target, 2.0
+        )
+        thin = LogDetDual(few_rows)
+        evaluation, every = thin.near(np.full(thin.size, 0.05)), np.arange(thin.size)
+        a, V = evaluation.thin_model(every)
+        np.testing.assert_allclose(np.diag(a) + V @ V.T, evaluation.model(every), atol=1e-12)
         assert dual.near(np.zeros(dual.size)).thin_model(every) is None
 
 

@@ -12,8 +12,11 @@ from klopt.errors import InvalidProblem, UncertifiedFit
 from klopt.kernels.nystroem import LowRank
 from klopt.learners import LDK
 from klopt.problems import LogDetPairs
-from klopt.problems._logdet.data import PairEvaluation, distances
-from klopt.problems._logdet.function import LogDetDual
+from klopt.problems._logdet.proof import (
+    DistanceConstraints,
+    PairEvaluation,
+    squared_distances,
+)
 from klopt.proof.certificate import Verdict
 
 
@@ -42,8 +45,8 @@ def divergence(K: np.ndarray, K0: np.ndarray) -> float:
 
 
 def violation(problem: LogDetPairs, K: np.ndarray) -> float:
-    above = distances(K, *problem.similar.T) / problem.upper - 1
-    below = 1 - distances(K, *problem.dissimilar.T) / problem.lower
+    above = squared_distances(K, *problem.similar.T) / problem.upper - 1
+    below = 1 - squared_distances(K, *problem.dissimilar.T) / problem.lower
     return max(above.max(initial=0.0), below.max(initial=0.0))
 
 
@@ -70,7 +73,7 @@ class TestOptimality:
                 z = np.eye(n)[i] - np.eye(n)[j]
                 A += sign * weight * np.outer(z, z)
         np.testing.assert_allclose(K + K0 @ A @ K, K0, atol=1e-6 * (1 + np.abs(A).max()))
-        slack = lam.similar * (problem.upper - distances(K, *problem.similar.T))
+        slack = lam.similar * (problem.upper - squared_distances(K, *problem.similar.T))
         assert np.abs(slack).max() <= 1e-6
 
     @given(generators)
@@ -173,7 +176,7 @@ class TestSlack:
         result = solved(problem)
         # 1/xi = 1/xi_0 - multiplier/slack, and the moved bound is where a broken constraint ends
         # up.
-        d = distances(result.kernel, *problem.similar.T)
+        d = squared_distances(result.kernel, *problem.similar.T)
         moved = 1 / (1 / problem.upper - result.point.similar / 2.0)
         tight = result.point.similar > 1e-4
         np.testing.assert_allclose(d[tight], moved[tight], rtol=1e-4)
@@ -226,7 +229,7 @@ class TestContradiction:
         assert "distance 0" in result.explain()
 
     @given(generators, st.integers(3, 8), st.floats(0.3, 0.97))
-    def test_every_short_cut_is_found_and_proven(
+    def test_every_violated_cycle_is_found_and_proven(
         self, rng: np.random.Generator, n: int, share: float
     ) -> None:
         lengths = rng.uniform(0.1, 2.0, n - 1)
@@ -380,7 +383,7 @@ class TestSingular:
         F = rng.normal(size=(10, rank))
         K0 = F @ F.T
         similar, dissimilar = class_pairs(np.arange(10) % 2)
-        d = distances(K0, *similar.T)
+        d = squared_distances(K0, *similar.T)
         problem = LogDetPairs(
             K0, similar[d > np.median(d)], dissimilar, float(np.median(d)) + 1.0, 1e-3
         )
@@ -443,7 +446,7 @@ class TestDual:
         x, step = rng.uniform(0, 0.1, dual.size), 1e-5
         every = np.arange(dual.size)
         g = dual.gradient(x).copy()
-        H = PairEvaluation.at(dual, x).block(every)
+        H = PairEvaluation.at(dual.constraints, x).hessian(every)
         for c in every[:4]:
             e = step * (every == c)
             assert (dual.value(x + e) - dual.value(x - e)) / (2 * step) == pytest.approx(
@@ -458,12 +461,12 @@ class TestDual:
         self, rng: np.random.Generator, slack: bool
     ) -> None:
         dual = by_classes(rng, 6, 3.0 if slack else None).dual
-        spot = dual.near(rng.uniform(0, 0.1, dual.size))
+        evaluation = dual.near(rng.uniform(0, 0.1, dual.size))
         for c in range(dual.size):
-            rows = dual.rows(spot.x)
+            rows = dual.rows(evaluation.x)
             moved = rows.project(c)
-            newton = -spot.gradient[c] / spot.model(np.array([c]))[0, 0]
-            assert moved == pytest.approx(max(newton, -spot.x[c]), rel=1e-9, abs=1e-12)
+            newton = -evaluation.gradient[c] / evaluation.model(np.array([c]))[0, 0]
+            assert moved == pytest.approx(max(newton, -evaluation.x[c]), rel=1e-9, abs=1e-12)
 
     @given(generators, st.floats(0, 3), st.booleans())
     def test_bracket_holds_from_anywhere(
@@ -489,7 +492,7 @@ def test_many_pairs_are_proven_optimal() -> None:
     X = rng.normal(size=(150, 10)) + 0.7 * y[:, None]
     K0 = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 20)
     similar, dissimilar = class_pairs(y)
-    d = distances(K0, *np.triu_indices(150, 1))
+    d = squared_distances(K0, *np.triu_indices(150, 1))
     problem = LogDetPairs(K0, similar, dissimilar, *np.percentile(d, [10, 90]))
     assert len(similar) + len(dissimilar) == 11175
     result = solved(problem, "sparse_newton", 1e-8)
@@ -533,9 +536,9 @@ def test_bad_input_is_named(change: dict[str, object], words: str) -> None:
         LogDetPairs(**{**good, **change})
 
 
-def test_bad_rows_are_named() -> None:
+def test_bad_constraints_are_named() -> None:
     one = np.array([1.0])
     with pytest.raises(InvalidProblem, match="must name the 1 pairs"):
-        LogDetDual(np.eye(2), np.array([0, 1]), np.array([1, 0]), one, one)
+        DistanceConstraints(np.eye(2), np.array([0, 1]), np.array([1, 0]), one, one)
     with pytest.raises(InvalidProblem, match="sign must hold"):
-        LogDetDual(np.eye(2), np.array([0]), np.array([1]), 2 * one, one)
+        DistanceConstraints(np.eye(2), np.array([0]), np.array([1]), 2 * one, one)

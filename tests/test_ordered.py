@@ -19,12 +19,13 @@ from klopt.model.sets import OrderedCone
 from klopt.problems import OrderedAlignment, ScgOrdered
 from klopt.problems._ordered.function import (
     ColumnQuadratic,
-    Columns,
+    PrefixKernels,
     PrefixQuadratic,
-    _Prefixes,
+    PrefixStore,
     falling,
     rising,
 )
+from klopt.problems._ordered.proof import RankOneColumns
 from klopt.proof.certificate import Verdict
 
 seeds = st.integers(0, 2**32 - 1)
@@ -140,8 +141,8 @@ def test_prefixes_minimise_linear_functions_over_the_ordered_cone(seed):
     assert domain.violation(z) <= 1e-13
     order = np.diff(np.eye(domain.size), axis=0) / domain.steps
     rows = np.vstack([order, domain.price])
-    least = linprog(g, A_ub=rows, b_ub=np.append(np.zeros(len(order)), domain.total)).fun
-    assert g @ z == pytest.approx(least, abs=1e-9)
+    minimum = linprog(g, A_ub=rows, b_ub=np.append(np.zeros(len(order)), domain.total)).fun
+    assert g @ z == pytest.approx(minimum, abs=1e-9)
     assert np.abs(member(domain, rng)).sum() <= domain.radius + 1e-12
     assert domain.violation(domain.centre()) == 0
     assert (np.diff(domain.centre() / domain.steps) < 0).all()
@@ -165,14 +166,14 @@ def test_quadratics_that_never_form_f_are_those_that_do(shape):
     rng = np.random.default_rng(0)
     W = rng.normal(size=shape)
     m = shape[1]
-    columns, d, linear = Columns(W), rng.uniform(0.5, 2, m), rng.normal(size=m)
+    columns, d, linear = RankOneColumns(W), rng.uniform(0.5, 2, m), rng.normal(size=m)
     assert columns.is_small == (shape == (12, 20))
     F = (W.T @ W) ** 2
     C = np.triu(np.ones((m, m)))
     every, some = np.arange(m), np.array([m - 1, 0, 7])
     for quadratic, H in (
         (ColumnQuadratic(columns, d, linear), F * np.outer(d, d)),
-        (PrefixQuadratic(columns, d, linear), C.T @ F @ C * np.outer(d, d)),
+        (PrefixQuadratic(PrefixKernels(columns), d, linear), C.T @ F @ C * np.outer(d, d)),
     ):
         few = np.zeros(m)
         few[[2, 5, m - 1]] = [1.0, -0.5, 2.0]
@@ -457,9 +458,8 @@ def test_history_is_in_units_of_the_alignment():
 
 def test_a_quadratic_in_the_first_prefixes_is_a_part_of_the_whole():
     rng = np.random.default_rng(13)
-    whole = PrefixQuadratic(
-        Columns(rng.normal(size=(6, 2000))), rng.uniform(0.5, 2, 2000), rng.normal(size=2000)
-    )
+    kernels = PrefixKernels(RankOneColumns(rng.normal(size=(6, 2000))))
+    whole = PrefixQuadratic(kernels, rng.uniform(0.5, 2, 2000), rng.normal(size=2000))
     part = whole.leading()
     assert part.size == 640
     x, some = np.zeros(2000), np.array([3, 77, 600])
@@ -476,15 +476,16 @@ def test_prefix_kernels_are_kept_within_bounds():
     """A store that overflows forgets what is not asked for, and its products stay right."""
     rng = np.random.default_rng(12)
     W = rng.normal(size=(4, 3000))
-    store, P = _Prefixes(W), lambda k: W[:, : k + 1] @ W[:, : k + 1].T
-    assert store.most == 512
+    store = PrefixStore(W)
+    P = lambda k: W[:, : k + 1] @ W[:, : k + 1].T  # noqa: E731
+    assert store.capacity == 512
     for _ in range(6):
         ends = np.sort(rng.choice(3000, 200, replace=False))
         inner = store.inner(ends)
         some = rng.choice(200, 5)
         for i, j in zip(some, some[::-1], strict=True):
             assert inner[i, j] == pytest.approx(np.sum(P(ends[i]) * P(ends[j])), rel=1e-11)
-        assert len(store.slots) <= store.most
+        assert len(store.slots) <= store.capacity
     w, T = rng.normal(size=4), store.triangle(ends[:3], np.array([1.0, -2.0, 0.5]))
     assert (np.tril(T, -1) == 0).all()
     K = P(ends[0]) - 2 * P(ends[1]) + 0.5 * P(ends[2])

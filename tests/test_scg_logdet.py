@@ -18,7 +18,7 @@ from klopt.kernels.out_of_sample import ExtendedFeatures, ExtendedKernel
 from klopt.kernels.side_information import side_graph
 from klopt.model.problem import Point
 from klopt.problems import ScgLogDet
-from klopt.problems._scg.split import split
+from klopt.problems._scg.data import laplacian_of
 from klopt.proof.certificate import Verdict
 
 kinds = st.sampled_from(["labels", "pairs", "T"])
@@ -107,7 +107,7 @@ def test_the_cone_program_agrees(rng, kind):
 @given(rng=generators, kind=st.sampled_from(["labels", "pairs"]))
 def test_few_columns_are_the_dense_laplacian(rng, kind):
     _, side, S = draw(rng, kind)
-    parts = split(side_graph(side, len(S)))
+    parts = laplacian_of(side_graph(side, len(S)))
     U = parts.U.toarray()
     np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-14)
     np.testing.assert_allclose(np.eye(len(S)) - U @ parts.R @ U.T, S, atol=1e-14)

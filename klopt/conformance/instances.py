@@ -25,6 +25,7 @@ from klopt.model.smooth_functions import (
     SmoothFunction,
 )
 from klopt.problems._logdet.function import LogDetDual
+from klopt.problems._logdet.proof import DistanceConstraints
 from klopt.programs.psd_factor import refuse_indefinite
 from klopt.proof.certificate import Verdict
 from klopt.proof.cone_bounds import dual_bound, primal_bound
@@ -310,7 +311,8 @@ def _pair_rows(
     weight: float = np.inf,
 ) -> SimplexForm:
     i, j = np.array(first), np.array(second)
-    dual = LogDetDual(np.eye(max(second) + 1), i, j, np.array(sign), np.array(target), weight)
+    pairs = DistanceConstraints(np.eye(max(second) + 1), i, j, sign, target, weight)
+    dual = LogDetDual(pairs)
     return SimplexForm(dual, BoxPlane(np.zeros(dual.size), np.full(dual.size, np.inf)))
 
 

@@ -5,9 +5,9 @@ is R itself,
 
     k(x, y) = k0(x, y) + psi(x)'(W - I) psi(y).
 
-This is K0 + K0_:J Q K0_J: with RQR' = W - I ((6) of the paper, and `klopt.kernels.out_of_sample`)
-without Q, whose entries cancel where K0 is nearly singular: psi is as accurate as the root of the
-condition of K0 allows, not its square.
+This is K0 + K0_:J Q K0_J: with RQR' = W - I ((6) of Pan et al. (2016), and
+`klopt.kernels.out_of_sample`) without Q, whose entries cancel where K0 is nearly singular: psi is
+as accurate as the root of the condition of K0 allows, not its square.
 """
 
 from __future__ import annotations
@@ -28,16 +28,25 @@ __all__ = ["FactoredKernel"]
 class FactoredKernel:
     """k as a function of k0 between new points and the training points.
 
+    Parameters
+    ----------
+    K0
+        k0 on the training points, n x n.
+    R
+        The factor of K0 on the points in pairs.
+    points
+        J, these points.
+    W
+        What was learned.
+
     >>> half = FactoredKernel(np.eye(2), np.eye(2), np.array([0, 1]), W=np.eye(2) / 2)
     >>> half.cross([[0.5, 0.0]]), half.among([[0.5, 0.0]], [[1.0]])
     (array([[0.25, 0.  ]]), array([[0.875]]))
     """
 
     K0: FloatArray
-    """k0 on the training points, n x n."""
     R: FloatArray
     points: IntArray
-    """J."""
     W: FloatArray
 
     def training(self) -> FloatArray:
@@ -52,12 +61,14 @@ class FactoredKernel:
         return given + self._change(self._psi(given), self._trained)
 
     def among(self, cross0: npt.ArrayLike, new0: npt.ArrayLike) -> FloatArray:
-        """Return k among new points (m x m) from k0 between new and training points and among the new ones."""
+        """Return k among new points (m x m) from k0 of them with training points and among them."""
         psi = self._psi(self._checked(cross0))
-        new = symmetric("new0", matrix("new0", new0, (psi.shape[1], psi.shape[1])))
+        m = psi.shape[1]
+        new = symmetric("new0", matrix("new0", new0, (m, m)))
         return symmetric("K", new + self._change(psi, psi))
 
     def _change(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """psi'(W - I) psi."""
         return np.asarray(left.T @ ((self.W - np.eye(len(self.W))) @ right))
 
     def _psi(self, cross0: FloatArray) -> FloatArray:

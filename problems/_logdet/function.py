@@ -1,16 +1,13 @@
-"""The dual of LogDet kernel learning with pairs: value, gradient, curvature by blocks, and exact steps of single rows.
+"""The dual of LogDet kernel learning with pairs: value, gradient, curvature, and exact row steps.
 
-    minimise over W > 0   tr W - logdet W - r   subject to   s_c (q_c - 1) <= 0,   q_c = z_c'R'W R z_c / t_c
+    f(x) = sum_c s_c x_c - log det M,    M = I + R A R',    A = sum_c s_c x_c z_c z_c' / t_c
 
-(`klopt.problems._logdet.data` has the notation). The Lagrangian is least at W = M^-1, which leaves
-
-    f(x) = -logdet M + sum_c s_c x_c  over  x >= 0,     M = I + R A R',   A = sum_c s_c x_c z_c z_c' / t_c
-
-to be minimised, the multipliers being x_c / t_c. With K = R'WR,
+is minimised over x >= 0, the multipliers being x_c / t_c (`proof` has the notation). With K = R'WR,
+W = M^-1,
 
     f'_c = -s_c (q_c - 1),      f''_cd = s_c s_d (z_c'K z_d)^2 / (t_c t_d).
 
-One row alone has its least f at the distance eta = s (1 - 1/q), but not below x_c = 0; K changes by
+One row alone has its minimum at the distance eta = s (1 - 1/q), but not below x_c = 0; K changes by
 rank one. That is Bregman's projection with its correction.
 
 Slack: the targets t_c may move to u_c t_c at the price weight (u - log u - 1). Then s_c x_c becomes
@@ -19,40 +16,99 @@ Slack: the targets t_c may move to u_c t_c at the price weight (u - log u - 1). 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
+import attrs
 import numpy as np
 
-from klopt.arrays import FloatArray
-from klopt.model.cones import Feature
-from klopt.problems._logdet.data import PairEvaluation, Pairs
-from klopt.problems._logdet.proof import Feasible, feasible, ray_at, ray_flaw, violated_cycle
+from klopt.arrays import FloatArray, freeze
+from klopt.model.cones import Feature, svec_entries, svec_weights
+from klopt.model.functions import IntArray
+from klopt.model.memo import remember_last
+from klopt.problems._logdet.contradictions import Contradiction, diverging_ray, violated_cycle
+from klopt.problems._logdet.proof import (
+    DistanceConstraints,
+    FeasibleKernel,
+    PairEvaluation,
+    feasible_kernel,
+    ray_flaw,
+)
 
-__all__ = ["LogDetDual", "PairRows"]
+__all__ = ["BregmanProjections", "LogDetDual", "LogDetEvaluation"]
 
 
-@dataclass(frozen=True, eq=False)
-class LogDetDual(Pairs):
-    """f, for pairs (first[c], second[c]) of the columns of R; an infinite weight makes the constraints hard.
+class LogDetEvaluation(PairEvaluation):
+    """f at one x with its gradient and models of its curvature, as solvers need them."""
 
-    >>> dual = LogDetDual(np.eye(2), [0], [1], [1.0], [1.0])
-    >>> round(dual.value(np.array([0.5])), 6)
+    @cached_property
+    def gradient(self) -> FloatArray:
+        """The gradient of f, s (u - q) with u = 1, or what slack has made of it."""
+        sign = self.constraints.sign
+        u = 1 / (1 - sign * self.x / self.constraints.weight)
+        return cast(FloatArray, freeze(sign * (u - self.ratios)))
+
+    def model(self, chosen: IntArray) -> FloatArray:
+        """Return the curvature for which Newton's step of each pair alone is its exact one.
+
+        Far from its bound f has the curvature q^2 along a pair, but the exact step is that of the
+        curvature q: rows and columns are scaled by (u / q)^1/2, u = 1 or what slack has made of it,
+        which at the bound is 1.
+        """
+        return self.scaled_hessian(chosen, self._share(chosen))
+
+    def thin_model(self, chosen: IntArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return (a, V) with diag(a) + VV' the model, a > 0 and V of fewer columns than rows.
+
+        None without slack, which makes a positive, and where V is not thin.
+        """
+        constraints = self.constraints
+        r = len(constraints.R)
+        if constraints.is_hard or self.Y is None or r * (r + 1) > chosen.size:
+            return None
+        sign = constraints.sign[chosen]
+        share = self._share(chosen)
+
+        # z_c'K z_d is the inner product of y_c and y_d, its square that of svec(y y').
+        y = self.differences(chosen)
+        rows, columns = svec_entries(r)
+        V = (y[rows] * y[columns] * svec_weights(r)[:, None]).T
+        V *= (sign * np.sqrt(share) / constraints.target[chosen])[:, None]
+        slack = 1 - sign * self.x[chosen] / constraints.weight
+        return 1 / (share * constraints.weight * slack**2), V
+
+    def _share(self, chosen: IntArray) -> FloatArray:
+        """Return u / q."""
+        sign = self.constraints.sign[chosen]
+        share: FloatArray = self.gradient[chosen] * sign / self.ratios[chosen] + 1
+        return share
+
+
+@attrs.frozen(eq=False, slots=False)
+class LogDetDual:
+    """f, minus the dual function of the problem with these constraints.
+
+    >>> pairs = DistanceConstraints(np.eye(2), [0], [1], [1.0], [1.0])
+    >>> round(LogDetDual(pairs).value(np.array([0.5])), 6)
     -0.193147
     """
 
-    _last: list[PairEvaluation] = field(default_factory=list, init=False, repr=False)
+    constraints: DistanceConstraints
+
+    @property
+    def size(self) -> int:
+        """The number of pairs."""
+        return self.constraints.size
 
     @property
     def feature(self) -> Feature:
         """What a backend must offer."""
         return Feature.ROWS
 
-    def near(self, x: FloatArray) -> PairEvaluation:
-        """Return the function near x; the last answer is kept."""
-        if not (self._last and np.array_equal(self._last[0].x, x)):
-            self._last[:] = [PairEvaluation.at(self, x)]
-        return self._last[0]
+    @remember_last
+    def near(self, x: FloatArray) -> LogDetEvaluation:
+        """Return the function near x."""
+        return LogDetEvaluation.at(self.constraints, x)
 
     def value(self, x: FloatArray) -> float:
         return self.near(x).value
@@ -60,71 +116,77 @@ class LogDetDual(Pairs):
     def gradient(self, x: FloatArray) -> FloatArray:
         return self.near(x).gradient
 
-    def rows(self, x: FloatArray) -> PairRows:
+    def rows(self, x: FloatArray) -> BregmanProjections:
         """Return x with its kernel, ready to move one row after the other."""
-        return PairRows(self, x)
+        return BregmanProjections(self, x)
 
-    def feasible(self, x: FloatArray) -> Feasible | None:
-        """Return a W that keeps every constraint, made from W(x), with its objective; None where none was found."""
-        return feasible(self.near(x))
+    def feasible(self, x: FloatArray) -> FeasibleKernel | None:
+        """Return a feasible W made from W(x) and its objective; None where none was found."""
+        return feasible_kernel(self.near(x))
 
     def bound(self, x: FloatArray) -> float:
-        """Return a lower bound of the least f: minus the objective of a feasible W."""
+        """Return a lower bound of the minimum of f: minus the objective of a feasible W."""
         found = self.feasible(x)
         return -np.inf if found is None else -found.value
 
-    def ray(self, x: FloatArray | None = None) -> tuple[FloatArray, str] | None:
-        """Return a direction along which f falls for ever and why: a short cut between points, or one found at x."""
-        return violated_cycle(self) if x is None else ray_at(self, x)
+    def ray(self, x: FloatArray | None = None) -> Contradiction | None:
+        """Return a direction along which f is unbounded below, and why in words.
+
+        Without x it is a cycle of pairs that violates the triangle inequality, else one found at x.
+        """
+        if x is None:
+            return violated_cycle(self.constraints)
+        return diverging_ray(self.constraints, x)
 
     def ray_flaw(self, ray: FloatArray) -> str:
-        """Return "" if f falls for ever along the ray, which proves that no W is feasible, else what is wrong."""
-        return ray_flaw(self, ray)
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_last": []}
+        """Return what is wrong with a ray; "" if f is unbounded below along it."""
+        return ray_flaw(self.constraints, ray)
 
 
-class PairRows:
-    """Multipliers x and the kernel that belongs to them; `project` moves one multiplier to its best place."""
+class BregmanProjections:
+    """Multipliers x and their kernel, which is projected onto one constraint at a time."""
 
     def __init__(self, dual: LogDetDual, x: FloatArray) -> None:
         from scipy.linalg.blas import dger
 
-        self.dual, self.x, self._update = dual, x.copy(), dger
-        self._ends: list[tuple[int, int, float, float]] = list(
-            zip(
-                dual.first.tolist(),
-                dual.second.tolist(),
-                dual.sign.tolist(),
-                dual.target.tolist(),
-                strict=True,
-            )
-        )
-        self._share = 1.0 if dual.is_hard else dual.weight / (1 + dual.weight)
+        constraints = dual.constraints
+        self.dual = dual
+        self.x = x.copy()
+        self._rank_one_update = dger
+        # Plain numbers: reading them from arrays would take longer than a projection.
+        columns = (constraints.first, constraints.second, constraints.sign, constraints.target)
+        lists: Any = (column.tolist() for column in columns)
+        self._pairs: list[tuple[int, int, float, float]] = list(zip(*lists, strict=True))
+        self._weight = constraints.weight
+        self._step_share = 1.0
+        if not constraints.is_hard:
+            self._step_share = self._weight / (1 + self._weight)
         self.refresh()
 
     def refresh(self) -> None:
         """Compute the kernel from x afresh: rank-one changes add up their rounding."""
-        self._K: Any = np.asfortranarray(self.dual.near(self.x).kernel)
+        self._K: Any = np.array(self.dual.near(self.x).kernel, order="F")
 
     def project(self, row: int, corrected: bool = True) -> float:
-        """Move x[row] to where f is least along it and return by how much.
+        """Move x[row] to the minimum of f along it and return by how much.
 
-        Uncorrected, x[row] may only grow: the kernel is projected onto a constraint that it breaks,
-        and what an earlier projection did too much is never taken back.
+        Uncorrected, x[row] may only grow: the kernel is projected onto a constraint that it
+        violates, and what an earlier projection did too much is never taken back.
         """
-        i, j, s, t = self._ends[row]
+        i, j, s, t = self._pairs[row]
         K = self._K
-        q, x = (K[i, i] + K[j, j] - 2 * K[i, j]) / t, self.x[row]
+        x = self.x[row]
+        q = (K[i, i] + K[j, j] - 2 * K[i, j]) / t
+        # Points that have become equal cannot be moved by a multiple of their difference.
         if q <= 0:
             return 0.0
-        eta = max(
-            s * self._share * (1 - s * x / self.dual.weight - 1 / q), -x if corrected else 0.0
-        )
+        best = s * self._step_share * (1 - s * x / self._weight - 1 / q)
+        eta = max(best, -x if corrected else 0.0)
         if eta == 0:
             return 0.0
+
         v = K[:, i] - K[:, j]
-        self._update(-(s * eta / t) / (1 + s * eta * q), v, v, a=K, overwrite_a=1)
+        change = -(s * eta / t) / (1 + s * eta * q)
+        self._rank_one_update(change, v, v, a=K, overwrite_a=1)
         self.x[row] = x + eta
         return float(eta)

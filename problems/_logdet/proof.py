@@ -1,158 +1,580 @@
-"""Proofs about LogDet problems with pairs: a feasible kernel above the optimum, or a contradiction among the pairs.
+"""What the bracket of a LogDet problem with pairs runs: its dual value, and a feasible kernel.
 
-A feasible W from the W of any multipliers, for hard constraints. Near the optimum, with S the
-broken pairs, and those that the move itself would break, and C = sum_c s_c mu_c z_c z_c' / t_c,
+**Constraints.** R'R is the given kernel on m points and z_c = e_i - e_j the c-th pair: s_c = +1
+asks for a squared distance of at most t_c, s_c = -1 for at least t_c.
 
-    W' = W - W R C R' W,    H_SS mu = s (q - 1) + a margin for rounding        moves exactly these onto their bounds.
+    minimise over W > 0   tr W - log det W - r   subject to   s_c (q_c - 1) <= 0
 
-Far from it, W' = (1 - t) W + t W_0 with a W_0 that keeps every constraint with room to spare:
-points that similar pairs connect fall together, the others are far apart. Where a pair must be
-apart that similar pairs connect there is no such W_0. With slack every W > 0 is feasible, at a
-price.
+with K = R'WR and q_c = z_c'K z_c / t_c. Multipliers x_c / t_c make of it
 
-No W is feasible where some x >= 0 has R A R' >= 0 and sum_c s_c x_c < 0, since 0 <= <W, RAR'> =
-sum_c s_c x_c q_c <= sum_c s_c x_c. With R z_c = 0 a dissimilar pair does it alone, also with slack,
-whose price -log u is infinite at u = 0. The triangle inequality is the best known case: along a
-path of similar pairs of lengths l_e = sqrt(t_e) between two points, S = sum l_e,
+    W = M^-1,   M = I + R A R',   A = sum_c s_c x_c z_c z_c' / t_c
 
-    (sum_e d_e)^2 <= S sum_e d_e^2 / l_e,    so that   x_e = S l_e (1 + a),  x_pair = t_pair   does it
+(K^-1 is the given inverse plus A, which is said here without inverses). All of it needs A and m x m
+matrices only, however many pairs there are. Only differences of points count, so the columns of R
+are centred: distances are then no small differences of large numbers.
 
-where S^2 < t_pair, a small enough. Shortest paths find such a pair. In general the multipliers
-diverge along such a ray, and what the similar pairs carry of the dissimilar ones, N <= theta P,
-shows it.
+**Lower bound.** The Lagrangian is minimal at W = M^-1: for every x >= 0, -f(x) is one, where
+
+    f(x) = sum_c s_c x_c - log det M,    f''_cd = s_c s_d (z_c'K z_d)^2 / (t_c t_d).
+
+Slack: the targets t_c may move to u_c t_c at the price weight (u - log u - 1). Then s_c x_c becomes
+-weight log(1 - s_c x_c / weight).
+
+**Upper bound**, a feasible W made from the W of any multipliers. Near the optimum, with S the
+violated pairs, and those that the move itself would violate, and C = sum_c s_c mu_c z_c z_c' / t_c,
+
+    W' = W - W R C R' W,    H_SS mu = s (q - 1) + a margin for rounding
+
+moves exactly these onto their bounds. Far from it, W' = (1 - t) W + t W_0 with a W_0 that is
+strictly feasible: points that similar pairs connect fall together, the others are far apart. There
+is no such W_0 where similar pairs connect a dissimilar one. With slack every W > 0 is feasible, at
+a price.
+
+**Infeasibility.** No W is feasible where some x >= 0 has R A R' >= 0 and sum_c s_c x_c < 0, since
+0 <= <W, RAR'> = sum_c s_c x_c q_c <= sum_c s_c x_c. With R z_c = 0 a dissimilar pair does it alone,
+also with slack, whose price -log u is infinite at u = 0.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self, cast
 
+import attrs
 import numpy as np
+import numpy.typing as npt
 
-from klopt.arrays import EPS, FloatArray
+from klopt.arrays import EPS, FloatArray, freeze, matrix, positive, vector
+from klopt.errors import InvalidProblem
 from klopt.model.functions import IntArray
-from klopt.problems._logdet.data import PairEvaluation, Pairs, distances
+from klopt.model.memo import lock
 
-__all__ = ["Feasible", "feasible", "ray_at", "ray_flaw", "violated_cycle"]
+__all__ = [
+    "MIN_FALL",
+    "DistanceConstraints",
+    "FeasibleKernel",
+    "PairEvaluation",
+    "equal_points",
+    "evaluation_in_domain",
+    "feasible_kernel",
+    "ray_flaw",
+    "squared_distances",
+]
 
-MOST_TIGHT = 3000
-"""Up to so many pairs a system of equations is solved to make them tight."""
-ROUNDS = 8
-CANCELLED = 1e-12
+CLOSE_SHARE = 1e-4
+"""Squared distances below this share of the points' size are computed from differences."""
+NEARLY_EQUAL_SHARE = 1e-10
+"""Points whose squared distance is above this share of their size are different."""
+MAX_HALVINGS = 60
+"""Multipliers outside the domain of f are halved this often before they are given up for 0."""
+MAX_TIGHT_PAIRS = 3000
+"""Up to this many pairs are moved onto their bounds by a system of equations."""
+MAX_TIGHTENINGS = 8
+"""The number of times that pairs may join those that are moved."""
+MIN_FALL = 1e-12
+"""A sum of s_c x_c above this share of sum x_c, negated, is cancellation."""
+
+
+# ---- the constraints
+
+
+def _points(R: npt.ArrayLike) -> FloatArray:
+    return matrix("R", R)
+
+
+def _signs(sign: npt.ArrayLike) -> FloatArray:
+    return vector("sign", sign)
+
+
+def _targets(target: npt.ArrayLike) -> FloatArray:
+    return vector("target", target)
+
+
+def _indices(indices: npt.ArrayLike) -> IntArray:
+    return cast(IntArray, freeze(np.array(indices, dtype=np.intp)))
+
+
+def _weight(weight: float) -> float:
+    return positive("weight", weight, infinite=True)
+
+
+@attrs.frozen(eq=False, slots=False)
+class DistanceConstraints:
+    """Bounds of the squared distances of pairs of points, the columns of R.
+
+    Parameters
+    ----------
+    R
+        The points.
+    first, second
+        The two points of each pair.
+    sign
+        +1 for similar pairs, -1 for dissimilar ones.
+    target
+        The bound of each pair, positive.
+    weight
+        The price of moving a bound; infinite where they are hard.
+    names
+        What the points are called in words, by default their own numbers.
+    rounding
+        Points of this squared distance or less are equal: R is known no better.
+
+    >>> pairs = DistanceConstraints(np.eye(2), [0], [1], [1.0], [1.0])
+    >>> PairEvaluation.at(pairs, np.array([0.5])).ratios
+    array([1.])
+    """
+
+    R: FloatArray = attrs.field(converter=_points)
+    first: IntArray = attrs.field(converter=_indices)
+    second: IntArray = attrs.field(converter=_indices)
+    sign: FloatArray = attrs.field(converter=_signs)
+    target: FloatArray = attrs.field(converter=_targets)
+    weight: float = attrs.field(default=np.inf, converter=_weight)
+    names: IntArray = attrs.field(converter=_indices)
+    rounding: float = 0.0
+
+    @names.default
+    def _own_numbers(self) -> IntArray:
+        return np.arange(self.R.shape[1])
+
+    def __attrs_post_init__(self) -> None:
+        if self.sign.size != self.size:
+            raise InvalidProblem(f"sign has {self.sign.size} entries; expected {self.size}")
+        if not self.first.shape == self.second.shape == (self.size,):
+            raise InvalidProblem(
+                f"first and second must name the {self.size} pairs that target has"
+            )
+        if not ((np.abs(self.sign) == 1).all() and (self.target > 0).all()):
+            raise InvalidProblem("sign must hold +1 and -1, target positive numbers")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # A pickle forgets that arrays are read-only.
+        lock(self)
+
+    @property
+    def size(self) -> int:
+        """The number of pairs."""
+        return int(self.target.size)
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether no bound may move at a price."""
+        return not np.isfinite(self.weight)
+
+    @cached_property
+    def centred(self) -> FloatArray:
+        """R with rows of mean zero."""
+        return cast(FloatArray, freeze(self.R - self.R.mean(axis=1, keepdims=True)))
+
+    @cached_property
+    def inseparable(self) -> IntArray:
+        """The dissimilar pairs of equal points, which no W separates, at no finite price either."""
+        apart = np.flatnonzero(self.sign < 0)
+        equal = equal_points(self.R, self.first[apart], self.second[apart], self.rounding)
+        return cast(IntArray, freeze(apart[equal]))
+
+    @cached_property
+    def close_pairs(self) -> IntArray:
+        """The dissimilar pairs of tiny distances, which large multipliers meet."""
+        R = self.centred
+        apart = np.flatnonzero(self.sign < 0)
+        i = self.first[apart]
+        j = self.second[apart]
+        size = np.einsum("ij,ij->j", R, R)
+        scale = size[i] + size[j]
+        close = scale - 2 * (R.T @ R)[i, j] <= CLOSE_SHARE * scale
+        return cast(IntArray, freeze(apart[close]))
+
+    @cached_property
+    def close_differences(self) -> FloatArray:
+        """R z of the close pairs, which as a difference loses no digits."""
+        close = self.close_pairs
+        return cast(
+            FloatArray, freeze(self.R[:, self.first[close]] - self.R[:, self.second[close]])
+        )
+
+    def laplacian(self, x: FloatArray) -> FloatArray:
+        """Return A = sum_c s_c x_c z_c z_c' / t_c."""
+        m = self.R.shape[1]
+        used = np.flatnonzero(x)
+        i = self.first[used]
+        j = self.second[used]
+        weights = (self.sign * x / self.target)[used]
+        places = np.concatenate((i * m + j, j * m + i))
+        sums = np.bincount(places, np.concatenate((weights, weights)), m * m)
+        A = -sums.astype(float, copy=False).reshape(m, m)
+        A.flat[:: m + 1] = -A.sum(axis=1)
+        return A
+
+    def projected_laplacian(self, x: FloatArray) -> FloatArray:
+        """Return R A R'."""
+        R = self.centred
+        close = self.close_pairs
+        if not close.size:
+            return np.asarray(R @ self.laplacian(x) @ R.T)
+        far = x.copy()
+        far[close] = 0.0
+        Rz = self.close_differences
+        weights = self.sign[close] * x[close] / self.target[close]
+        return np.asarray(R @ self.laplacian(far) @ R.T + (Rz * weights) @ Rz.T)
+
+    def ratios(self, K: FloatArray) -> FloatArray:
+        """Return q, the squared distances in K over their targets."""
+        return squared_distances(K, self.first, self.second) / self.target
+
+    def ratio_rounding(self, K: FloatArray) -> FloatArray:
+        """Return what rounding may do to each ratio."""
+        diagonal = K.diagonal()
+        size = (diagonal[self.first] + diagonal[self.second]) / self.target
+        rounding: FloatArray = 8 * EPS * (1 + size)
+        return rounding
+
+    def violation(self, q: FloatArray) -> FloatArray:
+        """Return s (q - 1), positive where a constraint is violated."""
+        violation: FloatArray = self.sign * (q - 1)
+        return violation
+
+    @cached_property
+    def components(self) -> IntArray:
+        """The component of each point in the graph of the similar pairs."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        similar = self.sign > 0
+        m = self.R.shape[1]
+        ends = (self.first[similar], self.second[similar])
+        graph = csr_array((np.ones(ends[0].size), ends), shape=(m, m))
+        found = connected_components(graph, directed=False)[1]
+        return cast(IntArray, freeze(np.asarray(found, dtype=np.intp)))
+
+
+def squared_distances(K: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+    """Return K_ii + K_jj - 2 K_ij of each pair."""
+    diagonal = K.diagonal()
+    found: FloatArray = diagonal[first] + diagonal[second] - 2 * K[first, second]
+    return found
+
+
+def equal_points(
+    R: FloatArray, first: IntArray, second: IntArray, rounding: float = 0.0
+) -> npt.NDArray[np.bool_]:
+    """Return which pairs are of columns of R that are equal up to rounding.
+
+    Parameters
+    ----------
+    R
+        The points as columns.
+    first, second
+        The two points of each pair.
+    rounding
+        Squared distances up to this one are rounding, too, beside that of the difference itself.
+
+    >>> equal_points(np.array([[1.0, 1.0, 2.0]]), np.array([0, 0]), np.array([1, 2]))
+    array([ True, False])
+    """
+    size = np.einsum("ij,ij->j", R, R)
+    scale = size[first] + size[second]
+    rough = np.abs(scale - 2 * (R.T @ R)[first, second])
+    equal: npt.NDArray[np.bool_] = rough <= NEARLY_EQUAL_SHARE * scale + rounding
+
+    # Those left are few, and their differences lose no digits.
+    near = np.flatnonzero(equal)
+    z = R[:, first[near]] - R[:, second[near]]
+    largest = np.maximum(rounding, (32 * EPS) ** 2 * scale[near])
+    equal[near] = np.einsum("ij,ij->j", z, z) <= largest
+    return equal
+
+
+# ---- the dual value
 
 
 @dataclass(frozen=True, eq=False)
-class Feasible:
+class PairEvaluation:
+    """f at one x, and the kernel that belongs to it.
+
+    Parameters
+    ----------
+    constraints
+        The pairs.
+    x
+        Their multipliers times their targets.
+    value
+        f(x), infinite outside the domain.
+    L, Y
+        M = LL' and Y = L^-1 R; None outside the domain.
+    """
+
+    constraints: DistanceConstraints
+    x: FloatArray
+    value: float
+    L: FloatArray | None = None
+    Y: FloatArray | None = None
+
+    @classmethod
+    def at(cls, constraints: DistanceConstraints, x: FloatArray) -> Self:
+        """Factor M at x."""
+        from scipy.linalg import solve_triangular
+        from scipy.linalg.lapack import dpotrf
+
+        x = x.copy()
+        slack = 1 - constraints.sign * x / constraints.weight
+        if not (np.isfinite(x).all() and (slack > 0).all()):
+            return cls(constraints, x, np.inf)
+
+        R = constraints.centred
+        M = constraints.projected_laplacian(x)
+        M.flat[:: len(R) + 1] += 1.0
+        L, failed = dpotrf(M.T, lower=1, clean=1)
+        if failed:
+            return cls(constraints, x, np.inf)
+
+        if constraints.is_hard:
+            linear = float(constraints.sign @ x)
+        else:
+            linear = -constraints.weight * float(np.log(slack).sum())
+        value = linear - 2 * float(np.log(L.diagonal()).sum())
+        return cls(constraints, x, value, L, solve_triangular(L, R, lower=True))
+
+    @cached_property
+    def kernel(self) -> FloatArray:
+        """K = R'WR of the centred points; NaN outside the domain."""
+        if self.Y is None:
+            K = np.full((self.constraints.R.shape[1],) * 2, np.nan)
+        else:
+            K = self.Y.T @ self.Y
+        return cast(FloatArray, freeze(K))
+
+    @cached_property
+    def ratios(self) -> FloatArray:
+        """q, the squared distances over their targets."""
+        constraints = self.constraints
+        close = constraints.close_pairs
+        ratios = constraints.ratios(self.kernel)
+        if close.size and self.L is not None:
+            differences = self._close_differences
+            squares = np.einsum("ij,ij->j", differences, differences)
+            ratios[close] = squares / constraints.target[close]
+        return cast(FloatArray, freeze(ratios))
+
+    @cached_property
+    def _close_differences(self) -> FloatArray:
+        """L^-1 R z of the close pairs."""
+        from scipy.linalg import solve_triangular
+
+        assert self.L is not None
+        return np.asarray(solve_triangular(self.L, self.constraints.close_differences, lower=True))
+
+    def differences(self, chosen: IntArray) -> FloatArray:
+        """Return L^-1 R z of some pairs."""
+        assert self.Y is not None
+        constraints = self.constraints
+        i = constraints.first[chosen]
+        j = constraints.second[chosen]
+        y: FloatArray = self.Y[:, i] - self.Y[:, j]
+        _, here, there = np.intersect1d(chosen, constraints.close_pairs, return_indices=True)
+        if here.size:
+            y[:, here] = self._close_differences[:, there]
+        return y
+
+    @property
+    def rounding(self) -> float:
+        """What rounding may do to the value, by the terms of the linear part and of log det M."""
+        constraints = self.constraints
+        diagonal = self.kernel.diagonal()
+        size = (diagonal[constraints.first] + diagonal[constraints.second]) / constraints.target
+        close = constraints.close_pairs
+        size[close] = self.ratios[close]
+
+        terms = self.x
+        if not constraints.is_hard:
+            slack = 1 - constraints.sign * self.x / constraints.weight
+            terms = constraints.weight * np.log(slack)
+        total = 1 + len(constraints.R) + np.abs(terms).sum() + self.x @ size
+        return 16 * EPS * float(total)
+
+    def hessian(self, chosen: IntArray) -> FloatArray:
+        """Return the second derivatives of f among some of the pairs."""
+        return self.scaled_hessian(chosen, np.ones(chosen.size))
+
+    def scaled_hessian(self, chosen: IntArray, share: FloatArray) -> FloatArray:
+        """Return the second derivatives with rows and columns times share^1/2.
+
+        The part that slack adds, a diagonal, is divided by the share instead.
+        """
+        constraints = self.constraints
+        i = constraints.first[chosen]
+        j = constraints.second[chosen]
+        sign = constraints.sign[chosen]
+
+        # z_c'K z_d
+        B = self.kernel[i] - self.kernel[j]
+        H = np.take(B, i, axis=1)
+        H -= np.take(B, j, axis=1)
+        close = np.flatnonzero(np.isin(chosen, constraints.close_pairs))
+        if close.size:
+            y = self.differences(chosen)
+            H[close] = y[:, close].T @ y
+            H[:, close] = H[close].T
+
+        scale = sign * np.sqrt(share) / constraints.target[chosen]
+        H *= H
+        H *= scale[:, None]
+        H *= scale
+        if not constraints.is_hard:
+            slack = 1 - sign * self.x[chosen] / constraints.weight
+            H.flat[:: chosen.size + 1] += 1 / (share * constraints.weight * slack**2)
+        return H
+
+
+def evaluation_in_domain(constraints: DistanceConstraints, x: FloatArray) -> PairEvaluation:
+    """Return f at x >= 0, halved until f is finite there."""
+    for _ in range(MAX_HALVINGS):
+        evaluation = PairEvaluation.at(constraints, x)
+        if np.isfinite(evaluation.value):
+            return evaluation
+        x = x / 2
+    return PairEvaluation.at(constraints, np.zeros_like(x))
+
+
+# ---- a feasible kernel
+
+
+@dataclass(frozen=True, eq=False)
+class FeasibleKernel:
     """A feasible W and its objective."""
 
     value: float
     W: FloatArray
 
 
-def feasible(spot: PairEvaluation) -> Feasible | None:
-    """Return a feasible W near the one of the spot, None where none was found."""
-    if spot.pairs.inseparable.size:
+def feasible_kernel(evaluation: PairEvaluation) -> FeasibleKernel | None:
+    """Return a feasible W near the one of the evaluation, None where none was found."""
+    constraints = evaluation.constraints
+    # No W separates equal points, at no finite price either.
+    if constraints.inseparable.size:
         return None
-    if spot.L is None:
-        return (
-            feasible(PairEvaluation.at(spot.pairs, np.zeros_like(spot.x))) if spot.x.any() else None
-        )
-    if not spot.pairs.is_hard:
-        return _with_slack(spot)
-    for found in (_tightened(spot), _mixed(spot)):
-        if found is not None and np.isfinite(found.value) and _keeps(found.W, spot.pairs):
+    if evaluation.L is None:
+        # Outside the domain there is no W; at x = 0, which is inside, it is I.
+        if not evaluation.x.any():
+            return None
+        return feasible_kernel(PairEvaluation.at(constraints, np.zeros_like(evaluation.x)))
+    if not constraints.is_hard:
+        return _with_slack(evaluation)
+
+    # Whatever a move promises is measured on the W that it made.
+    for move in (_tightened, _mixed):
+        found = move(evaluation)
+        if found is not None and np.isfinite(found.value) and _is_feasible(found.W, constraints):
             return found
     return None
 
 
-def _keeps(W: FloatArray, pairs: Pairs) -> bool:
+def _is_feasible(W: FloatArray, constraints: DistanceConstraints) -> bool:
     """Whether W satisfies every constraint, as measured on itself and up to rounding."""
-    K, (close, Rz) = pairs.centred.T @ W @ pairs.centred, pairs.close
-    q = _ratios(K, pairs)
-    q[close] = np.einsum("ij,ij->j", Rz, W @ Rz) / pairs.target[close]
-    return bool((pairs.sign * (q - 1) <= _rounding(K, pairs)).all())
+    K = constraints.centred.T @ W @ constraints.centred
+    close = constraints.close_pairs
+    Rz = constraints.close_differences
+    q = constraints.ratios(K)
+    q[close] = np.einsum("ij,ij->j", Rz, W @ Rz) / constraints.target[close]
+    return bool((constraints.violation(q) <= constraints.ratio_rounding(K)).all())
 
 
-def _with_slack(spot: PairEvaluation) -> Feasible:
+def _with_slack(evaluation: PairEvaluation) -> FeasibleKernel:
     """W as it is; the targets move as far as they must."""
-    pairs, q = spot.pairs, spot.ratios
-    stretch = np.where(pairs.sign > 0, np.maximum(q, 1.0), np.minimum(q, 1.0))
+    constraints = evaluation.constraints
+    q = evaluation.ratios
+    u = np.where(constraints.sign > 0, np.maximum(q, 1.0), np.minimum(q, 1.0))
     with np.errstate(divide="ignore"):
-        price = float((stretch - np.log(stretch) - 1).sum())
-    W = _inner(spot)
-    return Feasible(_divergence(W) + pairs.weight * price, W)
+        price = float((u - np.log(u) - 1).sum())
+    W = _inverse(evaluation)
+    return FeasibleKernel(_divergence(W) + constraints.weight * price, W)
 
 
-def _tightened(spot: PairEvaluation) -> Feasible | None:
+def _tightened(evaluation: PairEvaluation) -> FeasibleKernel | None:
+    """W - W R C R' W, which moves the violated pairs onto their bounds."""
     from scipy.linalg.lapack import dposv
 
-    pairs, K = spot.pairs, spot.kernel
-    rounding = _rounding(K, pairs)
-    now = pairs.sign * (spot.ratios - 1)
-    chosen, mu = now > -rounding, np.zeros(pairs.size)
-    for _ in range(ROUNDS):
+    constraints = evaluation.constraints
+    K = evaluation.kernel
+    rounding = constraints.ratio_rounding(K)
+    violation = constraints.violation(evaluation.ratios)
+    chosen = violation > -rounding
+    mu = np.zeros(constraints.size)
+    for _ in range(MAX_TIGHTENINGS):
         tight = np.flatnonzero(chosen)
-        if tight.size > MOST_TIGHT:
+        # The system takes the cube of their number.
+        if tight.size > MAX_TIGHT_PAIRS:
             return None
         if tight.size:
-            _, step, failed = dposv(spot.block(tight), (now + 2 * rounding)[tight], overwrite_a=1)
+            wanted = (violation + 2 * rounding)[tight]
+            _, step, failed = dposv(evaluation.hessian(tight), wanted, overwrite_a=1)
             if failed:
                 return None
             mu[tight] += step
-        C = pairs.laplacian(mu)
-        now = pairs.sign * (_ratios(K - K @ C @ K, pairs) - 1)
-        if (now <= -rounding / 2).all():
-            return _moved(spot, C)
-        chosen = chosen | (now > -rounding / 2)
+
+        C = constraints.laplacian(mu)
+        violation = constraints.violation(constraints.ratios(K - K @ C @ K))
+        if (violation <= -rounding / 2).all():
+            return _moved(evaluation, C)
+        # The move itself has violated others: they join.
+        chosen = chosen | (violation > -rounding / 2)
     return None
 
 
-def _moved(spot: PairEvaluation, C: FloatArray) -> Feasible | None:
-    """W - W R C R' W, if it is positive definite."""
+def _moved(evaluation: PairEvaluation, C: FloatArray) -> FeasibleKernel | None:
+    """W - W R C R' W = L^-T (I - Y C Y') L^-1, if it is positive definite."""
     from scipy.linalg import solve_triangular
 
-    assert spot.Y is not None
-    assert spot.L is not None
-    inside = np.eye(len(spot.Y)) - spot.Y @ C @ spot.Y.T
+    assert evaluation.L is not None
+    assert evaluation.Y is not None
+    Y = evaluation.Y
     try:
-        root = np.linalg.cholesky(inside)
+        root = np.linalg.cholesky(np.eye(len(Y)) - Y @ C @ Y.T)
     except np.linalg.LinAlgError:
         return None
-    half = solve_triangular(spot.L, root, lower=True, trans="T")
+    half = solve_triangular(evaluation.L, root, lower=True, trans="T")
     W: FloatArray = half @ half.T
-    return Feasible(_divergence(W), W)
+    return FeasibleKernel(_divergence(W), W)
 
 
-def _mixed(spot: PairEvaluation) -> Feasible | None:
-    """The first point on the way to W_0 that keeps every constraint."""
-    pairs, W_0 = spot.pairs, _ground(spot.pairs)
+def _mixed(evaluation: PairEvaluation) -> FeasibleKernel | None:
+    """The first W on the way to W_0 that satisfies every constraint."""
+    constraints = evaluation.constraints
+    W_0 = _strictly_feasible(constraints)
     if W_0 is None:
         return None
-    margin = 2 * _rounding(spot.kernel, pairs)
-    broken = pairs.sign * (spot.ratios - 1) + margin
-    room = -pairs.sign * (_ratios(pairs.centred.T @ W_0 @ pairs.centred, pairs) - 1)
-    if not (room > margin).all():
+    margin = 2 * constraints.ratio_rounding(evaluation.kernel)
+    K_0 = constraints.centred.T @ W_0 @ constraints.centred
+    spare = -constraints.sign * (constraints.ratios(K_0) - 1)
+    if not (spare > margin).all():
         return None
-    t = float(np.max(np.maximum(broken, 0.0) / (np.maximum(broken, 0.0) + room), initial=0.0))
+
+    excess = np.maximum(constraints.violation(evaluation.ratios) + margin, 0.0)
+    t = float(np.max(excess / (excess + spare), initial=0.0))
     t = min(1.0, t * (1 + 4 * EPS))
-    W = (1 - t) * _inner(spot) + t * W_0
-    return Feasible(_divergence(W), W)
+    W = (1 - t) * _inverse(evaluation) + t * W_0
+    return FeasibleKernel(_divergence(W), W)
 
 
-def _ground(pairs: Pairs) -> FloatArray | None:
-    """W_0: points that similar pairs connect fall together, the others are far apart; None where that fails."""
-
-    R, similar = pairs.R, pairs.sign > 0
+def _strictly_feasible(constraints: DistanceConstraints) -> FloatArray | None:
+    """W_0: points that similar pairs connect fall together, the others are far apart."""
+    R = constraints.R
+    similar = constraints.sign > 0
+    # Only a square R can put the points anywhere.
     if R.shape[0] != R.shape[1]:
         return None
-    together = _components(pairs)
-    far = together[pairs.first] != together[pairs.second]
-    if not far[~similar].all():
+    component = constraints.components
+    separate = component[constraints.first] != component[constraints.second]
+    if not separate[~similar].all():
         return None
-    given = _ratios(pairs.centred.T @ pairs.centred, pairs)
+
+    given = constraints.ratios(constraints.centred.T @ constraints.centred)
     shrink = min(1.0, 0.5 / float(np.max(given[similar], initial=0.5)))
-    apart = float(np.max(pairs.target[~similar], initial=0.0))
-    # A similar pair never joins two groups, so that only their size is left to choose.
-    G = np.sqrt(apart) * np.equal.outer(np.arange(together.max() + 1), together)
+    apart = float(np.max(constraints.target[~similar], initial=0.0))
+    # A similar pair never joins two components, so that only their size is left to choose.
+    G = np.sqrt(apart) * np.equal.outer(np.arange(component.max() + 1), component)
     try:
         half = np.linalg.solve(R.T, G.T)
     except np.linalg.LinAlgError:
@@ -161,157 +583,57 @@ def _ground(pairs: Pairs) -> FloatArray | None:
     return W_0
 
 
-def violated_cycle(pairs: Pairs) -> tuple[FloatArray, str] | None:
-    """Return the ray and the words of a dissimilar pair that similar pairs keep too near, None where there is none."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import dijkstra
-
-    if (equal := _equal_points(pairs)) is not None or not pairs.is_hard:
-        return equal
-    together, similar = _components(pairs), pairs.sign > 0
-    inside = np.flatnonzero(~similar & (together[pairs.first] == together[pairs.second]))
-    if not inside.size:
-        return None
-    m, edges = pairs.R.shape[1], np.flatnonzero(similar)
-    edges = edges[np.argsort(-pairs.target[edges], kind="stable")]
-    best = np.full((m, m), -1)  # of repeated pairs the last one written is the tightest
-    best[pairs.first[edges], pairs.second[edges]] = best[
-        pairs.second[edges], pairs.first[edges]
-    ] = edges
-    i, j = np.nonzero(best >= 0)
-    graph = csr_array((np.sqrt(pairs.target[best[i, j]]), (i, j)), shape=(m, m))
-    sources, which = np.unique(pairs.first[inside], return_inverse=True)
-    length, before = dijkstra(graph, indices=sources, return_predecessors=True)
-    ratio = length[which, pairs.second[inside]] ** 2 / pairs.target[inside]
-    worst = int(np.argmin(ratio))
-    if not ratio[worst] < 1 - CANCELLED:
-        return None
-    pair, path = int(inside[worst]), [int(pairs.second[inside[worst]])]
-    while path[-1] != pairs.first[pair]:
-        path.append(int(before[which[worst], path[-1]]))
-    path.reverse()
-    steps = best[path[:-1], path[1:]]
-    x = np.zeros(pairs.size)
-    x[steps] = float(length[which[worst], path[-1]]) * np.sqrt(pairs.target[steps])
-    x[steps] *= 1 + (1 / ratio[worst] - 1) / 2
-    x[pair] = pairs.target[pair]
-    return x / x.max(), _short_cut_words(pairs, path, steps, pair)
-
-
-def _equal_points(pairs: Pairs) -> tuple[FloatArray, str] | None:
-    """A dissimilar pair of points that the given kernel cannot tell apart, and so no kernel of its range can."""
-    if not pairs.inseparable.size:
-        return None
-    pair = pairs.inseparable[0]
-    i, j = pairs.names[pairs.first[pair]], pairs.names[pairs.second[pair]]
-    words = f"violated pair {i} - {j}: dissimilar, but the given kernel has them at distance 0, and so has every other"
-    words += (
-        " of its range"
-        if pairs.is_hard
-        else " of its range: the price of moving the bound there is infinite"
-    )
-    many = pairs.inseparable.size
-    words += "; leave the pair out" if many == 1 else f"; leave out the {many} pairs of this kind"
-    return (np.arange(pairs.size) == pair).astype(float), words
-
-
-def _short_cut_words(pairs: Pairs, path: list[int], steps: IntArray, pair: int) -> str:
-    reach = float(np.sqrt(pairs.target[steps]).sum()) ** 2
-    path = pairs.names[path].tolist()
-    way = " - ".join(map(str, path))
-    kind = "triangle" if len(path) == 3 else "pair" if len(path) == 2 else "cycle"
-    return (
-        f"violated {kind} {way}: along its similar pairs the squared distance is at most {reach:.6g}, "
-        f"but the dissimilar pair ({path[0]}, {path[-1]}) asks for at least {pairs.target[pair]:.6g}"
-    )
-
-
-def ray_at(pairs: Pairs, x: FloatArray) -> tuple[FloatArray, str] | None:
-    """Return x with its dissimilar part made as small as P - theta N >= 0 asks for, if that still proves something."""
-    from scipy.linalg import eigh
-
-    # At an optimum sum s_c x_c = r - tr W: only kernels out of proportion let it fall far.
-    if not pairs.is_hard or not np.isfinite(x).all() or not float(pairs.sign @ x) < -len(pairs.R):
-        return None
-    similar, R = pairs.sign > 0, pairs.centred
-    P = R @ pairs.laplacian(np.where(similar, x, 0.0)) @ R.T
-    N = -R @ pairs.laplacian(np.where(similar, 0.0, x)) @ R.T
-    values, vectors = np.linalg.eigh(P)
-    kept = values > 1e-12 * values[-1]
-    outside = vectors[:, ~kept].T @ N @ vectors[:, ~kept]
-    if not kept.any() or np.abs(outside).max(initial=0.0) > 1e-10 * float(np.abs(N).max()):
-        return None
-    half = vectors[:, kept] / np.sqrt(values[kept])
-    theta = float(eigh(half.T @ N @ half, eigvals_only=True)[-1])
-    ray = np.where(similar, x * max(theta, 0.0) * (1 + 1e-9), x)
-    if not ray.any() or ray_flaw(pairs, ray / ray.max()):
-        return None
-    return (
-        ray / ray.max(),
-        f"{int((ray > 0).sum())} pairs contradict each other: no distances of points can satisfy them",
-    )
-
-
-def ray_flaw(pairs: Pairs, ray: FloatArray) -> str:
-    """Return "" if the ray proves that the constraints contradict each other, else what is wrong with it."""
-    if ray.shape != (pairs.size,) or not np.isfinite(ray).all() or (ray < 0).any() or not ray.any():
-        return "a ray must hold one finite multiplier for each pair, none negative, not all zero"
-    if np.isin(np.flatnonzero(ray), pairs.inseparable).all():
-        return ""
-    if not pairs.is_hard:
-        return "with slack every kernel is feasible that parts dissimilar points"
-    fall = -float(pairs.sign @ ray)
-    if not fall > CANCELLED * float(ray.sum()):
-        return "the sum of s_c x_c is not negative"
-    R = pairs.centred
-    least = float(np.linalg.eigvalsh(pairs.inner(ray))[0])
-    terms = float(ray @ np.abs(_ratios(R.T @ R, pairs)))
-    # <W, RAR'> >= least tr W: rounding, as long as it would take kernels out of all proportion to
-    # undo the proof.
-    if least < -64 * EPS * len(R) * terms:
-        return f"the matrix of the multipliers has the eigenvalue {least:.1e}, which is negative beyond rounding"
-    return ""
-
-
-def _components(pairs: Pairs) -> IntArray:
-    """The group of each point: similar pairs connect."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    similar, m = pairs.sign > 0, pairs.R.shape[1]
-    ends = pairs.first[similar], pairs.second[similar]
-    graph = csr_array((np.ones(ends[0].size), ends), shape=(m, m))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)
-
-
-def _ratios(K: FloatArray, pairs: Pairs) -> FloatArray:
-    return distances(K, pairs.first, pairs.second) / pairs.target
-
-
-def _rounding(K: FloatArray, pairs: Pairs) -> FloatArray:
-    """What rounding may do to each ratio."""
-    diagonal = K.diagonal()
-    rounding: FloatArray = (
-        8 * EPS * (1 + (diagonal[pairs.first] + diagonal[pairs.second]) / pairs.target)
-    )
-    return rounding
-
-
-def _inner(spot: PairEvaluation) -> FloatArray:
+def _inverse(evaluation: PairEvaluation) -> FloatArray:
     """W = M^-1."""
     from scipy.linalg import solve_triangular
 
-    assert spot.L is not None
-    half = solve_triangular(spot.L, np.eye(len(spot.L)), lower=True)
+    assert evaluation.L is not None
+    half = solve_triangular(evaluation.L, np.eye(len(evaluation.L)), lower=True)
     W: FloatArray = half.T @ half
     return W
 
 
 def _divergence(W: FloatArray) -> float:
-    """tr W - logdet W - r, rounded upwards; inf where W is not positive definite."""
+    """tr W - log det W - r, rounded upwards; infinite where W is not positive definite."""
     try:
         logs = 2 * np.log(np.linalg.cholesky(W).diagonal())
     except np.linalg.LinAlgError:
         return np.inf
     size = float(W.trace() + np.abs(logs).sum() + len(W))
     return float((W.diagonal() - 1 - logs).sum()) + 8 * EPS * size
+
+
+# ---- infeasibility
+
+
+def ray_flaw(constraints: DistanceConstraints, ray: FloatArray) -> str:
+    """Return what is wrong with a ray; "" if it proves that no W is feasible."""
+    if ray.shape != (constraints.size,) or not np.isfinite(ray).all():
+        return _NO_RAY
+    if (ray < 0).any() or not ray.any():
+        return _NO_RAY
+    # R z_c = 0: a distance of 0 is never t_c, hard or with slack.
+    if np.isin(np.flatnonzero(ray), constraints.inseparable).all():
+        return ""
+    if not constraints.is_hard:
+        return "with slack every kernel is feasible that parts dissimilar points"
+
+    # 0 <= <W, RAR'> <= sum_c s_c x_c must fail.
+    fall = -float(constraints.sign @ ray)
+    if not fall > MIN_FALL * float(ray.sum()):
+        return "the sum of s_c x_c is not negative"
+
+    R = constraints.centred
+    smallest = float(np.linalg.eigvalsh(constraints.projected_laplacian(ray))[0])
+    terms = float(ray @ np.abs(constraints.ratios(R.T @ R)))
+    # <W, RAR'> >= smallest tr W: rounding, as long as only kernels out of all proportion would
+    # undo the proof.
+    if smallest < -64 * EPS * len(R) * terms:
+        return (
+            f"the matrix of the multipliers has the eigenvalue {smallest:.1e}, "
+            "which is negative beyond rounding"
+        )
+    return ""
+
+
+_NO_RAY = "a ray must hold one finite multiplier for each pair, none negative, not all zero"
