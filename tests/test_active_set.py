@@ -14,8 +14,9 @@ from klopt.model.backend import Settings, Stop
 from klopt.model.forms import SimplexForm, Start
 from klopt.model.functions import KernelQuadratic, Quadratic
 from klopt.model.sets import BoxPlane, Product, Simplex
-from klopt.numerics.box_qp.active_set import Box, BoxQP, SignedGram, solve_box_qp, solve_on_face
+from klopt.numerics.box_qp.active_set import solve_box_qp, solve_on_face
 from klopt.numerics.box_qp.interior_point import interior_point
+from klopt.numerics.box_qp.program import Box, BoxQP, SignedGram
 from klopt.solvers.active_set import BACKEND
 
 seeds = st.integers(0, 2**32 - 1)
@@ -79,7 +80,7 @@ def assert_optimal(qp: BoxQP, x: np.ndarray, nu: float, tol: float = 1e-10) -> N
     assert (x >= qp.box.lower).all()
     assert (x <= qp.box.upper).all()
     assert qp.box.on_plane(x)
-    assert qp.measured(x, qp.H.matvec(x) + qp.c, nu)[2] <= tol
+    assert qp.optimality_gap(x, qp.H.matvec(x) + qp.c, nu).error <= tol
 
 
 @given(seeds, st.sampled_from([1.0, 0.5, 0.1]))
@@ -229,7 +230,7 @@ def test_few_loose_variables_are_enough_from_a_start_where_no_face_stays() -> No
         BoxPlane(qp.box.lower, qp.box.upper, qp.box.normal),
     )
     warm = BACKEND.run(form, Settings(), Start(before.x))
-    assert warm.native == "the loose variables are final"
+    assert warm.native == "the working set is final"
     assert form.objective.value(warm.x) == pytest.approx(solve_box_qp(changed).value, rel=1e-12)
 
 

@@ -14,7 +14,8 @@ from klopt.model.cones import Feature
 from klopt.model.forms import SimplexForm
 from klopt.model.functions import IntArray, Quadratic
 from klopt.model.sets import BoxPlane
-from klopt.numerics.box_qp.active_set import Box, BoxQP, SignedGram, solve_box_qp
+from klopt.numerics.box_qp.active_set import solve_box_qp
+from klopt.numerics.box_qp.program import Box, BoxQP, SignedGram
 from klopt.numerics.working_set import grow, orthant_minimiser
 from klopt.solvers.active_set import BACKEND
 

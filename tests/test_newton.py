@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from attrs import evolve
 
 import numpy as np
 import pytest
+from attrs import evolve
 from hypothesis import given, strategies as st
 
 from klopt.errors import InvalidSettings
@@ -14,7 +14,7 @@ from klopt.model.backend import Answer, Settings, Start, Stop
 from klopt.model.forms import SimplexForm
 from klopt.model.sets import BoxPlane, Product, SimpleSet, Simplex, Spectrahedron
 from klopt.model.smooth_functions import LocalModel, SmoothFunction, StartModel
-from klopt.numerics.newton_step import Boxes, minimise_quadratic
+from klopt.numerics.newton_step import BoxProduct, minimise_quadratic
 from klopt.solvers.nesterov import BACKEND as nesterov
 from klopt.solvers.newton import BACKEND as newton
 
@@ -87,7 +87,12 @@ def test_the_quadratic_below_bounds_the_optimum_from_any_two_points(seed: int) -
     assert form.bound_below(x, z) <= value + 1e-12 * (1 + abs(value))
     assert form.bound_below(best.x, best.x) == pytest.approx(form.lower_bound(best.x))
     least = minimise_quadratic(
-        Boxes(domain), np.eye(x.size) / 10, form.objective.gradient(x) - x / 10, x, 1e-12, np.inf
+        BoxProduct(domain),
+        np.eye(x.size) / 10,
+        form.objective.gradient(x) - x / 10,
+        x,
+        1e-12,
+        np.inf,
     )
     assert form.bound_below(x, least) >= form.lower_bound(x) - 1e-9
     assert form.measure(x, least).dual_value == pytest.approx(form.bound_below(x, least))
@@ -138,7 +143,7 @@ def test_the_step_of_a_product_leaves_no_gradient(seed: int, scale: float) -> No
     domain = Product((box(rng, 10), Simplex(3), Simplex(2, 5.0)))
     B = rng.normal(size=(int(rng.integers(1, 20)), domain.size))
     H, c = scale * B.T @ B, scale * rng.normal(size=domain.size)
-    z = minimise_quadratic(Boxes(domain), H, c, None, 1e-13, np.inf)
+    z = minimise_quadratic(BoxProduct(domain), H, c, None, 1e-13, np.inf)
     assert domain.violation(z) <= 1e-12
     g = H @ z + c
     gap = float(g @ z) - domain.linear_minimum(g)
