@@ -79,9 +79,9 @@ BACKEND = ActiveSet()
 def _by_column_generation(
     form: SimplexForm, x: FloatArray | None, max_iter: int, deadline: float
 ) -> BoxQPSolution | None:
-    """The answer by a growing working set where that may pay, None where it does not.
+    """The answer by a growing working set where that may be faster, None where it is not.
 
-    It may with many variables over an orthant, or a lazy H over a box at zero, and few nonzeros in
+    It may be with many variables over an orthant, or a lazy H over a box at zero, and few nonzeros in
     the start.
     """
     f = form.objective
@@ -92,9 +92,11 @@ def _by_column_generation(
     if f.size < MIN_VARIABLES_FOR_COLUMN_GENERATION:
         return None
     is_formed = isinstance(f, Quadratic | KernelQuadratic)
+    # With a formed H the whole face at once is faster than pricing within a box.
     if is_formed and np.isfinite(domain.upper).any():
         return None
     nonzero = np.flatnonzero(np.zeros(0) if x is None else x)
+    # The start has many nonzeros, so will the solution.
     if 4 * nonzero.size > f.size:
         return None
     return grow(f, domain.upper, nonzero, max_iter, deadline)
@@ -109,6 +111,7 @@ def _program(form: SimplexForm) -> BoxQP:
 def _history(form: SimplexForm, found: BoxQPSolution, seconds: float) -> tuple[Step, ...]:
     """The bounds that were met, and those of the end in the place of the last iteration's."""
     lower = found.value - found.gap
+    # On an unbounded set the gap may prove nothing where klopt's own bound does.
     if not np.isfinite(found.gap):
         lower = form.lower_bound(found.x)
     end = Step(found.iterations, seconds, min(lower, found.value), found.value)

@@ -126,7 +126,7 @@ def _steps(
                 last_progress = iteration
         else:
             yield None
-        if was_still and distance == 0:
+        if was_still and distance == 0:  # a fixed point: every further iteration is the same
             return
 
         iteration += 1

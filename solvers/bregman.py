@@ -68,6 +68,7 @@ class Bregman(Backend):
         assert isinstance(form, SimplexForm)
         f = form.objective
         assert isinstance(f, DualFunction)
+        # Rows that contradict each other at sight need no sweep.
         contradiction = first_ray(f)
         if contradiction is not None:
             return contradiction
@@ -122,6 +123,7 @@ def _sweeps(
         else:
             yield Candidate(rows.x.copy(), value, -np.inf)
 
+        # Rounding of the rank-one updates must not add up.
         rows.refresh()
         moved = False
         order: Iterable[int] = range(f.size)
@@ -132,6 +134,6 @@ def _sweeps(
             moved |= abs(eta) > ROUNDING * rows.x[row]
             if done % CLOCK_EVERY == 0 and time.perf_counter() > deadline:
                 break
-        if not moved:
+        if not moved:  # every further sweep would be the same
             yield Candidate(rows.x.copy(), f.near(rows.x).value, f.bound(rows.x))
             return

@@ -101,6 +101,7 @@ def _steps(form: SimplexForm, centre: FloatArray, level: float, deadline: float)
         bundle.add(z, value, gradient, step.weights)
         promised = best - step.model
         at_rest = np.array_equal(z, centre)
+        # Else the centre stays, and the new cut makes the model better (a null step).
         if value <= best - SUFFICIENT_DECREASE * promised:
             centre = z
             best = value
@@ -120,7 +121,7 @@ def _first_t(form: SimplexForm, centre: FloatArray, gradient: FloatArray, lower:
 
 def _change_of_t(wanted: float, promised: float) -> float:
     """The factor of t that makes the model promise what is wanted, within limits."""
-    if not promised > 0:
+    if not promised > 0:  # the cuts are exact here: look farther
         return MAX_CHANGE_OF_T
     ratio = wanted / promised
     if not np.isfinite(ratio):

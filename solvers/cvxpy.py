@@ -143,6 +143,7 @@ def _check_raw(backend: str, solver: str | None, settings: Settings) -> None:
         raise InvalidSettings(
             "raw options belong to one solver; name it, as in backend='cvxpy:SCS'"
         )
+    # What other solvers are told goes through CVXPY as it is.
     if solver in OPTION_NAMES:
         names = OPTION_NAMES[solver]
         reserved = dict.fromkeys(names.tolerances, "tol") | {

@@ -20,7 +20,7 @@ from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.bounds import BoundedProgram, bounded
 from klopt.solvers._native.highs_model import (
     HighsRun,
-    Scaling,
+    HighsUnits,
     klopt_signs,
     model,
     run,
@@ -92,7 +92,7 @@ def _solve(form: ConeForm, settings: Settings, finer: float = 1.0) -> Answer:
     """One run of HiGHS: program and options translated, the call, the answer translated."""
     import highspy
 
-    scaling = Scaling.of(form, finer)
+    units = HighsUnits.of(form, finer)
     program = bounded(form)
     highs: Any = highspy.Highs()
     log: list[str] = []
@@ -100,12 +100,12 @@ def _solve(form: ConeForm, settings: Settings, finer: float = 1.0) -> Answer:
     highs.cbLogging += lambda event: log.append(event.message)
     try:
         _set_options(highs, settings)
-        if highs.passModel(model(form, program, scaling)) == highspy.HighsStatus.kError:
+        if highs.passModel(model(form, program, units)) == highspy.HighsStatus.kError:
             return Answer(Stop.REJECTED, native="".join(log).strip())
         began = time.perf_counter()
         outcome = run(highs, settings.max_iter, quadratic=form.P is not None)
         seconds = time.perf_counter() - began
-        return replace(_read_answer(highs, outcome, form, program, scaling), seconds=seconds)
+        return replace(_read_answer(highs, outcome, form, program, units), seconds=seconds)
     finally:
         highs.disableCallbacks()  # they hold the object, which would never be freed
 
@@ -134,7 +134,7 @@ def _set_options(highs: Any, settings: Settings) -> None:
 
 
 def _read_answer(
-    highs: Any, outcome: HighsRun, form: ConeForm, program: BoundedProgram, scaling: Scaling
+    highs: Any, outcome: HighsRun, form: ConeForm, program: BoundedProgram, units: HighsUnits
 ) -> Answer:
     """Return the answer in klopt's units and signs, with the multipliers of the bounds.
 
@@ -142,15 +142,17 @@ def _read_answer(
     ----------
     highs, outcome
         The solver and what it said.
-    form, program, scaling
+    form, program, units
         The program as klopt states it, with bounds, and the units of HiGHS.
     """
-    x = None if outcome.u is None else scaling.length * outcome.u
+    x = None if outcome.u is None else units.length * outcome.u
     y = None
     if x is not None and outcome.row_dual is not None:
-        y_rows = klopt_signs(outcome.row_dual, scaling)
+        # The remaining rows first, negated; what they leave of the gradient is owed to the bounds.
+        y_rows = klopt_signs(outcome.row_dual, units)
         y = program.multipliers(y_rows, form.curve(x) + form.c)
 
+    # HiGHS's dual ray has the signs of its row duals; its length does not matter.
     farkas = None
     if outcome.status == "kInfeasible":
         _, exists, dual_ray = highs.getDualRay()
@@ -167,7 +169,7 @@ def _read_answer(
 
 
 def _failed(form: ConeForm, answer: Answer, tol: float) -> bool:
-    """Whether HiGHS gave up, or calls optimal what is not; a limit that was reached is no failure."""
+    """Whether HiGHS gave up, or calls optimal what is not; a limit reached is no failure."""
     if answer.stop is not Stop.OPTIMAL:
         return answer.stop is Stop.NUMERICAL
     if answer.x is None or not np.isfinite(answer.x).all():

@@ -6,12 +6,11 @@ with multipliers z of x - lower = s, v of upper - x = t and nu of the plane. A N
 z = t v = mu solves
 
     [H + D  a] [dx ]   [mu / s - mu / t - g - nu a]
-    [a'     0] [dnu] = [offset - a'x              ],     D = z / s + v / t  (diagonal),  H and g at x
+    [a'     0] [dnu] = [offset - a'x              ],     D = z / s + v / t  (diagonal)
 
-by conjugate gradients on the plane, preconditioned with what the function knows of (H + D)^-1: H is
-never formed. First it is solved roughly for mu = 0, which tells how far mu can be lowered, then for
-that mu and the products left out (Mehrotra, 1992).
-"""
+with H and g at x, by conjugate gradients on the plane, preconditioned with what the function knows
+of (H + D)^-1: H is never formed. First it is solved roughly for mu = 0, which tells how far mu can
+be lowered, then for that mu and the products left out (Mehrotra, 1992). """
 
 from __future__ import annotations
 
@@ -93,7 +92,7 @@ class _PrimalDual:
     nu: float
 
 
-class _Direction(NamedTuple):
+class _BarrierDirection(NamedTuple):
     """A Newton direction; that of s is dx, that of t is -dx."""
 
     dx: FloatArray
@@ -116,6 +115,7 @@ def _steps(form: SimplexForm, domain: BoxPlane, start: FloatArray | None, tol: f
         lower = form.lower_bound(at.x, local.value, local.gradient)
         gap = (local.value - lower) / (1 + abs(local.value))
         inside = Candidate(at.x, local.value, lower)
+        # An interior point has no exact zeros; near the end they may be what is asked for.
         if gap <= SNAP_WITHIN * tol:
             yield _snapped_candidate(form, domain, at, inside, tol)
         else:
@@ -196,7 +196,7 @@ def _snapped(domain: BoxPlane, at: _PrimalDual) -> FloatArray:
     return domain.project(np.where(low, domain.lower, np.where(high, domain.upper, at.x)))
 
 
-class _NewtonSystem(PlaneConjugateGradients):
+class _BarrierSystem(PlaneConjugateGradients):
     """The system of one step, solved roughly for the predictor and well for the corrector."""
 
     def without_products(self, r: FloatArray, shortfall: float) -> tuple[FloatArray, float]:
@@ -225,13 +225,16 @@ def _move(domain: BoxPlane, at: _PrimalDual, local: HessianOperator, movable: Ma
     smallest_slack = EPS * (domain.upper - domain.lower)
     s = np.where(movable, np.maximum(at.x - domain.lower, smallest_slack), 1.0)
     t = np.where(movable, np.maximum(domain.upper - at.x, smallest_slack), 1.0)
+    # A variable that cannot move has an infinite weight.
     D = np.where(movable, at.z / s + at.v / t, np.inf)
-    system = _NewtonSystem(local, D, a, movable)
+    system = _BarrierSystem(local, D, a, movable)
     gradient = local.gradient + at.nu * a
     shortfall = _shortfall(domain, a, at.x)
     mu = float(s @ at.z + t @ at.v) / max(2 * int(movable.sum()), 1)
 
-    def direction(of_lower: FloatArray, of_upper: FloatArray, tol: float | None) -> _Direction:
+    def direction(
+        of_lower: FloatArray, of_upper: FloatArray, tol: float | None
+    ) -> _BarrierDirection:
         """The direction in which s z and t v change by what is given, to first order."""
         right = of_lower / s - of_upper / t - gradient + at.z - at.v
         if tol is None:
@@ -240,16 +243,18 @@ def _move(domain: BoxPlane, at: _PrimalDual, local: HessianOperator, movable: Ma
             dx, dnu = system(right, shortfall, tol)
         dz = np.where(movable, (of_lower - at.z * dx) / s, 0.0)
         dv = np.where(movable, (of_upper + at.v * dx) / t, 0.0)
-        return _Direction(dx, dnu, dz, dv)
+        return _BarrierDirection(dx, dnu, dz, dv)
 
     # Predictor: mu = 0, by the preconditioner alone.
     dx, _, dz, dv = direction(-s * at.z, -t * at.v, None)
     reach = min(1.0, _longest((s, dx), (t, -dx), (at.z, dz), (at.v, dv)))
     products = (s + reach * dx) @ (at.z + reach * dz) + (t - reach * dx) @ (at.v + reach * dv)
     mu_ahead = float(products) / max(2 * n, 1)
+    # Mehrotra's rule: the better the predictor, the nearer to 0 the corrector aims.
     target = mu * min(mu_ahead / mu, 1.0) ** 3 if mu else 0.0
 
     # Corrector: the target, less the products that the predictor left out.
+    # A step that is cut anyway need not be exact.
     tol = max(MIN_CG_TOLERANCE, CG_TOLERANCE * (1 - reach))
     of_lower = target - s * at.z - dx * dz
     of_upper = target - t * at.v + dx * dv

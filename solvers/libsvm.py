@@ -72,6 +72,7 @@ class Libsvm(Backend):
         limit = min(settings.max_iter or 10_000 + 50 * len(svm.K), INT32_MAX)
         fit = _fit(svm, eps, limit, settings.raw)
 
+        # Back from LIBSVM's units to the variables of the form, then polished on their face.
         coefficient = np.zeros(len(svm.K))
         coefficient[fit.support] = svm.unit * fit.coefficients
         x = np.clip(svm.spread(coefficient), 0.0, svm.qp.box.upper)
@@ -117,6 +118,7 @@ def _fit(svm: SvmDual, eps: float, limit: int, raw: Mapping[str, Any]) -> _Fit:
     """
     largest_C = float(svm.C.max())
     weights = svm.C / svm.C.max()
+    # scikit-learn's classes are 0 and 1.
     if svm.is_regression:
         target = svm.target / svm.unit
     else:
@@ -146,6 +148,7 @@ def _fit(svm: SvmDual, eps: float, limit: int, raw: Mapping[str, Any]) -> _Fit:
         iterations = int(np.ravel(answer[8])[0])
         return _Fit(answer[0], answer[3][0], iterations, converged=not answer[7])
     except (ImportError, AttributeError, TypeError, IndexError):
+        # Its arguments or its answer have changed.
         return _fit_in_public(svm, target, weights, epsilon, options)
 
 

@@ -70,6 +70,7 @@ class MirrorDescent(Backend):
         check_options(self.name, settings.raw, OPTIONS, {})
         options = _options(settings)
         x = starting_point(form.domain, None if start is None else start.x)
+        # The line search compares gradients, which a kink makes meaningless.
         smooth = form.objective.feature is not Feature.NONSMOOTH
         if options.rule == "adaptive" and smooth:
             return iterate(_line_search(form, x, options.step), settings)
@@ -95,6 +96,7 @@ def _options(settings: Settings) -> _Options:
         raise InvalidSettings(
             "steps of the kind 'horizon' need max_iter, the number of steps fixed in advance"
         )
+    # The line search needs no constant, the other rules no first step.
     unused = "lipschitz" if rule == "adaptive" else "step"
     if unused in raw:
         raise InvalidSettings(

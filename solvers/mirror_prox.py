@@ -58,7 +58,7 @@ RESTART_AT_GAP = 0.2
 RESTART_AT_GROWING_GAP = 0.8
 """or to this share and grows again,"""
 RESTART_AT_LENGTH = 0.36
-"""or when this share of all iterations lies behind the last restart."""
+"""or when the last restart was this share of all iterations ago."""
 
 
 class MirrorProx(Backend):
@@ -200,6 +200,7 @@ def _steps(form: SaddleForm, players: Players, mirror: bool) -> Steps:
     since_restart = 0
     for iteration in count(1):
         step = _extragradient(form, at, eta, ratio)
+        # An extragradient step that moves nobody is a saddle point in floats.
         if step.rests_at(at):
             best.offer(at[0].point, at[1].point)
             yield best.candidate()
@@ -219,6 +220,7 @@ def _steps(form: SaddleForm, players: Players, mirror: bool) -> Steps:
         much_smaller = gap <= RESTART_AT_GAP * gap_at_restart
         growing_again = gap <= RESTART_AT_GROWING_GAP * gap_at_restart and gap > last_gap
         if much_smaller or growing_again or since_restart >= RESTART_AT_LENGTH * iteration:
+            # From the better of the two.
             if gap_of_mean < gap_of_last:
                 at = player_at(form.left, mean.x, mirror), player_at(form.right, mean.y, mirror)
             ratio = rebalanced_step_ratio(ratio, origin, at, first_ratio)

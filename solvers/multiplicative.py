@@ -60,6 +60,7 @@ class Multiplicative(Backend):
         program = _program(form)
         if isinstance(program, str):
             return Answer(Stop.REJECTED, native=program)
+        # Every variable is zero at the optimum.
         if not (program.b > 0).any():
             zero = np.zeros(program.b.size)
             return iterate(iter([Candidate(zero, 0.0, form.lower_bound(zero))]), settings)
@@ -108,7 +109,7 @@ def _program(form: SimplexForm) -> _NonnegativeProgram | str:
     if np.isfinite(domain.upper).any() or (domain.normal < 0).any() or not domain.offset > 0:
         return "the plane does not cut a simplex from the orthant"
     if f.linear.any():
-        return "a simplex leaves no room for a linear term"
+        return "over a simplex the update takes no linear term"
     return _NonnegativeProgram(domain.normal / domain.offset, True, domain.upper)
 
 

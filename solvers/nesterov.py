@@ -1,13 +1,13 @@
 """Accelerated projected gradient with backtracking and adaptive restart, over any simple set.
 
     y  = x + (t - 1) / t+ (x - x_before),     t+ = (1 + sqrt(1 + 4 t^2)) / 2
-    x+ = project(y - g(y) / L)                L grows until  (g(x+) - g(y))'(x+ - y) <= L ||x+ - y||^2
+    x+ = project(y - g(y) / L)
 
-The momentum starts anew (t = 1) when it points uphill, (y - x+)'(x+ - x) > 0 (O'Donoghue and
-Candes, 2015), which makes the method linear where the function is strongly convex on the face it
-has found. L shrinks a little each time, so that it follows the curvature of that face. A quadratic
-costs one product with its matrix an iteration: the gradient at y is the same combination of
-gradients that y is of points.
+L grows until (g(x+) - g(y))'(x+ - y) <= L ||x+ - y||^2. The momentum starts anew (t = 1) when it
+points uphill, (y - x+)'(x+ - x) > 0 (O'Donoghue and Candes, 2015), which makes the method linear
+where the function is strongly convex on the face it has found. L shrinks a little each time, so
+that it follows the curvature of that face. A quadratic costs one product with its matrix an
+iteration: the gradient at y is the same combination of gradients that y is of points.
 
 The scheme "two sequences" is that of Nesterov (2005), with a constant L of the gradient that is
 known beforehand, no search and no restart; Algorithms 1 and 2 of Liu et al. (2020), with their sign
@@ -171,6 +171,7 @@ def _restarted(form: SimplexForm, start: FloatArray, lipschitz: float | None, se
             yield Candidate(here.x, here.f, form.lower_bound(here.x, here.f, here.g))
         else:
             yield None
+        # Without momentum every further step would be the same.
         if at_rest:
             return
 
@@ -241,6 +242,7 @@ def _first_curvature(form: SimplexForm, here: _Evaluated, seed: int) -> float:
     It comes from a few power iterations on H, or from how the gradient changes on the way to a far
     point.
     """
+    # The largest eigenvalue of H, from below.
     if isinstance(form.objective, QuadraticLike):
         v = np.random.default_rng(seed).standard_normal(here.x.size)
         for _ in range(POWER_ITERATIONS):

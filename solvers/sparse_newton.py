@@ -116,13 +116,14 @@ def _steps(f: DualFunction, x: FloatArray, tol: float, deadline: float) -> Steps
                 raise UnboundedDual(*found)
 
         rows, step = _newton_step(here, x, deadline)
-        if not rows.size:
+        if not rows.size:  # x = 0 is optimal
             return
         predicted_decrease = -float(g[rows] @ step)
         end = _line_search(f, x, rows, step, here)
         if iteration % PROGRESS_EVERY == 0:
             idle = value_at_check - here.value <= wanted_gap
             value_at_check = here.value
+        # No step gains anything any more: the bound is looked at once more.
         if end is None or idle or not _better(*end, x, here):
             yield Candidate(x, here.value, f.bound(x))
             return

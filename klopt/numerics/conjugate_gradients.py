@@ -58,7 +58,7 @@ class PlaneConjugateGradients:
         """The preconditioned residual, in the plane, and the multiplier of the plane in it."""
         p = self.inverse(r) * self.movable
         nu = 0.0
-        if self.normal_curvature > 0:
+        if self.normal_curvature > 0:  # else no variable of the plane can move
             nu = float(self.a @ p) / self.normal_curvature
         return p - nu * self.along_normal, nu
 
@@ -83,11 +83,11 @@ class PlaneConjugateGradients:
         direction = p
         size = float(residual @ p)
         for _ in range(MAX_CG_ITERATIONS):
-            if not size > tol * tol * first_size:
+            if not size > tol * tol * first_size:  # squares of norms
                 break
             product = self._apply(direction)
             curvature = float(direction @ product)
-            if not curvature > 0:
+            if not curvature > 0:  # H is indefinite by rounding
                 break
             length = size / curvature
             x = x + length * direction

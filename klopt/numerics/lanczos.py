@@ -92,7 +92,7 @@ class _Basis:
     norm: float
 
     def start(self) -> FloatArray:
-        """Fill the first block; nothing lies before it."""
+        """Fill the first block; nothing comes before it."""
         self.Q[:, :BLOCK] = np.linalg.qr(self.random.standard_normal((len(self.Q), BLOCK)))[0]
         return np.zeros((BLOCK, 0))
 

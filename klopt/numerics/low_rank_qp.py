@@ -68,6 +68,7 @@ def solve_low_rank_qp(
         hessian = V[free].T @ (V[free] / a[free, None])
         hessian.flat[:: len(hessian) + 1] += 1.0
         step = -np.linalg.solve(hessian, gradient)
+        # Near the end values differ by rounding only, and the full step is right.
         noise = 1e-14 * (1 + abs(phi))
         length = 1.0
         for _ in range(MAX_HALVINGS):

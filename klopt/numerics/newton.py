@@ -56,7 +56,7 @@ START_TOLERANCE = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class NewtonMove:
-    """The minimiser of the model at the last candidate, and the decrease that the model predicts."""
+    """The minimiser of the model at the last candidate, and the decrease predicted there."""
 
     z: FloatArray
     predicted_decrease: float
@@ -126,14 +126,14 @@ def newton_moves(
             x = end.x
             here = end.model
             damping = _next_damping(damping, end.length)
-        elif damping < 1.0:
+        elif damping < 1.0:  # the model promises too much
             damping = max(FAILED_DAMPING_GROWTH * damping, MIN_DAMPING)
-        else:
+        else:  # it is nearly a gradient step by now: rounding is all that is left
             return
 
 
 def _first_point(f: SmoothFunction, boxes: BoxProduct, deadline: float) -> tuple[FloatArray, float]:
-    """The minimiser of the start model, the centre of the set without one, and the first damping."""
+    """The minimiser of the start model, or the centre of the set, and the first damping."""
     if f.rough is None:
         return boxes.domain.centre(), 0.0
     model = f.rough()
@@ -209,7 +209,7 @@ def _line_search(
     """The end of a step along d = z - x that decreases f enough, None where there is none."""
     descent = float(here.gradient @ d)
     noise = 1e-14 * (abs(here.value) + float(np.abs(here.gradient) @ np.abs(x)))
-    if not descent < 0:
+    if not descent < 0:  # x minimises the model up to rounding
         return None
     t = 1.0
     for _ in range(MAX_TRIALS):
@@ -230,6 +230,7 @@ def _line_search(
 def _shorter(t: float, rise: float, descent: float, noise: float) -> float:
     """The minimum of the parabola through both values, kept away from both ends."""
     excess = rise - t * descent
+    # Rounding, or an overflow, tells nothing of the parabola.
     if not np.isfinite(excess) or not rise > noise:
         return 0.5 * t
     guess = -descent * t * t / (2 * excess)

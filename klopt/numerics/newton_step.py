@@ -95,6 +95,7 @@ class BoxProduct:
         offsets = []
         column = 0
         for member in self._others:
+            # A normal of zeros is no condition.
             if member.normal is not None and member.normal.any():
                 row = np.zeros(self.few.size)
                 row[column : column + member.size] = member.normal
@@ -140,6 +141,7 @@ def minimise_quadratic(
     tol, deadline
         Those of `solve_box_qp`.
     """
+    # Without other members nothing has to be eliminated.
     if boxes.single:
         return solve_box_qp(boxes.main_program(H, c), start, tol, deadline=deadline).x
 
@@ -154,7 +156,7 @@ def minimise_quadratic(
         x[boxes.main], v, gradient = reduced.minimise(free, v, x[boxes.main])
         outside = free & ((v < lower) | (v > upper))
         v = np.clip(v, lower, upper)
-        if outside.any():
+        if outside.any():  # they stay where they were clipped to
             free = free & ~outside
             continue
 
@@ -162,6 +164,7 @@ def minimise_quadratic(
         gain = np.where(v <= lower, -gradient, np.where(v >= upper, gradient, 0.0))
         gain[free | (lower == upper)] = 0.0
         rounding = COST_TOLERANCE * (float(np.abs(c).max()) + reduced.scale)
+        # A face that comes back would come back again and again.
         if gain.max() <= rounding or free.tobytes() in seen:
             break
         seen.add(free.tobytes())

@@ -32,7 +32,7 @@ def cubic_root(cubic: float, linear: float, right: float) -> float:
     if not (cubic or linear):
         return inf
     s = (right / cubic) ** (1 / 3) if cubic > 0 else right / linear
-    if s == inf:
+    if s == inf:  # the quotient overflowed
         return s
     for _ in range(MAX_CUBIC_STEPS):
         step = (cubic * s**3 + linear * s - right) / (3 * cubic * s**2 + linear)

@@ -82,7 +82,7 @@ class _PricedPoint:
         costs = np.where(negative, self.g, 0.0)
         costs[self.working] = 0.0
         candidates = np.flatnonzero(costs)
-        if self.working.size:
+        if self.working.size:  # strict on one side, so that of equal neighbours one enters
             padded = np.zeros(costs.size + 2)
             padded[1:-1] = costs
             not_above_left = costs[candidates] <= padded[candidates]
@@ -141,7 +141,7 @@ def grow(
 
         best_first = entering[np.argsort(here.g[entering], kind="stable")]
         working = np.concatenate([here.working, best_first])
-        if working.size > max_working_set:
+        if working.size > max_working_set:  # the dense method is faster
             return None
         x = np.append(here.values, np.zeros(entering.size))
         try:
@@ -151,7 +151,7 @@ def grow(
             return _solution(f, here, upper, rounds, Stop.UNBOUNDED, native)
 
         rounds += 1
-        # What entered did not pay: the rest is rounding.
+        # What entered gained nothing: the rest is rounding.
         if rounds > 1 and not new_value < value:
             break
         value = new_value
@@ -208,6 +208,7 @@ def _minimise(
         # Over the orthant; a finite bound may stop it.
         if np.isinf(top).all():
             raise
+    # Exchanges know no upper bounds.
     if found is None or (found > top).any():
         qp = BoxQP(SignedGram(H), c, Box(np.zeros_like(c), top))
         found = solve_box_qp(qp, np.minimum(x, top)).x
@@ -219,7 +220,7 @@ def _by_exchanges(H: FloatArray, c: FloatArray) -> FloatArray | None:
     free = np.arange(c.size)
     for _ in range(MAX_EXCHANGES):
         target, dependent = _on_free(H, c, free)
-        if target is None:
+        if target is None:  # it repeats those before it
             free = np.delete(free, dependent)
         elif (target > 0).all():
             x = np.zeros(c.size)
@@ -257,8 +258,10 @@ def orthant_minimiser(H: FloatArray, c: FloatArray, x: FloatArray) -> FloatArray
     for _ in range(10 * c.size + 10):
         target, dependent = _on_free(H, c, free)
         if target is None:
+            # The nonzeros were independent: rounding decides.
             if x[free[dependent]] > 0:
                 return None
+            # A null vector of H along which the objective falls, or a variable too many.
             if free[dependent] == entered_alone:
                 free = _along_null_vector(H, x, free)
             else:

@@ -136,7 +136,7 @@ class Bundle:
             first += box.size
             x = z[entries]
             free = (x > box.lower) & (x < box.upper)
-            if not free.any():
+            if not free.any():  # the projection does not move with its argument
                 continue
             G = self.gradients[:, entries][:, free]
             total += G @ G.T

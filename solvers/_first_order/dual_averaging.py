@@ -120,8 +120,10 @@ def dual_averaging(form: SimplexForm, x: FloatArray, rule: StepRule, last: int |
             lowest = f
             point = x
         gradient_sum += g
+        # AdaHedge measures the regret instead.
         if rule.needs_norm(regret):
             largest_gradient = max(largest_gradient, domain.dual_norm(g))
+        # A new mean begins; the best of the old ones is kept.
         if cuts.full:
             cuts = _TangentMean(x.size)
         cuts.add(x, f, g)

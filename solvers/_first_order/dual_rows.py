@@ -39,7 +39,7 @@ def first_ray(f: DualFunction) -> Answer | None:
 
 
 def row_start(form: SimplexForm, start: Start | None) -> FloatArray:
-    """Return the given multipliers, halved until the function is finite there; zeros without any."""
+    """Return the given multipliers, halved until the function is finite there, or zeros."""
     if start is None:
         x = np.zeros(form.domain.size)
     else:

@@ -57,6 +57,7 @@ def first_step_ratio(form: SaddleForm, at: tuple[Player, Player]) -> float:
 
     It is the ratio of the distances that they may have to go.
     """
+    # An unbounded set tells nothing of the distance.
     if not np.isfinite(form.left.radius) or not np.isfinite(form.right.radius):
         return 1.0
     left, right = at
@@ -88,6 +89,7 @@ def rebalanced_step_ratio(
     """
     way_x = at[0].divergence(origin[0])
     way_y = at[1].divergence(origin[1])
+    # A player that did not move tells nothing.
     if not min(way_x, way_y) > 1e-30:
         return ratio
     suggested = np.sqrt(ratio * np.sqrt(way_x / way_y))

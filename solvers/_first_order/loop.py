@@ -78,6 +78,7 @@ class _Record:
         if self.lower - self.upper > CROSSING_TOLERANCE * (1 + abs(self.upper)):
             crossing = f"bounds cross ({self.lower:.9g} > {self.upper:.9g})"
             return Stop.NUMERICAL, f"{crossing}: not convex, or a wrong gradient"
+        # The bounds must meet at one point: klopt sees no other.
         if candidate.proves(self.settings.tol):
             self.best = candidate
             return Stop.OPTIMAL, "the bounds met"
@@ -97,6 +98,7 @@ class _Record:
         """Add an entry to the history, in the place of one of the same iteration."""
         if self.history and self.history[-1].iteration == iteration:
             self.history.pop()
+        # Bounds that crossed by rounding are one.
         lower = min(self.lower, self.upper)
         self.history.append(Step(iteration, self.seconds, lower, self.upper))
         self.next_entry = max(iteration + 1.0, iteration * HISTORY_SPACING)
@@ -147,7 +149,7 @@ def iterate(steps: Steps, settings: Settings) -> Answer:
 
 
 def deadline_of(settings: Settings) -> float:
-    """Return when the time limit ends, on the clock of `time.perf_counter`; infinite without one."""
+    """Return when the time limit ends on the clock of `time.perf_counter`, or infinity."""
     if settings.time_limit is None:
         return np.inf
     return time.perf_counter() + settings.time_limit

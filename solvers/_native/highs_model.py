@@ -30,7 +30,7 @@ from klopt.model.forms import ConeForm
 from klopt.solvers._native.bounds import BoundedProgram
 from klopt.solvers._native.options import option_names, refusal
 
-__all__ = ["HighsRun", "Scaling", "klopt_signs", "model", "run", "set_option", "set_raw"]
+__all__ = ["HighsRun", "HighsUnits", "klopt_signs", "model", "run", "set_option", "set_raw"]
 
 SLICE_ITERATIONS = 500
 """Iterations of the active-set code between two looks at Ctrl-C."""
@@ -46,19 +46,20 @@ FINAL_STATUS = ("kOptimal", "kInfeasible", "kUnbounded", "kTimeLimit")
 
 
 @dataclass(frozen=True)
-class Scaling:
+class HighsUnits:
     """u = x / length, and the weight of the objective: P and c then have entries of about 1."""
 
     length: float
     weight: float
 
     @classmethod
-    def of(cls, form: ConeForm, finer: float = 1.0) -> Scaling:
-        """Return the scaling of a form.
+    def of(cls, form: ConeForm, finer: float = 1.0) -> HighsUnits:
+        """Return the units of a form.
 
         The active-set code has absolute tolerances and fails on a kernel matrix scaled by 1e4.
         `finer` makes the length shorter and so u longer. Powers of 2 round nothing.
         """
+        # Simplex needs no scaling: it has its own.
         curvature = 0.0 if form.P is None else float(np.abs(form.P.data).max(initial=0.0))
         if not curvature:
             return cls(1.0, 1.0)
@@ -81,18 +82,18 @@ class HighsRun:
     iterations: int
 
 
-def model(form: ConeForm, program: BoundedProgram, scaling: Scaling) -> Any:
+def model(form: ConeForm, program: BoundedProgram, units: HighsUnits) -> Any:
     """Return the `HighsModel` of the form, scaled, with its one-entry rows as bounds."""
     import highspy
 
     made = highspy.HighsModel()
     lp = made.lp_
     A = program.A
-    b = program.b / scaling.length
+    b = program.b / units.length
     lp.num_row_, lp.num_col_ = A.shape
-    lp.col_cost_ = scaling.weight * scaling.length * form.c
-    lp.col_lower_ = program.low / scaling.length
-    lp.col_upper_ = program.high / scaling.length
+    lp.col_cost_ = units.weight * units.length * form.c
+    lp.col_lower_ = program.low / units.length
+    lp.col_upper_ = program.high / units.length
     is_equation = np.arange(b.size) < program.zero
     lp.row_lower_ = np.where(is_equation, b, -np.inf)
     lp.row_upper_ = b
@@ -105,19 +106,19 @@ def model(form: ConeForm, program: BoundedProgram, scaling: Scaling) -> Any:
         hessian.dim_ = form.c.size
         hessian.start_ = half.indptr
         hessian.index_ = half.indices
-        hessian.value_ = scaling.weight * scaling.length**2 * half.data
+        hessian.value_ = units.weight * units.length**2 * half.data
     return made
 
 
-def klopt_signs(row_dual: FloatArray, scaling: Scaling) -> FloatArray:
-    """Return HiGHS's row duals as klopt's multipliers: without the scaling, and negated.
+def klopt_signs(row_dual: FloatArray, units: HighsUnits) -> FloatArray:
+    """Return HiGHS's row duals as klopt's multipliers: without the units, and negated.
 
     HiGHS's Lagrangian is f(x) - dual'(Ax - b), klopt's f(x) + y'(Ax - b).
 
-    >>> klopt_signs(np.array([-4.0]), Scaling(length=2.0, weight=0.5))
+    >>> klopt_signs(np.array([-4.0]), HighsUnits(length=2.0, weight=0.5))
     array([4.])
     """
-    return row_dual / (-scaling.weight * scaling.length)
+    return row_dual / (-units.weight * units.length)
 
 
 def set_raw(backend: str, highs: Any, raw: Mapping[str, Any], reserved: Mapping[str, str]) -> None:
@@ -237,6 +238,7 @@ def _run_proximal_points(
         latest = _run_slices(highs, limit - outcome.iterations, interrupted)
         iterations = outcome.iterations + latest.iterations
         if latest.status != "kOptimal" or latest.u is None:
+            # Doubtful, but better than a failure.
             if outcome.status == "kOptimal":
                 return outcome
             return replace(latest, iterations=iterations)

@@ -43,6 +43,7 @@ class OptionKind:
 
 
 def _is_number(value: Any) -> bool:
+    # A bool is an int for Python, and NaN and infinity are floats; nobody means them.
     real = isinstance(value, Real) and not isinstance(value, bool)
     return real and bool(abs(value) <= sys.float_info.max)
 
@@ -132,7 +133,7 @@ def check_options(
 
 
 def option_names(options: object) -> list[str]:
-    """Return the names of the options that an object of a library holds: no internals, no methods."""
+    """Return the names of the options that an object of a library holds, without its methods."""
     public = [name for name in dir(options) if not name.startswith("_")]
     return [name for name in public if not callable(getattr(options, name))]
 
@@ -141,6 +142,7 @@ def set_options(backend: str, options: Any, raw: Mapping[str, Any]) -> None:
     """Set the attributes of a library's own object of options, which knows the type of each."""
     for name, value in raw.items():
         default = getattr(options, name)
+        # The library's own attribute refuses a value of the wrong type or range.
         try:
             setattr(options, name, value)
         except (TypeError, ValueError, OverflowError):

@@ -89,6 +89,7 @@ def as_svm(form: SimplexForm) -> SvmDual | str:
     if flaw:
         return flaw
 
+    # Each point once is a classifier, each point twice a regression.
     points = len(f.K)
     by_point = np.argsort(f.point, kind="stable")
     if f.size == points and np.array_equal(f.point[by_point], np.arange(points)):
@@ -105,6 +106,7 @@ def _flaw_of_set(f: KernelQuadratic, domain: BoxPlane) -> str:
     finite_box = not domain.lower.any() and np.isfinite(domain.upper).all()
     if not finite_box or domain.offset or domain.normal is None:
         return "LIBSVM needs 0 <= x <= C with a finite C and a plane through the origin"
+    # Then a multiple of y'x = 0 is the plane, as LIBSVM has it.
     signed_normal = domain.normal * f.sign
     if not (np.abs(f.sign) == 1).all() or not (signed_normal == signed_normal[0]).all():
         return "LIBSVM needs signs of -1 and +1, with the plane's normal a multiple of them"
@@ -124,8 +126,9 @@ def _as_classifier(f: KernelQuadratic, domain: BoxPlane, variables: Indices) -> 
         unit=unit,
         up=variables,
     ).without_fixed_points()
+    # scikit-learn refuses a single class.
     if abs(svm.target.sum()) == svm.target.size:
-        return "LIBSVM's classifier needs points of both signs with room in their boxes"
+        return "LIBSVM's classifier needs points of both signs whose box is not {0}"
     return svm
 
 
@@ -144,7 +147,7 @@ def _as_regression(f: KernelQuadratic, domain: BoxPlane, pairs: Indices) -> SvmD
         )
     epsilon = float(epsilons.mean())
     if epsilon < -rounding or not domain.upper.any():
-        return "LIBSVM's regression needs epsilon >= 0 and a box with room"
+        return "LIBSVM's regression needs epsilon >= 0 and a box that is not {0}"
     return SvmDual(
         qp=_program(f, domain),
         K=np.ascontiguousarray(f.K),

@@ -101,7 +101,7 @@ class BoxQPSolution:
 
 @dataclass
 class _Budget:
-    """What is left of iterations and time, the accuracy that ends a run, the bounds found so far."""
+    """The iterations and the time that are left, the accuracy aimed at, the bounds found so far."""
 
     iterations: int
     deadline: float
@@ -177,6 +177,7 @@ def solve_box_qp(
             found = _active_set(qp, _gradient_steps(qp, iterate), budget, COLD_REGULARISATION)
         else:
             found = _from_start(qp, iterate, budget)
+        # H is so nearly singular that rounding decides which face is next.
         if found.stop is Stop.STALLED:
             found = _by_interior_points(qp, found, budget)
 
@@ -204,8 +205,10 @@ def _from_start(qp: BoxQP, iterate: Iterate, budget: _Budget) -> BoxQPSolution:
     """From a start: first hardly regularised, then as without one, then in working sets."""
     # Near the optimum Newton's steps need no holding back.
     found = _active_set(qp, iterate, budget, MIN_REGULARISATION, max_faces=MAX_FACES_NEAR_OPTIMUM)
+    # It was not near: held back, as from afar.
     if found.stop is Stop.STALLED:
         found = _active_set(qp, iterate, budget, WARM_REGULARISATION)
+    # No face is kept: the variables in doubt alone make a smaller program.
     if found.stop is Stop.STALLED:
         found = _solve_working_set(qp, iterate, found, budget)
     return found
@@ -221,11 +224,12 @@ def _gradient_steps(qp: BoxQP, iterate: Iterate) -> Iterate:
         end, tau = qp.box.project(x - g / curvature, tau)
         step = end - x
         descent = float(g @ step)
-        if not descent < 0:
+        if not descent < 0:  # x is optimal up to rounding
             break
 
         Hs = qp.H.matvec(step)
         quadratic = float(step @ Hs)
+        # The minimum along the step, which must not leave the set.
         length = 1.0
         if quadratic > 0:
             length = min(1.0, -descent / quadratic)
@@ -288,6 +292,7 @@ def _active_set(
         outside = _distance_outside(qp.box, x, centre)
         # `not <=` counts a NaN as a leap too.
         leaps += not outside <= 1
+        # Runs that find their face leap seldom; this one is lost.
         if leaps > max_faces // STEPS_PER_LEAP:
             break
 
@@ -302,13 +307,14 @@ def _active_set(
             last_face = face
         delta = _next_regularisation(delta, outside)
 
+    # The steps may all have been worse than their start.
     first = _judged(qp, *start, 0.0, budget)
     best = first if best is None else min(first, best, key=_merit)
     return replace(best, iterations=budget.used)
 
 
 def _distance_outside(box: Box, x: FloatArray, clipped: FloatArray) -> float:
-    """How far x left the box, relative to how far the point of the box next to it is from a corner."""
+    """How far x left the box, relative to the size of the nearest point of the box."""
     outside = float(np.abs(x - clipped).max(initial=0.0))
     if not outside:
         return 0.0
@@ -418,6 +424,7 @@ def _solve_working_set(
     for _ in range(MAX_WORKING_SETS):
         free = (x > qp.box.lower) & (x < qp.box.upper)
         size = max(MIN_WORKING_SET, 3 * int(free.sum()))
+        # The whole program is as cheap as such a part of it.
         if 2 * size > x.size or budget.stop is not None:
             break
 
@@ -482,7 +489,8 @@ def _by_interior_points(qp: BoxQP, found: BoxQPSolution, budget: _Budget) -> Box
 
 
 def _judged(qp: BoxQP, x: FloatArray, g: FloatArray, nu: float, budget: _Budget) -> BoxQPSolution:
-    """The nearest point of the set with its value and gap; nobody has said yet that it is optimal."""
+    """The nearest point of the set with its value and gap, not yet called optimal."""
+    # Clipping may have moved a point off the plane.
     if not qp.box.on_plane(x):
         x, _ = qp.box.project(x)
         g = qp.gradient(x)

@@ -118,7 +118,7 @@ def interior_iterates(
     while idle <= MAX_IDLE_ITERATIONS and spend():
         D = here.z / here.s + here.v / here.t + RIDGE * qp.H.scale
         solve = factorise(D)
-        if solve is None:
+        if solve is None:  # D spans so many orders of magnitude that H + D is indefinite in floats
             return
         here = method.step(here, solve)
         if not np.isfinite(here.error):
@@ -177,22 +177,28 @@ class _PredictorCorrector:
         multiplier = float(np.abs(g).max(initial=0.0)) or 1.0
         z = np.where(self.below, multiplier, 0.0)
         v = np.where(self.above, multiplier, 0.0)
+        # Nobody measures a start; without variables it is the answer.
         error = np.inf if x.size else 0.0
         return InteriorIterate(x, g, 0.0, s, t, z, v, error)
 
     def step(self, here: InteriorIterate, solve: Solve) -> InteriorIterate:
         """One predictor-corrector step; `solve` knows (H + D)^-1."""
-        below, above = self.below, self.above
-        s, t, z, v = here.s, here.t, here.z, here.v
+        below = self.below
+        above = self.above
+        s = here.s
+        t = here.t
+        z = here.z
+        v = here.v
         mu = float(s @ z + t @ v) / self.bounds
         newton = _NewtonSystem(self, here, solve)
 
-        # Predictor: mu = 0, a few digits are enough.
+        # Predictor: aims at mu = 0; a few digits are enough to see how far that goes.
         dx, _, dz, dv = newton.direction(-s * z, -t * v, rough=True)
         reach = min(1.0, newton.longest(dx, dz, dv))
         s_ahead = s + reach * dx * below
         t_ahead = t - reach * dx * above
         mu_ahead = float(s_ahead @ (z + reach * dz) + t_ahead @ (v + reach * dv)) / self.bounds
+        # Mehrotra's rule: the better the predictor, the nearer to 0 the corrector aims.
         target = mu * (mu_ahead / mu) ** 3 if mu else 0.0
 
         # Corrector: the target, less the products that the predictor left out.
@@ -250,6 +256,7 @@ class _NewtonSystem:
         self.solve = solve
         self.positive = np.concatenate([here.s, here.t, here.z, here.v])
         self.stationarity = here.g + here.nu * a - here.z + here.v
+        # A step of length 1 puts x on the plane, and later steps stay there.
         self.shortfall = 0.0
         if box.normal is not None:
             self.shortfall = box.offset - float(a @ here.x)
@@ -297,6 +304,7 @@ def _factoriser(H: SignedGram) -> Callable[[FloatArray], Solve | None]:
             x = once(r)
             if rough:
                 return x
+            # One step of iterative refinement, with H itself where L stood for it.
             return x + once(r - H.matvec(x) - D * x)
 
         return solve
@@ -332,7 +340,7 @@ def _point_solver(K: FloatArray, L: FloatArray | None, E: FloatArray) -> PointSo
 
 @cache
 def _lapack() -> tuple[Any, Any, Any]:
-    """The product L'L, Cholesky's factorisation and solution; an import costs more for few points."""
+    """L'L, Cholesky's factorisation and solution; for few points an import costs more."""
     from scipy.linalg.blas import dsyrk
     from scipy.linalg.lapack import dpotrf, dpotrs
 
@@ -353,6 +361,7 @@ def _low_rank_factor(K: FloatArray) -> FloatArray | None:
         lower, pivots, rank, _ = dpstrf(part.copy().T, tol=smallest_pivot, lower=1, overwrite_a=1)
         if rank > max_rank:
             return None
+    # dpstrf permutes the points: row i of its factor belongs to point pivots[i] - 1.
     L = np.zeros((len(K), int(rank)))
     L[pivots - 1] = np.tril(lower[:, : int(rank)])
     return L

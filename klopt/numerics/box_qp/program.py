@@ -93,7 +93,8 @@ class Box:
         if a is None:
             return self.clipped(v), 0.0
 
-        low, high = -np.inf, np.inf
+        low = -np.inf
+        high = np.inf
         for _ in range(MAX_PROJECTION_STEPS):
             p = v - tau * a if tau else v
             x = self.clipped(p)
@@ -107,6 +108,7 @@ class Box:
                 low = tau
             else:
                 high = tau
+            # The derivative of normal'x in tau is -a'a over the variables between their bounds.
             moving = a[p == x]
             descent = float(moving @ moving)
             step = tau + excess / descent if descent else np.inf
@@ -198,7 +200,7 @@ class Box:
 class SignedGram:
     """H = S K S' for points that variables belong to with signs; without them H = K.
 
-    Products leave out the points whose coefficient is zero where that pays.
+    Products leave out the points whose coefficient is zero where that is faster.
     """
 
     K: FloatArray
@@ -256,6 +258,7 @@ class SignedGram:
     def matvec(self, x: FloatArray) -> FloatArray:
         """Return Hx."""
         z = self.gather(x)
+        # Few rows of K are read faster than all of it.
         if 4 * np.count_nonzero(z) >= z.size:
             return self.spread(self.K @ z)
         support = np.flatnonzero(z)
@@ -263,6 +266,7 @@ class SignedGram:
 
     def block_and_product(self, rows: Indices, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a copy of H[rows, rows], and (Hx)[rows]."""
+        # All variables are free: no rows have to be gathered.
         if self.sign is None and self.point is None and rows.size == len(self.K):
             return self.K.copy(), self.K @ x
         points = rows if self.point is None else self.point[rows]
