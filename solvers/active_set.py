@@ -81,8 +81,8 @@ def _by_column_generation(
 ) -> BoxQPSolution | None:
     """The answer by a growing working set where that may be faster, None where it is not.
 
-    It may be with many variables over an orthant, or a lazy H over a box at zero, and few nonzeros in
-    the start.
+    It may be with many variables over an orthant, or a lazy H over a box at zero, from a start with
+    few nonzeros.
     """
     f = form.objective
     domain = form.domain

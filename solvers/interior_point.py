@@ -10,7 +10,7 @@ z = t v = mu solves
 
 with H and g at x, by conjugate gradients on the plane, preconditioned with what the function knows
 of (H + D)^-1: H is never formed. First it is solved roughly for mu = 0, which tells how far mu can
-be lowered, then for that mu and the products left out (Mehrotra, 1992). """
+be lowered, then for that mu and the products left out (Mehrotra, 1992)."""
 
 from __future__ import annotations
 
