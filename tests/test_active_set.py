@@ -63,7 +63,7 @@ def reference(qp: BoxQP) -> float:
     )
 
 
-def machine(n: int, C: float, kind: str = "rbf", seed: int = 0) -> BoxQP:
+def svm_dual(n: int, C: float, kind: str = "rbf", seed: int = 0) -> BoxQP:
     """An SVM dual: "rbf" is well conditioned, "smooth" and "linear" are numerically singular, "twins" exactly."""
     rng = np.random.default_rng(seed)
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
@@ -95,7 +95,7 @@ def test_value_is_that_of_an_interior_point_solver(seed: int, rank_share: float)
 @pytest.mark.parametrize("kind", ["rbf", "smooth", "linear", "twins"])
 @pytest.mark.parametrize("C", [1e-2, 1.0, 1e2, 1e4, 1e6])
 def test_support_vector_machines_of_every_rank_and_penalty(kind: str, C: float) -> None:
-    qp = machine(160, C, kind)
+    qp = svm_dual(160, C, kind)
     solved = solve_box_qp(qp)
     assert solved.stop is Stop.OPTIMAL
     assert_optimal(qp, solved.x, solved.nu)
@@ -204,7 +204,7 @@ def test_one_point_sets() -> None:
 
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_start_at_a_neighbouring_optimum_saves_work(C: float) -> None:
-    qp = machine(300, C)
+    qp = svm_dual(300, C)
     before = solve_box_qp(qp)
     changed = BoxQP(SignedGram(qp.H.K**1.02, qp.H.sign), qp.c, qp.box)
     cold, warm = solve_box_qp(changed), solve_box_qp(changed, start=before.x)
@@ -216,13 +216,13 @@ def test_start_at_a_neighbouring_optimum_saves_work(C: float) -> None:
 
 @pytest.mark.parametrize("start", [0.0, 1.0, 1e9])
 def test_a_bad_start_costs_time_only(start: float) -> None:
-    qp = machine(80, 10.0, "smooth")
+    qp = svm_dual(80, 10.0, "smooth")
     point = start * np.random.default_rng(0).normal(size=80)
     assert solve_box_qp(qp, start=point).value == pytest.approx(solve_box_qp(qp).value, rel=1e-11)
 
 
-def test_few_loose_variables_are_enough_from_a_start_where_no_face_stays() -> None:
-    qp = machine(400, 10.0, "smooth")
+def test_a_small_working_set_is_enough_from_a_start_where_no_face_is_kept() -> None:
+    qp = svm_dual(400, 10.0, "smooth")
     before = solve_box_qp(qp)
     changed = BoxQP(SignedGram(qp.H.K**1.02, qp.H.sign), qp.c, qp.box)
     form = SimplexForm(
@@ -237,7 +237,7 @@ def test_few_loose_variables_are_enough_from_a_start_where_no_face_stays() -> No
 @pytest.mark.parametrize("kind", ["rbf", "smooth", "linear"])
 def test_interior_points_reach_the_same_optimum(kind: str) -> None:
     """ "rbf" has full rank, the others take the way through a low-rank factor."""
-    qp = machine(200, 10.0, kind)
+    qp = svm_dual(200, 10.0, kind)
     inner = interior_point(qp, 1e-11, lambda: True)
     assert inner.error <= 1e-11
     x, _ = qp.box.project(inner.x)
@@ -246,7 +246,7 @@ def test_interior_points_reach_the_same_optimum(kind: str) -> None:
 
 
 def test_a_rough_point_becomes_the_minimiser_on_its_face() -> None:
-    qp = machine(200, 10.0)
+    qp = svm_dual(200, 10.0)
     exact = solve_box_qp(qp)
     rough = exact.x * (1 + 1e-5 * np.random.default_rng(0).normal(size=200))
     assert solve_on_face(qp, rough, 1e-6).relative <= 1e-12
@@ -261,12 +261,12 @@ def test_an_unbounded_program_is_not_called_optimal() -> None:
 
 @pytest.mark.parametrize("kind", ["rbf", "smooth"])
 def test_two_runs_give_the_same_bits(kind: str) -> None:
-    first, second = (solve_box_qp(machine(120, 10.0, kind)) for _ in range(2))
+    first, second = (solve_box_qp(svm_dual(120, 10.0, kind)) for _ in range(2))
     assert first.x.tobytes() == second.x.tobytes()
 
 
 def test_limits_end_a_run_with_a_feasible_point() -> None:
-    qp = machine(200, 100.0, "smooth")
+    qp = svm_dual(200, 100.0, "smooth")
     form = SimplexForm(
         KernelQuadratic(qp.H.K, qp.H.sign, qp.c),
         BoxPlane(qp.box.lower, qp.box.upper, qp.box.normal),

@@ -42,7 +42,7 @@ def distances(B: np.ndarray, c: np.ndarray) -> Oracle:
 
 
 def by_linear_programming(A: np.ndarray, b: np.ndarray, domain: BoxPlane) -> float:
-    """The least value of max(Ax + b): minimise t over Ax + b <= t."""
+    """The minimum of max(Ax + b): minimise t over Ax + b <= t."""
     rows = np.hstack([A, -np.ones((len(A), 1))])
     plane = None if domain.normal is None else np.append(domain.normal, 0.0)[None]
     right = None if domain.normal is None else [domain.offset]
