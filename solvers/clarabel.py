@@ -21,7 +21,7 @@ from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_ra
 from klopt.model.cones import Cones, Feature, svec_places, svec_size
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.embedding import claim
-from klopt.solvers._native.options import iteration_limit, option_names, set_options
+from klopt.solvers._native.options import INT32_MAX, option_names, set_options
 
 __all__ = ["BACKEND", "Clarabel"]
 
@@ -31,8 +31,17 @@ RESERVED = {
     "max_iter": "max_iter",
     "time_limit": "time_limit",
     "max_threads": "threads",
+    **dict.fromkeys(TOLERANCES, "tol"),
 }
-RESERVED |= dict.fromkeys(TOLERANCES, "tol")
+MIN_TOLERANCE = 1e-12
+"""The smallest tolerance that Clarabel is given."""
+SHORT_STEP_FRACTION = 0.9
+"""The share of the way to the boundary of a step at the smallest tolerance."""
+TIME_SHARE = 0.8
+"""The share of the time limit that Clarabel is given; it looks at the clock between steps only."""
+MIN_TIME_LIMIT_S = 1e-3
+"""What a second run is given at least."""
+MIN_VARIABLES_FOR_QUICK_RUN = 100
 STOPS = {
     "Solved": Stop.OPTIMAL,
     "AlmostSolved": Stop.OPTIMAL,
@@ -45,13 +54,16 @@ STOPS = {
     "InsufficientProgress": Stop.STALLED,
     "CallbackTerminated": Stop.INTERRUPTED,
 }
-DISCONTENT = ("AlmostSolved", "InsufficientProgress", "NumericalError")
+NOT_SOLVED_QUICKLY = ("AlmostSolved", "InsufficientProgress", "NumericalError")
+"""After these a quick run is followed by a usual one."""
 
 
 class Clarabel(Backend):
     """The first choice for cone programs of moderate size: few iterations, high accuracy."""
 
-    name, library, rank = "clarabel", "clarabel", 20
+    name = "clarabel"
+    library = "clarabel"
+    rank = 20
     references = ("goulart2024",)
     offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
     honours = frozenset({"tol", "max_iter", "threads", "seed", "log"})
@@ -63,40 +75,44 @@ class Clarabel(Backend):
 
         assert isinstance(form, ConeForm)
         order = _upper_triangles(form.cones)
-        A, b = (form.A, form.b) if order is None else (form.A[order], form.b[order])
-        P = (
-            sparse.csc_array((form.c.size, form.c.size))
-            if form.P is None
-            else sparse.triu(form.P, format="csc")
-        )
+        A = form.A if order is None else form.A[order]
+        b = form.b if order is None else form.b[order]
+        n = form.c.size
+        P = sparse.csc_array((n, n)) if form.P is None else sparse.triu(form.P, format="csc")
+        cones = _clarabel_cones(form.cones)
+
         began = time.perf_counter()
         for quick in (True, False) if _may_be_quick(form, settings) else (False,):
             options = _options(settings, quick=quick)
-            options.time_limit = max(1e-3, options.time_limit - (time.perf_counter() - began))
+            used = time.perf_counter() - began
+            options.time_limit = max(MIN_TIME_LIMIT_S, options.time_limit - used)
             with _bad_names_refused(settings.raw):
-                found = clarabel.DefaultSolver(P, form.c, A, b, _cones(form.cones), options).solve()
-            if str(found.status) not in DISCONTENT:
+                found = clarabel.DefaultSolver(P, form.c, A, b, cones, options).solve()
+            native = str(found.status)
+            if native not in NOT_SOLVED_QUICKLY:
                 break
         seconds = time.perf_counter() - began
-        x, y = np.array(found.x), np.array(found.z)
+
+        x = np.array(found.x)
+        y = np.array(found.z)
         if order is not None:
             y[order] = y.copy()
-        native = str(found.status)
         return claim(STOPS.get(native, Stop.NUMERICAL), x, y, found.iterations, seconds, native)
 
 
 def _may_be_quick(form: ConeForm, settings: Settings) -> bool:
-    """Whether to try without refining each step: where P is dense that costs as much as the step, and seldom matters.
+    """Whether to try without refining each step.
 
-    It does on badly scaled programs, which Clarabel then calls almost solved: those are solved
-    again, with it. Each step gains a digit or two: asking for a tenth of the tolerance makes none
-    for nothing.
+    Where P is dense a refinement costs as much as the step, and seldom matters. It does on badly
+    scaled programs, which Clarabel then calls almost solved: those are solved again, with it.
     """
     n = form.c.size
-    dense = form.P is not None and n >= 100 and 2 * form.P.nnz > n * n
-    polyhedral = form.cones.zero + form.cones.nonneg == form.b.size
-    plain = settings.max_iter is None and not settings.raw
-    return dense and polyhedral and plain and 1e-6 <= settings.tol <= 1e-3
+    is_large = n >= MIN_VARIABLES_FOR_QUICK_RUN
+    is_dense = form.P is not None and 2 * form.P.nnz > n * n
+    is_polyhedral = form.cones.zero + form.cones.nonneg == form.b.size
+    is_plain = settings.max_iter is None and not settings.raw
+    usual_tolerance = 1e-6 <= settings.tol <= 1e-3
+    return is_large and is_dense and is_polyhedral and is_plain and usual_tolerance
 
 
 def _options(settings: Settings, *, quick: bool = False) -> Any:
@@ -104,29 +120,32 @@ def _options(settings: Settings, *, quick: bool = False) -> Any:
 
     options = clarabel.DefaultSettings()
     check_raw("clarabel", settings.raw, option_names(options), RESERVED)
-    options.verbose, options.max_threads = settings.log, settings.threads
-    options.max_iter = iteration_limit(settings.max_iter or options.max_iter)
-    # It looks at the clock between steps only; the last one needs time to end before klopt ends it.
-    options.time_limit = 0.8 * settings.time_limit if settings.time_limit else options.time_limit
-    finest = 1e-12
+    options.verbose = settings.log
+    options.max_threads = settings.threads
+    options.max_iter = min(settings.max_iter or options.max_iter, INT32_MAX)
+    if settings.time_limit:
+        # The last step needs time to end before klopt ends it.
+        options.time_limit = TIME_SHARE * settings.time_limit
+
+    # Each step gains a digit or two: a quick run that asks for a tenth of the tolerance makes none
+    # in vain.
+    tol = settings.tol / 10 if quick else max(MIN_TOLERANCE, min(1e-8, settings.tol / 100))
     for name in TOLERANCES:
-        setattr(
-            options,
-            name,
-            settings.tol / 10 if quick else max(finest, min(1e-8, settings.tol / 100)),
-        )
-    # Short steps stay near the central path and end with a digit or two more, after a third more of
-    # them.
-    options.max_step_fraction = 0.9 if options.tol_feas == finest else options.max_step_fraction
+        setattr(options, name, tol)
+    if tol == MIN_TOLERANCE:
+        # Short steps stay near the central path and end with a digit or two more, after a third
+        # more of them.
+        options.max_step_fraction = SHORT_STEP_FRACTION
     if quick:
-        options.iterative_refinement_enable, options.equilibrate_max_iter = False, 3
+        options.iterative_refinement_enable = False
+        options.equilibrate_max_iter = 3
     set_options("clarabel", options, settings.raw)
     return options
 
 
 @contextmanager
 def _bad_names_refused(raw: Mapping[str, Any]) -> Iterator[None]:
-    """Refuse options whose text names nothing, which Clarabel finds out when it is given the program."""
+    """Refuse options whose text names nothing, which Clarabel finds out when given the program."""
     try:
         yield
     except Exception as error:  # it has no class of its own
@@ -135,18 +154,25 @@ def _bad_names_refused(raw: Mapping[str, Any]) -> Iterator[None]:
         raise InvalidSettings(f"clarabel refused the options {dict(raw)}: {error}") from None
 
 
-def _cones(cones: Cones) -> list[Any]:
+def _clarabel_cones(cones: Cones) -> list[Any]:
     import clarabel
 
-    made = [clarabel.ZeroConeT(cones.zero)] if cones.zero else []
-    made += [clarabel.NonnegativeConeT(cones.nonneg)] if cones.nonneg else []
-    made += [clarabel.SecondOrderConeT(k) for k in cones.soc]
-    made += [clarabel.PSDTriangleConeT(k) for k in cones.psd]
-    return made + [clarabel.ExponentialConeT()] * cones.exp
+    made = []
+    if cones.zero:
+        made.append(clarabel.ZeroConeT(cones.zero))
+    if cones.nonneg:
+        made.append(clarabel.NonnegativeConeT(cones.nonneg))
+    made += [clarabel.SecondOrderConeT(size) for size in cones.soc]
+    made += [clarabel.PSDTriangleConeT(order) for order in cones.psd]
+    made += [clarabel.ExponentialConeT()] * cones.exp
+    return made
 
 
 def _upper_triangles(cones: Cones) -> npt.NDArray[np.intp] | None:
-    """The order of klopt's rows in which lower triangles by columns become upper ones by columns; None: as they are."""
+    """The order of klopt's rows in which lower triangles by columns become upper ones by columns.
+
+    None where the rows can stay as they are.
+    """
     if not cones.psd:
         return None
     order = np.arange(cones.size)

@@ -1,4 +1,4 @@
-"""Cone programs by any solver that CVXPY finds: `cvxpy` leaves the choice to it, `cvxpy:NAME` names one.
+"""Cone programs by any solver that CVXPY finds, or by the one that `cvxpy:NAME` names.
 
 The blocks of s = b - Ax become CVXPY constraints, whose dual values are klopt's multipliers.
 Infeasibility and unboundedness come without vectors. CVXPY takes its time to build a program, so it
@@ -12,7 +12,7 @@ import time
 import warnings
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,18 +26,34 @@ from klopt.solvers._native.cvxpy_model import (
     multipliers_of,
     offers_of,
 )
-from klopt.solvers._native.options import iteration_limit
+from klopt.solvers._native.options import INT32_MAX
 
 __all__ = ["BACKEND", "Cvxpy"]
 
-# What each solver calls its tolerances, its limit of iterations and its limit of time.
-NAMES = {
-    "CLARABEL": (("tol_gap_abs", "tol_gap_rel", "tol_feas"), "max_iter", "time_limit"),
-    "ECOS": (("abstol", "reltol", "feastol"), "max_iters", ""),
-    "HIGHS": (("primal_feasibility_tolerance", "dual_feasibility_tolerance"), "", "time_limit"),
-    "OSQP": (("eps_abs", "eps_rel"), "max_iter", "time_limit"),
-    "SCS": (("eps_abs", "eps_rel", "eps_infeas"), "max_iters", "time_limit_secs"),
+
+class _OptionNames(NamedTuple):
+    """What a solver calls its tolerances and limits, "" for a limit that it does not have."""
+
+    tolerances: tuple[str, ...] = ()
+    max_iter: str = ""
+    time_limit: str = ""
+
+
+OPTION_NAMES = {
+    "CLARABEL": _OptionNames(
+        ("tol_gap_abs", "tol_gap_rel", "tol_feas"), max_iter="max_iter", time_limit="time_limit"
+    ),
+    "ECOS": _OptionNames(("abstol", "reltol", "feastol"), max_iter="max_iters"),
+    "HIGHS": _OptionNames(
+        ("primal_feasibility_tolerance", "dual_feasibility_tolerance"), time_limit="time_limit"
+    ),
+    "OSQP": _OptionNames(("eps_abs", "eps_rel"), max_iter="max_iter", time_limit="time_limit"),
+    "SCS": _OptionNames(
+        ("eps_abs", "eps_rel", "eps_infeas"), max_iter="max_iters", time_limit="time_limit_secs"
+    ),
 }
+MIN_TOLERANCE = 1e-10
+"""The smallest tolerance that a solver is given."""
 STOPS = {
     "optimal": Stop.OPTIMAL,
     "infeasible": Stop.INFEASIBLE,
@@ -49,17 +65,23 @@ STOPS = {
 
 @dataclass(frozen=True, repr=False)
 class Cvxpy(Backend):
-    """The way to solvers that klopt has no file for, such as MOSEK: `klopt.solve(problem, backend="cvxpy:MOSEK")`."""
+    """The way to solvers that klopt has no file for, such as MOSEK.
+
+    It is named as in `klopt.solve(problem, backend="cvxpy:MOSEK")`.
+    """
 
     solver: str | None = None
 
-    name, library, rank = "cvxpy", "cvxpy", 50
+    name = "cvxpy"
+    library = "cvxpy"
+    rank = 50
     references = ("diamond2016", "agrawal2018")
     offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
     honours = frozenset({"tol", "seed"})
     proves = frozenset({"dual"})
 
     def __post_init__(self) -> None:
+        # Of one solver both are its own, which the class cannot know.
         if self.solver is not None:
             object.__setattr__(self, "name", f"cvxpy:{self.solver}")
             object.__setattr__(self, "offers", offers_of(self.solver))
@@ -85,44 +107,33 @@ class Cvxpy(Backend):
         _check_raw(self.name, self.solver, settings)
         x = cvxpy.Variable(form.c.size)
         constraints = constraints_of(form, x)
-        cost = (
-            form.c @ x
-            if form.P is None
-            else form.c @ x + cvxpy.quad_form(x, cvxpy.psd_wrap(form.P)) / 2
-        )
+        cost = form.c @ x
+        if form.P is not None:
+            cost = cost + cvxpy.quad_form(x, cvxpy.psd_wrap(form.P)) / 2
         problem = cvxpy.Problem(cvxpy.Minimize(cost), constraints)
+
         began = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on accuracy: klopt measures
             try:
                 data, chain, inverse = problem.get_problem_data(self.solver, solver_opts={})
+                options = _options(chain.solver.name(), settings)
                 began = time.perf_counter()
-                raw = chain.solve_via_data(
-                    problem, data, False, settings.log, _options(chain.solver.name(), settings)
-                )
+                raw = chain.solve_via_data(problem, data, False, settings.log, options)
                 seconds = time.perf_counter() - began
                 problem.unpack_results(raw, chain, inverse)
             except cvxpy.SolverError as error:
                 native = f"{self.solver or self.name}: {error}"
                 return Answer(Stop.NUMERICAL, seconds=time.perf_counter() - began, native=native)
+
         stop = STOPS.get(problem.status.removesuffix("_inaccurate"), Stop.NUMERICAL)
-        native, iterations = (
-            f"{chain.solver.name()}: {problem.status}",
-            problem.solver_stats.num_iters,
-        )
+        native = f"{chain.solver.name()}: {problem.status}"
+        iterations = problem.solver_stats.num_iters
         y = multipliers_of(form, constraints)
         if stop is Stop.INFEASIBLE:  # some solvers leave their proof in the dual values
             return Answer(stop, farkas=y, iterations=iterations, seconds=seconds, native=native)
-        return Answer(
-            stop,
-            None if x.value is None else np.array(x.value),
-            y,
-            None,
-            None,
-            iterations,
-            seconds,
-            native,
-        )
+        point = None if x.value is None else np.array(x.value)
+        return Answer(stop, point, y, iterations=iterations, seconds=seconds, native=native)
 
 
 def _check_raw(backend: str, solver: str | None, settings: Settings) -> None:
@@ -132,23 +143,25 @@ def _check_raw(backend: str, solver: str | None, settings: Settings) -> None:
         raise InvalidSettings(
             "raw options belong to one solver; name it, as in backend='cvxpy:SCS'"
         )
-    if solver in NAMES:
-        tol, max_iter, time_limit = NAMES[solver]
-        reserved = dict.fromkeys(tol, "tol") | {
-            max_iter: "max_iter",
-            time_limit: "time_limit",
+    # What other solvers are told goes through CVXPY as it is.
+    if solver in OPTION_NAMES:
+        names = OPTION_NAMES[solver]
+        reserved = dict.fromkeys(names.tolerances, "tol") | {
+            names.max_iter: "max_iter",
+            names.time_limit: "time_limit",
             "verbose": "log",
         }
         check_options_of(solver, backend, settings.raw, reserved)
 
 
 def _options(solver: str, settings: Settings) -> dict[str, Any]:
-    tol, max_iter, time_limit = NAMES.get(solver, ((), "", ""))
-    options: dict[str, Any] = dict.fromkeys(tol, max(1e-10, settings.tol / 100))
-    options |= (
-        {max_iter: iteration_limit(settings.max_iter)} if max_iter and settings.max_iter else {}
-    )
-    options |= {time_limit: settings.time_limit} if time_limit and settings.time_limit else {}
+    names = OPTION_NAMES.get(solver, _OptionNames())
+    tol = max(MIN_TOLERANCE, settings.tol / 100)
+    options: dict[str, Any] = dict.fromkeys(names.tolerances, tol)
+    if names.max_iter and settings.max_iter:
+        options[names.max_iter] = min(settings.max_iter, INT32_MAX)
+    if names.time_limit and settings.time_limit:
+        options[names.time_limit] = settings.time_limit
     return options | dict(settings.raw)
 
 

@@ -8,6 +8,7 @@ a child process.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.cones import Cones, Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.embedding import claim
-from klopt.solvers._native.options import POSITIVE, check_options, iteration_limit, whole
+from klopt.solvers._native.options import INT32_MAX, POSITIVE, check_options, whole
 
 __all__ = ["BACKEND", "Ecos"]
 
@@ -28,6 +29,7 @@ OPTIONS = {
 }
 RESERVED = {"verbose": "log", "max_iters": "max_iter", **dict.fromkeys(TOLERANCES, "tol")}
 MAX_ITER = 200
+"""The limit of iterations where the user sets none."""
 STOPS = {
     0: Stop.OPTIMAL,
     10: Stop.OPTIMAL,
@@ -44,7 +46,9 @@ STOPS = {
 class Ecos(Backend):
     """A second opinion on small second-order cone programs."""
 
-    name, library, rank = "ecos", "ecos", 22
+    name = "ecos"
+    library = "ecos"
+    rank = 22
     references = ("domahidi2013",)
     offers = frozenset({Feature.CONE, Feature.SOC, Feature.EXP})
     honours = frozenset({"tol", "max_iter", "threads", "seed", "log"})
@@ -58,30 +62,43 @@ class Ecos(Backend):
 
         assert isinstance(form, ConeForm)
         check_options(self.name, settings.raw, OPTIONS, RESERVED)
-        options = dict.fromkeys(TOLERANCES, max(1e-12, min(1e-8, settings.tol / 100)))
-        options |= {
-            "max_iters": iteration_limit(settings.max_iter or MAX_ITER),
-            "verbose": settings.log,
-        }
-        options |= settings.raw
-        order, zero = _order(form.cones), form.cones.zero
+        options = _options(settings)
+
+        order = _ecos_order(form.cones)
+        zero = form.cones.zero
         rows = form.A[order]
+        right = form.b[order]
         # ECOS asks for scipy's old matrices and writes into what it is given.
-        A, b = sparse.csc_matrix(rows[:zero]), np.array(form.b[order][:zero])
-        G, h = sparse.csc_matrix(rows[zero:]), np.array(form.b[order][zero:])
+        A = sparse.csc_matrix(rows[:zero])
+        b = np.array(right[:zero])
+        G = sparse.csc_matrix(rows[zero:])
+        h = np.array(right[zero:])
         dims = {"l": form.cones.nonneg, "q": list(form.cones.soc), "e": form.cones.exp}
         equations = (A, b) if zero else (None, None)
+
         began = time.perf_counter()
         found = ecos.solve(np.array(form.c), G, h, dims, *equations, **options)
         seconds = time.perf_counter() - began
-        x, y = np.array(found["x"]), np.empty(form.b.size)
+
+        x = np.array(found["x"])
+        y = np.empty(form.b.size)
         y[order] = np.concatenate([found["y"][:zero], found["z"]])
         info = found["info"]
         stop = STOPS.get(info["exitFlag"], Stop.NUMERICAL)
         return claim(stop, x, y, info["iter"], seconds, info["infostring"])
 
 
-def _order(cones: Cones) -> npt.NDArray[np.intp]:
+def _options(settings: Settings) -> dict[str, Any]:
+    tol = max(1e-12, min(1e-8, settings.tol / 100))
+    return {
+        **dict.fromkeys(TOLERANCES, tol),
+        "max_iters": min(settings.max_iter or MAX_ITER, INT32_MAX),
+        "verbose": settings.log,
+        **settings.raw,
+    }
+
+
+def _ecos_order(cones: Cones) -> npt.NDArray[np.intp]:
     """The order of klopt's rows in which exponential cones (x, y, z) become (x, z, y)."""
     order = np.arange(cones.size)
     triples = order[cones.size - 3 * cones.exp :].reshape(-1, 3)

@@ -41,31 +41,37 @@ class Explicit(Backend):
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         check_raw(self.name, settings.raw, (), {})
-        began = time.perf_counter()
         if isinstance(form, ExplicitForm):
-            x, y = form.rule()
-            seconds = time.perf_counter() - began
-            return Answer(
-                Stop.OPTIMAL, x=x, y=y, iterations=0, seconds=seconds, native="closed form"
-            )
+            return _closed_form(form)
         assert isinstance(form, SimplexForm)
-        c = form.objective.gradient(form.domain.centre())
-        least = form.domain.linear_minimum(c)
-        if least == -np.inf:
-            return Answer(
-                Stop.UNBOUNDED, iterations=0, native="c'x has no least value over the set"
-            )
-        x = form.domain.linear_minimiser(c)
-        seconds = time.perf_counter() - began
-        history = (Step(0, seconds, least, max(least, form.objective.value(x))),)
-        return Answer(
-            Stop.OPTIMAL,
-            x=x,
-            iterations=0,
-            seconds=seconds,
-            native="linear minimiser",
-            history=history,
-        )
+        return _linear_minimiser(form)
 
 
 BACKEND = Explicit()
+
+
+def _closed_form(form: ExplicitForm) -> Answer:
+    began = time.perf_counter()
+    x, y = form.rule()
+    seconds = time.perf_counter() - began
+    return Answer(Stop.OPTIMAL, x=x, y=y, iterations=0, seconds=seconds, native="closed form")
+
+
+def _linear_minimiser(form: SimplexForm) -> Answer:
+    began = time.perf_counter()
+    c = form.objective.gradient(form.domain.centre())
+    minimum = form.domain.linear_minimum(c)
+    if minimum == -np.inf:
+        return Answer(Stop.UNBOUNDED, iterations=0, native="c'x is unbounded below over the set")
+    x = form.domain.linear_minimiser(c)
+    seconds = time.perf_counter() - began
+    # The value at x is the minimum up to rounding, which must not make the bounds cross.
+    end = Step(0, seconds, minimum, max(minimum, form.objective.value(x)))
+    return Answer(
+        Stop.OPTIMAL,
+        x=x,
+        iterations=0,
+        seconds=seconds,
+        native="linear minimiser",
+        history=(end,),
+    )

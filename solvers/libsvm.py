@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import time
-from typing import Any
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +26,15 @@ from klopt.model.backend import Answer, Backend, Settings, Step, Stop
 from klopt.model.cones import Feature
 from klopt.model.forms import Form, SimplexForm, Start
 from klopt.numerics.box_qp.active_set import solve_on_face
-from klopt.solvers._native.options import POSITIVE, SWITCH, check_options, iteration_limit
-from klopt.solvers._native.svm_structure import Machine, as_svm
+from klopt.solvers._native.options import INT32_MAX, POSITIVE, SWITCH, check_options
+from klopt.solvers._native.svm_structure import SvmDual, as_svm
+
+OPTIONS = {"shrinking": SWITCH, "cache_size": POSITIVE}
+MIN_EPS = 1e-7
+"""The smallest violation that single precision can be asked for."""
+MAX_EPS = 1e-3
+"""The largest violation at which the face is still right."""
+CACHE_SIZE_MB = 200.0
 
 
 class Libsvm(Backend):
@@ -37,99 +46,123 @@ class Libsvm(Backend):
 
     name = "libsvm"
     library = "sklearn"
+    install_hint = "pip install scikit-learn"
     offers = frozenset({Feature.SIMPLEX, Feature.MARGIN, Feature.BOX})
     honours = frozenset({"tol", "max_iter", "threads", "seed"})
     rank = 8
     references = ("chang2011", "pedregosa2011")
 
     @property
-    def missing(self) -> str:
-        return super().missing.replace("install sklearn", "install scikit-learn")
-
-    @property
     def version(self) -> str:
         return "unknown" if self.missing else importlib.metadata.version("scikit-learn")
 
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
-        check_options(self.name, settings.raw, {"shrinking": SWITCH, "cache_size": POSITIVE}, {})
+        if settings.raw:
+            check_options(self.name, settings.raw, OPTIONS, {})
         began = time.perf_counter()
         assert isinstance(form, SimplexForm)
-        machine = as_svm(form)
-        if isinstance(machine, str):
-            return Answer(Stop.REJECTED, native=machine)
-        limit = iteration_limit(settings.max_iter or 10_000 + 50 * len(machine.K))
-        eps = min(max(settings.tol, 1e-7), 1e-3)
-        support, coefficients, iterations, ended = _fit(machine, eps, limit, settings.raw)
-        coefficient = np.zeros(len(machine.K))
-        coefficient[support] = machine.gradient * coefficients
-        x = np.clip(machine.spread(coefficient), 0.0, machine.qp.box.upper)
-        found = solve_on_face(machine.qp, x, settings.tol / 4)
-        stop = Stop.OPTIMAL if ended or found.stop is Stop.OPTIMAL else Stop.ITERATION_LIMIT
-        seconds, value = time.perf_counter() - began, found.value
-        history = (Step(iterations, seconds, value - found.gap, value),)
+        svm = as_svm(form)
+        if isinstance(svm, str):
+            return Answer(Stop.REJECTED, native=svm)
+
+        eps = min(max(settings.tol, MIN_EPS), MAX_EPS)
+        limit = min(settings.max_iter or 10_000 + 50 * len(svm.K), INT32_MAX)
+        fit = _fit(svm, eps, limit, settings.raw)
+
+        # Back from LIBSVM's units to the variables of the form, then polished on their face.
+        coefficient = np.zeros(len(svm.K))
+        coefficient[fit.support] = svm.unit * fit.coefficients
+        x = np.clip(svm.spread(coefficient), 0.0, svm.qp.box.upper)
+        found = solve_on_face(svm.qp, x, settings.tol / 4)
+        seconds = time.perf_counter() - began
+        converged = fit.converged or found.stop is Stop.OPTIMAL
+        end = Step(fit.iterations, seconds, found.value - found.gap, found.value)
         return Answer(
-            stop,
+            Stop.OPTIMAL if converged else Stop.ITERATION_LIMIT,
             found.x,
-            iterations=iterations,
+            iterations=fit.iterations,
             seconds=seconds,
             native=found.native,
-            history=history,
+            history=(end,),
         )
 
 
 BACKEND = Libsvm()
 
 
-def _fit(
-    machine: Machine, eps: float, limit: int, raw: Any
-) -> tuple[FloatArray, FloatArray, int, bool]:
-    """Run LIBSVM on gradients of size 1. Return the support, its coefficients, iterations, whether it ended by itself."""
-    C = float(machine.box.max()) / machine.gradient
-    weights = machine.box / machine.box.max()
-    regression = machine.down is not None
-    target = (
-        machine.target / machine.gradient if regression else np.where(machine.target > 0, 1.0, 0.0)
-    )
-    options = {"C": C, "tol": eps, "max_iter": limit, "shrinking": 1, "cache_size": 200.0, **raw}
-    epsilon = machine.epsilon / machine.gradient
+class _Fit(NamedTuple):
+    """What LIBSVM returns: the support vectors and their coefficients, in units of its own."""
+
+    support: FloatArray
+    coefficients: FloatArray
+    iterations: int
+    converged: bool
+
+
+def _fit(svm: SvmDual, eps: float, limit: int, raw: Mapping[str, Any]) -> _Fit:
+    """Run LIBSVM on linear terms of size 1.
+
+    Parameters
+    ----------
+    svm
+        The support vector machine.
+    eps
+        The violation of optimality that ends LIBSVM.
+    limit
+        The limit of its iterations.
+    raw
+        Its options.
+    """
+    largest_C = float(svm.C.max())
+    weights = svm.C / svm.C.max()
+    # scikit-learn's classes are 0 and 1.
+    if svm.is_regression:
+        target = svm.target / svm.unit
+    else:
+        target = np.where(svm.target > 0, 1.0, 0.0)
+    options = {
+        "C": largest_C / svm.unit,
+        "tol": eps,
+        "max_iter": limit,
+        "shrinking": 1,
+        "cache_size": CACHE_SIZE_MB,
+        **raw,
+    }
+    epsilon = svm.epsilon / svm.unit
     try:
         from sklearn.svm import _libsvm as native
 
         native.set_verbosity_wrap(0)
         answer = native.fit(
-            machine.K,
+            svm.K,
             target,
-            svm_type=3 * regression,
+            svm_type=3 if svm.is_regression else 0,
             kernel="precomputed",
             epsilon=epsilon,
             sample_weight=weights,
             **options,
         )
-        support, coefficients, status, iterations = answer[0], answer[3], answer[7], answer[8]
+        iterations = int(np.ravel(answer[8])[0])
+        return _Fit(answer[0], answer[3][0], iterations, converged=not answer[7])
     except (ImportError, AttributeError, TypeError, IndexError):
-        return _fit_in_public(machine, target, weights, epsilon, options)
-    return support, coefficients[0], int(np.ravel(iterations)[0]), not status
+        # Its arguments or its answer have changed.
+        return _fit_in_public(svm, target, weights, epsilon, options)
 
 
 def _fit_in_public(
-    machine: Machine,
+    svm: SvmDual,
     target: FloatArray,
     weights: FloatArray,
     epsilon: float,
     options: dict[str, Any],
-) -> tuple[FloatArray, FloatArray, int, bool]:
-    import warnings
-
+) -> _Fit:
+    """The same run through scikit-learn's public estimators; the arguments are those of LIBSVM."""
     from sklearn.svm import SVC, SVR
 
     options = {**options, "shrinking": bool(options["shrinking"]), "kernel": "precomputed"}
-    model = SVC(**options) if machine.down is None else SVR(epsilon=epsilon, **options)
+    model = SVR(epsilon=epsilon, **options) if svm.is_regression else SVC(**options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(machine.K, target, weights)
-    return (
-        model.support_,
-        model.dual_coef_[0],
-        int(np.ravel(model.n_iter_)[0]),
-        not model.fit_status_,
-    )
+        model.fit(svm.K, target, weights)
+    iterations = int(np.ravel(model.n_iter_)[0])
+    return _Fit(model.support_, model.dual_coef_[0], iterations, converged=not model.fit_status_)

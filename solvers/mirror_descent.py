@@ -2,18 +2,17 @@
 
 Smooth functions, exponentiated gradients with a line search:
 
-    theta+ = theta - eta g(x),  x+ = mirror(theta+),    eta as long as  g(x+)'(x+ - x) <= g(x)'(x+ - x) / 4,
+    theta+ = theta - eta g(x),  x+ = mirror(theta+),    g(x+)'(x+ - x) <= g(x)'(x+ - x) / 4,
 
-so that the function falls along the whole step. Nonsmooth ones, dual averaging with one of three
-rules for its steps, and the mean of its tangents as the lower bound
-(`klopt.solvers._first_order.dual_averaging`).
+eta as long as the last inequality holds, so that the function falls along the whole step. Nonsmooth
+ones, dual averaging with one of three rules for its steps, and the mean of its tangents as the
+lower bound (`klopt.solvers._first_order.dual_averaging`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import count
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,21 +21,23 @@ from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start
 from klopt.model.cones import Feature
 from klopt.model.forms import Form, SimplexForm
-from klopt.solvers._first_order.dual_averaging import INTERIOR, KINDS, Lengths, dual_averaging
-from klopt.solvers._first_order.loop import (
-    Candidate,
-    Steps,
-    due,
-    evaluator,
-    iterate,
-    require_finite,
-    starting_point,
+from klopt.numerics.candidate import Candidate, require_finite
+from klopt.solvers._first_order.dual_averaging import (
+    INTERIOR_SHARE,
+    STEP_RULES,
+    StepRule,
+    dual_averaging,
 )
+from klopt.solvers._first_order.loop import Steps, due, evaluator, iterate, starting_point
 from klopt.solvers._native.options import POSITIVE, check_options, one_of
 
-GROWTH, SHRINK = 1.3, 0.5
-MOST_TRIALS = 100
-OPTIONS = {"step": POSITIVE, "steps": one_of(*KINDS), "lipschitz": POSITIVE}
+STEP_GROWTH = 1.3
+"""By how much the next step may be longer."""
+STEP_SHRINKAGE = 0.5
+"""By how much a step that is too long is cut."""
+MAX_TRIALS = 100
+"""Step lengths that one line search tries."""
+OPTIONS = {"step": POSITIVE, "steps": one_of(*STEP_RULES), "lipschitz": POSITIVE}
 
 
 class MirrorDescent(Backend):
@@ -56,8 +57,9 @@ class MirrorDescent(Backend):
             Feature.SMOOTH,
             Feature.NONSMOOTH,
             Feature.MARGIN,
+            Feature.CURVED,
+            Feature.SPECTRAL,
         }
-        | {Feature.CURVED, Feature.SPECTRAL}
     )
     honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log", "start"})
     rank = 40
@@ -66,60 +68,75 @@ class MirrorDescent(Backend):
     def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
         assert isinstance(form, SimplexForm)
         check_options(self.name, settings.raw, OPTIONS, {})
-        kind, step, lipschitz = _options(settings)
+        options = _options(settings)
         x = starting_point(form.domain, None if start is None else start.x)
-        if kind == "adaptive" and form.objective.feature is not Feature.NONSMOOTH:
-            return iterate(_line_search(form, x, step), settings)
-        lengths = Lengths(kind, lipschitz, settings.max_iter)
-        return iterate(dual_averaging(form, x, lengths, settings.max_iter), settings)
+        # The line search compares gradients, which a kink makes meaningless.
+        smooth = form.objective.feature is not Feature.NONSMOOTH
+        if options.rule == "adaptive" and smooth:
+            return iterate(_line_search(form, x, options.step), settings)
+        rule = StepRule(options.rule, options.lipschitz, settings.max_iter)
+        return iterate(dual_averaging(form, x, rule, settings.max_iter), settings)
 
 
 BACKEND = MirrorDescent()
 
 
-def _options(settings: Settings) -> tuple[str, float | None, float | None]:
-    raw: Mapping[str, Any] = settings.raw
-    kind = raw.get("steps", "adaptive")
-    if kind == "horizon" and settings.max_iter is None:
+class _Options(NamedTuple):
+    """The raw options of a run."""
+
+    rule: str
+    step: float | None
+    lipschitz: float | None
+
+
+def _options(settings: Settings) -> _Options:
+    raw = settings.raw
+    rule = raw.get("steps", "adaptive")
+    if rule == "horizon" and settings.max_iter is None:
         raise InvalidSettings(
             "steps of the kind 'horizon' need max_iter, the number of steps fixed in advance"
         )
-    for name, fits in (("step", kind == "adaptive"), ("lipschitz", kind != "adaptive")):
-        if name in raw and not fits:
-            raise InvalidSettings(
-                f"raw option {name!r} means nothing to steps of the kind {kind!r}; leave it out"
-            )
-    return kind, raw.get("step"), raw.get("lipschitz")
+    # The line search needs no constant, the other rules no first step.
+    unused = "lipschitz" if rule == "adaptive" else "step"
+    if unused in raw:
+        raise InvalidSettings(
+            f"raw option {unused!r} means nothing to steps of the kind {rule!r}; leave it out"
+        )
+    return _Options(rule, raw.get("step"), raw.get("lipschitz"))
 
 
-def _line_search(form: SimplexForm, x: FloatArray, step: float | None) -> Steps:
-    domain, evaluate = form.domain, evaluator(form.objective)
+def _line_search(form: SimplexForm, x: FloatArray, first_step: float | None) -> Steps:
+    domain = form.domain
+    evaluate = evaluator(form.objective)
     f, g = evaluate(x)
     yield Candidate(x, f, form.lower_bound(x, f, g))
-    x = (1 - INTERIOR) * x + INTERIOR * domain.centre()
+
+    x = (1 - INTERIOR_SHARE) * x + INTERIOR_SHARE * domain.centre()
     theta = domain.mirror_dual(x)
     f, g = evaluate(x)
-    eta = step or 1.0 / max(domain.dual_norm(g), 1e-300)
+    eta = first_step or 1.0 / max(domain.dual_norm(g), 1e-300)
     for iteration in count(1):
-        for _ in range(MOST_TRIALS):
+        for _ in range(MAX_TRIALS):
             there = domain.mirror(theta - eta * g)
             f_there, g_there = evaluate(there)
             move = there - x
             rounding = 1e-15 * (abs(f) + float(np.abs(g) @ np.abs(move)))
             if g_there @ move <= (g @ move) / 4 + rounding:
                 break
-            eta *= SHRINK
+            eta *= STEP_SHRINKAGE
         require_finite(g_there)
         theta = theta - eta * g
-        eta *= (
-            GROWTH if -(g @ move) > 100 * rounding else 1.0
-        )  # below that, noise decides what passes
-        x, f, g = there, f_there, g_there
-        still = not move.any()
-        yield (
-            Candidate(x, f, form.lower_bound(x, f, g))
-            if still or due(iteration) or not np.isfinite(f)
-            else None
-        )
-        if still:
+        # Below that, rounding decides which steps pass.
+        if -(g @ move) > 100 * rounding:
+            eta *= STEP_GROWTH
+        x = there
+        f = f_there
+        g = g_there
+
+        at_rest = not move.any()
+        if at_rest or due(iteration) or not np.isfinite(f):
+            yield Candidate(x, f, form.lower_bound(x, f, g))
+        else:
+            yield None
+        if at_rest:
             return

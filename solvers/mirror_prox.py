@@ -3,14 +3,17 @@
 With z = (x, y) and F(z) = (gradient in x, minus gradient in y), a look ahead and then a step, both
 from z:
 
-    z_ahead = step(z, F(z)),    z+ = step(z, F(z_ahead)),    step = project(z - eta g)  or  mirror(theta - eta g)
+    z_ahead = step(z, F(z)),    z+ = step(z, F(z_ahead)),
 
-eta is as long as  eta <F(z_ahead) - F(z), z_ahead - z+> <= D(z+, z_ahead) + D(z_ahead, z)  allows,
-D the Bregman divergence (Nemirovski, 2004). The mean of the z_ahead closes the gap as 1/t. Starting
-anew from the mean, or from z where that is better, each time the gap has shrunk enough makes the
-Euclidean method linear on polyhedral games (Applegate, Hinder, Lu and Lubin, 2023). It is the
-default also where there is a mirror map: on random games of 20 to 1000 strategies the entropy took
-2 to 20 times as many iterations, or ran out of time, from tol 0.1 to tol 1e-6.
+where step(z, g) is project(z - eta g) or mirror(theta - eta g). eta is as long as
+
+    eta <F(z_ahead) - F(z), z_ahead - z+>  <=  D(z+, z_ahead) + D(z_ahead, z)
+
+allows, D the Bregman divergence (Nemirovski, 2004). The mean of the z_ahead closes the gap as 1/t.
+Starting anew from the mean, or from z where that is better, each time the gap has shrunk enough
+makes the Euclidean method linear on polyhedral games (Applegate, Hinder, Lu and Lubin, 2023). It is
+the default also where there is a mirror map: on random games of 20 to 1000 strategies the entropy
+took 2 to 20 times as many iterations, or ran out of time, from tol 0.1 to tol 1e-6.
 """
 
 from __future__ import annotations
@@ -28,26 +31,34 @@ from klopt.model.cones import Feature
 from klopt.model.forms import Form, SaddleForm
 from klopt.model.functions import Bilinear
 from klopt.model.sets import Simplex
-from klopt.solvers._first_order.geometry import Side, balance, rebalanced, side_at
-from klopt.solvers._first_order.loop import (
-    Candidate,
-    Steps,
-    due,
-    iterate,
-    require_finite,
-    starting_point,
+from klopt.numerics.candidate import Candidate, require_finite
+from klopt.solvers._first_order.geometry import (
+    Player,
+    first_step_ratio,
+    player_at,
+    rebalanced_step_ratio,
 )
+from klopt.solvers._first_order.loop import Steps, due, iterate, starting_point
 from klopt.solvers._native.options import check_options, one_of
 
-GROWTH, SHRINK, CAUTION = 1.1, 0.7, 0.95
-MOST_TRIALS = 60
+STEP_GROWTH = 1.1
+"""By how much the next step may be longer."""
+FAST_STEP_GROWTH = 2.0
+"""By how much after a step that needed less than a quarter of its length."""
+STEP_SHRINKAGE = 0.7
+"""By how much a step that is too long is cut."""
+STEP_MARGIN = 0.95
+"""The share of the divergence that a step may use."""
+MAX_TRIALS = 60
+"""Step lengths that one line search tries."""
 MAX_ENTRIES_FOR_NORM = 4_000_000
 """Entries of a matrix whose largest singular value is worth its time."""
-MUCH, SOME, LONG = (
-    0.2,
-    0.8,
-    0.36,
-)  # when to restart: the gap has shrunk to 0.2, or to 0.8 and grows; or it is time
+RESTART_AT_GAP = 0.2
+"""A restart follows when the gap has shrunk to this share of that at the last one,"""
+RESTART_AT_GROWING_GAP = 0.8
+"""or to this share and grows again,"""
+RESTART_AT_LENGTH = 0.36
+"""or when the last restart was this share of all iterations ago."""
 
 
 class MirrorProx(Backend):
@@ -64,7 +75,7 @@ class MirrorProx(Backend):
     references = ("nemirovski2004",)
 
     def rate_constant(self, form: Form) -> float:
-        """Return ||M|| total_x total_y, by Nemirovski (2004), for a bilinear game over two simplices.
+        """Return ||M|| total_x total_y for a bilinear game over two simplices (Nemirovski, 2004).
 
         With constant steps 1 / ||M|| from the centres, the mean of the points looked ahead to has
         after k iterations a gap of at most that over k. The steps here are found by a line search
@@ -76,9 +87,11 @@ class MirrorProx(Backend):
         """
         if not (isinstance(form, SaddleForm) and isinstance(form.coupling, Bilinear)):
             return nan
-        left, right, M = form.left, form.right, form.coupling.M
+        left = form.left
+        right = form.right
         if not (isinstance(left, Simplex) and isinstance(right, Simplex)):
             return nan
+        M = form.coupling.M
         if M.size > MAX_ENTRIES_FOR_NORM:
             return nan
         return float(np.linalg.norm(M, 2)) * left.total * right.total
@@ -93,33 +106,42 @@ class MirrorProx(Backend):
             )
         x = starting_point(form.left, None if start is None else start.x)
         y = starting_point(form.right, None if start is None else start.y, "y")
-        return iterate(
-            _steps(form, side_at(form.left, x, mirror), side_at(form.right, y, mirror), mirror),
-            settings,
-        )
+        players = player_at(form.left, x, mirror), player_at(form.right, y, mirror)
+        return iterate(_steps(form, players, mirror), settings)
 
 
 BACKEND = MirrorProx()
 
+Players = tuple[Player, Player]
 
-class _Best:
-    """The pair with the narrowest bounds; in a bilinear game each player's best point, whenever it came."""
+
+class _BestPair:
+    """The pair with the smallest gap; in a bilinear game each player's best point by itself."""
 
     def __init__(self, form: SaddleForm) -> None:
         self.form = form
-        self.apart = isinstance(form.coupling, Bilinear)
-        self.lower, self.upper = -np.inf, np.inf
-        self.x = self.y = np.zeros(0)
+        self.separate = isinstance(form.coupling, Bilinear)
+        self.lower = -np.inf
+        self.upper = np.inf
+        self.x = np.zeros(0)
+        self.y = np.zeros(0)
 
     def offer(self, x: FloatArray, y: FloatArray) -> float:
         """Return the gap of a pair after having looked whether it is better."""
         lower, upper = self.form.bounds(x, y)
         # Written with `not` so that a NaN is taken and the loop sees it; of equals the later one.
-        narrower = not upper - lower > self.upper - self.lower
-        if not upper > self.upper if self.apart else narrower:
-            self.x, self.upper = x, upper
-        if not lower < self.lower if self.apart else narrower:
-            self.y, self.lower = y, lower
+        if self.separate:
+            better_x = not upper > self.upper
+            better_y = not lower < self.lower
+        else:
+            better_x = not upper - lower > self.upper - self.lower
+            better_y = better_x
+        if better_x:
+            self.x = x
+            self.upper = upper
+        if better_y:
+            self.y = y
+            self.lower = lower
         return upper - lower
 
     def candidate(self) -> Candidate:
@@ -127,74 +149,121 @@ class _Best:
 
 
 @dataclass(frozen=True, eq=False)
-class _Move:
-    """Where an extragradient step looked, where it went, how long it was, and what share of that length it needed."""
+class _ExtragradientStep:
+    """Where a step looked, where it went, how long it was, and what share of that it needed."""
 
-    ahead: tuple[Side, Side]
-    to: tuple[Side, Side]
+    ahead: Players
+    to: Players
     eta: float
-    used: float
+    needed_share: float
 
-
-def _extragradient(form: SaddleForm, at: tuple[Side, Side], eta: float, weight: float) -> _Move:
-    gx, gy = form.coupling.gradients(at[0].point, at[1].point)
-    require_finite(gx, gy)
-    for _ in range(MOST_TRIALS):
-        one, other = eta * weight, eta / weight
-        ahead = at[0].step(gx, one), at[1].step(-gy, other)
-        hx, hy = form.coupling.gradients(ahead[0].point, ahead[1].point)
-        require_finite(hx, hy)
-        to = at[0].step(hx, one), at[1].step(-hy, other)
-        need = float(
-            (hx - gx) @ (ahead[0].point - to[0].point) - (hy - gy) @ (ahead[1].point - to[1].point)
+    def rests_at(self, at: Players) -> bool:
+        """Whether neither the look nor the step moved a player."""
+        ends = (*self.ahead, *self.to)
+        return all(
+            np.array_equal(player.point, end.point)
+            for player, end in zip((*at, *at), ends, strict=True)
         )
-        room = sum(
-            (a.divergence(z) + b.divergence(a)) / length
-            for z, a, b, length in zip(at, ahead, to, (one, other), strict=True)
-        )
-        if need <= CAUTION * room:
-            break
-        eta *= SHRINK
-    return _Move(ahead, to, eta, need / room if room > 0 else 0.0)
 
 
-def _steps(form: SaddleForm, left: Side, right: Side, mirror: bool) -> Steps:
-    best = _Best(form)
-    gap_then = best.offer(left.point, right.point)
+class _WeightedMean:
+    """The mean of the points looked ahead to since the last restart, weighted by the steps."""
+
+    def __init__(self, players: Players) -> None:
+        self.x = players[0].point
+        self.y = players[1].point
+        self.weight = 0.0
+
+    def add(self, step: _ExtragradientStep) -> None:
+        self.weight += step.eta
+        share = step.eta / self.weight
+        self.x = self.x + share * (step.ahead[0].point - self.x)
+        self.y = self.y + share * (step.ahead[1].point - self.y)
+
+    def restart(self) -> None:
+        """Begin anew: the next point is the mean."""
+        self.weight = 0.0
+
+
+def _steps(form: SaddleForm, players: Players, mirror: bool) -> Steps:
+    best = _BestPair(form)
+    gap_at_restart = best.offer(players[0].point, players[1].point)
     yield best.candidate()
-    at = origin = (left, right)
-    eta, weight = 1.0, balance(form, at)
-    first = weight
-    gap_before, length, since = np.inf, 0.0, 0
-    mean_x, mean_y = left.point, right.point
+
+    at = players
+    origin = players
+    eta = 1.0
+    ratio = first_step_ratio(form, at)
+    first_ratio = ratio
+    mean = _WeightedMean(players)
+    last_gap = np.inf
+    since_restart = 0
     for iteration in count(1):
-        move = _extragradient(form, at, eta, weight)
-        if all(
-            np.array_equal(a.point, b.point)
-            for a, b in zip((*at, *at), (*move.ahead, *move.to), strict=True)
-        ):
+        step = _extragradient(form, at, eta, ratio)
+        # An extragradient step that moves nobody is a saddle point in floats.
+        if step.rests_at(at):
             best.offer(at[0].point, at[1].point)
             yield best.candidate()
             return
-        at, since = move.to, since + 1
-        length += move.eta
-        mean_x = mean_x + (move.eta / length) * (move.ahead[0].point - mean_x)
-        mean_y = mean_y + (move.eta / length) * (move.ahead[1].point - mean_y)
-        eta = move.eta * (2.0 if move.used < 0.25 else GROWTH)
+        at = step.to
+        since_restart += 1
+        mean.add(step)
+        eta = step.eta * (FAST_STEP_GROWTH if step.needed_share < 0.25 else STEP_GROWTH)
         if not due(iteration):
             yield None
             continue
-        gap_mean, gap_last = best.offer(mean_x, mean_y), best.offer(at[0].point, at[1].point)
+
+        gap_of_mean = best.offer(mean.x, mean.y)
+        gap_of_last = best.offer(at[0].point, at[1].point)
         yield best.candidate()
-        gap = min(gap_mean, gap_last)
-        if (
-            gap <= MUCH * gap_then
-            or (gap <= SOME * gap_then and gap > gap_before)
-            or since >= LONG * iteration
-        ):
-            if gap_mean < gap_last:
-                at = side_at(form.left, mean_x, mirror), side_at(form.right, mean_y, mirror)
-            weight = rebalanced(weight, origin, at, first)
-            origin, gap_then, gap_before, length, since = at, gap, np.inf, 0.0, 0
+        gap = min(gap_of_mean, gap_of_last)
+        much_smaller = gap <= RESTART_AT_GAP * gap_at_restart
+        growing_again = gap <= RESTART_AT_GROWING_GAP * gap_at_restart and gap > last_gap
+        if much_smaller or growing_again or since_restart >= RESTART_AT_LENGTH * iteration:
+            # From the better of the two.
+            if gap_of_mean < gap_of_last:
+                at = player_at(form.left, mean.x, mirror), player_at(form.right, mean.y, mirror)
+            ratio = rebalanced_step_ratio(ratio, origin, at, first_ratio)
+            origin = at
+            gap_at_restart = gap
+            last_gap = np.inf
+            mean.restart()
+            since_restart = 0
         else:
-            gap_before = gap
+            last_gap = gap
+
+
+def _extragradient(form: SaddleForm, at: Players, eta: float, ratio: float) -> _ExtragradientStep:
+    """A look ahead and a step, shortened until the divergence allows it.
+
+    Parameters
+    ----------
+    form
+        The game.
+    at
+        The players.
+    eta
+        The length that is tried first.
+    ratio
+        How much longer the steps of x are than eta, those of y shorter.
+    """
+    gx, gy = form.coupling.gradients(at[0].point, at[1].point)
+    require_finite(gx, gy)
+    for _ in range(MAX_TRIALS):
+        eta_x = eta * ratio
+        eta_y = eta / ratio
+        ahead = at[0].step(gx, eta_x), at[1].step(-gy, eta_y)
+        hx, hy = form.coupling.gradients(ahead[0].point, ahead[1].point)
+        require_finite(hx, hy)
+        to = at[0].step(hx, eta_x), at[1].step(-hy, eta_y)
+        needed_x = (hx - gx) @ (ahead[0].point - to[0].point)
+        needed_y = (hy - gy) @ (ahead[1].point - to[1].point)
+        needed = float(needed_x - needed_y)
+        allowed = sum(
+            (a.divergence(z) + b.divergence(a)) / length
+            for z, a, b, length in zip(at, ahead, to, (eta_x, eta_y), strict=True)
+        )
+        if needed <= STEP_MARGIN * allowed:
+            break
+        eta *= STEP_SHRINKAGE
+    return _ExtragradientStep(ahead, to, eta, needed / allowed if allowed > 0 else 0.0)

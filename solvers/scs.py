@@ -26,13 +26,13 @@ from klopt.solvers._native.embedding import claim
 from klopt.solvers._native.options import (
     FILE,
     FLAG,
+    INT32_MAX,
     NUMBER,
     POSITIVE,
     SWITCH,
-    Kind,
+    OptionKind,
     between,
     check_options,
-    iteration_limit,
     whole,
     within,
 )
@@ -40,8 +40,11 @@ from klopt.solvers._native.options import (
 __all__ = ["BACKEND", "Scs"]
 
 MAX_ITER = 100_000
-FEW = 800  # variables; with more, half dense matrices are as fast by its "auto": MKL, whose setup takes long
-SMALL = 300_000  # nonzeros, likewise
+"""The limit of iterations where the user sets none."""
+MAX_VARIABLES_HALF_DENSE = 800
+"""With more variables, half dense matrices are as fast by "auto": MKL, whose setup takes long."""
+MAX_NONZEROS_QDLDL = 300_000
+"""With more nonzeros, sparse matrices are as fast by "auto"."""
 LINEAR_SOLVERS = (
     "auto",
     "qdldl",
@@ -52,6 +55,13 @@ LINEAR_SOLVERS = (
     "gpu_indirect",
     "cudss",
 )
+
+
+def _is_linear_solver(value: Any) -> bool:
+    """Whether it is one by name or as a member of scs.LinearSolver."""
+    return getattr(value, "value", value) in LINEAR_SOLVERS
+
+
 OPTIONS = {
     **dict.fromkeys(("normalize", "adaptive_scale"), FLAG),
     **dict.fromkeys(("adaptive_diag_scale", "acceleration_type_1"), SWITCH),
@@ -62,10 +72,7 @@ OPTIONS = {
     "acceleration_interval": whole(1),
     "acceleration_regularization": NUMBER,
     "acceleration_relaxation": within(0, 2),
-    "linear_solver": Kind(  # by name or as a member of scs.LinearSolver
-        f"one of {', '.join(LINEAR_SOLVERS)}",
-        lambda value: getattr(value, "value", value) in LINEAR_SOLVERS,
-    ),
+    "linear_solver": OptionKind(f"one of {', '.join(LINEAR_SOLVERS)}", _is_linear_solver),
 }
 RESERVED = {
     "eps_abs": "tol",
@@ -90,7 +97,9 @@ STOPS = {
 class Scs(Backend):
     """The one that takes everything: cheap iterations, many of them, modest accuracy."""
 
-    name, library, rank = "scs", "scs", 30
+    name = "scs"
+    library = "scs"
+    rank = 30
     references = ("odonoghue2016", "odonoghue2021")
     offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
     honours = frozenset({"tol", "max_iter", "threads", "seed", "start"})
@@ -102,61 +111,84 @@ class Scs(Backend):
 
         assert isinstance(form, ConeForm)
         check_options(self.name, settings.raw, OPTIONS, RESERVED)
-        # Its relative errors are relative to the iterate, klopt's to the data, which may be far
-        # smaller.
-        options: dict[str, Any] = {
-            "eps_abs": settings.tol / 10,
-            "eps_rel": settings.tol / 100,
-            "eps_infeas": settings.tol / 10,
+        options = _options(form, settings)
+        cones = form.cones
+        cone = {
+            "z": cones.zero,
+            "l": cones.nonneg,
+            "q": list(cones.soc),
+            "s": list(cones.psd),
+            "ep": cones.exp,
         }
-        options |= {"max_iters": iteration_limit(settings.max_iter or MAX_ITER)}
-        options |= {"time_limit_secs": settings.time_limit or 0.0}
-        options |= {"verbose": settings.log, "linear_solver": _linear_solver(form), **settings.raw}
-        K = form.cones
-        cone = {"z": K.zero, "l": K.nonneg, "q": list(K.soc), "s": list(K.psd), "ep": K.exp}
         data = {"A": form.A, "b": form.b, "c": form.c}
         if form.P is not None:
             data["P"] = sparse.triu(form.P, format="csc")
+
         began = time.perf_counter()
         with _interrupts_held():
             solver = scs.SCS(data, cone, **options)
-        found = solver.solve(warm_start=start is not None, **_warm(form, start))
+        found = solver.solve(warm_start=start is not None, **_warm_start(form, start))
         seconds = time.perf_counter() - began
-        code, native = found["info"]["status_val"], found["info"]["status"]
+
+        info = found["info"]
+        code = info["status_val"]
+        native = info["status"]
         if code == scs.SIGINT:
             raise KeyboardInterrupt  # SCS takes the signal for itself
-        limit = Stop.TIME_LIMIT if "time_limit" in native else Stop.ITERATION_LIMIT
-        stop = STOPS.get(code, limit if code == scs.SOLVED_INACCURATE else Stop.NUMERICAL)
-        return claim(stop, found["x"], found["y"], found["info"]["iter"], seconds, native)
+        stop = STOPS.get(code, Stop.NUMERICAL)
+        if code == scs.SOLVED_INACCURATE:
+            stop = Stop.TIME_LIMIT if "time_limit" in native else Stop.ITERATION_LIMIT
+        return claim(stop, found["x"], found["y"], info["iter"], seconds, native)
+
+
+def _options(form: ConeForm, settings: Settings) -> dict[str, Any]:
+    return {
+        "eps_abs": settings.tol / 10,
+        # Its relative errors are relative to the iterate, klopt's to the data, which may be far
+        # smaller.
+        "eps_rel": settings.tol / 100,
+        "eps_infeas": settings.tol / 10,
+        "max_iters": min(settings.max_iter or MAX_ITER, INT32_MAX),
+        "time_limit_secs": settings.time_limit or 0.0,
+        "verbose": settings.log,
+        "linear_solver": _linear_solver(form),
+        **settings.raw,
+    }
 
 
 def _linear_solver(form: ConeForm) -> str:
-    """Which of its factorisations is the fastest: dense where A and P are, QDLDL where little is to be factored."""
+    """Which of its factorisations is the fastest: dense where A and P are, QDLDL where sparse."""
     rows, n = form.shape
-    entries, room = form.A.nnz, rows * n
+    nonzeros = form.A.nnz
+    places = rows * n
     if form.P is not None:
-        entries, room = entries + form.P.nnz, room + n * n
-    if entries > (0.3 if n <= FEW else 0.6) * room and find_spec("scs._scs_dense"):
+        nonzeros += form.P.nnz
+        places += n * n
+    dense_from = 0.3 if n <= MAX_VARIABLES_HALF_DENSE else 0.6
+    if nonzeros > dense_from * places and find_spec("scs._scs_dense"):
         return "cpu_dense"
-    return "qdldl" if entries < SMALL else "auto"
+    return "qdldl" if nonzeros < MAX_NONZEROS_QDLDL else "auto"
 
 
-def _warm(form: ConeForm, start: Start | None) -> dict[str, FloatArray]:
+def _warm_start(form: ConeForm, start: Start | None) -> dict[str, FloatArray]:
     """The start as SCS wants it: a point, multipliers and a slack."""
     if start is None:
         return {}
     x = np.array(start.x, dtype=float)
     y = np.zeros(form.b.size) if start.y is None else np.array(start.y, dtype=float)
-    if (y.size, x.size) != form.shape or not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise InvalidSettings(
-            f"the start must hold {form.shape[1]} and {form.shape[0]} finite numbers"
-        )
+    finite = np.isfinite(x).all() and np.isfinite(y).all()
+    if (y.size, x.size) != form.shape or not finite:
+        rows, n = form.shape
+        raise InvalidSettings(f"the start must hold {n} and {rows} finite numbers")
     return {"x": x, "y": y, "s": form.cones.project(form.b - form.A @ x)}
 
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Keep Ctrl-C until the block ends: SCS forgets one while it factors and reports one while it iterates."""
+    """Keep Ctrl-C until the block ends.
+
+    SCS forgets one that comes while it factors, and reports one that comes while it iterates.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -1,18 +1,17 @@
-"""Newton's method on a dual function of many rows, few of which matter: a working set grows by pricing.
+"""Newton's method on a dual function of many rows, few of which matter, by column generation.
 
-    F  = rows with x_c > 0, and those of the others that pay best, f'_c < 0
-    d  = the minimiser of  f'_F d + d'H d / 2  over  x_F + d >= 0,  H a model of f''_FF     an exact quadratic program
-    x += t d                                                              t = 1, shorter where f does not fall
+    F  = rows with x_c > 0, and those of the others with the most negative derivatives f'_c
+    d  = the minimiser of  f'_F d + d'H d / 2  over  x_F + d >= 0,  H a model of f''_FF
+    x += t d                                   t = 1, shorter where f does not fall
 
-The quadratic program finds the face, so that the last steps are Newton's on it and square the
-error. Its size is that of F, a few times the number of rows that are tight at the optimum; the cost
-of pricing is that of one gradient. All pairs of 398 points are 79,003 rows, of which about 1,800
-are tight.
+The quadratic program is solved exactly and finds the face, so that the last steps are Newton's on
+it and square the error. Its size is that of F, a few times the number of rows that are tight at the
+optimum; the cost of pricing is that of one gradient. All pairs of 398 points are 79,003 rows, of
+which about 1,800 are tight.
 """
 
 from __future__ import annotations
 
-import time
 from itertools import count
 
 import attrs
@@ -23,26 +22,44 @@ from klopt.model.backend import Answer, Backend, Settings, Start, check_raw
 from klopt.model.cones import Feature
 from klopt.model.forms import Form, SimplexForm
 from klopt.model.functions import DualFunction, Evaluation, IntArray
-from klopt.numerics.box_qp.active_set import Box, BoxQP, SignedGram, solve_box_qp
-from klopt.numerics.low_rank_qp import solve_thin_qp
-from klopt.solvers._first_order.dual_rows import Receding, first_ray, row_start, unbounded
-from klopt.solvers._first_order.loop import Candidate, Steps, iterate, require_finite
+from klopt.numerics.box_qp.active_set import solve_box_qp
+from klopt.numerics.box_qp.program import Box, BoxQP, SignedGram
+from klopt.numerics.candidate import Candidate, require_finite
+from klopt.numerics.low_rank_qp import solve_low_rank_qp
+from klopt.solvers._first_order.dual_rows import UnboundedDual, first_ray, row_start, unbounded
+from klopt.solvers._first_order.loop import Steps, deadline_of, iterate
 
-FEWEST, GROWTH, MOST = 100, 0.4, 5000
-"""How many rows may enter at once, at least and as a share of those that are in; how many are worked on at most."""
-ENOUGH, MORE, TRIALS = 1e-4, 0.6, 60
-"""The share of the first-order fall that a step must keep, and the one from which it is tried to go on."""
+MIN_ENTERING = 100
+"""So many rows may enter at once, however few are in use."""
+ENTERING_SHARE = 0.4
+"""How many may enter, as a share of those in use."""
+MAX_WORKING_ROWS = 5000
+"""How many rows are worked on at most."""
+SUFFICIENT_DECREASE = 1e-4
+"""The share of the first-order decrease that a step must keep."""
+LARGE_DECREASE = 0.6
+"""The share of it from which a longer step is tried."""
+MAX_HALVINGS = 60
+"""How often a step may be halved."""
 NOISE = 1e-14
-NEAR = 30.0
-"""Bounds are looked at when the estimated gap is within this factor of what is asked for."""
-PATIENCE, MOST_STEPS = 100, 1000
-"""So many steps that together gain less than what is asked for are the last; so many are done at most."""
-SEARCH = 5
+"""Differences of values smaller than this, relative to the value, are rounding."""
+BOUND_WITHIN = 30.0
+"""The bound is looked at when the estimated gap is within this factor of what is asked for."""
+MAX_STEPS = 1000
+"""The limit of steps where the user sets none."""
+PROGRESS_EVERY = 100
+"""So many steps that together gain less than what is asked for are the last."""
+RAY_EVERY = 5
 """Every so many iterations a contradiction among the rows is looked for."""
+QP_TOLERANCE = 1e-8
+MAX_QP_ITERATIONS = 40
 
 
 class SparseNewton(Backend):
-    """The route for many pairs: its cost hardly depends on how many there are, only on how many are tight."""
+    """The route for many pairs.
+
+    Its cost hardly depends on how many there are, only on how many are tight.
+    """
 
     name = "sparse_newton"
     offers = frozenset({Feature.SIMPLEX, Feature.ROWS, Feature.BOX})
@@ -56,15 +73,14 @@ class SparseNewton(Backend):
         assert isinstance(form, SimplexForm)
         f = form.objective
         assert isinstance(f, DualFunction)
-        deadline = time.perf_counter() + (
-            np.inf if settings.time_limit is None else settings.time_limit
-        )
-        if (found := first_ray(f)) is not None:
-            return found
+        deadline = deadline_of(settings)
+        contradiction = first_ray(f)
+        if contradiction is not None:
+            return contradiction
+        settings = attrs.evolve(settings, max_iter=settings.max_iter or MAX_STEPS)
         try:
-            settings = attrs.evolve(settings, max_iter=settings.max_iter or MOST_STEPS)
             return iterate(_steps(f, row_start(form, start), settings.tol, deadline), settings)
-        except Receding as ray:
+        except UnboundedDual as ray:
             return unbounded(ray)
 
 
@@ -72,75 +88,127 @@ BACKEND = SparseNewton()
 
 
 def _steps(f: DualFunction, x: FloatArray, tol: float, deadline: float) -> Steps:
-    here, left, before = f.near(x), np.inf, np.inf
+    """Yield the multipliers after each step.
+
+    Parameters
+    ----------
+    f
+        The dual function.
+    x
+        The multipliers to start from.
+    tol
+        The relative gap that is asked for.
+    deadline
+        When the quadratic programs stop, on the clock of `time.perf_counter`.
+    """
+    here = f.near(x)
+    predicted_decrease = np.inf
+    value_at_check = np.inf
     for iteration in count():
         g = here.gradient
-        near = min(left, _estimated_gap(x, g) / NEAR) <= tol * (1 + abs(here.value))
-        yield Candidate(x, here.value, f.bound(x) if near else -np.inf)
+        wanted_gap = tol * (1 + abs(here.value))
+        estimated_gap = min(predicted_decrease, _estimated_gap(x, g) / BOUND_WITHIN)
+        yield Candidate(x, here.value, f.bound(x) if estimated_gap <= wanted_gap else -np.inf)
         require_finite(g)
-        if iteration % SEARCH == SEARCH - 1 and (found := f.ray(x)) is not None:
-            raise Receding(*found)
-        rows = np.flatnonzero((x > 0) | (g < 0))
-        thin = here.thin_model(rows)
-        rows = _working(x, g) if thin is None else rows
-        if not rows.size:
+        if iteration % RAY_EVERY == RAY_EVERY - 1:
+            found = f.ray(x)
+            if found is not None:
+                raise UnboundedDual(*found)
+
+        rows, step = _newton_step(here, x, deadline)
+        if not rows.size:  # x = 0 is optimal
             return
-        if thin is not None:
-            step = solve_thin_qp(g[rows], *thin, -x[rows], deadline)
-        else:
-            step = _newton(here.model(rows), g[rows], -x[rows], deadline)
-        left = -float(g[rows] @ step)
-        moved = _search(f, x, rows, step, here)
-        if iteration % PATIENCE == 0:
-            idle, before = before - here.value <= tol * (1 + abs(here.value)), here.value
-        if moved is None or idle or not _better(*moved, x, here):
+        predicted_decrease = -float(g[rows] @ step)
+        end = _line_search(f, x, rows, step, here)
+        if iteration % PROGRESS_EVERY == 0:
+            idle = value_at_check - here.value <= wanted_gap
+            value_at_check = here.value
+        # No step gains anything any more: the bound is looked at once more.
+        if end is None or idle or not _better(*end, x, here):
             yield Candidate(x, here.value, f.bound(x))
             return
-        x, here = moved
+        x, here = end
 
 
-def _newton(H: FloatArray, g: FloatArray, lower: FloatArray, deadline: float) -> FloatArray:
-    """The step, found in units in which every row bends alike: multipliers may differ by ten orders of magnitude."""
+def _newton_step(here: Evaluation, x: FloatArray, deadline: float) -> tuple[IntArray, FloatArray]:
+    """The working rows and the Newton step in them."""
+    g = here.gradient
+    rows = np.flatnonzero((x > 0) | (g < 0))
+    thin = here.thin_model(rows)
+    if thin is not None:  # a model of low rank takes all rows at once
+        return rows, solve_low_rank_qp(g[rows], *thin, -x[rows], deadline)
+    rows = _working_rows(x, g)
+    if not rows.size:
+        return rows, np.zeros(0)
+    return rows, _dense_step(here.model(rows), g[rows], -x[rows], deadline)
+
+
+def _dense_step(H: FloatArray, g: FloatArray, lower: FloatArray, deadline: float) -> FloatArray:
+    """The minimiser of g'd + d'Hd/2 over d >= lower; H is overwritten.
+
+    It is found in units in which H has a diagonal of ones: multipliers may differ by ten orders of
+    magnitude.
+    """
     unit = np.sqrt(np.where(H.diagonal() > 0, H.diagonal(), 1.0))
     H /= unit[:, None]
     H /= unit
     qp = BoxQP(SignedGram(H), g / unit, Box(lower * unit, np.full(g.size, np.inf)))
-    return np.asarray(solve_box_qp(qp, np.zeros(g.size), 1e-8, 40, deadline).x / unit)
+    found = solve_box_qp(qp, np.zeros(g.size), QP_TOLERANCE, MAX_QP_ITERATIONS, deadline)
+    return np.asarray(found.x / unit)
 
 
 def _better(x: FloatArray, there: Evaluation, before: FloatArray, here: Evaluation) -> bool:
-    """Whether the value fell or, where that is rounding, the gradients that should vanish did."""
+    """Whether the value fell or, where that is rounding, the optimality residual halved."""
     if there.value < here.value - NOISE * (1 + abs(here.value)):
         return True
-    off, was = np.abs(np.minimum(x, there.gradient)), np.abs(np.minimum(before, here.gradient))
-    return bool(off.max(initial=0.0) < was.max(initial=0.0) / 2)
+    return _residual(x, there.gradient) < _residual(before, here.gradient) / 2
+
+
+def _residual(x: FloatArray, g: FloatArray) -> float:
+    """The largest entry of |min(x, g)|, zero at an optimum."""
+    return float(np.abs(np.minimum(x, g)).max(initial=0.0))
 
 
 def _estimated_gap(x: FloatArray, g: FloatArray) -> float:
-    """What complementarity leaves, and what the broken rows may cost at the largest multiplier."""
-    return float(np.abs(g) @ np.maximum(x, np.where(g < 0, x.max(initial=0.0) or 1.0, 0.0)))
+    """What complementarity leaves, and what broken rows may cost at the largest multiplier."""
+    largest = x.max(initial=0.0) or 1.0
+    return float(np.abs(g) @ np.maximum(x, np.where(g < 0, largest, 0.0)))
 
 
-def _working(x: FloatArray, g: FloatArray) -> IntArray:
-    """The rows in use and those that pay best; where these are too many, those that are farthest from their best."""
-    used, paying = np.flatnonzero(x > 0), np.flatnonzero((x <= 0) & (g < 0))
-    most = max(FEWEST, int(GROWTH * used.size))
-    if paying.size > most:
-        paying = paying[np.argpartition(g[paying], most)[:most]]
-    rows = np.concatenate((used, paying))
-    if rows.size > MOST:
-        off = np.abs(np.minimum(x[rows], g[rows]))
-        rows = rows[np.argpartition(-off, MOST)[:MOST]]
+def _working_rows(x: FloatArray, g: FloatArray) -> IntArray:
+    """The rows in use and those with the most negative derivatives.
+
+    Where these are too many, those that are farthest from their optimality condition.
+    """
+    used = np.flatnonzero(x > 0)
+    entering = np.flatnonzero((x <= 0) & (g < 0))
+    most = max(MIN_ENTERING, int(ENTERING_SHARE * used.size))
+    if entering.size > most:
+        entering = entering[np.argpartition(g[entering], most)[:most]]
+    rows = np.concatenate((used, entering))
+    if rows.size > MAX_WORKING_ROWS:
+        residuals = np.abs(np.minimum(x[rows], g[rows]))
+        rows = rows[np.argpartition(-residuals, MAX_WORKING_ROWS)[:MAX_WORKING_ROWS]]
     return rows
 
 
-def _search(
+def _line_search(
     f: DualFunction, x: FloatArray, rows: IntArray, step: FloatArray, here: Evaluation
 ) -> tuple[FloatArray, Evaluation] | None:
-    """Return the end of a step that falls enough; None where no step falls beyond rounding."""
-    gradient, t = float(here.gradient[rows] @ step), 1.0
+    """Return the end of a step that falls enough; None where no step falls beyond rounding.
+
+    Parameters
+    ----------
+    f
+        The dual function.
+    x, here
+        The multipliers, and f near them.
+    rows, step
+        The rows that move, and how far.
+    """
+    descent = float(here.gradient[rows] @ step)
     noise = NOISE * (1 + abs(here.value))
-    if not gradient < 0:
+    if not descent < 0:
         return None
 
     def end(t: float) -> tuple[FloatArray, Evaluation]:
@@ -148,18 +216,22 @@ def _search(
         point[rows] = np.maximum(x[rows] + t * step, 0.0)
         return point, f.near(point)
 
-    for _ in range(TRIALS):
+    t = 1.0
+    for _ in range(MAX_HALVINGS):
         point, there = end(t)
-        if there.value <= here.value + ENOUGH * t * gradient + noise:
+        if there.value <= here.value + SUFFICIENT_DECREASE * t * descent + noise:
             break
         t /= 2
     else:
         return None
-    # A fall by half the gradient is what the model says; where it is much more, the model is too
-    # steep to be trusted.
-    while t >= 1 and there.value < here.value + MORE * t * gradient - noise:
+
+    # Half the first-order decrease is what the model says; where it is much more, its curvature is
+    # too large.
+    while t >= 1 and there.value < here.value + LARGE_DECREASE * t * descent - noise:
         farther, beyond = end(2 * t)
         if not beyond.value < there.value:
             break
-        point, there, t = farther, beyond, 2 * t
+        point = farther
+        there = beyond
+        t = 2 * t
     return point, there

@@ -18,7 +18,7 @@ from klopt.model.cones import Feature
 from klopt.model.forms import SimplexForm, Start
 from klopt.model.functions import DualFunction
 from klopt.model.sets import BoxPlane
-from klopt.numerics.low_rank_qp import solve_thin_qp
+from klopt.numerics.low_rank_qp import solve_low_rank_qp
 from klopt.problems import LogDetPairs
 from klopt.problems._logdet.function import LogDetDual
 from klopt.problems._logdet.proof import DistanceConstraints
@@ -207,7 +207,7 @@ class TestThin:
             rng.normal(size=(n, k)),
             -rng.uniform(0, 1, n),
         )
-        d = solve_thin_qp(g, a, V, lower)
+        d = solve_low_rank_qp(g, a, V, lower)
         gradient = g + a * d + V @ (V.T @ d)
         np.testing.assert_allclose(np.minimum(d - lower, gradient), 0.0, atol=1e-9)
 

@@ -42,7 +42,7 @@ def distances(B: np.ndarray, c: np.ndarray) -> Oracle:
 
 
 def by_linear_programming(A: np.ndarray, b: np.ndarray, domain: BoxPlane) -> float:
-    """The least value of max(Ax + b): minimise t over Ax + b <= t."""
+    """The minimum of max(Ax + b): minimise t over Ax + b <= t."""
     rows = np.hstack([A, -np.ones((len(A), 1))])
     plane = None if domain.normal is None else np.append(domain.normal, 0.0)[None]
     right = None if domain.normal is None else [domain.offset]
@@ -181,7 +181,7 @@ def test_a_start_at_the_optimum_is_soon_proven() -> None:
 
 
 def test_more_cuts_than_are_kept_still_lead_to_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("klopt.solvers._first_order.bundle.MOST", 12)
+    monkeypatch.setattr("klopt.solvers._first_order.bundle.MAX_CUTS", 12)
     rng = np.random.default_rng(4)
     proven(SimplexForm(distances(rng.normal(size=(10, 5)), rng.normal(size=10)), Simplex(5)))
 

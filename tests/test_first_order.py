@@ -1,4 +1,4 @@
-"""What the home-made methods promise: bounds that hold, limits that are kept, optima that are known."""
+"""What klopt's own methods promise: bounds that hold, limits that are kept, optima that are known."""
 
 from __future__ import annotations
 
@@ -341,7 +341,7 @@ def test_named_steps_keep_the_bound_of_their_theorem(
         answer = mirror_descent.run(form, Settings(tol=1e-9, max_iter=T, raw=raw))
         assert answer.iterations == T
         assert answer.x is not None
-        # Regret bounds the mean of the values less the least mean of the tangents: the certificate
+        # Regret bounds the mean of the values less the minimum of the mean tangent: the certificate
         # itself.
         bound = factor * L * np.sqrt(domain.mirror_depth * width / T)
         proven = form.objective.value(answer.x) - form.averaged_bound(answer.y)

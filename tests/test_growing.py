@@ -14,7 +14,8 @@ from klopt.model.cones import Feature
 from klopt.model.forms import SimplexForm
 from klopt.model.functions import IntArray, Quadratic
 from klopt.model.sets import BoxPlane
-from klopt.numerics.box_qp.active_set import Box, BoxQP, SignedGram, solve_box_qp
+from klopt.numerics.box_qp.active_set import solve_box_qp
+from klopt.numerics.box_qp.program import Box, BoxQP, SignedGram
 from klopt.numerics.working_set import grow, orthant_minimiser
 from klopt.solvers.active_set import BACKEND
 
@@ -151,7 +152,7 @@ def test_nothing_pays_where_c_is_nonnegative(c: FloatArray) -> None:
 
 
 def test_a_ray_is_seen() -> None:
-    """A column of zeros that pays, and two columns that cancel and pay together."""
+    """A column of zeros with a negative cost, and two columns that cancel and have one together."""
     for columns, c in (([1.0, 0.0], [-1.0, -1.0]), ([1.0, 1.0, -1.0], [-1.0, -1.0, 0.5])):
         A, linear = np.zeros((1, 300)), np.ones(300)
         A[0, 100 : 100 + len(c)], linear[100 : 100 + len(c)] = columns, c

@@ -81,7 +81,7 @@ def test_highs_solves_margins_in_several_slices():
     rng = np.random.default_rng(0)
     form = margin_form(radial_gram(rng, 400), signs(rng, 400), 1.0)
     answer = optimum(form)
-    assert answer.iterations > highs_model.SLICE
+    assert answer.iterations > highs_model.SLICE_ITERATIONS
     assert form.measure(answer.x, answer.y).worst <= 1e-9
     short = highs.BACKEND.run(form, Settings(time_limit=1e-3))
     assert short.stop is Stop.TIME_LIMIT

@@ -327,7 +327,7 @@ class TestEqualPoints:
     def test_what_cannot_be_proven_ends_with_a_bracket(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("klopt.solvers.sparse_newton.MOST_STEPS", 20)
+        monkeypatch.setattr("klopt.solvers.sparse_newton.MAX_STEPS", 20)
         result = klopt.solve(among_others(1e-10, None), "sparse_newton")
         assert result.verdict is Verdict.FEASIBLE
         assert 0 < result.lower < result.upper < np.inf
@@ -335,7 +335,7 @@ class TestEqualPoints:
     def test_learner_warns_where_the_optimum_is_not_proven(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("klopt.solvers.sparse_newton.MOST_STEPS", 1)
+        monkeypatch.setattr("klopt.solvers.sparse_newton.MAX_STEPS", 1)
         X = np.random.default_rng(0).normal(size=(30, 2))
         with pytest.warns(UncertifiedFit, match="LDK is not certified"):
             assert LDK(random_state=0).fit(X, np.arange(30) % 2).result_.verdict is Verdict.FEASIBLE

@@ -21,7 +21,7 @@ from klopt.problems._margin.forms import Units
 from klopt.problems._margin.proof import best_shift
 from klopt.problems.epsilon_margin import EpsilonMargin
 from klopt.problems.soft_margin import SoftMargin
-from klopt.solvers._native.svm_structure import Machine, as_svm
+from klopt.solvers._native.svm_structure import SvmDual, as_svm
 from klopt.solvers.libsvm import BACKEND as LIBSVM, _fit, _fit_in_public
 
 Margin = SoftMargin | EpsilonMargin
@@ -518,7 +518,7 @@ def test_libsvm_keeps_its_iteration_limit() -> None:
 
 def test_the_inner_call_and_the_public_one_agree() -> None:
     machine = as_svm(box_form(np.random.default_rng(0), 40))
-    assert isinstance(machine, Machine)
+    assert isinstance(machine, SvmDual)
     inner = _fit(machine, 1e-7, 10_000, {})
     options = {"C": 2.0, "tol": 1e-7, "max_iter": 10_000, "shrinking": 1, "cache_size": 200.0}
     outer = _fit_in_public(

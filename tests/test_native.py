@@ -174,7 +174,7 @@ def corner(value, r, s):
     "backend", [b for b in BACKENDS if Feature.EXP in b.offers], ids=lambda backend: backend.name
 )
 def test_exponential_cones_are_scale_second_value_third(backend):
-    """The least z with 2 exp(1/2) <= z and, in a second cone, 1 exp(3) <= w."""
+    """The smallest z with 2 exp(1/2) <= z and, in a second cone, 1 exp(3) <= w."""
     A = np.zeros((6, 2))
     A[2, 0] = A[5, 1] = -1.0
     form = ConeForm([1.0, 1.0], A, [1.0, 2.0, 0.0, 3.0, 1.0, 0.0], Cones(exp=2))
@@ -342,7 +342,7 @@ def test_the_factorisations_of_scs_agree(kind):
     ("rows", "variables", "density", "quadratic", "chosen"),
     [
         (30, 10, 1.0, False, "cpu_dense"),
-        (21, 10, 0.1, True, "cpu_dense"),  # a machine: dense P, sparse A
+        (21, 10, 0.1, True, "cpu_dense"),  # an SVM: dense P, sparse A
         (2000, 10, 0.1, True, "qdldl"),  # many sparse rows, which a dense solver would multiply out
         (900, 300, 0.01, False, "qdldl"),
         (4000, 2000, 0.05, False, "auto"),

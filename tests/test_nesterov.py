@@ -59,9 +59,9 @@ def test_the_gap_stays_below_its_bound_and_the_constant_holds(problem: klopt.Pro
 
 
 def test_it_needs_a_constant_and_has_no_other_name() -> None:
-    machine = SoftMargin.sample(np.random.default_rng(0), 8)
+    problem = SoftMargin.sample(np.random.default_rng(0), 8)
     with pytest.raises(InvalidSettings, match="needs the raw option 'lipschitz'"):
-        klopt.solve(machine, "nesterov", raw=RAW)
+        klopt.solve(problem, "nesterov", raw=RAW)
     for raw in (
         {"scheme": "fast"},
         {"scheme": 2},
@@ -69,4 +69,4 @@ def test_it_needs_a_constant_and_has_no_other_name() -> None:
         {**RAW, "lipschitz": "abc"},
     ):
         with pytest.raises(InvalidSettings, match=r"scheme|lipschitz"):
-            klopt.solve(machine, "nesterov", raw=raw)
+            klopt.solve(problem, "nesterov", raw=raw)

@@ -14,7 +14,7 @@ from klopt.model.backend import Answer, Settings, Start, Stop
 from klopt.model.forms import SimplexForm
 from klopt.model.sets import BoxPlane, Product, SimpleSet, Simplex, Spectrahedron
 from klopt.model.smooth_functions import LocalModel, SmoothFunction, StartModel
-from klopt.numerics.newton_step import Boxes, minimise_quadratic
+from klopt.numerics.newton_step import BoxProduct, minimise_quadratic
 from klopt.solvers.nesterov import BACKEND as nesterov
 from klopt.solvers.newton import BACKEND as newton
 
@@ -86,11 +86,16 @@ def test_the_quadratic_below_bounds_the_optimum_from_any_two_points(seed: int) -
     x, z = (domain.project(rng.normal(size=domain.size)) for _ in range(2))
     assert form.bound_below(x, z) <= value + 1e-12 * (1 + abs(value))
     assert form.bound_below(best.x, best.x) == pytest.approx(form.lower_bound(best.x))
-    least = minimise_quadratic(
-        Boxes(domain), np.eye(x.size) / 10, form.objective.gradient(x) - x / 10, x, 1e-12, np.inf
+    z = minimise_quadratic(
+        BoxProduct(domain),
+        np.eye(x.size) / 10,
+        form.objective.gradient(x) - x / 10,
+        x,
+        1e-12,
+        np.inf,
     )
-    assert form.bound_below(x, least) >= form.lower_bound(x) - 1e-9
-    assert form.measure(x, least).dual_value == pytest.approx(form.bound_below(x, least))
+    assert form.bound_below(x, z) >= form.lower_bound(x) - 1e-9
+    assert form.measure(x, z).dual_value == pytest.approx(form.bound_below(x, z))
     assert form.bound_below(x, None) == form.bound_below(x, z[1:]) == -np.inf
 
 
@@ -138,7 +143,7 @@ def test_the_step_of_a_product_leaves_no_gradient(seed: int, scale: float) -> No
     domain = Product((box(rng, 10), Simplex(3), Simplex(2, 5.0)))
     B = rng.normal(size=(int(rng.integers(1, 20)), domain.size))
     H, c = scale * B.T @ B, scale * rng.normal(size=domain.size)
-    z = minimise_quadratic(Boxes(domain), H, c, None, 1e-13, np.inf)
+    z = minimise_quadratic(BoxProduct(domain), H, c, None, 1e-13, np.inf)
     assert domain.violation(z) <= 1e-12
     g = H @ z + c
     gap = float(g @ z) - domain.linear_minimum(g)
@@ -220,7 +225,7 @@ def test_a_start_at_the_optimum_is_the_answer() -> None:
     assert (again.stop, again.iterations) == (Stop.OPTIMAL, 0)
 
 
-def test_the_rough_model_is_where_it_starts() -> None:
+def test_the_start_model_is_where_it_starts() -> None:
     def near(x: np.ndarray) -> LocalModel:
         return log_sum_exp(1, 6).near(x)
 
@@ -246,7 +251,7 @@ def test_the_function_may_know_a_better_bound_than_its_tangent() -> None:
 
 
 def test_weights_and_machine_together_reach_what_the_weights_in_closed_form_reach() -> None:
-    # sum_i a'K_i a / gamma_i over gamma in the simplex is least where gamma_i is like (a'K_i
+    # sum_i a'K_i a / gamma_i over gamma in the simplex is minimal where gamma_i is like (a'K_i
     # a)^1/2; jointly convex.
     rng = np.random.default_rng(0)
     n, m, y = 20, 3, np.where(np.arange(20) % 2 == 0, 1.0, -1.0)
@@ -283,7 +288,7 @@ def test_weights_and_machine_together_reach_what_the_weights_in_closed_form_reac
     assert form.objective.value(answer.x) == pytest.approx(root.sum() ** 2 / 2 - y @ a, rel=1e-8)
 
 
-# --- honesty
+# --- claims that hold
 
 
 def test_a_wrong_gradient_is_found_out() -> None:
@@ -355,5 +360,5 @@ def test_the_terms_of_a_plane_fill_up_to_the_least_gradient_over_the_box(seed: i
     rng = np.random.default_rng(seed)
     domain = box(rng, int(rng.integers(2, 9)))
     g = rng.normal(size=domain.size) * rng.choice([0.0, 1.0], size=domain.size)
-    least = float(g @ domain.linear_minimiser(g))
-    assert domain.linear_minimum(g) == pytest.approx(least, rel=1e-12, abs=1e-12)
+    minimum = float(g @ domain.linear_minimiser(g))
+    assert domain.linear_minimum(g) == pytest.approx(minimum, rel=1e-12, abs=1e-12)

@@ -1,7 +1,7 @@
 """A linear system with a plane by preconditioned conjugate gradients that never leave the plane.
 
-    [H + D  a] [x ]   [r   ]
-    [a'     0] [nu] = [miss]
+    [H + D  a] [x ]   [r        ]
+    [a'     0] [nu] = [shortfall]
 
 H is applied, (H + D)^-1 nearly known. The preconditioned residual is projected on the plane, so
 that all steps stay in it, and what the projection takes away is nu.
@@ -15,56 +15,88 @@ import numpy.typing as npt
 from klopt.arrays import EPS, FloatArray
 from klopt.model.smooth_functions import HessianOperator
 
-__all__ = ["Mask", "PlaneSolver"]
+__all__ = ["Mask", "PlaneConjugateGradients"]
 
 Mask = npt.NDArray[np.bool_]
 
-MOST_CG = 60
+MAX_CG_ITERATIONS = 60
+"""The limit of the products with H of one solve."""
 
 
-class PlaneSolver:
-    """(H + D) dx + a dnu = r, a'dx = miss, by conjugate gradients on the plane; variables that cannot move stay."""
+class PlaneConjugateGradients:
+    """The solver of (H + D) dx + a dnu = r, a'dx = shortfall.
 
-    def __init__(self, bend: HessianOperator, D: FloatArray, a: FloatArray, wide: Mask) -> None:
-        self.bend, self.wide = bend, wide
-        self.D = np.where(wide, D, 1.0)
-        self.inverse = bend.solver(self.D)
-        self.a = np.where(wide, a, 0.0)
-        self.plane = self.inverse(self.a) * wide
-        self.bend_of_plane = float(self.a @ self.plane)
-        self.last = np.zeros_like(D), np.zeros_like(D)
+    Parameters
+    ----------
+    hessian
+        H, with what it knows of (H + D)^-1.
+    D
+        A positive diagonal.
+    a
+        The normal of the plane, zeros without one.
+    movable
+        The variables that can move; the others stay.
+    """
+
+    def __init__(
+        self, hessian: HessianOperator, D: FloatArray, a: FloatArray, movable: Mask
+    ) -> None:
+        self.hessian = hessian
+        self.movable = movable
+        self.D = np.where(movable, D, 1.0)
+        self.inverse = hessian.solver(self.D)
+        self.a = np.where(movable, a, 0.0)
+        self.along_normal = self.inverse(self.a) * movable
+        self.normal_curvature = float(self.a @ self.along_normal)
+        self.last_solution = np.zeros_like(D)
+        self.last_product = np.zeros_like(D)
 
     def _apply(self, x: FloatArray) -> FloatArray:
-        return np.where(self.wide, self.bend.matvec(x) + self.D * x, 0.0)
+        return np.where(self.movable, self.hessian.matvec(x) + self.D * x, 0.0)
 
-    def _onto(self, r: FloatArray) -> tuple[FloatArray, float]:
-        """The preconditioned residual, in the plane, and the price of the plane in it."""
-        p = self.inverse(r) * self.wide
-        price = float(self.a @ p) / self.bend_of_plane if self.bend_of_plane > 0 else 0.0
-        return p - price * self.plane, price
+    def _preconditioned(self, r: FloatArray) -> tuple[FloatArray, float]:
+        """The preconditioned residual, in the plane, and the multiplier of the plane in it."""
+        p = self.inverse(r) * self.movable
+        nu = 0.0
+        if self.normal_curvature > 0:  # else no variable of the plane can move
+            nu = float(self.a @ p) / self.normal_curvature
+        return p - nu * self.along_normal, nu
 
-    def __call__(self, r: FloatArray, miss: float, tol: float) -> tuple[FloatArray, float]:
-        """Return dx and dnu up to a residual of `tol` times the first; the last answer, made feasible, is the start."""
-        r = np.where(self.wide, r, 0.0)
-        first = float(r @ self._onto(r)[0])
-        x, image = self.last
-        short = miss - float(self.a @ x)
-        if self.bend_of_plane > 0 and abs(short) > 8 * EPS * float(np.abs(self.a) @ np.abs(x)):
-            step = self.plane * (short / self.bend_of_plane)
-            x, image = x + step, image + self._apply(step)
-        left = r - image
-        p, price = self._onto(left)
-        d, size = p, float(left @ p)
-        for _ in range(MOST_CG):
-            if not size > tol * tol * first:
+    def __call__(self, r: FloatArray, shortfall: float, tol: float) -> tuple[FloatArray, float]:
+        """Return dx and dnu up to a residual of `tol` times the first.
+
+        The start is the last solution, moved on the plane.
+        """
+        r = np.where(self.movable, r, 0.0)
+        first_size = float(r @ self._preconditioned(r)[0])
+        x = self.last_solution
+        product = self.last_product
+        off_plane = shortfall - float(self.a @ x)
+        rounding = 8 * EPS * float(np.abs(self.a) @ np.abs(x))
+        if self.normal_curvature > 0 and abs(off_plane) > rounding:
+            step = self.along_normal * (off_plane / self.normal_curvature)
+            x = x + step
+            product = product + self._apply(step)
+
+        residual = r - product
+        p, nu = self._preconditioned(residual)
+        direction = p
+        size = float(residual @ p)
+        for _ in range(MAX_CG_ITERATIONS):
+            if not size > tol * tol * first_size:  # squares of norms
                 break
-            image = self._apply(d)
-            curve = float(d @ image)
-            if not curve > 0:
+            product = self._apply(direction)
+            curvature = float(direction @ product)
+            if not curvature > 0:  # H is indefinite by rounding
                 break
-            x, left = x + size / curve * d, left - size / curve * image
-            p, price = self._onto(left)
-            before, size = size, float(left @ p)
-            d = p + size / before * d
-        self.last = x, r - left
-        return x, price
+            length = size / curvature
+            x = x + length * direction
+            residual = residual - length * product
+            p, nu = self._preconditioned(residual)
+            last_size = size
+            size = float(residual @ p)
+            direction = p + size / last_size * direction
+
+        self.last_solution = x
+        self.last_product = r - residual
+        return x, nu

@@ -1,4 +1,4 @@
-"""Orthonormal vectors, all of a symmetric matrix as a rule, that are multiplied out only where that is asked for.
+"""Eigenvectors of a symmetric matrix that are multiplied out only where that is asked for.
 
     H = Q T Q',    T = Z diag(values) Z' tridiagonal,    U = Q Z
 
@@ -20,11 +20,15 @@ from klopt.arrays import FloatArray, SparseMatrix
 __all__ = ["Eigenbasis", "Reflections", "decomposed"]
 
 PROBES = 4
+"""Random vectors that a decomposition is checked by."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reflections:
-    """Q, which leaves the first coordinate alone: the reflections 1 - tau_j v_j v_j', each v_j below the diagonal."""
+    """Q, the product of the reflections 1 - tau_j v_j v_j', each v_j below the diagonal.
+
+    Q leaves the first coordinate alone.
+    """
 
     below: FloatArray
     tau: FloatArray
@@ -33,10 +37,12 @@ class Reflections:
         """Return Q X or Q'X for a matrix X."""
         from scipy.linalg.lapack import dormqr
 
-        way = "T" if transposed else "N"
-        work = int(dormqr("L", way, self.below, self.tau, X[1:, :1], -1)[1][0]) * X.shape[1]
+        operation = "T" if transposed else "N"
+        workspace = dormqr("L", operation, self.below, self.tau, X[1:, :1], -1)[1]
+        work = int(workspace[0]) * X.shape[1]
         result = np.empty(X.shape, order="F")
-        result[0], result[1:] = X[0], dormqr("L", way, self.below, self.tau, X[1:], work)[0]
+        result[0] = X[0]
+        result[1:] = dormqr("L", operation, self.below, self.tau, X[1:], work)[0]
         return result
 
 
@@ -77,39 +83,47 @@ class Eigenbasis:
             return self.U @ x
         self._used = True
         image = Z @ x
-        return Q.times(image) if x.ndim == 2 else Q.times(image[:, None])[:, 0]
+        if x.ndim == 2:
+            return Q.times(image)
+        return Q.times(image[:, None])[:, 0]
 
     def turned(
         self, turns: list[tuple[int, FloatArray]], kept: npt.NDArray[np.bool_]
     ) -> Eigenbasis:
-        """Return the kept columns, those from `first` on that q has rows for replaced by their products with q."""
+        """Return the kept columns, some of them turned among themselves.
+
+        A turn (first, q) replaces the columns from `first` on that q has rows for by their products
+        with q.
+        """
         Z, Q = self._factors
-        chosen = (
-            np.compress(kept, Z.T, axis=0).T
-            if Z.flags.f_contiguous
-            else np.compress(kept, Z, axis=1)
-        )
+        if Z.flags.f_contiguous:
+            chosen = np.compress(kept, Z.T, axis=0).T
+        else:
+            chosen = np.compress(kept, Z, axis=1)
         for first, q in turns:
             at = int(kept[:first].sum())
             chosen[:, at : at + q.shape[1]] = Z[:, first : first + len(q)] @ q
         return Eigenbasis(chosen, Q)
 
     def off(self, H: SparseMatrix, values: FloatArray) -> tuple[float, float]:
-        """Return how far U is from orthogonal and, all columns given, U diag(values) U' from H, by random vectors."""
+        """Return how far U is from orthogonal and U diag(values) U' from H, by random vectors.
+
+        The second number means something only where all columns are given.
+        """
         Z, Q = self._factors
         X = np.random.default_rng(0).standard_normal((len(Z), PROBES))
-        shares = Z.T @ (X if Q is None else Q.times(X, transposed=True))
-        both = Z @ np.hstack([shares, values[:, None] * shares])
+        coefficients = Z.T @ (X if Q is None else Q.times(X, transposed=True))
+        both = Z @ np.hstack([coefficients, values[:, None] * coefficients])
         images = both if Q is None else Q.times(both)
-        gaps = images - np.hstack([X, H @ X])
-        sizes = np.linalg.norm(gaps, axis=0) / np.linalg.norm(X, axis=0).min()
+        errors = images - np.hstack([X, H @ X])
+        sizes = np.linalg.norm(errors, axis=0) / np.linalg.norm(X, axis=0).min()
         return float(sizes[:PROBES].max()), float(sizes[PROBES:].max())
 
 
 def decomposed(H: FloatArray) -> tuple[FloatArray, Eigenbasis] | None:
-    """Return the eigenvalues in ascending order and all eigenvectors of a symmetric matrix, which is overwritten.
+    """Return the eigenvalues in ascending order and all eigenvectors of a symmetric matrix.
 
-    None where LAPACK fails, or an old SciPy does not give access to it.
+    H is overwritten. None where LAPACK fails, or an old SciPy does not give access to it.
 
     >>> values, basis = decomposed(np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 5.0]]))
     >>> values.round(12)

@@ -1,11 +1,11 @@
-"""The cuts of a convex function and the point that they recommend: a small quadratic program in their weights.
+"""The cuts of a convex function and the point that they recommend, by a program in their weights.
 
     minimise over z in the set   max_j h_j + g_j'z  +  |z - c|^2 / (2t)
 
 is, over weights lam >= 0 of sum 1, to maximise  lam'h + min over z of (G'lam)'z + |z - c|^2 / (2t),
 where the inner minimiser is the nearest point of the set to c - t G'lam. That function is concave
-with the gradients h + Gz, the cuts at z, and the second derivatives -t G J G', J the derivative of
-the projection: the identity on the variables between their bounds, less their plane's normal. It is
+with the gradients h + Gz, the cuts at z, and the Hessian -t G J G', J the derivative of the
+projection: the identity on the variables between their bounds, less their plane's normal. It is
 piecewise quadratic, so that Newton's method with the exact quadratic program over the simplex
 inside ends after a few steps.
 """
@@ -20,18 +20,23 @@ from klopt.arrays import FloatArray
 from klopt.model.forms import SimplexForm
 from klopt.model.sets import SimpleSet, Simplex
 from klopt.model.smooth_functions import LocalModel, SmoothFunction
-from klopt.numerics.newton_step import Boxes
-from klopt.solvers.newton import newton_steps
+from klopt.numerics.newton import newton_iterates
+from klopt.numerics.newton_step import BoxProduct
 
-__all__ = ["Bundle", "Recommended"]
+__all__ = ["Bundle", "BundleStep"]
 
-MOST = 300  # cuts that are kept; those without weight go first
-ROUNDS = 40
-SHARE = 1e-2  # how exact the program is solved, of what it promises
+MAX_CUTS = 300
+"""Cuts that are kept; those without weight go first."""
+MAX_NEWTON_STEPS = 40
+"""Newton steps of one program."""
+PROGRAM_TOLERANCE = 1e-2
+"""How exactly the program is solved, as a share of the decrease that it promises."""
+MIN_WEIGHT = 1e-14
+"""Smaller weights are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
-class Recommended:
+class BundleStep:
     """The next point, the largest cut there, and the weights of the cuts."""
 
     point: FloatArray
@@ -45,25 +50,33 @@ class Bundle:
     def __init__(
         self, domain: SimpleSet, x: FloatArray, value: float, gradient: FloatArray
     ) -> None:
-        self.domain, self.boxes = domain, Boxes(domain)
-        self.points, self.gradients = x[None], gradient[None]
+        self.domain = domain
+        self.boxes = BoxProduct(domain)
+        self.points = x[None]
+        self.gradients = gradient[None]
         self.heights = np.array([value - float(gradient @ x)])
         self.weights = np.ones(1)
 
     def add(self, x: FloatArray, value: float, gradient: FloatArray, weights: FloatArray) -> None:
-        """Take one more cut; of too many leave out those with the least weights, the oldest first."""
-        kept = (
-            np.sort(np.argsort(-weights, kind="stable")[: MOST - 1])
-            if weights.size >= MOST
-            else slice(None)
-        )
+        """Take one more cut; of too many leave out those with the smallest weights.
+
+        Parameters
+        ----------
+        x, value, gradient
+            The new point and the cut there.
+        weights
+            The weights of the old cuts; of equal ones the oldest are left out first.
+        """
+        kept: slice | np.ndarray = slice(None)
+        if weights.size >= MAX_CUTS:
+            kept = np.sort(np.argsort(-weights, kind="stable")[: MAX_CUTS - 1])
         self.points = np.vstack([self.points[kept], x])
         self.gradients = np.vstack([self.gradients[kept], gradient])
         self.heights = np.append(self.heights[kept], value - float(gradient @ x))
         self.weights = np.append(weights[kept], 0.0)
 
     def lower_bound(self, weights: FloatArray) -> float:
-        """Return the least value over the set of the mean of the cuts."""
+        """Return the minimum over the set of the mean of the cuts."""
         return float(weights @ self.heights) + self.domain.linear_minimum(weights @ self.gradients)
 
     def rows(self, weights: FloatArray) -> FloatArray:
@@ -71,44 +84,61 @@ class Bundle:
         kept = weights > 0
         return np.hstack([weights[kept, None], self.points[kept]]).ravel()
 
-    def step(self, centre: FloatArray, best: float, t: float, deadline: float) -> Recommended:
-        """Return the point that the cuts recommend near the centre, whose value is `best`."""
+    def step(self, centre: FloatArray, best: float, t: float, deadline: float) -> BundleStep:
+        """Return the point that the cuts recommend.
+
+        Parameters
+        ----------
+        centre, best
+            The best point so far and its value.
+        t
+            How far from the centre the cuts are trusted.
+        deadline
+            When the program stops, on the clock of `time.perf_counter`.
+        """
         errors = self.heights + self.gradients @ centre - best
         # In units of what the steepest cut alone promises, so that the program's numbers are near
         # 1.
-        unit = max(t * float(np.square(self.gradients).sum(axis=1).max()), 1e-300)
+        largest_square = float(np.square(self.gradients).sum(axis=1).max())
+        unit = max(t * largest_square, 1e-300)
 
         def near(weights: FloatArray) -> LocalModel:
             gradient = weights @ self.gradients
             way = self.domain.project(centre - t * gradient) - centre
             cuts = errors + self.gradients @ way
             value = float(weights @ cuts) + float(way @ way) / (2 * t)
-            return LocalModel(
-                -value / unit, -cuts / unit, lambda: self._curvature(centre + way) * (t / unit)
-            )
+
+            def curvature() -> FloatArray:
+                return self._projected_gram(centre + way) * (t / unit)
+
+            return LocalModel(-value / unit, -cuts / unit, curvature)
 
         form = SimplexForm(SmoothFunction(self.weights.size, near), Simplex(self.weights.size))
-        weights = self.weights
-        for round_, found in enumerate(newton_steps(form, weights / weights.sum(), 1e-9, deadline)):
-            assert found is not None
+        start = self.weights / self.weights.sum()
+        for number, found in enumerate(newton_iterates(form, start, 1e-9, deadline)):
             weights = found.x
-            if found.upper - found.lower <= SHARE * max(-found.lower, 0.0) or round_ >= ROUNDS:
+            small_gap = PROGRAM_TOLERANCE * max(-found.lower, 0.0)
+            if found.upper - found.lower <= small_gap or number >= MAX_NEWTON_STEPS:
                 break
-        weights = np.where(weights > 1e-14, weights, 0.0)
+        weights = np.where(weights > MIN_WEIGHT, weights, 0.0)
         weights /= weights.sum()
         z = self.domain.repair(centre - t * (weights @ self.gradients))
-        return Recommended(z, best + float((errors + self.gradients @ (z - centre)).max()), weights)
+        model = best + float((errors + self.gradients @ (z - centre)).max())
+        return BundleStep(z, model, weights)
 
-    def _curvature(self, z: FloatArray) -> FloatArray:
+    def _projected_gram(self, z: FloatArray) -> FloatArray:
         """G J G' at z."""
-        total, first = np.zeros((len(self.gradients),) * 2), 0
+        cuts = len(self.gradients)
+        total = np.zeros((cuts, cuts))
+        first = 0
         for box in self.boxes.members:
-            x, part = z[first : first + box.size], self.gradients[:, first : first + box.size]
+            entries = slice(first, first + box.size)
             first += box.size
+            x = z[entries]
             free = (x > box.lower) & (x < box.upper)
-            if not free.any():
+            if not free.any():  # the projection does not move with its argument
                 continue
-            G = part[:, free]
+            G = self.gradients[:, entries][:, free]
             total += G @ G.T
             if box.normal is not None:
                 n = box.normal[free]

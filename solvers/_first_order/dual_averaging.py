@@ -1,17 +1,17 @@
-"""Dual averaging with the entropy (Nesterov, 2009): three rules for its steps, and the mean of its tangents.
+"""Dual averaging with the entropy (Nesterov, 2009): its three step rules, the mean of its tangents.
 
     x_t = mirror(-eta_t (g_1 + .. + g_(t-1)))
 
 with D the depth of the set, w the largest total of its members, L a bound of the gradients in the
-dual norm (the steepest so far where none is given) and T the iteration limit:
+dual norm (the largest so far where none is given) and T the iteration limit:
 
-    adaptive   eta_t = D / sum_s g_s'(x_s - x_(s+1)) / 2    AdaHedge (de Rooij, van Erven, Grunwald, Koolen, 2014)
-    horizon    eta_t = sqrt(2 D / (w T)) / L                gap <= L sqrt(2 D w / T) after T steps: mirror descent
+    adaptive   eta_t = D / sum_s g_s'(x_s - x_(s+1)) / 2    AdaHedge (de Rooij et al., 2014)
+    horizon    eta_t = sqrt(2 D / (w T)) / L                gap <= L sqrt(2 D w / T) after T steps
     anytime    eta_t = sqrt(D / (w t)) / L                  gap <= 2 L sqrt(D w / t) after any t
 
-Each tangent is a lower bound, so is their mean, and its least value over the set meets the values
-at the mean of the x_t as 1 / sqrt(t). The x_t go with the answer as cuts, so that klopt can take
-the mean of the tangents itself; there is room for so many, then a new mean begins.
+Each tangent is a lower bound, so is their mean, and its minimum over the set meets the values at
+the mean of the x_t as 1 / sqrt(t). The x_t go with the answer as cuts, so that klopt can take the
+mean of the tangents itself; of them a limited number is kept, then a new mean begins.
 """
 
 from __future__ import annotations
@@ -25,99 +25,142 @@ from klopt.arrays import FloatArray
 from klopt.model.cones import Feature
 from klopt.model.forms import SimplexForm
 from klopt.model.sets import Product, SimpleSet, Simplex, Spectrahedron
-from klopt.solvers._first_order.loop import Candidate, Steps, evaluator
+from klopt.numerics.candidate import Candidate
+from klopt.solvers._first_order.loop import Steps, evaluator
 
-__all__ = ["INTERIOR", "KINDS", "Lengths", "dual_averaging"]
+__all__ = ["INTERIOR_SHARE", "STEP_RULES", "StepRule", "dual_averaging"]
 
-KINDS = ("adaptive", "horizon", "anytime")
-FAR = 1e8  # the first adaptive step goes to the best vertex: all the way, in effect
-LOOK = 100  # iterations between two looks at the cuts, which are copied each time
-MOST_CUTS = 500_000  # entries of all cuts together
-INTERIOR = 1e-6  # how much of the centre a start is mixed with: from a face there is no way back
+STEP_RULES = ("adaptive", "horizon", "anytime")
+FIRST_ADAPTIVE_STEP = 1e8
+"""The first adaptive step over the gradient: all the way to the best vertex, in effect."""
+LOOK_EVERY = 100
+"""Iterations between two looks at the cuts, which are copied each time."""
+MAX_CUT_ENTRIES = 500_000
+"""Entries of all cuts together."""
+MIN_CUTS = 100
+"""So many cuts are kept however large they are."""
+INTERIOR_SHARE = 1e-6
+"""How much of the centre a start is mixed with: from a face there is no way back."""
+SMALLEST_DIVISOR = 1e-300
 
 
 @dataclass(frozen=True)
-class Lengths:
-    """A rule for the steps, one of `KINDS`; `lipschitz` bounds the gradients, `horizon` is the number of steps."""
+class StepRule:
+    """A rule for the steps.
+
+    Parameters
+    ----------
+    kind
+        One of `STEP_RULES`.
+    lipschitz
+        A bound of the gradients in the dual norm.
+    horizon
+        The number of steps.
+    """
 
     kind: str
     lipschitz: float | None = None
     horizon: int | None = None
 
-    def after(self, t: int, domain: SimpleSet, regret: float, steepest: float) -> float:
-        """Return the step after t gradients, from what they have lost so far and the steepest of them."""
-        depth = max(domain.mirror_depth, 1e-300)
-        if self.kind == "adaptive":
-            return depth / regret if regret > 0 else FAR / max(steepest, 1e-300)
-        room = 2 / max(self.horizon or 1, 1) if self.kind == "horizon" else 1 / (t + 1)
-        return float(np.sqrt(room * depth / _width(domain))) / max(
-            self.lipschitz or steepest, 1e-300
-        )
+    def after(self, t: int, domain: SimpleSet, regret: float, largest_gradient: float) -> float:
+        """Return the step after t gradients.
 
-    def measures(self, regret: float) -> bool:
-        """Whether the steepness of the gradients, on a spectrahedron a decomposition, has to be known."""
+        Parameters
+        ----------
+        t
+            The number of gradients.
+        domain
+            The set.
+        regret
+            What the gradients have lost so far.
+        largest_gradient
+            The largest of them in the dual norm.
+        """
+        depth = max(domain.mirror_depth, SMALLEST_DIVISOR)
+        if self.kind == "adaptive":
+            if regret > 0:
+                return depth / regret
+            return FIRST_ADAPTIVE_STEP / max(largest_gradient, SMALLEST_DIVISOR)
+        share = 2 / max(self.horizon or 1, 1) if self.kind == "horizon" else 1 / (t + 1)
+        length = float(np.sqrt(share * depth / _largest_total(domain)))
+        return length / max(self.lipschitz or largest_gradient, SMALLEST_DIVISOR)
+
+    def needs_norm(self, regret: float) -> bool:
+        """Whether the norm of the gradients, on a spectrahedron a decomposition, must be known."""
         return self.lipschitz is None and (self.kind != "adaptive" or regret == 0)
 
 
-def _width(domain: SimpleSet) -> float:
+def _largest_total(domain: SimpleSet) -> float:
     if isinstance(domain, Product):
-        return max(_width(member) for member in domain.sets)
+        return max(_largest_total(member) for member in domain.sets)
     assert isinstance(domain, Simplex | Spectrahedron)
     return domain.total
 
 
-def dual_averaging(form: SimplexForm, x: FloatArray, lengths: Lengths, last: int | None) -> Steps:
+def dual_averaging(form: SimplexForm, x: FloatArray, rule: StepRule, last: int | None) -> Steps:
     """Yield the iterates; the bounds are looked at now and then, and at the `last` of them."""
-    domain, evaluate, kinks = (
-        form.domain,
-        evaluator(form.objective),
-        form.objective.feature is Feature.NONSMOOTH,
-    )
+    domain = form.domain
+    evaluate = evaluator(form.objective)
+    has_kinks = form.objective.feature is Feature.NONSMOOTH
     f, g = evaluate(x)
-    low, point = f, x
+    lowest = f
+    point = x
     yield Candidate(x, f, form.lower_bound(x, f, g))
-    x = (1 - INTERIOR) * x + INTERIOR * domain.centre()
+
+    x = (1 - INTERIOR_SHARE) * x + INTERIOR_SHARE * domain.centre()
     origin = domain.mirror_dual(x)
-    total, steepest, regret = np.zeros_like(x), 0.0, 0.0
-    cuts, best = _Cuts(x.size), _Cuts(x.size)
+    gradient_sum = np.zeros_like(x)
+    largest_gradient = 0.0
+    regret = 0.0
+    cuts = _TangentMean(x.size)
+    best_cuts = _TangentMean(x.size)
     for t in count(1):
         f, g = evaluate(x)
-        low, point = (
-            (f, x) if not f >= low else (low, point)
-        )  # with `not`, so that the loop sees a NaN
-        total += g
-        if lengths.measures(regret):
-            steepest = max(steepest, domain.dual_norm(g))
+        if not f >= lowest:  # with `not`, so that the loop sees a NaN
+            lowest = f
+            point = x
+        gradient_sum += g
+        # AdaHedge measures the regret instead.
+        if rule.needs_norm(regret):
+            largest_gradient = max(largest_gradient, domain.dual_norm(g))
+        # A new mean begins; the best of the old ones is kept.
         if cuts.full:
-            cuts = _Cuts(x.size)
+            cuts = _TangentMean(x.size)
         cuts.add(x, f, g)
-        there = domain.mirror(origin - lengths.after(t, domain, regret, steepest) * total)
+        eta = rule.after(t, domain, regret, largest_gradient)
+        there = domain.mirror(origin - eta * gradient_sum)
         regret += max(float(g @ (x - there)) / 2, 0.0)
-        if t < 10 or t % LOOK == 0 or t == last or cuts.full or not np.isfinite(f):
-            value = form.objective.value(cuts.mean)
-            low, point = (value, cuts.mean) if not value >= low else (low, point)
-            lower = form.lower_bound(point, low)
-            if kinks:
-                best = max(best, cuts, key=lambda kept: kept.bound(form))
-                yield Candidate(point, low, max(best.bound(form), lower), best.rows())
-            else:
-                yield Candidate(point, low, lower)
-        else:
-            yield None
         x = there
 
+        if not (t < 10 or t % LOOK_EVERY == 0 or t == last or cuts.full or not np.isfinite(f)):
+            yield None
+            continue
+        value = form.objective.value(cuts.mean)
+        if not value >= lowest:
+            lowest = value
+            point = cuts.mean
+        lower = form.lower_bound(point, lowest)
+        if has_kinks:  # the tangent at one point proves little, their mean more
+            best_cuts = max(best_cuts, cuts, key=lambda kept: kept.lower_bound(form))
+            lower = max(best_cuts.lower_bound(form), lower)
+            yield Candidate(point, lowest, lower, best_cuts.rows())
+        else:
+            yield Candidate(point, lowest, lower)
 
-class _Cuts:
+
+class _TangentMean:
     """Points with the mean of their tangents, height + gradient'z."""
 
     def __init__(self, size: int) -> None:
         self.points: list[FloatArray] = []
-        self.most = max(MOST_CUTS // (size + 1), 100)
-        self.mean, self.gradient, self.height = np.zeros(size), np.zeros(size), 0.0
+        self.capacity = max(MAX_CUT_ENTRIES // (size + 1), MIN_CUTS)
+        self.mean = np.zeros(size)
+        self.gradient = np.zeros(size)
+        self.height = 0.0
 
     @property
     def full(self) -> bool:
-        return len(self.points) >= self.most
+        return len(self.points) >= self.capacity
 
     def add(self, x: FloatArray, f: float, g: FloatArray) -> None:
         self.points.append(x)
@@ -126,8 +169,10 @@ class _Cuts:
         self.gradient = self.gradient + (g - self.gradient) / t
         self.height += (f - float(g @ x) - self.height) / t
 
-    def bound(self, form: SimplexForm) -> float:
-        return self.height + form.domain.linear_minimum(self.gradient) if self.points else -np.inf
+    def lower_bound(self, form: SimplexForm) -> float:
+        if not self.points:
+            return -np.inf
+        return self.height + form.domain.linear_minimum(self.gradient)
 
     def rows(self) -> FloatArray:
         """The points as klopt takes them: a weight, then the entries, end to end."""

@@ -16,61 +16,83 @@ from klopt.arrays import FloatArray
 from klopt.model.forms import SaddleForm
 from klopt.model.sets import SimpleSet
 
-__all__ = ["Side", "balance", "rebalanced", "side_at"]
+__all__ = ["Player", "first_step_ratio", "player_at", "rebalanced_step_ratio"]
 
-FARTHEST = 30.0
+MAX_STEP_RATIO_CHANGE = 30.0
+"""The ratio of the steps stays within this factor of the first one."""
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """One player's point and where the next step starts from: the point itself, or theta with mirror(theta) = point."""
+class Player:
+    """One player's point, and where the next step starts from.
+
+    That is the point itself, or in the entropy's geometry theta with mirror(theta) = point.
+    """
 
     home: SimpleSet
     point: FloatArray
     base: FloatArray
     mirror: bool
 
-    def step(self, g: FloatArray, eta: float) -> Side:
+    def step(self, g: FloatArray, eta: float) -> Player:
+        """Return the player after a step of length eta against g."""
         base = self.base - eta * g
-        point = self.home.mirror(base) if self.mirror else self.home.project(base)
-        return Side(self.home, point, base if self.mirror else point, self.mirror)
+        if self.mirror:
+            return Player(self.home, self.home.mirror(base), base, True)
+        point = self.home.project(base)
+        return Player(self.home, point, point, False)
 
-    def divergence(self, other: Side) -> float:
-        """Half of D(a, b) + D(b, a), which to second order is D: no logarithms, no cancellation."""
+    def divergence(self, other: Player) -> float:
+        """Half of D(a, b) + D(b, a), to second order D: no logarithms, no cancellation."""
         return float((self.base - other.base) @ (self.point - other.point)) / 2
 
 
-def side_at(home: SimpleSet, point: FloatArray, mirror: bool) -> Side:
+def player_at(home: SimpleSet, point: FloatArray, mirror: bool) -> Player:
     """Return a player at a point of the set."""
-    return Side(home, point, home.mirror_dual(point) if mirror else point, mirror)
+    return Player(home, point, home.mirror_dual(point) if mirror else point, mirror)
 
 
-def balance(form: SaddleForm, at: tuple[Side, Side]) -> float:
-    """Return how much longer x's steps should be than y's: the ratio of the distances they may have to go."""
+def first_step_ratio(form: SaddleForm, at: tuple[Player, Player]) -> float:
+    """Return how much longer x's steps should be than y's.
+
+    It is the ratio of the distances that they may have to go.
+    """
+    # An unbounded set tells nothing of the distance.
     if not np.isfinite(form.left.radius) or not np.isfinite(form.right.radius):
         return 1.0
-    if at[0].mirror:
+    left, right = at
+    if left.mirror:
         depths = form.left.mirror_depth, form.right.mirror_depth
         return float(np.sqrt(depths[0] / depths[1])) if min(depths) > 0 else 1.0
-    gx, gy = form.coupling.gradients(at[0].point, at[1].point)
-    ways = (
-        np.linalg.norm(form.left.linear_minimiser(gx) - at[0].point),
-        np.linalg.norm(form.right.linear_minimiser(-gy) - at[1].point),
-    )
-    return float(ways[0] / ways[1]) if min(ways) > 0 else 1.0
+    gx, gy = form.coupling.gradients(left.point, right.point)
+    way_x = np.linalg.norm(form.left.linear_minimiser(gx) - left.point)
+    way_y = np.linalg.norm(form.right.linear_minimiser(-gy) - right.point)
+    return float(way_x / way_y) if min(way_x, way_y) > 0 else 1.0
 
 
-def rebalanced(
-    weight: float, origin: tuple[Side, Side], at: tuple[Side, Side], first: float
+def rebalanced_step_ratio(
+    ratio: float, origin: tuple[Player, Player], at: tuple[Player, Player], first: float
 ) -> float:
-    """Return the weight moved half way, in the logarithm, to what the distances since the last restart suggest.
+    """Return the ratio moved half way, in the logarithm, to what the last distances suggest.
 
     It stays near the first one: a player with short steps goes a short way, which would make its
     steps shorter still.
+
+    Parameters
+    ----------
+    ratio
+        The ratio of the steps so far.
+    origin, at
+        The players at the last restart and now.
+    first
+        The first ratio.
     """
-    ways = [now.divergence(then) for now, then in zip(at, origin, strict=True)]
-    if not min(ways) > 1e-30:
-        return weight
-    return float(
-        np.clip(np.sqrt(weight * np.sqrt(ways[0] / ways[1])), first / FARTHEST, first * FARTHEST)
-    )
+    way_x = at[0].divergence(origin[0])
+    way_y = at[1].divergence(origin[1])
+    # A player that did not move tells nothing.
+    if not min(way_x, way_y) > 1e-30:
+        return ratio
+    suggested = np.sqrt(ratio * np.sqrt(way_x / way_y))
+    low = first / MAX_STEP_RATIO_CHANGE
+    high = first * MAX_STEP_RATIO_CHANGE
+    return float(np.clip(suggested, low, high))

@@ -1,7 +1,7 @@
-"""The one loop of the home-made methods: deadline, history, best-so-far, NaN guard.
+"""The one loop of klopt's own methods: limits, history, best point so far, NaN guard.
 
 An algorithm is a generator. It yields once for its start (iteration 0) and then once an iteration:
-a `Candidate`, a point with bounds that hold for ever, or None where it did not look. The loop takes
+a `Candidate`, a point with bounds that stay valid, or None where it did not look. The loop takes
 the time, keeps what is best and stops when the candidate proves itself:
 
     upper - lower <= 0.9 tol (1 + |upper|)
@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from math import inf, isfinite, isnan
 
 import numpy as np
 
@@ -24,52 +22,30 @@ from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Settings, Step, Stop
 from klopt.model.functions import Objective, QuadraticLike
 from klopt.model.sets import SimpleSet
+from klopt.numerics.candidate import Candidate, require_finite
 
-__all__ = ["Candidate", "Steps", "due", "evaluator", "iterate", "require_finite", "starting_point"]
+__all__ = [
+    "Candidate",
+    "Evaluate",
+    "Steps",
+    "deadline_of",
+    "due",
+    "evaluator",
+    "iterate",
+    "require_finite",
+    "starting_point",
+]
 
 MAX_ITER = 200_000
-SPACING = (
-    1.04  # iteration numbers of a history grow by this factor: 300 entries for a million iterations
-)
-CROSSED = 1e-6  # relative; rounding never makes bounds cross by so much
-ENOUGH, ENOUGH_WHERE_ROUNDED, ROUNDED = (
-    0.9,
-    0.5,
-    1e-9,
-)  # the share of a tolerance that ends a run, below ROUNDED less
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A feasible point and what it proves: lower <= optimum <= upper.
-
-    Both are what klopt will find again from the candidate alone.
-    """
-
-    x: FloatArray
-    upper: float
-    lower: float
-    y: FloatArray | None = None
-
-    @property
-    def finite(self) -> bool:
-        """Whether it may be kept: numbers as entries and bounds; a bound may be infinite, which says nothing."""
-        parts = (self.x,) if self.y is None else (self.x, self.y)
-        bounds = self.upper > -inf and not isnan(self.lower)
-        return bool(bounds) and all(bool(np.isfinite(part).all()) for part in parts)
-
-    def proves(self, tol: float) -> bool:
-        """Whether the bounds are so close that klopt will find them close enough."""
-        width, share = self.upper - self.lower, ENOUGH if tol >= ROUNDED else ENOUGH_WHERE_ROUNDED
-        return isfinite(width) and width <= share * tol * (1 + abs(self.upper))
-
-    @property
-    def rank(self) -> tuple[float, float]:
-        """Narrowest first, then lowest."""
-        return self.upper - self.lower, self.upper
-
+"""The limit of iterations where the user sets none."""
+HISTORY_SPACING = 1.04
+"""Iteration numbers of a history grow by this factor: 300 entries for a million iterations."""
+CROSSING_TOLERANCE = 1e-6
+"""Rounding never makes bounds cross by so much, relative to the value."""
 
 Steps = Iterator[Candidate | None]
+Evaluate = Callable[[FloatArray], tuple[float, FloatArray]]
+"""The map x -> (value, gradient)."""
 
 
 class _Record:
@@ -79,9 +55,10 @@ class _Record:
         self.settings = settings
         self.began = time.perf_counter()
         self.best: Candidate | None = None
-        self.lower, self.upper = -np.inf, np.inf
+        self.lower = -np.inf
+        self.upper = np.inf
         self.history: list[Step] = []
-        self.following = 0.0
+        self.next_entry = 0.0
 
     @property
     def seconds(self) -> float:
@@ -90,80 +67,99 @@ class _Record:
     def take(self, candidate: Candidate, iteration: int) -> tuple[Stop, str] | None:
         """Keep what is better; return why to stop, if the candidate is a reason."""
         if not candidate.finite:
-            return Stop.NUMERICAL, "met a value that is no finite number"
+            return Stop.NUMERICAL, "met a value that is NaN or infinite"
         if self.best is None or candidate.rank <= self.best.rank:
             self.best = candidate
         self.upper = min(self.upper, candidate.upper)
         self.lower = max(self.lower, candidate.lower)
-        if iteration >= self.following:
+        if iteration >= self.next_entry:
             self.write(iteration)
-        if self.lower - self.upper > CROSSED * (1 + abs(self.upper)):
-            return (
-                Stop.NUMERICAL,
-                f"bounds cross ({self.lower:.9g} > {self.upper:.9g}): not convex, or a wrong gradient",
-            )
+
+        if self.lower - self.upper > CROSSING_TOLERANCE * (1 + abs(self.upper)):
+            crossing = f"bounds cross ({self.lower:.9g} > {self.upper:.9g})"
+            return Stop.NUMERICAL, f"{crossing}: not convex, or a wrong gradient"
+        # The bounds must meet at one point: klopt sees no other.
         if candidate.proves(self.settings.tol):
             self.best = candidate
             return Stop.OPTIMAL, "the bounds met"
         return None
 
+    def limit_reached(self, iteration: int) -> tuple[Stop, str] | None:
+        """Return why to stop after this iteration, if a limit is reached."""
+        limit = MAX_ITER if self.settings.max_iter is None else self.settings.max_iter
+        if iteration >= limit:
+            return Stop.ITERATION_LIMIT, f"{iteration} iterations"
+        time_limit = self.settings.time_limit
+        if time_limit is not None and self.seconds >= time_limit:
+            return Stop.TIME_LIMIT, f"{self.seconds:.3g} seconds"
+        return None
+
     def write(self, iteration: int) -> None:
+        """Add an entry to the history, in the place of one of the same iteration."""
         if self.history and self.history[-1].iteration == iteration:
             self.history.pop()
-        self.history.append(Step(iteration, self.seconds, min(self.lower, self.upper), self.upper))
-        self.following = max(iteration + 1.0, iteration * SPACING)
+        # Bounds that crossed by rounding are one.
+        lower = min(self.lower, self.upper)
+        self.history.append(Step(iteration, self.seconds, lower, self.upper))
+        self.next_entry = max(iteration + 1.0, iteration * HISTORY_SPACING)
 
     def answer(self, stop: Stop, native: str, iteration: int) -> Answer:
+        """Return the best point met, with the history up to here."""
+        x = None
+        y = None
         if self.best is not None:
             self.write(iteration)
-        steps = self.history if self.settings.log else []
-        lines = [
-            f"{i.iteration:>9} {i.seconds:>10.3f} s {i.lower:>22.14g} {i.upper:>22.14g}"
-            for i in steps
-        ]
+            x = self.best.x.copy()
+            y = None if self.best.y is None else self.best.y.copy()
         return Answer(
             stop,
-            x=None if self.best is None else self.best.x.copy(),
-            y=None if self.best is None or self.best.y is None else self.best.y.copy(),
+            x=x,
+            y=y,
             iterations=iteration,
             seconds=self.seconds,
             native=native,
-            log="\n".join(lines),
+            log=self._log() if self.settings.log else "",
             history=tuple(self.history),
+        )
+
+    def _log(self) -> str:
+        return "\n".join(
+            f"{step.iteration:>9} {step.seconds:>10.3f} s {step.lower:>22.14g} {step.upper:>22.14g}"
+            for step in self.history
         )
 
 
 def iterate(steps: Steps, settings: Settings) -> Answer:
-    """Run an algorithm until its candidate proves itself, a limit is reached or numbers run out."""
+    """Run an algorithm until its candidate proves itself, a limit is reached or floats overflow."""
     record = _Record(settings)
-    limit = MAX_ITER if settings.max_iter is None else settings.max_iter
-    deadline = np.inf if settings.time_limit is None else settings.time_limit
     iteration = 0
     try:
         with np.errstate(all="ignore"):  # what overflows shows up as a candidate that is not finite
             for iteration, candidate in enumerate(steps):
-                reason = None if candidate is None else record.take(candidate, iteration)
+                reason = None
+                if candidate is not None:
+                    reason = record.take(candidate, iteration)
+                if reason is None:
+                    reason = record.limit_reached(iteration)
                 if reason is not None:
                     return record.answer(*reason, iteration)
-                if iteration >= limit:
-                    return record.answer(Stop.ITERATION_LIMIT, f"{iteration} iterations", iteration)
-                if record.seconds >= deadline:
-                    return record.answer(
-                        Stop.TIME_LIMIT, f"{record.seconds:.3g} seconds", iteration
-                    )
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         return record.answer(Stop.NUMERICAL, f"{type(error).__name__}: {error}", iteration)
     return record.answer(Stop.STALLED, "a step no longer moves the point", iteration)
 
 
-def require_finite(*arrays: FloatArray) -> None:
-    """Raise where an entry is no finite number, before a projection has to make sense of it."""
-    if not all(np.isfinite(array).all() for array in arrays):
-        raise FloatingPointError("a gradient has entries that are no finite numbers")
+def deadline_of(settings: Settings) -> float:
+    """Return when the time limit ends on the clock of `time.perf_counter`, or infinity."""
+    if settings.time_limit is None:
+        return np.inf
+    return time.perf_counter() + settings.time_limit
 
 
 def due(iteration: int) -> bool:
-    """Whether to look at the bounds, which costs about as much as an iteration: first always, then every tenth time."""
+    """Whether to look at the bounds: in the first ten iterations, then in every tenth.
+
+    It costs about as much as an iteration.
+    """
     return iteration < 10 or iteration % 10 == 0
 
 
@@ -176,17 +172,17 @@ def starting_point(domain: SimpleSet, given: FloatArray | None, name: str = "x")
         raise InvalidSettings(f"start.{name} has shape {point.shape}; expected ({domain.size},)")
     bad = np.flatnonzero(~np.isfinite(point))
     if bad.size:
-        raise InvalidSettings(
-            f"start.{name}[{bad[0]}] is {point[bad[0]]}; every entry must be a finite number"
-        )
+        first = f"start.{name}[{bad[0]}] is {point[bad[0]]}"
+        raise InvalidSettings(f"{first}; every entry must be a finite number")
     return domain.project(point)
 
 
-def evaluator(objective: Objective) -> Callable[[FloatArray], tuple[float, FloatArray]]:
-    """Return the function x -> (value, gradient), which for a quadratic costs one product with its matrix."""
+def evaluator(objective: Objective) -> Evaluate:
+    """Return the map x -> (value, gradient), which for a quadratic costs one product with H."""
     if not isinstance(objective, QuadraticLike):
         return lambda x: (objective.value(x), objective.gradient(x))
-    linear, matvec = objective.linear, objective.matvec
+    linear = objective.linear
+    matvec = objective.matvec
 
     def quadratic(x: FloatArray) -> tuple[float, FloatArray]:
         Hx = matvec(x)

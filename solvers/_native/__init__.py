@@ -1,1 +1,1 @@
-"""What the files of native libraries share: options, rows as bounds, models, status of an embedding."""
+"""What the files of native libraries share: options, bounds, models, statuses."""

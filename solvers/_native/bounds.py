@@ -16,22 +16,26 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, SparseMatrix
+from klopt.arrays import EPS, FloatArray, SparseMatrix
 from klopt.model.forms import ConeForm
+from klopt.model.single_entry_rows import single_entry_rows
 
-__all__ = ["Bounded", "bounded"]
+__all__ = ["BoundedProgram", "bounded"]
 
-# A bound keeps x, not the row, within the solver's tolerance; beyond these the two differ too much.
-ENTRIES = (1e-3, 1e3)
-LARGEST = 1e15
+MIN_ENTRY = 1e-3
+"""A bound keeps x, not the row, within the solver's tolerance: below, the two differ too much."""
+MAX_ENTRY = 1e3
+"""Above, likewise."""
+MAX_BOUND = 1e15
+"""The size of a bound beyond which it stays a row."""
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded:
+class BoundedProgram:
     """A linear or quadratic program as (A, b, zero) with bounds.
 
-    `rows`, `low_row`, `high_row` say which row of the form each row and bound was, `entries` what
-    its one entry was.
+    `rows`, `low_row`, `high_row` say which row of the form each row and bound was (-1: no bound),
+    `entries` what its one entry was.
     """
 
     A: SparseMatrix
@@ -45,69 +49,57 @@ class Bounded:
     entries: FloatArray
 
     def multipliers(self, y: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the multipliers of all rows from those of the remaining ones and Px + c (zero for a Farkas vector)."""
+        """Return the multipliers of all rows from those of the remaining ones.
+
+        `gradient` is Px + c, zero for a Farkas vector.
+        """
         full = np.zeros(self.entries.size)
         full[self.rows] = y
         z = gradient + self.A.T @ y
-        for owed, row in (
-            ((z > 0) & (self.low_row >= 0), self.low_row),
-            ((z < 0) & (self.high_row >= 0), self.high_row),
-        ):
-            columns = np.flatnonzero(owed)
-            full[row[columns]] = -z[columns] / self.entries[row[columns]]
+        owed_to_low = np.flatnonzero((z > 0) & (self.low_row >= 0))
+        owed_to_high = np.flatnonzero((z < 0) & (self.high_row >= 0))
+        for columns, source in ((owed_to_low, self.low_row), (owed_to_high, self.high_row)):
+            rows = source[columns]
+            full[rows] = -z[columns] / self.entries[rows]
         return full
 
 
-def bounded(form: ConeForm) -> Bounded:
+def bounded(form: ConeForm) -> BoundedProgram:
     """Return the form with its one-entry rows as bounds.
 
     >>> from klopt.model.cones import Cones
-    >>> program = bounded(ConeForm([1.0, 1.0], [[-2.0, 0.0], [1.0, 1.0]], [-1.0, 3.0], Cones(nonneg=2)))
+    >>> A = [[-2.0, 0.0], [1.0, 1.0]]
+    >>> program = bounded(ConeForm([1.0, 1.0], A, [-1.0, 3.0], Cones(nonneg=2)))
     >>> program.low, program.high, program.A.shape
     (array([ 0.5, -inf]), array([inf, inf]), (1, 2))
     >>> program.multipliers(np.zeros(1), np.array([1.0, 0.0]))
     array([0.5, 0. ])
     """
-    A, b, zero, n = form.A, form.b, form.cones.zero, form.c.size
-    columns = np.repeat(np.arange(n), np.diff(A.indptr))
-    alone = (np.bincount(A.indices, minlength=b.size) == 1)[A.indices]
-    alone &= (np.abs(A.data) >= ENTRIES[0]) & (np.abs(A.data) <= ENTRIES[1])
-    alone &= np.abs(b[A.indices]) / LARGEST <= np.abs(A.data)
-    row, column, entry = A.indices[alone], columns[alone], A.data[alone]
-    value = b[row] / entry
-    low, low_row = _tightest(value, row, column, (row < zero) | (entry < 0), n, np.maximum, -np.inf)
-    high, high_row = _tightest(
-        value, row, column, (row < zero) | (entry > 0), n, np.minimum, np.inf
-    )
+    single = single_entry_rows(form)
+    sizes = np.abs(single.entry)
+    of_usual_size = (sizes >= MIN_ENTRY) & (sizes <= MAX_ENTRY)
+    single = single.where(of_usual_size & (np.abs(single.right) / MAX_BOUND <= sizes))
+    bounds = single.bounds()
+    low = bounds.lower
+    high = bounds.upper
+    high_row = bounds.upper_row
+
     # An equation stated as two inequalities: bounds that differ by rounding only are one.
-    same = np.isfinite(low) & (np.abs(high - low) <= 8 * np.finfo(float).eps * np.abs(low))
+    same = np.isfinite(low) & (np.abs(high - low) <= 8 * EPS * np.abs(low))
     high[same] = low[same]
     # Bounds that contradict each other: one stays a row, so that the solver proves the
     # contradiction.
     crossed = low > high
-    rest = np.ones(b.size, dtype=bool)
-    rest[row] = False
-    rest[high_row[crossed]] = True
-    high[crossed], high_row[crossed] = np.inf, -1
-    rows, entries = np.flatnonzero(rest), np.zeros(b.size)
-    entries[row] = entry
-    return Bounded(
-        A[rows], b[rows], int(rest[:zero].sum()), low, high, rows, low_row, high_row, entries
+    remains = np.ones(form.b.size, dtype=bool)
+    remains[single.row] = False
+    remains[high_row[crossed]] = True
+    high[crossed] = np.inf
+    high_row[crossed] = -1
+
+    rows = np.flatnonzero(remains)
+    zero = int(remains[: form.cones.zero].sum())
+    entries = np.zeros(form.b.size)
+    entries[single.row] = single.entry
+    return BoundedProgram(
+        form.A[rows], form.b[rows], zero, low, high, rows, bounds.lower_row, high_row, entries
     )
-
-
-def _tightest(
-    value: FloatArray,
-    row: npt.NDArray[np.int32],
-    column: npt.NDArray[np.intp],
-    which: npt.NDArray[np.bool_],
-    n: int,
-    tighter: np.ufunc,
-    none: float,
-) -> tuple[FloatArray, npt.NDArray[np.intp]]:
-    """The tightest bound on each column and the row it comes from (-1: no bound)."""
-    bound, source = np.full(n, none), np.full(n, -1, dtype=np.intp)
-    tighter.at(bound, column[which], value[which])
-    which = which & (value == bound[column])
-    source[column[which]] = row[which]
-    return bound, source

@@ -1,4 +1,4 @@
-"""A cone form as CVXPY constraints and their dual values as multipliers; what CVXPY's solvers take and may be told."""
+"""A cone form as CVXPY constraints, their dual values, and what CVXPY's solvers may be told."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from klopt.solvers._native.options import check_options, option_names, set_optio
 
 __all__ = ["check_options_of", "constraints_of", "multipliers_of", "offers_of"]
 
-KINDS = {"ECOS": ecos.OPTIONS, "SCS": scs.OPTIONS}
+OPTION_KINDS = {"ECOS": ecos.OPTIONS, "SCS": scs.OPTIONS}
+"""The options of the solvers whose libraries do not check them."""
+FEATURE_OF_CONE = {
+    "SOC": Feature.SOC,
+    "PSD": Feature.PSD,
+    "SvecPSD": Feature.PSD,
+    "ExpCone": Feature.EXP,
+}
 
 
 def constraints_of(form: ConeForm, x: Any) -> list[Any]:
@@ -37,9 +44,9 @@ def constraints_of(form: ConeForm, x: Any) -> list[Any]:
             made.append(cvxpy.SOC(s[0], s[1:]))
         elif kind == "psd":
             size = rows.stop - rows.start
+            order = order_of(size)
             unpack = sparse.csr_array(np.array([smat(unit).ravel() for unit in np.eye(size)]).T)
-            k = order_of(size)
-            made.append(cvxpy.reshape(unpack @ s, (k, k), order="C") >> 0)
+            made.append(cvxpy.reshape(unpack @ s, (order, order), order="C") >> 0)
         else:
             made.append(cvxpy.ExpCone(s[0::3], s[1::3], s[2::3]))
     return made
@@ -56,6 +63,7 @@ def multipliers_of(form: ConeForm, constraints: list[Any]) -> FloatArray | None:
         if kind == "psd":
             y[rows] = svec((dual + dual.T) / 2)
         elif kind == "exp":
+            # CVXPY has the entries of all cones together: first all x, then all y, then all z.
             y[rows] = np.column_stack([np.ravel(part) for part in parts]).ravel()
         else:
             y[rows] = np.concatenate([np.ravel(part) for part in parts])
@@ -66,32 +74,50 @@ def offers_of(solver: str) -> frozenset[Feature]:
     """Return what a solver takes, as CVXPY knows it."""
     from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC, SOLVER_MAP_QP
 
-    conic = SOLVER_MAP_CONIC[solver].SUPPORTED_CONSTRAINTS if solver in SOLVER_MAP_CONIC else ()
-    names = {"Quadratic"} if solver in SOLVER_MAP_QP else set()
-    names |= {kind.__name__ for kind in conic}
-    marks = {"SOC": Feature.SOC, "PSD": Feature.PSD, "SvecPSD": Feature.PSD, "ExpCone": Feature.EXP}
-    found = {feature for mark, feature in marks.items() if mark in names}
-    return frozenset(
-        {Feature.CONE} | found | ({Feature.QUADRATIC} if names & {"Quadratic", "SOC"} else set())
-    )
+    names = set()
+    if solver in SOLVER_MAP_QP:
+        names.add("Quadratic")
+    if solver in SOLVER_MAP_CONIC:
+        names |= {kind.__name__ for kind in SOLVER_MAP_CONIC[solver].SUPPORTED_CONSTRAINTS}
+
+    offered = {Feature.CONE}
+    offered |= {feature for cone, feature in FEATURE_OF_CONE.items() if cone in names}
+    # A quadratic objective is a second-order cone constraint where a solver has no quadratics.
+    if names & {"Quadratic", "SOC"}:
+        offered.add(Feature.QUADRATIC)
+    return frozenset(offered)
 
 
 def check_options_of(
     solver: str, backend: str, raw: Mapping[str, Any], reserved: Mapping[str, str]
 ) -> None:
-    """Refuse options that a solver does not have and values that its library does not take."""
-    if solver in KINDS:
-        check_options(backend, raw, KINDS[solver], reserved)
+    """Refuse options that a solver does not have and values that its library does not take.
+
+    Parameters
+    ----------
+    solver
+        CVXPY's name of the solver.
+    backend
+        The name of the backend, for the message.
+    raw
+        The options that the user gave.
+    reserved
+        The native names that a setting of klopt covers, with that setting.
+    """
+    if solver in OPTION_KINDS:
+        check_options(backend, raw, OPTION_KINDS[solver], reserved)
     elif solver == "HIGHS":
         highs = import_module("highspy").Highs()
         highs.setOptionValue("log_to_console", False)
         set_raw(backend, highs, raw, reserved)
     else:
-        options = (
-            _osqp_options() if solver == "OSQP" else import_module("clarabel").DefaultSettings()
-        )
+        options = _osqp_options() if solver == "OSQP" else _clarabel_options()
         check_raw(backend, raw, option_names(options), reserved)
         set_options(backend, options, raw)
+
+
+def _clarabel_options() -> Any:
+    return import_module("clarabel").DefaultSettings()
 
 
 def _osqp_options() -> Any:

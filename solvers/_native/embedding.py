@@ -1,4 +1,4 @@
-"""The answer of a solver that works on the homogeneous embedding: what it returns is a point, a proof or a ray."""
+"""The answer of a solver that works on the homogeneous embedding: a point, a proof or a ray."""
 
 from __future__ import annotations
 
@@ -11,8 +11,21 @@ __all__ = ["claim"]
 def claim(
     stop: Stop, x: FloatArray, y: FloatArray, iterations: int, seconds: float, native: str
 ) -> Answer:
-    """Return the answer with x and y in their places: y proves infeasibility, x is a ray of an unbounded form.
+    """Return the answer with x and y in their places.
 
+    Where the solver says "infeasible" y is the proof of that, where it says "unbounded" x is a ray.
+
+    Parameters
+    ----------
+    stop
+        What the solver says.
+    x, y
+        The vectors that it returns, in klopt's signs.
+    iterations, seconds, native
+        Those of the answer.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> claim(Stop.UNBOUNDED, np.array([1.0]), np.array([0.0]), 9, 0.1, "").ray
     array([1.])

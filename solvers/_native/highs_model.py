@@ -1,6 +1,15 @@
-"""How HiGHS is given a program and options, and run.
+"""How HiGHS is given a program and options, how it is run, and how its answer is read.
 
-Quadratic programs are scaled and run in slices, all programs in a thread that Ctrl-C can stop.
+In x = length u, with the objective times weight, HiGHS gets
+
+    minimise  weight (length^2 u'Pu/2 + length c'u)   over   row_lower <= Au <= b / length
+
+with row_lower = b / length on equations and -inf on inequalities; one-entry rows are bounds of u.
+HiGHS puts a minus before the multipliers in its Lagrangian. So klopt's are, see `klopt_signs`,
+
+    y = -row_dual / (weight length),         Farkas vector = -dual ray.
+
+Quadratic programs are run in slices, all programs in a thread that Ctrl-C can stop.
 """
 
 from __future__ import annotations
@@ -9,41 +18,62 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
-import attrs
 import numpy as np
 from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
-from klopt.model.backend import Answer, Stop, check_raw
-from klopt.model.cones import Cones
+from klopt.model.backend import check_raw
 from klopt.model.forms import ConeForm
-from klopt.solvers._native.bounds import Bounded
+from klopt.solvers._native.bounds import BoundedProgram
 from klopt.solvers._native.options import option_names, refusal
 
-__all__ = [
-    "Outcome",
-    "directions",
-    "failed",
-    "model",
-    "run",
-    "scales",
-    "set_option",
-    "set_raw",
-    "turned",
-]
+__all__ = ["HighsRun", "HighsUnits", "klopt_signs", "model", "run", "set_option", "set_raw"]
 
-SLICE = 500
-PROXIMITY = 1e-7
-ROUNDS = 6
-DONE = ("kOptimal", "kInfeasible", "kUnbounded", "kTimeLimit")
+SLICE_ITERATIONS = 500
+"""Iterations of the active-set code between two looks at Ctrl-C."""
+PROXIMAL_WEIGHT = 1e-7
+"""The curvature that the proximal point method adds to a singular P."""
+MAX_PROXIMAL_STEPS = 6
+PROXIMAL_STEP_TOLERANCE = 1e-13
+"""A gradient of the proximal term smaller than this no longer matters."""
+DOUBTFUL_OBJECTIVE_ERROR = 1e-8
+"""HiGHS's own gap beyond which its "optimal" is not believed."""
+INTERRUPT_POLL_S = 0.1
+FINAL_STATUS = ("kOptimal", "kInfeasible", "kUnbounded", "kTimeLimit")
+
+
+@dataclass(frozen=True)
+class HighsUnits:
+    """u = x / length, and the weight of the objective: P and c then have entries of about 1."""
+
+    length: float
+    weight: float
+
+    @classmethod
+    def of(cls, form: ConeForm, finer: float = 1.0) -> HighsUnits:
+        """Return the units of a form.
+
+        The active-set code has absolute tolerances and fails on a kernel matrix scaled by 1e4.
+        `finer` makes the length shorter and so u longer. Powers of 2 round nothing.
+        """
+        # Simplex needs no scaling: it has its own.
+        curvature = 0.0 if form.P is None else float(np.abs(form.P.data).max(initial=0.0))
+        if not curvature:
+            return cls(1.0, 1.0)
+        gradient = float(np.abs(form.c).max())
+        right = float(np.abs(form.b).max())
+        natural_length = gradient / curvature if gradient else right or 1.0
+        length = 2.0 ** round(np.log2(natural_length)) / finer
+        weight = 2.0 ** round(-np.log2(length**2 * curvature))
+        return cls(length, weight)
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """What HiGHS says: its status by name and in words, the scaled point and the row duals where it has them."""
+class HighsRun:
+    """What HiGHS says: its status by name and in words, and the scaled point, where it has one."""
 
     status: str
     native: str
@@ -52,70 +82,59 @@ class Outcome:
     iterations: int
 
 
-def scales(form: ConeForm, finer: float = 1.0) -> tuple[float, float]:
-    """Return (length, weight): in u = x / length, with the objective times weight, P and c have entries of about 1.
-
-    The active-set code has absolute tolerances and fails on a kernel matrix scaled by 1e4. `finer`
-    makes the length shorter and so u longer. Powers of 2 round nothing.
-    """
-    curvature = 0.0 if form.P is None else float(np.abs(form.P.data).max(initial=0.0))
-    if not curvature:
-        return 1.0, 1.0
-    gradient, size = float(np.abs(form.c).max()), float(np.abs(form.b).max())
-    length = 2.0 ** round(np.log2(gradient / curvature if gradient else size or 1.0)) / finer
-    return length, 2.0 ** round(-np.log2(length**2 * curvature))
-
-
-def model(form: ConeForm, program: Bounded, length: float, weight: float) -> Any:
+def model(form: ConeForm, program: BoundedProgram, units: HighsUnits) -> Any:
     """Return the `HighsModel` of the form, scaled, with its one-entry rows as bounds."""
     import highspy
 
     made = highspy.HighsModel()
-    lp, hessian, A, b = made.lp_, made.hessian_, program.A, program.b / length
+    lp = made.lp_
+    A = program.A
+    b = program.b / units.length
     lp.num_row_, lp.num_col_ = A.shape
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = (
-        weight * length * form.c,
-        program.low / length,
-        program.high / length,
-    )
-    lp.row_lower_, lp.row_upper_ = np.where(np.arange(b.size) < program.zero, b, -np.inf), b
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = A.indptr, A.indices, A.data
+    lp.col_cost_ = units.weight * units.length * form.c
+    lp.col_lower_ = program.low / units.length
+    lp.col_upper_ = program.high / units.length
+    is_equation = np.arange(b.size) < program.zero
+    lp.row_lower_ = np.where(is_equation, b, -np.inf)
+    lp.row_upper_ = b
+    lp.a_matrix_.start_ = A.indptr
+    lp.a_matrix_.index_ = A.indices
+    lp.a_matrix_.value_ = A.data
     if form.P is not None:
         half = sparse.tril(form.P, format="csc")
-        hessian.dim_, hessian.value_ = form.c.size, weight * length**2 * half.data
-        hessian.start_, hessian.index_ = half.indptr, half.indices
+        hessian = made.hessian_
+        hessian.dim_ = form.c.size
+        hessian.start_ = half.indptr
+        hessian.index_ = half.indices
+        hessian.value_ = units.weight * units.length**2 * half.data
     return made
 
 
-def directions(form: ConeForm) -> ConeForm:
-    """Return the search for a ray, which HiGHS lacks for quadratic programs: c'd over the recession cone and a box."""
-    n, unit = form.c.size, sparse.eye_array(form.c.size)
-    flat = sparse.csc_array((0, n)) if form.P is None else form.P
-    A = sparse.vstack([flat, form.A, unit, -unit], format="csc")
-    b = np.concatenate([np.zeros(A.shape[0] - 2 * n), np.ones(2 * n)])
-    return ConeForm(form.c, A, b, Cones(form.cones.zero + flat.shape[0], form.cones.nonneg + 2 * n))
+def klopt_signs(row_dual: FloatArray, units: HighsUnits) -> FloatArray:
+    """Return HiGHS's row duals as klopt's multipliers: without the units, and negated.
 
+    HiGHS's Lagrangian is f(x) - dual'(Ax - b), klopt's f(x) + y'(Ax - b).
 
-def failed(form: ConeForm, answer: Answer, tol: float) -> bool:
-    """Whether HiGHS gave up, or calls optimal what is not; a limit that was reached is no failure."""
-    if answer.stop is not Stop.OPTIMAL:
-        return answer.stop is Stop.NUMERICAL
-    found = answer.x is not None and bool(np.isfinite(answer.x).all())
-    return not (found and form.measure(cast(FloatArray, answer.x), answer.y).worst <= tol)
-
-
-def turned(form: ConeForm) -> ConeForm:
-    """Return the program with its columns in reverse order, which leads the active-set code along another path.
-
-    It fails on 1 in 200 small random programs with a singular P; on none of 5000 did it fail again,
-    turned and finer.
+    >>> klopt_signs(np.array([-4.0]), HighsUnits(length=2.0, weight=0.5))
+    array([4.])
     """
-    assert form.P is not None
-    return attrs.evolve(form, c=form.c[::-1], A=form.A[:, ::-1], P=form.P[::-1, ::-1])
+    return row_dual / (-units.weight * units.length)
 
 
 def set_raw(backend: str, highs: Any, raw: Mapping[str, Any], reserved: Mapping[str, str]) -> None:
-    """Set native options, having refused those that HiGHS does not have."""
+    """Set native options, having refused those that HiGHS does not have.
+
+    Parameters
+    ----------
+    backend
+        The name of the backend, for the message.
+    highs
+        The solver.
+    raw
+        The options that the user gave.
+    reserved
+        The native names that a setting of klopt covers, with that setting.
+    """
     from highspy import HighsStatus
 
     # The list of names lacks the advanced options, which only a question finds.
@@ -137,7 +156,7 @@ def set_option(backend: str, highs: Any, name: str, value: object) -> None:
         raise InvalidSettings(refusal(backend, name, value, highs.getOptionValue(name)[1]))
 
 
-def run(highs: Any, limit: int | None, quadratic: bool) -> Outcome:
+def run(highs: Any, limit: int | None, quadratic: bool) -> HighsRun:
     """Run to the end, a quadratic program up to a limit of iterations.
 
     HiGHS ignores Ctrl-C: it runs in a thread, which an interrupted caller asks to stop and waits
@@ -151,89 +170,115 @@ def run(highs: Any, limit: int | None, quadratic: bool) -> Outcome:
     highs.cbSimplexInterrupt += ask
     highs.cbIpmInterrupt += ask
     with ThreadPoolExecutor(1) as pool:
-        future = (
-            pool.submit(_quadratic, highs, limit, interrupted)
-            if quadratic
-            else pool.submit(_linear, highs)
-        )
+        if quadratic:
+            future = pool.submit(_run_quadratic, highs, limit, interrupted)
+        else:
+            future = pool.submit(_run_linear, highs)
         try:
             while not future.done():
-                wait([future], timeout=0.1)
+                wait([future], timeout=INTERRUPT_POLL_S)
         except BaseException:
             interrupted.set()
             raise
     return future.result()
 
 
-def _linear(highs: Any) -> Outcome:
+def _run_linear(highs: Any) -> HighsRun:
     highs.run()
     info = highs.getInfo()
-    counts = info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count
+    counts = (
+        info.simplex_iteration_count,
+        info.ipm_iteration_count,
+        info.pdlp_iteration_count,
+    )
+    # HiGHS says -1 of a method that did not run.
     return _outcome(highs, sum(max(count, 0) for count in counts))
 
 
-def _quadratic(highs: Any, limit: int | None, interrupted: threading.Event) -> Outcome:
-    """Solve as it is; where the active-set code fails at a singular P, or doubts itself, by the proximal point method.
-
-    Each round minimises the objective plus PROXIMITY ||u - last u||^2 / 2, which is never singular,
-    and so the rounds end at the optimum itself: 60 of 60 SVMs with kernels of rank 1 to 5 against
-    39 without.
-    """
-    # The active-set code may cycle for ever; what takes longer than this has never been seen to
-    # end.
-    patience = 5_000 + 10 * (highs.getNumRow() + highs.getNumCol())
-    limit = limit or 2 * patience
-    outcome = _slices(highs, min(limit, patience), interrupted)
-    doubtful = outcome.status == "kOptimal" and highs.getInfo().primal_dual_objective_error > 1e-8
-    if (
-        (outcome.status in DONE and not doubtful)
-        or outcome.iterations >= limit
-        or interrupted.is_set()
-    ):
+def _run_quadratic(highs: Any, limit: int | None, interrupted: threading.Event) -> HighsRun:
+    """Solve as it is; where the active-set code fails at a singular P, by proximal points."""
+    # The active-set code may cycle; what takes longer than this has never been seen to end.
+    cycling = 5_000 + 10 * (highs.getNumRow() + highs.getNumCol())
+    limit = limit or 2 * cycling
+    outcome = _run_slices(highs, min(limit, cycling), interrupted)
+    objective_error = highs.getInfo().primal_dual_objective_error
+    doubtful = outcome.status == "kOptimal" and objective_error > DOUBTFUL_OBJECTIVE_ERROR
+    if outcome.status in FINAL_STATUS and not doubtful:
         return outcome
-    cost, u = np.array(highs.getLp().col_cost_), np.zeros(highs.getNumCol())
-    highs.setOptionValue("qp_regularization_value", PROXIMITY)
-    for _ in range(ROUNDS):
+    if outcome.iterations >= limit or interrupted.is_set():
+        return outcome
+    return _run_proximal_points(highs, outcome, limit, interrupted)
+
+
+def _run_proximal_points(
+    highs: Any, outcome: HighsRun, limit: int, interrupted: threading.Event
+) -> HighsRun:
+    """Minimise the objective plus PROXIMAL_WEIGHT ||u - last u||^2 / 2 again and again.
+
+    That is never singular, and so the steps end at the optimum itself: 60 of 60 SVMs with kernels
+    of rank 1 to 5 against 39 without.
+
+    Parameters
+    ----------
+    highs
+        The solver with its model.
+    outcome
+        What it said without the proximal term; returned where it is better than nothing.
+    limit
+        The limit of all iterations.
+    interrupted
+        Set by Ctrl-C.
+    """
+    cost = np.array(highs.getLp().col_cost_)
+    u = np.zeros(highs.getNumCol())
+    columns = np.arange(u.size, dtype=np.int32)
+    highs.setOptionValue("qp_regularization_value", PROXIMAL_WEIGHT)
+    for _ in range(MAX_PROXIMAL_STEPS):
         highs.clearSolver()
-        latest = _slices(highs, limit - outcome.iterations, interrupted)
-        done = outcome.iterations + latest.iterations
+        latest = _run_slices(highs, limit - outcome.iterations, interrupted)
+        iterations = outcome.iterations + latest.iterations
         if latest.status != "kOptimal" or latest.u is None:
-            return outcome if outcome.status == "kOptimal" else replace(latest, iterations=done)
-        outcome, step, u = replace(latest, iterations=done), np.abs(latest.u - u).max(), latest.u
-        if PROXIMITY * step <= 1e-13 or done >= limit:
+            # Doubtful, but better than a failure.
+            if outcome.status == "kOptimal":
+                return outcome
+            return replace(latest, iterations=iterations)
+        outcome = replace(latest, iterations=iterations)
+        step = np.abs(latest.u - u).max()
+        u = latest.u
+        if PROXIMAL_WEIGHT * step <= PROXIMAL_STEP_TOLERANCE or iterations >= limit:
             break
-        highs.changeColsCost(u.size, np.arange(u.size, dtype=np.int32), cost - PROXIMITY * u)
+        highs.changeColsCost(u.size, columns, cost - PROXIMAL_WEIGHT * u)
     return outcome
 
 
-def _slices(highs: Any, limit: int, interrupted: threading.Event) -> Outcome:
+def _run_slices(highs: Any, limit: int, interrupted: threading.Event) -> HighsRun:
     """Run some hundred iterations at a time, each slice from where the last one ended.
 
     The active-set code calls nobody back, so Ctrl-C needs the ends of slices. And measured on an
     SVM of 3000 points, one long run ends in NaN and still says "optimal", while slices end at the
     optimum.
     """
-    done, size, best = 0, SLICE, np.inf
+    iterations = 0
+    size = SLICE_ITERATIONS
+    best_value = np.inf
     while True:
-        highs.setOptionValue("qp_iteration_limit", min(size, limit - done))
+        highs.setOptionValue("qp_iteration_limit", min(size, limit - iterations))
         highs.run()
         info = highs.getInfo()
-        done += max(info.qp_iteration_count, 1)
-        if (
-            highs.getModelStatus().name != "kIterationLimit"
-            or done >= limit
-            or interrupted.is_set()
-        ):
-            return _outcome(highs, done)
+        iterations += max(info.qp_iteration_count, 1)
+        ended = highs.getModelStatus().name != "kIterationLimit"
+        if ended or iterations >= limit or interrupted.is_set():
+            return _outcome(highs, iterations)
         # Without progress the slice began anew, as HiGHS does where its start is refused: a longer
         # one gets further.
-        size = SLICE if info.objective_function_value < best else 2 * size
-        best = min(best, info.objective_function_value)
+        size = SLICE_ITERATIONS if info.objective_function_value < best_value else 2 * size
+        best_value = min(best_value, info.objective_function_value)
 
 
-def _outcome(highs: Any, iterations: int) -> Outcome:
-    status, solution = highs.getModelStatus(), highs.getSolution()
-    return Outcome(
+def _outcome(highs: Any, iterations: int) -> HighsRun:
+    status = highs.getModelStatus()
+    solution = highs.getSolution()
+    return HighsRun(
         status=status.name,
         native=highs.modelStatusToString(status),
         u=np.array(solution.col_value) if solution.value_valid else None,

@@ -1,7 +1,7 @@
-"""Which support vector machine a kernel quadratic over a box cut by a plane is, if any.
+"""Which support vector machine a kernel quadratic over a box cut by a plane is the dual of, if any.
 
-classifier   one variable a point, all gradients equal and negative, normal = the signs (the labels)
-regression   two variables a point, of opposite signs, with gradients epsilon - y and epsilon + y
+classifier   one variable a point, one negative linear term for all, normal = the signs (the labels)
+regression   two variables a point, of opposite signs, with linear terms epsilon - y and epsilon + y
 """
 
 from __future__ import annotations
@@ -14,91 +14,151 @@ from klopt.arrays import FloatArray
 from klopt.model.forms import SimplexForm
 from klopt.model.functions import KernelQuadratic
 from klopt.model.sets import BoxPlane
-from klopt.numerics.box_qp.quadratic import Box, BoxQP, Indices, SignedGram
+from klopt.numerics.box_qp.program import Box, BoxQP, Indices, SignedGram
 
-__all__ = ["Machine", "as_svm"]
+__all__ = ["SvmDual", "as_svm"]
+
+TUBE_TOLERANCE = 1e-12
+"""What the epsilons of a regression may differ by, relative to the largest linear term."""
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
-    """What LIBSVM is given: labels or targets, a box for each point, the gradient that its own 1 stands for."""
+class SvmDual:
+    """What LIBSVM is given.
+
+    `up` are the variables of the points' coefficients, for a regression of their positive parts,
+    and `down` those of the negative parts.
+    """
 
     qp: BoxQP
+    """The form as it was stated."""
     K: FloatArray
     target: FloatArray
-    box: FloatArray
-    gradient: float
+    """Labels or targets."""
+    C: FloatArray
+    """The box of each point."""
+    unit: float
+    """The size of the linear terms, which LIBSVM takes to be 1."""
     up: Indices
     down: Indices | None = None
     epsilon: float = 0.0
 
-    def with_room(self) -> Machine:
-        """Drop the points whose box is {0}: scikit-learn drops them too, and then counts the support among the rest."""
-        live = np.flatnonzero(self.box)
-        if live.size == self.box.size:
+    @property
+    def is_regression(self) -> bool:
+        """Whether it is a regression."""
+        return self.down is not None
+
+    def without_fixed_points(self) -> SvmDual:
+        """Drop the points whose box is {0}.
+
+        scikit-learn drops them too, and then counts the support vectors among the rest.
+        """
+        movable = np.flatnonzero(self.C)
+        if movable.size == self.C.size:
             return self
-        K, down = self.K[np.ix_(live, live)], None if self.down is None else self.down[live]
         return replace(
-            self, K=K, target=self.target[live], box=self.box[live], up=self.up[live], down=down
+            self,
+            K=self.K[np.ix_(movable, movable)],
+            target=self.target[movable],
+            C=self.C[movable],
+            up=self.up[movable],
+            down=None if self.down is None else self.down[movable],
         )
 
     def spread(self, coefficient: FloatArray) -> FloatArray:
-        """Return the form's variables for the coefficients of the points, whose signs are the labels' or the pair's."""
+        """Return the form's variables for the coefficients of the points.
+
+        The sign of a coefficient is that of the label, or says which variable of the pair it is.
+        """
         x = np.zeros(self.qp.c.size)
         if self.down is None:
             x[self.up] = np.abs(coefficient)
         else:
-            x[self.up], x[self.down] = np.maximum(coefficient, 0.0), np.maximum(-coefficient, 0.0)
+            x[self.up] = np.maximum(coefficient, 0.0)
+            x[self.down] = np.maximum(-coefficient, 0.0)
         return x
 
 
-def as_svm(form: SimplexForm) -> Machine | str:
-    """The machine behind the form, or why there is none."""
-    f, domain = form.objective, form.domain
+def as_svm(form: SimplexForm) -> SvmDual | str:
+    """Return the support vector machine that the form is the dual of, or why there is none."""
+    f = form.objective
+    domain = form.domain
     if not (isinstance(f, KernelQuadratic) and isinstance(domain, BoxPlane)):
         return "LIBSVM takes a kernel quadratic over a box cut by a plane"
-    m, n = len(f.K), f.size
-    qp = BoxQP(SignedGram.of(f), f.linear, Box.of(domain))
-    if (
-        domain.lower.any()
-        or not np.isfinite(domain.upper).all()
-        or domain.offset
-        or domain.normal is None
-    ):
+    flaw = _flaw_of_set(f, domain)
+    if flaw:
+        return flaw
+
+    # Each point once is a classifier, each point twice a regression.
+    points = len(f.K)
+    by_point = np.argsort(f.point, kind="stable")
+    if f.size == points and np.array_equal(f.point[by_point], np.arange(points)):
+        return _as_classifier(f, domain, by_point)
+    if f.size == 2 * points:
+        pairs = by_point.reshape(-1, 2)
+        if (f.point[pairs] == np.arange(points)[:, None]).all():
+            return _as_regression(f, domain, pairs)
+    return "LIBSVM needs one variable a point, or two of opposite signs"
+
+
+def _flaw_of_set(f: KernelQuadratic, domain: BoxPlane) -> str:
+    """Why the set is not that of a support vector machine, "" if it is."""
+    finite_box = not domain.lower.any() and np.isfinite(domain.upper).all()
+    if not finite_box or domain.offset or domain.normal is None:
         return "LIBSVM needs 0 <= x <= C with a finite C and a plane through the origin"
-    if (
-        not (np.abs(f.sign) == 1).all()
-        or not (domain.normal * f.sign == (domain.normal * f.sign)[0]).all()
-    ):
+    # Then a multiple of y'x = 0 is the plane, as LIBSVM has it.
+    signed_normal = domain.normal * f.sign
+    if not (np.abs(f.sign) == 1).all() or not (signed_normal == signed_normal[0]).all():
         return "LIBSVM needs signs of -1 and +1, with the plane's normal a multiple of them"
-    K = np.ascontiguousarray(f.K)
-    order = np.argsort(f.point, kind="stable")
-    if n == m and np.array_equal(f.point[order], np.arange(m)):
-        gradient = -float(f.linear[0])
-        if not (gradient > 0 and (f.linear == -gradient).all()):
-            return "LIBSVM's classifier needs one and the same negative gradient"
-        machine = Machine(qp, K, f.sign[order], domain.upper[order], gradient, order).with_room()
-        if abs(machine.target.sum()) == machine.target.size:
-            return "LIBSVM's classifier needs points of both signs with room in their boxes"
-        return machine
-    pairs = order.reshape(-1, 2) if n == 2 * m else order[:0].reshape(0, 2)
-    if len(pairs) != m or not np.array_equal(
-        f.point[pairs], np.arange(m)[:, None] + np.zeros((1, 2), int)
-    ):
-        return "LIBSVM needs one variable a point, or two of opposite signs"
-    up, down = np.where(f.sign[pairs[:, :1]] > 0, pairs, pairs[:, ::-1]).T
-    tube = (f.linear[up] + f.linear[down]) / 2
-    slack = 1e-12 * float(np.abs(f.linear).max(initial=0.0))
-    if (
-        (f.sign[down] > 0).any()
-        or not np.array_equal(domain.upper[up], domain.upper[down])
-        or np.ptp(tube) > slack
-    ):
-        return "LIBSVM's regression needs pairs of opposite signs with one box, and one epsilon for all"
-    epsilon, gradient = float(tube.mean()), float(np.abs(f.linear).max(initial=0.0)) or 1.0
-    if epsilon < -slack or not domain.upper.any():
-        return "LIBSVM's regression needs epsilon >= 0 and a box with room"
-    target = (f.linear[down] - f.linear[up]) / 2
-    return Machine(
-        qp, K, target, domain.upper[up], gradient, up, down, max(epsilon, 0.0)
-    ).with_room()
+    return ""
+
+
+def _as_classifier(f: KernelQuadratic, domain: BoxPlane, variables: Indices) -> SvmDual | str:
+    """The classifier, its variables in the order of the points."""
+    unit = -float(f.linear[0])
+    if not (unit > 0 and (f.linear == -unit).all()):
+        return "LIBSVM's classifier needs one and the same negative gradient"
+    svm = SvmDual(
+        qp=_program(f, domain),
+        K=np.ascontiguousarray(f.K),
+        target=f.sign[variables],
+        C=domain.upper[variables],
+        unit=unit,
+        up=variables,
+    ).without_fixed_points()
+    # scikit-learn refuses a single class.
+    if abs(svm.target.sum()) == svm.target.size:
+        return "LIBSVM's classifier needs points of both signs whose box is not {0}"
+    return svm
+
+
+def _as_regression(f: KernelQuadratic, domain: BoxPlane, pairs: Indices) -> SvmDual | str:
+    """The regression; row i of `pairs` holds the two variables of point i."""
+    first_is_up = f.sign[pairs[:, :1]] > 0
+    up, down = np.where(first_is_up, pairs, pairs[:, ::-1]).T
+    epsilons = (f.linear[up] + f.linear[down]) / 2
+    largest = float(np.abs(f.linear).max(initial=0.0))
+    rounding = TUBE_TOLERANCE * largest
+    one_box = np.array_equal(domain.upper[up], domain.upper[down])
+    if (f.sign[down] > 0).any() or not one_box or np.ptp(epsilons) > rounding:
+        return (
+            "LIBSVM's regression needs pairs of opposite signs with one box, "
+            "and one epsilon for all"
+        )
+    epsilon = float(epsilons.mean())
+    if epsilon < -rounding or not domain.upper.any():
+        return "LIBSVM's regression needs epsilon >= 0 and a box that is not {0}"
+    return SvmDual(
+        qp=_program(f, domain),
+        K=np.ascontiguousarray(f.K),
+        target=(f.linear[down] - f.linear[up]) / 2,
+        C=domain.upper[up],
+        unit=largest or 1.0,
+        up=up,
+        down=down,
+        epsilon=max(epsilon, 0.0),
+    ).without_fixed_points()
+
+
+def _program(f: KernelQuadratic, domain: BoxPlane) -> BoxQP:
+    return BoxQP(SignedGram.of(f), f.linear, Box.of(domain))

@@ -1,1 +1,1 @@
-"""Convex quadratics over a box cut by a plane: data and gap, active set, interior point."""
+"""Convex quadratic programs over a box cut by a plane: the program, two methods for it."""

@@ -1,4 +1,4 @@
-"""The exact quadratic program over a box cut by a plane: a primal-dual active-set method that cannot run away.
+"""The exact quadratic program over a box cut by a plane, by a primal-dual active-set method.
 
     minimise  x'Hx/2 + c'x   over   lower <= x <= upper,  a'x = offset
 
@@ -14,52 +14,84 @@ is worse still. delta, a proximal term around the last point inside the box, for
 follows how far the step left the box and vanishes with it, so that the last steps are Newton's and
 the answer is exact. It also carries singular blocks (equal points, both halves of a pair).
 
-Where H is so nearly singular that no face stays, interior points
-(`klopt.numerics.box_qp.interior_point`) find it: from a start among the variables that are loose
-there, otherwise among all. The face they show is minimised on once more.
+Where H is so nearly singular that no face is kept, interior points
+(`klopt.numerics.box_qp.interior_point`) find it: from a start within a working set of the variables
+with the smallest reduced costs, otherwise among all. The face they show is minimised on once more.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from math import isfinite
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.model.backend import Step, Stop
 from klopt.numerics.box_qp.interior_point import interior_point
-from klopt.numerics.box_qp.quadratic import Box, BoxQP, Indices, SignedGram
+from klopt.numerics.box_qp.program import Box, BoxQP, Indices, SignedGram
 
-__all__ = ["Box", "BoxQP", "SignedGram", "Solved", "solve_box_qp", "solve_on_face"]
+__all__ = ["Box", "BoxQP", "BoxQPSolution", "SignedGram", "solve_box_qp", "solve_on_face"]
 
-EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
-# Relative to the largest diagonal entry of H: the least regularisation, and the first one without
-# and with a start.
-LEAST, COLD, WARM = 1e-11, 0.1, 1e-3
-# Runs that found their face left the box by more than its own size at most twice: in one of LEAPS
-# steps.
-MOST_FACES, FEW_FACES, LEAPS = 25, 6, 8
+Mask = npt.NDArray[np.bool_]
+
+SMALLEST_NORMAL = float(np.finfo(float).tiny)
+"""The smallest positive float with all its digits: what a zero is replaced by as a divisor."""
+
+MIN_REGULARISATION = 1e-11
+"""The smallest delta, relative to the largest diagonal entry of H."""
+COLD_REGULARISATION = 0.1
+"""The first delta without a start, in the same unit."""
+WARM_REGULARISATION = 1e-3
+"""The first delta from a start, in the same unit."""
+MAX_REGULARISATION_GROWTH = 3.0
+"""The most by which delta grows from one step to the next."""
+MIN_REGULARISATION_DECAY = 0.01
+"""The most by which delta falls after a step that left the box."""
+INSIDE_DECAY = 1e-6
+"""By how much delta falls after a step that stayed in the box."""
+
+MAX_FACES = 25
+"""Newton steps of one run."""
+MAX_FACES_NEAR_OPTIMUM = 6
+"""Newton steps of a run that should start on nearly the right face."""
+STEPS_PER_LEAP = 8
+"""Runs that found their face left the box by more than its own size at most in one of so many
+steps."""
+INSIDE_TOLERANCE = 1e-7
+"""A step that leaves the box by no more than this, relative to its size, is judged."""
+
 GRADIENT_STEPS = 5
-FEWEST_LOOSE, MOST_ROUNDS = 64, 4
+"""Projected gradient steps before the first face is guessed."""
+MIN_WORKING_SET = 64
+"""Variables of the smallest working set that is tried."""
+MAX_WORKING_SETS = 4
+"""Working sets that are tried one after the other."""
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
-    """A point of the set, Hx + c there, the plane's multiplier, and how far the value may be above the optimum."""
+class BoxQPSolution:
+    """A point of the set, how good it is proven to be, and how it was found."""
 
     x: FloatArray
     gradient: FloatArray
+    """Hx + c."""
     nu: float
+    """The multiplier of the plane."""
     value: float
     gap: float
+    """How far the value may be above the optimum."""
     relative: float
     """The gap over the terms of the value."""
     error: float
-    """The largest gradient left over the terms of the gradient: what counts where an unbounded set has no finite gap."""
+    """The largest reduced cost over the terms of the gradient.
+
+    It is what counts where an unbounded set has no finite gap.
+    """
     iterations: int
     stop: Stop
     native: str
@@ -69,13 +101,13 @@ class Solved:
 
 @dataclass
 class _Budget:
-    """What is left of iterations and time, the accuracy that ends a run, and the bounds found so far."""
+    """The iterations and the time that are left, the accuracy aimed at, the bounds found so far."""
 
     iterations: int
     deadline: float
     tol: float
-    whole: BoxQP | None = None
-    """The program that is recorded: the bounds of a part of it mean nothing."""
+    recorded: BoxQP | None = None
+    """The program whose bounds are recorded: those of a part of it mean nothing."""
     used: int = 0
     began: float = field(default_factory=time.perf_counter)
     history: list[Step] = field(default_factory=list)
@@ -88,10 +120,10 @@ class _Budget:
 
     def record(self, qp: BoxQP, value: float, gap: float) -> None:
         """Keep the bounds of a feasible point, of which several may belong to one iteration."""
-        if qp is self.whole and isfinite(gap):
-            self.history.append(
-                Step(self.used, time.perf_counter() - self.began, value - max(gap, 0.0), value)
-            )
+        if qp is not self.recorded or not isfinite(gap):
+            return
+        seconds = time.perf_counter() - self.began
+        self.history.append(Step(self.used, seconds, value - max(gap, 0.0), value))
 
     @property
     def stop(self) -> Stop | None:
@@ -101,8 +133,8 @@ class _Budget:
 
 
 @dataclass(frozen=True, eq=False)
-class _Place:
-    """A point, perhaps outside the box, with its gradient; `tau` is the last shift of the projection."""
+class Iterate:
+    """A point, perhaps outside the box, its gradient, and the last tau of the projection."""
 
     x: FloatArray
     g: FloatArray
@@ -115,9 +147,24 @@ def solve_box_qp(
     tol: float = 1e-12,
     max_iter: int = 500,
     deadline: float = np.inf,
-) -> Solved:
-    """Return the minimiser. `tol` is the gap aimed at relative to the terms of the value; `deadline` is a perf_counter.
+) -> BoxQPSolution:
+    """Return the minimiser.
 
+    Parameters
+    ----------
+    qp
+        The program.
+    start
+        A point to start from; it is projected on the set.
+    tol
+        The gap aimed at, relative to the terms of the value.
+    max_iter
+        The limit of the factorisations.
+    deadline
+        When to stop, on the clock of `time.perf_counter`.
+
+    Examples
+    --------
     >>> qp = BoxQP(SignedGram(np.eye(2)), np.array([-3.0, 1.0]), Box(np.zeros(2), np.ones(2)))
     >>> solve_box_qp(qp).x
     array([1., 0.])
@@ -125,137 +172,238 @@ def solve_box_qp(
     budget = _Budget(max_iter, deadline, tol, qp)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         x, _ = qp.box.project(np.zeros_like(qp.c) if start is None else start)
-        place = _Place(x, qp.gradient(x))
+        iterate = Iterate(x, qp.gradient(x))
         if start is None:
-            found = _active_set(qp, _gradient_steps(qp, place), budget, COLD)
+            found = _active_set(qp, _gradient_steps(qp, iterate), budget, COLD_REGULARISATION)
         else:
-            found = _from_start(qp, place, budget)
+            found = _from_start(qp, iterate, budget)
+        # H is so nearly singular that rounding decides which face is next.
         if found.stop is Stop.STALLED:
-            found = _by_barrier(qp, found, budget)
+            found = _by_interior_points(qp, found, budget)
+
     if found.stop is Stop.OPTIMAL:
         return found
     return replace(found, stop=budget.stop or found.stop, history=tuple(budget.history))
 
 
-def solve_on_face(qp: BoxQP, x: FloatArray, tol: float) -> Solved:
-    """Return x, in the box and on nearly the right face, if its gap is small already, else the minimiser nearby."""
+def solve_on_face(qp: BoxQP, x: FloatArray, tol: float) -> BoxQPSolution:
+    """Return x, a point of the box on nearly the right face, or the minimiser nearby.
+
+    x itself is returned if its relative gap is at most `tol` already.
+    """
     budget = _Budget(8, np.inf, 1e-12)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         g = qp.gradient(x)
-        rough = _solved(qp, x, g, _level(qp, x, g), budget)
+        rough = _judged(qp, x, g, _plane_multiplier(qp, x, g), budget)
         if rough.relative <= tol:
             return replace(rough, stop=Stop.OPTIMAL, native="small gap")
-        exact = _active_set(qp, _Place(rough.x, rough.gradient), budget, WARM)
+        exact = _active_set(qp, Iterate(rough.x, rough.gradient), budget, WARM_REGULARISATION)
     return min(exact, rough, key=_merit)
 
 
-def _from_start(qp: BoxQP, place: _Place, budget: _Budget) -> Solved:
-    """Boldly at first: near the optimum Newton's steps need no holding back; then as if it were far away."""
-    found = _active_set(qp, place, budget, LEAST, most=FEW_FACES)
-    found = _active_set(qp, place, budget, WARM) if found.stop is Stop.STALLED else found
-    return _among_loose(qp, place, found, budget) if found.stop is Stop.STALLED else found
+def _from_start(qp: BoxQP, iterate: Iterate, budget: _Budget) -> BoxQPSolution:
+    """From a start: first hardly regularised, then as without one, then in working sets."""
+    # Near the optimum Newton's steps need no holding back.
+    found = _active_set(qp, iterate, budget, MIN_REGULARISATION, max_faces=MAX_FACES_NEAR_OPTIMUM)
+    # It was not near: held back, as from afar.
+    if found.stop is Stop.STALLED:
+        found = _active_set(qp, iterate, budget, WARM_REGULARISATION)
+    # No face is kept: the variables in doubt alone make a smaller program.
+    if found.stop is Stop.STALLED:
+        found = _solve_working_set(qp, iterate, found, budget)
+    return found
 
 
-def _gradient_steps(qp: BoxQP, place: _Place) -> _Place:
-    """A few projected gradient steps, each as long as is best: they find most of the face at a product each."""
-    x, g, tau, curvature = place.x, place.g, 0.0, qp.H.scale
+def _gradient_steps(qp: BoxQP, iterate: Iterate) -> Iterate:
+    """A few projected gradient steps of the best length: a product each finds most of the face."""
+    x = iterate.x
+    g = iterate.g
+    tau = 0.0
+    curvature = qp.H.scale
     for _ in range(GRADIENT_STEPS):
-        there, tau = qp.box.project(x - g / curvature, tau)
-        step = there - x
-        gradient = float(g @ step)
-        if not gradient < 0:
+        end, tau = qp.box.project(x - g / curvature, tau)
+        step = end - x
+        descent = float(g @ step)
+        if not descent < 0:  # x is optimal up to rounding
             break
+
         Hs = qp.H.matvec(step)
-        bend = float(step @ Hs)
-        length = min(1.0, -gradient / bend) if bend > 0 else 1.0
-        x = there if length == 1.0 else x + length * step
+        quadratic = float(step @ Hs)
+        # The minimum along the step, which must not leave the set.
+        length = 1.0
+        if quadratic > 0:
+            length = min(1.0, -descent / quadratic)
+        x = end if length == 1.0 else x + length * step
         g = g + length * Hs
-        curvature = max(bend / float(step @ step), EPS * qp.H.scale)
-    return _Place(x, g, tau)
+        # Barzilai and Borwein's length for the next step.
+        curvature = max(quadratic / float(step @ step), EPS * qp.H.scale)
+    return Iterate(x, g, tau)
 
 
 def _active_set(
     qp: BoxQP,
-    place: _Place,
+    iterate: Iterate,
     budget: _Budget,
     delta: float,
     sigma: float | None = None,
-    most: int = MOST_FACES,
-) -> Solved:
-    """At most so many Newton steps from face to face, `Stop.STALLED` where none stays."""
+    max_faces: int = MAX_FACES,
+) -> BoxQPSolution:
+    """Newton steps from face to face; `Stop.STALLED` where no face is kept.
+
+    Parameters
+    ----------
+    qp
+        The program.
+    iterate
+        Where the run starts.
+    budget
+        What is left of iterations and time.
+    delta
+        The first regularisation, relative to the largest diagonal entry of H.
+    sigma
+        The curvature of the projected gradient step that shows the face; by default the largest
+        diagonal entry of H.
+    max_faces
+        The limit of the steps.
+    """
     scale = qp.H.scale
-    sigma = scale if sigma is None else sigma
-    centre, last, leaps = qp.box.clipped(place.x), b"", 0
-    first = partial(_solved, qp, centre, place.g, 0.0, budget)
-    best = None
-    for _ in range(most):
+    if sigma is None:
+        sigma = scale
+    centre = qp.box.clipped(iterate.x)
+    start = (centre, iterate.g)
+    best: BoxQPSolution | None = None
+    last_face: bytes | None = None
+    leaps = 0
+
+    for _ in range(max_faces):
         if not budget.spend():
             break
-        w, tau = qp.box.project(place.x - place.g / (sigma + delta * scale), place.tau)
-        low, high = w <= qp.box.lower, w >= qp.box.upper
-        nu, x = _on_face(qp, w, (~(low | high)).nonzero()[0], centre, delta * scale)
-        if x is None:
+        curvature = sigma + delta * scale
+        w, tau = qp.box.project(iterate.x - iterate.g / curvature, iterate.tau)
+        low = w <= qp.box.lower
+        high = w >= qp.box.upper
+        nu, x = _minimise_on_face(qp, w, (~(low | high)).nonzero()[0], centre, delta * scale)
+        if x is None:  # the block of the face is not positive definite in floats
             delta *= 100
             continue
-        place = _Place(x, qp.gradient(x), tau)
+
+        iterate = Iterate(x, qp.gradient(x), tau)
         centre = qp.box.clipped(x)
-        outside = float(np.abs(x - centre).max(initial=0.0))
-        if outside:
-            outside /= float(np.abs(centre - qp.box.corner).max(initial=0.0)) or 1.0
+        outside = _distance_outside(qp.box, x, centre)
+        # `not <=` counts a NaN as a leap too.
         leaps += not outside <= 1
-        if leaps > most // LEAPS:
+        # Runs that find their face leap seldom; this one is lost.
+        if leaps > max_faces // STEPS_PER_LEAP:
             break
-        if outside <= 1e-7:
-            g = place.g if outside <= 8 * EPS else qp.gradient(centre)
-            nu = tau * (sigma + delta * scale) if nu is None else nu
-            here = _solved(qp, centre, g, nu, budget)
+
+        if outside <= INSIDE_TOLERANCE:
+            g = iterate.g if outside <= 8 * EPS else qp.gradient(centre)
+            # Without free variables of the plane the projection's own multiplier is the one.
+            here = _judged(qp, centre, g, tau * curvature if nu is None else nu, budget)
             best = here if best is None else min(best, here, key=_merit)
-            face, final = low.tobytes() + high.tobytes(), delta <= LEAST
-            # A start may be far enough away for the least delta to show: the second step from it is
-            # exact.
-            settled = best.error <= max(1e-12 if final else 1e-10, budget.tol) or (
-                final and last != b""
-            )
-            if (best.relative <= budget.tol and settled) or (
-                final and face == last and best.error <= 1e-12
-            ):
+            face = low.tobytes() + high.tobytes()
+            if _face_is_final(best, delta, face, last_face, budget.tol):
                 return _optimal(best, "the face is final", budget)
-            last = face
-        delta = max(delta * (min(max(outside, 0.01), 3.0) if outside > 8 * EPS else 1e-6), LEAST)
-    best = first() if best is None else min(first(), best, key=_merit)
+            last_face = face
+        delta = _next_regularisation(delta, outside)
+
+    # The steps may all have been worse than their start.
+    first = _judged(qp, *start, 0.0, budget)
+    best = first if best is None else min(first, best, key=_merit)
     return replace(best, iterations=budget.used)
 
 
-def _on_face(
+def _distance_outside(box: Box, x: FloatArray, clipped: FloatArray) -> float:
+    """How far x left the box, relative to the size of the nearest point of the box."""
+    outside = float(np.abs(x - clipped).max(initial=0.0))
+    if not outside:
+        return 0.0
+    return outside / (float(np.abs(clipped - box.corner).max(initial=0.0)) or 1.0)
+
+
+def _face_is_final(
+    best: BoxQPSolution, delta: float, face: bytes, last_face: bytes | None, tol: float
+) -> bool:
+    """Whether the best point so far is exact: its gap is small, or the face did not change.
+
+    Either counts only once delta no longer shows in the reduced costs.
+    """
+    unregularised = delta <= MIN_REGULARISATION
+    if unregularised and face == last_face and best.error <= 1e-12:
+        return True
+    if not best.relative <= tol:  # NaN and infinity included
+        return False
+    if best.error <= max(1e-12 if unregularised else 1e-10, tol):
+        return True
+    # A start may be far enough away for the smallest delta to show: the second step from it is
+    # exact.
+    return unregularised and last_face is not None
+
+
+def _next_regularisation(delta: float, outside: float) -> float:
+    """delta follows how far the last step left the box, and vanishes once none does."""
+    factor = INSIDE_DECAY
+    if outside > 8 * EPS:
+        factor = min(max(outside, MIN_REGULARISATION_DECAY), MAX_REGULARISATION_GROWTH)
+    return max(delta * factor, MIN_REGULARISATION)
+
+
+def _minimise_on_face(
     qp: BoxQP, w: FloatArray, free: Indices, centre: FloatArray, delta: float
 ) -> tuple[float | None, FloatArray | None]:
-    """Return nu, if the face tells it, and the minimiser on the face of w, if H_FF is positive definite."""
+    """Return the plane's multiplier and the minimiser on the face of w.
+
+    Parameters
+    ----------
+    qp
+        The program.
+    w
+        A point of the set, whose variables at bounds stay.
+    free
+        The other variables.
+    centre, delta
+        The proximal term delta ||x - centre||^2 / 2.
+
+    Returns
+    -------
+    tuple
+        nu, None where the face does not tell it, and the minimiser, None where H_FF + delta I is
+        not positive definite in floats.
+    """
     if not free.size:
         return None, w
-    (potrf, potrs), box = _cholesky(), qp.box
-    block, gradient = qp.H.face(free, w)
+    potrf, potrs = _cholesky()
+    box = qp.box
+    block, gradient = qp.H.block_and_product(free, w)
     block.reshape(-1)[:: free.size + 1] += delta
     gradient += (qp.c + delta * (w - centre))[free]
-    steepest = 0.0 if box.normal is None else float(box.sizes[free].max())
-    if box.normal is None or not steepest:
+
+    largest_normal = 0.0
+    if box.normal is not None:
+        largest_normal = float(box.normal_sizes[free].max())
+    if box.normal is None or not largest_normal:  # the plane does not meet this face
         factor, failed = potrf(block.T, lower=1, overwrite_a=1, clean=0)
         if failed:
             return None, None
         x = w.copy()
         x[free] -= potrs(factor, gradient, lower=1)[0]
         return None, x
+
     # On the plane rho a a' changes nothing but nu, and H_FF may be singular across it.
-    a, rho = box.normal[free], qp.H.scale / steepest**2
+    a = box.normal[free]
+    rho = qp.H.scale / largest_normal**2
     block += (rho * a)[:, None] * a
     factor, failed = potrf(block.T, lower=1, overwrite_a=1, clean=0)
     if failed:
         return None, None
     both = potrs(factor, np.array([gradient, a]).T, lower=1)[0]
-    short = box.offset - float(box.normal @ w)
+    along_gradient = both[:, 0]
+    along_normal = both[:, 1]
+    shortfall = box.offset - float(box.normal @ w)
+    nu = -(shortfall + float(a @ along_gradient)) / float(a @ along_normal)
     x = w.copy()
-    nu = -(short + float(a @ both[:, 0])) / float(a @ both[:, 1])
-    x[free] -= both[:, 0] + nu * both[:, 1]
-    return nu + rho * short, x
+    x[free] -= along_gradient + nu * along_normal
+    return nu + rho * shortfall, x
 
 
 @cache
@@ -266,83 +414,116 @@ def _cholesky() -> tuple[Any, Any]:
     return dpotrf, dpotrs
 
 
-def _among_loose(qp: BoxQP, place: _Place, found: Solved, budget: _Budget) -> Solved:
-    """From a good start: solve again and again in the variables that are free or least firm at their bounds."""
-    x, g = qp.box.snapped(place.x), place.g
+def _solve_working_set(
+    qp: BoxQP, iterate: Iterate, found: BoxQPSolution, budget: _Budget
+) -> BoxQPSolution:
+    """From a good start: solve again and again in the variables with the smallest reduced costs."""
+    x = qp.box.snapped(iterate.x)
+    g = iterate.g
     nu: float | None = None
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_WORKING_SETS):
         free = (x > qp.box.lower) & (x < qp.box.upper)
-        size = max(FEWEST_LOOSE, 3 * int(free.sum()))
+        size = max(MIN_WORKING_SET, 3 * int(free.sum()))
+        # The whole program is as cheap as such a part of it.
         if 2 * size > x.size or budget.stop is not None:
             break
-        gradient = g + (_level(qp, x, g) if nu is None else nu) * (
-            0.0 if qp.box.normal is None else qp.box.normal
-        )
-        firm = np.where(free, -np.inf, np.where(x <= qp.box.lower, gradient, -gradient))
-        loose = np.sort(np.argpartition(firm, size - 1)[:size])
-        part = qp.restricted(loose, x)
-        inner = _active_set(part, _Place(x[loose], g[loose]), budget, WARM)
-        inner = _by_barrier(part, inner, budget) if inner.stop is Stop.STALLED else inner
+
+        costs = _reduced_costs(qp, x, g, free, nu)
+        working = np.sort(np.argpartition(costs, size - 1)[:size])
+        part = qp.restricted(working, x)
+        inner = _active_set(part, Iterate(x[working], g[working]), budget, WARM_REGULARISATION)
+        if inner.stop is Stop.STALLED:
+            inner = _by_interior_points(part, inner, budget)
+
         x = x.copy()
-        x[loose] = inner.x
+        x[working] = inner.x
         x = qp.box.snapped(x)
-        g, nu = qp.gradient(x), inner.nu
-        found = min(found, _solved(qp, x, g, nu, budget), key=_merit)
+        g = qp.gradient(x)
+        nu = inner.nu
+        found = min(found, _judged(qp, x, g, nu, budget), key=_merit)
         if found.relative <= budget.tol or found.error <= 1e-13:
-            return _optimal(found, "the loose variables are final", budget)
+            return _optimal(found, "the working set is final", budget)
     return found
 
 
-def _by_barrier(qp: BoxQP, found: Solved, budget: _Budget) -> Solved:
-    """From inside the box to its best point, then exactly on the face that this point shows."""
+def _reduced_costs(
+    qp: BoxQP, x: FloatArray, g: FloatArray, free: Mask, nu: float | None
+) -> FloatArray:
+    """What moving each variable off its bound costs, -inf for the free ones."""
+    r = g
+    if qp.box.normal is not None:
+        r = g + (_plane_multiplier(qp, x, g) if nu is None else nu) * qp.box.normal
+    costs = np.where(x <= qp.box.lower, r, -r)
+    costs[free] = -np.inf
+    return costs
+
+
+def _by_interior_points(qp: BoxQP, found: BoxQPSolution, budget: _Budget) -> BoxQPSolution:
+    """The optimum from inside the box, then exactly on the face that this point shows."""
     moving = np.flatnonzero(qp.box.lower < qp.box.upper)
-    inner = interior_point(
-        qp if moving.size == qp.c.size else qp.restricted(moving, qp.box.lower), 1e-11, budget.spend
-    )
+    movable = qp if moving.size == qp.c.size else qp.restricted(moving, qp.box.lower)
+    inner = interior_point(movable, 1e-11, budget.spend)
     x = qp.box.lower.copy()
     x[moving] = inner.x
     x, _ = qp.box.project(x)
-    place = _Place(x, qp.gradient(x), 0.0)
-    inside = _solved(qp, x, place.g, inner.nu, budget)
-    # A free variable has room and no gradient, the others gradient and no room: each is measured in
-    # its own units.
-    room = float(np.abs(x - np.clip(0.0, qp.box.lower, qp.box.upper)).max(initial=0.0)) or 1.0
-    sigma = (float(np.abs(qp.c).max(initial=0.0)) or qp.H.scale * room) / room
+    g = qp.gradient(x)
+    inside = _judged(qp, x, g, inner.nu, budget)
+
+    # A free variable has distance and no reduced cost, the others the reverse: sigma compares the
+    # two, each in units of its own largest.
+    distance = float(np.abs(x - np.clip(0.0, qp.box.lower, qp.box.upper)).max(initial=0.0)) or 1.0
+    sigma = (float(np.abs(qp.c).max(initial=0.0)) or qp.H.scale * distance) / distance
     polished = _active_set(
-        qp, replace(place, tau=inner.nu / sigma), budget, LEAST, sigma, FEW_FACES
+        qp,
+        Iterate(x, g, inner.nu / sigma),
+        budget,
+        MIN_REGULARISATION,
+        sigma,
+        MAX_FACES_NEAR_OPTIMUM,
     )
     best = min(polished, inside, found, key=_merit)
     if best.relative <= 1e-8 or best.error <= 1e-9:
-        return _optimal(
-            best, polished.native if best is polished else "the interior points converged", budget
-        )
+        native = polished.native if best is polished else "the interior points converged"
+        return _optimal(best, native, budget)
     return replace(best, iterations=budget.used)
 
 
-def _solved(qp: BoxQP, x: FloatArray, g: FloatArray, nu: float, budget: _Budget) -> Solved:
+def _judged(qp: BoxQP, x: FloatArray, g: FloatArray, nu: float, budget: _Budget) -> BoxQPSolution:
+    """The nearest point of the set with its value and gap, not yet called optimal."""
+    # Clipping may have moved a point off the plane.
     if not qp.box.on_plane(x):
         x, _ = qp.box.project(x)
         g = qp.gradient(x)
-    nu = qp.box.price(g, nu)
+    nu = qp.box.nearest_multiplier(g, nu)
     value = float(x @ (g + qp.c)) / 2
-    gap, terms, error = qp.measured(x, g, nu)
+    gap, value_terms, error = qp.optimality_gap(x, g, nu)
     budget.record(qp, value, gap)
-    relative = gap / (terms or TINY)
-    return Solved(x, g, nu, value, gap, relative, error, budget.used, Stop.STALLED, "no face stays")
+    relative = gap / (value_terms or SMALLEST_NORMAL)
+    return BoxQPSolution(
+        x, g, nu, value, gap, relative, error, budget.used, Stop.STALLED, "no face is kept"
+    )
 
 
-def _optimal(solved: Solved, native: str, budget: _Budget) -> Solved:
-    found = tuple(budget.history)
-    return replace(solved, stop=Stop.OPTIMAL, native=native, iterations=budget.used, history=found)
+def _optimal(found: BoxQPSolution, native: str, budget: _Budget) -> BoxQPSolution:
+    return replace(
+        found,
+        stop=Stop.OPTIMAL,
+        native=native,
+        iterations=budget.used,
+        history=tuple(budget.history),
+    )
 
 
-def _merit(solved: Solved) -> float:
-    return solved.relative if isfinite(solved.relative) else solved.error
+def _merit(found: BoxQPSolution) -> float:
+    return found.relative if isfinite(found.relative) else found.error
 
 
-def _level(qp: BoxQP, x: FloatArray, g: FloatArray) -> float:
-    """The nu under which the free variables have no gradient, as far as one nu can do that."""
-    if qp.box.normal is None:
+def _plane_multiplier(qp: BoxQP, x: FloatArray, g: FloatArray) -> float:
+    """The nu under which the free variables have no reduced cost, as far as one nu can do that."""
+    normal = qp.box.normal
+    if normal is None:
         return 0.0
-    free = np.flatnonzero((x > qp.box.lower) & (x < qp.box.upper) & (qp.box.normal != 0))
-    return -float((g[free] / qp.box.normal[free]).mean()) if free.size else 0.0
+    free = np.flatnonzero((x > qp.box.lower) & (x < qp.box.upper) & (normal != 0))
+    if not free.size:
+        return 0.0
+    return -float((g[free] / normal[free]).mean())

@@ -1,4 +1,4 @@
-"""Mehrotra's interior-point method for a quadratic program over a box cut by a plane, cheap where H has low rank.
+"""Mehrotra's interior-point method for a quadratic program over a box cut by a plane.
 
     minimise  x'Hx/2 + c'x   over   x - s = lower,  x + t = upper,  a'x = offset,   s, t >= 0
 
@@ -6,6 +6,10 @@ with multipliers z of s, v of t and nu of the plane. A Newton step towards s z =
 
     [H + D  a] [dx ]   [rhs         ]
     [a'     0] [dnu] = [offset - a'x],      D = z / s + v / t  (diagonal)
+
+twice with one factorisation: the predictor aims at mu = 0 and shows how far mu can be lowered, the
+corrector aims there and allows for the products ds dz, dt dv that the predictor left out (Mehrotra,
+1992).
 
 H = S K S' is known by points: with E = S'D^-1 S (diagonal), the solution of (H + D) x = r has the
 point coefficients
@@ -19,28 +23,43 @@ digits that matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from klopt.arrays import FloatArray
-from klopt.numerics.box_qp.quadratic import BoxQP, SignedGram
+from klopt.numerics.box_qp.program import BoxQP, SignedGram
 
-__all__ = ["Interior", "interior_point"]
+__all__ = ["InteriorIterate", "interior_iterates", "interior_point"]
 
-# What is added to D, relative to the largest diagonal entry of H.
 RIDGE = 1e-14
-# After so many iterations without progress the numbers have run out.
-PATIENCE = 6
+"""What is added to D, relative to the largest diagonal entry of H."""
+BOUNDARY_FRACTION = 0.995
+"""The share of the way to the boundary that a step may go."""
+MAX_IDLE_ITERATIONS = 6
+"""After so many iterations without progress rounding is all that is left."""
+SMALLEST_NORMAL = float(np.finfo(float).tiny)
+"""The smallest positive float with all its digits: slacks stay positive."""
+MIN_POINTS_FOR_LOW_RANK = 128
+"""Below so many points a factorisation of K itself is cheap."""
 
-# The second argument says whether a few digits are enough.
+Mask = npt.NDArray[np.bool_]
 Solve = Callable[[FloatArray, bool], FloatArray]
+"""The map r -> (H + D)^-1 r; the second argument says whether a few digits are enough."""
+PointSolve = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+"""The map r -> (p, Kp) with p = (K + E^-1)^-1 r."""
 
 
 @dataclass(frozen=True, eq=False)
-class Interior:
-    """A point strictly inside the box with its gradient, slacks and multipliers; a missing bound has multiplier 0."""
+class InteriorIterate:
+    """A point strictly inside the box with its gradient, slacks and multipliers.
+
+    A bound that is infinite has the multiplier 0.
+    """
 
     x: FloatArray
     g: FloatArray
@@ -53,121 +72,229 @@ class Interior:
     """The largest of the relative errors: complementarity, stationarity, plane."""
 
 
-def interior_point(qp: BoxQP, tol: float, spend: Callable[[], bool]) -> Interior:
-    """Return the best point met; every variable must have room to move. `spend()` is asked before each iteration."""
-    H, a = qp.H, np.zeros_like(qp.c) if qp.box.normal is None else qp.box.normal
-    below, above = np.isfinite(qp.box.lower), np.isfinite(qp.box.upper)
-    factorise = _factoriser(H)
-    here = best = _start(qp, below, above)
-    waiting = 0
-    while best.error > tol and waiting <= PATIENCE and spend():
-        D = here.z / here.s + here.v / here.t + RIDGE * H.scale
-        solve = factorise(D)
-        if solve is None:
+class _Direction(NamedTuple):
+    """A Newton direction; that of s is dx, that of t is -dx."""
+
+    dx: FloatArray
+    dnu: float
+    dz: FloatArray
+    dv: FloatArray
+
+
+def _unlimited() -> bool:
+    return True
+
+
+def interior_point(qp: BoxQP, tol: float, spend: Callable[[], bool]) -> InteriorIterate:
+    """Return the best point met, the first whose error is at most `tol`.
+
+    Every variable must be able to move; `spend()` is asked before each iteration.
+    """
+    iterates = interior_iterates(qp, spend)
+    best = next(iterates)
+    while best.error > tol:
+        here = next(iterates, None)
+        if here is None:
             break
-        here = _step(qp, here, solve, a, below, above)
-        if not np.isfinite(here.error):
-            break
-        waiting = 0 if here.error < 0.9 * best.error else waiting + 1
-        best = min(best, here, key=lambda point: point.error)
+        best = min(best, here, key=lambda iterate: iterate.error)
     return best
 
 
-def _start(qp: BoxQP, below: FloatArray, above: FloatArray) -> Interior:
-    """Near the corner of the box at a distance natural to the data, with equal products."""
-    n = qp.c.size
-    natural = float(np.abs(qp.c).max(initial=0.0)) / qp.H.scale
-    if qp.box.normal is not None:
-        natural = max(natural, abs(qp.box.offset) / (float(np.abs(qp.box.normal).sum()) or 1.0))
-    natural = natural or 1.0
-    room = np.minimum(natural, (qp.box.upper - qp.box.lower) / 2)
-    x = np.where(below, qp.box.lower + room, np.where(above, qp.box.upper - room, 0.0))
-    g = qp.gradient(x)
-    s, t = np.where(below, x - qp.box.lower, 1.0), np.where(above, qp.box.upper - x, 1.0)
-    gradient = float(np.abs(g).max(initial=0.0)) or 1.0
-    z, v = np.where(below, gradient, 0.0), np.where(above, gradient, 0.0)
-    return Interior(x, g, 0.0, s, t, z, v) if n else Interior(x, g, 0.0, s, t, z, v, 0.0)
+def interior_iterates(
+    qp: BoxQP, spend: Callable[[], bool] = _unlimited, start: FloatArray | None = None
+) -> Iterator[InteriorIterate]:
+    """Yield the iterates until rounding is all that is left or `spend()` says no.
+
+    `start` lies strictly between the bounds, on the plane or not; by default it is chosen near the
+    corner of the box, at a distance natural to the data.
+    """
+    method = _PredictorCorrector(qp)
+    factorise = _factoriser(qp.H)
+    here = method.with_multipliers(method.near_corner() if start is None else start)
+    yield here
+
+    least_error = here.error
+    idle = 0
+    while idle <= MAX_IDLE_ITERATIONS and spend():
+        D = here.z / here.s + here.v / here.t + RIDGE * qp.H.scale
+        solve = factorise(D)
+        if solve is None:  # D spans so many orders of magnitude that H + D is indefinite in floats
+            return
+        here = method.step(here, solve)
+        if not np.isfinite(here.error):
+            return
+        idle = 0 if here.error < 0.9 * least_error else idle + 1
+        least_error = min(least_error, here.error)
+        yield here
 
 
-def _step(
-    qp: BoxQP, here: Interior, solve: Solve, a: FloatArray, below: FloatArray, above: FloatArray
-) -> Interior:
-    """One predictor-corrector step."""
-    s, t, z, v = here.s, here.t, here.z, here.v
-    count = int(below.sum()) + int(above.sum()) or 1
-    mu = float(s @ z + t @ v) / count
-    stationarity = here.g + here.nu * a - z + v
-    miss = qp.box.offset - float(a @ here.x) if qp.box.normal is not None else 0.0
-    plane = solve(a, False) if a.any() else a
-    bend = float(a @ plane) or 1.0
+@dataclass(frozen=True, eq=False)
+class _PredictorCorrector:
+    """The steps of the method for one program."""
 
-    def direction(
-        low: FloatArray, high: FloatArray, rough: bool
-    ) -> tuple[FloatArray, float, FloatArray, FloatArray]:
-        p = solve(low / s - high / t - stationarity, rough)
-        dnu = (float(a @ p) - miss) / bend
-        dx = p - dnu * plane
-        return (
-            dx,
-            dnu,
-            np.where(below, (low - z * dx) / s, 0.0),
-            np.where(above, (high + v * dx) / t, 0.0),
-        )
+    qp: BoxQP
 
-    def longest(dx: FloatArray, dz: FloatArray, dv: FloatArray) -> float:
-        moves = (s, dx * below), (t, -dx * above), (z, dz), (v, dv)
-        return min(float(np.min(-var[d < 0] / d[d < 0], initial=np.inf)) for var, d in moves)
+    @cached_property
+    def a(self) -> FloatArray:
+        """The plane's normal, zeros without a plane."""
+        normal = self.qp.box.normal
+        return np.zeros_like(self.qp.c) if normal is None else normal
 
-    dx, _, dz, dv = direction(-s * z, -t * v, rough=True)
-    reach = min(1.0, longest(dx, dz, dv))
-    then = (s + reach * dx * below) @ (z + reach * dz) + (t - reach * dx * above) @ (v + reach * dv)
-    aim = mu * (float(then) / count / mu) ** 3 if mu else 0.0
-    low, high = (
-        np.where(below, aim - s * z - dx * dz, 0.0),
-        np.where(above, aim - t * v + dx * dv, 0.0),
-    )
-    dx, dnu, dz, dv = direction(low, high, rough=False)
-    length = min(1.0, 0.995 * longest(dx, dz, dv))
-    tiny = np.finfo(float).tiny
-    x = here.x + length * dx
-    s, t = np.maximum(s + length * dx * below, tiny), np.maximum(t - length * dx * above, tiny)
-    z, v, nu = z + length * dz, v + length * dv, here.nu + length * dnu
-    g = qp.gradient(x)
-    return Interior(x, g, nu, s, t, z, v, _error(qp, x, g, nu, s, t, z, v, a))
+    @cached_property
+    def below(self) -> Mask:
+        """Which variables have a lower bound."""
+        return np.isfinite(self.qp.box.lower)
+
+    @cached_property
+    def above(self) -> Mask:
+        """Which variables have an upper bound."""
+        return np.isfinite(self.qp.box.upper)
+
+    @cached_property
+    def bounds(self) -> int:
+        """The number of bounds, 1 where there are none."""
+        return int(self.below.sum()) + int(self.above.sum()) or 1
+
+    def near_corner(self) -> FloatArray:
+        """A point near the corner of the box at a distance natural to the data."""
+        qp = self.qp
+        box = qp.box
+        natural = float(np.abs(qp.c).max(initial=0.0)) / qp.H.scale
+        if box.normal is not None:
+            of_plane = abs(box.offset) / (float(np.abs(box.normal).sum()) or 1.0)
+            natural = max(natural, of_plane)
+        natural = natural or 1.0
+        inset = np.minimum(natural, (box.upper - box.lower) / 2)
+        from_above = np.where(self.above, box.upper - inset, 0.0)
+        return np.where(self.below, box.lower + inset, from_above)
+
+    def with_multipliers(self, x: FloatArray) -> InteriorIterate:
+        """The iterate at x whose multipliers are all as large as the gradient."""
+        box = self.qp.box
+        g = self.qp.gradient(x)
+        s = np.where(self.below, x - box.lower, 1.0)
+        t = np.where(self.above, box.upper - x, 1.0)
+        multiplier = float(np.abs(g).max(initial=0.0)) or 1.0
+        z = np.where(self.below, multiplier, 0.0)
+        v = np.where(self.above, multiplier, 0.0)
+        # Nobody measures a start; without variables it is the answer.
+        error = np.inf if x.size else 0.0
+        return InteriorIterate(x, g, 0.0, s, t, z, v, error)
+
+    def step(self, here: InteriorIterate, solve: Solve) -> InteriorIterate:
+        """One predictor-corrector step; `solve` knows (H + D)^-1."""
+        below = self.below
+        above = self.above
+        s = here.s
+        t = here.t
+        z = here.z
+        v = here.v
+        mu = float(s @ z + t @ v) / self.bounds
+        newton = _NewtonSystem(self, here, solve)
+
+        # Predictor: aims at mu = 0; a few digits are enough to see how far that goes.
+        dx, _, dz, dv = newton.direction(-s * z, -t * v, rough=True)
+        reach = min(1.0, newton.longest(dx, dz, dv))
+        s_ahead = s + reach * dx * below
+        t_ahead = t - reach * dx * above
+        mu_ahead = float(s_ahead @ (z + reach * dz) + t_ahead @ (v + reach * dv)) / self.bounds
+        # Mehrotra's rule: the better the predictor, the nearer to 0 the corrector aims.
+        target = mu * (mu_ahead / mu) ** 3 if mu else 0.0
+
+        # Corrector: the target, less the products that the predictor left out.
+        of_lower = np.where(below, target - s * z - dx * dz, 0.0)
+        of_upper = np.where(above, target - t * v + dx * dv, 0.0)
+        dx, dnu, dz, dv = newton.direction(of_lower, of_upper, rough=False)
+        length = min(1.0, BOUNDARY_FRACTION * newton.longest(dx, dz, dv))
+
+        x = here.x + length * dx
+        s = np.maximum(s + length * dx * below, SMALLEST_NORMAL)
+        t = np.maximum(t - length * dx * above, SMALLEST_NORMAL)
+        z = z + length * dz
+        v = v + length * dv
+        nu = here.nu + length * dnu
+        g = self.qp.gradient(x)
+        error = self._error(x, g, nu, float(s @ z + t @ v), v - z)
+        return InteriorIterate(x, g, nu, s, t, z, v, error)
+
+    def _error(
+        self, x: FloatArray, g: FloatArray, nu: float, products: float, multipliers: FloatArray
+    ) -> float:
+        """The largest of the relative errors.
+
+        Parameters
+        ----------
+        x, g, nu
+            The point, its gradient and the multiplier of the plane.
+        products
+            s'z + t'v, what complementarity leaves.
+        multipliers
+            v - z, the part of the bounds in the stationarity.
+        """
+        c = self.qp.c
+        a = self.a
+        offset = self.qp.box.offset
+        curved = g - c
+        value_terms = float(np.abs(x) @ (np.abs(curved) / 2 + np.abs(c)))
+        gradient_terms = float(np.abs(c).max() + np.abs(curved).max())
+        plane_terms = float(np.abs(a) @ np.abs(x)) + abs(offset)
+
+        complementarity = products / (value_terms or 1.0)
+        stationarity = float(np.abs(g + nu * a + multipliers).max()) / (gradient_terms or 1.0)
+        plane = abs(float(a @ x) - offset) / (plane_terms or 1.0)
+        return max(complementarity, stationarity, plane)
 
 
-def _error(
-    qp: BoxQP,
-    x: FloatArray,
-    g: FloatArray,
-    nu: float,
-    s: FloatArray,
-    t: FloatArray,
-    z: FloatArray,
-    v: FloatArray,
-    a: FloatArray,
-) -> float:
-    curve = g - qp.c
-    terms = float(np.abs(x) @ (np.abs(curve) / 2 + np.abs(qp.c)))
-    gradient = float(np.abs(g + nu * a - z + v).max()) / (
-        float(np.abs(qp.c).max() + np.abs(curve).max()) or 1.0
-    )
-    miss = abs(float(a @ x) - qp.box.offset) / (
-        float(np.abs(a) @ np.abs(x)) + abs(qp.box.offset) or 1.0
-    )
-    return max(float(s @ z + t @ v) / (terms or 1.0), gradient, miss)
+class _NewtonSystem:
+    """The linear system of one iterate, solved for several right hand sides."""
+
+    def __init__(self, method: _PredictorCorrector, here: InteriorIterate, solve: Solve) -> None:
+        a = method.a
+        box = method.qp.box
+        self.method = method
+        self.here = here
+        self.solve = solve
+        self.positive = np.concatenate([here.s, here.t, here.z, here.v])
+        self.stationarity = here.g + here.nu * a - here.z + here.v
+        # A step of length 1 puts x on the plane, and later steps stay there.
+        self.shortfall = 0.0
+        if box.normal is not None:
+            self.shortfall = box.offset - float(a @ here.x)
+        self.along_normal = solve(a, False) if a.any() else a
+        self.normal_curvature = float(a @ self.along_normal) or 1.0
+
+    def direction(self, of_lower: FloatArray, of_upper: FloatArray, rough: bool) -> _Direction:
+        """The direction in which s z and t v change by what is given, to first order."""
+        method = self.method
+        here = self.here
+        p = self.solve(of_lower / here.s - of_upper / here.t - self.stationarity, rough)
+        dnu = (float(method.a @ p) - self.shortfall) / self.normal_curvature
+        dx = p - dnu * self.along_normal
+        dz = np.where(method.below, (of_lower - here.z * dx) / here.s, 0.0)
+        dv = np.where(method.above, (of_upper + here.v * dx) / here.t, 0.0)
+        return _Direction(dx, dnu, dz, dv)
+
+    def longest(self, dx: FloatArray, dz: FloatArray, dv: FloatArray) -> float:
+        """The longest step that keeps slacks and multipliers nonnegative."""
+        ds = dx * self.method.below
+        dt = -dx * self.method.above
+        change = np.concatenate([ds, dt, dz, dv])
+        falling = change < 0
+        ratios = -self.positive[falling] / change[falling]
+        return float(ratios.min(initial=np.inf))
 
 
 def _factoriser(H: SignedGram) -> Callable[[FloatArray], Solve | None]:
-    """Return the function that takes D to the solver of (H + D) x = r, or to None where Cholesky fails."""
+    """Return the map from D to the solver of (H + D) x = r, or to None where Cholesky fails."""
     L = _low_rank_factor(H.K)
 
     def factorise(D: FloatArray) -> Solve | None:
-        E = np.maximum(H.diagonal(1 / D), 1e-200)  # 0 for a point without variables
+        E = np.maximum(H.gathered_diagonal(1 / D), 1e-200)  # 0 for a point without variables
         points = _point_solver(H.K, L, E)
+        if points is None:
+            return None
 
         def once(r: FloatArray) -> FloatArray:
-            assert points is not None
             p, Kp = points(H.gather(r / D) / E)
             x = (r - H.spread(Kp)) / D
             # Where D is small this difference has no digits left; the coefficients p have.
@@ -175,22 +302,25 @@ def _factoriser(H: SignedGram) -> Callable[[FloatArray], Solve | None]:
 
         def solve(r: FloatArray, rough: bool) -> FloatArray:
             x = once(r)
-            return x if rough else x + once(r - H.matvec(x) - D * x)
+            if rough:
+                return x
+            # One step of iterative refinement, with H itself where L stood for it.
+            return x + once(r - H.matvec(x) - D * x)
 
-        return None if points is None else solve
+        return solve
 
     return factorise
 
 
-def _point_solver(
-    K: FloatArray, L: FloatArray | None, E: FloatArray
-) -> Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None:
-    """Return the function r -> (p, Kp) with p = (K + E^-1)^-1 r, by way of L where K = L L'."""
-    from scipy.linalg.blas import dsyrk
-    from scipy.linalg.lapack import dpotrf, dpotrs
-
-    A = K.copy().T if L is None else dsyrk(1.0, (L * np.sqrt(E)[:, None]).T)
-    A.T.flat[:: len(A) + 1] += 1 / E if L is None else 1.0
+def _point_solver(K: FloatArray, L: FloatArray | None, E: FloatArray) -> PointSolve | None:
+    """Return the map r -> (p, Kp) with p = (K + E^-1)^-1 r, by way of L where K = L L'."""
+    dsyrk, dpotrf, dpotrs = _lapack()
+    if L is None:
+        A = K.copy().T
+        A.T.flat[:: len(A) + 1] += 1 / E
+    else:
+        A = dsyrk(1.0, (L * np.sqrt(E)[:, None]).T)
+        A.T.flat[:: len(A) + 1] += 1.0
     factor, failed = dpotrf(A, lower=0, overwrite_a=1, clean=0)
     if failed:
         return None
@@ -200,6 +330,7 @@ def _point_solver(
         return p, K @ p
 
     def thin(r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        # The inverse of K + E^-1 by the formula of Sherman, Morrison and Woodbury.
         assert L is not None
         p = E * (r - L @ dpotrs(factor, L.T @ (E * r), lower=0)[0])
         return p, L @ (L.T @ p)
@@ -207,17 +338,30 @@ def _point_solver(
     return dense if L is None else thin
 
 
+@cache
+def _lapack() -> tuple[Any, Any, Any]:
+    """L'L, Cholesky's factorisation and solution; for few points an import costs more."""
+    from scipy.linalg.blas import dsyrk
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    return dsyrk, dpotrf, dpotrs
+
+
 def _low_rank_factor(K: FloatArray) -> FloatArray | None:
-    """L with K = L L' up to rounding where L has few columns, else None; every fourth point tells whether to try."""
+    """L with K = L L' up to rounding where L has few columns, else None.
+
+    Every fourth point tells whether the factorisation of all is worth trying.
+    """
     from scipy.linalg.lapack import dpstrf
 
-    if len(K) < 128:
+    if len(K) < MIN_POINTS_FOR_LOW_RANK:
         return None
-    for part, most in ((K[::4, ::4], len(K) // 6), (K, len(K) // 3)):
-        smallest = 1e-10 * (float(part.diagonal().max()) or 1.0)
-        lower, pivots, rank, _ = dpstrf(part.copy().T, tol=smallest, lower=1, overwrite_a=1)
-        if rank > most:
+    for part, max_rank in ((K[::4, ::4], len(K) // 6), (K, len(K) // 3)):
+        smallest_pivot = 1e-10 * (float(part.diagonal().max()) or 1.0)
+        lower, pivots, rank, _ = dpstrf(part.copy().T, tol=smallest_pivot, lower=1, overwrite_a=1)
+        if rank > max_rank:
             return None
+    # dpstrf permutes the points: row i of its factor belongs to point pivots[i] - 1.
     L = np.zeros((len(K), int(rank)))
     L[pivots - 1] = np.tril(lower[:, : int(rank)])
     return L
