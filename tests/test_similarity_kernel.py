@@ -13,10 +13,9 @@ from klopt.kernels.similarities import LinearExtension, Similarity
 from klopt.model.problem import Point
 from klopt.numerics.box_qp.multipliers import best_multipliers
 from klopt.problems import SimilarityKernel, SimilarityKernels, SoftMargin
-from klopt.problems._similarity.block import Block
-from klopt.problems._similarity.shares import Eliminated
-from klopt.problems._similarity.smooth import Smooth
-from klopt.problems._similarity.spectra import Spectra
+from klopt.problems._similarity.function import MultiplierObjective
+from klopt.problems._similarity.proof import KernelProjection, KernelSpectra
+from klopt.problems._similarity.spectra import SpectraObjective, best_shares
 from klopt.proof.certificate import Verdict
 
 LOSSES = ["squared", "frobenius", "l1"]
@@ -65,7 +64,7 @@ def test_the_projected_eigenvalues_give_the_nearest_kernel(seed: int, trace: flo
     rng = np.random.default_rng(seed)
     S, _ = similarity(seed, 6)
     a, w = rng.normal(size=6), 0.3
-    near = Block(S, trace).nearest(a, 1.0, w)
+    near = KernelProjection(S, trace).nearest(a, 1.0, w)
     K = near.factor @ near.factor.T
     assert near.value == pytest.approx(w * np.sum((K - S) ** 2) - a @ K @ a / 2, rel=1e-9, abs=1e-9)
     assert trace is None or np.trace(K) == pytest.approx(trace)
@@ -78,7 +77,7 @@ def test_the_projected_eigenvalues_give_the_nearest_kernel(seed: int, trace: flo
 
 def test_clipping_and_rescaling_is_not_the_nearest_kernel_of_a_trace() -> None:
     S, _ = similarity(0, 12)
-    near = Block(S, 12.0).nearest(np.zeros(12), 1.0, 1.0)
+    near = KernelProjection(S, 12.0).nearest(np.zeros(12), 1.0, 1.0)
     lam, V = np.linalg.eigh(S)
     clipped = V * np.maximum(lam, 0) @ V.T
     rescaled = 12 * clipped / np.trace(clipped)
@@ -90,8 +89,12 @@ def test_gradient_and_curvature_are_those_of_finite_differences(
     seed: int, norm: bool, apart: bool
 ) -> None:
     rng = np.random.default_rng(seed)
-    blocks = tuple(Block(similarity(seed + i, 7)[0], 7.0) for i in range(2 if apart else 1))
-    f = Smooth(blocks, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, norm, 0.5, apart)
+    blocks = tuple(
+        KernelProjection(similarity(seed + i, 7)[0], 7.0) for i in range(2 if apart else 1)
+    )
+    f = MultiplierObjective(
+        blocks, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, norm, 0.5, apart
+    )
     x = np.concatenate([rng.normal(size=7), rng.uniform(0.3, 0.7, 2 if apart else 0)])
     assert_differences_agree(f, rng, x)
 
@@ -101,8 +104,8 @@ def test_gradient_and_curvature_without_shares_are_those_of_finite_differences(
     seed: int, m: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    spectra = Spectra.of([similarity(seed + i, 7)[0] for i in range(m)], 7.0)
-    f = Eliminated(spectra, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, 0.5)
+    spectra = KernelSpectra.of([similarity(seed + i, 7)[0] for i in range(m)], 7.0)
+    f = SpectraObjective(spectra, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, 0.5)
     assert_differences_agree(f, rng, rng.normal(size=7))
 
 
@@ -117,11 +120,11 @@ def test_no_other_shares_are_better(trace: float) -> None:
             odd[i] if i < 3 and rng.random() < 0.3 else similarity(seed + i, 8)[0] * 10.0**-i
             for i in range(m)
         ]
-        spectra = Spectra.of(S, trace)
+        spectra = KernelSpectra.of(S, trace)
         a = rng.normal(size=8) * 10.0 ** rng.uniform(-2, 2)
         a -= a.mean()  # orthogonal to the eigenvector of the ones, up to rounding
         start, *others = rng.dirichlet(np.ones(m), size=11) * (1 - m * 1e-9) + 1e-9
-        best = spectra.balanced(a, w, start)
+        best = best_shares(spectra, a, w, start).near
         assert best.g.sum() == pytest.approx(1.0)
         for g in others:
             value = spectra.nearest(a, g, w).value
@@ -129,7 +132,7 @@ def test_no_other_shares_are_better(trace: float) -> None:
 
 
 def assert_differences_agree(
-    f: Smooth | Eliminated, rng: np.random.Generator, x: np.ndarray
+    f: MultiplierObjective | SpectraObjective, rng: np.random.Generator, x: np.ndarray
 ) -> None:
     d, step = rng.normal(size=x.size), 1e-5
     left, here, right = (f.near(x + move * d) for move in (-step, 0.0, step))
@@ -358,7 +361,7 @@ def test_no_kernel_with_smaller_losses_has_a_larger_trace_than_the_bound(
     single = SimilarityKernel(S, similarity(0, 6)[1], 1.0, 0.1, None, kinds.get(loss, loss)).single
     half = rng.normal(size=(6, 6)) * 10.0 ** rng.uniform(-2, 2)
     K = half @ half.T
-    assert np.trace(K) <= single._reach(single.data.losses(K, single.data.S)) * (1 + 1e-12)
+    assert np.trace(K) <= single.trace_bound(single.data.losses(K, single.data.S)) * (1 + 1e-12)
 
 
 class DiagonalWithConjugate(Diagonal):
@@ -491,7 +494,7 @@ def test_newton_takes_a_handful_of_steps(loss: str, rho: float, C: float) -> Non
 
 def test_denoise_is_the_nearest_kernel_and_flip_and_shift_are_kernels() -> None:
     S = Similarity.of(similarity(6, 10)[0])
-    nearest = Block(S.matrix, None).nearest(np.zeros(10), 1.0, 1.0)
+    nearest = KernelProjection(S.matrix, None).nearest(np.zeros(10), 1.0, 1.0)
     np.testing.assert_allclose(
         S.repaired("denoise").matrix, nearest.factor @ nearest.factor.T, atol=1e-12
     )
@@ -658,7 +661,7 @@ def test_a_proof_by_many_kernels_solves_no_machine_twice(monkeypatch: pytest.Mon
     problem = SimilarityKernel(S, y, 1.0, 0.1, 8.0, "l1")
     solved = []
     monkeypatch.setattr(
-        "klopt.problems._similarity.descent.best_multipliers",
+        "klopt.problems._similarity.inner_svm.best_multipliers",
         lambda K, *rest: solved.append(K) or best_multipliers(K, *rest),
     )
     result = klopt.solve(problem, "mirror_descent", tol=1e-2, max_iter=20)

@@ -12,7 +12,7 @@ import klopt
 from klopt.errors import InvalidProblem
 from klopt.model.problem import Point
 from klopt.problems import MultipleKernel, SimilarityKernel, SimilarityKernels, SimilaritySpectra
-from klopt.problems._similarity.descent import Reply
+from klopt.problems._similarity.inner_svm import InnerSvm
 from klopt.proof.certificate import Verdict
 
 LOSSES = ["squared", "frobenius", "l1"]
@@ -154,7 +154,7 @@ def test_newton_inside_knows_gradient_and_curvature() -> None:
     S, y = similarities(11, 7, 3)
     rng, data = np.random.default_rng(0), SimilarityKernels(S, y, 1.0, 0.0, 7.0).several.data
     kernels = np.array([radial_gram(rng, 7), 1e-4 * radial_gram(rng, 7), radial_gram(rng, 7, 5)])
-    machine, a, d, step = Reply(kernels, data, 0.1), rng.normal(size=7), rng.normal(size=7), 1e-5
+    machine, a, d, step = InnerSvm(kernels, data, 0.1), rng.normal(size=7), rng.normal(size=7), 1e-5
     (left, _), (here, g), (right, _) = (machine.near(a + move * d) for move in (-step, 0.0, step))
     assert (g == 0.1).sum() == 1
     assert g.sum() == pytest.approx(1.0)

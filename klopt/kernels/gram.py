@@ -290,7 +290,7 @@ def _repaired(
     return repaired, floor, record
 
 
-def binary_labels(value: object, size: int, name: str = "y") -> FloatArray:
+def binary_labels(value: object, size: int | None, name: str = "y") -> FloatArray:
     """Return `size` labels as a frozen vector of -1.0 and +1.0, both of which must occur.
 
     >>> binary_labels([1, -1, 1], 3)
