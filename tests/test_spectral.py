@@ -15,7 +15,7 @@ from klopt.kernels.eigenpairs import all_eigenpairs, smoothest_eigenpairs
 from klopt.kernels.graphs import knn_graph, laplacian
 from klopt.model.problem import Point
 from klopt.problems import SpectralAlignment, SpectralRls
-from klopt.problems._spectral.eigenspaces import _solve, targets
+from klopt.problems._spectral.data import solve_semidefinite, targets
 from klopt.problems._spectral.secular import Secular, single_target
 from klopt.proof.certificate import Verdict
 
@@ -507,7 +507,7 @@ def test_where_the_kernel_is_singular_the_least_norm_solution_is_taken(seed, ran
     rng = np.random.default_rng(seed)
     G, Y = rng.normal(size=(12, rank)) @ np.diag(rng.uniform(1, 10, rank)), rng.normal(size=(12, 2))
     K = G @ G.T
-    found, expected = _solve(K, Y), np.linalg.pinv(K, rcond=1e-11, hermitian=True) @ Y
+    found, expected = solve_semidefinite(K, Y), np.linalg.pinv(K, rcond=1e-11, hermitian=True) @ Y
     np.testing.assert_allclose(found, expected, atol=1e-6 * abs(expected).max())
 
 

@@ -592,7 +592,7 @@ class SingleKernelProof:
 
         primal: dict[str, object] = {"alpha": data.y * a, "kernel": K, "bias": bias}
         if self.squared and data.rho:
-            return Bracket(self._squared_lower(a) - rounding, upper, Point(primal))
+            return Bracket(self._squared_lower(a, rounding), upper, Point(primal))
 
         Z = self.gradients(point, K)
         lower, note = self._lower(a, Z, upper)
@@ -603,13 +603,13 @@ class SingleKernelProof:
                 lower, note, Z = other_lower, other_note, other
         return Bracket(lower - rounding, upper, Point(primal, {"gradients": Z}), note)
 
-    def _squared_lower(self, a: FloatArray) -> float:
-        """y'a + psi(a) for the squared loss, less its rounding."""
+    def _squared_lower(self, a: FloatArray, rounding: float) -> float:
+        """y'a + psi(a) for the squared loss, less the given rounding and that of psi."""
         data = self.data
         near = self.nearest(a)
         size = float(np.linalg.norm(near.lam)) + float(np.linalg.norm(near.mu))
         value = float(data.y @ a) + near.value + data.rho * self.spread
-        return value - data.n * EPS * 2 * data.rho * len(data.S) * size * size
+        return value - (rounding + data.n * EPS * 2 * data.rho * len(data.S) * size * size)
 
     def _subgradients_at_kinks(self, a: FloatArray) -> FloatArray:
         """Gradients with rho sum Z_i = aa'/2 - c I, as far as the domain of L* allows.
