@@ -145,6 +145,13 @@ class SpectralRls(Problem):
         proof.R  # noqa: B018 - refuses a singular Laplacian
         return proof
 
+    @cached_property
+    def forms(self) -> SpectralKernelForms | FreeKernelForms:
+        """The equivalent forms, which keep what they have computed."""
+        if isinstance(self.proof, SpectralLeastSquares):
+            return SpectralKernelForms(self.proof)
+        return FreeKernelForms(self.proof)
+
     def describe(self) -> str:
         """Return the sizes and the basis."""
         known = int((self.labels >= 0).sum())
@@ -152,9 +159,7 @@ class SpectralRls(Problem):
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the closed form and the cone program that it saves."""
-        if isinstance(self.proof, SpectralLeastSquares):
-            return SpectralKernelForms(self.proof).formulations()
-        return FreeKernelForms(self.proof).formulations()
+        return self.forms.formulations()
 
     def bracket(self, point: Point) -> Bracket:
         """Return the value of the nearest kernel and a dual value."""
