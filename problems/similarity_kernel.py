@@ -2,7 +2,8 @@
 
     minimise  max over alpha of  1'alpha - (y o alpha)'K(y o alpha) / 2   +   rho sum_i L(K - S_i)
 
-    over K positive semidefinite, of the given trace or, with trace=None, of any;   0 <= alpha <= C, y'alpha = 0
+    over K positive semidefinite, of the given trace or, with trace=None, of any;
+    0 <= alpha <= C, y'alpha = 0
 
 The similarities S_i may have negative eigenvalues. Losses: "l1", the sum of all |entries|;
 "frobenius", the norm; "squared", its square; or an object of yours with value(X), subgradient(X)

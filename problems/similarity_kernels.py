@@ -1,6 +1,7 @@
-"""EMKL: several kernels, each near a similarity of its own, that are best for multiple kernel learning.
+"""EMKL: kernels near similarities, one for each, that are best for multiple kernel learning.
 
-    minimise  max over alpha, gamma of  1'alpha - sum_i a'K_i a / (2 gamma_i)  +  rho sum_i L(K_i - S_i)
+    minimise  max over alpha, gamma of
+        1'alpha - sum_i a'K_i a / (2 gamma_i)  +  rho sum_i L(K_i - S_i)
 
     over K_i positive semidefinite of the given trace;
     a = y o alpha, 0 <= alpha <= C, y'alpha = 0;   gamma >= 0 of sum 1

@@ -1,6 +1,7 @@
 """REKL: several kernels that keep the eigenvectors of their similarities and learn new eigenvalues.
 
-    minimise  max over alpha, gamma of  1'alpha - sum_i a'K_i a / (2 gamma_i)  +  rho sum_i |mu_i - lambda_i|^2
+    minimise  max over alpha, gamma of
+        1'alpha - sum_i a'K_i a / (2 gamma_i)  +  rho sum_i |mu_i - lambda_i|^2
 
     over K_i = V_i diag(mu_i) V_i', mu_i >= 0 of the given sum, where S_i = V_i diag(lambda_i) V_i';
     a = y o alpha, 0 <= alpha <= C, y'alpha = 0;   gamma >= 0 of sum 1

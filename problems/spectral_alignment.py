@@ -112,7 +112,7 @@ class SpectralAlignment(Problem):
         return f"SpectralAlignment({known} of {n} points labelled, {self.curve.r.size} directions)"
 
     def formulations(self) -> tuple[Formulation, ...]:
-        """Return the enumeration of the pieces: the alignment is not concave, nothing else works."""
+        """Return the enumeration of the pieces, the only form: the alignment is not concave."""
         rule = ExplicitForm(self._best_level)
         because = (
             "on each piece of the curve the alignment has at most one stationary point, "

@@ -5,13 +5,14 @@
 Y holds the targets of the labelled points (-1 and +1 for two classes, indicators for more). The
 basis is what K may be:
 
-    "spectral"   K commutes with L, and Y is 0 on the unlabelled points    (8): lam = [(A / 2 mu B)^1/2 - 1/C]_+
+    "spectral"   K commutes with L, and Y is 0 on the unlabelled points    (8)
     "padded"     any K, and Y is 0 on the unlabelled points                (7)
     "labelled"   any K, and J are the labelled points only                 (6)
 
-The first has a closed form for each eigenspace, the others for the whole kernel, which has the rank
-of Y (`klopt.problems._spectral.forms`). The optimal values fall from the first to the last: (7)
-bounds (6) from above (Proposition 1), and to let K out of the spectral family can only help.
+The first has a closed form for each eigenspace, lam = [(A / 2 mu B)^1/2 - 1/C]_+, the others for
+the whole kernel, which has the rank of Y (`klopt.problems._spectral.forms`). The optimal values
+fall from the first to the last: (7) bounds (6) from above (Proposition 1), and to let K out of the
+spectral family can only help.
 
 L is singular, and on its null space a kernel costs nothing, so that without a ridge there is no
 best K. A ridge of 0.01 to 0.001 suits normalised Laplacians.

@@ -1,4 +1,4 @@
-"""The problem class that EMKL and REKL share: a kernel for each similarity and one support vector machine."""
+"""The problem class that EMKL and REKL share, with a kernel for each similarity."""
 
 from __future__ import annotations
 

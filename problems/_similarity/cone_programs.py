@@ -2,9 +2,11 @@
 
 Free kernels, a semidefinite program (`KernelConeProgram`):
 
-    minimise  t/2 + box 1'xi + weight sum L(K_i - S)        over kernels K_i, i = 1..m, each with its similarities S
+    minimise  t/2 + box 1'xi + weight sum L(K_i - S)
 
-    [[K_i, g_i], [g_i', t]] in the cone,  tr K_i = total,  y o (root sum_i g_i + b) >= 1 - xi,  xi >= 0
+    over kernels K_i, i = 1..m, each with its similarities S, subject to
+    [[K_i, g_i], [g_i', t]] positive semidefinite,  tr K_i = total,
+    y o (root sum_i g_i + b) >= 1 - xi,  xi >= 0
 
 The losses take more variables: l1 one u for each entry, -u <= K - S <= u; the norm r >= ||K - S||;
 its square q with (q/h + h)/2 >= |((q/h - h)/2, K - S)|, one for all S of a kernel, since only their
@@ -210,7 +212,10 @@ class KernelConeProgram:
         found.right.extend([s, -s])
 
     def _add_norm(self, found: LossRows, kernel: int, variable: int, s: FloatArray) -> None:
-        """(r, K - S) in the second-order cone or, for the square, ((q/h + h)/2, (q/h - h)/2, K - S)."""
+        """(r, K - S) in the second-order cone.
+
+        For the square it is ((q/h + h)/2, (q/h - h)/2, K - S).
+        """
         h = self.height
         if self.loss == "frobenius":
             head = np.array([[-1.0]])

@@ -117,6 +117,7 @@ def _matrix_list(value: object) -> Sequence[object]:
         return [value]
     if isinstance(value, np.ndarray) and value.ndim == 2:
         return [value]
+    # Matrices are stacked along the last axis.
     if isinstance(value, np.ndarray) and value.ndim == 3:
         return [value[:, :, i] for i in range(value.shape[2])]
     if not isinstance(value, list | tuple):

@@ -1,7 +1,10 @@
 """The equivalent forms of kernels learned from similarities, and the way back from each.
 
-In the units of `klopt.problems._margin.data`:  a = length * x,  value = length * (value of the form)
-+ shift, with the sign changed where the form is a dual.
+In the units of `klopt.problems._margin.data`
+
+    a = length * x,    value = length * (value of the form) + shift,
+
+with the sign of length changed where the form is a dual.
 """
 
 from __future__ import annotations
@@ -332,6 +335,7 @@ class SingleKernelForms(KernelForms):
 
     def _to_saddle(self, point: Point) -> Start:
         K = point.primal.get("kernel")
+        # A point from the smooth form has no kernel.
         if K is None:
             K = self.data.mean
         return Start(svec(K), self._to_smooth(point).x)
@@ -353,6 +357,7 @@ class SingleKernelForms(KernelForms):
     def objective(self) -> KernelObjective:
         data = self.data
         coordinates: KernelCoordinates = SvecCoordinates(data.n, 1)
+        # Traces up to a bound are those of a spectrahedron of one order more.
         if data.trace is None:
             coordinates = BoundedTraceCoordinates(data.n)
         return KernelObjective(data, coordinates, (data.S,), self.length)

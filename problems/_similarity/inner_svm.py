@@ -2,15 +2,17 @@
 
     f(K_1, .., K_m) = max over a, g of  y'a - sum_i a'K_i a / (2 g_i)   +   rho sum L(K_i - S_ij)
 
-    gradient in K_i:   -aa' / (2 g_i) + rho sum_j Z_ij          g >= 0 of sum 1; one kernel has g = 1
+    gradient in K_i:   -aa' / (2 g_i) + rho sum_j Z_ij
 
-The best shares for given multipliers are g_i = r_i / sum r, r_i = (a'K_i a)^1/2. Where r_i -> 0 the
-gradient in K_i goes to infinity, and one such gradient, which a first long step is sure to meet,
-would make all later steps short. So g >= MIN_SHARE_SUM / m is imposed: that function is nowhere
-above f, and has the same minimum unless a best share is smaller than that. With B the shares above
-the bound, s their sum, R = sum_B r and u_i = K_i a, the function -y'a + sum u_i'a / (2 g_i) has
+with shares g >= 0 of sum 1; one kernel has g = 1. The best shares for given multipliers are g_i =
+r_i / sum r, r_i = (a'K_i a)^1/2. Where r_i -> 0 the gradient in K_i goes to infinity, and one such
+gradient, which a first long step is sure to meet, would make all later steps short. So g >=
+MIN_SHARE_SUM / m is imposed: that function is nowhere above f, and has the same minimum unless a
+best share is smaller than that. With B the shares above the bound, s their sum, R = sum_B r and u_i
+= K_i a, the function -y'a + sum u_i'a / (2 g_i) has
 
-    gradient = sum_i u_i / g_i - y          Hessian = sum_i K_i / g_i + s vv' / R^2 - sum_B u_i u_i' / (g_i r_i^2)
+    gradient = sum_i u_i / g_i - y
+    Hessian  = sum_i K_i / g_i + s vv' / R^2 - sum_B u_i u_i' / (g_i r_i^2)
 
 v = sum_B u_i / g_i.
 
@@ -139,10 +141,12 @@ class KernelObjective:
         key = blake2b(k.tobytes(), digest_size=16).digest()
         found = self._known.get(key)
         if found is None:
+            # The last kernels are near these: their multipliers are a good start.
             start = next(reversed(self._known.values())).a if self._known else None
             kernels = np.array(self.coordinates.kernels(k))
             svm = InnerSvm(kernels, self.data, MIN_SHARE_SUM / len(kernels))
             found = lock(svm.best(start, DESCENT_TOLERANCE))
+            # The oldest solution makes way.
             if len(self._known) >= MAX_KEPT_SOLUTIONS:
                 del self._known[next(iter(self._known))]
             self._known[key] = found
@@ -194,9 +198,10 @@ class KernelObjective:
 
 
 def _bounded_shares(r: FloatArray, min_share: float) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """The g >= min_share of sum 1 with minimal sum r_i^2 / g_i, and which exceed that bound; r > 0."""
+    """The g >= min_share of sum 1 with minimal sum r_i^2 / g_i, and which are larger; r > 0."""
     g = r / r.sum()
     free = np.ones(r.size, dtype=bool)
+    # Shares below the bound are fixed there; the others share the rest in proportion to r.
     while (g[free] < min_share).any():
         free &= g >= min_share
         rest = 1 - min_share * np.count_nonzero(~free)

@@ -8,25 +8,26 @@ Losses L of a symmetric matrix and their conjugates L*:
 
 The nearest kernel. For multipliers a, a share g and a weight w
 
-    psi(a, g, w) = min over K of  w ||K - S||^2 - a'Ka / (2g)          K positive semidefinite, of trace tau if given
+    psi(a, g, w) = min over K of  w ||K - S||^2 - a'Ka / (2g)
 
-is attained at K = V diag(mu) V', where V and lam are the eigenvectors and eigenvalues of S + c aa',
-c = 1 / (4 w g), and mu is the projection of lam: on the simplex of sum tau, or max(lam, 0) without
-a trace. Clipping first and rescaling then would be wrong. Where K has to keep the eigenvectors V of
-S = V diag(lambda) V', mu is the projection of lambda + c u^2, u = V'a.
+over positive semidefinite K, of trace tau if that is given, is attained at K = V diag(mu) V', where
+V and lam are the eigenvectors and eigenvalues of S + c aa', c = 1 / (4 w g), and mu is the
+projection of lam: on the simplex of sum tau, or max(lam, 0) without a trace. Clipping first and
+rescaling then would be wrong. Where K has to keep the eigenvectors V of S = V diag(lambda) V', mu
+is the projection of lambda + c u^2, u = V'a.
 
 One kernel (`SingleKernelProof`). Upper bound: any kernel K = HH' of the right trace, with the value
 of its support vector machine bounded by a classifier, f = Ka + b at the best b and the best
 multiple, which holds for every a; plus the losses of K. Lower bound: for any a in the box and any
 Z_i in the domain of L*
 
-    y'a - rho sum (<Z_i, S_i> + L*(Z_i)) + tau lambda_min(rho sum Z_i - aa'/2)                                    (1)
+    y'a - rho sum (<Z_i, S_i> + L*(Z_i)) + tau lambda_min(rho sum Z_i - aa'/2)           (1)
 
 is at most  max over a of  y'a - a'Ka/2 + rho sum L(K - S_i)  for every K of trace tau. Without a
 trace tau is a bound of the trace of the best kernel. It follows from the upper bound, because the
 losses of the best kernel are at most that: z tr X <= L(X) + L*(zI) for every z, hence
 
-    tr K <= tr(mean of the S_i) + (upper / (rho m) + L*(zI)) / z          for every z > 0;                        (2)
+    tr K <= tr(mean of the S_i) + (upper / (rho m) + L*(zI)) / z    for every z > 0;     (2)
 
 the eigenvalue counts only where it is negative. Where no z gives a finite bound, kernels are looked
 for up to `TRACE_SEARCH_FACTOR` times the usual trace, and nothing is proven but where the
@@ -35,18 +36,20 @@ nearest kernel K, and so is the eigenvalue: the bound is y'a + psi(a).
 
 Several kernels (`SeveralKernelsProof`):
 
-    minimise over K_1, .., K_m   max over a and g of  y'a - sum_i a'K_i a / (2 g_i)   +   rho sum_i L(K_i - S_i)
+    minimise over K_1, .., K_m
+    max over a and g of  y'a - sum_i a'K_i a / (2 g_i)   +   rho sum_i L(K_i - S_i)
 
 with shares g >= 0 of sum 1. The best g for given kernels is g_i = r_i / sum r, r_i = (a'K_i a)^1/2:
 the inner problem is block-linf multiple kernel learning. Upper bound: any kernels K_i = H_i H_i' of
-the right trace, the classifier f = sum_i K_i a / g_i + b with ||.||^2 = max_i |H_i'a|^2 / g_i^2, and
-the losses. Lower bound: for any a in the box and any g > 0 of sum 1
+the right trace, the classifier f = sum_i K_i a / g_i + b with ||.||^2 = max_i |H_i'a|^2 / g_i^2,
+and the losses. Lower bound: for any a in the box and any g > 0 of sum 1
 
-    y'a + sum_i psi_i(a, g_i)                                                               (squared loss)       (3)
-    y'a - rho sum_i (<Z_i, S_i> + L*(Z_i)) + tau sum_i lambda_min(rho Z_i - aa'/(2 g_i))    (any Z_i in the domain) (4)
-    y'a - tau/2 (sum_i max_j |V_i'a|_j)^2                                 (rho = 0, eigenvectors V_i are kept)   (5)
+    y'a + sum_i psi_i(a, g_i)                                                            (3)
+    y'a - rho sum_i (<Z_i, S_i> + L*(Z_i)) + tau sum_i lambda_min(rho Z_i - aa'/(2 g_i)) (4)
+    y'a - tau/2 (sum_i max_j |V_i'a|_j)^2                                                (5)
 
-It goes to -inf as g_i -> 0: the best g are positive, unless a = 0.
+(3) for the squared loss, (4) for any Z_i in the domain of L*, (5) where rho = 0 and eigenvectors
+V_i are kept. It goes to -inf as g_i -> 0: the best g are positive, unless a = 0.
 
 An eigenvalue is known up to n eps ||.||, which is subtracted; sums are right up to n eps times
 their terms.
@@ -247,6 +250,7 @@ class SimilarityData:
         """rho; where it is 0 a positive number that is negligible."""
         if self.rho:
             return self.rho
+        # psi needs a positive weight to have a nearest kernel.
         typical = self.C * self.n + 1 / self.scale
         losses = 1 + self.n * self.scale**2 + sum(float(np.vdot(S, S)) for S in self.S)
         return MIN_RELATIVE_WEIGHT * typical / losses
@@ -426,6 +430,7 @@ class KernelSpectra:
     def projected(self, squares: FloatArray, c: FloatArray) -> FloatArray:
         """Return the projections of lambda_i + c_i u_i^2 on the simplex; `squares` are the u^2."""
         lam = self.values + c[:, None] * squares
+        # Only differences to the largest eigenvalue matter: the others keep their digits.
         lam -= lam.max(axis=1)[:, None]
         rising = -lam
         rising.sort(axis=1)
@@ -564,6 +569,7 @@ class SingleKernelProof:
     def factor(self, point: Point, a: FloatArray) -> FloatArray:
         """Return H with HH' the point's kernel made feasible; the nearest to a without one."""
         given = _usable(point.primal.get("kernel"), self.data.mean.shape)
+        # Under the squared loss no given kernel is better for a than the nearest one.
         if self.squared or given is None:
             return self.nearest(a).factor
         return self.projection.factor_of(given)
@@ -596,6 +602,8 @@ class SingleKernelProof:
 
         Z = self.gradients(point, K)
         lower, note = self._lower(a, Z, upper)
+        # At a kink the gradient at K is one of many: those that balance the support vector machine
+        # may close the gap.
         if data.rho and upper - lower > NEARLY_CLOSED_GAP * (1 + abs(upper)):
             other = self._subgradients_at_kinks(a)
             other_lower, other_note = self._lower(a, other, upper)
@@ -631,6 +639,7 @@ class SingleKernelProof:
             searched = "" if data.trace is not None else f"; {self._searched}"
             return -np.inf, NO_CONJUGATE + searched
         total = float(data.y @ a)
+        # Without a weight the losses leave no term.
         if data.rho and data.loss.conjugate is not None:
             terms = [
                 float(np.vdot(Zi, S)) + float(data.loss.conjugate(Zi))
@@ -707,6 +716,7 @@ class SeveralKernelsProof:
         given = _usable(given, (m,))
         if given is None or not (given > 0).any():
             return np.full(m, 1 / m)
+        # Shares that are right already stay as they are: the kernels found for them are kept.
         if given.min() >= MIN_SHARE and abs(float(given.sum()) - 1) <= 4 * EPS:
             return given
         g = np.maximum(given / given.max(), MIN_SHARE)
@@ -732,6 +742,7 @@ class SeveralKernelsProof:
         """Return the point's kernels made feasible, or the best ones for (a, g) where known."""
         shape = (len(self.data.S), self.data.n, self.data.n)
         given = _usable(point.primal.get("kernels"), shape)
+        # Under the squared loss no given kernels are better for (a, g) than the nearest ones.
         if self._has_best_kernels or given is None:
             return self.nearest(a, g)
         if not self.keeps_eigenvectors:
@@ -772,6 +783,7 @@ class SeveralKernelsProof:
         if not self._has_best_kernels:
             g = share
         lower, duals, note = self._lower(point, a, g, kernels, best)
+        # Shares of a mean of cuts go with its gradients; the best of both bounds counts.
         given = point.dual.get("shares")
         if given is not None and duals is not None:
             other_g = self.shares(given)
@@ -793,9 +805,11 @@ class SeveralKernelsProof:
         data = self.data
         n = data.n
         total = float(data.y @ a)
+        # The bound (3).
         if self._has_best_kernels:
             return total + best.value - n * EPS * 2 * data.rho * best.size, None, ""
         assert data.trace is not None
+        # The bound (5): with given eigenvectors the loss is the squared one, so rho = 0 here.
         if self.keeps_eigenvectors:
             largest = np.abs(self.spectra.along(a)).max(axis=1)
             largest = largest + n * EPS * float(np.linalg.norm(a))
@@ -803,6 +817,7 @@ class SeveralKernelsProof:
         if not data.provable:
             return -np.inf, None, NO_CONJUGATE
 
+        # The bound (4).
         Z = self._gradients(point, kernels)
         for Zi, S, gi in zip(Z, data.S, g, strict=True):
             if data.rho and data.loss.conjugate is not None:

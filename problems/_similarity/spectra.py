@@ -1,20 +1,21 @@
-"""The objective in the multipliers alone, for kernels that keep the eigenvectors of their similarities.
+"""The objective in the multipliers alone, for kernels with given eigenvectors.
 
     minimise  f(a) = -y'a - max over g of psi(a, g)
 
-    psi(a, g) = sum_i  min over mu_i of  w |mu_i - lambda_i|^2 - mu_i'u_i^2 / (2 g_i),          u_i = V_i'a
+    psi(a, g) = sum_i  min over mu_i of  w |mu_i - lambda_i|^2 - mu_i'u_i^2 / (2 g_i),   u_i = V_i'a
 
 over mu_i >= 0 of a given sum and shares g >= 0 of sum 1. The minimum over mu_i is attained at the
 projection of lambda_i + c_i u_i^2 on that simplex, c_i = 1/(4 w g_i)
 (`klopt.problems._similarity.proof`). The variables are x = a / length, values in units of length.
 
 Derivatives. With P the k_i eigenvalues with mu > 0, q_i = mu_i'u_i^2, r_i = u_P^3 - (sum of u_P^2 /
-k_i) u_P and b_i = u_i'r_i >= 0,
+k_i) u_P, b_i = u_i'r_i >= 0 and p_i = V_i u_P,
 
-    psi_a = -sum_i V_i (mu_i u_i) / g_i              psi_g = q_i / (2 g_i^2)
-
-    -psi_aa = sum_i {V_i diag(mu_i + 2 c_i u_i^2)_P V_i' - 2 c_i p_i p_i' / k_i} / g_i,          p_i = V_i u_P
-    -psi_ag = -V_i (mu_i u_i + c_i r_i) / g_i^2      -psi_gg = (q_i + c_i b_i / 2) / g_i^3 =: h_i
+    psi_a = -sum_i V_i (mu_i u_i) / g_i
+    psi_g = q_i / (2 g_i^2)
+    -psi_aa = sum_i {V_i diag(mu_i + 2 c_i u_i^2)_P V_i' - 2 c_i p_i p_i' / k_i} / g_i
+    -psi_ag = -V_i (mu_i u_i + c_i r_i) / g_i^2
+    -psi_gg = (q_i + c_i b_i / 2) / g_i^3 =: h_i
 
 The best shares. They are where all psi_g are the same: the price of a share. While the P stay, q_i
 = A_i + c_i b_i with constants A and b, so that the shares are roots of cubic equations: these are
@@ -98,6 +99,7 @@ class SpectraDerivatives:
         half = near.scaled_vectors((near.mu + 2 * c * squares) / g)
         r = (squares - (inverse_count * total)[:, None]) * near.u * near.inside
         h = (near.squared_norms + near.c * self.responses / 2) / near.g**3
+        # h = 0 where a kernel does not see a; its column of B is 0 as well.
         inverse = 1 / np.maximum(h, TINY)
 
         # The p_i and the columns of B, one row each.
@@ -173,6 +175,7 @@ def _shares_of_faces(A: list[float], b: list[float], g: list[float]) -> FloatArr
             log_prices.append(log(q / (gi * gi)))
             rates.append(1 / (2 + bi / (gi * q)))
 
+        # The price at which the shares sum to 1, to first order.
         weights = list(map(mul, g, rates))
         log_price = sum(map(mul, weights, log_prices)) / sum(weights)
         excess = [own - log_price for own in log_prices]
@@ -268,7 +271,7 @@ class SpectraObjective:
         return LocalModel(value, here.image - self.y, lambda: self.length * here.curvature())
 
     def start_model(self) -> StartModel:
-        """Return the support vector machine of the kernels nearest to the similarities, with a ridge.
+        """Return the quadratic program of the kernels nearest to the similarities, with a ridge.
 
         The ridge stands for how kernels will follow a: that adds the sum of c_i b_i / (4 g_i) to
         the function, a fourth power of a, which near a is as good as a ridge of four times that

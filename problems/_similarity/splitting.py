@@ -1,8 +1,9 @@
 """The entrywise loss as a saddle point problem that splits into two proximal steps.
 
-    phi(K, (x, Z)) = y'x - length/2 x'Kx + sum_i <Z_i, K - S_i>         |Z_i| <= weight in every entry
+    phi(K, (x, Z)) = y'x - length/2 x'Kx + sum_i <Z_i, K - S_i>
 
-is a kernel against a support vector machine, x, and against gradients Z_i of the loss. The proximal
+is minimised over a kernel K and maximised over the multipliers x of a support vector machine and
+over gradients Z_i of the loss, |Z_i| <= weight in every entry. The proximal
 step of the first is the squared loss next to a matrix V (`klopt.problems._similarity.function`).
 That of the loss is taken entry by entry: the median of the s_i and of the 1 + m numbers
 v + (m - 2j) weight / sigma, j = 0..m. Matrices are given by svec, which counts an entry off the
@@ -27,7 +28,10 @@ from klopt.problems._similarity.proof import KernelProjection
 __all__ = ["EntrywiseSplitting"]
 
 MIN_RELATIVE_DISTANCE = 1e-2
-"""Of the mean diagonal: the distance of a kernel from its similarity that the first sigma assumes at least."""
+"""Smallest distance of a kernel from its similarity that the first sigma assumes.
+
+It is relative to the mean diagonal of the kernel.
+"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -156,6 +156,7 @@ class Directions:
             np.flatnonzero(np.diff(gamma) > EIGENVALUE_TIE * norm_bound), gamma.size - 1
         )
         sizes = np.diff(ends, prepend=-1)
+        # Simple eigenvalues: the eigenvectors are the directions.
         if sizes.max() == 1:
             return cls(basis, A, B, known, seen, Y)
 

@@ -1,4 +1,4 @@
-"""The closed forms and cone programs of regularised least squares over spectral and over all kernels.
+"""Closed forms and cone programs of regularised least squares over kernels on a graph.
 
 Spectral kernels have the closed form lam_i = [(A_i / (2 mu B_i))^1/2 - 1/C]_+ for each direction,
 and the second-order cone program of  v_i >= 1 / root_i,  v_i w_i >= 1,  v = (1 + C lam) / root.
@@ -141,12 +141,13 @@ class FreeKernelForms:
         kind = "equation for a matrix of the number of classes"
         if self.proof.Y.shape[1] == 1:
             kind = "secular equation"
+        constraint = "the dual has one constraint A'GA <= 2 mu I"
         closed = Formulation(
             "explicit",
             rule.needs,
             lambda: rule,
             self._from_closed_form,
-            because=f"the dual has one constraint A'GA <= 2 mu I, and its multiplier solves a {kind}",
+            because=f"{constraint}, and its multiplier solves a {kind}",
         )
         program = Formulation(
             "SDP",

@@ -6,7 +6,8 @@ that were left out see of the labels),
 
     minimise over lam >= 0   sum_i A_i / (lam_i + 1/C) / 2 + mu B_i lam_i  +  C rest / 2
     solution                 lam_i = [(A_i / (2 mu B_i))^1/2 - 1/C]_+
-    dual bound               sum_i a_i A_i^1/2 - a_i^2 / (2C)  +  C rest / 2,    a_i = min(C A_i^1/2, (2 mu B_i)^1/2).
+    dual bound               sum_i a_i A_i^1/2 - a_i^2 / (2C)  +  C rest / 2,
+                             a_i = min(C A_i^1/2, (2 mu B_i)^1/2).
 
 In an eigenspace the directions of Y_g are best: the loss falls with lam as A does, concave in A, so
 that to share A among other directions costs more. Mao, Tsang (2010) print 1/C inside the root of
@@ -14,10 +15,10 @@ that to share A among other directions costs more. Mao, Tsang (2010) print 1/C i
 
 All kernels (`FreeLeastSquares`).
 
-    minimise over K >= 0   tr Y'(K_JJ + I/C)^-1 Y / 2 + mu tr(K L)                 ((6), (7) of Mao, Tsang)
+    minimise over K >= 0   tr Y'(K_JJ + I/C)^-1 Y / 2 + mu tr(K L)
 
-L is positive definite; J are the labelled points, or all points, Y = 0 on the others. With G =
-(L^-1)_JJ the dual is
+((6) and (7) of Mao, Tsang). L is positive definite; J are the labelled points, or all points, Y = 0
+on the others. With G = (L^-1)_JJ the dual is
 
     maximise over A   tr A'Y - ||A||^2 / (2C)   subject to   A'G A <= 2 mu I,
 
@@ -83,7 +84,7 @@ class SpectralLeastSquares:
 
     @property
     def rest(self) -> float:
-        """What is lost of the labels whatever the kernel is: C ||Y||^2 / 2 beyond the directions."""
+        """What is lost for every kernel: C ||Y||^2 / 2 beyond the directions."""
         return self.C * max(float(np.sum(self.Y**2)) - float(self.A.sum()), 0.0) / 2
 
     def bracket(self, point: Point) -> Bracket:
@@ -177,6 +178,7 @@ class FreeLeastSquares:
             largest = float(constrained[0, 0])
         else:
             largest = float(np.linalg.eigvalsh(constrained)[-1])
+        # No multiple of A is better than 0.
         if not (aligned > 0 and largest > 0):
             return 0.0, 0 * A
         length = min(float(np.sqrt(2 * self.mu / largest)), aligned / size)
@@ -214,6 +216,7 @@ class AlignmentCurve:
     def weights(self, level: float) -> FloatArray:
         """Return [r - level]_+ and, at the top of the curve, its limit: the largest r alone."""
         weights = np.maximum(self.r - level, 0.0)
+        # The curve itself ends before its top, where all weights vanish.
         if weights.any():
             return weights
         return np.asarray(self.r == self.r.max(), dtype=np.float64)
@@ -261,6 +264,7 @@ class AlignmentCurve:
 
     def bracket(self, point: Point) -> Bracket:
         """Return the alignment at the level and the largest over all pieces."""
+        # A level that is not finite proves as much as any other: 0 is taken.
         level = 0.0
         if np.isfinite(point.level):
             level = float(np.clip(point.level, 0.0, self.r.max()))

@@ -43,7 +43,10 @@ MIN_VISIBLE_DECREASE = 1e-10
 FINAL_STEP = 1e-6
 """Relative step that leaves about its square as error, and the square of that in the bracket."""
 RELATIVE_GAP = 1e-13
-"""Gap to f; eigenvalues of N that are to vanish fall with it, and below rounding N would not be positive."""
+"""Gap relative to f at which the path ends.
+
+Eigenvalues of N that are to vanish fall with it; below rounding N would not be positive.
+"""
 
 
 def single_target(G: FloatArray, y: FloatArray, C: float, mu: float) -> tuple[float, FloatArray]:
@@ -114,6 +117,7 @@ class Secular:
 
     def solve(self) -> FloatArray:
         """Return N, zero where the gradient of f there already is nonnegative."""
+        # The gradient of f at N = 0 is mu I - C^2 Z' diag(w) Z / 2.
         weighted = (self.Z.T * self.w) @ self.Z
         if float(np.linalg.eigvalsh(weighted)[-1]) * self.C**2 <= 2 * self.mu:
             return np.zeros_like(weighted)
