@@ -1,42 +1,55 @@
-"""EMKL: several kernels, each like a similarity of its own, that serve a multiple kernel machine best.
+"""EMKL: kernels near similarities, one for each, that are best for multiple kernel learning.
 
-    minimise  max over alpha, gamma of  1'alpha - sum_i a'K_i a / (2 gamma_i)  +  rho sum_i L(K_i - S_i)
+    minimise  max over alpha, gamma of
+        1'alpha - sum_i a'K_i a / (2 gamma_i)  +  rho sum_i L(K_i - S_i)
 
     over K_i positive semidefinite of the given trace;
     a = y o alpha, 0 <= alpha <= C, y'alpha = 0;   gamma >= 0 of sum 1
 
-(6) with (10) of Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels
-from multiple similarity matrices with general convex loss functions, 2010. With (5), which the
+Kundu, Tankasali, Bhattacharyya, Ben-Tal (2010), Efficient algorithms for learning kernels from
+multiple similarity matrices with general convex loss functions, (6) with (10). With (5), which the
 paper prints as if it were the same, the problem would not be convex. Losses as in
 `SimilarityKernel`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+import attrs
 import numpy as np
-import numpy.typing as npt
 
-from klopt.arrays import FloatArray, MatrixLike
-from klopt.kernels.similarities import Similarity
 from klopt.model.problem import Example, Statement
-from klopt.problems._similarity.data import Losses, noisy_similarities
-from klopt.problems._similarity.machine import SimilarityMachine
+from klopt.problems._similarity.base import SeveralKernelsProblem
+from klopt.problems._similarity.data import Losses, loss_name, noisy_similarities
 
 __all__ = ["SimilarityKernels"]
 
 
-@dataclass(frozen=True, eq=False)
-class SimilarityKernels(SimilarityMachine):
-    """Learn a kernel from each similarity matrix, for one machine with the kernel sum K_i / gamma_i.
+@attrs.frozen(eq=False, slots=False)
+class SimilarityKernels(SeveralKernelsProblem):
+    """Learn a kernel from each similarity matrix, for one support vector machine.
 
-    S, C, `rho` and `loss` are those of `SimilarityKernel`; each kernel has the given `trace`.
-    Solutions have `alpha`, `bias`, `gamma` and `kernels`, of shape (m, n, n); but for the squared
-    loss also `gradients`.
+    It has the kernel sum K_i / gamma_i. Solutions have `alpha`, `bias`, `gamma` and `kernels`, of
+    shape (m, n, n); but for the squared loss also `gradients`.
 
+    Parameters
+    ----------
+    S : list of (n, n) matrices or array of shape (n, n, m)
+        The similarities.
+    y : (n,) array
+        Labels -1 and +1.
+    C : float
+        Penalty of the support vector machine.
+    rho : float
+        Weight of the losses.
+    trace : float
+        Trace of each kernel.
+    loss : "l1", "frobenius", "squared" or an object
+        The loss L, as in `SimilarityKernel`.
+
+    Examples
+    --------
     >>> from klopt.model.problem import Point
     >>> problem = SimilarityKernels([[[1, 2], [2, 1]]], [1, -1], C=1, rho=1, trace=2)
     >>> bracket = problem.bracket(Point({"alpha": [1.0, 1.0], "gamma": [1.0]}))
@@ -51,12 +64,29 @@ class SimilarityKernels(SimilarityMachine):
         r"0\le\alpha\le C,\quad y^\top\alpha=0,\quad a_i=y_i\alpha_i,\quad\gamma\ge 0,"
         r"\quad\mathbf{1}^\top\gamma=1",
         words=(
-            "S_i are similarities that need not be positive semidefinite; the machine "
-            "has the kernel sum K_i / gamma_i."
+            "S_i are similarities that need not be positive semidefinite; the support "
+            "vector machine has the kernel sum K_i / gamma_i."
         ),
         weights="gamma",
     )
     references = ("kundu2010",)
+
+    loss: Losses = "squared"
+
+    def _given_loss(self) -> Losses:
+        return self.loss
+
+    def describe(self) -> str:
+        return f"{super().describe()[:-1]}, {loss_name(self.loss)})"
+
+    @classmethod
+    def sample(cls, rng: np.random.Generator, size: int) -> Self:
+        S, y = noisy_similarities(rng, max(size, 2), 2)
+        loss: Any = rng.choice(["squared", "frobenius", "l1"])
+        C = float(rng.choice([0.1, 1.0, 10.0]))
+        rho = float(rng.choice([0.05, 0.5]))
+        return cls(S, y, C, rho, float(y.size), loss)
+
     examples = (
         Example(
             "wine",
@@ -65,41 +95,3 @@ class SimilarityKernels(SimilarityMachine):
             full=(30, 60, 120),
         ),
     )
-
-    S: tuple[Similarity, ...]
-    y: FloatArray
-    C: float
-    rho: float
-    trace: float
-    loss: Losses = "squared"
-
-    if (
-        TYPE_CHECKING
-    ):  # matrices are taken as they come; the fields hold what they were converted to
-
-        def __init__(
-            self,
-            S: Sequence[Similarity | MatrixLike] | npt.NDArray[Any],
-            y: npt.ArrayLike,
-            C: float,
-            rho: float,
-            trace: float,
-            loss: Losses = "squared",
-        ) -> None: ...
-
-    def describe(self) -> str:
-        loss = self.loss if isinstance(self.loss, str) else type(self.loss).__name__
-        return f"{super().describe()[:-1]}, {loss})"
-
-    @classmethod
-    def sample(cls, rng: np.random.Generator, size: int) -> Self:
-        S, y = noisy_similarities(rng, max(size, 2), 2)
-        loss: Any = rng.choice(["squared", "frobenius", "l1"])
-        return cls(
-            S,
-            y,
-            float(rng.choice([0.1, 1.0, 10.0])),
-            float(rng.choice([0.05, 0.5])),
-            float(y.size),
-            loss,
-        )

@@ -1,42 +1,54 @@
 """REKL: several kernels that keep the eigenvectors of their similarities and learn new eigenvalues.
 
-    minimise  max over alpha, gamma of  1'alpha - sum_i a'K_i a / (2 gamma_i)  +  rho sum_i |mu_i - lambda_i|^2
+    minimise  max over alpha, gamma of
+        1'alpha - sum_i a'K_i a / (2 gamma_i)  +  rho sum_i |mu_i - lambda_i|^2
 
     over K_i = V_i diag(mu_i) V_i', mu_i >= 0 of the given sum, where S_i = V_i diag(lambda_i) V_i';
     a = y o alpha, 0 <= alpha <= C, y'alpha = 0;   gamma >= 0 of sum 1
 
-(7) with (10) of Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels
-from multiple similarity matrices with general convex loss functions, 2010, with the sum in (7) over
-all n eigenvalues. It restricts `SimilarityKernels` with the squared loss, so its optimum is not
-below, and needs each eigen-decomposition only once.
+Kundu, Tankasali, Bhattacharyya, Ben-Tal (2010), Efficient algorithms for learning kernels from
+multiple similarity matrices with general convex loss functions, (7) with (10), with the sum in (7)
+over all n eigenvalues. It restricts `SimilarityKernels` with the squared loss, so its optimum is
+not below, and needs each eigendecomposition only once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import ClassVar, Self
 
+import attrs
 import numpy as np
-import numpy.typing as npt
 
-from klopt.arrays import FloatArray, MatrixLike
-from klopt.kernels.similarities import Similarity
 from klopt.model.problem import Example, Statement
-from klopt.problems._similarity.data import noisy_similarities
-from klopt.problems._similarity.machine import SimilarityMachine
+from klopt.problems._similarity.base import SeveralKernelsProblem
+from klopt.problems._similarity.data import Losses, noisy_similarities
 
 __all__ = ["SimilaritySpectra"]
 
 
-@dataclass(frozen=True, eq=False)
-class SimilaritySpectra(SimilarityMachine):
-    """Learn the spectrum of each similarity matrix, for one machine with the kernel sum K_i / gamma_i.
+@attrs.frozen(eq=False, slots=False)
+class SimilaritySpectra(SeveralKernelsProblem):
+    """Learn the spectrum of each similarity matrix, for one support vector machine.
 
-    S, C and `rho` are those of `SimilarityKernel`, with the squared loss; each kernel has the given
-    `trace`. Solutions have `alpha`, `bias`, `gamma`, `spectra`, of shape (m, n), eigenvalues in the
-    order of those of S_i, smallest first, and `kernels`, of shape (m, n, n).
+    It has the kernel sum K_i / gamma_i. Solutions have `alpha`, `bias`, `gamma`, `spectra`, of
+    shape (m, n), eigenvalues in the order of those of S_i, smallest first, and `kernels`, of shape
+    (m, n, n).
 
+    Parameters
+    ----------
+    S : list of (n, n) matrices or array of shape (n, n, m)
+        The similarities.
+    y : (n,) array
+        Labels -1 and +1.
+    C : float
+        Penalty of the support vector machine.
+    rho : float
+        Weight of the squared losses.
+    trace : float
+        Trace of each kernel.
+
+    Examples
+    --------
     >>> from klopt.model.problem import Point
     >>> problem = SimilaritySpectra([[[1, 2], [2, 1]]], [1, -1], C=1, rho=1, trace=2)
     >>> bracket = problem.bracket(Point({"alpha": [1.0, 1.0], "gamma": [1.0]}))
@@ -53,11 +65,22 @@ class SimilaritySpectra(SimilarityMachine):
         r"a_i=y_i\alpha_i,\quad\gamma\ge 0,\quad\mathbf{1}^\top\gamma=1",
         words=(
             "S_i = V_i diag(lambda_i) V_i' are similarities that need not be positive "
-            "semidefinite; the machine has the kernel sum K_i / gamma_i."
+            "semidefinite; the support vector machine has the kernel sum K_i / gamma_i."
         ),
         weights="gamma",
     )
     references = ("kundu2010",)
+
+    keeps_eigenvectors = True
+    loss: ClassVar[Losses] = "squared"
+
+    @classmethod
+    def sample(cls, rng: np.random.Generator, size: int) -> Self:
+        S, y = noisy_similarities(rng, max(size, 2), 2)
+        C = float(rng.choice([0.1, 1.0, 10.0]))
+        rho = float(rng.choice([0.05, 0.5]))
+        return cls(S, y, C, rho, float(y.size))
+
     examples = (
         Example(
             "wine",
@@ -66,31 +89,3 @@ class SimilaritySpectra(SimilarityMachine):
             full=(60, 120, 178),
         ),
     )
-
-    S: tuple[Similarity, ...]
-    y: FloatArray
-    C: float
-    rho: float
-    trace: float
-
-    keeps_eigenvectors = True
-
-    if (
-        TYPE_CHECKING
-    ):  # matrices are taken as they come; the fields hold what they were converted to
-
-        def __init__(
-            self,
-            S: Sequence[Similarity | MatrixLike] | npt.NDArray[Any],
-            y: npt.ArrayLike,
-            C: float,
-            rho: float,
-            trace: float,
-        ) -> None: ...
-
-    @classmethod
-    def sample(cls, rng: np.random.Generator, size: int) -> Self:
-        S, y = noisy_similarities(rng, max(size, 2), 2)
-        return cls(
-            S, y, float(rng.choice([0.1, 1.0, 10.0])), float(rng.choice([0.05, 0.5])), float(y.size)
-        )

@@ -1,4 +1,4 @@
-"""SKL_KTA: the spectral kernel of regularised least squares whose regularisation is chosen by kernel alignment.
+"""SKL_KTA: the spectral kernel of least squares whose regularisation is chosen by kernel alignment.
 
 The kernels of `SpectralRls`, K = U diag(lam) U' with lam_i = [(A_i / (2 mu B_i))^1/2 - 1/C]_+, form
 one curve but for their scale: with r_i = (A_i / (2 B_i))^1/2 and the level t = mu^1/2 / C it is
@@ -7,52 +7,61 @@ lam_i ~ [r_i - t]_+, and
     maximise over 0 <= t < max r   h(t) = <K, T> / (||K|| ||T||) = sum_i lam_i A_i / (||lam|| ||T||)
 
 where T = YY' is the target of the labelled points; the directions U, A, B are those of
-`klopt.problems._spectral.eigenspaces`. [1] takes the stationary point of the unclipped curve for
-its maximum; often it is not, and there are local maxima.
-
-The exact maximum, O(n log n). On the piece where the k largest r_i exceed t, with their mean m, S =
-sum (r_i - m)^2, X = sum A_i (r_i - m), Z = sum A_i and u = m - t,
-
-    h = (X + Z u) / (S + k u^2)^1/2 / ||T||,    h' has the sign of  Z S - k X u,
-
-so that it has one stationary point, u = Z S / (k X), a maximum, if X > 0, and rises with u
-otherwise. The best of these points that lie on their piece and of the ends of the pieces is the
-maximum: that enumeration is the proof of `upper`.
+`klopt.problems._spectral.data`. Mao, Tsang (2010) take the stationary point of the unclipped curve
+for its maximum; often it is not, and there are local maxima. The exact maximum is found by
+enumerating the pieces of the curve (`klopt.problems._spectral.proof`).
 
 The decision f = K_ul (K_ll + I/C)^-1 Y_l depends on the level alone, not on C. At t = 0 it is R_ul
-R_ll^-1 Y_l with R = U diag(r) U', the rule that [1] arrives at for every mu.
+R_ll^-1 Y_l with R = U diag(r) U', the rule that the paper arrives at for every mu.
 
-[1] Mao, Tsang, Parameter-free spectral kernel learning, 2010, Propositions 2 to 4.
+Mao, Tsang (2010), Parameter-free spectral kernel learning, Propositions 2 to 4.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import EPS, FloatArray, MatrixLike, SparseMatrix, freeze, require_memory
+from klopt.arrays import FloatArray, SparseMatrix, require_memory
 from klopt.errors import InvalidProblem
 from klopt.model.forms import ExplicitForm
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
-from klopt.problems._spectral.eigenspaces import Directions, check_graph
+from klopt.problems._spectral.data import (
+    Directions,
+    as_class_labels,
+    as_laplacian,
+    as_ridge,
+    require_classes,
+    sample_graph,
+)
+from klopt.problems._spectral.proof import AlignmentCurve
 
 __all__ = ["SpectralAlignment"]
 
-TIED = 1e-12
 
-
-@dataclass(frozen=True, eq=False)
+@attrs.frozen(eq=False, slots=False)
 class SpectralAlignment(Problem):
-    """Choose the level of a spectral kernel by its alignment with the labels (0, 1, 2, .. or -1 for unlabelled).
+    """Choose the level of a spectral kernel by its alignment with the labels.
 
-    `ridge` is added to the Laplacian, whose smallest eigenvalue is 0; `rank` keeps the smoothest
-    eigenvectors only. The value is the alignment, which is maximised; the solution is the number
-    `level`.
+    The value is the alignment, which is maximised; the solution is the number `level`.
 
+    Parameters
+    ----------
+    laplacian : (n, n) matrix
+        The graph Laplacian.
+    labels : (n,) array
+        Classes 0, 1, 2, .., -1 for unlabelled points.
+    ridge : float
+        Added to the Laplacian, whose smallest eigenvalue is 0.
+    rank : int or None
+        Number of the smoothest eigenvectors that are kept, None for all.
+
+    Examples
+    --------
     >>> path = [[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]]
     >>> problem = SpectralAlignment(path, labels=[0, -1, 1])
     >>> bracket = problem.bracket(Point({"level": 0.0}))
@@ -71,36 +80,15 @@ class SpectralAlignment(Problem):
         ),
     )
     references = ("mao2010",)
-    examples = (
-        Example(
-            "iris",
-            lambda d: SpectralAlignment(d.laplacian, d.classes),
-            demo=(150,),
-            full=(90, 120, 150),
-        ),
-    )
-
-    laplacian: SparseMatrix
-    labels: npt.NDArray[np.int64]
-    ridge: float = 1e-2
-    rank: int | None = None
-
     sense = "max"
 
-    if TYPE_CHECKING:
+    laplacian: SparseMatrix = attrs.field(converter=as_laplacian)
+    labels: npt.NDArray[np.int64] = attrs.field(converter=as_class_labels)
+    ridge: float = attrs.field(default=1e-2, converter=as_ridge)
+    rank: int | None = None
 
-        def __init__(
-            self,
-            laplacian: MatrixLike,
-            labels: npt.ArrayLike,
-            ridge: float = 1e-2,
-            rank: int | None = None,
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        L, labels, ridge = check_graph(self.laplacian, self.labels, self.ridge)
-        for name, value in (("laplacian", L), ("labels", freeze(labels)), ("ridge", ridge)):
-            object.__setattr__(self, name, value)
+    def __attrs_post_init__(self) -> None:
+        require_classes(self.labels, self.laplacian)
         if not self.directions.A.max() > 0:
             raise InvalidProblem(
                 "every eigenvector that was kept is orthogonal to the labels; raise the rank"
@@ -111,32 +99,37 @@ class SpectralAlignment(Problem):
         """What the labelled points see of the eigenspaces."""
         return Directions.of(self.laplacian, self.labels, self.ridge, self.rank)
 
+    @cached_property
+    def curve(self) -> AlignmentCurve:
+        """The alignment as a function of the level, which brackets the optimum."""
+        d = self.directions
+        return AlignmentCurve(d.A, d.B, float(np.linalg.norm(d.Y.T @ d.Y)))
+
     def describe(self) -> str:
         """Return the sizes."""
-        known, n = self.directions.known.size, self.labels.size
-        return f"SpectralAlignment({known} of {n} points labelled, {self._r.size} directions)"
+        known = self.directions.known.size
+        n = self.labels.size
+        return f"SpectralAlignment({known} of {n} points labelled, {self.curve.r.size} directions)"
 
     def formulations(self) -> tuple[Formulation, ...]:
-        """Return the enumeration of the pieces: the alignment is not concave, so there is nothing else."""
+        """Return the enumeration of the pieces, the only form: the alignment is not concave."""
         rule = ExplicitForm(self._best_level)
-        because = "on each piece of the curve the alignment has at most one stationary point, known in closed form"
+        because = (
+            "on each piece of the curve the alignment has at most one stationary point, "
+            "known in closed form"
+        )
         return (Formulation("explicit", rule.needs, lambda: rule, _recover, because=because),)
+
+    def _best_level(self) -> tuple[FloatArray, None]:
+        return np.array([self.curve.best_level]), None
 
     def bracket(self, point: Point) -> Bracket:
         """Return the alignment at the level and the largest over all pieces."""
-        level = float(np.clip(point.level, 0.0, self._r.max())) if np.isfinite(point.level) else 0.0
-        lower = self._alignment(level) * (1 - 8 * EPS)
-        upper = float(self._candidates[1].max()) * (1 + EPS * (8 + float(np.sqrt(self._r.size))))
-        return Bracket(
-            lower,
-            upper,
-            Point({"level": level}),
-            "upper: the largest alignment over all pieces of the curve",
-        )
+        return self.curve.bracket(point)
 
     def spectrum(self, point: Point) -> FloatArray:
         """Return lam_i ~ [r_i - level]_+ of the directions, with sum 1."""
-        weights = self._weights(float(point.level))
+        weights = self.curve.weights(float(point.level))
         return weights / float(weights.sum())
 
     def kernel(self, point: Point) -> FloatArray:
@@ -145,66 +138,27 @@ class SpectralAlignment(Problem):
         return (self.directions.U * self.spectrum(point)) @ self.directions.U.T
 
     def decide(self, point: Point | None = None) -> FloatArray:
-        """Return the scores of all points, one column a class, for two classes one number; by default at level 0."""
+        """Return the scores of all points, by default at level 0.
+
+        There is one column for each class; for two classes one number for each point.
+        """
         level = 0.0 if point is None else float(point.level)
-        return self.directions.decide(self._weights(level), level)
+        return self.directions.decide(self.curve.weights(level), level)
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
         """Return a random connected graph, two or three classes and some points without label."""
-        n = max(size, 4)
-        W = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.5), 1) + np.eye(n, k=1)
-        W += W.T
-        return cls(
-            np.diag(W.sum(axis=0)) - W, np.concatenate([np.arange(n - 1) % (2 + size % 2), [-1]])
-        )
+        W, labels = sample_graph(rng, size)
+        return cls(np.diag(W.sum(axis=0)) - W, labels)
 
-    @cached_property
-    def _r(self) -> FloatArray:
-        """r_i; those that differ by rounding only are made equal, since the top of the curve would tell them apart."""
-        r = np.sqrt(self.directions.A / (2 * self.directions.B))
-        order = np.argsort(-r, kind="stable")
-        first = np.append(True, -np.diff(r[order]) > TIED * r[order][:-1])
-        r[order] = r[order][np.maximum.accumulate(np.where(first, np.arange(r.size), 0))]
-        return r
-
-    @cached_property
-    def _norm(self) -> float:
-        return float(np.linalg.norm(self.directions.Y.T @ self.directions.Y))
-
-    def _weights(self, level: float) -> FloatArray:
-        """[r - level]_+, and at the top of the curve its limit: the largest r alone."""
-        weights = np.maximum(self._r - level, 0.0)
-        return weights if weights.any() else (self._r == self._r.max()).astype(float)
-
-    def _alignment(self, level: float) -> float:
-        weights = self._weights(level)
-        return float(weights @ self.directions.A) / (float(np.linalg.norm(weights)) * self._norm)
-
-    @cached_property
-    def _candidates(self) -> tuple[FloatArray, FloatArray]:
-        """Levels that can be best, and their alignments."""
-        order = np.argsort(-self._r, kind="stable")
-        r, A = self._r[order], self.directions.A[order]
-        k, after = np.arange(1.0, r.size + 1), np.append(r[1:], 0.0)
-        Z, mean = np.cumsum(A), np.cumsum(r) / k
-        # Sums about the mean by their updates: as differences of plain sums they would lose their
-        # digits.
-        step = r - np.append(r[0], mean[:-1])
-        S = np.cumsum((1 - 1 / k) * step**2)
-        X = np.cumsum((A - np.append(A[0], (Z / k)[:-1])) * (1 - 1 / k) * step)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            u = np.where(X > 0, Z * S / (k * X), np.inf)
-            inside = (mean - u > after) & (mean - u < r)
-            value = np.sqrt(X**2 / S + Z**2 / k)
-        ends = after < r  # a tie makes a piece of no length
-        at_end = (X + Z * (mean - after))[ends] / np.sqrt(S + k * (mean - after) ** 2)[ends]
-        levels = np.concatenate([after[ends], (mean - u)[inside]])
-        return levels, np.concatenate([at_end, value[inside]]) / self._norm
-
-    def _best_level(self) -> tuple[FloatArray, None]:
-        levels, values = self._candidates
-        return np.array([levels[int(np.argmax(values))]]), None
+    examples = (
+        Example(
+            "iris",
+            lambda d: SpectralAlignment(d.laplacian, d.classes),
+            demo=(150,),
+            full=(90, 120, 150),
+        ),
+    )
 
 
 def _recover(x: FloatArray, y: FloatArray | None) -> Point:

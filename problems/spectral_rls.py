@@ -5,54 +5,87 @@
 Y holds the targets of the labelled points (-1 and +1 for two classes, indicators for more). The
 basis is what K may be:
 
-    "spectral"   K commutes with L, and Y is 0 on the unlabelled points    (8) of [1]: lam = [(A / 2 mu B)^1/2 - 1/C]_+
+    "spectral"   K commutes with L, and Y is 0 on the unlabelled points    (8)
     "padded"     any K, and Y is 0 on the unlabelled points                (7)
     "labelled"   any K, and J are the labelled points only                 (6)
 
-The first has a closed form for each eigenspace (`klopt.problems._spectral.function`), the others
-for the whole kernel, which has the rank of Y (`klopt.problems._spectral.free_kernel`). The optimal
-values fall from the first to the last: (7) bounds (6) from above (Proposition 1), and to let K out
-of the spectral family can only help.
+The first has a closed form for each eigenspace, lam = [(A / 2 mu B)^1/2 - 1/C]_+, the others for
+the whole kernel, which has the rank of Y (`klopt.problems._spectral.forms`). The optimal values
+fall from the first to the last: (7) bounds (6) from above (Proposition 1), and to let K out of the
+spectral family can only help.
 
 L is singular, and on its null space a kernel costs nothing, so that without a ridge there is no
 best K. A ridge of 0.01 to 0.001 suits normalised Laplacians.
 
-[1] Mao, Tsang, Parameter-free spectral kernel learning, 2010, (6), (7), (8).
+Mao, Tsang (2010), Parameter-free spectral kernel learning, (6), (7), (8).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, freeze, positive, require_memory
+from klopt.arrays import FloatArray, SparseMatrix, csc, positive, require_memory
 from klopt.errors import InvalidProblem
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
-from klopt.problems._spectral.eigenspaces import Directions, check_graph, targets
-from klopt.problems._spectral.free_kernel import FreeKernel
-from klopt.problems._spectral.function import SpectralFamily
+from klopt.problems._spectral.data import (
+    Directions,
+    as_class_labels,
+    as_laplacian,
+    as_ridge,
+    decide_by_factor,
+    require_classes,
+    sample_graph,
+    targets,
+)
+from klopt.problems._spectral.forms import FreeKernelForms, SpectralKernelForms
+from klopt.problems._spectral.proof import FreeLeastSquares, SpectralLeastSquares
 
 __all__ = ["SpectralRls"]
 
 Basis = Literal["spectral", "padded", "labelled"]
 
 
-@dataclass(frozen=True, eq=False)
+def _as_C(value: float) -> float:
+    return positive("C", value)
+
+
+def _as_mu(value: float) -> float:
+    return positive("mu", value)
+
+
+@attrs.frozen(eq=False, slots=False)
 class SpectralRls(Problem):
-    """Learn a kernel from a graph Laplacian and some labels (0, 1, 2, .. or -1 for unlabelled).
+    """Learn a kernel from a graph Laplacian and some labels.
 
-    C is the penalty of an error, `mu` that of a kernel that is rough on the graph; `ridge` is added
-    to the Laplacian, whose smallest eigenvalue is 0. `basis` is what the kernel may be: "spectral"
-    (commutes with the Laplacian), "padded" (any, targets 0 where there is no label) or "labelled"
-    (any, fitted to the labelled points only). Solutions have the array `spectrum`, the eigenvalues
-    of K along `directions`, for the spectral basis and `factor`, F with K = FF', for the others.
-    `rank` keeps the smoothest eigenvectors only (spectral basis).
+    Solutions have the array `spectrum`, the eigenvalues of K along `directions`, for the spectral
+    basis and `factor`, F with K = FF', for the others.
 
+    Parameters
+    ----------
+    laplacian : (n, n) matrix
+        The graph Laplacian.
+    labels : (n,) array
+        Classes 0, 1, 2, .., -1 for unlabelled points.
+    C : float
+        Penalty of errors.
+    mu : float
+        Penalty of a kernel that is rough on the graph.
+    basis : "spectral", "padded" or "labelled"
+        What the kernel may be: commuting with the Laplacian, any with targets 0 where there is no
+        label, or any fitted to the labelled points only.
+    ridge : float
+        Added to the Laplacian, whose smallest eigenvalue is 0.
+    rank : int or None
+        Number of the smoothest eigenvectors that are kept (spectral basis), None for all.
+
+    Examples
+    --------
     >>> path = [[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]]
     >>> problem = SpectralRls(path, labels=[0, -1, 1], C=1.0, mu=0.25, ridge=0.5)
     >>> problem.directions.A.round(6), problem.directions.B.round(6)
@@ -69,42 +102,17 @@ class SpectralRls(Problem):
         weights="spectrum",
     )
     references = ("mao2010",)
-    examples = (
-        Example(
-            "wine",
-            lambda d: SpectralRls(d.laplacian, d.classes, 1.0, 0.1),
-            demo=(150,),
-            full=(90, 130, 178),
-        ),
-    )
 
-    laplacian: SparseMatrix
-    labels: npt.NDArray[np.int64]
-    C: float
-    mu: float
+    laplacian: SparseMatrix = attrs.field(converter=as_laplacian)
+    labels: npt.NDArray[np.int64] = attrs.field(converter=as_class_labels)
+    C: float = attrs.field(converter=_as_C)
+    mu: float = attrs.field(converter=_as_mu)
     basis: Basis = "spectral"
-    ridge: float = 1e-2
+    ridge: float = attrs.field(default=1e-2, converter=as_ridge)
     rank: int | None = None
 
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            laplacian: MatrixLike,
-            labels: npt.ArrayLike,
-            C: float,
-            mu: float,
-            basis: Basis = "spectral",
-            ridge: float = 1e-2,
-            rank: int | None = None,
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        L, labels, ridge = check_graph(self.laplacian, self.labels, self.ridge)
-        for name, value in (("laplacian", L), ("labels", freeze(labels)), ("ridge", ridge)):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "C", positive("C", self.C))
-        object.__setattr__(self, "mu", positive("mu", self.mu))
+    def __attrs_post_init__(self) -> None:
+        require_classes(self.labels, self.laplacian)
         if self.basis not in get_args(Basis):
             raise InvalidProblem(
                 f"basis is {self.basis!r}; expected one of {', '.join(get_args(Basis))}"
@@ -113,7 +121,7 @@ class SpectralRls(Problem):
             raise InvalidProblem(
                 f"rank is {self.rank} but basis {self.basis!r} uses no eigenvectors; leave it out"
             )
-        self.model  # noqa: B018 - a Laplacian that is singular even with its ridge is refused now
+        self.proof  # noqa: B018 - a Laplacian that is singular even with its ridge is refused now
 
     @cached_property
     def directions(self) -> Directions:
@@ -121,20 +129,29 @@ class SpectralRls(Problem):
         return Directions.of(self.laplacian, self.labels, self.ridge, self.rank)
 
     @cached_property
-    def model(self) -> SpectralFamily | FreeKernel:
-        """The problem over the kernels that the basis allows."""
+    def proof(self) -> SpectralLeastSquares | FreeLeastSquares:
+        """What brackets the optimum over the kernels that the basis allows."""
         if self.basis == "spectral":
-            return SpectralFamily(self.directions, self.C, self.mu)
+            d = self.directions
+            return SpectralLeastSquares(d.A, d.B, d.Y, self.C, self.mu)
         n = self.labels.size
         points, Y = targets(self.labels)
         if self.basis == "padded":
             padded = np.zeros((n, Y.shape[1]))
             padded[points] = Y
-            points, Y = np.arange(n), padded
+            points = np.arange(n)
+            Y = padded
         L = csc("L", self.laplacian + self.ridge * sparse.eye_array(n))
-        model = FreeKernel(L, points, Y, self.C, self.mu)
-        model.R  # noqa: B018 - refuses a singular Laplacian
-        return model
+        proof = FreeLeastSquares(L, points, Y, self.C, self.mu)
+        proof.R  # noqa: B018 - refuses a singular Laplacian
+        return proof
+
+    @cached_property
+    def forms(self) -> SpectralKernelForms | FreeKernelForms:
+        """The equivalent forms, which keep what they have computed."""
+        if isinstance(self.proof, SpectralLeastSquares):
+            return SpectralKernelForms(self.proof)
+        return FreeKernelForms(self.proof)
 
     def describe(self) -> str:
         """Return the sizes and the basis."""
@@ -143,35 +160,43 @@ class SpectralRls(Problem):
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the closed form and the cone program that it saves."""
-        return self.model.formulations()
+        return self.forms.formulations()
 
     def bracket(self, point: Point) -> Bracket:
         """Return the value of the nearest kernel and a dual value."""
-        return self.model.bracket(point)
+        return self.proof.bracket(point)
 
     def kernel(self, point: Point) -> FloatArray:
-        """Return K on all points."""
+        """Return K on all points: U diag(lam) U' or FF'."""
         require_memory(8.0 * self.labels.size**2, f"the kernel of {self.labels.size} points")
-        return self.model.kernel(point)
+        if self.basis == "spectral":
+            return (self.directions.U * point.spectrum) @ self.directions.U.T
+        return point.factor @ point.factor.T
 
     def decide(self, point: Point) -> FloatArray:
         """Return K_:l (K_ll + I/C)^-1 Y_l, the decision values of all points, without forming K.
 
-        One column a class; for two classes one number a point, whose sign is the class.
+        There is one column for each class; for two classes one number for each point, whose sign
+        is the class.
         """
-        if isinstance(self.model, SpectralFamily):
-            return self.model.decide(point)
-        return self.model.decide(point, np.flatnonzero(self.labels >= 0))
+        if self.basis == "spectral":
+            return self.directions.decide(point.spectrum, 1 / self.C)
+        return decide_by_factor(point.factor, self.labels, self.C)
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
         """Return a random connected graph, two or three classes and some points without label."""
-        n = max(size, 4)
-        W = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.5), 1) + np.eye(n, k=1)
-        W += W.T
+        W, labels = sample_graph(rng, size)
         roots = 1 / np.sqrt(W.sum(axis=0))
-        labels = np.concatenate([np.arange(n - 1) % (2 + size % 2), [-1]])
+        L = np.eye(len(W)) - W * np.outer(roots, roots)
         basis: Basis = "labelled" if size % 2 else "spectral"
-        return cls(
-            np.eye(n) - W * np.outer(roots, roots), labels, C=2.0, mu=0.1, basis=basis, ridge=0.1
-        )
+        return cls(L, labels, C=2.0, mu=0.1, basis=basis, ridge=0.1)
+
+    examples = (
+        Example(
+            "wine",
+            lambda d: SpectralRls(d.laplacian, d.classes, 1.0, 0.1),
+            demo=(150,),
+            full=(90, 130, 178),
+        ),
+    )

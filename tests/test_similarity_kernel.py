@@ -1,4 +1,4 @@
-"""One kernel from indefinite similarities: closed forms, duality, brackets, laws, new points, bad data."""
+"""One kernel from indefinite similarities: closed forms, duality, brackets, laws, bad data."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from klopt.kernels.similarities import LinearExtension, Similarity
 from klopt.model.problem import Point
 from klopt.numerics.box_qp.multipliers import best_multipliers
 from klopt.problems import SimilarityKernel, SimilarityKernels, SoftMargin
-from klopt.problems._similarity.block import Block
-from klopt.problems._similarity.shares import Eliminated
-from klopt.problems._similarity.smooth import Smooth
-from klopt.problems._similarity.spectra import Spectra
+from klopt.problems._similarity.function import MultiplierObjective
+from klopt.problems._similarity.proof import KernelProjection, KernelSpectra
+from klopt.problems._similarity.spectra import SpectraObjective, best_shares
 from klopt.proof.certificate import Verdict
 
 LOSSES = ["squared", "frobenius", "l1"]
@@ -24,7 +23,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def similarity(seed: int, n: int, noise: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
-    """A Gaussian kernel with symmetric noise, which makes it indefinite, and labels of both classes."""
+    """A Gaussian kernel made indefinite by symmetric noise, and labels of both classes."""
     rng = np.random.default_rng(seed)
     y = np.where(rng.permutation(n) < n // 2, 1.0, -1.0)
     E = rng.normal(size=(n, n))
@@ -41,11 +40,11 @@ def overlap(one: klopt.Result, other: klopt.Result, shift: float = 0.0) -> bool:
     return max(one.lower, other.lower + shift) <= min(one.upper, other.upper + shift) + slack
 
 
-# --- the machine as a function of its kernel
+# --- the support vector machine as a function of its kernel
 
 
 @given(seeds)
-def test_the_machine_is_convex_in_its_kernel_and_falls_as_the_kernel_grows(seed: int) -> None:
+def test_the_svm_value_is_convex_in_the_kernel_and_falls_as_the_kernel_grows(seed: int) -> None:
     rng = np.random.default_rng(seed)
     y = np.where(np.arange(9) % 2 == 0, 1.0, -1.0)
     K, L = radial_gram(rng, 9), radial_gram(rng, 9, 2)
@@ -65,7 +64,7 @@ def test_the_projected_eigenvalues_give_the_nearest_kernel(seed: int, trace: flo
     rng = np.random.default_rng(seed)
     S, _ = similarity(seed, 6)
     a, w = rng.normal(size=6), 0.3
-    near = Block(S, trace).nearest(a, 1.0, w)
+    near = KernelProjection(S, trace).nearest(a, 1.0, w)
     K = near.factor @ near.factor.T
     assert near.value == pytest.approx(w * np.sum((K - S) ** 2) - a @ K @ a / 2, rel=1e-9, abs=1e-9)
     assert trace is None or np.trace(K) == pytest.approx(trace)
@@ -78,7 +77,7 @@ def test_the_projected_eigenvalues_give_the_nearest_kernel(seed: int, trace: flo
 
 def test_clipping_and_rescaling_is_not_the_nearest_kernel_of_a_trace() -> None:
     S, _ = similarity(0, 12)
-    near = Block(S, 12.0).nearest(np.zeros(12), 1.0, 1.0)
+    near = KernelProjection(S, 12.0).nearest(np.zeros(12), 1.0, 1.0)
     lam, V = np.linalg.eigh(S)
     clipped = V * np.maximum(lam, 0) @ V.T
     rescaled = 12 * clipped / np.trace(clipped)
@@ -90,8 +89,12 @@ def test_gradient_and_curvature_are_those_of_finite_differences(
     seed: int, norm: bool, apart: bool
 ) -> None:
     rng = np.random.default_rng(seed)
-    blocks = tuple(Block(similarity(seed + i, 7)[0], 7.0) for i in range(2 if apart else 1))
-    f = Smooth(blocks, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, norm, 0.5, apart)
+    blocks = tuple(
+        KernelProjection(similarity(seed + i, 7)[0], 7.0) for i in range(2 if apart else 1)
+    )
+    f = MultiplierObjective(
+        blocks, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, norm, 0.5, apart
+    )
     x = np.concatenate([rng.normal(size=7), rng.uniform(0.3, 0.7, 2 if apart else 0)])
     assert_differences_agree(f, rng, x)
 
@@ -101,14 +104,14 @@ def test_gradient_and_curvature_without_shares_are_those_of_finite_differences(
     seed: int, m: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    spectra = Spectra.of([similarity(seed + i, 7)[0] for i in range(m)], 7.0)
-    f = Eliminated(spectra, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, 0.5)
+    spectra = KernelSpectra.of([similarity(seed + i, 7)[0] for i in range(m)], 7.0)
+    f = SpectraObjective(spectra, np.where(np.arange(7) % 2 == 0, 1.0, -1.0), 0.4, 0.5)
     assert_differences_agree(f, rng, rng.normal(size=7))
 
 
 @pytest.mark.parametrize("trace", [8.0, 0.8, 0.08])
 def test_no_other_shares_are_better(trace: float) -> None:
-    """Kernels of small trace keep one eigenvector each, and by another share they jump to the next one."""
+    """Kernels of small trace have one eigenvector each; another share makes them jump."""
     odd = [np.ones((8, 8)), np.zeros((8, 8)), np.diag(np.arange(8.0))]
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -117,11 +120,11 @@ def test_no_other_shares_are_better(trace: float) -> None:
             odd[i] if i < 3 and rng.random() < 0.3 else similarity(seed + i, 8)[0] * 10.0**-i
             for i in range(m)
         ]
-        spectra = Spectra.of(S, trace)
+        spectra = KernelSpectra.of(S, trace)
         a = rng.normal(size=8) * 10.0 ** rng.uniform(-2, 2)
         a -= a.mean()  # orthogonal to the eigenvector of the ones, up to rounding
         start, *others = rng.dirichlet(np.ones(m), size=11) * (1 - m * 1e-9) + 1e-9
-        best = spectra.balanced(a, w, start)
+        best = best_shares(spectra, a, w, start).near
         assert best.g.sum() == pytest.approx(1.0)
         for g in others:
             value = spectra.nearest(a, g, w).value
@@ -129,7 +132,7 @@ def test_no_other_shares_are_better(trace: float) -> None:
 
 
 def assert_differences_agree(
-    f: Smooth | Eliminated, rng: np.random.Generator, x: np.ndarray
+    f: MultiplierObjective | SpectraObjective, rng: np.random.Generator, x: np.ndarray
 ) -> None:
     d, step = rng.normal(size=x.size), 1e-5
     left, here, right = (f.near(x + move * d) for move in (-step, 0.0, step))
@@ -144,7 +147,7 @@ def assert_differences_agree(
 
 @pytest.mark.parametrize("loss", ["frobenius", "l1"])
 def test_the_kink_at_a_kernel_that_is_kept_is_proven(loss: str) -> None:
-    """K = S says nothing about the gradient of a norm there; the machine's gradient does."""
+    """K = S leaves the gradient of a norm open; that of the support vector machine chooses one."""
     K = radial_gram(np.random.default_rng(0), 8)
     y = np.where(np.arange(8) % 2 == 0, 1.0, -1.0)
     problem = SimilarityKernel(K, y, 1.0, 50.0, float(np.trace(K)), loss)
@@ -166,8 +169,8 @@ def test_squared_loss_without_trace_is_indsvm_in_closed_form() -> None:
     np.testing.assert_allclose(result.kernel, K, atol=1e-9)
     value = a @ y - a @ K @ a / 2 + 0.2 * np.sum((K - S) ** 2)
     assert value == pytest.approx(result.value, rel=1e-6)
-    machine = optimum(SoftMargin(klopt.kernels.gram.Gram.of(K), y, 1.0))
-    assert machine.value + 0.2 * np.sum((K - S) ** 2) == pytest.approx(result.value, rel=1e-5)
+    svm = optimum(SoftMargin(klopt.kernels.gram.Gram.of(K), y, 1.0))
+    assert svm.value + 0.2 * np.sum((K - S) ** 2) == pytest.approx(result.value, rel=1e-5)
 
 
 @pytest.mark.parametrize("trace", [None, 15.0])
@@ -181,7 +184,7 @@ def test_several_similarities_with_squared_loss_are_their_mean(trace: float | No
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_kernel_that_is_dear_to_leave_is_kept(loss: str) -> None:
+def test_a_large_weight_of_the_loss_keeps_a_kernel(loss: str) -> None:
     K = radial_gram(np.random.default_rng(0), 10)
     y = np.where(np.arange(10) % 2 == 0, 1.0, -1.0)
     result = optimum(SimilarityKernel(K, y, 1.0, 1e4, 10.0, loss), 1e-6)
@@ -219,7 +222,7 @@ def test_all_routes_prove_the_same_optimum(loss: str, trace: float | None, m: in
 
 
 @pytest.mark.parametrize("loss", ["squared", "frobenius"])
-def test_the_game_between_kernel_and_machine_has_the_same_value(loss: str) -> None:
+def test_the_saddle_point_of_kernel_and_multipliers_has_the_same_value(loss: str) -> None:
     S, y = similarity(3, 8)
     problem = SimilarityKernel(S, y, 1.0, 0.3, 8.0, loss)
     game = klopt.solve(problem, "mirror_prox", formulation="saddle", tol=1e-4).require()
@@ -245,7 +248,7 @@ def test_any_point_brackets_the_optimum(seed: int, loss: str, trace: float | Non
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_point_that_is_none_still_brackets(loss: str) -> None:
+def test_a_point_of_nan_and_inf_still_brackets(loss: str) -> None:
     S, y = similarity(0, 5)
     problem = SimilarityKernel(S, y, 1.0, 0.2, 5.0, loss)
     bad = Point(
@@ -260,7 +263,10 @@ def test_a_point_that_is_none_still_brackets(loss: str) -> None:
 
 
 class Huber:
-    """sum of h(X_ij), h(x) = x^2/2 up to 1 and |x| - 1/2 beyond; its conjugate is z^2/2 on [-1, 1]."""
+    """sum of h(X_ij), h(x) = x^2/2 up to 1 and |x| - 1/2 beyond.
+
+    The conjugate of h is z^2/2 on [-1, 1].
+    """
 
     def value(self, X: np.ndarray) -> float:
         size = np.abs(X)
@@ -275,7 +281,7 @@ class HuberWithConjugate(Huber):
         return float((Z**2).sum()) / 2 if np.abs(Z).max() <= 1 + 1e-12 else np.inf
 
 
-def test_a_loss_of_ones_own_is_certified_by_its_conjugate() -> None:
+def test_a_users_loss_is_certified_by_its_conjugate() -> None:
     S, y = similarity(4, 8)
     result = klopt.solve(SimilarityKernel(S, y, 1.0, 0.5, 8.0, HuberWithConjugate()), tol=1e-4)
     assert result.verdict is Verdict.OPTIMAL, result.explain()
@@ -327,7 +333,7 @@ class Diagonal:
 @pytest.mark.parametrize(
     ("loss", "name"), [(SquaredWithConjugate(), "squared"), (Squared(), "squared")]
 )
-def test_a_loss_of_ones_own_without_a_trace_is_worth_what_the_built_in_one_is(
+def test_a_users_loss_without_a_trace_has_the_optimum_of_the_built_in_one(
     loss: Squared, name: str
 ) -> None:
     S, y = similarity(10, 12)
@@ -339,7 +345,7 @@ def test_a_loss_of_ones_own_without_a_trace_is_worth_what_the_built_in_one_is(
     assert overlap(result, built_in)
 
 
-def test_a_loss_of_ones_own_with_kinks_is_bracketed_without_a_trace_by_descent() -> None:
+def test_a_users_loss_with_kinks_is_bracketed_without_a_trace_by_descent() -> None:
     S, y = similarity(10, 8)
     best = optimum(SimilarityKernel(S, y, 1.0, 0.1, None, "l1"), 1e-5)
     result = klopt.solve(
@@ -358,7 +364,7 @@ def test_no_kernel_with_smaller_losses_has_a_larger_trace_than_the_bound(
     single = SimilarityKernel(S, similarity(0, 6)[1], 1.0, 0.1, None, kinds.get(loss, loss)).single
     half = rng.normal(size=(6, 6)) * 10.0 ** rng.uniform(-2, 2)
     K = half @ half.T
-    assert np.trace(K) <= single._reach(single.data.losses(K, single.data.S)) * (1 + 1e-12)
+    assert np.trace(K) <= single.trace_bound(single.data.losses(K, single.data.S)) * (1 + 1e-12)
 
 
 class DiagonalWithConjugate(Diagonal):
@@ -374,7 +380,9 @@ class DiagonalWithConjugate(Diagonal):
         (DiagonalWithConjugate(), "the loss does not bound the trace"),
     ],
 )
-def test_where_no_trace_is_known_it_is_said_how_far_was_looked(loss: Diagonal, reason: str) -> None:
+def test_where_no_trace_bound_is_known_the_note_says_how_far_was_looked(
+    loss: Diagonal, reason: str
+) -> None:
     S, y = similarity(10, 6)
     bracket = SimilarityKernel(S, y, 1.0, 0.1, None, loss).bracket(
         Point({"alpha": np.full(6, 0.5), "kernel": S})
@@ -491,7 +499,7 @@ def test_newton_takes_a_handful_of_steps(loss: str, rho: float, C: float) -> Non
 
 def test_denoise_is_the_nearest_kernel_and_flip_and_shift_are_kernels() -> None:
     S = Similarity.of(similarity(6, 10)[0])
-    nearest = Block(S.matrix, None).nearest(np.zeros(10), 1.0, 1.0)
+    nearest = KernelProjection(S.matrix, None).nearest(np.zeros(10), 1.0, 1.0)
     np.testing.assert_allclose(
         S.repaired("denoise").matrix, nearest.factor @ nearest.factor.T, atol=1e-12
     )
@@ -615,11 +623,11 @@ def test_an_unknown_repair_is_refused() -> None:
         Similarity.of(I2).repaired(["flip"])
 
 
-# --- the machine inside, and descent over kernels
+# --- the inner support vector machine, and descent over kernels
 
 
 @given(seeds, st.integers(1, 12), st.sampled_from([0.1, 10.0]))
-def test_inner_multipliers_are_those_of_the_machine_even_for_kernels_of_low_rank(
+def test_inner_multipliers_are_those_of_the_svm_even_for_kernels_of_low_rank(
     seed: int, rank: int, C: float
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -635,11 +643,11 @@ def test_inner_multipliers_are_those_of_the_machine_even_for_kernels_of_low_rank
 def test_mirror_descent_over_the_spectrahedron_brackets_the_optimum() -> None:
     S, y = similarity(9, 6)
     problem = SimilarityKernel(S, y, 1.0, 0.2, 6.0)
-    rough = klopt.solve(
+    found = klopt.solve(
         problem, "mirror_descent", formulation="spectrahedron", tol=3e-2, max_iter=150
     )
-    assert rough.verdict is Verdict.OPTIMAL, rough.explain()
-    assert overlap(rough, optimum(problem))
+    assert found.verdict is Verdict.OPTIMAL, found.explain()
+    assert overlap(found, optimum(problem))
 
 
 def test_a_proof_where_newton_stopped_needs_no_second_decomposition(
@@ -653,12 +661,12 @@ def test_a_proof_where_newton_stopped_needs_no_second_decomposition(
     assert (again.lower, again.upper) == (result.lower, result.upper)
 
 
-def test_a_proof_by_many_kernels_solves_no_machine_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proof_by_many_kernels_solves_no_svm_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     S, y = similarity(5, 8)
     problem = SimilarityKernel(S, y, 1.0, 0.1, 8.0, "l1")
     solved = []
     monkeypatch.setattr(
-        "klopt.problems._similarity.descent.best_multipliers",
+        "klopt.problems._similarity.inner_svm.best_multipliers",
         lambda K, *rest: solved.append(K) or best_multipliers(K, *rest),
     )
     result = klopt.solve(problem, "mirror_descent", tol=1e-2, max_iter=20)

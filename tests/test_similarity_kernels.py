@@ -1,4 +1,4 @@
-"""Several kernels from indefinite similarities, free or with given eigenvectors: duality, brackets, laws, data."""
+"""Several kernels from indefinite similarities: duality, brackets, laws, bad data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import klopt
 from klopt.errors import InvalidProblem
 from klopt.model.problem import Point
 from klopt.problems import MultipleKernel, SimilarityKernel, SimilarityKernels, SimilaritySpectra
-from klopt.problems._similarity.descent import Reply
+from klopt.problems._similarity.inner_svm import InnerSvm
 from klopt.proof.certificate import Verdict
 
 LOSSES = ["squared", "frobenius", "l1"]
@@ -20,7 +20,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def similarities(seed: int, n: int, m: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """Gaussian kernels with symmetric noise, which makes them indefinite, and labels of both classes."""
+    """Gaussian kernels made indefinite by symmetric noise, and labels of both classes."""
     rng = np.random.default_rng(seed)
     y = np.where(rng.permutation(n) < n // 2, 1.0, -1.0)
     noise = [rng.normal(size=(n, n)) for _ in range(m)]
@@ -67,19 +67,19 @@ def test_learned_kernels_keep_the_eigenvectors_of_their_similarities() -> None:
 
 
 @pytest.mark.parametrize("kind", [SimilarityKernels, SimilaritySpectra])
-def test_at_the_optimum_the_machine_is_multiple_kernel_learning_with_the_learned_kernels(
+def test_at_the_optimum_the_svm_is_multiple_kernel_learning_with_the_learned_kernels(
     kind: type,
 ) -> None:
     S, y = similarities(3, 14, 3)
     result = optimum(kind(S, y, 1.0, 0.2, 14.0))
     kernels = result.point.kernels
-    machine = optimum(
+    mkl = optimum(
         MultipleKernel([klopt.kernels.gram.Gram.of(K) for K in kernels], y, 1.0, norm="block-linf"),
         1e-6,
     )
     loss = 0.2 * sum(np.sum((K - matrix) ** 2) for K, matrix in zip(kernels, S, strict=True))
-    assert machine.value + loss == pytest.approx(result.value, rel=1e-5)
-    np.testing.assert_allclose(1 / machine.point.weights, result.point.gamma, atol=1e-2)
+    assert mkl.value + loss == pytest.approx(result.value, rel=1e-5)
+    np.testing.assert_allclose(1 / mkl.point.weights, result.point.gamma, atol=1e-2)
     assert result.point.gamma.sum() == pytest.approx(1.0)
 
 
@@ -107,7 +107,7 @@ def test_all_routes_prove_the_same_optimum(loss: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [SimilarityKernels, SimilaritySpectra])
-def test_the_game_between_kernels_and_machine_has_the_same_value(kind: type) -> None:
+def test_the_saddle_point_of_kernels_and_multipliers_has_the_same_value(kind: type) -> None:
     S, y = similarities(5, 8, 2)
     problem = kind(S, y, 1.0, 0.3, 8.0)
     game = klopt.solve(problem, "mirror_prox", formulation="saddle", tol=1e-4).require()
@@ -118,14 +118,14 @@ def test_the_game_between_kernels_and_machine_has_the_same_value(kind: type) -> 
 def test_mirror_descent_over_products_brackets_the_optimum(kind: type) -> None:
     S, y = similarities(5, 6, 2)
     problem = kind(S, y, 1.0, 0.3, 6.0)
-    rough = klopt.solve(problem, "mirror_descent", tol=3e-2, max_iter=300)
-    assert rough.verdict is Verdict.OPTIMAL, rough.explain()
-    assert overlap(rough, optimum(problem))
+    found = klopt.solve(problem, "mirror_descent", tol=3e-2, max_iter=300)
+    assert found.verdict is Verdict.OPTIMAL, found.explain()
+    assert overlap(found, optimum(problem))
 
 
 @given(seeds, st.sampled_from([SimilarityKernels, SimilaritySpectra]))
 @at_most(10)
-def test_gradients_of_the_machine_are_cuts_of_its_value(seed: int, kind: type) -> None:
+def test_gradients_of_the_svm_value_are_cuts(seed: int, kind: type) -> None:
     rng = np.random.default_rng(seed)
     S, y = similarities(seed, 6, 2)
     form = kind(S, y, 1.0, 0.3, 6.0).formulations()[-1].build()
@@ -136,7 +136,7 @@ def test_gradients_of_the_machine_are_cuts_of_its_value(seed: int, kind: type) -
 
 @given(seeds)
 @at_most(10)
-def test_the_machine_inside_is_multiple_kernel_learning(seed: int) -> None:
+def test_the_inner_svm_is_multiple_kernel_learning(seed: int) -> None:
     rng = np.random.default_rng(seed)
     S, y = similarities(seed, 8, 3)
     problem = SimilarityKernels(S, y, 1.0, 0.0, 8.0)
@@ -144,18 +144,21 @@ def test_the_machine_inside_is_multiple_kernel_learning(seed: int) -> None:
     x = form.build().domain.project(rng.normal(size=3 * 36))
     value, kernels = form.scale * form.build().objective.value(x), form.recover(x, None).kernels
     grams = [klopt.kernels.gram.Gram.of(K, repair="clip") for K in kernels]
-    machine = optimum(MultipleKernel(grams, y, 1.0, norm="block-linf"), 1e-6)
-    assert value <= machine.upper
-    if (1 / machine.point.weights).min() > 0.1 / 3:  # descent keeps shares above that
-        assert value == pytest.approx(machine.value, rel=1e-4)
+    mkl = optimum(MultipleKernel(grams, y, 1.0, norm="block-linf"), 1e-6)
+    assert value <= mkl.upper
+    if (1 / mkl.point.weights).min() > 0.1 / 3:  # descent keeps shares above that
+        assert value == pytest.approx(mkl.value, rel=1e-4)
 
 
-def test_newton_inside_knows_gradient_and_curvature() -> None:
+def test_the_inner_svm_knows_gradient_and_curvature() -> None:
     S, y = similarities(11, 7, 3)
     rng, data = np.random.default_rng(0), SimilarityKernels(S, y, 1.0, 0.0, 7.0).several.data
     kernels = np.array([radial_gram(rng, 7), 1e-4 * radial_gram(rng, 7), radial_gram(rng, 7, 5)])
-    machine, a, d, step = Reply(kernels, data, 0.1), rng.normal(size=7), rng.normal(size=7), 1e-5
-    (left, _), (here, g), (right, _) = (machine.near(a + move * d) for move in (-step, 0.0, step))
+    svm = InnerSvm(kernels, data, 0.1)
+    a = rng.normal(size=7)
+    d = rng.normal(size=7)
+    step = 1e-5
+    (left, _), (here, g), (right, _) = (svm.near(a + move * d) for move in (-step, 0.0, step))
     assert (g == 0.1).sum() == 1
     assert g.sum() == pytest.approx(1.0)
     assert (right.value - left.value) / (2 * step) == pytest.approx(here.gradient @ d, rel=1e-6)
@@ -184,7 +187,7 @@ class NowhereFinite(Entrywise):
         return np.inf
 
 
-def test_a_loss_of_ones_own_with_kinks_is_bracketed_by_descent() -> None:
+def test_a_users_loss_with_kinks_is_bracketed_by_descent() -> None:
     S, y = similarities(10, 8, 2)
     best = optimum(SimilarityKernels(S, y, 1.0, 0.1, 8.0, "l1"), 1e-5)
     result = klopt.solve(
@@ -215,7 +218,7 @@ def test_what_is_missing_for_a_lower_bound_is_said(loss: Entrywise, note: str) -
     assert note in bracket.note
 
 
-def test_a_loss_of_ones_own_has_a_game_and_a_descent() -> None:
+def test_a_users_loss_has_a_saddle_form_and_a_descent() -> None:
     S, y = similarities(0, 5, 2)
     found = SimilarityKernels(S, y, 1.0, 0.2, 5.0, Entrywise()).formulations()
     assert [f.name for f in found] == ["saddle", "spectrahedra"]
@@ -235,9 +238,9 @@ def test_any_point_brackets_the_optimum(seed: int, loss: str) -> None:
     for size in (0.0, 0.1, 1.0, 100.0):
         alpha, gamma = size * rng.normal(size=6), rng.normal(size=2)
         kernels, gradients = (size * rng.normal(size=(2, 6, 6)) for _ in range(2))
-        rough = Point({"alpha": alpha})
+        plain = Point({"alpha": alpha})
         for point in (
-            rough,
+            plain,
             Point({"alpha": alpha, "gamma": gamma, "kernels": kernels}, {"gradients": gradients}),
         ):
             bracket = problem.bracket(point)
@@ -251,7 +254,7 @@ def test_any_point_brackets_the_optimum(seed: int, loss: str) -> None:
 @pytest.mark.parametrize("m", [1, 3])
 @pytest.mark.parametrize("C", [0.1, 100.0])
 def test_without_a_loss_the_spectra_are_a_game_of_eigenvectors(m: int, C: float) -> None:
-    """Its value is that of  max over a of  y'a - tau/2 (sum_i max_j |V_i'a|_j)^2, a second-order cone program."""
+    """The value is  max over a of  y'a - tau/2 (sum_i max_j |V_i'a|_j)^2."""
     S, y = similarities(8 + m, 9, m)
     result = optimum(SimilaritySpectra(S, y, C, 0.0, 9.0))
     a = cp.Variable(9)
@@ -273,7 +276,7 @@ def test_a_share_of_zero_is_a_point_like_any_other() -> None:
     assert best.lower <= bracket.upper < np.inf
 
 
-def test_a_similarity_that_costs_much_to_serve_keeps_a_small_positive_share() -> None:
+def test_a_similarity_far_from_every_kernel_of_the_trace_keeps_a_positive_share() -> None:
     S, y = similarities(6, 20, 2)
     result = optimum(SimilarityKernels([S[0], 1e-3 * S[1]], y, 1.0, 5.0, 1e-2), 1e-6)
     assert (result.point.gamma > 0).all()
@@ -283,7 +286,7 @@ def test_a_similarity_that_costs_much_to_serve_keeps_a_small_positive_share() ->
 
 @pytest.mark.parametrize("seed", [3, 13, 26, 32])
 def test_a_share_that_a_tiny_eigenvalue_hangs_on_is_found_to_all_digits(seed: int) -> None:
-    """Multipliers are orthogonal to the first eigenvector of the ones; the next one enters by 1e-7 of the trace."""
+    """Multipliers are orthogonal to the ones; the next eigenvector has 1e-7 of the trace."""
     S, y = similarities(seed, 9, 2)
     v = np.random.default_rng(seed).normal(size=9)
     problem = SimilaritySpectra([-S[0], np.ones((9, 9)), np.outer(v, v), S[1]], y, 20.0, 10.0, 9.0)

@@ -1,4 +1,4 @@
-"""Spectral kernels: eigenpairs that are the same each time, and the kernels that least squares and alignment choose."""
+"""Spectral kernels: reproducible eigenpairs, regularised least squares, alignment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from klopt.kernels.eigenpairs import all_eigenpairs, smoothest_eigenpairs
 from klopt.kernels.graphs import knn_graph, laplacian
 from klopt.model.problem import Point
 from klopt.problems import SpectralAlignment, SpectralRls
-from klopt.problems._spectral.eigenspaces import _solve, targets
+from klopt.problems._spectral.data import solve_semidefinite, targets
 from klopt.problems._spectral.secular import Secular, single_target
 from klopt.proof.certificate import Verdict
 
@@ -141,7 +141,7 @@ def test_copies_of_an_eigenvalue_are_all_found():
 
 
 def test_pieces_of_a_graph_give_the_smoothest_pairs_of_all_of_them():
-    """One large piece, small ones, single points; more pairs than a first guess asks of the large piece."""
+    """One large piece, small ones and single points."""
     rng = np.random.default_rng(5)
     large = laplacian(
         knn_graph(np.vstack([rng.normal(size=(9, 2)) * 0.1 + 4 * k for k in range(80)]), 12)
@@ -280,7 +280,7 @@ def test_best_kernel_has_the_rank_of_the_targets(seed):
 
 
 def test_the_printed_closed_form_is_not_the_minimiser():
-    """One eigenvalue, A = 2, B = 1, mu = 1, C = 2: lam = 0.5, value 1.5; with 1/C inside the root 0.7071 and 1.5355."""
+    """A = 2, B = 1, mu = 1, C = 2: lam = 0.5, value 1.5; as printed 0.7071 and 1.5355."""
     problem = SpectralRls(np.array([[1.0, 0.0], [0.0, 0.5]]), [0, 1], C=2.0, mu=1.0, ridge=0.0)
     lam = klopt.solve(problem, tol=1e-12).require().point.spectrum
     A, B = problem.directions.A, problem.directions.B
@@ -293,7 +293,7 @@ def test_the_printed_closed_form_is_not_the_minimiser():
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_kernels_do_not_depend_on_the_eigenbasis(classes):
-    """Repeated eigenvalues, and the points renamed: LAPACK returns other eigenvectors, the kernel is the same."""
+    """LAPACK returns other eigenvectors of permuted points; the kernel is the same."""
     L = np.kron(np.eye(2), COMPLETE) + 0.3 * np.kron([[1, -1], [-1, 1]], np.eye(3))
     labels = np.array([0, 1, -1, classes - 1, 0, -1])
     for seed in range(5):
@@ -437,7 +437,7 @@ def test_a_truncated_spectrum_keeps_whole_eigenspaces():
         ((-COMPLETE, [0, 1, -1], 1.0, 1.0, "labelled"), "positive"),
     ],
 )
-def test_least_squares_refuses_data_that_mean_nothing(arguments, message):
+def test_least_squares_refuses_invalid_data(arguments, message):
     with pytest.raises(InvalidProblem, match=message):
         SpectralRls(*arguments)
 
@@ -478,12 +478,12 @@ def test_the_level_is_a_kernel_of_least_squares(seed):
     """Level t and any C give the kernel of SpectralRls with mu = (C t)^2, up to scale."""
     problem, C = spectral_alignment(seed, ridge=0.1), 3.0
     level = 0.3 * float(np.sqrt(np.max(problem.directions.A / problem.directions.B) / 2))
-    machine = SpectralRls(problem.laplacian, problem.labels, C, (C * level) ** 2, ridge=0.1)
-    point = klopt.solve(machine).require().point
-    K, other = machine.kernel(point), problem.kernel(Point({"level": level}))
+    rls_problem = SpectralRls(problem.laplacian, problem.labels, C, (C * level) ** 2, ridge=0.1)
+    point = klopt.solve(rls_problem).require().point
+    K, other = rls_problem.kernel(point), problem.kernel(Point({"level": level}))
     np.testing.assert_allclose(K / np.trace(K), other, atol=1e-9)
     np.testing.assert_allclose(
-        machine.decide(point), problem.decide(Point({"level": level})), atol=1e-8
+        rls_problem.decide(point), problem.decide(Point({"level": level})), atol=1e-8
     )
 
 
@@ -507,12 +507,12 @@ def test_where_the_kernel_is_singular_the_least_norm_solution_is_taken(seed, ran
     rng = np.random.default_rng(seed)
     G, Y = rng.normal(size=(12, rank)) @ np.diag(rng.uniform(1, 10, rank)), rng.normal(size=(12, 2))
     K = G @ G.T
-    found, expected = _solve(K, Y), np.linalg.pinv(K, rcond=1e-11, hermitian=True) @ Y
+    found, expected = solve_semidefinite(K, Y), np.linalg.pinv(K, rcond=1e-11, hermitian=True) @ Y
     np.testing.assert_allclose(found, expected, atol=1e-6 * abs(expected).max())
 
 
 def test_twins_with_two_labels_share_the_mean():
-    """Points with the same kernel row, labelled apart: nothing can tell them apart, so both get the mean."""
+    """Points with the same kernel row but different labels get the mean."""
     star = np.diag([3.0, 1.0, 1.0, 1.0])
     star[0, 1:] = star[1:, 0] = -1.0
     twins = SpectralAlignment(star, [-1, 0, 1, 1], ridge=0.1, rank=1)
@@ -550,6 +550,6 @@ def test_alignment_of_a_large_sparse_graph_by_few_eigenpairs():
         (([[1.0, -1.0], [0.0, 1.0]], [0, 1]), "not symmetric"),
     ],
 )
-def test_alignment_of_spectra_refuses_data_that_mean_nothing(arguments, message):
+def test_alignment_of_spectra_refuses_invalid_data(arguments, message):
     with pytest.raises(InvalidProblem, match=message):
         SpectralAlignment(*arguments)

@@ -1,11 +1,15 @@
-"""The equivalent forms of one kernel learned from similarities, and the way back from each.
+"""The equivalent forms of kernels learned from similarities, and the way back from each.
 
-In the units of `klopt.problems._margin.forms`:  a = length * x,  value = length * (value of the
-form) + shift.
+In the units of `klopt.problems._margin.forms`
+
+    a = length * x,    value = length * (value of the form) + shift,
+
+with the sign of length changed where the form is a dual.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -16,226 +20,601 @@ from klopt.model.cones import Feature, smat, svec
 from klopt.model.forms import ConeForm, SaddleForm, SimplexForm, Start
 from klopt.model.functions import Oracle, SaddleOracle
 from klopt.model.problem import Formulation, Point
+from klopt.model.sets import Product, SimpleSet, Simplex
 from klopt.problems._margin.forms import Units
-from klopt.problems._similarity.cone_forms import SimilarityCone
-from klopt.problems._similarity.descent import Descent
-from klopt.problems._similarity.proof import Single
-from klopt.problems._similarity.sets import Free, Within, kernel_set
-from klopt.problems._similarity.smooth import Smooth
-from klopt.problems._similarity.split import EntrywiseGame
+from klopt.problems._similarity.cone_programs import KernelConeProgram, SpectraConeProgram
+from klopt.problems._similarity.function import MultiplierObjective
+from klopt.problems._similarity.inner_svm import KernelObjective
+from klopt.problems._similarity.kernel_sets import (
+    BoundedTraceCoordinates,
+    EigenvalueCoordinates,
+    KernelCoordinates,
+    SvecCoordinates,
+    kernel_set,
+)
+from klopt.problems._similarity.proof import (
+    SeveralKernelsProof,
+    SimilarityData,
+    SingleKernelProof,
+)
+from klopt.problems._similarity.spectra import SpectraObjective
+from klopt.problems._similarity.splitting import EntrywiseSplitting
 from klopt.programs.duality import dual_of, from_dual
 
-__all__ = ["Forms"]
+__all__ = ["SeveralKernelsForms", "SingleKernelForms"]
+
+MIN_RELATIVE_NORM = 1e-12
+"""Smallest x'Kx relative to the diagonal of a kernel, where a gradient divides by its root."""
+
+SMOOTH_NEEDS = frozenset({Feature.SIMPLEX, Feature.CURVED, Feature.BOX})
+CONE_BECAUSE_ONE = "t >= g'K^-1 g if and only if [[K, g], [g', t]] is positive semidefinite"
+CONE_BECAUSE_MANY = (
+    "t >= g_i'K_i^-1 g_i if and only if [[K_i, g_i], [g_i', t]] is positive semidefinite"
+)
 
 
-@dataclass(frozen=True, eq=False)
-class Forms:
-    """The forms of a single kernel."""
+class KernelForms(ABC):
+    """What the forms of one kernel and those of several have in common."""
 
-    single: Single
+    @property
+    @abstractmethod
+    def data(self) -> SimilarityData:
+        """The checked data."""
+
+    @property
+    @abstractmethod
+    def length(self) -> float:
+        """The unit of the multipliers."""
+
+    @property
+    @abstractmethod
+    def cone(self) -> KernelConeProgram | SpectraConeProgram:
+        """The cone program in the form's units."""
+
+    @property
+    @abstractmethod
+    def objective(self) -> KernelObjective:
+        """The value of the best support vector machine as a function of the kernels."""
+
+    @property
+    @abstractmethod
+    def max_trace(self) -> float:
+        """The trace of the kernels, or a bound of it."""
 
     @cached_property
-    def _length(self) -> float:
-        return Units.of(self.single.data.C, self.single.data.scale).length
-
-    @cached_property
-    def _smooth(self) -> Smooth:
-        data = self.single.data
-        count = len(data.S) if self.single.squared else 1
-        norm = not self.single.squared
-        return Smooth(
-            (self.single.block,),
-            data.y,
-            data.weight * count,
-            norm,
-            self._length,
-            apart=False,
-            C=data.C,
-        )
-
-    @cached_property
-    def _cone(self) -> SimilarityCone:
-        data, kappa = self.single.data, self.single.data.scale
-        power = 2 if self.single.squared else 1
-        total = None if data.trace is None else data.trace / kappa
-        root, weight = float(np.sqrt(self._length * kappa)), data.rho * kappa**power / self._length
-        groups = (tuple(S / kappa for S in data.S),)
-        return SimilarityCone(
-            groups, data.y, data.C / self._length, weight, total, root, data.loss.name
-        )
+    def _scaling(self) -> tuple[float, float, float]:
+        """The penalties box and weight of the cone program, and the root of its margins."""
+        data = self.data
+        power = 2 if data.loss.name == "squared" else 1
+        weight = data.rho * data.scale**power / self.length
+        return data.C / self.length, weight, float(np.sqrt(self.length * data.scale))
 
     @cached_property
     def _program(self) -> ConeForm:
-        return self._cone.form()
-
-    def formulations(self) -> tuple[Formulation, ...]:
-        data, found = self.single.data, []
-        shift = data.rho * self.single.spread if self.single.squared else 0.0
-        down = partial(Formulation, scale=-self._length, shift=shift)
-        up = partial(Formulation, scale=self._length)
-        norm = data.loss.name == "frobenius" and len(data.S) == 1 and data.trace is not None
-        if self.single.squared or norm:
-            needs = frozenset({Feature.SIMPLEX, Feature.CURVED, Feature.BOX})
-            because = "against given multipliers the best kernel is a projection of eigenvalues"
-            found.append(
-                down(
-                    "smooth", needs, self._build_smooth, self._from_smooth, self._to_smooth, because
-                )
-            )
-        if data.loss.name != "own":
-            cones = {Feature.CONE, Feature.PSD} | (
-                set() if data.loss.name == "l1" else {Feature.SOC}
-            )
-            schur = "t >= g'K^-1 g if and only if [[K, g], [g', t]] is positive semidefinite"
-            slater = (
-                "strong duality: alpha is bounded, and a kernel of full rank is strictly feasible"
-            )
-            straight = partial(up, shift=shift, needs=frozenset(cones), because=schur)
-            found.append(straight("SDP", build=self._build_cone, recover=self._from_cone))
-            dual = partial(down, needs=frozenset(cones), because=slater, dual=True)
-            found.append(dual("SDP dual", build=self._build_dual, recover=self._from_dual))
-        # Without a trace nearly right gradients prove little, and the alternation would take
-        # thousands of steps.
-        if data.loss.name == "l1" and data.trace is not None:
-            split = frozenset({Feature.SPLIT, Feature.BOX, Feature.SPECTRAL})
-            because = "|X_ij| = max of Z_ij X_ij over |Z_ij| <= 1"
-            found.insert(
-                0,
-                up(
-                    "splitting", split, self._build_split, self._from_split, self._to_split, because
-                ),
-            )
-        if data.loss.name != "l1":
-            game = frozenset({Feature.SADDLE, Feature.BOX, Feature.SPECTRAL})
-            because = "convex in K, concave in alpha, and both sets are compact"
-            found.append(
-                up("saddle", game, self._build_saddle, self._from_saddle, self._to_saddle, because)
-            )
-        ball = frozenset({Feature.SIMPLEX, Feature.NONSMOOTH, Feature.SPECTRAL})
-        because = "the machine's value is a convex function of its kernel"
-        found.append(
-            up(
-                "spectrahedron",
-                ball,
-                self._build_descent,
-                self._from_descent,
-                self._to_descent,
-                because,
-            )
-        )
-        return tuple(found)
-
-    def _build_smooth(self) -> SimplexForm:
-        return SimplexForm(self._smooth.objective(), self.single.data.domain(self._length))
-
-    def _from_smooth(self, x: FloatArray, y: FloatArray | None) -> Point:
-        alpha = self._length * x * self.single.data.y
-        if self.single.squared:
-            return Point({"alpha": alpha})
-        ((near, _),) = self._smooth.nearest(x)
-        return Point({"alpha": alpha, "kernel": near.factor @ near.factor.T})
-
-    def _to_smooth(self, point: Point) -> Start:
-        return Start(point.alpha * self.single.data.y / self._length)
+        return self.cone.form()
 
     def _build_cone(self) -> ConeForm:
         return self._program
 
-    def _from_cone(self, x: FloatArray, y: FloatArray | None) -> Point:
-        data = self.single.data
-        kernel = {"kernel": data.scale * self._cone.kernels(x)[0]}
-        if y is None:
-            return Point({"alpha": np.zeros(data.n), **kernel})
-        alpha, Z = self._cone.multipliers(y)
-        return Point(
-            {"alpha": self._length * alpha, **kernel}, {"gradients": np.array(Z)} if Z else None
-        )
-
     def _build_dual(self) -> ConeForm:
         return dual_of(self._program)
+
+    @abstractmethod
+    def _from_cone(self, x: FloatArray, y: FloatArray | None) -> Point: ...
 
     def _from_dual(self, x: FloatArray, y: FloatArray | None) -> Point:
         return self._from_cone(*from_dual(self._program, x, y))
 
-    @cached_property
-    def _game(self) -> EntrywiseGame:
-        data, length = self.single.data, self._length
-        assert data.trace is not None
-        return EntrywiseGame(
-            data.S, data.y, data.domain(length), length, data.weight / length, data.trace
-        )
-
-    def _build_split(self) -> SaddleForm:
-        return self._game.form()
-
-    def _from_split(self, x: FloatArray, y: FloatArray | None) -> Point:
-        data = self.single.data
-        if y is None:
-            return Point({"alpha": np.zeros(data.n), "kernel": smat(x)})
-        a, Z = self._game.split(y)
-        gradients = np.array([smat(row) for row in Z]) / self._game.weight
-        return Point(
-            {"alpha": self._length * a * data.y, "kernel": smat(x)}, {"gradients": gradients}
-        )
-
-    def _to_split(self, point: Point) -> Start:
-        gradients = point.dual.get("gradients")
-        Z = (
-            np.zeros(0)
-            if gradients is None
-            else np.concatenate([svec(part) for part in gradients]) * self._game.weight
-        )
-        start = self._to_saddle(point)
-        return Start(
-            start.x, None if gradients is None or start.y is None else np.concatenate([start.y, Z])
-        )
-
-    @cached_property
-    def _descent(self) -> Descent:
-        data = self.single.data
-        chart = Within(data.n) if data.trace is None else Free(data.n, 1)
-        return Descent(data, chart, (data.S,), self._length)
-
     def _build_descent(self) -> SimplexForm:
-        f, home = self._descent, self._descent.chart.home(self.single.most)
-        return SimplexForm(Oracle(home.size, f.value, f.gradient, smooth=False), home)
-
-    def _from_descent(self, x: FloatArray, y: FloatArray | None) -> Point:
-        data = self.single.data
-        kernel = {"kernel": self._descent.chart.kernels(x)[0]}
-        if y is None or not y.size:
-            return Point({"alpha": data.y * self._descent.settled(x).a, **kernel})
-        a, _, Z = self._descent.mean_point(y.reshape(-1, x.size + 1))
-        return Point({"alpha": data.y * a, **kernel}, {"gradients": Z})
-
-    def _to_descent(self, point: Point) -> Start:
-        return Start(self._descent.chart.vector([smat(self._to_saddle(point).x)]))
+        f = self.objective
+        domain = f.coordinates.domain(self.max_trace)
+        return SimplexForm(Oracle(domain.size, f.value, f.gradient, smooth=False), domain)
 
     def _build_saddle(self) -> SaddleForm:
-        data = self.single.data
-        game = SaddleOracle(self._value, self._gradient_kernel, self._gradient_multipliers)
-        return SaddleForm(
-            game, kernel_set(data.n, data.trace, self.single.most), data.domain(self._length)
+        coupling = SaddleOracle(self._value, self._kernel_gradient, self._multiplier_gradient)
+        return SaddleForm(coupling, self._saddle_kernels(), self.data.domain(self.length))
+
+    @abstractmethod
+    def _saddle_kernels(self) -> SimpleSet:
+        """The set of kernels of the saddle form."""
+
+    @abstractmethod
+    def _value(self, k: FloatArray, x: FloatArray) -> float: ...
+
+    @abstractmethod
+    def _kernel_gradient(self, k: FloatArray, x: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _multiplier_gradient(self, k: FloatArray, x: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class SingleKernelForms(KernelForms):
+    """The forms of a single kernel."""
+
+    proof: SingleKernelProof
+
+    @property
+    def data(self) -> SimilarityData:
+        return self.proof.data
+
+    @cached_property
+    def length(self) -> float:
+        return Units.of(self.data.C, self.data.scale).length
+
+    @property
+    def max_trace(self) -> float:
+        return self.proof.max_trace
+
+    @cached_property
+    def shift(self) -> float:
+        """What the squared losses of several similarities have beyond that of their mean."""
+        return self.data.rho * self.proof.spread if self.proof.squared else 0.0
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        """Return the forms that the loss and the trace allow, the one to prefer first."""
+        data = self.data
+        loss = data.loss.name
+        found = []
+        # Without a trace nearly right gradients prove little, and the alternation would take
+        # thousands of steps.
+        if loss == "l1" and data.trace is not None:
+            found.append(self._split_formulation())
+        # One norm of a matrix of given trace is made smooth by its length t.
+        one_norm = loss == "frobenius" and len(data.S) == 1 and data.trace is not None
+        if self.proof.squared or one_norm:
+            found.append(self._smooth_formulation())
+        if loss != "own":
+            found += self._cone_formulations()
+        # The kinks of l1, one for each entry, leave nothing of a saddle form's smoothness.
+        if loss != "l1":
+            found.append(self._saddle_formulation())
+        found.append(self._descent_formulation())
+        return tuple(found)
+
+    # --- the multipliers alone
+
+    def _smooth_formulation(self) -> Formulation:
+        return Formulation(
+            "smooth",
+            SMOOTH_NEEDS,
+            self._build_smooth,
+            self._from_smooth,
+            self._to_smooth,
+            "against given multipliers the best kernel is a projection of eigenvalues",
+            scale=-self.length,
+            shift=self.shift,
         )
 
+    @cached_property
+    def _smooth(self) -> MultiplierObjective:
+        data = self.data
+        count = len(data.S) if self.proof.squared else 1
+        return MultiplierObjective(
+            (self.proof.projection,),
+            data.y,
+            data.weight * count,
+            by_norm=not self.proof.squared,
+            length=self.length,
+            has_shares=False,
+            C=data.C,
+        )
+
+    def _build_smooth(self) -> SimplexForm:
+        return SimplexForm(self._smooth.objective(), self.data.domain(self.length))
+
+    def _from_smooth(self, x: FloatArray, y: FloatArray | None) -> Point:
+        alpha = self.length * x * self.data.y
+        if self.proof.squared:
+            return Point({"alpha": alpha})
+        ((here, _),) = self._smooth.nearest(x)
+        H = here.near.factor
+        return Point({"alpha": alpha, "kernel": H @ H.T})
+
+    def _to_smooth(self, point: Point) -> Start:
+        return Start(point.alpha * self.data.y / self.length)
+
+    # --- the semidefinite program and its dual
+
+    def _cone_formulations(self) -> list[Formulation]:
+        cones = {Feature.CONE, Feature.PSD}
+        if self.data.loss.name != "l1":
+            cones.add(Feature.SOC)
+        slater = "strong duality: alpha is bounded, and a kernel of full rank is strictly feasible"
+        program = partial(Formulation, needs=frozenset(cones), shift=self.shift)
+        return [
+            program(
+                "SDP",
+                build=self._build_cone,
+                recover=self._from_cone,
+                because=CONE_BECAUSE_ONE,
+                scale=self.length,
+            ),
+            program(
+                "SDP dual",
+                build=self._build_dual,
+                recover=self._from_dual,
+                because=slater,
+                dual=True,
+                scale=-self.length,
+            ),
+        ]
+
+    @cached_property
+    def cone(self) -> KernelConeProgram:
+        data = self.data
+        box, weight, root = self._scaling
+        groups = (tuple(S / data.scale for S in data.S),)
+        total = None if data.trace is None else data.trace / data.scale
+        return KernelConeProgram(groups, data.y, box, weight, total, root, data.loss.name)
+
+    def _from_cone(self, x: FloatArray, y: FloatArray | None) -> Point:
+        data = self.data
+        K = data.scale * self.cone.kernels(x)[0]
+        if y is None:
+            return Point({"alpha": np.zeros(data.n), "kernel": K})
+        alpha, Z = self.cone.multipliers(y)
+        duals = {"gradients": np.array(Z)} if Z else None
+        return Point({"alpha": self.length * alpha, "kernel": K}, duals)
+
+    # --- the entrywise loss as a splitting
+
+    def _split_formulation(self) -> Formulation:
+        return Formulation(
+            "splitting",
+            frozenset({Feature.SPLIT, Feature.BOX, Feature.SPECTRAL}),
+            self._build_split,
+            self._from_split,
+            self._to_split,
+            "|X_ij| = max of Z_ij X_ij over |Z_ij| <= 1",
+            scale=self.length,
+        )
+
+    @cached_property
+    def _splitting(self) -> EntrywiseSplitting:
+        data = self.data
+        assert data.trace is not None
+        weight = data.weight / self.length
+        box = data.domain(self.length)
+        return EntrywiseSplitting(data.S, data.y, box, self.length, weight, data.trace)
+
+    def _build_split(self) -> SaddleForm:
+        return self._splitting.form()
+
+    def _from_split(self, x: FloatArray, y: FloatArray | None) -> Point:
+        data = self.data
+        if y is None:
+            return Point({"alpha": np.zeros(data.n), "kernel": smat(x)})
+        a, Z = self._splitting.split(y)
+        gradients = np.array([smat(row) for row in Z]) / self._splitting.weight
+        alpha = self.length * a * data.y
+        return Point({"alpha": alpha, "kernel": smat(x)}, {"gradients": gradients})
+
+    def _to_split(self, point: Point) -> Start:
+        start = self._to_saddle(point)
+        gradients = point.dual.get("gradients")
+        if gradients is None or start.y is None:
+            return Start(start.x)
+        Z = np.concatenate([svec(part) for part in gradients]) * self._splitting.weight
+        return Start(start.x, np.concatenate([start.y, Z]))
+
+    # --- a kernel against a support vector machine
+
+    def _saddle_formulation(self) -> Formulation:
+        return Formulation(
+            "saddle",
+            frozenset({Feature.SADDLE, Feature.BOX, Feature.SPECTRAL}),
+            self._build_saddle,
+            self._from_saddle,
+            self._to_saddle,
+            "convex in K, concave in alpha, and both sets are compact",
+            scale=self.length,
+        )
+
+    def _saddle_kernels(self) -> SimpleSet:
+        return kernel_set(self.data.n, self.data.trace, self.max_trace)
+
     def _value(self, k: FloatArray, x: FloatArray) -> float:
-        data, K = self.single.data, smat(k)
-        machine = float(data.y @ x) - self._length / 2 * float(x @ (K @ x))
-        return machine + data.losses(K, data.S) / self._length
+        data = self.data
+        K = smat(k)
+        svm_value = float(data.y @ x) - self.length / 2 * float(x @ (K @ x))
+        return svm_value + data.losses(K, data.S) / self.length
 
-    def _gradient_kernel(self, k: FloatArray, x: FloatArray) -> FloatArray:
-        data, K = self.single.data, smat(k)
+    def _kernel_gradient(self, k: FloatArray, x: FloatArray) -> FloatArray:
+        data = self.data
+        K = smat(k)
         gradient = sum((data.loss.gradient(K - S) for S in data.S), np.zeros_like(K))
-        return svec(data.rho / self._length * gradient - np.outer(self._length / 2 * x, x))
+        return svec(data.rho / self.length * gradient - np.outer(self.length / 2 * x, x))
 
-    def _gradient_multipliers(self, k: FloatArray, x: FloatArray) -> FloatArray:
-        return self.single.data.y - self._length * (smat(k) @ x)
+    def _multiplier_gradient(self, k: FloatArray, x: FloatArray) -> FloatArray:
+        return self.data.y - self.length * (smat(k) @ x)
 
     def _from_saddle(self, x: FloatArray, y: FloatArray | None) -> Point:
-        data = self.single.data
-        a = np.zeros(data.n) if y is None else y
-        return Point({"alpha": self._length * a * data.y, "kernel": smat(x)})
+        a = np.zeros(self.data.n) if y is None else y
+        return Point({"alpha": self.length * a * self.data.y, "kernel": smat(x)})
 
     def _to_saddle(self, point: Point) -> Start:
         K = point.primal.get("kernel")
-        return Start(svec(self.single.block.S if K is None else K), self._to_smooth(point).x)
+        # A point from the smooth form has no kernel.
+        if K is None:
+            K = self.data.mean
+        return Start(svec(K), self._to_smooth(point).x)
+
+    # --- descent over the kernel alone
+
+    def _descent_formulation(self) -> Formulation:
+        return Formulation(
+            "spectrahedron",
+            frozenset({Feature.SIMPLEX, Feature.NONSMOOTH, Feature.SPECTRAL}),
+            self._build_descent,
+            self._from_descent,
+            self._to_descent,
+            "the support vector machine's value is a convex function of its kernel",
+            scale=self.length,
+        )
+
+    @cached_property
+    def objective(self) -> KernelObjective:
+        data = self.data
+        coordinates: KernelCoordinates = SvecCoordinates(data.n, 1)
+        # Traces up to a bound are those of a spectrahedron of one order more.
+        if data.trace is None:
+            coordinates = BoundedTraceCoordinates(data.n)
+        return KernelObjective(data, coordinates, (data.S,), self.length)
+
+    def _from_descent(self, x: FloatArray, y: FloatArray | None) -> Point:
+        data = self.data
+        K = self.objective.coordinates.kernels(x)[0]
+        if y is None or not y.size:
+            return Point({"alpha": data.y * self.objective.answer(x).a, "kernel": K})
+        a, _, Z = self.objective.mean_point(y.reshape(-1, x.size + 1))
+        return Point({"alpha": data.y * a, "kernel": K}, {"gradients": Z})
+
+    def _to_descent(self, point: Point) -> Start:
+        K = smat(self._to_saddle(point).x)
+        return Start(self.objective.coordinates.vector([K]))
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralKernelsForms(KernelForms):
+    """The forms of several kernels, free or with the eigenvectors of their similarities."""
+
+    proof: SeveralKernelsProof
+
+    @property
+    def data(self) -> SimilarityData:
+        return self.proof.data
+
+    @cached_property
+    def length(self) -> float:
+        # The kernel of the support vector machine is sum K_i / g_i, m^2 times as large as one of
+        # them where all g are the same.
+        return Units.of(self.data.C, self.data.scale * len(self.data.S) ** 2).length
+
+    @property
+    def max_trace(self) -> float:
+        assert self.data.trace is not None
+        return self.data.trace
+
+    @property
+    def _spectral(self) -> set[Feature]:
+        """What free kernels ask of a method, and those with given eigenvectors do not."""
+        return set() if self.proof.keeps_eigenvectors else {Feature.SPECTRAL}
+
+    def formulations(self) -> tuple[Formulation, ...]:
+        """Return the forms that the loss allows, the one to prefer first."""
+        loss = self.data.loss.name
+        found = []
+        # Without a loss and with given eigenvectors the value has the kinks of max_j |V_i'a|_j.
+        has_kinks = self.proof.keeps_eigenvectors and not self.data.rho
+        if loss in ("squared", "frobenius") and not has_kinks:
+            found.append(self._smooth_formulation())
+        if loss != "own":
+            found += self._cone_formulations()
+        # The kinks of l1, one for each entry, leave nothing of a saddle form's smoothness.
+        if loss != "l1":
+            found.append(self._saddle_formulation())
+        found.append(self._descent_formulation())
+        return tuple(found)
+
+    # --- the multipliers and shares; of given eigenvectors the multipliers alone
+
+    def _smooth_formulation(self) -> Formulation:
+        return Formulation(
+            "smooth",
+            SMOOTH_NEEDS,
+            self._build_smooth,
+            self._from_smooth,
+            self._to_smooth,
+            "against given multipliers and shares the best kernels are projections of eigenvalues",
+            scale=-self.length,
+        )
+
+    @cached_property
+    def _free_objective(self) -> MultiplierObjective:
+        data = self.data
+        return MultiplierObjective(
+            self.proof.projections,
+            data.y,
+            data.weight,
+            by_norm=data.loss.name == "frobenius",
+            length=self.length,
+            has_shares=True,
+            C=data.C,
+        )
+
+    @cached_property
+    def _spectra_objective(self) -> SpectraObjective:
+        return SpectraObjective(self.proof.spectra, self.data.y, self.data.weight, self.length)
+
+    def _build_smooth(self) -> SimplexForm:
+        multipliers = self.data.domain(self.length)
+        if self.proof.keeps_eigenvectors:
+            return SimplexForm(self._spectra_objective.objective(), multipliers)
+        domain = Product((multipliers, Simplex(len(self.data.S))))
+        return SimplexForm(self._free_objective.objective(), domain)
+
+    def _from_smooth(self, x: FloatArray, y: FloatArray | None) -> Point:
+        n = self.data.n
+        alpha = self.length * x[:n] * self.data.y
+        if self.proof.keeps_eigenvectors:
+            return Point({"alpha": alpha, "gamma": self._spectra_objective.nearest(x).near.g})
+        gamma = self.proof.shares(x[n:])
+        if self.proof.squared:
+            return Point({"alpha": alpha, "gamma": gamma})
+        found = self._free_objective.nearest(np.concatenate([x[:n], gamma]))
+        factors = [here.near.factor for here, _ in found]
+        kernels = np.array([H @ H.T for H in factors])
+        return Point({"alpha": alpha, "gamma": gamma, "kernels": kernels})
+
+    def _to_smooth(self, point: Point) -> Start:
+        x = point.alpha * self.data.y / self.length
+        if self.proof.keeps_eigenvectors:
+            return Start(x)
+        return Start(np.concatenate([x, point.gamma]))
+
+    # --- the cone program and its dual
+
+    def _cone_formulations(self) -> list[Formulation]:
+        cones = {Feature.CONE}
+        if not self.proof.keeps_eigenvectors:
+            cones.add(Feature.PSD)
+        if self.data.loss.name != "l1":
+            cones.add(Feature.SOC)
+        kind = "SOCP" if self.proof.keeps_eigenvectors else "SDP"
+        slater = "strong duality: alpha is bounded, and kernels of full rank are strictly feasible"
+        program = partial(Formulation, needs=frozenset(cones))
+        return [
+            program(
+                kind,
+                build=self._build_cone,
+                recover=self._from_cone,
+                because=CONE_BECAUSE_MANY,
+                scale=self.length,
+            ),
+            program(
+                f"{kind} dual",
+                build=self._build_dual,
+                recover=self._from_dual,
+                because=slater,
+                dual=True,
+                scale=-self.length,
+            ),
+        ]
+
+    @cached_property
+    def cone(self) -> KernelConeProgram | SpectraConeProgram:
+        data = self.data
+        box, weight, root = self._scaling
+        total = self.max_trace / data.scale
+        if self.proof.keeps_eigenvectors:
+            values = self.proof.spectra.values / data.scale
+            bases = np.array(self.proof.spectra.bases)
+            return SpectraConeProgram(values, bases, data.y, box, weight, total, root)
+        groups = tuple((S / data.scale,) for S in data.S)
+        return KernelConeProgram(groups, data.y, box, weight, total, root, data.loss.name)
+
+    def _from_cone(self, x: FloatArray, y: FloatArray | None) -> Point:
+        data = self.data
+        kernels = data.scale * np.array(self.cone.kernels(x))
+        if y is None:
+            return Point({"alpha": np.zeros(data.n), "kernels": kernels})
+        alpha, Z = self.cone.multipliers(y)
+        a = self.length * alpha * data.y
+        radii = np.sqrt(np.maximum(np.einsum("i,kij,j->k", a, kernels, a), 0.0))
+        primal = {"alpha": a * data.y, "kernels": kernels, "gamma": self.proof.shares(radii)}
+        return Point(primal, {"gradients": np.array(Z)} if Z else None)
+
+    # --- kernels, by svec or by their eigenvalues, against a support vector machine
+
+    def _saddle_formulation(self) -> Formulation:
+        return Formulation(
+            "saddle",
+            frozenset({Feature.SADDLE, Feature.BOX} | self._spectral),
+            self._build_saddle,
+            self._from_saddle,
+            self._to_saddle,
+            "convex in the kernels, concave in alpha, and both sets are compact",
+            scale=self.length,
+        )
+
+    @cached_property
+    def _coordinates(self) -> KernelCoordinates:
+        if self.proof.keeps_eigenvectors:
+            return EigenvalueCoordinates(self.proof.spectra.bases)
+        return SvecCoordinates(self.data.n, len(self.data.S))
+
+    def _saddle_kernels(self) -> SimpleSet:
+        return self._coordinates.domain(self.max_trace)
+
+    def _radii(self, kernels: list[FloatArray], x: FloatArray) -> FloatArray:
+        """(x'K_i x)^1/2, kept positive."""
+        q = np.array([float(x @ (K @ x)) for K in kernels])
+        return np.asarray(np.sqrt(np.maximum(q, MIN_RELATIVE_NORM * self.data.scale)))
+
+    def _value(self, k: FloatArray, x: FloatArray) -> float:
+        data = self.data
+        kernels = self._coordinates.kernels(k)
+        loss = data.rho * sum(data.loss.value(K - S) for K, S in zip(kernels, data.S, strict=True))
+        squared_norm = float(self._radii(kernels, x).sum()) ** 2
+        return float(data.y @ x) - self.length / 2 * squared_norm + loss / self.length
+
+    def _kernel_gradient(self, k: FloatArray, x: FloatArray) -> FloatArray:
+        data = self.data
+        kernels = self._coordinates.kernels(k)
+        r = self._radii(kernels, x)
+        gradients = [
+            data.rho / self.length * data.loss.gradient(K - S)
+            - np.outer(self.length / 2 * r.sum() / ri * x, x)
+            for K, S, ri in zip(kernels, data.S, r, strict=True)
+        ]
+        return self._coordinates.vector(gradients)
+
+    def _multiplier_gradient(self, k: FloatArray, x: FloatArray) -> FloatArray:
+        kernels = self._coordinates.kernels(k)
+        r = self._radii(kernels, x)
+        images = [r.sum() / ri * (K @ x) for K, ri in zip(kernels, r, strict=True)]
+        return np.asarray(self.data.y - self.length * sum(images, np.zeros(x.size)))
+
+    def _from_saddle(self, x: FloatArray, y: FloatArray | None) -> Point:
+        kernels = self._coordinates.kernels(x)
+        a = np.zeros(self.data.n) if y is None else y
+        alpha = self.length * a * self.data.y
+        gamma = self.proof.shares(self._radii(kernels, a))
+        return Point({"alpha": alpha, "kernels": np.array(kernels), "gamma": gamma})
+
+    def _to_saddle(self, point: Point) -> Start:
+        x = point.alpha * self.data.y / self.length
+        return Start(self._coordinates.vector(point.kernels), x)
+
+    # --- descent over the kernels alone
+
+    def _descent_formulation(self) -> Formulation:
+        return Formulation(
+            "simplices" if self.proof.keeps_eigenvectors else "spectrahedra",
+            frozenset({Feature.SIMPLEX, Feature.NONSMOOTH} | self._spectral),
+            self._build_descent,
+            self._from_descent,
+            self._to_descent,
+            "the support vector machine's value is a convex function of its kernels",
+            scale=self.length,
+        )
+
+    @cached_property
+    def objective(self) -> KernelObjective:
+        data = self.data
+        groups = tuple((S,) for S in data.S)
+        return KernelObjective(data, self._coordinates, groups, self.length)
+
+    def _from_descent(self, x: FloatArray, y: FloatArray | None) -> Point:
+        data = self.data
+        kernels = np.array(self._coordinates.kernels(x))
+        if y is None or not y.size:
+            there = self.objective.answer(x)
+            return Point({"alpha": data.y * there.a, "gamma": there.g, "kernels": kernels})
+        a, g, Z = self.objective.mean_point(y.reshape(-1, x.size + 1))
+        primal = {"alpha": data.y * a, "gamma": g, "kernels": kernels}
+        return Point(primal, {"gradients": Z, "shares": g})
+
+    def _to_descent(self, point: Point) -> Start:
+        return Start(self._coordinates.vector(point.kernels))

@@ -29,33 +29,59 @@ from klopt.arrays import FloatArray
 
 __all__ = ["Secular", "single_target"]
 
-SHRINK = 0.1
-NEWTON_STEPS = 50
-SHOWN = 1e-10
-SETTLED = 1e-6
-"""A step of this relative size leaves about its square as error, and the square of that in the bracket."""
-GAP = 1e-13
-"""Relative to f; eigenvalues of N that are to vanish fall with it, and below rounding N would not be positive."""
+BARRIER_REDUCTION = 0.1
+"""Factor of the barrier's weight t from one centre to the next."""
+MAX_NEWTON_STEPS = 50
+CENTRING_TOLERANCE = 1e-6
+"""Decrease, relative to t, that Newton's step promises at a centre."""
+BOUNDARY_FRACTION = 0.95
+"""Share of the way to the boundary of the cone that a step may go."""
+ARMIJO_FRACTION = 0.1
+"""Share of the promised decrease that a step must attain."""
+MIN_VISIBLE_DECREASE = 1e-10
+"""Decrease, relative to the value, below which rounding hides it."""
+FINAL_STEP = 1e-6
+"""Relative step that leaves about its square as error, and the square of that in the bracket."""
+RELATIVE_GAP = 1e-13
+"""Gap relative to f at which the path ends.
+
+Eigenvalues of N that are to vanish fall with it; below rounding N would not be positive.
+"""
 
 
 def single_target(G: FloatArray, y: FloatArray, C: float, mu: float) -> tuple[float, FloatArray]:
-    """Return nu and a.
+    """Return nu and a of one target.
 
+    Parameters
+    ----------
+    G : (p, p) array
+        Positive semidefinite.
+    y : (p,) array
+        The target.
+    C, mu : float
+        Penalties of errors and of rough kernels.
+
+    Examples
+    --------
     >>> single_target(np.array([[1.0]]), np.array([2.0]), C=1.0, mu=0.5)
     (1.0, array([1.]))
     """
     from scipy.linalg.lapack import dposv, dpotrs
 
-    goal, nu, a = math.sqrt(2 * mu), 0.0, C * y
+    goal = math.sqrt(2 * mu)
+    nu = 0.0
+    a = C * y
     image = G @ a
     b = C * image
-    for _ in range(NEWTON_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         square = float(a @ image)
+        # h(nu) <= 2 mu: the constraint holds, so nu is large enough.
         if not math.sqrt(square) > goal:
             break
         step = (math.sqrt(square) / goal - 1) * square / float(image @ b)
         nu += step
-        if step <= SETTLED * nu:
+        # The last step needs no factorisation: a' = -b.
+        if step <= FINAL_STEP * nu:
             return nu, a - step * b
         M = nu * G
         M.flat[:: len(M) + 1] += 1 / C
@@ -67,8 +93,19 @@ def single_target(G: FloatArray, y: FloatArray, C: float, mu: float) -> tuple[fl
 
 @dataclass(frozen=True, eq=False)
 class Secular:
-    """The data of the equation.
+    """The equation of several targets.
 
+    Parameters
+    ----------
+    w : array
+        Eigenvalues of G.
+    Z : array
+        Targets in the eigenvectors of G, one row each.
+    C, mu : float
+        Penalties of errors and of rough kernels.
+
+    Examples
+    --------
     >>> Secular(np.array([1.0]), np.array([[2.0]]), C=1.0, mu=0.5).solve().round(6)
     array([[1.]])
     """
@@ -80,61 +117,85 @@ class Secular:
 
     def solve(self) -> FloatArray:
         """Return N, zero where the gradient of f there already is nonnegative."""
-        c = self.Z.shape[1]
-        if float(np.linalg.eigvalsh((self.Z.T * self.w) @ self.Z)[-1]) * self.C**2 <= 2 * self.mu:
-            return np.zeros((c, c))
-        return self._matrix()
+        # The gradient of f at N = 0 is mu I - C^2 Z' diag(w) Z / 2.
+        weighted = (self.Z.T * self.w) @ self.Z
+        if float(np.linalg.eigvalsh(weighted)[-1]) * self.C**2 <= 2 * self.mu:
+            return np.zeros_like(weighted)
+        return self._follow_path()
 
     def rows(self, N: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a_i = z_i (I/C + w_i N)^-1 for all i, and these inverses."""
-        inverses = np.asarray(
-            np.linalg.inv(np.eye(len(N)) / self.C + self.w[:, None, None] * N), dtype=np.float64
-        )
+        matrices = np.eye(len(N)) / self.C + self.w[:, None, None] * N
+        inverses = np.asarray(np.linalg.inv(matrices), dtype=np.float64)
         return np.einsum("ij,ijk->ik", self.Z, inverses), inverses
 
     @property
-    def largest(self) -> float:
-        """A number that no eigenvalue of the solution exceeds, since f(N) >= mu tr N and f(0) >= f(N) do."""
+    def max_eigenvalue(self) -> float:
+        """A bound of the eigenvalues of the solution, since mu tr N <= f(N) <= f(0)."""
         return self.C * float(np.sum(self.Z**2)) / (2 * self.mu)
 
-    def _matrix(self) -> FloatArray:
+    def _follow_path(self) -> FloatArray:
+        """The solution along the central path: t falls until c t, the gap, is small."""
         c = self.Z.shape[1]
-        N: FloatArray = np.eye(c) * np.sqrt(self.largest / self.C) / c
+        N: FloatArray = np.eye(c) * np.sqrt(self.max_eigenvalue / self.C) / c
         t = self.mu * float(np.trace(N)) / c
-        while c * t > GAP * self._value(N, 0.0):
-            t *= SHRINK
+        while c * t > RELATIVE_GAP * self._value(N, 0.0):
+            t *= BARRIER_REDUCTION
             N = self._centred(N, t)
         return N
 
     def _centred(self, N: FloatArray, t: float) -> FloatArray:
         """The minimiser of f(N) - t log det N."""
-        for _ in range(NEWTON_STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             root = np.asarray(np.linalg.cholesky(N), dtype=np.float64)
-            fall, step = self._newton(N, root, t)
-            if not fall > 1e-6 * t:
+            decrease, step = self._newton(N, root, t)
+            if not decrease > CENTRING_TOLERANCE * t:
                 break
-            least = float(np.linalg.eigvalsh(step)[0])
-            length = 1.0 if least > -0.95 else -0.95 / least
-            value, move = self._value(N, t), root @ step @ root.T
-            # Where the fall is below what the value can show, Newton's step is trusted as it is.
-            while (
-                fall > SHOWN * abs(value)
-                and self._value(N + length * move, t) > value - 0.1 * length * fall
-            ):
-                length /= 2
-            N = N + length * move
+            smallest = float(np.linalg.eigvalsh(step)[0])
+            length = 1.0
+            if not smallest > -BOUNDARY_FRACTION:
+                length = -BOUNDARY_FRACTION / smallest
+            move = root @ step @ root.T
+            N = N + self._step_length(N, move, t, decrease, length) * move
         return N
 
+    def _step_length(
+        self, N: FloatArray, move: FloatArray, t: float, decrease: float, length: float
+    ) -> float:
+        """The length, halved until the step attains its share of the promised decrease.
+
+        Parameters
+        ----------
+        N, move : (c, c) arrays
+            Where the step starts, and the full step.
+        t : float
+            Weight of the barrier.
+        decrease : float
+            What the full step promises.
+        length : float
+            The longest length that stays in the cone.
+        """
+        value = self._value(N, t)
+        # Where rounding hides the decrease, Newton's step is taken as it is.
+        if not decrease > MIN_VISIBLE_DECREASE * abs(value):
+            return length
+        while self._value(N + length * move, t) > value - ARMIJO_FRACTION * length * decrease:
+            length /= 2
+        return length
+
     def _newton(self, N: FloatArray, root: FloatArray, t: float) -> tuple[float, FloatArray]:
-        """How much Newton's step promises, and the step D of N + root D root': there the barrier's Hessian is t I."""
+        """The decrease that Newton's step promises, and the step D of N + root D root'.
+
+        In these coordinates the barrier's Hessian is t I.
+        """
         c = len(N)
         a, inverses = self.rows(N)
-        a, inverses = a @ root, root.T @ inverses @ root
+        a = a @ root
+        inverses = root.T @ inverses @ root
         squares = np.einsum("ij,ik->ijk", a, a).reshape(-1, c * c)
         gradient = self.mu * root.T @ root - (self.w @ squares).reshape(c, c) / 2 - t * np.eye(c)
-        mixed = ((squares * self.w[:, None] ** 2).T @ inverses.reshape(-1, c * c)).reshape(
-            c, c, c, c
-        ) / 2
+        weighted = squares * self.w[:, None] ** 2
+        mixed = (weighted.T @ inverses.reshape(-1, c * c)).reshape(c, c, c, c) / 2
         hessian = (mixed.transpose(0, 2, 1, 3) + mixed.transpose(2, 0, 3, 1)).reshape(c * c, c * c)
         step = np.linalg.solve(hessian + t * np.eye(c * c), -gradient.ravel()).reshape(c, c)
         return -float(np.sum(gradient * step)), (step + step.T) / 2
