@@ -13,7 +13,7 @@ import click
 from klopt.cli.common import Commands, as_json as _json
 
 if TYPE_CHECKING:
-    from klopt.conformance.scaffold import Kind, Takes
+    from klopt.conformance.scaffold import PluginKind, Takes
     from klopt.conformance.suite import Check
 
 __all__ = ["check_backend", "check_problem", "new"]
@@ -55,7 +55,7 @@ def problem(name: str, package: bool, as_json: bool) -> None:
     _new("problem", name, package, as_json)
 
 
-def _new(kind: Kind, name: str, package: bool, as_json: bool, takes: Takes = "cone") -> None:
+def _new(kind: PluginKind, name: str, package: bool, as_json: bool, takes: Takes = "cone") -> None:
     from klopt.conformance.scaffold import scaffold
     from klopt.engine.format import document
 
@@ -102,7 +102,7 @@ def check_problem(name: str, as_json: bool) -> None:
     _show("problem", chosen.__name__, run(chosen, show=False), as_json)
 
 
-def _show(kind: Kind, who: str, checks: list[Check], as_json: bool) -> None:
+def _show(kind: PluginKind, who: str, checks: list[Check], as_json: bool) -> None:
     from klopt.conformance.suite import explain_checks
     from klopt.engine.format import document
 
