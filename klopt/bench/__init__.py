@@ -1,1 +1,1 @@
-"""Many isolated runs: the tasks, the child processes that run them, the store, the scores, the report."""
+"""Many isolated runs: tasks, child processes, the store, the scores, the report."""

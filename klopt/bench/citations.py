@@ -43,7 +43,7 @@ def entry_of(reference: str) -> str:
 
 
 def bibtex(runs: Iterable[Run]) -> str:
-    """Return the BibTeX entries of klopt, of what it rests on, and of the runs' families and backends.
+    """Return the BibTeX entries of klopt, what it rests on, and the families and backends.
 
     >>> bibtex([]).count("@")
     4

@@ -36,8 +36,8 @@ __all__ = ["Comparison", "compare"]
 class Comparison:
     """The runs of a comparison, the environment they were made in, and where they are kept.
 
-    `command` repeats it, `limits` says in words what every run was limited to. `refusals` says which
-    backends took no part and why, `reused` holds the keys of the runs that were found in the store.
+    `command` repeats it, `limits` says in words what every run was limited to. `refusals` says
+    which backends took no part and why, `reused` holds the keys of the runs that the store had.
     """
 
     runs: tuple[Run, ...]
@@ -76,7 +76,7 @@ class Comparison:
         )
 
     def arrays(self, key: str) -> Mapping[str, FloatArray]:
-        """Return the arrays of a run's point by name, and `kernel` where it has learned a small one."""
+        """Return the arrays of a run's point by name, and its `kernel` where that is small."""
         with Store(self.store, read_only=True) as store:
             return store.arrays(key)
 
@@ -198,6 +198,7 @@ def compare(
     )
 
     folder = None
+    # A store of its own lives as long as the comparison, which holds the folder (`kept`).
     if store is None:
         folder = tempfile.TemporaryDirectory(prefix="klopt-")
         store = Path(folder.name, "runs.db")
@@ -207,6 +208,7 @@ def compare(
         kept.note(command)
         done = kept.keys() if resume else frozenset()
         missing = [task for task in tasks.tasks if task.key not in done]
+        # In order, a computer that slows down would slow the last backends only.
         random.Random(seed).shuffle(missing)
         reused = frozenset(task.key for task in tasks.tasks) & done
         with _progress(progress, len(tasks.tasks), len(reused)) as tell:
@@ -217,7 +219,7 @@ def compare(
 def _keep(
     store: Store, finished: Generator[FinishedRun, None, None], tell: Callable[[Run], None]
 ) -> None:
-    """Put each run into the store as it is finished; whatever goes wrong here ends those in flight."""
+    """Put each run into the store as it is finished; an error here ends those in flight."""
     with closing(finished):
         for each in finished:
             store.add(each)
@@ -290,6 +292,7 @@ def _call(tasks: TaskList, path: Path) -> str:
 
 def _runner(jobs: Any) -> Callable[[Sequence[Task]], Generator[FinishedRun, None, None]]:
     """What runs the tasks: child processes here, or the workers of a cluster."""
+    # True is an int in Python, but no number of jobs.
     if isinstance(jobs, int) and not isinstance(jobs, bool):
         if jobs < 1:
             raise InvalidSettings(

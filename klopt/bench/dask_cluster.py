@@ -70,6 +70,7 @@ def run_on(
             except KilledWorker as error:
                 killed = f"it took its workers with it: {error}"
                 finished = FinishedRun(pending[future.key].unproven_run(Stop.CRASHED, killed))
+            # A task that was given to a second worker may come back twice.
             if pending.pop(future.key, None) is not None:
                 yield finished
     finally:

@@ -1,4 +1,4 @@
-"""`klopt demo`: the bundled suite by every backend, as a page, a table and a summary of three lines.
+"""`klopt demo`: the bundled suite by every backend, as a page, a table and a short summary.
 
 Real data, each run once in a child process under a short limit, each answer certified. Every route
 first solves a small instance, untimed, so that loading a library is not counted.
@@ -69,7 +69,7 @@ def run_demo(
 
 
 def print_demo(comparison: Comparison, output: str | Path = PAGE) -> None:
-    """Print what is proven of each problem, how each backend did, a summary, and where the page is."""
+    """Print what is proven of each problem, how each backend did, and a summary."""
     out = console()
     out.print(_problems(comparison.runs))
     out.print()
@@ -94,7 +94,7 @@ def demo_data(comparison: Comparison, output: str | Path = PAGE) -> Mapping[str,
 
 
 def _problems(runs: tuple[Run, ...]) -> Table:
-    """One row for each problem: how many routes prove it, its optimum by all proofs, the fastest route."""
+    """One row for each problem: how many routes prove it, its optimum, the fastest route."""
     proofs = agreement(runs)
     winners = fastest(runs)
     heads = ["problem", "proven", "optimum", "width", "fastest", "seconds"]

@@ -62,6 +62,7 @@ class _Walk:
         self.hash.update(data)
 
     def visit(self, thing: object) -> None:
+        # A NumPy number counts like Python's, but for those that are subclasses of Python's types.
         if isinstance(thing, np.generic) and not isinstance(thing, str | bytes | float | complex):
             thing = thing.item()
         if thing is None or isinstance(thing, str | bytes | bool | int | float | complex):
@@ -70,6 +71,7 @@ class _Walk:
         elif isinstance(thing, np.ndarray) and thing.dtype != object:
             kind = f"array {thing.dtype.str} {thing.shape}"
             self.write(kind, np.ascontiguousarray(thing).tobytes())
+        # An object that holds itself is named by how far up it is.
         elif any(thing is outer for outer in self.open):
             depth = [thing is outer for outer in self.open].index(True)
             self.write("above", str(depth).encode())

@@ -110,7 +110,7 @@ def environment() -> Environment:
 
 
 def doctor() -> list[tuple[str, str]]:
-    """Return labels and texts: what is installed, what is missing, what may disturb a measurement."""
+    """Return labels and texts: what is installed, what is missing, what may disturb timings."""
     found = environment().pairs()
     found += [("threads", text) for text in _threads()]
     found.append(("limits", _limits()))
@@ -177,8 +177,9 @@ def _cores() -> int:
 
 @cache
 def _commit() -> str:
-    """The commit of the checkout that klopt runs from; "" where there is none or git is not there."""
+    """The commit of the checkout that klopt runs from, "" where there is none."""
     root = Path(__file__).resolve().parents[2]
+    # An installed klopt may lie inside a repository of somebody else's.
     if not ((root / ".git").exists() and (root / "pyproject.toml").is_file()):
         return ""
     with suppress(OSError, subprocess.SubprocessError):

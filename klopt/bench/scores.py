@@ -4,13 +4,16 @@ A backend is judged on a problem by its best formulation there. `klopt.bench.tri
 together and intersects proofs, `klopt.bench.summary` says the scores in words; both are importable
 from here.
 
-    shifted geometric mean   exp(mean log(t + s)) - s. Times far below the shift s are averaged like ordinary numbers,
-                             so that milliseconds do not decide; times far above it by their ratios, so that one slow
-                             problem does not decide. s is a hundredth of the limit, at most 10 s.
-    performance profile      rho(r) = share of all problems that a backend certifies within r times the time of the
-                             fastest backend that certifies them (Dolan and Moré, 2002).
-    growth                   the exponent p in t ~ size^p, by least squares of log time on log size over certified
-                             trials, with the 95 % interval of Student's t, which is wide for three sizes.
+    shifted geometric mean   exp(mean log(t + s)) - s. Times far below the shift s are averaged like
+                             ordinary numbers, so that milliseconds do not decide; times far above
+                             it by their ratios, so that one slow problem does not decide. s is a
+                             hundredth of the limit, at most 10 s.
+    performance profile      rho(r) = share of all problems that a backend certifies within r times
+                             the time of the fastest backend that certifies them (Dolan and Moré,
+                             2002).
+    growth                   the exponent p in t ~ size^p, by least squares of log time on log size
+                             over certified trials, with the 95 % interval of Student's t, which is
+                             wide for three sizes.
 """
 
 from __future__ import annotations
@@ -268,6 +271,7 @@ def _best(runs: Sequence[Run]) -> dict[str, list[Trial]]:
 
 
 def _width(run: Run, floor: float) -> float:
+    # A proof that there is no optimum leaves nothing open.
     if run.verdict in (Verdict.INFEASIBLE, Verdict.UNBOUNDED):
         return floor
     if not (math.isfinite(run.lower) and math.isfinite(run.upper)):

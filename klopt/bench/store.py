@@ -138,6 +138,7 @@ class Store:
         self.close()
 
     def _connect(self, read_only: bool) -> sqlite3.Connection:
+        # A reader in write-ahead mode writes beside the database; on a read-only disk it may not.
         if not read_only:
             mode = "mode=rwc"
         elif self._nobody_can_write():
@@ -229,7 +230,7 @@ class Store:
             advice = "call again with the same store to do what is missing."
             if getattr(error, "errno", None) in _DISK_FULL or "full" in reason:
                 reason = "the disk is full"
-                advice = f"make room and {advice}"
+                advice = f"free some space and {advice}"
             raise StoreFailed(
                 f"the store {self.path} could not take a run: {reason}. "
                 f"The runs before it are kept; {advice}"
@@ -249,7 +250,7 @@ def check_writable(path: Path) -> None:
 
 
 def _write_ahead(database: sqlite3.Connection) -> None:
-    """Turn on write-ahead mode, which SQLite refuses, timeout or not, while another opens the file."""
+    """Turn on write-ahead mode, which SQLite refuses at once while another opens the file."""
     deadline = time.monotonic() + LOCK_TIMEOUT_S
     while True:
         try:

@@ -38,6 +38,7 @@ def data(name: str, points: int) -> Dataset:
     X, y = load(return_X_y=True)
     is_regression = name == "diabetes"
     order = np.random.default_rng(0).permutation(len(X))
+    # Even a small sample must hold every class.
     if not is_regression:
         order = _in_proportion(order, y)
     chosen = order[:points]

@@ -27,6 +27,7 @@ def verdict_sentence(runs: Sequence[Run]) -> str:
     """Return in a sentence or two what is certified, who is fastest, and the worst false claim."""
     if not runs:
         return "Nothing was run."
+    # Nothing else matters where a proof is wrong.
     wrong = [found for found in agreement(runs).values() if not found.holds]
     if wrong:
         return f"Proofs contradict each other: {wrong[0]}."
@@ -38,7 +39,7 @@ def verdict_sentence(runs: Sequence[Run]) -> str:
 
 
 def summary_lines(runs: Sequence[Run]) -> list[str]:
-    """Return three lines: what is certified and whether proofs agree, who is fast, which claims hold."""
+    """Return three lines: what is certified, who is fast, how many claims are confirmed."""
     if not runs:
         return ["Nothing was run.", "No winner: nothing was run.", "No claims were made."]
     first = f"{_certified(runs)} {_agreed(runs)}"
@@ -109,7 +110,7 @@ def _claims(runs: Sequence[Run]) -> str:
 
 
 def _worst_claim(runs: Sequence[Run]) -> str:
-    """The claim farthest from what is proven; one that a second run corrects only if there is no other."""
+    """The claim farthest from what is proven, preferably one that no second run corrects."""
     false = [run for run in runs if run.honest is False]
     if not false:
         return ""

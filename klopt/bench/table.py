@@ -100,6 +100,7 @@ def _keep_whole(rows: Table, but: Sequence[str] = ()) -> None:
     for column in rows.columns:
         column.no_wrap = column.header not in but
     out = console()
+    # Wider than the terminal: columns stand closer before anything wraps.
     if out.measure(rows, options=out.options.update(max_width=10 * out.width)).maximum > out.width:
         rows.padding = (0, 1, 0, 0)
 
@@ -110,7 +111,7 @@ def _verdict(trial: Trial) -> Verdict:
 
 
 def _seconds(trial: Trial) -> float:
-    """The median time if certified, else that of the middle repeat, or how long klopt waited for it."""
+    """The median time if certified, else that of the middle repeat, or how long klopt waited."""
     seconds = trial.seconds if trial.certified else trial.middle.seconds
     return trial.middle.wall if math.isnan(seconds) else seconds
 

@@ -83,6 +83,7 @@ def task_list(
                 repeat=number,
                 size=size_of(problem),
             )
+            # The same problem given twice, or a backend under two names, is run once.
             tasks.setdefault(task.key, task)
     if not tasks:
         raise NoRoute("\n".join(["nothing to compare:", *dict.fromkeys(refusals)]))
@@ -108,7 +109,8 @@ def _labelled(
         elif _is_pair(target):
             found.append(target)  # type: ignore[arg-type]
         else:
-            found.append((getattr(target, "describe", lambda: "")(), target))  # type: ignore[arg-type]
+            label = target.describe() if isinstance(target, Problem) else ""
+            found.append((label, target))  # type: ignore[arg-type]  # checked below
     if not found:
         raise InvalidSettings(
             "there is no problem to compare on; "
@@ -189,6 +191,7 @@ def _routes(
         refusals.append(f"no formulation of {label} is for {', '.join(sorted(unable))}")
 
     routes = [route for backend in backends for route in _taken(problem, backend)]
+    # Plans list the preferred formulation first.
     if formulation is None:
         first: dict[str, Route] = {}
         for route in routes:

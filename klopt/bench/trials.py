@@ -45,7 +45,7 @@ def route(run: Run) -> str:
 
 
 def certified_at(run: Run, tol: float) -> bool:
-    """Return whether klopt proved an interval of that relative width, or that there is no optimum."""
+    """Return whether klopt proved an interval of that relative width, or no optimum."""
     if run.verdict in (Verdict.INFEASIBLE, Verdict.UNBOUNDED):
         return True
     is_finite = math.isfinite(run.lower) and math.isfinite(run.upper)
@@ -93,14 +93,14 @@ def trials(runs: Sequence[Run]) -> tuple[Trial, ...]:
 
 
 def _alike(run: Run) -> Hashable:
-    """Everything but the number of the repeat: a store may hold the same route under other limits."""
+    """All but the number of the repeat: a store may hold a route under several limits."""
     limits = (run.time_limit, run.memory_limit, run.threads, run.seed)
     return run.problem, run.backend, run.formulation, run.tol, limits, run.version
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The intersection of all intervals of a problem, and the runs `below` and `above` that give its ends."""
+    """The intersection of all intervals of a problem, and the two runs that give its ends."""
 
     problem: str
     lower: float
@@ -121,7 +121,7 @@ class Agreement:
 
 
 def agreement(runs: Sequence[Run]) -> Mapping[str, Agreement]:
-    """Return the intersection of all intervals for each problem; where it is empty, `holds` is false."""
+    """Return the intersection of all intervals of each problem; `holds` if it is not empty."""
     by_problem = grouped(runs, lambda run: run.problem)
     return {problem: _intersection(problem, own) for problem, own in by_problem.items()}
 
@@ -134,6 +134,7 @@ def _intersection(problem: str, runs: Sequence[Run]) -> Agreement:
     above = min(known, key=lambda run: run.upper)
     lower = below.lower
     upper = above.upper
+    # Each bracket is exact up to rounding, so disjoint ends this close are no contradiction.
     if lower > upper and math.isclose(lower, upper, rel_tol=ROUNDING, abs_tol=ROUNDING):
         lower, upper = upper, lower
     return Agreement(problem, lower, upper, below, above)

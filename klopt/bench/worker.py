@@ -65,7 +65,7 @@ class FinishedRun:
 
 
 def unenforced(task: Task) -> str:
-    """Return in words which limits of the task this system cannot enforce, "" where it enforces all."""
+    """Return in words which limits of the task this system cannot enforce, "" if none."""
     if task.memory_limit and (resource is None or "VmSize" not in _memory()):
         return "the memory limit is not enforced on this system"
     return ""
@@ -74,9 +74,10 @@ def unenforced(task: Task) -> str:
 def warm_up(
     kind: type[Problem], formulation: str, backend: Backend, memory_limit: int, seconds: float
 ) -> bool:
-    """Solve a small instance by the same route, so that the run's time holds no loading of libraries."""
+    """Solve a small instance by the same route: loading a library is not the run's time."""
     small = kind.sample(np.random.default_rng(0), WARM_UP_SIZE)
     names = {each.name for each in small.formulations()}
+    # Options of the real instance may give it a formulation that the small one lacks.
     pinned = formulation if formulation in names else None
     with _limited(memory_limit):
         solve(
@@ -126,6 +127,7 @@ def perform(task: Task) -> FinishedRun:
 
 
 def _failure(task: Task, error: BaseException) -> tuple[Stop, str]:
+    # Without a limit a MemoryError is the computer's, and its own text says more.
     if isinstance(error, MemoryError) and task.memory_limit:
         return Stop.CRASHED, f"out of memory under the limit of {task.memory_limit / 1e9:.3g} GB"
     stop = Stop.REJECTED if isinstance(error, KloptError) else Stop.CRASHED
@@ -167,7 +169,7 @@ def _of_result(task: Task, result: Result) -> FinishedRun:
 
 
 def _claim(attempt: Attempt) -> Stop:
-    """What an answer says of the problem: where a dual form is unbounded the problem is infeasible."""
+    """What an answer says of the problem: it is infeasible where a dual form is unbounded."""
     stop = attempt.answer.stop
     if attempt.route.formulation.dual:
         of_the_problem = {
@@ -179,6 +181,7 @@ def _claim(attempt: Attempt) -> Stop:
 
 
 def _promise(attempt: Attempt) -> float:
+    # The form of the run is gone; it is built again only where that is cheap.
     if attempt.timings.build > MAX_REBUILD_S:
         return float(np.nan)
     return attempt.route.backend.rate_constant(attempt.route.formulation.build())
@@ -196,10 +199,11 @@ def _iterations(attempts: tuple[Attempt, ...]) -> int | None:
 
 
 def _trace(result: Result) -> Iterator[Step]:
-    """The bounds that the backend recorded along all attempts, then what klopt proves at the end."""
+    """The bounds that the backend recorded, then what klopt proves at the end."""
     seconds = 0.0
     iterations = 0
     for attempt in result.attempts:
+        # The clock of an answer starts when the backend is called, after the form was built.
         began = seconds + attempt.timings.build
         for step in attempt.answer.history:
             bounds = attempt.route.formulation.to_user(step.lower, step.upper)

@@ -98,7 +98,7 @@ class WorkerSlot:
             self.worker.close()
 
     def _prepare(self, task: Task) -> str:
-        """See that a child is alive and warm for the route; return a note for readers of the times."""
+        """See that a child is alive and warm for the route; return a note on the times."""
         self._ensure_child(task.settings.threads)
         route = (type(task.problem).__qualname__, task.formulation, task.backend.name)
         if route not in self.warm:
@@ -148,7 +148,7 @@ class WorkerSlot:
             self.worker.close()
 
     def _call(self, function: partial[Any], seconds: float | None) -> Any:
-        """Return what the function returns in the child; raise where the child is killed or dies."""
+        """Return what the function returns in the child; raise where that is killed or dies."""
         import cloudpickle
 
         assert self.worker is not None
@@ -173,7 +173,7 @@ class WorkerSlot:
 
 
 def run_all(tasks: Sequence[Task], jobs: int = 1) -> Generator[FinishedRun, None, None]:
-    """Yield what came of each task, as they finish, `jobs` at once; leaving early kills the rest."""
+    """Yield each run as it is finished, `jobs` at a time; leaving early kills the rest."""
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
     done: queue.SimpleQueue[FinishedRun | BaseException] = queue.SimpleQueue()
     for task in tasks:

@@ -187,6 +187,7 @@ def _deterministic(backend: Backend, example: Instance) -> None:
 
 def _silent(backend: Backend, example: Instance) -> None:
     answer = run_here(backend, example.form, Settings(tol=_tol(backend)), capture=True)
+    # Where a backend does not honour `log`, klopt catches what it prints.
     if "log" in backend.honours:
         expect(not answer.log, f"printed although log is False: {answer.log[:80]!r}")
 
@@ -211,6 +212,7 @@ def _shapes(backend: Backend, example: Instance) -> None:
     expect(isinstance(answer, Answer), returned)
     rows, columns = example.form.shape
     _expect_shape("x", answer.x, columns)
+    # Multipliers are owed only where they are promised, and where the form has rows.
     if "dual" in backend.proves and rows:
         _expect_shape("y", answer.y, rows)
 
@@ -225,6 +227,7 @@ def _one_iteration(backend: Backend, example: Instance) -> None:
         raise Skip("it has no iteration limit")
     result = solve(FormProblem(example.form), backend=backend, max_iter=1)
     expect(result.stop not in (Stop.CRASHED, Stop.REJECTED), claimed(result))
+    # One iteration may happen to be enough; then the value must be right.
     if result.verdict is Verdict.OPTIMAL:
         error = abs(result.value - example.value)
         expect(error <= 1e-5 * (1 + abs(example.value)), "a wrong value was certified")
@@ -244,6 +247,7 @@ def _start_at_optimum(backend: Backend, example: Instance) -> None:
     warm = answer_form(backend, example.form, settings, Start(_x(cold), cold.y))
     is_optimal = warm.x is not None and warm.stop is Stop.OPTIMAL
     expect(is_optimal, f"from its own optimum it stops with {warm.stop.words}")
+    # A method that counts no iterations cannot be compared.
     if cold.iterations and warm.iterations:
         counted = f"{warm.iterations} iterations warm, {cold.iterations} cold"
         expect(warm.iterations <= cold.iterations, counted)
@@ -270,11 +274,12 @@ def _agrees(backend: Backend, solvable: list[Instance]) -> None:
             theirs = _solve(other, instance.form, instance.name)
             slack = 2 * max(_tol(backend), _tol(other)) * (1 + abs(instance.value))
             overlap = mine.lower - slack <= theirs.upper and theirs.lower - slack <= mine.upper
-            expect(
-                overlap,
-                f"{instance.name}: disjoint from {other.name}: "
-                f"[{mine.lower:.9g}, {mine.upper:.9g}] and [{theirs.lower:.9g}, {theirs.upper:.9g}]",
-            )
+            intervals = f"{_interval(mine)} and {_interval(theirs)}"
+            expect(overlap, f"{instance.name}: disjoint from {other.name}: {intervals}")
+
+
+def _interval(result: Result) -> str:
+    return f"[{result.lower:.9g}, {result.upper:.9g}]"
 
 
 def _planted(backend: Backend, kind: Kind) -> None:

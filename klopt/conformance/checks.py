@@ -90,7 +90,7 @@ def claimed(result: Result) -> str:
 
 
 def why_not(result: Result, wanted: Verdict) -> str:
-    """Return what is proven instead of the wanted verdict, and the residuals that stand in the way."""
+    """Return what is proven instead of the wanted verdict, and the residuals."""
     proven = f"proven: {result.verdict.name}, expected: {wanted.name}"
     if np.isfinite(result.lower) or np.isfinite(result.upper):
         proven += f"; {result.lower:.9g} <= optimum <= {result.upper:.9g}"

@@ -4,14 +4,18 @@
 
 The Lagrangian phi(w) + x'(Aw - b) is minimal at w = 1 / (1 + A'x). What is left to minimise is
 
-    f(x) = -sum_j log(1 + (A'x)_j) + b'x   over   x >= 0,      grad f = b - Aw,   Hess f = A diag(w^2) A',
+    f(x) = -sum_j log(1 + (A'x)_j) + b'x   over   x >= 0,
+
+    gradient  b - Aw,     Hessian  A diag(w^2) A',
 
 and f is infinite unless 1 + A'x > 0. Its proofs are those of weak duality:
 
     bound   f(x) >= -phi(w) for every feasible w
-    ray     x >= 0, A'x >= 0 and b'x < 0 (Farkas): 0 <= x'Aw <= b'x < 0 for no w > 0, and f decreases along x
+    ray     x >= 0 with A'x >= 0 and b'x < 0: no w > 0 has 0 <= x'Aw <= b'x < 0 (Farkas), and f
+            decreases along x without bound
 
-Soft rows may be violated by v >= 0 at the price weight |v|^2 / 2, which adds |x|^2 / (2 weight) to f.
+Soft rows may be violated by v >= 0 at the price weight |v|^2 / 2; that adds |x|^2 / (2 weight) to
+f.
 """
 
 from __future__ import annotations
@@ -93,8 +97,9 @@ class EntropyDual:
         return EntropyRows(self, x)
 
     def bound(self, x: FloatArray) -> float:
-        """Return -phi(w) of a feasible w near the one that belongs to x, -inf where none is known."""
+        """Return -phi(w) of a feasible w near that of x, -inf where none is known."""
         w = self.near(x).primal
+        # With a price for violations every w > 0 is feasible; otherwise w must move inside.
         if not self.is_hard and w is not None:
             violation = np.maximum(self.A @ w - self.b, 0.0)
             return -_entropy(w) - self.weight * float(violation @ violation) / 2
@@ -120,7 +125,7 @@ class EntropyDual:
         return found.x, "the rows contradict each other: a sum of them reads 0 <= b'x < 0"
 
     def ray_flaw(self, ray: FloatArray) -> str:
-        """Return "" if the ray proves that no w > 0 satisfies the rows, else what is wrong with it."""
+        """Return "" if the ray proves that no w > 0 satisfies the rows, else its flaw."""
         if not self.is_hard:
             return "rows that may be violated at a price never contradict each other"
         if ray.shape != (self.size,) or not np.isfinite(ray).all() or (ray < 0).any():
@@ -168,7 +173,7 @@ class EntropyEvaluation:
         return half @ half.T + np.eye(chosen.size) / self.dual.weight
 
     def thin_model(self, chosen: IntArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return (a, V) with diag(a) + VV' the block; hard rows have a = 0, for which there is none."""
+        """Return (a, V) with diag(a) + VV' the block; None for hard rows, which have a = 0."""
         if self.dual.is_hard:
             return None
         return np.full(chosen.size, 1 / self.dual.weight), self._half(chosen)
@@ -193,10 +198,11 @@ class EntropyRows:
         self._inverse = 1 + self.dual.A.T @ self.x
 
     def project(self, row: int, corrected: bool = True) -> float:
-        """Move x[row] to the minimum of f along it and return by how much; uncorrected it may only grow.
+        """Move x[row] to the minimum of f along it and return by how much.
 
-        Along a row f is self-concordant, so the damped Newton steps -g / (h + |g| sqrt(h)), g and h
-        the derivatives, stay in the domain and converge (Nesterov and Nemirovskii, 1994).
+        Uncorrected it may only grow. Along a row f is self-concordant, so the damped Newton steps
+        -g / (h + |g| sqrt(h)), g and h the derivatives, stay in the domain and converge (Nesterov
+        and Nemirovskii, 1994).
         """
         a = self.dual.A[row]
         step = 0.0

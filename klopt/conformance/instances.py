@@ -165,7 +165,7 @@ def _conic() -> tuple[Instance, ...]:
     root = np.sqrt(2.0)
     # Minimise t subject to tI - M PSD: the largest eigenvalue of M = [[2, 1], [1, 2]] is 3.
     negative = svec(np.array([[-2.0, -1.0], [-1.0, -2.0]]))
-    # Minimise <C, X> over PSD X of trace one: the smallest eigenvalue of C = [[1, 2], [2, 1]] is -1.
+    # Minimise <C, X> over PSD X of trace one: the smallest eigenvalue of [[1, 2], [2, 1]] is -1.
     trace = np.vstack([[1.0, 0.0, 1.0], -np.eye(3)])
     return (
         Instance(
@@ -356,7 +356,8 @@ def _games() -> tuple[Instance, ...]:
 def _huber_and_modulus() -> SaddleForm:
     """A game that splits into two proximal steps, with the optimum 1.375 at x = 2.5.
 
-        minimise  h(x - 3) + |x| / 2   over -5 <= x <= 5,     h(t) = max over |z| <= 1 of  z t - z^2 / 2
+        minimise  h(x - 3) + |x| / 2   over -5 <= x <= 5
+        h(t) = max over |z| <= 1 of  z t - z^2 / 2
 
     h is Huber's function, and |x| / 2 = max over |w| <= 1/2 of w x.
     """

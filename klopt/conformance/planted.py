@@ -89,13 +89,13 @@ def planted_cone_program(
 def _with_slater_points(
     cones: Cones, A: FloatArray, s: FloatArray, y: FloatArray, d: FloatArray
 ) -> FloatArray:
-    """Change A by rank two so that s - Ad = s' and A'y' = A'y with multiples s', y' of the centre e."""
+    """Change A by rank two: s - Ad = s' and A'y' = A'y with multiples s', y' of the centre e."""
     e = centre(cones)
     square = float(e @ e)
     p = float(e @ s)
     q = float(e @ y)
-    # With s' = beta e and y' = alpha e, (y' - y)'(s - s') = 0 reads p / beta + q / alpha = e'e: each
-    # term is half of it, or one is all of it where the other vanishes.
+    # With s' = beta e and y' = alpha e, (y' - y)'(s - s') = 0 reads p / beta + q / alpha = e'e:
+    # each term is half of it, or one is all of it where the other vanishes.
     parts = 2 if p > 0 and q > 0 else 1
     beta = parts * p / square if p > 0 else 1.0
     alpha = parts * q / square if q > 0 else 1.0

@@ -117,6 +117,7 @@ def _interval(result: Result) -> str:
 def _contains_form_value(result: Result) -> None:
     """A bracket that ignores the data would agree with itself; the form's objective shows it."""
     residuals = result.certificate.residuals
+    # Only an answer that solves the form tells the form's optimum.
     if residuals is None or result.verdict is not Verdict.OPTIMAL or residuals.worst > TOL:
         return
     value = result.route.formulation.to_user(residuals.value, residuals.value)[0]
@@ -177,6 +178,7 @@ def _bracket_refuses_mutants(problem: type[Problem]) -> None:
     for instance in _samples(problem):
         result = _solved(instance)
         bracket = instance.bracket(_noisy(result, 10.0, rng))
+        # A narrow bracket around a noisy point is legitimate where it holds the optimum.
         if bracket.width <= 1e-9 * (1 + abs(bracket.upper)):
             distance = max(bracket.lower - result.upper, result.lower - bracket.upper)
             is_close = distance <= TOL * (1 + abs(result.value))

@@ -1,4 +1,4 @@
-"""`scaffold`: writes the file, or the installable package, that a new backend or problem starts from.
+"""`scaffold`: writes the file, or the package, that a new backend or problem starts from.
 
 What is written passes the conformance checks before a line is changed, also when it is moved into
 `problems/` or `solvers/`. The templates are in `klopt/conformance/templates`. Nothing that exists

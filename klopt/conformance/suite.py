@@ -1,8 +1,8 @@
 """`check_backend` and `check_problem`: run what every backend and every problem must pass.
 
-    contract_  it is what it declares: names, pickling, silence, determinism, inputs unchanged, options refused
+    contract_  it does what it declares, pickles, is silent and deterministic, changes no input
     truth_     instances solved on paper
-    proof_     random programs with a known solution are certified; multipliers match finite differences
+    proof_     random programs with a known solution are certified; multipliers are gradients
     limit_     with one iteration or hardly any time it returns, and claims nothing false
     meta_      permuted, scaled, split and substituted programs keep their optimum
     start_     a start at the optimum is used and does not hurt; NaN is refused or projected
@@ -46,7 +46,8 @@ HINTS = {
         "the proven intervals of two backends are disjoint: one of them solves another program"
     ),
     "proof": (
-        "multipliers satisfy Px + c + A'y = 0 with y in K* and b - Ax in K; many libraries return -y"
+        "multipliers satisfy Px + c + A'y = 0 with y in K* and b - Ax in K; "
+        "many libraries return -y"
     ),
     "meta": (
         "the same program written otherwise: is an order of rows, a scale or a sparse format "
@@ -57,7 +58,8 @@ HINTS = {
         "every formulation states its needs and has the same optimum, and recover undoes lift"
     ),
     "recover": (
-        "bracket(point) returns a point that brackets the optimum as narrowly as the one it was given"
+        "bracket(point) returns a point that brackets the optimum as narrowly as the one it was "
+        "given"
     ),
     "bracket": (
         "lower <= optimum <= upper for any point, computed from the data, never from what a "

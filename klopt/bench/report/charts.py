@@ -40,20 +40,22 @@ __all__ = [
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "currentColor")
 DASHES = ("", "6 3", "2 2.5", "8 3 2 3")
 TONES = {"good": "#009e73", "fact": "#56b4e9", "half": "#e69f00", "bad": "#d55e00", "none": "#8888"}
-"""The backgrounds of cells: certified, certified to have no optimum, one side proven, nothing, not run."""
+"""The backgrounds of cells: optimal, no optimum, one side proven, nothing proven, not run."""
 STYLE_SHEET = "".join(
     [
         *(f".c{i}{{color:{colour}}}" for i, colour in enumerate(COLOURS)),
         *(f".d{i}{{stroke-dasharray:{dash}}}" for i, dash in enumerate(DASHES) if dash),
         *(f".cell-{tone}{{fill:{colour};fill-opacity:.27}}" for tone, colour in TONES.items()),
-        ".l,.o{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round}.o{stroke-width:1.6}",
+        ".l,.o{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round}",
+        ".o{stroke-width:1.6}",
         ".n{fill:var(--ink,#1c1e21);stroke:var(--bg,#fff);stroke-width:3px;paint-order:stroke}",
-        ".s{font-size:10px}.e{text-anchor:end}.m{text-anchor:middle}.h,.b,.x,.w{stroke:currentColor}",
-        ".h{opacity:.12}.b{opacity:.5}.x{opacity:.6;stroke-dasharray:4 4}.w{opacity:.3}.a{opacity:.09}",
+        ".s{font-size:10px}.e{text-anchor:end}.m{text-anchor:middle}",
+        ".h,.b,.x,.w{stroke:currentColor}.h{opacity:.12}.b{opacity:.5}",
+        ".x{opacity:.6;stroke-dasharray:4 4}.w{opacity:.3}.a{opacity:.09}",
     ]
 )
-"""In this order: curves (l) and hollow marks (o), names (n), small words (s), ends (e) and middles (m)
-of texts, grid (h), axis (b), rules (x), leads to names (w), bands (a)."""
+"""Curves (l), hollow marks (o), names (n), small words (s), ends (e) and middles (m) of texts, grid
+(h), axis (b), rules (x), leads to names (w), bands (a)."""
 WIDTH = 480
 HEIGHT = 320
 LEFT = 60
@@ -73,7 +75,7 @@ Mark = Literal["line", "step", "points"]
 
 @dataclass(frozen=True)
 class Style:
-    """How a series is drawn; `slot` is its number on the page, by which a reader hides it, -1 for none."""
+    """How a series is drawn; readers hide it by its `slot` on the page, -1 for none."""
 
     slot: int
     colour: int
@@ -97,7 +99,7 @@ class Style:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Points (x, y) under one name; `hollow` marks are drawn empty, `titles` say what each point is."""
+    """Points (x, y) under one name; `hollow` marks are empty, `titles` say what each point is."""
 
     label: str
     x: FloatArray
@@ -177,6 +179,7 @@ def plot(
     """
     drawn = [s for s in series if len(s.x)]
     named = [s for s in drawn if s.named]
+    # Curves have their names in a column at the right, points beside them.
     if any(s.mark != "points" for s in drawn):
         names = (text_width(shortened(s.label, MAX_NAME_WIDTH)) for s in named)
         frame = _Frame(x, y, WIDTH - 18 - max(names, default=0.0))
@@ -346,6 +349,7 @@ def _drawn(series: Series, frame: _Frame, max_points: int) -> str:
     """One series: its path, or its points; a path of one point is a mark."""
     style = series.style
     title = f"<title>{escape(series.title or series.label)}</title>"
+    # A path of one point would draw nothing.
     if series.mark == "points" or len(series.x) == 1:
         return title + _marks(series, frame)
 
@@ -367,12 +371,13 @@ def _marks(series: Series, frame: _Frame) -> str:
 
 
 def _path(places: Sequence[tuple[float, float]], steps: bool) -> str:
-    """Relative moves in tenths of a unit, each from where the last one ended: errors do not add up."""
+    """Relative moves in tenths, each from where the last one ended: errors do not add up."""
     x, y = places[0]
     moves = [f"M{x:g} {y:g}"]
     for next_x, next_y in places[1:]:
         right = round(next_x - x, 1)
         down = round(next_y - y, 1)
+        # A step goes right, then down; so does a move along one axis, which is shorter to write.
         if steps or right == 0 or down == 0:
             across = f"h{right:g}" if right else ""
             along = f"v{down:g}" if down else ""
@@ -385,7 +390,7 @@ def _path(places: Sequence[tuple[float, float]], steps: bool) -> str:
 
 
 def _end_labels(series: Sequence[Series], frame: _Frame) -> dict[Series, str]:
-    """Names at the ends of curves, in a column at the right, pushed apart where they would touch."""
+    """Names at the ends of curves, in a column at the right, kept apart."""
     ends = [(frame.at(float(s.x[-1]), float(s.y[-1])), s) for s in series]
     ends.sort(key=lambda end: end[0][1])
     space = min(FONT + 2.5, (HEIGHT - BOTTOM - TOP + 10) / max(len(ends), 1))
@@ -401,7 +406,7 @@ def _end_labels(series: Sequence[Series], frame: _Frame) -> dict[Series, str]:
 
 
 def _point_labels(series: Sequence[Series], frame: _Frame) -> dict[Series, str]:
-    """Names beside points where nothing is in the way; the rest have their titles and the legend."""
+    """Names beside points where nothing is in the way; others have their titles."""
     spots = [
         (frame.at(float(x), float(y)), s) for s in series for x, y in zip(s.x, s.y, strict=True)
     ]

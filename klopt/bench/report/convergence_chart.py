@@ -56,10 +56,11 @@ class RateBound:
 
 
 def rate_bounds(runs: Sequence[Run]) -> Mapping[str, Sequence[RateBound]]:
-    """Return for each problem the bounds that theorems give for its runs, in the units of the chart."""
+    """Return for each problem the bounds that theorems give for its runs, as relative gaps."""
     found: dict[str, list[RateBound]] = {}
     for trial in trials(strictest(runs)):
         run = shown(trial)
+        # A theorem bounds upper - lower; without a finite upper there is no relative gap.
         if not (math.isfinite(run.promise) and run.iterations and math.isfinite(run.upper)):
             continue
         k = np.geomspace(1, max(run.iterations, 2), RATE_POINTS)
@@ -77,7 +78,7 @@ def convergence_chart(
     bounds: Sequence[RateBound] = (),
     max_points: int = MAX_POINTS,
 ) -> Figure:
-    """Return how the proven interval of one problem shrinks, a curve or an end point for each route.
+    """Return how the proven interval of one problem shrinks: a curve for each route.
 
     Parameters
     ----------
@@ -104,6 +105,7 @@ def convergence_chart(
     ]
     if not any(len(curve.x) for curve in curves):
         return Figure(name, title, MISSING[against])
+    # Theorems bound the gap by iterations; they say nothing about seconds.
     if against == "iterations":
         curves += [Series(b.label, b.iterations, b.widths, RATE_STYLE) for b in bounds]
 
@@ -162,6 +164,7 @@ def progress(run: Run, trace: Trace, against: str) -> tuple[FloatArray, FloatArr
     iterations, seconds, lower, upper = np.array(steps, dtype=float).T
     best_lower = np.fmax.accumulate(lower)
     best_upper = np.fmin.accumulate(upper)
+    # Before both bounds are known the gap is infinite or NaN; these steps are dropped below.
     with np.errstate(invalid="ignore"):
         gap = np.maximum((best_upper - best_lower) / (1 + np.abs(best_upper)), SMALLEST_DRAWN)
     if against == "seconds":
@@ -173,7 +176,7 @@ def progress(run: Run, trace: Trace, against: str) -> tuple[FloatArray, FloatArr
 
 
 def _end(run: Run, trace: Trace) -> tuple[int, float]:
-    """The iterations (-1: not known) and seconds (NaN: not known) of a run, not before its last step."""
+    """The iterations (-1: not known) and seconds (NaN: not known) at the end of a run."""
     iterations = -1 if run.iterations is None else run.iterations
     seconds = run.solve
     if not trace:

@@ -30,7 +30,7 @@ _BLOCK = re.compile(r'<script type="application/json" id="klopt-runs">(.*?)</scr
 
 
 def embedded(runs: Sequence[Run], command: str) -> str:
-    """Return the runs as JSON that is safe inside a `<script>` element, whatever their texts hold."""
+    """Return the runs as JSON that is safe inside a `<script>` element, whatever the texts."""
     columns = {name: _column(name, [getattr(run, name) for run in runs]) for name in COLUMNS}
     content = {"schema": SCHEMA, "command": command, "count": len(runs), "runs": columns}
     text = json.dumps(content, separators=(",", ":"), allow_nan=False, ensure_ascii=False)

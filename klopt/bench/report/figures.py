@@ -1,4 +1,4 @@
-"""`Figure`, and what all charts of a comparison share: which repeat is shown, names, symbols, units.
+"""`Figure`, and what all charts of a comparison share: the repeat shown, names, symbols, units.
 
 What is drawn as accuracy is always the relative gap that klopt proved,
 
@@ -52,8 +52,9 @@ class Figure:
 
 
 def shown(trial: Trial) -> Run:
-    """Return the repeat that stands for all: that of median time, but a failed one where some fail."""
+    """Return the repeat that stands for all: that of median time, or one that failed."""
     failed = [run for run in trial.runs if not run.verdict.conclusive]
+    # A route that fails in some repeats must not look certified.
     if failed and trial.middle.verdict.conclusive:
         return failed[0]
     return trial.middle

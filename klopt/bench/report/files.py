@@ -44,7 +44,7 @@ TIMEOUT_S = 60
 
 
 def figures(comparison: PageSource) -> dict[str, Figure]:
-    """Return every chart of a comparison by its name; convergence is numbered by problem, from 1."""
+    """Return every chart of a comparison by its name; problems are numbered from 1."""
     runs = tuple(comparison.runs)
     found = trials(runs)
     styles = styles_of(runs)

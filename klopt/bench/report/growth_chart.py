@@ -1,4 +1,4 @@
-"""The charts of growth: time against size for each family of problems, with the fitted exponents."""
+"""The charts of growth: time against size for each family, with the fitted exponents."""
 
 from __future__ import annotations
 

@@ -156,6 +156,7 @@ def _spread(stored: Stored) -> float:
     NaN where there are no two of the same shape.
     """
     certified = [values for trial, values in stored if trial.certified]
+    # Formulations may differ in what they learn: arrays of other shapes cannot be compared.
     if len(certified) < 2 or len({values.shape for values in certified}) > 1:
         return float("nan")
     spread = float(np.max(np.max(certified, axis=0) - np.min(certified, axis=0)))

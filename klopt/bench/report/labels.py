@@ -80,7 +80,7 @@ def spread(places: Sequence[float], space: float, low: float, high: float) -> li
 
 
 def beside(x: float, y: float, width: float, taken: Sequence[Box], inside: Box) -> Box | None:
-    """Return the first of six places around a point where a name covers nothing, None if there is none.
+    """Return the first of six places around a point where a name covers nothing, else None.
 
     >>> beside(50, 50, 30, [], (0, 0, 100, 100))
     (58, 42, 88, 57)

@@ -66,7 +66,7 @@ class PageSource(Protocol):
 
 @dataclass(frozen=True)
 class Panel:
-    """The charts of convergence of one problem; `curves` counts the routes with more than an end point."""
+    """The charts of convergence of one problem; `curves` counts routes that give bounds as they go."""
 
     problem: str
     figures: tuple[Figure, ...]
@@ -74,7 +74,7 @@ class Panel:
 
 
 def page(comparison: PageSource, bounds: Mapping[str, Sequence[RateBound]] = NO_BOUNDS) -> str:
-    """Return the page of a comparison; `bounds` are drawn dashed in the charts of their problems."""
+    """Return the page of a comparison, with `bounds` as dashed curves in their charts."""
     runs = tuple(comparison.runs)
     found = trials(runs)
     known = agreement(runs)
@@ -181,7 +181,7 @@ def panels(
     *,
     lean: bool = False,
 ) -> tuple[Panel, ...]:
-    """Return the charts of convergence of every problem at its strictest tolerance, numbered from 1.
+    """Return the charts of convergence of every problem, at its strictest tolerance.
 
     Parameters
     ----------
@@ -250,6 +250,7 @@ def _summary(runs: Sequence[Run]) -> str:
         _counted(len({run.backend for run in runs}), "backend"),
     ]
     asked = {settings(run) for run in runs}
+    # Settings that differ are told run by run; up here only the tolerances.
     if len(asked) == 1:
         parts += asked
     else:

@@ -53,6 +53,7 @@ def performance_profile(runs: Sequence[Run], styles: StyleMap) -> Figure:
 
 def _step(name: str, ratios: FloatArray, shares: FloatArray, end: float, style: Style) -> Series:
     """The step function of one backend from ratio 1 to the end of the axis."""
+    # A backend that is never the fastest starts at 0.
     at_one = shares[0] if ratios[0] <= 1 else 0.0
     x = np.concatenate([[1.0], ratios, [end]])
     y = np.concatenate([[at_one], shares, shares[-1:]])

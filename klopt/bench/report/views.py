@@ -205,7 +205,7 @@ def _short(value: float) -> str:
 
 
 def _seconds(value: float) -> str:
-    """Four digits or so: tenths of milliseconds below a second, tenths of seconds above a hundred."""
+    """Tenths of milliseconds below a second, fewer decimals above."""
     if not math.isfinite(value):
         return "–"
     if 0 < value < 1e-3:
@@ -226,8 +226,9 @@ def families(found: Sequence[Trial]) -> tuple[FamilyView, ...]:
 
 
 def details(found: Sequence[Trial], anchors: Mapping[str, str]) -> tuple[RunDetail, ...]:
-    """Return everything about each line of the results; logs are cut so that the page stays small."""
+    """Return all about each line of the results; logs are cut so that the page stays small."""
     logged = [trial for trial in found if shown(trial).log]
+    # Where logs are many, those of certified runs are of least interest.
     if MIN_LOG_CHARACTERS * len(logged) > MAX_LOG_CHARACTERS:
         logged = [trial for trial in logged if not trial.certified]
     share = MAX_LOG_CHARACTERS // max(len(logged), 1)
@@ -289,6 +290,7 @@ def _times(run: Run) -> str:
 def _repeats(trial: Trial) -> str:
     if len(trial.runs) == 1:
         return ""
+    # Verdicts are told only where the repeats differ.
     if len({run.verdict for run in trial.runs}) == 1:
         return ", ".join(f"{run.seconds:.4g}" for run in trial.runs) + " s"
     return ", ".join(f"{run.seconds:.4g} s {run.verdict.name}" for run in trial.runs)
