@@ -30,7 +30,7 @@ import klopt
 from klopt.bench.comparison import compare
 from klopt.bench.record import Run
 from klopt.bench.store import Store
-from klopt.bench.worker import Outcome
+from klopt.bench.worker import FinishedRun
 
 ALLOWED = 0.05
 BACKEND, FORMULATION = "clarabel", "dual QP"
@@ -52,7 +52,7 @@ class Timed(Store):
 
     finished: ClassVar[list[tuple[float, Run]]] = []
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: FinishedRun) -> None:
         super().add(outcome)
         self.finished.append((time.perf_counter(), outcome.run))
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 from report_samples import HOSTILE
 
-from klopt.bench.report.axes import MOST_POINTS, Axis, thinned
-from klopt.bench.report.charts import Cell, Rule, Series, Style, bars, heat_map, plot, standalone
+from klopt.bench.report.axes import MAX_POINTS, Axis, thinned
+from klopt.bench.report.charts import MapCell, Rule, Series, Style, bars, heat_map, plot, standalone
 from klopt.bench.report.labels import FONT, text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -72,7 +72,7 @@ def test_an_axis_keeps_the_order_of_numbers_and_holds_them_all(
     assert all(0 <= a <= b <= 1 for a, b in pairwise(places))
 
 
-@given(st.integers(1, 5000), st.integers(2, MOST_POINTS))
+@given(st.integers(1, 5000), st.integers(2, MAX_POINTS))
 def test_thinning_keeps_both_ends_and_only_points_that_were_there(count: int, most: int) -> None:
     x = np.arange(count, dtype=float)
     kept, same = thinned(x, -x, most)
@@ -93,7 +93,7 @@ def test_a_curve_of_a_million_points_is_drawn_with_400() -> None:
     )
     path = next(p for p in tree(svg).iter(f"{SVG}path") if p.get("class") == "l")
     moves = sum((path.get("d") or "").count(letter) for letter in "lhv")
-    assert 100 < moves < MOST_POINTS
+    assert 100 < moves < MAX_POINTS
 
 
 @given(
@@ -119,7 +119,7 @@ def test_no_name_in_a_chart_covers_another(
 
 
 def test_every_cell_says_in_words_what_its_colour_says() -> None:
-    cells = [[Cell("✓", "OPTIMAL", "good", ""), Cell("✗", "UNPROVEN", "bad", "says optimal")]]
+    cells = [[MapCell("✓", "OPTIMAL", "good", ""), MapCell("✗", "UNPROVEN", "bad", "says optimal")]]
     root = tree(heat_map(["p"], ["a", "b"], cells, "Verdicts"))
     assert [tspan.text for tspan in root.iter(f"{SVG}tspan")] == ["OPTIMAL", "UNPROVEN"]
 
@@ -151,7 +151,7 @@ def test_names_from_outside_are_text() -> None:
         [curve(0, [1, 2], [1, 2], label=HOSTILE)], HOSTILE, Axis(HOSTILE, 1, 2), Axis(HOSTILE, 1, 2)
     )
     svg += heat_map(
-        [HOSTILE], [HOSTILE], [[Cell(HOSTILE, HOSTILE, "bad", HOSTILE, f'#"{HOSTILE}')]], HOSTILE
+        [HOSTILE], [HOSTILE], [[MapCell(HOSTILE, HOSTILE, "bad", HOSTILE, f'#"{HOSTILE}')]], HOSTILE
     )
     svg += bars(np.array([1.0]), HOSTILE, Style(0, 0), 1.0)
     assert "<img" not in svg

@@ -10,7 +10,7 @@ from bad_backends import Raiser
 
 import klopt
 from klopt.bench.task import Task
-from klopt.bench.worker import WARM_UP, make_ready, perform, warm_up
+from klopt.bench.worker import WARM_UP_SIZE, make_ready, perform, warm_up
 from klopt.engine.registry import backend_named
 from klopt.model.backend import Backend, Settings, Stop
 from klopt.model.problem import Problem
@@ -108,5 +108,5 @@ def test_a_route_is_warmed_up_on_a_small_instance_of_the_same_class() -> None:
 
     assert warm_up(type(LP), "primal", Seen(), PLENTY, 5.0)
     assert warm_up(type(LP), "a formulation of larger instances only", Seen(), 0, 5.0)
-    assert sizes == [WARM_UP, WARM_UP]
+    assert sizes == [WARM_UP_SIZE, WARM_UP_SIZE]
     assert make_ready(type(LP), Seen(), 1) == "LP"

@@ -20,7 +20,7 @@ from klopt.bench.comparison import Comparison, compare
 from klopt.bench.digest import digest, pristine
 from klopt.bench.record import Run
 from klopt.bench.scores import agreement
-from klopt.bench.table import _unbroken
+from klopt.bench.table import _keep_whole
 from klopt.engine.format import console, table
 from klopt.engine.registry import backend_named
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
@@ -463,7 +463,7 @@ def test_names_and_numbers_are_never_broken_at_80_columns(value: str) -> None:
         ["backend", "formulation", "tol", "it says", "klopt proves", "value", "width", "seconds"]
     )
     rows.add_row(*row)
-    _unbroken(rows, but=("formulation", "it says"))
+    _keep_whole(rows, but=("formulation", "it says"))
     out = console()
     with out.capture() as text:
         out.print(rows)

@@ -7,14 +7,19 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from bad_backends import Bad, Liar, NanReturner, Pointless, Printer, WrongShaper
+from hypothesis import given, strategies as st
 
 from klopt.conformance.checks import Skip, Status, expect, run_check
+from klopt.conformance.instances import Instance, reference_instances
 from klopt.conformance.suite import check_backend, check_problem
 from klopt.engine.registry import backend_named
-from klopt.model.backend import Answer, Backend, Settings, Start
-from klopt.model.forms import ConeForm, Form
+from klopt.model.backend import Answer, Backend, Settings, Start, Stop
+from klopt.model.cones import Feature
+from klopt.model.forms import ConeForm, Form, SimplexForm
+from klopt.model.functions import DualFunction
 from klopt.model.problem import Bracket, Point
 from klopt.problems import SoftMargin
+from klopt.proof.certificate import Verdict
 
 
 @pytest.mark.parametrize(
@@ -46,6 +51,88 @@ def test_negated_multipliers_are_found_out() -> None:
     checks = {check.name: check for check in check_backend(Negated(), show=False)}
     assert checks["proof_multipliers_are_gradients"].status is Status.FAILED
     assert checks["contract_shapes"].status is Status.PASSED
+
+
+class FullStep(Backend):
+    """Newton's method on a dual function with a ray search, but without a line search."""
+
+    name: ClassVar[str] = "full_step"
+    offers = frozenset({Feature.SIMPLEX, Feature.ROWS, Feature.BOX})
+    honours = frozenset({"tol", "max_iter"})
+    proves = frozenset({"ray"})
+    steps = 50
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        assert isinstance(form, SimplexForm)
+        f = form.objective
+        assert isinstance(f, DualFunction)
+        if (found := f.ray()) is not None:
+            return Answer(Stop.UNBOUNDED, ray=found[0])
+        every = np.arange(f.size)
+        x = np.zeros(f.size)
+        for _ in range(settings.max_iter or self.steps):
+            here = f.near(x)
+            if not np.isfinite(here.value):
+                return Answer(Stop.NUMERICAL, x)
+            step = np.linalg.lstsq(here.model(every), -here.gradient)[0]
+            x = np.maximum(x + step, 0.0)
+        return Answer(Stop.OPTIMAL, x)
+
+
+class Uncorrected(FullStep):
+    """Projections onto one row after the other, which never take back what they did."""
+
+    name = "uncorrected"
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        assert isinstance(form, SimplexForm)
+        assert isinstance(form.objective, DualFunction)
+        if (found := form.objective.ray()) is not None:
+            return Answer(Stop.UNBOUNDED, ray=found[0])
+        state = form.objective.rows(np.zeros(form.objective.size))
+        for _ in range(self.steps):
+            for row in range(form.objective.size):
+                state.project(row, corrected=False)
+        return Answer(Stop.OPTIMAL, state.x)
+
+
+@pytest.mark.parametrize("backend", [FullStep(), Uncorrected()], ids=lambda b: b.name)
+def test_wrong_methods_on_dual_functions_are_found_out(backend: Backend) -> None:
+    checks = {check.name: check.status for check in check_backend(backend, show=False)}
+    assert checks["truth_orthant_rows"] is Status.FAILED
+    assert checks["truth_orthant_rows_contradict"] is Status.PASSED
+
+
+DUALS = [each for each in reference_instances() if each.name.startswith("orthant_rows")]
+
+
+@pytest.mark.parametrize("instance", DUALS, ids=lambda instance: instance.name)
+@given(data=st.data())
+def test_the_dual_functions_of_the_suite_are_consistent(instance: Instance, data) -> None:
+    """Gradient and Hessian are those of the value, a row's step ends at its minimum, bounds are below."""
+    f = instance.form.objective
+    x = np.array(data.draw(st.lists(st.floats(0.0, 0.4), min_size=f.size, max_size=f.size)))
+    every = np.arange(f.size)
+    here = f.near(x)
+    for row, step in enumerate(1e-6 * np.eye(f.size)):
+        slope = (f.value(x + step) - f.value(x - step)) / 2e-6
+        curvature = (f.gradient(x + step) - f.gradient(x - step)) / 2e-6
+        assert here.gradient[row] == pytest.approx(slope, abs=1e-7)
+        assert here.model(every)[row] == pytest.approx(curvature, abs=1e-6)
+        state = f.rows(x)
+        state.project(row)
+        left = f.gradient(state.x)[row]
+        assert left == pytest.approx(0.0, abs=1e-12) or (state.x[row] == 0 and left > 0)
+    if (thin := here.thin_model(every)) is not None:
+        assert np.diag(thin[0]) + thin[1] @ thin[1].T == pytest.approx(here.model(every))
+    assert f.bound(x) <= f.value(x)
+    if instance.verdict is Verdict.OPTIMAL:
+        assert f.bound(x) <= instance.value + 1e-15
+        assert f.ray(x) is None
+        assert f.ray_flaw(np.ones(f.size))
+    else:
+        ray, _ = f.ray(x)
+        assert f.value(x + 1e6 * ray) < -1e5
 
 
 class Talker(Negated):

@@ -145,7 +145,7 @@ def test_an_address_will_do_and_a_store_is_resumed(client: Any, tmp_path: Path) 
 
 
 def test_a_cluster_that_does_not_answer_is_a_bad_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("klopt.bench.dask_cluster.PATIENCE", 0.5)
+    monkeypatch.setattr("klopt.bench.dask_cluster.CONNECT_TIMEOUT_S", 0.5)
     with pytest.raises(InvalidSettings, match="no Dask scheduler answers at tcp:"):
         compare(LP, jobs="tcp://127.0.0.1:1")
     with pytest.raises(InvalidSettings, match="expected a number, a Dask client"):

@@ -12,7 +12,7 @@ import pytest
 
 from klopt.bench.comparison import Comparison
 from klopt.bench.demo import demo_data, print_demo, run_demo
-from klopt.bench.scores import agreement, lessons
+from klopt.bench.scores import agreement, summary_lines
 from klopt.bench.suite import suite
 from klopt.errors import InvalidSettings
 
@@ -46,17 +46,17 @@ def test_the_page_is_one_file_that_starts_with_what_was_found(
     assert all(label in text for label, _ in suite("quick"))
 
 
-def test_what_is_printed_fits_and_ends_with_three_lessons_and_the_path(
+def test_what_is_printed_fits_and_ends_with_a_summary_and_the_path(
     comparison: Comparison, page: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     print_demo(comparison, page)
     said = capsys.readouterr().out
     rows = [line for line in said.splitlines() if str(page.parent) not in line]
     assert max(map(len, rows)) <= 80
-    for label in ("proven", "fast", "honest", "page"):
+    for label in ("proven", "fast", "claims", "page"):
         assert any(line.startswith(f"{label} ") for line in rows + said.splitlines())
     flat = " ".join(said.split())
-    assert all(" ".join(lesson.split()) in flat for lesson in lessons(comparison.runs))
+    assert all(" ".join(lesson.split()) in flat for lesson in summary_lines(comparison.runs))
     assert page.name in said
     assert "\x1b" not in said
 

@@ -111,11 +111,11 @@ from klopt.model.backend import Settings
 from klopt.conformance.instances import FormProblem, reference_instances
 from klopt.bench.worker_pool import WorkerSlot
 from klopt.bench.task import Task
-seat = WorkerSlot()
-seat._seat(threads=1)
-print(seat.worker.process.pid, flush=True)
+slot = WorkerSlot()
+slot._ensure_child(threads=1)
+print(slot.worker.process.pid, flush=True)
 problem = FormProblem(reference_instances()[0].form)
-seat.run(Task(problem, "", "", "as given", Sleeper(), Settings(time_limit=60.0)))
+slot.run(Task(problem, "", "", "as given", Sleeper(), Settings(time_limit=60.0)))
 """
 
 

@@ -97,10 +97,15 @@ def readme_rows() -> dict[str, str]:
     return dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", section, re.MULTILINE))
 
 
-@pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem.__name__)
+@pytest.mark.parametrize(
+    "problem",
+    [problem for problem in problems() if problem.__name__ in readme_rows()],
+    ids=lambda problem: problem.__name__,
+)
 def test_all_formulations_of_the_readme_are_listed_whatever_options_they_depend_on(
     problem: type[Problem],
 ) -> None:
+    """The README shows the families of klopt; the complete list is that of `klopt problems`."""
     listed = [f["name"] for f in problem_data(problem)["formulations"]]
     told = readme_rows()[problem.__name__].partition(";")[0]
     if " or " in told:

@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 from report_samples import HOSTILE, Sample, a_run, falling, hostile, one_problem, suite
 
+from klopt.bench.report.convergence_chart import RateBound, progress
 from klopt.bench.report.embed import extracted
-from klopt.bench.report.figures import FLOOR, Bound, profiles, progress, shown
+from klopt.bench.report.figures import SMALLEST_DRAWN, shown
 from klopt.bench.report.files import browser, figures, save_figure
-from klopt.bench.report.kernels import EDGE, block_means, learned, thumbnail
+from klopt.bench.report.kernels import MAX_EDGE, block_means, learned, thumbnail
 from klopt.bench.report.notebook import comparison_html
 from klopt.bench.report.page import page, write_page
+from klopt.bench.report.performance_profile import performance_profile
 from klopt.bench.report.statements import mathml
-from klopt.bench.report.styles import looks_of
+from klopt.bench.report.styles import styles_of
 from klopt.bench.scores import agreement, fastest, trials, verdict_sentence
 from klopt.engine.registry import problems
 from klopt.errors import InvalidSettings
@@ -134,7 +136,7 @@ def test_no_curve_is_narrower_than_all_proofs_together() -> None:
 
 def test_a_width_of_zero_is_drawn_at_the_floor() -> None:
     _, widths = progress(a_run(lower=1.0, upper=1.0), (), "seconds")
-    assert widths.tolist() == [FLOOR]
+    assert widths.tolist() == [SMALLEST_DRAWN]
 
 
 def test_only_a_certified_run_is_marked_fastest() -> None:
@@ -182,15 +184,15 @@ def test_contradicting_proofs_are_an_error_on_the_page() -> None:
 
 def test_a_profile_over_few_problems_is_refused_with_the_reason() -> None:
     few, many = suite(4, 3).runs, suite(5, 3).runs
-    assert not profiles(few, looks_of(few)).svg
-    assert "needs 5" in profiles(few, looks_of(few)).caption
-    assert profiles(many, looks_of(many)).svg
+    assert not performance_profile(few, styles_of(few)).svg
+    assert "needs 5" in performance_profile(few, styles_of(few)).caption
+    assert performance_profile(many, styles_of(many)).svg
 
 
 def test_a_promised_bound_is_drawn_against_iterations() -> None:
     k = np.geomspace(1, 1e4, 50)
     sample = one_problem()
-    text = page(sample, {sample.runs[0].problem: [Bound("4 L / k^2", k, 4 / k**2)]})
+    text = page(sample, {sample.runs[0].problem: [RateBound("4 L / k^2", k, 4 / k**2)]})
     assert text.count("4 L / k^2</title>") == 1
 
 
@@ -216,10 +218,10 @@ def test_unknown_numbers_are_dashes_and_infinities_are_signs() -> None:
 
 def test_weights_that_differ_are_said_not_to_be_unique() -> None:
     runs = [a_run(key=k, backend=k, family="OrderedAlignment") for k in ("one", "two")]
-    found, looks = trials(runs), looks_of(runs)
+    found, styles = trials(runs), styles_of(runs)
     same = {key: {"alpha": np.array([0.5, 0.3, 0.2])} for key in ("one", "two")}
     apart = same | {"two": {"alpha": np.array([0.2, 0.3, 0.5])}}
-    agreed, differ = (learned(found, arrays.__getitem__, looks) for arrays in (same, apart))
+    agreed, differ = (learned(found, arrays.__getitem__, styles) for arrays in (same, apart))
     assert agreed is not None
     assert differ is not None
     assert "agree to 0e+00" in agreed.remark
@@ -230,7 +232,7 @@ def test_weights_that_differ_are_said_not_to_be_unique() -> None:
 def test_a_problem_that_learns_no_kernel_shows_none() -> None:
     runs = [a_run()]
     arrays = {"alpha": np.ones(3)}  # the multipliers of an SVM are no weights of kernels
-    assert learned(trials(runs), lambda _: arrays, looks_of(runs)) is None
+    assert learned(trials(runs), lambda _: arrays, styles_of(runs)) is None
 
 
 def test_kernels_that_agree_are_one_picture_and_the_uncertified_one_stays() -> None:
@@ -238,7 +240,7 @@ def test_kernels_that_agree_are_one_picture_and_the_uncertified_one_stays() -> N
         a_run(key="bad", backend="bad", verdict=Verdict.FEASIBLE)
     ]
     arrays = {"one": np.eye(3), "two": np.eye(3) + 1e-9, "bad": np.ones((3, 3))}
-    seen = learned(trials(runs), lambda key: {"kernel": arrays[key]}, looks_of(runs))
+    seen = learned(trials(runs), lambda key: {"kernel": arrays[key]}, styles_of(runs))
     assert seen is not None
     assert [(p.name, p.certified) for p in seen.pictures] == [
         ("all 2 certified routes", True),
@@ -249,21 +251,21 @@ def test_kernels_that_agree_are_one_picture_and_the_uncertified_one_stays() -> N
 def test_a_backend_has_one_colour_everywhere_and_its_routes_on_a_problem_differ() -> None:
     runs = [a_run(key=f"{p}{f}", problem=p, formulation=f) for p in "pq" for f in ("SOCP", "QP")]
     runs += [a_run(key="other", problem="p", backend="scs")]
-    looks = looks_of(runs)
-    own = [looks.of(run) for run in runs[:4]]
+    styles = styles_of(runs)
+    own = [styles.of(run) for run in runs[:4]]
     assert len({style.colour for style in own}) == 1
-    assert looks.of(runs[4]).colour != own[0].colour
+    assert styles.of(runs[4]).colour != own[0].colour
     assert own[0].dash != own[1].dash
     assert {style.slot for style in own} == {0, 1}
-    assert len(looks.legend) == 3
+    assert len(styles.legend) == 3
 
 
 @pytest.mark.parametrize("order", [1, 5, 48, 49, 333])
 def test_pictures_are_block_means_of_at_most_48_cells(order: int) -> None:
     matrix = np.random.default_rng(0).normal(size=(order, order))
     small = block_means(matrix)
-    assert len(small) == min(order, EDGE)
-    if order <= EDGE:
+    assert len(small) == min(order, MAX_EDGE)
+    if order <= MAX_EDGE:
         assert np.allclose(small, matrix)
     assert np.allclose(block_means(np.ones((order, order))), 1)
     assert len(thumbnail(matrix, "K")) < 4000

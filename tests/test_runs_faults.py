@@ -24,7 +24,7 @@ from bad_backends import (
 import klopt
 from klopt.bench.comparison import Comparison, compare
 from klopt.bench.record import Run
-from klopt.bench.worker import WARM_UP
+from klopt.bench.worker import WARM_UP_SIZE
 from klopt.engine.run_in_child import GRACE
 from klopt.model.backend import Backend, Stop
 from klopt.proof.certificate import Verdict
@@ -151,7 +151,11 @@ def test_the_table_names_the_culprits_and_calls_none_of_them_fastest(found: Comp
 def test_a_route_is_warmed_up_once_in_a_child_on_a_small_instance() -> None:
     runs = compare(LP, [Counter()], repeat=3).runs
     sizes = sorted((run.native for run in runs), key=len)
-    assert sizes == [f"[{WARM_UP}, 2]", f"[{WARM_UP}, 2, 2]", f"[{WARM_UP}, 2, 2, 2]"]
+    assert sizes == [
+        f"[{WARM_UP_SIZE}, 2]",
+        f"[{WARM_UP_SIZE}, 2, 2]",
+        f"[{WARM_UP_SIZE}, 2, 2, 2]",
+    ]
     assert {run.notes for run in runs} == {runs[0].notes}
     assert "no warm-up" not in runs[0].notes
 

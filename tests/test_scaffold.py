@@ -1,4 +1,4 @@
-"""What `klopt new` writes passes the conformance checks before a line is changed, and nothing is written over."""
+"""What `klopt new` writes passes the conformance checks as it is, and nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from source import ROOT
 
 from klopt.cli.main import main
-from klopt.conformance.scaffold import Kind, scaffold
+from klopt.conformance.scaffold import PluginKind, scaffold
 from klopt.errors import InvalidSettings
 
 
@@ -75,7 +75,7 @@ def test_new_files_are_linted_and_formatted_as_klopt_is(here: Path) -> None:
 
 
 @pytest.mark.parametrize("package", [False, True], ids=["file", "package"])
-def test_nothing_is_written_over(here: Path, package: bool) -> None:
+def test_nothing_is_overwritten(here: Path, package: bool) -> None:
     made = scaffold("backend", "mine", package=package)
     made.files[0].write_text("my work")
     before = sorted(here.rglob("*"))
@@ -88,25 +88,25 @@ def test_nothing_is_written_over(here: Path, package: bool) -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "text"),
     [
-        ("backend", "my-solver", r"'my-solver' is no name in Python.*try 'my_solver'"),
+        ("backend", "my-solver", r"'my-solver' is not a Python identifier.*try 'my_solver'"),
         ("backend", "3d", r"try 'my_3d'"),
         ("backend", "", r"try 'my_backend'"),
-        ("backend", "../up", r"'../up' is no name in Python.*try 'up'"),
+        ("backend", "../up", r"'../up' is not a Python identifier.*try 'up'"),
         ("backend", "_hidden", r"must start with a letter"),
-        ("problem", "Größe", r"keep to ASCII"),
-        ("backend", "class", r"'class' is a word of Python's own; try 'my_class'"),
-        ("problem", "None", r"'None' is a word of Python's own"),
+        ("problem", "Größe", r"be ASCII"),
+        ("backend", "class", r"'class' is a keyword of Python; try 'my_class'"),
+        ("problem", "None", r"'None' is a keyword of Python"),
         ("backend", "MySolver", r"has capitals.*try 'my_solver'"),
         ("backend", "highs", r"there is a backend 'highs' already"),
         ("problem", "SoftMargin", r"there is a problem 'SoftMargin' already"),
         ("problem", "soft_margin", r"there is a problem 'SoftMargin' already"),
         ("problem", "lp", r"there is a problem 'Lp' already"),
-        ("problem", "Point", r"'Point' is a name of klopt's own"),
-        ("backend", "answer", r"'Answer' is a name of klopt's own"),
+        ("problem", "Point", r"'Point' is a name of klopt;"),
+        ("backend", "answer", r"'Answer' is a name of klopt;"),
     ],
 )
 def test_a_bad_name_is_refused_with_a_better_one(
-    here: Path, kind: Kind, name: str, text: str
+    here: Path, kind: PluginKind, name: str, text: str
 ) -> None:
     with pytest.raises(InvalidSettings, match=text):
         scaffold(kind, name)
@@ -214,10 +214,10 @@ def test_a_backend_without_its_library_fails_once_with_what_to_install(here: Pat
     assert "mine: 1 failed" in done.output
 
 
-def installed(project: Path, room: Path) -> Path:
+def installed(project: Path, folder: Path) -> Path:
     """A folder that looks as if the project had been installed into it."""
     about = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    info = room / f"{about['name'].replace('-', '_')}-{about['version']}.dist-info"
+    info = folder / f"{about['name'].replace('-', '_')}-{about['version']}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: {about['name']}\nVersion: {about['version']}\n"
@@ -228,11 +228,11 @@ def installed(project: Path, room: Path) -> Path:
     ]
     (info / "entry_points.txt").write_text("\n".join(points))
     for file in (project / "src").glob("*.py"):
-        shutil.copy(file, room)
-    return room
+        shutil.copy(file, folder)
+    return folder
 
 
-def passes_its_tests(project: Path, room: Path) -> None:
+def passes_its_tests(project: Path, folder: Path) -> None:
     command = [
         sys.executable,
         "-m",
@@ -245,10 +245,10 @@ def passes_its_tests(project: Path, room: Path) -> None:
     ]
     done = subprocess.run(
         [*command, "-c", str(project / "pyproject.toml"), str(project / "tests")],
-        cwd=room,
+        cwd=folder,
         env={
             **os.environ,
-            "PYTHONPATH": str(installed(project, room)),
+            "PYTHONPATH": str(installed(project, folder)),
             "PYTHONDONTWRITEBYTECODE": "1",
         },
         capture_output=True,
@@ -260,11 +260,11 @@ def passes_its_tests(project: Path, room: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["backend", "problem"])
 def test_a_new_package_is_found_by_its_entry_point_and_passes_its_tests(
-    here: Path, kind: Kind
+    here: Path, kind: PluginKind
 ) -> None:
     made = scaffold(kind, "mine", package=True)
     assert made.commands == ('pip install -e "./klopt-mine[test]"', "pytest klopt-mine")
-    passes_its_tests(here / "klopt-mine", here / "room")
+    passes_its_tests(here / "klopt-mine", here / "installed")
 
 
 @pytest.mark.slow
@@ -272,7 +272,7 @@ def test_a_new_package_is_found_by_its_entry_point_and_passes_its_tests(
     importlib.util.find_spec("piqp") is None, reason="PIQP is not installed: pip install piqp"
 )
 def test_the_example_package_is_found_by_its_entry_point_and_passes_its_tests(here: Path) -> None:
-    passes_its_tests(ROOT / "examples" / "piqp_backend", here / "room")
+    passes_its_tests(ROOT / "examples" / "piqp_backend", here / "installed")
 
 
 def test_the_example_is_what_the_command_writes(tmp_path: Path) -> None:

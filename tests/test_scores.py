@@ -18,12 +18,12 @@ from klopt.bench.scores import (
     fastest,
     growth,
     honesty,
-    lessons,
     mean_width,
     profile,
     scores,
     shift_of,
     shifted_geometric_mean,
+    summary_lines,
     taken,
     trials,
     verdict_sentence,
@@ -181,7 +181,7 @@ def test_disjoint_intervals_are_an_error_with_two_names_and_no_winner() -> None:
     assert "[2, 2] by b on primal and [1, 1] by a on primal do not overlap" in verdict_sentence(
         runs
     )
-    assert "contradict" in lessons(runs)[0]
+    assert "contradict" in summary_lines(runs)[0]
     assert not fastest(runs)
 
 
@@ -266,18 +266,18 @@ def test_honesty_counts_claims_and_those_borne_out() -> None:
     assert honesty([*runs, mended])["a"] == (2, 5)
 
 
-def test_a_mended_claim_is_told_where_no_worse_one_is() -> None:
+def test_a_corrected_claim_is_reported_only_where_there_is_no_worse_one() -> None:
     mended = made_run(problem="T", first_width=1e-4)
     assert (
         "a on primal first said optimal on T with an interval 100 times as wide"
-        in lessons([mended])[2]
+        in summary_lines([mended])[2]
     )
     assert (
-        "a on primal says optimal on Q, but nothing bears it out"
-        in lessons([mended, failed(problem="Q")])[2]
+        "a on primal says optimal on Q, but nothing confirms it"
+        in summary_lines([mended, failed(problem="Q")])[2]
     )
     late = made_run(problem="T", first_width=1e-4, says=Stop.TIME_LIMIT)
-    assert "asked again, it said time limit." in lessons([late])[2]
+    assert "asked again, it said time limit." in summary_lines([late])[2]
 
 
 def test_runs_under_other_limits_are_no_repeats() -> None:
@@ -346,12 +346,12 @@ def test_the_sentence_counts_routes_at_the_strictest_tolerance() -> None:
         failed(backend="b", tol=1e-6),
     ]
     assert verdict_sentence(runs).startswith("1 of 2 routes certify P to 1e-06.")
-    assert lessons(runs)[0].startswith("1 of 1 problem certified to 1e-06 by 2 backends.")
+    assert summary_lines(runs)[0].startswith("1 of 1 problem certified to 1e-06 by 2 backends.")
 
 
 @given(suites())
-def test_there_are_always_three_lessons(runs: list[Run]) -> None:
-    said = lessons(runs)
+def test_the_summary_always_has_three_lines(runs: list[Run]) -> None:
+    said = summary_lines(runs)
     assert len(said) == 3
     assert all(line.endswith(".") and "\n" not in line for line in said)
     if not fastest(runs):
@@ -360,6 +360,6 @@ def test_there_are_always_three_lessons(runs: list[Run]) -> None:
 
 def test_nothing_run_is_said_so() -> None:
     assert verdict_sentence([]) == "Nothing was run."
-    assert len(lessons([])) == 3
+    assert len(summary_lines([])) == 3
     assert scores([]) == ()
     assert profile([]) == {}

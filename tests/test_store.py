@@ -21,7 +21,7 @@ from hypothesis import given, strategies as st
 from klopt.bench.environment import environment
 from klopt.bench.record import Run
 from klopt.bench.store import SCHEMA, Store, StoreFailed
-from klopt.bench.worker import Outcome
+from klopt.bench.worker import FinishedRun
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Step, Stop
 from klopt.proof.certificate import Verdict
@@ -59,7 +59,7 @@ def test_a_run_is_read_back_as_it_was_written(
     )
     path = tmp_path_factory.mktemp("store") / "runs.db"
     with Store(path) as store:
-        store.add(Outcome(run))
+        store.add(FinishedRun(run))
     with Store(path, read_only=True) as store:
         (found,) = store.runs()
         assert same(found, run)
@@ -71,7 +71,7 @@ def test_traces_arrays_and_environments_are_kept(tmp_path: Path) -> None:
     trace = (Step(0, 0.5, -inf, 3.0), Step(10, 1.5, 1.0, 2.0))
     here = environment()
     with Store(tmp_path / "runs.db") as store:
-        store.add(Outcome(RUN, trace, {"alpha": np.arange(3.0), "kernel": np.eye(2)}, here))
+        store.add(FinishedRun(RUN, trace, {"alpha": np.arange(3.0), "kernel": np.eye(2)}, here))
         assert store.trace("k0") == trace
         arrays = store.arrays("k0")
         assert np.array_equal(arrays["alpha"], [0, 1, 2])
@@ -84,8 +84,8 @@ def test_traces_arrays_and_environments_are_kept(tmp_path: Path) -> None:
 
 def test_a_run_of_the_same_key_is_replaced(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.db") as store:
-        store.add(Outcome(RUN))
-        store.add(Outcome(replace(RUN, upper=2.0), (Step(1, 1.0, 0.0, 2.0),)))
+        store.add(FinishedRun(RUN))
+        store.add(FinishedRun(replace(RUN, upper=2.0), (Step(1, 1.0, 0.0, 2.0),)))
         (found,) = store.runs()
         assert found.upper == 2.0
         assert len(store.trace("k0")) == 1
@@ -93,7 +93,7 @@ def test_a_run_of_the_same_key_is_replaced(tmp_path: Path) -> None:
 
 def test_no_unfinished_file_is_left(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.db") as store:
-        store.add(Outcome(RUN))
+        store.add(FinishedRun(RUN))
         assert [file.name for file in store.folder.iterdir()] == ["k0.npz"]
 
 
@@ -143,11 +143,11 @@ import sys
 sys.path.insert(0, {tests!r})
 from test_store import RUN
 from dataclasses import replace
-from klopt.bench.worker import Outcome
+from klopt.bench.worker import FinishedRun
 from klopt.bench.store import Store
 with Store(sys.argv[1]) as store:
     for i in range(25):
-        store.add(Outcome(replace(RUN, key=f"{{sys.argv[2]}}-{{i}}")))
+        store.add(FinishedRun(replace(RUN, key=f"{{sys.argv[2]}}-{{i}}")))
 """
 
 
@@ -181,16 +181,16 @@ sys.path.insert(0, {tests!r})
 from test_store import RUN
 from dataclasses import replace
 import numpy as np
-from klopt.bench.worker import Outcome
+from klopt.bench.worker import FinishedRun
 from klopt.bench.store import Store, StoreFailed
 import signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = Store(sys.argv[1])
-store.add(Outcome(replace(RUN, key="before")))
+store.add(FinishedRun(replace(RUN, key="before")))
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
     for i in range(2000):
-        store.add(Outcome(replace(RUN, key=f"run {{i}}", log="x" * 4000), (), {{"noise": np.random.rand({entries})}}))
+        store.add(FinishedRun(replace(RUN, key=f"run {{i}}", log="x" * 4000), (), {{"noise": np.random.rand({entries})}}))
         print(i, flush=True)
 except StoreFailed as error:
     print(error)
@@ -232,7 +232,7 @@ def test_a_disk_that_is_really_full_is_said_so(tmp_path: Path) -> None:
 
     def fill(store: Store) -> None:
         for i in range(1000):
-            store.add(Outcome(replace(RUN, key=f"run {i}", log="x" * 4000)))
+            store.add(FinishedRun(replace(RUN, key=f"run {i}", log="x" * 4000)))
             finished.append(f"run {i}")
 
     try:
@@ -266,5 +266,5 @@ def test_a_failing_disk_says_what_it_said(tmp_path: Path, monkeypatch: pytest.Mo
     with Store(tmp_path / "runs.db") as store:
         monkeypatch.setattr(os, "fsync", fails)
         with pytest.raises(StoreFailed, match="Input/output error"):
-            store.add(Outcome(RUN))
+            store.add(FinishedRun(RUN))
         assert store.keys() == frozenset()

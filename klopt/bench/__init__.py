@@ -1,1 +1,1 @@
-"""Many isolated runs: what is to be run, the children that run it, the store that keeps it, and what it all says."""
+"""Many isolated runs: tasks, child processes, the store, the scores, the report."""

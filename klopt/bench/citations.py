@@ -1,7 +1,7 @@
 """BibTeX of what a comparison used: the papers behind the problems, the solvers, klopt itself.
 
-Problem classes and backends name what to cite (`references`), by a key of `klopt/papers/references.bib` or
-by a BibTeX entry of their own.
+Problem classes and backends name what to cite (`references`), by a key of
+`klopt/papers/references.bib` or by a BibTeX entry.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def entry_of(reference: str) -> str:
 
 
 def bibtex(runs: Iterable[Run]) -> str:
-    """Return the BibTeX entries for the families and backends of these runs, for klopt and for what it rests on.
+    """Return the BibTeX entries of klopt, what it rests on, and the families and backends.
 
     >>> bibtex([]).count("@")
     4

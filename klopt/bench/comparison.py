@@ -1,8 +1,8 @@
-"""Many routes on many problems: who is fast, who is right, do they agree.
+"""`compare`: many routes on many problems; who is fast, who is right, do they agree.
 
 Each run is made in a child process under hard limits, judged by klopt's own certificate, and kept
 in a store as soon as it is finished. The order of the runs is shuffled by the seed, so that a
-machine that slows down slows all alike.
+computer that slows down slows all backends alike.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from typing import Any
 from klopt.arrays import FloatArray
 from klopt.bench.environment import Environment, environment
 from klopt.bench.record import Run, Trace
-from klopt.bench.scores import Score, fastest, scores, verdict_sentence
+from klopt.bench.scores import Score, scores
 from klopt.bench.store import Store
+from klopt.bench.summary import verdict_sentence
 from klopt.bench.task import Task
-from klopt.bench.task_list import Target, TaskList, ask
-from klopt.bench.worker import Outcome
+from klopt.bench.task_list import Target, TaskList, task_list
+from klopt.bench.trials import fastest
+from klopt.bench.worker import FinishedRun
 from klopt.bench.worker_pool import run_all
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Backend, Settings
@@ -32,10 +34,10 @@ __all__ = ["Comparison", "compare"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """The runs of a comparison, with what they were made in and where they are kept.
+    """The runs of a comparison, the environment they were made in, and where they are kept.
 
-    `command` is what makes it again, `limits` what every run was held to. `refusals` says which
-    backends took no part and why, `reused` holds the keys of the runs that were found in the store.
+    `command` repeats it, `limits` says in words what every run was limited to. `refusals` says
+    which backends took no part and why, `reused` holds the keys of the runs that the store had.
     """
 
     runs: tuple[Run, ...]
@@ -54,24 +56,27 @@ class Comparison:
     def load(cls, path: str | Path) -> Comparison:
         """Return all runs of a store as one comparison."""
         with Store(path, read_only=True) as store:
-            runs, environments, command = (
-                store.runs(),
-                store.environments(),
-                "\n".join(store.commands()),
-            )
+            runs = store.runs()
+            environments = store.environments()
+            command = "\n".join(store.commands())
             traces = {run.key: store.trace(run.key) for run in runs}
         if not runs:
             raise InvalidSettings(
                 f"{path} holds no runs; klopt.compare(..., store={str(path)!r}) puts some there"
             )
-        runs = _told_apart(runs)
-        made_in = environments.get(runs[-1].machine, environment())
+        runs = _distinctly_labelled(runs)
         return cls(
-            runs, traces, made_in, command, Path(path), limits_of(runs), environments=environments
+            runs=runs,
+            traces=traces,
+            environment=environments.get(runs[-1].machine, environment()),
+            command=command,
+            store=Path(path),
+            limits=limits_of(runs),
+            environments=environments,
         )
 
     def arrays(self, key: str) -> Mapping[str, FloatArray]:
-        """Return the arrays of a run's point by their names, and `kernel` where it has learned a small one."""
+        """Return the arrays of a run's point by name, and its `kernel` where that is small."""
         with Store(self.store, read_only=True) as store:
             return store.arrays(key)
 
@@ -100,14 +105,14 @@ class Comparison:
 
     def report(self, path: str | Path) -> Path:
         """Write the page, one file that needs nothing else, and return its path."""
-        from klopt.bench.report.figures import bounds_of
+        from klopt.bench.report.convergence_chart import rate_bounds
         from klopt.bench.report.page import write_page
 
-        write_page(self, Path(path), bounds_of(self.runs))
+        write_page(self, Path(path), rate_bounds(self.runs))
         return Path(path)
 
     def to_frame(self) -> Any:
-        """Return one row a run as a pandas frame."""
+        """Return a pandas frame with one row for each run."""
         from klopt.bench.export import to_frame
 
         return to_frame(self.runs)
@@ -141,16 +146,35 @@ def compare(
 ) -> Comparison:
     """Return the comparison of all capable backends, or of those named, on one problem or many.
 
-    A problem is an instance, a pair (label, instance), the name of a class (a random instance for
-    each of `sizes`), a file or `module:function`.
-
-    - `backends`: names or instances. None stands for all that can.
-    - `tol`: one tolerance or several; `time_limit`: seconds of each run; `memory_limit`: bytes of each run, 0 for none.
-    - `repeat`: how often each run is made; `threads`, `seed`: as in `klopt.solve`.
-    - `jobs`: how many runs to make at once, or a Dask client or its address.
-    - `store`: a file that keeps each finished run; with `resume` those that it holds already are not made again.
-    - `formulation`: one by name, or "all" that a backend takes. None is the first that it takes.
-    - `progress`: whether a bar is shown on a terminal; `command`: what is noted as the call.
+    Parameters
+    ----------
+    problems
+        One problem or several: an instance, a pair (label, instance), the name of a class (a random
+        instance for each of `sizes`), a file, or `module:function`.
+    backends
+        Names or instances; None for all that can take the problem.
+    tol
+        One tolerance or several.
+    time_limit, memory_limit
+        Seconds and bytes of each run; a memory limit of 0 is none.
+    repeat
+        How often each run is made.
+    threads, seed
+        As in `klopt.solve`.
+    jobs
+        How many runs to make at once, or a Dask client or its address.
+    store
+        A file that keeps each finished run.
+    resume
+        Whether runs that the store holds already are not made again.
+    formulation
+        One by name, or "all" that a backend takes; None for the first that it takes.
+    sizes
+        Those of random instances.
+    progress
+        Whether a bar is shown on a terminal.
+    command
+        What is noted as the call.
 
     >>> from klopt.engine.registry import problem_named
     >>> lp = problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0])
@@ -163,43 +187,61 @@ def compare(
     if not settings:
         raise InvalidSettings("tol is an empty list; give one tolerance at least")
     run = _runner(jobs)
-    asked = ask(
-        problems, backends, formulation=formulation, settings=settings, memory_limit=memory_limit, repeat=repeat,
+    tasks = task_list(
+        problems,
+        backends,
+        formulation=formulation,
+        settings=settings,
+        memory_limit=memory_limit,
+        repeat=repeat,
         sizes=sizes,
-    )  # fmt: skip
-    folder = tempfile.TemporaryDirectory(prefix="klopt-") if store is None else None
-    path = Path(folder.name, "runs.db") if folder is not None else Path(str(store))
-    command = command or _call(asked, path)
+    )
+
+    folder = None
+    # A store of its own lives as long as the comparison, which holds the folder (`kept`).
+    if store is None:
+        folder = tempfile.TemporaryDirectory(prefix="klopt-")
+        store = Path(folder.name, "runs.db")
+    path = Path(store)
+    command = command or _call(tasks, path)
     with Store(path) as kept:
         kept.note(command)
         done = kept.keys() if resume else frozenset()
-        missing = [task for task in asked.tasks if task.key not in done]
+        missing = [task for task in tasks.tasks if task.key not in done]
+        # In order, a computer that slows down would slow the last backends only.
         random.Random(seed).shuffle(missing)
-        reused = frozenset(task.key for task in asked.tasks) & done
-        with _progress(progress, len(asked.tasks), len(reused)) as tell:
+        reused = frozenset(task.key for task in tasks.tasks) & done
+        with _progress(progress, len(tasks.tasks), len(reused)) as tell:
             _keep(kept, run(missing), tell)
-        return _comparison(kept, asked, command, reused, folder)
+        return _comparison(kept, tasks, command, reused, folder)
 
 
 def _keep(
-    store: Store, outcomes: Generator[Outcome, None, None], tell: Callable[[Run], None]
+    store: Store, finished: Generator[FinishedRun, None, None], tell: Callable[[Run], None]
 ) -> None:
-    """Put each outcome into the store as it comes; whatever goes wrong here ends what is running."""
-    with closing(outcomes):
-        for outcome in outcomes:
-            store.add(outcome)
-            tell(outcome.run)
+    """Put each run into the store as it is finished; an error here ends those in flight."""
+    with closing(finished):
+        for each in finished:
+            store.add(each)
+            tell(each.run)
 
 
 def _comparison(
-    store: Store, asked: TaskList, command: str, reused: frozenset[str], kept: object
+    store: Store, tasks: TaskList, command: str, reused: frozenset[str], kept: object
 ) -> Comparison:
-    runs = tuple(_relabelled(store, task) for task in asked.tasks)
-    traces = {run.key: store.trace(run.key) for run in runs}
+    runs = tuple(_relabelled(store, task) for task in tasks.tasks)
     return Comparison(
-        runs, traces, environment(), command, store.path, limits_of(runs), asked.refusals, reused,
-        store.environments(), kept,
-    )  # fmt: skip
+        runs=runs,
+        traces={run.key: store.trace(run.key) for run in runs},
+        environment=environment(),
+        command=command,
+        store=store.path,
+        limits=limits_of(runs),
+        refusals=tasks.refusals,
+        reused=reused,
+        environments=store.environments(),
+        kept=kept,
+    )
 
 
 def _relabelled(store: Store, task: Task) -> Run:
@@ -208,44 +250,49 @@ def _relabelled(store: Store, task: Task) -> Run:
     return replace(run, problem=task.label)
 
 
-def _told_apart(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """The runs with labels that mean one problem each: two seeds, or an edited file, have the same label in a store."""
+def _distinctly_labelled(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """The runs with labels that mean one problem each.
+
+    In a store, the instances of two seeds or of an edited file have the same label.
+    """
     data: dict[str, set[str]] = {}
     for run in runs:
         data.setdefault(run.problem, set()).add(run.data)
-    return tuple(
-        replace(run, problem=f"{run.problem} ({run.data[:8]})")
-        if len(data[run.problem]) > 1
-        else run
-        for run in runs
-    )
+
+    def labelled(run: Run) -> Run:
+        if len(data[run.problem]) == 1:
+            return run
+        return replace(run, problem=f"{run.problem} ({run.data[:8]})")
+
+    return tuple(map(labelled, runs))
 
 
 def limits_of(runs: Sequence[Run]) -> str:
-    """Return in words what the runs were held to."""
+    """Return in words what the runs were limited to."""
     seconds = "/".join(f"{limit:g}" for limit in sorted({run.time_limit for run in runs}))
-    memory = "/".join(
-        f"{limit / 1e9:.3g} GB" for limit in sorted({run.memory_limit for run in runs}) if limit
-    )
+    limits = sorted({run.memory_limit for run in runs if run.memory_limit})
+    memory = "/".join(f"{limit / 1e9:.3g} GB" for limit in limits) or "no memory limit"
+    unenforced = next((f" ({run.unenforced})" for run in runs if run.unenforced), "")
     threads = "/".join(str(count) for count in sorted({run.threads for run in runs}))
-    kept = next((f" ({run.unenforced})" for run in runs if run.unenforced), "")
-    return f"{seconds} s, {memory or 'no memory limit'}{kept}, {threads} thread(s), each run in a child process"
+    return f"{seconds} s, {memory}{unenforced}, {threads} thread(s), each run in a child process"
 
 
-def _call(asked: TaskList, path: Path) -> str:
+def _call(tasks: TaskList, path: Path) -> str:
     """The call in Python, as far as it can be written down."""
-    labels = list(dict.fromkeys(task.label for task in asked.tasks))
-    first = asked.tasks[0]
-    tolerances = sorted({task.settings.tol for task in asked.tasks}, reverse=True)
+    labels = list(dict.fromkeys(task.label for task in tasks.tasks))
+    names = sorted({task.backend.name for task in tasks.tasks})
+    tolerances = sorted({task.settings.tol for task in tasks.tasks}, reverse=True)
+    settings = tasks.tasks[0].settings
     return (
-        f"klopt.compare({labels!r}, {sorted({task.backend.name for task in asked.tasks})!r}, "
-        f"tol={tolerances!r}, time_limit={first.settings.time_limit!r}, repeat={1 + asked.tasks[-1].repeat}, "
-        f"threads={first.settings.threads}, seed={first.settings.seed}, store={path.name!r})"
+        f"klopt.compare({labels!r}, {names!r}, tol={tolerances!r}, "
+        f"time_limit={settings.time_limit!r}, repeat={1 + tasks.tasks[-1].repeat}, "
+        f"threads={settings.threads}, seed={settings.seed}, store={path.name!r})"
     )
 
 
-def _runner(jobs: Any) -> Callable[[Sequence[Task]], Generator[Outcome, None, None]]:
-    """What runs the tasks: seats on this machine, or a cluster."""
+def _runner(jobs: Any) -> Callable[[Sequence[Task]], Generator[FinishedRun, None, None]]:
+    """What runs the tasks: child processes here, or the workers of a cluster."""
+    # True is an int in Python, but no number of jobs.
     if isinstance(jobs, int) and not isinstance(jobs, bool):
         if jobs < 1:
             raise InvalidSettings(
@@ -260,7 +307,7 @@ def _runner(jobs: Any) -> Callable[[Sequence[Task]], Generator[Outcome, None, No
 
 @contextmanager
 def _progress(wanted: bool, total: int, done: int) -> Iterator[Callable[[Run], None]]:
-    """A bar on standard error that names the run just finished; nothing where nobody watches."""
+    """A bar on standard error that names the run just finished; nothing where it is no terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)

@@ -1,4 +1,4 @@
-"""The bundled suite by every backend: a page to look at, a table, and three lines of what was learned.
+"""`klopt demo`: the bundled suite by every backend, as a page, a table and a short summary.
 
 Real data, each run once in a child process under a short limit, each answer certified. Every route
 first solves a small instance, untimed, so that loading a library is not counted.
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from klopt.bench.comparison import Comparison, compare
 from klopt.bench.export import rows
-from klopt.bench.scores import agreement, fastest, lessons, trials, verdict_sentence
 from klopt.bench.store import check_writable
 from klopt.bench.suite import suite
-from klopt.bench.table import summary
-from klopt.bench.trials import grouped
+from klopt.bench.summary import summary_lines, verdict_sentence
+from klopt.bench.table import score_table
+from klopt.bench.trials import Agreement, agreement, fastest, grouped, trials
 from klopt.engine.format import console, lines, table
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ __all__ = ["PAGE", "demo_data", "print_demo", "run_demo"]
 
 PAGE = "klopt-report.html"
 TOL = 1e-6
-SECONDS_EACH = 3.0
+TIME_LIMIT_S = 3.0
+"""That of each run."""
 
 
 def run_demo(
@@ -39,10 +40,18 @@ def run_demo(
     size: str = "demo",
     progress: bool = True,
 ) -> Comparison:
-    """Compare all backends, or those named, on the bundled suite, write the page and return the comparison.
+    """Compare backends on the bundled suite, write the page and return the comparison.
 
-    `size` is that of the suite: quick, demo or full. Progress goes to standard error, where
-    somebody watches it.
+    Parameters
+    ----------
+    output
+        The file of the page.
+    backends
+        Names; None for all.
+    size
+        That of the suite: quick, demo or full.
+    progress
+        Whether a bar is shown on a terminal.
     """
     check_writable(Path(output))
     command = "klopt demo" if size == "demo" else f"klopt demo --size {size}"
@@ -50,7 +59,7 @@ def run_demo(
         suite(size),
         backends,
         tol=TOL,
-        time_limit=SECONDS_EACH,
+        time_limit=TIME_LIMIT_S,
         repeat=1,
         progress=progress,
         command=command,
@@ -60,13 +69,14 @@ def run_demo(
 
 
 def print_demo(comparison: Comparison, output: str | Path = PAGE) -> None:
-    """Print what is proven of each problem, how each backend did, three lessons and where the page is."""
+    """Print what is proven of each problem, how each backend did, and a summary."""
     out = console()
     out.print(_problems(comparison.runs))
     out.print()
-    out.print(summary(comparison.runs))
+    out.print(score_table(comparison.runs))
     out.print()
-    out.print(lines(zip(("proven", "fast", "honest"), lessons(comparison.runs), strict=True)))
+    labels = ("proven", "fast", "claims")
+    out.print(lines(zip(labels, summary_lines(comparison.runs), strict=True)))
     kilobytes = Path(output).stat().st_size / 1000
     out.print(lines([("limits", comparison.limits), ("page", f"{output} ({kilobytes:.0f} kB)")]))
 
@@ -74,21 +84,34 @@ def print_demo(comparison: Comparison, output: str | Path = PAGE) -> None:
 def demo_data(comparison: Comparison, output: str | Path = PAGE) -> Mapping[str, Any]:
     """Return the same for a JSON document."""
     runs = comparison.runs
-    said = {"verdict": verdict_sentence(runs), "lessons": lessons(runs), "page": str(output)}
-    return {**said, "limits": comparison.limits, "runs": rows(runs)}
+    return {
+        "verdict": verdict_sentence(runs),
+        "lessons": summary_lines(runs),
+        "page": str(output),
+        "limits": comparison.limits,
+        "runs": rows(runs),
+    }
 
 
 def _problems(runs: tuple[Run, ...]) -> Table:
-    """One row a problem: who proved it, where the optimum lies by all proofs together, who was first."""
-    proofs, winners = agreement(runs), fastest(runs)
+    """One row for each problem: how many routes prove it, its optimum, the fastest route."""
+    proofs = agreement(runs)
+    winners = fastest(runs)
     heads = ["problem", "proven", "optimum", "width", "fastest", "seconds"]
     made = table(heads, right=("proven", "optimum", "width", "seconds"))
     for problem, own in grouped(trials(runs), lambda trial: trial.first.problem).items():
-        proof, winner = proofs[problem], winners.get(problem)
         count = f"{sum(trial.certified for trial in own)} of {len(own)}"
-        known = proof.holds and math.isfinite(proof.lower) and math.isfinite(proof.upper)
-        width = f"{(proof.upper - proof.lower) / (1 + abs(proof.upper)):.0e}" if known else "-"
-        optimum = f"{proof.upper:.4g}" if known else "?" if proof.holds else "ERROR"
+        winner = winners.get(problem)
         first = ("nobody", "-") if winner is None else (winner.backend, f"{winner.seconds:.2g}")
-        made.add_row(problem, count, optimum, width, *first)
+        made.add_row(problem, count, *_optimum(proofs[problem]), *first)
     return made
+
+
+def _optimum(proof: Agreement) -> tuple[str, str]:
+    """The optimum and the relative width of its interval."""
+    if not proof.holds:
+        return "ERROR", "-"
+    if not (math.isfinite(proof.lower) and math.isfinite(proof.upper)):
+        return "?", "-"
+    width = (proof.upper - proof.lower) / (1 + abs(proof.upper))
+    return f"{proof.upper:.4g}", f"{width:.0e}"

@@ -1,6 +1,6 @@
-"""A name for data: the same bytes give the same text today, tomorrow and on another machine.
+"""`digest`: a hash of problems, backends and settings, the same today, tomorrow and elsewhere.
 
-Frozen dataclasses are walked field by field, arrays by their bytes, functions by their code and
+Frozen objects are walked field by field, arrays by their bytes, functions by their code and
 what they close over; what is cached on an object does not count. A class counts by its name and its
 version: that of its library, or where that has none (a script, a file of the user's) its source
 text, so that an edited method is another method.
@@ -38,28 +38,30 @@ def digest(*things: object) -> str:
 
 
 class _Walk:
-    """A depth-first walk over a thing; every part is written with its kind and length, so that no two can mix."""
+    """A depth-first walk; every part is hashed with its kind and length, so that no two can mix."""
 
     def __init__(self) -> None:
         self.hash = hashlib.sha256()
-        self.open: list[object] = []  # what we are inside of: a thing may hold itself
+        self.open: list[object] = []  # the objects around the current one: one may hold itself
 
     def write(self, kind: str, data: bytes = b"") -> None:
         self.hash.update(f"{kind}:{len(data)};".encode())
         self.hash.update(data)
 
     def visit(self, thing: object) -> None:
+        # A NumPy number counts like Python's, but for those that are subclasses of Python's types.
         if isinstance(thing, np.generic) and not isinstance(thing, str | bytes | float | complex):
             thing = thing.item()
         if thing is None or isinstance(thing, str | bytes | bool | int | float | complex):
-            number = thing.hex() if isinstance(thing, float) else repr(thing)
-            self.write(type(thing).__name__, number.encode())
+            text = thing.hex() if isinstance(thing, float) else repr(thing)
+            self.write(type(thing).__name__, text.encode())
         elif isinstance(thing, np.ndarray) and thing.dtype != object:
-            self.write(
-                f"array {thing.dtype.str} {thing.shape}", np.ascontiguousarray(thing).tobytes()
-            )
+            kind = f"array {thing.dtype.str} {thing.shape}"
+            self.write(kind, np.ascontiguousarray(thing).tobytes())
+        # An object that holds itself is named by how far up it is.
         elif any(thing is outer for outer in self.open):
-            self.write("above", str([thing is outer for outer in self.open].index(True)).encode())
+            depth = [thing is outer for outer in self.open].index(True)
+            self.write("above", str(depth).encode())
         else:
             self.open.append(thing)
             self.inside(thing)
@@ -74,9 +76,8 @@ class _Walk:
         elif isinstance(thing, list | tuple | np.ndarray):
             self.parts("list", list(thing))
         elif isinstance(thing, Mapping):
-            self.parts(
-                "mapping", sorted((digest(key), digest(value)) for key, value in thing.items())
-            )
+            pairs = sorted((digest(key), digest(value)) for key, value in thing.items())
+            self.parts("mapping", pairs)
         elif isinstance(thing, set | frozenset):
             self.parts("set", sorted(map(digest, thing)))
         elif isinstance(thing, ModuleType):
@@ -94,11 +95,8 @@ class _Walk:
         elif isinstance(thing, MethodType):
             self.parts("method", (thing.__func__, thing.__self__))
         elif isinstance(thing, FunctionType):
-            used = {
-                name: thing.__globals__[name]
-                for name in _names(thing.__code__)
-                if name in thing.__globals__
-            }
+            known = thing.__globals__
+            used = {name: known[name] for name in _names(thing.__code__) if name in known}
             cells = [cell.cell_contents for cell in thing.__closure__ or ()]
             self.code(thing.__code__)
             self.parts("closure", (cells, thing.__defaults__, thing.__kwdefaults__, list(used)))
@@ -111,15 +109,19 @@ class _Walk:
     def code(self, code: CodeType) -> None:
         self.parts("code", (code.co_code, code.co_names, code.co_varnames))
         for constant in code.co_consts:
-            self.code(constant) if isinstance(constant, CodeType) else self.visit(constant)
+            if isinstance(constant, CodeType):
+                self.code(constant)
+            else:
+                self.visit(constant)
 
     def other(self, thing: object) -> None:
-        """Any other object by its class and its state: what a pickle would hold, without the pickle."""
+        """Any other object by its class and its state, which is what a pickle would hold."""
         try:
-            state = thing.__reduce_ex__(4)
-        except TypeError:  # a lock or an open file has no state to speak of
-            state = ""
-        self.parts("object", (type(thing), state if isinstance(state, str) else list(state[1:3])))
+            reduced = thing.__reduce_ex__(4)
+        except TypeError:  # a lock or an open file cannot be pickled
+            reduced = ""
+        state = reduced if isinstance(reduced, str) else list(reduced[1:3])
+        self.parts("object", (type(thing), state))
 
     def parts(self, kind: str, things: Iterable[object]) -> None:
         self.write(kind)
@@ -139,8 +141,10 @@ def _names(code: CodeType) -> Iterable[str]:
 @functools.cache
 def _version(kind: type) -> str:
     root = kind.__module__.partition(".")[0]
-    if root == "klopt" or root in sys.stdlib_module_names - {"__main__"}:
-        return str(getattr(sys.modules.get("klopt"), "__version__", "")) if root == "klopt" else ""
+    if root == "klopt":
+        return str(getattr(sys.modules.get("klopt"), "__version__", ""))
+    if root in sys.stdlib_module_names - {"__main__"}:
+        return ""
     found = getattr(sys.modules.get(root), "__version__", None)
     if isinstance(found, str):
         return found

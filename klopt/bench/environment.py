@@ -1,6 +1,6 @@
-"""What a run was made with: versions, linear algebra, processor; and what `klopt doctor` says of it.
+"""`Environment`: versions, linear algebra and processor of a run, and what `klopt doctor` says.
 
-Nothing here identifies a person or a machine beyond the model of its processor: no host name, no
+Nothing here identifies a person or a computer beyond the model of its processor: no host name, no
 user name, no path.
 """
 
@@ -29,6 +29,8 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
+TIMEOUT_S = 5
+"""What `git` and `sysctl` may take."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,8 @@ class Environment:
     def from_json(cls, text: str) -> Environment:
         """Return the environment that `to_json` wrote."""
         fields = json.loads(text)
-        return cls(
-            **{**fields, "backends": tuple((name, version) for name, version in fields["backends"])}
-        )
+        fields["backends"] = tuple((name, version) for name, version in fields["backends"])
+        return cls(**fields)
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return labels and texts, for a table or a page."""
@@ -104,29 +105,23 @@ def environment() -> Environment:
         cores=_cores(),
         platform=f"{platform.system()} {platform.machine()}".strip(),
         commit=_commit(),
-        backends=tuple(
-            (backend.name, backend.version) for backend in backends() if not backend.missing
-        ),
+        backends=tuple((each.name, each.version) for each in backends() if not each.missing),
     )
 
 
 def doctor() -> list[tuple[str, str]]:
-    """Return labels and texts: what is installed, what is not and how to get it, what may disturb a measurement."""
+    """Return labels and texts: what is installed, what is missing, what may disturb timings."""
     found = environment().pairs()
     found += [("threads", text) for text in _threads()]
-    found += [("limits", _limits())]
-    found += [
-        ("missing", f"{backend.name}: {backend.missing}")
-        for backend in backends()
-        if backend.missing
-    ]
+    found.append(("limits", _limits()))
+    found += [("missing", f"{each.name}: {each.missing}") for each in backends() if each.missing]
     found += [("extra", text) for text in _extras()]
     found += [("broken", f"{item.name}: {_without_folders(item.reason)}") for item in broken()]
     return found
 
 
 def _without_folders(text: str) -> str:
-    """The text with every path cut down to its last part: an import error names the user's folders.
+    """The text with every path cut down to its last part, since import errors name users' folders.
 
     >>> _without_folders("cannot import name 'x' from 'y' (/home/ada/y/__init__.py)")
     "cannot import name 'x' from 'y' (__init__.py)"
@@ -153,7 +148,7 @@ def _blas() -> str:
 
 
 def _pools() -> list[dict[str, object]]:
-    import scipy.linalg  # noqa: F401  # loads SciPy's own library, which may be another than NumPy's
+    import scipy.linalg  # noqa: F401  # loads SciPy's BLAS, which may differ from NumPy's
     from threadpoolctl import threadpool_info
 
     pools: list[dict[str, object]] = threadpool_info()
@@ -168,12 +163,8 @@ def _cpu() -> str:
         if found := re.search(r"^(?:model name|Model|Hardware)\s*:\s*(.+)$", text, re.MULTILINE):
             return " ".join(found[1].split())
     with suppress(OSError, subprocess.SubprocessError):
-        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        said = subprocess.run(
-            command, capture_output=True, text=True, timeout=5, check=True
-        ).stdout.strip()
-        if said:
-            return said
+        if name := _output("sysctl", "-n", "machdep.cpu.brand_string"):
+            return name
     return platform.processor() or platform.machine() or "unknown"
 
 
@@ -186,37 +177,32 @@ def _cores() -> int:
 
 @cache
 def _commit() -> str:
-    """The commit of the checkout that klopt runs from; "" where there is none or git is not there."""
+    """The commit of the checkout that klopt runs from, "" where there is none."""
     root = Path(__file__).resolve().parents[2]
+    # An installed klopt may lie inside a repository of somebody else's.
     if not ((root / ".git").exists() and (root / "pyproject.toml").is_file()):
         return ""
-    command = [
-        "git",
-        "-C",
-        str(root),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=12",
-        "--exclude=*",
-    ]
     with suppress(OSError, subprocess.SubprocessError):
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=5, check=True
-        ).stdout.strip()
+        options = ("--always", "--dirty", "--abbrev=12", "--exclude=*")
+        return _output("git", "-C", str(root), "describe", *options)
     return ""
+
+
+def _output(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    return done.stdout.strip()
 
 
 def _threads() -> Iterator[str]:
     """How many threads the libraries would use by themselves, and what the environment says."""
     for pool in _pools():
-        yield f"{pool['internal_api']} {pool['version'] or ''} would use {pool['num_threads']}; klopt sets 1".replace(
-            "  ", " "
-        )
+        library = f"{pool['internal_api']} {pool['version'] or ''}".rstrip()
+        yield f"{library} would use {pool['num_threads']}; klopt sets 1"
     said = [f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if name in os.environ]
     yield ", ".join(said) if said else "no variable such as OMP_NUM_THREADS is set"
     if hasattr(os, "getloadavg"):
-        load, cores = os.getloadavg()[0], _cores()
+        load = os.getloadavg()[0]
+        cores = _cores()
         busy = "; times will be too long" if load > cores / 2 else ""
         yield f"{load:.1f} processes were running on {cores} cores in the last minute{busy}"
 
@@ -236,10 +222,8 @@ def _extras() -> Iterator[str]:
     absent: dict[str, list[str]] = {}
     with suppress(importlib.metadata.PackageNotFoundError):
         for line in importlib.metadata.requires("klopt") or []:
-            package, extra = (
-                re.match(r"[\w.-]+", line),
-                re.search(r"extra == ['\"]([\w-]+)['\"]", line),
-            )
+            package = re.match(r"[\w.-]+", line)
+            extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
             if package and extra and package[0] != "klopt" and _version(package[0]) == "unknown":
                 absent.setdefault(extra[1], []).append(package[0])
     for name, packages in sorted(absent.items()):

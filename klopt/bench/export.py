@@ -1,8 +1,9 @@
 """Runs as tables for other programs: CSV, JSON and Parquet, one row for each run.
 
-The columns are the fields of `Run` and what follows from them: seconds, relative_width, honest. In
-CSV a number that is not known is an empty cell, in JSON null; infinities are written `inf` and
-`-inf` in both. Numbers keep all digits, so that reading them back gives the same ones.
+The columns are the fields of `Run` and what follows from them: seconds, relative_width, and honest
+(whether klopt confirms all claims of the backend). In CSV a number that is not known is an empty
+cell, in JSON null; infinities are written `inf` and `-inf` in both. Numbers keep all digits, so
+that reading them back gives the same ones.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def to_frame(runs: Sequence[Run]) -> Any:
 
 
 def write(runs: Sequence[Run], path: str | os.PathLike[str]) -> int:
-    """Write the runs in the format of the suffix (.csv, .json or .parquet) and return the number of bytes."""
+    """Write the runs as .csv, .json or .parquet, by the suffix, and return the number of bytes."""
     target = Path(path)
     if target.suffix not in FORMATS:
         raise InvalidSettings(
@@ -80,8 +81,10 @@ def _to_parquet(runs: Sequence[Run]) -> bytes:
     try:
         frame.to_parquet(sink, index=False)
     except ImportError as error:
-        advice = "parquet needs pyarrow, which is not installed; pip install pyarrow, or write .csv or .json"
-        raise InvalidSettings(advice) from error
+        raise InvalidSettings(
+            "parquet needs pyarrow, which is not installed; "
+            "pip install pyarrow, or write .csv or .json"
+        ) from error
     return sink.getvalue()
 
 

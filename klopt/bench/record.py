@@ -1,4 +1,4 @@
-"""`Run` and `Trace`: one finished run of a comparison as plain numbers and text, and the bounds along its way.
+"""`Run` and `Trace`: a finished run as plain numbers and text, and the bounds along its way.
 
 A record holds no problem, no backend and no array, so that it goes unchanged into a database, a
 page and a table. Numbers that are not known are NaN, counts that are not known None, texts that are
@@ -8,7 +8,7 @@ not known empty.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isnan, nan
+from math import isinf, isnan, nan
 from typing import TypeAlias
 
 from klopt.model.backend import Step, Stop
@@ -17,7 +17,7 @@ from klopt.proof.certificate import Verdict
 __all__ = ["Run", "Trace"]
 
 Trace: TypeAlias = tuple[Step, ...]
-"""Certified bounds in the user's units after so many iterations and seconds; one end point for a native backend."""
+"""Certified bounds in the user's units after so many iterations and seconds."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class Run:
     wall: float = nan
     """Seconds that the parent waited for the child, however the run ended."""
     first_width: float = nan
-    """The relative width that the first claim of optimality left open, where klopt had to ask a second time by a finer
+    """The relative gap of the first claim of optimality, where klopt had to ask again by a finer
     tolerance; NaN where once was enough."""
     promise: float = nan
-    """c where a theorem promises an interval no wider than c / k after k iterations; NaN where there is none."""
+    """c where a theorem bounds the gap after k iterations by c / k; NaN where there is none."""
     iterations: int | None = None
     memory: int | None = None
     """Bytes of the child's peak resident memory during the run."""
@@ -99,15 +99,17 @@ class Run:
     @property
     def relative_width(self) -> float:
         """The width of the interval over 1 + |upper|: what `tol` is compared with."""
-        width = 0.0 if self.lower == self.upper else self.upper - self.lower
-        return width / (1 + abs(self.upper)) if abs(width) != float("inf") else width
+        if self.lower == self.upper:
+            return 0.0
+        width = self.upper - self.lower
+        return width if isinf(width) else width / (1 + abs(self.upper))
 
     @property
     def claims(self) -> tuple[bool, ...]:
-        """Whether each claim that the backend made was borne out: the last, and the first if it was asked twice.
+        """Whether klopt confirms each claim of the backend: the last, and the first of two.
 
-        A first claim of optimality that klopt could not bear out stays false, even where a second
-        run mends it.
+        A first claim of optimality that klopt could not confirm stays false, even where the second
+        one is true.
         """
         meant = {
             Stop.OPTIMAL: Verdict.OPTIMAL,
@@ -119,7 +121,7 @@ class Run:
 
     @property
     def only_first_false(self) -> bool:
-        """Whether of two claims only the first is false, or the backend claimed nothing when it was asked again."""
+        """Whether the first of two claims is false and the second, if there is one, is true."""
         return not isnan(self.first_width) and all(self.claims[1:])
 
     @property
@@ -129,9 +131,7 @@ class Run:
 
     @property
     def claimed_width(self) -> float:
-        """The widest interval that it called optimal: what a claim is measured by."""
-        return (
-            self.relative_width
-            if isnan(self.first_width)
-            else max(self.first_width, self.relative_width)
-        )
+        """The largest relative gap that the backend called optimal."""
+        if isnan(self.first_width):
+            return self.relative_width
+        return max(self.first_width, self.relative_width)

@@ -1,15 +1,19 @@
-"""What many runs say together: who is certified, honest and fast, how time grows, and whether all proofs agree.
+"""Scores of backends over many runs: certified rates, mean times, performance profiles, growth.
 
-A backend is judged on a problem by its best formulation there. See `klopt.bench.trials` for repeats
-and agreement, `klopt.bench.summary` for the same in words; both are importable from here.
+A backend is judged on a problem by its best formulation there. `klopt.bench.trials` puts repeats
+together and intersects proofs, `klopt.bench.summary` says the scores in words; both are importable
+from here.
 
-    shifted geometric mean   exp(mean log(t + s)) - s. Times far below the shift s are averaged like ordinary numbers,
-                             so that milliseconds do not decide; times far above it by their ratios, so that one slow
-                             problem does not decide. s is a hundredth of the limit, at most 10 s.
-    performance profile      rho(r) = share of all problems that a backend certifies within r times the time of the
-                             fastest backend that certifies them (Dolan and Moré, 2002).
-    growth                   the gradient p of log time on log size over certified trials, t ~ size^p, with the 95 %
-                             interval of Student's t; with three sizes it is wide, and rightly so.
+    shifted geometric mean   exp(mean log(t + s)) - s. Times far below the shift s are averaged like
+                             ordinary numbers, so that milliseconds do not decide; times far above
+                             it by their ratios, so that one slow problem does not decide. s is a
+                             hundredth of the limit, at most 10 s.
+    performance profile      rho(r) = share of all problems that a backend certifies within r times
+                             the time of the fastest backend that certifies them (Dolan and Moré,
+                             2002).
+    growth                   the exponent p in t ~ size^p, by least squares of log time on log size
+                             over certified trials, with the 95 % interval of Student's t, which is
+                             wide for three sizes.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.bench.record import Run
-from klopt.bench.summary import lessons, verdict_sentence
+from klopt.bench.summary import summary_lines, verdict_sentence
 from klopt.bench.trials import (
     Agreement,
     Trial,
@@ -48,64 +52,66 @@ __all__ = [
     "fastest",
     "growth",
     "honesty",
-    "lessons",
     "mean_width",
     "profile",
     "route",
     "scores",
     "shift_of",
     "shifted_geometric_mean",
+    "summary_lines",
     "taken",
     "trials",
     "verdict_sentence",
 ]
 
 LEVELS = (1e-3, 1e-6, 1e-9)
-"""The relative widths at which certified rates are told."""
+"""The relative widths at which certified rates are given."""
 CONFIDENCE = 0.95
-TICK = 1e-6
-"""Seconds that a clock can tell apart; no ratio is taken of less."""
-FLOOR = 1e-12
+"""That of the interval of a growth exponent."""
+MIN_SIZES = 3
+"""Sizes that a fit of growth needs."""
+CLOCK_TICK_S = 1e-6
+"""What a clock can resolve; no ratio is taken of shorter times."""
+SMALLEST_WIDTH = 1e-12
 """The smallest relative width that is told from 0."""
+MAX_SHIFT_S = 10.0
+"""The largest shift of a geometric mean."""
 
 
 def taken(runs: Sequence[Run]) -> Mapping[str, int]:
     """Return on how many problems each backend was run."""
-    return {
-        backend: len({run.problem for run in own}) for backend, own in _by_backend(runs).items()
-    }
+    own_runs = _by_backend(runs).items()
+    return {backend: len({run.problem for run in own}) for backend, own in own_runs}
 
 
 def certified_rate(runs: Sequence[Run], tol: float) -> Mapping[str, float]:
-    """Return the share of the problems it was run on that each backend certified to a relative width of `tol`.
+    """Return the share of its problems that each backend certified to a relative width of `tol`.
 
     What counts is the width that klopt proved, not the tolerance that was asked for.
     """
-    tried = taken(runs)
-    proven = [
-        trial.first for trial in trials(runs) if all(certified_at(run, tol) for run in trial.runs)
-    ]
-    return {
-        name: len({run.problem for run in proven if run.backend == name}) / tried[name]
-        for name in tried
-    }
+    proven: dict[str, set[str]] = {}
+    for trial in trials(runs):
+        if all(certified_at(run, tol) for run in trial.runs):
+            proven.setdefault(trial.first.backend, set()).add(trial.first.problem)
+    return {name: len(proven.get(name, ())) / count for name, count in taken(runs).items()}
 
 
 def honesty(runs: Sequence[Run]) -> Mapping[str, tuple[int, int]]:
-    """Return how many claims of each backend agree with klopt's verdict, and how many it made.
+    """Return how many claims of each backend klopt confirms, and how many it made.
 
     Where klopt asked twice both claims count, the first one as false: it is why klopt asked again.
     """
-    claims = {
-        name: [claim for run in own for claim in run.claims]
-        for name, own in _by_backend(runs).items()
-    }
-    return {name: (sum(own), len(own)) for name, own in claims.items()}
+    counts = {}
+    for name, own in _by_backend(runs).items():
+        claims = [claim for run in own for claim in run.claims]
+        counts[name] = (sum(claims), len(claims))
+    return counts
 
 
 def shift_of(runs: Sequence[Run]) -> float:
     """Return the shift of the geometric mean: a hundredth of the longest limit, at most 10 s."""
-    return min(10.0, max((run.time_limit for run in runs), default=0.0) / 100) or 1.0
+    longest = max((run.time_limit for run in runs), default=0.0)
+    return min(MAX_SHIFT_S, longest / 100) or 1.0
 
 
 def shifted_geometric_mean(runs: Sequence[Run], shift: float | None = None) -> Mapping[str, float]:
@@ -118,40 +124,39 @@ def shifted_geometric_mean(runs: Sequence[Run], shift: float | None = None) -> M
     return {name: _geometric_mean(t + s) - s for name, t in times.items()}
 
 
-def mean_width(runs: Sequence[Run], floor: float = FLOOR) -> Mapping[str, float]:
-    """Return each backend's geometric mean of the relative widths proven, between `floor` and 1 (nothing proven).
+def mean_width(runs: Sequence[Run], floor: float = SMALLEST_WIDTH) -> Mapping[str, float]:
+    """Return each backend's geometric mean of the relative widths proven.
 
-    The floor keeps a width of 0 from making the mean 0 whatever the rest.
+    Widths lie between `floor`, which keeps a single 0 from deciding, and 1, for nothing proven.
     """
-    best = {name: [trial.middle for trial in own] for name, own in _best(runs).items()}
-    return {
-        name: _geometric_mean(np.array([_width(run, floor) for run in own]))
-        for name, own in best.items()
-    }
+    means = {}
+    for name, own in _best(runs).items():
+        widths = [_width(trial.middle, floor) for trial in own]
+        means[name] = _geometric_mean(np.array(widths))
+    return means
 
 
 def profile(runs: Sequence[Run]) -> Mapping[str, tuple[FloatArray, FloatArray]]:
-    """Return each backend's performance profile: from ratio r_i on, it certifies the share rho_i of all problems.
+    """Return each backend's performance profile: from ratio r_i on, it certifies the share rho_i.
 
     Ratios ascend from 1 on. Backends that certify nothing have empty arrays; problems that a
     backend does not take or does not certify count as not solved.
     """
-    best = _best(runs)
     count = len({(run.problem, run.tol) for run in runs})
-    certified = {
-        name: {_case(trial): max(trial.seconds, TICK) for trial in own if trial.certified}
-        for name, own in best.items()
+    times = {
+        name: {_case(trial): max(trial.seconds, CLOCK_TICK_S) for trial in own if trial.certified}
+        for name, own in _best(runs).items()
     }
-    record = {
-        case: min(own[case] for own in certified.values() if case in own)
-        for case in set().union(*certified.values())
-    }
+    fastest_times: dict[tuple[str, float], float] = {}
+    for own in times.values():
+        for case, seconds in own.items():
+            fastest_times[case] = min(seconds, fastest_times.get(case, math.inf))
+
     profiles = {}
-    for name, own in certified.items():
-        ratios, counts = np.unique(
-            [seconds / record[case] for case, seconds in own.items()], return_counts=True
-        )
-        profiles[name] = ratios.astype(float), np.cumsum(counts) / count
+    for name, own in times.items():
+        ratios = [seconds / fastest_times[case] for case, seconds in own.items()]
+        distinct, often = np.unique(ratios, return_counts=True)
+        profiles[name] = distinct.astype(float), np.cumsum(often) / count
     return profiles
 
 
@@ -171,29 +176,30 @@ class Growth:
 
 
 def growth(runs: Sequence[Run]) -> Mapping[tuple[str, str], Growth | None]:
-    """Return how time grows with size for each family and route; None where fewer than three sizes are certified."""
-    routes = grouped(
-        trials(strictest(runs)), lambda trial: (trial.first.family, route(trial.first))
-    )
-    return {
-        key: _fitted([trial for trial in own if trial.certified]) for key, own in routes.items()
-    }
+    """Return how time grows with size for each family and route.
+
+    None where fewer than three sizes are certified.
+    """
+    tried = trials(strictest(runs))
+    routes = grouped(tried, lambda trial: (trial.first.family, route(trial.first)))
+    return {key: _fitted(own) for key, own in routes.items()}
 
 
-def _fitted(found: Sequence[Trial]) -> Growth | None:
-    sizes = tuple(sorted({trial.first.size for trial in found if trial.first.size > 0}))
-    if len(sizes) < 3:
+def _fitted(tried: Sequence[Trial]) -> Growth | None:
+    found = [trial for trial in tried if trial.certified and trial.first.size > 0]
+    sizes = tuple(sorted({trial.first.size for trial in found}))
+    if len(sizes) < MIN_SIZES:
         return None
     from scipy import stats
 
-    points = [
-        (trial.first.size, max(trial.seconds, TICK)) for trial in found if trial.first.size > 0
-    ]
-    x, t = np.log(np.array(points, dtype=float)).T
-    line = stats.linregress(x, t)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(points) - 2) * line.stderr)
-    gradient = float(line.slope)
-    return Growth(gradient, gradient - half, gradient + half, float(np.exp(line.intercept)), sizes)
+    log_size = np.log([trial.first.size for trial in found])
+    log_time = np.log([max(trial.seconds, CLOCK_TICK_S) for trial in found])
+    line = stats.linregress(log_size, log_time)
+    exponent = float(line.slope)
+    quantile = stats.t.ppf((1 + CONFIDENCE) / 2, len(found) - 2)
+    half = float(quantile * line.stderr)
+    factor = float(np.exp(line.intercept))
+    return Growth(exponent, exponent - half, exponent + half, factor, sizes)
 
 
 @dataclass(frozen=True)
@@ -208,7 +214,9 @@ class Score:
     certified: tuple[float, ...]
     """Certified rates at `LEVELS`."""
     agreed: int
+    """Claims that klopt confirms."""
     claimed: int
+    """Claims that it made."""
     seconds: float
     """Shifted geometric mean."""
     width: float
@@ -219,32 +227,32 @@ class Score:
 
 def scores(runs: Sequence[Run]) -> tuple[Score, ...]:
     """Return one score for each backend: most problems certified first, then fastest."""
-    count, tried, claims = len({run.problem for run in runs}), taken(runs), honesty(runs)
+    problems = len({run.problem for run in runs})
+    claims = honesty(runs)
     rates = [certified_rate(runs, level) for level in LEVELS]
-    means, widths, winners = (
-        shifted_geometric_mean(runs),
-        mean_width(runs),
-        [run.backend for run in fastest(runs).values()],
-    )
-    found = [
-        Score(
-            n,
-            tried[n],
-            count,
-            tuple(rate[n] for rate in rates),
-            *claims[n],
-            means[n],
-            widths[n],
-            winners.count(n),
+    seconds = shifted_geometric_mean(runs)
+    widths = mean_width(runs)
+    winners = [run.backend for run in fastest(runs).values()]
+    found = []
+    for name, count in taken(runs).items():
+        agreed, claimed = claims[name]
+        score = Score(
+            backend=name,
+            taken=count,
+            problems=problems,
+            certified=tuple(rate[name] for rate in rates),
+            agreed=agreed,
+            claimed=claimed,
+            seconds=seconds[name],
+            width=widths[name],
+            wins=winners.count(name),
         )
-        for n in tried
-    ]
-    return tuple(
-        sorted(
-            found,
-            key=lambda score: (-score.certified[1] * score.taken, score.seconds, score.backend),
-        )
-    )
+        found.append(score)
+    return tuple(sorted(found, key=_order))
+
+
+def _order(score: Score) -> tuple[float, float, str]:
+    return -score.certified[1] * score.taken, score.seconds, score.backend
 
 
 def _by_backend(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -263,10 +271,12 @@ def _best(runs: Sequence[Run]) -> dict[str, list[Trial]]:
 
 
 def _width(run: Run, floor: float) -> float:
+    # A proof that there is no optimum leaves nothing open.
     if run.verdict in (Verdict.INFEASIBLE, Verdict.UNBOUNDED):
         return floor
-    finite = math.isfinite(run.lower) and math.isfinite(run.upper)
-    return min(max(run.relative_width, floor), 1.0) if finite else 1.0
+    if not (math.isfinite(run.lower) and math.isfinite(run.upper)):
+        return 1.0
+    return min(max(run.relative_width, floor), 1.0)
 
 
 def _geometric_mean(values: FloatArray) -> float:

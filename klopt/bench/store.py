@@ -1,9 +1,9 @@
-"""The store of finished runs: one SQLite database, one row committed per run, arrays in `.npz` files beside it.
+"""`Store`: finished runs in one SQLite database, with their arrays in `.npz` files beside it.
 
-The files of a run are written whole (to another name, then renamed) before its row is committed, so
-a row never lacks its files, and whatever kills the process loses at most the run in flight. The
-database is in write-ahead mode: several comparisons may write to it and others read meanwhile. NaN
-is NULL; enums are their words.
+One row is committed per run. The files of a run are written whole (to another name, then renamed)
+before its row is committed, so a row never lacks its files, and whatever kills the process loses at
+most the run in flight. The database is in write-ahead mode: several comparisons may write to it
+while others read. NaN is NULL; enums are their values.
 """
 
 from __future__ import annotations
@@ -27,19 +27,22 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.bench.environment import Environment
 from klopt.bench.record import Run, Trace
-from klopt.bench.worker import Outcome
+from klopt.bench.worker import FinishedRun
 from klopt.errors import InvalidSettings, KloptError
 from klopt.model.backend import Step
 
 __all__ = ["Store", "StoreFailed", "check_writable"]
 
 SCHEMA = 2
+"""The version of the tables."""
 APPLICATION = 0x6B6C6F70
 """What marks a database as klopt's: the letters `klop`."""
-PATIENCE = 30.0
-"""Seconds to wait for another writer."""
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_KINDS: dict[Any, str] = {str: "TEXT", float: "REAL", int: "INTEGER", int | None: "INTEGER"}
+LOCK_TIMEOUT_S = 30.0
+"""How long another writer is waited for."""
+LOCK_RETRY_S = 0.01
+"""How long to wait before write-ahead mode is asked for again."""
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_SQL_TYPES: dict[Any, str] = {str: "TEXT", float: "REAL", int: "INTEGER", int | None: "INTEGER"}
 
 
 class StoreFailed(KloptError):
@@ -47,7 +50,7 @@ class StoreFailed(KloptError):
 
 
 class Store:
-    """A file of runs; `Store(path)` makes it where it is not there.
+    """A file of runs; `Store(path)` creates it where it does not exist.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "runs.db") as store:
@@ -63,18 +66,18 @@ class Store:
             check_writable(self.path)
         self.folder = self.path.with_name(f"{self.path.name}.arrays")
         try:
-            self.database = self._opened(read_only)
+            self.database = self._connect(read_only)
         except sqlite3.Error as error:
             raise InvalidSettings(f"{path} cannot be used as a store: {error}") from error
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, finished: FinishedRun) -> None:
         """Keep a finished run: its files first, then its row; a run of the same key is replaced."""
-        run = outcome.run
+        run = finished.run
         with self._explained(), self.database:
             self.database.execute("BEGIN IMMEDIATE")  # one writer at a time, of files too
-            self._write(run.key, outcome)
-            if outcome.environment is not None:
-                pair = outcome.environment.key, outcome.environment.to_json()
+            self._write(run.key, finished)
+            if finished.environment is not None:
+                pair = (finished.environment.key, finished.environment.to_json())
                 self.database.execute("INSERT OR IGNORE INTO environments VALUES (?, ?)", pair)
             marks = ", ".join("?" for _ in fields(Run))
             self.database.execute(f"INSERT OR REPLACE INTO runs VALUES ({marks})", _row(run))
@@ -86,17 +89,13 @@ class Store:
 
     def commands(self) -> tuple[str, ...]:
         """Return the commands that have added runs, the first one first."""
-        return tuple(
-            command
-            for (command,) in self.database.execute("SELECT command FROM commands ORDER BY rowid")
-        )
+        rows = self.database.execute("SELECT command FROM commands ORDER BY rowid")
+        return tuple(command for (command,) in rows)
 
     def runs(self) -> tuple[Run, ...]:
         """Return every run, in the order of their writing."""
-        return tuple(
-            _run(row)
-            for row in self.database.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY rowid")
-        )
+        rows = self.database.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY rowid")
+        return tuple(map(_run, rows))
 
     def run(self, key: str) -> Run | None:
         """Return the run of that key, None where there is none."""
@@ -119,12 +118,12 @@ class Store:
 
     def arrays(self, key: str) -> Mapping[str, FloatArray]:
         """Return the arrays of a run's point by their names."""
-        return {
-            name[6:]: array for name, array in self._read(key).items() if name.startswith("point_")
-        }
+        content = self._read(key).items()
+        prefix = "point_"
+        return {name.removeprefix(prefix): a for name, a in content if name.startswith(prefix)}
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.database.close()
 
     def __enter__(self) -> Self:
@@ -138,51 +137,59 @@ class Store:
     ) -> None:
         self.close()
 
-    def _opened(self, read_only: bool) -> sqlite3.Connection:
-        mode = (
-            "mode=rwc"
-            if not read_only
-            else "immutable=1"
-            if self._can_only_be_read()
-            else "mode=ro"
-        )
-        where = f"{self.path.resolve().as_uri()}?{mode}"
+    def _connect(self, read_only: bool) -> sqlite3.Connection:
+        # A reader in write-ahead mode writes beside the database; on a read-only disk it may not.
+        if not read_only:
+            mode = "mode=rwc"
+        elif self._nobody_can_write():
+            mode = "immutable=1"
+        else:
+            mode = "mode=ro"
         database = sqlite3.connect(
-            where, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+            f"{self.path.resolve().as_uri()}?{mode}",
+            uri=True,
+            timeout=LOCK_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
         )
+        is_empty = self._check(database)
+        if not read_only:
+            _write_ahead(database)
+            database.execute("PRAGMA synchronous = FULL")
+            if is_empty:
+                self._create(database)
+        return database
+
+    def _check(self, database: sqlite3.Connection) -> bool:
+        """Refuse what this klopt did not write; return whether the database is empty."""
         with database:
             database.execute("BEGIN")  # another comparison may be creating it at this moment
             mark = database.execute("PRAGMA application_id").fetchone()[0]
             version = database.execute("PRAGMA user_version").fetchone()[0]
-            empty = not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if not empty and mark != APPLICATION:
+            tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and mark != APPLICATION:
             raise InvalidSettings(
                 f"{self.path} is a database of something else than klopt; choose another name"
             )
-        if not empty and version != SCHEMA:
+        if tables and version != SCHEMA:
             raise InvalidSettings(
-                f"{self.path} has schema {version} and this klopt knows {SCHEMA}; use the klopt that wrote it"
+                f"{self.path} has schema {version} and this klopt knows {SCHEMA}; "
+                "use the klopt that wrote it"
             )
-        if not read_only:
-            _write_ahead(database)
-            database.execute("PRAGMA synchronous = FULL")
-            if empty:
-                self._create(database)
-        return database
+        return not tables
 
-    def _can_only_be_read(self) -> bool:
-        """Whether nobody can write here: readers in write-ahead mode otherwise write beside the database, too."""
+    def _nobody_can_write(self) -> bool:
+        """Whether nobody can write here; otherwise readers in write-ahead mode write, too."""
+        if os.access(self.path.parent, os.W_OK):
+            return False
         ahead = self.path.with_name(f"{self.path.name}-wal")
-        return not os.access(self.path.parent, os.W_OK) and not (
-            ahead.exists() and ahead.stat().st_size
-        )
+        return not (ahead.exists() and ahead.stat().st_size)
 
     def _create(self, database: sqlite3.Connection) -> None:
         with database:
             database.execute("BEGIN IMMEDIATE")
-            columns = ", ".join(
-                f"{name} {_KINDS.get(kind, 'TEXT')}" for name, kind in _TYPES.items()
-            )
+            types = ((name, _SQL_TYPES.get(kind, "TEXT")) for name, kind in _TYPES.items())
+            columns = ", ".join(f"{name} {kind}" for name, kind in types)
             database.execute(f"CREATE TABLE IF NOT EXISTS runs ({columns}, PRIMARY KEY (key))")
             database.execute(
                 "CREATE TABLE IF NOT EXISTS environments (key TEXT PRIMARY KEY, content TEXT)"
@@ -194,13 +201,10 @@ class Store:
     def _file(self, key: str) -> Path:
         return self.folder / f"{key}.npz"
 
-    def _write(self, key: str, outcome: Outcome) -> None:
-        table = np.array(
-            [(s.iteration, s.seconds, s.lower, s.upper) for s in outcome.trace]
-        ).reshape(-1, 4)
-        content = {"trace": table} | {
-            f"point_{name}": array for name, array in outcome.arrays.items()
-        }
+    def _write(self, key: str, finished: FinishedRun) -> None:
+        steps = [(s.iteration, s.seconds, s.lower, s.upper) for s in finished.trace]
+        content = {"trace": np.array(steps).reshape(-1, 4)}
+        content |= {f"point_{name}": array for name, array in finished.arrays.items()}
         self.folder.mkdir(exist_ok=True)
         unfinished = self.folder / "unfinished"
         try:
@@ -222,11 +226,14 @@ class Store:
         try:
             yield
         except (OSError, sqlite3.Error) as error:
-            full = getattr(error, "errno", None) in _FULL or "full" in str(error)
-            reason = "the disk is full" if full else str(error)
+            reason = str(error)
+            advice = "call again with the same store to do what is missing."
+            if getattr(error, "errno", None) in _DISK_FULL or "full" in reason:
+                reason = "the disk is full"
+                advice = f"free some space and {advice}"
             raise StoreFailed(
-                f"the store {self.path} could not take a run: {reason}. The runs before it are kept; "
-                f"{'make room and ' if full else ''}call again with the same store to do what is missing."
+                f"the store {self.path} could not take a run: {reason}. "
+                f"The runs before it are kept; {advice}"
             ) from error
 
 
@@ -243,8 +250,8 @@ def check_writable(path: Path) -> None:
 
 
 def _write_ahead(database: sqlite3.Connection) -> None:
-    """Turn on write-ahead mode, which SQLite refuses at once, however patient it is, while another opens the file."""
-    deadline = time.monotonic() + PATIENCE
+    """Turn on write-ahead mode, which SQLite refuses at once while another opens the file."""
+    deadline = time.monotonic() + LOCK_TIMEOUT_S
     while True:
         try:
             database.execute("PRAGMA journal_mode = WAL")
@@ -252,7 +259,7 @@ def _write_ahead(database: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
-        time.sleep(0.01)
+        time.sleep(LOCK_RETRY_S)
 
 
 _TYPES: Mapping[str, Any] = typing.get_type_hints(Run)
@@ -261,17 +268,22 @@ _COLUMNS = ", ".join(_TYPES)
 
 
 def _row(run: Run) -> tuple[Any, ...]:
-    values = (getattr(run, name) for name in _TYPES)
-    return tuple(
-        None if isinstance(v, float) and isnan(v) else v.value if isinstance(v, Enum) else v
-        for v in values
-    )
+    return tuple(_stored(getattr(run, name)) for name in _TYPES)
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, float) and isnan(value):
+        return None
+    return value.value if isinstance(value, Enum) else value
 
 
 def _run(row: tuple[Any, ...]) -> Run:
-    def restored(value: Any, kind: Any) -> Any:
-        if kind is float:
-            return nan if value is None else float(value)
-        return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value
+    return Run(*map(_restored, row, _TYPES.values()))
 
-    return Run(*map(restored, row, _TYPES.values()))
+
+def _restored(value: Any, kind: Any) -> Any:
+    if kind is float:
+        return nan if value is None else float(value)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(value)
+    return value

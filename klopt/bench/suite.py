@@ -1,8 +1,8 @@
 """The bundled suite: every family of problems on real data that comes with scikit-learn.
 
 The problems are the `examples` of the problem classes, in the order of the classes' names; a class
-without any is represented by a random instance. Points are drawn once with a fixed seed, classes in
-proportion, and features standardised.
+without examples takes part with a random instance. Points are drawn once with a fixed seed, classes
+in proportion, and features are standardised.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from functools import cache
 
 import numpy as np
 
+from klopt.arrays import FloatArray
 from klopt.engine.registry import problems
 from klopt.errors import InvalidSettings
 from klopt.kernels.datasets import Dataset
+from klopt.model.functions import IntArray
 from klopt.model.problem import Problem
 
 __all__ = ["data", "suite"]
@@ -25,7 +27,7 @@ SAMPLE_SIZE = 20
 
 @cache
 def data(name: str, points: int) -> Dataset:
-    """Return so many points of one of scikit-learn's bundled sets: breast, diabetes, digits, iris, wine.
+    """Return so many points of a set of scikit-learn's: breast, diabetes, digits, iris or wine.
 
     >>> data("iris", 30).X.shape
     (30, 4)
@@ -34,25 +36,37 @@ def data(name: str, points: int) -> Dataset:
 
     load = datasets.load_breast_cancer if name == "breast" else getattr(datasets, f"load_{name}")
     X, y = load(return_X_y=True)
-    chosen = np.random.default_rng(0).permutation(len(X))
-    if name != "diabetes":  # one of each class in turn, so that a small sample has them all
-        rank = np.empty(len(X), dtype=int)
-        for label in np.unique(y):
-            own = chosen[y[chosen] == label]
-            rank[own] = np.arange(own.size) * (y.size / own.size)
-        chosen = chosen[np.argsort(rank[chosen], kind="stable")]
-    chosen = chosen[:points]
-    X = X[chosen].astype(float)
-    spread = X.std(axis=0)
-    X = ((X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0))[:, spread > 0]
+    is_regression = name == "diabetes"
+    order = np.random.default_rng(0).permutation(len(X))
+    # Even a small sample must hold every class.
+    if not is_regression:
+        order = _in_proportion(order, y)
+    chosen = order[:points]
     targets = y[chosen].astype(float)
-    if name == "diabetes":
+    if is_regression:
         targets = (targets - targets.mean()) / targets.std()
-    return Dataset(X, targets)
+    return Dataset(_standardised(X[chosen].astype(float)), targets)
+
+
+def _in_proportion(order: IntArray, labels: IntArray) -> IntArray:
+    """The points in an order in which every beginning has the classes in proportion."""
+    rank = np.empty(len(labels), dtype=int)
+    for label in np.unique(labels):
+        own = order[labels[order] == label]
+        rank[own] = np.arange(own.size) * (labels.size / own.size)
+    return order[np.argsort(rank[order], kind="stable")]
+
+
+def _standardised(X: FloatArray) -> FloatArray:
+    """Features of mean 0 and deviation 1, without those that are constant."""
+    deviation = X.std(axis=0)
+    varying = deviation > 0
+    standardised: FloatArray = (X - X.mean(axis=0))[:, varying] / deviation[varying]
+    return standardised
 
 
 def suite(size: str = "demo") -> list[tuple[str, Problem]]:
-    """Return the labels and problems of the suite: `quick` has one of each family, `demo` takes a minute.
+    """Return labels and problems: `quick` has one of each family, `demo` takes about a minute.
 
     >>> suite("quick")[0][0]
     'AdaptiveKernel breast n=60'
@@ -68,9 +82,10 @@ def _instances(kind: type[Problem], size: str) -> Iterator[tuple[str, Problem]]:
         sample = kind.sample(np.random.default_rng(0), SAMPLE_SIZE)
         yield f"{kind.__name__} sample n={SAMPLE_SIZE}", sample
         return
-    examples = kind.examples[:1] if size == "quick" else kind.examples
-    for example in examples:
+    for example in kind.examples:
         sizes = example.full if size == "full" else example.demo
-        for points in sizes[:1] if size == "quick" else sizes:
+        for points in sizes:
             label = f"{kind.__name__} {example.data} n={points}"
             yield label, example.make(data(example.data, points))
+            if size == "quick":
+                return

@@ -1,8 +1,8 @@
 """A comparison as a table for a terminal: what each backend says beside what klopt proves.
 
-One block a problem, one row a route with its repeats put together; proven answers first, then fast
-ones. Only a certified run is ever called the fastest, and intervals that do not overlap are shown
-as the error they are.
+There is one block for each problem and one row for each route, its repeats put together; proven
+answers come first, then fast ones. Only a certified run is called the fastest, and intervals that
+do not overlap are reported as an error.
 """
 
 from __future__ import annotations
@@ -12,19 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from klopt.bench.record import Run
-from klopt.bench.scores import (
-    LEVELS,
-    Agreement,
-    Trial,
-    agreement,
-    fastest,
-    growth,
-    route,
-    scores,
-    trials,
-    verdict_sentence,
-)
-from klopt.bench.trials import grouped
+from klopt.bench.scores import LEVELS, growth, scores
+from klopt.bench.summary import verdict_sentence
+from klopt.bench.trials import Agreement, Trial, agreement, fastest, grouped, route, trials
 from klopt.engine.format import STYLES, console, lines, table
 from klopt.model.backend import Stop
 from klopt.proof.certificate import Verdict
@@ -33,11 +23,14 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["as_text", "print_comparison", "summary"]
+__all__ = ["TableSource", "as_text", "print_comparison", "score_table"]
+
+VERDICTS = list(Verdict)
+"""From the most to the least conclusive."""
 
 
-class Compared(Protocol):
-    """What a table is made of: the runs, and what they were held to."""
+class TableSource(Protocol):
+    """What a table is made of: the runs, and what they were limited to."""
 
     @property
     def runs(self) -> Sequence[Run]:
@@ -45,14 +38,14 @@ class Compared(Protocol):
 
     @property
     def limits(self) -> str:
-        """What every run was held to, in words."""
+        """What every run was limited to, in words."""
 
     @property
     def refusals(self) -> Sequence[str]:
         """Which backends took no part, and why."""
 
 
-def as_text(comparison: Compared) -> str:
+def as_text(comparison: TableSource) -> str:
     """Return the table as plain text of 80 columns."""
     out = console()
     with out.capture() as text:
@@ -60,9 +53,10 @@ def as_text(comparison: Compared) -> str:
     return text.get()
 
 
-def print_comparison(comparison: Compared, out: Console) -> None:
+def print_comparison(comparison: TableSource, out: Console) -> None:
     """Print one block for each problem, then what all of them say of the backends."""
-    winners, proofs = fastest(comparison.runs), agreement(comparison.runs)
+    winners = fastest(comparison.runs)
+    proofs = agreement(comparison.runs)
     found = grouped(trials(comparison.runs), lambda trial: trial.first.problem)
     for problem, own in found.items():
         first = own[0].first
@@ -70,66 +64,60 @@ def print_comparison(comparison: Compared, out: Console) -> None:
         out.print(_rows(own))
         out.print(lines(_remarks(own, proofs[problem], winners)) + "\n")
     if len(found) > 1:
-        out.print(summary(comparison.runs))
+        out.print(score_table(comparison.runs))
         out.print()
     out.print(lines(_closing(comparison)))
 
 
 def _rows(own: Sequence[Trial]) -> Table:
-    several = len({trial.first.tol for trial in own}) > 1
-    heads = [
-        "backend",
-        "formulation",
-        *(["tol"] if several else []),
-        "it says",
-        "klopt proves",
-        "value",
-        "width",
-    ]
-    rows = table([*heads, "seconds"], right=("value", "width", "seconds", "tol"))
+    several_tols = len({trial.first.tol for trial in own}) > 1
+    route_heads = ["backend", "formulation", "tol"] if several_tols else ["backend", "formulation"]
+    heads = [*route_heads, "it says", "klopt proves", "value", "width", "seconds"]
+    rows = table(heads, right=("value", "width", "seconds", "tol"))
     for trial in sorted(own, key=_order):
-        run, verdict = trial.middle, _verdict(trial)
-        rows.add_row(
-            run.backend,
-            run.formulation,
-            *([f"{run.tol:.0e}"] if several else []),
+        run = trial.middle
+        verdict = _verdict(trial)
+        cells = [run.backend, run.formulation]
+        if several_tols:
+            cells.append(f"{run.tol:.0e}")
+        cells += [
             run.says.words,
             verdict.name,
             f"{run.value:.8g}" if math.isfinite(run.value) else "-",
             f"{run.relative_width:.0e}" if math.isfinite(run.relative_width) else "-",
             f"{_seconds(trial):.3g}",
-            style=STYLES[verdict].removeprefix("bold "),
-        )
-    _unbroken(rows, but=("formulation", "it says"))
+        ]
+        rows.add_row(*cells, style=STYLES[verdict].removeprefix("bold "))
+    _keep_whole(rows, but=("formulation", "it says"))
     return rows
 
 
-def _unbroken(rows: Table, but: Sequence[str] = ()) -> None:
+def _keep_whole(rows: Table, but: Sequence[str] = ()) -> None:
     """Let only the columns of `but` wrap, and only where less space between columns is not enough.
 
-    Names and numbers are read, and copied, whole.
+    Names and numbers are copied from a terminal: they must not be broken.
     """
     for column in rows.columns:
         column.no_wrap = column.header not in but
     out = console()
+    # Wider than the terminal: columns stand closer before anything wraps.
     if out.measure(rows, options=out.options.update(max_width=10 * out.width)).maximum > out.width:
         rows.padding = (0, 1, 0, 0)
 
 
 def _verdict(trial: Trial) -> Verdict:
     """The weakest verdict of the repeats."""
-    order = list(Verdict)
-    return max((run.verdict for run in trial.runs), key=order.index)
+    return max((run.verdict for run in trial.runs), key=VERDICTS.index)
 
 
 def _seconds(trial: Trial) -> float:
-    """The median time if certified, else that of the middle repeat; where it was ended, what we waited for it."""
+    """The median time if certified, else that of the middle repeat, or how long klopt waited."""
     seconds = trial.seconds if trial.certified else trial.middle.seconds
     return trial.middle.wall if math.isnan(seconds) else seconds
 
 
 def _order(trial: Trial) -> tuple[int, float, float]:
-    return list(Verdict).index(_verdict(trial)), -trial.first.tol, _seconds(trial)
+    return VERDICTS.index(_verdict(trial)), -trial.first.tol, _seconds(trial)
 
 
 def _remarks(
@@ -138,44 +126,37 @@ def _remarks(
     if not proof.holds:
         yield "ERROR", str(proof)
     elif math.isfinite(proof.lower) or math.isfinite(proof.upper):
-        yield (
-            "optimum",
-            f"{proof.lower:.10g} <= optimum <= {proof.upper:.10g} by all proofs together",
-        )
+        interval = f"{proof.lower:.10g} <= optimum <= {proof.upper:.10g}"
+        yield "optimum", f"{interval} by all proofs together"
     winner = winners.get(proof.problem)
     for trial in own:
         if winner in trial.runs:
             yield "fastest", f"{route(trial.first)}, {_seconds(trial):.3g} s, certified"
     for trial in sorted(own, key=_order):
-        run = trial.middle
-        if run.says is Stop.OPTIMAL and not trial.certified:
-            times = run.relative_width / run.tol
-            flaw = (
-                f"its interval is {times:.2g} times as wide as asked for"
-                if math.isfinite(times)
-                else "no interval"
-            )
-            yield "not proven", f"{route(run)} says optimal; {flaw}"
-        elif run.honest is False and math.isfinite(run.first_width):
-            wide = f"{run.first_width / run.tol:.2g} times as wide as asked for"
-            yield (
-                "at first",
-                f"{route(run)} said optimal with an interval {wide}; klopt asked again",
-            )
-        elif run.says in (Stop.CRASHED, Stop.REJECTED, Stop.TIME_LIMIT) and not trial.certified:
-            yield run.says.words, f"{route(run)}: {run.native or run.says.advice}"
+        yield from _doubts(trial)
 
 
-def summary(runs: Sequence[Run]) -> Table:
-    """Return one row a backend over all problems: certified rates at `LEVELS`, claims borne out, mean time."""
-    heads = [
-        "backend",
-        "problems",
-        *(f"{level:.0e}" for level in LEVELS),
-        "honest",
-        "fastest",
-        "mean s",
-    ]
+def _doubts(trial: Trial) -> Iterator[tuple[str, str]]:
+    """What a reader should know of a route that was not certified, or not at first."""
+    run = trial.middle
+    if run.says is Stop.OPTIMAL and not trial.certified:
+        times = run.relative_width / run.tol
+        flaw = "no interval"
+        if math.isfinite(times):
+            flaw = f"its interval is {times:.2g} times as wide as asked for"
+        yield "not proven", f"{route(run)} says optimal; {flaw}"
+    elif run.honest is False and math.isfinite(run.first_width):
+        times = run.first_width / run.tol
+        interval = f"an interval {times:.2g} times as wide as asked for"
+        yield "at first", f"{route(run)} said optimal with {interval}; klopt asked again"
+    elif run.says in (Stop.CRASHED, Stop.REJECTED, Stop.TIME_LIMIT) and not trial.certified:
+        yield run.says.words, f"{route(run)}: {run.native or run.says.advice}"
+
+
+def score_table(runs: Sequence[Run]) -> Table:
+    """Return one row for each backend: certified rates at `LEVELS`, confirmed claims, mean time."""
+    levels = [f"{level:.0e}" for level in LEVELS]
+    heads = ["backend", "problems", *levels, "confirmed", "fastest", "mean s"]
     rows = table(heads, right=heads[1:])
     for score in scores(runs):
         rows.add_row(
@@ -186,18 +167,17 @@ def summary(runs: Sequence[Run]) -> Table:
             str(score.wins),
             f"{score.seconds:.3g}",
         )
-    _unbroken(rows)
+    _keep_whole(rows)
     return rows
 
 
-def _closing(comparison: Compared) -> Iterator[tuple[str, str]]:
+def _closing(comparison: TableSource) -> Iterator[tuple[str, str]]:
     yield "verdict", verdict_sentence(comparison.runs)
     for (family, name), found in growth(comparison.runs).items():
         if found is not None:
             yield "growth", f"{family} by {name}: time grows like {found}"
-    tols = ", ".join(
-        f"{tol:.0e}" for tol in sorted({run.tol for run in comparison.runs}, reverse=True)
-    )
+    tolerances = sorted({run.tol for run in comparison.runs}, reverse=True)
+    tols = ", ".join(f"{tol:.0e}" for tol in tolerances)
     yield "limits", f"{comparison.limits}; tol {tols} is the relative width of klopt's own interval"
     for refusal in comparison.refusals:
         yield "left out", refusal

@@ -1,4 +1,4 @@
-"""`Task`: one route on one problem, to be run once, and the key that says when two runs are the same run.
+"""`Task`: one route on one problem, to be run once, and the key by which equal runs are recognised.
 
 The key is the hash of all that determines the outcome: the problem's data, class and version, the
 formulation, the backend with its version and state, the settings, the limits and the number of the
@@ -42,17 +42,10 @@ class Task:
     @cached_property
     def key(self) -> str:
         """The hash of all that determines the outcome."""
-        s, backend = self.settings, self.backend
-        asked = (
-            s.tol,
-            s.time_limit,
-            s.max_iter,
-            s.threads,
-            s.seed,
-            dict(s.raw),
-            self.memory_limit,
-            self.repeat,
-        )
+        s = self.settings
+        backend = self.backend
+        limits = (s.time_limit, s.max_iter, s.threads, s.seed, dict(s.raw), self.memory_limit)
+        asked = (s.tol, *limits, self.repeat)
         return digest(self.data, self.formulation, backend.name, backend.version, backend, asked)
 
     @property
@@ -60,8 +53,8 @@ class Task:
         """The backend and the formulation, as a plan names them."""
         return f"{self.backend.name} on {self.formulation}"
 
-    def outcome(self, says: Stop, native: str) -> Run:
-        """Return the record of a run that brought nothing: what was asked, what happened, nothing proven."""
+    def unproven_run(self, says: Stop, native: str) -> Run:
+        """Return the record of a run that proved nothing: what was asked, and what happened."""
         limit = self.settings.time_limit
         return Run(
             key=self.key,
@@ -98,7 +91,8 @@ def size_of(problem: Problem) -> int:
     for value in vars(problem).values():
         if isinstance(value, np.ndarray | sparse.csc_array):
             return int(value.shape[0]) if value.shape else 1
-        extent = getattr(value, "size", None) or (getattr(value, "shape", None) or (0, 0))[-1]
+        shape = getattr(value, "shape", None) or (0, 0)
+        extent = getattr(value, "size", None) or shape[-1]
         if isinstance(extent, int) and extent:
             return extent
     return 0

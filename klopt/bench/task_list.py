@@ -1,9 +1,9 @@
-"""What a comparison is asked for, checked before the first solve and turned into tasks.
+"""`task_list`: what a comparison is asked for, checked before the first solve, as tasks.
 
     problems x formulations x backends x tolerances x repeats
 
 By default every capable backend runs on the first formulation of the plan that it takes. A backend
-that cannot take a problem is no failure: the reason is kept and told.
+that cannot take a problem is no failure: the reason is kept and reported.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TypeAlias
 
 from klopt.bench.digest import digest, pristine
 from klopt.bench.task import Task, size_of
 from klopt.engine.lookup import read_backend, read_problems
-from klopt.engine.planner import Route, plan
+from klopt.engine.planner import Plan, Route, plan
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Backend, Settings
 from klopt.model.problem import Problem
 
-__all__ = ["Target", "TaskList", "ask"]
+__all__ = ["Target", "TaskList", "task_list"]
 
 Target: TypeAlias = Problem | tuple[str, Problem] | type[Problem] | str | Path
 """A problem, one with its label, a class or its name, a file, or `module:function`."""
@@ -36,7 +37,7 @@ class TaskList:
     refusals: tuple[str, ...]
 
 
-def ask(
+def task_list(
     problems: Target | Iterable[Target],
     backends: str | Backend | Iterable[str | Backend] | None,
     *,
@@ -46,7 +47,19 @@ def ask(
     repeat: int,
     sizes: Sequence[int],
 ) -> TaskList:
-    """Return all tasks, one settings after the other; whatever cannot be meant is refused here."""
+    """Return all tasks; whatever makes no sense is refused here.
+
+    Parameters
+    ----------
+    problems, backends, formulation, sizes
+        As in `klopt.compare`.
+    settings
+        One for each tolerance.
+    memory_limit
+        In bytes; 0 for none.
+    repeat
+        How often each run is made.
+    """
     if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
         raise InvalidSettings(f"repeat is {repeat!r}; expected a whole number of at least 1")
     if not isinstance(memory_limit, int) or memory_limit < 0:
@@ -54,24 +67,24 @@ def ask(
     chosen = _backends(backends)
     tasks: dict[str, Task] = {}
     refusals: list[str] = []
-    for label, problem in _labelled(problems, sizes, settings[0].seed):
-        problem = pristine(problem)
-        data, size = digest(problem), size_of(problem)
-        for route in _routes(label, problem, chosen, formulation, refusals):
-            for setting in settings:
-                for number in range(repeat):
-                    task = Task(
-                        problem,
-                        label,
-                        data,
-                        route.formulation.name,
-                        route.backend,
-                        setting,
-                        memory_limit,
-                        number,
-                        size,
-                    )
-                    tasks.setdefault(task.key, task)
+    for label, given in _labelled(problems, sizes, settings[0].seed):
+        problem = pristine(given)
+        data = digest(problem)
+        routes = _routes(label, problem, chosen, formulation, refusals)
+        for route, setting, number in product(routes, settings, range(repeat)):
+            task = Task(
+                problem=problem,
+                label=label,
+                data=data,
+                formulation=route.formulation.name,
+                backend=route.backend,
+                settings=setting,
+                memory_limit=memory_limit,
+                repeat=number,
+                size=size_of(problem),
+            )
+            # The same problem given twice, or a backend under two names, is run once.
+            tasks.setdefault(task.key, task)
     if not tasks:
         raise NoRoute("\n".join(["nothing to compare:", *dict.fromkeys(refusals)]))
     return TaskList(tuple(tasks.values()), tuple(dict.fromkeys(refusals)))
@@ -84,7 +97,8 @@ def _labelled(
         problems = [problems]  # type: ignore[list-item]
     if not isinstance(problems, Iterable):
         raise InvalidProblem(
-            f"problems is {problems!r}; expected a klopt problem, a file, a name, or several of them"
+            f"problems is {problems!r}; "
+            "expected a klopt problem, a file, a name, or several of them"
         )
     found: list[tuple[str, Problem]] = []
     for target in problems:
@@ -95,10 +109,12 @@ def _labelled(
         elif _is_pair(target):
             found.append(target)  # type: ignore[arg-type]
         else:
-            found.append((getattr(target, "describe", lambda: "")(), target))  # type: ignore[arg-type]
+            label = target.describe() if isinstance(target, Problem) else ""
+            found.append((label, target))  # type: ignore[arg-type]  # checked below
     if not found:
         raise InvalidSettings(
-            'there is no problem to compare on; give one, a file, or the name of one: compare("SoftMargin")'
+            "there is no problem to compare on; "
+            'give one, a file, or the name of one: compare("SoftMargin")'
         )
     for label, problem in found:
         if not isinstance(problem, Problem):
@@ -109,16 +125,11 @@ def _labelled(
 
 
 def _is_pair(target: object) -> bool:
-    return (
-        isinstance(target, tuple)
-        and len(target) == 2
-        and isinstance(target[0], str)
-        and not _names(target[1])
-    )
-
-
-def _names(thing: object) -> bool:
-    return isinstance(thing, str | Path | type | tuple)
+    """Whether it is (label, problem): two names, files or classes are two targets."""
+    if not (isinstance(target, tuple) and len(target) == 2):
+        return False
+    label, problem = target
+    return isinstance(label, str) and not isinstance(problem, str | Path | type | tuple)
 
 
 def _unique(found: list[tuple[str, Problem]]) -> list[tuple[str, Problem]]:
@@ -127,7 +138,8 @@ def _unique(found: list[tuple[str, Problem]]) -> list[tuple[str, Problem]]:
     unique = []
     for label, problem in found:
         seen[label] = seen.get(label, 0) + 1
-        unique.append((label if seen[label] == 1 else f"{label} ({seen[label]})", problem))
+        number = seen[label]
+        unique.append((label if number == 1 else f"{label} ({number})", problem))
     return unique
 
 
@@ -159,29 +171,47 @@ def _routes(
     formulation: str | None,
     refusals: list[str],
 ) -> list[Route]:
-    """The routes of one problem: all formulations for `all`, the one named, else the first that each backend takes."""
-    options = plan(problem)
+    """The routes of one problem; what cannot take part is added to the refusals.
+
+    All formulations for `all`, the one named, else the first that each backend takes.
+    """
     names = [f.name for f in problem.formulations()]
     if formulation not in (None, "all", *names):
-        near = difflib.get_close_matches(str(formulation), names, n=1, cutoff=0.3)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        refusals.append(
-            f"{label} has no formulation {formulation!r}{hint}; it has: {', '.join(names)}"
-        )
+        refusals.append(_no_formulation(label, str(formulation), names))
         return []
+
     if backends is None:
+        options = plan(problem)
         backends = tuple(dict.fromkeys(route.backend for route in options.routes))
         refusals += [f"{backend.name}: {backend.missing}" for backend in options.absent]
-        unable = {refusal.backend.name for refusal in options.refusals} - {
-            backend.name for backend in backends
-        }
+        unable = _refused(options)
     else:
-        unable = {
-            b.name for b in backends if not any(f.needs <= b.offers for f in problem.formulations())
-        }
+        unable = {backend.name for backend in backends if not _taken(problem, backend)}
     if unable:
         refusals.append(f"no formulation of {label} is for {', '.join(sorted(unable))}")
-    routes = [Route(f, b) for b in backends for f in problem.formulations() if f.needs <= b.offers]
-    if formulation is not None:
-        return [route for route in routes if formulation in ("all", route.formulation.name)]
-    return list({route.backend.name: route for route in reversed(routes)}.values())[::-1]
+
+    routes = [route for backend in backends for route in _taken(problem, backend)]
+    # Plans list the preferred formulation first.
+    if formulation is None:
+        first: dict[str, Route] = {}
+        for route in routes:
+            first.setdefault(route.backend.name, route)
+        return list(first.values())
+    return [route for route in routes if formulation in ("all", route.formulation.name)]
+
+
+def _no_formulation(label: str, formulation: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(formulation, names, n=1, cutoff=0.3)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{label} has no formulation {formulation!r}{hint}; it has: {', '.join(names)}"
+
+
+def _refused(options: Plan) -> set[str]:
+    """The names of installed backends that take no formulation."""
+    able = {route.backend.name for route in options.routes}
+    return {refusal.backend.name for refusal in options.refusals} - able
+
+
+def _taken(problem: Problem, backend: Backend) -> list[Route]:
+    """The routes by one backend, in the order of the formulations."""
+    return [Route(f, backend) for f in problem.formulations() if f.needs <= backend.offers]

@@ -1,4 +1,4 @@
-"""What the runs on one problem say together: repeats put into trials, who is fastest, whether all proofs agree.
+"""Repeats put together into trials, the fastest certified run, and the intersection of all proofs.
 
 A *trial* is one route on one problem with one tolerance, limits, seed and version, and all its
 repeats. It is certified if every repeat is, and its time is the median of its repeats, each that is
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 ROUNDING = 1e-9
-"""Intervals that miss each other by less, relatively, touch."""
+"""Intervals whose relative distance is below this touch."""
 
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
@@ -45,11 +45,11 @@ def route(run: Run) -> str:
 
 
 def certified_at(run: Run, tol: float) -> bool:
-    """Return whether klopt proved an interval of that relative width, or that there is no optimum."""
+    """Return whether klopt proved an interval of that relative width, or no optimum."""
     if run.verdict in (Verdict.INFEASIBLE, Verdict.UNBOUNDED):
         return True
-    finite = math.isfinite(run.lower) and math.isfinite(run.upper)
-    return finite and run.upper - run.lower <= tol * (1 + abs(run.upper))
+    is_finite = math.isfinite(run.lower) and math.isfinite(run.upper)
+    return is_finite and run.upper - run.lower <= tol * (1 + abs(run.upper))
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,8 @@ class Trial:
     @cached_property
     def seconds(self) -> float:
         """The median time, repeats that are not certified charged the limit."""
-        return median(
-            run.seconds if run.verdict.conclusive else run.time_limit for run in self.runs
-        )
+        charged = (run.seconds if run.verdict.conclusive else run.time_limit for run in self.runs)
+        return median(charged)
 
     @property
     def middle(self) -> Run:
@@ -89,21 +88,19 @@ class Trial:
 
 def trials(runs: Sequence[Run]) -> tuple[Trial, ...]:
     """Return the runs with their repeats put together, in the order of their first appearance."""
-    groups = grouped(runs, _alike)
-    return tuple(
-        Trial(tuple(sorted(group, key=lambda run: run.repeat))) for group in groups.values()
-    )
+    groups = grouped(runs, _alike).values()
+    return tuple(Trial(tuple(sorted(group, key=lambda run: run.repeat))) for group in groups)
 
 
 def _alike(run: Run) -> Hashable:
-    """Everything but the number of the repeat: a store may hold the same route under other limits."""
-    limits = run.time_limit, run.memory_limit, run.threads, run.seed
+    """All but the number of the repeat: a store may hold a route under several limits."""
+    limits = (run.time_limit, run.memory_limit, run.threads, run.seed)
     return run.problem, run.backend, run.formulation, run.tol, limits, run.version
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """What all runs on a problem prove together: `below` gives the lower end of the intersection, `above` the upper."""
+    """The intersection of all intervals of a problem, and the two runs that give its ends."""
 
     problem: str
     lower: float
@@ -124,19 +121,20 @@ class Agreement:
 
 
 def agreement(runs: Sequence[Run]) -> Mapping[str, Agreement]:
-    """Return the intersection of all intervals for each problem, or the two runs whose intervals are disjoint."""
-    return {
-        problem: _intersection(problem, own)
-        for problem, own in grouped(runs, lambda run: run.problem).items()
-    }
+    """Return the intersection of all intervals of each problem; `holds` if it is not empty."""
+    by_problem = grouped(runs, lambda run: run.problem)
+    return {problem: _intersection(problem, own) for problem, own in by_problem.items()}
 
 
 def _intersection(problem: str, runs: Sequence[Run]) -> Agreement:
     known = [run for run in runs if not (math.isnan(run.lower) or math.isnan(run.upper))]
     if not known:
         return Agreement(problem, -math.inf, math.inf, runs[0], runs[0])
-    below, above = max(known, key=lambda run: run.lower), min(known, key=lambda run: run.upper)
-    lower, upper = below.lower, above.upper
+    below = max(known, key=lambda run: run.lower)
+    above = min(known, key=lambda run: run.upper)
+    lower = below.lower
+    upper = above.upper
+    # Each bracket is exact up to rounding, so disjoint ends this close are no contradiction.
     if lower > upper and math.isclose(lower, upper, rel_tol=ROUNDING, abs_tol=ROUNDING):
         lower, upper = upper, lower
     return Agreement(problem, lower, upper, below, above)
@@ -148,28 +146,25 @@ def _claim(run: Run) -> str:
 
 
 def fastest(runs: Sequence[Run]) -> Mapping[str, Run]:
-    """Return the fastest certified run of each problem, by the median of its repeats at the strictest tolerance.
+    """Return the fastest certified run of each problem, by median time at the strictest tolerance.
 
     A problem that nobody certifies, or on which the proofs contradict each other, has none.
     """
     agreed = {problem for problem, found in agreement(runs).items() if found.holds}
-    certified = [
-        trial for trial in trials(runs) if trial.certified and trial.first.problem in agreed
-    ]
-    groups = grouped(certified, lambda trial: trial.first.problem)
-    return {
-        name: min(own, key=lambda trial: (trial.first.tol, trial.order)).middle
-        for name, own in groups.items()
-    }
+    certified = [trial for trial in trials(runs) if trial.certified]
+    winners = {}
+    for problem, own in grouped(certified, lambda trial: trial.first.problem).items():
+        if problem in agreed:
+            best = min(own, key=lambda trial: (trial.first.tol, trial.order))
+            winners[problem] = best.middle
+    return winners
 
 
 def strictest(runs: Sequence[Run]) -> list[Run]:
     """Return the runs at the smallest tolerance asked for on their problem."""
-    least = {
-        problem: min(run.tol for run in own)
-        for problem, own in grouped(runs, lambda run: run.problem).items()
-    }
-    return [run for run in runs if run.tol == least[run.problem]]
+    by_problem = grouped(runs, lambda run: run.problem)
+    smallest = {problem: min(run.tol for run in own) for problem, own in by_problem.items()}
+    return [run for run in runs if run.tol == smallest[run.problem]]
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:

@@ -1,10 +1,10 @@
-"""What happens inside the child process: limits set, one route solved and certified, all of it measured.
+"""What happens inside a child process: limits are set, one route is solved, certified and measured.
 
 Seconds are those of this process. Of a time limit the backend is given 95 %, so that what it has by
-then can still be certified before the parent ends the run. A memory limit M is kept by the system's
-limit of the address space, set for the time of the run to what is mapped now plus M less what is
-resident now: libraries map far more than they touch. Peak memory is the high-water mark of resident
-memory, reset before the run where the system lets us.
+then can still be certified before the parent kills the run (`klopt.bench.worker_pool`). A memory
+limit M is kept by the system's limit of the address space, set for the time of the run to what is
+mapped now plus M less what is resident now: libraries map far more than they touch. Peak memory is
+the high-water mark of resident memory, reset before the run where the system allows it.
 """
 
 from __future__ import annotations
@@ -34,23 +34,28 @@ try:
 except ImportError:  # Windows has neither limits nor a count of pages
     resource = None  # type: ignore[assignment]
 
-__all__ = ["Outcome", "make_ready", "perform", "unenforced", "warm_up"]
+__all__ = ["FinishedRun", "make_ready", "perform", "unenforced", "warm_up"]
 
-WARM_UP = 8
-"""The size of the instance that loads a backend's library before the clock runs."""
-FOR_CERTIFYING = 0.05
-"""The share of the time limit that is kept for the certificate."""
-LARGEST_ARRAY = 100_000
-"""Entries of an array that is kept beside the record."""
-LOG_TAIL = 4000
-QUICKLY_BUILT = 0.1
-"""Seconds that a form may take to be built once more for what a theorem says of it."""
-_STATUS = Path("/proc/self/status")
-_PEAK = Path("/proc/self/clear_refs")
+WARM_UP_SIZE = 8
+"""That of the instance that loads a backend's library before the clock runs."""
+WARM_UP_TOL = 1e-3
+"""The relative gap to which it is solved."""
+CERTIFY_FRACTION = 0.05
+"""The fraction of the time limit that is kept for the certificate."""
+MAX_ARRAY_ENTRIES = 100_000
+"""Larger arrays are not kept beside the record."""
+MAX_LOG_CHARACTERS = 4000
+"""What is kept of a log: its end."""
+MAX_REBUILD_S = 0.1
+"""A form that took longer to build is not built again for the bound that a theorem gives."""
+_STATUS_FILE = Path("/proc/self/status")
+_CLEAR_FILE = Path("/proc/self/clear_refs")
+_CLEAR_PEAK = "5"
+"""Written to that file, it resets the peak of resident memory: `man 5 proc`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class FinishedRun:
     """A finished run with the bounds along its way and the arrays of its point."""
 
     run: Run
@@ -60,7 +65,7 @@ class Outcome:
 
 
 def unenforced(task: Task) -> str:
-    """Return which of the task's limits this system cannot enforce, in words; "" where it enforces all."""
+    """Return in words which limits of the task this system cannot enforce, "" if none."""
     if task.memory_limit and (resource is None or "VmSize" not in _memory()):
         return "the memory limit is not enforced on this system"
     return ""
@@ -69,64 +74,79 @@ def unenforced(task: Task) -> str:
 def warm_up(
     kind: type[Problem], formulation: str, backend: Backend, memory_limit: int, seconds: float
 ) -> bool:
-    """Solve a small instance of the class by the same route, for no other purpose than to have done so."""
-    small = kind.sample(np.random.default_rng(0), WARM_UP)
+    """Solve a small instance by the same route: loading a library is not the run's time."""
+    small = kind.sample(np.random.default_rng(0), WARM_UP_SIZE)
     names = {each.name for each in small.formulations()}
+    # Options of the real instance may give it a formulation that the small one lacks.
     pinned = formulation if formulation in names else None
     with _limited(memory_limit):
-        solve(small, backend, formulation=pinned, tol=1e-3, time_limit=seconds, isolate=False)
+        solve(
+            small,
+            backend,
+            formulation=pinned,
+            tol=WARM_UP_TOL,
+            time_limit=seconds,
+            isolate=False,
+        )
     return True
 
 
 def make_ready(kind: type[Problem], backend: Backend, threads: int) -> str:
-    """Load what a run would load anyway, the class by coming here: the next best thing where a warm-up ends badly."""
+    """Import what the run will need; the class was imported when the arguments were unpickled."""
     if backend.library is not None:
         importlib.import_module(backend.library)
     with blas_threads(threads):
         return kind.__name__
 
 
-def perform(task: Task) -> Outcome:
-    """Return what came of the task, whatever came of it; only the end of this process can prevent that."""
+def perform(task: Task) -> FinishedRun:
+    """Return what came of the task; nothing but the end of this process can prevent that."""
     s = task.settings
-    given = None if s.time_limit is None else (1 - FOR_CERTIFYING) * s.time_limit
+    time_limit = None if s.time_limit is None else (1 - CERTIFY_FRACTION) * s.time_limit
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    _forget_peak()
+    _reset_peak()
     try:
         with _limited(task.memory_limit):
             result = solve(
-                task.problem, task.backend, formulation=task.formulation, tol=s.tol, time_limit=given,
-                max_iter=s.max_iter, threads=s.threads, seed=s.seed, isolate=False, raw=s.raw,
-            )  # fmt: skip
-        outcome = _of_result(task, result)
-    except BaseException as error:
-        outcome = Outcome(task.outcome(*_failure(task, error)))
+                task.problem,
+                task.backend,
+                formulation=task.formulation,
+                tol=s.tol,
+                time_limit=time_limit,
+                max_iter=s.max_iter,
+                threads=s.threads,
+                seed=s.seed,
+                isolate=False,
+                raw=s.raw,
+            )
+        finished = _of_result(task, result)
+    except BaseException as error:  # a panic of a Rust library is no Exception
+        finished = FinishedRun(task.unproven_run(*_failure(task, error)))
     memory = _memory().get("VmHWM", _peak_of_the_process())
-    return replace(outcome, run=replace(outcome.run, began=began, memory=memory))
+    return replace(finished, run=replace(finished.run, began=began, memory=memory))
 
 
 def _failure(task: Task, error: BaseException) -> tuple[Stop, str]:
+    # Without a limit a MemoryError is the computer's, and its own text says more.
     if isinstance(error, MemoryError) and task.memory_limit:
         return Stop.CRASHED, f"out of memory under the limit of {task.memory_limit / 1e9:.3g} GB"
     stop = Stop.REJECTED if isinstance(error, KloptError) else Stop.CRASHED
     return stop, f"{type(error).__name__}: {error}"
 
 
-def _of_result(task: Task, result: Result) -> Outcome:
-    answer, certificate, attempts = result.chosen.answer, result.certificate, result.attempts
-    residuals = certificate.residuals
+def _of_result(task: Task, result: Result) -> FinishedRun:
+    answer = result.chosen.answer
+    certificate = result.certificate
+    attempts = result.attempts
     native = answer.native
     if answer.stop is Stop.CRASHED and native.startswith("MemoryError") and task.memory_limit:
         native = f"{native} (under the limit of {task.memory_limit / 1e9:.3g} GB)"
     run = replace(
-        task.outcome(_claim(result.chosen), native),
+        task.unproven_run(_claim(result.chosen), native),
         verdict=certificate.verdict,
         lower=certificate.lower,
         upper=certificate.upper,
         proof=certificate.proof,
-        primal=np.nan if residuals is None else float(residuals.primal),
-        dual=np.nan if residuals is None else float(residuals.dual),
-        gap=np.nan if residuals is None else float(residuals.gap),
         build=sum(attempt.timings.build for attempt in attempts),
         solve=sum(attempt.timings.solve for attempt in attempts),
         certify=sum(attempt.timings.certify for attempt in attempts),
@@ -135,23 +155,34 @@ def _of_result(task: Task, result: Result) -> Outcome:
         promise=_promise(result.chosen),
         iterations=_iterations(attempts),
         notes="; ".join(certificate.notes),
-        log=answer.log[-LOG_TAIL:],
+        log=answer.log[-MAX_LOG_CHARACTERS:],
     )
-    return Outcome(run, tuple(_trace(result)), dict(_arrays(result)))
+    residuals = certificate.residuals
+    if residuals is not None:
+        run = replace(
+            run,
+            primal=float(residuals.primal),
+            dual=float(residuals.dual),
+            gap=float(residuals.gap),
+        )
+    return FinishedRun(run, tuple(_trace(result)), dict(_arrays(result)))
 
 
 def _claim(attempt: Attempt) -> Stop:
-    """What an answer says of the problem: where a dual form is unbounded the problem is infeasible."""
+    """What an answer says of the problem: it is infeasible where a dual form is unbounded."""
     stop = attempt.answer.stop
-    if not attempt.route.formulation.dual:
-        return stop
-    return {Stop.UNBOUNDED: Stop.INFEASIBLE, Stop.INFEASIBLE: Stop.INFEASIBLE_OR_UNBOUNDED}.get(
-        stop, stop
-    )
+    if attempt.route.formulation.dual:
+        of_the_problem = {
+            Stop.UNBOUNDED: Stop.INFEASIBLE,
+            Stop.INFEASIBLE: Stop.INFEASIBLE_OR_UNBOUNDED,
+        }
+        return of_the_problem.get(stop, stop)
+    return stop
 
 
 def _promise(attempt: Attempt) -> float:
-    if attempt.timings.build > QUICKLY_BUILT:
+    # The form of the run is gone; it is built again only where that is cheap.
+    if attempt.timings.build > MAX_REBUILD_S:
         return float(np.nan)
     return attempt.route.backend.rate_constant(attempt.route.formulation.build())
 
@@ -162,48 +193,51 @@ def _width(attempt: Attempt) -> float:
 
 
 def _iterations(attempts: tuple[Attempt, ...]) -> int | None:
-    counts = [
-        attempt.answer.iterations for attempt in attempts if attempt.answer.iterations is not None
-    ]
-    return sum(counts) if counts else None
+    counts = [attempt.answer.iterations for attempt in attempts]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 def _trace(result: Result) -> Iterator[Step]:
-    """The bounds that the backend recorded, from the start of the run on, then what klopt proves at its end."""
-    seconds, count = 0.0, 0
+    """The bounds that the backend recorded, then what klopt proves at the end."""
+    seconds = 0.0
+    iterations = 0
     for attempt in result.attempts:
-        formulation, answer, timings = attempt.route.formulation, attempt.answer, attempt.timings
-        for step in answer.history:
-            bounds = formulation.to_user(step.lower, step.upper)
-            yield Step(count + step.iteration, seconds + timings.build + step.seconds, *bounds)
-        seconds, count = seconds + timings.total, count + (answer.iterations or 0)
-    yield Step(count, seconds, result.lower, result.upper)
+        # The clock of an answer starts when the backend is called, after the form was built.
+        began = seconds + attempt.timings.build
+        for step in attempt.answer.history:
+            bounds = attempt.route.formulation.to_user(step.lower, step.upper)
+            yield Step(iterations + step.iteration, began + step.seconds, *bounds)
+        seconds += attempt.timings.total
+        iterations += attempt.answer.iterations or 0
+    yield Step(iterations, seconds, result.lower, result.upper)
 
 
 def _arrays(result: Result) -> Iterator[tuple[str, FloatArray]]:
     """The point's primal arrays and the kernel it has learned, where they are small."""
     if result.point is None:
         return
-    yield from (
-        (name, array) for name, array in result.point.primal.items() if array.size <= LARGEST_ARRAY
-    )
+    for name, array in result.point.primal.items():
+        if array.size <= MAX_ARRAY_ENTRIES:
+            yield name, array
     with suppress(Exception):  # a picture of the kernel is no reason to lose the run
         kernel = result.kernel
-        if kernel is not None and kernel.size <= LARGEST_ARRAY:
+        if kernel is not None and kernel.size <= MAX_ARRAY_ENTRIES:
             yield "kernel", kernel
 
 
 @contextmanager
-def _limited(bytes_more: int) -> Iterator[None]:
+def _limited(memory_limit: int) -> Iterator[None]:
+    """Limit the address space so that so many bytes may be resident; 0 for no limit."""
     now = _memory()
-    if not bytes_more or resource is None or "VmSize" not in now:
+    if not memory_limit or resource is None or "VmSize" not in now:
         yield
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = now["VmSize"] + max(0, bytes_more - now["VmRSS"])
-    resource.setrlimit(
-        resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
-    )
+    wanted = now["VmSize"] + max(0, memory_limit - now["VmRSS"])
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
     try:
         yield
     finally:
@@ -213,14 +247,16 @@ def _limited(bytes_more: int) -> Iterator[None]:
 def _memory() -> dict[str, int]:
     """What Linux says of this process's memory, in bytes; nothing elsewhere."""
     with suppress(OSError):
-        rows = (line.split() for line in _STATUS.read_text().splitlines() if line.startswith("Vm"))
+        rows = (
+            line.split() for line in _STATUS_FILE.read_text().splitlines() if line.startswith("Vm")
+        )
         return {row[0].rstrip(":"): 1024 * int(row[1]) for row in rows}
     return {}
 
 
-def _forget_peak() -> None:
+def _reset_peak() -> None:
     with suppress(OSError):
-        _PEAK.write_text("5")
+        _CLEAR_FILE.write_text(_CLEAR_PEAK)
 
 
 def _peak_of_the_process() -> int | None:

@@ -1,9 +1,9 @@
-"""Seats for runs: each a child process with hard limits, kept for the next run, replaced when it dies.
+"""Child processes for runs: killed at their deadline, noticed when they die, replaced.
 
 A child starts with its threads pinned in its environment, before anything is imported. Before a
 route's first run in a child a small instance is solved, which is neither timed nor kept. The
 deadline of a run is its time limit plus half a second of grace; then the child is killed. A crash
-costs the run that caused it and a new child.
+costs the run that caused it and a new child. `klopt.bench.worker` is what runs inside the child.
 """
 
 from __future__ import annotations
@@ -19,20 +19,31 @@ from typing import Any
 
 from klopt.bench.environment import environment
 from klopt.bench.task import Task
-from klopt.bench.worker import LOG_TAIL, Outcome, make_ready, perform, unenforced, warm_up
+from klopt.bench.worker import (
+    MAX_LOG_CHARACTERS,
+    FinishedRun,
+    make_ready,
+    perform,
+    unenforced,
+    warm_up,
+)
 from klopt.engine.run_in_child import GRACE, Worker, last_words
 from klopt.model.backend import Stop
 
 __all__ = ["WorkerSlot", "run_all"]
 
 POOLS = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "NUMEXPR_NUM", "VECLIB_MAXIMUM")
-LONGEST_LOADING = 10.0
-"""Seconds after which loading a library is given up; under load some take five."""
-SHORTEST_WARM_UP, LONGEST_WARM_UP = 2.0, 5.0
-"""Seconds after which a warm-up is ended: the time limit of the run, between these two."""
+"""The environment variables that pin threads begin so and end in `_THREADS`."""
+MAX_LOADING_S = 10.0
+"""Loading a library is given up after this time; on a busy computer some take five."""
+MIN_WARM_UP_S = 2.0
+MAX_WARM_UP_S = 5.0
+"""A warm-up may take as long as the run, but between these two."""
+JOIN_TIMEOUT_S = 5.0
+"""How long a thread is waited for after its child was killed."""
 
 
-class _Ended(Exception):
+class _ChildFailed(Exception):
     """A call to the child that brought no answer."""
 
     def __init__(self, stop: Stop, native: str) -> None:
@@ -42,7 +53,7 @@ class _Ended(Exception):
 
 
 class WorkerSlot:
-    """One place where runs are made, one at a time."""
+    """One child process at a time, in which runs are made one after the other."""
 
     def __init__(self) -> None:
         self.environment = environment()
@@ -52,37 +63,33 @@ class WorkerSlot:
         self.unwarmable: set[tuple[str, str, str]] = set()
         self.closed = False
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task) -> FinishedRun:
         """Return what came of the task; nothing that a backend does makes it raise."""
         notes = self._prepare(task)
         limit = task.settings.time_limit
+        deadline = None if limit is None else limit + GRACE
         began = time.perf_counter()
         try:
-            outcome: Outcome = self._call(
-                partial(perform, task), None if limit is None else limit + GRACE
-            )
-        except _Ended as end:
+            finished: FinishedRun = self._call(partial(perform, task), deadline)
+        except _ChildFailed as failure:
+            native = failure.native
             # Native code rarely looks whether it got the memory that it asked for.
-            under = (
-                f" (under the limit of {task.memory_limit / 1e9:.3g} GB)"
-                if task.memory_limit
-                else ""
-            )
-            outcome = Outcome(
-                task.outcome(end.stop, end.native + under * (end.stop is Stop.CRASHED))
-            )
+            if task.memory_limit and failure.stop is Stop.CRASHED:
+                native += f" (under the limit of {task.memory_limit / 1e9:.3g} GB)"
+            finished = FinishedRun(task.unproven_run(failure.stop, native))
         wall = time.perf_counter() - began
-        run = outcome.run
-        log = run.log + ("" if self.worker is None else self.worker.printed())
+
+        run = finished.run
+        printed = "" if self.worker is None else self.worker.printed()
         run = replace(
             run,
             wall=wall,
             unenforced=unenforced(task),
             notes="; ".join(filter(None, (run.notes, notes))),
-            log=log[-LOG_TAIL:],
+            log=(run.log + printed)[-MAX_LOG_CHARACTERS:],
             machine=self.environment.key,
         )
-        return replace(outcome, run=run, environment=self.environment)
+        return replace(finished, run=run, environment=self.environment)
 
     def close(self) -> None:
         """Kill the child; a run that is in it ends as crashed."""
@@ -91,45 +98,44 @@ class WorkerSlot:
             self.worker.close()
 
     def _prepare(self, task: Task) -> str:
-        """See that there is a child that knows the route; return what a reader of the times should know."""
-        kind, backend, threads = type(task.problem), task.backend, task.settings.threads
-        self._seat(threads)
-        route = kind.__qualname__, task.formulation, backend.name
+        """See that a child is alive and warm for the route; return a note on the times."""
+        self._ensure_child(task.settings.threads)
+        route = (type(task.problem).__qualname__, task.formulation, task.backend.name)
         if route not in self.warm:
             self._load(task)
         if route not in self.warm | self.unwarmable:
-            limit = min(
-                max(task.settings.time_limit or LONGEST_WARM_UP, SHORTEST_WARM_UP), LONGEST_WARM_UP
-            )
-            try:
-                self._call(
-                    partial(warm_up, kind, task.formulation, backend, task.memory_limit, limit),
-                    limit + GRACE,
-                )
-                self.warm.add(route)
-            except _Ended:
-                self.unwarmable.add(route)
-                self._seat(threads)
-                self._load(task)
+            self._warm_up(task, route)
         assert self.worker is not None
-        self.worker.printed()  # what was printed so far is not the run's
-        return (
-            ""
-            if route in self.warm
-            else "there was no warm-up: the first use of the library counts"
+        self.worker.printed()  # what was printed so far does not belong to the run
+        if route in self.warm:
+            return ""
+        return "there was no warm-up: the first use of the library counts"
+
+    def _warm_up(self, task: Task, route: tuple[str, str, str]) -> None:
+        wanted = task.settings.time_limit or MAX_WARM_UP_S
+        limit = min(max(wanted, MIN_WARM_UP_S), MAX_WARM_UP_S)
+        small = partial(
+            warm_up, type(task.problem), task.formulation, task.backend, task.memory_limit, limit
         )
+        try:
+            self._call(small, limit + GRACE)
+            self.warm.add(route)
+        except _ChildFailed:
+            # The child may be dead: the run gets a new one, with its libraries loaded at least.
+            self.unwarmable.add(route)
+            self._ensure_child(task.settings.threads)
+            self._load(task)
 
     def _load(self, task: Task) -> None:
-        """Have the child import what the run needs, before a warm-up or, where that ends badly, in place of it."""
+        """Have the child import what the run needs."""
         threads = task.settings.threads
-        with suppress(_Ended):
-            self._call(
-                partial(make_ready, type(task.problem), task.backend, threads), LONGEST_LOADING
-            )
-        self._seat(threads)
+        ready = partial(make_ready, type(task.problem), task.backend, threads)
+        with suppress(_ChildFailed):
+            self._call(ready, MAX_LOADING_S)
+        self._ensure_child(threads)
 
-    def _seat(self, threads: int) -> None:
-        """Have a child that is alive and has so many threads."""
+    def _ensure_child(self, threads: int) -> None:
+        """Keep the child if it is alive and has so many threads, else start another one."""
         if self.worker is not None and self.worker.alive and self.threads == threads:
             return
         if self.worker is not None:
@@ -142,6 +148,7 @@ class WorkerSlot:
             self.worker.close()
 
     def _call(self, function: partial[Any], seconds: float | None) -> Any:
+        """Return what the function returns in the child; raise where that is killed or dies."""
         import cloudpickle
 
         assert self.worker is not None
@@ -149,62 +156,60 @@ class WorkerSlot:
         try:
             task = cloudpickle.dumps(function)
         except Exception as error:
-            raise _Ended(Stop.REJECTED, f"it cannot be sent to a child process: {error}") from error
+            unsent = f"it cannot be sent to a child process: {error}"
+            raise _ChildFailed(Stop.REJECTED, unsent) from error
         try:
             reply = self.worker.run(task, seconds)
         except TimeoutError:
-            raise _Ended(
-                Stop.TIME_LIMIT, f"ended by klopt after {time.perf_counter() - began:.2f} s"
-            ) from None
-        if reply is None:
+            killed = f"ended by klopt after {time.perf_counter() - began:.2f} s"
+            raise _ChildFailed(Stop.TIME_LIMIT, killed) from None
+        if reply is None:  # the pipe was closed from the other side: the child is dead
             code = self.worker.process.wait()
             self.worker.close()
-            raise _Ended(Stop.CRASHED, last_words(code))
+            raise _ChildFailed(Stop.CRASHED, last_words(code))
         if isinstance(reply, BaseException):
-            raise _Ended(Stop.CRASHED, f"{type(reply).__name__}: {reply}")
+            raise _ChildFailed(Stop.CRASHED, f"{type(reply).__name__}: {reply}")
         return reply
 
 
-def run_all(tasks: Sequence[Task], jobs: int = 1) -> Generator[Outcome, None, None]:
-    """Yield what came of each task, as they finish, from `jobs` seats; leaving early kills what is running."""
+def run_all(tasks: Sequence[Task], jobs: int = 1) -> Generator[FinishedRun, None, None]:
+    """Yield each run as it is finished, `jobs` at a time; leaving early kills the rest."""
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
-    finished: queue.SimpleQueue[Outcome | BaseException] = queue.SimpleQueue()
+    done: queue.SimpleQueue[FinishedRun | BaseException] = queue.SimpleQueue()
     for task in tasks:
         waiting.put(task)
-    seats = [WorkerSlot() for _ in range(min(jobs, len(tasks)))]
+    slots = [WorkerSlot() for _ in range(min(jobs, len(tasks)))]
     threads = [
-        threading.Thread(target=_work, args=(seat, waiting, finished), daemon=True)
-        for seat in seats
+        threading.Thread(target=_work, args=(slot, waiting, done), daemon=True) for slot in slots
     ]
     for thread in threads:
         thread.start()
     try:
         for _ in tasks:
-            outcome = finished.get()
-            if isinstance(outcome, BaseException):
-                raise outcome
-            yield outcome
+            finished = done.get()
+            if isinstance(finished, BaseException):
+                raise finished
+            yield finished
     finally:
-        for seat in seats:
-            seat.close()
+        for slot in slots:
+            slot.close()
         for thread in threads:
-            thread.join(timeout=5.0)
+            thread.join(timeout=JOIN_TIMEOUT_S)
 
 
 def _work(
-    seat: WorkerSlot,
+    slot: WorkerSlot,
     waiting: queue.SimpleQueue[Task],
-    finished: queue.SimpleQueue[Outcome | BaseException],
+    done: queue.SimpleQueue[FinishedRun | BaseException],
 ) -> None:
-    while not seat.closed:
+    while not slot.closed:
         try:
             task = waiting.get_nowait()
         except queue.Empty:
             return
         try:
-            finished.put(seat.run(task))
-        except (
-            BaseException
-        ) as error:  # a bug of ours must reach the caller, who would wait for ever
-            finished.put(error)
+            done.put(slot.run(task))
+        except BaseException as error:
+            # An error of klopt itself must reach the caller, who would wait without end.
+            done.put(error)
             return

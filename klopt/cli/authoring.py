@@ -1,6 +1,6 @@
-"""The commands for those who add a backend or a problem: `new`, `check-backend`, `check-problem`.
+"""The commands for authors of backends and problems: `new`, `check-backend`, `check-problem`.
 
-Exit codes: 0 if it was written, or if no check fails; 1 if one does; 2 for a bad call.
+Exit codes: 0 if the file was written or no check fails, 1 if a check fails, 2 for a bad call.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import click
 from klopt.cli.common import Commands, as_json as _json
 
 if TYPE_CHECKING:
-    from klopt.conformance.scaffold import Kind, Takes
+    from klopt.conformance.scaffold import PluginKind, Takes
     from klopt.conformance.suite import Check
 
 __all__ = ["check_backend", "check_problem", "new"]
@@ -25,20 +25,25 @@ _package = click.option(
 
 @click.group(cls=Commands, short_help="Write a new backend or problem to start from.")
 def new() -> None:
-    """Write a file, or a package, that passes the conformance checks before a line is changed.
+    """Write a file, or a package, that passes the conformance checks as it is.
 
     \b
-    klopt new backend piqp        the call of a library, in klopt_piqp.py
+    klopt new backend piqp        a backend that calls a library, in klopt_piqp.py
     klopt new problem my_problem  a problem, in klopt_my_problem.py
 
-    Nothing that exists is written over. Each takes --package and --json.
+    No existing file is overwritten. Both take --package and --json.
     """
 
 
 @new.command(short_help="Write a backend to start from.")
 @click.argument("name")
-@click.option("--takes", type=click.Choice(["cone", "sets"]), default="cone", show_default=True,
-              help="Cone programs, by a library; or functions over simple sets, by a method of your own.")  # fmt: skip
+@click.option(
+    "--takes",
+    type=click.Choice(["cone", "sets"]),
+    default="cone",
+    show_default=True,
+    help="Cone programs, by a library, or functions over simple sets, by your own method.",
+)
 @_package
 @_json
 def backend(name: str, takes: Takes, package: bool, as_json: bool) -> None:
@@ -55,7 +60,7 @@ def problem(name: str, package: bool, as_json: bool) -> None:
     _new("problem", name, package, as_json)
 
 
-def _new(kind: Kind, name: str, package: bool, as_json: bool, takes: Takes = "cone") -> None:
+def _new(kind: PluginKind, name: str, package: bool, as_json: bool, takes: Takes = "cone") -> None:
     from klopt.conformance.scaffold import scaffold
     from klopt.engine.format import document
 
@@ -66,9 +71,8 @@ def _new(kind: Kind, name: str, package: bool, as_json: bool, takes: Takes = "co
         return
     for path in made.files:
         click.echo(f"wrote {path.as_posix()}")
-    click.echo(
-        "\nIt passes as it is. Next:\n\n" + "\n".join(f"  {command}" for command in made.commands)
-    )
+    commands = "\n".join(f"  {command}" for command in made.commands)
+    click.echo(f"\nIt passes all checks as it is. Next:\n\n{commands}")
 
 
 @click.command("check-backend", short_help="Run the conformance checks on a backend.")
@@ -77,7 +81,7 @@ def _new(kind: Kind, name: str, package: bool, as_json: bool, takes: Takes = "co
 def check_backend(name: str, as_json: bool) -> None:
     """Run the conformance checks on a backend, by name or in a Python file.
 
-    What fails is explained below it. Exit code 1 if a check fails.
+    Each failure is explained. Exit code 1 if a check fails.
     """
     from klopt.conformance.suite import check_backend as run
     from klopt.engine.lookup import read_backend
@@ -93,7 +97,7 @@ def check_backend(name: str, as_json: bool) -> None:
 def check_problem(name: str, as_json: bool) -> None:
     """Run the conformance checks on a problem class, by name or in a Python file.
 
-    What fails is explained below it. Exit code 1 if a check fails.
+    Each failure is explained. Exit code 1 if a check fails.
     """
     from klopt.conformance.suite import check_problem as run
     from klopt.engine.lookup import read_problem_class
@@ -102,7 +106,7 @@ def check_problem(name: str, as_json: bool) -> None:
     _show("problem", chosen.__name__, run(chosen, show=False), as_json)
 
 
-def _show(kind: Kind, who: str, checks: list[Check], as_json: bool) -> None:
+def _show(kind: PluginKind, who: str, checks: list[Check], as_json: bool) -> None:
     from klopt.conformance.suite import explain_checks
     from klopt.engine.format import document
 

@@ -1,22 +1,24 @@
-"""What all commands share: bad calls, typos, Ctrl-C, and the options that mean the same everywhere."""
+"""What all commands share: bad calls, typos, Ctrl-C, and common options."""
 
 from __future__ import annotations
 
 import difflib
+import shlex
+import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from klopt.errors import KloptError
 
-__all__ = ["BadCall", "Commands", "as_json", "instance"]
+__all__ = ["BadCall", "Commands", "as_json", "instance", "stop_with_advice"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class BadCall(click.ClickException):
-    """A call that cannot mean anything: one paragraph on standard error and exit code 2."""
+    """A call that makes no sense: one paragraph on standard error and exit code 2."""
 
     exit_code = 2
 
@@ -28,7 +30,7 @@ class BadCall(click.ClickException):
 
 
 class Commands(click.Group):
-    """The group of commands: klopt's errors are bad calls, Ctrl-C is exit code 130, a typo names its neighbour."""
+    """Commands: klopt's errors are bad calls, Ctrl-C is exit code 130, typos get suggestions."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order in which they were added."""
@@ -55,7 +57,7 @@ class Commands(click.Group):
 
 
 def instance(command: Function) -> Function:
-    """Add what names a problem: the word, and the size and seed of a random instance."""
+    """Add what chooses a problem: its name or file, and the size and seed of a random instance."""
     seed = click.option(
         "--seed", default=0, show_default=True, help="Seed of the instance and of the backend."
     )
@@ -63,7 +65,7 @@ def instance(command: Function) -> Function:
         "--size",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Size of an instance.  [default: 20]",
+        help="Size of a random instance.  [default: 20]",
     )
     command = size(seed(command))
     return click.argument("target", metavar="FILE|PROBLEM")(command)
@@ -72,3 +74,14 @@ def instance(command: Function) -> Function:
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
 )
+
+
+def stop_with_advice(error: BaseException, kept: str, resume: bool) -> NoReturn:
+    """End a long command after Ctrl-C or a failure of its store, and say how to go on."""
+    interrupted = isinstance(error, KeyboardInterrupt)
+    reason = f"interrupted; the finished {kept} are kept." if interrupted else str(error)
+    command = f"klopt {shlex.join(sys.argv[1:])}"
+    if not resume:
+        command += " --resume"
+    click.echo(f"klopt: {reason}\nresume with: {command}", err=True)
+    sys.exit(130 if interrupted else 1)

@@ -1,8 +1,8 @@
 """The commands about many runs: compare, report, export, cite, doctor.
 
-`compare` keeps every finished run in a store, `klopt-runs.db` unless told otherwise, so Ctrl-C or a
-crash costs the run in flight and nothing else; `--resume` does what is missing. The others read
-such a store.
+`compare` keeps every finished run in a store, `klopt-runs.db` by default, so Ctrl-C or a crash
+costs the run in flight and nothing else; `--resume` makes the missing runs. The others read such a
+store.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from klopt.cli.common import as_json as _json
+from klopt.cli.common import as_json as _json, stop_with_advice
 
 if TYPE_CHECKING:
     from klopt.bench.comparison import Comparison
@@ -32,17 +32,19 @@ STORE = "klopt-runs.db"
     "backends",
     multiple=True,
     metavar="NAME|FILE.py",
-    help="Only this one; may be repeated.",
+    help="Use only this backend; may be repeated.",
 )
 @click.option(
-    "--formulation", metavar="all|NAME", help="All, or this one.  [default: each backend's first]"
+    "--formulation",
+    metavar="all|NAME",
+    help="All formulations, or this one.  [default: the first that a backend takes]",
 )
 @click.option(
     "--tol",
     default="1e-6",
     show_default=True,
     metavar="T,..",
-    help="Relative width that counts as optimal.",
+    help="Relative gap at which an answer counts as optimal.",
 )
 @click.option(
     "--time",
@@ -50,22 +52,22 @@ STORE = "klopt-runs.db"
     default="60s",
     show_default=True,
     metavar="DURATION",
-    help="Kill a run after it.",
+    help="Time limit of a run, after which it is killed.",
 )
 @click.option(
     "--mem",
     "memory_limit",
     metavar="BYTES",
-    help="Memory a run may use: 500M, 2G.  [default: no limit]",
+    help="Memory limit of a run: 500M, 2G.  [default: no limit]",
 )
-@click.option("--repeat", default=3, show_default=True, help="Runs of each route.")
+@click.option("--repeat", default=3, show_default=True, help="How often each route is run.")
 @click.option(
     "--seed",
     default=0,
     show_default=True,
-    help="Seed of random instances, of backends and of the order.",
+    help="Seed of random instances, of backends and of the order of runs.",
 )
-@click.option("--threads", default=1, show_default=True, help="Threads a run may use.")
+@click.option("--threads", default=1, show_default=True, help="Threads of each run.")
 @click.option(
     "--sizes", metavar="N,..", help="Sizes of random instances, such as 50,100,200.  [default: 20]"
 )
@@ -74,26 +76,40 @@ STORE = "klopt-runs.db"
     default=STORE,
     show_default=True,
     metavar="FILE",
-    help="Where finished runs are kept.",
+    help="File in which finished runs are kept.",
 )
-@click.option("--resume", is_flag=True, help="Do not repeat runs that the store holds.")
-@click.option("-j", "--jobs", default=1, show_default=True, help="Runs to make at once.")
+@click.option("--resume", is_flag=True, help="Skip runs that the store already holds.")
+@click.option("-j", "--jobs", default=1, show_default=True, help="Number of runs at a time.")
 @click.option(
-    "--cluster", metavar="ADDRESS", help="Make the runs on this Dask cluster: tcp://host:8786."
+    "--cluster", metavar="ADDRESS", help="Run on the Dask cluster at this address: tcp://host:8786."
 )
-@click.option("-o", "--output", metavar="FILE.html", help="Write a page about it.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no table.")
+@click.option("-o", "--output", metavar="FILE.html", help="Write a report as an HTML page.")
+@click.option("-q", "--quiet", is_flag=True, help="Show neither progress nor table.")
 @_json
 def compare(
-    targets: tuple[str, ...], backends: tuple[str, ...], formulation: str | None, tol: str, time_limit: str,
-    memory_limit: str | None, repeat: int, seed: int, threads: int, sizes: str | None, store: str, resume: bool,
-    jobs: int, cluster: str | None, output: str | None, quiet: bool, as_json: bool,
-) -> None:  # fmt: skip
+    targets: tuple[str, ...],
+    backends: tuple[str, ...],
+    formulation: str | None,
+    tol: str,
+    time_limit: str,
+    memory_limit: str | None,
+    repeat: int,
+    seed: int,
+    threads: int,
+    sizes: str | None,
+    store: str,
+    resume: bool,
+    jobs: int,
+    cluster: str | None,
+    output: str | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
     """Run all capable backends, or those named, on each TARGET and certify every answer.
 
     A TARGET is a file (.mps .lp .dat-s .cbf .npz), the name of a problem, or module:function. Every
-    run is made in a child process that is killed at its limits. Exit code 0 if all was run,
-    whatever came of it; 1 if two proofs contradict each other.
+    run is made in a child process that is killed at its limits. Exit code 0 if everything was run,
+    whatever the verdicts; 1 if two proofs contradict each other.
     """
     from klopt.bench.comparison import compare as run
     from klopt.bench.store import StoreFailed, check_writable
@@ -104,22 +120,28 @@ def compare(
     command = f"klopt {shlex.join(sys.argv[1:])}"
     try:
         comparison = run(
-            targets, backends or None, formulation=formulation, tol=read_numbers(tol, "tolerances"),
-            time_limit=read_duration(time_limit), memory_limit=read_memory(memory_limit) if memory_limit else 0,
-            repeat=repeat, seed=seed, threads=threads, sizes=_sizes(sizes), store=store, resume=resume,
-            jobs=cluster or jobs, progress=not quiet, command=command,
-        )  # fmt: skip
-    except (KeyboardInterrupt, StoreFailed) as error:
-        again = command if resume else f"{command} --resume"
-        said = (
-            "interrupted; the finished runs are kept."
-            if isinstance(error, KeyboardInterrupt)
-            else str(error)
+            targets,
+            backends or None,
+            formulation=formulation,
+            tol=read_numbers(tol, "tolerances"),
+            time_limit=read_duration(time_limit),
+            memory_limit=read_memory(memory_limit) if memory_limit else 0,
+            repeat=repeat,
+            seed=seed,
+            threads=threads,
+            sizes=_sizes(sizes),
+            store=store,
+            resume=resume,
+            jobs=cluster or jobs,
+            progress=not quiet,
+            command=command,
         )
-        click.echo(f"klopt: {said}\nresume with: {again}", err=True)
-        sys.exit(130 if isinstance(error, KeyboardInterrupt) else 1)
-    by = Counter(run.backend for run in comparison.runs if run.key in comparison.reused)
-    told = f", {len(comparison.reused)} of them reused" + (f" ({_counts(by)})" if by else "")
+    except (KeyboardInterrupt, StoreFailed) as error:
+        stop_with_advice(error, "runs", resume)
+    by_backend = Counter(each.backend for each in comparison.runs if each.key in comparison.reused)
+    told = f", {len(comparison.reused)} of them reused"
+    if by_backend:
+        told += f" ({_counts(by_backend)})"
     _show(comparison, output, quiet, as_json, told)
 
 
@@ -155,11 +177,12 @@ def _show(
 
         print_comparison(comparison, console())
         places = [("runs", f"{len(comparison.runs)} in {comparison.store}{told}")]
-        places += (
-            [("page", f"{output} ({Path(output).stat().st_size / 1000:.0f} kB)")] if output else []
-        )
+        if output:
+            kilobytes = Path(output).stat().st_size / 1000
+            places.append(("page", f"{output} ({kilobytes:.0f} kB)"))
         click.echo(lines(places))
-    sys.exit(0 if all(found.holds for found in agreement(comparison.runs).values()) else 1)
+    agreed = all(found.holds for found in agreement(comparison.runs).values())
+    sys.exit(0 if agreed else 1)
 
 
 def _print_json(comparison: Comparison) -> None:
@@ -192,10 +215,10 @@ _store = click.argument("store", metavar="RUNS.db", default=STORE)
 
 @click.command(short_help="Write the page of a store of runs.")
 @_store
-@click.option("-o", "--output", metavar="FILE.html", help="Write a page about them.")
+@click.option("-o", "--output", metavar="FILE.html", help="Write a report as an HTML page.")
 @_json
 def report(store: str, output: str | None, as_json: bool) -> None:
-    """Show all runs of a store, klopt-runs.db if none is named: the table, and with -o a page."""
+    """Show all runs of a store, klopt-runs.db by default: a table, and with -o an HTML page."""
     from klopt.bench.comparison import Comparison
     from klopt.bench.store import check_writable
 
@@ -206,7 +229,7 @@ def report(store: str, output: str | None, as_json: bool) -> None:
 
 @click.command(short_help="Write the runs of a store, or a chart of them, to a file.")
 @_store
-@click.option("--csv", "suffix", flag_value=".csv", help="One row a run, as CSV.")
+@click.option("--csv", "suffix", flag_value=".csv", help="CSV, one row for each run.")
 @click.option("--json", "suffix", flag_value=".json", help="One JSON document.")
 @click.option("--parquet", "suffix", flag_value=".parquet", help="A Parquet file; needs -o.")
 @click.option("--figure", metavar="NAME", help="A chart of the page, to -o FILE.svg, .png or .pdf.")
@@ -214,12 +237,12 @@ def report(store: str, output: str | None, as_json: bool) -> None:
     "-o",
     "--output",
     metavar="FILE",
-    help="Write to a file, whose suffix says the format if nothing else.",
+    help="Write to this file; without another option its suffix is the format.",
 )
 def export(store: str, suffix: str | None, figure: str | None, output: str | None) -> None:
     """Print the runs of a store as a table for other programs, or write them or a chart to a file.
 
-    Without an option it is CSV on standard output.
+    By default CSV is written to standard output.
     """
     from klopt.bench.comparison import Comparison
     from klopt.bench.export import FORMATS
@@ -228,6 +251,7 @@ def export(store: str, suffix: str | None, figure: str | None, output: str | Non
 
     if output is not None:
         check_writable(Path(output))
+    # A chart is a picture: it cannot go to standard output.
     if figure is not None:
         if output is None:
             raise InvalidSettings("name the file of the figure with -o: .svg, .png or .pdf")
@@ -239,7 +263,7 @@ def export(store: str, suffix: str | None, figure: str | None, output: str | Non
             f"{output} has no suffix that klopt writes; use one of {', '.join(FORMATS)}"
         )
     if output is None and suffix == ".parquet":
-        raise InvalidSettings("Parquet is no text; name a file with -o")
+        raise InvalidSettings("Parquet is a binary format; name a file with -o")
     content = FORMATS[suffix](Comparison.load(store).runs)
     if output is None:
         click.echo(content, nl=False)
@@ -263,7 +287,7 @@ def cite(store: str, as_json: bool) -> None:
 @click.command(short_help="List versions, BLAS, threads and what is missing.")
 @_json
 def doctor(as_json: bool) -> None:
-    """List what klopt runs on: versions, linear algebra, threads, limits, what is missing and how to get it."""
+    """List versions, linear algebra, threads, limits, what is missing and how to install it."""
     from klopt.bench.environment import doctor as examine
     from klopt.engine.format import document, lines
 

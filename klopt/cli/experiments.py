@@ -1,23 +1,23 @@
 """The command about the papers' experiments.
 
 Exit codes: 0 if every trial was run, 1 if one failed or the store could not take one, 2 for a bad
-call, 130 after Ctrl-C. Finished trials are kept in a store, `klopt-experiments.db` unless told
-otherwise; `--resume` does the others.
+call, 130 after Ctrl-C. Finished trials are kept in a store, `klopt-experiments.db` by default;
+`--resume` makes the missing ones.
 """
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from klopt.cli.common import as_json as _json
+from klopt.cli.common import as_json as _json, stop_with_advice
 
 if TYPE_CHECKING:
     from klopt.papers.experiments.runner import Experiment
+    from klopt.papers.experiments.summary import Cell
     from klopt.papers.experiments.trial import Trial
 
 __all__ = ["experiments"]
@@ -42,44 +42,55 @@ STORE = "klopt-experiments.db"
     type=int,
     default=1,
     show_default=True,
-    help="Processes; -1: as many as processors.",
+    help="Processes; -1 for as many as there are processors.",
 )
 @click.option(
     "--store",
     default=STORE,
     show_default=True,
     metavar="FILE",
-    help="Where finished trials are kept.",
+    help="File in which finished trials are kept.",
 )
-@click.option("--resume", is_flag=True, help="Do not repeat trials that the store holds.")
+@click.option("--resume", is_flag=True, help="Skip trials that the store already holds.")
 @click.option(
     "--data",
     metavar="FOLDER",
-    help="Your own data sets: NAME.csv, class last, or NAME.npz (X or S, and y), here or one folder down.",
+    help="Folder of your own data sets: NAME.csv (class last) or NAME.npz (X or S, and y).",
 )
 @click.option(
-    "--set", "sets", multiple=True, metavar="NAME", help="Only this data set; may be repeated."
+    "--set", "sets", multiple=True, metavar="NAME", help="Use only this data set; may be repeated."
 )
 @click.option(
     "--method",
     "methods",
     multiple=True,
     metavar="NAME",
-    help="Only this and the reference; may be repeated.",
+    help="Use only this method and the reference; may be repeated.",
 )
 @click.option("--csv", "csv_file", metavar="FILE", help="Write the table as CSV.")
-@click.option("-o", "--output", metavar="FILE.md", help="Write a page about it, in Markdown.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.option("-o", "--output", metavar="FILE.md", help="Write a report in Markdown.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @_json
 def experiments(
-    paper: str, splits: int | None, seed: int, jobs: int, store: str, resume: bool, data: str | None,
-    sets: tuple[str, ...], methods: tuple[str, ...], csv_file: str | None, output: str | None, quiet: bool,
+    paper: str,
+    splits: int | None,
+    seed: int,
+    jobs: int,
+    store: str,
+    resume: bool,
+    data: str | None,
+    sets: tuple[str, ...],
+    methods: tuple[str, ...],
+    csv_file: str | None,
+    output: str | None,
+    quiet: bool,
     as_json: bool,
-) -> None:  # fmt: skip
-    """Re-run the table of a PAPER on the data sets that are here: 000, 001, 003, 003-regression or 004.
+) -> None:
+    """Re-run the table of a PAPER: 000, 001, 003, 003-regression or 004.
 
-    Parameters are chosen by cross-validation on the labelled points alone. The paper's figure
-    stands beside ours, with ranks and tests of significance.
+    The data sets that are installed take part. Parameters are chosen by cross-validation on the
+    labelled points alone. The paper's figures stand beside those found here, with ranks and tests
+    of significance.
     """
     from klopt.bench.store import StoreFailed, check_writable
     from klopt.engine.format import console
@@ -91,18 +102,19 @@ def experiments(
         check_writable(Path(path))
     try:
         found = run_experiment(
-            paper, splits=splits, seed=seed, jobs=jobs, store=store, resume=resume, data=data, sets=sets,
-            methods=methods, told=None if quiet else _tell,
-        )  # fmt: skip
-    except (KeyboardInterrupt, StoreFailed) as error:
-        again = f"klopt {shlex.join(sys.argv[1:])}{'' if resume else ' --resume'}"
-        said = (
-            "interrupted; the finished trials are kept."
-            if isinstance(error, KeyboardInterrupt)
-            else str(error)
+            paper,
+            splits=splits,
+            seed=seed,
+            jobs=jobs,
+            store=store,
+            resume=resume,
+            data=data,
+            sets=sets,
+            methods=methods,
+            told=None if quiet else _tell,
         )
-        click.echo(f"klopt: {said}\nresume with: {again}", err=True)
-        sys.exit(130 if isinstance(error, KeyboardInterrupt) else 1)
+    except (KeyboardInterrupt, StoreFailed) as error:
+        stop_with_advice(error, "trials", resume)
     if csv_file is not None:
         write_csv(found, Path(csv_file))
     if output is not None:
@@ -127,16 +139,29 @@ def _data(found: Experiment) -> dict[str, Any]:
     from klopt.papers.experiments.summary import summarise
 
     summary = summarise(found)
-    cells = [
-        {
-            "set": cell.row, "method": cell.method, "mean": cell.mean, "deviation": cell.deviation, "rank": cell.rank,
-            "paper": None if cell.paper is None else [cell.paper.mean, cell.paper.deviation], "gap": cell.gap,
-            "against": None if cell.against is None else vars(cell.against), "seconds": cell.seconds,
-            "failed": cell.failed, "uncertified": cell.uncertified,
-        }
-        for cell in summary.cells
-    ]  # fmt: skip
     return {
-        "protocol": found.protocol.name, "splits": found.splits, "seed": found.seed, "cells": cells,
-        "mean_ranks": dict(summary.mean_ranks), "missing": list(found.missing), "notes": list(found.protocol.notes),
-    }  # fmt: skip
+        "protocol": found.protocol.name,
+        "splits": found.splits,
+        "seed": found.seed,
+        "cells": [_cell_data(cell) for cell in summary.cells],
+        "mean_ranks": dict(summary.mean_ranks),
+        "missing": list(found.missing),
+        "notes": list(found.protocol.notes),
+    }
+
+
+def _cell_data(cell: Cell) -> dict[str, Any]:
+    paper = None if cell.paper is None else [cell.paper.mean, cell.paper.deviation]
+    return {
+        "set": cell.row,
+        "method": cell.method,
+        "mean": cell.mean,
+        "deviation": cell.deviation,
+        "rank": cell.rank,
+        "paper": paper,
+        "gap": cell.gap,
+        "against": None if cell.against is None else vars(cell.against),
+        "seconds": cell.seconds,
+        "failed": cell.failed,
+        "uncertified": cell.uncertified,
+    }

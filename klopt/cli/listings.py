@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["print_backend", "print_backends", "print_problem", "print_problems", "problem_data"]
 
 INSTANCES = 8
+"""Random instances whose formulations are listed."""
+INSTANCE_SIZE = 6
 
 
 def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> None:
@@ -31,9 +33,8 @@ def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> Non
             rows.add_row(backend.name, *marks, "-", "missing", style="dim")
             notes.append((backend.name, backend.missing))
         else:
-            rows.add_row(
-                backend.name, *marks, backend.version if backend.library else "built in", "ready"
-            )
+            version = backend.version if backend.library else "built in"
+            rows.add_row(backend.name, *marks, version, "ready")
     for item in broken:
         rows.add_row(item.name, *("" for _ in TAKES), "-", "broken", style="red")
         notes.append((item.name, item.reason))
@@ -45,32 +46,26 @@ def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> Non
 
 def print_backend(backend: Backend) -> None:
     """Print all that a backend says of itself, and whether its library can be imported."""
-    out = console()
+    version = "" if backend.missing else backend.version
+    takes = ", ".join(name for name, needs in TAKES.items() if needs <= backend.offers)
+    honours = ", ".join(sorted(backend.honours)) or "nothing"
+    isolated = "on request, or to keep a time limit"
+    if backend.isolate:
+        isolated = "always, unless told otherwise"
     pairs = [
-        ("backend", f"{backend.name} {'' if backend.missing else backend.version}"),
+        ("backend", f"{backend.name} {version}"),
         ("", _sentence(backend)),
         ("status", _status(backend)),
-        (
-            "takes",
-            ", ".join(name for name, needs in TAKES.items() if needs <= backend.offers) or "-",
-        ),
+        ("takes", takes or "-"),
         ("offers", ", ".join(sorted(backend.offers))),
-        (
-            "honours",
-            (", ".join(sorted(backend.honours)) or "nothing") + " (klopt enforces the rest)",
-        ),
+        ("honours", f"{honours} (klopt enforces the rest)"),
         ("proves", ", ".join(sorted(backend.proves)) or "nothing beyond the point"),
         ("rank", f"{backend.rank} (a plan tries low ranks first)"),
         ("accuracy", f"{backend.accuracy:.0e} (the smallest tol it is meant for)"),
-        (
-            "isolated",
-            "always, unless told otherwise"
-            if backend.isolate
-            else "on request, or to keep a time limit",
-        ),
-        *(("exempt", f"{check}: {reason}") for check, reason in backend.exempt.items()),
+        ("isolated", isolated),
     ]
-    out.print(lines(pairs))
+    pairs += [("exempt", f"{check}: {reason}") for check, reason in backend.exempt.items()]
+    console().print(lines(pairs))
 
 
 def _sentence(backend: Backend) -> str:
@@ -113,15 +108,13 @@ def print_problems(problems: Sequence[type[Problem]], broken: Sequence[Broken]) 
     rows = table(["problem", "what it is", "formulations"])
     for problem in problems:
         formulations, flaw = _formulations(problem)
-        rows.add_row(
-            problem.__name__, _about(problem), flaw or ", ".join(f.name for f in formulations)
-        )
+        names = ", ".join(formulation.name for formulation in formulations)
+        rows.add_row(problem.__name__, _about(problem), flaw or names)
     out.print(rows)
     out.print(f"\nFormulations of {INSTANCES} random instances; `klopt plan` lists those of one.")
     if broken:
-        out.print(
-            "\n" + wrapped("\n".join(f"broken: {item.name}: {item.reason}" for item in broken))
-        )
+        reasons = "\n".join(f"broken: {item.name}: {item.reason}" for item in broken)
+        out.print("\n" + wrapped(reasons))
 
 
 def print_problem(problem: type[Problem]) -> None:
@@ -145,10 +138,12 @@ def print_problem(problem: type[Problem]) -> None:
 
 def _reflowed(text: str) -> str:
     """Paragraphs filled anew, displayed formulas as they are."""
-    paragraphs = text.split("\n\n")
-    return "\n\n".join(
-        wrapped(p if "\n " in p or p.startswith(" ") else " ".join(p.split())) for p in paragraphs
-    )
+    return "\n\n".join(wrapped(_joined(paragraph)) for paragraph in text.split("\n\n"))
+
+
+def _joined(paragraph: str) -> str:
+    is_indented = paragraph.startswith(" ") or "\n " in paragraph
+    return paragraph if is_indented else " ".join(paragraph.split())
 
 
 def _about(problem: type[Problem]) -> str:
@@ -161,13 +156,15 @@ def _arguments(problem: type[Problem]) -> list[str]:
 
 
 def _formulations(problem: type[Problem]) -> tuple[tuple[Formulation, ...], str]:
-    """All that some small instances have, since options decide which one has what; or why there is none."""
+    """All formulations of some small instances, since options decide which has what; or a flaw."""
     import numpy as np
 
     try:
         found: dict[str, Formulation] = {}
         for seed in range(INSTANCES):
-            for formulation in problem.sample(np.random.default_rng(seed), 6).formulations():
+            for formulation in problem.sample(
+                np.random.default_rng(seed), INSTANCE_SIZE
+            ).formulations():
                 found.setdefault(formulation.name, formulation)
         return tuple(found.values()), ""
     except Exception as error:  # a plug-in may fail in any way; it is listed, not raised

@@ -3,9 +3,9 @@
 Results go to standard output, everything else to standard error, so that a pipe carries results
 only. Exit codes:
 
-    0    everything asked for is certified (a listing: it was listed; a comparison: it was run)
-    1    something is not (a comparison: two proofs contradict each other, or the store could not take a run)
-    2    a bad call: an unknown file, name or option; the text says what is near
+    0    everything asked for is certified (a comparison: everything was run)
+    1    something is not (a comparison: two proofs contradict each other, or the store failed)
+    2    a bad call: an unknown file, name or option; the text suggests a similar one
     130  Ctrl-C
 
 Whatever needs NumPy or a solver is imported by the command that uses it: `klopt --help` loads click
@@ -41,18 +41,17 @@ def main() -> None:
     """Kernel learning as convex optimisation: a backend makes a claim, klopt issues the verdict.
 
     \b
-    klopt demo                    every family by every backend, on a page
-    klopt compare SoftMargin      who is fast, who is right, on a page
+    klopt demo                    compare all backends on the bundled suite
+    klopt compare SoftMargin      compare all backends on a problem
     klopt solve model.mps         solve a file and prove the answer
-    klopt plan SoftMargin         what could solve it, best first, and why
-    klopt backends                what is installed and what it takes
-    klopt new backend NAME        start a backend of your own, in one file
+    klopt plan SoftMargin         list what can solve it, best first, and why
+    klopt backends                list what is installed and what it takes
+    klopt new backend NAME        write a backend to start from, in one file
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(
-                errors="replace"
-            )  # a terminal that lacks a letter is no reason to fail
+            # A terminal that lacks a letter must not fail the command.
+            stream.reconfigure(errors="replace")
 
 
 @main.command(short_help="Solve a file or a random instance, with proof.")
@@ -63,15 +62,15 @@ def main() -> None:
     "--tol",
     default=1e-6,
     show_default=True,
-    help="Relative width of the interval that counts as optimal.",
+    help="Relative gap at which an answer counts as optimal.",
 )
 @click.option("--time", "time_limit", metavar="DURATION", help="Stop after 30, 30s, 5m or 2h.")
 @click.option("--max-iter", type=int, metavar="N", help="Stop after N iterations of the backend.")
-@click.option("--threads", default=1, show_default=True, help="Threads a backend may use.")
+@click.option("--threads", default=1, show_default=True, help="Threads of the backend.")
 @click.option(
     "--isolate/--no-isolate", default=None, help="Run in a child process.  [default: where needed]"
 )
-@click.option("--log", is_flag=True, help="Show the backend's own log on standard error.")
+@click.option("--log", is_flag=True, help="Show the backend's log on standard error.")
 @click.option(
     "--raw",
     multiple=True,
@@ -83,10 +82,21 @@ def main() -> None:
 )
 @_json
 def solve(
-    target: str, size: int | None, seed: int, backend: str | None, formulation: str | None, tol: float,
-    time_limit: str | None, max_iter: int | None, threads: int, isolate: bool | None, log: bool, raw: tuple[str, ...],
-    verbose: bool, as_json: bool,
-) -> None:  # fmt: skip
+    target: str,
+    size: int | None,
+    seed: int,
+    backend: str | None,
+    formulation: str | None,
+    tol: float,
+    time_limit: str | None,
+    max_iter: int | None,
+    threads: int,
+    isolate: bool | None,
+    log: bool,
+    raw: tuple[str, ...],
+    verbose: bool,
+    as_json: bool,
+) -> None:
     """Solve a FILE (.mps .lp .dat-s .cbf .npz) or a random instance of a PROBLEM.
 
     Exit code 0 if the answer is proven (optimal, infeasible or unbounded), 1 if not, 2 for a bad
@@ -97,17 +107,26 @@ def solve(
     from klopt.engine.pipeline import solve as run
     from klopt.model.backend import Settings
 
-    options, seconds = read_options(raw), None if time_limit is None else read_duration(time_limit)
-    Settings(
-        tol, seconds, max_iter, threads, seed, log, options
-    )  # refuses bad values before a large file is read
+    options = read_options(raw)
+    seconds = None if time_limit is None else read_duration(time_limit)
+    # Refuses bad values before a large file is read.
+    Settings(tol, seconds, max_iter, threads, seed, log, options)
     chosen = read_backend(backend)
     problem = read_problem(target, size, seed)
     with _native_output_on_stderr(log):
         result = run(
-            problem, chosen, formulation=formulation, tol=tol, time_limit=seconds, max_iter=max_iter, threads=threads,
-            seed=seed, isolate=isolate, log=log, raw=options,
-        )  # fmt: skip
+            problem,
+            chosen,
+            formulation=formulation,
+            tol=tol,
+            time_limit=seconds,
+            max_iter=max_iter,
+            threads=threads,
+            seed=seed,
+            isolate=isolate,
+            log=log,
+            raw=options,
+        )
     if log:
         click.echo("".join(attempt.answer.log for attempt in result.attempts), err=True, nl=False)
     _print_result(result, chosen is not None, verbose, as_json)
@@ -151,13 +170,15 @@ def _summary(result: Result, pinned: bool) -> Iterator[tuple[str, str]]:
     from klopt.engine.format import largest
     from klopt.proof.certificate import Verdict
 
-    certificate, answer, t = result.certificate, result.chosen.answer, result.timings
+    certificate = result.certificate
+    answer = result.chosen.answer
     if isfinite(result.lower) or isfinite(result.upper):
         yield "interval", f"{result.lower:.10g} <= optimum <= {result.upper:.10g}"
         yield "width", f"{certificate.relative_width:.1e} relative, asked for {certificate.tol:.0e}"
     else:
         yield "meaning", result.verdict.meaning
     yield "proof", certificate.proof
+    # What proves it: the multipliers of the contradiction, the direction without end.
     if result.verdict is Verdict.INFEASIBLE:
         yield "multipliers", largest(result.duals)
     if result.verdict is Verdict.UNBOUNDED and answer.ray is not None:
@@ -166,10 +187,9 @@ def _summary(result: Result, pinned: bool) -> Iterator[tuple[str, str]]:
     native = f" ({answer.native})" if answer.native else ""
     count = "" if answer.iterations is None else f", {answer.iterations} iterations"
     yield "it says", f"{answer.stop.words}{native}{count}"
-    yield (
-        "time",
-        f"{t.total:.3g} s: build {t.build:.2g}, solve {t.solve:.2g}, certify {t.certify:.2g}",
-    )
+    t = result.timings
+    parts = f"build {t.build:.2g}, solve {t.solve:.2g}, certify {t.certify:.2g}"
+    yield "time", f"{t.total:.3g} s: {parts}"
     for note in certificate.notes:
         yield "note", note
     if not result.verdict.conclusive:
@@ -184,10 +204,9 @@ def _reason(result: Result, pinned: bool) -> str:
         return "asked for" if place == 1 else f"asked for; {place} formulations tried"
     if place == 1:
         return f"{result.route.why}, the first of {len(plan(result.problem).routes)} routes"
-    others = (
-        f"{a.route} {a.certificate.verdict.name}" for a in result.attempts if a is not result.chosen
-    )
-    return f"{result.route.why}; also tried: {', '.join(others)}"
+    others = [attempt for attempt in result.attempts if attempt is not result.chosen]
+    tried = ", ".join(f"{each.route} {each.certificate.verdict.name}" for each in others)
+    return f"{result.route.why}; also tried: {tried}"
 
 
 @main.command(short_help="List what could solve it, best first, and why.")
@@ -213,7 +232,7 @@ def plan(target: str, size: int | None, seed: int, as_json: bool) -> None:
 def backends(name: str | None, as_json: bool) -> None:
     """List the backends: what each takes, its version, whether it is ready.
 
-    With a NAME: everything it says of itself; its library is imported to see whether it works.
+    With a NAME: all its attributes; its library is imported to see whether it works.
     """
     from klopt.cli.listings import print_backend, print_backends
     from klopt.engine.format import backend_data, document
@@ -224,12 +243,8 @@ def backends(name: str | None, as_json: bool) -> None:
     found = known() if one is None else (one,)
     if as_json:
         failures = [vars(item) for item in broken()]
-        click.echo(
-            document(
-                "backends",
-                {"backends": [backend_data(backend) for backend in found], "broken": failures},
-            )
-        )
+        content = {"backends": [backend_data(each) for each in found], "broken": failures}
+        click.echo(document("backends", content))
     elif one is None:
         print_backends(found, broken())
     else:
@@ -242,7 +257,7 @@ def backends(name: str | None, as_json: bool) -> None:
 def problems(name: str | None, as_json: bool) -> None:
     """List the problems: what each is and its equivalent formulations.
 
-    With a NAME: its mathematics, what it is made from, and the theorem behind each formulation.
+    With a NAME: its mathematics, its arguments, and the theorem behind each formulation.
     """
     from klopt.cli.listings import print_problem, print_problems, problem_data
     from klopt.engine.format import document
@@ -251,12 +266,8 @@ def problems(name: str | None, as_json: bool) -> None:
     found: tuple[type[Problem], ...] = known() if name is None else (problem_named(name),)
     if as_json:
         failures = [vars(item) for item in broken()]
-        click.echo(
-            document(
-                "problems",
-                {"problems": [problem_data(problem) for problem in found], "broken": failures},
-            )
-        )
+        content = {"problems": [problem_data(each) for each in found], "broken": failures}
+        click.echo(document("problems", content))
     elif name is None:
         print_problems(found, broken())
     else:
@@ -264,23 +275,28 @@ def problems(name: str | None, as_json: bool) -> None:
 
 
 @main.command(short_help="Compare all backends on the bundled suite.")
-@click.option("--size", type=click.Choice(["quick", "demo", "full"]), default="demo", show_default=True,
-              help="Seconds, about a minute, or an hour.")  # fmt: skip
+@click.option(
+    "--size",
+    type=click.Choice(["quick", "demo", "full"]),
+    default="demo",
+    show_default=True,
+    help="It takes seconds, about a minute, or an hour.",
+)
 @click.option(
     "-o",
     "--output",
     default="klopt-report.html",
     show_default=True,
     metavar="FILE.html",
-    help="The page.",
+    help="File of the report, an HTML page.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @_json
 def demo(size: str, output: str, quiet: bool, as_json: bool) -> None:
     """Compare all backends on every family of problems, on data that come with scikit-learn.
 
-    Writes a page, prints a table and what was learned. Exit code 0 if all was run, whatever came of
-    it.
+    Writes a report and prints a table and a summary. Exit code 0 if everything was run, whatever
+    the verdicts.
     """
     from klopt.bench.demo import demo_data, print_demo, run_demo
     from klopt.engine.format import document

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["verify"]
 
 NO_PROOF = (
-    "Optima are intervals, and every verdict uses their pessimistic ends. A check on many instances supports a "
-    "theorem; it does not prove it. A refutation marked 'exact' is proven without rounding."
+    "Optima are intervals, and every verdict uses their pessimistic ends. "
+    "A check on many instances supports a theorem; it does not prove it. "
+    "A refutation marked 'exact' is proven without rounding."
 )
 NO_BALLS = " Where roots or exponentials occur, that needs: pip install 'klopt[exact]'."
 
@@ -53,13 +54,21 @@ NO_BALLS = " Where roots or exponentials occur, that needs: pip install 'klopt[e
 @click.option(
     "--save", metavar="FOLDER", help="Write each counterexample to a file in this folder."
 )
-@click.option("-o", "--output", metavar="FILE.html", help="Write a page about it.")
+@click.option("-o", "--output", metavar="FILE.html", help="Write a report as an HTML page.")
 @click.option("--list", "only_list", is_flag=True, help="List the claims and check nothing.")
 @_json
 def verify(
-    claims: tuple[str, ...], paper: str | None, trials: int, seed: int, jobs: int, case_file: str | None,
-    save: str | None, output: str | None, only_list: bool, as_json: bool,
-) -> None:  # fmt: skip
+    claims: tuple[str, ...],
+    paper: str | None,
+    trials: int,
+    seed: int,
+    jobs: int,
+    case_file: str | None,
+    save: str | None,
+    output: str | None,
+    only_list: bool,
+    as_json: bool,
+) -> None:
     """Check every claim of the five papers, those named, or those in a Python file of your own.
 
     Each claim is measured on many random instances with certified intervals. Exit code 1 where a
@@ -69,17 +78,16 @@ def verify(
     from klopt.papers.theorems.catalogue import select
     from klopt.papers.theorems.verification import verify_claims
 
-    for path in filter(None, (output,)):
-        check_writable(Path(path))
+    if output:
+        check_writable(Path(output))
     chosen = select(claims, paper)
     if only_list:
         _print_list(chosen)
         return
-    found = (
-        _replayed(chosen, Path(case_file))
-        if case_file
-        else verify_claims(chosen, trials=trials, seed=seed, jobs=jobs)
-    )
+    if case_file:
+        found = _replayed(chosen, Path(case_file))
+    else:
+        found = verify_claims(chosen, trials=trials, seed=seed, jobs=jobs)
     if save:
         _save(found, Path(save))
     if output:
@@ -116,9 +124,8 @@ def _save(found: Verification, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for finding in found.findings:
         if finding.counterexample is not None:
-            write_case(
-                folder / f"{finding.claim.name}.json", finding.claim.name, finding.counterexample
-            )
+            name = finding.claim.name
+            write_case(folder / f"{name}.json", name, finding.counterexample)
 
 
 def _print_list(chosen: tuple[Claim, ...]) -> None:
@@ -140,15 +147,20 @@ def _print(found: Verification) -> None:
         right=("printed", "corrected", "trials"),
     )
     for finding in found.findings:
-        verdict = (
-            finding.outcome.value
-            + (", exact" if finding.proven else "")
-            + ("" if finding.expected else "  (!)")
-        )
+        verdict = finding.outcome.value
+        if finding.proven:
+            verdict += ", exact"
+        if not finding.expected:
+            verdict += "  (!)"
         rows.add_row(
-            finding.claim.name, finding.claim.number, verdict, ratio(finding.printed), ratio(finding.corrected),
-            str(finding.trials or ""), style=STYLES[finding.outcome],
-        )  # fmt: skip
+            finding.claim.name,
+            finding.claim.number,
+            verdict,
+            ratio(finding.printed),
+            ratio(finding.corrected),
+            str(finding.trials or ""),
+            style=STYLES[finding.outcome],
+        )
     out.print(rows)
     out.print(
         f"\n{found!r}. 'printed' and 'corrected' are measured / allowed where that is worst.",
@@ -156,26 +168,29 @@ def _print(found: Verification) -> None:
     )
     for finding in found.unexpected:
         why = f"; {finding.trouble}" if finding.trouble else ""
-        out.print(
-            lines(
-                [
-                    (
-                        "unexpected",
-                        f"{finding.claim.name}: registered as {finding.claim.expected.value}{why}",
-                    )
-                ]
-            )
-        )
+        registered = f"registered as {finding.claim.expected.value}"
+        text = f"{finding.claim.name}: {registered}{why}"
+        out.print(lines([("unexpected", text)]))
     out.print(wrapped(NO_PROOF if find_spec("flint") else NO_PROOF + NO_BALLS))
 
 
 def _data(finding: Finding) -> dict[str, Any]:
     claim = finding.claim
     return {
-        "claim": claim.name, "paper": claim.paper, "number": claim.number, "says": claim.says, "latex": claim.latex,
-        "verdict": finding.outcome.value, "expected": claim.expected.value, "correction": claim.correction,
-        "trials": finding.trials, "printed": None if finding.printed is None else finding.printed.worst,
+        "claim": claim.name,
+        "paper": claim.paper,
+        "number": claim.number,
+        "says": claim.says,
+        "latex": claim.latex,
+        "verdict": finding.outcome.value,
+        "expected": claim.expected.value,
+        "correction": claim.correction,
+        "trials": finding.trials,
+        "printed": None if finding.printed is None else finding.printed.worst,
         "corrected": None if finding.corrected is None else finding.corrected.worst,
-        "counterexample": finding.counterexample, "exact": finding.proven, "trouble": finding.trouble,
-        "reason": claim.reason, "source": claim.source,
-    }  # fmt: skip
+        "counterexample": finding.counterexample,
+        "exact": finding.proven,
+        "trouble": finding.trouble,
+        "reason": claim.reason,
+        "source": claim.source,
+    }

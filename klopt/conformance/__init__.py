@@ -1,1 +1,1 @@
-"""What every backend and every problem must pass, reference instances, and the scaffold of new ones."""
+"""What every backend and problem must pass, reference instances, the scaffold of new ones."""

@@ -1,12 +1,22 @@
-"""A conformance check as data: `Check`, how it ended, and the words a check body speaks: `expect` and `Skip`."""
+"""A conformance check as data: how it ended, and what its body says where it fails.
+
+A check body asserts with `expect`, or raises `Skip` where it does not apply; `why_not` and
+`claimed` word what a result lacks.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Body", "Check", "Skip", "Status", "expect", "run_check"]
+import numpy as np
+
+from klopt.engine.result import Result
+from klopt.proof.certificate import Verdict
+
+__all__ = ["Body", "Check", "Skip", "Status", "claimed", "expect", "run_check", "why_not"]
 
 Body = Callable[[], None]
 
@@ -56,13 +66,40 @@ def run_check(name: str, body: Body, reason: str = "") -> Check:
         return Check(name, Status.SKIPPED, str(skip))
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:
+    except BaseException as error:  # a panic of a Rust library is no Exception
         if reason:
             return Check(name, Status.EXEMPT, reason)
         kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
         return Check(name, Status.FAILED, f"{kind}{error}")
     if reason:
-        return Check(
-            name, Status.FAILED, f"passes although it is exempt ({reason}): drop the exemption"
-        )
+        passes = f"passes although it is exempt ({reason}): drop the exemption"
+        return Check(name, Status.FAILED, passes)
     return Check(name, Status.PASSED)
+
+
+def claimed(result: Result) -> str:
+    """Return the route and what its backend said, in its own words."""
+    answer = result.chosen.answer
+    native = f" ({answer.native.strip()})" if answer.native.strip() else ""
+    route = f"{result.problem.describe()} by {result.route}"
+    text = f"{route}: the backend says {answer.stop.words}{native}"
+    if re.search(r"not writ(e)?able|read-?only", answer.native):
+        advice = "the arrays of a form are read-only; give the library a copy: np.array(form.b)"
+        return f"{text}\n{advice}"
+    return text
+
+
+def why_not(result: Result, wanted: Verdict) -> str:
+    """Return what is proven instead of the wanted verdict, and the residuals."""
+    proven = f"proven: {result.verdict.name}, expected: {wanted.name}"
+    if np.isfinite(result.lower) or np.isfinite(result.upper):
+        proven += f"; {result.lower:.9g} <= optimum <= {result.upper:.9g}"
+    lines = [claimed(result), proven]
+    residuals = result.certificate.residuals
+    if residuals is not None:
+        lines.append(
+            f"residuals: primal {residuals.primal:.1e} (b - Ax in K), "
+            f"dual {residuals.dual:.1e} (Px + c + A'y = 0), "
+            f"cone {residuals.cone:.1e} (y in K*), gap {residuals.gap:.1e}"
+        )
+    return "\n".join([*lines, *result.certificate.notes])

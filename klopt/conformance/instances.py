@@ -1,31 +1,31 @@
-"""Small forms that were solved on paper, on which every backend is judged."""
+"""Small forms that were solved on paper, on which every backend is tested."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
+from klopt.conformance.entropy_dual import EntropyDual
 from klopt.conformance.planted import Instance, planted_cone_program
-from klopt.conformance.split_game import huber_and_modulus
 from klopt.engine.presolve import reduce_rows
 from klopt.model.cones import Cones, svec
 from klopt.model.forms import ConeForm, ExplicitForm, Form, SaddleForm, SimplexForm
 from klopt.model.functions import Bilinear, KernelQuadratic, Linear, Oracle, Quadratic
 from klopt.model.problem import Bracket, Formulation, Point, Problem
-from klopt.model.sets import BoxPlane, OrderedSimplex, Simplex, Spectrahedron
+from klopt.model.sets import BoxPlane, OrderedSimplex, Product, Simplex, Spectrahedron
 from klopt.model.smooth_functions import (
     DenseHessian,
     LocalModel,
     MatrixFreeFunction,
     SmoothFunction,
 )
-from klopt.problems._logdet.function import LogDetDual
-from klopt.problems._logdet.proof import DistanceConstraints
+from klopt.model.splitting import Inner, Splitting
 from klopt.programs.psd_factor import refuse_indefinite
 from klopt.proof.certificate import Verdict
 from klopt.proof.cone_bounds import dual_bound, primal_bound
@@ -35,7 +35,7 @@ __all__ = ["FormProblem", "Instance", "reference_instances"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FormProblem(Problem):
-    """A form taken as a problem of its own, so that the pipeline can solve and certify it."""
+    """A form taken as a problem of its own, so that klopt can solve and certify it."""
 
     form: Form
     name: str = "form"
@@ -53,14 +53,17 @@ class FormProblem(Problem):
         """Return the bounds the form gives by itself."""
         form = self.form
         if isinstance(form, SimplexForm):
-            x, cuts = form.domain.repair(point.x), point.dual.get("y")
+            x = form.domain.repair(point.x)
+            cuts = point.dual.get("y")
             lower = max(form.lower_bound(x), form.averaged_bound(cuts))
             return Bracket(lower, form.objective.value(x), _as_point(x, cuts))
         if isinstance(form, SaddleForm):
-            x, y = form.left.repair(point.x), form.right.repair(point.y)
+            x = form.left.repair(point.x)
+            y = form.right.repair(point.y)
             return Bracket(*form.bounds(x, y), _as_point(x, y))
         if isinstance(form, ExplicitForm):
             return Bracket(-np.inf, np.inf, point, "a closed form alone has no bracket")
+        # Rows that are vacuous or repeated are left out: bounds are proven on the others.
         reduced = reduce_rows(form)
         y = point.dual.get("y", np.zeros(form.b.size))
         upper, x = primal_bound(reduced.form, point.x)
@@ -74,11 +77,9 @@ class FormProblem(Problem):
 
     def describe(self) -> str:
         """Return the name and size."""
-        return (
-            f"{self.name} ({self.form.shape[1]} variables)"
-            if not isinstance(self.form, ExplicitForm)
-            else self.name
-        )
+        if isinstance(self.form, ExplicitForm):
+            return self.name
+        return f"{self.name} ({self.form.shape[1]} variables)"
 
 
 def _as_point(x: FloatArray, y: FloatArray | None) -> Point:
@@ -87,10 +88,17 @@ def _as_point(x: FloatArray, y: FloatArray | None) -> Point:
 
 def reference_instances() -> tuple[Instance, ...]:
     """Return the instances solved on paper, of every shape."""
-    return (*_linear(), *_conic(), *_hopeless(), *_over_sets(), *_games())
+    return (
+        *_linear_and_quadratic(),
+        *_conic(),
+        *_infeasible_or_unbounded(),
+        *_over_sets(),
+        *_dual_functions(),
+        *_games(),
+    )
 
 
-def _rows(
+def _cone(
     c: npt.ArrayLike,
     A: npt.ArrayLike,
     b: npt.ArrayLike,
@@ -105,101 +113,105 @@ def _rows(
     return ConeForm(c, A, b, Cones(zero, nonneg, soc, psd, exp), P)
 
 
-def _linear() -> tuple[Instance, ...]:
-    eye = -np.eye(2)
+def _linear_and_quadratic() -> tuple[Instance, ...]:
+    nonnegative = -np.eye(2)
     return (
         Instance(
             "lp_unique",
-            _rows([-1, -2], np.vstack([[[1, 1], [1, 3]], eye]), [4, 6, 0, 0], nonneg=4),
+            _cone([-1, -2], np.vstack([[[1, 1], [1, 3]], nonnegative]), [4, 6, 0, 0], nonneg=4),
             value=-5.0,
         ),
         Instance(
             "lp_degenerate",
-            _rows([-1, -1], [[1, 0], [0, 1], [1, 1], [1, 1]], [1, 1, 2, 2], nonneg=4),
+            _cone([-1, -1], [[1, 0], [0, 1], [1, 1], [1, 1]], [1, 1, 2, 2], nonneg=4),
             value=-2.0,
         ),
         Instance(
             "lp_many_optima",
-            _rows([1, 1], np.vstack([[[-1, -1]], eye]), [-1, 0, 0], nonneg=3),
+            _cone([1, 1], np.vstack([[[-1, -1]], nonnegative]), [-1, 0, 0], nonneg=3),
             value=1.0,
         ),
         Instance(
             "lp_redundant_rows",
-            _rows([1, 1], [[1, 1], [2, 2], [-1, 0], [0, -1]], [1, 2, 0, 0], zero=2, nonneg=2),
+            _cone([1, 1], [[1, 1], [2, 2], [-1, 0], [0, -1]], [1, 2, 0, 0], zero=2, nonneg=2),
             value=1.0,
         ),
         Instance(
             "lp_fixed_variable",
-            _rows([1, 1], [[1, 0], [0, -1]], [3, -2], zero=1, nonneg=1),
+            _cone([1, 1], [[1, 0], [0, -1]], [3, -2], zero=1, nonneg=1),
             value=5.0,
         ),
-        Instance("lp_one_variable", _rows([1], [[-1]], [-3], nonneg=1), value=3.0),
-        Instance("lp_vacuous_row", _rows([1], [[-1], [1]], [-3, np.inf], nonneg=2), value=3.0),
-        Instance("lp_no_rows", _rows([0, 0], np.zeros((0, 2)), []), value=0.0),
+        Instance("lp_one_variable", _cone([1], [[-1]], [-3], nonneg=1), value=3.0),
+        Instance("lp_vacuous_row", _cone([1], [[-1], [1]], [-3, np.inf], nonneg=2), value=3.0),
+        Instance("lp_no_rows", _cone([0, 0], np.zeros((0, 2)), []), value=0.0),
         Instance(
             "qp_unique",
-            _rows([-2, -5], np.vstack([[[1, 1]], eye]), [2, 0, 0], [[2, 0], [0, 2]], nonneg=3),
+            _cone(
+                [-2, -5], np.vstack([[[1, 1]], nonnegative]), [2, 0, 0], [[2, 0], [0, 2]], nonneg=3
+            ),
             value=-6.125,
         ),
-        Instance("qp_equality", _rows([0, 0], [[1, 1]], [1], [[1, 0], [0, 1]], zero=1), value=0.25),
+        Instance("qp_equality", _cone([0, 0], [[1, 1]], [1], [[1, 0], [0, 1]], zero=1), value=0.25),
         Instance(
             "qp_singular",
-            _rows([1, -1], [[-1, 0], [0, 1]], [0, 2], [[1, 0], [0, 0]], nonneg=2),
+            _cone([1, -1], [[-1, 0], [0, 1]], [0, 2], [[1, 0], [0, 0]], nonneg=2),
             value=-2.0,
         ),
-        Instance("qp_one_variable", _rows([-4], [[1]], [1], [[2]], nonneg=1), value=-3.0),
+        Instance("qp_one_variable", _cone([-4], [[1]], [1], [[2]], nonneg=1), value=-3.0),
     )
 
 
 def _conic() -> tuple[Instance, ...]:
     root = np.sqrt(2.0)
-    # The largest eigenvalue of [[2, 1], [1, 2]] is 3: minimise t subject to tI - M PSD.
-    shifted = svec(np.array([[-2.0, -1.0], [-1.0, -2.0]]))
-    # Minimise <C, X> over trace-one PSD X: the smallest eigenvalue of [[1, 2], [2, 1]] is -1; x =
-    # svec(X).
+    # Minimise t subject to tI - M PSD: the largest eigenvalue of M = [[2, 1], [1, 2]] is 3.
+    negative = svec(np.array([[-2.0, -1.0], [-1.0, -2.0]]))
+    # Minimise <C, X> over PSD X of trace one: the smallest eigenvalue of [[1, 2], [2, 1]] is -1.
     trace = np.vstack([[1.0, 0.0, 1.0], -np.eye(3)])
     return (
         Instance(
-            "socp_disc", _rows([1, 1], [[0, 0], [-1, 0], [0, -1]], [1, 0, 0], soc=(3,)), value=-root
+            "socp_disc", _cone([1, 1], [[0, 0], [-1, 0], [0, -1]], [1, 0, 0], soc=(3,)), value=-root
         ),
-        Instance("socp_distance", _rows([1], [[-1], [0], [0]], [0, 3, 4], soc=(3,)), value=5.0),
-        Instance("socp_of_size_one", _rows([1], [[-1]], [-2], soc=(1,)), value=2.0),
+        Instance("socp_distance", _cone([1], [[-1], [0], [0]], [0, 3, 4], soc=(3,)), value=5.0),
+        Instance("socp_of_size_one", _cone([1], [[-1]], [-2], soc=(1,)), value=2.0),
         Instance(
             "sdp_largest_eigenvalue",
-            _rows([1], -svec(np.eye(2))[:, None], shifted, psd=(2,)),
+            _cone([1], -svec(np.eye(2))[:, None], negative, psd=(2,)),
             value=3.0,
         ),
         Instance(
             "sdp_smallest_eigenvalue",
-            _rows([1, 2 * root, 1], trace, [1, 0, 0, 0], zero=1, psd=(2,)),
+            _cone([1, 2 * root, 1], trace, [1, 0, 0, 0], zero=1, psd=(2,)),
             value=-1.0,
         ),
-        Instance("sdp_of_order_one", _rows([1], [[-1]], [-2], psd=(1,)), value=2.0),
+        Instance("sdp_of_order_one", _cone([1], [[-1]], [-2], psd=(1,)), value=2.0),
         Instance(
             "exp_of_one",
-            _rows([0, 1], [[1, 0], [-1, 0], [0, 0], [0, -1]], [1, 0, 1, 0], zero=1, exp=1),
+            _cone([0, 1], [[1, 0], [-1, 0], [0, 0], [0, -1]], [1, 0, 1, 0], zero=1, exp=1),
             value=math.e,
         ),
     )
 
 
-def _hopeless() -> tuple[Instance, ...]:
-    no, endless = Verdict.INFEASIBLE, Verdict.UNBOUNDED
+def _infeasible_or_unbounded() -> tuple[Instance, ...]:
+    infeasible = Verdict.INFEASIBLE
+    unbounded = Verdict.UNBOUNDED
     return (
-        Instance("lp_infeasible", _rows([1, 1], [[1, 1], [-1, -1]], [1, -2], nonneg=2), no),
+        Instance("lp_infeasible", _cone([1, 1], [[1, 1], [-1, -1]], [1, -2], nonneg=2), infeasible),
         Instance(
-            "lp_contradictory_equalities", _rows([1, 1], [[1, 1], [1, 1]], [1, 2], zero=2), no
+            "lp_contradictory_equalities",
+            _cone([1, 1], [[1, 1], [1, 1]], [1, 2], zero=2),
+            infeasible,
         ),
-        Instance("lp_false_empty_row", _rows([1], [[0], [-1]], [-1, 0], nonneg=2), no),
-        Instance("lp_unbounded", _rows([-1, 0], [[-1, 0], [0, 1]], [0, 1], nonneg=2), endless),
-        Instance("lp_unbounded_without_rows", _rows([1], np.zeros((0, 1)), []), endless),
+        Instance("lp_false_empty_row", _cone([1], [[0], [-1]], [-1, 0], nonneg=2), infeasible),
+        Instance("lp_unbounded", _cone([-1, 0], [[-1, 0], [0, 1]], [0, 1], nonneg=2), unbounded),
+        Instance("lp_unbounded_without_rows", _cone([1], np.zeros((0, 1)), []), unbounded),
         Instance(
             "qp_unbounded",
-            _rows([0, -1], [[-1, 0], [0, -1]], [0, 0], [[1, 0], [0, 0]], nonneg=2),
-            endless,
+            _cone([0, -1], [[-1, 0], [0, -1]], [0, 0], [[1, 0], [0, 0]], nonneg=2),
+            unbounded,
         ),
-        Instance("socp_infeasible", _rows([0], [[0], [-1]], [-1, 0], soc=(2,)), no),
-        Instance("sdp_infeasible", _rows([0], [[1], [0], [-1]], [-1, 0, -1], psd=(2,)), no),
+        Instance("socp_infeasible", _cone([0], [[0], [-1]], [-1, 0], soc=(2,)), infeasible),
+        Instance("sdp_infeasible", _cone([0], [[1], [0], [-1]], [-1, 0, -1], psd=(2,)), infeasible),
     )
 
 
@@ -229,7 +241,7 @@ def _over_sets() -> tuple[Instance, ...]:
             ),
             value=1 / 3,
         ),
-        # By symmetry (x'x)^2 is least at (1, 1) on x_1 + x_2 = 2.
+        # By symmetry (x'x)^2 is minimal at (1, 1) on x_1 + x_2 = 2.
         Instance(
             "box_curved",
             SimplexForm(
@@ -247,19 +259,6 @@ def _over_sets() -> tuple[Instance, ...]:
         ),
         Instance(
             "simplex_curved", SimplexForm(SmoothFunction(3, _quartic), Simplex(3, 3.0)), value=9.0
-        ),
-        # Two points at squared distance 2 come to distance 1: one eigenvalue of the kernel is
-        # halved.
-        Instance("orthant_rows", _pair_rows([0], [1], [1.0], [1.0]), value=0.5 - np.log(2.0)),
-        # The bound may move: -log(1 + 2x) - log(1 - x) is least at x = 1/4.
-        Instance(
-            "orthant_rows_with_slack", _pair_rows([0], [1], [1.0], [1.0], 1.0), value=-np.log(9 / 8)
-        ),
-        # 0 - 1 - 2 with steps of length 1 at most, yet 0 and 2 at a distance of 3.
-        Instance(
-            "orthant_rows_contradict",
-            _pair_rows([0, 1, 0], [1, 2, 2], [1.0, 1.0, -1.0], [1.0, 1.0, 9.0]),
-            Verdict.UNBOUNDED,
         ),
         Instance(
             "ordered_linear", SimplexForm(Linear([2.0, 0.0, 5.0]), OrderedSimplex(3)), value=1.0
@@ -303,16 +302,28 @@ def _over_sets() -> tuple[Instance, ...]:
     )
 
 
-def _pair_rows(
-    first: list[int],
-    second: list[int],
-    sign: list[float],
-    target: list[float],
-    weight: float = np.inf,
-) -> SimplexForm:
-    i, j = np.array(first), np.array(second)
-    pairs = DistanceConstraints(np.eye(max(second) + 1), i, j, sign, target, weight)
-    dual = LogDetDual(pairs)
+def _dual_functions() -> tuple[Instance, ...]:
+    """Duals of Burg entropy problems over x >= 0, by rows on w: infinite outside their domain."""
+    # w = (1/4, 3/4, 2) is nearest to (1, 1, 1) under w_1 + w_2 <= 1, w_1 <= 1/4 and w_3 >= 2, where
+    # phi(w) = log(8/3). The first full Newton step from 0 leaves the domain, and the multiplier of
+    # the first row shrinks again when the second row takes over: x = (1/3, 8/3, 1/2, 0).
+    hard = EntropyDual(
+        A=[[1, 1, 0], [1, 0, 0], [0, 0, -1], [0, 1, -1]],
+        b=[1, 0.25, -2, 1],
+        interior=[0.125, 0.25, 3],
+    )
+    # w >= 5/2 may be violated at the price |v|^2 / 2: w = 2, v = 1/2, phi(2) + 1/8 = 9/8 - log 2.
+    soft = EntropyDual(A=[[-1]], b=[-2.5], weight=1.0)
+    # w_1 + w_2 <= 1, yet w_1 >= 1 and w_2 >= 1: the sum of the rows reads 0 <= -1.
+    contradictory = EntropyDual(A=[[1, 1], [-1, 0], [0, -1]], b=[1, -1, -1])
+    return (
+        Instance("orthant_rows", _over_orthant(hard), value=-math.log(8 / 3)),
+        Instance("orthant_rows_with_slack", _over_orthant(soft), value=math.log(2) - 9 / 8),
+        Instance("orthant_rows_contradict", _over_orthant(contradictory), Verdict.UNBOUNDED),
+    )
+
+
+def _over_orthant(dual: EntropyDual) -> SimplexForm:
     return SimplexForm(dual, BoxPlane(np.zeros(dual.size), np.full(dual.size, np.inf)))
 
 
@@ -324,12 +335,12 @@ def _quartic(x: FloatArray) -> LocalModel:
 
 
 def _games() -> tuple[Instance, ...]:
-    paper = np.array([[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]])
+    rock_paper_scissors = np.array([[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]])
     mixed = np.array([[3.0, -1.0], [-2.0, 4.0]])
     return (
         Instance(
             "game_rock_paper_scissors",
-            SaddleForm(Bilinear(paper), Simplex(3), Simplex(3)),
+            SaddleForm(Bilinear(rock_paper_scissors), Simplex(3), Simplex(3)),
             value=0.0,
         ),
         Instance("game_mixed", SaddleForm(Bilinear(mixed), Simplex(2), Simplex(2)), value=1.0),
@@ -338,5 +349,60 @@ def _games() -> tuple[Instance, ...]:
             SaddleForm(Bilinear(np.array([[1.0, 2.0], [3.0, 4.0]])), Simplex(2), Simplex(2)),
             value=2.0,
         ),
-        Instance("game_that_splits", huber_and_modulus(), value=1.375),
+        Instance("game_that_splits", _huber_and_modulus(), value=1.375),
     )
+
+
+def _huber_and_modulus() -> SaddleForm:
+    """A game that splits into two proximal steps, with the optimum 1.375 at x = 2.5.
+
+        minimise  h(x - 3) + |x| / 2   over -5 <= x <= 5
+        h(t) = max over |z| <= 1 of  z t - z^2 / 2
+
+    h is Huber's function, and |x| / 2 = max over |w| <= 1/2 of w x.
+    """
+    coupling = Splitting(
+        function=_game_value,
+        gradient_x=_game_gradient_x,
+        gradient_y=_game_gradient_y,
+        inner=_huber_step,
+        outer=_modulus_step,
+        start=np.zeros(1),
+        sigma=1.0,
+    )
+    return SaddleForm(coupling, _interval(5.0), Product((_interval(1.0), _interval(0.5))))
+
+
+def _interval(radius: float) -> BoxPlane:
+    return BoxPlane(np.array([-radius]), np.array([radius]))
+
+
+def _game_value(x: FloatArray, y: FloatArray) -> float:
+    z, w = y
+    return float(z * (x[0] - 3) - z**2 / 2 + w * x[0])
+
+
+def _game_gradient_x(x: FloatArray, y: FloatArray) -> FloatArray:
+    return y[:1] + y[1:]
+
+
+def _game_gradient_y(x: FloatArray, y: FloatArray) -> FloatArray:
+    return np.array([x[0] - 3 - y[0], x[0]])
+
+
+def _huber_step(v: FloatArray, sigma: float) -> Inner:
+    """The proximal step of h(x - 3) by its dual, a quadratic of z; then x = v - z / sigma."""
+    return Inner(SmoothFunction(1, partial(_huber_dual, v, sigma)), lambda z: v - z / sigma)
+
+
+def _huber_dual(v: FloatArray, sigma: float, z: FloatArray) -> LocalModel:
+    curvature = 1 + 1 / sigma
+    value = curvature * z[0] ** 2 / 2 - z[0] * (v[0] - 3)
+    gradient = curvature * z - (v - 3)
+    return LocalModel(float(value), gradient, lambda: np.array([[curvature]]))
+
+
+def _modulus_step(v: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray]:
+    """The proximal step of |x| / 2, which is soft thresholding, and its w."""
+    w = np.clip(sigma * v, -0.5, 0.5)
+    return v - w / sigma, w

@@ -1,16 +1,16 @@
-"""Random cone programs built from their solutions, on which every backend is judged.
+"""Random cone programs built from their solutions, on which every backend is tested.
 
-Choose x, and strictly complementary s in K and y in K*; then b = Ax + s and c = -Px - A'y make (x,
-y) optimal by the conditions of optimality themselves.
+Choose x, and strictly complementary s in K and y in K*; then b = Ax + s and c = -Px - A'y make
+(x, y) satisfy the conditions of optimality.
 
-Where cones are curved, a value is proven to full accuracy only if both sides have a Slater point; a
-random A with few columns often leaves the solution as the only feasible point, where rounding is
-worth its square root. So A satisfies
+Where cones are not polyhedral, a value is proven to full accuracy only if primal and dual have
+Slater points. A random A with few columns often leaves the solution as the only feasible point,
+where a perturbation eps changes the value by sqrt(eps). So A satisfies
 
-    A d = s - s',    A'(y' - y) = 0,    s' and y' inside their cones:
+    A d = s - s',    A'(y' - y) = 0,    s' and y' in the interiors of their cones:
 
-x + d is feasible with the slack s', and y' belongs to the cost c. Both hold at once where (y' -
-y)'(s - s') = 0, which the lengths of s' and y' settle.
+x + d is feasible with the slack s', and y' is feasible for the cost c. Both hold at once where
+(y' - y)'(s - s') = 0, which the lengths of s' and y' can be chosen for.
 """
 
 from __future__ import annotations
@@ -48,17 +48,29 @@ class Instance:
 def planted_cone_program(
     rng: np.random.Generator, kind: Kind, n: int = 6, m: int = 12, *, slater: bool = True
 ) -> Instance:
-    """Return a random cone program whose optimal pair (x, y) is known; about m rows.
+    """Return a random cone program whose optimal pair (x, y) is known.
 
-    Programs with curved cones have Slater points on both sides unless `slater` is False; the others
-    need none.
+    Parameters
+    ----------
+    rng
+        The source of all randomness.
+    kind
+        The cones, and whether the objective is quadratic.
+    n
+        The number of variables.
+    m
+        The number of rows, roughly: cones come in whole blocks.
+    slater
+        Whether programs whose cones are not polyhedral get Slater points, primal and dual; the
+        others need none.
 
     >>> instance = planted_cone_program(np.random.default_rng(0), "socp")
     >>> instance.form.measure(instance.x, instance.y).worst < 1e-12
     True
     """
     cones = _cones_of(kind, m)
-    s, y = np.zeros(cones.size), np.zeros(cones.size)
+    s = np.zeros(cones.size)
+    y = np.zeros(cones.size)
     for block_kind, rows in cones.blocks():
         s[rows], y[rows] = _COMPLEMENTARY[block_kind](rng, rows.stop - rows.start)
     A = rng.normal(size=(cones.size, n))
@@ -67,7 +79,9 @@ def planted_cone_program(
     P = factor.T @ factor / n if kind == "qp" else None
     if slater and cones.features:
         A = _with_slater_points(cones, A, s, y, rng.normal(size=n))
-    c = -A.T @ y - (P @ x if P is not None else 0.0)
+    c = -A.T @ y
+    if P is not None:
+        c -= P @ x
     form = ConeForm(c, A, A @ x + s, cones, P)
     return Instance(f"{kind}_known_pair", form, value=form.value(x), x=x, y=y)
 
@@ -75,14 +89,18 @@ def planted_cone_program(
 def _with_slater_points(
     cones: Cones, A: FloatArray, s: FloatArray, y: FloatArray, d: FloatArray
 ) -> FloatArray:
-    """A changed by rank two: s - Ad and some y' with A'y' = A'y are multiples of the centre, but for zero rows."""
-    unit = centre(cones)
-    # s' = beta unit, y' = alpha unit have h'g = 0 where p / beta + q / alpha = unit'unit: half
-    # each, if both are there.
-    p, q, square = float(unit @ s), float(unit @ y), float(unit @ unit)
+    """Change A by rank two: s - Ad = s' and A'y' = A'y with multiples s', y' of the centre e."""
+    e = centre(cones)
+    square = float(e @ e)
+    p = float(e @ s)
+    q = float(e @ y)
+    # With s' = beta e and y' = alpha e, (y' - y)'(s - s') = 0 reads p / beta + q / alpha = e'e:
+    # each term is half of it, or one is all of it where the other vanishes.
     parts = 2 if p > 0 and q > 0 else 1
-    g = s - (parts * p / square if p > 0 else 1.0) * unit
-    h = (parts * q / square if q > 0 else 1.0) * unit - y
+    beta = parts * p / square if p > 0 else 1.0
+    alpha = parts * q / square if q > 0 else 1.0
+    g = s - beta * e
+    h = alpha * e - y
     h[: cones.zero] = 0.0
     A = A - np.outer(h, h @ A) / (h @ h)
     return A + np.outer(g - A @ d, d) / (d @ d)
@@ -117,25 +135,31 @@ def _pair_nonneg(rng: np.random.Generator, size: int) -> Pair:
 def _pair_soc(rng: np.random.Generator, size: int) -> Pair:
     u = rng.normal(size=size - 1)
     norm = float(np.linalg.norm(u))
-    return np.concatenate(([norm], u)), rng.uniform(0.5, 2.0) * np.concatenate(([norm], -u))
+    s = np.concatenate(([norm], u))
+    y = rng.uniform(0.5, 2.0) * np.concatenate(([norm], -u))
+    return s, y
 
 
 def _pair_psd(rng: np.random.Generator, size: int) -> Pair:
     order = next(k for k in range(size + 1) if svec_size(k) == size)
     Q, _ = np.linalg.qr(rng.normal(size=(order, order)))
     values = rng.uniform(0.5, 2.0, order)
-    split = order // 2
-    return svec((Q[:, split:] * values[split:]) @ Q[:, split:].T), svec(
-        (Q[:, :split] * values[:split]) @ Q[:, :split].T
-    )
+    split = (
+        order // 2
+    )  # s and y share the eigenvectors Q, each with its own part of the eigenvalues
+    s = (Q[:, split:] * values[split:]) @ Q[:, split:].T
+    y = (Q[:, :split] * values[:split]) @ Q[:, :split].T
+    return svec(s), svec(y)
 
 
 def _pair_exp(rng: np.random.Generator, size: int) -> Pair:
+    """Boundary points (r, 1, e^r) and the normals of the cone there."""
     r = rng.normal(size=size // 3)
-    s = rng.uniform(0.5, 2.0, r.size)[:, None] * np.stack([r, np.ones_like(r), np.exp(r)], axis=1)
-    y = rng.uniform(0.5, 2.0, r.size)[:, None] * np.stack(
-        [-np.exp(r), -(1 - r) * np.exp(r), np.ones_like(r)], axis=1
-    )
+    one = np.ones_like(r)
+    s = np.stack([r, one, np.exp(r)], axis=1)
+    y = np.stack([-np.exp(r), -(1 - r) * np.exp(r), one], axis=1)
+    s *= rng.uniform(0.5, 2.0, r.size)[:, None]
+    y *= rng.uniform(0.5, 2.0, r.size)[:, None]
     return s.ravel(), y.ravel()
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import numpy as np
 
-from klopt.conformance.checks import Body, Skip, expect
-from klopt.conformance.format import why_not
+from klopt.arrays import FloatArray
+from klopt.conformance.checks import Body, Skip, expect, why_not
 from klopt.engine.pipeline import solve
-from klopt.engine.planner import plan
+from klopt.engine.planner import Route, plan
 from klopt.engine.result import Result
 from klopt.model.problem import Point, Problem
 from klopt.proof.certificate import Verdict
@@ -19,9 +19,15 @@ from klopt.proof.certificate import Verdict
 __all__ = ["problem_checks"]
 
 SIZES = (2, 5, 12)
+"""Those of the random instances."""
 TOL = 1e-5
-HOME_MADE = 2.0
-"""Seconds for a route of a home-made method."""
+"""The relative gap within which instances are solved."""
+OWN_METHOD_TIME_LIMIT_S = 2.0
+"""What a route of klopt's own methods may take."""
+OWN_METHOD_RANKS = range(40, 50)
+"""The ranks of klopt's own methods, which may be slow; see `Backend.rank`."""
+NOISE_LEVELS = (0.0, 1e-6, 1e-2, 1.0, 100.0)
+"""Multiples of normal noise that are added to an optimal point."""
 
 
 def problem_checks(problem: type[Problem]) -> Iterator[tuple[str, Body]]:
@@ -51,16 +57,16 @@ def _sample_is_valid(problem: type[Problem]) -> None:
     for instance in _samples(problem):
         expect(instance.sense in ("min", "max"), f"sense is {instance.sense!r}")
         names = [formulation.name for formulation in instance.formulations()]
-        expect(
-            names and len(set(names)) == len(names), f"formulations need distinct names: {names}"
-        )
+        are_distinct = names and len(set(names)) == len(names)
+        expect(are_distinct, f"formulations need distinct names: {names}")
         expect(instance.describe(), "describe() is empty")
         pickle.loads(pickle.dumps(instance))
         _solved(instance)
 
 
 def _sample_is_reproducible(problem: type[Problem]) -> None:
-    first, second = (problem.sample(np.random.default_rng(7), 5) for _ in range(2))
+    first = problem.sample(np.random.default_rng(7), 5)
+    second = problem.sample(np.random.default_rng(7), 5)
     expect(_solved(first).value == _solved(second).value, "two samples of one seed differ")
 
 
@@ -68,48 +74,58 @@ def _needs_are_true(problem: type[Problem]) -> None:
     for instance in _samples(problem):
         for formulation in instance.formulations():
             found = formulation.build().needs
-            expect(
-                found == formulation.needs,
-                f"{formulation.name} declares other needs than {set(found)}",
-            )
+            other = f"{formulation.name} declares other needs than {set(found)}"
+            expect(found == formulation.needs, other)
 
 
 def _forms_agree(problem: type[Problem]) -> None:
-    """Along every route of every formulation the intervals overlap, and hold what the form's own objective says."""
+    """The intervals of all routes overlap, and each holds the value of the form's own objective."""
     for instance in _samples(problem):
-        proven = []
-        for route in plan(instance).routes:
-            tol = max(TOL, route.backend.accuracy)
-            # A home-made method may be slow; what it has proven when its time is over must still be
-            # true.
-            limit = HOME_MADE if 40 <= route.backend.rank < 50 else None
-            result = solve(
-                instance,
-                backend=route.backend,
-                formulation=route.formulation.name,
-                tol=tol,
-                time_limit=limit,
-            )
-            if route.backend.rank < 40:
-                expect(result.verdict is Verdict.OPTIMAL, why_not(result, Verdict.OPTIMAL))
-            proven.append((str(route), result.lower, result.upper))
-            _holds_the_form(result)
-        low = max(proven, key=lambda item: item[1])
-        high = min(proven, key=lambda item: item[2])
-        slack = TOL * (1 + abs(high[2]))
-        expect(low[1] <= high[2] + slack, f"disjoint intervals: {low} and {high}")
+        results = [_along(instance, route) for route in plan(instance).routes]
+        for result in results:
+            _contains_form_value(result)
+        highest = max(results, key=lambda result: result.lower)
+        lowest = min(results, key=lambda result: result.upper)
+        slack = TOL * (1 + abs(lowest.upper))
+        expect(
+            highest.lower <= lowest.upper + slack,
+            f"disjoint intervals: {_interval(highest)} and {_interval(lowest)}",
+        )
 
 
-def _holds_the_form(result: Result) -> None:
-    """A bracket that has nothing to do with the data would agree with itself; the form's objective tells."""
+def _along(instance: Problem, route: Route) -> Result:
+    """The result of one route, which must be optimal unless its method is one of klopt's own."""
+    backend = route.backend
+    # What a slow method has proven when its time is over must still be true.
+    limit = OWN_METHOD_TIME_LIMIT_S if backend.rank in OWN_METHOD_RANKS else None
+    result = solve(
+        instance,
+        backend=backend,
+        formulation=route.formulation.name,
+        tol=max(TOL, backend.accuracy),
+        time_limit=limit,
+    )
+    if backend.rank < OWN_METHOD_RANKS.start:
+        expect(result.verdict is Verdict.OPTIMAL, why_not(result, Verdict.OPTIMAL))
+    return result
+
+
+def _interval(result: Result) -> str:
+    return f"{result.lower:.9g} <= optimum <= {result.upper:.9g} by {result.route}"
+
+
+def _contains_form_value(result: Result) -> None:
+    """A bracket that ignores the data would agree with itself; the form's objective shows it."""
     residuals = result.certificate.residuals
+    # Only an answer that solves the form tells the form's optimum.
     if residuals is None or result.verdict is not Verdict.OPTIMAL or residuals.worst > TOL:
         return
     value = result.route.formulation.to_user(residuals.value, residuals.value)[0]
     slack = 10 * TOL * (1 + abs(value))
     expect(
         result.lower - slack <= value <= result.upper + slack,
-        f"{result.route}: the form says {value:.9g}, the bracket {result.lower:.9g} <= optimum <= {result.upper:.9g}",
+        f"{result.route}: the form says {value:.9g}, "
+        f"the bracket {result.lower:.9g} <= optimum <= {result.upper:.9g}",
     )
 
 
@@ -125,11 +141,10 @@ def _round_trip(problem: type[Problem]) -> None:
             tried += 1
             start = formulation.lift(result.point)
             again = instance.bracket(formulation.recover(start.x, start.y))
-            gap = abs((again.upper if instance.sense == "min" else again.lower) - result.value)
-            expect(
-                gap <= 10 * TOL * (1 + abs(result.value)),
-                f"{formulation.name}: the value moves by {gap:.1e}",
-            )
+            value = again.upper if instance.sense == "min" else again.lower
+            moved = abs(value - result.value)
+            is_close = moved <= 10 * TOL * (1 + abs(result.value))
+            expect(is_close, f"{formulation.name}: the value moves by {moved:.1e}")
     if not tried:
         raise Skip("no formulation lifts a point")
 
@@ -139,28 +154,22 @@ def _recover_is_feasible(problem: type[Problem]) -> None:
         result = _solved(instance)
         assert result.point is not None
         again = instance.bracket(result.point)
-        expect(
-            again.width <= 10 * TOL * (1 + abs(again.upper)),
-            "the repaired point does not bracket itself",
-        )
+        is_narrow = again.width <= 10 * TOL * (1 + abs(again.upper))
+        expect(is_narrow, "the repaired point does not bracket itself")
 
 
 def _bracket_is_ordered(problem: type[Problem]) -> None:
-    """From rough points too: lower <= optimum <= upper."""
+    """lower <= optimum <= upper, from points far off too."""
     rng = np.random.default_rng(0)
     for instance in _samples(problem):
         result = _solved(instance)
         slack = TOL * (1 + abs(result.value))
-        for noise in (0.0, 1e-6, 1e-2, 1.0, 100.0):
+        for noise in NOISE_LEVELS:
             bracket = instance.bracket(_noisy(result, noise, rng))
-            expect(
-                bracket.lower <= result.upper + slack,
-                f"noise {noise}: lower {bracket.lower} is too high",
-            )
-            expect(
-                bracket.upper >= result.lower - slack,
-                f"noise {noise}: upper {bracket.upper} is too low",
-            )
+            too_high = f"noise {noise}: lower {bracket.lower} is too high"
+            expect(bracket.lower <= result.upper + slack, too_high)
+            too_low = f"noise {noise}: upper {bracket.upper} is too low"
+            expect(bracket.upper >= result.lower - slack, too_low)
 
 
 def _bracket_refuses_mutants(problem: type[Problem]) -> None:
@@ -169,15 +178,17 @@ def _bracket_refuses_mutants(problem: type[Problem]) -> None:
     for instance in _samples(problem):
         result = _solved(instance)
         bracket = instance.bracket(_noisy(result, 10.0, rng))
+        # A narrow bracket around a noisy point is legitimate where it holds the optimum.
         if bracket.width <= 1e-9 * (1 + abs(bracket.upper)):
-            off = max(bracket.lower - result.upper, result.lower - bracket.upper)
-            expect(off <= TOL * (1 + abs(result.value)), "a mutant is certified at a wrong value")
+            distance = max(bracket.lower - result.upper, result.lower - bracket.upper)
+            is_close = distance <= TOL * (1 + abs(result.value))
+            expect(is_close, "a mutant is certified at a wrong value")
 
 
 def _noisy(result: Result, noise: float, rng: np.random.Generator) -> Point:
     assert result.point is not None
-    shaken = [
-        {name: value + noise * rng.normal(size=value.shape) for name, value in part.items()}
-        for part in (result.point.primal, result.point.dual)
-    ]
-    return Point(*shaken)
+
+    def shaken(arrays: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+        return {name: v + noise * rng.normal(size=v.shape) for name, v in arrays.items()}
+
+    return Point(shaken(result.point.primal), shaken(result.point.dual))

@@ -1,7 +1,8 @@
-"""Writes the file, or the installable package, that a new backend or problem starts from.
+"""`scaffold`: writes the file, or the package, that a new backend or problem starts from.
 
-What is written passes the conformance checks before a line is changed. The files are templates in
-`klopt/templates`; nothing that exists is ever written over.
+What is written passes the conformance checks before a line is changed, also when it is moved into
+`problems/` or `solvers/`. The templates are in `klopt/conformance/templates`. Nothing that exists
+is overwritten.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from typing import Literal
 from klopt.engine.registry import backends, problems
 from klopt.errors import InvalidSettings
 
-__all__ = ["Kind", "Scaffold", "Takes", "scaffold"]
+__all__ = ["PluginKind", "Scaffold", "Takes", "scaffold"]
 
-Kind = Literal["backend", "problem"]
+PluginKind = Literal["backend", "problem"]
 Takes = Literal["cone", "sets"]
 
 
@@ -33,17 +34,29 @@ class Scaffold:
 
 
 def scaffold(
-    kind: Kind,
+    kind: PluginKind,
     name: str,
     *,
     takes: Takes = "cone",
     package: bool = False,
     folder: Path | None = None,
 ) -> Scaffold:
-    """Write a backend or a problem called `name` into `folder` and return what was written.
+    """Write a backend or a problem called `name` and return what was written.
 
-    A backend takes cone programs (the call of a library) or functions over simple sets (a method of
-    one's own). The file is called `klopt_<name>.py`, so that it cannot hide the library it imports.
+    Parameters
+    ----------
+    kind
+        What to write.
+    name
+        Its name, from which those of the class and of the file are made. The file is called
+        `klopt_<name>.py`, so that it cannot shadow the library that it imports.
+    takes
+        Of a backend: cone programs, solved by a library, or functions over simple sets, minimised
+        by a method of one's own.
+    package
+        Whether to write an installable package with its entry point and tests.
+    folder
+        Where; the current one if it is not given.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -56,48 +69,55 @@ def scaffold(
     """
     _refuse_bad(kind, name)
     words = _words(kind, name)
-    code = _filled(f"backend_{takes}.py" if kind == "backend" else "problem.py", words)
+    template = f"backend_{takes}.py" if kind == "backend" else "problem.py"
+    code = _filled(template, words)
     _refuse_taken(kind, words, code)
     folder = Path() if folder is None else folder
     if package:
-        home = folder / words["project"]
-        texts = {
-            home / "pyproject.toml": _filled("pyproject.toml", words),
-            home / "README.md": _filled("README.md", words),
-            home / "src" / f"{words['module']}.py": code,
-            home / "tests" / "test_conformance.py": _filled(f"test_{kind}.py", words),
-        }
-        _write(home, texts)
-        return Scaffold(
-            tuple(texts),
-            (f'pip install -e "./{home.as_posix()}[test]"', f"pytest {home.as_posix()}"),
-        )
+        return _write_package(kind, words, code, folder)
+
     file = folder / f"{words['module']}.py"
     _write(file, {file: code})
-    use = (
-        f"klopt solve {'LP' if takes == 'cone' else 'SimplexProgram'} --backend {file.as_posix()}"
-        if kind == "backend"
-        else f"klopt compare {file.as_posix()}:instance"
-    )
-    return Scaffold((file,), (f"klopt check-{kind} {file.as_posix()}", use))
+    path = file.as_posix()
+    if kind == "problem":
+        use = f"klopt compare {path}:instance"
+    elif takes == "cone":
+        use = f"klopt solve LP --backend {path}"
+    else:
+        use = f"klopt solve SimplexProgram --backend {path}"
+    return Scaffold((file,), (f"klopt check-{kind} {path}", use))
 
 
-def _refuse_bad(kind: Kind, name: str) -> None:
-    plain = re.sub(r"\W+", "_", name.strip()).strip("_") or f"my_{kind}"
+def _write_package(kind: PluginKind, words: dict[str, str], code: str, folder: Path) -> Scaffold:
+    home = folder / words["project"]
+    texts = {
+        home / "pyproject.toml": _filled("pyproject.toml", words),
+        home / "README.md": _filled("README.md", words),
+        home / "src" / f"{words['module']}.py": code,
+        home / "tests" / "test_conformance.py": _filled(f"test_{kind}.py", words),
+    }
+    _write(home, texts)
+    path = home.as_posix()
+    return Scaffold(tuple(texts), (f'pip install -e "./{path}[test]"', f"pytest {path}"))
+
+
+def _refuse_bad(kind: PluginKind, name: str) -> None:
     if not name.isidentifier():
+        plain = re.sub(r"\W+", "_", name.strip()).strip("_") or f"my_{kind}"
         better = plain if plain.isidentifier() else f"my_{plain}"
         raise InvalidSettings(
-            f"{name!r} is no name in Python: letters, digits and underscores; try {better!r}"
+            f"{name!r} is not a Python identifier (letters, digits, underscores); try {better!r}"
         )
     if not name.isascii() or name.startswith("_"):
         raise InvalidSettings(
-            f"{name!r} must start with a letter and keep to ASCII: a package is named after it"
+            f"{name!r} must start with a letter and be ASCII: a package is named after it"
         )
-    if keyword.iskeyword(name.lower()) or keyword.issoftkeyword(name) or keyword.iskeyword(name):
-        raise InvalidSettings(f"{name!r} is a word of Python's own; try {'my_' + name.lower()!r}")
+    if keyword.iskeyword(name) or keyword.iskeyword(name.lower()) or keyword.issoftkeyword(name):
+        better = f"my_{name.lower()}"
+        raise InvalidSettings(f"{name!r} is a keyword of Python; try {better!r}")
     if kind == "backend" and name != name.lower():
         raise InvalidSettings(
-            f"{name!r} has capitals; names of backends have none: try {_snake(name)!r}"
+            f"{name!r} has capitals; backends have lower-case names: try {_snake(name)!r}"
         )
 
 
@@ -106,27 +126,26 @@ def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-def _words(kind: Kind, name: str) -> dict[str, str]:
-    """What the templates leave open."""
+def _words(kind: PluginKind, name: str) -> dict[str, str]:
+    """What the placeholders of the templates stand for."""
     from klopt import __version__
 
     class_name = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
-    name = _snake(name)
-    thing = "BACKEND" if kind == "backend" else class_name
-    return {
+    snake = _snake(name)
+    words = {
         "kind": kind,
-        "name": name,
+        "name": snake,
         "Class": class_name,
-        "module": f"klopt_{name}",
-        "project": f"klopt-{name.replace('_', '-')}",
-        "group": "klopt.solvers" if kind == "backend" else "klopt.problems",
-        "thing": thing,
-        "thing_name": name if kind == "backend" else class_name,
+        "module": f"klopt_{snake}",
+        "project": f"klopt-{snake.replace('_', '-')}",
         "version": ".".join(__version__.split(".")[:2]),
     }
+    if kind == "backend":
+        return words | {"group": "klopt.solvers", "thing": "BACKEND", "thing_name": snake}
+    return words | {"group": "klopt.problems", "thing": class_name, "thing_name": class_name}
 
 
-def _refuse_taken(kind: Kind, words: dict[str, str], code: str) -> None:
+def _refuse_taken(kind: PluginKind, words: dict[str, str], code: str) -> None:
     if kind == "backend":
         taken = {backend.name for backend in backends()}
     else:
@@ -140,8 +159,9 @@ def _refuse_taken(kind: Kind, words: dict[str, str], code: str) -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
+    # The class would hide what its own file imports.
     if words["Class"] in imported:
-        raise InvalidSettings(f"{words['Class']!r} is a name of klopt's own; choose another name")
+        raise InvalidSettings(f"{words['Class']!r} is a name of klopt; choose another name")
 
 
 def _filled(template: str, words: dict[str, str]) -> str:

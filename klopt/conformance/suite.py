@@ -1,11 +1,11 @@
-"""What every backend and every problem must pass; usable from outside.
+"""`check_backend` and `check_problem`: run what every backend and every problem must pass.
 
-    contract_  it is what it says: names, pickling, silence, determinism, inputs untouched, unknown options refused
+    contract_  it does what it declares, pickles, is silent and deterministic, changes no input
     truth_     instances solved on paper
-    proof_     random programs with a known solution certify; multipliers match finite differences
-    limit_     one iteration or next to no time: it returns, and nothing false is said
-    meta_      permuted, scaled, shifted, split, substituted programs keep their optimum
-    start_     a start at the optimum is taken and not worse; rubbish is refused or projected
+    proof_     random programs with a known solution are certified; multipliers are gradients
+    limit_     with one iteration or hardly any time it returns, and claims nothing false
+    meta_      permuted, scaled, split and substituted programs keep their optimum
+    start_     a start at the optimum is used and does not hurt; NaN is refused or projected
     agree_     its interval overlaps that of every other backend
 
 Results are data. A check that a backend declares in `exempt` must still fail: an exemption that
@@ -32,25 +32,48 @@ from klopt.model.problem import Problem
 __all__ = ["Check", "Status", "check_backend", "check_problem", "explain_checks"]
 
 HINTS = {
-    "contract": "what the class says of itself is not what it does",
-    "truth": "programs solved on paper: look at x first (primal), then at the sign and order of y (dual, cone)",
-    "limit": "at a limit return the best point so far with Stop.ITERATION_LIMIT or Stop.TIME_LIMIT; do not raise",
+    "contract": "the class does not do what it declares",
+    "truth": (
+        "programs solved on paper: look at x first (primal), then at the sign and order of y "
+        "(dual, cone)"
+    ),
+    "limit": (
+        "at a limit return the best point so far with Stop.ITERATION_LIMIT or Stop.TIME_LIMIT; "
+        "do not raise"
+    ),
     "start": 'take start.x and start.y, project what is not feasible, or do not honour "start"',
-    "agree": "the proven intervals of two backends are disjoint: one takes the form for another program",
-    "proof": "multipliers obey Px + c + A'y = 0 with y in K* and b - Ax in K; many libraries return -y",
-    "meta": "the same program written otherwise: is an order of rows, a scale or a sparse format taken for granted?",
+    "agree": (
+        "the proven intervals of two backends are disjoint: one of them solves another program"
+    ),
+    "proof": (
+        "multipliers satisfy Px + c + A'y = 0 with y in K* and b - Ax in K; "
+        "many libraries return -y"
+    ),
+    "meta": (
+        "the same program written otherwise: is an order of rows, a scale or a sparse format "
+        "taken for granted?"
+    ),
     "sample": "sample(rng, size) returns an instance that solves, the same one for the same rng",
-    "forms": "every formulation states its needs, has the same optimum, and lift and recover lead there and back",
-    "recover": "bracket(point) returns a point that brackets the optimum as narrowly as the one it was given",
-    "bracket": "lower <= optimum <= upper for any point, computed from the data, never from what a backend said",
+    "forms": (
+        "every formulation states its needs and has the same optimum, and recover undoes lift"
+    ),
+    "recover": (
+        "bracket(point) returns a point that brackets the optimum as narrowly as the one it was "
+        "given"
+    ),
+    "bracket": (
+        "lower <= optimum <= upper for any point, computed from the data, never from what a "
+        "backend said"
+    ),
 }
 """Where to look when a check of the group fails."""
 
 
 def check_backend(backend: Backend, *, show: bool = True) -> list[Check]:
-    """Run every check that applies to a backend; print a table unless `show` is false; return the results.
+    """Run every check that applies to a backend, print a table and return the results.
 
-    What fails is not raised: look for `check.ok`, and for the reason in `check.detail`.
+    What fails is not raised: look for `check.ok`, and for the reason in `check.detail`. With
+    `show=False` nothing is printed.
 
     >>> from klopt.engine.registry import backend_named
     >>> all(check.ok for check in check_backend(backend_named("explicit"), show=False))
@@ -69,9 +92,10 @@ def check_backend(backend: Backend, *, show: bool = True) -> list[Check]:
 
 
 def check_problem(problem: type[Problem], *, show: bool = True) -> list[Check]:
-    """Run every check that applies to a problem class; print a table unless `show` is false; return the results.
+    """Run every check that applies to a problem class, print a table and return the results.
 
-    Instances come from the class itself, by `sample(rng, size)`.
+    Instances come from the class itself, by `sample(rng, size)`. With `show=False` nothing is
+    printed.
 
     >>> from klopt.engine.registry import problem_named
     >>> all(check.ok for check in check_problem(problem_named("NuMargin"), show=False))
@@ -85,7 +109,7 @@ def check_problem(problem: type[Problem], *, show: bool = True) -> list[Check]:
 
 
 def explain_checks(who: str, checks: Sequence[Check]) -> str:
-    """Return a line for each check, below what failed why it did, and at the end where to look, in 80 columns.
+    """Return a line for each check, why what failed did, and where to look, in 80 columns.
 
     >>> print(explain_checks("mine", [Check("limit_one_iteration", Status.FAILED, "it raised")]))
     limit_one_iteration  failed
@@ -95,30 +119,23 @@ def explain_checks(who: str, checks: Sequence[Check]) -> str:
     limit_: at a limit return the best point so far with Stop.ITERATION_LIMIT or
         Stop.TIME_LIMIT; do not raise
     """
-    wide = max((len(check.name) for check in checks), default=0)
+    width = max((len(check.name) for check in checks), default=0)
     lines = []
     for check in checks:
         if check.ok:
-            lines.append(f"{check.name:{wide}}  {check.status.value:7}  {check.detail}".rstrip())
+            lines.append(f"{check.name:{width}}  {check.status.value:7}  {check.detail}".rstrip())
         else:
-            lines += [
-                f"{check.name:{wide}}  {check.status.value}",
-                wrapped(indent(check.detail, "    ")),
-            ]
-    counts = Counter(check.status.value for check in checks)
-    lines += [
-        "",
-        f"{who}: "
-        + ", ".join(
-            f"{counts[status.value]} {status.value}" for status in Status if counts[status.value]
-        ),
-    ]
-    groups = {check.name.partition("_")[0] for check in checks if not check.ok}
-    lines += [
-        fill(f"{group}_: {HINTS[group]}", WIDTH, subsequent_indent="    ")
-        for group in HINTS
-        if group in groups
-    ]
+            lines.append(f"{check.name:{width}}  {check.status.value}")
+            lines.append(wrapped(indent(check.detail, "    ")))
+
+    counts = Counter(check.status for check in checks)
+    summary = ", ".join(f"{counts[each]} {each.value}" for each in Status if counts[each])
+    lines += ["", f"{who}: {summary}"]
+
+    failed = {check.name.partition("_")[0] for check in checks if not check.ok}
+    for group, hint in HINTS.items():
+        if group in failed:
+            lines.append(fill(f"{group}_: {hint}", WIDTH, subsequent_indent="    "))
     return "\n".join(lines)
 
 
@@ -127,9 +144,8 @@ def _run_all(
 ) -> list[Check]:
     results = [run_check(name, body, exempt.get(name, "")) for name, body in checks]
     unknown = set(exempt) - {check.name for check in results}
-    results += [
-        Check(name, Status.FAILED, "exempt, but there is no such check") for name in sorted(unknown)
-    ]
+    for name in sorted(unknown):
+        results.append(Check(name, Status.FAILED, "exempt, but there is no such check"))
     if show:
         sys.stdout.write(f"{explain_checks(who, results)}\n")
     return results

@@ -1,14 +1,14 @@
-"""The backend passes what every backend of klopt must pass, and klopt finds it by its entry point."""
+"""The backend passes klopt's conformance checks, and klopt finds it by its entry point."""
 
 import pytest
 from klopt_projected_gradient import BACKEND
 
 import klopt
 
+CHECKS = klopt.check_backend(BACKEND, show=False)
 
-@pytest.mark.parametrize(
-    "check", klopt.check_backend(BACKEND, show=False), ids=lambda check: check.name
-)
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
 def test_conformance(check: klopt.Check) -> None:
     assert check.ok, check.detail
 

@@ -1,4 +1,4 @@
-"""The backend passes what every backend of klopt must pass, and klopt finds it by its entry point."""
+"""The backend passes klopt's conformance checks, and klopt finds it by its entry point."""
 
 import pytest
 from klopt_piqp import BACKEND
@@ -7,10 +7,10 @@ import klopt
 
 pytest.importorskip("piqp", reason="PIQP is not installed: pip install piqp")
 
+CHECKS = klopt.check_backend(BACKEND, show=False)
 
-@pytest.mark.parametrize(
-    "check", klopt.check_backend(BACKEND, show=False), ids=lambda check: check.name
-)
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
 def test_conformance(check: klopt.Check) -> None:
     assert check.ok, check.detail
 

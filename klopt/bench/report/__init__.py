@@ -1,4 +1,4 @@
-"""What a comparison looks like: one self-contained page, its charts as files, and small tables for notebooks."""
+"""What a comparison looks like: a self-contained page, charts as files, tables for notebooks."""
 
 from klopt.model.html import html_table
 

@@ -1,4 +1,4 @@
-"""Axes of a chart: from numbers to places, ticks that people would choose, and curves thinned to what an eye can see.
+"""Axes of a chart: from numbers to places, round ticks, and curves thinned to what an eye can see.
 
 A linear axis has ticks at 1, 2 or 5 times a power of ten. A logarithmic one has them at the powers
 of ten, every k-th where they would crowd, and at 2 and 5 times them where it spans less than two
@@ -15,9 +15,15 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 
-__all__ = ["MOST_POINTS", "Axis", "thinned"]
+__all__ = ["MAX_POINTS", "Axis", "thinned"]
 
-MOST_POINTS = 400
+MAX_POINTS = 400
+"""Points of a curve that are drawn; an eye sees no more."""
+PLAIN_FROM = 1e-3
+PLAIN_TO = 9999
+"""Ticks of a logarithmic axis between these are written out, others as powers of ten."""
+ROUNDING = 1e-9
+"""The relative distance within which a tick counts as on the end of its axis."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -42,49 +48,78 @@ class Axis:
     def around(
         cls, label: str, values: Iterable[float], *, log: bool = False, zero: bool = False
     ) -> Axis:
-        """Return an axis that holds the finite values with a little room; a logarithmic one drops what is not positive.
+        """Return an axis that holds the finite values, with a margin.
+
+        A logarithmic axis drops what is not positive; with `zero` a linear one begins there.
 
         >>> axis = Axis.around("n", [100.0, 400.0], log=True)
         >>> axis.low < 100 < 400 < axis.high
         True
         """
         kept = [float(v) for v in values if isfinite(v) and (v > 0 or not log)]
-        low, high = (min(kept), max(kept)) if kept else (1.0, 10.0) if log else (0.0, 1.0)
         if log:
-            room = max(0.04 * log10(high / low), 0.15)
-            return cls(label, 10 ** (log10(low) - room), 10 ** (log10(high) + room), log=True)
-        low = min(low, 0.0) if zero else low
-        narrow = high - low <= 1e-6 * max(abs(low), abs(high))
-        room = 0.5 * (abs(high) or 1.0) if narrow else 0.05 * (high - low)
-        return cls(label, low if zero and low == 0.0 else low - room, high + room)
+            return cls._around_log(label, kept or [1.0, 10.0])
+        return cls._around_linear(label, kept or [0.0, 1.0], zero)
+
+    @classmethod
+    def _around_log(cls, label: str, values: list[float]) -> Axis:
+        low = log10(min(values))
+        high = log10(max(values))
+        margin = max(0.04 * (high - low), 0.15)
+        return cls(label, 10 ** (low - margin), 10 ** (high + margin), log=True)
+
+    @classmethod
+    def _around_linear(cls, label: str, values: list[float], zero: bool) -> Axis:
+        low = min(values)
+        high = max(values)
+        if zero:
+            low = min(low, 0.0)
+        margin = 0.05 * (high - low)
+        if high - low <= 1e-6 * max(abs(low), abs(high)):
+            margin = 0.5 * (abs(high) or 1.0)  # one value, or values that differ by rounding
+        if zero and low == 0.0:
+            return cls(label, 0.0, high + margin)
+        return cls(label, low - margin, high + margin)
 
     def share(self, value: float) -> float:
         """Return where a value lies between `low` (0) and `high` (1), clipped to them."""
-        low, high = (log10(self.low), log10(self.high)) if self.log else (self.low, self.high)
-        place = log10(max(value, self.low)) if self.log else value
-        return min(max((place - low) / (high - low), 0.0), 1.0)
+        if self.log:
+            decades = log10(self.high) - log10(self.low)
+            place = (log10(max(value, self.low)) - log10(self.low)) / decades
+        else:
+            place = (value - self.low) / (self.high - self.low)
+        return min(max(place, 0.0), 1.0)
 
-    def ticks(self, most: int = 6) -> list[tuple[float, str]]:
+    def ticks(self, count: int = 6) -> list[tuple[float, str]]:
         """Return at most about so many ticks, each with its text."""
-        values = self._log_ticks(most) if self.log else self._linear_ticks(most)
-        if self.log and any(v < 1e-3 * (1 - 1e-9) or v > 9999 for v in values):
+        values = self._log_ticks(count) if self.log else self._linear_ticks(count)
+        if self.log and any(v < PLAIN_FROM * (1 - ROUNDING) or v > PLAIN_TO for v in values):
             return [(v, _power(v)) for v in values]
         return [(v, f"{v:.10g}") for v in values]
 
-    def _log_ticks(self, most: int) -> list[float]:
-        first, last = ceil(log10(self.low) - 1e-9), floor(log10(self.high) + 1e-9)
-        every = max(1, ceil((last - first + 1) / most))
-        whole = [10.0**k for k in range(first, last + 1) if k % every == 0]
+    def _log_ticks(self, count: int) -> list[float]:
+        first = ceil(log10(self.low) - ROUNDING)
+        last = floor(log10(self.high) + ROUNDING)
+        every = max(1, ceil((last - first + 1) / count))
+        powers = [10.0**k for k in range(first, last + 1) if k % every == 0]
+        if len(powers) >= 3:
+            return powers
+        # Less than two decades: multiples of the powers of ten, too.
+        low = self.low * (1 - ROUNDING)
+        high = self.high * (1 + ROUNDING)
         fine = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
-        inside = [v for v in fine if self.low * (1 - 1e-9) <= v <= self.high * (1 + 1e-9)]
-        return whole if len(whole) >= 3 or not inside else inside
+        return [value for value in fine if low <= value <= high] or powers
 
-    def _linear_ticks(self, most: int) -> list[float]:
-        rough = (self.high - self.low) / most
-        size = 10.0 ** floor(log10(rough))
-        step = next(m * size for m in (1, 2, 2.5, 5, 10) if m * size >= rough * (1 - 1e-9))
-        first = ceil(self.low / step - 1e-9)
-        return [float(f"{k * step:.12g}") for k in range(first, floor(self.high / step + 1e-9) + 1)]
+    def _linear_ticks(self, count: int) -> list[float]:
+        spacing = (self.high - self.low) / count
+        power = 10.0 ** floor(log10(spacing))
+        wide_enough = (
+            m * power for m in (1, 2, 2.5, 5, 10) if m * power >= spacing * (1 - ROUNDING)
+        )
+        step = next(wide_enough)
+        first = ceil(self.low / step - ROUNDING)
+        last = floor(self.high / step + ROUNDING)
+        return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
 
 
 def _power(value: float) -> str:
@@ -97,14 +132,14 @@ def _power(value: float) -> str:
     return power if lead == 1 else f"{lead}·{power}"
 
 
-def thinned(x: FloatArray, y: FloatArray, most: int = MOST_POINTS) -> tuple[FloatArray, FloatArray]:
-    """Return at most so many of the points, dense at the start and sparse at the end; both ends are kept.
+def thinned(x: FloatArray, y: FloatArray, count: int = MAX_POINTS) -> tuple[FloatArray, FloatArray]:
+    """Return at most so many of the points, dense at the start, with both ends.
 
     >>> x, y = thinned(np.arange(1, 100001.0), np.arange(1, 100001.0))
     >>> len(x) <= 400, x[0], x[-1]
     (True, np.float64(1.0), np.float64(100000.0))
     """
-    if len(x) <= most:
+    if len(x) <= count:
         return x, y
-    kept = np.unique(np.rint(np.geomspace(1, len(x), most)).astype(int) - 1)
+    kept = np.unique(np.rint(np.geomspace(1, len(x), count)).astype(int) - 1)
     return x[kept], y[kept]

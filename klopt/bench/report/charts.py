@@ -1,13 +1,13 @@
-"""The charts of the page as SVG text: curves, steps and points on two axes, small bars, and a map of cells.
+"""Charts as SVG text: curves, steps and points on two axes, small bars, and a map of cells.
 
-A chart is one `<svg>` with a viewBox, so that it is as wide as its place. Text and lines take the
-colour of the text around them (`currentColor`), so that a dark page has light charts; series have
-the colours of Okabe and Ito, which people with any kind of colour vision tell apart, and besides a
+A chart is one `<svg>` with a viewBox, so that it scales to its place. Text and lines take the
+colour of the text around them (`currentColor`), so that a dark page has light charts. Series have
+the colours of Okabe and Ito, which people with any kind of colour vision tell apart, and also a
 dash pattern, a shape and a name at their end. What a mark means in full is in its `<title>`. All
 text is escaped.
 
-Looks are classes, so that a page of many charts says them once: `STYLE_SHEET` goes with the charts
-into the page, and `standalone` puts it into a file of its own.
+Styles are CSS classes, so that a page of many charts holds them once: `STYLE_SHEET` goes with the
+charts into the page, and `standalone` puts it into a file of its own.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Literal
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.bench.report.axes import MOST_POINTS, Axis, thinned
+from klopt.bench.report.axes import MAX_POINTS, Axis, thinned
 from klopt.bench.report.labels import FONT, Box, beside, shortened, spread, text, text_width
 
 __all__ = [
     "COLOURS",
     "STYLE_SHEET",
-    "Cell",
+    "MapCell",
     "Rule",
     "Series",
     "Style",
@@ -40,32 +40,42 @@ __all__ = [
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "currentColor")
 DASHES = ("", "6 3", "2 2.5", "8 3 2 3")
 TONES = {"good": "#009e73", "fact": "#56b4e9", "half": "#e69f00", "bad": "#d55e00", "none": "#8888"}
-"""What the background of a cell means: certified, certified to have no optimum, one side proven, nothing, not run."""
+"""The backgrounds of cells: optimal, no optimum, one side proven, nothing proven, not run."""
 STYLE_SHEET = "".join(
     [
         *(f".c{i}{{color:{colour}}}" for i, colour in enumerate(COLOURS)),
         *(f".d{i}{{stroke-dasharray:{dash}}}" for i, dash in enumerate(DASHES) if dash),
         *(f".cell-{tone}{{fill:{colour};fill-opacity:.27}}" for tone, colour in TONES.items()),
-        ".l,.o{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round}.o{stroke-width:1.6}",
+        ".l,.o{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round}",
+        ".o{stroke-width:1.6}",
         ".n{fill:var(--ink,#1c1e21);stroke:var(--bg,#fff);stroke-width:3px;paint-order:stroke}",
-        ".s{font-size:10px}.e{text-anchor:end}.m{text-anchor:middle}.h,.b,.x,.w{stroke:currentColor}",
-        ".h{opacity:.12}.b{opacity:.5}.x{opacity:.6;stroke-dasharray:4 4}.w{opacity:.3}.a{opacity:.09}",
+        ".s{font-size:10px}.e{text-anchor:end}.m{text-anchor:middle}",
+        ".h,.b,.x,.w{stroke:currentColor}.h{opacity:.12}.b{opacity:.5}",
+        ".x{opacity:.6;stroke-dasharray:4 4}.w{opacity:.3}.a{opacity:.09}",
     ]
 )
-"""Curves and hollow marks, names, small words, ends and middles of texts, grid, axis, rules, leads to names, bands."""
-WIDTH, HEIGHT = 480, 320
-LEFT, TOP, BOTTOM = 60, 36, 48
+"""Curves (l), hollow marks (o), names (n), small words (s), ends (e) and middles (m) of texts, grid
+(h), axis (b), rules (x), leads to names (w), bands (a)."""
+WIDTH = 480
+HEIGHT = 320
+LEFT = 60
+TOP = 36
+BOTTOM = 48
+"""The size of a chart and of the margins around its axes, in units of the viewBox."""
 NAME = ' class="n"'
-CELL_WIDTH, CELL_HEIGHT = 72, 38
+CELL_WIDTH = 72
+CELL_HEIGHT = 38
 CELL_BOX = f'x="1" y="1" width="{CELL_WIDTH - 2}" height="{CELL_HEIGHT - 2}" rx="3"'
-LONGEST = 140.0
-"""The room for a name at the right of a chart."""
+MAX_NAME_WIDTH = 140.0
+"""What a name at the right of a chart may take."""
+MAX_ROW_NAME_WIDTH = 240.0
+"""What the name of a row of a map may take."""
 Mark = Literal["line", "step", "points"]
 
 
 @dataclass(frozen=True)
 class Style:
-    """The looks of a series: `slot` is its number on the page, by which a reader can hide it; -1 for what stays."""
+    """How a series is drawn; readers hide it by its `slot` on the page, -1 for none."""
 
     slot: int
     colour: int
@@ -89,7 +99,7 @@ class Style:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Points (x, y) under one name; `hollow` marks are drawn empty, `titles` say what each point is."""
+    """Points (x, y) under one name; `hollow` marks are empty, `titles` say what each point is."""
 
     label: str
     x: FloatArray
@@ -114,8 +124,8 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One cell of a heat map: a symbol, a word, a tone of `TONES`, its meaning in full, and where a click leads."""
+class MapCell:
+    """One cell of a map: symbol, word, tone (of `TONES`), meaning in full, where a click leads."""
 
     symbol: str
     word: str
@@ -145,9 +155,22 @@ def plot(
     x: Axis,
     y: Axis,
     rules: Sequence[Rule] = (),
-    most: int = MOST_POINTS,
+    max_points: int = MAX_POINTS,
 ) -> str:
     """Return a chart of curves, steps and points with their names beside them.
+
+    Parameters
+    ----------
+    series
+        What is drawn; series without points are left out.
+    title
+        What the chart is called where it cannot be seen.
+    x, y
+        The axes.
+    rules
+        Levels across the chart.
+    max_points
+        The number of points to which a curve is thinned.
 
     >>> one = Series("scs", np.array([1.0, 10.0]), np.array([1e-2, 1e-6]), Style(0, 0))
     >>> svg = plot([one], "Gap", Axis("seconds", 1, 10, log=True), Axis("gap", 1e-6, 1, log=True))
@@ -156,68 +179,90 @@ def plot(
     """
     drawn = [s for s in series if len(s.x)]
     named = [s for s in drawn if s.named]
-    curves = any(s.mark != "points" for s in drawn)
-    names = [text_width(shortened(s.label, LONGEST)) for s in named]
-    frame = _Frame(x, y, WIDTH - (max(names, default=0.0) + 18 if curves else 12.0))
-    labels = _end_labels(named, frame) if curves else _point_labels(named, frame)
-    marks = [_group(s.style, _drawn(s, frame, most) + labels.get(s, "")) for s in drawn]
-    return _svg(
-        title,
-        WIDTH,
-        HEIGHT,
-        "".join([_grid(frame), *(_ruled(rule, frame) for rule in rules), *marks]),
-    )
+    # Curves have their names in a column at the right, points beside them.
+    if any(s.mark != "points" for s in drawn):
+        names = (text_width(shortened(s.label, MAX_NAME_WIDTH)) for s in named)
+        frame = _Frame(x, y, WIDTH - 18 - max(names, default=0.0))
+        labels = _end_labels(named, frame)
+    else:
+        frame = _Frame(x, y, WIDTH - 12.0)
+        labels = _point_labels(named, frame)
+
+    levels = (_ruled(rule, frame) for rule in rules)
+    marks = (_group(s.style, _drawn(s, frame, max_points) + labels.get(s, "")) for s in drawn)
+    return _svg(title, WIDTH, HEIGHT, "".join([_grid(frame), *levels, *marks]))
 
 
 def bars(
     values: FloatArray, title: str, style: Style, top: float, *, width: int = 220, height: int = 96
 ) -> str:
-    """Return a small bar chart of nonnegative values; `top` is the height of the axis, shared by those beside it."""
+    """Return a small bar chart of nonnegative values.
+
+    Parameters
+    ----------
+    values
+        The heights; negative ones are drawn as 0.
+    title
+        What the chart is called where it cannot be seen.
+    style
+        The colour of the bars.
+    top
+        The height of the axis, the same for charts that stand side by side.
+    width, height
+        The size of the chart.
+    """
     step = (width - 8) / max(len(values), 1)
-    thick = max(step - (2 if step > 6 else 0.5), 0.6)
+    gap = 2 if step > 6 else 0.5
+    thick = max(step - gap, 0.6)
     floor = height - 16
-    heights = [abs(max(float(value), 0.0)) / (top or 1.0) * (floor - 8) for value in values]
-    drawn = "".join(
-        f"M{4 + i * step:.1f} {floor}v-{h:.1f}h{thick:.1f}v{h:.1f}z" for i, h in enumerate(heights)
-    )
-    base = f'<path class="b" d="M4 {floor}H{width - 4}"/>'
-    ends = text(4, height - 3, "1", size=10) + text(
-        width - 4, height - 3, str(len(values)), "end", size=10
-    )
-    told = f"{title}: {', '.join(f'{value:.3g}' for value in values)}"
-    return _svg(
-        told,
-        width,
-        height,
-        _group(style, f'<path d="{drawn}"/>') + base + (ends if len(values) > 1 else ""),
-    )
+    scale = (floor - 8) / (top or 1.0)
+
+    path = ""
+    for i, value in enumerate(values):
+        tall = abs(max(float(value), 0.0)) * scale
+        path += f"M{4 + i * step:.1f} {floor}v-{tall:.1f}h{thick:.1f}v{tall:.1f}z"
+    body = _group(style, f'<path d="{path}"/>')
+    body += f'<path class="b" d="M4 {floor}H{width - 4}"/>'
+    if len(values) > 1:
+        body += text(4, height - 3, "1", size=10)
+        body += text(width - 4, height - 3, str(len(values)), "end", size=10)
+    numbers = ", ".join(f"{value:.3g}" for value in values)
+    return _svg(f"{title}: {numbers}", width, height, body)
 
 
 def heat_map(
-    rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[Cell]], title: str
+    rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[MapCell]], title: str
 ) -> str:
-    """Return a map of coloured cells, each with a symbol and a word, so that the colour is never needed."""
-    names = [shortened(name, 240.0) for name in rows]
+    """Return a map of coloured cells, each with a symbol and a word: the colour is never needed."""
+    names = [shortened(name, MAX_ROW_NAME_WIDTH) for name in rows]
     left = round(max(map(text_width, names), default=0.0)) + 14
     longest = max(map(text_width, columns), default=0.0)
     slanted = longest > CELL_WIDTH - 6
-    top = round(20 + (longest * 0.5 if slanted else 0))
+    top = round(20 + longest * 0.5) if slanted else 20
+
     shapes = (f'<rect id="cell-{tone}" class="cell-{tone}" {CELL_BOX}/>' for tone in TONES)
     parts = [f"<defs>{''.join(shapes)}</defs>"]
     for j, column in enumerate(columns):
-        across = left + (j + (0.3 if slanted else 0.5)) * CELL_WIDTH
-        turn = f' transform="rotate(-30 {across:.5g} {top - 7})"' if slanted else ""
-        parts.append(text(across, top - 7, column, "start" if slanted else "middle", extra=turn))
+        parts.append(_column_name(column, left + j * CELL_WIDTH, top - 7, slanted))
     for i, (name, line) in enumerate(zip(names, cells, strict=True)):
         down = top + i * CELL_HEIGHT
         parts.append(text(left - 10, down + CELL_HEIGHT / 2 + 4, name, "end", title=rows[i]))
-        drawn = (_cell(cell, left + j * CELL_WIDTH) for j, cell in enumerate(line))
-        parts.append(
-            f'<g class="m" font-size="14" transform="translate(0 {down})">{"".join(drawn)}</g>'
-        )
+        drawn = "".join(_cell(cell, left + j * CELL_WIDTH) for j, cell in enumerate(line))
+        place = f'transform="translate(0 {down})"'
+        parts.append(f'<g class="m" font-size="14" {place}>{drawn}</g>')
+
     overhang = max(longest * 0.87 - CELL_WIDTH * 0.7, 0.0) if slanted else 0.0
     width = round(left + CELL_WIDTH * len(columns) + overhang + 4)
-    return _svg(title, width, top + CELL_HEIGHT * len(rows) + 2, "".join(parts), natural=True)
+    height = top + CELL_HEIGHT * len(rows) + 2
+    return _svg(title, width, height, "".join(parts), natural=True)
+
+
+def _column_name(name: str, left: float, down: float, slanted: bool) -> str:
+    if not slanted:
+        return text(left + 0.5 * CELL_WIDTH, down, name, "middle")
+    across = left + 0.3 * CELL_WIDTH
+    turn = f' transform="rotate(-30 {across:.5g} {down})"'
+    return text(across, down, name, "start", extra=turn)
 
 
 def standalone(svg: str) -> str:
@@ -226,29 +271,29 @@ def standalone(svg: str) -> str:
     >>> standalone("<svg><title>T</title></svg>").count("<style>")
     1
     """
-    opening = '<svg xmlns="http://www.w3.org/2000/svg" style="color:#1c1e21;background:#fff;font-family:sans-serif"'
-    return svg.replace("<svg", opening, 1).replace(
-        "</title>", f"</title><style>{STYLE_SHEET}</style>", 1
-    )
+    style = "color:#1c1e21;background:#fff;font-family:sans-serif"
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" style="{style}"'
+    sheet = f"</title><style>{STYLE_SHEET}</style>"
+    return svg.replace("<svg", opening, 1).replace("</title>", sheet, 1)
 
 
-def _cell(cell: Cell, x: float) -> str:
+def _cell(cell: MapCell, x: float) -> str:
     middle = f"{x + CELL_WIDTH / 2:g}"
-    word = f'<tspan x="{middle}" dy="14" class="s">{escape(cell.word)}</tspan>' if cell.word else ""
-    words = escape(cell.symbol) + word
-    title = f"<title>{escape(cell.title)}</title>" if cell.title else ""
-    inside = (
-        f'{title}<use href="#cell-{cell.tone}" x="{x:g}"/><text x="{middle}" y="17">{words}</text>'
-    )
-    return f'<a href="{escape(cell.link)}">{inside}</a>' if cell.link else f"<g>{inside}</g>"
+    words = escape(cell.symbol)
+    if cell.word:
+        words += f'<tspan x="{middle}" dy="14" class="s">{escape(cell.word)}</tspan>'
+    inside = f"<title>{escape(cell.title)}</title>" if cell.title else ""
+    inside += f'<use href="#cell-{cell.tone}" x="{x:g}"/>'
+    inside += f'<text x="{middle}" y="17">{words}</text>'
+    if cell.link:
+        return f'<a href="{escape(cell.link)}">{inside}</a>'
+    return f"<g>{inside}</g>"
 
 
 def _svg(title: str, width: int, height: int, body: str, natural: bool = False) -> str:
     size = f' width="{width}" height="{height}"' if natural else ""
-    return (
-        f'<svg viewBox="0 0 {width} {height}"{size} role="img" fill="currentColor" font-size="{FONT}">'
-        f"<title>{escape(title)}</title>{body}</svg>"
-    )
+    opening = f'<svg viewBox="0 0 {width} {height}"{size} role="img" fill="currentColor"'
+    return f'{opening} font-size="{FONT}"><title>{escape(title)}</title>{body}</svg>'
 
 
 def _group(style: Style, body: str) -> str:
@@ -256,31 +301,35 @@ def _group(style: Style, body: str) -> str:
 
 
 def _grid(frame: _Frame) -> str:
-    floor, taken, lines, ticks, words = HEIGHT - BOTTOM, -np.inf, "", "", []
+    floor = HEIGHT - BOTTOM
+    grid = ""
+    ticks = ""
+    words = []
     for value, name in frame.y.ticks(6):
         down = frame.at(frame.x.low, value)[1]
-        lines += f"M{LEFT} {down:g}H{frame.right:.1f}"
+        grid += f"M{LEFT} {down:g}H{frame.right:.1f}"
         words.append(text(LEFT - 8, down + 4, name, "end"))
+    taken = -np.inf
     for value, name in frame.x.ticks(6):
-        across, half = frame.at(value, frame.y.low)[0], text_width(name) / 2
-        if across - half > taken:
+        across = frame.at(value, frame.y.low)[0]
+        half = text_width(name) / 2
+        if across - half > taken:  # a tick whose text would touch the last one is left out
             ticks += f"M{across:g} {floor}v4"
             words.append(text(across, floor + 19, name, "middle"))
             taken = across + half + 6
     words.append(text(4, 14, frame.y.label))
     words.append(text((LEFT + frame.right) / 2, HEIGHT - 8, frame.x.label, "middle"))
     axis = f'<path class="b" d="{ticks}M{LEFT} {floor}H{frame.right:.1f}"/>'
-    return f'<path class="h" d="{lines}"/>{axis}{"".join(words)}'
+    return f'<path class="h" d="{grid}"/>{axis}{"".join(words)}'
 
 
 def _ruled(rule: Rule, frame: _Frame) -> str:
-    down, floor = frame.at(frame.x.low, rule.value)[1], HEIGHT - BOTTOM
+    down = frame.at(frame.x.low, rule.value)[1]
+    level = f"M{LEFT} {down:g}H{frame.right:.1f}"
     title = f"<title>{escape(rule.label)}</title>"
     if rule.filled:
-        return (
-            f'<path class="a" d="M{LEFT} {down:g}H{frame.right:.1f}V{floor}H{LEFT}z">{title}</path>'
-        )
-    return f'<path class="x" d="M{LEFT} {down:g}H{frame.right:.1f}">{title}</path>'
+        return f'<path class="a" d="{level}V{HEIGHT - BOTTOM}H{LEFT}z">{title}</path>'
+    return f'<path class="x" d="{level}">{title}</path>'
 
 
 def _shape(x: float, y: float, style: Style, hollow: bool, title: str = "") -> str:
@@ -296,60 +345,68 @@ def _shape(x: float, y: float, style: Style, hollow: bool, title: str = "") -> s
     return f'<path{empty} d="{outlines[style.dash % len(outlines)]}"{told}'
 
 
-def _drawn(series: Series, frame: _Frame, most: int) -> str:
+def _drawn(series: Series, frame: _Frame, max_points: int) -> str:
     """One series: its path, or its points; a path of one point is a mark."""
-    style, title = series.style, f"<title>{escape(series.title or series.label)}</title>"
+    style = series.style
+    title = f"<title>{escape(series.title or series.label)}</title>"
+    # A path of one point would draw nothing.
     if series.mark == "points" or len(series.x) == 1:
-        hollow = series.hollow or (False,) * len(series.x)
-        spots = zip(series.x, series.y, hollow, series.titles or ("",) * len(series.x), strict=True)
-        return title + "".join(_shape(*frame.at(x, y), style, h, t) for x, y, h, t in spots)
-    places = [
-        frame.at(float(a), float(b))
-        for a, b in zip(*thinned(series.x, series.y, most), strict=True)
-    ]
-    look = f"l d{style.dash % len(DASHES)}" if style.dash % len(DASHES) else "l"
+        return title + _marks(series, frame)
+
+    curve = zip(*thinned(series.x, series.y, max_points), strict=True)
+    places = [frame.at(float(x), float(y)) for x, y in curve]
+    dash = style.dash % len(DASHES)
+    look = f"l d{dash}" if dash else "l"
     path = f'<path class="{look}" d="{_path(places, series.mark == "step")}">{title}</path>'
-    end = _shape(*places[-1], style, series.hollow == (True,)) if series.ended else ""
-    return path + end
+    if series.ended:
+        path += _shape(*places[-1], style, series.hollow == (True,))
+    return path
+
+
+def _marks(series: Series, frame: _Frame) -> str:
+    hollow = series.hollow or (False,) * len(series.x)
+    titles = series.titles or ("",) * len(series.x)
+    points = zip(series.x, series.y, hollow, titles, strict=True)
+    return "".join(_shape(*frame.at(x, y), series.style, h, title) for x, y, h, title in points)
 
 
 def _path(places: Sequence[tuple[float, float]], steps: bool) -> str:
-    """Relative moves in tenths of a unit: short, and errors do not add up, since each starts where the last ended."""
-    (x, y), moves = places[0], [f"M{places[0][0]:g} {places[0][1]:g}"]
-    for a, b in places[1:]:
-        right, down = round(a - x, 1), round(b - y, 1)
+    """Relative moves in tenths, each from where the last one ended: errors do not add up."""
+    x, y = places[0]
+    moves = [f"M{x:g} {y:g}"]
+    for next_x, next_y in places[1:]:
+        right = round(next_x - x, 1)
+        down = round(next_y - y, 1)
+        # A step goes right, then down; so does a move along one axis, which is shorter to write.
         if steps or right == 0 or down == 0:
-            moves.append((f"h{right:g}" if right else "") + (f"v{down:g}" if down else ""))
+            across = f"h{right:g}" if right else ""
+            along = f"v{down:g}" if down else ""
+            moves.append(across + along)
         else:
             moves.append(f"l{right:g} {down:g}")
-        x, y = a, b
+        x = next_x
+        y = next_y
     return "".join(moves)
 
 
 def _end_labels(series: Sequence[Series], frame: _Frame) -> dict[Series, str]:
-    """Names at the ends of curves, in a column at the right, pushed apart where they would touch."""
-    ends = sorted(
-        ((frame.at(float(s.x[-1]), float(s.y[-1])), s) for s in series), key=lambda end: end[0][1]
-    )
+    """Names at the ends of curves, in a column at the right, kept apart."""
+    ends = [(frame.at(float(s.x[-1]), float(s.y[-1])), s) for s in series]
+    ends.sort(key=lambda end: end[0][1])
     space = min(FONT + 2.5, (HEIGHT - BOTTOM - TOP + 10) / max(len(ends), 1))
     places = spread([down + 4 for (_, down), _ in ends], space, TOP, HEIGHT - BOTTOM + 6.0)
+    size = min(FONT, space)
+    left = round(frame.right) + 9
     labels = {}
     for ((x, y), s), place in zip(ends, places, strict=True):
         lead = f'<path class="w" d="M{x + 6:g} {y:g}L{frame.right + 5:.0f} {place - 4:.0f}"/>'
-        name = text(
-            round(frame.right) + 9,
-            round(place, 1),
-            shortened(s.label, LONGEST),
-            size=min(FONT, space),
-            title=s.label,
-            extra=NAME,
-        )
-        labels[s] = lead + name
+        name = shortened(s.label, MAX_NAME_WIDTH)
+        labels[s] = lead + text(left, round(place, 1), name, size=size, title=s.label, extra=NAME)
     return labels
 
 
 def _point_labels(series: Sequence[Series], frame: _Frame) -> dict[Series, str]:
-    """Names beside points where there is room for them; the rest have only their titles and the legend."""
+    """Names beside points where nothing is in the way; others have their titles."""
     spots = [
         (frame.at(float(x), float(y)), s) for s in series for x, y in zip(s.x, s.y, strict=True)
     ]
@@ -357,11 +414,11 @@ def _point_labels(series: Sequence[Series], frame: _Frame) -> dict[Series, str]:
     inside = (LEFT + 2, TOP - 12, WIDTH, HEIGHT - BOTTOM - 2)
     labels: dict[Series, str] = {}
     for (x, y), s in spots:
-        name = shortened(s.label, LONGEST)
+        name = shortened(s.label, MAX_NAME_WIDTH)
         box = beside(x, y, text_width(name), taken, inside)
-        if box is not None:
-            taken.append(box)
-            labels[s] = labels.get(s, "") + text(
-                box[0], box[1] + 12, name, title=s.label, extra=NAME
-            )
+        if box is None:
+            continue
+        taken.append(box)
+        label = text(box[0], box[1] + 12, name, title=s.label, extra=NAME)
+        labels[s] = labels.get(s, "") + label
     return labels

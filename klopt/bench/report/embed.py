@@ -1,7 +1,7 @@
-"""The runs of a page as data inside it, and the way back: columns, each text written once.
+"""The runs of a page as JSON inside it, column by column, and the way back.
 
-A column is a list of values, {"all": value} where all are the same, or {"texts": [...], "at":
-[...]} with an index for each run where texts repeat. Numbers that JSON lacks are written as in
+A column is a list of values, or where all are the same {"all": value}, or where texts repeat
+{"texts": [...], "at": [...]} with an index for each run. Numbers that JSON lacks are written as in
 `klopt.engine.format`: NaN is null, infinities are texts. Seconds are rounded to microseconds,
 everything else keeps all its digits. The log, which the page has in its details, is left out.
 """
@@ -24,12 +24,13 @@ __all__ = ["embedded", "extracted"]
 
 SCHEMA = 1
 SECONDS = ("build", "solve", "certify", "native_seconds", "wall")
+"""The columns that are rounded to microseconds."""
 COLUMNS = tuple(field.name for field in fields(Run) if field.name != "log")
 _BLOCK = re.compile(r'<script type="application/json" id="klopt-runs">(.*?)</script>', re.DOTALL)
 
 
 def embedded(runs: Sequence[Run], command: str) -> str:
-    """Return the runs as JSON that is safe inside a `<script>` element, whatever their texts hold."""
+    """Return the runs as JSON that is safe inside a `<script>` element, whatever the texts."""
     columns = {name: _column(name, [getattr(run, name) for run in runs]) for name in COLUMNS}
     content = {"schema": SCHEMA, "command": command, "count": len(runs), "runs": columns}
     text = json.dumps(content, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
@@ -51,10 +52,7 @@ def extracted(page: str) -> tuple[Run, ...]:
     content = json.loads(block[1])
     count = content["count"]
     columns = {name: _values(name, column, count) for name, column in content["runs"].items()}
-    return tuple(
-        Run(**{name: columns[name][i] for name in COLUMNS})  # the columns are the fields of `Run`
-        for i in range(count)
-    )
+    return tuple(Run(**{name: columns[name][i] for name in COLUMNS}) for i in range(count))
 
 
 def _column(name: str, values: list[Any]) -> Any:
@@ -82,8 +80,10 @@ def _values(name: str, column: Any, count: int) -> list[Any]:
         column = [column["all"]] * count
     elif isinstance(column, dict):
         column = [column["texts"][i] for i in column["at"]]
-    if name in ("says", "verdict"):
-        return [Stop(value) if name == "says" else Verdict(value) for value in column]
+    if name == "says":
+        return [Stop(value) for value in column]
+    if name == "verdict":
+        return [Verdict(value) for value in column]
     kind = str(Run.__annotations__[name])
     if kind == "float":
         return [math.nan if value is None else float(value) for value in column]

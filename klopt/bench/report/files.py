@@ -1,7 +1,7 @@
 """Charts of a comparison as files: SVG by klopt itself, PNG and PDF drawn by an installed Chromium.
 
-Chromium is asked because it is what shows the page: the file looks like the chart there, and klopt
-needs no second library that draws. Where there is none the error says so, and SVG always works.
+Chromium shows the page, too: so the file looks like the chart there, and klopt needs no second
+library that draws. Where it is not installed the error says so; SVG always works.
 """
 
 from __future__ import annotations
@@ -14,17 +14,15 @@ import tempfile
 from os import PathLike
 from pathlib import Path
 
+from klopt.bench.report.accuracy_chart import accuracy_chart
 from klopt.bench.report.charts import standalone
-from klopt.bench.report.figures import (
-    Figure,
-    accuracy,
-    bounds_of,
-    growths,
-    profiles,
-    verdict_map,
-)
-from klopt.bench.report.page import Compared, panels
-from klopt.bench.report.styles import looks_of
+from klopt.bench.report.convergence_chart import rate_bounds
+from klopt.bench.report.figures import Figure
+from klopt.bench.report.growth_chart import growth_charts
+from klopt.bench.report.page import PageSource, panels
+from klopt.bench.report.performance_profile import performance_profile
+from klopt.bench.report.styles import styles_of
+from klopt.bench.report.verdict_map import verdict_map
 from klopt.bench.scores import trials
 from klopt.errors import InvalidSettings
 
@@ -38,26 +36,28 @@ BROWSERS = (
     "chrome",
     "msedge",
 )
-WIDTH = 960
-"""Pixels of a PNG, which is drawn twice as fine."""
-SECONDS = 60
+"""The names under which Chromium and its relatives are installed."""
+WIDTH_PX = 960
+"""The width of a picture; a PNG is drawn twice as fine."""
+TIMEOUT_S = 60
+"""What Chromium may take."""
 
 
-def figures(comparison: Compared) -> dict[str, Figure]:
-    """Return every chart of a comparison by its name; convergence is numbered by problem, from 1."""
+def figures(comparison: PageSource) -> dict[str, Figure]:
+    """Return every chart of a comparison by its name; problems are numbered from 1."""
     runs = tuple(comparison.runs)
-    found, looks = trials(runs), looks_of(runs)
-    drawn = [accuracy(found, looks), profiles(runs, looks), *growths(runs, looks)]
-    drawn += [verdict_map(found, {})] if found else []
-    drawn += [
-        figure
-        for panel in panels(found, comparison.traces, looks, bounds_of(runs))
-        for figure in panel.figures
-    ]
+    found = trials(runs)
+    styles = styles_of(runs)
+    drawn = [accuracy_chart(found, styles), performance_profile(runs, styles)]
+    drawn += growth_charts(runs, styles)
+    if found:
+        drawn.append(verdict_map(found, links={}))
+    for panel in panels(found, comparison.traces, styles, rate_bounds(runs)):
+        drawn += panel.figures
     return {figure.name: figure for figure in drawn}
 
 
-def save_figure(comparison: Compared, name: str, path: str | PathLike[str]) -> None:
+def save_figure(comparison: PageSource, name: str, path: str | PathLike[str]) -> None:
     """Write one chart as .svg, .png or .pdf."""
     target = Path(path)
     if target.suffix not in (".svg", ".png", ".pdf"):
@@ -91,42 +91,48 @@ def _print(svg: str, target: Path) -> None:
             f"write {target.with_suffix('.svg').name} instead, or install chromium"
         )
     width, height = _size(svg)
-    tall = round(WIDTH * height / width)
-    style = f"@page{{size:{WIDTH}px {tall}px;margin:0}}body{{margin:0}}svg{{display:block;width:{WIDTH}px;height:{tall}px}}"
+    height_px = round(WIDTH_PX * height / width)
     with tempfile.TemporaryDirectory() as folder:
-        source, made = Path(folder, "figure.html"), Path(folder, f"made{target.suffix}")
-        source.write_text(
-            f'<!DOCTYPE html><meta charset="utf-8"><style>{style}</style>{svg}', encoding="utf-8"
-        )
-        task = [
-            f"--screenshot={made}",
-            f"--window-size={WIDTH},{tall}",
-            "--force-device-scale-factor=2",
-        ]
-        if target.suffix == ".pdf":
-            task = [f"--print-to-pdf={made}", "--no-pdf-header-footer"]
-        # Chromium refuses to run as root inside its sandbox; the page it opens is our own.
-        sandbox = ["--no-sandbox"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
-        command = [
-            program,
-            "--headless",
-            "--disable-gpu",
-            f"--user-data-dir={folder}/profile",
-            *sandbox,
-            *task,
-        ]
+        source = Path(folder, "figure.html")
+        made = Path(folder, f"made{target.suffix}")
+        source.write_text(_html(svg, height_px), encoding="utf-8")
         done = subprocess.run(
-            [*command, source.as_uri()],
+            _command(program, source, made, height_px),
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=TIMEOUT_S,
             check=False,
         )
         if not made.is_file():
-            raise InvalidSettings(
-                f"{program} wrote no {target.suffix} file; it says: {done.stderr.strip()[-300:]}"
-            )
+            said = done.stderr.strip()[-300:]
+            raise InvalidSettings(f"{program} wrote no {target.suffix} file; it says: {said}")
         shutil.copyfile(made, target)
+
+
+def _html(svg: str, height_px: int) -> str:
+    """A page of exactly the size of the picture."""
+    size = f"width:{WIDTH_PX}px;height:{height_px}px"
+    style = f"@page{{size:{WIDTH_PX}px {height_px}px;margin:0}}"
+    style += f"body{{margin:0}}svg{{display:block;{size}}}"
+    return f'<!DOCTYPE html><meta charset="utf-8"><style>{style}</style>{svg}'
+
+
+def _command(program: str, source: Path, made: Path, height_px: int) -> list[str]:
+    command = [
+        program,
+        "--headless",
+        "--disable-gpu",
+        f"--user-data-dir={source.parent}/profile",
+    ]
+    # Chromium refuses to run as root inside its sandbox; the page it opens is klopt's own.
+    if getattr(os, "geteuid", lambda: 1)() == 0:
+        command.append("--no-sandbox")
+    if made.suffix == ".pdf":
+        command += [f"--print-to-pdf={made}", "--no-pdf-header-footer"]
+    else:
+        window = f"--window-size={WIDTH_PX},{height_px}"
+        command += [f"--screenshot={made}", window, "--force-device-scale-factor=2"]
+    return [*command, source.as_uri()]
 
 
 def _size(svg: str) -> tuple[float, float]:

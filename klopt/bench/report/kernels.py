@@ -1,8 +1,8 @@
 """Learned kernels side by side: weights as bars, kernel matrices as small pictures.
 
-A picture is a PNG in a data URI, at most 48 x 48 cells, each the mean of the entries it stands for.
-White is 0, blue negative, orange positive, in the scale of the largest entry of all pictures of a
-problem, so that they can be compared.
+A picture is a PNG in a data URI of at most 48 x 48 cells, each the mean of the entries it stands
+for. White is 0, blue negative, orange positive. All pictures of a problem share the scale of their
+largest entry, so that they can be compared.
 """
 
 from __future__ import annotations
@@ -21,19 +21,26 @@ from klopt.arrays import FloatArray
 from klopt.bench.report.charts import bars
 from klopt.bench.report.figures import short_name, shown
 from klopt.bench.report.statements import statement_of
-from klopt.bench.report.styles import Looks
+from klopt.bench.report.styles import StyleMap
 from klopt.bench.scores import Trial, route
 
 __all__ = ["Learned", "Picture", "block_means", "learned", "thumbnail"]
 
-EDGE = 48
-AGREE = 1e-3
-"""The share of the largest entry by which arrays may differ and still look the same."""
-MOST_WEIGHTS = 40
-PICTURES = 36_000
-"""Bytes of pictures on a page."""
+MAX_EDGE = 48
+"""Cells along the edge of a picture."""
+AGREEMENT = 1e-3
+"""The fraction of the largest entry by which arrays may differ and still be called equal."""
+MAX_WEIGHTS = 40
+"""Bars of a chart."""
+MAX_BYTES = 36_000
+"""Those of all pictures on a page."""
 SHADES = 15
-NEGATIVE, POSITIVE = np.array([0, 114, 178]), np.array([213, 94, 0])
+"""Shades between white and either colour."""
+NEGATIVE = np.array([0, 114, 178])
+POSITIVE = np.array([213, 94, 0])
+"""The colours of -1 and 1: red, green, blue."""
+Stored = list[tuple[Trial, FloatArray]]
+"""Trials with the array that each has learned."""
 
 
 @dataclass(frozen=True)
@@ -62,115 +69,116 @@ class Learned:
 def learned(
     found: Sequence[Trial],
     arrays: Callable[[str], Mapping[str, FloatArray]],
-    looks: Looks,
-    left: int = PICTURES,
+    styles: StyleMap,
+    left: int = MAX_BYTES,
 ) -> Learned | None:
-    """Return what the routes learned on one problem, or None where nothing is.
+    """Return what the routes learned on one problem, or None where that is nothing.
 
-    Matrices of certified routes that agree are one picture; pictures beyond `left` bytes are left
-    out and counted.
+    Parameters
+    ----------
+    found
+        The trials on one problem.
+    arrays
+        The arrays of a run's point, by the run's key.
+    styles
+        The colour of each route.
+    left
+        Bytes that the page has left for pictures. What does not fit is left out and counted;
+        matrices of certified routes that agree are one picture.
     """
     run = found[0].first
     name = statement_of(run.family).weights
     stored = [(trial, arrays(shown(trial).key)) for trial in found]
-    weights = [
-        (trial, own[name])
-        for trial, own in stored
-        if name in own and own[name].ndim == 1 and own[name].size
-    ]
+    weights = [(trial, own[name]) for trial, own in stored if _is_vector(own.get(name))]
     matrices = [(trial, own["kernel"]) for trial, own in stored if _is_matrix(own.get("kernel"))]
     if not weights and not matrices:
         return None
-    drawn = [*_bars(weights, found, looks), *_thumbnails(matrices, found)]
-    fit = int(
-        np.searchsorted(np.cumsum([len(picture.html) for picture in drawn]), left, side="right")
-    )
-    more = (
-        f"{len(drawn) - fit} pictures are left out to keep the page small."
-        if fit < len(drawn)
-        else ""
-    )
-    remarks = (
+
+    drawn = [*_bars(weights, found, styles), *_thumbnails(matrices, found)]
+    sizes = np.cumsum([len(picture.html) for picture in drawn])
+    fit = int(np.searchsorted(sizes, left, side="right"))
+    remarks = [
         _agreement(weights, "weights"),
         _agreement(matrices, "kernels"),
         _cut(weights, name),
-        more,
-    )
+    ]
+    if fit < len(drawn):
+        remarks.append(f"{len(drawn) - fit} pictures are left out to keep the page small.")
     return Learned(run.problem, tuple(drawn[:fit]), " ".join(filter(None, remarks)))
+
+
+def _is_vector(found: FloatArray | None) -> bool:
+    return found is not None and found.ndim == 1 and found.size > 0
 
 
 def _is_matrix(found: FloatArray | None) -> bool:
     return found is not None and found.ndim == 2 and found.shape[0] == found.shape[1] > 0
 
 
-def _bars(
-    weights: list[tuple[Trial, FloatArray]], found: Sequence[Trial], looks: Looks
-) -> list[Picture]:
-    top = max((float(np.nanmax(values[:MOST_WEIGHTS])) for _, values in weights), default=1.0)
-    return [
-        Picture(
-            short_name(trial, found),
-            bars(
-                np.nan_to_num(values[:MOST_WEIGHTS]),
-                f"{route(trial.first)}: weights",
-                looks.of(trial.first),
-                top,
-            ),
-            trial.certified,
-        )
-        for trial, values in weights
-    ]
+def _bars(weights: Stored, found: Sequence[Trial], styles: StyleMap) -> list[Picture]:
+    top = max((float(np.nanmax(values[:MAX_WEIGHTS])) for _, values in weights), default=1.0)
+    pictures = []
+    for trial, values in weights:
+        heights = np.nan_to_num(values[:MAX_WEIGHTS])
+        title = f"{route(trial.first)}: weights"
+        svg = bars(heights, title, styles.of(trial.first), top)
+        pictures.append(Picture(short_name(trial, found), svg, trial.certified))
+    return pictures
 
 
-def _thumbnails(matrices: list[tuple[Trial, FloatArray]], found: Sequence[Trial]) -> list[Picture]:
+def _thumbnails(matrices: Stored, found: Sequence[Trial]) -> list[Picture]:
     small = [(trial, block_means(matrix)) for trial, matrix in matrices]
     top = max((float(np.abs(matrix).max()) for _, matrix in small), default=1.0)
     certified = [trial for trial, _ in matrices if trial.certified]
-    agreed = len(certified) > 1 and _apart(matrices) <= AGREE
-    shown_ones = [item for item in small if not (agreed and item[0] in certified[1:])]
-    return [
-        Picture(
-            f"all {len(certified)} certified routes"
-            if agreed and trial.certified
-            else short_name(trial, found),
-            thumbnail(matrix, f"{route(trial.first)}: learned kernel", top),
-            trial.certified,
-        )
-        for trial, matrix in shown_ones
-    ]
+    agreed = len(certified) > 1 and _spread(matrices) <= AGREEMENT
+    pictures = []
+    for trial, matrix in small:
+        name = short_name(trial, found)
+        if agreed and trial.certified:
+            if trial is not certified[0]:
+                continue  # the first of those that agree stands for all
+            name = f"all {len(certified)} certified routes"
+        image = thumbnail(matrix, f"{route(trial.first)}: learned kernel", top)
+        pictures.append(Picture(name, image, trial.certified))
+    return pictures
 
 
-def _cut(weights: list[tuple[Trial, FloatArray]], name: str) -> str:
-    most = max((values.size for _, values in weights), default=0)
-    return (
-        f"Shown are the first {MOST_WEIGHTS} of {most} entries of {name}."
-        if most > MOST_WEIGHTS
-        else ""
-    )
+def _cut(weights: Stored, name: str) -> str:
+    longest = max((values.size for _, values in weights), default=0)
+    if longest <= MAX_WEIGHTS:
+        return ""
+    return f"Shown are the first {MAX_WEIGHTS} of {longest} entries of {name}."
 
 
-def _apart(stored: list[tuple[Trial, FloatArray]]) -> float:
-    """How far the arrays of certified routes lie apart, in the scale of the largest entry; NaN without two alike."""
+def _spread(stored: Stored) -> float:
+    """The largest difference of certified arrays, relative to their largest entry.
+
+    NaN where there are no two of the same shape.
+    """
     certified = [values for trial, values in stored if trial.certified]
+    # Formulations may differ in what they learn: arrays of other shapes cannot be compared.
     if len(certified) < 2 or len({values.shape for values in certified}) > 1:
         return float("nan")
     spread = float(np.max(np.max(certified, axis=0) - np.min(certified, axis=0)))
     return spread / (float(np.max(np.abs(certified))) or 1.0)
 
 
-def _agreement(stored: list[tuple[Trial, FloatArray]], noun: str) -> str:
-    apart = _apart(stored)
-    if np.isnan(apart):
+def _agreement(stored: Stored, noun: str) -> str:
+    spread = _spread(stored)
+    if np.isnan(spread):
         return ""
-    if apart <= AGREE:
-        return f"The {noun} of all certified routes agree to {apart:.0e} of the largest entry."
-    return f"The {noun} are not unique: certified routes differ by up to {apart:.2g} of the largest entry."
+    if spread <= AGREEMENT:
+        return f"The {noun} of all certified routes agree to {spread:.0e} of the largest entry."
+    return (
+        f"The {noun} are not unique: certified routes differ by up to {spread:.2g} "
+        "of the largest entry."
+    )
 
 
 def block_means(matrix: FloatArray) -> FloatArray:
-    """Return a matrix of at most 48 rows: that of the means over blocks where it has more."""
+    """Return a matrix of at most 48 rows, by means over blocks where it has more."""
     n = len(matrix)
-    edge = min(n, EDGE)
+    edge = min(n, MAX_EDGE)
     cuts = np.arange(edge) * n // edge
     sums = np.add.reduceat(np.add.reduceat(np.nan_to_num(matrix), cuts, axis=0), cuts, axis=1)
     sizes = np.diff(np.append(cuts, n))
@@ -184,10 +192,13 @@ def thumbnail(matrix: FloatArray, title: str, top: float | None = None) -> str:
     True
     """
     small = block_means(matrix)
-    share = np.clip(small / (top or float(np.abs(small).max()) or 1.0), -1, 1)
-    encoded = base64.b64encode(_png(np.rint((share + 1) * SHADES).astype(np.uint8))).decode()
+    scale = top or float(np.abs(small).max()) or 1.0
+    share = np.clip(small / scale, -1, 1)
+    shades = np.rint((share + 1) * SHADES).astype(np.uint8)
+    encoded = base64.b64encode(_png(shades)).decode()
     label = escape(title)
-    return f'<img src="data:image/png;base64,{encoded}" alt="{label}" title="{label}" width="144" height="144">'
+    source = f'src="data:image/png;base64,{encoded}"'
+    return f'<img {source} alt="{label}" title="{label}" width="144" height="144">'
 
 
 def _palette() -> bytes:

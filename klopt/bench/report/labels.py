@@ -1,4 +1,4 @@
-"""Text in charts: how wide it is, where names go so that none covers another, and one escaped `<text>`."""
+"""Text in charts: how wide it is, and where names go so that none covers another."""
 
 from __future__ import annotations
 
@@ -8,20 +8,28 @@ from html import escape
 __all__ = ["FONT", "Box", "beside", "shortened", "spread", "text", "text_width"]
 
 FONT = 13
+"""The size of text, in units of the chart."""
+WIDE_LETTERS = "mwMW@%"
+NARROW_LETTERS = "ilj.,:;'|! ()[]"
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom."""
 
 
 def text_width(words: str, size: float = FONT) -> float:
-    """Return about how wide a text is in a sans-serif face; rather too wide than too narrow.
+    """Return an estimate of the width of a text in a sans-serif face, an overestimate if anything.
 
     >>> text_width("iii") < text_width("aaa") < text_width("mmm")
     True
     """
-    return (
-        sum(0.92 if c in "mwMW@%" else 0.34 if c in "ilj.,:;'|! ()[]" else 0.64 for c in words)
-        * size
-    )
+    return sum(map(_letter_width, words)) * size
+
+
+def _letter_width(letter: str) -> float:
+    if letter in WIDE_LETTERS:
+        return 0.92
+    if letter in NARROW_LETTERS:
+        return 0.34
+    return 0.64
 
 
 def shortened(words: str, most: float) -> str:
@@ -53,7 +61,7 @@ def text(
 
 
 def spread(places: Sequence[float], space: float, low: float, high: float) -> list[float]:
-    """Return ascending places moved as little as a pass down and a pass up need to keep them `space` apart.
+    """Return ascending places, moved down and then up as far as keeps them `space` apart.
 
     >>> spread([10.0, 11.0, 50.0], 14.0, 0.0, 60.0)
     [10.0, 24.0, 50.0]
@@ -62,7 +70,8 @@ def spread(places: Sequence[float], space: float, low: float, high: float) -> li
     """
     moved: list[float] = []
     for place in places:
-        moved.append(max(place, moved[-1] + space if moved else low))
+        first_free = moved[-1] + space if moved else low
+        moved.append(max(place, first_free))
     limit = high
     for i in range(len(moved) - 1, -1, -1):
         moved[i] = min(moved[i], limit)
@@ -70,25 +79,23 @@ def spread(places: Sequence[float], space: float, low: float, high: float) -> li
     return moved
 
 
-def beside(x: float, y: float, wide: float, taken: Sequence[Box], inside: Box) -> Box | None:
-    """Return the first of six places around a point where a name of that width covers nothing, or None.
+def beside(x: float, y: float, width: float, taken: Sequence[Box], inside: Box) -> Box | None:
+    """Return the first of six places around a point where a name covers nothing, else None.
 
     >>> beside(50, 50, 30, [], (0, 0, 100, 100))
     (58, 42, 88, 57)
     """
-    lefts = (x + 8, x - 8 - wide, x + 6, x - 6 - wide, x - wide / 2, x - wide / 2)
+    lefts = (x + 8, x - 8 - width, x + 6, x - 6 - width, x - width / 2, x - width / 2)
     tops = (y - 8, y - 8, y - 20, y - 20, y + 7, y - 22)
     for left, top in zip(lefts, tops, strict=True):
-        box = (left, top, left + wide, top + FONT + 2)
-        within = (
-            box[0] >= inside[0]
-            and box[1] >= inside[1]
-            and box[2] <= inside[2]
-            and box[3] <= inside[3]
-        )
-        if within and not any(_meet(box, other) for other in taken):
+        box = (left, top, left + width, top + FONT + 2)
+        if _contains(inside, box) and not any(_meet(box, other) for other in taken):
             return box
     return None
+
+
+def _contains(a: Box, b: Box) -> bool:
+    return a[0] <= b[0] and a[1] <= b[1] and b[2] <= a[2] and b[3] <= a[3]
 
 
 def _meet(a: Box, b: Box) -> bool:

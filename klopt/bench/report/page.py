@@ -1,6 +1,6 @@
-"""A comparison as one self-contained page: no network, readable without JavaScript, everything from outside escaped.
+"""A comparison as one self-contained page: no network, readable without JavaScript, all escaped.
 
-What comes first is what a reader came for: the verdict in a sentence, then the table. What the page
+First comes what a reader wants to know: the verdict in a sentence, then the table. What the page
 says of a suite is computed by `klopt.bench.scores`. Points of curves, pictures and logs share fixed
 budgets, so that a page of ten backends on twenty problems stays below 500 kB.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from markupsafe import Markup
 
@@ -20,39 +20,37 @@ from klopt.arrays import FloatArray
 from klopt.bench.citations import bibtex
 from klopt.bench.environment import Environment
 from klopt.bench.record import Run, Trace
-from klopt.bench.report.axes import MOST_POINTS
+from klopt.bench.report.accuracy_chart import accuracy_chart
+from klopt.bench.report.axes import MAX_POINTS
 from klopt.bench.report.charts import STYLE_SHEET
+from klopt.bench.report.convergence_chart import Abscissa, RateBound, convergence_chart
 from klopt.bench.report.embed import embedded
-from klopt.bench.report.figures import (
-    Against,
-    Bound,
-    Figure,
-    accuracy,
-    convergence,
-    growths,
-    profiles,
-    shown,
-    verdict_map,
-)
-from klopt.bench.report.kernels import PICTURES, Learned, learned
-from klopt.bench.report.styles import Looks, looks_of
+from klopt.bench.report.figures import Figure, shown
+from klopt.bench.report.growth_chart import growth_charts
+from klopt.bench.report.kernels import MAX_BYTES, Learned, learned
+from klopt.bench.report.performance_profile import performance_profile
+from klopt.bench.report.styles import StyleMap, styles_of
 from klopt.bench.report.templates import template
-from klopt.bench.report.views import details, groups, programs, settings
-from klopt.bench.scores import LEVELS, Trial, agreement, lessons, scores, trials, verdict_sentence
-from klopt.bench.trials import grouped
+from klopt.bench.report.verdict_map import verdict_map
+from klopt.bench.report.views import details, families, groups, settings
+from klopt.bench.scores import LEVELS, scores
+from klopt.bench.summary import summary_lines, verdict_sentence
+from klopt.bench.trials import Agreement, Trial, agreement, grouped, trials
 
-__all__ = ["Compared", "Panel", "page", "panels", "write_page"]
+__all__ = ["PageSource", "Panel", "page", "panels", "write_page"]
 
-POINTS = 3_200
+MAX_TOTAL_POINTS = 3_200
 """Points of all curves of convergence together."""
-LEAN = 40
-"""Curves above which charts against iterations are left to `klopt.bench.report.files`."""
-OPEN = 3
+MIN_CURVE_POINTS = 24
+"""What each curve gets at least."""
+MAX_CURVES = 40
+"""With more curves, charts against iterations are left to `klopt.bench.report.files`."""
+OPEN_PANELS = 3
 """Problems whose charts of convergence are open from the start."""
-NO_BOUNDS: Mapping[str, Sequence[Bound]] = MappingProxyType({})
+NO_BOUNDS: Mapping[str, Sequence[RateBound]] = MappingProxyType({})
 
 
-class Compared(Protocol):
+class PageSource(Protocol):
     """What a page is made of; `klopt.compare` returns one."""
 
     @property
@@ -68,57 +66,108 @@ class Compared(Protocol):
 
 @dataclass(frozen=True)
 class Panel:
-    """The charts of convergence of one problem; `curves` counts the routes with more than an end point."""
+    """The charts of convergence of one problem; `curves` counts routes that give bounds as they go."""
 
     problem: str
     figures: tuple[Figure, ...]
     curves: int
 
 
-def page(comparison: Compared, bounds: Mapping[str, Sequence[Bound]] = NO_BOUNDS) -> str:
-    """Return the page of a comparison; `bounds` are drawn dashed in the charts of the problems they are for."""
+def page(comparison: PageSource, bounds: Mapping[str, Sequence[RateBound]] = NO_BOUNDS) -> str:
+    """Return the page of a comparison, with `bounds` as dashed curves in their charts."""
     runs = tuple(comparison.runs)
     found = trials(runs)
-    known, looks = agreement(runs), looks_of(runs)
+    known = agreement(runs)
+    styles = styles_of(runs)
     anchors = {run.key: f"r{i}" for i, trial in enumerate(found) for run in trial.runs}
-    links = {key: f"#{anchor}" for key, anchor in anchors.items()}
-    many, lean = len(known) > 1, _curves(found, comparison.traces) > LEAN
-    every = panels(found, comparison.traces, looks, bounds, lean=lean)
-    curved = tuple(panel for panel in every if panel.curves)
-    sentence, _, rest = verdict_sentence(runs).partition(". ")
     return template("page.html.jinja").render(
-        sentence=sentence + "." * bool(rest),
-        rest="" if many else rest,
-        lessons=[text.removeprefix(f"{sentence}. ") for text in lessons(runs)] if many else [],
-        summary=_summary(runs),
-        command=comparison.command,
-        wrong=[str(found) for found in known.values() if not found.holds],
-        scores=scores(runs) if many else (),
-        levels=[f"{level:.0e}" for level in LEVELS],
-        groups=groups(found, known, looks, anchors),
-        several_tols=len({run.tol for run in runs}) > 1,
-        programs=programs(found, known),
-        panels=curved or every,
-        points_only=[panel.problem for panel in every if curved and not panel.curves],
-        lean=lean,
-        open_panels=OPEN,
-        keys=looks.legend,
-        suite=(accuracy(found, looks), profiles(runs, looks), *growths(runs, looks)),
-        map=verdict_map(found, links) if runs else None,
-        learned=_learned(found, comparison, looks),
-        details=grouped(details(found, anchors), lambda detail: detail.problem),
-        chart_style=Markup(STYLE_SHEET),
-        slots=[style.slot for style, _ in looks.legend],
+        **_header(comparison, runs, known),
+        **_results(found, known, styles, anchors),
+        **_convergence(comparison, found, styles, bounds),
+        **_charts(found, runs, styles, anchors),
+        learned=_learned(found, comparison, styles),
         environment=comparison.environment.pairs(),
         bibtex=bibtex(runs),
         data=Markup(embedded(runs, comparison.command)),
     )
 
 
+def _header(
+    comparison: PageSource, runs: tuple[Run, ...], known: Mapping[str, Agreement]
+) -> dict[str, Any]:
+    """The verdict in a sentence, what is wrong, and of several problems what they say together."""
+    sentence, _, rest = verdict_sentence(runs).partition(". ")
+    content = {
+        "sentence": f"{sentence}." if rest else sentence,
+        "summary": _summary(runs),
+        "command": comparison.command,
+        "wrong": [str(found) for found in known.values() if not found.holds],
+    }
+    if len(known) <= 1:
+        return content | {"rest": rest, "lessons": [], "scores": (), "levels": []}
+    # The first line of the summary begins with the sentence, which stands above it already.
+    lines = [line.removeprefix(f"{sentence}. ") for line in summary_lines(runs)]
+    levels = [f"{level:.0e}" for level in LEVELS]
+    return content | {"rest": "", "lessons": lines, "scores": scores(runs), "levels": levels}
+
+
+def _results(
+    found: Sequence[Trial],
+    known: Mapping[str, Agreement],
+    styles: StyleMap,
+    anchors: Mapping[str, str],
+) -> dict[str, Any]:
+    """The table of all routes, the statements of the problems, and the details of the runs."""
+    return {
+        "groups": groups(found, known, styles, anchors),
+        "several_tols": len({trial.first.tol for trial in found}) > 1,
+        "families": families(found),
+        "details": grouped(details(found, anchors), lambda detail: detail.problem),
+    }
+
+
+def _convergence(
+    comparison: PageSource,
+    found: Sequence[Trial],
+    styles: StyleMap,
+    bounds: Mapping[str, Sequence[RateBound]],
+) -> dict[str, Any]:
+    """The charts of convergence, of the problems that have curves if some have."""
+    lean = _curves(found, comparison.traces) > MAX_CURVES
+    every = panels(found, comparison.traces, styles, bounds, lean=lean)
+    curved = tuple(panel for panel in every if panel.curves)
+    points_only = [panel.problem for panel in every if not panel.curves] if curved else []
+    return {
+        "panels": curved or every,
+        "points_only": points_only,
+        "lean": lean,
+        "open_panels": OPEN_PANELS,
+    }
+
+
+def _charts(
+    found: Sequence[Trial],
+    runs: tuple[Run, ...],
+    styles: StyleMap,
+    anchors: Mapping[str, str],
+) -> dict[str, Any]:
+    """The charts of all problems together, and what all charts share."""
+    accuracy = accuracy_chart(found, styles)
+    profile = performance_profile(runs, styles)
+    links = {key: f"#{anchor}" for key, anchor in anchors.items()}
+    return {
+        "suite": (accuracy, profile, *growth_charts(runs, styles)),
+        "map": verdict_map(found, links) if runs else None,
+        "keys": styles.legend,
+        "slots": [style.slot for style, _ in styles.legend],
+        "chart_style": Markup(STYLE_SHEET),
+    }
+
+
 def write_page(
-    comparison: Compared,
+    comparison: PageSource,
     path: str | PathLike[str],
-    bounds: Mapping[str, Sequence[Bound]] = NO_BOUNDS,
+    bounds: Mapping[str, Sequence[RateBound]] = NO_BOUNDS,
 ) -> int:
     """Write the page of a comparison and return its size in bytes."""
     return Path(path).write_bytes(page(comparison, bounds).encode())
@@ -127,35 +176,52 @@ def write_page(
 def panels(
     found: Sequence[Trial],
     traces: Mapping[str, Trace],
-    looks: Looks,
-    bounds: Mapping[str, Sequence[Bound]] = NO_BOUNDS,
+    styles: StyleMap,
+    bounds: Mapping[str, Sequence[RateBound]] = NO_BOUNDS,
     *,
     lean: bool = False,
 ) -> tuple[Panel, ...]:
-    """Return the charts of convergence of every problem at its strictest tolerance, numbered from 1.
+    """Return the charts of convergence of every problem, at its strictest tolerance.
 
-    Curves have fewer points where there are many of them; `lean` leaves the charts against
-    iterations out where no bound is promised.
+    Parameters
+    ----------
+    found
+        All trials.
+    traces
+        The bounds along each run, by the run's key.
+    styles
+        The colour and dash of each route.
+    bounds
+        Curves of theorems, by problem.
+    lean
+        Whether to leave out charts against iterations where there is no such bound.
     """
-    most = min(max(POINTS // max((1 if lean else 2) * _curves(found, traces), 1), 24), MOST_POINTS)
+    charts_each = 1 if lean else 2
+    share = MAX_TOTAL_POINTS // max(charts_each * _curves(found, traces), 1)
+    max_points = min(max(share, MIN_CURVE_POINTS), MAX_POINTS)
+
+    by_problem = grouped(found, lambda trial: trial.first.problem)
     out = []
-    for number, (problem, own) in enumerate(
-        grouped(found, lambda trial: trial.first.problem).items(), 1
-    ):
-        tol = min(trial.first.tol for trial in own)
-        strictest = [trial for trial in own if trial.first.tol == tol]
-        promised = bounds.get(problem, ())
-        axes: tuple[Against, ...] = (
-            ("seconds",) if lean and not promised else ("seconds", "iterations")
-        )
-        charts = (
-            convergence(
-                f"convergence-{number}-{axis}", strictest, traces, looks, axis, promised, most
+    for number, (problem, own) in enumerate(by_problem.items(), 1):
+        strictest = _strictest(own)
+        rates = bounds.get(problem, ())
+        axes: list[Abscissa] = ["seconds"]
+        if rates or not lean:
+            axes.append("iterations")
+        charts = tuple(
+            convergence_chart(
+                f"convergence-{number}-{axis}", strictest, traces, styles, axis, rates, max_points
             )
             for axis in axes
         )
-        out.append(Panel(problem, tuple(charts), _curves(strictest, traces)))
+        out.append(Panel(problem, charts, _curves(strictest, traces)))
     return tuple(out)
+
+
+def _strictest(own: Sequence[Trial]) -> list[Trial]:
+    """The trials on one problem at the smallest tolerance."""
+    tol = min(trial.first.tol for trial in own)
+    return [trial for trial in own if trial.first.tol == tol]
 
 
 def _curves(found: Sequence[Trial], traces: Mapping[str, Trace]) -> int:
@@ -163,12 +229,11 @@ def _curves(found: Sequence[Trial], traces: Mapping[str, Trace]) -> int:
     return sum(len(traces.get(shown(trial).key, ())) > 1 for trial in found)
 
 
-def _learned(found: Sequence[Trial], comparison: Compared, looks: Looks) -> list[Learned]:
+def _learned(found: Sequence[Trial], comparison: PageSource, styles: StyleMap) -> list[Learned]:
     out: list[Learned] = []
-    left = PICTURES
+    left = MAX_BYTES
     for own in grouped(found, lambda trial: trial.first.problem).values():
-        strictest = [trial for trial in own if trial.first.tol == min(t.first.tol for t in own)]
-        seen = learned(strictest, comparison.arrays, looks, left)
+        seen = learned(_strictest(own), comparison.arrays, styles, left)
         if seen is not None:
             out.append(seen)
             left -= seen.size
@@ -176,20 +241,23 @@ def _learned(found: Sequence[Trial], comparison: Compared, looks: Looks) -> list
 
 
 def _summary(runs: Sequence[Run]) -> str:
-    """How much was run, when, and where all have the same settings with which, in one line."""
+    """How much was run, with which settings, and when, in one line."""
     if not runs:
         return "no runs"
-    counts = (
-        (len(runs), "run"),
-        (len({r.problem for r in runs}), "problem"),
-        (len({r.backend for r in runs}), "backend"),
-    )
-    parts = [f"{number} {noun}" + "s" * (number != 1) for number, noun in counts]
+    parts = [
+        _counted(len(runs), "run"),
+        _counted(len({run.problem for run in runs}), "problem"),
+        _counted(len({run.backend for run in runs}), "backend"),
+    ]
     asked = {settings(run) for run in runs}
-    parts += (
-        asked
-        if len(asked) == 1
-        else [f"tol {' and '.join(sorted({f'{run.tol:.0e}' for run in runs}))}"]
-    )
+    # Settings that differ are told run by run; up here only the tolerances.
+    if len(asked) == 1:
+        parts += asked
+    else:
+        parts.append(f"tol {' and '.join(sorted({f'{run.tol:.0e}' for run in runs}))}")
     days = sorted(run.began[:10] for run in runs if run.began)
     return " · ".join([*parts, *dict.fromkeys(days[:1] + days[-1:])])
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

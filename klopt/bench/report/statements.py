@@ -1,7 +1,7 @@
 """The statements of problem classes on a page: their LaTeX as MathML.
 
 A class says what it states (`Problem.statement`); runs know the class by its name. A name that no
-class here has, as of a run recorded with a plug-in, states nothing.
+class here has, as that of a plug-in which is not installed, has no statement.
 """
 
 from __future__ import annotations

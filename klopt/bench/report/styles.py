@@ -1,8 +1,8 @@
 """Which colour, dash and shape stand for which backend on the whole page.
 
 A colour belongs to a backend, the first ones to those that were run most. Where a backend takes
-several routes on one problem, the second and later ones differ in dash and shape. A legend so needs
-one entry for each backend, rarely more.
+several routes on one problem, the second and later ones differ in dash and shape, so that a legend
+rarely needs more than one entry for each backend.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from klopt.bench.report.charts import COLOURS, Style
 from klopt.bench.scores import route
 from klopt.bench.trials import grouped
 
-__all__ = ["Looks", "looks_of"]
+__all__ = ["StyleMap", "styles_of"]
 
 
 @dataclass(frozen=True)
-class Looks:
+class StyleMap:
     """The style of every route on every problem, of every backend, and what a legend says."""
 
     routes: Mapping[tuple[str, str], Style]
@@ -32,31 +32,30 @@ class Looks:
         return self.routes[run.problem, route(run)]
 
 
-def looks_of(runs: Sequence[Run]) -> Looks:
-    """Return the looks of a comparison."""
+def styles_of(runs: Sequence[Run]) -> StyleMap:
+    """Return the styles of a comparison."""
     often = Counter(run.backend for run in runs)
     order = sorted(often, key=lambda name: (-often[name], name))
     backends = {
-        name: Style(-1, i % len(COLOURS), i // len(COLOURS)) for i, name in enumerate(order)
+        name: Style(slot=-1, colour=i % len(COLOURS), dash=i // len(COLOURS))
+        for i, name in enumerate(order)
     }
     slots: dict[tuple[str, int], Style] = {}
     routes: dict[tuple[str, str], Style] = {}
     names: dict[int, set[str]] = {}
     for (problem, backend), own in grouped(runs, lambda run: (run.problem, run.backend)).items():
+        base = backends[backend]
         for variant, name in enumerate(dict.fromkeys(route(run) for run in own)):
-            base = backends[backend]
-            style = slots.setdefault(
-                (backend, variant), replace(base, slot=len(slots), dash=base.dash + variant)
-            )
+            new = replace(base, slot=len(slots), dash=base.dash + variant)
+            style = slots.setdefault((backend, variant), new)
             routes[problem, name] = style
             names.setdefault(style.slot, set()).add(name)
     legend = [
         (style, _name(backend, variant, names[style.slot]))
         for (backend, variant), style in slots.items()
     ]
-    return Looks(
-        routes, backends, tuple(sorted(legend, key=lambda entry: (entry[0].colour, entry[0].dash)))
-    )
+    legend.sort(key=lambda entry: (entry[0].colour, entry[0].dash))
+    return StyleMap(routes, backends, tuple(legend))
 
 
 def _name(backend: str, variant: int, routes: set[str]) -> str:

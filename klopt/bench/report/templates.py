@@ -1,4 +1,4 @@
-"""The templates of the pages: one way to load them, with everything escaped that is not marked as drawn by klopt."""
+"""How the templates of pages are loaded: all is escaped that klopt has not drawn itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["template"]
 
 
 def template(name: str) -> Template:
-    """Return a template of this folder; a name that it misses is an error.
+    """Return a template of this folder; a variable that it is not given is an error.
 
     >>> template("page.html.jinja").name
     'page.html.jinja'

@@ -1,7 +1,6 @@
-"""What the page shows, as text and numbers ready for the template: rows of results, run details, statements.
+"""What the page shows, as texts for the template: rows of results, details of runs, statements.
 
-Texts stay as they are, since the template escapes them; only charts and formulas are ready-made
-markup.
+Texts are not escaped here, since the template does that; only charts and formulas are markup.
 """
 
 from __future__ import annotations
@@ -16,19 +15,33 @@ from klopt.bench.record import Run
 from klopt.bench.report.charts import Style
 from klopt.bench.report.figures import SYMBOLS, TONE, shown
 from klopt.bench.report.statements import mathml, statement_of
-from klopt.bench.report.styles import Looks
+from klopt.bench.report.styles import StyleMap
 from klopt.bench.scores import Agreement, Trial, fastest, route
 from klopt.bench.trials import grouped
 
-__all__ = ["Detail", "Group", "Program", "Row", "details", "groups", "programs", "settings"]
+__all__ = [
+    "FamilyView",
+    "ResultGroup",
+    "ResultRow",
+    "RunDetail",
+    "details",
+    "families",
+    "groups",
+    "settings",
+]
 
-LOGS = 24_000
-"""Characters of logs on a page, shared by its runs; where that leaves too few, by those that are not certified."""
-TOO_FEW = 400
+MAX_LOG_CHARACTERS = 24_000
+"""Those of all logs on a page."""
+MIN_LOG_CHARACTERS = 400
+"""Where each log would get fewer, only runs that are not certified keep theirs."""
+SHORTEST_LOG = 120
+LONGEST_LOG = 4000
+"""The bounds of what one log gets."""
+MAX_NOTES_CHARACTERS = 1200
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """One line of the results: all repeats of a route at a tolerance."""
 
     anchor: str
@@ -39,7 +52,8 @@ class Row:
     symbol: str
     tone: str
     rank: int
-    honest: bool
+    confirmed: bool
+    """Whether klopt confirms all that the backend claimed."""
     best: bool
     lower: str
     upper: str
@@ -53,17 +67,17 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Group:
+class ResultGroup:
     """The results on one problem."""
 
     problem: str
     known: str
     agree: bool
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
 
 
 @dataclass(frozen=True)
-class Program:
+class FamilyView:
     """A class of problems: its statement and its instances."""
 
     family: str
@@ -73,7 +87,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Detail:
+class RunDetail:
     """Everything about one line of the results."""
 
     anchor: str
@@ -87,52 +101,64 @@ class Detail:
 
 
 def groups(
-    found: Sequence[Trial], known: Mapping[str, Agreement], looks: Looks, anchors: Mapping[str, str]
-) -> tuple[Group, ...]:
-    """Return the results by problem, certified first, then fast."""
+    found: Sequence[Trial],
+    known: Mapping[str, Agreement],
+    styles: StyleMap,
+    anchors: Mapping[str, str],
+) -> tuple[ResultGroup, ...]:
+    """Return the results by problem, certified ones first, then fast ones.
+
+    Parameters
+    ----------
+    found
+        All trials.
+    known
+        What all proofs together say of each problem.
+    styles
+        The colour and dash of each route.
+    anchors
+        Where the details of a run stand on the page, by the run's key.
+    """
     winners = {run.key for run in fastest([run for trial in found for run in trial.runs]).values()}
     out = []
     for problem, own in grouped(found, lambda trial: trial.first.problem).items():
-        write = _writer(known[problem], own)
-        ordered = sorted(
-            own, key=lambda trial: (trial.first.tol, _rank(shown(trial)), *trial.order)
-        )
-        rows = tuple(_row(trial, write, looks, anchors, winners) for trial in ordered)
         agreed = known[problem]
-        text = (
-            f"{write(agreed.lower)} ≤ optimum ≤ {write(agreed.upper)}"
-            if agreed.holds
-            else str(agreed)
-        )
-        out.append(Group(problem, text, agreed.holds, rows))
+        write = _writer(agreed, own)
+        rows = [_row(trial, write, styles, anchors, winners) for trial in sorted(own, key=_order)]
+        interval = f"{write(agreed.lower)} ≤ optimum ≤ {write(agreed.upper)}"
+        text = interval if agreed.holds else str(agreed)
+        out.append(ResultGroup(problem, text, agreed.holds, tuple(rows)))
     return tuple(out)
 
 
+def _order(trial: Trial) -> tuple[float, int, bool, float, str]:
+    return trial.first.tol, _rank(shown(trial)), *trial.order
+
+
 def _row(
-    trial: Trial, write: _Writer, looks: Looks, anchors: Mapping[str, str], winners: set[str]
-) -> Row:
+    trial: Trial,
+    write: _Writer,
+    styles: StyleMap,
+    anchors: Mapping[str, str],
+    winners: set[str],
+) -> ResultRow:
     run = shown(trial)
-    seconds = [
-        run.build,
-        run.solve,
-        run.certify,
-        run.seconds if math.isfinite(run.seconds) else run.wall,
-    ]
-    return Row(
+    total = run.seconds if math.isfinite(run.seconds) else run.wall
+    return ResultRow(
         anchor=anchors[run.key],
-        style=looks.of(run),
+        style=styles.of(run),
         route=route(run),
         says=run.says.words,
         verdict=run.verdict.name,
         symbol=SYMBOLS[run.verdict],
         tone=TONE[run.verdict],
         rank=_rank(run),
-        honest=run.honest is not False,
+        confirmed=run.honest is not False,
         best=any(repeat.key in winners for repeat in trial.runs),
         lower=write(run.lower),
         upper=write(run.upper),
         width=_short(run.relative_width),
-        times=tuple(_seconds(value) for value in seconds),
+        times=tuple(map(_seconds, (run.build, run.solve, run.certify, total))),
         iterations="–" if run.iterations is None else str(run.iterations),
         memory="–" if run.memory is None else f"{run.memory / 2**20:.0f}",
         tol=f"{run.tol:.0e}",
@@ -154,90 +180,109 @@ class _Writer:
     fixed: bool
 
     def __call__(self, value: float) -> str:
-        if not math.isfinite(value):
-            return "–" if math.isnan(value) else "∞" if value > 0 else "-∞"
+        if math.isnan(value):
+            return "–"
+        if math.isinf(value):
+            return "∞" if value > 0 else "-∞"
         return f"{value:.{self.decimals}f}" if self.fixed else f"{value:.8e}"
 
 
 def _writer(known: Agreement, own: Sequence[Trial]) -> _Writer:
-    ends = [
-        known.lower,
-        known.upper,
-        *(end for t in own for end in (shown(t).lower, shown(t).upper)),
-    ]
-    finite = [abs(end) for end in ends if math.isfinite(end)]
-    size = (
-        math.floor(math.log10(max([*finite[:2], 1e-300]))) if finite and max(finite[:2]) > 0 else 0
-    )
-    return _Writer(min(max(8 - size, 0), 12), -5 < size < 9)
+    runs = [shown(trial) for trial in own]
+    ends = [known.lower, known.upper, *(end for run in runs for end in (run.lower, run.upper))]
+    largest = max([abs(end) for end in ends if math.isfinite(end)][:2], default=0.0)
+    magnitude = math.floor(math.log10(max(largest, 1e-300))) if largest > 0 else 0
+    decimals = min(max(8 - magnitude, 0), 12)
+    return _Writer(decimals, fixed=-5 < magnitude < 9)
 
 
 def _short(value: float) -> str:
-    return (
-        "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.1e}" if value else "0"
-    )
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞"
+    return f"{value:.1e}" if value else "0"
 
 
 def _seconds(value: float) -> str:
+    """Tenths of milliseconds below a second, fewer decimals above."""
     if not math.isfinite(value):
         return "–"
-    decimals = 4 if value < 1 else 3 if value < 10 else 2 if value < 100 else 1
-    return f"{value:.1e}" if 0 < value < 1e-3 else f"{value:.{decimals}f}"
+    if 0 < value < 1e-3:
+        return f"{value:.1e}"
+    decimals = 4 - sum(value >= limit for limit in (1, 10, 100))
+    return f"{value:.{decimals}f}"
 
 
-def programs(found: Sequence[Trial], known: Mapping[str, Agreement]) -> tuple[Program, ...]:
+def families(found: Sequence[Trial]) -> tuple[FamilyView, ...]:
     """Return the classes of problems in the comparison with their statements."""
     out = []
     for family, own in grouped(found, lambda trial: trial.first.family).items():
         firsts = {trial.first.problem: trial.first for trial in own}
         instances = tuple((run.problem, str(run.size), run.data[:12]) for run in firsts.values())
-        words = statement_of(family).words
-        out.append(Program(family, Markup(mathml(family, own[0].first.sense)), words, instances))
+        formula = Markup(mathml(family, own[0].first.sense))
+        out.append(FamilyView(family, formula, statement_of(family).words, instances))
     return tuple(out)
 
 
-def details(found: Sequence[Trial], anchors: Mapping[str, str]) -> tuple[Detail, ...]:
-    """Return everything about each line of the results; logs are cut so that the page stays small."""
+def details(found: Sequence[Trial], anchors: Mapping[str, str]) -> tuple[RunDetail, ...]:
+    """Return all about each line of the results; logs are cut so that the page stays small."""
     logged = [trial for trial in found if shown(trial).log]
-    failed = [trial for trial in logged if not trial.certified]
-    kept = logged if TOO_FEW * len(logged) <= LOGS else failed
-    share = min(max(LOGS // max(len(kept), 1), 120), 4000)
+    # Where logs are many, those of certified runs are of least interest.
+    if MIN_LOG_CHARACTERS * len(logged) > MAX_LOG_CHARACTERS:
+        logged = [trial for trial in logged if not trial.certified]
+    share = MAX_LOG_CHARACTERS // max(len(logged), 1)
+    share = min(max(share, SHORTEST_LOG), LONGEST_LOG)
     alike = len({settings(trial.first) for trial in found}) == 1
-    return tuple(_detail(trial, anchors, share if trial in kept else 0, alike) for trial in found)
+    return tuple(
+        _detail(trial, anchors[shown(trial).key], share if trial in logged else 0, alike)
+        for trial in found
+    )
 
 
-def _detail(trial: Trial, anchors: Mapping[str, str], share: int, alike: bool) -> Detail:
+def _detail(trial: Trial, anchor: str, max_log: int, alike: bool) -> RunDetail:
     run = shown(trial)
-    said = run.says.words + (f" ({run.native})" if run.native else "")
+    said = f"{run.says.words} ({run.native})" if run.native else run.says.words
+    residuals = f"primal {_short(run.primal)}, dual {_short(run.dual)}, gap {_short(run.gap)}"
     pairs = [
         ("it says", said),
         ("at first", _first_claim(run)),
         ("interval", f"[{run.lower:.17g}, {run.upper:.17g}] by {run.proof}"),
-        (
-            "residuals",
-            f"primal {_short(run.primal)}, dual {_short(run.dual)}, gap {_short(run.gap)}",
-        ),
+        ("residuals", residuals),
         ("seconds", _times(run)),
         ("repeats", _repeats(trial)),
         ("settings", "" if alike else settings(run)),
         ("not enforced", run.unenforced),
-        ("notes", run.notes[:1200]),
+        ("notes", run.notes[:MAX_NOTES_CHARACTERS]),
         ("began", run.began),
     ]
-    log = run.log if len(run.log) <= share else f"… {run.log[-share:]}" if share else ""
-    kept = tuple((name, value) for name, value in pairs if value)
-    verdict, symbol, tone = run.verdict.name, SYMBOLS[run.verdict], TONE[run.verdict]
-    return Detail(anchors[run.key], run.problem, route(run), verdict, symbol, tone, kept, log)
+    return RunDetail(
+        anchor=anchor,
+        problem=run.problem,
+        route=route(run),
+        verdict=run.verdict.name,
+        symbol=SYMBOLS[run.verdict],
+        tone=TONE[run.verdict],
+        pairs=tuple((name, value) for name, value in pairs if value),
+        log=_tail(run.log, max_log),
+    )
+
+
+def _tail(log: str, length: int) -> str:
+    if len(log) <= length:
+        return log
+    return f"… {log[-length:]}" if length else ""
 
 
 def _first_claim(run: Run) -> str:
     if math.isnan(run.first_width):
         return ""
-    return f"optimal, where width {_short(run.first_width)} was proven; klopt asked again by a finer tolerance"
+    proven = f"width {_short(run.first_width)} was proven"
+    return f"optimal, where {proven}; klopt asked again by a finer tolerance"
 
 
 def _times(run: Run) -> str:
-    pairs = ("by its own clock", run.native_seconds), ("waited for the child", run.wall)
+    pairs = (("by its own clock", run.native_seconds), ("waited for the child", run.wall))
     parts = [f"{name} {value:.4g}" for name, value in pairs if math.isfinite(value)]
     return ", ".join(parts)
 
@@ -245,6 +290,7 @@ def _times(run: Run) -> str:
 def _repeats(trial: Trial) -> str:
     if len(trial.runs) == 1:
         return ""
+    # Verdicts are told only where the repeats differ.
     if len({run.verdict for run in trial.runs}) == 1:
         return ", ".join(f"{run.seconds:.4g}" for run in trial.runs) + " s"
     return ", ".join(f"{run.seconds:.4g} s {run.verdict.name}" for run in trial.runs)

@@ -1,1 +1,1 @@
-"""The files that `klopt new` fills in."""
+"""The templates of the files that `klopt new` writes."""
