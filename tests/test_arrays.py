@@ -380,3 +380,25 @@ def test_more_memory_than_is_free_is_refused_with_the_estimate() -> None:
         InvalidProblem, match=r"^the form needs 1000000.0 GB of memory; [0-9.]+ GB are free"
     ):
         require_memory(1e15, "the form")
+
+
+def test_what_a_function_remembers_does_not_keep_it_alive() -> None:
+    """A local model often refers back to its function; both must go when the function does."""
+    import gc
+    import weakref
+
+    from klopt.model.functions import LocalModel, SmoothFunction
+
+    class Square:
+        def __call__(self, x: np.ndarray) -> LocalModel:
+            return LocalModel(float(x @ x), 2 * x, lambda: self.hessian(x))
+
+        def hessian(self, x: np.ndarray) -> np.ndarray:
+            return 2 * np.eye(x.size)
+
+    f = SmoothFunction(2, Square())
+    f.gradient(np.ones(2))
+    seen = weakref.ref(f)
+    del f
+    gc.collect()
+    assert seen() is None

@@ -2,10 +2,9 @@
 Two classes with two centres each
 =================================
 
-Each class is a mixture of two Gaussians, placed crosswise, so that no line separates them (Pan et
-al. 2016, Figure 1). A Gaussian kernel shows what is near to what: it draws the centres, not the
-classes. SCG-LDK learns the kernel nearest to it, in LogDet divergence, that is smooth on the graph
-of the labels.
+Each class is a mixture of two Gaussians, placed crosswise, so that no line separates them (Pan et al. 2016, Figure 1).
+A Gaussian kernel shows what is near to what: it draws the centres, not the classes. SCG-LDK learns the kernel nearest
+to it, in LogDet divergence, that is smooth on the graph of the labels.
 """
 
 # %%
@@ -22,17 +21,19 @@ centres = np.repeat([[-2, -2], [2, 2], [-2, 2], [2, -2]], 50, axis=0)
 X, new = (centres + rng.normal(scale=0.8, size=(200, 2)) for _ in range(2))
 y = np.repeat([0, 0, 1, 1], 50)
 
-# %% Before and after ---------------- The axes are those of kernel PCA; the first, which is nearly
-# constant, is left out. With next to no weight on the labels (``gamma``) the learned kernel is the
-# given one.
+# %%
+# Before and after
+# ----------------
+# The axes are those of kernel PCA; the first, which is nearly constant, is left out. With next to no weight on the
+# labels (``gamma``) the learned kernel is the given one.
 
 given = ScgLDK(rbf(0.1), gamma=1e-9, n_components=3).fit(X, y)
 learned = ScgLDK(rbf(0.1), gamma=10.0, n_components=3).fit(X, y)
 print(learned.result_)
 
-# %% The second feature, the widest, now tells the classes; which cloud of its class a point is from
-# is left to the third, half as wide. The learned kernel is a function: the last picture has new
-# points, whose labels it never saw.
+# %%
+# The second feature, the widest, now tells the classes; which cloud of its class a point is from is left to the third,
+# half as wide. The learned kernel is a function: the last picture has new points, whose labels it never saw.
 
 right = learned.score(new, y)
 panels = [

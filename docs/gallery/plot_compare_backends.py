@@ -2,9 +2,8 @@
 Who is fast, and who is right?
 ==============================
 
-One support vector machine, every backend that can solve it, one tolerance. Each run is a child
-process of its own; what counts as accuracy is not what a backend reports but the width of the
-interval that klopt proves around the optimum.
+One support vector machine, every backend that can solve it, one tolerance. Each run is a child process of its own; what
+counts as accuracy is not what a backend reports but the width of the interval that klopt proves around the optimum.
 """
 
 # %%
@@ -19,7 +18,8 @@ import klopt
 
 X, kind = load_breast_cancer(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
-X, y = X[:200], np.where(kind[:200] == 1, 1.0, -1.0)
+X = X[:200]
+y = np.where(kind[:200] == 1, 1.0, -1.0)
 K = np.exp(-((X[:, None] - X) ** 2).mean(axis=2))
 
 problem = klopt.problems.SoftMargin(K, y, C=1.0)

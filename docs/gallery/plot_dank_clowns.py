@@ -2,9 +2,9 @@
 A kernel that bends where the data need it
 ==========================================
 
-The *clowns*: one class is a smile, the other a cloud above it (after Liu et al. 2020, Figure 1). A
-Gaussian kernel that is too wide gives a stiff boundary. DANK multiplies it, entry by entry, with a
-learned matrix F, which may stay within 0.03 of 1 and still bend the boundary.
+The *clowns*: one class is a smile, the other a cloud above it (after Liu et al. 2020, Figure 1). A Gaussian kernel
+that is too wide gives a stiff boundary. DANK multiplies it, entry by entry, with a learned matrix F, which may stay
+within 0.03 of 1 and still bend the boundary.
 """
 
 # %%
@@ -29,11 +29,12 @@ def clowns(rng, n):
 X, y = clowns(np.random.default_rng(4), 100)
 new, truth = clowns(np.random.default_rng(2), 2000)
 
-# %% Two machines with the same kernel, of two widths
-# ------------------------------------------------ The wide kernel gains much by F. The kernel whose
-# width was chosen well gains nothing here; the paper's picture, of other points, shows a small
-# gain. The corners of the boundary are real: a new point borrows its column of F from the nearest
-# training point.
+# %%
+# Two machines with the same kernel, of two widths
+# ------------------------------------------------
+# The wide kernel gains much by F. The kernel whose width was chosen well gains nothing here; the paper's picture, of
+# other points, shows a small gain. The corners of the boundary are real: a new point borrows its column of F from the
+# nearest training point.
 
 plt.style.use("tableau-colorblind10")
 side = np.linspace(-2.5, 2.5, 150)

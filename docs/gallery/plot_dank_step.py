@@ -2,12 +2,13 @@
 A regression that follows steps
 ===============================
 
-A Gaussian kernel of one width is too smooth for a staircase (Liu et al. 2020, Figure 6a). With the
-same kernel, multiplied by a learned matrix F, the regression comes nearer to the corners.
+A Gaussian kernel of one width is too smooth for a staircase (Liu et al. 2020, Figure 6a). With the same kernel,
+multiplied by a learned matrix F, the regression comes nearer to the corners.
 """
 
-# %% Three units up every two. The paper prints 0.05 for ``sharp``, with which the formula is a
-# straight line; 1 / 0.05 gives the steps of its picture.
+# %%
+# Three units up every two. The paper prints 0.05 for ``sharp``, with which the formula is a straight line; 1 / 0.05
+# gives the steps of its picture.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,8 +32,8 @@ rng = np.random.default_rng(0)
 x = np.linspace(-5, 5, 101)[:, None]
 y = staircase(x[:, 0]) + rng.normal(scale=0.1, size=len(x))
 
-# %% The same kernel with and without F, and a machine whose width and penalty were tuned by
-# cross-validation.
+# %%
+# The same kernel with and without F, and a machine whose width and penalty were tuned by cross-validation.
 
 plain = SVR(C=10.0, epsilon=0.05, gamma=0.5).fit(x, y)
 dank = DankSVR(rbf(0.5), C=10.0, epsilon=0.05, deviation=0.1).fit(x, y)
@@ -42,8 +43,9 @@ tuned = GridSearchCV(SVR(epsilon=0.05), {"gamma": [0.5, 2, 8, 32], "C": [10, 100
 )
 print(dank.result_)
 
-# %% DANK makes good the wrong width. What it cannot beat here is a search that finds the right one;
-# the paper, on samples of its own, has 0.013 for the tuned machine and 0.004 for DANK.
+# %%
+# DANK makes good the wrong width. What it cannot beat here is a search that finds the right one; the paper, on samples
+# of its own, has 0.013 for the tuned machine and 0.004 for DANK.
 
 plt.style.use("tableau-colorblind10")
 fine = np.linspace(-5, 5, 1001)[:, None]

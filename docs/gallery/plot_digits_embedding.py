@@ -2,10 +2,9 @@
 Handwritten digits in the plane
 ===============================
 
-Ten classes in two dimensions are crowded. The plane of PCA has no idea which differences between
-images matter; SCG-LDK is told by labels (as Pan et al. 2016 do with USPS in their Figure 2). Only
-training images need them: the learned kernel is a function, and all images drawn here are new to
-it.
+Ten classes in two dimensions are crowded. The plane of PCA has no idea which differences between images matter;
+SCG-LDK is told by labels (as Pan et al. 2016 do with USPS in their Figure 2). Only training images need them: the
+learned kernel is a function, and all images drawn here are new to it.
 """
 
 # %%
@@ -21,14 +20,19 @@ from klopt.learners.kernels import rbf
 
 X, y = load_digits(return_X_y=True)
 learned = ScgLDK(rbf("scale"), gamma=10.0, n_components=7).fit(X[:800], y[:800])
-unseen, truth = X[800:], y[800:]
+unseen = X[800:]
+truth = y[800:]
 print(learned.result_)
 print(f"{learned.score(unseen, truth):.1%} of the other images are named right")
 
-# %% Draw 500 others --------------- Each pair of learned features parts some digits from all
-# others, zero first. The very first feature is nearly constant, so the pairs begin with the second.
+# %%
+# Draw 500 others
+# ---------------
+# Each pair of learned features parts some digits from all others, zero first. The very first feature is nearly
+# constant, so the pairs begin with the second.
 
-drawn, names = unseen[:500], truth[:500]
+drawn = unseen[:500]
+names = truth[:500]
 features = learned.transform(drawn)
 planes = {
     "PCA": PCA(2).fit(X[:800]).transform(drawn),

@@ -2,13 +2,15 @@
 How time grows with the number of points
 ========================================
 
-The same support vector machine with more and more points, by four backends. The time is that of all
-of ``klopt.solve``: building the form, solving it and proving the answer. A straight line of
-gradient p in this picture is time ~ n^p.
+The same support vector machine with more and more points, by four backends. The time is that of all of ``klopt.solve``:
+building the form, solving it and proving the answer. A straight line of gradient p in this picture is time ~ n^p.
 """
 
-# %% Solve and time -------------- Every time in the picture is the shortest of three, and every
-# answer a certified optimum. Each backend stops at a size that it solves in about a second.
+# %%
+# Solve and time
+# --------------
+# Every time in the picture is the shortest of three, and every answer a certified optimum. Each backend stops at a size
+# that it solves in about a second.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -40,7 +42,8 @@ times = {
 plt.style.use("tableau-colorblind10")
 figure, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
 for (backend, found), mark in zip(times.items(), ("C0o-", "C1s-", "C3^-", "C5D-"), strict=True):
-    n, spent = np.array([*found]), np.array([*found.values()])
+    n = np.array([*found])
+    spent = np.array([*found.values()])
     gradient = np.polyfit(np.log(n[-3:]), np.log(spent[-3:]), 1)[0]
     axis.plot(n, spent, mark, label=f"{backend}: n^{gradient:.1f}")
 axis.set(

@@ -2,9 +2,9 @@
 A similarity that is no kernel
 ==============================
 
-Many similarities have negative eigenvalues, and training a support vector machine with them is no
-convex problem. One can repair the matrix without a look at the labels (denoise, flip, shift), or
-learn the kernel near it together with the machine (ESKL, Kundu et al. 2010).
+Many similarities have negative eigenvalues, and training a support vector machine with them is no convex problem. One
+can repair the matrix without a look at the labels (denoise, flip, shift), or learn the kernel near it together with
+the machine (ESKL, Kundu et al. 2010).
 """
 
 # %%
@@ -40,9 +40,9 @@ for rho in (1.0, 0.01):
     kernels[f"ESKL, rho = {rho:g}"] = result.kernel
 print(result)
 
-# %% The eigenvalues, and how well each kernel is aligned with the labels it was, or was not,
-# learned from. At a high price the learned kernel is nearly the denoised one. At a low price weight
-# moves to the direction that tells the classes.
+# %%
+# The eigenvalues, and how well each kernel is aligned with the labels it was, or was not, learned from. At a high price
+# the learned kernel is nearly the denoised one. At a low price weight moves to the direction that tells the classes.
 
 
 def alignment(K):
@@ -53,7 +53,8 @@ def alignment(K):
 plt.style.use("tableau-colorblind10")
 figure, (large, small, bars) = plt.subplots(1, 3, figsize=(7, 4.1), layout="constrained")
 rank = np.arange(1, len(y) + 1)
-colours, marks = ("C4", "C1", "C3", "C0", "C5"), ("o--", "^--", "s--", "D-", "v-")
+colours = ("C4", "C1", "C3", "C0", "C5")
+marks = ("o--", "^--", "s--", "D-", "v-")
 for axis, part in ((large, slice(0, 4)), (small, slice(80, 100))):
     axis.plot(
         rank[part], np.linalg.eigvalsh(S)[::-1][part], "k", lw=5, alpha=0.2, label="similarity"

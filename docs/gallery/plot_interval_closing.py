@@ -2,9 +2,8 @@
 An interval that closes
 =======================
 
-klopt's own iterative methods report certified bounds as they go: a feasible point on one side, a
-dual bound on the other. The optimum is between the two all the time, so that stopping early costs
-accuracy and never truth.
+klopt's own iterative methods report certified bounds as they go: a feasible point on one side, a dual bound on the
+other. The optimum is between the two all the time, so that stopping early costs accuracy and never truth.
 """
 
 # %%

@@ -2,9 +2,8 @@
 A backend that lies
 ===================
 
-A status is a claim. The five backends below all say "optimal"; three of them are wrong. klopt
-measures each answer on the problem itself, so that a lie costs the backend its honesty and never
-the user a wrong verdict.
+A status is a claim. The five backends below all say "optimal"; three of them are wrong. klopt measures each answer on
+the problem itself, so that a lie costs the backend its honesty and never the user a wrong verdict.
 """
 
 # %%
@@ -25,7 +24,8 @@ class Confident(Backend):
     offers = frozenset({Feature.SIMPLEX, Feature.BOX, Feature.MARGIN})
 
     def __init__(self, steps):
-        self.name, self.steps = f"{steps} steps", steps
+        self.name = f"{steps} steps"
+        self.steps = steps
 
     def run(self, form, settings, start=None):
         """Take the steps and call the result optimal."""
@@ -51,8 +51,8 @@ for result in results.values():
         f"{result.route.backend.name:>10} says {result.stop.words}, klopt proves {result.verdict.name}"
     )
 
-# %% The interval is what klopt proves from each point. All contain the optimum; narrow enough are
-# only the last two.
+# %%
+# The interval is what klopt proves from each point. All contain the optimum; narrow enough are only the last two.
 
 plt.style.use("tableau-colorblind10")
 figure, axis = plt.subplots(figsize=(7, 3.6), layout="constrained")

@@ -2,9 +2,9 @@
 An algorithm as printed, and as it should be
 ============================================
 
-Algorithm 1 of Kundu et al. (2010) updates the eigenvalues of the kernel with those of the gradient,
-as if both had the same eigenvectors. Their Proposition 3.1 promises that it comes near the optimum
-like 1 / sqrt(T). It stalls; mirror descent, which the algorithm was meant to be, keeps the promise.
+Algorithm 1 of Kundu et al. (2010) updates the eigenvalues of the kernel with those of the gradient, as if both had the
+same eigenvectors. Their Proposition 3.1 promises that it comes near the optimum like 1 / sqrt(T). It stalls; mirror
+descent, which the algorithm was meant to be, keeps the promise.
 """
 
 # %%

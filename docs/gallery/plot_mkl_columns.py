@@ -2,9 +2,8 @@
 Which group of columns matters?
 ===============================
 
-Multiple kernel learning gives each kernel a weight. With one kernel for each group of columns the
-weights say which measurements a decision needs. Every fit comes with the proof that no other
-weights would do better.
+Multiple kernel learning gives each kernel a weight. With one kernel for each group of columns the weights say which
+measurements a decision needs. Every fit comes with the proof that no other weights would do better.
 """
 
 # %%
@@ -33,8 +32,10 @@ groups = {
 }
 kernels = [rbf("scale", columns=columns) for columns in groups.values()]
 
-# %% Sparse or not ------------- The norm says how evenly the weights are shared: "block-l1" uses
-# few kernels, and at 2 all weights would be the same.
+# %%
+# Sparse or not
+# -------------
+# The norm says how evenly the weights are shared: "block-l1" uses few kernels, and at 2 all weights would be the same.
 
 learners = {norm: MklSVC(kernels, norm=norm).fit(X, data.target) for norm in ("block-l1", 1.1, 1.5)}
 for norm, learner in learners.items():

@@ -2,9 +2,9 @@
 Plug in a solver in twenty lines
 ================================
 
-SciPy's ``linprog`` as a backend. It has one method, checks nothing and translates its answer into
-klopt's signs. The conformance suite then tries it on programs solved on paper, random programs with
-known solutions, limits, and programs that are permuted, scaled and split.
+SciPy's ``linprog`` as a backend. It has one method, checks nothing and translates its answer into klopt's signs. The
+conformance suite then tries it on programs solved on paper, random programs with known solutions, limits, and programs
+that are permuted, scaled and split.
 """
 
 # %%
@@ -18,24 +18,26 @@ import numpy as np
 
 import klopt
 from klopt import Answer, Backend, Feature, Status, Stop
+from klopt.model.backend import check_raw
 
 
 class Linprog(Backend):
     """Linear programs by SciPy."""
 
-    name, library, offers, proves = (
-        "linprog",
-        "scipy",
-        frozenset({Feature.CONE}),
-        frozenset({"dual"}),
-    )
+    name = "linprog"
+    library = "scipy"
+    offers = frozenset({Feature.CONE})
+    proves = frozenset({"dual"})
     sign = -1.0
 
     def run(self, form, settings, start=None):
         from scipy.optimize import linprog
 
-        klopt.model.backend.check_raw(self.name, settings.raw, known=(), reserved={})
-        rows, A, b = form.cones.zero, form.A.tocsr(), form.b  # equalities first
+        check_raw(self.name, settings.raw, known=(), reserved={})
+        # equalities first
+        rows = form.cones.zero
+        A = form.A.tocsr()
+        b = form.b
         found = linprog(form.c, A[rows:], b[rows:], A[:rows], b[:rows], bounds=(None, None))
         if found.x is None:
             return Answer(Stop.STALLED, native=found.message)
@@ -50,7 +52,8 @@ class Linprog(Backend):
 class WrongSigns(Linprog):
     """The multipliers as SciPy has them."""
 
-    name, sign = "wrong_signs", 1.0
+    name = "wrong_signs"
+    sign = 1.0
 
 
 # %%
@@ -63,8 +66,9 @@ checks = {
 failed = [check for check in checks["wrong_signs"] if check.status is Status.FAILED]
 print(f"{failed[0].name}:\n{failed[0].detail}")
 
-# %% The suite finds the mistake. Without it a user would still be safe: wrong multipliers can cost
-# a proof, but klopt says "optimal" only of what it has proven.
+# %%
+# The suite finds the mistake. Without it a user would still be safe: wrong multipliers can cost a proof, but klopt says
+# "optimal" only of what it has proven.
 
 kinds = {"contract": "is what it says", "truth": "solved on paper", "proof": "known solutions", "limit": "limits",
          "meta": "rewritten programs", "start": "warm starts", "agree": "agrees with others"}  # fmt: skip

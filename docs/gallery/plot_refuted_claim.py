@@ -2,9 +2,8 @@
 A claim refuted by two points
 =============================
 
-Kundu et al. (2010) let Omega of their (5) stand in problem (6), which is convex only if Omega is
-convex in the kernels. ``klopt verify`` finds two pairs of kernels between which it is not, and
-confirms them in exact arithmetic.
+Kundu et al. (2010) let Omega of their (5) stand in problem (6), which is convex only if Omega is convex in the kernels.
+``klopt verify`` finds two pairs of kernels between which it is not, and confirms them in exact arithmetic.
 """
 
 # %%
@@ -21,9 +20,10 @@ case = finding.counterexample
 print(finding.outcome.value, "-", finding.claim.correction)
 print("confirmed in exact arithmetic:", finding.proven)
 
-# %% Walk from one pair of kernels to the other ------------------------------------------ A convex
-# function lies below its chord. Every value is an interval that klopt proved, far too narrow to be
-# seen.
+# %%
+# Walk from one pair of kernels to the other
+# ------------------------------------------
+# A convex function lies below its chord. Every value is an interval that klopt proved, far too narrow to be seen.
 
 t = np.linspace(0, 1, 21)
 

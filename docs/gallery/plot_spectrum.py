@@ -2,9 +2,9 @@
 Learned spectra, smooth before rough
 ====================================
 
-A kernel on a graph is a sum of the graph's eigenvectors, each with a weight. OSK asks that the
-smoother have the larger weight and aligns the kernel with the few labels; SCG-OSK minimises the
-loss of a graph of the labels instead, which is a linear program, and takes a corner of it.
+A kernel on a graph is a sum of the graph's eigenvectors, each with a weight. OSK asks that the smoother have the
+larger weight and aligns the kernel with the few labels; SCG-OSK minimises the loss of a graph of the labels instead,
+which is a linear program, and takes a corner of it.
 """
 
 # %%
@@ -18,7 +18,8 @@ from sklearn.datasets import load_digits
 from klopt.learners import OSK, ScgOSK
 
 X, y = load_digits(return_X_y=True)
-X, y = X[:600], y[:600]
+X = X[:600]
+y = y[:600]
 known = np.random.default_rng(0).permutation(600) < 60
 few = np.where(known, y, -1)  # -1: no label
 

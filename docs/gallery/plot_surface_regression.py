@@ -2,9 +2,8 @@
 A surface learned with its kernel
 =================================
 
-Support vector regression of a function of two variables (Cherkassky et al. 1996; Liu et al. 2020,
-Figure 6b-d), once with a Gaussian kernel and once with the kernel F o K, where F is learned
-together with the regression.
+Support vector regression of a function of two variables (Cherkassky et al. 1996; Liu et al. 2020, Figure 6b-d), once
+with a Gaussian kernel and once with the kernel F o K, where F is learned together with the regression.
 """
 
 # %%
@@ -33,8 +32,10 @@ def square(side):
     return np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
 
 
-X, fine = square(20), square(80)
-y, truth = surface(X), surface(fine)
+X = square(20)
+fine = square(80)
+y = surface(X)
+truth = surface(fine)
 
 # %%
 # The same kernel, with and without F
@@ -47,9 +48,10 @@ folds = KFold(5, shuffle=True, random_state=0)
 tuned = GridSearchCV(SVR(epsilon=0.1), {"gamma": [2, 8, 32], "C": [10, 100]}, cv=folds).fit(X, y)
 print(dank.result_)
 
-# %% Above the surfaces, below a cut along the left edge. A new point borrows its column of F from
-# the nearest sample, hence the tiles of the learned surface. The paper has 0.042 unexplained for
-# the tuned machine and 0.007 for DANK; here the tuned machine is the better one.
+# %%
+# Above the surfaces, below a cut along the left edge. A new point borrows its column of F from the nearest sample,
+# hence the tiles of the learned surface. The paper has 0.042 unexplained for the tuned machine and 0.007 for DANK; here
+# the tuned machine is the better one.
 
 machines = {"SVR": plain, "DANK": dank, "SVR tuned": tuned}
 fitted = {"truth": truth} | {name: machine.predict(fine) for name, machine in machines.items()}

@@ -2,14 +2,15 @@
 Two moons, ten labels
 =====================
 
-From five labels a class a machine with a Gaussian kernel guesses the rest of the moons. A spectral
-kernel on the graph of all points, labelled or not, follows them. With kernel alignment SKL has
-neither C nor mu to choose.
+From five labels a class a machine with a Gaussian kernel guesses the rest of the moons. A spectral kernel on the graph
+of all points, labelled or not, follows them. With kernel alignment SKL has neither C nor mu to choose.
 """
 
-# %% Draw labels, learn, repeat -------------------------- SKL learns from all points and ten
-# labels; the other machine from ten points. The width of the one and the ridge of the other were
-# set by hand, for ten labels are too few to tune anything.
+# %%
+# Draw labels, learn, repeat
+# --------------------------
+# SKL learns from all points and ten labels; the other machine from ten points. The width of the one and the ridge of
+# the other were set by hand, for ten labels are too few to tune anything.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -40,8 +41,9 @@ mean = {
 }
 print(draws[0]["SKL"].result_)
 
-# %% The first of the ten draws. The colour is the decision value, each scaled to its largest; the
-# line is where it changes sign.
+# %%
+# The first of the ten draws. The colour is the decision value, each scaled to its largest; the line is where it
+# changes sign.
 
 known, fitted = machines(0)
 across, up = np.meshgrid(np.linspace(-1.4, 2.4, 120), np.linspace(-0.9, 1.4, 80))

@@ -37,6 +37,7 @@ from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Step, Stop
 from klopt.model.forms import Form
+from klopt.model.memo import LastAnswer, lock
 from klopt.model.records import field_names
 
 __all__ = ["CHANGED", "blas_threads", "flush_c", "pristine", "run_here"]
@@ -73,6 +74,7 @@ def run_here(
     """
     if capture is None:
         capture = not settings.log and "log" not in backend.honours
+    lock(form)  # arrays come writable out of a pickle
     own_form = pristine(form)
     own_settings = pristine(settings)
     before = _checksums(form)
@@ -122,7 +124,8 @@ def pristine(thing: Any) -> Any:
         return thing
     copy: Any = object.__new__(kind)
     for name, value in vars(thing).items():
-        if not isinstance(getattr(kind, name, None), cached_property):
+        is_cache = isinstance(value, LastAnswer)
+        if not (is_cache or isinstance(getattr(kind, name, None), cached_property)):
             copy.__dict__[name] = pristine(value)
     return copy
 

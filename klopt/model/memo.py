@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.records import field_names
 
-__all__ = ["lock", "remember_last"]
+__all__ = ["LastAnswer", "lock", "remember_last"]
 
 Self_ = TypeVar("Self_")
 Value = TypeVar("Value")
@@ -38,18 +37,34 @@ def remember_last(
     >>> f.gradient(x) is f.gradient(x.copy()), f.gradient(x).flags.writeable
     (True, False)
     """
-    last: WeakKeyDictionary[Any, tuple[FloatArray, Value]] = WeakKeyDictionary()
+    attribute = f"_last_{method.__qualname__}"
 
     @wraps(method)
     def remembered(self: Self_, x: FloatArray) -> Value:
-        known = last.get(self)
-        # The caller may write into its x afterwards: a copy of it is kept.
-        if known is None or not np.array_equal(known[0], x):
-            known = (np.array(x), lock(method(self, x)))
-            last[self] = known
-        return known[1]
+        # In the object's own dictionary: answers often refer back to their object, and a table
+        # outside of it would then keep both alive.
+        kept = vars(self).setdefault(attribute, LastAnswer())
+        if kept.point is None or not np.array_equal(kept.point, x):
+            kept.value = lock(method(self, x))
+            # The caller may write into its x afterwards: a copy of it is kept.
+            kept.point = np.array(x)
+        value: Value = kept.value
+        return value
 
     return remembered
+
+
+class LastAnswer:
+    """What a method answered last, and where; a pickled one comes back empty."""
+
+    __slots__ = ("point", "value")
+
+    def __init__(self) -> None:
+        self.point: FloatArray | None = None
+        self.value: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LastAnswer, ()
 
 
 def lock(value: Value) -> Value:
