@@ -96,7 +96,7 @@ def proven(problem: Any) -> Any:
     formulation = problem.formulations()[0]
     assert formulation.name == "explicit"
     bracket = problem.bracket(formulation.recover(*formulation.build().rule()))
-    assert bracket.width <= TOL * (1 + abs(bracket.upper))
+    assert bracket.gap <= TOL * (1 + abs(bracket.upper))
     return bracket
 
 

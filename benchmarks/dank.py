@@ -118,7 +118,7 @@ def published(
     while True:
         if t % LOOK == 0:
             bracket = problem.bracket(Point({"alpha": y * theta}))
-            gap = bracket.width / (1 + abs(bracket.upper))
+            gap = bracket.gap / (1 + abs(bracket.upper))
             if gap <= tol or spent > limit:
                 return spent, gap
         began = time.process_time()

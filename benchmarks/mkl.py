@@ -127,7 +127,7 @@ def by_alternation(
         gamma = r / r.sum()
         spent += time.process_time() - began
         bracket = problem.bracket(Point({"alpha": a * y}))
-        best = min(best, bracket.width / (1 + abs(bracket.upper)))
+        best = min(best, bracket.gap / (1 + abs(bracket.upper)))
         for gap in (1e-2, 1e-4, 1e-5, 1e-6):
             if best <= gap:
                 reached.setdefault(gap, spent)
@@ -140,7 +140,7 @@ def block_linf(
     K, y = kernels(n, m)
     built, problem = least(3, lambda: MultipleKernel(K, y, 1.0, norm="block-linf"))
     seconds, result = least(5, lambda: klopt.solve(problem, tol=1e-8).require())
-    width = result.certificate.relative_width
+    width = result.certificate.relative_gap
     name = f"n = {n}, m = {m}"
     print(
         f"      {name}: {1e3 * seconds:.1f} ms + {1e3 * built:.1f} ms for the checks, {result.route}, gap {width:.0e}"
@@ -166,7 +166,7 @@ def block_l1(n: int, m: int, solver: str, gates: tuple[float, float]) -> None:
     seconds, result = least(5, lambda: klopt.solve(problem, tol=1e-8).require())
     name = f"(5) n = {n}, m = {m}"
     print(
-        f"      {name}: {1e3 * seconds:.1f} ms, {result.route}, gap {result.certificate.relative_width:.0e}"
+        f"      {name}: {1e3 * seconds:.1f} ms, {result.route}, gap {result.certificate.relative_gap:.0e}"
     )
     slow, value = by_cvxpy(K, y, 1.0, solver, _root, "block-l1")
     half, _ = by_cvxpy(K, y, 1.0, solver, _triangle, "block-l1")

@@ -88,7 +88,7 @@ def wrapper(table: Table, name: str, n: int, kernel: str, repeats: int = 5) -> N
         lambda: by_cvxpy(K, y, name, tol, told=False),
         lambda: by_cvxpy(K, y, name, tol, told=True),
     )
-    row, width = f"{kernel} {n}, {name}", f"width {result.certificate.relative_width:.0e}"
+    row, width = f"{kernel} {n}, {name}", f"width {result.certificate.relative_gap:.0e}"
     width += f"; {fresh / thin:.2f} of the call on klopt's short form" if gram.thin else ""
     table.add(
         row,
@@ -168,10 +168,10 @@ def against_svc(table: Table, n: int, C: float, repeats: int = 7) -> None:
     alpha = np.zeros(n)
     alpha[fitted.support_] = np.abs(fitted.dual_coef_[0])
     bracket = declared.bracket(klopt.Point({"alpha": alpha}))
-    left = f"SVC leaves {bracket.width / (1 + abs(bracket.upper)):.0e}"
+    left = f"SVC leaves {bracket.gap / (1 + abs(bracket.upper)):.0e}"
 
     def remark(seconds: float, result: Any) -> str:
-        return f"{1e3 * seconds:.0f} ms, {result.route}, width {result.certificate.relative_width:.0e}; {left}"
+        return f"{1e3 * seconds:.0f} ms, {result.route}, width {result.certificate.relative_gap:.0e}; {left}"
 
     row = f"n = {n}, C = {C:g}"
     table.add(

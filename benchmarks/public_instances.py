@@ -170,7 +170,7 @@ def cells(row: Solved) -> tuple[object, ...]:
         f"{result.value:.10g}",
         f"{reference.value:.11g}{known}" if has_optimum else reference.outcome.name.lower(),
         f"{reference.difference(result.value):.0e}" if has_optimum else "",
-        f"{certificate.relative_width:.0e}" if has_optimum else "",
+        f"{certificate.relative_gap:.0e}" if has_optimum else "",
         result.route,
         len(result.attempts),
         f"{result.seconds:.2f}",

@@ -129,7 +129,7 @@ def compared(
     seconds, result = ours
     slow, value = theirs
     error = abs(value - result.value) / (1 + abs(result.value))
-    gap = result.certificate.relative_width
+    gap = result.certificate.relative_gap
     note = f"{1e3 * seconds:.1f} ms, {result.route}, gap {gap:.0e}; {slow:.2f} s, values differ by {error:.0e}"
     table.add(what, against, gate, slow / seconds, note)
 
@@ -236,7 +236,9 @@ def other_losses(table: Table) -> None:
         S, y = instance(n)
         problem = SimilarityKernel(S, y, C, RHO, float(n), "l1")
         seconds, result = least(3, lambda p=problem: klopt.solve(p, "admm", tol=1e-4).require())
-        note = f"{seconds:.2f} s, {result.iterations} steps, gap {result.certificate.relative_width:.0e}"
+        note = (
+            f"{seconds:.2f} s, {result.iterations} steps, gap {result.certificate.relative_gap:.0e}"
+        )
         slow, conic = least(2, lambda p=problem: klopt.solve(p, "scs", formulation="SDP", tol=1e-4))
         table.add(
             f"ESKL l1, n={n}",

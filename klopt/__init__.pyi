@@ -24,7 +24,8 @@ from .model.backend import (
     Step as Step,
     Stop as Stop,
 )
-from .model.cones import Cones as Cones, Feature as Feature
+from .model.cones import Cones as Cones
+from .model.features import Feature as Feature
 from .model.forms import (
     ConeForm as ConeForm,
     ExplicitForm as ExplicitForm,

@@ -39,7 +39,7 @@ from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank, Nystrom
 from klopt.kernels.out_of_sample import ExtendedFeatures
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, SimplexForm, Start
 from klopt.model.functions import IntArray
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement

@@ -22,7 +22,7 @@ from scipy import sparse
 from klopt.arrays import EPS, FloatArray, MatrixLike, positive
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram, binary_labels
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import SimplexForm, Start
 from klopt.model.functions import KernelQuadratic, Oracle
 from klopt.model.problem import Bracket, Example, Formulation, Point, Statement

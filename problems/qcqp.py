@@ -27,7 +27,8 @@ from scipy import sparse
 import klopt.programs.formats as formats
 from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.errors import InvalidProblem
-from klopt.model.cones import Cones, Feature
+from klopt.model.cones import Cones
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm
 from klopt.model.problem import Bracket, Example, Formulation, Point, Sense, Statement
 from klopt.programs.formats.model import Model, Names, QuadraticRow

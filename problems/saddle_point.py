@@ -25,7 +25,8 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, MatrixLike, csc
 from klopt.errors import InvalidProblem
-from klopt.model.cones import Cones, Feature
+from klopt.model.cones import Cones
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, SaddleForm, Start
 from klopt.model.functions import Bilinear, SaddleOracle
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement

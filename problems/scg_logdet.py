@@ -42,7 +42,7 @@ from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank
 from klopt.kernels.out_of_sample import ExtendedFeatures, ExtendedKernel
 from klopt.kernels.side_information import SideGraph
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, ExplicitForm
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.problems._scg.data import (

@@ -29,7 +29,8 @@ from scipy import sparse
 from klopt.arrays import FloatArray, freeze, require_memory
 from klopt.errors import InvalidProblem
 from klopt.kernels.side_information import SideGraph, SideLike, energies, side_graph
-from klopt.model.cones import Cones, Feature
+from klopt.model.cones import Cones
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, ExplicitForm, SimplexForm, Start
 from klopt.model.functions import Linear
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
@@ -71,7 +72,7 @@ class ScgOrdered(Problem):
     >>> problem = ScgOrdered(V, side=[0, 0, 1, 1], skip_constant=True)
     >>> problem.coefficients.round(6)
     array([0.      , 0.238406])
-    >>> problem.bracket(Point({"mu": [0.0, 1.0]})).width < 1e-14
+    >>> problem.bracket(Point({"mu": [0.0, 1.0]})).gap < 1e-14
     True
     """
 

@@ -25,7 +25,8 @@ from scipy import sparse
 import klopt.programs.formats as formats
 from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.errors import InvalidProblem
-from klopt.model.cones import Cones, Feature, smat, svec, svec_size
+from klopt.model.cones import Cones, smat, svec, svec_size
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm
 from klopt.model.problem import Example, Formulation, Point, Sense, Statement
 from klopt.programs.formats.model import Block, Model

@@ -27,19 +27,21 @@ from scipy import sparse
 from klopt.arrays import FloatArray, csc, flag, positive
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
-from klopt.model.cones import Cones, Feature
+from klopt.model.cones import Cones
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, SimplexForm, Start
 from klopt.model.functions import (
     KernelQuadratic,
     Linear,
+    LocalModel,
     Objective,
     Oracle,
     Quadratic,
     QuadraticLike,
+    SmoothFunction,
 )
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import SimpleSet, Simplex
-from klopt.model.smooth_functions import LocalModel, SmoothFunction
 from klopt.programs.polyhedra import is_polyhedral, rows_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import SimplexForm
 from klopt.model.functions import KernelQuadratic
 from klopt.model.problem import Bracket, Example, Formulation, Point, Statement

@@ -15,7 +15,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Backend, Settings, Step, Stop, check_raw
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, SimplexForm, Start
 from klopt.model.functions import KernelQuadratic, Quadratic, QuadraticLike
 from klopt.model.sets import BoxPlane, Simplex

@@ -16,10 +16,10 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, SaddleForm, SimplexForm
+from klopt.model.functions import Splitting
 from klopt.model.sets import Product
-from klopt.model.splitting import Splitting
 from klopt.numerics.candidate import Candidate, require_finite
 from klopt.numerics.newton import newton_moves
 from klopt.numerics.newton_step import supported

@@ -27,7 +27,7 @@ import numpy as np
 
 from klopt.arrays import EPS, FloatArray
 from klopt.model.backend import Answer, Backend, Settings, Start
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, SimplexForm
 from klopt.model.functions import DualFunction
 from klopt.numerics.candidate import Candidate

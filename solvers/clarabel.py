@@ -18,7 +18,8 @@ from scipy import sparse
 
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
-from klopt.model.cones import Cones, Feature, svec_places, svec_size
+from klopt.model.cones import Cones, svec_places, svec_size
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.embedding import claim
 from klopt.solvers._native.options import INT32_MAX, option_names, set_options

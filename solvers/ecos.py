@@ -15,7 +15,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
-from klopt.model.cones import Cones, Feature
+from klopt.model.cones import Cones
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.embedding import claim
 from klopt.solvers._native.options import INT32_MAX, POSITIVE, check_options, whole

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from klopt.model.backend import Answer, Backend, Settings, Start, Step, Stop, check_raw
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import ExplicitForm, Form, SimplexForm
 
 

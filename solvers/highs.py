@@ -16,7 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
-from klopt.model.cones import Cones, Feature
+from klopt.model.cones import Cones
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.bounds import BoundedProgram, bounded
 from klopt.solvers._native.highs_model import (

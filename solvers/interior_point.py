@@ -21,10 +21,10 @@ import numpy as np
 
 from klopt.arrays import EPS, FloatArray
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, SimplexForm
+from klopt.model.functions import HessianOperator, MatrixFreeFunction
 from klopt.model.sets import BoxPlane
-from klopt.model.smooth_functions import HessianOperator, MatrixFreeFunction
 from klopt.numerics.candidate import Candidate, require_finite
 from klopt.numerics.conjugate_gradients import Mask, PlaneConjugateGradients
 from klopt.solvers._first_order.loop import Steps, iterate, starting_point

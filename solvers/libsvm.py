@@ -23,7 +23,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Backend, Settings, Step, Stop
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, SimplexForm, Start
 from klopt.numerics.box_qp.active_set import solve_on_face
 from klopt.solvers._native.options import INT32_MAX, POSITIVE, SWITCH, check_options

@@ -19,7 +19,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, SimplexForm
 from klopt.numerics.candidate import Candidate, require_finite
 from klopt.solvers._first_order.dual_averaging import (

@@ -27,7 +27,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, SaddleForm
 from klopt.model.functions import Bilinear
 from klopt.model.sets import Simplex

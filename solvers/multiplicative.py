@@ -27,7 +27,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, SimplexForm
 from klopt.model.functions import Quadratic, QuadraticLike
 from klopt.model.sets import BoxPlane, Simplex

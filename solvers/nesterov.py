@@ -30,10 +30,9 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, SimplexForm
-from klopt.model.functions import Linear, Oracle, QuadraticLike
-from klopt.model.smooth_functions import SmoothFunction
+from klopt.model.functions import Linear, Oracle, QuadraticLike, SmoothFunction
 from klopt.numerics.candidate import Candidate, require_finite
 from klopt.solvers._first_order.loop import (
     Evaluate,

@@ -7,7 +7,7 @@ there (`klopt.numerics.newton`).
 from __future__ import annotations
 
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, SimplexForm
 from klopt.numerics.newton import newton_iterates
 from klopt.numerics.newton_step import supported

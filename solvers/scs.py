@@ -20,7 +20,7 @@ from scipy import sparse
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.embedding import claim
 from klopt.solvers._native.options import (

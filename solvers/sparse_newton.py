@@ -19,7 +19,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Backend, Settings, Start, check_raw
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, SimplexForm
 from klopt.model.functions import DualFunction, Evaluation, IntArray
 from klopt.numerics.box_qp.active_set import solve_box_qp

@@ -18,7 +18,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form, SimplexForm
 
 

@@ -35,14 +35,6 @@ class Module:
     def imports(self) -> tuple[Import, ...]:
         return tuple(self._imports(self.tree, eager=True))
 
-    @cached_property
-    def code_lines(self) -> int:
-        return sum(
-            1
-            for line in self.text.splitlines()
-            if line.strip() and not line.strip().startswith("#")
-        )
-
     def _imports(self, node: ast.AST, eager: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Import):

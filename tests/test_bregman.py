@@ -14,7 +14,7 @@ import klopt
 from klopt.engine.registry import backend_named
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Settings, Stop
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import SimplexForm, Start
 from klopt.model.functions import DualFunction
 from klopt.model.sets import BoxPlane

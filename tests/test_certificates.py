@@ -7,7 +7,8 @@ import pytest
 
 from klopt.conformance.instances import FormProblem
 from klopt.model.backend import Answer, Stop
-from klopt.model.cones import Cones, Feature
+from klopt.model.cones import Cones
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form, SimplexForm
 from klopt.model.functions import Linear
 from klopt.model.problem import Bracket, Formulation, Point
@@ -87,7 +88,7 @@ def test_three_verdicts_leave_nothing_to_find_out() -> None:
 )
 def test_the_width_is_relative_to_one_plus_the_upper_end(lower, upper, width, relative) -> None:
     certificate = proof(Verdict.FEASIBLE, lower, upper)
-    assert (certificate.width, certificate.relative_width) == (width, relative)
+    assert (certificate.gap, certificate.relative_gap) == (width, relative)
 
 
 def test_the_explanation_names_interval_argument_residuals_and_notes() -> None:
@@ -96,7 +97,7 @@ def test_the_explanation_names_interval_argument_residuals_and_notes() -> None:
     for words in (
         "FEASIBLE: The point is feasible",
         "1 <= optimum <= 3",
-        "relative width 5.0e-01, asked for 1e-06",
+        "relative gap 5.0e-01, asked for 1e-06",
         "proven by a feasible point and a dual bound",
         "residuals: primal 0.0e+00, dual 0.0e+00, cone 0.0e+00, gap 3.3e-01",
         "note: look here",

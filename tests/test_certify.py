@@ -46,7 +46,7 @@ def test_a_true_pair_is_certified_whatever_the_backend_says(kind: str, seed: int
     for stop in (Stop.OPTIMAL, Stop.STALLED, Stop.INFEASIBLE):
         certificate = judged(i.form, i.x, i.y, stop)
         assert certificate.verdict is Verdict.OPTIMAL or (
-            kind == "exp" and certificate.relative_width < 1e-5
+            kind == "exp" and certificate.relative_gap < 1e-5
         )
         assert certificate.lower <= i.value + 1e-12 * (1 + abs(i.value))
         assert certificate.upper >= i.value - 1e-12 * (1 + abs(i.value))

@@ -25,7 +25,8 @@ from klopt.engine.format import console, table
 from klopt.engine.registry import backend_named
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
-from klopt.model.cones import Cones, Feature
+from klopt.model.cones import Cones
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.proof.certificate import Verdict

@@ -10,8 +10,9 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from klopt.errors import InvalidProblem
-from klopt.model.cones import Cones, Feature, order_of, smat, svec, svec_size
+from klopt.model.cones import Cones, order_of, smat, svec, svec_size
 from klopt.model.cones.exponential import project_exponential
+from klopt.model.features import Feature
 
 products = st.builds(
     Cones,

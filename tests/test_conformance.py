@@ -14,7 +14,7 @@ from klopt.conformance.instances import Instance, reference_instances
 from klopt.conformance.suite import check_backend, check_problem
 from klopt.engine.registry import backend_named
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form, SimplexForm
 from klopt.model.functions import DualFunction
 from klopt.model.problem import Bracket, Point

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from klopt.arrays import FloatArray
 from klopt.model.backend import Settings, Start, Stop
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import SimplexForm
 from klopt.model.functions import IntArray, Quadratic
 from klopt.model.sets import BoxPlane

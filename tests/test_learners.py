@@ -710,7 +710,7 @@ def test_a_backend_and_a_tolerance_are_passed_on() -> None:
 
 def test_a_fit_that_is_not_certified_says_what_is_missing() -> None:
     """A backend that claims zero is optimal leaves a feasible point, and no proof that it is the best."""
-    text = r"MklSVC is not certified: .* relative width of .*, 1.0e-06 was\s+asked for; try another backend"
+    text = r"MklSVC is not certified: .* relative gap of .*, 1.0e-06 was\s+asked for; try another backend"
     with pytest.warns(UncertifiedFit, match=text):
         model = MklSVC(norm="block-l1", backend=Liar()).fit(X[:100], y[:100])
     assert model.result_.verdict.name == "FEASIBLE"

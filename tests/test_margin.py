@@ -83,7 +83,7 @@ def exact(problem: Margin) -> Point:
 
 
 def relative_width(bracket: Bracket) -> float:
-    return bracket.width / (1 + abs(bracket.upper))
+    return bracket.gap / (1 + abs(bracket.upper))
 
 
 # The bracket
@@ -161,7 +161,7 @@ def test_large_penalty_does_not_multiply_rounding(C: float) -> None:
     z = y * bracket.point.alpha
     plain = z @ K @ z / 2 + C * bracket.point.slack.sum()
     assert relative_width(bracket) <= 1e-6
-    assert plain - bracket.lower > 100 * bracket.width
+    assert plain - bracket.lower > 100 * bracket.gap
 
 
 @both
@@ -178,7 +178,7 @@ def test_normal_vector_saves_what_an_epigraph_loses(kind: type[Margin]) -> None:
     alone = problem.bracket(Point(rough))
     helped = problem.bracket(Point(rough, {"normal": problem.K.factor() @ (sign * x)}))
     assert relative_width(helped) <= 1e-8 < 1e-7 <= relative_width(alone)
-    assert problem.bracket(helped.point).width == pytest.approx(helped.width, rel=1e-3)
+    assert problem.bracket(helped.point).gap == pytest.approx(helped.gap, rel=1e-3)
     nonsense = problem.bracket(Point(rough, {"normal": rng.normal(size=len(problem.K.factor()))}))
     assert nonsense.upper == alone.upper, "a wrong vector must not help"
 
@@ -191,7 +191,7 @@ def test_a_kernel_below_zero_by_rounding_widens_the_bracket() -> None:
     alpha = exact(SoftMargin(K, y, 1.0))
     sharp, wide = (SoftMargin(kernel, y, 1.0).bracket(alpha) for kernel in (K, below))
     assert wide.lower < sharp.lower < sharp.upper < wide.upper
-    assert wide.width <= 1e-6 * (40 + 40), "phi/2 (||a||^2 + ||a* - a||^2)"
+    assert wide.gap <= 1e-6 * (40 + 40), "phi/2 (||a||^2 + ||a* - a||^2)"
 
 
 # Laws

@@ -13,7 +13,8 @@ from strategies import known_pairs, planted_cone_program
 
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Settings, Start, Stop
-from klopt.model.cones import Cones, Feature, svec
+from klopt.model.cones import Cones, svec
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm
 from klopt.solvers import clarabel, cvxpy, ecos, highs, scs
 

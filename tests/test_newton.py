@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Settings, Start, Stop
 from klopt.model.forms import SimplexForm
+from klopt.model.functions import LocalModel, SmoothFunction, StartModel
 from klopt.model.sets import BoxPlane, Product, SimpleSet, Simplex, Spectrahedron
-from klopt.model.smooth_functions import LocalModel, SmoothFunction, StartModel
 from klopt.numerics.newton_step import BoxProduct, minimise_quadratic
 from klopt.solvers.nesterov import BACKEND as nesterov
 from klopt.solvers.newton import BACKEND as newton

@@ -74,7 +74,7 @@ def test_any_normal_vector_bounds_the_optimum(problem, rng) -> None:
         flat = np.full(problem.K.size, problem.nu / problem.K.size)
         assert problem.bracket(Point({"alpha": flat}, {"normal": w})).lower <= best.upper + 1e-15
     tight = problem.bracket(Point({"alpha": best.point.alpha}, {"normal": normal}))
-    assert tight.width <= 1e-9
+    assert tight.gap <= 1e-9
 
 
 @pytest.mark.parametrize("n", [2, 5, 40])
@@ -92,7 +92,7 @@ def test_scikit_learn_finds_the_same_classifier(n, rng, share) -> None:
     a[machine.support_] = np.abs(machine.dual_coef_[0])
     a *= problem.nu / a.sum()
     assert value(problem, a) == pytest.approx(result.value, rel=1e-5, abs=1e-9)
-    assert problem.bracket(Point({"alpha": a})).width <= 1e-6
+    assert problem.bracket(Point({"alpha": a})).gap <= 1e-6
     assume(result.point.rho > 1e-3)
     ours = problem.K.matrix @ (problem.y * result.point.alpha) / result.point.rho
     theirs = machine.decision_function(problem.K.matrix) - machine.intercept_
@@ -118,7 +118,7 @@ def test_it_is_the_soft_margin_with_penalty_one_over_n_rho(rng, n) -> None:
     bracket = SoftMargin(problem.K, problem.y, 1 / (n * rho)).bracket(
         Point({"alpha": point.alpha / rho})
     )
-    assert bracket.width <= 1e-6 * (1 + abs(bracket.upper))
+    assert bracket.gap <= 1e-6 * (1 + abs(bracket.upper))
 
 
 @given(generators, st.integers(2, 12))

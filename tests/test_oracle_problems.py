@@ -12,7 +12,8 @@ from hypothesis import given, strategies as st
 from klopt.engine.pipeline import solve
 from klopt.engine.planner import plan
 from klopt.errors import InvalidProblem
-from klopt.model.cones import Feature, svec
+from klopt.model.cones import svec
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm
 from klopt.model.functions import (
     Bilinear,

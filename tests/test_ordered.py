@@ -13,7 +13,7 @@ import klopt
 from klopt.errors import InvalidProblem
 from klopt.kernels.graphs import knn_graph, laplacian, supervised_laplacian, supervised_targets
 from klopt.kernels.side_information import energies, side_graph
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.problem import Point
 from klopt.model.sets import OrderedCone
 from klopt.problems import OrderedAlignment, ScgOrdered

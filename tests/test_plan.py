@@ -13,7 +13,7 @@ from klopt.conformance.instances import FormProblem
 from klopt.engine import registry
 from klopt.engine.registry import problems
 from klopt.errors import InvalidProblem, NoRoute
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.problem import Formulation
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from strategies import generators
 
 import klopt
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.problem import Point, Problem
 from klopt.problems import LP, QCQP, SDP
 from klopt.programs.formats.model import Block, Names

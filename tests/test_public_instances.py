@@ -179,7 +179,7 @@ def test_what_is_proven_agrees_with_what_is_published(file) -> None:
     assert row.result.verdict is row.reference.outcome, row.result.explain()
     assert not row.wrong, row.result.explain()
     if row.reference.outcome is Verdict.OPTIMAL:
-        assert row.result.certificate.relative_width <= 1e-6
+        assert row.result.certificate.relative_gap <= 1e-6
 
 
 @needs_data

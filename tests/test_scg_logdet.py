@@ -234,7 +234,7 @@ def test_rough_points_bracket_the_optimum(rng, noise, kind):
         assert bracket.lower <= optimum + 1e-10
         assert bracket.upper >= optimum - 1e-10
         if noise >= 1:
-            assert bracket.width > 1e-4
+            assert bracket.gap > 1e-4
         repaired = problem.kernel(bracket.point)
         assert np.linalg.eigvalsh(repaired)[0] >= -1e-10 * max(1.0, np.abs(repaired).max())
 
@@ -282,7 +282,7 @@ def test_the_optimum_in_extended_precision_lies_in_the_bracket(seed):
                 if formulation.name.startswith("by"):
                     bracket = tried.bracket(formulation.recover(*formulation.build().rule()))
                     assert bracket.lower <= optimum <= bracket.upper
-                    assert bracket.width <= 1e-6 * (1 + bracket.upper)
+                    assert bracket.gap <= 1e-6 * (1 + bracket.upper)
 
 
 def test_a_wide_spectrum_is_still_proven():
@@ -327,7 +327,7 @@ def test_many_points_of_low_rank_need_no_square_matrix():
     tracemalloc.stop()
     assert vector.shape == (n,)
     assert peak < 4 * 8 * n * r
-    assert result.certificate.relative_width < 1e-10
+    assert result.certificate.relative_gap < 1e-10
     assert type(result.lower) is type(result.upper) is float
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, strategies as st
 from members import member, members
 
 from klopt.errors import InvalidProblem
-from klopt.model.cones import Feature, smat, svec
+from klopt.model.cones import smat, svec
+from klopt.model.features import Feature
 from klopt.model.sets import (
     BoxPlane,
     OrderedSimplex,

@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import dataclass, replace
 
+import attrs
 import bad_backends as bad
 import numpy as np
 import pytest
@@ -22,10 +23,11 @@ from klopt.engine import registry
 from klopt.engine.registry import backend_named
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute, NotCertified
 from klopt.model.backend import Answer, Backend, Settings, Start, Step, Stop
-from klopt.model.cones import Cones, Feature, svec
+from klopt.model.cones import Cones, svec
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm
+from klopt.model.functions import LocalModel, MatrixFreeFunction, SmoothFunction
 from klopt.model.problem import Bracket, Formulation, Point, Problem
-from klopt.model.smooth_functions import LocalModel, MatrixFreeFunction, SmoothFunction
 from klopt.problems import SimplexProgram
 from klopt.proof.certificate import Verdict
 
@@ -906,7 +908,7 @@ def test_the_users_way_with_rounding_does_not_matter() -> None:
 
 def test_a_form_that_cannot_be_written_down_costs_nothing_but_its_route() -> None:
     sample = klopt.problems.SimilaritySpectra.sample(np.random.default_rng(0), 5)
-    huge = replace(sample, C=1e-7, rho=50.0, trace=5e6)
+    huge = attrs.evolve(sample, C=1e-7, rho=50.0, trace=5e6)
     pinned = klopt.solve(huge, "clarabel", formulation="SOCP dual")
     assert (pinned.verdict, pinned.chosen.answer.stop) == (Verdict.UNPROVEN, Stop.REJECTED)
     assert "SOCP dual cannot be written down: b[31] is" in pinned.explain()

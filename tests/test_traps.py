@@ -22,7 +22,8 @@ from klopt.conformance.instances import FormProblem, reference_instances
 from klopt.engine.registry import problems
 from klopt.errors import InvalidProblem, InvalidSettings
 from klopt.model.backend import Answer, Stop
-from klopt.model.cones import Cones, Feature, svec
+from klopt.model.cones import Cones, svec
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm
 from klopt.model.functions import Linear, Quadratic
 from klopt.model.problem import Problem

@@ -60,7 +60,7 @@ for row, result in enumerate(results.values()):
     colour = "C0" if result.verdict.conclusive else "C5"
     axis.plot([result.lower, result.upper], [row, row], color=colour, marker="|", ms=14, lw=3)
     axis.plot(result.value, row, "o", color=colour, ms=7)
-    words = f"{result.verdict.name}, width {result.certificate.relative_width:.0e}"
+    words = f"{result.verdict.name}, width {result.certificate.relative_gap:.0e}"
     axis.text(1.02, row, words, color=colour, va="center", transform=axis.get_yaxis_transform())
 axis.axvline(results[5000].value, color="black", lw=0.8, zorder=0)
 axis.set(

@@ -188,7 +188,7 @@ def _promise(attempt: Attempt) -> float:
 
 
 def _width(attempt: Attempt) -> float:
-    width = attempt.certificate.relative_width
+    width = attempt.certificate.relative_gap
     return float(np.inf if np.isnan(width) else width)
 
 

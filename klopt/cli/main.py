@@ -174,7 +174,7 @@ def _summary(result: Result, pinned: bool) -> Iterator[tuple[str, str]]:
     answer = result.chosen.answer
     if isfinite(result.lower) or isfinite(result.upper):
         yield "interval", f"{result.lower:.10g} <= optimum <= {result.upper:.10g}"
-        yield "width", f"{certificate.relative_width:.1e} relative, asked for {certificate.tol:.0e}"
+        yield "gap", f"{certificate.relative_gap:.1e} relative, asked for {certificate.tol:.0e}"
     else:
         yield "meaning", result.verdict.meaning
     yield "proof", certificate.proof

@@ -23,7 +23,8 @@ from klopt.engine.result import Result
 from klopt.engine.run_here import run_here
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop, contract_flaw
-from klopt.model.cones import Cones, Feature
+from klopt.model.cones import Cones
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, ExplicitForm, Form, SaddleForm, SimplexForm
 from klopt.model.records import field_names
 from klopt.proof.certificate import Verdict

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import EPS, FloatArray, matrix, vector
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.functions import IntArray
 
 __all__ = ["EntropyDual"]

@@ -16,16 +16,21 @@ from klopt.conformance.planted import Instance, planted_cone_program
 from klopt.engine.presolve import reduce_rows
 from klopt.model.cones import Cones, svec
 from klopt.model.forms import ConeForm, ExplicitForm, Form, SaddleForm, SimplexForm
-from klopt.model.functions import Bilinear, KernelQuadratic, Linear, Oracle, Quadratic
-from klopt.model.problem import Bracket, Formulation, Point, Problem
-from klopt.model.sets import BoxPlane, OrderedSimplex, Product, Simplex, Spectrahedron
-from klopt.model.smooth_functions import (
+from klopt.model.functions import (
+    Bilinear,
     DenseHessian,
+    KernelQuadratic,
+    Linear,
     LocalModel,
     MatrixFreeFunction,
+    Oracle,
+    ProximalStep,
+    Quadratic,
     SmoothFunction,
+    Splitting,
 )
-from klopt.model.splitting import Inner, Splitting
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.sets import BoxPlane, OrderedSimplex, Product, Simplex, Spectrahedron
 from klopt.programs.psd_factor import refuse_indefinite
 from klopt.proof.certificate import Verdict
 from klopt.proof.cone_bounds import dual_bound, primal_bound
@@ -390,9 +395,9 @@ def _game_gradient_y(x: FloatArray, y: FloatArray) -> FloatArray:
     return np.array([x[0] - 3 - y[0], x[0]])
 
 
-def _huber_step(v: FloatArray, sigma: float) -> Inner:
+def _huber_step(v: FloatArray, sigma: float) -> ProximalStep:
     """The proximal step of h(x - 3) by its dual, a quadratic of z; then x = v - z / sigma."""
-    return Inner(SmoothFunction(1, partial(_huber_dual, v, sigma)), lambda z: v - z / sigma)
+    return ProximalStep(SmoothFunction(1, partial(_huber_dual, v, sigma)), lambda z: v - z / sigma)
 
 
 def _huber_dual(v: FloatArray, sigma: float, z: FloatArray) -> LocalModel:

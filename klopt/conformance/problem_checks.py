@@ -154,7 +154,7 @@ def _recover_is_feasible(problem: type[Problem]) -> None:
         result = _solved(instance)
         assert result.point is not None
         again = instance.bracket(result.point)
-        is_narrow = again.width <= 10 * TOL * (1 + abs(again.upper))
+        is_narrow = again.gap <= 10 * TOL * (1 + abs(again.upper))
         expect(is_narrow, "the repaired point does not bracket itself")
 
 
@@ -179,7 +179,7 @@ def _bracket_refuses_mutants(problem: type[Problem]) -> None:
         result = _solved(instance)
         bracket = instance.bracket(_noisy(result, 10.0, rng))
         # A narrow bracket around a noisy point is legitimate where it holds the optimum.
-        if bracket.width <= 1e-9 * (1 + abs(bracket.upper)):
+        if bracket.gap <= 1e-9 * (1 + abs(bracket.upper)):
             distance = max(bracket.lower - result.upper, result.lower - bracket.upper)
             is_close = distance <= TOL * (1 + abs(result.value))
             expect(is_close, "a mutant is certified at a wrong value")

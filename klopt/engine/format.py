@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.proof.certificate import Verdict
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def attempt_data(attempt: Attempt) -> dict[str, Any]:
         "verdict": certificate.verdict.name,
         "lower": certificate.lower,
         "upper": certificate.upper,
-        "relative_width": certificate.relative_width,
+        "relative_width": certificate.relative_gap,
         "proof": certificate.proof,
         "residuals": residuals_data(certificate.residuals),
         "notes": certificate.notes,
@@ -238,7 +238,7 @@ def result_data(result: Result) -> dict[str, Any]:
         "verdict": result.verdict.name,
         "lower": result.lower,
         "upper": result.upper,
-        "relative_width": result.certificate.relative_width,
+        "relative_width": result.certificate.relative_gap,
         "proof": result.certificate.proof,
         "notes": result.certificate.notes,
         "seconds": result.seconds,

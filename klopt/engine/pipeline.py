@@ -252,7 +252,7 @@ def _is_nearly_proven(attempt: Attempt, tol: float) -> bool:
     if certificate.holds:
         return False
     # Either is near: the proven gap, or residuals that a tighter run turns into a proof.
-    error = certificate.relative_width
+    error = certificate.relative_gap
     if certificate.residuals is not None:
         error = min(error, certificate.residuals.worst)
     return error <= RETRY_WITHIN * tol

@@ -212,7 +212,7 @@ class Result:
         return (
             f"Result {self.verdict.name}  {self.problem.describe()} by {self.route}\n"
             f"|- value       {self.value:.10g}   in [{self.lower:.10g}, {self.upper:.10g}]\n"
-            f"|- width       {certificate.relative_width:.1e} relative, "
+            f"|- gap         {certificate.relative_gap:.1e} relative, "
             f"asked for {settings.tol:.0e}\n"
             f"|- work        {self.timings.total:.3g} s, {settings.threads} thread(s), "
             f"seed {settings.seed}\n"
@@ -281,7 +281,7 @@ def _goodness(attempt: Attempt, sense: Sense) -> tuple[bool, bool, float, float]
         certificate.verdict is Verdict.FEASIBLE,
         attempt.point is not None,
         value,
-        -certificate.width,
+        -certificate.gap,
     )
 
 

@@ -49,9 +49,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if result.point is None:
             raise NotCertified(f"{who}: nothing was learned\n{result.explain()}")
         if result.verdict is not Verdict.OPTIMAL:
-            width = result.certificate.relative_width
+            width = result.certificate.relative_gap
             warnings.warn(
-                f"{who} is not certified: its optimum is known to a relative width of {width:.1e}, {self.tol:.1e} was "
+                f"{who} is not certified: its optimum is known to a relative gap of {width:.1e}, {self.tol:.1e} was "
                 f"asked for; try another backend or a larger tol\n{result.explain()}",
                 UncertifiedFit,
                 stacklevel=3,

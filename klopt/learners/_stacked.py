@@ -91,7 +91,7 @@ class StackLearner(Learner):
     def _keep(self, results: list[Result], parts: list[Part], bias: FloatArray) -> Self:
         """Keep the models' results, the points that take part in them with what these were to learn, and biases."""
         self.results_ = tuple(results)
-        self.result_ = max(results, key=lambda result: result.certificate.relative_width)
+        self.result_ = max(results, key=lambda result: result.certificate.relative_gap)
         self._bias = bias
         self._models = _KernelModels(
             self.results_, tuple(parts), self._columns, self.scales_, len(self._X)

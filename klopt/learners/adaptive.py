@@ -193,7 +193,7 @@ class DankSVC(Classifier, _Adaptive):
             )
         self.results_ = tuple(results)
         self._models = tuple(models)
-        self.result_ = max(results, key=lambda result: result.certificate.relative_width)
+        self.result_ = max(results, key=lambda result: result.certificate.relative_gap)
         return self
 
     @property

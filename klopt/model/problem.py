@@ -113,7 +113,7 @@ class Bracket:
     note: str = ""
 
     @property
-    def width(self) -> float:
+    def gap(self) -> float:
         """upper - lower."""
         return self.upper - self.lower
 

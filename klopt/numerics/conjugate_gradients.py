@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import EPS, FloatArray
-from klopt.model.smooth_functions import HessianOperator
+from klopt.model.functions import HessianOperator
 
 __all__ = ["Mask", "PlaneConjugateGradients"]
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.forms import SimplexForm
-from klopt.model.smooth_functions import LocalModel, SmoothFunction
+from klopt.model.functions import LocalModel, SmoothFunction
 from klopt.numerics.candidate import Candidate, require_finite
 from klopt.numerics.newton_step import BoxProduct, minimise_quadratic
 
@@ -134,9 +134,9 @@ def newton_moves(
 
 def _first_point(f: SmoothFunction, boxes: BoxProduct, deadline: float) -> tuple[FloatArray, float]:
     """The minimiser of the start model, or the centre of the set, and the first damping."""
-    if f.rough is None:
+    if f.start_model is None:
         return boxes.domain.centre(), 0.0
-    model = f.rough()
+    model = f.start_model()
     x = minimise_quadratic(boxes, model.H, model.linear, model.guess, START_TOLERANCE, deadline)
     return x, model.damping
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from klopt.arrays import FloatArray
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Start
 from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.programs.duality import dual_of, from_dual, to_dual

@@ -101,18 +101,18 @@ class Certificate:
         return cls(Verdict.UNPROVEN, -np.inf, np.inf, tol, "none", None, notes)
 
     @property
-    def width(self) -> float:
+    def gap(self) -> float:
         """The optimality gap upper - lower; 0 for infinite ends that agree."""
         if self.lower == self.upper:
             return 0.0
         return self.upper - self.lower
 
     @property
-    def relative_width(self) -> float:
+    def relative_gap(self) -> float:
         """The relative gap (upper - lower) / (1 + |upper|): what `tol` is compared with."""
-        if not np.isfinite(self.width):
-            return self.width
-        return self.width / (1 + abs(self.upper))
+        if not np.isfinite(self.gap):
+            return self.gap
+        return self.gap / (1 + abs(self.upper))
 
     @property
     def holds(self) -> bool:
@@ -124,7 +124,7 @@ class Certificate:
         lines = [f"{self.verdict.name}: {self.verdict.meaning}"]
         if np.isfinite(self.lower) or np.isfinite(self.upper):
             lines.append(f"  {self.lower:.10g} <= optimum <= {self.upper:.10g}")
-            lines.append(f"  relative width {self.relative_width:.1e}, asked for {self.tol:.0e}")
+            lines.append(f"  relative gap {self.relative_gap:.1e}, asked for {self.tol:.0e}")
         lines.append(f"  {self._argument}")
         if self.residuals is not None:
             r = self.residuals
@@ -137,7 +137,7 @@ class Certificate:
 
     @property
     def _argument(self) -> str:
-        one_sided = not np.isfinite(self.width)
+        one_sided = not np.isfinite(self.gap)
         if self.proof == "bracket" and one_sided:
             return "one side is proven, by a feasible point whose value klopt computed"
         return _ARGUMENT[self.proof]

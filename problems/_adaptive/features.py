@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray, require_memory
-from klopt.model.smooth_functions import HessianOperator
+from klopt.model.functions import HessianOperator
 from klopt.problems._adaptive.proof import (
     BestWeights,
     WeightedFeatures,

@@ -18,18 +18,19 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank
-from klopt.model.cones import Feature, smat, svec
+from klopt.model.cones import smat, svec
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, SaddleForm, SimplexForm, Start
-from klopt.model.functions import SaddleOracle
-from klopt.model.problem import Bracket, Formulation, Point, Problem
-from klopt.model.sets import BoxPlane, Spectrahedron
-from klopt.model.smooth_functions import (
+from klopt.model.functions import (
     HessianOperator,
     LocalModel,
     MatrixFreeFunction,
+    SaddleOracle,
     SmoothFunction,
     StartModel,
 )
+from klopt.model.problem import Bracket, Formulation, Point, Problem
+from klopt.model.sets import BoxPlane, Spectrahedron
 from klopt.problems._adaptive.cone_forms import AdaptiveCone
 from klopt.problems._adaptive.data import eta_for, eta_of_paper, mean_diagonal
 from klopt.problems._adaptive.features import (

@@ -19,7 +19,7 @@ from functools import cache
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.model.smooth_functions import LocalModel
+from klopt.model.functions import LocalModel
 from klopt.numerics.roots import cubic_root
 from klopt.problems._adaptive.proof import (
     MAX_DENSE_ORDER,

@@ -43,7 +43,7 @@ def screened(dual: AdaptiveDual, point: Point) -> tuple[Mask, Mask, Mask]:
         )
     bracket = dual.bracket(dual.coefficients(point))
     a = dual.coefficients(bracket.point)
-    gap = bracket.width
+    gap = bracket.gap
 
     function = dual.function
     diagonal = function.diagonal

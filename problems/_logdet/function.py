@@ -23,7 +23,8 @@ import attrs
 import numpy as np
 
 from klopt.arrays import FloatArray, freeze
-from klopt.model.cones import Feature, svec_entries, svec_weights
+from klopt.model.cones import svec_entries, svec_weights
+from klopt.model.features import Feature
 from klopt.model.functions import IntArray
 from klopt.model.memo import remember_last
 from klopt.problems._logdet.contradictions import Contradiction, diverging_ray, violated_cycle

@@ -25,7 +25,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Start
 from klopt.model.problem import Formulation, Point, Problem
 from klopt.problems._margin.cone_forms import Polyhedron

@@ -12,12 +12,11 @@ from functools import cached_property
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, SaddleForm, SimplexForm, Start
-from klopt.model.functions import Oracle, SaddleOracle
+from klopt.model.functions import Oracle, SaddleOracle, SmoothFunction
 from klopt.model.problem import Formulation, Point
 from klopt.model.sets import BoxPlane, Simplex
-from klopt.model.smooth_functions import SmoothFunction
 from klopt.problems._margin.forms import Units
 from klopt.problems._mkl.cone_forms import NormCone
 from klopt.problems._mkl.function import KernelNorm, WeightGame

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
-from klopt.model.smooth_functions import LocalModel, SmoothFunction, StartModel
+from klopt.model.functions import LocalModel, SmoothFunction, StartModel
 from klopt.problems._mkl.proof import diagonal_shifts, dual_norm, weights_of
 
 __all__ = ["KernelNorm", "WeightGame"]

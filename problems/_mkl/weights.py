@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
+from klopt.model.functions import LocalModel
 from klopt.model.memo import lock
 from klopt.model.sets import BoxPlane
-from klopt.model.smooth_functions import LocalModel
 from klopt.numerics.box_qp.multipliers import best_multipliers
 from klopt.problems._mkl.function import KernelNorm
 

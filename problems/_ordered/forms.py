@@ -21,7 +21,8 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, SparseMatrix, csc, require_memory
 from klopt.kernels.gram import Gram
-from klopt.model.cones import Cones, Feature
+from klopt.model.cones import Cones
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, ExplicitForm, SimplexForm, Start
 from klopt.model.problem import Formulation, Point
 from klopt.model.sets import BoxPlane, OrderedCone

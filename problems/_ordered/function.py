@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 
 from klopt.arrays import FloatArray, freeze
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.functions import IntArray
 from klopt.problems._ordered.proof import COLUMNS_PER_ROW, RankOneColumns
 

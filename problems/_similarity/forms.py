@@ -16,7 +16,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.model.cones import Feature, smat, svec
+from klopt.model.cones import smat, svec
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, SaddleForm, SimplexForm, Start
 from klopt.model.functions import Oracle, SaddleOracle
 from klopt.model.problem import Formulation, Point

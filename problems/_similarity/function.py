@@ -42,8 +42,8 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.model.functions import LocalModel, SmoothFunction, StartModel
 from klopt.model.memo import lock
-from klopt.model.smooth_functions import LocalModel, SmoothFunction, StartModel
 from klopt.numerics.roots import cubic_root
 from klopt.problems._similarity.proof import KernelProjection, NearestKernel
 

@@ -29,8 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
+from klopt.model.functions import LocalModel
 from klopt.model.memo import lock
-from klopt.model.smooth_functions import LocalModel
 from klopt.numerics.box_qp.multipliers import best_multipliers
 from klopt.problems._similarity.kernel_sets import KernelCoordinates
 from klopt.problems._similarity.proof import SimilarityData

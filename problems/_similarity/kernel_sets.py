@@ -15,7 +15,8 @@ from typing import Protocol
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.model.cones import Feature, smat, svec, svec_size
+from klopt.model.cones import smat, svec, svec_size
+from klopt.model.features import Feature
 from klopt.model.sets import Product, SimpleSet, Simplex, Spectrahedron
 from klopt.model.sets.projections import simplex_projection
 

@@ -35,7 +35,7 @@ from operator import mul
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.model.smooth_functions import LocalModel, SmoothFunction, StartModel
+from klopt.model.functions import LocalModel, SmoothFunction, StartModel
 from klopt.numerics.roots import cubic_root, falling_root
 from klopt.problems._similarity.function import LastEvaluation
 from klopt.problems._similarity.proof import KernelSpectra, NearestSpectra

@@ -20,8 +20,8 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.model.cones import smat, svec
 from klopt.model.forms import SaddleForm
+from klopt.model.functions import ProximalStep, Splitting
 from klopt.model.sets import BoxPlane, Product, Spectrahedron
-from klopt.model.splitting import Inner, Splitting
 from klopt.problems._similarity.function import MultiplierObjective
 from klopt.problems._similarity.proof import KernelProjection
 
@@ -116,7 +116,7 @@ class EntrywiseSplitting:
         x, _ = self.split(y)
         return np.concatenate([self.y - self.length * (smat(k) @ x), (k - self.targets).ravel()])
 
-    def inner(self, v: FloatArray, sigma: float) -> Inner:
+    def inner(self, v: FloatArray, sigma: float) -> ProximalStep:
         """Return the proximal step of the support vector machine."""
         projection = KernelProjection(smat(v), self.trace)
         weight = sigma * self.length / 2
@@ -129,7 +129,7 @@ class EntrywiseSplitting:
             H = here.near.factor
             return svec(H @ H.T)
 
-        return Inner(function.objective(), primal)
+        return ProximalStep(function.objective(), primal)
 
     def outer(self, v: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray]:
         """Return the proximal step of the loss and the gradients that go with it."""

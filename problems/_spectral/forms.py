@@ -23,7 +23,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray, csc
-from klopt.model.cones import Cones, Feature, smat, svec, svec_places, svec_size
+from klopt.model.cones import Cones, smat, svec, svec_places, svec_size
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, ExplicitForm, Start
 from klopt.model.problem import Formulation, Point
 from klopt.problems._spectral.proof import FreeLeastSquares, SpectralLeastSquares

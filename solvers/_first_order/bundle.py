@@ -18,8 +18,8 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.forms import SimplexForm
+from klopt.model.functions import LocalModel, SmoothFunction
 from klopt.model.sets import SimpleSet, Simplex
-from klopt.model.smooth_functions import LocalModel, SmoothFunction
 from klopt.numerics.newton import newton_iterates
 from klopt.numerics.newton_step import BoxProduct
 

@@ -22,7 +22,7 @@ from itertools import count
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import SimplexForm
 from klopt.model.sets import Product, SimpleSet, Simplex, Spectrahedron
 from klopt.numerics.candidate import Candidate

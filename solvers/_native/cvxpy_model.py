@@ -11,7 +11,8 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.model.backend import check_raw
-from klopt.model.cones import Feature, order_of, smat, svec
+from klopt.model.cones import order_of, smat, svec
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm
 from klopt.solvers import ecos, scs
 from klopt.solvers._native.highs_model import set_raw

@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 from klopt.model.backend import Answer, Backend, Settings, Stop, check_raw
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import Form, SimplexForm, Start
 from klopt.model.functions import QuadraticLike
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.model.backend import Answer, Backend, Settings, Stop, check_raw
-from klopt.model.cones import Feature
+from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form, Start
 
 __all__ = ["BACKEND", "Piqp"]

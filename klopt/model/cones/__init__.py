@@ -16,11 +16,9 @@ from klopt.model.cones.svec import (
     svec_size,
     svec_weights,
 )
-from klopt.model.features import Feature
 
 __all__ = [
     "Cones",
-    "Feature",
     "order_of",
     "smat",
     "svec",

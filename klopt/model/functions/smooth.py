@@ -99,7 +99,7 @@ class SmoothFunction:
         Number of variables.
     function:
         The local model at x.
-    rough:
+    start_model:
         Computes a quadratic whose minimiser over the set is a good start, where there is one.
     lipschitz:
         Computes a bound on how fast the gradient changes over the set, where it is known.
@@ -114,7 +114,7 @@ class SmoothFunction:
 
     size: int
     function: Callable[[FloatArray], LocalModel]
-    rough: Callable[[], StartModel] | None = None
+    start_model: Callable[[], StartModel] | None = None
     lipschitz: Callable[[], float] | None = None
 
     feature: ClassVar[Feature] = Feature.CURVED
