@@ -262,7 +262,7 @@ def claim_error(attempt: Attempt, reference: Reference) -> tuple[bool, float]:
         return False, 0.0
     # A program and its dual may both be infeasible: which of the two is named is no error.
     if stop is not Stop.OPTIMAL or reference.outcome is not Verdict.OPTIMAL:
-        return True, np.inf if Verdict.OPTIMAL in (reference.outcome, Verdict(stop.value)) else 0.0
+        return True, np.inf if Verdict.OPTIMAL in (reference.outcome, Verdict[stop.name]) else 0.0
     value = (
         np.inf
         if residuals is None

@@ -29,10 +29,9 @@ from klopt.problems._margin.data import (
     given_penalty,
     given_targets,
     given_tube,
-    refuse_large,
     require_target_of_each_point,
 )
-from klopt.problems._margin.forms import KernelMargin, Units
+from klopt.problems._margin.forms import KernelMargin, Units, refuse_large_penalty
 from klopt.problems._margin.proof import epsilon_margin_bracket, middle_of
 
 __all__ = ["EpsilonMargin"]
@@ -65,7 +64,7 @@ class EpsilonMargin(KernelMargin):
 
     def __attrs_post_init__(self) -> None:
         require_target_of_each_point(self.y, self.K)
-        refuse_large(self.C, self.K.scale)
+        refuse_large_penalty(self.C, self.K.scale)
 
     def describe(self) -> str:
         return f"EpsilonMargin(n={self.K.size}, C={self.C:g}, epsilon={self.epsilon:g})"

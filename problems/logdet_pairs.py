@@ -34,7 +34,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import EPS, FloatArray, require_memory
+from klopt.arrays import EPS, FloatArray, MatrixLike, require_memory
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank, Nystrom
@@ -45,12 +45,10 @@ from klopt.model.functions import IntArray
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import BoxPlane
 from klopt.problems._logdet.data import (
-    bounds_as_given,
-    dissimilar_pairs,
     distance_bounds,
     given_kernel,
+    pair_rows,
     refuse_unknown_points,
-    similar_pairs,
     slack_price,
 )
 from klopt.problems._logdet.extension import FactoredKernel
@@ -71,7 +69,7 @@ MAX_PROGRAM_PAIRS = 2000
 """The largest number of pairs of a cone program that is offered."""
 
 
-@attrs.frozen(eq=False, slots=False)
+@attrs.frozen(eq=False, slots=False, init=False)
 class LogDetPairs(Problem):
     """Learn a kernel near K0 from pairs of similar and dissimilar points.
 
@@ -105,23 +103,33 @@ class LogDetPairs(Problem):
     )
     references = ("pan2016",)
 
-    K0: Gram | LowRank = attrs.field(converter=given_kernel)
-    similar: IntArray = attrs.field(converter=similar_pairs)
-    dissimilar: IntArray = attrs.field(converter=dissimilar_pairs)
-    upper: FloatArray = attrs.field(converter=bounds_as_given)
-    lower: FloatArray = attrs.field(converter=bounds_as_given)
-    slack: float | None = attrs.field(default=None, converter=slack_price)
+    K0: Gram | LowRank
+    similar: IntArray
+    dissimilar: IntArray
+    upper: FloatArray
+    lower: FloatArray
+    slack: float | None
 
-    def __attrs_post_init__(self) -> None:
-        # One number stands for as many bounds as there are pairs, which a converter cannot see.
-        refuse_unknown_points("similar", self.similar, self.K0.size)
-        upper = distance_bounds("upper", self.upper, len(self.similar), zero=False)
-        object.__setattr__(self, "upper", upper)
-        refuse_unknown_points("dissimilar", self.dissimilar, self.K0.size)
-        lower = distance_bounds("lower", self.lower, len(self.dissimilar), zero=True)
-        object.__setattr__(self, "lower", lower)
-        if not len(self.similar) + len(self.dissimilar):
+    def __init__(
+        self,
+        K0: Gram | LowRank | MatrixLike,
+        similar: npt.ArrayLike,
+        dissimilar: npt.ArrayLike,
+        upper: npt.ArrayLike,
+        lower: npt.ArrayLike,
+        slack: float | None = None,
+    ) -> None:
+        kernel = given_kernel(K0)
+        near = pair_rows("similar", similar)
+        far = pair_rows("dissimilar", dissimilar)
+        price = slack_price(slack)
+        refuse_unknown_points("similar", near, kernel.size)
+        highest = distance_bounds("upper", upper, len(near), zero=False)
+        refuse_unknown_points("dissimilar", far, kernel.size)
+        lowest = distance_bounds("lower", lower, len(far), zero=True)
+        if not len(near) + len(far):
             raise InvalidProblem("both lists of pairs are empty; give at least one pair")
+        self.__attrs_init__(kernel, near, far, highest, lowest, price)
 
     def describe(self) -> str:
         """Return the sizes and the slack."""

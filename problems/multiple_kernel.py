@@ -35,7 +35,7 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray, positive
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
-from klopt.problems._margin.data import refuse_large
+from klopt.problems._margin.forms import refuse_large_penalty
 from klopt.problems._mkl.data import (
     Kernels,
     Loss as Loss,
@@ -110,7 +110,7 @@ class MultipleKernel(Problem):
         loss = given_loss(loss)
         targets = given_y(y, grams[0].size, loss)
         C = positive("C", C)
-        refuse_large(C, max(K.scale for K in grams))
+        refuse_large_penalty(C, max(K.scale for K in grams))
         dual_exponent(norm)  # refuses what is no norm
         self.__attrs_init__(grams, targets, C, loss, norm)
 

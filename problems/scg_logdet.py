@@ -37,20 +37,18 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, matrix, require_memory
+from klopt.arrays import FloatArray, MatrixLike, matrix, positive, require_memory
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank
 from klopt.kernels.out_of_sample import ExtendedFeatures, ExtendedKernel
-from klopt.kernels.side_information import SideGraph
+from klopt.kernels.side_information import SideGraph, SideLike
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, ExplicitForm
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.problems._scg.data import (
     given_kernel,
     graph_of_points,
-    graph_weight,
     laplacian_of,
-    side_as_given,
 )
 from klopt.problems._scg.forms import core_of_program, log_det_program
 from klopt.problems._scg.function import (
@@ -80,7 +78,7 @@ MAX_PROGRAM_ORDER = 100
 """The largest order of a cone program that is offered."""
 
 
-@attrs.frozen(eq=False, slots=False)
+@attrs.frozen(eq=False, slots=False, init=False)
 class ScgLogDet(Problem):
     """Learn a kernel near K0 that is smooth on the graph of what is known of pairs of points.
 
@@ -113,13 +111,16 @@ class ScgLogDet(Problem):
     )
     references = ("pan2016",)
 
-    K0: Gram | LowRank = attrs.field(converter=given_kernel)
-    side: SideGraph = attrs.field(converter=side_as_given)
-    gamma: float = attrs.field(converter=graph_weight)
+    K0: Gram | LowRank
+    side: SideGraph
+    gamma: float
 
-    def __attrs_post_init__(self) -> None:
-        # Side information is of as many points as K0, which a converter cannot see.
-        object.__setattr__(self, "side", graph_of_points(self.side, self.K0.size))
+    def __init__(
+        self, K0: Gram | LowRank | MatrixLike, side: SideGraph | SideLike, gamma: float
+    ) -> None:
+        kernel = given_kernel(K0)
+        weight = positive("gamma", gamma)
+        self.__attrs_init__(kernel, graph_of_points(side, kernel.size), weight)
 
     def describe(self) -> str:
         """Return the sizes and gamma."""

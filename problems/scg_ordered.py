@@ -24,9 +24,10 @@ from typing import Self, cast
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, freeze, require_memory
+from klopt.arrays import FloatArray, flag, freeze, matrix, positive, require_memory
 from klopt.errors import InvalidProblem
 from klopt.kernels.side_information import SideGraph, SideLike, energies, side_graph
 from klopt.model.cones import Cones
@@ -35,7 +36,6 @@ from klopt.model.forms import ConeForm, ExplicitForm, SimplexForm, Start
 from klopt.model.functions import Linear
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import OrderedSimplex
-from klopt.problems._ordered.data import eigenvector_columns, order_ratio, skips_constant
 from klopt.problems._ordered.function import falling, rising
 from klopt.problems._ordered.proof import PrefixMeans
 
@@ -45,12 +45,7 @@ NEGLIGIBLE_WEIGHT = 1e-17
 """A weight that the order keeps below this share of the first one is rounding."""
 
 
-def _as_given(side: SideLike) -> SideGraph:
-    """Keep side information until the number of points is known."""
-    return cast(SideGraph, side)
-
-
-@attrs.frozen(eq=False, slots=False)
+@attrs.frozen(eq=False, slots=False, init=False)
 class ScgOrdered(Problem):
     """Learn nonincreasing weights mu of eigenvectors by the loss of a supervised graph.
 
@@ -87,23 +82,31 @@ class ScgOrdered(Problem):
     )
     references = ("pan2016",)
 
-    V: FloatArray = attrs.field(converter=eigenvector_columns)
-    side: SideGraph = attrs.field(converter=_as_given)
-    sigma: float = attrs.field(default=1.0, converter=order_ratio)
-    skip_constant: bool = attrs.field(default=False, converter=skips_constant)
+    V: FloatArray
+    side: SideGraph
+    sigma: float
+    skip_constant: bool
 
-    def __attrs_post_init__(self) -> None:
-        n, r = self.V.shape
-        if self.sigma < 1:
+    def __init__(
+        self,
+        V: npt.ArrayLike,
+        side: SideGraph | SideLike,
+        sigma: float = 1.0,
+        skip_constant: bool = False,
+    ) -> None:
+        columns = matrix("V", V)
+        ratio = positive("sigma", sigma)
+        skips = flag("skip_constant", skip_constant)
+        n, r = columns.shape
+        if ratio < 1:
             raise InvalidProblem(
-                f"sigma is {self.sigma}; an order mu_i >= sigma mu_(i+1) needs sigma >= 1"
+                f"sigma is {ratio}; an order mu_i >= sigma mu_(i+1) needs sigma >= 1"
             )
         if not r:
             raise InvalidProblem(f"V is {n} x 0; give at least one eigenvector as a column")
-        if r <= self.skip_constant:
+        if r <= skips:
             raise InvalidProblem(f"V is {n} x {r}; nothing is left without the first column")
-        # Side information is of as many points as V has rows, which a converter cannot see.
-        object.__setattr__(self, "side", side_graph(self.side, n))
+        self.__attrs_init__(columns, side_graph(side, n), ratio, skips)
 
     @cached_property
     def coefficients(self) -> FloatArray:

@@ -27,7 +27,7 @@ from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.kernels.similarities import LinearExtension, Similarity
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
-from klopt.problems._margin.data import refuse_large
+from klopt.problems._margin.forms import refuse_large_penalty
 from klopt.problems._similarity.data import (
     Losses,
     as_C,
@@ -101,7 +101,7 @@ class SimilarityKernel(Problem):
             raise InvalidProblem(
                 "rho is 0 and trace is None: the larger the kernel the better, there is no best one"
             )
-        refuse_large(self.C, self.single.data.scale)
+        refuse_large_penalty(self.C, self.single.data.scale)
 
     @cached_property
     def single(self) -> SingleKernelProof:

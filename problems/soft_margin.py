@@ -13,30 +13,24 @@ from typing import Self
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray
-from klopt.kernels.gram import Gram
+from klopt.arrays import FloatArray, MatrixLike, positive
+from klopt.kernels.gram import Gram, binary_labels
 from klopt.model.features import Feature
 from klopt.model.forms import SimplexForm
 from klopt.model.functions import KernelQuadratic
 from klopt.model.problem import Bracket, Example, Formulation, Point, Statement
 from klopt.model.sets import BoxPlane
 from klopt.problems._margin.cone_forms import Polyhedron
-from klopt.problems._margin.data import (
-    given_kernel,
-    given_labels,
-    given_penalty_or_inf,
-    refuse_large,
-    require_label_of_each_point,
-)
-from klopt.problems._margin.forms import LabelledMargin, Units
+from klopt.problems._margin.forms import LabelledMargin, Units, refuse_large_penalty
 from klopt.problems._margin.proof import soft_margin_bracket
 
 __all__ = ["SoftMargin"]
 
 
-@attrs.frozen(eq=False, slots=False)
+@attrs.frozen(eq=False, slots=False, init=False)
 class SoftMargin(LabelledMargin):
     """The dual of the support vector machine with kernel matrix K, labels y and penalty C.
 
@@ -57,13 +51,16 @@ class SoftMargin(LabelledMargin):
     references = ("cortes1995",)
     sense = "max"
 
-    K: Gram = attrs.field(converter=given_kernel)
-    y: FloatArray = attrs.field(converter=given_labels)
-    C: float = attrs.field(converter=given_penalty_or_inf)
+    K: Gram
+    y: FloatArray
+    C: float
 
-    def __attrs_post_init__(self) -> None:
-        require_label_of_each_point(self.y, self.K)
-        refuse_large(self.C, self.K.scale)
+    def __init__(self, K: Gram | MatrixLike, y: npt.ArrayLike, C: float) -> None:
+        kernel = Gram.of(K)
+        labels = binary_labels(y, len(kernel.matrix))
+        penalty = positive("C", C, infinite=True)
+        refuse_large_penalty(penalty, kernel.scale)
+        self.__attrs_init__(kernel, labels, penalty)
 
     def describe(self) -> str:
         return f"SoftMargin(n={self.K.size}, C={self.C:g})"
@@ -83,7 +80,7 @@ class SoftMargin(LabelledMargin):
         )
 
     def _simplex(self) -> SimplexForm:
-        n = self.K.size
+        n = self.y.size
         objective = KernelQuadratic(self._units.curvature(self.K.matrix), self.y, np.full(n, -1.0))
         domain = BoxPlane(np.zeros(n), np.full(n, self.C / self._units.length), self.y)
         return SimplexForm(objective, domain)
@@ -105,7 +102,7 @@ class SoftMargin(LabelledMargin):
         return Polyhedron(np.full(n, -1.0), A, b, zero=1, radius=2 * smaller_class * box)
 
     def _recover(self, x: FloatArray, y: FloatArray | None) -> Point:
-        alpha = self._units.length * x[: self.K.size]
+        alpha = self._units.length * x[: self.y.size]
         if y is None:
             return Point({"alpha": alpha})
         # The multiplier of the plane is the bias: Qa + bias y = 1 where 0 < a < C.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import os
-from collections.abc import Callable, Iterator
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from source import MODULES, ROOT
+from source import ROOT
 
 import klopt
 from klopt.engine.registry import problems
@@ -67,30 +65,6 @@ def test_a_verb_takes_its_objects_first_and_all_else_by_name(verb: Callable[...,
     assert all(
         p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in parameters[len(objects) :]
     )
-
-
-def typed_constructors() -> Iterator[tuple[str, str, ast.arguments]]:
-    """What type checkers are told of a dataclass that converts what it is given."""
-    for name, module in MODULES.items():
-        for cls in (node for node in module.tree.body if isinstance(node, ast.ClassDef)):
-            for block in (node for node in cls.body if isinstance(node, ast.If)):
-                yield from (
-                    (name, cls.name, f.args) for f in block.body if isinstance(f, ast.FunctionDef)
-                )
-
-
-TYPED = list(typed_constructors())
-
-
-@pytest.mark.parametrize(("module", "name", "told"), TYPED, ids=[name for _, name, _ in TYPED])
-def test_a_type_checker_is_told_the_constructor_that_there_is(
-    module: str, name: str, told: ast.arguments
-) -> None:
-    home = import_module(module)
-    real = inspect.signature(getattr(home, name)).parameters.values()
-    assert [argument.arg for argument in told.args[1:]] == [p.name for p in real]
-    defaults = [eval(ast.unparse(default), vars(home)) for default in told.defaults]
-    assert defaults == [p.default for p in real if p.default is not p.empty]
 
 
 LP = klopt.problems.LP([1, 1], A_ub=[[-1, -2]], b_ub=[-2])

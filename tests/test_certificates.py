@@ -71,7 +71,9 @@ def proof(verdict: Verdict, lower: float, upper: float, **more: object) -> Certi
 def test_three_verdicts_leave_nothing_to_find_out() -> None:
     conclusive = {Verdict.OPTIMAL, Verdict.INFEASIBLE, Verdict.UNBOUNDED}
     assert {verdict for verdict in Verdict if verdict.conclusive} == conclusive
-    assert {verdict for verdict in Verdict if proof(verdict, 0.0, 0.0).holds} == conclusive
+    assert {
+        verdict for verdict in Verdict if proof(verdict, 0.0, 0.0).verdict.conclusive
+    } == conclusive
     with pytest.raises(AttributeError):
         proof(Verdict.UNPROVEN, 0.0, 0.0).verdict = Verdict.OPTIMAL  # type: ignore[misc]
 

@@ -180,7 +180,7 @@ def _first_conclusive(
                 point = attempt.point
 
         result = combine(problem, settings, tuple(attempts), time.perf_counter() - began)
-        if result.certificate.holds or _is_final(problem, attempts[-1]):
+        if result.certificate.verdict.conclusive or _is_final(problem, attempts[-1]):
             break
     return result
 
@@ -249,7 +249,7 @@ def _is_nearly_proven(attempt: Attempt, tol: float) -> bool:
         return False
     certificate = attempt.certificate
     # A proof of infeasibility, say, contradicts the claim but needs no second run.
-    if certificate.holds:
+    if certificate.verdict.conclusive:
         return False
     # Either is near: the proven gap, or residuals that a tighter run turns into a proof.
     error = certificate.relative_gap

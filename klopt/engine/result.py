@@ -256,7 +256,7 @@ def combine(
     for attempt in attempts:
         lower = max(lower, attempt.certificate.lower)
         upper = min(upper, attempt.certificate.upper)
-        if chosen is None and attempt.certificate.holds:
+        if chosen is None and attempt.certificate.verdict.conclusive:
             chosen = attempt
 
     conclusive = chosen is not None

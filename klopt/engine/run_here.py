@@ -30,6 +30,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
@@ -37,7 +38,7 @@ from klopt.arrays import FloatArray
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Step, Stop
 from klopt.model.forms import Form
-from klopt.model.memo import LastAnswer, lock
+from klopt.model.memo import LastAnswer
 from klopt.model.records import field_names
 
 __all__ = ["CHANGED", "blas_threads", "flush_c", "pristine", "run_here"]
@@ -74,10 +75,12 @@ def run_here(
     """
     if capture is None:
         capture = not settings.log and "log" not in backend.honours
-    lock(form)  # arrays come writable out of a pickle
     own_form = pristine(form)
     own_settings = pristine(settings)
-    before = _checksums(form)
+    arrays = list(_arrays_of(form))
+    for array in arrays:
+        array.flags.writeable = False  # it comes writable out of a pickle
+    before = list(map(_checksum, arrays))
 
     began = time.perf_counter()
     with _captured(capture) as log, blas_threads(settings.threads):
@@ -94,7 +97,8 @@ def run_here(
             answer = Answer(Stop.CRASHED, native=_text(error))
     seconds = time.perf_counter() - began
 
-    if _checksums(form) != before:
+    # Looked up afresh: a backend may have exchanged the parts of a sparse matrix.
+    if list(map(_checksum, _arrays_of(form))) != before:
         answer = Answer(Stop.CRASHED, native=CHANGED)
     return _cleaned(answer, form, seconds, "".join(log))
 
@@ -130,32 +134,28 @@ def pristine(thing: Any) -> Any:
     return copy
 
 
-def _checksums(form: Form) -> list[int]:
-    """Checksums of the arrays in a form: the sum of all bits, and some entries in their order."""
-    found: list[int] = []
-    _add_checksums(form, found)
-    return found
-
-
-def _add_checksums(thing: object, found: list[int]) -> None:
+def _arrays_of(thing: object) -> Iterator[npt.NDArray[Any]]:
+    """Every array in a form and in the objects that it is made of."""
     if isinstance(thing, np.ndarray):
-        # Changes that cancel in the sum, two entries swapped say, show in the sample.
-        flat = thing.ravel(order="K")
-        words = flat.view(f"u{gcd(8, flat.nbytes)}")
-        sample = flat[:: 1 + flat.size // MAX_SAMPLED_ENTRIES]
-        found.append(flat.size)
-        found.append(int(thing.flags.writeable))
-        found.append(int(words.sum()))
-        found.append(crc32(sample.tobytes()))
+        yield thing
     elif isinstance(thing, tuple):
         for part in thing:
-            _add_checksums(part, found)
+            yield from _arrays_of(part)
     elif isinstance(thing, sparse.csc_array):
-        _add_checksums((thing.data, thing.indices, thing.indptr), found)
+        yield from (thing.data, thing.indices, thing.indptr)
     else:
         kind: type = type(thing)
         for name in _fields(kind):
-            _add_checksums(getattr(thing, name), found)
+            yield from _arrays_of(getattr(thing, name))
+
+
+def _checksum(array: npt.NDArray[Any]) -> tuple[int, ...]:
+    """Whether an array is locked, the sum of all its bits, and some entries in their order."""
+    flat = array.ravel(order="K")
+    words = flat.view(f"u{gcd(8, flat.nbytes)}")
+    # Changes that cancel in the sum, two entries swapped say, show in the sample.
+    sample = flat[:: 1 + flat.size // MAX_SAMPLED_ENTRIES]
+    return flat.size, int(array.flags.writeable), int(words.sum()), crc32(sample.tobytes())
 
 
 # What a backend returns.

@@ -32,33 +32,44 @@ class Verdict(StrEnum):
     (True, False)
     """
 
-    OPTIMAL = "OPTIMAL"
-    INFEASIBLE = "INFEASIBLE"
-    UNBOUNDED = "UNBOUNDED"
-    FEASIBLE = "FEASIBLE"
-    UNPROVEN = "UNPROVEN"
+    conclusive: bool
+    """Whether nothing is left to find out."""
+    meaning: str
+    """What is proven, in one sentence."""
 
-    @property
-    def conclusive(self) -> bool:
-        """Whether nothing is left to find out."""
-        return self in (Verdict.OPTIMAL, Verdict.INFEASIBLE, Verdict.UNBOUNDED)
+    def __new__(cls, name: str, conclusive: bool, meaning: str) -> Verdict:
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.conclusive = conclusive
+        member.meaning = meaning
+        return member
 
-    @property
-    def meaning(self) -> str:
-        """What is proven, in one sentence."""
-        return _MEANING[self]
-
-
-_MEANING = {
-    Verdict.OPTIMAL: "The optimum lies in the interval shown, which is as narrow as was asked for.",
-    Verdict.INFEASIBLE: "No point satisfies the constraints: "
-    "the multipliers shown add them up to a contradiction.",
-    Verdict.UNBOUNDED: "The objective improves without end along the ray shown, "
-    "from a feasible point.",
-    Verdict.FEASIBLE: "The point is feasible, so one side of the interval is proven; "
-    "how far it is from the optimum is not.",
-    Verdict.UNPROVEN: "Nothing is proven about the optimum beyond the interval shown.",
-}
+    OPTIMAL = (
+        "OPTIMAL",
+        True,
+        "The optimum lies in the interval shown, which is as narrow as was asked for.",
+    )
+    INFEASIBLE = (
+        "INFEASIBLE",
+        True,
+        "No point satisfies the constraints: the multipliers shown add them up to a contradiction.",
+    )
+    UNBOUNDED = (
+        "UNBOUNDED",
+        True,
+        "The objective improves without end along the ray shown, from a feasible point.",
+    )
+    FEASIBLE = (
+        "FEASIBLE",
+        False,
+        "The point is feasible, so one side of the interval is proven; "
+        "how far it is from the optimum is not.",
+    )
+    UNPROVEN = (
+        "UNPROVEN",
+        False,
+        "Nothing is proven about the optimum beyond the interval shown.",
+    )
 
 
 @dataclass(frozen=True)
@@ -113,11 +124,6 @@ class Certificate:
         if not np.isfinite(self.gap):
             return self.gap
         return self.gap / (1 + abs(self.upper))
-
-    @property
-    def holds(self) -> bool:
-        """Whether the verdict is conclusive."""
-        return self.verdict.conclusive
 
     def explain(self) -> str:
         """Return the verdict, the interval and the argument in plain words."""

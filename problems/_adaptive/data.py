@@ -13,7 +13,7 @@ from klopt.arrays import FloatArray, MatrixLike, flag, positive, vector
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram, binary_labels
 from klopt.kernels.nystroem import LowRank
-from klopt.problems._margin.data import refuse_large
+from klopt.problems._margin.forms import refuse_large_penalty
 
 __all__ = [
     "default_eta",
@@ -65,7 +65,7 @@ def given_penalties(
     tau = positive("tau", tau, zero=True)
     bias = flag("bias", bias)
     eta = default_eta(C, _diagonal(K)) if eta is None else given_eta(eta)
-    refuse_large(C, mean_diagonal(K))
+    refuse_large_penalty(C, mean_diagonal(K))
     return C, eta, tau, bias
 
 

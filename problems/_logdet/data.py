@@ -14,12 +14,10 @@ from klopt.kernels.nystroem import LowRank
 from klopt.model.functions import IntArray
 
 __all__ = [
-    "bounds_as_given",
-    "dissimilar_pairs",
     "distance_bounds",
     "given_kernel",
+    "pair_rows",
     "refuse_unknown_points",
-    "similar_pairs",
     "slack_price",
 ]
 
@@ -29,17 +27,7 @@ def given_kernel(K0: Gram | LowRank | MatrixLike) -> Gram | LowRank:
     return K0 if isinstance(K0, LowRank) else Gram.of(K0, "K0")
 
 
-def similar_pairs(similar: npt.ArrayLike) -> IntArray:
-    """Return the similar pairs as rows (i, j)."""
-    return _pair_rows("similar", similar)
-
-
-def dissimilar_pairs(dissimilar: npt.ArrayLike) -> IntArray:
-    """Return the dissimilar pairs as rows (i, j)."""
-    return _pair_rows("dissimilar", dissimilar)
-
-
-def _pair_rows(name: str, given: npt.ArrayLike) -> IntArray:
+def pair_rows(name: str, given: npt.ArrayLike) -> IntArray:
     """A frozen array with a row (i, j) for each pair, in the order given."""
     pairs = np.asarray(given)
     if not pairs.size:
@@ -66,11 +54,6 @@ def refuse_unknown_points(name: str, pairs: IntArray, size: int) -> None:
         raise InvalidProblem(
             f"{name}[{wrong[0]}] is ({i}, {j}); expected two different points from 0 to {size - 1}"
         )
-
-
-def bounds_as_given(bounds: npt.ArrayLike) -> FloatArray:
-    """Keep bounds until the number of pairs is known."""
-    return cast(FloatArray, bounds)
 
 
 def distance_bounds(name: str, given: npt.ArrayLike, count: int, *, zero: bool) -> FloatArray:

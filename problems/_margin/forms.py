@@ -24,13 +24,18 @@ from functools import partial
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Start
 from klopt.model.problem import Formulation, Point, Problem
 from klopt.problems._margin.cone_forms import Polyhedron
 
-__all__ = ["KernelMargin", "LabelledMargin", "Units"]
+__all__ = ["KernelMargin", "LabelledMargin", "Units", "refuse_large_penalty"]
+
+
+MAX_PENALTY_TIMES_KERNEL = 1e18
+"""The largest finite C times mean K_ii: beyond it no solver can tell C from infinity."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,14 @@ class Units:
         """Return w = Rz from the multipliers y of an epigraph, the last of which are -Fx."""
         of_cone = y[y.size - len(K.factor()) :]
         return -float(np.sqrt(self.value)) * of_cone
+
+
+def refuse_large_penalty(C: float, kappa: float) -> None:
+    """Refuse a finite C that no solver can tell from an infinite one; kappa is the mean K_ii."""
+    if np.isfinite(C) and C * kappa > MAX_PENALTY_TIMES_KERNEL:
+        raise InvalidProblem(
+            f"C is {C:g}, which times K is {C * kappa:.0e}; write inf for the hard margin"
+        )
 
 
 def _power_of_two(number: float) -> float:

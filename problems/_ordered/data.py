@@ -25,7 +25,6 @@ __all__ = [
     "is_ordered",
     "known_classes",
     "order_ratio",
-    "skips_constant",
     "target_products",
 ]
 
@@ -58,11 +57,6 @@ def order_ratio(sigma: float) -> float:
 def is_ordered(ordered: bool) -> bool:
     """Return the flag, checked."""
     return flag("ordered", ordered)
-
-
-def skips_constant(skip_constant: bool) -> bool:
-    """Return the flag, checked."""
-    return flag("skip_constant", skip_constant)
 
 
 def target_products(W: FloatArray, classes: LabelArray, signed: bool) -> tuple[FloatArray, float]:

@@ -13,20 +13,18 @@ from typing import cast
 import numpy as np
 from scipy import sparse
 
-from klopt.arrays import FloatArray, MatrixLike, csc, positive
+from klopt.arrays import FloatArray, MatrixLike, csc
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
 from klopt.kernels.graphs import SupervisedGraph
 from klopt.kernels.nystroem import LowRank
-from klopt.kernels.side_information import DenseGraph, PairGraph, SideGraph, SideLike, side_graph
+from klopt.kernels.side_information import DenseGraph, PairGraph, SideGraph, side_graph
 from klopt.problems._scg.proof import LowRankLaplacian
 
 __all__ = [
     "given_kernel",
     "graph_of_points",
-    "graph_weight",
     "laplacian_of",
-    "side_as_given",
 ]
 
 
@@ -38,16 +36,6 @@ def given_kernel(K0: Gram | LowRank | MatrixLike) -> Gram | LowRank:
     if not kernel.matrix.any():
         raise InvalidProblem("K0 has no entry but 0; there is no kernel near it but 0")
     return kernel
-
-
-def graph_weight(gamma: float) -> float:
-    """Return gamma, checked."""
-    return positive("gamma", gamma)
-
-
-def side_as_given(side: SideGraph | SideLike) -> SideGraph:
-    """Keep side information until the number of points is known."""
-    return cast(SideGraph, side)
 
 
 def graph_of_points(side: object, size: int) -> SideGraph:

@@ -11,7 +11,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.kernels.similarities import LinearExtension, Similarity
 from klopt.model.problem import Bracket, Formulation, Point, Problem
-from klopt.problems._margin.data import refuse_large
+from klopt.problems._margin.forms import refuse_large_penalty
 from klopt.problems._similarity.data import (
     Losses,
     as_C,
@@ -57,7 +57,7 @@ class SeveralKernelsProblem(Problem):
 
     def __attrs_post_init__(self) -> None:
         require_labels(self.y, self.S)
-        refuse_large(self.C, self.several.data.scale)
+        refuse_large_penalty(self.C, self.several.data.scale)
 
     def _given_loss(self) -> Losses:
         return "squared"

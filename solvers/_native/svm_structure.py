@@ -92,9 +92,10 @@ def as_svm(form: SimplexForm) -> SvmDual | str:
     # Each point once is a classifier, each point twice a regression.
     points = len(f.K)
     by_point = np.argsort(f.point, kind="stable")
-    if f.size == points and np.array_equal(f.point[by_point], np.arange(points)):
+    variables = f.point.size
+    if variables == points and np.array_equal(f.point[by_point], np.arange(points)):
         return _as_classifier(f, domain, by_point)
-    if f.size == 2 * points:
+    if variables == 2 * points:
         pairs = by_point.reshape(-1, 2)
         if (f.point[pairs] == np.arange(points)[:, None]).all():
             return _as_regression(f, domain, pairs)

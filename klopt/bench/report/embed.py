@@ -83,7 +83,7 @@ def _values(name: str, column: Any, count: int) -> list[Any]:
     if name == "says":
         return [Stop(value) for value in column]
     if name == "verdict":
-        return [Verdict(value) for value in column]
+        return [Verdict[value] for value in column]
     kind = str(Run.__annotations__[name])
     if kind == "float":
         return [math.nan if value is None else float(value) for value in column]
