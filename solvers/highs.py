@@ -1,8 +1,8 @@
 """Linear and convex quadratic programs by HiGHS.
 
 One-entry rows become bounds, the others low <= Ax <= b with low = b on zero rows and -inf on
-nonnegative ones. HiGHS puts a minus before the multipliers in its Lagrangian, so its row duals and
-dual rays are -y: both are turned in `_read_answer`.
+nonnegative ones. HiGHS puts a minus before the multipliers in its Lagrangian, f(x) - dual'(Ax - b),
+where klopt has f(x) + y'(Ax - b): its row duals and dual rays are turned in `klopt_signs`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 from scipy import sparse
 
+from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.cones import Cones
 from klopt.model.features import Feature
@@ -23,7 +24,6 @@ from klopt.solvers._native.bounds import BoundedProgram, bounded
 from klopt.solvers._native.highs_model import (
     HighsRun,
     HighsUnits,
-    klopt_signs,
     model,
     run,
     set_option,
@@ -135,6 +135,11 @@ def _set_options(highs: Any, settings: Settings) -> None:
     set_raw("highs", highs, settings.raw, RESERVED)
 
 
+def klopt_signs(dual: FloatArray) -> FloatArray:
+    """Return HiGHS's row duals, or its dual ray, with the signs of klopt's multipliers."""
+    return -dual
+
+
 def _read_answer(
     highs: Any, outcome: HighsRun, form: ConeForm, program: BoundedProgram, units: HighsUnits
 ) -> Answer:
@@ -151,7 +156,7 @@ def _read_answer(
     y = None
     if x is not None and outcome.row_dual is not None:
         # The remaining rows first, negated; what they leave of the gradient is owed to the bounds.
-        y_rows = klopt_signs(outcome.row_dual, units)
+        y_rows = klopt_signs(outcome.row_dual) / (units.weight * units.length)
         y = program.multipliers(y_rows, form.curve(x) + form.c)
 
     # HiGHS's dual ray has the signs of its row duals; its length does not matter.
@@ -159,7 +164,7 @@ def _read_answer(
     if outcome.status == "kInfeasible":
         _, exists, dual_ray = highs.getDualRay()
         if exists:
-            farkas = program.multipliers(-np.array(dual_ray), np.zeros_like(form.c))
+            farkas = program.multipliers(klopt_signs(np.array(dual_ray)), np.zeros_like(form.c))
     return Answer(
         STOPS.get(outcome.status, Stop.NUMERICAL),
         x=x,

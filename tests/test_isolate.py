@@ -21,7 +21,7 @@ from bad_backends import Aborter, Liar, Panic, Printer, Raiser, Segfaulter, Slee
 from klopt.conformance.instances import FormProblem
 from klopt.engine.pipeline import solve
 from klopt.engine.run_here import run_here
-from klopt.engine.run_in_child import GRACE, Worker, run_isolated
+from klopt.engine.run_in_child import GRACE_S, ChildProcess, run_isolated
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Settings, Stop
 from klopt.model.cones import Cones
@@ -53,13 +53,13 @@ def test_a_backend_without_a_time_limit_is_ended_at_the_deadline() -> None:
     result = solve(FormProblem(FORM), backend=Sleeper(), time_limit=0.5)
     assert result.stop is Stop.TIME_LIMIT
     assert (
-        time.perf_counter() - began < 0.5 + GRACE + 3.0
+        time.perf_counter() - began < 0.5 + GRACE_S + 3.0
     )  # a new interpreter may have to start first
-    assert 0 < result.timings.overrun < GRACE + 3.0
+    assert 0 < result.timings.overrun < GRACE_S + 3.0
 
 
 def test_a_child_that_is_ended_leaves_no_file_open_but_its_last_words() -> None:
-    worker = Worker()
+    worker = ChildProcess()
     with pytest.raises(TimeoutError):
         worker.run(
             pickle.dumps(

@@ -15,7 +15,7 @@ from klopt.bench.record import Run
 from klopt.bench.scores import LEVELS, growth, scores
 from klopt.bench.summary import verdict_sentence
 from klopt.bench.trials import Agreement, Trial, agreement, fastest, grouped, route, trials
-from klopt.engine.format import STYLES, console, lines, table
+from klopt.engine.format import VERDICT_STYLES, console, lines, table
 from klopt.model.backend import Stop
 from klopt.proof.certificate import Verdict
 
@@ -87,7 +87,7 @@ def _rows(own: Sequence[Trial]) -> Table:
             f"{run.relative_width:.0e}" if math.isfinite(run.relative_width) else "-",
             f"{_seconds(trial):.3g}",
         ]
-        rows.add_row(*cells, style=STYLES[verdict].removeprefix("bold "))
+        rows.add_row(*cells, style=VERDICT_STYLES[verdict].removeprefix("bold "))
     _keep_whole(rows, but=("formulation", "it says"))
     return rows
 

@@ -27,7 +27,7 @@ from klopt.bench.worker import (
     unenforced,
     warm_up,
 )
-from klopt.engine.run_in_child import GRACE, Worker, last_words
+from klopt.engine.run_in_child import GRACE_S, ChildProcess, exit_description
 from klopt.model.backend import Stop
 
 __all__ = ["WorkerSlot", "run_all"]
@@ -57,7 +57,7 @@ class WorkerSlot:
 
     def __init__(self) -> None:
         self.environment = environment()
-        self.worker: Worker | None = None
+        self.worker: ChildProcess | None = None
         self.threads = 0
         self.warm: set[tuple[str, str, str]] = set()
         self.unwarmable: set[tuple[str, str, str]] = set()
@@ -67,7 +67,7 @@ class WorkerSlot:
         """Return what came of the task; nothing that a backend does makes it raise."""
         notes = self._prepare(task)
         limit = task.settings.time_limit
-        deadline = None if limit is None else limit + GRACE
+        deadline = None if limit is None else limit + GRACE_S
         began = time.perf_counter()
         try:
             finished: FinishedRun = self._call(partial(perform, task), deadline)
@@ -118,7 +118,7 @@ class WorkerSlot:
             warm_up, type(task.problem), task.formulation, task.backend, task.memory_limit, limit
         )
         try:
-            self._call(small, limit + GRACE)
+            self._call(small, limit + GRACE_S)
             self.warm.add(route)
         except _ChildFailed:
             # The child may be dead: the run gets a new one, with its libraries loaded at least.
@@ -143,7 +143,7 @@ class WorkerSlot:
         self.warm.clear()
         self.threads = threads
         variables = {f"{name}_THREADS": str(threads) for name in POOLS}
-        self.worker = Worker(variables, module="klopt.bench.worker", bound=True)
+        self.worker = ChildProcess(variables, module="klopt.bench.worker", bound=True)
         if self.closed:  # while the child was starting
             self.worker.close()
 
@@ -166,7 +166,7 @@ class WorkerSlot:
         if reply is None:  # the pipe was closed from the other side: the child is dead
             code = self.worker.process.wait()
             self.worker.close()
-            raise _ChildFailed(Stop.CRASHED, last_words(code))
+            raise _ChildFailed(Stop.CRASHED, exit_description(code))
         if isinstance(reply, BaseException):
             raise _ChildFailed(Stop.CRASHED, f"{type(reply).__name__}: {reply}")
         return reply

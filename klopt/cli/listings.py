@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from klopt.engine.format import TAKES, console, lines, table, wrapped
+from klopt.engine.format import PROGRAM_CLASSES, console, lines, table, wrapped
 from klopt.model.records import field_defaults
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ INSTANCE_SIZE = 6
 def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> None:
     """Print the table of backends, then how to get the missing ones and why the broken ones are."""
     out = console()
-    rows = table(["backend", *TAKES, "version", "status"])
+    rows = table(["backend", *PROGRAM_CLASSES, "version", "status"])
     notes = []
     for backend in backends:
-        marks = ["*" if needs <= backend.offers else "-" for needs in TAKES.values()]
+        marks = ["*" if needs <= backend.offers else "-" for needs in PROGRAM_CLASSES.values()]
         if backend.missing:
             rows.add_row(backend.name, *marks, "-", "missing", style="dim")
             notes.append((backend.name, backend.missing))
@@ -36,7 +36,7 @@ def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> Non
             version = backend.version if backend.library else "built in"
             rows.add_row(backend.name, *marks, version, "ready")
     for item in broken:
-        rows.add_row(item.name, *("" for _ in TAKES), "-", "broken", style="red")
+        rows.add_row(item.name, *("" for _ in PROGRAM_CLASSES), "-", "broken", style="red")
         notes.append((item.name, item.reason))
     out.print(rows)
     if notes:
@@ -47,7 +47,7 @@ def print_backends(backends: Sequence[Backend], broken: Sequence[Broken]) -> Non
 def print_backend(backend: Backend) -> None:
     """Print all that a backend says of itself, and whether its library can be imported."""
     version = "" if backend.missing else backend.version
-    takes = ", ".join(name for name, needs in TAKES.items() if needs <= backend.offers)
+    takes = ", ".join(name for name, needs in PROGRAM_CLASSES.items() if needs <= backend.offers)
     honours = ", ".join(sorted(backend.honours)) or "nothing"
     isolated = "on request, or to keep a time limit"
     if backend.isolate:

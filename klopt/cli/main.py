@@ -150,13 +150,13 @@ def _native_output_on_stderr(wanted: bool) -> Iterator[None]:
 
 
 def _print_result(result: Result, pinned: bool, verbose: bool, as_json: bool) -> None:
-    from klopt.engine.format import STYLES, console, document, lines, result_data, wrapped
+    from klopt.engine.format import VERDICT_STYLES, console, document, lines, result_data, wrapped
 
     if as_json:
         click.echo(document("solve", result_data(result)))
         return
     out = console()
-    out.print(f"{result.verdict.name:12}", style=STYLES[result.verdict], end="")
+    out.print(f"{result.verdict.name:12}", style=VERDICT_STYLES[result.verdict], end="")
     out.print(lines([("", result.problem.describe())]).lstrip())
     out.print(lines(_summary(result, pinned)))
     if verbose:

@@ -24,7 +24,7 @@ from types import MappingProxyType
 from klopt.conformance.backend_checks import backend_checks
 from klopt.conformance.checks import Body, Check, Status, expect, run_check
 from klopt.conformance.problem_checks import problem_checks
-from klopt.engine.format import WIDTH, wrapped
+from klopt.engine.format import TEXT_COLUMNS, wrapped
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Backend, contract_flaw
 from klopt.model.problem import Problem
@@ -135,7 +135,7 @@ def explain_checks(who: str, checks: Sequence[Check]) -> str:
     failed = {check.name.partition("_")[0] for check in checks if not check.ok}
     for group, hint in HINTS.items():
         if group in failed:
-            lines.append(fill(f"{group}_: {hint}", WIDTH, subsequent_indent="    "))
+            lines.append(fill(f"{group}_: {hint}", TEXT_COLUMNS, subsequent_indent="    "))
     return "\n".join(lines)
 
 

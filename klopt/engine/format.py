@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from klopt.model.problem import Problem
 
 __all__ = [
-    "STYLES",
-    "TAKES",
+    "PROGRAM_CLASSES",
+    "VERDICT_STYLES",
     "backend_data",
     "console",
     "document",
@@ -45,13 +45,13 @@ __all__ = [
 SCHEMA = 1
 """The version of the fields of a document."""
 
-WIDTH = 80
+TEXT_COLUMNS = 80
 """Columns of text."""
 
 LABEL_COLUMNS = 12
 """Columns of the labels in `lines`."""
 
-STYLES = {
+VERDICT_STYLES = {
     Verdict.OPTIMAL: "bold green",
     Verdict.INFEASIBLE: "bold cyan",
     Verdict.UNBOUNDED: "bold cyan",
@@ -60,7 +60,7 @@ STYLES = {
 }
 """How a terminal shows a verdict."""
 
-TAKES = {
+PROGRAM_CLASSES = {
     "LP": {Feature.CONE},
     "QP": {Feature.CONE, Feature.QUADRATIC},
     "SOCP": {Feature.CONE, Feature.SOC},
@@ -78,7 +78,7 @@ def console() -> Console:
     from rich.console import Console
 
     terminal = Console()
-    width = min(WIDTH, terminal.width) if terminal.is_terminal else WIDTH
+    width = min(TEXT_COLUMNS, terminal.width) if terminal.is_terminal else TEXT_COLUMNS
     return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
@@ -103,7 +103,7 @@ def wrapped(text: str) -> str:
     for line in text.splitlines():
         indent = " " * (len(line) - len(line.lstrip()))
         below = f"{indent}    " if indent else ""
-        parts = textwrap.wrap(line, WIDTH, subsequent_indent=below, break_on_hyphens=False)
+        parts = textwrap.wrap(line, TEXT_COLUMNS, subsequent_indent=below, break_on_hyphens=False)
         wrapped_lines += parts or [""]
     return "\n".join(wrapped_lines)
 
@@ -111,7 +111,7 @@ def wrapped(text: str) -> str:
 def lines(pairs: Iterable[tuple[str, str]]) -> str:
     """Return labels and texts as two columns; long texts continue below themselves."""
     below = " " * LABEL_COLUMNS
-    fill = textwrap.TextWrapper(WIDTH, subsequent_indent=below, break_on_hyphens=False)
+    fill = textwrap.TextWrapper(TEXT_COLUMNS, subsequent_indent=below, break_on_hyphens=False)
     block: list[str] = []
     for label, text in pairs:
         fill.initial_indent = f"{label:{LABEL_COLUMNS}}"
@@ -274,7 +274,7 @@ def backend_data(backend: Backend) -> dict[str, Any]:
         "missing": backend.missing,
         "library": backend.library,
         "version": None if backend.missing else backend.version,
-        "takes": {name: needs <= backend.offers for name, needs in TAKES.items()},
+        "takes": {name: needs <= backend.offers for name, needs in PROGRAM_CLASSES.items()},
         "offers": {feature.name for feature in backend.offers},
         "honours": backend.honours,
         "proves": backend.proves,

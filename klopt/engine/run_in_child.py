@@ -30,9 +30,9 @@ from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.forms import Form
 
-__all__ = ["Worker", "last_words", "run_isolated"]
+__all__ = ["ChildProcess", "exit_description", "run_isolated"]
 
-GRACE = 0.5
+GRACE_S = 0.5
 """Seconds from the deadline until a child is killed: who keeps the limit can still answer."""
 
 MAX_LOG_BYTES = 1_000_000
@@ -45,7 +45,7 @@ _HEADER = struct.Struct("!Q")
 _CHILD = "import {module}; from klopt.engine.run_in_child import serve; serve({parent})"
 
 
-class Worker:
+class ChildProcess:
     """One child process that calls functions, one at a time.
 
     Parameters
@@ -58,7 +58,7 @@ class Worker:
         Whether it dies with the thread that made it, whatever ends that thread's process and
         whatever the child is doing.
 
-    >>> worker = Worker()
+    >>> worker = ChildProcess()
     >>> worker.run(pickle.dumps(os.getpid), seconds=10.0) == worker.process.pid
     True
     >>> worker.close()
@@ -150,7 +150,7 @@ class Worker:
         self.replies.put(None)
 
 
-_idle: list[Worker] = []
+_idle: list[ChildProcess] = []
 if hasattr(os, "register_at_fork"):  # a forked process must not talk to its parent's children
     os.register_at_fork(after_in_child=_idle.clear)
 
@@ -176,7 +176,7 @@ def run_isolated(
     """
     task = _pickled(backend, form, settings, start)
     worker = _take_worker()
-    limit = None if settings.time_limit is None else settings.time_limit + GRACE
+    limit = None if settings.time_limit is None else settings.time_limit + GRACE_S
     began = time.perf_counter()
     try:
         reply = worker.run(task, limit)
@@ -189,7 +189,7 @@ def run_isolated(
     if reply is None:
         code = worker.process.wait()
         worker.close()
-        return Answer(Stop.CRASHED, native=last_words(code), log=log)
+        return Answer(Stop.CRASHED, native=exit_description(code), log=log)
 
     # What made a backend crash may have left its process unfit for the next one.
     crashed = isinstance(reply, Answer) and reply.stop is Stop.CRASHED
@@ -220,13 +220,13 @@ def _pickled(backend: Backend, form: Form, settings: Settings, start: Start | No
     return task
 
 
-def _take_worker() -> Worker:
+def _take_worker() -> ChildProcess:
     """An idle child, or a new one."""
     # Asking first whether there is one would race with other threads.
     try:
         return _idle.pop()
     except IndexError:
-        return Worker()
+        return ChildProcess()
 
 
 def serve(parent: int | None = None) -> None:
@@ -255,7 +255,7 @@ def _die_with(parent: int) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(GRACE)
+            time.sleep(GRACE_S)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -278,7 +278,7 @@ def _answer(task: bytes) -> Any:
         flush_c()
 
 
-def last_words(code: int) -> str:
+def exit_description(code: int) -> str:
     """Return how a process ended, in words."""
     if code < 0:
         return f"the child process died of {signal.Signals(-code).name}"

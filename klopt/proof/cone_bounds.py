@@ -41,6 +41,7 @@ from scipy import sparse
 from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones
 from klopt.model.forms import ConeForm
+from klopt.model.single_entry_rows import single_entry_rows
 from klopt.proof.cone_interior import centre
 from klopt.proof.cone_norms import block_column_norms, block_norms, largest_entry
 from klopt.proof.corrections import DualCorrection, PrimalCorrection
@@ -176,7 +177,7 @@ def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
     >>> point.sum().round(9), bool((point >= 0).all())
     (np.float64(1.0), True)
     """
-    bounds = VariableBounds(form)
+    bounds = BoundRows(form)
     # Bounds that cross leave no feasible point.
     if not np.isfinite(x).all() or (bounds.lower > bounds.upper).any():
         return np.inf, x
@@ -230,7 +231,7 @@ def _curved_rows(cones: Cones) -> Mask:
     return np.arange(cones.size) >= cones.zero + cones.nonneg
 
 
-class VariableBounds:
+class BoundRows:
     """The bounds of single variables that rows with one entry state, and the row behind each.
 
     Attributes
@@ -246,39 +247,15 @@ class VariableBounds:
     """
 
     def __init__(self, form: ConeForm) -> None:
-        n = form.c.size
-        linear = form.cones.zero + form.cones.nonneg
-        A = form.A.tocsr()
-        self.rows: npt.NDArray[np.intp] = np.flatnonzero(np.diff(A.indptr)[:linear] == 1)
-        first = A.indptr[self.rows]
-        columns = A.indices[first]
-        entries = A.data[first]
+        single = single_entry_rows(form)
+        bounds = single.bounds()
+        self.rows = np.sort(single.row)
         self.entry = np.ones(form.b.size)
-        self.entry[self.rows] = entries
-
-        # a x <= b bounds x by b / a from above where a > 0, from below where a < 0.
-        limits = form.b[self.rows] / entries
-        is_equation = self.rows < form.cones.zero
-        below = is_equation | (entries < 0)
-        above = is_equation | (entries > 0)
-
-        # Of several assignments to one variable the last one stays: the tightest.
-        rising = np.argsort(limits, kind="stable")
-        falling = rising[::-1]
-        from_below = rising[below[rising]]
-        from_above = falling[above[falling]]
-
-        bounded = columns[from_below]
-        self.lower = np.full(n, -np.inf)
-        self.lower[bounded] = limits[from_below]
-        self.lower_row = np.full(n, -1)
-        self.lower_row[bounded] = self.rows[from_below]
-
-        bounded = columns[from_above]
-        self.upper = np.full(n, np.inf)
-        self.upper[bounded] = limits[from_above]
-        self.upper_row = np.full(n, -1)
-        self.upper_row[bounded] = self.rows[from_above]
+        self.entry[single.row] = single.entry
+        self.lower = bounds.lower
+        self.upper = bounds.upper
+        self.lower_row = bounds.lower_row
+        self.upper_row = bounds.upper_row
 
     def contradiction(self, column: int) -> FloatArray:
         """Return the multipliers of crossed bounds: they add up to 0 <= upper - lower < 0."""
@@ -315,9 +292,9 @@ class DualRepair:
     form: ConeForm
 
     @cached_property
-    def bounds(self) -> VariableBounds:
+    def bounds(self) -> BoundRows:
         """The bounds of single variables."""
-        return VariableBounds(self.form)
+        return BoundRows(self.form)
 
     @cached_property
     def column_norms(self) -> sparse.csr_array:

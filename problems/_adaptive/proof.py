@@ -54,11 +54,11 @@ from klopt.model.problem import Bracket, Point
 from klopt.model.sets import BoxPlane
 from klopt.problems._margin.proof import (
     best_tube,
-    finite,
     hinge_bias,
     hinge_primal,
     middle_of,
     tube_upper,
+    zeros_unless_finite,
 )
 
 __all__ = [
@@ -515,7 +515,7 @@ class AdaptiveDual:
     def _feasible(self, given: FloatArray) -> FloatArray:
         """The nearest feasible point, without the rounding of the projection."""
         domain = self._domain
-        given = finite(given)
+        given = zeros_unless_finite(given)
         a = domain.project(given)
         dropped = (a != 0) & is_rounding(a)
         a[dropped] = 0.0

@@ -33,7 +33,6 @@ __all__ = [
     "class_order",
     "class_simplices",
     "epsilon_margin_bracket",
-    "finite",
     "hinge_bias",
     "hinge_primal",
     "largest_nu",
@@ -42,6 +41,7 @@ __all__ = [
     "nu_margin_bracket",
     "soft_margin_bracket",
     "tube_upper",
+    "zeros_unless_finite",
 ]
 
 ROUNDING = 8 * EPS
@@ -53,7 +53,7 @@ MIN_RELATIVE_GAIN = 1e-9
 # Any point
 
 
-def finite(x: FloatArray) -> FloatArray:
+def zeros_unless_finite(x: FloatArray) -> FloatArray:
     """Return x, or zeros where x has a NaN or infinite entry: a bracket holds from there too."""
     return x if np.isfinite(x).all() else np.zeros_like(x)
 
@@ -174,7 +174,7 @@ def soft_margin_bracket(K: Gram, y: FloatArray, C: float, point: Point) -> Brack
     n = y.size
     phi = -K.floor
     feasible = BoxPlane(np.zeros(n), np.full(n, C), y)
-    a = feasible.project(finite(point.alpha))
+    a = feasible.project(zeros_unless_finite(point.alpha))
     f = K.matrix @ (y * a)
 
     stretch = best_stretch(a, float(a @ (y * f)), C)
@@ -207,7 +207,11 @@ def soft_margin_bracket(K: Gram, y: FloatArray, C: float, point: Point) -> Brack
 def _soft_margin_upper(
     a: FloatArray, margins: FloatArray, curvature: float, C: float, phi: float
 ) -> float:
-    """The primal value of the best multiple, with the smaller of the two charges for the floor."""
+    """The dual bound of the C-SVM dual: a primal value, with the smaller charge for the floor.
+
+    The classifier is the best multiple of the one that the multipliers a make; phi = -floor of K
+    is charged in one of two ways.
+    """
     squared_length = float(a @ a)
     # The charge that does not know C: phi ||a|| in each margin, phi ||a||^2 in the norm.
     shorter = margins - phi * np.sqrt(squared_length)
@@ -289,7 +293,7 @@ def nu_margin_bracket(K: Gram, y: FloatArray, nu: float, point: Point) -> Bracke
     n = y.size
     phi = -K.floor
     order = class_order(y)
-    a = np.maximum(finite(point.alpha), 0.0)
+    a = np.maximum(zeros_unless_finite(point.alpha), 0.0)
     # Too long a vector is shortened first: the nearest feasible point need not be its multiple.
     a *= min(1.0, nu / (float(a.sum()) or 1.0))
     a[order] = class_simplices(y, nu).repair(a[order])
@@ -423,7 +427,7 @@ def epsilon_margin_bracket(
     middle = middle_of(y)
     y = y - middle
     feasible = BoxPlane(np.full(n, -C), np.full(n, C), np.ones(n))
-    beta = feasible.project(finite(point.beta))
+    beta = feasible.project(zeros_unless_finite(point.beta))
     f = K.matrix @ beta
     gain = float(y @ beta) - epsilon * float(np.abs(beta).sum())
 

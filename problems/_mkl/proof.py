@@ -27,7 +27,7 @@ from klopt.arrays import EPS, FloatArray
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Point
 from klopt.model.sets import BoxPlane
-from klopt.problems._margin.proof import best_stretch, finite, hinge_bias, hinge_primal
+from klopt.problems._margin.proof import best_stretch, hinge_bias, hinge_primal, zeros_unless_finite
 
 __all__ = ["MultipleKernelDual", "diagonal_shifts", "dual_norm", "weights_of"]
 
@@ -156,7 +156,7 @@ class MultipleKernelDual:
 
     def _feasible(self, point: Point) -> tuple[FloatArray, FloatArray]:
         """The best multiple a of the nearest feasible point, and the rows u_i = K_i a."""
-        a = finite(point.alpha) * (self.y if self.hinge else 1.0)
+        a = zeros_unless_finite(point.alpha) * (self.y if self.hinge else 1.0)
         a = self.domain().project(a)
         support = np.flatnonzero(a)
         has_few = 4 * support.size < a.size

@@ -69,7 +69,7 @@ from klopt.model.memo import remember_last
 from klopt.model.problem import Bracket, Point
 from klopt.model.sets import BoxPlane
 from klopt.model.sets.projections import simplex_projection
-from klopt.problems._margin.proof import best_shift, finite, hinge_primal
+from klopt.problems._margin.proof import best_shift, hinge_primal, zeros_unless_finite
 
 __all__ = [
     "NAMED_LOSSES",
@@ -270,7 +270,7 @@ class SimilarityData:
 
     def multipliers(self, alpha: FloatArray) -> FloatArray:
         """Return y o alpha moved into the box and onto the plane."""
-        return self.domain().repair(finite(alpha) * self.y)
+        return self.domain().repair(zeros_unless_finite(alpha) * self.y)
 
     def losses(self, K: FloatArray, S: tuple[FloatArray, ...]) -> float:
         """Return rho sum L(K - S_i)."""

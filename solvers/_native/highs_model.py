@@ -5,9 +5,7 @@ In x = length u, with the objective times weight, HiGHS gets
     minimise  weight (length^2 u'Pu/2 + length c'u)   over   row_lower <= Au <= b / length
 
 with row_lower = b / length on equations and -inf on inequalities; one-entry rows are bounds of u.
-HiGHS puts a minus before the multipliers in its Lagrangian. So klopt's are, see `klopt_signs`,
-
-    y = -row_dual / (weight length),         Farkas vector = -dual ray.
+`klopt.solvers.highs` turns the signs of what comes back.
 
 Quadratic programs are run in slices, all programs in a thread that Ctrl-C can stop.
 """
@@ -30,7 +28,7 @@ from klopt.model.forms import ConeForm
 from klopt.solvers._native.bounds import BoundedProgram
 from klopt.solvers._native.options import option_names, refusal
 
-__all__ = ["HighsRun", "HighsUnits", "klopt_signs", "model", "run", "set_option", "set_raw"]
+__all__ = ["HighsRun", "HighsUnits", "model", "run", "set_option", "set_raw"]
 
 SLICE_ITERATIONS = 500
 """Iterations of the active-set code between two looks at Ctrl-C."""
@@ -108,17 +106,6 @@ def model(form: ConeForm, program: BoundedProgram, units: HighsUnits) -> Any:
         hessian.index_ = half.indices
         hessian.value_ = units.weight * units.length**2 * half.data
     return made
-
-
-def klopt_signs(row_dual: FloatArray, units: HighsUnits) -> FloatArray:
-    """Return HiGHS's row duals as klopt's multipliers: without the units, and negated.
-
-    HiGHS's Lagrangian is f(x) - dual'(Ax - b), klopt's f(x) + y'(Ax - b).
-
-    >>> klopt_signs(np.array([-4.0]), HighsUnits(length=2.0, weight=0.5))
-    array([4.])
-    """
-    return row_dual / (-units.weight * units.length)
 
 
 def set_raw(backend: str, highs: Any, raw: Mapping[str, Any], reserved: Mapping[str, str]) -> None:
