@@ -111,7 +111,8 @@ def least(
     repeats: int, run: Callable[..., Any], prepare: Callable[[], tuple[Any, ...]] = tuple
 ) -> tuple[float, Any]:
     """Return the least CPU seconds of several runs, each on something freshly prepared beforehand, and a result."""
-    best, result = np.inf, None
+    best = np.inf
+    result = None
     for given in [prepare() for _ in range(repeats)]:
         result = None  # results that are kept would make each run pay for fresh memory
         seconds, result = cpu(partial(run, *given))

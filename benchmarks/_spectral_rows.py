@@ -19,7 +19,8 @@ from klopt.problems import SpectralAlignment, SpectralRls
 
 def coefficients(table: Table) -> None:
     X, digit = digits(1797)
-    V, labels = smoothest_eigenpairs(graph(X), 200)[1], some(digit, 500)
+    V = smoothest_eigenpairs(graph(X), 200)[1]
+    labels = some(digit, 500)
     seconds, c = least(9, lambda: energies(side_graph(labels, 1797), V))
     full, d = least(
         3, lambda: np.einsum("ij,ij->j", V, supervised_laplacian(supervised_targets(labels)) @ V)
@@ -37,7 +38,8 @@ def least_squares(table: Table) -> None:
     whole = least(30, solved, lambda: (fresh(),))[0]
     explicit = partial(backend_named("explicit").run, settings=Settings(tol=TOL))
     native = least(30, explicit, lambda: (form_of(fresh(), "explicit"),))[0]
-    form, found = form_of(fresh(), "SDP"), []
+    form = form_of(fresh(), "SDP")
+    found = []
     for name in ("clarabel", "scs"):
         taken, answer = least(3, partial(backend_named(name).run, form, Settings(tol=1e-7)))
         found.append((taken, name, abs(form.value(answer.x) / best.upper - 1)))
@@ -78,7 +80,8 @@ def laplacian_least_squares(
     from sklearn.metrics.pairwise import rbf_kernel
 
     K = rbf_kernel(X, gamma=1 / X.shape[1] / X.var())
-    smooth, targets = L @ K, np.zeros((len(X), Y.shape[1]))
+    smooth = L @ K
+    targets = np.zeros((len(X), Y.shape[1]))
     targets[known] = Y
 
     def fit() -> np.ndarray:
@@ -92,17 +95,20 @@ def laplacian_least_squares(
 
 def decisions(table: Table) -> None:
     X, digit = digits(1500)
-    L, draws = graph(X), range(5)
+    L = graph(X)
+    draws = range(5)
     problems = [SpectralAlignment(L, some(digit % 2, seed=seed)) for seed in draws]
     found = sorted(as_written(problem) for problem in problems)
-    worst, middle = found[0], found[len(found) // 2]
+    worst = found[0]
+    middle = found[len(found) // 2]
     note = f"{middle[1] * 1e3:.2f} ms, off {middle[2]:.0e}; "
     note += f"median of {len(found)} draws of labels, worst {worst[0]:.0f}"
     # Twin points, both labelled, make R_ll singular: the rule as written breaks down, klopt takes
     # the least norm.
     note += f" (off {worst[2]:.0e}, R_ll singular)" if worst[2] > 1e-6 else ""
     table.add("4a  decision n = 1500", "n x n kernel as written", 100, middle[0], note)
-    labels, d = some(digit % 2), problems[0].directions
+    labels = some(digit % 2)
+    d = problems[0].directions
     whole = least(4, partial(decided, L, labels, None))[0]
     laprls = least(6, laplacian_least_squares(X, L, d.known, d.Y))[0]
     few = least(3, partial(decided, L, labels, 200))[0]
@@ -115,7 +121,8 @@ def eigenpairs(table: Table) -> float:
     from scipy.sparse.linalg import eigsh
 
     L = graph(digits(1797)[0])
-    dense, adjacency = L.toarray(), (eye_array(1797) - L).tocsr()
+    dense = L.toarray()
+    adjacency = (eye_array(1797) - L).tocsr()
     full, (values, _) = least(4, partial(np.linalg.eigh, dense))
     seconds, (few, V) = least(4, partial(smoothest_eigenpairs, L, 200))
     start = np.random.default_rng(0).normal(size=1797)
@@ -136,12 +143,14 @@ def sparse_graphs(table: Table, full: float) -> None:
     """SKL_KTA by few eigenpairs; `full` is what eigh takes at n = 1797."""
     from scipy.sparse.csgraph import connected_components
 
-    full, times = full * (20_000 / 1797) ** 3, {}
+    full = full * (20_000 / 1797) ** 3
+    times = {}
     for n in (5000, 20_000):
         X, side = blobs(n)
         times[n], (problem, scores) = cpu(partial(decided, graph(X), some(side), 200))
     X, digit = digits(1797)
-    L, labels = graph(X), some(digit % 2)
+    L = graph(X)
+    labels = some(digit % 2)
     same = distance(SpectralAlignment(L, labels).directions, 200, decided(L, labels, 200)[1])
     off = distance(problem.directions, 200, scores)
     note = f"{times[20_000]:.1f} s for 200 pairs; decision off {off:.0e}, at n = 1797 from eigh's first 200 {same:.0e}"

@@ -67,9 +67,11 @@ def backends(runs: Sequence[Run]) -> list[str]:
 
 def instances(runs: Sequence[Run], known: Mapping[str, Reference]) -> Iterator[tuple[object, ...]]:
     """Yield one line for each instance."""
-    proofs, winners = agreement(runs), fastest(runs)
+    proofs = agreement(runs)
+    winners = fastest(runs)
     for name, own in grouped(trials(runs), lambda trial: trial.first.problem).items():
-        proof, winner = proofs[name], winners.get(name)
+        proof = proofs[name]
+        winner = winners.get(name)
         failed = [trial.first for trial in own if not trial.certified]
         said = ", ".join(f"{run.backend} ({run.says.words})" for run in failed)
         bounds = f"[{proof.lower:.9g}, {proof.upper:.9g}]" if proof.holds else "**disjoint**"
@@ -177,7 +179,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.folder is None:
         parser.error("name the folder of the instances, or set KLOPT_DATA")
-    known, problems, refused = {}, [], []
+    known = {}
+    problems = []
+    refused = []
     for file, reference in references(options.folder):
         if options.only in file:
             try:

@@ -110,11 +110,19 @@ def published(
     problem: AdaptiveKernel, alpha: np.ndarray, tol: float, limit: float, eigen: bool
 ) -> tuple[float, float]:
     """Seconds of Algorithm 1, corrected, from alpha, without those of its proofs, and the relative gap it reaches."""
-    K, y, C, eta, tau = problem.K.matrix, problem.y, problem.C, problem.eta, problem.tau
-    n, domain = y.size, problem.machine.domain()
+    K = problem.K.matrix
+    y = problem.y
+    C = problem.C
+    eta = problem.eta
+    tau = problem.tau
+    n = y.size
+    domain = problem.machine.domain()
     L = np.abs(K).max() * (n + 3 * n * C * C * np.linalg.norm(K) / (4 * eta))
     start = beta = theta = y * alpha
-    total, squares, spent, t = np.zeros(n), K * K, 0.0, 0
+    total = np.zeros(n)
+    squares = K * K
+    spent = 0.0
+    t = 0
     while True:
         if t % LOOK == 0:
             bracket = problem.bracket(Point({"alpha": y * theta}))
@@ -177,7 +185,9 @@ def against_conic() -> None:
 
     K, y = dense(50)
     alpha = machine(K, y, 1.0, 1e-8)
-    eta, tau, n = AdaptiveKernel.eta_of_paper(alpha), 0.01, 50
+    eta = AdaptiveKernel.eta_of_paper(alpha)
+    tau = 0.01
+    n = 50
     problem = AdaptiveKernel(K, y, 1.0, eta, tau)
     start = Point({"alpha": alpha})
     seconds, result = least(60, lambda: klopt.solve(problem, tol=1e-6, start=start).require())
@@ -185,8 +195,11 @@ def against_conic() -> None:
     for solver, gate, options in (("SCS", 150.0, {"eps": 1e-6}), ("CLARABEL", 1000.0, {})):
 
         def run(solver: str = solver, options: dict[str, float] = options) -> float:
-            F, f, t = cp.Variable((n, n), PSD=True), cp.Variable((n, 1)), cp.Variable((1, 1))
-            b, xi = cp.Variable(), cp.Variable(n)
+            F = cp.Variable((n, n), PSD=True)
+            f = cp.Variable((n, 1))
+            t = cp.Variable((1, 1))
+            b = cp.Variable()
+            xi = cp.Variable(n)
             block = cp.bmat([[cp.multiply(F, K.matrix), f], [f.T, t]])
             penalty = eta * cp.sum_squares(F - np.ones((n, n))) + tau * eta * cp.trace(F)
             rows = [block >> 0, xi >= 0, cp.multiply(y, f[:, 0] + b) >= 1 - xi]
@@ -225,7 +238,8 @@ def against_fista() -> None:
 
 
 def low_rank() -> None:
-    sizes, seconds = (1000, 2000, 3000), []
+    sizes = (1000, 2000, 3000)
+    seconds = []
     for n in sizes:
         K, y = dense(n)
         problem = AdaptiveKernel(K, y, 1.0)
@@ -254,7 +268,8 @@ def low_rank() -> None:
 
 
 def clusters() -> None:
-    n, v = 50_000, 50
+    n = 50_000
+    v = 50
     X, y = data(n)
     factory = AdaptiveKernel.on_points(gaussian, 1.0, bias=False)
     grouping, alone, labels = spread(lambda: kmeans(X, v))
@@ -311,7 +326,8 @@ def whole_against_parts(n: int, v: int) -> None:
 
 def jobs() -> None:
     X, y = data(20_000)
-    factory, labels = AdaptiveKernel.on_points(gaussian, 1.0, bias=False), kmeans(X, 20)
+    factory = AdaptiveKernel.on_points(gaussian, 1.0, bias=False)
+    labels = kmeans(X, 20)
     decompose(factory, X[:400], y[:400], 2, jobs=2)
     runs = [
         [spread(lambda k=k: decompose(factory, X, y, labels, jobs=k)) for k in (1, 2)]

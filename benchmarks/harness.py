@@ -33,7 +33,8 @@ from klopt.bench.store import Store
 from klopt.bench.worker import FinishedRun
 
 ALLOWED = 0.05
-BACKEND, FORMULATION = "clarabel", "dual QP"
+BACKEND = "clarabel"
+FORMULATION = "dual QP"
 
 
 def lasting(seconds: float) -> klopt.Problem:

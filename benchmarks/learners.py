@@ -165,7 +165,8 @@ def row(learner: Any, X: np.ndarray, labels: np.ndarray, steps: Steps, new: np.n
 def against_svc(n: int) -> None:
     """DankSVC and SVC on digits, 4 and 9 against the others."""
     X, y = load_digits(return_X_y=True)
-    X, y = StandardScaler().fit_transform(X)[:n], (y[:n] % 5 == 4).astype(int)
+    X = StandardScaler().fit_transform(X)[:n]
+    y = (y[:n] % 5 == 4).astype(int)
     ours, theirs = alternating(lambda: learners.DankSVC().fit(X, y), lambda: SVC().fit(X, y))
     table.add(
         f"DankSVC, n = {n}",
@@ -180,8 +181,11 @@ def against_svc(n: int) -> None:
 def of_digits() -> None:
     """Ten classes, some or all of the labels."""
     X, y = load_digits(return_X_y=True)
-    X, count = StandardScaler().fit_transform(X), 500 if QUICK else 1500
-    new, X, y = X[count:], X[:count], y[:count]
+    X = StandardScaler().fit_transform(X)
+    count = 500 if QUICK else 1500
+    new = X[count:]
+    X = X[:count]
+    y = y[:count]
     few = np.where(np.random.default_rng(0).random(count) < 0.2, y, UNLABELLED)
     row(
         learners.OSK(),
@@ -215,11 +219,13 @@ def of_digits() -> None:
 def of_tumours() -> None:
     """Two classes, or a feature as the value to be told from the others."""
     X, y = load_breast_cancer(return_X_y=True)
-    X, signs = StandardScaler().fit_transform(X), 2.0 * y - 1
+    X = StandardScaler().fit_transform(X)
+    signs = 2.0 * y - 1
     for norm, n in ((1.2, 400), ("block-linf", 400), ("block-l1", 100 if QUICK else 200)):
         make = lambda K, n=n, norm=norm: problems.MultipleKernel(K, signs[:n], 1.0, "hinge", norm)  # noqa: E731
         row(learners.MklSVC(norm=norm), X[:n], y[:n], several(X[:n], make), X[n:])
-    features, values = X[:, 1:], X[:400, 0]
+    features = X[:, 1:]
+    values = X[:400, 0]
     ridge = several(
         features[:400],
         lambda K: problems.MultipleKernel(K, values - values.mean(), 1.0, "squared", 1.2),

@@ -92,7 +92,10 @@ def whole_kernel(
     ends = np.concatenate((problem.similar, problem.dissimilar))
     signs = np.repeat([1.0, -1.0], [len(problem.similar), len(problem.dissimilar)])
     bounds = np.append(problem.upper, problem.lower)
-    K, buffer, dual, spent = K0.copy(), np.empty_like(K0), np.zeros(len(ends)), 0.0
+    K = K0.copy()
+    buffer = np.empty_like(K0)
+    dual = np.zeros(len(ends))
+    spent = 0.0
     while spent < limit:
         began = time.process_time()
         for pair, ((a, b), sign, bound) in enumerate(
@@ -210,7 +213,8 @@ def _itml() -> Any:
 
 
 def main() -> None:
-    table, (X, y) = Table(), data()
+    table = Table()
+    X, y = data()
     hundred(table, X, y)
     two_thousand(table, X, y)
     itml(X, y)

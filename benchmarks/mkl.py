@@ -93,7 +93,8 @@ def by_cvxpy(
     factors = [root(k) for k in K]
 
     def run() -> float:
-        alpha, r = cp.Variable(y.size), cp.Variable(len(K) if norm == "block-linf" else 1)
+        alpha = cp.Variable(y.size)
+        r = cp.Variable(len(K) if norm == "block-linf" else 1)
         norms = [cp.norm(R @ cp.multiply(y, alpha)) <= r[i % r.size] for i, R in enumerate(factors)]
         objective = cp.Maximize(cp.sum(alpha) - cp.square(cp.sum(r)) / 2)
         return float(
@@ -115,7 +116,9 @@ def by_alternation(
     """
     from sklearn.svm import SVC
 
-    gamma, spent, best = np.full(len(K), 1 / len(K)), 0.0, np.inf
+    gamma = np.full(len(K), 1 / len(K))
+    spent = 0.0
+    best = np.inf
     reached: dict[float, float] = {}
     while spent < limit and best > 1e-6:
         began = time.process_time()

@@ -54,7 +54,8 @@ def ours(r: int) -> tuple[float, float, Any]:
         return (problem,)
 
     whole, result = least(9, solved, given)
-    name, backend = result.route.formulation.name, result.route.backend
+    name = result.route.formulation.name
+    backend = result.route.backend
     native = least(
         9, lambda form: backend.run(form, Settings(tol=TOL)), lambda: (form_of(given()[0], name),)
     )[0]
@@ -86,7 +87,10 @@ def direct(r: int, solvers: tuple[str, ...]) -> tuple[float, str]:
     """Return the least CPU seconds of general solvers called directly on the slack form, and what each took."""
     problem = OrderedAlignment(*aligned(r))
     formulation = next(f for f in problem.formulations() if f.name == "slack QP")
-    form, upper, times, notes = formulation.build(), solved(problem).upper, [], []
+    form = formulation.build()
+    upper = solved(problem).upper
+    times = []
+    notes = []
     for solver in solvers:
         try:
             if solver == "piqp":
@@ -127,7 +131,8 @@ def small_alignment() -> tuple[float, float]:
     )
     V, labels = aligned(200)
     problem = OrderedAlignment(V, labels)
-    b, (values, vectors) = problem.reduced.b, np.linalg.eigh(problem.reduced.columns.F)
+    b = problem.reduced.b
+    values, vectors = np.linalg.eigh(problem.reduced.columns.F)
 
     def off(alpha: np.ndarray | None) -> str:
         if alpha is None:
@@ -162,9 +167,11 @@ def small_alignment() -> tuple[float, float]:
 
 
 def alignment() -> None:
-    times, others = {}, {}
+    times = {}
+    others = {}
     times[200], others[200] = small_alignment()
-    times[500], others[500] = ours(500)[1], direct(500, ("piqp", "clarabel"))[0]
+    times[500] = ours(500)[1]
+    others[500] = direct(500, ("piqp", "clarabel"))[0]
     seconds, note = published(500, 1e-6, 60)
     table.add("1d  KA1 r = 500", "multiplicative to 1e-6", 100, seconds / times[500], note)
     times[1000] = ours(1000)[1]
@@ -196,7 +203,8 @@ def large_alignment(times: dict[int, float], others: dict[int, float]) -> None:
     one = least(15, lambda: np.einsum("ij,ij->j", W, K @ W))[0]
     note = f"{one * 1e3:.1f} ms each; klopt.solve {whole / one:.1f}, width {result.certificate.relative_width:.0e}"
     table.add("1c  KA1 r = 5000", "pricing passes", 6, times[5000] / one, note, at_most=True)
-    memory, formed = peak(partial(solved, problem)), "F" in problem.reduced.columns.__dict__
+    memory = peak(partial(solved, problem))
+    formed = "F" in problem.reduced.columns.__dict__
     table.add(
         "1c  KA1 r = 5000",
         "peak MB",
@@ -216,11 +224,13 @@ def prefix_means() -> None:
         )
         return (problem,)
 
-    times, others = {}, {}
+    times = {}
+    others = {}
     for r in (1000, 20_000) if QUICK else (1000, 20_000, 100_000):
         times[r], bracket = least(9, proven, partial(given, r))
         whole = least(5, solved, partial(given, r))[0]
-        form, settings = form_of(given(r)[0], "LP"), Settings(tol=TOL, time_limit=120)
+        form = form_of(given(r)[0], "LP")
+        settings = Settings(tol=TOL, time_limit=120)
         others[r], answer = least(
             3 if r == 1000 else 1, partial(backend_named("highs").run, form, settings)
         )

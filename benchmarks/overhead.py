@@ -43,7 +43,8 @@ GAMMA = 1 / 64
 
 def race(repeats: int, *runs: Callable[[], Any]) -> tuple[list[float], list[Any]]:
     """Return the least wall-clock seconds of each, taken in turns so that a busy moment hits all, and the results."""
-    best, results = [np.inf] * len(runs), [None] * len(runs)
+    best = [np.inf] * len(runs)
+    results = [None] * len(runs)
     for _ in range(repeats):
         for index, run in enumerate(runs):
             began = time.perf_counter()
@@ -76,9 +77,12 @@ def wrapper(table: Table, name: str, n: int, kernel: str, repeats: int = 5) -> N
     """klopt end to end against the native call inside it, and CVXPY end to end with the same solver."""
     X, y = points(n)
     K = kernel_of(X, kernel)
-    gram, tol = klopt.Gram.of(K), 1e-6
+    gram = klopt.Gram.of(K)
+    tol = 1e-6
     formulation = next(f for f in SoftMargin(gram, y, 1.0).formulations() if f.name == "dual QP")
-    form, short, backend = stated(K, y), formulation.build(), backend_named(name)
+    form = stated(K, y)
+    short = formulation.build()
+    backend = backend_named(name)
     (native, thin, checked, fresh, plain, told), (*_, result, taken, value) = race(
         repeats,
         lambda: backend.run(form, Settings(tol=tol)),
@@ -88,7 +92,8 @@ def wrapper(table: Table, name: str, n: int, kernel: str, repeats: int = 5) -> N
         lambda: by_cvxpy(K, y, name, tol, told=False),
         lambda: by_cvxpy(K, y, name, tol, told=True),
     )
-    row, width = f"{kernel} {n}, {name}", f"width {result.certificate.relative_width:.0e}"
+    row = f"{kernel} {n}, {name}"
+    width = f"width {result.certificate.relative_width:.0e}"
     width += f"; {fresh / thin:.2f} of the call on klopt's short form" if gram.thin else ""
     table.add(
         row,

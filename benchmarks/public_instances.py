@@ -122,7 +122,8 @@ def references(folder: Path) -> Iterator[tuple[str, Reference]]:
     """Yield each file of the table of optima with its reference."""
     with (folder / "optima.csv").open(newline="", encoding="utf-8") as table:
         for row in csv.DictReader(table):
-            file, published = row["file"], row["published_optimum"]
+            file = row["file"]
+            published = row["published_optimum"]
             if published in OUTCOMES:
                 yield file, Reference(OUTCOMES[published])
             elif stem(file) in CORRECTIONS:
@@ -159,7 +160,9 @@ def table(header: str, rows: Iterable[Iterable[object]]) -> list[str]:
 
 def cells(row: Solved) -> tuple[object, ...]:
     """Return an instance's line of the main table."""
-    result, reference, certificate = row.result, row.reference, row.result.certificate
+    result = row.result
+    reference = row.reference
+    certificate = row.result.certificate
     has_optimum = reference.outcome is Verdict.OPTIMAL
     known = f" ± {reference.known:.0e}" if reference.known else ""
     return (
@@ -179,7 +182,8 @@ def cells(row: Solved) -> tuple[object, ...]:
 
 def tried(attempt: Attempt) -> str:
     """Return in one line what a route said and what klopt made of it."""
-    certificate, answer = attempt.certificate, attempt.answer
+    certificate = attempt.certificate
+    answer = attempt.answer
     native = f" ({answer.native})" if answer.native else ""
     notes = "; ".join(certificate.notes)
     ends = f"{certificate.lower:.9g} <= optimum <= {certificate.upper:.9g}"
@@ -257,7 +261,8 @@ def claims(row: Solved, seconds: float) -> Iterator[Claim]:
 
 def claim_error(attempt: Attempt, reference: Reference) -> tuple[bool, float]:
     """Return whether the backend claims to know the outcome, and how far that is from the reference."""
-    stop, residuals = attempt.answer.stop, attempt.certificate.residuals
+    stop = attempt.answer.stop
+    residuals = attempt.certificate.residuals
     if stop not in (Stop.OPTIMAL, Stop.INFEASIBLE, Stop.UNBOUNDED):
         return False, 0.0
     # A program and its dual may both be infeasible: which of the two is named is no error.

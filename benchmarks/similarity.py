@@ -34,7 +34,9 @@ import klopt
 from klopt.problems import SimilarityKernel, SimilarityKernels, SimilaritySpectra
 
 QUICK = "quick" in sys.argv[1:]
-RHO, C, WIDTH = 0.05, 1.0, 1e-2
+RHO = 0.05
+C = 1.0
+WIDTH = 1e-2
 LIMIT = 60.0
 STEPS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """The steps of mirror descent that the best is taken of, as multiples of the paper's."""
@@ -76,7 +78,9 @@ def by_cvxpy(
     n = y.size
 
     def run() -> float:
-        t, xi, b = cp.Variable(), cp.Variable(n, nonneg=True), cp.Variable()
+        t = cp.Variable()
+        xi = cp.Variable(n, nonneg=True)
+        b = cp.Variable()
         blocks = [cp.Variable((n + 1, n + 1), PSD=True) for _ in (S if apart else S[:1])]
         kernels = [X[:n, :n] for X in blocks]
         margin = cp.multiply(y, sum(X[:n, n] for X in blocks) + b) >= 1 - xi
@@ -99,11 +103,15 @@ def by_cvxpy(
 def spectra_by_cvxpy(S: list[np.ndarray], y: np.ndarray, solver: str) -> tuple[float, float]:
     import cvxpy as cp
 
-    n, bases = y.size, [np.linalg.eigh(Si) for Si in S]
+    n = y.size
+    bases = [np.linalg.eigh(Si) for Si in S]
 
     def run() -> float:
-        t, xi, b = cp.Variable(), cp.Variable(n, nonneg=True), cp.Variable()
-        mu, u = cp.Variable((len(S), n)), cp.Variable((len(S), n))
+        t = cp.Variable()
+        xi = cp.Variable(n, nonneg=True)
+        b = cp.Variable()
+        mu = cp.Variable((len(S), n))
+        u = cp.Variable((len(S), n))
         r = cp.Variable((len(S), n))
         cones = [
             cp.SOC(mu[i] + r[i], cp.vstack([mu[i] - r[i], 2 * u[i]]), axis=0) for i in range(len(S))
@@ -138,7 +146,8 @@ def mirror_descent(
     n: int, f: Callable[[np.ndarray], tuple[float, np.ndarray]], step: float, goal: float
 ) -> float:
     """Seconds until a value below the goal; inf where the limit comes first."""
-    began, G = time.process_time(), np.zeros((n, n))
+    began = time.process_time()
+    G = np.zeros((n, n))
     K = np.eye(n)
     while time.process_time() - began < LIMIT / 4:
         value, gradient = f(K)
@@ -300,8 +309,10 @@ def _spectra_descent(
     S: list[np.ndarray], y: np.ndarray, best: float, steps: tuple[float, ...]
 ) -> dict[float, float]:
     """Mirror descent over the spectra with multiple kernel learning inside: seconds by multiple of the paper's step."""
-    n, bases = y.size, [np.linalg.eigh(Si) for Si in S]
-    lam, goal = np.array([values for values, _ in bases]), best + WIDTH * (1 + abs(best))
+    n = y.size
+    bases = [np.linalg.eigh(Si) for Si in S]
+    lam = np.array([values for values, _ in bases])
+    goal = best + WIDTH * (1 + abs(best))
 
     def at(theta: np.ndarray) -> tuple[float, np.ndarray]:
         mu = np.exp(theta - theta.max(axis=1, keepdims=True))
@@ -313,7 +324,8 @@ def _spectra_descent(
         return value + RHO * float(np.sum((mu - lam) ** 2)), 2 * RHO * (mu - lam) - pull
 
     def run(step: float) -> float:
-        began, theta = time.process_time(), np.zeros_like(lam)
+        began = time.process_time()
+        theta = np.zeros_like(lam)
         while time.process_time() - began < LIMIT / 6:
             value, gradient = at(theta)
             if value <= goal:
@@ -327,7 +339,8 @@ def _spectra_descent(
 
 def _alternation(kernels: list[np.ndarray], y: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Multiple kernel learning as in the paper: SVC for given gamma, gamma in closed form, until that stands."""
-    gamma, last = np.full(len(kernels), 1 / len(kernels)), -np.inf
+    gamma = np.full(len(kernels), 1 / len(kernels))
+    last = -np.inf
     for _ in range(20):
         value, a = machine(sum(K / g for K, g in zip(kernels, gamma, strict=True)), y, C)
         r = np.sqrt([max(a @ K @ a, 1e-12) for K in kernels])
@@ -343,7 +356,8 @@ def inner_machines(table: Table) -> None:
     S, y = instance(100)
     problem = SimilarityKernel(S, y, C, RHO, 100.0)
     rough, _ = solved(problem, WIDTH)
-    best_value, spent = optimum(problem), []
+    best_value = optimum(problem)
+    spent = []
 
     def timed(K: np.ndarray) -> tuple[float, np.ndarray]:
         seconds, found = cpu(lambda: machine(K, y, C))
@@ -353,7 +367,8 @@ def inner_machines(table: Table) -> None:
         ) / 2
 
     step = np.sqrt(2 * np.log(100) / 1000) / np.linalg.norm(timed(np.eye(100))[1])
-    best, count = np.inf, 0
+    best = np.inf
+    count = 0
     for c in STEPS:
         spent.clear()
         if np.isfinite(mirror_descent(100, timed, c * step, best_value + WIDTH * (1 + best_value))):
@@ -370,7 +385,8 @@ def inner_machines(table: Table) -> None:
 def real(table: Table, folder: Path) -> None:
     for name in ("AuralSonar", "Yeast_SW_200"):
         data = np.load(folder / "similarity" / f"{name}.npz")
-        S, y = (data["S"] + data["S"].T) / 2, np.where(data["y"] == data["y"].min(), -1.0, 1.0)
+        S = (data["S"] + data["S"].T) / 2
+        y = np.where(data["y"] == data["y"].min(), -1.0, 1.0)
         n = y.size
         ours = solved(SimilarityKernel(S, y, C, RHO, float(n)), 1e-6)
         compared(

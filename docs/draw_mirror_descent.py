@@ -33,7 +33,9 @@ from klopt.papers.theorems.kundu2010.algorithms import (
 from klopt.papers.theorems.kundu2010.descent_claims import PAIR
 from klopt.papers.theorems.kundu2010.quantities import Gradients, eskl, kernel_optimum, lipschitz
 
-BLUE, RED, GREY = "#0060a8", "#b00020", "#8a8a8a"
+BLUE = "#0060a8"
+RED = "#b00020"
+GREY = "#8a8a8a"
 STYLE = {
     "svg.hashsalt": "klopt",
     "svg.fonttype": "none",
@@ -79,7 +81,8 @@ def like_sonar(seed: int, n: int, judges: int) -> tuple[np.ndarray, np.ndarray]:
 
 def instances() -> dict[str, Case]:
     """What is drawn, by name."""
-    sonar, several = like_sonar(0, 40, 1), like_sonar(1, 30, 3)
+    sonar = like_sonar(0, 40, 1)
+    several = like_sonar(1, 30, 3)
     return {
         "two points, l1 (001-A14)": {**PAIR, "steps": 10_000},
         "random, n = 12, l1": case(*random_similarities(0, 12, 1), "l1", 1000),
@@ -97,8 +100,12 @@ def gradients(one: Case, K: np.ndarray) -> Gradients:
 
 def best_gaps(one: Case, *, printed: bool) -> np.ndarray:
     """How far the least value so far is from the optimum, step by step."""
-    n, tau, L = len(one["y"]), one["tau"], lipschitz(one)
-    oracle, start, steps = partial(gradients, one), middle(one, 1), decreasing(n, L)
+    n = len(one["y"])
+    tau = one["tau"]
+    L = lipschitz(one)
+    oracle = partial(gradients, one)
+    start = middle(one, 1)
+    steps = decreasing(n, L)
     run = (
         as_printed(oracle, start, tau, steps, 1.0)
         if printed
@@ -115,10 +122,13 @@ def main() -> None:
     mpl.rcParams.update(STYLE)
     figure, panels = plt.subplots(2, 3, figsize=(9.6, 5.4))
     for (name, one), ax in zip(instances().items(), panels.flat, strict=True):
-        n, L, total = len(one["y"]), lipschitz(one), int(one["steps"])
+        n = len(one["y"])
+        L = lipschitz(one)
+        total = int(one["steps"])
         steps = np.arange(1, total + 1)
         bound = one["tau"] * L * np.sqrt(2 * log(n) / steps)
-        right, wrong = best_gaps(one, printed=False), best_gaps(one, printed=True)
+        right = best_gaps(one, printed=False)
+        wrong = best_gaps(one, printed=True)
         shown = np.unique(np.rint(np.geomspace(1, total, SHOWN)).astype(int)) - 1
         for curve, colour, style, label in (
             (bound, GREY, ":", "the paper's bound"),

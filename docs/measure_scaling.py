@@ -30,7 +30,8 @@ from klopt.learners.decomposition import kmeans
 from klopt.problems import AdaptiveKernel, ScgLogDet
 
 KEPT = Path(__file__).parent / "performance" / "scaling.json"
-DIMENSIONS, RANK = 20, 100
+DIMENSIONS = 20
+RANK = 100
 SIZES = {
     "features": (10_000, 100_000, 1_000_000),
     "logdet": (10_000, 100_000, 1_000_000),
@@ -226,7 +227,8 @@ def page(found: dict[str, Figures]) -> str:
 
 def beyond(found: dict[str, Figures]) -> str:
     """Return what follows for many points."""
-    features, clusters = [], []
+    features = []
+    clusters = []
     t1000, m1000 = found["cluster"][1000]
     ts = exponent(found["cluster"], 0)
     squares, fixed = np.polyfit(

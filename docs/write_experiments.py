@@ -73,7 +73,8 @@ def overview(found: list[Experiment]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     said = []
     for experiment in found:
-        protocol, summary = experiment.protocol, summarise(experiment)
+        protocol = experiment.protocol
+        summary = summarise(experiment)
         ranks = dict(summary.mean_ranks)
         own = ranks[protocol.reference]
         learned = sorted(

@@ -21,7 +21,9 @@ GROUPS = {
         "Simplex", "OrderedSimplex", "BoxPlane", "Spectrahedron", "Product",
     ),
 }  # fmt: skip
-VERBS, ERRORS, MORE = "Verbs", "Errors and warnings", "More"
+VERBS = "Verbs"
+ERRORS = "Errors and warnings"
+MORE = "More"
 
 
 def groups() -> dict[str, list[tuple[str, str]]]:
