@@ -5,7 +5,7 @@
 
 Every figure is a ratio of times of this run, one BLAS thread: CPU seconds, for several processes
 wall seconds; beside these, "busy" are the CPU seconds of this process and of the busiest other,
-which is what a machine without other work would take. klopt is timed with its proof (klopt.solve on
+which is what an idle computer would take. klopt is timed with its proof (klopt.solve on
 a problem that is built), the least of several repeats. Data: two Gaussian classes in 20 dimensions,
 k(x, y) = exp(-|x - y|^2 / 20), C = 1. eta = |alpha_svm|^2 as published, and then klopt starts at
 the alpha_svm that eta is made of, where nothing else is said; else `eta_for(0.1)`. The published
@@ -97,7 +97,7 @@ def dense(n: int) -> tuple[Gram, np.ndarray]:
     return Gram.of((K + K.T) / 2), y
 
 
-def machine(K: Gram, y: np.ndarray, C: float, tol: float) -> np.ndarray:
+def svm(K: Gram, y: np.ndarray, C: float, tol: float) -> np.ndarray:
     from sklearn.svm import SVC
 
     found = SVC(C=C, kernel="precomputed", tol=tol).fit(K.matrix, y)
@@ -147,7 +147,7 @@ def published(
 def against_paper() -> None:
     for n, gate, limit in ((200, 70.0, 20.0), (1000, 70.0, 60.0)):
         K, y = dense(n)
-        alpha = machine(K, y, 1.0, 1e-8)
+        alpha = svm(K, y, 1.0, 1e-8)
         for tau in (0.0, 0.01):
             problem = AdaptiveKernel(K, y, 1.0, AdaptiveKernel.eta_of_paper(alpha), tau)
             start = Point({"alpha": alpha})
@@ -165,7 +165,7 @@ def against_svc() -> None:
     K, y = dense(1000)
     for C in (1.0, 10.0):
         fit, _ = least(5, lambda C=C: SVC(C=C, kernel="precomputed").fit(K.matrix, y))
-        alpha = machine(K, y, C, 1e-8)
+        alpha = svm(K, y, C, 1e-8)
         for tau in (0.0, 0.01):
             problem = AdaptiveKernel(K, y, C, AdaptiveKernel.eta_of_paper(alpha), tau)
             seconds, _ = least(5, lambda p=problem: klopt.solve(p, tol=1e-8).require())
@@ -184,7 +184,7 @@ def against_conic() -> None:
     import cvxpy as cp
 
     K, y = dense(50)
-    alpha = machine(K, y, 1.0, 1e-8)
+    alpha = svm(K, y, 1.0, 1e-8)
     eta = AdaptiveKernel.eta_of_paper(alpha)
     tau = 0.01
     n = 50
@@ -217,7 +217,7 @@ def against_conic() -> None:
 
 def against_fista() -> None:
     K, y = dense(2000)
-    alpha = machine(K, y, 1.0, 1e-8)
+    alpha = svm(K, y, 1.0, 1e-8)
     problem = AdaptiveKernel(K, y, 1.0, AdaptiveKernel.eta_of_paper(alpha), 0.01)
     start = Point({"alpha": alpha})
     seconds, _ = least(2, lambda: klopt.solve(problem, "newton", tol=1e-6, start=start).require())

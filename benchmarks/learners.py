@@ -6,12 +6,12 @@
 The time of learner.fit(X, y) is divided by two others, of the same data in the same run:
 
     problem + solve   the problem from matrices that are there (arrays of kernels, eigenvectors, a Laplacian), with its
-                      checks of them, and klopt.solve; no kernel or eigenvector is computed, no machine is trained
+                      checks of them, and klopt.solve; no kernel or eigenvector is computed, no SVM is trained
     all by hand       what must be done without the learner: the graph and its eigenvectors, or the kernels by
-                      `Gram.rbf`; the problem and klopt.solve; and for those that end in machines the learned kernel on
+                      `Gram.rbf`; the problem and klopt.solve; and for those that end in SVMs the learned kernel on
                       the labelled points and one SVC.fit on it
 
-Both shall be at most 1.3. Where a solver is much faster than the eigenvectors or the machines
+Both shall be at most 1.3. Where a solver is much faster than the eigenvectors or the SVMs
 around it, no fit can keep the first; how long these take stands in the remarks. DankSVC of 1000
 points shall take at most 20 times as long as scikit-learn's SVC, and points in a batch a small part
 of the time that they take one by one. All are CPU seconds of one BLAS thread, the least of several
@@ -54,8 +54,8 @@ ALONE = 20
 """Points that are predicted one by one."""
 MEANINGS = {
     "(problem + solve)": "klopt.solve of the problem, made of arrays that are there and checked; no kernel or "
-    "eigenvector is computed and no machine is trained, which a fit must do as well",
-    "all by hand": "the graph and its eigenvectors, or `Gram.rbf`; the problem and klopt.solve; and where machines "
+    "eigenvector is computed and no SVM is trained, which a fit must do as well",
+    "all by hand": "the graph and its eigenvectors, or `Gram.rbf`; the problem and klopt.solve; and where SVMs "
     "decide the learned kernel on the labelled points and SVC.fit",
 }
 table = Table()
@@ -94,7 +94,7 @@ def arrays(given: Any) -> Any:
     return given.matrix.copy() if isinstance(given, Gram) else given
 
 
-def machines(K: np.ndarray, labels: np.ndarray, C: float = 10.0) -> None:
+def train_svm(K: np.ndarray, labels: np.ndarray, C: float = 10.0) -> None:
     SVC(C=C, kernel="precomputed").fit(K / K.diagonal().mean(), labels)
 
 
@@ -103,7 +103,7 @@ def on_graph(
 ) -> Steps:
     def decide(V: np.ndarray, result: Any) -> None:
         half = V[labels >= 0] * np.sqrt(getattr(result.point, name))
-        machines(half @ half.T, labels[labels >= 0])
+        train_svm(half @ half.T, labels[labels >= 0])
 
     return Steps(
         lambda: smoothest_eigenpairs(laplacian(knn_graph(X, 10)), min(200, len(X)))[1], make, decide
@@ -123,7 +123,7 @@ def near(X: np.ndarray, labels: np.ndarray, make: Callable[[Any], klopt.Problem]
     return Steps(
         lambda: Gram.rbf(X),
         make,
-        lambda _, result: machines(result.kernel[np.ix_(known, known)], labels[known]),
+        lambda _, result: train_svm(result.kernel[np.ix_(known, known)], labels[known]),
     )
 
 

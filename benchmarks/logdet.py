@@ -142,7 +142,7 @@ def low_rank(table: Table, single: float) -> None:
     seconds, bracket = least(3, lambda: solved(ScgLogDet(features, labels, GAMMA)))
     problem = ScgLogDet(LowRank(features.Phi), labels, GAMMA)
     beyond = peak(lambda: problem.extend(solved(problem).point).features(features.Phi[:1000]))
-    note = f"{seconds:.2f} s, width {bracket.width / (1 + bracket.upper):.0e}; "
+    note = f"{seconds:.2f} s, gap {bracket.width / (1 + bracket.upper):.0e}; "
     note += f"the features miss {features.missing:.0%} of tr K0"
     table.add(
         "SCG-LDK n = 20000, rank 500",
@@ -231,7 +231,7 @@ def large(table: Table) -> None:
     )
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     seconds = np.diff(clock)
-    note = f"features {seconds[0]:.1f} s, fit {seconds[1]:.1f} s ({result.verdict.name}, width "
+    note = f"features {seconds[0]:.1f} s, fit {seconds[1]:.1f} s ({result.verdict.name}, gap "
     note += f"{result.certificate.relative_width:.0e}), kernel {cross.shape[0]} x {cross.shape[1]} {seconds[2]:.1f} s; "
     note += f"training points recovered to {back.max():.0e}, least eigenvalue {np.linalg.eigvalsh(among)[0]:.0e}"
     table.add("SCG-LDK n = 100000, rank 500", "GiB at the peak", 4, most, note, at_most=True)

@@ -123,9 +123,9 @@ def by_alternation(
     while spent < limit and best > 1e-6:
         began = time.process_time()
         mixed = sum(k / g for k, g in zip(K, gamma, strict=True))
-        machine = SVC(C=problem.C, kernel="precomputed", tol=1e-8).fit(mixed, y)
+        svm = SVC(C=problem.C, kernel="precomputed", tol=1e-8).fit(mixed, y)
         a = np.zeros(y.size)
-        a[machine.support_] = machine.dual_coef_[0]
+        a[svm.support_] = svm.dual_coef_[0]
         r = np.sqrt([a @ (k @ a) for k in K])
         gamma = r / r.sum()
         spent += time.process_time() - began
@@ -179,7 +179,7 @@ def block_l1(n: int, m: int, solver: str, gates: tuple[float, float]) -> None:
     conic, _ = cpu(lambda: klopt.solve(problem, "clarabel", tol=1e-8).require())
     row(name, "klopt, Clarabel on SOCP", gates[1], conic / seconds, f"{conic:.2f} s")
     cuts, other = cpu(lambda: klopt.solve(problem, "cutting_planes", tol=1e-6).require())
-    note = f"{cuts:.2f} s to 1e-6, {other.iterations} machines"
+    note = f"{cuts:.2f} s to 1e-6, {other.iterations} SVMs"
     row(name, "klopt, cutting planes", 1.0, cuts / seconds, note)
 
 

@@ -201,7 +201,7 @@ def large_alignment(times: dict[int, float], others: dict[int, float]) -> None:
     W = problem.reduced.columns.W
     K = W @ W.T
     one = least(15, lambda: np.einsum("ij,ij->j", W, K @ W))[0]
-    note = f"{one * 1e3:.1f} ms each; klopt.solve {whole / one:.1f}, width {result.certificate.relative_width:.0e}"
+    note = f"{one * 1e3:.1f} ms each; klopt.solve {whole / one:.1f}, gap {result.certificate.relative_width:.0e}"
     table.add("1c  KA1 r = 5000", "pricing passes", 6, times[5000] / one, note, at_most=True)
     memory = peak(partial(solved, problem))
     formed = "F" in problem.reduced.columns.__dict__

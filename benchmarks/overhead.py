@@ -93,14 +93,14 @@ def wrapper(table: Table, name: str, n: int, kernel: str, repeats: int = 5) -> N
         lambda: by_cvxpy(K, y, name, tol, told=True),
     )
     row = f"{kernel} {n}, {name}"
-    width = f"width {result.certificate.relative_width:.0e}"
-    width += f"; {fresh / thin:.2f} of the call on klopt's short form" if gram.thin else ""
+    remarks = f"gap {result.certificate.relative_width:.0e}"
+    remarks += f"; {fresh / thin:.2f} of the call on klopt's short form" if gram.thin else ""
     table.add(
         row,
         "native call",
         1.3,
         fresh / native,
-        f"{fresh:.3f} s, {result.verdict.name}, {width}",
+        f"{fresh:.3f} s, {result.verdict.name}, {remarks}",
         at_most=True,
     )
     table.add(
@@ -168,7 +168,7 @@ def against_svc(table: Table, n: int, C: float, repeats: int = 7) -> None:
         lambda: klopt.solve(SoftMargin(K, y, C)),
         lambda: SVC(C=C, kernel="precomputed", tol=1e-6, cache_size=500).fit(K, y),
     )
-    whole, direct, known, fresh, machine = times
+    whole, direct, known, fresh, libsvm = times
     fitted = results[-1]
     alpha = np.zeros(n)
     alpha[fitted.support_] = np.abs(fitted.dual_coef_[0])
@@ -176,7 +176,7 @@ def against_svc(table: Table, n: int, C: float, repeats: int = 7) -> None:
     left = f"SVC leaves {bracket.width / (1 + abs(bracket.upper)):.0e}"
 
     def remark(seconds: float, result: Any) -> str:
-        return f"{1e3 * seconds:.0f} ms, {result.route}, width {result.certificate.relative_width:.0e}; {left}"
+        return f"{1e3 * seconds:.0f} ms, {result.route}, gap {result.certificate.relative_width:.0e}; {left}"
 
     row = f"n = {n}, C = {C:g}"
     table.add(
@@ -191,7 +191,7 @@ def against_svc(table: Table, n: int, C: float, repeats: int = 7) -> None:
         f"{row}, declared",
         "SVC on K",
         2.0,
-        known / machine,
+        known / libsvm,
         remark(known, results[2]),
         at_most=True,
     )
@@ -199,7 +199,7 @@ def against_svc(table: Table, n: int, C: float, repeats: int = 7) -> None:
         f"{row}, declaring",
         "SVC on K",
         2.0,
-        fresh / machine,
+        fresh / libsvm,
         remark(fresh, results[3]),
         at_most=True,
     )

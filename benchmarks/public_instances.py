@@ -83,9 +83,9 @@ CORRECTIONS = {
 # Why an instance resists, where that is known.
 HARD = {
     "gpp100": "Every feasible X has <ee', X> = 0 and is singular, so one side has no interior point, and the block of "
-    "order 100 is dense: seconds for a step of Clarabel, whose claim after 100 s leaves a relative width of 3e-6.",
+    "order 100 is dense: seconds for a step of Clarabel, whose claim after 100 s leaves a relative gap of 3e-6.",
     "hinf2": "No backend comes near enough: x has entries of 1.5e5. From the optimum itself (computed with 120 digits, "
-    "then rounded) klopt proves an interval of relative width 5e-7.",
+    "then rounded) klopt proves a relative gap of 5e-7.",
 }
 
 
@@ -206,8 +206,8 @@ def summary(rows: list[Solved], refused: list[Refused], seconds: float) -> list[
         f"Certified in contradiction to the reference: {sum(row.wrong for row in rows)}.",
         "",
         f"Each was solved by `klopt.solve(problem, tol={TOL:g}, time_limit={seconds:g})` without naming a backend. "
-        "*difference* is |value - reference| / max(1, |reference|), *width* (upper - lower) / (1 + |upper|), "
-        "*tried* the number of attempts, *route* the one behind the value. What the proofs are worth is said in "
+        "*difference* is |value - reference| / max(1, |reference|), *width* the relative gap (upper - lower) / "
+        "(1 + |upper|), *tried* the number of attempts, *route* the one behind the value. What the proofs are worth is said in "
         "[certificates](certificates.md).",
     ]
 

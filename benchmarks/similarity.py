@@ -160,8 +160,8 @@ def mirror_descent(
     return np.inf
 
 
-def machine(K: np.ndarray, y: np.ndarray, box: float) -> tuple[float, np.ndarray]:
-    """The value of the machine of a kernel and its signed multipliers, by LIBSVM."""
+def svm(K: np.ndarray, y: np.ndarray, box: float) -> tuple[float, np.ndarray]:
+    """The value of the support vector machine of a kernel and its signed multipliers, by LIBSVM."""
     from sklearn.svm import SVC
 
     with warnings.catch_warnings():  # on a kernel of low rank it may never end
@@ -178,7 +178,7 @@ def tuned(
     """The least seconds over six steps to within WIDTH of the optimum, and that step over the paper's."""
 
     def f(K: np.ndarray) -> tuple[float, np.ndarray]:
-        value, a = machine(K, y, box)
+        value, a = svm(K, y, box)
         X = K - S
         term, gradient = (
             (np.sum(X**2), 2 * X) if loss == "squared" else (np.abs(X).sum(), np.sign(X))
@@ -342,7 +342,7 @@ def _alternation(kernels: list[np.ndarray], y: np.ndarray) -> tuple[float, np.nd
     gamma = np.full(len(kernels), 1 / len(kernels))
     last = -np.inf
     for _ in range(20):
-        value, a = machine(sum(K / g for K, g in zip(kernels, gamma, strict=True)), y, C)
+        value, a = svm(sum(K / g for K, g in zip(kernels, gamma, strict=True)), y, C)
         r = np.sqrt([max(a @ K @ a, 1e-12) for K in kernels])
         gamma = r / r.sum()
         if abs(value - last) <= 1e-4 * abs(value):
@@ -360,7 +360,7 @@ def inner_machines(table: Table) -> None:
     spent = []
 
     def timed(K: np.ndarray) -> tuple[float, np.ndarray]:
-        seconds, found = cpu(lambda: machine(K, y, C))
+        seconds, found = cpu(lambda: svm(K, y, C))
         spent.append(seconds)
         return found[0] + RHO * np.sum((K - S) ** 2), 2 * RHO * (K - S) - np.outer(
             found[1], found[1]

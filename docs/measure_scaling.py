@@ -156,19 +156,19 @@ Memory is the most that the process held, points and features included.
 
 ## What follows, with the arithmetic
 
-### By features, on one machine
+### By features, on one computer
 
-A step is a product of n × m with m × m numbers, O(nm²); the closed form has one, the machine's interior points take
-more of them the more points there are. What is held is Φ, 8nm = {phi} bytes a point, the points, 8d = {xs}, and some
-vectors: {logdet:.0f} and {dank:.0f} bytes a point by the gradient of the measurements. Beyond the largest n that was
-measured, N, t(n) = t(N) (n / N)^p with the fitted p, but at least 1. For m = {rank}, time and memory of the features
+A step is a product of n × m with m × m numbers, O(nm²). The closed form takes one; the interior-point method of the
+support vector machine takes more of them the more points there are. What is held is Φ, 8nm = {phi} bytes a point, the
+points, 8d = {xs}, and some vectors: {logdet:.0f} and {dank:.0f} bytes a point, fitted to the measurements. Beyond the
+largest n that was measured, N, t(n) = t(N) (n / N)^p with the fitted p, but at least 1. For m = {rank}, time and memory of the features
 included:
 
 | n | Φ alone | `ScgLogDet` | memory | `AdaptiveKernel` | memory |
 |---|---|---|---|---|---|
 {features}
 
-klopt holds Φ in one process. 10⁶ points fit into a laptop, 10⁷ into a server, 10⁸ into few machines, and klopt does
+klopt holds Φ in one process. 10⁶ points fit into a laptop, 10⁷ into a server, 10⁸ into a few servers, and klopt does
 not spread one Φ over several: that needs sums of m × m matrices over workers, which are not there. What the features
 miss of the kernel's trace is reported as `missing`; no law says that a fixed rank is enough.
 

@@ -67,7 +67,7 @@ LEFT_OUT = """
 
 def overview(found: list[Experiment]) -> Iterator[str]:
     """Yield whether learned kernels beat the reference in mean rank, a line a protocol."""
-    yield "## Do learned kernels beat the machine that they are compared with?\n"
+    yield "## Do learned kernels beat the support vector machine that they are compared with?\n"
     yield "In mean rank over the sets that were run:\n"
     yield "| protocol | sets | reference | learned kernels that are better | that are not | significant |"
     yield "|---|---|---|---|---|---|"
@@ -96,8 +96,8 @@ def overview(found: list[Experiment]) -> Iterator[str]:
         broken = [name for name in claimed if name not in better]
         said.append(verdict(protocol.name, protocol.reference, claimed, broken))
     yield (
-        "\nThe reference is the tuned machine with a Gaussian kernel, in 001 that with the denoised similarity. "
-        "Significant: Friedman's test rejects that all are equal and the ranks differ by more than Nemenyi's "
+        "\nThe reference is the tuned support vector machine with a Gaussian kernel, in 001 that with the denoised "
+        "similarity. Significant: Friedman's test rejects that all are equal and the ranks differ by more than Nemenyi's "
         f"difference, at {found[0].protocol.level:g}; so few sets can show large differences only.\n"
     )
     yield from said

@@ -183,7 +183,7 @@ def scg_logdet(ax: Any, L: Any, labels: np.ndarray) -> None:
 
 
 def multiple_kernel(ax: Any, L: Any, labels: np.ndarray) -> None:
-    """The norms |w_i| that nine kernels have in the machine, for three norms of these norms."""
+    """The norms |w_i| that nine kernels have in the classifier, for three norms of these norms."""
     X, target = load_breast_cancer(return_X_y=True)
     X = ((X - X.mean(0)) / X.std(0))[:300]
     y = 2.0 * target[:300] - 1
