@@ -207,8 +207,8 @@ def summary(rows: list[Solved], refused: list[Refused], seconds: float) -> list[
         "",
         f"Each was solved by `klopt.solve(problem, tol={TOL:g}, time_limit={seconds:g})` without naming a backend. "
         "*difference* is |value - reference| / max(1, |reference|), *width* the relative gap (upper - lower) / "
-        "(1 + |upper|), *tried* the number of attempts, *route* the one behind the value. What the proofs are worth is said in "
-        "[certificates](certificates.md).",
+        "(1 + |upper|), *tried* the number of attempts, *route* the one behind the value. What the proofs are worth is "
+        "said in [certificates](certificates.md).",
     ]
 
 

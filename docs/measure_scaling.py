@@ -161,8 +161,8 @@ Memory is the most that the process held, points and features included.
 A step is a product of n × m with m × m numbers, O(nm²). The closed form takes one; the interior-point method of the
 support vector machine takes more of them the more points there are. What is held is Φ, 8nm = {phi} bytes a point, the
 points, 8d = {xs}, and some vectors: {logdet:.0f} and {dank:.0f} bytes a point, fitted to the measurements. Beyond the
-largest n that was measured, N, t(n) = t(N) (n / N)^p with the fitted p, but at least 1. For m = {rank}, time and memory of the features
-included:
+largest n that was measured, N, t(n) = t(N) (n / N)^p with the fitted p, but at least 1. For m = {rank}, time and memory
+of the features included:
 
 | n | Φ alone | `ScgLogDet` | memory | `AdaptiveKernel` | memory |
 |---|---|---|---|---|---|

@@ -97,8 +97,8 @@ def overview(found: list[Experiment]) -> Iterator[str]:
         said.append(verdict(protocol.name, protocol.reference, claimed, broken))
     yield (
         "\nThe reference is the tuned support vector machine with a Gaussian kernel, in 001 that with the denoised "
-        "similarity. Significant: Friedman's test rejects that all are equal and the ranks differ by more than Nemenyi's "
-        f"difference, at {found[0].protocol.level:g}; so few sets can show large differences only.\n"
+        "similarity. Significant: Friedman's test rejects that all are equal and the ranks differ by more than "
+        f"Nemenyi's difference, at {found[0].protocol.level:g}; so few sets can show large differences only.\n"
     )
     yield from said
     yield ""
