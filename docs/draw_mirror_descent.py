@@ -3,9 +3,9 @@
     python docs/draw_mirror_descent.py [FOLDER] [svg|png]
 
 Steps, start and bound are those of Proposition 3.1 of Kundu et al. (2010): eta_t = sqrt(2 log n /
-t) / L, from (tau/n) I, L the a-priori bound of the gradients, least value so far within tau L
-sqrt(2 log n / T). Both updates are the variants that the theorem checks run (`klopt.theorems`);
-optima are klopt's intervals, gaps are measured from their lower ends.
+t) / L, from (tau/n) I, L the a-priori bound of the gradients, smallest value so far within tau L
+sqrt(2 log n / T). Both updates are the variants that the theorem checks run
+(`klopt.papers.theorems`); optima are klopt's intervals, gaps are measured from their lower ends.
 """
 
 from __future__ import annotations
