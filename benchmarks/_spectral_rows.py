@@ -1,4 +1,4 @@
-"""The rows of `ordered.py` about spectral kernels: closed forms and eigenvectors against what they save."""
+"""The rows of `ordered.py` about spectral kernels: closed forms and eigenvectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from _rows import TOL, Table, blobs, cpu, digits, form_of, graph, least, proven, solved, some
+from _rows import TOL, Table, best_of, blobs, cpu, digits, form_of, graph, proven, solved, some
 
 from klopt.engine.registry import backend_named
 from klopt.kernels.eigenpairs import smoothest_eigenpairs
@@ -21,8 +21,8 @@ def coefficients(table: Table) -> None:
     X, digit = digits(1797)
     V = smoothest_eigenpairs(graph(X), 200)[1]
     labels = some(digit, 500)
-    seconds, c = least(9, lambda: energies(side_graph(labels, 1797), V))
-    full, d = least(
+    seconds, c = best_of(9, lambda: energies(side_graph(labels, 1797), V))
+    full, d = best_of(
         3, lambda: np.einsum("ij,ij->j", V, supervised_laplacian(supervised_targets(labels)) @ V)
     )
     note = f"{seconds * 1e3:.2f} ms, differ by {abs(c - d).max():.0e}"
@@ -34,18 +34,18 @@ def least_squares(table: Table) -> None:
     for n in (800, 200, 40):
         X, digit = digits(n)
         fresh = partial(SpectralRls, graph(X), some(digit % 2, n // 2), 1.0, 0.1, "labelled")
-        times[n], best = least(30 if n < 800 else 3, proven, lambda fresh=fresh: (fresh(),))
-    whole = least(30, solved, lambda: (fresh(),))[0]
+        times[n], best = best_of(30 if n < 800 else 3, proven, lambda fresh=fresh: (fresh(),))
+    whole = best_of(30, solved, lambda: (fresh(),))[0]
     explicit = partial(backend_named("explicit").run, settings=Settings(tol=TOL))
-    native = least(30, explicit, lambda: (form_of(fresh(), "explicit"),))[0]
+    native = best_of(30, explicit, lambda: (form_of(fresh(), "explicit"),))[0]
     form = form_of(fresh(), "SDP")
     found = []
     for name in ("clarabel", "scs"):
-        taken, answer = least(3, partial(backend_named(name).run, form, Settings(tol=1e-7)))
+        taken, answer = best_of(3, partial(backend_named(name).run, form, Settings(tol=1e-7)))
         found.append((taken, name, abs(form.value(answer.x) / best.upper - 1)))
     good = min(found)
     note = ", ".join(f"{name} {taken * 1e3:.0f} ms (off {off:.0e})" for taken, name, off in found)
-    built = least(30, lambda: explicit(form_of(fresh(), "explicit")))[0]
+    built = best_of(30, lambda: explicit(form_of(fresh(), "explicit")))[0]
     note += f"; with its proof {good[0] / times[40]:.0f}, klopt.solve {good[0] / whole:.0f}"
     note += f", with the checks of the Laplacian and its inverse {good[0] / built:.0f}"
     table.add("SKL (6) n = 40", f"SDP by {good[1]}", 500, good[0] / native, note)
@@ -54,20 +54,20 @@ def least_squares(table: Table) -> None:
 
 
 def as_written(problem: SpectralAlignment) -> tuple[float, float, float]:
-    """How many times slower the rule is with its n x n kernel, klopt's seconds, and how far the decisions differ."""
+    """The slowdown by an n x n kernel, klopt's seconds, and how far the decisions differ."""
     d = problem.directions
 
     def dense() -> np.ndarray:
         R = d.U @ np.diag(np.sqrt(d.A / d.B)) @ d.U.T
         return R[:, d.known] @ np.linalg.solve(R[np.ix_(d.known, d.known)], d.Y[:, 0])
 
-    seconds, scores = least(20, problem.decide)
-    full, reference = least(3, dense)
+    seconds, scores = best_of(20, problem.decide)
+    full, reference = best_of(3, dense)
     return full / seconds, seconds, float(abs(scores - reference).max())
 
 
 def decided(L: Any, labels: np.ndarray, rank: int | None) -> tuple[SpectralAlignment, np.ndarray]:
-    """The whole of SKL_KTA from the Laplacian on: eigenvectors, best level with its proof, decision of all points."""
+    """All of SKL_KTA: eigenvectors, best level with its proof, decision of all points."""
     problem = SpectralAlignment(L, labels, rank=rank)
     proven(problem)
     return problem, problem.decide()
@@ -104,14 +104,14 @@ def decisions(table: Table) -> None:
     note = f"{middle[1] * 1e3:.2f} ms, off {middle[2]:.0e}; "
     note += f"median of {len(found)} draws of labels, worst {worst[0]:.0f}"
     # Twin points, both labelled, make R_ll singular: the rule as written breaks down, klopt takes
-    # the least norm.
+    # the smallest norm.
     note += f" (off {worst[2]:.0e}, R_ll singular)" if worst[2] > 1e-6 else ""
     table.add("4a  decision n = 1500", "n x n kernel as written", 100, middle[0], note)
     labels = some(digit % 2)
     d = problems[0].directions
-    whole = least(4, partial(decided, L, labels, None))[0]
-    laprls = least(6, laplacian_least_squares(X, L, d.known, d.Y))[0]
-    few = least(3, partial(decided, L, labels, 200))[0]
+    whole = best_of(4, partial(decided, L, labels, None))[0]
+    laprls = best_of(6, laplacian_least_squares(X, L, d.known, d.Y))[0]
+    few = best_of(3, partial(decided, L, labels, 200))[0]
     note = f"{whole:.2f} s against {laprls * 1e3:.0f} ms a fit; with 200 eigenvectors {245 * laprls / few:.0f}"
     table.add("4c  SKL_KTA n = 1500", "LapRLS, 7 x 7 grid, 5 folds", 25, 245 * laprls / whole, note)
 
@@ -123,10 +123,10 @@ def eigenpairs(table: Table) -> float:
     L = graph(digits(1797)[0])
     dense = L.toarray()
     adjacency = (eye_array(1797) - L).tocsr()
-    full, (values, _) = least(4, partial(np.linalg.eigh, dense))
-    seconds, (few, V) = least(4, partial(smoothest_eigenpairs, L, 200))
+    full, (values, _) = best_of(4, partial(np.linalg.eigh, dense))
+    seconds, (few, V) = best_of(4, partial(smoothest_eigenpairs, L, 200))
     start = np.random.default_rng(0).normal(size=1797)
-    arpack = least(2, partial(eigsh, adjacency, 200, which="LA", ncv=320, v0=start))[0]
+    arpack = best_of(2, partial(eigsh, adjacency, 200, which="LA", ncv=320, v0=start))[0]
     residual = np.linalg.norm(L @ V - V * few, axis=0).max()
     note = f"residual {residual:.0e}, eigenvalues off {abs(few - values[:200]).max():.0e}; ARPACK {full / arpack:.1f}"
     table.add("4b  n = 1797, r = 200", "dense eigh", 2, full / seconds, note)

@@ -1,4 +1,6 @@
-"""Compares all capable backends on the public instances (Netlib, Maros-Meszaros, SDPLIB, DIMACS) and writes a summary.
+"""Compares all capable backends on public instances and writes a summary.
+
+The instances are of Netlib, Maros-Meszaros, SDPLIB and DIMACS.
 
     python benchmarks/compare_public.py FOLDER > docs/compared.md
     python benchmarks/compare_public.py FOLDER --store runs.db --page public.html     keep the runs, and a page of them

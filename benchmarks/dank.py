@@ -1,4 +1,4 @@
-"""Data-adaptive kernels: Newton's method and features against the published method, conic solvers and FISTA.
+"""Data-adaptive kernels: Newton's method against the published one, conic solvers and FISTA.
 
     python benchmarks/dank.py            all rows, about ten minutes
     python benchmarks/dank.py ROW ..     some of: paper svc conic fista lowrank clusters jobs dask
@@ -6,7 +6,7 @@
 Every figure is a ratio of times of this run, one BLAS thread: CPU seconds, for several processes
 wall seconds; beside these, "busy" are the CPU seconds of this process and of the busiest other,
 which is what an idle computer would take. klopt is timed with its proof (klopt.solve on
-a problem that is built), the least of several repeats. Data: two Gaussian classes in 20 dimensions,
+a problem that is built), the smallest of several repeats. Data: two Gaussian classes in 20 dimensions,
 k(x, y) = exp(-|x - y|^2 / 20), C = 1. eta = |alpha_svm|^2 as published, and then klopt starts at
 the alpha_svm that eta is made of, where nothing else is said; else `eta_for(0.1)`. The published
 method is Algorithm 1 with its sign corrected, exact projection, the L of Theorem 4, from the same
@@ -66,7 +66,7 @@ def spread(run: Callable[[], Any]) -> tuple[float, float, Any]:
     return wall, busy.pop(os.getpid()) + max(busy.values(), default=0.0), result
 
 
-def least(repeats: int, run: Callable[[], Any]) -> tuple[float, Any]:
+def best_of(repeats: int, run: Callable[[], Any]) -> tuple[float, Any]:
     runs = [timed(run) for _ in range(repeats)]
     return min(seconds for seconds, _ in runs), runs[-1][1]
 
@@ -109,7 +109,7 @@ def svm(K: Gram, y: np.ndarray, C: float, tol: float) -> np.ndarray:
 def published(
     problem: AdaptiveKernel, alpha: np.ndarray, tol: float, limit: float, eigen: bool
 ) -> tuple[float, float]:
-    """Seconds of Algorithm 1, corrected, from alpha, without those of its proofs, and the relative gap it reaches."""
+    """Seconds of Algorithm 1, corrected, without its proofs, and the relative gap reached."""
     K = problem.K.matrix
     y = problem.y
     C = problem.C
@@ -151,7 +151,7 @@ def against_paper() -> None:
         for tau in (0.0, 0.01):
             problem = AdaptiveKernel(K, y, 1.0, AdaptiveKernel.eta_of_paper(alpha), tau)
             start = Point({"alpha": alpha})
-            seconds, _ = least(
+            seconds, _ = best_of(
                 3, lambda p=problem, s=start: klopt.solve(p, tol=1e-6, start=s).require()
             )
             slow, gap = published(problem, alpha, 1e-6, limit, eigen=tau > 0)
@@ -164,11 +164,11 @@ def against_svc() -> None:
 
     K, y = dense(1000)
     for C in (1.0, 10.0):
-        fit, _ = least(5, lambda C=C: SVC(C=C, kernel="precomputed").fit(K.matrix, y))
+        fit, _ = best_of(5, lambda C=C: SVC(C=C, kernel="precomputed").fit(K.matrix, y))
         alpha = svm(K, y, C, 1e-8)
         for tau in (0.0, 0.01):
             problem = AdaptiveKernel(K, y, C, AdaptiveKernel.eta_of_paper(alpha), tau)
-            seconds, _ = least(5, lambda p=problem: klopt.solve(p, tol=1e-8).require())
+            seconds, _ = best_of(5, lambda p=problem: klopt.solve(p, tol=1e-8).require())
             note = f"{1e3 * seconds:.0f} ms to 1e-8 from nothing, SVC {1e3 * fit:.1f} ms"
             row(
                 f"n = 1000, C = {C:g}, tau = {tau:g}",
@@ -190,8 +190,8 @@ def against_conic() -> None:
     n = 50
     problem = AdaptiveKernel(K, y, 1.0, eta, tau)
     start = Point({"alpha": alpha})
-    seconds, result = least(60, lambda: klopt.solve(problem, tol=1e-6, start=start).require())
-    cold, _ = least(60, lambda: klopt.solve(problem, tol=1e-6).require())
+    seconds, result = best_of(60, lambda: klopt.solve(problem, tol=1e-6, start=start).require())
+    cold, _ = best_of(60, lambda: klopt.solve(problem, tol=1e-6).require())
     for solver, gate, options in (("SCS", 150.0, {"eps": 1e-6}), ("CLARABEL", 1000.0, {})):
 
         def run(solver: str = solver, options: dict[str, float] = options) -> float:
@@ -209,7 +209,7 @@ def against_conic() -> None:
                 )
             )
 
-        slow, value = least(3 if solver == "SCS" else 1, run)
+        slow, value = best_of(3 if solver == "SCS" else 1, run)
         error = abs(value - result.value) / (1 + abs(result.value))
         note = f"{1e3 * seconds:.1f} ms; {slow:.2f} s, differs by {error:.0e}; klopt from nothing: {slow / cold:.0f}"
         row("n = 50, tau = 0.01", f"CVXPY SDP {solver}", gate, slow / seconds, note)
@@ -220,7 +220,7 @@ def against_fista() -> None:
     alpha = svm(K, y, 1.0, 1e-8)
     problem = AdaptiveKernel(K, y, 1.0, AdaptiveKernel.eta_of_paper(alpha), 0.01)
     start = Point({"alpha": alpha})
-    seconds, _ = least(2, lambda: klopt.solve(problem, "newton", tol=1e-6, start=start).require())
+    seconds, _ = best_of(2, lambda: klopt.solve(problem, "newton", tol=1e-6, start=start).require())
     slow, result = timed(
         lambda: klopt.solve(problem, "nesterov", tol=1e-6, start=start, time_limit=60)
     )
@@ -243,7 +243,9 @@ def low_rank() -> None:
     for n in sizes:
         K, y = dense(n)
         problem = AdaptiveKernel(K, y, 1.0)
-        seconds.append(least(1, lambda p=problem: klopt.solve(p, "newton", tol=1e-6).require())[0])
+        seconds.append(
+            best_of(1, lambda p=problem: klopt.solve(p, "newton", tol=1e-6).require())[0]
+        )
     growth = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
     print(
         f"      dense: {', '.join(f'{s:.2f}' for s in seconds)} s for n = {sizes}, exponent {growth:.2f}"
@@ -288,7 +290,7 @@ def clusters() -> None:
     rows = np.flatnonzero(labels == typical)
     single = factory(X[rows], y[rows])
     assert single is not None
-    mine, _ = least(3, lambda: klopt.solve(single, tol=1e-6).require())
+    mine, _ = best_of(3, lambda: klopt.solve(single, tol=1e-6).require())
     plain = klopt.solve(
         klopt.problems.AdaptiveKernel(single.K, single.y, 1.0, 1e9, bias=False), tol=1e-6
     ).point.alpha

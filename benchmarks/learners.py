@@ -14,7 +14,7 @@ The time of learner.fit(X, y) is divided by two others, of the same data in the 
 Both shall be at most 1.3. Where a solver is much faster than the eigenvectors or the SVMs
 around it, no fit can keep the first; how long these take stands in the remarks. DankSVC of 1000
 points shall take at most 20 times as long as scikit-learn's SVC, and points in a batch a small part
-of the time that they take one by one. All are CPU seconds of one BLAS thread, the least of several
+of the time that they take one by one. All are CPU seconds of one BLAS thread, the smallest of several
 runs that alternate.
 """
 
@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from _rows import Table, cpu, least
+from _rows import Table, best_of, cpu
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import StandardScaler
@@ -79,7 +79,7 @@ class Steps:
 
     def apart(self) -> str:
         """How long all but the problem takes."""
-        making, given = least(3, self.matrices)
+        making, given = best_of(3, self.matrices)
         text = f"matrices {1e3 * making:.1f}"
         if self.finish is None:
             return text
@@ -137,7 +137,7 @@ def adapted(X: np.ndarray, make: Callable[[Any], Any]) -> Steps:
 
 
 def alternating(*runs: Callable[[], Any]) -> list[float]:
-    """Return the least CPU seconds of each."""
+    """Return the smallest CPU seconds of each."""
     times: list[list[float]] = []
     while len(times) < 2 or (len(times) < REPEATS and sum(map(sum, times)) < ENOUGH):
         times.append([cpu(run)[0] for run in runs])

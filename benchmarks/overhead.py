@@ -1,8 +1,8 @@
-"""What klopt adds to a solver: klopt end to end against the native call, CVXPY, scikit-learn and bare imports.
+"""What klopt adds to a solver: against the native call, CVXPY, scikit-learn and bare imports.
 
     python benchmarks/overhead.py
 
-Every figure is a ratio of times taken in this run, one BLAS thread, least of several repeats. The
+Every figure is a ratio of times taken in this run, one BLAS thread, smallest of several repeats. The
 native call gets the quadratic program as it is stated, ready made, with the settings of klopt's
 backend; CVXPY gets the same problem, solver and tolerances. A kernel of low rank klopt hands over
 as a shorter program; the native call on that stands in a remark.
@@ -42,7 +42,7 @@ GAMMA = 1 / 64
 
 
 def race(repeats: int, *runs: Callable[[], Any]) -> tuple[list[float], list[Any]]:
-    """Return the least wall-clock seconds of each, taken in turns so that a busy moment hits all, and the results."""
+    """Return the smallest wall-clock seconds of each, taken in turns, and the results."""
     best = [np.inf] * len(runs)
     results = [None] * len(runs)
     for _ in range(repeats):
@@ -74,7 +74,7 @@ def kernel_of(X: np.ndarray, kernel: str) -> np.ndarray:
 
 
 def wrapper(table: Table, name: str, n: int, kernel: str, repeats: int = 5) -> None:
-    """klopt end to end against the native call inside it, and CVXPY end to end with the same solver."""
+    """klopt end to end against its native call, and CVXPY with the same solver."""
     X, y = points(n)
     K = kernel_of(X, kernel)
     gram = klopt.Gram.of(K)
@@ -135,7 +135,7 @@ def stated(K: np.ndarray, y: np.ndarray) -> klopt.ConeForm:
 
 
 def by_cvxpy(K: np.ndarray, y: np.ndarray, name: str, tol: float, *, told: bool) -> float:
-    """The same dual stated in CVXPY as its documentation does; or told, by `psd_wrap`, that the matrix is PSD."""
+    """The same dual in CVXPY, with `psd_wrap` or as its documentation states it."""
     import cvxpy as cp
 
     a = cp.Variable(len(y))
@@ -154,7 +154,7 @@ def by_cvxpy(K: np.ndarray, y: np.ndarray, name: str, tol: float, *, told: bool)
 
 
 def against_svc(table: Table, n: int, C: float, repeats: int = 7) -> None:
-    """klopt's own choice of route against scikit-learn's SVC at a tolerance that gives a comparable gap."""
+    """klopt's choice of route against scikit-learn's SVC at a comparable gap."""
     from sklearn.svm import SVC
 
     X, y = points(n)

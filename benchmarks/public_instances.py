@@ -1,4 +1,6 @@
-"""Solves public instances (Netlib, Maros-Meszaros, SDPLIB, DIMACS) and compares what is proven with what is published.
+"""Solves public instances and compares what is proven with what is published.
+
+The instances are of Netlib, Maros-Meszaros, SDPLIB and DIMACS.
 
     python benchmarks/public_instances.py FOLDER                 every instance, klopt's own choice of routes
     python benchmarks/public_instances.py FOLDER --backends      every capable backend pinned, as well
@@ -230,7 +232,7 @@ def main_page(rows: list[Solved], refused: list[Refused], seconds: float) -> lis
 
 @dataclass(frozen=True)
 class Claim:
-    """What one backend, pinned, said about one instance by one formulation, and whether klopt proved the optimum."""
+    """What one backend said of one instance by one formulation, and what klopt proved."""
 
     backend: str
     file: str
@@ -260,7 +262,7 @@ def claims(row: Solved, seconds: float) -> Iterator[Claim]:
 
 
 def claim_error(attempt: Attempt, reference: Reference) -> tuple[bool, float]:
-    """Return whether the backend claims to know the outcome, and how far that is from the reference."""
+    """Return whether the backend claims an outcome, and how far off the reference it is."""
     stop = attempt.answer.stop
     residuals = attempt.certificate.residuals
     if stop not in (Stop.OPTIMAL, Stop.INFEASIBLE, Stop.UNBOUNDED):

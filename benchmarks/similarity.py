@@ -1,9 +1,9 @@
-"""Kernels from indefinite similarities: Newton's method and alternation against conic solvers and mirror descent.
+"""Kernels from indefinite similarities: Newton's method and ADMM against other solvers.
 
     python benchmarks/similarity.py            ten minutes, nearly all of it the baselines
     python benchmarks/similarity.py quick      leaves out what takes a minute or more
 
-Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, the least of thirty runs for klopt, one
+Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, the smallest of thirty runs for klopt, one
 run for what takes seconds. klopt is timed with its proof (klopt.solve on a problem that is built). Data: breast cancer,
 a subset of n standardised points, S = Gaussian kernel + 0.3 symmetric noise, trace n, (rho, C) = (0.05, 1) where
 nothing else is said. With KLOPT_DATA set to a folder that has similarity/AuralSonar.npz and similarity/Yeast_SW_200.npz
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _rows import Table, cpu, least
+from _rows import Table, best_of, cpu
 
 import klopt
 from klopt.problems import SimilarityKernel, SimilarityKernels, SimilaritySpectra
@@ -36,7 +36,7 @@ from klopt.problems import SimilarityKernel, SimilarityKernels, SimilaritySpectr
 QUICK = "quick" in sys.argv[1:]
 RHO = 0.05
 C = 1.0
-WIDTH = 1e-2
+GAP = 1e-2
 LIMIT = 60.0
 STEPS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """The steps of mirror descent that the best is taken of, as multiples of the paper's."""
@@ -61,7 +61,7 @@ def several(n: int, m: int = 3) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def solved(problem: Any, tol: float) -> tuple[float, Any]:
-    return least(30, lambda: klopt.solve(problem, tol=tol).require())
+    return best_of(30, lambda: klopt.solve(problem, tol=tol).require())
 
 
 def optimum(problem: Any) -> float:
@@ -175,7 +175,7 @@ def svm(K: np.ndarray, y: np.ndarray, box: float) -> tuple[float, np.ndarray]:
 def tuned(
     n: int, S: np.ndarray, y: np.ndarray, loss: str, rho: float, box: float, best: float
 ) -> tuple[float, float]:
-    """The least seconds over six steps to within WIDTH of the optimum, and that step over the paper's."""
+    """The smallest seconds of six step sizes to within GAP, and that step over the paper's."""
 
     def f(K: np.ndarray) -> tuple[float, np.ndarray]:
         value, a = svm(K, y, box)
@@ -187,7 +187,7 @@ def tuned(
 
     size = float(np.linalg.norm(f(np.eye(n))[1]))
     paper = np.sqrt(2 * np.log(n) / 1000) / size
-    times = {c: mirror_descent(n, f, c * paper, best + WIDTH * (1 + abs(best))) for c in STEPS}
+    times = {c: mirror_descent(n, f, c * paper, best + GAP * (1 + abs(best))) for c in STEPS}
     c = min(times, key=times.__getitem__)
     return times[c], c
 
@@ -206,7 +206,7 @@ def squared(table: Table) -> None:
     n = 400
     S, y = instance(n)
     seconds, result = solved(SimilarityKernel(S, y, C, RHO, float(n)), 1e-6)
-    unit, _ = least(3, lambda: np.linalg.eigh(S))
+    unit, _ = best_of(3, lambda: np.linalg.eigh(S))
     table.add(
         f"ESKL squared, n={n}",
         "one eigh(400)",
@@ -218,7 +218,7 @@ def squared(table: Table) -> None:
     n = 100 if QUICK else n
     S, y = instance(n)
     problem = SimilarityKernel(S, y, C, RHO, float(n))
-    rough, _ = solved(problem, WIDTH)
+    rough, _ = solved(problem, GAP)
     slow, c = tuned(n, S, y, "squared", RHO, C, optimum(problem))
     table.add(
         f"ESKL squared, n={n}",
@@ -244,9 +244,11 @@ def other_losses(table: Table) -> None:
     for n in (100, 200):
         S, y = instance(n)
         problem = SimilarityKernel(S, y, C, RHO, float(n), "l1")
-        seconds, result = least(3, lambda p=problem: klopt.solve(p, "admm", tol=1e-4).require())
+        seconds, result = best_of(3, lambda p=problem: klopt.solve(p, "admm", tol=1e-4).require())
         note = f"{seconds:.2f} s, {result.iterations} steps, gap {result.certificate.relative_width:.0e}"
-        slow, conic = least(2, lambda p=problem: klopt.solve(p, "scs", formulation="SDP", tol=1e-4))
+        slow, conic = best_of(
+            2, lambda p=problem: klopt.solve(p, "scs", formulation="SDP", tol=1e-4)
+        )
         table.add(
             f"ESKL l1, n={n}",
             "SDP, scs through klopt",
@@ -254,7 +256,7 @@ def other_losses(table: Table) -> None:
             slow / seconds,
             f"{note}; {conic.verdict.name}",
         )
-        rough, _ = cpu(lambda p=problem: klopt.solve(p, "admm", tol=WIDTH).require())
+        rough, _ = cpu(lambda p=problem: klopt.solve(p, "admm", tol=GAP).require())
         slow, c = tuned(n, S, y, "l1", RHO, C, result.upper)
         table.add(
             f"ESKL l1, n={n}",
@@ -277,7 +279,7 @@ def many_kernels(table: Table) -> None:
         by_cvxpy(S, y, "squared", "SCS", True),
     )
     S, y = several(400)
-    seconds, result = least(
+    seconds, result = best_of(
         2, lambda: klopt.solve(SimilarityKernels(S, y, C, RHO, 400.0), tol=1e-6).require()
     )
     table.add(
@@ -296,7 +298,7 @@ def many_kernels(table: Table) -> None:
         )
     S, y = several(100)
     problem = SimilaritySpectra(S, y, C, RHO, 100.0)
-    rough, _ = solved(problem, WIDTH)
+    rough, _ = solved(problem, GAP)
     times = _spectra_descent(S, y, optimum(problem), STEPS)
     c = min(times, key=times.__getitem__)
     note = f"{1e3 * rough:.1f} ms; {times[c]:.2f} s at step x {c:g}"
@@ -308,11 +310,11 @@ def many_kernels(table: Table) -> None:
 def _spectra_descent(
     S: list[np.ndarray], y: np.ndarray, best: float, steps: tuple[float, ...]
 ) -> dict[float, float]:
-    """Mirror descent over the spectra with multiple kernel learning inside: seconds by multiple of the paper's step."""
+    """Mirror descent over the spectra: seconds by multiple of the paper's step."""
     n = y.size
     bases = [np.linalg.eigh(Si) for Si in S]
     lam = np.array([values for values, _ in bases])
-    goal = best + WIDTH * (1 + abs(best))
+    goal = best + GAP * (1 + abs(best))
 
     def at(theta: np.ndarray) -> tuple[float, np.ndarray]:
         mu = np.exp(theta - theta.max(axis=1, keepdims=True))
@@ -338,7 +340,7 @@ def _spectra_descent(
 
 
 def _alternation(kernels: list[np.ndarray], y: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Multiple kernel learning as in the paper: SVC for given gamma, gamma in closed form, until that stands."""
+    """Multiple kernel learning as in the paper: alternate SVC and the closed form of gamma."""
     gamma = np.full(len(kernels), 1 / len(kernels))
     last = -np.inf
     for _ in range(20):
@@ -352,10 +354,10 @@ def _alternation(kernels: list[np.ndarray], y: np.ndarray) -> tuple[float, np.nd
 
 
 def inner_machines(table: Table) -> None:
-    """What mirror descent spends in cold fits of SVC alone against all of Newton's method, which needs none."""
+    """Mirror descent's cold fits of SVC alone against all of Newton's method."""
     S, y = instance(100)
     problem = SimilarityKernel(S, y, C, RHO, 100.0)
-    rough, _ = solved(problem, WIDTH)
+    rough, _ = solved(problem, GAP)
     best_value = optimum(problem)
     spent = []
 
@@ -371,7 +373,7 @@ def inner_machines(table: Table) -> None:
     count = 0
     for c in STEPS:
         spent.clear()
-        if np.isfinite(mirror_descent(100, timed, c * step, best_value + WIDTH * (1 + best_value))):
+        if np.isfinite(mirror_descent(100, timed, c * step, best_value + GAP * (1 + best_value))):
             best, count = min((best, count), (sum(spent), len(spent)))
     table.add(
         "inner SVM, n=100",

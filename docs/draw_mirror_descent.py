@@ -1,4 +1,4 @@
-"""Draw mirror descent for ESKL as printed and as corrected, with the paper's bound, and print the table of the page.
+"""Draw mirror descent for ESKL as printed and as corrected, and print the table of the page.
 
     python docs/draw_mirror_descent.py [FOLDER] [svg|png]
 
@@ -51,7 +51,7 @@ SHOWN = 60  # points of a curve
 def case(
     S: np.ndarray, y: np.ndarray, loss: str, steps: int, rho: float = 1.0, C: float = 1.0
 ) -> Case:
-    """An instance with trace tau = 1; similarities are divided by their mean trace, which is then 1 too."""
+    """An instance with tau = 1; similarities are divided by their mean trace."""
     S = S / np.mean(np.trace(S, axis1=1, axis2=2))
     return {"S": S, "y": y, "C": C, "rho": rho, "tau": 1.0, "loss": loss, "steps": steps}
 
@@ -65,7 +65,7 @@ def random_similarities(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarr
 
 
 def like_sonar(seed: int, n: int, judges: int) -> tuple[np.ndarray, np.ndarray]:
-    """Made to look like AuralSonar: pairs of echoes rated from 1 to 5 by judges who do not quite agree.
+    """Made to look like AuralSonar: pairs of echoes rated 1 to 5 by noisy judges.
 
     Two kinds of echoes; the rating falls with their distance, is rounded, and is not the same in
     both orders. It is symmetrised here, and indefinite.

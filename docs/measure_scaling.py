@@ -1,4 +1,4 @@
-"""Measures how time and memory grow with the number of points, and writes docs/scaling.md with what follows from it.
+"""Measures how time and memory grow with the number of points, and writes docs/scaling.md.
 
     python docs/measure_scaling.py           two minutes, one thread; keeps the figures in docs/performance/
     python docs/measure_scaling.py page      writes the page anew from what is kept
@@ -195,7 +195,7 @@ clusters is small. `whole=` with features brackets it, at the cost of the table 
 
 
 def seconds_for(found: Figures, n: float) -> float:
-    """Return what the fitted power, at least 1, says of n points, from the largest measurement on."""
+    """Extrapolate from the largest measurement by the fitted power, at least 1."""
     last = max(found)
     return float(found[last][0] * (n / last) ** max(1.0, exponent(found, 0)))
 

@@ -1,4 +1,4 @@
-"""Does what a newcomer would: every command of the README and the tutorials, in order, from a fresh clone.
+"""Runs every command of the README and the tutorials, in order, from a fresh clone.
 
     python docs/walk_through.py            writes docs/first-minutes.md with what was printed and how long it took
 

@@ -1,4 +1,4 @@
-"""Writes docs/experiments.md from the results in docs/experiments, and with arguments runs them anew before.
+"""Writes docs/experiments.md from docs/experiments; with arguments, runs them anew first.
 
 python docs/write_experiments.py
 OMP_NUM_THREADS=1 python docs/write_experiments.py STORE.db FOLDER 000=iris,wine 004=g50c
@@ -126,7 +126,7 @@ def verdict(protocol: str, reference: str, claimed: list[str], broken: list[str]
 
 
 def claims(name: str) -> list[str]:
-    """Return the learned kernels that beat the reference in mean rank over the whole table of the paper."""
+    """Return the learned kernels that beat the reference in mean rank in the paper's table."""
     protocol = protocol_named(name)
     rows = [row for row in protocol.rows if row.reported]
     names = [figure.method for figure in rows[0].reported]

@@ -1,4 +1,4 @@
-"""Writes docs/theorems.md: every claim of the papers with its verdict, from a run of `klopt verify`.
+"""Writes docs/theorems.md: every claim of the papers with its verdict.
 
 OMP_NUM_THREADS=1 python docs/write_theorems.py
 """

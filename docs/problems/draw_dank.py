@@ -1,4 +1,4 @@
-"""Draw the picture of the page on data-adaptive kernels: how fast each method closes the gap, with the proven bound.
+"""Draw how fast each method for data-adaptive kernels closes the gap, with the proven bound.
 
     python docs/problems/draw_dank.py [FOLDER] [svg|png]
 
