@@ -1,4 +1,4 @@
-"""Clocks, instances and the table of gates that the benchmarks of ordered and spectral kernels share."""
+"""Clocks, instances and the table of gates that the benchmarks share."""
 
 from __future__ import annotations
 
@@ -107,11 +107,12 @@ def cpu(run: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - began, result
 
 
-def least(
+def best_of(
     repeats: int, run: Callable[..., Any], prepare: Callable[[], tuple[Any, ...]] = tuple
 ) -> tuple[float, Any]:
-    """Return the least CPU seconds of several runs, each on something freshly prepared beforehand, and a result."""
-    best, result = np.inf, None
+    """Return the smallest CPU seconds of several runs, each freshly prepared, and a result."""
+    best = np.inf
+    result = None
     for given in [prepare() for _ in range(repeats)]:
         result = None  # results that are kept would make each run pay for fresh memory
         seconds, result = cpu(partial(run, *given))
@@ -120,7 +121,7 @@ def least(
 
 
 def limited(seconds: float, run: Callable[[], Any]) -> tuple[float, Any]:
-    """Return (CPU seconds, result) of a run in a child process; (seconds, None) where it had to be stopped."""
+    """Return CPU seconds and result of a run in a child process; None if it was stopped."""
     context = multiprocessing.get_context("fork")
     receive, send = context.Pipe(duplex=False)
     child = context.Process(target=lambda: send.send(cpu(run)))

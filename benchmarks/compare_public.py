@@ -1,4 +1,6 @@
-"""Compares all capable backends on the public instances (Netlib, Maros-Meszaros, SDPLIB, DIMACS) and writes a summary.
+"""Compares all capable backends on public instances and writes a summary.
+
+The instances are of Netlib, Maros-Meszaros, SDPLIB and DIMACS.
 
     python benchmarks/compare_public.py FOLDER > docs/compared.md
     python benchmarks/compare_public.py FOLDER --store runs.db --page public.html     keep the runs, and a page of them
@@ -48,7 +50,7 @@ def backends(runs: Sequence[Run]) -> list[str]:
     header = (
         "backend | instances | "
         + " | ".join(f"{level:.0e}" for level in LEVELS)
-        + " | honest | fastest | mean s | mean width"
+        + " | confirmed | fastest | mean s | mean width"
     )
     rows = [
         (
@@ -67,9 +69,11 @@ def backends(runs: Sequence[Run]) -> list[str]:
 
 def instances(runs: Sequence[Run], known: Mapping[str, Reference]) -> Iterator[tuple[object, ...]]:
     """Yield one line for each instance."""
-    proofs, winners = agreement(runs), fastest(runs)
+    proofs = agreement(runs)
+    winners = fastest(runs)
     for name, own in grouped(trials(runs), lambda trial: trial.first.problem).items():
-        proof, winner = proofs[name], winners.get(name)
+        proof = proofs[name]
+        winner = winners.get(name)
         failed = [trial.first for trial in own if not trial.certified]
         said = ", ".join(f"{run.backend} ({run.says.words})" for run in failed)
         bounds = f"[{proof.lower:.9g}, {proof.upper:.9g}]" if proof.holds else "**disjoint**"
@@ -106,13 +110,13 @@ def page(
         verdict_sentence(runs),
         "",
         f"Every capable backend, once, on the first formulation that it takes; {seconds:g} s for each run, tol 1e-06. "
-        "The columns 1e-03, 1e-06 and 1e-09 say on what share of its instances klopt proved an interval of that "
-        "relative width (or that there is no optimum), *honest* how many claims of optimal, infeasible or unbounded "
-        "agree with the verdict (where klopt asked again by a finer tolerance, both), *fastest* on how many instances "
-        "it was the fastest certified backend. *mean s* is the "
+        "The columns 1e-03, 1e-06 and 1e-09 say on what share of its instances klopt proved an optimum "
+        "to that relative gap (or that there is no optimum), *confirmed* how many claims of optimal, infeasible or "
+        "unbounded agree with the verdict (where klopt asked again with a smaller tolerance, both count), *fastest* on "
+        "how many instances it was the fastest certified backend. *mean s* is the "
         f"geometric mean of the seconds, shifted by {shift_of(runs):.2g} s, failures charged the limit; *mean width* "
-        "that of the relative widths proven. Backends that took other instances cannot be compared by their means. "
-        "Other work was going on beside: read the times as indications.",
+        "that of the relative gaps proven. Backends that took other instances cannot be compared by their means. "
+        "Other programs were running at the same time: read the times as indications.",
         "",
         *backends(runs),
         "",
@@ -124,7 +128,7 @@ def page(
             for run in against
         ),
         "",
-        f"## Runs with a claim that is not borne out ({len(false)} of {sum(run.honest is not None for run in runs)})",
+        f"## Runs with a claim that is not confirmed ({len(false)} of {sum(run.honest is not None for run in runs)})",
         "",
         *(f"- {text}" for text in map(claim, false)),
         "",
@@ -146,11 +150,9 @@ def claim(run: Run) -> str:
     ends = f"[{run.lower:.9g}, {run.upper:.9g}]"
     if run.only_first_false:
         wide = run.claimed_width / run.tol
-        first = (
-            f"an interval {wide:.2g} times as wide as asked for"
-            if math.isfinite(wide)
-            else "nothing to bear it out"
-        )
+        first = "no finite interval"
+        if math.isfinite(wide):
+            first = f"an interval {wide:.2g} times as wide as asked for"
         return f"{route(run)} first says optimal on {run.problem} with {first}; asked again, it proves {ends}"
     if math.isfinite(run.relative_width):
         ends += f", {run.relative_width / run.tol:.2g} times as wide as asked for"
@@ -177,7 +179,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.folder is None:
         parser.error("name the folder of the instances, or set KLOPT_DATA")
-    known, problems, refused = {}, [], []
+    known = {}
+    problems = []
+    refused = []
     for file, reference in references(options.folder):
         if options.only in file:
             try:

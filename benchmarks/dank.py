@@ -1,12 +1,12 @@
-"""Data-adaptive kernels: Newton's method and features against the published method, conic solvers and FISTA.
+"""Data-adaptive kernels: Newton's method against the published one, conic solvers and FISTA.
 
     python benchmarks/dank.py            all rows, about ten minutes
     python benchmarks/dank.py ROW ..     some of: paper svc conic fista lowrank clusters jobs dask
 
 Every figure is a ratio of times of this run, one BLAS thread: CPU seconds, for several processes
 wall seconds; beside these, "busy" are the CPU seconds of this process and of the busiest other,
-which is what a machine without other work would take. klopt is timed with its proof (klopt.solve on
-a problem that is built), the least of several repeats. Data: two Gaussian classes in 20 dimensions,
+which is what an idle computer would take. klopt is timed with its proof (klopt.solve on
+a problem that is built), the smallest of several repeats. Data: two Gaussian classes in 20 dimensions,
 k(x, y) = exp(-|x - y|^2 / 20), C = 1. eta = |alpha_svm|^2 as published, and then klopt starts at
 the alpha_svm that eta is made of, where nothing else is said; else `eta_for(0.1)`. The published
 method is Algorithm 1 with its sign corrected, exact projection, the L of Theorem 4, from the same
@@ -66,7 +66,7 @@ def spread(run: Callable[[], Any]) -> tuple[float, float, Any]:
     return wall, busy.pop(os.getpid()) + max(busy.values(), default=0.0), result
 
 
-def least(repeats: int, run: Callable[[], Any]) -> tuple[float, Any]:
+def best_of(repeats: int, run: Callable[[], Any]) -> tuple[float, Any]:
     runs = [timed(run) for _ in range(repeats)]
     return min(seconds for seconds, _ in runs), runs[-1][1]
 
@@ -97,7 +97,7 @@ def dense(n: int) -> tuple[Gram, np.ndarray]:
     return Gram.of((K + K.T) / 2), y
 
 
-def machine(K: Gram, y: np.ndarray, C: float, tol: float) -> np.ndarray:
+def svm(K: Gram, y: np.ndarray, C: float, tol: float) -> np.ndarray:
     from sklearn.svm import SVC
 
     found = SVC(C=C, kernel="precomputed", tol=tol).fit(K.matrix, y)
@@ -109,12 +109,20 @@ def machine(K: Gram, y: np.ndarray, C: float, tol: float) -> np.ndarray:
 def published(
     problem: AdaptiveKernel, alpha: np.ndarray, tol: float, limit: float, eigen: bool
 ) -> tuple[float, float]:
-    """Seconds of Algorithm 1, corrected, from alpha, without those of its proofs, and the relative gap it reaches."""
-    K, y, C, eta, tau = problem.K.matrix, problem.y, problem.C, problem.eta, problem.tau
-    n, domain = y.size, problem.machine.domain()
+    """Seconds of Algorithm 1, corrected, without its proofs, and the relative gap reached."""
+    K = problem.K.matrix
+    y = problem.y
+    C = problem.C
+    eta = problem.eta
+    tau = problem.tau
+    n = y.size
+    domain = problem.machine.domain()
     L = np.abs(K).max() * (n + 3 * n * C * C * np.linalg.norm(K) / (4 * eta))
     start = beta = theta = y * alpha
-    total, squares, spent, t = np.zeros(n), K * K, 0.0, 0
+    total = np.zeros(n)
+    squares = K * K
+    spent = 0.0
+    t = 0
     while True:
         if t % LOOK == 0:
             bracket = problem.bracket(Point({"alpha": y * theta}))
@@ -139,11 +147,11 @@ def published(
 def against_paper() -> None:
     for n, gate, limit in ((200, 70.0, 20.0), (1000, 70.0, 60.0)):
         K, y = dense(n)
-        alpha = machine(K, y, 1.0, 1e-8)
+        alpha = svm(K, y, 1.0, 1e-8)
         for tau in (0.0, 0.01):
             problem = AdaptiveKernel(K, y, 1.0, AdaptiveKernel.eta_of_paper(alpha), tau)
             start = Point({"alpha": alpha})
-            seconds, _ = least(
+            seconds, _ = best_of(
                 3, lambda p=problem, s=start: klopt.solve(p, tol=1e-6, start=s).require()
             )
             slow, gap = published(problem, alpha, 1e-6, limit, eigen=tau > 0)
@@ -156,11 +164,11 @@ def against_svc() -> None:
 
     K, y = dense(1000)
     for C in (1.0, 10.0):
-        fit, _ = least(5, lambda C=C: SVC(C=C, kernel="precomputed").fit(K.matrix, y))
-        alpha = machine(K, y, C, 1e-8)
+        fit, _ = best_of(5, lambda C=C: SVC(C=C, kernel="precomputed").fit(K.matrix, y))
+        alpha = svm(K, y, C, 1e-8)
         for tau in (0.0, 0.01):
             problem = AdaptiveKernel(K, y, C, AdaptiveKernel.eta_of_paper(alpha), tau)
-            seconds, _ = least(5, lambda p=problem: klopt.solve(p, tol=1e-8).require())
+            seconds, _ = best_of(5, lambda p=problem: klopt.solve(p, tol=1e-8).require())
             note = f"{1e3 * seconds:.0f} ms to 1e-8 from nothing, SVC {1e3 * fit:.1f} ms"
             row(
                 f"n = 1000, C = {C:g}, tau = {tau:g}",
@@ -176,17 +184,22 @@ def against_conic() -> None:
     import cvxpy as cp
 
     K, y = dense(50)
-    alpha = machine(K, y, 1.0, 1e-8)
-    eta, tau, n = AdaptiveKernel.eta_of_paper(alpha), 0.01, 50
+    alpha = svm(K, y, 1.0, 1e-8)
+    eta = AdaptiveKernel.eta_of_paper(alpha)
+    tau = 0.01
+    n = 50
     problem = AdaptiveKernel(K, y, 1.0, eta, tau)
     start = Point({"alpha": alpha})
-    seconds, result = least(60, lambda: klopt.solve(problem, tol=1e-6, start=start).require())
-    cold, _ = least(60, lambda: klopt.solve(problem, tol=1e-6).require())
+    seconds, result = best_of(60, lambda: klopt.solve(problem, tol=1e-6, start=start).require())
+    cold, _ = best_of(60, lambda: klopt.solve(problem, tol=1e-6).require())
     for solver, gate, options in (("SCS", 150.0, {"eps": 1e-6}), ("CLARABEL", 1000.0, {})):
 
         def run(solver: str = solver, options: dict[str, float] = options) -> float:
-            F, f, t = cp.Variable((n, n), PSD=True), cp.Variable((n, 1)), cp.Variable((1, 1))
-            b, xi = cp.Variable(), cp.Variable(n)
+            F = cp.Variable((n, n), PSD=True)
+            f = cp.Variable((n, 1))
+            t = cp.Variable((1, 1))
+            b = cp.Variable()
+            xi = cp.Variable(n)
             block = cp.bmat([[cp.multiply(F, K.matrix), f], [f.T, t]])
             penalty = eta * cp.sum_squares(F - np.ones((n, n))) + tau * eta * cp.trace(F)
             rows = [block >> 0, xi >= 0, cp.multiply(y, f[:, 0] + b) >= 1 - xi]
@@ -196,7 +209,7 @@ def against_conic() -> None:
                 )
             )
 
-        slow, value = least(3 if solver == "SCS" else 1, run)
+        slow, value = best_of(3 if solver == "SCS" else 1, run)
         error = abs(value - result.value) / (1 + abs(result.value))
         note = f"{1e3 * seconds:.1f} ms; {slow:.2f} s, differs by {error:.0e}; klopt from nothing: {slow / cold:.0f}"
         row("n = 50, tau = 0.01", f"CVXPY SDP {solver}", gate, slow / seconds, note)
@@ -204,10 +217,10 @@ def against_conic() -> None:
 
 def against_fista() -> None:
     K, y = dense(2000)
-    alpha = machine(K, y, 1.0, 1e-8)
+    alpha = svm(K, y, 1.0, 1e-8)
     problem = AdaptiveKernel(K, y, 1.0, AdaptiveKernel.eta_of_paper(alpha), 0.01)
     start = Point({"alpha": alpha})
-    seconds, _ = least(2, lambda: klopt.solve(problem, "newton", tol=1e-6, start=start).require())
+    seconds, _ = best_of(2, lambda: klopt.solve(problem, "newton", tol=1e-6, start=start).require())
     slow, result = timed(
         lambda: klopt.solve(problem, "nesterov", tol=1e-6, start=start, time_limit=60)
     )
@@ -225,11 +238,14 @@ def against_fista() -> None:
 
 
 def low_rank() -> None:
-    sizes, seconds = (1000, 2000, 3000), []
+    sizes = (1000, 2000, 3000)
+    seconds = []
     for n in sizes:
         K, y = dense(n)
         problem = AdaptiveKernel(K, y, 1.0)
-        seconds.append(least(1, lambda p=problem: klopt.solve(p, "newton", tol=1e-6).require())[0])
+        seconds.append(
+            best_of(1, lambda p=problem: klopt.solve(p, "newton", tol=1e-6).require())[0]
+        )
     growth = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
     print(
         f"      dense: {', '.join(f'{s:.2f}' for s in seconds)} s for n = {sizes}, exponent {growth:.2f}"
@@ -254,7 +270,8 @@ def low_rank() -> None:
 
 
 def clusters() -> None:
-    n, v = 50_000, 50
+    n = 50_000
+    v = 50
     X, y = data(n)
     factory = AdaptiveKernel.on_points(gaussian, 1.0, bias=False)
     grouping, alone, labels = spread(lambda: kmeans(X, v))
@@ -273,7 +290,7 @@ def clusters() -> None:
     rows = np.flatnonzero(labels == typical)
     single = factory(X[rows], y[rows])
     assert single is not None
-    mine, _ = least(3, lambda: klopt.solve(single, tol=1e-6).require())
+    mine, _ = best_of(3, lambda: klopt.solve(single, tol=1e-6).require())
     plain = klopt.solve(
         klopt.problems.AdaptiveKernel(single.K, single.y, 1.0, 1e9, bias=False), tol=1e-6
     ).point.alpha
@@ -311,7 +328,8 @@ def whole_against_parts(n: int, v: int) -> None:
 
 def jobs() -> None:
     X, y = data(20_000)
-    factory, labels = AdaptiveKernel.on_points(gaussian, 1.0, bias=False), kmeans(X, 20)
+    factory = AdaptiveKernel.on_points(gaussian, 1.0, bias=False)
+    labels = kmeans(X, 20)
     decompose(factory, X[:400], y[:400], 2, jobs=2)
     runs = [
         [spread(lambda k=k: decompose(factory, X, y, labels, jobs=k)) for k in (1, 2)]

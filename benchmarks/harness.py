@@ -7,7 +7,7 @@
     start-up  what is paid once a child: a new interpreter, its imports, one warm-up a route
 
 The rule: for runs of a second and more, `kept` is at most 5 % above `inside`. `inside` differs from
-`alone` by the noise of the machine only; it is printed so that one can see it.
+`alone` by the noise of the computer only; it is printed so that one can see it.
 
     python benchmarks/harness.py [SECONDS] [REPEATS]
 """
@@ -33,7 +33,8 @@ from klopt.bench.store import Store
 from klopt.bench.worker import FinishedRun
 
 ALLOWED = 0.05
-BACKEND, FORMULATION = "clarabel", "dual QP"
+BACKEND = "clarabel"
+FORMULATION = "dual QP"
 
 
 def lasting(seconds: float) -> klopt.Problem:

@@ -6,15 +6,15 @@
 The time of learner.fit(X, y) is divided by two others, of the same data in the same run:
 
     problem + solve   the problem from matrices that are there (arrays of kernels, eigenvectors, a Laplacian), with its
-                      checks of them, and klopt.solve; no kernel or eigenvector is computed, no machine is trained
+                      checks of them, and klopt.solve; no kernel or eigenvector is computed, no SVM is trained
     all by hand       what must be done without the learner: the graph and its eigenvectors, or the kernels by
-                      `Gram.rbf`; the problem and klopt.solve; and for those that end in machines the learned kernel on
+                      `Gram.rbf`; the problem and klopt.solve; and for those that end in SVMs the learned kernel on
                       the labelled points and one SVC.fit on it
 
-Both shall be at most 1.3. Where a solver is much faster than the eigenvectors or the machines
+Both shall be at most 1.3. Where a solver is much faster than the eigenvectors or the SVMs
 around it, no fit can keep the first; how long these take stands in the remarks. DankSVC of 1000
 points shall take at most 20 times as long as scikit-learn's SVC, and points in a batch a small part
-of the time that they take one by one. All are CPU seconds of one BLAS thread, the least of several
+of the time that they take one by one. All are CPU seconds of one BLAS thread, the smallest of several
 runs that alternate.
 """
 
@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from _rows import Table, cpu, least
+from _rows import Table, best_of, cpu
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import StandardScaler
@@ -54,8 +54,8 @@ ALONE = 20
 """Points that are predicted one by one."""
 MEANINGS = {
     "(problem + solve)": "klopt.solve of the problem, made of arrays that are there and checked; no kernel or "
-    "eigenvector is computed and no machine is trained, which a fit must do as well",
-    "all by hand": "the graph and its eigenvectors, or `Gram.rbf`; the problem and klopt.solve; and where machines "
+    "eigenvector is computed and no SVM is trained, which a fit must do as well",
+    "all by hand": "the graph and its eigenvectors, or `Gram.rbf`; the problem and klopt.solve; and where SVMs "
     "decide the learned kernel on the labelled points and SVC.fit",
 }
 table = Table()
@@ -79,7 +79,7 @@ class Steps:
 
     def apart(self) -> str:
         """How long all but the problem takes."""
-        making, given = least(3, self.matrices)
+        making, given = best_of(3, self.matrices)
         text = f"matrices {1e3 * making:.1f}"
         if self.finish is None:
             return text
@@ -94,7 +94,7 @@ def arrays(given: Any) -> Any:
     return given.matrix.copy() if isinstance(given, Gram) else given
 
 
-def machines(K: np.ndarray, labels: np.ndarray, C: float = 10.0) -> None:
+def train_svm(K: np.ndarray, labels: np.ndarray, C: float = 10.0) -> None:
     SVC(C=C, kernel="precomputed").fit(K / K.diagonal().mean(), labels)
 
 
@@ -103,7 +103,7 @@ def on_graph(
 ) -> Steps:
     def decide(V: np.ndarray, result: Any) -> None:
         half = V[labels >= 0] * np.sqrt(getattr(result.point, name))
-        machines(half @ half.T, labels[labels >= 0])
+        train_svm(half @ half.T, labels[labels >= 0])
 
     return Steps(
         lambda: smoothest_eigenpairs(laplacian(knn_graph(X, 10)), min(200, len(X)))[1], make, decide
@@ -123,7 +123,7 @@ def near(X: np.ndarray, labels: np.ndarray, make: Callable[[Any], klopt.Problem]
     return Steps(
         lambda: Gram.rbf(X),
         make,
-        lambda _, result: machines(result.kernel[np.ix_(known, known)], labels[known]),
+        lambda _, result: train_svm(result.kernel[np.ix_(known, known)], labels[known]),
     )
 
 
@@ -137,7 +137,7 @@ def adapted(X: np.ndarray, make: Callable[[Any], Any]) -> Steps:
 
 
 def alternating(*runs: Callable[[], Any]) -> list[float]:
-    """Return the least CPU seconds of each."""
+    """Return the smallest CPU seconds of each."""
     times: list[list[float]] = []
     while len(times) < 2 or (len(times) < REPEATS and sum(map(sum, times)) < ENOUGH):
         times.append([cpu(run)[0] for run in runs])
@@ -165,7 +165,8 @@ def row(learner: Any, X: np.ndarray, labels: np.ndarray, steps: Steps, new: np.n
 def against_svc(n: int) -> None:
     """DankSVC and SVC on digits, 4 and 9 against the others."""
     X, y = load_digits(return_X_y=True)
-    X, y = StandardScaler().fit_transform(X)[:n], (y[:n] % 5 == 4).astype(int)
+    X = StandardScaler().fit_transform(X)[:n]
+    y = (y[:n] % 5 == 4).astype(int)
     ours, theirs = alternating(lambda: learners.DankSVC().fit(X, y), lambda: SVC().fit(X, y))
     table.add(
         f"DankSVC, n = {n}",
@@ -180,8 +181,11 @@ def against_svc(n: int) -> None:
 def of_digits() -> None:
     """Ten classes, some or all of the labels."""
     X, y = load_digits(return_X_y=True)
-    X, count = StandardScaler().fit_transform(X), 500 if QUICK else 1500
-    new, X, y = X[count:], X[:count], y[:count]
+    X = StandardScaler().fit_transform(X)
+    count = 500 if QUICK else 1500
+    new = X[count:]
+    X = X[:count]
+    y = y[:count]
     few = np.where(np.random.default_rng(0).random(count) < 0.2, y, UNLABELLED)
     row(
         learners.OSK(),
@@ -215,11 +219,13 @@ def of_digits() -> None:
 def of_tumours() -> None:
     """Two classes, or a feature as the value to be told from the others."""
     X, y = load_breast_cancer(return_X_y=True)
-    X, signs = StandardScaler().fit_transform(X), 2.0 * y - 1
+    X = StandardScaler().fit_transform(X)
+    signs = 2.0 * y - 1
     for norm, n in ((1.2, 400), ("block-linf", 400), ("block-l1", 100 if QUICK else 200)):
         make = lambda K, n=n, norm=norm: problems.MultipleKernel(K, signs[:n], 1.0, "hinge", norm)  # noqa: E731
         row(learners.MklSVC(norm=norm), X[:n], y[:n], several(X[:n], make), X[n:])
-    features, values = X[:, 1:], X[:400, 0]
+    features = X[:, 1:]
+    values = X[:400, 0]
     ridge = several(
         features[:400],
         lambda K: problems.MultipleKernel(K, values - values.mean(), 1.0, "squared", 1.2),

@@ -1,4 +1,4 @@
-"""LDK: LogDet kernels from pairs of breast cancer data, against projections of the whole kernel and metric-learn.
+"""LDK: LogDet kernels from pairs, against projections of the whole kernel and metric-learn.
 
     python benchmarks/logdet_pairs.py            about three minutes
     python benchmarks/logdet_pairs.py quick      leaves out the 79,003 pairs and the long runs of ITML
@@ -62,7 +62,7 @@ def ldk(
 def timed(
     problem: LogDetPairs, tol: float, repeats: int = 3, **options: Any
 ) -> tuple[float, klopt.Result]:
-    """The least CPU seconds of some solves, each of a fresh problem, and the last result."""
+    """The smallest CPU seconds of some solves, each of a fresh problem, and the last result."""
     best = np.inf
     for _ in range(repeats):
         fresh = LogDetPairs(
@@ -80,7 +80,7 @@ def timed(
 
 
 def kkt(problem: LogDetPairs, result: klopt.Result) -> float:
-    """The largest |min(x, f')| in units of the bounds: broken constraints and multipliers of loose ones."""
+    """The largest |min(x, f')| in units of the bounds: violations and complementarity."""
     x = problem.formulations()[0].lift(result.point).x
     return float(np.abs(np.minimum(x, problem.dual.gradient(x))).max())
 
@@ -88,11 +88,14 @@ def kkt(problem: LogDetPairs, result: klopt.Result) -> float:
 def whole_kernel(
     K0: np.ndarray, problem: LogDetPairs, optimum: float, accuracy: float, limit: float
 ) -> float:
-    """CPU seconds of corrected n x n projections until the dual value is within `accuracy` of the optimum."""
+    """CPU seconds of corrected n x n projections until the dual is within `accuracy`."""
     ends = np.concatenate((problem.similar, problem.dissimilar))
     signs = np.repeat([1.0, -1.0], [len(problem.similar), len(problem.dissimilar)])
     bounds = np.append(problem.upper, problem.lower)
-    K, buffer, dual, spent = K0.copy(), np.empty_like(K0), np.zeros(len(ends)), 0.0
+    K = K0.copy()
+    buffer = np.empty_like(K0)
+    dual = np.zeros(len(ends))
+    spent = 0.0
     while spent < limit:
         began = time.process_time()
         for pair, ((a, b), sign, bound) in enumerate(
@@ -155,7 +158,7 @@ def many(table: Table, X: np.ndarray, y: np.ndarray) -> None:
 
 
 def itml(X: np.ndarray, y: np.ndarray) -> None:
-    """The metric of 30 features: LogDetPairs on the linear kernel with slack is the same problem."""
+    """The metric of 30 features, the same problem as LogDetPairs on the linear kernel."""
     try:
         fit = _itml()
     except ImportError:
@@ -210,7 +213,8 @@ def _itml() -> Any:
 
 
 def main() -> None:
-    table, (X, y) = Table(), data()
+    table = Table()
+    X, y = data()
     hundred(table, X, y)
     two_thousand(table, X, y)
     itml(X, y)

@@ -1,9 +1,9 @@
-"""Multiple kernel learning: Newton's method against general conic solvers and against the alternation with SVC.
+"""Multiple kernel learning: Newton's method against conic solvers and alternation with SVC.
 
     python benchmarks/mkl.py            three minutes, nearly all of it CVXPY
     python benchmarks/mkl.py quick      leaves out n = 400
 
-Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, least of several
+Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, smallest of several
 repeats for klopt, one run for what takes seconds. klopt is timed with its proof (klopt.solve on a
 problem that is built); the checks of the kernels are noted beside it. Data: breast cancer (569 x
 30, standardised), m Gaussian kernels of widths 2^-2 .. 2^2 times the dimension, C = 1, norm
@@ -43,7 +43,7 @@ def cpu(run: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - began, result
 
 
-def least(repeats: int, run: Callable[[], Any]) -> tuple[float, Any]:
+def best_of(repeats: int, run: Callable[[], Any]) -> tuple[float, Any]:
     runs = [cpu(run) for _ in range(repeats)]
     return min(seconds for seconds, _ in runs), runs[-1][1]
 
@@ -87,13 +87,14 @@ def by_cvxpy(
     root: Callable[[np.ndarray], np.ndarray],
     norm: str = "block-linf",
 ) -> tuple[float, float]:
-    """Seconds and value of the SOCP with |K_i^1/2 a| <= r_i, or one r for all (block-l1); the roots are given."""
+    """Seconds and value of the SOCP with |K_i^1/2 a| <= r_i, one r for all in block-l1."""
     import cvxpy as cp
 
     factors = [root(k) for k in K]
 
     def run() -> float:
-        alpha, r = cp.Variable(y.size), cp.Variable(len(K) if norm == "block-linf" else 1)
+        alpha = cp.Variable(y.size)
+        r = cp.Variable(len(K) if norm == "block-linf" else 1)
         norms = [cp.norm(R @ cp.multiply(y, alpha)) <= r[i % r.size] for i, R in enumerate(factors)]
         objective = cp.Maximize(cp.sum(alpha) - cp.square(cp.sum(r)) / 2)
         return float(
@@ -110,19 +111,21 @@ def by_alternation(
 ) -> tuple[dict[float, float], float, float]:
     """SVC with the kernel sum K_i / gamma_i, then gamma in closed form.
 
-    Seconds, without those of the proofs, to each gap that is reached, seconds in all, and the least
+    Seconds, without those of the proofs, to each gap that is reached, seconds in all, and the smallest
     gap.
     """
     from sklearn.svm import SVC
 
-    gamma, spent, best = np.full(len(K), 1 / len(K)), 0.0, np.inf
+    gamma = np.full(len(K), 1 / len(K))
+    spent = 0.0
+    best = np.inf
     reached: dict[float, float] = {}
     while spent < limit and best > 1e-6:
         began = time.process_time()
         mixed = sum(k / g for k, g in zip(K, gamma, strict=True))
-        machine = SVC(C=problem.C, kernel="precomputed", tol=1e-8).fit(mixed, y)
+        svm = SVC(C=problem.C, kernel="precomputed", tol=1e-8).fit(mixed, y)
         a = np.zeros(y.size)
-        a[machine.support_] = machine.dual_coef_[0]
+        a[svm.support_] = svm.dual_coef_[0]
         r = np.sqrt([a @ (k @ a) for k in K])
         gamma = r / r.sum()
         spent += time.process_time() - began
@@ -138,8 +141,8 @@ def block_linf(
     n: int, m: int, gates: tuple[tuple[str, float], ...], alternation: float | None
 ) -> None:
     K, y = kernels(n, m)
-    built, problem = least(3, lambda: MultipleKernel(K, y, 1.0, norm="block-linf"))
-    seconds, result = least(5, lambda: klopt.solve(problem, tol=1e-8).require())
+    built, problem = best_of(3, lambda: MultipleKernel(K, y, 1.0, norm="block-linf"))
+    seconds, result = best_of(5, lambda: klopt.solve(problem, tol=1e-8).require())
     width = result.certificate.relative_gap
     name = f"n = {n}, m = {m}"
     print(
@@ -163,7 +166,7 @@ def block_linf(
 def block_l1(n: int, m: int, solver: str, gates: tuple[float, float]) -> None:
     K, y = kernels(n, m)
     problem = MultipleKernel(K, y, 1.0)
-    seconds, result = least(5, lambda: klopt.solve(problem, tol=1e-8).require())
+    seconds, result = best_of(5, lambda: klopt.solve(problem, tol=1e-8).require())
     name = f"(5) n = {n}, m = {m}"
     print(
         f"      {name}: {1e3 * seconds:.1f} ms, {result.route}, gap {result.certificate.relative_gap:.0e}"
@@ -176,7 +179,7 @@ def block_l1(n: int, m: int, solver: str, gates: tuple[float, float]) -> None:
     conic, _ = cpu(lambda: klopt.solve(problem, "clarabel", tol=1e-8).require())
     row(name, "klopt, Clarabel on SOCP", gates[1], conic / seconds, f"{conic:.2f} s")
     cuts, other = cpu(lambda: klopt.solve(problem, "cutting_planes", tol=1e-6).require())
-    note = f"{cuts:.2f} s to 1e-6, {other.iterations} machines"
+    note = f"{cuts:.2f} s to 1e-6, {other.iterations} SVMs"
     row(name, "klopt, cutting planes", 1.0, cuts / seconds, note)
 
 

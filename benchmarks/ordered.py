@@ -1,9 +1,9 @@
-"""Ordered and spectral kernels: klopt's choice against the papers' methods and against general solvers.
+"""Ordered and spectral kernels: klopt's choice against the papers' methods and other solvers.
 
     python benchmarks/ordered.py            about ten minutes, most of it baselines and eigenvectors
     python benchmarks/ordered.py quick      leaves out what takes more than a few seconds
 
-Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, least of several
+Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, smallest of several
 repeats, a lower bound where the baseline was stopped (the line says so). Data: handwritten digits
 (with noisy copies above 1797 points), the normalised Laplacian of ten neighbours, 100 labels; F,
 its factors and whatever else a method starts from are given, where klopt uses F at all. The route
@@ -29,7 +29,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from _rows import TOL, Table, aligned, cpu, form_of, least, limited, peak, proven, solved
+from _rows import TOL, Table, aligned, best_of, cpu, form_of, limited, peak, proven, solved
 from _spectral_rows import coefficients, decisions, eigenpairs, least_squares, sparse_graphs
 
 import klopt
@@ -45,7 +45,7 @@ table = Table()
 
 
 def ours(r: int) -> tuple[float, float, Any]:
-    """Return CPU seconds of klopt.solve from the eigenvectors on, of its backend on the form, and the result."""
+    """Return CPU seconds of klopt.solve, those of its backend alone, and the result."""
 
     def given() -> tuple[OrderedAlignment]:
         problem = OrderedAlignment(*aligned(r))
@@ -53,9 +53,10 @@ def ours(r: int) -> tuple[float, float, Any]:
             problem.reduced.columns.F  # noqa: B018 - F is given
         return (problem,)
 
-    whole, result = least(9, solved, given)
-    name, backend = result.route.formulation.name, result.route.backend
-    native = least(
+    whole, result = best_of(9, solved, given)
+    name = result.route.formulation.name
+    backend = result.route.backend
+    native = best_of(
         9, lambda form: backend.run(form, Settings(tol=TOL)), lambda: (form_of(given()[0], name),)
     )[0]
     return whole, native, result
@@ -83,15 +84,18 @@ def by_piqp(P: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def direct(r: int, solvers: tuple[str, ...]) -> tuple[float, str]:
-    """Return the least CPU seconds of general solvers called directly on the slack form, and what each took."""
+    """Return the smallest CPU seconds of general solvers on the slack form, and each one."""
     problem = OrderedAlignment(*aligned(r))
     formulation = next(f for f in problem.formulations() if f.name == "slack QP")
-    form, upper, times, notes = formulation.build(), solved(problem).upper, [], []
+    form = formulation.build()
+    upper = solved(problem).upper
+    times = []
+    notes = []
     for solver in solvers:
         try:
             if solver == "piqp":
                 given = (np.asfortranarray(form.P.toarray()), form.c)
-                seconds, x = least(5 if r <= 500 else 2, by_piqp, lambda given=given: given)
+                seconds, x = best_of(5 if r <= 500 else 2, by_piqp, lambda given=given: given)
             else:
                 settings = Settings(tol=TOL, time_limit=60)
                 seconds, x = cpu(
@@ -107,7 +111,7 @@ def direct(r: int, solvers: tuple[str, ...]) -> tuple[float, str]:
 
 
 def published(r: int, tol: float, limit: float) -> tuple[float, str]:
-    """Return CPU seconds of the paper's update to a certified gap, its matrix formed beforehand, and the iterations."""
+    """Return CPU seconds and iterations of the paper's update to a certified gap."""
     f = form_of(OrderedAlignment(*aligned(r)), "NNLS").objective
     every = np.arange(r)
     form = SimplexForm(
@@ -127,7 +131,8 @@ def small_alignment() -> tuple[float, float]:
     )
     V, labels = aligned(200)
     problem = OrderedAlignment(V, labels)
-    b, (values, vectors) = problem.reduced.b, np.linalg.eigh(problem.reduced.columns.F)
+    b = problem.reduced.b
+    values, vectors = np.linalg.eigh(problem.reduced.columns.F)
 
     def off(alpha: np.ndarray | None) -> str:
         if alpha is None:
@@ -141,7 +146,7 @@ def small_alignment() -> tuple[float, float]:
         table.add("KA1 r = 200", "CVXPY+ECOS on vec(vv')", 5000, seconds / whole, note)
     factor = (vectors * np.sqrt(np.maximum(values, 0.0))).T
     cvxpy = {
-        solver: least(2, partial(by_cvxpy, b, factor, solver)) for solver in ("ECOS", "CLARABEL")
+        solver: best_of(2, partial(by_cvxpy, b, factor, solver)) for solver in ("ECOS", "CLARABEL")
     }
     for solver, gate in (("ECOS", 40), ("CLARABEL", 60)):
         seconds, alpha = cvxpy[solver]
@@ -162,9 +167,11 @@ def small_alignment() -> tuple[float, float]:
 
 
 def alignment() -> None:
-    times, others = {}, {}
+    times = {}
+    others = {}
     times[200], others[200] = small_alignment()
-    times[500], others[500] = ours(500)[1], direct(500, ("piqp", "clarabel"))[0]
+    times[500] = ours(500)[1]
+    others[500] = direct(500, ("piqp", "clarabel"))[0]
     seconds, note = published(500, 1e-6, 60)
     table.add("1d  KA1 r = 500", "multiplicative to 1e-6", 100, seconds / times[500], note)
     times[1000] = ours(1000)[1]
@@ -183,7 +190,7 @@ def alignment() -> None:
 def large_alignment(times: dict[int, float], others: dict[int, float]) -> None:
     whole, times[2000], _ = ours(2000)
     W = OrderedAlignment(*aligned(2000)).reduced.columns.W
-    build = least(5, lambda: np.square(W.T @ W))[0]
+    build = best_of(5, lambda: np.square(W.T @ W))[0]
     others[2000], note = direct(2000, ("piqp", "clarabel"))
     note += f"; klopt.solve {others[2000] / whole:.0f}"
     table.add("KA1 r = 2000", "best direct QP", 200, others[2000] / times[2000], note)
@@ -193,10 +200,11 @@ def large_alignment(times: dict[int, float], others: dict[int, float]) -> None:
     problem = OrderedAlignment(*aligned(5000))
     W = problem.reduced.columns.W
     K = W @ W.T
-    one = least(15, lambda: np.einsum("ij,ij->j", W, K @ W))[0]
-    note = f"{one * 1e3:.1f} ms each; klopt.solve {whole / one:.1f}, width {result.certificate.relative_gap:.0e}"
+    one = best_of(15, lambda: np.einsum("ij,ij->j", W, K @ W))[0]
+    note = f"{one * 1e3:.1f} ms each; klopt.solve {whole / one:.1f}, gap {result.certificate.relative_gap:.0e}"
     table.add("1c  KA1 r = 5000", "pricing passes", 6, times[5000] / one, note, at_most=True)
-    memory, formed = peak(partial(solved, problem)), "F" in problem.reduced.columns.__dict__
+    memory = peak(partial(solved, problem))
+    formed = "F" in problem.reduced.columns.__dict__
     table.add(
         "1c  KA1 r = 5000",
         "peak MB",
@@ -216,19 +224,21 @@ def prefix_means() -> None:
         )
         return (problem,)
 
-    times, others = {}, {}
+    times = {}
+    others = {}
     for r in (1000, 20_000) if QUICK else (1000, 20_000, 100_000):
-        times[r], bracket = least(9, proven, partial(given, r))
-        whole = least(5, solved, partial(given, r))[0]
-        form, settings = form_of(given(r)[0], "LP"), Settings(tol=TOL, time_limit=120)
-        others[r], answer = least(
+        times[r], bracket = best_of(9, proven, partial(given, r))
+        whole = best_of(5, solved, partial(given, r))[0]
+        form = form_of(given(r)[0], "LP")
+        settings = Settings(tol=TOL, time_limit=120)
+        others[r], answer = best_of(
             3 if r == 1000 else 1, partial(backend_named("highs").run, form, settings)
         )
         off = np.nan if answer.x is None else abs(float(form.c @ answer.x) - bracket.upper)
         note = f"{answer.stop.words}, off {off:.0e}; klopt.solve {others[r] / whole:.0f}"
         if r > 1000:
             table.add(f"2   SCG-OSK r = {r}", "HiGHS direct", 500, others[r] / times[r], note)
-    seconds, result = least(5, solved, partial(given, 1_000_000))
+    seconds, result = best_of(5, solved, partial(given, 1_000_000))
     kept = [cpu(partial(solved, *given(1_000_000))) for _ in range(5)]
     note = f"{result.route}; {max(kept)[0] * 1e3:.0f} ms at worst where results are kept, so that memory is fresh"
     table.add("SCG-OSK r = 1000000", "milliseconds", 50, seconds * 1e3, note, at_most=True)

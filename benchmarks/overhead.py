@@ -1,8 +1,8 @@
-"""What klopt adds to a solver: klopt end to end against the native call, CVXPY, scikit-learn and bare imports.
+"""What klopt adds to a solver: against the native call, CVXPY, scikit-learn and bare imports.
 
     python benchmarks/overhead.py
 
-Every figure is a ratio of times taken in this run, one BLAS thread, least of several repeats. The
+Every figure is a ratio of times taken in this run, one BLAS thread, smallest of several repeats. The
 native call gets the quadratic program as it is stated, ready made, with the settings of klopt's
 backend; CVXPY gets the same problem, solver and tolerances. A kernel of low rank klopt hands over
 as a shorter program; the native call on that stands in a remark.
@@ -42,8 +42,9 @@ GAMMA = 1 / 64
 
 
 def race(repeats: int, *runs: Callable[[], Any]) -> tuple[list[float], list[Any]]:
-    """Return the least wall-clock seconds of each, taken in turns so that a busy moment hits all, and the results."""
-    best, results = [np.inf] * len(runs), [None] * len(runs)
+    """Return the smallest wall-clock seconds of each, taken in turns, and the results."""
+    best = [np.inf] * len(runs)
+    results = [None] * len(runs)
     for _ in range(repeats):
         for index, run in enumerate(runs):
             began = time.perf_counter()
@@ -73,12 +74,15 @@ def kernel_of(X: np.ndarray, kernel: str) -> np.ndarray:
 
 
 def wrapper(table: Table, name: str, n: int, kernel: str, repeats: int = 5) -> None:
-    """klopt end to end against the native call inside it, and CVXPY end to end with the same solver."""
+    """klopt end to end against its native call, and CVXPY with the same solver."""
     X, y = points(n)
     K = kernel_of(X, kernel)
-    gram, tol = klopt.Gram.of(K), 1e-6
+    gram = klopt.Gram.of(K)
+    tol = 1e-6
     formulation = next(f for f in SoftMargin(gram, y, 1.0).formulations() if f.name == "dual QP")
-    form, short, backend = stated(K, y), formulation.build(), backend_named(name)
+    form = stated(K, y)
+    short = formulation.build()
+    backend = backend_named(name)
     (native, thin, checked, fresh, plain, told), (*_, result, taken, value) = race(
         repeats,
         lambda: backend.run(form, Settings(tol=tol)),
@@ -88,14 +92,15 @@ def wrapper(table: Table, name: str, n: int, kernel: str, repeats: int = 5) -> N
         lambda: by_cvxpy(K, y, name, tol, told=False),
         lambda: by_cvxpy(K, y, name, tol, told=True),
     )
-    row, width = f"{kernel} {n}, {name}", f"width {result.certificate.relative_gap:.0e}"
-    width += f"; {fresh / thin:.2f} of the call on klopt's short form" if gram.thin else ""
+    row = f"{kernel} {n}, {name}"
+    remarks = f"gap {result.certificate.relative_gap:.0e}"
+    remarks += f"; {fresh / thin:.2f} of the call on klopt's short form" if gram.thin else ""
     table.add(
         row,
         "native call",
         1.3,
         fresh / native,
-        f"{fresh:.3f} s, {result.verdict.name}, {width}",
+        f"{fresh:.3f} s, {result.verdict.name}, {remarks}",
         at_most=True,
     )
     table.add(
@@ -130,7 +135,7 @@ def stated(K: np.ndarray, y: np.ndarray) -> klopt.ConeForm:
 
 
 def by_cvxpy(K: np.ndarray, y: np.ndarray, name: str, tol: float, *, told: bool) -> float:
-    """The same dual stated in CVXPY as its documentation does; or told, by `psd_wrap`, that the matrix is PSD."""
+    """The same dual in CVXPY, with `psd_wrap` or as its documentation states it."""
     import cvxpy as cp
 
     a = cp.Variable(len(y))
@@ -149,7 +154,7 @@ def by_cvxpy(K: np.ndarray, y: np.ndarray, name: str, tol: float, *, told: bool)
 
 
 def against_svc(table: Table, n: int, C: float, repeats: int = 7) -> None:
-    """klopt's own choice of route against scikit-learn's SVC at a tolerance that gives a comparable gap."""
+    """klopt's choice of route against scikit-learn's SVC at a comparable gap."""
     from sklearn.svm import SVC
 
     X, y = points(n)
@@ -163,7 +168,7 @@ def against_svc(table: Table, n: int, C: float, repeats: int = 7) -> None:
         lambda: klopt.solve(SoftMargin(K, y, C)),
         lambda: SVC(C=C, kernel="precomputed", tol=1e-6, cache_size=500).fit(K, y),
     )
-    whole, direct, known, fresh, machine = times
+    whole, direct, known, fresh, libsvm = times
     fitted = results[-1]
     alpha = np.zeros(n)
     alpha[fitted.support_] = np.abs(fitted.dual_coef_[0])
@@ -171,7 +176,7 @@ def against_svc(table: Table, n: int, C: float, repeats: int = 7) -> None:
     left = f"SVC leaves {bracket.gap / (1 + abs(bracket.upper)):.0e}"
 
     def remark(seconds: float, result: Any) -> str:
-        return f"{1e3 * seconds:.0f} ms, {result.route}, width {result.certificate.relative_gap:.0e}; {left}"
+        return f"{1e3 * seconds:.0f} ms, {result.route}, gap {result.certificate.relative_gap:.0e}; {left}"
 
     row = f"n = {n}, C = {C:g}"
     table.add(
@@ -186,7 +191,7 @@ def against_svc(table: Table, n: int, C: float, repeats: int = 7) -> None:
         f"{row}, declared",
         "SVC on K",
         2.0,
-        known / machine,
+        known / libsvm,
         remark(known, results[2]),
         at_most=True,
     )
@@ -194,7 +199,7 @@ def against_svc(table: Table, n: int, C: float, repeats: int = 7) -> None:
         f"{row}, declaring",
         "SVC on K",
         2.0,
-        fresh / machine,
+        fresh / libsvm,
         remark(fresh, results[3]),
         at_most=True,
     )

@@ -1,4 +1,6 @@
-"""Solves public instances (Netlib, Maros-Meszaros, SDPLIB, DIMACS) and compares what is proven with what is published.
+"""Solves public instances and compares what is proven with what is published.
+
+The instances are of Netlib, Maros-Meszaros, SDPLIB and DIMACS.
 
     python benchmarks/public_instances.py FOLDER                 every instance, klopt's own choice of routes
     python benchmarks/public_instances.py FOLDER --backends      every capable backend pinned, as well
@@ -83,9 +85,9 @@ CORRECTIONS = {
 # Why an instance resists, where that is known.
 HARD = {
     "gpp100": "Every feasible X has <ee', X> = 0 and is singular, so one side has no interior point, and the block of "
-    "order 100 is dense: seconds for a step of Clarabel, whose claim after 100 s leaves a relative width of 3e-6.",
+    "order 100 is dense: seconds for a step of Clarabel, whose claim after 100 s leaves a relative gap of 3e-6.",
     "hinf2": "No backend comes near enough: x has entries of 1.5e5. From the optimum itself (computed with 120 digits, "
-    "then rounded) klopt proves an interval of relative width 5e-7.",
+    "then rounded) klopt proves a relative gap of 5e-7.",
 }
 
 
@@ -122,7 +124,8 @@ def references(folder: Path) -> Iterator[tuple[str, Reference]]:
     """Yield each file of the table of optima with its reference."""
     with (folder / "optima.csv").open(newline="", encoding="utf-8") as table:
         for row in csv.DictReader(table):
-            file, published = row["file"], row["published_optimum"]
+            file = row["file"]
+            published = row["published_optimum"]
             if published in OUTCOMES:
                 yield file, Reference(OUTCOMES[published])
             elif stem(file) in CORRECTIONS:
@@ -159,7 +162,9 @@ def table(header: str, rows: Iterable[Iterable[object]]) -> list[str]:
 
 def cells(row: Solved) -> tuple[object, ...]:
     """Return an instance's line of the main table."""
-    result, reference, certificate = row.result, row.reference, row.result.certificate
+    result = row.result
+    reference = row.reference
+    certificate = row.result.certificate
     has_optimum = reference.outcome is Verdict.OPTIMAL
     known = f" ± {reference.known:.0e}" if reference.known else ""
     return (
@@ -179,7 +184,8 @@ def cells(row: Solved) -> tuple[object, ...]:
 
 def tried(attempt: Attempt) -> str:
     """Return in one line what a route said and what klopt made of it."""
-    certificate, answer = attempt.certificate, attempt.answer
+    certificate = attempt.certificate
+    answer = attempt.answer
     native = f" ({answer.native})" if answer.native else ""
     notes = "; ".join(certificate.notes)
     ends = f"{certificate.lower:.9g} <= optimum <= {certificate.upper:.9g}"
@@ -202,9 +208,9 @@ def summary(rows: list[Solved], refused: list[Refused], seconds: float) -> list[
         f"Certified in contradiction to the reference: {sum(row.wrong for row in rows)}.",
         "",
         f"Each was solved by `klopt.solve(problem, tol={TOL:g}, time_limit={seconds:g})` without naming a backend. "
-        "*difference* is |value - reference| / max(1, |reference|), *width* (upper - lower) / (1 + |upper|), "
-        "*tried* the number of attempts, *route* the one behind the value. What the proofs are worth is said in "
-        "[certificates](certificates.md).",
+        "*difference* is |value - reference| / max(1, |reference|), *width* the relative gap (upper - lower) / "
+        "(1 + |upper|), *tried* the number of attempts, *route* the one behind the value. What the proofs are worth is "
+        "said in [certificates](certificates.md).",
     ]
 
 
@@ -226,7 +232,7 @@ def main_page(rows: list[Solved], refused: list[Refused], seconds: float) -> lis
 
 @dataclass(frozen=True)
 class Claim:
-    """What one backend, pinned, said about one instance by one formulation, and whether klopt proved the optimum."""
+    """What one backend said of one instance by one formulation, and what klopt proved."""
 
     backend: str
     file: str
@@ -256,8 +262,9 @@ def claims(row: Solved, seconds: float) -> Iterator[Claim]:
 
 
 def claim_error(attempt: Attempt, reference: Reference) -> tuple[bool, float]:
-    """Return whether the backend claims to know the outcome, and how far that is from the reference."""
-    stop, residuals = attempt.answer.stop, attempt.certificate.residuals
+    """Return whether the backend claims an outcome, and how far off the reference it is."""
+    stop = attempt.answer.stop
+    residuals = attempt.certificate.residuals
     if stop not in (Stop.OPTIMAL, Stop.INFEASIBLE, Stop.UNBOUNDED):
         return False, 0.0
     # A program and its dual may both be infeasible: which of the two is named is no error.

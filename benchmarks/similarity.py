@@ -1,9 +1,9 @@
-"""Kernels from indefinite similarities: Newton's method and alternation against conic solvers and mirror descent.
+"""Kernels from indefinite similarities: Newton's method and ADMM against other solvers.
 
     python benchmarks/similarity.py            ten minutes, nearly all of it the baselines
     python benchmarks/similarity.py quick      leaves out what takes a minute or more
 
-Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, the least of thirty runs for klopt, one
+Every figure is a ratio of times of this run: CPU seconds of one BLAS thread, the smallest of thirty runs for klopt, one
 run for what takes seconds. klopt is timed with its proof (klopt.solve on a problem that is built). Data: breast cancer,
 a subset of n standardised points, S = Gaussian kernel + 0.3 symmetric noise, trace n, (rho, C) = (0.05, 1) where
 nothing else is said. With KLOPT_DATA set to a folder that has similarity/AuralSonar.npz and similarity/Yeast_SW_200.npz
@@ -28,13 +28,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _rows import Table, cpu, least
+from _rows import Table, best_of, cpu
 
 import klopt
 from klopt.problems import SimilarityKernel, SimilarityKernels, SimilaritySpectra
 
 QUICK = "quick" in sys.argv[1:]
-RHO, C, WIDTH = 0.05, 1.0, 1e-2
+RHO = 0.05
+C = 1.0
+GAP = 1e-2
 LIMIT = 60.0
 STEPS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """The steps of mirror descent that the best is taken of, as multiples of the paper's."""
@@ -59,7 +61,7 @@ def several(n: int, m: int = 3) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def solved(problem: Any, tol: float) -> tuple[float, Any]:
-    return least(30, lambda: klopt.solve(problem, tol=tol).require())
+    return best_of(30, lambda: klopt.solve(problem, tol=tol).require())
 
 
 def optimum(problem: Any) -> float:
@@ -76,7 +78,9 @@ def by_cvxpy(
     n = y.size
 
     def run() -> float:
-        t, xi, b = cp.Variable(), cp.Variable(n, nonneg=True), cp.Variable()
+        t = cp.Variable()
+        xi = cp.Variable(n, nonneg=True)
+        b = cp.Variable()
         blocks = [cp.Variable((n + 1, n + 1), PSD=True) for _ in (S if apart else S[:1])]
         kernels = [X[:n, :n] for X in blocks]
         margin = cp.multiply(y, sum(X[:n, n] for X in blocks) + b) >= 1 - xi
@@ -99,11 +103,15 @@ def by_cvxpy(
 def spectra_by_cvxpy(S: list[np.ndarray], y: np.ndarray, solver: str) -> tuple[float, float]:
     import cvxpy as cp
 
-    n, bases = y.size, [np.linalg.eigh(Si) for Si in S]
+    n = y.size
+    bases = [np.linalg.eigh(Si) for Si in S]
 
     def run() -> float:
-        t, xi, b = cp.Variable(), cp.Variable(n, nonneg=True), cp.Variable()
-        mu, u = cp.Variable((len(S), n)), cp.Variable((len(S), n))
+        t = cp.Variable()
+        xi = cp.Variable(n, nonneg=True)
+        b = cp.Variable()
+        mu = cp.Variable((len(S), n))
+        u = cp.Variable((len(S), n))
         r = cp.Variable((len(S), n))
         cones = [
             cp.SOC(mu[i] + r[i], cp.vstack([mu[i] - r[i], 2 * u[i]]), axis=0) for i in range(len(S))
@@ -138,7 +146,8 @@ def mirror_descent(
     n: int, f: Callable[[np.ndarray], tuple[float, np.ndarray]], step: float, goal: float
 ) -> float:
     """Seconds until a value below the goal; inf where the limit comes first."""
-    began, G = time.process_time(), np.zeros((n, n))
+    began = time.process_time()
+    G = np.zeros((n, n))
     K = np.eye(n)
     while time.process_time() - began < LIMIT / 4:
         value, gradient = f(K)
@@ -151,8 +160,8 @@ def mirror_descent(
     return np.inf
 
 
-def machine(K: np.ndarray, y: np.ndarray, box: float) -> tuple[float, np.ndarray]:
-    """The value of the machine of a kernel and its signed multipliers, by LIBSVM."""
+def svm(K: np.ndarray, y: np.ndarray, box: float) -> tuple[float, np.ndarray]:
+    """The value of the support vector machine of a kernel and its signed multipliers, by LIBSVM."""
     from sklearn.svm import SVC
 
     with warnings.catch_warnings():  # on a kernel of low rank it may never end
@@ -166,10 +175,10 @@ def machine(K: np.ndarray, y: np.ndarray, box: float) -> tuple[float, np.ndarray
 def tuned(
     n: int, S: np.ndarray, y: np.ndarray, loss: str, rho: float, box: float, best: float
 ) -> tuple[float, float]:
-    """The least seconds over six steps to within WIDTH of the optimum, and that step over the paper's."""
+    """The smallest seconds of six step sizes to within GAP, and that step over the paper's."""
 
     def f(K: np.ndarray) -> tuple[float, np.ndarray]:
-        value, a = machine(K, y, box)
+        value, a = svm(K, y, box)
         X = K - S
         term, gradient = (
             (np.sum(X**2), 2 * X) if loss == "squared" else (np.abs(X).sum(), np.sign(X))
@@ -178,7 +187,7 @@ def tuned(
 
     size = float(np.linalg.norm(f(np.eye(n))[1]))
     paper = np.sqrt(2 * np.log(n) / 1000) / size
-    times = {c: mirror_descent(n, f, c * paper, best + WIDTH * (1 + abs(best))) for c in STEPS}
+    times = {c: mirror_descent(n, f, c * paper, best + GAP * (1 + abs(best))) for c in STEPS}
     c = min(times, key=times.__getitem__)
     return times[c], c
 
@@ -197,7 +206,7 @@ def squared(table: Table) -> None:
     n = 400
     S, y = instance(n)
     seconds, result = solved(SimilarityKernel(S, y, C, RHO, float(n)), 1e-6)
-    unit, _ = least(3, lambda: np.linalg.eigh(S))
+    unit, _ = best_of(3, lambda: np.linalg.eigh(S))
     table.add(
         f"ESKL squared, n={n}",
         "one eigh(400)",
@@ -209,7 +218,7 @@ def squared(table: Table) -> None:
     n = 100 if QUICK else n
     S, y = instance(n)
     problem = SimilarityKernel(S, y, C, RHO, float(n))
-    rough, _ = solved(problem, WIDTH)
+    rough, _ = solved(problem, GAP)
     slow, c = tuned(n, S, y, "squared", RHO, C, optimum(problem))
     table.add(
         f"ESKL squared, n={n}",
@@ -235,11 +244,13 @@ def other_losses(table: Table) -> None:
     for n in (100, 200):
         S, y = instance(n)
         problem = SimilarityKernel(S, y, C, RHO, float(n), "l1")
-        seconds, result = least(3, lambda p=problem: klopt.solve(p, "admm", tol=1e-4).require())
+        seconds, result = best_of(3, lambda p=problem: klopt.solve(p, "admm", tol=1e-4).require())
         note = (
             f"{seconds:.2f} s, {result.iterations} steps, gap {result.certificate.relative_gap:.0e}"
         )
-        slow, conic = least(2, lambda p=problem: klopt.solve(p, "scs", formulation="SDP", tol=1e-4))
+        slow, conic = best_of(
+            2, lambda p=problem: klopt.solve(p, "scs", formulation="SDP", tol=1e-4)
+        )
         table.add(
             f"ESKL l1, n={n}",
             "SDP, scs through klopt",
@@ -247,7 +258,7 @@ def other_losses(table: Table) -> None:
             slow / seconds,
             f"{note}; {conic.verdict.name}",
         )
-        rough, _ = cpu(lambda p=problem: klopt.solve(p, "admm", tol=WIDTH).require())
+        rough, _ = cpu(lambda p=problem: klopt.solve(p, "admm", tol=GAP).require())
         slow, c = tuned(n, S, y, "l1", RHO, C, result.upper)
         table.add(
             f"ESKL l1, n={n}",
@@ -270,7 +281,7 @@ def many_kernels(table: Table) -> None:
         by_cvxpy(S, y, "squared", "SCS", True),
     )
     S, y = several(400)
-    seconds, result = least(
+    seconds, result = best_of(
         2, lambda: klopt.solve(SimilarityKernels(S, y, C, RHO, 400.0), tol=1e-6).require()
     )
     table.add(
@@ -289,7 +300,7 @@ def many_kernels(table: Table) -> None:
         )
     S, y = several(100)
     problem = SimilaritySpectra(S, y, C, RHO, 100.0)
-    rough, _ = solved(problem, WIDTH)
+    rough, _ = solved(problem, GAP)
     times = _spectra_descent(S, y, optimum(problem), STEPS)
     c = min(times, key=times.__getitem__)
     note = f"{1e3 * rough:.1f} ms; {times[c]:.2f} s at step x {c:g}"
@@ -301,9 +312,11 @@ def many_kernels(table: Table) -> None:
 def _spectra_descent(
     S: list[np.ndarray], y: np.ndarray, best: float, steps: tuple[float, ...]
 ) -> dict[float, float]:
-    """Mirror descent over the spectra with multiple kernel learning inside: seconds by multiple of the paper's step."""
-    n, bases = y.size, [np.linalg.eigh(Si) for Si in S]
-    lam, goal = np.array([values for values, _ in bases]), best + WIDTH * (1 + abs(best))
+    """Mirror descent over the spectra: seconds by multiple of the paper's step."""
+    n = y.size
+    bases = [np.linalg.eigh(Si) for Si in S]
+    lam = np.array([values for values, _ in bases])
+    goal = best + GAP * (1 + abs(best))
 
     def at(theta: np.ndarray) -> tuple[float, np.ndarray]:
         mu = np.exp(theta - theta.max(axis=1, keepdims=True))
@@ -315,7 +328,8 @@ def _spectra_descent(
         return value + RHO * float(np.sum((mu - lam) ** 2)), 2 * RHO * (mu - lam) - pull
 
     def run(step: float) -> float:
-        began, theta = time.process_time(), np.zeros_like(lam)
+        began = time.process_time()
+        theta = np.zeros_like(lam)
         while time.process_time() - began < LIMIT / 6:
             value, gradient = at(theta)
             if value <= goal:
@@ -328,10 +342,11 @@ def _spectra_descent(
 
 
 def _alternation(kernels: list[np.ndarray], y: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Multiple kernel learning as in the paper: SVC for given gamma, gamma in closed form, until that stands."""
-    gamma, last = np.full(len(kernels), 1 / len(kernels)), -np.inf
+    """Multiple kernel learning as in the paper: alternate SVC and the closed form of gamma."""
+    gamma = np.full(len(kernels), 1 / len(kernels))
+    last = -np.inf
     for _ in range(20):
-        value, a = machine(sum(K / g for K, g in zip(kernels, gamma, strict=True)), y, C)
+        value, a = svm(sum(K / g for K, g in zip(kernels, gamma, strict=True)), y, C)
         r = np.sqrt([max(a @ K @ a, 1e-12) for K in kernels])
         gamma = r / r.sum()
         if abs(value - last) <= 1e-4 * abs(value):
@@ -341,24 +356,26 @@ def _alternation(kernels: list[np.ndarray], y: np.ndarray) -> tuple[float, np.nd
 
 
 def inner_machines(table: Table) -> None:
-    """What mirror descent spends in cold fits of SVC alone against all of Newton's method, which needs none."""
+    """Mirror descent's cold fits of SVC alone against all of Newton's method."""
     S, y = instance(100)
     problem = SimilarityKernel(S, y, C, RHO, 100.0)
-    rough, _ = solved(problem, WIDTH)
-    best_value, spent = optimum(problem), []
+    rough, _ = solved(problem, GAP)
+    best_value = optimum(problem)
+    spent = []
 
     def timed(K: np.ndarray) -> tuple[float, np.ndarray]:
-        seconds, found = cpu(lambda: machine(K, y, C))
+        seconds, found = cpu(lambda: svm(K, y, C))
         spent.append(seconds)
         return found[0] + RHO * np.sum((K - S) ** 2), 2 * RHO * (K - S) - np.outer(
             found[1], found[1]
         ) / 2
 
     step = np.sqrt(2 * np.log(100) / 1000) / np.linalg.norm(timed(np.eye(100))[1])
-    best, count = np.inf, 0
+    best = np.inf
+    count = 0
     for c in STEPS:
         spent.clear()
-        if np.isfinite(mirror_descent(100, timed, c * step, best_value + WIDTH * (1 + best_value))):
+        if np.isfinite(mirror_descent(100, timed, c * step, best_value + GAP * (1 + best_value))):
             best, count = min((best, count), (sum(spent), len(spent)))
     table.add(
         "inner SVM, n=100",
@@ -372,7 +389,8 @@ def inner_machines(table: Table) -> None:
 def real(table: Table, folder: Path) -> None:
     for name in ("AuralSonar", "Yeast_SW_200"):
         data = np.load(folder / "similarity" / f"{name}.npz")
-        S, y = (data["S"] + data["S"].T) / 2, np.where(data["y"] == data["y"].min(), -1.0, 1.0)
+        S = (data["S"] + data["S"].T) / 2
+        y = np.where(data["y"] == data["y"].min(), -1.0, 1.0)
         n = y.size
         ours = solved(SimilarityKernel(S, y, C, RHO, float(n)), 1e-6)
         compared(

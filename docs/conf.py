@@ -91,7 +91,7 @@ warnings.filterwarnings("ignore", message=r".*FigureCanvasAgg is non-interactive
 
 
 def _filled(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Fill the lists of a reference page in: a new problem, backend or command has nothing else to edit."""
+    """Fill in the lists of a reference page: a new problem or backend edits nothing else."""
     if docname.startswith("reference/"):
         from reference_lists import commands, groups, learners
 
@@ -107,7 +107,7 @@ def _filled(app: Sphinx, docname: str, source: list[str]) -> None:
 def _public_name(
     app: Sphinx, env: Any, node: nodes.Element, content: nodes.Element
 ) -> nodes.Element | None:
-    """A type is found where users import it from: `klopt.model.backend.Answer` is documented as `klopt.Answer`."""
+    """Document a type where users import it: `klopt.model.backend.Answer` is `klopt.Answer`."""
     target = node.get("reftarget", "")
     home, _, name = target.rpartition(".")
     if node.get("refdomain") != "py":

@@ -1,11 +1,11 @@
-"""Draw mirror descent for ESKL as printed and as corrected, with the paper's bound, and print the table of the page.
+"""Draw mirror descent for ESKL as printed and as corrected, and print the table of the page.
 
     python docs/draw_mirror_descent.py [FOLDER] [svg|png]
 
 Steps, start and bound are those of Proposition 3.1 of Kundu et al. (2010): eta_t = sqrt(2 log n /
-t) / L, from (tau/n) I, L the a-priori bound of the gradients, least value so far within tau L
-sqrt(2 log n / T). Both updates are the variants that the theorem checks run (`klopt.theorems`);
-optima are klopt's intervals, gaps are measured from their lower ends.
+t) / L, from (tau/n) I, L the a-priori bound of the gradients, smallest value so far within tau L
+sqrt(2 log n / T). Both updates are the variants that the theorem checks run
+(`klopt.papers.theorems`); optima are klopt's intervals, gaps are measured from their lower ends.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ from klopt.papers.theorems.kundu2010.algorithms import (
 from klopt.papers.theorems.kundu2010.descent_claims import PAIR
 from klopt.papers.theorems.kundu2010.quantities import Gradients, eskl, kernel_optimum, lipschitz
 
-BLUE, RED, GREY = "#0060a8", "#b00020", "#8a8a8a"
+BLUE = "#0060a8"
+RED = "#b00020"
+GREY = "#8a8a8a"
 STYLE = {
     "svg.hashsalt": "klopt",
     "svg.fonttype": "none",
@@ -49,7 +51,7 @@ SHOWN = 60  # points of a curve
 def case(
     S: np.ndarray, y: np.ndarray, loss: str, steps: int, rho: float = 1.0, C: float = 1.0
 ) -> Case:
-    """An instance with trace tau = 1; similarities are divided by their mean trace, which is then 1 too."""
+    """An instance with tau = 1; similarities are divided by their mean trace."""
     S = S / np.mean(np.trace(S, axis1=1, axis2=2))
     return {"S": S, "y": y, "C": C, "rho": rho, "tau": 1.0, "loss": loss, "steps": steps}
 
@@ -63,7 +65,7 @@ def random_similarities(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarr
 
 
 def like_sonar(seed: int, n: int, judges: int) -> tuple[np.ndarray, np.ndarray]:
-    """Made to look like AuralSonar: pairs of echoes rated from 1 to 5 by judges who do not quite agree.
+    """Made to look like AuralSonar: pairs of echoes rated 1 to 5 by noisy judges.
 
     Two kinds of echoes; the rating falls with their distance, is rounded, and is not the same in
     both orders. It is symmetrised here, and indefinite.
@@ -79,7 +81,8 @@ def like_sonar(seed: int, n: int, judges: int) -> tuple[np.ndarray, np.ndarray]:
 
 def instances() -> dict[str, Case]:
     """What is drawn, by name."""
-    sonar, several = like_sonar(0, 40, 1), like_sonar(1, 30, 3)
+    sonar = like_sonar(0, 40, 1)
+    several = like_sonar(1, 30, 3)
     return {
         "two points, l1 (001-A14)": {**PAIR, "steps": 10_000},
         "random, n = 12, l1": case(*random_similarities(0, 12, 1), "l1", 1000),
@@ -97,8 +100,12 @@ def gradients(one: Case, K: np.ndarray) -> Gradients:
 
 def best_gaps(one: Case, *, printed: bool) -> np.ndarray:
     """How far the least value so far is from the optimum, step by step."""
-    n, tau, L = len(one["y"]), one["tau"], lipschitz(one)
-    oracle, start, steps = partial(gradients, one), middle(one, 1), decreasing(n, L)
+    n = len(one["y"])
+    tau = one["tau"]
+    L = lipschitz(one)
+    oracle = partial(gradients, one)
+    start = middle(one, 1)
+    steps = decreasing(n, L)
     run = (
         as_printed(oracle, start, tau, steps, 1.0)
         if printed
@@ -115,10 +122,13 @@ def main() -> None:
     mpl.rcParams.update(STYLE)
     figure, panels = plt.subplots(2, 3, figsize=(9.6, 5.4))
     for (name, one), ax in zip(instances().items(), panels.flat, strict=True):
-        n, L, total = len(one["y"]), lipschitz(one), int(one["steps"])
+        n = len(one["y"])
+        L = lipschitz(one)
+        total = int(one["steps"])
         steps = np.arange(1, total + 1)
         bound = one["tau"] * L * np.sqrt(2 * log(n) / steps)
-        right, wrong = best_gaps(one, printed=False), best_gaps(one, printed=True)
+        right = best_gaps(one, printed=False)
+        wrong = best_gaps(one, printed=True)
         shown = np.unique(np.rint(np.geomspace(1, total, SHOWN)).astype(int)) - 1
         for curve, colour, style, label in (
             (bound, GREY, ":", "the paper's bound"),

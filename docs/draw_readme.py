@@ -1,4 +1,4 @@
-"""Draws the picture of the README: a small comparison from the shell, what it prints, and its page in a browser.
+"""Draws the picture of the README: a small comparison from the shell, and its page.
 
 OMP_NUM_THREADS=1 python docs/draw_readme.py
 
@@ -72,7 +72,7 @@ def screenshot(page: Path) -> bytes:
 
 
 def small(png: bytes) -> bytes:
-    """Return the picture with a palette, a third of its size; rare colours, those of the curves, keep their place."""
+    """Return the picture with a palette, a third of its size; rare colours are kept."""
     from PIL import Image
 
     made = BytesIO()

@@ -1,4 +1,4 @@
-"""Measures how time and memory grow with the number of points, and writes docs/scaling.md with what follows from it.
+"""Measures how time and memory grow with the number of points, and writes docs/scaling.md.
 
     python docs/measure_scaling.py           two minutes, one thread; keeps the figures in docs/performance/
     python docs/measure_scaling.py page      writes the page anew from what is kept
@@ -30,7 +30,8 @@ from klopt.learners.decomposition import kmeans
 from klopt.problems import AdaptiveKernel, ScgLogDet
 
 KEPT = Path(__file__).parent / "performance" / "scaling.json"
-DIMENSIONS, RANK = 20, 100
+DIMENSIONS = 20
+RANK = 100
 SIZES = {
     "features": (10_000, 100_000, 1_000_000),
     "logdet": (10_000, 100_000, 1_000_000),
@@ -155,19 +156,19 @@ Memory is the most that the process held, points and features included.
 
 ## What follows, with the arithmetic
 
-### By features, on one machine
+### By features, on one computer
 
-A step is a product of n × m with m × m numbers, O(nm²); the closed form has one, the machine's interior points take
-more of them the more points there are. What is held is Φ, 8nm = {phi} bytes a point, the points, 8d = {xs}, and some
-vectors: {logdet:.0f} and {dank:.0f} bytes a point by the gradient of the measurements. Beyond the largest n that was
-measured, N, t(n) = t(N) (n / N)^p with the fitted p, but at least 1. For m = {rank}, time and memory of the features
-included:
+A step is a product of n × m with m × m numbers, O(nm²). The closed form takes one; the interior-point method of the
+support vector machine takes more of them the more points there are. What is held is Φ, 8nm = {phi} bytes a point, the
+points, 8d = {xs}, and some vectors: {logdet:.0f} and {dank:.0f} bytes a point, fitted to the measurements. Beyond the
+largest n that was measured, N, t(n) = t(N) (n / N)^p with the fitted p, but at least 1. For m = {rank}, time and memory
+of the features included:
 
 | n | Φ alone | `ScgLogDet` | memory | `AdaptiveKernel` | memory |
 |---|---|---|---|---|---|
 {features}
 
-klopt holds Φ in one process. 10⁶ points fit into a laptop, 10⁷ into a server, 10⁸ into few machines, and klopt does
+klopt holds Φ in one process. 10⁶ points fit into a laptop, 10⁷ into a server, 10⁸ into a few servers, and klopt does
 not spread one Φ over several: that needs sums of m × m matrices over workers, which are not there. What the features
 miss of the kernel's trace is reported as `missing`; no law says that a fixed rank is enough.
 
@@ -194,7 +195,7 @@ clusters is small. `whole=` with features brackets it, at the cost of the table 
 
 
 def seconds_for(found: Figures, n: float) -> float:
-    """Return what the fitted power, at least 1, says of n points, from the largest measurement on."""
+    """Extrapolate from the largest measurement by the fitted power, at least 1."""
     last = max(found)
     return float(found[last][0] * (n / last) ** max(1.0, exponent(found, 0)))
 
@@ -226,7 +227,8 @@ def page(found: dict[str, Figures]) -> str:
 
 def beyond(found: dict[str, Figures]) -> str:
     """Return what follows for many points."""
-    features, clusters = [], []
+    features = []
+    clusters = []
     t1000, m1000 = found["cluster"][1000]
     ts = exponent(found["cluster"], 0)
     squares, fixed = np.polyfit(

@@ -1,4 +1,4 @@
-"""Does what a newcomer would: every command of the README and the tutorials, in order, from a fresh clone.
+"""Runs every command of the README and the tutorials, in order, from a fresh clone.
 
     python docs/walk_through.py            writes docs/first-minutes.md with what was printed and how long it took
 
@@ -46,7 +46,8 @@ def commands(clone: Path) -> Iterator[tuple[str, str]]:
         clone / "README.md",
         *(clone / "docs" / "tutorials" / f"{name}.md" for name in TUTORIALS),
     ):
-        text, name = path.read_text(encoding="utf-8"), path.relative_to(clone).as_posix()
+        text = path.read_text(encoding="utf-8")
+        name = path.relative_to(clone).as_posix()
         shell = [
             line.partition(" #")[0].strip()
             for block in blocks(text, "sh")
@@ -103,9 +104,11 @@ def shortened(text: str) -> list[str]:
 def main() -> int:
     """Walk through and write the page; return how many commands failed."""
     sections: dict[str, list[str]] = {}
-    failed, began = 0, time.perf_counter()
+    failed = 0
+    began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        clone, environment = Path(folder, "klopt"), Path(folder, "environment")
+        clone = Path(folder, "klopt")
+        environment = Path(folder, "environment")
         subprocess.run(["git", "clone", "-q", str(HERE.parent), str(clone)], check=True)
         venv.create(environment, with_pip=True)
         for document, command in commands(clone):

@@ -1,4 +1,4 @@
-"""Writes docs/experiments.md from the results in docs/experiments, and with arguments runs them anew before.
+"""Writes docs/experiments.md from docs/experiments; with arguments, runs them anew first.
 
 python docs/write_experiments.py
 OMP_NUM_THREADS=1 python docs/write_experiments.py STORE.db FOLDER 000=iris,wine 004=g50c
@@ -67,13 +67,14 @@ LEFT_OUT = """
 
 def overview(found: list[Experiment]) -> Iterator[str]:
     """Yield whether learned kernels beat the reference in mean rank, a line a protocol."""
-    yield "## Do learned kernels beat the machine that they are compared with?\n"
+    yield "## Do learned kernels beat the support vector machine that they are compared with?\n"
     yield "In mean rank over the sets that were run:\n"
     yield "| protocol | sets | reference | learned kernels that are better | that are not | significant |"
     yield "|---|---|---|---|---|---|"
     said = []
     for experiment in found:
-        protocol, summary = experiment.protocol, summarise(experiment)
+        protocol = experiment.protocol
+        summary = summarise(experiment)
         ranks = dict(summary.mean_ranks)
         own = ranks[protocol.reference]
         learned = sorted(
@@ -95,9 +96,9 @@ def overview(found: list[Experiment]) -> Iterator[str]:
         broken = [name for name in claimed if name not in better]
         said.append(verdict(protocol.name, protocol.reference, claimed, broken))
     yield (
-        "\nThe reference is the tuned machine with a Gaussian kernel, in 001 that with the denoised similarity. "
-        "Significant: Friedman's test rejects that all are equal and the ranks differ by more than Nemenyi's "
-        f"difference, at {found[0].protocol.level:g}; so few sets can show large differences only.\n"
+        "\nThe reference is the tuned support vector machine with a Gaussian kernel, in 001 that with the denoised "
+        "similarity. Significant: Friedman's test rejects that all are equal and the ranks differ by more than "
+        f"Nemenyi's difference, at {found[0].protocol.level:g}; so few sets can show large differences only.\n"
     )
     yield from said
     yield ""
@@ -125,7 +126,7 @@ def verdict(protocol: str, reference: str, claimed: list[str], broken: list[str]
 
 
 def claims(name: str) -> list[str]:
-    """Return the learned kernels that beat the reference in mean rank over the whole table of the paper."""
+    """Return the learned kernels that beat the reference in mean rank in the paper's table."""
     protocol = protocol_named(name)
     rows = [row for row in protocol.rows if row.reported]
     names = [figure.method for figure in rows[0].reported]

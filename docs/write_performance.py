@@ -77,11 +77,10 @@ def rows(text: str) -> Iterator[Row | str]:
             end = min(
                 found.end("figure") - 10, found.start("sign") - 1
             )  # a figure has nine letters and a space
-            instance, baseline = (
-                line[6 : end - BASELINE].strip(),
-                line[end - BASELINE : end].strip(),
-            )
-            passed, remarks = found["passed"] == "PASS", found["remarks"] or ""
+            instance = line[6 : end - BASELINE].strip()
+            baseline = line[end - BASELINE : end].strip()
+            passed = found["passed"] == "PASS"
+            remarks = found["remarks"] or ""
             yield Row(
                 passed,
                 instance,
@@ -133,7 +132,8 @@ def section(name: str, found: list[Row | str], said: str) -> str:
 
 def page() -> str:
     """Return the page from everything that is kept."""
-    sections, measured = [], []
+    sections = []
+    measured = []
     for file in sorted(KEPT.glob("*.txt")):
         said, _, output = file.read_text(encoding="utf-8").partition("\n")
         found = list(rows(output))

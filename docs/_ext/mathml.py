@@ -1,4 +1,4 @@
-"""Formulas as MathML, made while the pages are built: browsers draw it by themselves, without a script or a network.
+"""Formulas as MathML, which browsers draw without a script or a network.
 
 Sphinx ships MathJax, which is fetched when a page is opened, and images, which need LaTeX.
 `latex2mathml` is what klopt's own pages use.

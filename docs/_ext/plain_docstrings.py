@@ -1,4 +1,6 @@
-"""klopt's docstrings as reStructuredText: they are plain text, with `names` and formulas such as |y|'Ax and y in K*.
+"""klopt's plain docstrings as reStructuredText.
+
+They have `names` and formulas such as |y|'Ax and y in K*.
 
 A paragraph is escaped, what is indented is shown as it stands, examples and lists stay what they
 are.

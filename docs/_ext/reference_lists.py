@@ -1,4 +1,4 @@
-"""What the reference lists by itself: public names in groups, the learners, and what each command says of itself."""
+"""Lists of the reference: public names in groups, the learners, the help of each command."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ GROUPS = {
         "Simplex", "OrderedSimplex", "BoxPlane", "Spectrahedron", "Product",
     ),
 }  # fmt: skip
-VERBS, ERRORS, MORE = "Verbs", "Errors and warnings", "More"
+VERBS = "Verbs"
+ERRORS = "Errors and warnings"
+MORE = "More"
 
 
 def groups() -> dict[str, list[tuple[str, str]]]:
-    """Return (directive, name) of every public name of klopt by its group; a name in no group comes last."""
+    """Return directive and name of every public name by group; ungrouped names come last."""
     found: dict[str, list[tuple[str, str]]] = {
         title: [] for title in (VERBS, *GROUPS, ERRORS, MORE)
     }

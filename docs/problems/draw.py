@@ -85,8 +85,10 @@ def scg_ordered(ax: Any, L: Any, labels: np.ndarray) -> None:
     """Energies and their prefix means."""
     every = load_digits().target  # few labels change few energies: the picture has all of them
     problem = ScgOrdered(smoothest_eigenpairs(L, 60)[1], side=every, skip_constant=True)
-    c, mu = problem.coefficients, klopt.solve(problem).require().point.mu
-    means, k = np.cumsum(c[1:]) / np.arange(1, c.size), int(np.flatnonzero(mu)[-1]) + 1
+    c = problem.coefficients
+    mu = klopt.solve(problem).require().point.mu
+    means = np.cumsum(c[1:]) / np.arange(1, c.size)
+    k = int(np.flatnonzero(mu)[-1]) + 1
     ax.plot(
         np.arange(1, c.size + 1),
         c,
@@ -161,7 +163,8 @@ def spectral_alignment(ax: Any, L: Any, labels: np.ndarray) -> None:
 
 def scg_logdet(ax: Any, L: Any, labels: np.ndarray) -> None:
     """Residuals of the solution as printed and as computed, the worse K0 is conditioned."""
-    labels, conditions = labels[:200], np.geomspace(1e1, 1e20, 20)
+    labels = labels[:200]
+    conditions = np.geomspace(1e1, 1e20, 20)
     S = side_graph(labels, 200).apply(np.eye(200))
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(200, 200)))[0]
     lines: dict[str, list[float]] = {"printed": [], "klopt": []}
@@ -180,13 +183,12 @@ def scg_logdet(ax: Any, L: Any, labels: np.ndarray) -> None:
 
 
 def multiple_kernel(ax: Any, L: Any, labels: np.ndarray) -> None:
-    """The norms |w_i| that nine kernels have in the machine, for three norms of these norms."""
+    """The norms |w_i| that nine kernels have in the classifier, for three norms of these norms."""
     X, target = load_breast_cancer(return_X_y=True)
-    X, y = ((X - X.mean(0)) / X.std(0))[:300], 2.0 * target[:300] - 1
-    squares, widths = (
-        np.square(X[:, None] - X).sum(axis=2) / X.shape[1],
-        np.logspace(-3, 5, 9, base=2),
-    )
+    X = ((X - X.mean(0)) / X.std(0))[:300]
+    y = 2.0 * target[:300] - 1
+    squares = np.square(X[:, None] - X).sum(axis=2) / X.shape[1]
+    widths = np.logspace(-3, 5, 9, base=2)
     kernels = [np.exp(-squares / width) for width in widths]
     for norm, colour in (("block-l1", BLUE), (2.0, GREEN), ("block-linf", ORANGE)):
         point = klopt.solve(MultipleKernel(kernels, y, C=1.0, norm=norm)).require().point
@@ -213,7 +215,8 @@ def multiple_kernel(ax: Any, L: Any, labels: np.ndarray) -> None:
 def similarity(n: int = 120) -> tuple[np.ndarray, np.ndarray]:
     """A Gaussian kernel of breast cancer data with symmetric noise, and the labels."""
     X, target = load_breast_cancer(return_X_y=True)
-    X, y = ((X - X.mean(0)) / X.std(0))[:n], 2.0 * target[:n] - 1
+    X = ((X - X.mean(0)) / X.std(0))[:n]
+    y = 2.0 * target[:n] - 1
     noise = np.random.default_rng(0).normal(size=(n, n))
     return np.exp(-np.square(X[:, None] - X).sum(axis=2) / X.shape[1]) + 0.2 * (noise + noise.T), y
 

@@ -1,4 +1,4 @@
-"""Draw the picture of the page on data-adaptive kernels: how fast each method closes the gap, with the proven bound.
+"""Draw how fast each method for data-adaptive kernels closes the gap, with the proven bound.
 
     python docs/problems/draw_dank.py [FOLDER] [svg|png]
 
@@ -57,7 +57,8 @@ def projected_gradient(p: AdaptiveKernel, domain: BoxPlane, L: float) -> Iterato
 def accelerated(p: AdaptiveKernel, domain: BoxPlane, L: float, sign: float) -> Iterator[np.ndarray]:
     """Algorithm 1 with the sign of its line 7; the proof is for theta."""
     start = beta = theta = np.zeros(p.y.size)
-    total, t = np.zeros(p.y.size), 0
+    total = np.zeros(p.y.size)
+    t = 0
     while True:
         a = 2 / (t + 3) * beta + (t + 1) / (t + 3) * theta if t else start
         g = gradient(p, a)
@@ -74,7 +75,8 @@ def main() -> None:
     kind = sys.argv[2] if len(sys.argv) > 2 else "svg"
     p = problem()
     best = klopt.solve(p, tol=1e-13, backend="newton")
-    domain, L = p.machine.domain(), p.machine.function.lipschitz(1.0)
+    domain = p.machine.domain()
+    L = p.machine.function.lipschitz(1.0)
     runs = (
         ("projected gradient", GREY, projected_gradient(p, domain, L)),
         ("Nesterov as printed (sign -)", RED, accelerated(p, domain, L, -1.0)),

@@ -49,7 +49,7 @@ def main(folder: str = "docs/problems", kind: str = "svg") -> None:
         )
         right.axhline(1e-6, color=GREY, linewidth=0.8)
         right.text(0, 1e-6, " tol", color=GREY, va="bottom")
-        right.set(xlabel="iteration", ylabel="relative width")
+        right.set(xlabel="iteration", ylabel="relative gap")
         figure.tight_layout()
         figure.savefig(
             Path(folder) / f"margin.{kind}", metadata={"Date": None} if kind == "svg" else None

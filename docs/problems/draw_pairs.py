@@ -26,10 +26,12 @@ def main(folder: str = "docs/problems", kind: str = "svg") -> None:
     X, y = load_breast_cancer(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     known = np.random.default_rng(0).permutation(len(X))[:40]
-    X, y = X[known], y[known]
+    X = X[known]
+    y = y[known]
     K0 = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 30)
     i, j = np.triu_indices(40, 1)
-    same, pairs = y[i] == y[j], np.column_stack((i, j))
+    same = y[i] == y[j]
+    pairs = np.column_stack((i, j))
     before = distances(K0, i, j)
     near, far = np.percentile(before, [10, 90])
     problem = klopt.problems.LogDetPairs(K0, pairs[same], pairs[~same], near, far)

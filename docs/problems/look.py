@@ -1,6 +1,10 @@
 """The colours and the style of the pictures beside the problems."""
 
-BLUE, ORANGE, GREEN, GREY, RED = "#0060a8", "#c85a00", "#2f7d32", "#8a8a8a", "#b00020"
+BLUE = "#0060a8"
+ORANGE = "#c85a00"
+GREEN = "#2f7d32"
+GREY = "#8a8a8a"
+RED = "#b00020"
 STYLE = {
     "svg.hashsalt": "klopt",
     "svg.fonttype": "none",
