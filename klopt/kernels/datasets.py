@@ -1,4 +1,4 @@
-"""`Dataset`: points with labels or targets, and the kernels, similarities and graphs that examples make of them.
+"""`Dataset`: points with labels or targets, and the kernels and graphs made of them in examples.
 
 The kernel is K_ij = exp(-|x_i - x_j|^2 / features). Where a problem learns from some labels, those
 of every second point of a class are hidden; graphs join five neighbours.
@@ -28,7 +28,7 @@ SMOOTH_EIGENVECTORS = 40
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Standardised points with class labels 0, 1, 2, .., or standardised targets where the data are for regression."""
+    """Standardised points with class labels 0, 1, 2, .. or, for regression, standardised targets."""
 
     X: FloatArray
     y: FloatArray
@@ -78,7 +78,7 @@ class Dataset:
 
     @property
     def similarities(self) -> list[FloatArray]:
-        """Two that are no kernels: tanh(x_i'x_j / features) and 1 - |x_i - x_j|^2 / (2 features)."""
+        """Two indefinite ones: tanh(x_i'x_j / features) and 1 - |x_i - x_j|^2 / (2 features)."""
         return [np.tanh(self.X @ self.X.T / self.X.shape[1]), 1 - self.distances / 2]
 
     @property
