@@ -28,7 +28,7 @@ SMOOTH_EIGENVECTORS = 40
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Standardised points with class labels 0, 1, 2, .. or, for regression, standardised targets."""
+    """Standardised points with class labels 0, 1, .. or, for regression, standardised targets."""
 
     X: FloatArray
     y: FloatArray

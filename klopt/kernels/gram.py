@@ -64,7 +64,7 @@ class Gram:
     """
 
     matrix: FloatArray
-    """The symmetric matrix, read-only; its negative eigenvalues, none below `floor`, are rounding."""
+    """The symmetric matrix, read-only; negative eigenvalues, none below `floor`, are rounding."""
     scale: float
     """The mean of the diagonal; 1.0 for the zero matrix, the only one with a zero diagonal."""
     floor: float
@@ -244,7 +244,7 @@ def _looks_thin(K: FloatArray) -> bool:
 
 
 def _low_rank_floor(K: FloatArray, rounding: float) -> float | None:
-    """-||K - R'R||, a bound by Weyl's inequality; None where it is not small or the rank is high."""
+    """-||K - R'R||, a bound by Weyl's inequality; None if it is not small or the rank is high."""
     # Above rank n/8 a Cholesky factorisation costs less.
     if not _looks_thin(K):
         return None

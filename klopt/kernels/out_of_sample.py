@@ -96,7 +96,7 @@ class ExtendedFeatures:
         return self._checked("phi", phi) @ self.C
 
     def cross(self, phi: npt.ArrayLike, others: npt.ArrayLike) -> FloatArray:
-        """Return k between two sets of points; `others`, such as the training set, is not copied."""
+        """Return k between two sets of points; `others`, often the training set, is not copied."""
         left = self.features(phi)
         right = np.asarray(others, dtype=float)
         if right.ndim != 2 or right.shape[1] != len(self.C):

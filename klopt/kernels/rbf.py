@@ -46,7 +46,7 @@ def gaussians(X: FloatArray, gammas: Sequence[float]) -> list[tuple[FloatArray, 
         for columns in parts[place:]:
             D = squares[rows, None] + squares[columns] - 2 * inner[rows, columns]
             np.maximum(D, 0.0, out=D)
-            # A BLAS product need not be symmetric inside a diagonal tile; its diagonal is exactly 0.
+            # Inside a diagonal tile a BLAS product need not be symmetric, nor its diagonal exact.
             if rows is columns:
                 D = np.tril(D) + np.tril(D, -1).T
                 D.flat[:: len(D) + 1] = 0.0

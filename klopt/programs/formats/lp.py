@@ -134,7 +134,7 @@ def _bound_lines(model: Model, columns: tuple[str, ...]) -> Iterator[str]:
 
 
 def _check_sizes(path: Path, model: Model) -> None:
-    """Refuse numbers that HiGHS, by which LP files are read, would leave out or take for infinite."""
+    """Refuse numbers that HiGHS, which reads LP files, would drop or take for infinite."""
     sides = np.concatenate([model.row_upper, model.lower, model.upper])
     plain = np.concatenate([model.c, sides[np.isfinite(sides)]])
     matrices = np.concatenate([model.A.data, [] if model.P is None else model.P.data])
@@ -160,11 +160,17 @@ def _squares(names: tuple[str, ...], P: SparseMatrix) -> list[str]:
     """x'Px as squares and products, each product once."""
     lower = sparse.tril(P).tocoo()
     places = zip(lower.row.tolist(), lower.col.tolist(), lower.data.tolist(), strict=True)
-    pairs = [
-        (f"{names[j]}^2" if i == j else f"{names[j]} * {names[i]}", v if i == j else 2 * v)
-        for i, j, v in places
-    ]
-    return _terms(*zip(*pairs, strict=True)) if pairs else []
+    terms = []
+    coefficients = []
+    for i, j, value in places:
+        # The lower triangle only: a product stands for both entries.
+        if i == j:
+            terms.append(f"{names[j]}^2")
+            coefficients.append(value)
+        else:
+            terms.append(f"{names[j]} * {names[i]}")
+            coefficients.append(2 * value)
+    return _terms(terms, coefficients)
 
 
 def _model(path: Path, highs: object) -> Model:
