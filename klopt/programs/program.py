@@ -22,7 +22,7 @@ Pair = Callable[[Point], tuple[FloatArray, FloatArray]]
 
 
 class Program(Problem):
-    """The base of `LP`, `QCQP` and `SDP`: the value is `scale` times that of `form` plus `offset`."""
+    """The base of `LP`, `QCQP` and `SDP`, whose value is `scale` times that of `form`, + `offset`."""
 
     trusts_residuals: ClassVar[bool] = True
     offset: float

@@ -43,7 +43,7 @@ __all__ = [
 Mask = npt.NDArray[np.bool_]
 Pair: TypeAlias = tuple[float | None, float | None]
 BoundsLike: TypeAlias = Pair | Sequence[Pair] | npt.ArrayLike | None
-"""A pair (low, high) for all variables or one for each, None for no bound; None alone is (0, None)."""
+"""A pair (low, high) for all variables or one for each, None for no bound; x >= 0 by default."""
 
 
 def inequalities(n: int, A: object, b: object, name: str = "ub") -> tuple[SparseMatrix, FloatArray]:

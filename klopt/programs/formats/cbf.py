@@ -271,7 +271,7 @@ def _standard(draft: _CbfDraft) -> Model:
 
 
 def _general(draft: _CbfDraft) -> Model:
-    """Scalars and the entries of matrix variables as one vector x; cones of x and A x + b as rows."""
+    """Scalars and entries of matrix variables as one vector x; cones of x and A x + b as rows."""
     scalars = _size(draft.var)
     sizes = [svec_size(order) for order in draft.psdvar]
     starts = scalars + np.concatenate(([0], np.cumsum(sizes))).astype(int)
