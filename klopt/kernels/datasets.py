@@ -56,8 +56,9 @@ class Dataset:
         """All pairs of labelled points, similar ones and dissimilar ones."""
         known = np.flatnonzero(self.classes != UNLABELLED)
         i, j = known[np.array(np.triu_indices(known.size, 1))]
+        pairs = np.column_stack([i, j])
         same = self.y[i] == self.y[j]
-        return np.column_stack([i, j])[same], np.column_stack([i, j])[~same]
+        return pairs[same], pairs[~same]
 
     @property
     def distances(self) -> FloatArray:
@@ -79,7 +80,8 @@ class Dataset:
     @property
     def similarities(self) -> list[FloatArray]:
         """Two indefinite ones: tanh(x_i'x_j / features) and 1 - |x_i - x_j|^2 / (2 features)."""
-        return [np.tanh(self.X @ self.X.T / self.X.shape[1]), 1 - self.distances / 2]
+        sigmoid = np.tanh(self.X @ self.X.T / self.X.shape[1])
+        return [sigmoid, 1 - self.distances / 2]
 
     @property
     def features(self) -> LowRank:

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, SparseMatrix, csc, freeze, require_memory
+from klopt.arrays import EPS, FloatArray, SparseMatrix, csc, freeze, require_memory
 from klopt.errors import InvalidProblem
 from klopt.numerics.eigenbasis import Eigenbasis, decomposed
 from klopt.numerics.lanczos import BLOCK, largest_eigenpairs
@@ -39,7 +39,7 @@ IntArray = npt.NDArray[np.int64]
 MAX_DENSE_ORDER = 600
 """Up to this order LAPACK is the faster one for any r."""
 MIN_PAIRS_OF_COMPONENT = 64
-"""Pairs computed at least of a large component: fewer take no less time."""
+"""The minimum number of pairs computed of a large component: fewer take no less time."""
 COLUMNS_AT_ONCE = 128
 """Eigenvectors whose residuals are computed at a time."""
 MAX_RELATIVE_RESIDUAL = 1e-8
@@ -65,7 +65,8 @@ def checked_laplacian(laplacian: object, name: str = "laplacian") -> SparseMatri
     if rows != columns or not rows:
         raise InvalidProblem(f"{name} is {rows} x {columns}; expected a square matrix")
     gaps = abs(L - L.T).tocoo()
-    if gaps.nnz and gaps.data.max() > 64 * np.finfo(float).eps * abs(L).max():
+    rounding = 64 * EPS * abs(L).max()
+    if gaps.nnz and gaps.data.max() > rounding:
         worst = int(np.argmax(gaps.data))
         i, j = sorted((int(gaps.row[worst]), int(gaps.col[worst])))
         raise InvalidProblem(
@@ -222,6 +223,7 @@ def _components(L: SparseMatrix) -> tuple[list[IntArray], list[SparseMatrix]]:
         return [np.arange(L.shape[0])], [L]
     order = np.argsort(of, kind="stable")
     ends = np.append(0, np.cumsum(np.bincount(of)))
+    # With the points of a component side by side, its block is a range of columns of L.
     sorted_ = L[order][:, order].tocsc()
     data = sorted_.data
     rows = sorted_.indices
@@ -244,6 +246,7 @@ def _merged(
     V = np.zeros((n, r))
     for j in np.unique(piece[chosen]):
         columns = np.flatnonzero(piece[chosen] == j)
+        # Pairs of a component are ascending: those chosen are its first ones.
         V[np.ix_(parts[j], columns)] = found[j][1][:, : columns.size]
     return values[chosen], V
 
@@ -283,7 +286,7 @@ def _lanczos(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatAr
 
     # A block of BLOCK vectors holds BLOCK copies of an eigenvalue at most: where as many lie
     # together, a further copy is searched for on the complement of the vectors found.
-    while (values[BLOCK - 1 :] - values[: max(r - BLOCK + 1, 0)] < CLUSTER_SHARE * reach).any():
+    while _has_cluster(values, CLUSTER_SHARE * reach):
         complement = _Complement(L, V, shift)
         first = complement.project(start)
         # An inaccurate value tells whether there is something to find, and costs little.
@@ -298,6 +301,13 @@ def _lanczos(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatAr
         values = values[order]
         V = V[:, order]
     return values, V
+
+
+def _has_cluster(values: FloatArray, distance: float) -> bool:
+    """Whether `BLOCK` consecutive eigenvalues lie within a distance."""
+    last = values[BLOCK - 1 :]
+    first = values[: last.size]
+    return bool((last - first < distance).any())
 
 
 def _inverted(

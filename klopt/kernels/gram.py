@@ -113,9 +113,10 @@ class Gram:
             raise InvalidProblem(f"{name} is 0 x 0; a kernel matrix needs at least one point")
 
         K_psd, floor, record = _positive_semidefinite(name, K, repair)
-        notes = ("averaged with its transpose" if K is not given else "", record)
+        averaged = "averaged with its transpose" if K is not given else ""
+        notes = "; ".join(filter(None, (averaged, record)))
         scale = float(K_psd.diagonal().mean()) or 1.0
-        return cls(cast(FloatArray, freeze(K_psd)), scale, floor, "; ".join(filter(None, notes)))
+        return cls(cast(FloatArray, freeze(K_psd)), scale, floor, notes)
 
     @classmethod
     def rbf(cls, X: object, gamma: float | None = None) -> Gram:
@@ -232,10 +233,10 @@ def _pivoted_factor(K: FloatArray) -> FloatArray:
 def _distance(K: FloatArray, R: FloatArray) -> float:
     """A bound of ||K - R'R||_F that counts the rounding of its own computation."""
     blocks = (slice(start, start + 256) for start in range(0, len(K), 256))
-    measured = np.hypot.reduce(
-        [float(np.linalg.norm(K[rows] - R[:, rows].T @ R)) for rows in blocks]
-    )
-    return float(measured) + (len(R) + 3) * EPS / 2 * float(np.linalg.norm(R)) ** 2
+    norms = [float(np.linalg.norm(K[rows] - R[:, rows].T @ R)) for rows in blocks]
+    measured = float(np.hypot.reduce(norms))
+    rounding = (len(R) + 3) * EPS / 2 * float(np.linalg.norm(R)) ** 2
+    return measured + rounding
 
 
 def _looks_thin(K: FloatArray) -> bool:

@@ -33,6 +33,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import (
+    EPS,
     FloatArray,
     SparseMatrix,
     csc,
@@ -283,8 +284,9 @@ def _edges(points: FloatArray, neighbours: int) -> tuple[IntArray, IntArray]:
     others = search.kneighbors(return_distance=False).ravel().astype(np.int64)
     own = np.repeat(np.arange(len(points)), neighbours)
     # The edge (i, j), i < j, as the number i n + j: each direction gives the same one.
-    codes = np.unique(np.minimum(own, others) * len(points) + np.maximum(own, others))
-    return codes // len(points), codes % len(points)
+    n = len(points)
+    codes = np.unique(np.minimum(own, others) * n + np.maximum(own, others))
+    return codes // n, codes % n
 
 
 def _lengths(points: FloatArray, i: IntArray, j: IntArray) -> FloatArray:
@@ -320,8 +322,10 @@ def _refuse_non_weights(W: SparseMatrix) -> None:
 
     # Degrees and products of symmetric weights may differ by rounding.
     gaps = abs(W - W.T).tocoo()
-    at = int(np.argmax(gaps.data)) if gaps.nnz else 0
-    if gaps.nnz and gaps.data[at] > 64 * np.finfo(float).eps * entries.data.max():
+    if not gaps.nnz:
+        return
+    at = int(np.argmax(gaps.data))
+    if gaps.data[at] > 64 * EPS * entries.data.max():
         i, j = sorted((int(gaps.row[at]), int(gaps.col[at])))
         raise InvalidProblem(
             f"W is not symmetric: W[{i}, {j}] = {W[i, j]} but W[{j}, {i}] = {W[j, i]}; pass "

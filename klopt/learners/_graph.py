@@ -59,10 +59,10 @@ class _Nearby:
         # From differences: distances by inner products are not 0 at a training point.
         for rows in blocks(len(new), 8 * near.shape[1] * new.shape[1]):
             lengths[rows] = np.linalg.norm(new[rows, None, :] - self.X[near[rows]], axis=2)
-        least = lengths.min(axis=1, keepdims=True)
+        nearest = lengths.min(axis=1, keepdims=True)
         # At a training point, distance 0, the weight is all its own.
         with np.errstate(invalid="ignore"):
-            p = np.where(least == 0, lengths == 0, least / lengths)
+            p = np.where(nearest == 0, lengths == 0, nearest / lengths)
         p /= p.sum(axis=1, keepdims=True)
         ends = np.arange(0, near.size + 1, near.shape[1])
         return sparse.csr_array((p.ravel(), near.ravel(), ends), shape=(len(new), len(self.X)))

@@ -91,7 +91,7 @@ class StackLearner(Learner):
     def _keep(self, results: list[Result], parts: list[Part], bias: FloatArray) -> Self:
         """Keep the results of the models, their points with signs or values, and their biases."""
         self.results_ = tuple(results)
-        # The one that is known least well stands for all.
+        # The result with the largest relative gap stands for all.
         self.result_ = max(results, key=lambda result: result.certificate.relative_width)
         self._bias = bias
         self._models = _KernelModels(
