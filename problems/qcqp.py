@@ -244,6 +244,7 @@ class QCQP(Program):
             self.by_form(name, all_cones, rotated, *way),
             self.by_dual(f"dual {name}", all_cones, duality, *way),
         )
+        # Without P the epigraph is the program itself.
         if self.P is None:
             return linear
         needs = {Feature.QUADRATIC} | cones

@@ -236,6 +236,7 @@ class SDP(Program):
         zero, nonneg, *parts = np.split(y, np.cumsum((cones.zero, cones.nonneg, *sizes))[:-1])
         matrices = {f"X{index}": smat(part) for index, part in enumerate(parts)}
         named = self.rows.named(zero, nonneg)
+        # The program over X is the dual of the form: X are its multipliers, and -x those of X.
         if self.over == "X":
             return Point({**matrices, "diagonal": named["ub"]}, {"eq": -x})
         return Point({"x": x}, {"ub": named["ub"], "eq": named["eq"], **matrices})

@@ -112,6 +112,7 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
 
     def _carried(self, X: Any, F: FloatArray) -> FloatArray:
         """F, known at the training points, at the rows of X."""
+        # Otherwise the graph is given, and X holds the weights to the training points.
         if self._nearby is not None:
             return cast(FloatArray, self._nearby.shares(self._points(X)) @ F)
         W = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")

@@ -72,6 +72,7 @@ class MulticlassScheme:
         """Return one score per class from one value per model; for two classes one number."""
         if self.classes == 2:
             return values[:, 0]
+        # One model per class: its value is the score.
         if not self.by_votes:
             return values
         sides = np.zeros((len(self.pairs), self.classes))

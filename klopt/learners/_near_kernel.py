@@ -54,6 +54,7 @@ def pulled_back(function: ExtendedKernel | FactoredKernel, a: FloatArray) -> Flo
     J = slice(None) if function.points is None else function.points
     b = np.array(a, dtype=float)
     seen = function.K0[J] @ a
+    # b = a + Q K0 a, with Q on the points J only.
     if isinstance(function, ExtendedKernel):
         b[J] += function.Q @ seen
         return b

@@ -229,6 +229,7 @@ def rbf(gamma: Width | Sequence[Width] = "scale", columns: Columns = None) -> Ra
     >>> [kernel.name for kernel in rbf(["0.25 scale", "4 scale"], columns=slice(0, 2))]
     ['rbf(0.25 scale)[0:2]', 'rbf(4 scale)[0:2]']
     """
+    # A text is a sequence, too, but one width.
     if isinstance(gamma, str) or np.isscalar(gamma):
         return Radial(cast(Width, gamma), columns)
     widths: Any = gamma

@@ -90,6 +90,7 @@ def bounds_array(n: int, bounds: object) -> FloatArray:
             "bounds has a number beyond the range of floats; write None for no bound"
         ) from None
     array = array.reshape(n, 2).astype(float)
+    # A lower bound of inf or an upper bound of -inf leaves no value.
     for row, side in np.argwhere(np.isnan(array) | (array == [np.inf, -np.inf])):
         raise InvalidProblem(
             f"bounds[{row}, {side}] is {array[row, side]}; expected a number, or None for no bound"
@@ -214,6 +215,7 @@ def _rows(n: int, A: object, b: object, name: str) -> tuple[SparseMatrix, FloatA
 
 
 def _refuse_fake_infinity(name: str, values: FloatArray) -> None:
+    """Refuse numbers such as 1e30 that stand for infinity in other programs."""
     for place in np.argwhere(np.isfinite(values) & (np.abs(values) >= FAKE_INFINITY)):
         index = ", ".join(str(i) for i in place)
         raise InvalidProblem(

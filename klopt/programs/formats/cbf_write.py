@@ -96,6 +96,7 @@ def _lmi(model: Model) -> list[str]:
             strict=True,
         )
         for (j, row, column), value in zip(places, entries.data.tolist(), strict=True):
+            # Column 0 is F_0, and the format adds D = -F_0.
             if j:
                 tables["HCOORD"].append(f"{index} {j - 1} {row} {column} {value!r}")
             else:

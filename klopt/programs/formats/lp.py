@@ -66,6 +66,7 @@ def read(path: Path) -> Model:
             for line in log.read_text(errors="replace").splitlines()
             if line.startswith(("ERROR", "WARNING"))
         ]
+    # HiGHS warns of coefficients that it drops: the problem would be another one.
     if status == highspy.HighsStatus.kError or any("ignored" in line for line in said):
         raise malformed(
             path, None, "HiGHS cannot read it: " + (" ".join(said) or "no reason given")
@@ -190,6 +191,7 @@ def _model(path: Path, highs: object) -> Model:
     )
     byrow = lp.a_matrix_.format_ == highspy.MatrixFormat.kRowwise
     A = (sparse.csr_array if byrow else sparse.csc_array)(parts, shape=shape)
+    # HiGHS may read 1e20 and above as numbers where the file means infinity.
     low, high, lower, upper = (
         np.array([from_infinite(v) for v in values], dtype=float)
         for values in (lp.row_lower_, lp.row_upper_, lp.col_lower_, lp.col_upper_)
@@ -199,8 +201,10 @@ def _model(path: Path, highs: object) -> Model:
         size = (quadratic.dim_, quadratic.dim_)
         parts = (np.array(quadratic.value_), np.array(quadratic.index_), np.array(quadratic.start_))
         half = sparse.csc_array(parts, shape=size)
-        square = quadratic.format_ == highspy.HessianFormat.kSquare
-        P = csc("P", half if square else half + half.T - sparse.diags_array(half.diagonal()))
+        P = csc("P", half)
+        # Otherwise one triangle is given; the diagonal would count twice.
+        if quadratic.format_ != highspy.HessianFormat.kSquare:
+            P = csc("P", half + half.T - sparse.diags_array(half.diagonal()))
     return Model(
         c=np.array(lp.col_cost_, dtype=float),
         A=csc("A", A),

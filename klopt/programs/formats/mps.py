@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import SparseMatrix, csc
@@ -149,11 +150,13 @@ def _rows(draft: _MpsDraft, line: int, words: Words) -> None:
     if name in draft.kinds:
         raise malformed(draft.path, line, f"the row {name!r} was named before")
     draft.kinds[name] = kind
+    # The first N row is the objective, further ones are free rows.
     if kind == "N" and not draft.objective:
         draft.objective = name
 
 
 def _columns(draft: _MpsDraft, line: int, words: Words) -> None:
+    # Markers enclose integer variables.
     if "'MARKER'" in words:
         if "'INTORG'" in words:
             raise malformed(
@@ -236,15 +239,7 @@ _SECTIONS: dict[str, Callable[[_MpsDraft, int, Words], None]] = {
 
 def _model(draft: _MpsDraft) -> Model:
     rows = [name for name in draft.kinds if name != draft.objective]
-    place = {name: index for index, name in enumerate(rows)}
-    c = np.zeros(len(draft.columns))
-    keys = [key for key in draft.entries if key[0] != draft.objective]
-    for (row, column), value in draft.entries.items():
-        if row == draft.objective:
-            c[draft.columns[column]] = value
-    data = [draft.entries[key] for key in keys]
-    at = ([place[row] for row, _ in keys], [draft.columns[column] for _, column in keys])
-    A = csc("A", sparse.csc_array((data, at), shape=(len(rows), c.size)))
+    c, A = _costs_and_rows(draft, rows)
     sides = np.array([_side(draft, name) for name in rows]).reshape(-1, 2)
     high = np.array([draft.high.get(name, np.inf) for name in draft.columns])
     low = np.array([_lower_bound(draft, name) for name in draft.columns])
@@ -260,6 +255,26 @@ def _model(draft: _MpsDraft) -> Model:
         P=_quadratic(draft),
         names=Names(tuple(draft.columns), tuple(rows)),
     )
+
+
+def _costs_and_rows(
+    draft: _MpsDraft, rows: list[str]
+) -> tuple[npt.NDArray[np.float64], SparseMatrix]:
+    """The objective c and the matrix A of the other rows."""
+    places = {name: index for index, name in enumerate(rows)}
+    c = np.zeros(len(draft.columns))
+    data: list[float] = []
+    at_row: list[int] = []
+    at_column: list[int] = []
+    for (row, column), value in draft.entries.items():
+        if row == draft.objective:
+            c[draft.columns[column]] = value
+        else:
+            data.append(value)
+            at_row.append(places[row])
+            at_column.append(draft.columns[column])
+    A = sparse.csc_array((data, (at_row, at_column)), shape=(len(rows), c.size))
+    return c, csc("A", A)
 
 
 def _lower_bound(draft: _MpsDraft, name: str) -> float:

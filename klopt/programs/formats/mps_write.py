@@ -100,6 +100,7 @@ def checked_names(path: Path, model: Model) -> Names:
 def _sides(path: Path, model: Model) -> tuple[list[float], list[float]]:
     low = model.row_lower
     high = model.row_upper
+    # Models made by klopt's programs have one-sided rows and equalities only.
     if np.any(high == -np.inf) or np.any(np.isfinite(low) & (low != high)):
         raise InvalidProblem(
             f"{path}: a row a'x <= -inf or with two sides cannot be written; state it as inequalities"

@@ -88,6 +88,7 @@ def _quadratic(arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
     A = _matrix(arrays, "A")
     c = arrays["q"]
     m, n = A.shape
+    # A last block that is the identity holds the bounds of the variables.
     bounded = m >= n and abs(A.tocsr()[m - n :] - sparse.eye_array(n)).nnz == 0
     rows = m - n if bounded else m
     low = arrays["l"]
@@ -138,6 +139,7 @@ def _sedumi(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
         raise malformed(
             path, None, f"the cones have {free + linear + sum(soc)} entries, c has {c.size}"
         )
+    # x in K itself: nonnegative entries are bounds, the rest is b_soc - A_soc x with A_soc = -I.
     lower = np.full(c.size, -np.inf)
     lower[free : free + linear] = 0.0
     cones = csc("A_soc", -sparse.eye_array(c.size, format="csr")[free + linear :])

@@ -94,6 +94,7 @@ def write(path: Path, model: Model) -> None:
         text += _lines(
             entries.col, place, across[entries.row] + 1, down[entries.row] + 1, entries.data
         )
+    # Linear rows are a diagonal block after the others: F_i = -A_i, F_0 = -b.
     if b.size:
         entries = sparse.hstack([sparse.csc_array(-b[:, None]), -A]).tocoo()
         text += _lines(entries.col, len(orders), entries.row + 1, entries.row + 1, entries.data)
@@ -133,6 +134,7 @@ def _entries(path: Path, lines: list[str], at: int) -> tuple[FloatArray, npt.NDA
     try:
         table = np.array(rows, dtype=float).reshape(-1, 5)
     except ValueError:
+        # Fortran exponents, or a mistake, which is searched for line by line.
         for line, row in zip(where.tolist(), rows, strict=True):
             if len(row) != 5:
                 raise malformed(path, line, f"expected 5 numbers, found {len(row)}") from None
@@ -165,6 +167,7 @@ def _check(
             raise malformed(
                 path, int(where[at]), f"{text}: {' '.join(f'{v:g}' for v in table[at])}"
             )
+    # An entry and its mirror image are the same.
     keys = np.column_stack((index, block, np.minimum(row, column), np.maximum(row, column)))
     _, first = np.unique(keys, axis=0, return_index=True)
     if first.size < len(table):
