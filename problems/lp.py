@@ -1,6 +1,7 @@
 """A user's own linear program, with the arguments and the meaning of SciPy's linprog.
 
-    minimise (or maximise) c'x + offset   subject to   A_ub x <= b_ub,  A_eq x = b_eq,  lower <= x <= upper
+    minimise (or maximise)   c'x + offset
+    subject to               A_ub x <= b_ub,  A_eq x = b_eq,  lower <= x <= upper
 
 Its dual, with multipliers eq free and ub, lower, upper >= 0, has the same optimum (strong duality):
 
@@ -47,10 +48,22 @@ __all__ = ["LP"]
 
 @attrs.frozen(eq=False, slots=False, init=False)
 class LP(Program):
-    """Minimise c'x subject to A_ub x <= b_ub, A_eq x = b_eq and bounds, x >= 0 unless they say otherwise.
+    """Minimise c'x subject to A_ub x <= b_ub, A_eq x = b_eq and bounds.
 
-    The arguments are those of `scipy.optimize.linprog`; `offset` is added to the value,
-    `sense="max"` maximises. Solutions have the array x and the multipliers ub, eq, lower, upper.
+    Solutions have the array x and the multipliers ub, eq, lower, upper.
+
+    Parameters
+    ----------
+    c, A_ub, b_ub, A_eq, b_eq
+        The objective and the rows, as in `scipy.optimize.linprog`.
+    bounds
+        A pair (low, high) for all variables or one for each, None for no bound; x >= 0 by default.
+    offset
+        A constant that is added to the value.
+    sense
+        "min" or "max".
+    names
+        What columns and rows are called in a file.
 
     >>> lp = LP(c=[1, 2], A_ub=[[-1, -1]], b_ub=[-1])
     >>> bracket = lp.bracket(Point({"x": [1, 0]}, {"ub": [1]}))
@@ -114,7 +127,7 @@ class LP(Program):
         return cls(model.c, A_ub, b_ub, A_eq, b_eq, model.bounds, model.offset, model.sense, names)
 
     def to_file(self, path: str | PathLike[str]) -> None:
-        """Write the program to an .mps, .lp, .cbf or .npz file; reading it gives the same numbers."""
+        """Write the program to an .mps, .lp, .cbf or .npz file, numbers with all their digits."""
         formats.write(path, Model.of_rows(self.c, self.rows, self.offset, self.sense, self.names))
 
     def describe(self) -> str:
@@ -154,6 +167,9 @@ class LP(Program):
         n = max(size, 1)
         m = max(size // 2, 1)
         p = size // 4
+
+        # Complementary slackness: of each variable and its multiplier, of each slack and its
+        # multiplier, exactly one is 0.
         x = np.where(rng.random(n) < 0.5, rng.uniform(0.5, 2.0, n), 0.0)
         A_ub = rng.normal(size=(m, n))
         A_eq = rng.normal(size=(p, n))

@@ -1,7 +1,8 @@
 """A user's own convex quadratic program, with quadratic constraints and second-order cones.
 
-    minimise x'Px/2 + q'x + offset   subject to   x'P_i x/2 + q_i'x <= r_i,   b_soc - A_soc x in second-order cones,
-                                                  A_ub x <= b_ub,  A_eq x = b_eq,  lower <= x <= upper
+    minimise     x'Px/2 + q'x + offset
+    subject to   x'P_i x/2 + q_i'x <= r_i,   b_soc - A_soc x in second-order cones,
+                 A_ub x <= b_ub,  A_eq x = b_eq,  lower <= x <= upper
 
 With P_i = F'F each quadratic constraint is a second-order cone
 (`klopt.programs.quadratic_constraints`). So is the epigraph of the objective: minimise t + q'x
@@ -53,11 +54,28 @@ __all__ = ["QCQP"]
 
 @attrs.frozen(eq=False, slots=False, init=False)
 class QCQP(Program):
-    """Minimise x'Px/2 + q'x under convex quadratic, second-order cone and linear constraints; x is free by default.
+    """Minimise x'Px/2 + q'x under convex quadratic, second-order cone and linear constraints.
 
-    P is None for a linear objective. `quadratics` holds triples (P_i, q_i, r_i); rows of b_soc -
-    A_soc x are cones of the sizes `soc`, largest entry first. Solutions have x and the multipliers
-    ub, eq, lower, upper, quadratic, soc.
+    Solutions have x and the multipliers ub, eq, lower, upper, quadratic, soc.
+
+    Parameters
+    ----------
+    P, q
+        The objective; P is None for a linear one.
+    quadratics
+        Triples (P_i, q_i, r_i) of the constraints x'P_i x/2 + q_i'x <= r_i.
+    A_ub, b_ub, A_eq, b_eq
+        The linear rows, as in `scipy.optimize.linprog`.
+    bounds
+        A pair (low, high) for all variables or one for each; x is free by default.
+    A_soc, b_soc, soc
+        The rows b_soc - A_soc x are second-order cones of the sizes `soc`, largest entry first.
+    offset
+        A constant that is added to the value.
+    sense
+        "min" or "max".
+    names
+        What columns and rows are called in a file.
 
     >>> ball = QCQP(None, [1.0, 0.0], quadratics=[(2 * np.eye(2), [0.0, 0.0], 1.0)])
     >>> bracket = ball.bracket(Point({"x": [-1.0, 0.0]}, {"quadratic": [0.5]}))
@@ -117,6 +135,7 @@ class QCQP(Program):
         cone_rows = equalities(n, A_soc, b_soc, "soc")
         sizes = cone_sizes("soc", soc, cone_rows[1].size)
         choice("sense", sense, "min", "max")
+        # What is maximised must be concave: -P is positive semidefinite.
         uneven: list[str] = []
         sign = 1.0 if sense == "min" else -1.0
         quadratic = None if P is None else _convex("P", P, n, uneven, sign)
@@ -155,7 +174,10 @@ class QCQP(Program):
         )
 
     def to_file(self, path: str | PathLike[str]) -> None:
-        """Write the program to a file; .npz holds all of it, .cbf cones, .mps and .lp a quadratic objective."""
+        """Write the program to a file.
+
+        An .npz file holds all of it, .cbf cones, .mps and .lp a quadratic objective.
+        """
         model = Model.of_rows(self.q, self.rows, self.offset, self.sense, self.names)
         cones = replace(model, A_soc=self.A_soc, b_soc=self.b_soc, soc=self.soc)
         formats.write(path, replace(cones, P=self.P, quadratics=self.quadratics))
@@ -200,8 +222,9 @@ class QCQP(Program):
 
     @cached_property
     def epigraph(self) -> ConeForm:
-        """The program with a linear objective: one variable and one cone more, unless it is linear already."""
-        form, top = self.form, self.top
+        """The program with a linear objective, that is with t and the cone x'Px/2 <= t added."""
+        form = self.form
+        top = self.top
         if top is None:
             return form
         A, b = top.rows()
@@ -211,7 +234,7 @@ class QCQP(Program):
         return ConeForm(np.append(form.c, 1.0), stacked, np.concatenate((form.b, b)), cones)
 
     def formulations(self) -> tuple[Formulation, ...]:
-        """Return the program with its quadratic objective where it has one, with a linear one, and the dual of that."""
+        """Return the program itself, the one with a linear objective, and the dual of that."""
         cones = {Feature.SOC} if self.soc or self.quadratics else set()
         all_cones = cones if self.P is None else {Feature.SOC}
         name = "SOCP" if all_cones else "LP"
@@ -222,6 +245,7 @@ class QCQP(Program):
             self.by_form(name, all_cones, rotated, *way),
             self.by_dual(f"dual {name}", all_cones, duality, *way),
         )
+        # Without P the epigraph is the program itself.
         if self.P is None:
             return linear
         needs = {Feature.QUADRATIC} | cones
@@ -262,7 +286,7 @@ class QCQP(Program):
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
-        """Return a program with one ball and one cone, both tight, built from a complementary primal-dual pair."""
+        """Return a program built from a complementary pair, its ball and its cone active."""
         n = max(size, 2)
         m = max(size // 2, 1)
         x = rng.uniform(-1.0, 1.0, n)
@@ -287,10 +311,11 @@ class QCQP(Program):
 def _convex(
     name: str, P: object, n: int, uneven: list[str], sign: float = 1.0
 ) -> SparseMatrix | None:
-    """P checked, None if it is zero; `sign` is -1 where the negative must be positive semidefinite."""
+    """P checked, None if it is zero; sign P must be positive semidefinite."""
     given = csc(name, P, (n, n))
     matrix = ConeForm(np.zeros(n), sparse.csc_array((0, n)), np.zeros(0), Cones(), given).P
     assert matrix is not None
+    # A cone form averages P with its transpose where they differ by rounding.
     if not np.array_equal(given.data, matrix.data):
         uneven.append(name)
     label = name if sign > 0 else f"-{name} (a program that maximises)"
@@ -313,7 +338,10 @@ def _quadratic_row(index: int, row: object, n: int, uneven: list[str]) -> Quadra
 
 
 def _kernel_mixture(d: Dataset) -> QCQP:
-    """Multiple kernel learning: minimise t - 1'a subject to a'(yy' * K_i)a / 2 <= t, y'a = 0, 0 <= a <= 1."""
+    """Multiple kernel learning: minimise t - 1'a subject to a'(yy' o K_i)a / 2 <= t.
+
+    Further, y'a = 0 and 0 <= a <= 1.
+    """
     n = d.size
     y = d.signs
     rows = []

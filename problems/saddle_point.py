@@ -1,4 +1,4 @@
-"""A user's own saddle point: minimise over x, maximise over y, a convex-concave phi(x, y) over simple sets.
+"""A user's own saddle point: min over x, max over y of a convex-concave phi over simple sets.
 
 Each player's best reply to the other's gradient bounds the value from its side, exactly and for any
 pair (x, y):
@@ -45,11 +45,20 @@ Gradient = Callable[[FloatArray, FloatArray], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class SaddlePoint(Problem):
-    """Minimise over x in `left` and maximise over y in `right` a phi given by its value and both gradients.
+    """Minimise over x in `left` and maximise over y in `right` a convex-concave phi(x, y).
 
-    phi(x, y) is convex in x and concave in y; `gradient_x` and `gradient_y` return its
-    (sub)gradients. A matrix game is `SaddlePoint.game(M)`. Solutions have x and, as the multiplier,
-    y.
+    A matrix game is `SaddlePoint.game(M)`. Solutions have x and, as the multiplier, y.
+
+    Parameters
+    ----------
+    value
+        phi, convex in x and concave in y.
+    gradient_x, gradient_y
+        Its (sub)gradients.
+    left, right
+        The simple sets of x and of y.
+    bilinear
+        phi as an object where it is bilinear; `SaddlePoint.game` sets it.
 
     >>> game = SaddlePoint.game([[0, 1, -1], [-1, 0, 1], [1, -1, 0]])
     >>> bracket = game.bracket(Point({"x": np.full(3, 1 / 3)}, {"y": np.full(3, 1 / 3)}))
@@ -98,7 +107,7 @@ class SaddlePoint(Problem):
     def game(
         cls, M: Bilinear | MatrixLike, left: SimpleSet | None = None, right: SimpleSet | None = None
     ) -> Self:
-        """Return the matrix game x'My, or that of a whole `Bilinear`; by default the players mix their strategies.
+        """Return the matrix game x'My, or that of a `Bilinear`, by default with mixed strategies.
 
         >>> [form.name for form in SaddlePoint.game(np.eye(2)).formulations()]
         ['saddle point', "row player's LP"]
@@ -165,7 +174,7 @@ class SaddlePoint(Problem):
         return self._recover(x[: self.left.size], None if y is None else y[1 : 1 + self.right.size])
 
     def _to_lp(self, point: Point) -> Start:
-        """The LP's point, with the multipliers that the replies to (x, y) make: all rows tight where y plays."""
+        """The point of the LP, with the multipliers of the best replies to (x, y)."""
         assert self.bilinear is not None
         gradient_x, gradient_y = self.bilinear.gradients(point.x, point.y)
         value = float(gradient_x.min())
@@ -183,6 +192,7 @@ class SaddlePoint(Problem):
         if not np.isfinite(upper - lower):
             note = "a set is unbounded where phi improves: no bound on that side"
         elif self.bilinear is None and self._contradicts(x, y, lower, upper):
+            # Only a user's own function can: a bilinear one is convex-concave by construction.
             lower = -np.inf
             upper = np.inf
             note = (
@@ -192,7 +202,7 @@ class SaddlePoint(Problem):
         return Bracket(lower, upper, Point({"x": x}, {"y": y}), note)
 
     def _contradicts(self, x: FloatArray, y: FloatArray, lower: float, upper: float) -> bool:
-        """Whether a player fares better than the bound where a tangent is best for him; phi need not exist there."""
+        """Whether phi crosses a bound at the reply that attains it; it need not be finite there."""
         gradient_x, gradient_y = self._saddle().coupling.gradients(x, y)
         left = self.left.linear_minimiser(gradient_x)
         right = self.right.linear_minimiser(-gradient_y)
@@ -233,6 +243,6 @@ def _given(linear: FloatArray | None) -> FloatArray:
 
 
 def _boosting_game(d: Dataset) -> SaddlePoint:
-    """The game behind boosting: features and their negatives against the points that they classify worst."""
+    """The boosting game: features and their negatives against the points they classify worst."""
     votes = np.clip(d.signs[:, None] * d.X, -2.0, 2.0)
     return SaddlePoint.game(np.hstack([votes, -votes]))

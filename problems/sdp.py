@@ -1,7 +1,9 @@
 """A user's own semidefinite program, as a linear matrix inequality or in standard form.
 
-    over x   minimise c'x + offset     subject to  sum_i x_i F_i - F_0 psd,  A_ub x <= b_ub,  A_eq x = b_eq
-    over X   minimise <C, X> + offset  subject to  <A_i, X> = b_i,  X psd
+    over x   minimise c'x + offset
+             subject to  sum_i x_i F_i - F_0 psd,  A_ub x <= b_ub,  A_eq x = b_eq
+    over X   minimise <C, X> + offset
+             subject to  <A_i, X> = b_i,  X psd
 
 Each is the dual of the other: with c = -b, F_i = -A_i, F_0 = -C the first has the negative of the
 second's optimum wherever one of them has an interior point. Matrices may be made of blocks; blocks
@@ -43,12 +45,27 @@ __all__ = ["SDP"]
 
 @attrs.frozen(eq=False, slots=False, init=False)
 class SDP(Program):
-    """Minimise c'x subject to x_1 F_1 + .. + x_n F_n - F_0 positive semidefinite and linear rows; x is free.
+    """Minimise c'x subject to x_1 F_1 + .. + x_n F_n - F_0 psd and linear rows; x is free.
 
-    F lists F_0, F_1, .., F_n: dense or sparse symmetric matrices, or tuples of blocks; 0 stands for
-    a zero matrix. They are kept as a tuple of `Block`s; diagonal blocks become the last rows of
-    A_ub. Solutions have x and the multipliers ub, eq, X0, X1, .. (one for each block); those of
+    Solutions have x and the multipliers ub, eq, X0, X1, .. (one for each block); those of
     `SDP.standard` have X0, X1, .., diagonal and the multipliers eq.
+
+    Parameters
+    ----------
+    c
+        The objective, or b of the program over X.
+    F
+        The list F_0, F_1, .., F_n of dense or sparse symmetric matrices, or tuples of blocks; 0
+        stands for a zero matrix. They are kept as a tuple of `Block`s; diagonal blocks become the
+        last rows of A_ub.
+    A_ub, b_ub, A_eq, b_eq
+        The linear rows, as in `scipy.optimize.linprog`.
+    offset
+        A constant that is added to the value.
+    sense
+        "min" or "max".
+    over
+        "x" for the matrix inequality, "X" for the standard form; `SDP.standard` makes the latter.
 
     >>> sdp = SDP(c=[1.0], F=[[[0, -1], [-1, 0]], np.eye(2)])  # the largest eigenvalue of -F_0 is 1
     >>> bracket = sdp.bracket(Point({"x": [1.0]}, {"X0": [[0.5, -0.5], [-0.5, 0.5]]}))
@@ -105,7 +122,7 @@ class SDP(Program):
         blocks, diagonal = matrix_blocks(given, cost.size)
         A, b = inequalities(cost.size, A_ub, b_ub)
         if diagonal.shape[0]:
-            # sum_i x_i F_i - F_0 >= 0 on the diagonal is -F x <= -F_0; over X it is a row of the dual.
+            # sum_i x_i F_i - F_0 >= 0 on the diagonal is -F x <= -F_0; over X, a row of the dual.
             turn = -1.0 if over == "x" else 1.0
             right_hand_sides = turn * diagonal[:, [0]].toarray()
             A = csc("A_ub", sparse.vstack([A, turn * diagonal[:, 1:]], format="csc"))
@@ -117,19 +134,25 @@ class SDP(Program):
     def standard(
         cls, C: Any, A: Sequence[Any], b: npt.ArrayLike, offset: float = 0.0, sense: Sense = "min"
     ) -> Self:
-        """Return: minimise <C, X> subject to <A_i, X> = b_i, X positive semidefinite.
+        """Return the program: minimise <C, X> subject to <A_i, X> = b_i, X positive semidefinite.
+
+        Parameters
+        ----------
+        C, A
+            The symmetric matrices of the objective and of the equalities.
+        b
+            The right-hand sides.
+        offset
+            A constant that is added to the value.
+        sense
+            "min" or "max".
 
         >>> SDP.standard(np.eye(2), [[[0, 1], [1, 0]]], [1.0]).describe()
         'SDP(1 equality, X of order 2)'
         """
         refuse_no_matrix("C", C)
-        return cls(
-            b,
-            (C, *matrices("A", A, "the list of matrices A_1, .., A_n")),
-            offset=offset,
-            sense=sense,
-            over="X",
-        )
+        F = (C, *matrices("A", A, "the list of matrices A_1, .., A_n"))
+        return cls(b, F, offset=offset, sense=sense, over="X")
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Self:
@@ -137,9 +160,9 @@ class SDP(Program):
         model = formats.read(path)
         model.expect(path, "SDP", ("LP", "SDP"))
         A_ub, b_ub, A_eq, b_eq, _ = model.split()
-        bounds = LinearRows(
-            A_ub[:0], b_ub[:0], A_eq[:0], b_eq[:0], bounds_array(model.c.size, model.bounds)
-        )
+        # An SDP has no bounds of variables: they become rows.
+        limits_of_x = bounds_array(model.c.size, model.bounds)
+        bounds = LinearRows(A_ub[:0], b_ub[:0], A_eq[:0], b_eq[:0], limits_of_x)
         A_fixed, fixed = bounds.zero
         A_bounded, limits = bounds.nonneg
         return cls(
@@ -214,6 +237,7 @@ class SDP(Program):
         zero, nonneg, *parts = np.split(y, np.cumsum((cones.zero, cones.nonneg, *sizes))[:-1])
         matrices = {f"X{index}": smat(part) for index, part in enumerate(parts)}
         named = self.rows.named(zero, nonneg)
+        # The program over X is the dual of the form: X are its multipliers, and -x those of X.
         if self.over == "X":
             return Point({**matrices, "diagonal": named["ub"]}, {"eq": -x})
         return Point({"x": x}, {"ub": named["ub"], "eq": named["eq"], **matrices})
@@ -235,12 +259,13 @@ class SDP(Program):
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
-        """Return a program in a box, built from complementary matrices S (slack) and X (multiplier)."""
+        """Return a program in a box, built from a complementary slack S and multiplier X."""
         n = max(size // 2, 1)
         order = max(size // 2, 2)
         x = rng.uniform(-1.0, 1.0, n)
         vectors = np.linalg.qr(rng.normal(size=(order, order)))[0]
         high = rng.uniform(0.5, 2.0, order)
+        # S X = 0: common eigenvectors, and in each of them one eigenvalue is 0.
         kept = np.arange(order) < order // 2
         S, X = (vectors * np.where(mask, high, 0.0) @ vectors.T for mask in (kept, ~kept))
         F = [M + M.T for M in rng.normal(size=(n, order, order))]
@@ -250,13 +275,13 @@ class SDP(Program):
 
 
 def _largest_cut(d: Dataset) -> SDP:
-    """The semidefinite bound on the largest cut of the neighbour graph: minimise 1'x subject to diag(x) - L/4 psd."""
+    """The semidefinite bound on the maximum cut: minimise 1'x subject to diag(x) - L/4 psd."""
     L = d.graph_laplacian.toarray()
     return SDP(np.ones(len(L)), [L / 4, *(np.diag(row) for row in np.eye(len(L)))])
 
 
 def _minimum_trace_factors(d: Dataset) -> SDP:
-    """Minimum trace factor analysis: maximise 1'x subject to covariance - diag(x) positive semidefinite, x >= 0."""
+    """Minimum trace factor analysis: maximise 1'x over x >= 0 with covariance - diag(x) psd."""
     covariance = d.X.T @ d.X / len(d.X)
     order = len(covariance)
     F = [-covariance, *(-np.diag(row) for row in np.eye(order))]

@@ -1,14 +1,14 @@
 """A user's own convex function over a simple set: minimise f(x) over x in the domain.
 
-A point proves itself: f is convex, so its tangent at x lies below it, and the minimum of a tangent
-over a simple set is known exactly (the Frank-Wolfe bound),
+f is convex, so its tangent at any x lies below it, and the minimum of a tangent over a simple set
+is known exactly (the Frank-Wolfe bound),
 
     f(x) + min over z of g'(z - x)  <=  optimum  <=  f(x),    g the gradient at x.
 
-That f is convex and g its gradient is the user's word; klopt looks at the z of the bound, where f
-may not be lower. The bound closes where f is smooth. At a kink one subgradient says little; there
-the mean of the tangents at several points (cuts) is the bound. State the maximum of smooth
-functions as a `SaddlePoint`, which closes faster.
+That f is convex and g its gradient is the user's claim; klopt checks it at the minimiser z of the
+tangent, where f may not be lower. The gap closes where f is smooth. At a kink one subgradient gives
+a weak bound; there the mean of the tangents at several points (cuts) is used. The maximum of smooth
+functions is better stated as a `SaddlePoint`, whose gap closes faster.
 
 Linear and quadratic functions, given as objects (`SimplexProgram.of`), are cone programs as well: f
 stays, and the set becomes rows A x = b, A x <= b.
@@ -73,13 +73,26 @@ def _lipschitz(value: float | None) -> float | None:
 class SimplexProgram(Problem):
     """Minimise a convex function, given by its value and (sub)gradient, over a simple set.
 
-    `smooth=False` says that the gradient jumps; `lipschitz` bounds how fast it changes where that
-    is known (None: it is not). A function that klopt has as an object is
-    `SimplexProgram.of(klopt.Linear(c), domain)`. Solutions have x.
+    A function that klopt has as an object is `SimplexProgram.of(klopt.Linear(c), domain)`.
+    Solutions have x.
+
+    Parameters
+    ----------
+    value, gradient
+        The function and a (sub)gradient of it.
+    domain
+        The simple set.
+    smooth
+        Whether the gradient is continuous.
+    lipschitz
+        A Lipschitz constant of the gradient, or None where none is known.
+    objective
+        The function as an object; `SimplexProgram.of` sets it.
 
     >>> from klopt.model.sets import Simplex
     >>> far = np.array([2.0, 0.0])
-    >>> program = SimplexProgram(lambda x: float((x - far) @ (x - far)), lambda x: 2 * (x - far), Simplex(2))
+    >>> square = lambda x: float((x - far) @ (x - far))
+    >>> program = SimplexProgram(square, lambda x: 2 * (x - far), Simplex(2))
     >>> bracket = program.bracket(Point({"x": [1.0, 0.0]}))
     >>> bracket.lower, bracket.upper
     (1.0, 1.0)
@@ -112,7 +125,7 @@ class SimplexProgram(Problem):
         self._ask_once()
 
     def _ask_once(self) -> None:
-        """A function that cannot be asked at the centre is a mistake worth hearing of before any backend runs."""
+        """Evaluate f at the centre once, so that mistakes show before any backend runs."""
         x = self.domain.centre()
         gradient = np.shape(self.gradient(x))
         if gradient != x.shape:
@@ -124,11 +137,12 @@ class SimplexProgram(Problem):
 
     @classmethod
     def of(cls, objective: Objective, domain: SimpleSet) -> Self:
-        """Return the program of a function given as an object: `Linear`, `Quadratic`, `KernelQuadratic` or `Oracle`.
+        """Return the program of `Linear`, `Quadratic`, `KernelQuadratic`, `Oracle` or the like.
 
         >>> from klopt.model.functions import Quadratic
         >>> from klopt.model.sets import Simplex
-        >>> [form.name for form in SimplexProgram.of(Quadratic(np.eye(2), np.zeros(2)), Simplex(2)).formulations()]
+        >>> program = SimplexProgram.of(Quadratic(np.eye(2), np.zeros(2)), Simplex(2))
+        >>> [form.name for form in program.formulations()]
         ['over the set', 'QP']
         """
         if not isinstance(objective, Objective):
@@ -142,7 +156,8 @@ class SimplexProgram(Problem):
 
     def describe(self) -> str:
         """Return one line: the kind of function, the set, the size."""
-        return f"SimplexProgram({self.function.feature}, {type(self.domain).__name__} of {self.domain.size})"
+        domain = f"{type(self.domain).__name__} of {self.domain.size}"
+        return f"SimplexProgram({self.function.feature}, {domain})"
 
     @property
     def function(self) -> Objective:
@@ -152,7 +167,7 @@ class SimplexProgram(Problem):
         return Oracle(self.domain.size, self.value, self.gradient, self.smooth, self.lipschitz)
 
     def formulations(self) -> tuple[Formulation, ...]:
-        """Return the form over the set and, for linear and quadratic functions over polyhedra, the cone program."""
+        """Return the form over the set and, for a linear or quadratic program, the cone program."""
         function = self.function
         needs = {Feature.SIMPLEX, function.feature} | self.domain.features
         forms = [Formulation("over the set", frozenset(needs), self._over_the_set, _recover, _lift)]
@@ -182,7 +197,7 @@ class SimplexProgram(Problem):
         return ConeForm(function.linear, A, b, cones, csc("P", _hessian(function)), radius)
 
     def bracket(self, point: Point) -> Bracket:
-        """Return f at the nearest point of the set, and the better of its Frank-Wolfe bound and that of the cuts."""
+        """Return f at the nearest point of the set, and the larger bound of tangent and cuts."""
         x = self.domain.repair(point.x)
         cuts = point.dual.get("cuts")
         form = self._over_the_set()
@@ -235,20 +250,21 @@ def _hessian(function: QuadraticLike) -> FloatArray:
 
 
 def _enclosing_ball(d: Dataset) -> SimplexProgram:
-    """The smallest ball around the points in feature space: minimise a'Ka - diag(K)'a over the simplex."""
+    """The smallest enclosing ball in feature space: minimise a'Ka - diag(K)'a over the simplex."""
     K = d.kernel() + 0.05 * d.X @ d.X.T
     return SimplexProgram.of(Quadratic(2 * K, -np.diag(K)), Simplex(len(K)))
 
 
 @dataclass(frozen=True, eq=False)
 class _LogDetDesign:
-    """-log det(X' diag(x) X), convex in the weights x of the rows of X, with its gradient and its curvature."""
+    """-log det(X' diag(x) X), convex in the weights x of the rows of X, with its derivatives."""
 
     X: FloatArray
 
     def __call__(self, x: FloatArray) -> LocalModel:
         """Return the function near x; infinite where the weighted rows do not span."""
         sign, size = np.linalg.slogdet(self.X.T @ (x[:, None] * self.X))
+        # Outside the domain of the logarithm.
         if sign <= 0:
             return LocalModel(np.inf, np.zeros(x.size), lambda: np.eye(x.size))
         G = self.X @ np.linalg.solve(self.X.T @ (x[:, None] * self.X), self.X.T)
@@ -256,5 +272,5 @@ class _LogDetDesign:
 
 
 def _optimal_design(d: Dataset) -> SimplexProgram:
-    """D-optimal design: how often to measure at each point so that the volume of what stays unknown is least."""
+    """D-optimal design: the frequencies of measurements that minimise the confidence ellipsoid."""
     return SimplexProgram.of(SmoothFunction(len(d.X), _LogDetDesign(d.X)), Simplex(len(d.X)))

@@ -293,7 +293,7 @@ def test_an_error_that_hides_behind_a_large_entry_is_found_in_its_row_or_column(
     assert judged(Told(small), near, tol=1e-5).verdict is Verdict.OPTIMAL
     assert (
         judged(Told(small), at(5.0, 3.0, y=(0.0, 4.0))).verdict is Verdict.OPTIMAL
-    )  # an infinite row asks nothing
+    )  # an infinite row is vacuous
 
 
 # Multipliers of a contradiction

@@ -74,7 +74,7 @@ def test_clusters_share_the_eta_of_all_points_where_none_is_given() -> None:
 
 @given(generators, st.sampled_from([0.0, 0.05]), st.booleans())
 @at_most(10)
-def test_a_regression_is_decomposed_as_a_machine_is(
+def test_a_regression_is_decomposed_as_a_classification_is(
     rng: np.random.Generator, tau: float, bias: bool
 ) -> None:
     X, _ = data(rng, 24)

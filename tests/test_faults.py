@@ -133,7 +133,7 @@ def test_fault_04_a_vacuous_inequality_is_dropped_with_multiplier_zero() -> None
     ).require()
     assert result.value == pytest.approx(-5.0)
     assert result.duals["ub"] == pytest.approx([0.5, 0.0, 0.5])
-    assert "1 rows of A_ub ask nothing (b_ub is inf); their multipliers are 0" in result.explain()
+    assert "1 rows of A_ub are vacuous (b_ub is inf); their multipliers are 0" in result.explain()
     form = ConeForm([1.0], [[-1.0], [1.0]], [-3.0, np.inf], Cones(nonneg=2))
     result = klopt.solve(FormProblem(form)).require()
     assert result.duals["y"].tolist() == [1.0, 0.0]

@@ -109,7 +109,7 @@ def test_where_distances_are_lost_in_rounding_a_factorisation_decides() -> None:
         ([[1.0], [2.0]], -1.0, "gamma is -1"),
     ],
 )
-def test_points_that_are_none_are_refused(X: object, gamma: float | None, words: str) -> None:
+def test_arrays_that_are_not_points_are_refused(X: object, gamma: float | None, words: str) -> None:
     with pytest.raises(InvalidProblem, match=words):
         Gram.rbf(X, gamma)
 

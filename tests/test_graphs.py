@@ -94,7 +94,7 @@ def test_neighbours_do_not_depend_on_units_however_far_from_one(
 
 
 @pytest.mark.parametrize("weights", ["binary", "gaussian"])
-def test_a_constant_coordinate_however_large_joins_nobody_else(weights: Any) -> None:
+def test_a_large_constant_coordinate_does_not_change_the_neighbours(weights: Any) -> None:
     X = cloud(0, 20)
     wide = np.column_stack((X, np.full(20, 1e200)))
     assert np.allclose(
@@ -153,7 +153,7 @@ def test_other_weights_are_refused(options: dict[str, Any], message: str) -> Non
         knn_graph(cloud(0, 5), 2, **options)
 
 
-def test_points_that_are_no_numbers_are_refused() -> None:
+def test_points_that_are_not_finite_numbers_are_refused() -> None:
     X = cloud(0, 5)
     X[3, 1] = np.nan
     with pytest.raises(InvalidProblem, match=r"X\[3, 1\] is nan"):
@@ -289,7 +289,9 @@ def test_the_group_form_applies_to_vectors_and_columns_alike(classes: list[int],
 
 
 @given(labels)
-def test_the_supervised_laplacian_is_psd_and_blind_to_the_root_degrees(classes: list[int]) -> None:
+def test_the_supervised_laplacian_is_psd_with_the_root_degrees_in_its_null_space(
+    classes: list[int],
+) -> None:
     graph = supervised_graph(classes)
     values = np.linalg.eigvalsh(supervised_laplacian(supervised_targets(classes)))
     q = np.sqrt(graph.degrees)

@@ -15,7 +15,7 @@ from klopt.learners.kernels import as_kernel, blocks, flat, linear, poly, rbf, s
 X = np.random.default_rng(0).normal(size=(30, 4))
 
 
-def test_kernels_are_what_they_are_called() -> None:
+def test_kernels_have_the_values_of_their_formulas() -> None:
     np.testing.assert_allclose(linear()(X), X @ X.T)
     np.testing.assert_allclose(
         poly(3, gamma=0.5)(X), polynomial_kernel(X, degree=3, gamma=0.5, coef0=1.0)
@@ -45,7 +45,7 @@ def test_columns_by_number_slice_and_name() -> None:
     ]
 
 
-def test_a_radial_kernel_far_from_the_origin_stays_one() -> None:
+def test_a_radial_kernel_far_from_the_origin_stays_positive_semidefinite() -> None:
     far = X + 1e6
     assert "eigenvalue" not in Gram.of(rbf(1.0)(far)).repair
     np.testing.assert_allclose(rbf(1.0)(far[:2], far), rbf(1.0)(X[:2], X), atol=1e-8)
@@ -94,7 +94,7 @@ def test_a_kernel_is_copied_and_tuned_like_an_estimator() -> None:
         (linear(slice(2, 2)), "picks none of the 4 columns"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(kernel: object, text: str) -> None:
+def test_invalid_widths_and_columns_are_refused(kernel: object, text: str) -> None:
     with pytest.raises(InvalidProblem, match=text):
         as_kernel(kernel).fix(X)
 

@@ -164,7 +164,7 @@ def test_a_frame_gives_names_and_is_asked_for_by_them(learner: Any) -> None:
 
 
 @semi
-def test_binary_labels_other_than_minus_one_are_all_right(learner: Any) -> None:
+def test_binary_labels_other_than_minus_one_are_accepted(learner: Any) -> None:
     """What `check_classifiers_classes` would show, without the label -1."""
     for names in (
         np.array(["one", "two"]),
@@ -286,7 +286,9 @@ def test_features_have_the_learned_kernel_as_inner_products(learner: Any) -> Non
 
 
 @pytest.mark.parametrize("learner", NEAR, ids=str)
-def test_a_kernel_function_decides_as_a_machine_with_its_values(learner: Any) -> None:
+def test_a_kernel_function_decides_as_a_support_vector_machine_with_its_values(
+    learner: Any,
+) -> None:
     """Predictions never form k; here it is formed, by the problem's own extension."""
     model = fitted(learner)
     k0 = rbf("scale").fix(X[TRAIN])
@@ -294,9 +296,9 @@ def test_a_kernel_function_decides_as_a_machine_with_its_values(learner: Any) ->
     cross = function.cross(k0(X[TEST], X[TRAIN]))
     known = FEW >= 0
     scale = model.kernel_[known][:, known].diagonal().mean()
-    machine = SVC(C=model.C, kernel="precomputed", break_ties=True)
-    machine.fit(model.kernel_[known][:, known] / scale, FEW[known])
-    np.testing.assert_array_equal(model.predict(X[TEST]), machine.predict(cross[:, known] / scale))
+    svm = SVC(C=model.C, kernel="precomputed", break_ties=True)
+    svm.fit(model.kernel_[known][:, known] / scale, FEW[known])
+    np.testing.assert_array_equal(model.predict(X[TEST]), svm.predict(cross[:, known] / scale))
 
 
 def test_leading_features_are_those_of_kernel_pca() -> None:
@@ -321,7 +323,7 @@ def test_features_of_full_rank_are_the_kernel_itself(learner: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ovo", "ovr"])
-def test_machines_of_several_classes_are_those_of_scikit_learn(kind: Any) -> None:
+def test_models_of_several_classes_are_those_of_scikit_learn(kind: Any) -> None:
     K = rbf(0.3)(X)
     scheme = MulticlassScheme(3, kind)
     coefficients, bias = support_vector_machines(K, y, scheme, C=1.0)
@@ -333,8 +335,8 @@ def test_machines_of_several_classes_are_those_of_scikit_learn(kind: Any) -> Non
             .decision_function(K)
         )
     else:
-        machines = [SVC(kernel="precomputed", C=1.0).fit(K, y == label) for label in range(3)]
-        theirs = np.column_stack([machine.decision_function(K) for machine in machines])
+        svms = [SVC(kernel="precomputed", C=1.0).fit(K, y == label) for label in range(3)]
+        theirs = np.column_stack([svm.decision_function(K) for svm in svms])
     np.testing.assert_allclose(scores, theirs, atol=1e-2)  # LIBSVM's tolerance is 1e-3
     assert np.mean(scores.argmax(axis=1) == theirs.argmax(axis=1)) > 0.99
     scaled, bias = support_vector_machines(5 * K, y, scheme, C=1.0)
@@ -385,7 +387,7 @@ def test_a_norm_above_two_weighs_the_useless_kernel_more(norm: float) -> None:
     assert useful == pytest.approx(useless, rel=1e-6) if norm == 2.0 else useful < 0.95 * useless
 
 
-def test_weights_have_a_row_a_machine_and_ignore_a_useless_kernel() -> None:
+def test_weights_have_one_row_per_model_and_ignore_a_useless_kernel() -> None:
     noise = np.random.default_rng(0).normal(size=(150, 2))
     wide = np.hstack([X, noise])
     groups = [rbf("scale", columns=slice(0, 4)), rbf("scale", columns=[4, 5])]
@@ -407,9 +409,9 @@ def test_kernels_that_share_distances_are_those_computed_alone() -> None:
 def test_mixed_kernels_decide_as_their_sum(kind: Any) -> None:
     model = MklSVC([linear(), rbf("scale")], C=1.0, multi_class=kind).fit(X[TRAIN], y[TRAIN])
     scheme = MulticlassScheme(3, kind)
-    for machine, result in enumerate(model.results_):
-        used = scheme.signs(y[TRAIN], machine) != 0
-        K = model.kernel_[:, :, machine][np.ix_(used, used)]
+    for index, result in enumerate(model.results_):
+        used = scheme.signs(y[TRAIN], index) != 0
+        K = model.kernel_[:, :, index][np.ix_(used, used)]
         np.testing.assert_allclose(K, result.kernel, atol=1e-12)
     assert model.score(X[TEST], y[TEST]) > 0.9
 
@@ -534,7 +536,7 @@ def test_one_similarity_may_come_as_a_matrix_and_an_asymmetric_one_is_refused() 
 # ---------------------------------------------------------------- data-adaptive kernels
 
 
-def test_an_adapted_machine_decides_on_training_points_by_its_own_kernel() -> None:
+def test_an_adapted_model_decides_on_training_points_by_its_own_kernel() -> None:
     two = y < 2
     model = DankSVC(C=5.0, deviation=0.3).fit(X[two], y[two])
     point, signs = model.result_.point, 2.0 * y[two] - 1
@@ -606,7 +608,7 @@ def test_a_class_of_one_point_is_a_class(learner: Any) -> None:
 
 
 @pytest.mark.parametrize("learner", [*STACKED, DankSVC()], ids=str)
-def test_machines_of_classes_of_one_point(learner: Any) -> None:
+def test_models_of_classes_of_one_point(learner: Any) -> None:
     names = np.array(["a", "b", "c"])
     assert set(clone(learner).fit(X[[0, 60, 120]], names).predict(X[[0, 60, 120]])) == {
         "a",
@@ -658,7 +660,7 @@ def test_bad_data_of_a_regression_are_refused_in_scikit_learns_words(learner: An
 
 
 @semi
-def test_points_without_any_label_teach_nothing(learner: Any) -> None:
+def test_points_without_any_label_are_refused(learner: Any) -> None:
     with pytest.raises(
         ValueError, match="y has besides -1, which marks points without label, no class"
     ):
@@ -671,7 +673,7 @@ def test_an_unknown_backend_is_refused_by_name(learner: Any) -> None:
         clone(learner).set_params(backend="higs").fit(X, y)
 
 
-def test_settings_that_mean_nothing_are_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     with pytest.raises(InvalidProblem, match="multi_class is 'all'; expected one of ovo, ovr"):
         ScgLDK(multi_class="all").fit(X, y)  # type: ignore[arg-type]
     with pytest.raises(InvalidProblem, match="graph is 'rbf'; expected 'knn'"):

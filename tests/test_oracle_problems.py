@@ -206,7 +206,7 @@ def test_smooth_is_true_or_false(smooth: object) -> None:
 # --- saddle points
 
 
-def test_rock_paper_scissors_is_worth_nothing() -> None:
+def test_rock_paper_scissors_has_value_zero() -> None:
     game = SaddlePoint.game([[0, 1, -1], [-1, 0, 1], [1, -1, 0]])
     for route in plan(game).routes:
         result = solve(game, route.backend, formulation=route.formulation.name)

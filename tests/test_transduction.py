@@ -135,7 +135,7 @@ def test_classes_keep_their_names():
     np.testing.assert_array_equal(scores.labels, 10 * harmonic(W, labels).labels + 3)
 
 
-def test_no_point_is_left_to_label():
+def test_fully_labelled_points_keep_their_labels():
     W, _ = instance(0)
     np.testing.assert_array_equal(
         harmonic(W, np.arange(len(W)) % 3).values, np.eye(3)[np.arange(len(W)) % 3]

@@ -1,1 +1,1 @@
-"""Kernel matrices: Gram, RBF, Nystroem, similarities, graphs, eigenpairs, side information, new points."""
+"""Kernel matrices, similarities and graphs, and how what is learned on them reaches new points."""

@@ -1,4 +1,4 @@
-"""`Dataset`: points with labels or targets, and the kernels, similarities and graphs that examples make of them.
+"""`Dataset`: points with labels or targets, and the kernels and graphs made of them in examples.
 
 The kernel is K_ij = exp(-|x_i - x_j|^2 / features). Where a problem learns from some labels, those
 of every second point of a class are hidden; graphs join five neighbours.
@@ -28,7 +28,7 @@ SMOOTH_EIGENVECTORS = 40
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Standardised points with class labels 0, 1, 2, .., or standardised targets where the data are for regression."""
+    """Standardised points with class labels 0, 1, .. or, for regression, standardised targets."""
 
     X: FloatArray
     y: FloatArray
@@ -56,8 +56,9 @@ class Dataset:
         """All pairs of labelled points, similar ones and dissimilar ones."""
         known = np.flatnonzero(self.classes != UNLABELLED)
         i, j = known[np.array(np.triu_indices(known.size, 1))]
+        pairs = np.column_stack([i, j])
         same = self.y[i] == self.y[j]
-        return np.column_stack([i, j])[same], np.column_stack([i, j])[~same]
+        return pairs[same], pairs[~same]
 
     @property
     def distances(self) -> FloatArray:
@@ -78,8 +79,9 @@ class Dataset:
 
     @property
     def similarities(self) -> list[FloatArray]:
-        """Two that are no kernels: tanh(x_i'x_j / features) and 1 - |x_i - x_j|^2 / (2 features)."""
-        return [np.tanh(self.X @ self.X.T / self.X.shape[1]), 1 - self.distances / 2]
+        """Two indefinite ones: tanh(x_i'x_j / features) and 1 - |x_i - x_j|^2 / (2 features)."""
+        sigmoid = np.tanh(self.X @ self.X.T / self.X.shape[1])
+        return [sigmoid, 1 - self.distances / 2]
 
     @property
     def features(self) -> LowRank:

@@ -1,4 +1,4 @@
-"""The smoothest eigenvectors of a graph Laplacian, the same ones each time, with proof that they are eigenvectors.
+"""The smoothest eigenvectors of a graph Laplacian, reproducible and with measured residuals.
 
     L v_i = gamma_i v_i,    gamma_1 <= gamma_2 <= .. <= gamma_r
 
@@ -11,9 +11,9 @@ that many eigenvalues lie together, L is searched again on the complement of wha
 the complement holds nothing that is clearly smoother. The sign makes the largest entry of each
 vector positive.
 
-A graph in pieces is solved piece by piece, and the smoothest of all pairs are taken. How many of
-them come from a piece is not known beforehand: those that turn out to have given all they were
-asked for are asked for twice as many.
+A disconnected graph is solved one connected component at a time, and the smallest of all pairs are
+taken. How many come from each component is not known beforehand: where all computed pairs of a
+component are among them, twice as many are computed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, SparseMatrix, csc, freeze, require_memory
+from klopt.arrays import EPS, FloatArray, SparseMatrix, csc, freeze, require_memory
 from klopt.errors import InvalidProblem
 from klopt.numerics.eigenbasis import Eigenbasis, decomposed
 from klopt.numerics.lanczos import BLOCK, largest_eigenpairs
@@ -39,7 +39,7 @@ IntArray = npt.NDArray[np.int64]
 MAX_DENSE_ORDER = 600
 """Up to this order LAPACK is the faster one for any r."""
 MIN_PAIRS_OF_COMPONENT = 64
-"""Fewer pairs of a large graph take no less time."""
+"""The minimum number of pairs computed of a large component: fewer take no less time."""
 COLUMNS_AT_ONCE = 128
 """Eigenvectors whose residuals are computed at a time."""
 MAX_RELATIVE_RESIDUAL = 1e-8
@@ -65,7 +65,8 @@ def checked_laplacian(laplacian: object, name: str = "laplacian") -> SparseMatri
     if rows != columns or not rows:
         raise InvalidProblem(f"{name} is {rows} x {columns}; expected a square matrix")
     gaps = abs(L - L.T).tocoo()
-    if gaps.nnz and gaps.data.max() > 64 * np.finfo(float).eps * abs(L).max():
+    rounding = 64 * EPS * abs(L).max()
+    if gaps.nnz and gaps.data.max() > rounding:
         worst = int(np.argmax(gaps.data))
         i, j = sorted((int(gaps.row[worst]), int(gaps.col[worst])))
         raise InvalidProblem(
@@ -75,7 +76,7 @@ def checked_laplacian(laplacian: object, name: str = "laplacian") -> SparseMatri
 
 
 def smoothest_eigenpairs(laplacian: object, r: int) -> tuple[FloatArray, FloatArray]:
-    """Return the r smallest eigenvalues in ascending order and their eigenvectors as orthonormal columns.
+    """Return the r smallest eigenvalues, ascending, and their orthonormal eigenvectors as columns.
 
     >>> values, V = smoothest_eigenpairs([[1.0, -1.0], [-1.0, 1.0]], 2)
     >>> values.round(12), V.round(3)
@@ -86,7 +87,11 @@ def smoothest_eigenpairs(laplacian: object, r: int) -> tuple[FloatArray, FloatAr
     n = L.shape[0]
     count = _count(r, n)
     reach = float(np.max(abs(L).sum(axis=0)))  # no eigenvalue is larger
-    values, V = _pairs(L, count, reach) if n <= MAX_DENSE_ORDER else _by_pieces(L, count, reach)
+    if n <= MAX_DENSE_ORDER:
+        values, V = _pairs(L, count, reach)
+    else:
+        values, V = _by_components(L, count, reach)
+
     off = _residuals(L, values, V)
     if off.max() > MAX_RELATIVE_RESIDUAL * max(reach, 1e-300):
         worst = int(np.argmax(off))
@@ -94,17 +99,20 @@ def smoothest_eigenpairs(laplacian: object, r: int) -> tuple[FloatArray, FloatAr
             f"eigenpair {worst} of the Laplacian has residual {off[worst]:.1e}; rescale the Laplacian"
         )
     _require_semidefinite(values, reach)
+
+    # The first of the entries that are largest up to rounding: ties must not decide the sign.
     size = np.abs(V)
     largest = np.argmax(size > (1 - 1e-6) * size.max(axis=0), axis=0)
     signs = np.where(V[largest, np.arange(V.shape[1])] < 0, -1.0, 1.0)
-    signed = (
-        np.multiply(V, signs, out=V) if V.flags.c_contiguous else np.multiply(V, signs, order="C")
-    )
+    if V.flags.c_contiguous:
+        signed = np.multiply(V, signs, out=V)
+    else:
+        signed = np.multiply(V, signs, order="C")
     return cast(FloatArray, freeze(values)), cast(FloatArray, freeze(signed))
 
 
 def all_eigenpairs(laplacian: object) -> tuple[FloatArray, Eigenbasis]:
-    """Return all eigenvalues in ascending order and the eigenvectors, which are multiplied out where they are needed.
+    """Return all eigenvalues, ascending, and the eigenvectors as a basis formed on demand.
 
     >>> values, basis = all_eigenpairs([[1.0, -1.0], [-1.0, 1.0]])
     >>> values.round(12), basis.U.round(3)
@@ -114,20 +122,28 @@ def all_eigenpairs(laplacian: object) -> tuple[FloatArray, Eigenbasis]:
     L = checked_laplacian(laplacian)
     n = L.shape[0]
     reach = float(np.max(abs(L).sum(axis=0)))
-    if (
-        n > MAX_DENSE_ORDER
-        and UNSCALED_NORMS[0] <= reach <= UNSCALED_NORMS[1]
-        and len(_components(L)[0]) == 1
-    ):
-        require_memory(32.0 * n * n, f"all eigenvectors of a Laplacian of order {n}")
-        found = decomposed(L.toarray())
+    unscaled = UNSCALED_NORMS[0] <= reach <= UNSCALED_NORMS[1]
+    if n > MAX_DENSE_ORDER and unscaled and len(_components(L)[0]) == 1:
+        found = _by_reflections(L, reach)
         if found is not None:
-            tilt, gap = found[1].off(L, found[0])
-            if tilt <= MAX_ORTHOGONALITY_ERROR and gap <= MAX_RELATIVE_RESIDUAL * reach:
-                _require_semidefinite(found[0], reach)
-                return cast(FloatArray, freeze(found[0])), found[1]
+            return found
     values, V = smoothest_eigenpairs(L, n)
     return values, Eigenbasis(V)
+
+
+def _by_reflections(L: SparseMatrix, reach: float) -> tuple[FloatArray, Eigenbasis] | None:
+    """All eigenpairs, the basis as a product of reflections; None where it is not accurate."""
+    n = L.shape[0]
+    require_memory(32.0 * n * n, f"all eigenvectors of a Laplacian of order {n}")
+    found = decomposed(L.toarray())
+    if found is None:
+        return None
+    values, basis = found
+    orthogonality_error, residual = basis.off(L, values)
+    if orthogonality_error > MAX_ORTHOGONALITY_ERROR or residual > MAX_RELATIVE_RESIDUAL * reach:
+        return None
+    _require_semidefinite(values, reach)
+    return cast(FloatArray, freeze(values)), basis
 
 
 def _require_semidefinite(values: FloatArray, reach: float) -> None:
@@ -154,34 +170,48 @@ def _count(r: object, n: int) -> int:
     return int(r)
 
 
-def _by_pieces(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatArray]:
+def _by_components(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatArray]:
     """The r smallest pairs of all connected components."""
     parts, blocks = _components(L)
     if len(parts) == 1:
         return _pairs(L, r, reach)
     n = L.shape[0]
     require_memory(16.0 * n * r, f"{r} eigenvectors of a Laplacian of order {n}")
-    # Each piece has an eigenvalue near 0; the rest is shared by size.
-    spare = max(r - len(parts), 0) / n
-    guesses = [
-        p.size
-        if p.size <= MAX_DENSE_ORDER
-        else max(MIN_PAIRS_OF_COMPONENT, int(1.2 * spare * p.size))
-        for p in parts
-    ]
-    asked = [min(r, p.size, guess) for p, guess in zip(parts, guesses, strict=True)]
-    found = [_pairs(block, k, reach) for block, k in zip(blocks, asked, strict=True)]
+    limits = [min(r, part.size) for part in parts]
+    counts = _first_counts(parts, limits, r, n)
+    found = [_pairs(block, count, reach) for block, count in zip(blocks, counts, strict=True)]
     while True:
-        smallest = np.sort(np.concatenate([values for values, _ in found]))
-        limit = smallest[r - 1] if smallest.size >= r else np.inf
-        short = [
-            j for j, p in enumerate(parts) if asked[j] < min(r, p.size) and found[j][0][-1] < limit
+        # A component may hide a further pair only where its largest computed eigenvalue is below
+        # the r-th smallest of all: the next one of it may then be below, too.
+        r_th = _r_th_smallest([values for values, _ in found], r)
+        incomplete = [
+            j for j, (values, _) in enumerate(found) if counts[j] < limits[j] and values[-1] < r_th
         ]
-        if not short:
+        if not incomplete:
             return _merged(parts, found, r, n)
-        for j in short:
-            asked[j] = min(2 * asked[j], r, parts[j].size)
-            found[j] = _pairs(blocks[j], asked[j], reach)
+        for j in incomplete:
+            counts[j] = min(2 * counts[j], limits[j])
+            found[j] = _pairs(blocks[j], counts[j], reach)
+
+
+def _first_counts(parts: list[IntArray], limits: list[int], r: int, n: int) -> list[int]:
+    """How many pairs of each component are computed first."""
+    # Each component has the eigenvalue 0 once; the others are expected in proportion to its size.
+    others = max(r - len(parts), 0) / n
+    counts = []
+    for part, limit in zip(parts, limits, strict=True):
+        # LAPACK computes all pairs of a small component at once.
+        expected = part.size
+        if part.size > MAX_DENSE_ORDER:
+            expected = max(MIN_PAIRS_OF_COMPONENT, int(1.2 * others * part.size))
+        counts.append(min(limit, expected))
+    return counts
+
+
+def _r_th_smallest(values: list[FloatArray], r: int) -> float:
+    """The r-th smallest of all values; infinite where there are fewer."""
+    ordered = np.sort(np.concatenate(values))
+    return float(ordered[r - 1]) if ordered.size >= r else np.inf
 
 
 def _components(L: SparseMatrix) -> tuple[list[IntArray], list[SparseMatrix]]:
@@ -193,6 +223,7 @@ def _components(L: SparseMatrix) -> tuple[list[IntArray], list[SparseMatrix]]:
         return [np.arange(L.shape[0])], [L]
     order = np.argsort(of, kind="stable")
     ends = np.append(0, np.cumsum(np.bincount(of)))
+    # With the points of a component side by side, its block is a range of columns of L.
     sorted_ = L[order][:, order].tocsc()
     data = sorted_.data
     rows = sorted_.indices
@@ -208,19 +239,20 @@ def _components(L: SparseMatrix) -> tuple[list[IntArray], list[SparseMatrix]]:
 def _merged(
     parts: list[IntArray], found: list[tuple[FloatArray, FloatArray]], r: int, n: int
 ) -> tuple[FloatArray, FloatArray]:
-    """The r smallest pairs of all pieces, on all points."""
+    """The r smallest pairs of all components, on all points."""
     values = np.concatenate([values for values, _ in found])
     piece = np.repeat(np.arange(len(found)), [values.size for values, _ in found])
     chosen = np.argsort(values, kind="stable")[:r]
     V = np.zeros((n, r))
     for j in np.unique(piece[chosen]):
         columns = np.flatnonzero(piece[chosen] == j)
+        # Pairs of a component are ascending: those chosen are its first ones.
         V[np.ix_(parts[j], columns)] = found[j][1][:, : columns.size]
     return values[chosen], V
 
 
 def _pairs(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatArray]:
-    """The r smallest pairs by what is faster."""
+    """The r smallest pairs of a connected graph, by the faster of Lanczos and LAPACK."""
     few = L.shape[0] > MAX_DENSE_ORDER and 4 * r <= L.shape[0] and reach > 0
     return _lanczos(L, r, reach) if few else _lapack(L, r)
 
@@ -231,34 +263,39 @@ def _lapack(L: SparseMatrix, r: int) -> tuple[FloatArray, FloatArray]:
     n = L.shape[0]
     require_memory(24.0 * n * n, f"all eigenvectors of a Laplacian of order {n}")
     dense = L.toarray()
-    if r == n:
-        return cast(
-            tuple[FloatArray, FloatArray],
-            eigh(dense.T, driver="evd", overwrite_a=True, check_finite=False),
-        )
-    return cast(tuple[FloatArray, FloatArray], eigh(dense, subset_by_index=[0, r - 1]))
+    if r < n:
+        values, V = eigh(dense, subset_by_index=[0, r - 1])
+    else:
+        # Divide and conquer is the fastest for all pairs, but cannot compute a part of them.
+        values, V = eigh(dense.T, driver="evd", overwrite_a=True, check_finite=False)
+    return values, V
 
 
 def _lanczos(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatArray]:
-    """The r smallest pairs; pairs missed beside their copies are looked for on the complement of the others."""
+    """The r smallest pairs, missed copies of repeated eigenvalues included."""
     n = L.shape[0]
     shift = reach / 2
     rows = L.tocsr()  # multiplies several columns faster
     found = largest_eigenpairs(lambda X: shift * X - rows @ X, n, r, reach)
     start = np.random.default_rng(0).standard_normal(n)
-    values, V = _inverted(L, r, reach, start) if found is None else (shift - found[0], found[1])
-    while (values[BLOCK - 1 :] - values[: max(r - BLOCK + 1, 0)] < CLUSTER_SHARE * reach).any():
-        beside = _Beside(L, V, shift)
-        first = beside.outside(start)
-        # A rough value tells whether there is something to find, and costs little.
-        if (
-            not shift - _largest(beside, first, PROBE_TOLERANCE)[0]
-            < values[-1] - PROBE_TOLERANCE * reach
-        ):
+    if found is None:
+        values, V = _inverted(L, r, reach, start)
+    else:
+        values = shift - found[0]
+        V = found[1]
+
+    # A block of BLOCK vectors holds BLOCK copies of an eigenvalue at most: where as many lie
+    # together, a further copy is searched for on the complement of the vectors found.
+    while _has_cluster(values, CLUSTER_SHARE * reach):
+        complement = _Complement(L, V, shift)
+        first = complement.project(start)
+        # An inaccurate value tells whether there is something to find, and costs little.
+        probe, _ = _largest(complement, first, PROBE_TOLERANCE)
+        if not shift - probe < values[-1] - PROBE_TOLERANCE * reach:
             break
-        top, more = _largest(beside, first)
-        values = np.append(values, shift - top)
-        V = np.column_stack([V, beside.outside(more)])
+        largest, vector = _largest(complement, first)
+        values = np.append(values, shift - largest)
+        V = np.column_stack([V, complement.project(vector)])
         V[:, -1] /= np.linalg.norm(V[:, -1])
         order = np.argsort(values, kind="stable")[:r]
         values = values[order]
@@ -266,10 +303,17 @@ def _lanczos(L: SparseMatrix, r: int, reach: float) -> tuple[FloatArray, FloatAr
     return values, V
 
 
+def _has_cluster(values: FloatArray, distance: float) -> bool:
+    """Whether `BLOCK` consecutive eigenvalues lie within a distance."""
+    last = values[BLOCK - 1 :]
+    first = values[: last.size]
+    return bool((last - first < distance).any())
+
+
 def _inverted(
     L: SparseMatrix, r: int, reach: float, start: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The r smallest pairs by a factorisation: paths and rings have eigenvalues too close for anything else."""
+    """The r smallest pairs by shift and invert, for the close eigenvalues of paths and rings."""
     from scipy.sparse.linalg import ArpackError, eigsh
 
     try:
@@ -283,21 +327,21 @@ def _inverted(
 
 
 @dataclass(frozen=True, eq=False)
-class _Beside:
-    """shift I - L on the complement of the columns of V."""
+class _Complement:
+    """shift I - L on the orthogonal complement of the columns of V."""
 
     L: SparseMatrix
     V: FloatArray
     shift: float
 
-    def outside(self, x: FloatArray) -> FloatArray:
+    def project(self, x: FloatArray) -> FloatArray:
         return x - self.V @ (self.V.T @ x)
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        return self.outside(self.shift * x - self.L @ x)
+        return self.project(self.shift * x - self.L @ x)
 
 
-def _largest(apply: _Beside, start: FloatArray, tol: float = 0.0) -> tuple[float, FloatArray]:
+def _largest(apply: _Complement, start: FloatArray, tol: float = 0.0) -> tuple[float, FloatArray]:
     """The largest eigenvalue of a symmetric operator and its eigenvector."""
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 

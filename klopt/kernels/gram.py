@@ -1,9 +1,8 @@
-"""A kernel matrix checked once: finite, symmetric, PSD up to rounding, its factor, its repair record.
+"""A kernel matrix checked once: finite, symmetric and positive semidefinite up to rounding.
 
-A Cholesky factorisation that runs to its end proves something. In floating point with unit roundoff
-u, R'R = A + E with
-|E_ij| <= g sqrt(A_ii A_jj) / (1 - g), g = (n + 1) u (Higham, Accuracy and Stability, Theorem 10.3 and (10.7); Rump,
-BIT 46 (2006) 433-452), hence
+A Cholesky factorisation that runs to completion bounds the smallest eigenvalue. In floating point
+with unit roundoff u, R'R = A + E with |E_ij| <= g sqrt(A_ii A_jj) / (1 - g), g = (n + 1) u (Higham,
+Accuracy and Stability, Theorem 10.3 and (10.7); Rump, BIT 46 (2006) 433-452), hence
 
     lambda_min(A) >= -g / (1 - g) tr A.
 
@@ -12,7 +11,9 @@ a pivoted factor R is cheap and proves more: R'R is PSD, so lambda_min(K) >= -||
 A = K + t I is tried, with t = n eps ||K||_F. Eigenvalues are computed only where that fails too: to
 refuse K, or to repair it in the way the caller names,
 
-    clip   K = sum_i max(l_i, 0) v_i v_i'       flip   K = sum_i |l_i| v_i v_i'       shift   K + |l_min| I.
+    clip    sum_i max(l_i, 0) v_i v_i'
+    flip    sum_i |l_i| v_i v_i'
+    shift   K + |l_min| I.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ __all__ = ["Gram", "Repair", "binary_labels", "proven_floor"]
 Repair = Literal["clip", "flip", "shift"]
 
 MAX_RBF_FLOOR = 1e-9
-"""A bound this far below 0, at a diagonal of 1, is worth a factorisation; that of 2000 points proves half of it."""
+"""A bound further below 0 than this, at a diagonal of 1, is replaced by that of a factorisation.
+
+The factorisation of 2000 points proves half of it.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +64,31 @@ class Gram:
     """
 
     matrix: FloatArray
-    """The symmetric matrix, frozen. Negative eigenvalues it may have, none below `floor`, are meant to be 0."""
+    """The symmetric matrix, read-only; negative eigenvalues, none below `floor`, are rounding."""
     scale: float
-    """The mean of the diagonal, always positive; 1.0 for the zero matrix (a PSD matrix with zero diagonal is zero)."""
+    """The mean of the diagonal; 1.0 for the zero matrix, the only one with a zero diagonal."""
     floor: float
-    """A proven lower bound of the smallest eigenvalue of `matrix`: 0 or below it by rounding only."""
+    """A proven lower bound of the smallest eigenvalue: 0, or negative by rounding only."""
     repair: str
-    """What was done to the matrix or had to be overlooked; empty where nothing was."""
+    """What was changed in the matrix or ignored as rounding; empty where nothing was."""
 
     @classmethod
     def of(
         cls, value: object, name: str = "K", repair: Repair | None = None, size: int | None = None
     ) -> Gram:
-        """Return `value` (an array-like, a sparse matrix or a `Gram`, which passes unchanged) as a checked matrix."""
+        """Return `value` as a checked kernel matrix.
+
+        Parameters
+        ----------
+        value
+            An array-like, a sparse matrix, or a `Gram`, which passes unchanged.
+        name
+            What error messages call the matrix.
+        repair
+            What to do with negative eigenvalues beyond rounding; None refuses them.
+        size
+            The number of points that it must have, if that is known.
+        """
         if repair not in (None, *get_args(Repair)):
             raise InvalidProblem(
                 f"repair is {repair!r}; expected one of {', '.join(get_args(Repair))}, or None"
@@ -83,6 +99,8 @@ class Gram:
                     f"{name} is {value.size} x {value.size}; expected {size} x {size}"
                 )
             return value
+
+        # What is too large is refused before it is copied.
         shape: tuple[int, ...] = getattr(value, "shape", ())
         if len(shape) == 2:
             require_memory(
@@ -93,16 +111,20 @@ class Gram:
         K = symmetric(name, given)
         if not K.size:
             raise InvalidProblem(f"{name} is 0 x 0; a kernel matrix needs at least one point")
+
         K_psd, floor, record = _positive_semidefinite(name, K, repair)
-        notes = ("averaged with its transpose" if K is not given else "", record)
+        averaged = "averaged with its transpose" if K is not given else ""
+        notes = "; ".join(filter(None, (averaged, record)))
         scale = float(K_psd.diagonal().mean()) or 1.0
-        return cls(cast(FloatArray, freeze(K_psd)), scale, floor, "; ".join(filter(None, notes)))
+        return cls(cast(FloatArray, freeze(K_psd)), scale, floor, notes)
 
     @classmethod
     def rbf(cls, X: object, gamma: float | None = None) -> Gram:
-        """Return exp(-gamma ||x - x'||^2) of the rows of X, positive by construction: no factorisation has to prove it.
+        """Return exp(-gamma ||x - x'||^2) of the rows of X.
 
-        By default gamma is 1 / (columns x variance of X), as scikit-learn's "scale".
+        It is positive semidefinite for any points, so that no factorisation is needed to prove it
+        (`klopt.kernels.rbf`). By default gamma is 1 / (columns x variance of X), as scikit-learn's
+        "scale".
 
         >>> K = Gram.rbf([[0.0], [2.0]])
         >>> K.matrix.round(4), K.floor > -1e-13
@@ -115,19 +137,20 @@ class Gram:
                 f"X is {points.shape[0]} x {points.shape[1]}; expected points with coordinates"
             )
         require_memory(16.0 * len(points) ** 2, f"the kernel of {len(points)} points")
+        # X = 2^exponent unit: squares of unit neither overflow nor underflow.
         unit, exponent = scaled_to_one(points)
-        narrow = (
-            gamma_scale(unit)
-            if gamma is None
-            else _times_power(positive("gamma", gamma), 2 * exponent)
-        )
-        ((K, floor),) = gaussians(unit, [narrow])
+        if gamma is None:
+            scaled_gamma = gamma_scale(unit)
+        else:
+            scaled_gamma = _times_power(positive("gamma", gamma), 2 * exponent)
+        ((K, floor),) = gaussians(unit, [scaled_gamma])
         return cls.gaussian(K, floor)
 
     @classmethod
     def gaussian(cls, K: FloatArray, floor: float) -> Gram:
-        """Return a matrix of `klopt.kernels.rbf.gaussians` with its bound, or a better one where that says little."""
-        if floor < -MAX_RBF_FLOOR:  # far points, narrow kernel
+        """Return a matrix of `klopt.kernels.rbf.gaussians` with the bound of its eigenvalues."""
+        # Distances large against 1 / gamma make that bound loose: Cholesky proves a better one.
+        if floor < -MAX_RBF_FLOOR:
             return cls.of(K, repair="clip")
         return cls(cast(FloatArray, freeze(K)), 1.0, floor, "")
 
@@ -137,7 +160,7 @@ class Gram:
         return len(self.matrix)
 
     def factor(self) -> FloatArray:
-        """Return R (rank x n) with R'R = K up to `factor_error()`; short where K has low rank. Computed once.
+        """Return R (rank x n) with R'R = K up to `factor_error()`, computed once.
 
         >>> Gram.of([[1, 2], [2, 4]]).factor()
         array([[1., 2.]])
@@ -145,12 +168,12 @@ class Gram:
         return self._factor
 
     def factor_error(self) -> float:
-        """Return a bound of ||K - R'R||_2, measured on R = `factor()` as computed, once, at n^2 rank flops."""
+        """Return a bound of ||K - R'R||_2 for R = `factor()`, computed once in n^2 rank flops."""
         return self._factor_error
 
     @cached_property
     def thin(self) -> bool:
-        """Whether the rank is so low, at most n/8, that work on `factor()` beats work on the matrix."""
+        """Whether the rank is at most n/8, so that `factor()` is cheaper to use than the matrix."""
         return _looks_thin(self.matrix) and 8 * len(self.factor()) <= self.size
 
     @cached_property
@@ -163,10 +186,10 @@ class Gram:
 
 
 def proven_floor(K: FloatArray, shift: float = 0.0) -> float | None:
-    """Return a proven lower bound of the eigenvalues of a symmetric K from the Cholesky factorisation of K + shift I.
+    """Return a proven lower bound of the eigenvalues of a symmetric K by Cholesky.
 
-    None where that breaks down: then K has an eigenvalue below -shift, up to rounding. The bound is
-    at or below -shift, by rounding only.
+    K + shift I is factored. None where that breaks down: then K has an eigenvalue below -shift, up
+    to rounding. The bound is at or below -shift, by rounding only.
 
     >>> proven_floor(np.array([[2.0, 1.0], [1.0, 2.0]])) > -1e-14
     True
@@ -189,7 +212,7 @@ def proven_floor(K: FloatArray, shift: float = 0.0) -> float | None:
 
 
 def _times_power(gamma: float, exponent: int) -> float:
-    """gamma 2^exponent, or a number so large that only equal points are alike."""
+    """gamma 2^exponent, or where that overflows a gamma at which different points have kernel 0."""
     with np.errstate(over="ignore"):
         return float(min(np.ldexp(gamma, exponent), 1e300))
 
@@ -210,23 +233,26 @@ def _pivoted_factor(K: FloatArray) -> FloatArray:
 def _distance(K: FloatArray, R: FloatArray) -> float:
     """A bound of ||K - R'R||_F that counts the rounding of its own computation."""
     blocks = (slice(start, start + 256) for start in range(0, len(K), 256))
-    measured = np.hypot.reduce(
-        [float(np.linalg.norm(K[rows] - R[:, rows].T @ R)) for rows in blocks]
-    )
-    return float(measured) + (len(R) + 3) * EPS / 2 * float(np.linalg.norm(R)) ** 2
+    norms = [float(np.linalg.norm(K[rows] - R[:, rows].T @ R)) for rows in blocks]
+    measured = float(np.hypot.reduce(norms))
+    rounding = (len(R) + 3) * EPS / 2 * float(np.linalg.norm(R)) ** 2
+    return measured + rounding
 
 
 def _looks_thin(K: FloatArray) -> bool:
-    """Whether every fourth point alone, at 1/64 of the cost of a factorisation, has a rank of at most n/8."""
+    """Whether every fourth point, at 1/64 of the cost of a factorisation, has a rank up to n/8."""
     return 8 * len(_pivoted_factor(K[::4, ::4])) <= len(K)
 
 
 def _low_rank_floor(K: FloatArray, rounding: float) -> float | None:
-    """-||K - R'R||, or None where it is not small or K has so high a rank that a Cholesky factorisation costs less."""
+    """-||K - R'R||, a bound by Weyl's inequality; None if it is not small or the rank is high."""
+    # Above rank n/8 a Cholesky factorisation costs less.
     if not _looks_thin(K):
         return None
     R = _pivoted_factor(K)
-    error = _distance(K, R) if 8 * len(R) <= len(K) else np.inf
+    if 8 * len(R) > len(K):
+        return None
+    error = _distance(K, R)
     return -error if error <= rounding else None
 
 
@@ -236,14 +262,14 @@ def _positive_semidefinite(
     """K, or K repaired; its proven floor; what was done."""
     with np.errstate(over="ignore"):
         norm = float(np.linalg.norm(K))
-    if (
-        not 1e-140 < norm < 1e140
-    ):  # squares leave the range of floats, and a bound of infinity would prove anything
+    # Outside this range squares overflow or underflow, and an infinite bound would prove anything.
+    if not 1e-140 < norm < 1e140:
         if not K.any():
             return K, 0.0, ""
         raise InvalidProblem(
             f"{name} has entries up to {np.abs(K).max():.3g} in size; rescale it towards 1"
         )
+
     # A matrix that is definite by more than rounding is proven so; the others cost a second
     # factorisation.
     floor = proven_floor(K, -(len(K) + 5) * EPS * float(K.trace()))
@@ -251,41 +277,44 @@ def _positive_semidefinite(
         floor = proven_floor(K)
     if floor is not None:
         return K, min(floor, 0.0), ""
+
+    # Singular, or negative by rounding only: the module's second and third proof.
     rounding = len(K) * EPS * norm
     floor = _low_rank_floor(K, rounding) or proven_floor(K, rounding)
     if floor is not None:
-        return (
-            K,
-            floor,
-            f"clipped rounding: no eigenvalue is below {floor:.1e}, negative ones count as 0",
-        )
+        note = f"clipped rounding: no eigenvalue is below {floor:.1e}, negative ones count as 0"
+        return K, floor, note
     return _repaired(name, K, repair, rounding)
 
 
 def _repaired(
     name: str, K: FloatArray, repair: Repair | None, rounding: float
 ) -> tuple[FloatArray, float, str]:
+    """K with its negative eigenvalues repaired; the proven floor of the result; what was done."""
     values, vectors = np.linalg.eigh(K)
     smallest = float(values[0])
     negative = values < 0
+    # 4: eigenvalues are computed to about n eps ||K||, the rounding that is allowed.
     if repair is None and smallest < -4 * rounding:
         raise InvalidProblem(
             f"{name} is not positive semidefinite: its eigenvalues go from {smallest:.6g} to {values[-1]:.6g}; "
             f"repair it openly: Gram.of({name}, repair='clip') sets negative eigenvalues to 0, 'flip' to their size, "
             f"'shift' adds {-smallest:.3g} to the diagonal"
         )
-    count = (
-        f"{negative.sum()} eigenvalue{'s' if negative.sum() > 1 else ''}, smallest {smallest:.3g}"
-    )
+    plural = "s" if negative.sum() > 1 else ""
+    count = f"{negative.sum()} eigenvalue{plural}, smallest {smallest:.3g}"
     if repair == "shift":
         repaired = K + max(-smallest, 0.0) * np.eye(len(K))
         record = f"shifted by {-smallest:.3g}, smallest eigenvalue {smallest:.3g}"
     else:
         # Only the negative part is touched, so that the rest keeps its digits; M M' is exactly
         # symmetric in BLAS.
-        half = vectors[:, negative] * np.sqrt(-values[negative] * (2 if repair == "flip" else 1))
+        times = 2 if repair == "flip" else 1
+        half = vectors[:, negative] * np.sqrt(-values[negative] * times)
         repaired = K + half @ half.T
         record = f"{'flipped' if repair == 'flip' else 'clipped'} {count}"
+
+    # The repair itself rounds: the shift that makes the factorisation run is part of the bound.
     while (floor := proven_floor(repaired, rounding)) is None:
         rounding *= 4
     return repaired, floor, record

@@ -7,18 +7,18 @@ Laplacian
 
 both positive semidefinite, with as many zero eigenvalues as the graph has connected components.
 
-The supervised complete graph [1] joins all points with weights W_ij = exp(T_ij), where T_ij is +1
-for two points of one class, -1 for two of different classes and 0 where a label is missing; S is
-its normalised Laplacian. [1] leaves T_ii open; with T_ii = +1 for labelled points W is constant on
-groups (each class, and the unlabelled points), and with group sizes N, group weights G, group
+The supervised complete graph of Pan et al. (2016) joins all points with weights W_ij = exp(T_ij),
+where T_ij is +1 for two points of one class, -1 for two of different classes and 0 where a label is
+missing; S is its normalised Laplacian. T_ii is left open; with +1 for labelled points W is constant
+on groups (each class, and the unlabelled points), and with group sizes N, group weights G, group
 degrees D = G N and orthonormal group indicators Z (n x groups)
 
     S = I - Z R Z',   R = N^1/2 D^-1/2 G D^-1/2 N^1/2,
 
-so that S need not be formed. Every S has q = D^1/2 1 (one degree a point) in its kernel.
+so that S need not be formed. Every S has q = D^1/2 1 (one degree per point) in its null space.
 
-[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
-2016, (7) and (10). [2] Mao, Tsang, Parameter-free spectral kernel learning, 2010, the experiments.
+Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+2016, (7) and (10). Mao, Tsang, Parameter-free spectral kernel learning, 2010, the experiments.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import (
+    EPS,
     FloatArray,
     SparseMatrix,
     csc,
@@ -61,17 +62,28 @@ Weights = Literal["binary", "gaussian"]
 IntArray = npt.NDArray[np.int64]
 
 UNLABELLED = -1
+"""The label of a point whose class is not known."""
 
 
 def knn_graph(
     X: object, neighbours: int = 10, weights: Weights = "binary", bandwidth: float | None = None
 ) -> SparseMatrix:
-    """Return the weights of the graph that joins i and j when either is among the other's nearest neighbours.
+    """Return the weights of the undirected graph of nearest neighbours.
 
-    That union is the elementwise maximum of the directed graph and its transpose. Gaussian weights
-    are exp(-||x_i - x_j||^2 / (2 bandwidth^2)); the default bandwidth^2 is the mean of ||x_i -
-    x_j||^2 over the edges [2]. No point is its own neighbour. A weight that underflows to zero is
-    no edge.
+    It joins i and j when either is among the nearest neighbours of the other. No point is its own
+    neighbour. A weight that underflows to zero is no edge.
+
+    Parameters
+    ----------
+    X
+        The points, one in each row.
+    neighbours
+        The number of nearest neighbours of a point.
+    weights
+        "binary" for 1, "gaussian" for exp(-||x_i - x_j||^2 / (2 bandwidth^2)).
+    bandwidth
+        Of Gaussian weights; by default its square is the mean of ||x_i - x_j||^2 over the edges, as
+        in Mao and Tsang (2010).
 
     >>> knn_graph([[0.0], [1.0], [3.0]], neighbours=1).toarray()
     array([[0., 1., 0.],
@@ -92,11 +104,13 @@ def knn_graph(
             f"bandwidth is {bandwidth} but binary weights have none; pass weights='gaussian'"
         )
     width = None if bandwidth is None else positive("bandwidth", bandwidth)
+
     unit, exponent = scaled_to_one(points)
     i, j = _edges(unit, count)
-    values = (
-        np.ones(i.size) if weights == "binary" else _gaussian(_lengths(unit, i, j), width, exponent)
-    )
+    if weights == "binary":
+        values = np.ones(i.size)
+    else:
+        values = _gaussian(_lengths(unit, i, j), width, exponent)
     upper = sparse.csc_array((values, (i, j)), shape=(n, n))
     return csc("W", upper + upper.T)
 
@@ -105,8 +119,8 @@ def laplacian(W: object, normalised: bool = True, power: int = 1) -> SparseMatri
     """Return the Laplacian of a symmetric, nonnegative weight matrix, or a power of it.
 
     A point without edges has a zero row in both versions, so that it counts as a component of its
-    own. A power has the same eigenvectors and joins points that many edges apart: rough directions
-    cost more beside smooth ones.
+    own. A power has the same eigenvectors and joins points that many edges apart: it penalises
+    eigenvectors of large eigenvalues more.
 
     >>> laplacian([[0, 2], [2, 0]]).toarray()
     array([[ 1., -1.],
@@ -119,6 +133,7 @@ def laplacian(W: object, normalised: bool = True, power: int = 1) -> SparseMatri
     L = factor = _laplacian(W, normalised)
     for _ in range(factors - 1):
         L = L @ factor
+    # A product of symmetric matrices is symmetric up to rounding only.
     return L if factors == 1 else csc("L", (L + L.T) / 2)
 
 
@@ -137,6 +152,8 @@ def _laplacian(W: object, normalised: bool) -> SparseMatrix:
     degrees = _degrees(weights)
     if not normalised:
         return csc("L", sparse.diags_array(degrees) - weights)
+
+    # D^-1/2 is 0 at points without edges.
     joined = degrees > 0
     roots = np.zeros(rows)
     roots[joined] = 1 / np.sqrt(degrees[joined])
@@ -161,7 +178,7 @@ def _degrees(W: SparseMatrix) -> FloatArray:
 
 
 def supervised_targets(labels: object) -> FloatArray:
-    """Return T for integer class labels, -1 meaning unlabelled: +1 same class, -1 different classes, 0 unknown.
+    """Return T_ij = 1 in one class, -1 between classes, 0 where a label is unknown (-1).
 
     >>> supervised_targets([0, 0, 1, -1])
     array([[ 1.,  1., -1.,  0.],
@@ -177,7 +194,7 @@ def supervised_targets(labels: object) -> FloatArray:
 
 
 def supervised_laplacian(T: object) -> FloatArray:
-    """Return the dense S = I - D^-1/2 exp(T) D^-1/2 of any symmetric T with entries between -1 and 1.
+    """Return the dense S = I - D^-1/2 exp(T) D^-1/2 of a symmetric T with entries in [-1, 1].
 
     >>> supervised_laplacian([[0, 0], [0, 0]])
     array([[ 0.5, -0.5],
@@ -200,7 +217,7 @@ class SupervisedGraph:
     """The supervised complete graph of labelled points, by groups: S = I - Z R Z'."""
 
     groups: IntArray
-    """The group of each point: its class in ascending order of labels, the unlabelled points (-1) first."""
+    """The group of each point, in ascending order of labels: the unlabelled points (-1) first."""
     degrees: FloatArray
     """D_ii = sum_j exp(T_ij) of each point."""
     Z: SparseMatrix
@@ -214,7 +231,7 @@ class SupervisedGraph:
 
 
 def supervised_graph(labels: object) -> SupervisedGraph:
-    """Return the supervised complete graph of integer class labels, -1 meaning unlabelled, without any n x n matrix.
+    """Return the supervised complete graph of class labels (-1: unlabelled) by its groups.
 
     >>> graph = supervised_graph([0, 0, 1, -1])
     >>> graph.R.shape
@@ -225,6 +242,7 @@ def supervised_graph(labels: object) -> SupervisedGraph:
     classes, groups, sizes = np.unique(
         class_labels(labels), return_inverse=True, return_counts=True
     )
+    # exp(T) of two groups: e in one class, 1/e between classes, 1 where a label is unknown.
     G = np.where(np.eye(classes.size, dtype=bool), math.e, 1 / math.e)
     unlabelled = classes == UNLABELLED
     G[unlabelled, :] = G[:, unlabelled] = 1.0
@@ -265,12 +283,15 @@ def _edges(points: FloatArray, neighbours: int) -> tuple[IntArray, IntArray]:
     search = NearestNeighbors(n_neighbors=neighbours).fit(centred)
     others = search.kneighbors(return_distance=False).ravel().astype(np.int64)
     own = np.repeat(np.arange(len(points)), neighbours)
-    codes = np.unique(np.minimum(own, others) * len(points) + np.maximum(own, others))
-    return codes // len(points), codes % len(points)
+    # The edge (i, j), i < j, as the number i n + j: each direction gives the same one.
+    n = len(points)
+    codes = np.unique(np.minimum(own, others) * n + np.maximum(own, others))
+    return codes // n, codes % n
 
 
 def _lengths(points: FloatArray, i: IntArray, j: IntArray) -> FloatArray:
-    """||x_i - x_j|| from differences: exactly 0 for duplicates, which a search by inner products does not give."""
+    """||x_i - x_j|| from differences, which unlike inner products give exactly 0 for duplicates."""
+    # Parts of about 10^7 numbers bound the memory of the differences.
     parts = np.array_split(np.arange(i.size), 1 + i.size * points.shape[1] // 10**7)
     return np.concatenate([_norms(points[i[part]] - points[j[part]]) for part in parts])
 
@@ -298,9 +319,13 @@ def _refuse_non_weights(W: SparseMatrix) -> None:
         raise InvalidProblem(
             f"W[{entries.row[at]}, {entries.col[at]}] is {entries.data[at]}; weights must not be negative"
         )
+
+    # Degrees and products of symmetric weights may differ by rounding.
     gaps = abs(W - W.T).tocoo()
-    at = int(np.argmax(gaps.data)) if gaps.nnz else 0
-    if gaps.nnz and gaps.data[at] > 64 * np.finfo(float).eps * entries.data.max():
+    if not gaps.nnz:
+        return
+    at = int(np.argmax(gaps.data))
+    if gaps.data[at] > 64 * EPS * entries.data.max():
         i, j = sorted((int(gaps.row[at]), int(gaps.col[at])))
         raise InvalidProblem(
             f"W is not symmetric: W[{i}, {j}] = {W[i, j]} but W[{j}, {i}] = {W[j, i]}; pass "

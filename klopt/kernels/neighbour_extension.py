@@ -1,18 +1,18 @@
-"""A matrix learned on training points carried over to new points: each new point borrows the column of one neighbour.
+"""A matrix learned on training points extended to new ones: each takes its neighbour's column.
 
-With D the distances between n training and m new points (rows, columns),
+With D the distances between n training and m new points (rows, columns), and ranks from 1,
 
-    r_ij = place of new point j among all m new points by distance to training point i
-    s_ij = place of training point i among all n training points by distance to new point j        both from 1
+    r_ij = rank of new point j among the m new points by distance to training point i
+    s_ij = rank of training point i among the n training points by distance to new point j
 
 new point j borrows from the training point with the largest 1 / (r_ij s_ij), the one that is near
-to j and to which j is near: (11) of [1]. What [1] leaves open: equal distances are ordered by
-index, and of equal products the smaller distance, then the smaller index, wins. r depends on the
-other new points of the batch; "nearest" does not: it takes s_ij = 1, which is the same for m = 1.
-Borrowed rows and columns repeat a principal submatrix of F, so that the extended F, and its
-entrywise product with a kernel, stay positive semidefinite.
+to j and to which j is near: (11) of Liu et al. (2020), who leave ties open. Here equal distances
+are ordered by index, and of equal products the smaller distance, then the smaller index, wins. r
+depends on the other new points of the batch; "nearest" does not: it takes s_ij = 1, which is the
+same for m = 1. Borrowed rows and columns repeat a principal submatrix of F, so that the extended F,
+and its entrywise product with a kernel, stay positive semidefinite.
 
-[1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
+Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ def neighbours(distances: npt.ArrayLike, rule: Rule = "reciprocal") -> Indices:
         raise InvalidProblem(f"rule is {rule!r}; expected one of {', '.join(get_args(Rule))}")
     if not len(D):
         raise InvalidProblem("distances has no rows; there must be a training point to borrow from")
+    # The nearest training point is the one with s_ij = 1.
     if rule == "nearest" or not D.size:
         return np.asarray(D.argmin(axis=0), dtype=np.intp)
     require_memory(
         32.0 * D.size, f"places of {D.shape[1]} new points among {D.shape[0]} training points"
     )
     product = _places(D.T).T * _places(D)
-    # Whole numbers below 2^53: equal products are equal. Of those the least distance, of these the
-    # first.
+    # Products of integers are exact, so that ties are found by equality; of tied points the nearest
+    # one is taken, of equally near ones the first.
     best = product == product.min(axis=0)
     return np.asarray(np.where(best, D, np.inf).argmin(axis=0), dtype=np.intp)
 
@@ -81,9 +82,10 @@ def extend_weights(F: npt.ArrayLike, borrowed: npt.ArrayLike) -> tuple[FloatArra
 
 
 def squared_distances(X: npt.ArrayLike, new: npt.ArrayLike) -> FloatArray:
-    """Return |x_i - x'_j|^2 between training and new points (rows of each), which order as distances do.
+    """Return |x_i - x'_j|^2 between training and new points (rows of each).
 
-    |x|^2 + |x'|^2 - 2 x'x loses the digits of |x|^2: all points are moved by the mean of the training points first.
+    |x|^2 + |x'|^2 - 2 x'x cancels far from the origin: all points are first moved by the mean of
+    the training points.
     """
     A = matrix("X", X)
     B = matrix("new", new, (None, A.shape[1]))

@@ -1,7 +1,7 @@
-"""Kernels of low rank by their features, K0 = Phi Phi', and Nystroem's way to such features for many points.
+"""Kernels of low rank by their features, K0 = Phi Phi', and the Nystroem approximation.
 
 From landmarks L (m points) and K_LL = V diag(w) V', the features phi(x) = diag(w)^-1/2 V'k(L, x)
-give the best kernel that knows k on the landmarks only. What it misses is itself a kernel,
+give the best approximation of k on the landmarks only. The residual is itself a kernel,
 
     k(x, y) - phi(x)'phi(y)   is positive semidefinite,
 
@@ -31,7 +31,7 @@ from klopt.errors import InvalidProblem
 __all__ = ["Kernel", "LowRank", "Nystrom", "nystrom"]
 
 Kernel: TypeAlias = str | Callable[[FloatArray, FloatArray], FloatArray]
-"""A name that scikit-learn's `pairwise_kernels` knows, or a function of two sets of points (rows)."""
+"""A metric of scikit-learn's `pairwise_kernels`, or a function of two sets of points (rows)."""
 Landmarks = Literal["kmeans", "leverage"]
 
 MIN_EIGENVALUE_SHARE = 1e-12
@@ -82,7 +82,7 @@ class Nystrom(LowRank):
     whitening: FloatArray
     """V diag(w)^-1/2 (landmarks x rank)."""
     missing: float
-    """The share of the trace of K that Phi Phi' does not have: its distance from K in the nuclear norm."""
+    """||K - Phi Phi'|| / ||K|| in the nuclear norm, the share of the trace that is missing."""
 
     def features(self, X: npt.ArrayLike) -> FloatArray:
         """Return phi of points (rows): k(X, landmarks) times the whitening."""
@@ -99,6 +99,19 @@ def nystrom(
 ) -> Nystrom:
     """Return at most `rank` features of each point, from that many landmarks.
 
+    Parameters
+    ----------
+    X
+        The points, one in each row.
+    kernel
+        A name that scikit-learn knows, or a function of two sets of points.
+    rank
+        The number of landmarks; the rank of their kernel may be smaller.
+    landmarks
+        "kmeans" for cluster centres, "leverage" for points drawn by ridge leverage.
+    seed
+        The seed of all random choices.
+
     >>> points = np.linspace(0.0, 1.0, 50)[:, None]
     >>> few = nystrom(points, rank=5)
     >>> few.Phi.shape, few.missing < 1e-4
@@ -111,11 +124,13 @@ def nystrom(
         raise InvalidProblem(
             f"landmarks is {landmarks!r}; expected one of {', '.join(get_args(Landmarks))}"
         )
+
     require_memory(8.0 * n * m, f"{m} features of {n} points")
     choose = _centres if landmarks == "kmeans" else _leveraged
     L = choose(points, kernel, m, np.random.default_rng(seed))
     whitening = _whitening(kernel, L)
     Phi = _features(points, kernel, L, whitening)
+
     whole = sum(float(part.sum()) for part in _diagonal(points, kernel))
     missing = max(0.0, 1 - float(np.einsum("ij,ij->", Phi, Phi)) / whole)
     return Nystrom(cast(FloatArray, freeze(Phi)), kernel, L, whitening, missing)
@@ -155,7 +170,7 @@ def _blocks(points: FloatArray, rows: int = POINTS_AT_ONCE) -> Iterator[FloatArr
 
 
 def _diagonal(points: FloatArray, kernel: Kernel) -> Iterator[FloatArray]:
-    """k(x, x), block by block; few points at a time, since most of what is computed is thrown away."""
+    """k(x, x), block by block; few points at a time, since only the diagonal of each is used."""
     return (_evaluate(kernel, part, part).diagonal() for part in _blocks(points, 64))
 
 
@@ -172,6 +187,7 @@ def _whitening(kernel: Kernel, L: FloatArray) -> FloatArray:
     K = _evaluate(kernel, L, L)
     values, vectors = np.linalg.eigh((K + K.T) / 2)
     largest = float(values[-1])
+    # Rounding makes eigenvalues negative by far less than the root of the share that is cut off.
     if not largest > 0 or values[0] < -np.sqrt(MIN_EIGENVALUE_SHARE) * largest:
         raise InvalidProblem(
             f"kernel is no kernel: its eigenvalues on the landmarks go from {values[0]:.3g} to {largest:.3g}"
@@ -185,11 +201,11 @@ def _centres(points: FloatArray, kernel: Kernel, m: int, rng: np.random.Generato
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
-    sample = (
-        points
-        if len(points) <= KMEANS_POINTS_PER_LANDMARK * m
-        else points[rng.permutation(len(points))[: KMEANS_POINTS_PER_LANDMARK * m]]
-    )
+    sample = points
+    wanted = KMEANS_POINTS_PER_LANDMARK * m
+    if len(points) > wanted:
+        sample = points[rng.permutation(len(points))[:wanted]]
+    # Two centres cannot differ where points coincide.
     m = min(m, len(np.unique(sample, axis=0)))
     # One thread: several add up in an order that changes from run to run.
     with threadpool_limits(limits=1):
@@ -198,9 +214,10 @@ def _centres(points: FloatArray, kernel: Kernel, m: int, rng: np.random.Generato
 
 
 def _leveraged(points: FloatArray, kernel: Kernel, m: int, rng: np.random.Generator) -> FloatArray:
-    """One half drawn uniformly, which covers the bulk, the other by its ridge leverage as the first half sees it.
+    """One half drawn uniformly, the other by the ridge leverage that the first half estimates.
 
-    The ridge is what the first half misses, shared out among the landmarks.
+    The ridge is the part of the trace that the first half misses, divided by the number of
+    landmarks.
     """
     order = rng.permutation(len(points))
     first = order[: (m + 1) // 2]
@@ -213,23 +230,20 @@ def _leveraged(points: FloatArray, kernel: Kernel, m: int, rng: np.random.Genera
         Phi = _features(part, kernel, pilot, whitening)
         moments += Phi.T @ Phi
         missed.append(np.maximum(diagonal - np.einsum("ij,ij->i", Phi, Phi), 0.0))
+
     left = np.concatenate(missed)
     ridge = float(left.sum()) / m + MIN_EIGENVALUE_SHARE * float(moments.trace())
     half = np.linalg.inv(np.linalg.cholesky(moments + ridge * np.eye(r)))
     # The features are computed a second time rather than kept: they are as large as the answer.
     seen = (_features(part, kernel, pilot, whitening) @ half.T for part in _blocks(points))
-    scores = (
-        np.concatenate([np.einsum("ij,ij->i", part, part) for part in seen])
-        + left / ridge
-        + MIN_EIGENVALUE_SHARE
-    )
+    leverage = np.concatenate([np.einsum("ij,ij->i", part, part) for part in seen])
+    scores = leverage + left / ridge + MIN_EIGENVALUE_SHARE
     scores[first] = 0.0
+
     count = m - first.size
-    second = (
-        rng.choice(len(points), count, replace=False, p=scores / scores.sum())
-        if count
-        else first[:0]
-    )
+    second = first[:0]
+    if count:
+        second = rng.choice(len(points), count, replace=False, p=scores / scores.sum())
     return cast(FloatArray, freeze(points[np.sort(np.concatenate([first, second]))]))
 
 
@@ -239,7 +253,7 @@ def _joined(points: FloatArray, kernel: Kernel) -> Iterator[FloatArray]:
 
 
 def _is_frozen(array: object) -> TypeGuard[FloatArray]:
-    """Whether this is a finite matrix that nobody can write."""
+    """Whether this is a finite, read-only matrix."""
     return (
         isinstance(array, np.ndarray)
         and array.ndim == 2

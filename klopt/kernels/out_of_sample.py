@@ -1,19 +1,20 @@
-"""Learned kernels on new points: what learning did to the training block, carried over to every pair of points.
+"""Learned kernels on new points: the change of the training block extended to all pairs of points.
 
 A kernel learned in LogDet divergence from K0 is a linear map of the feature space of k0, phi(x) ->
-U^1/2 phi(x) with U = I + F Q F', F the features of the training points X [1, (6) and (31)-(32)]. It
-is a kernel function, positive semidefinite on any points because U is:
+U^1/2 phi(x) with U = I + F Q F', F the features of the training points X (Pan et al. (2016), (6)
+and (31)-(32), where (31) has I_n for the identity of the feature space). It is a kernel function,
+positive semidefinite on any points because U is:
 
     k(x, y) = k0(x, y) + k0(x, X) Q k0(X, y).
 
-On the training points this is K = K0 + K0 Q K0. [1] prints Q = K0^-1 (K - K0) K0^-1; who learns K
-has Q without that inverse, and often on a few points J only (the others have rows of zeros). Where
-k0 itself is given by r features, k0(x, y) = phi(x)'phi(y), the map is an r x p matrix C:
+On the training points this is K = K0 + K0 Q K0. Pan et al. print Q = K0^-1 (K - K0) K0^-1; the
+solution has Q without that inverse, and often on few points J only (the others have rows of zeros).
+Where k0 itself is given by r features, k0(x, y) = phi(x)'phi(y), the map is an r x p matrix C:
 
     k(x, y) = psi(x)'psi(y),   psi(x) = C'phi(x).
 
-[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016. Its (31) has
-    I_n for the identity of the feature space.
+Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+2016.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = ["ExtendedFeatures", "ExtendedKernel"]
 
 @dataclass(frozen=True, eq=False)
 class ExtendedKernel:
-    """k(x, y) = k0(x, y) + k0(x, X_J) Q k0(X_J, y), X the training points and J the few of them that Q is about.
+    """k(x, y) = k0(x, y) + k0(x, X_J) Q k0(X_J, y), J the training points that Q is about.
 
     >>> double = ExtendedKernel(np.eye(2), Q=np.eye(2))
     >>> double.cross([[0.5, 0.0]])
@@ -61,19 +62,17 @@ class ExtendedKernel:
             24.0 * given.size,
             f"the kernel of {given.shape[0]} new and {given.shape[1]} training points",
         )
-        seen, rows = (
-            (given, self.K0)
-            if self.points is None
-            else (given[:, self.points], self.K0[self.points])
-        )
-        return given + (seen @ self.Q) @ rows
+        if self.points is None:
+            return given + (given @ self.Q) @ self.K0
+        return given + (given[:, self.points] @ self.Q) @ self.K0[self.points]
 
     def among(self, cross0: npt.ArrayLike, new0: npt.ArrayLike) -> FloatArray:
-        """Return k among new points (m x m) from k0 between new and training points and among the new ones."""
+        """Return k among m new points from k0 to the training points and among the new ones."""
         given = self._checked(cross0)
         new = symmetric("new0", matrix("new0", new0, (len(given), len(given))))
         seen = given if self.points is None else given[:, self.points]
         change = (seen @ self.Q) @ seen.T
+        # Symmetric to the last bit, as a kernel matrix is.
         return new + (change + change.T) / 2
 
     def _checked(self, cross0: npt.ArrayLike) -> FloatArray:
@@ -82,7 +81,7 @@ class ExtendedKernel:
 
 @dataclass(frozen=True, eq=False)
 class ExtendedFeatures:
-    """k(x, y) = psi(x)'psi(y), psi(x) = C'phi(x): nothing of the order of the training points is needed.
+    """k(x, y) = psi(x)'psi(y) with psi(x) = C'phi(x), independent of the number of points.
 
     >>> learned = ExtendedFeatures(np.array([[2.0], [0.0]]))
     >>> learned.among([[1.0, 5.0], [2.0, 7.0]])
@@ -97,7 +96,7 @@ class ExtendedFeatures:
         return self._checked("phi", phi) @ self.C
 
     def cross(self, phi: npt.ArrayLike, others: npt.ArrayLike) -> FloatArray:
-        """Return k between two sets of points; `others`, the training points say, are not copied."""
+        """Return k between two sets of points; `others`, often the training set, is not copied."""
         left = self.features(phi)
         right = np.asarray(others, dtype=float)
         if right.ndim != 2 or right.shape[1] != len(self.C):

@@ -28,7 +28,7 @@ TILE_ORDER = 128
 
 
 def gaussians(X: FloatArray, gammas: Sequence[float]) -> list[tuple[FloatArray, float]]:
-    """Return exp(-gamma ||x - x'||^2) of the rows of X for each gamma, with a lower bound of its eigenvalues.
+    """Return exp(-gamma ||x - x'||^2) for each gamma, with a lower bound of its eigenvalues.
 
     >>> (wide, _), (narrow, floor) = gaussians(np.array([[0.0], [1.0]]), [0.5, 1.0])
     >>> wide.round(4), narrow.round(4), -1e-13 < floor < 0
@@ -39,12 +39,14 @@ def gaussians(X: FloatArray, gammas: Sequence[float]) -> list[tuple[FloatArray, 
     centred = X - X.mean(axis=0)
     inner = np.asarray(centred @ centred.T, dtype=float)
     squares = inner.diagonal().copy()
+    # The last kernel overwrites x_i'x_j, tile by tile, after all others have used it.
     matrices = [np.empty_like(inner) for _ in gammas[1:]] + [inner]
     parts = [slice(start, start + TILE_ORDER) for start in range(0, len(inner), TILE_ORDER)]
     for place, rows in enumerate(parts):
         for columns in parts[place:]:
             D = squares[rows, None] + squares[columns] - 2 * inner[rows, columns]
             np.maximum(D, 0.0, out=D)
+            # Inside a diagonal tile a BLAS product need not be symmetric, nor its diagonal exact.
             if rows is columns:
                 D = np.tril(D) + np.tril(D, -1).T
                 D.flat[:: len(D) + 1] = 0.0
@@ -68,7 +70,8 @@ def gamma_scale(X: FloatArray) -> float:
 
 
 def _floor(K: FloatArray, exponent: float) -> float:
-    """A lower bound of the eigenvalues where the exponents may be off by so much; -inf where that says nothing."""
+    """A lower bound of the eigenvalues where the exponents err by up to `exponent`."""
+    # The bound would be too loose to be of use; NaN is caught as well.
     if not exponent < 0.1:
         return -np.inf
     error = float(np.expm1(exponent)) + 16 * UNIT_ROUNDOFF

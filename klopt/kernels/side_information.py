@@ -1,7 +1,7 @@
-"""What is known of pairs of points (a matrix T, class labels, or lists of pairs) as a graph whose Laplacian is applied.
+"""Side information on pairs of points as a graph whose Laplacian is applied without being formed.
 
 The supervised complete graph of `klopt.kernels.graphs` has the weights W_ij = exp(T_ij), T_ij = 1
-for similar points, -1 for dissimilar ones, 0 where nothing is known, and the normalised Laplacian S
+for similar points, -1 for dissimilar ones, 0 for unknown pairs, and the normalised Laplacian S
 = I - D^-1/2 W D^-1/2. S V and the energies
 
     c_i = v_i'S v_i
@@ -78,10 +78,11 @@ def side_graph(side: object, size: int) -> SideGraph:
     >>> bool(np.allclose(labels.apply(np.eye(3)), pairs.apply(np.eye(3))))
     True
     """
+    # A tuple of two numbers is a vector of labels.
     if isinstance(side, tuple) and len(side) == 2 and not np.isscalar(side[0]):
-        return _pair_graph(
-            _pairs("similar", side[0], size), _pairs("dissimilar", side[1], size), size
-        )
+        similar = _pairs("similar", side[0], size)
+        dissimilar = _pairs("dissimilar", side[1], size)
+        return _pair_graph(similar, dissimilar, size)
     given = cast(Any, side) if sparse.issparse(side) else np.asarray(side)
     if given.ndim == 1:
         labels = class_labels(given, size)
@@ -108,9 +109,11 @@ def energies(graph: SideGraph, V: FloatArray) -> FloatArray:
     >>> energies(side_graph([0, 0], 2), np.array([[1.0, 1.0], [1.0, -1.0]])).round(12)
     array([0., 2.])
     """
+    # v'S v = v'v - (Z'v)'R (Z'v), without any array of the size of S V.
     if isinstance(graph, SupervisedGraph):
         P = graph.Z.T @ V
-        return cast(FloatArray, np.einsum("ij,ij->j", V, V) - np.einsum("ij,ij->j", P, graph.R @ P))
+        squares = np.einsum("ij,ij->j", V, V)
+        return cast(FloatArray, squares - np.einsum("ij,ij->j", P, graph.R @ P))
     return cast(FloatArray, np.einsum("ij,ij->j", V, graph.apply(V)))
 
 
@@ -123,9 +126,8 @@ def _pairs(name: str, given: object, size: int) -> np.ndarray[Any, Any]:
         raise InvalidProblem(
             f"{name} has shape {pairs.shape} and dtype {pairs.dtype}; expected a list of pairs (i, j)"
         )
-    bad = np.flatnonzero(
-        (pairs < 0).any(axis=1) | (pairs >= size).any(axis=1) | (pairs[:, 0] == pairs[:, 1])
-    )
+    outside = (pairs < 0).any(axis=1) | (pairs >= size).any(axis=1)
+    bad = np.flatnonzero(outside | (pairs[:, 0] == pairs[:, 1]))
     if bad.size:
         i, j = pairs[bad[0]]
         raise InvalidProblem(
@@ -140,11 +142,15 @@ def _pair_graph(
     both = np.concatenate([similar, dissimilar])
     if not len(both):
         raise InvalidProblem("both lists of pairs are empty; give at least one pair")
+
+    # The pair (i, j) as the number i size + j.
     codes = both @ np.array([size, 1])
     again = np.flatnonzero(np.isin(codes[: len(similar)], codes[len(similar) :]))
     if again.size:
         i, j = similar[again[0]]
         raise InvalidProblem(f"the pair ({i}, {j}) is both similar and dissimilar; keep one")
+
+    # E_ij = exp(T_ij) - exp(0); on the diagonal of every point of a pair T_ii = 1.
     values = np.repeat([math.e - 1, 1 / math.e - 1], [len(similar), len(dissimilar)])
     upper = sparse.csc_array((values, (both[:, 0], both[:, 1])), shape=(size, size))
     touched = np.isin(np.arange(size), both)

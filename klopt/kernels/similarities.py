@@ -1,10 +1,12 @@
-"""Similarities that are no kernels: checked, symmetrised openly, repaired, and extended to new points.
+"""Indefinite similarities: checked, symmetrised on request, repaired, and extended to new points.
 
 A similarity matrix S is square and finite; symmetric unless its owner asks for the mean of S and
 S'. Its eigenvalues may have any sign, S = V diag(lam) V'. What makes a kernel of it without
 learning is a `Gram` repair:
 
-    denoise   V diag(max(lam, 0)) V'   the nearest kernel      flip   V diag(|lam|) V'      shift   S + |lam_min| I
+    denoise   V diag(max(lam, 0)) V'    the nearest positive semidefinite matrix
+    flip      V diag(|lam|) V'
+    shift     S + |lam_min| I
 
 A kernel K learned from S is carried to a new point x, known by its similarities s to the n training
 points, by the linear map that takes the rows of S to those of K, S^+ the pseudoinverse:
@@ -62,7 +64,20 @@ class Similarity:
     def of(
         cls, value: object, name: str = "S", size: int | None = None, *, symmetrise: bool = False
     ) -> Similarity:
-        """Return `value` as a checked similarity; `symmetrise` takes the mean of an asymmetric one and S'."""
+        """Return `value` as a checked similarity matrix.
+
+        Parameters
+        ----------
+        value
+            An array-like, a sparse matrix, a `Similarity` or a `Gram`; the last two pass unchanged.
+        name
+            What error messages call the matrix.
+        size
+            The number of points that it must have, if that is known.
+        symmetrise
+            Replace an asymmetric S by (S + S') / 2 instead of refusing it.
+        """
+        # Both were checked when they were made.
         if isinstance(value, Similarity | Gram):
             if size not in (None, value.size):
                 raise InvalidProblem(
@@ -81,6 +96,7 @@ class Similarity:
                 raise InvalidProblem(
                     f"{error}: Similarity.of({name}, symmetrise=True) does that"
                 ) from None
+
         half = S / 2  # S + S' may overflow
         gap = 2 * float(np.abs(half - half.T).max())
         record = f"averaged with its transpose; they differed by up to {gap:.3g}" if gap else ""
@@ -111,7 +127,7 @@ class Similarity:
 
 @attrs.frozen(eq=False, slots=False, init=False)
 class LinearExtension:
-    """k(x, training) = s S^+ K, for new points known by their similarities s to the training points.
+    """k(x, training) = s S^+ K for new points with similarities s to the training points.
 
     >>> S = Similarity.of([[2, 0], [0, -1]])
     >>> LinearExtension(S, np.diag([2.0, 0.0])).cross([[1.0, 5.0]])
@@ -133,9 +149,8 @@ class LinearExtension:
     @cached_property
     def map(self) -> FloatArray:
         """S^+ K."""
-        values, V = self.S.eigen
-        kept = np.abs(values) > self.cutoff * float(np.abs(values).max(initial=0.0))
-        return np.asarray((V[:, kept] / values[kept]) @ (V[:, kept].T @ self.K))
+        values, V = self._kept()
+        return np.asarray((V / values) @ (V.T @ self.K))
 
     def cross(self, s: npt.ArrayLike) -> FloatArray:
         """Return k between new points (rows of s) and training points."""
@@ -144,8 +159,13 @@ class LinearExtension:
     def among(self, s: npt.ArrayLike) -> FloatArray:
         """Return k among new points, positive semidefinite."""
         given = matrix("s", s, (None, self.S.size))
-        values, V = self.S.eigen
-        kept = np.abs(values) > self.cutoff * float(np.abs(values).max(initial=0.0))
-        reduced = (given @ (V[:, kept] / values[kept])) @ V[:, kept].T
+        values, V = self._kept()
+        reduced = (given @ (V / values)) @ V.T
         kernel = reduced @ self.K @ reduced.T
         return (kernel + kernel.T) / 2
+
+    def _kept(self) -> tuple[FloatArray, FloatArray]:
+        """The eigenpairs of S that S^+ inverts."""
+        values, V = self.S.eigen
+        kept = np.abs(values) > self.cutoff * float(np.abs(values).max(initial=0.0))
+        return values[kept], V[:, kept]

@@ -3,19 +3,21 @@
 Y has a column for each class, 1 at the labelled points l of that class and 0 elsewhere. The
 unlabelled points u get
 
-    harmonic        (D - W)_uu F_u = W_ul Y_l,  F_l = Y_l               each score the mean of its neighbours'     [1]
-    spread          (I - alpha D^-1/2 W D^-1/2) F = (1 - alpha) Y       labels may be outvoted                     [2]
-    least_squares   F = K_:l (K_ll + I/C)^-1 Y_l                        of a kernel matrix or a factor of it       [3]
+    harmonic        (D - W)_uu F_u = W_ul Y_l,  F_l = Y_l             Zhu et al. (2003)
+    spread          (I - alpha D^-1/2 W D^-1/2) F = (1 - alpha) Y     Zhou et al. (2004)
+    least_squares   F = K_:l (K_ll + I/C)^-1 Y_l                      Belkin et al. (2006)
 
-and all points the class of their largest score. For two classes the difference of the columns is
-what targets of -1 and +1 give. The first two are sparse, positive definite systems, solved exactly;
-scikit-learn's `LabelSpreading` iterates towards the second, and has neither of the others. K = V
-diag(w) V' is never formed: with B = V_l diag(w)^1/2 the third is F = V diag(w)^1/2 (B'B + I/C)^-1
-B'Y_l, of the order of the smaller side of B.
+and all points the class of their largest score. A harmonic score is the mean of those of the
+neighbours; label spreading may change given labels; least squares take a kernel matrix or a factor.
+For two classes the difference of the columns is what targets of -1 and +1 give. The first two are
+sparse, positive definite systems, solved exactly; scikit-learn's `LabelSpreading` iterates towards
+the second, and has neither of the others. K = V diag(w) V' is never formed: with B = V_l
+diag(w)^1/2 the third is F = V diag(w)^1/2 (B'B + I/C)^-1 B'Y_l, of the order of the smaller side of
+B.
 
-[1] Zhu, Ghahramani, Lafferty, Semi-supervised learning using Gaussian fields and harmonic
-functions, 2003. [2] Zhou, Bousquet, Lal, Weston, Schoelkopf, Learning with local and global
-consistency, 2004. [3] Belkin, Niyogi, Sindhwani, Manifold regularization, 2006.
+Zhu, Ghahramani, Lafferty, Semi-supervised learning using Gaussian fields and harmonic functions,
+2003. Zhou, Bousquet, Lal, Weston, Schoelkopf, Learning with local and global consistency, 2004.
+Belkin, Niyogi, Sindhwani, Manifold regularization, 2006.
 """
 
 from __future__ import annotations
@@ -54,9 +56,10 @@ class Scores:
 
 
 def harmonic(W: object, labels: object) -> Scores:
-    """Return the harmonic function of a graph with weights W that keeps the given labels (-1: unlabelled).
+    """Return the harmonic function of a graph that keeps the given labels (-1: unlabelled).
 
-    The scores of a point are the probabilities that a random walk from it meets each class first.
+    W holds the weights of the graph. The scores of a point are the probabilities that a random walk
+    from it meets each class first.
 
     >>> path = [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 0]]
     >>> scores = harmonic(path, [0, -1, -1, 1])
@@ -79,7 +82,7 @@ def harmonic(W: object, labels: object) -> Scores:
 
 
 def spread(W: object, labels: object, alpha: float = 0.8) -> Scores:
-    """Return the limit of label spreading, in which alpha, below 1, is the say of the neighbours.
+    """Return the limit of label spreading; alpha < 1 is the weight of the neighbours.
 
     >>> pair = spread([[0, 1, 0], [1, 0, 1], [0, 1, 0]], [0, -1, 1], alpha=0.5)
     >>> pair.values.round(4)
@@ -160,14 +163,15 @@ def _refuse_unreached(L: SparseMatrix, labelled: _Labelled) -> None:
 
 
 def _solve(A: SparseMatrix, B: FloatArray) -> FloatArray:
-    """A^-1 B of a sparse, positive definite A: conjugate gradients, or a factorisation where they are slow."""
+    """A^-1 B of a sparse, positive definite A by conjugate gradients or a factorisation."""
     from scipy.sparse.linalg import cg, splu
 
     scale = sparse.diags_array(1 / A.diagonal())
     columns = []
     for b in B.T:
         x, failed = cg(A, b, rtol=MAX_RELATIVE_RESIDUAL, maxiter=300, M=scale)
-        if failed:  # long thin graphs, whose factors are sparse
+        # Long thin graphs are ill-conditioned, but their factors are sparse.
+        if failed:
             return np.asarray(
                 splu(A, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(B)
             )
@@ -193,6 +197,7 @@ def _by_factor(V: FloatArray, w: FloatArray, labels: object, C: float) -> Scores
     roots = np.sqrt(w)
     Y = labelled.Y[labelled.known]
     B = V[labelled.known] * roots
+    # (B'B + I/C)^-1 B' = B'(BB' + I/C)^-1: the smaller of the two systems is solved.
     if B.shape[0] < B.shape[1]:
         inside = B.T @ _definite(B @ B.T + np.eye(len(B)) / C, Y)
     else:

@@ -1,9 +1,9 @@
 """scikit-learn estimators over klopt's problems, each with the certified result of what it learned.
 
     OSK, ScgOSK, SKL            kernels on a graph of the points, labels -1 unlabelled; transductive
-    LDK, ScgLDK                 kernels near a given one; labels -1 unlabelled; functions of any point
+    LDK, ScgLDK                 kernel functions near a given one, labels -1 unlabelled
     MklSVC, MklRidge            models with a mixture of kernels (`klopt.learners.kernels`)
-    ESKL, EMKL, REKL            models with kernels learned from similarities, which may be indefinite
+    ESKL, EMKL, REKL            models with kernels learned from (indefinite) similarities
     DankSVC, DankSVR            models with a kernel learned entry by entry
 
 >>> from klopt import learners

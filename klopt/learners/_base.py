@@ -1,4 +1,4 @@
-"""What all learners share: labels in, a certified result, a warning where there is no certificate.
+"""The base of all learners: labels in, a certified result out, a warning without a certificate.
 
 Labels are any that scikit-learn takes. For learners that also learn from unlabelled points -1
 (among strings "-1") means that the label is not known; for the others it is a class like any other.
@@ -39,7 +39,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
 
     def _certified(self, problem: Problem) -> Result:
-        """Return the result of a problem; warn where its optimum is not proven, raise where there is no solution."""
+        """Return the result of a problem; warn without a proven optimum, raise without a point."""
         result = solve(problem, self.backend, tol=self.tol)
         who = type(self).__name__
         if result.verdict is Verdict.INFEASIBLE:
@@ -48,6 +48,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             )
         if result.point is None:
             raise NotCertified(f"{who}: nothing was learned\n{result.explain()}")
+        # A point without proof is of use, too: its owner is told how far from optimal it may be.
         if result.verdict is not Verdict.OPTIMAL:
             width = result.certificate.relative_gap
             warnings.warn(
@@ -71,20 +72,18 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
     def _labelled(
         self, X: Any, y: Any, *, unlabelled: bool, **checks: Any
     ) -> tuple[FloatArray, Codes]:
-        """X checked, and y as the numbers of its classes, -1 where `unlabelled` and the label is not known."""
+        """X checked, and y as class numbers; with `unlabelled`, -1 where the label is unknown."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, **checks)
         check_classification_targets(y)
         unknown = _unknown(y) if unlabelled else np.zeros(len(y), dtype=bool)
         self.classes_, known = np.unique(y[~unknown], return_inverse=True)
         if self.classes_.size < 2:
-            aside = (
-                f" besides {UNLABELLED}, which marks points without label," if unlabelled else ""
-            )
-            found = (
-                f"one class only, {self.classes_.tolist()[0]!r}"
-                if self.classes_.size
-                else "no class"
-            )
+            aside = ""
+            if unlabelled:
+                aside = f" besides {UNLABELLED}, which marks points without label,"
+            found = "no class"
+            if self.classes_.size:
+                found = f"one class only, {self.classes_.tolist()[0]!r}"
             raise ValueError(
                 f"y has{aside} {found}; {type(self).__name__} needs at least two classes"
             )
@@ -116,16 +115,18 @@ def part(K: FloatArray | Gram, used: npt.NDArray[np.intp]) -> FloatArray | Gram:
     if not isinstance(K, Gram):
         return K[np.ix_(used, used)]
     cut = cast(FloatArray, freeze(K.matrix[np.ix_(used, used)]))
-    # No principal submatrix has an eigenvalue below the least of the whole (Cauchy).
+    # No principal submatrix has an eigenvalue below the smallest of the whole (Cauchy interlacing).
     return Gram(cut, float(cut.diagonal().mean()) or 1.0, K.floor, K.repair)
 
 
 def _unknown(y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which labels are -1, as a number or as text."""
     word = str(UNLABELLED)
-    if y.dtype.kind in "US":
-        return np.asarray(y == (word if y.dtype.kind == "U" else word.encode()))
-    return (
-        np.asarray((y == UNLABELLED) | (y == word))
-        if y.dtype.kind == "O"
-        else np.asarray(y == UNLABELLED)
-    )
+    kind = y.dtype.kind
+    if kind == "U":
+        return np.asarray(y == word)
+    if kind == "S":
+        return np.asarray(y == word.encode())
+    if kind == "O":
+        return np.asarray((y == UNLABELLED) | (y == word))
+    return np.asarray(y == UNLABELLED)

@@ -1,4 +1,4 @@
-"""Learners on a graph of the points: what is learned at the training points, and the rule that carries it to new ones.
+"""Learners on a graph of the points, and the rule that extends their values to new points.
 
 K = V diag(w) V' on the smoothest eigenvectors V of the graph is known at the training points only.
 There it decides by the models' values F (points x models). A new point x takes the mean of its
@@ -59,16 +59,17 @@ class _Nearby:
         # From differences: distances by inner products are not 0 at a training point.
         for rows in blocks(len(new), 8 * near.shape[1] * new.shape[1]):
             lengths[rows] = np.linalg.norm(new[rows, None, :] - self.X[near[rows]], axis=2)
-        least = lengths.min(axis=1, keepdims=True)
+        nearest = lengths.min(axis=1, keepdims=True)
+        # At a training point, distance 0, the weight is all its own.
         with np.errstate(invalid="ignore"):
-            p = np.where(least == 0, lengths == 0, least / lengths)
+            p = np.where(nearest == 0, lengths == 0, nearest / lengths)
         p /= p.sum(axis=1, keepdims=True)
         ends = np.arange(0, near.size + 1, near.shape[1])
         return sparse.csr_array((p.ravel(), near.ravel(), ends), shape=(len(new), len(self.X)))
 
 
 class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier):  # type: ignore[misc]
-    """A learner of a kernel V diag(w) V' on a graph, and of what it decides at the training points."""
+    """A learner of a kernel V diag(w) V' on a graph and of its values at the training points."""
 
     graph: str
     n_neighbors: int
@@ -93,7 +94,7 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
         return knn_graph(X, neighbours, self.weights), codes
 
     def _decide(self, values: FloatArray, scheme: MulticlassScheme) -> Self:
-        """Keep the models' values at the training points, and the classes they mean."""
+        """Keep the models' values at the training points and the classes that they predict."""
         self._values = values
         self._scheme = scheme
         self.transduction_ = self._named(scheme.scores(values))
@@ -111,17 +112,18 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
 
     def _carried(self, X: Any, F: FloatArray) -> FloatArray:
         """F, known at the training points, at the rows of X."""
+        # Otherwise the graph is given, and X holds the weights to the training points.
         if self._nearby is not None:
             return cast(FloatArray, self._nearby.shares(self._points(X)) @ F)
         W = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
         total = np.asarray(W.sum(axis=1), dtype=float).ravel()
-        # A point that is joined to none takes the mean of all.
+        # A point without edges takes the mean of all.
         found = (W @ F) / np.where(total > 0, total, 1.0)[:, None]
         return np.where(total[:, None] > 0, np.asarray(found, dtype=float), F.mean(axis=0))
 
     @property
     def kernel_(self) -> FloatArray:
-        """The learned kernel matrix of the training points; formed when it is asked for."""
+        """The learned kernel matrix of the training points; formed on demand."""
         return cast(FloatArray, self.result_.kernel)
 
     def _features(self) -> FloatArray:

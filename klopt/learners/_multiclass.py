@@ -1,14 +1,14 @@
 """Several classes by binary models: each class against each other, or each against the rest.
 
-    "ovo"   k (k - 1) / 2 models, one per pair of classes; each votes, sums of their values break ties     [1]
-    "ovr"   k models; the largest value wins                                                             [2]
+    "ovo"   k (k - 1) / 2 models, one per pair of classes; each votes, sums of values break ties
+    "ovr"   k models; the largest value wins
 
 Two classes are one model either way. A model has coefficients a of the training points and a
 bias b; its value at x is sum_i a_i k(x_i, x) + b, so that all models decide at many points by one
 product of matrices.
 
-[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
-[2] Mao, Tsang, Parameter-free spectral kernel learning, 2010, for the methods it compares with.
+Pan et al. (2016) use the first scheme, Mao and Tsang (2010) the second for the methods they compare
+with.
 """
 
 from __future__ import annotations
@@ -63,15 +63,16 @@ class MulticlassScheme:
         return tuple(combinations(range(self.classes), 2))
 
     def signs(self, codes: npt.NDArray[np.int64], model: int) -> FloatArray:
-        """Return +1, -1, or 0 for points that take no part."""
+        """Return +1, -1, or 0 for points that the model does not use."""
         minus, plus = self.pairs[model]
         others = (codes >= 0) & (codes != plus) if minus is None else codes == minus
         return np.where(codes == plus, 1.0, np.where(others, -1.0, 0.0))
 
     def scores(self, values: FloatArray) -> FloatArray:
-        """Return one score per class from one value per model (points x models); for two classes one number."""
+        """Return one score per class from one value per model; for two classes one number."""
         if self.classes == 2:
             return values[:, 0]
+        # One model per class: its value is the score.
         if not self.by_votes:
             return values
         sides = np.zeros((len(self.pairs), self.classes))
@@ -87,37 +88,49 @@ class MulticlassScheme:
 def support_vector_machines(
     K: FloatArray, codes: npt.NDArray[np.int64], scheme: MulticlassScheme, C: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return coefficients (points x models) and biases of the models with a kernel matrix, by LIBSVM.
+    """Return coefficients (points x models) and biases of all models, trained by LIBSVM.
 
-    All points are labelled, codes 0, 1, .., and every class has one. C is for a kernel whose
-    diagonal has mean 1: one that has not, K = s K1, takes C / s, and its coefficients are those of
-    K1 divided by s.
+    Parameters
+    ----------
+    K
+        The kernel matrix of the training points.
+    codes
+        The classes 0, 1, .. of the points, all of them labelled, every class at least once.
+    scheme
+        The binary problems.
+    C
+        The penalty for a kernel whose diagonal has mean 1. Another one, K = s K1, takes C / s, and
+        its coefficients are those of K1 divided by s.
 
-    >>> coefficients, bias = support_vector_machines(np.eye(2), np.array([0, 1]), MulticlassScheme(2, "ovo"), C=10.0)
+    >>> scheme = MulticlassScheme(2, "ovo")
+    >>> coefficients, bias = support_vector_machines(np.eye(2), np.array([0, 1]), scheme, C=10.0)
     >>> coefficients.ravel(), bias + 0.0
     (array([-1.,  1.]), array([0.]))
     """
     from sklearn import config_context
     from sklearn.svm import SVC
 
-    own = positive("C", C, infinite=True) / (float(K.diagonal().mean()) or 1.0)
+    scaled_C = positive("C", C, infinite=True) / (float(K.diagonal().mean()) or 1.0)
 
     def trained(labels: npt.NDArray[Any]) -> SVC:
-        with config_context(assume_finite=True):  # klopt has looked at every entry
-            return SVC(C=own, kernel="precomputed").fit(K, labels)
+        with config_context(assume_finite=True):  # klopt has checked every entry
+            return SVC(C=scaled_C, kernel="precomputed").fit(K, labels)
 
     coefficients = np.zeros((len(K), len(scheme.pairs)))
     bias = np.zeros(len(scheme.pairs))
-    if scheme.by_votes:  # all at once: LIBSVM trains the same models
+
+    # LIBSVM itself trains one model per pair of classes, the same ones, in one call.
+    if scheme.by_votes:
         found = trained(codes)
         support = found.support_
         group = codes[found.support_]
         for model, (i, j) in enumerate(combinations(range(scheme.classes), 2)):
-            # LIBSVM keeps a row less than classes: what a vector of class i says against j > i is
-            # in row j - 1.
+            # LIBSVM has one row fewer than classes: the coefficients of class i against j > i are
+            # in row j - 1, those of class j against i in row i.
             for own, row in ((group == i, j - 1), (group == j, i)):
                 coefficients[support[own], model] = -found.dual_coef_[row, own]
         return coefficients, -found.intercept_
+
     for model in range(len(scheme.pairs)):
         found = trained(scheme.signs(codes, model))
         coefficients[found.support_, model] = found.dual_coef_[0]

@@ -1,6 +1,7 @@
-"""Learners of a kernel function near a given one, k(x, y) = k0(x, y) + k0(x, X) Q k0(X, y), then models with it.
+"""Learners of a kernel function near a given one, and support vector machines with it.
 
-A model with coefficients a on the training points X decides by k(x, X) a = k0(x, X) b with
+The learned kernel is k(x, y) = k0(x, y) + k0(x, X) Q k0(X, y). A model with coefficients a on the
+training points X decides by k(x, X) a = k0(x, X) b with
 
     b = a + Q K0 a,
 
@@ -53,6 +54,7 @@ def pulled_back(function: ExtendedKernel | FactoredKernel, a: FloatArray) -> Flo
     J = slice(None) if function.points is None else function.points
     b = np.array(a, dtype=float)
     seen = function.K0[J] @ a
+    # b = a + Q K0 a, with Q on the points J only.
     if isinstance(function, ExtendedKernel):
         b[J] += function.Q @ seen
         return b
@@ -80,14 +82,14 @@ class _Extension:
 
     @cached_property
     def coefficients(self) -> FloatArray:
-        """b such that k0(x, X) b, for features phi(x)'b, are the models' values at x but for the bias."""
+        """b with k0(x, X) b, or phi(x)'b for features, the models' values at x without bias."""
         if isinstance(self.function, ExtendedFeatures):
             return np.asarray(self.function.C @ (self.function.C.T @ (self._Phi.T @ self.a)))
         return pulled_back(self.function, self.a)
 
     @cached_property
     def axes(self) -> FloatArray:
-        """B such that k0(x, X) B, for features phi(x)'B, are the features of x: kernel PCA with the learned kernel."""
+        """B with k0(x, X) B, or phi(x)'B for features, the kernel PCA features of x."""
         if isinstance(self.function, ExtendedFeatures):
             psi = self.function.features(self._Phi)
             return np.asarray(self.function.C @ self._leading(psi.T @ psi)[1])
@@ -99,7 +101,7 @@ class _Extension:
         return cast(FloatArray, cast(Any, self.result.problem).K0.Phi)
 
     def _leading(self, K: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The largest eigenvalues, descending, and their eigenvectors, the largest entry of each positive."""
+        """The largest eigenvalues, descending, and their eigenvectors with fixed signs."""
         from scipy.linalg import eigh
 
         n = len(K)
@@ -107,7 +109,9 @@ class _Extension:
         values, U = eigh(K, subset_by_index=(first, n - 1))
         kept = np.flatnonzero(values > MIN_EIGENVALUE_SHARE * values[-1])[::-1]
         U = U[:, kept]
-        return values[kept], U * np.sign(U[np.argmax(np.abs(U), axis=0), np.arange(kept.size)])
+        # The largest entry of each is positive.
+        largest = np.argmax(np.abs(U), axis=0)
+        return values[kept], U * np.sign(U[largest, np.arange(kept.size)])
 
 
 class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier):  # type: ignore[misc]
@@ -136,9 +140,11 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
                 )
             self._X = self._low = None
             return Gram.of(X, "X"), codes
+
         self._kernel = as_kernel(self.kernel).fix(X, getattr(self, "feature_names_in_", None))
         self._X = X
         self._low = None
+        # New points are then compared with the landmarks, not with the training points.
         if self.rank is not None:
             self._X = None
             self._low = nystrom(X, self._kernel, min(self.rank, len(X)))
@@ -168,6 +174,7 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
         points = self._points(X)
         if self._low is not None:
             return np.asarray(self._low.features(points) @ B)
+        # A precomputed kernel: the rows of X are k0(x, X).
         if self._X is None:
             return points @ B
         found = np.empty((len(points), B.shape[1]))
@@ -177,7 +184,7 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
 
     @property
     def kernel_(self) -> FloatArray:
-        """The learned kernel matrix of the training points; formed when it is asked for."""
+        """The learned kernel matrix of the training points; formed on demand."""
         return cast(FloatArray, self.result_.kernel)
 
     @property
@@ -194,7 +201,7 @@ class NearKernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Class
         return self._named(self.decision_function(X))
 
     def transform(self, X: Any) -> FloatArray:
-        """Return the leading `n_components` (all, if None) features whose inner products are the learned kernel."""
+        """Return the leading `n_components` features (None: all) of the learned kernel."""
         check_is_fitted(self)
         return self._seen(X, self._extension.axes)
 

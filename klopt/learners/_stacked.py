@@ -1,9 +1,9 @@
-"""Models with several kernels or similarities: matrices from points or from a stack, one problem per model.
+"""Models with several kernels or similarities, from points or from a stack of matrices.
 
 A model decides by sum_i s_i(x)'b_i + bias, s_i(x) the values of kernel i between x and the
-training points. What a learner adds: `_learn` solves the problem of a model from the matrices of
-the points that take part and their signs or values, and `_columns` is how its solution gives the
-b_i, which is asked for when the first new point comes.
+training points. A learner adds two methods: `_learn` solves the problem of one model from the
+matrices of the points that it uses and their signs or values, and `_columns` computes the b_i from
+the solution, on demand.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Matrices = list[Any]
 """Kernels on the training points, as arrays or, where they were checked, as `Gram`."""
 
 Part = tuple[npt.NDArray[np.intp], FloatArray]
-"""Points that take part in a model, and their signs or values."""
+"""The points that a model uses, and their signs or values."""
 
 Columns = Callable[[Result, FloatArray], FloatArray]
 
 DEFAULT_GAMMAS = ("0.25 scale", "scale", "4 scale")
-"""gamma of the Gaussian kernels that are taken where none are named."""
+"""gamma of the Gaussian kernels that are the default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +85,13 @@ class StackLearner(Learner):
 
     @property
     def _columns(self) -> Columns:
-        """How the result of a model, and what `_learn` was told to learn, give its b_i as columns."""
+        """The function that makes the columns b_i from the result of a model and its targets."""
         raise NotImplementedError
 
     def _keep(self, results: list[Result], parts: list[Part], bias: FloatArray) -> Self:
-        """Keep the models' results, the points that take part in them with what these were to learn, and biases."""
+        """Keep the results of the models, their points with signs or values, and their biases."""
         self.results_ = tuple(results)
+        # The result with the largest relative gap stands for all.
         self.result_ = max(results, key=lambda result: result.certificate.relative_gap)
         self._bias = bias
         self._models = _KernelModels(
@@ -118,15 +119,18 @@ class StackLearner(Learner):
         matrices = self._on_training_points()
         if self._is_precomputed:
             self.kernel_names_ = [f"kernel {index}" for index in range(len(matrices))]
-        scales = [float(np.abs(entries(K).diagonal()).mean()) or 1.0 for K in matrices]
-        self.scales_ = np.array(scales) if self.normalize else np.ones(len(matrices))
+        self.scales_ = np.ones(len(matrices))
+        if self.normalize:
+            # The diagonal of an indefinite similarity may be negative, that of a zero matrix is 0.
+            scales = [float(np.abs(entries(K).diagonal()).mean()) or 1.0 for K in matrices]
+            self.scales_ = np.array(scales)
         return [
             K if scale == 1.0 else entries(K) / scale
             for K, scale in zip(matrices, self.scales_, strict=True)
         ]
 
     def _grams(self, matrices: Matrices) -> Matrices:
-        """The matrices as kernels, which must be positive; of those that are by nature, rounding is clipped."""
+        """The matrices as checked kernels; rounding of kernels known to be positive is clipped."""
         own = self._is_precomputed
         repairs = [None] * len(matrices) if own else [kernel.repair() for kernel in self._kernels]
         return [Gram.of(*each) for each in zip(matrices, self.kernel_names_, repairs, strict=True)]
@@ -137,11 +141,9 @@ class StackLearner(Learner):
             return _among(X, self._kernels)
         stacked = X[:, :, None] if X.ndim == 2 else X
         if stacked.ndim != 3 or stacked.shape[0] != stacked.shape[1]:
-            hint = (
-                "; kernels come last: np.moveaxis(X, 0, -1)"
-                if X.ndim == 3 and X.shape[1] == X.shape[2]
-                else ""
-            )
+            hint = ""
+            if X.ndim == 3 and X.shape[1] == X.shape[2]:
+                hint = "; kernels come last: np.moveaxis(X, 0, -1)"
             raise ValueError(
                 f"precomputed kernels have the shape (n, n, kernels); X has {X.shape}{hint}"
             )
@@ -195,9 +197,8 @@ class StackClassifier(Classifier, StackLearner):
             cut = matrices if used.size == signs.size else [part(K, used) for K in matrices]
             results.append(self._learn(cut, signs[used]))
             parts.append((used, signs[used]))
-        return self._keep(
-            results, parts, np.array([float(cast(Any, result.point).bias) for result in results])
-        )
+        bias = [float(cast(Any, result.point).bias) for result in results]
+        return self._keep(results, parts, np.array(bias))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return one score a class; for two classes one number, positive for the second."""
@@ -210,7 +211,7 @@ class StackClassifier(Classifier, StackLearner):
 
 
 def _among(X: FloatArray, kernels: list[Kernel]) -> Matrices:
-    """The kernels among points; Gaussian ones, positive by construction, share the distances in the same columns."""
+    """The kernels among points; Gaussian ones of the same columns share the distances."""
     families: dict[str, list[Radial]] = {}
     for kernel in kernels:
         if isinstance(kernel, Radial):

@@ -1,4 +1,4 @@
-"""DANK: support vector machines whose kernel F o K is learned entry by entry, in classification and in regression.
+"""DANK: support vector classification and regression with a kernel F o K learned by entries.
 
 F, positive semidefinite and near 11', is learned with the model
 (`klopt.problems.AdaptiveKernel`). A new point x borrows the column of F of one training point b(x),
@@ -6,12 +6,12 @@ and the model decides by
 
     sum_i a_i F_(i, b(x)) k(x_i, x) + bias.
 
-[1] ranks the new points of a batch among each other (rule "reciprocal", (11)); then what is said of
-a point depends on which others were asked about. One point at a time its rule is that of the
-nearest training point, "nearest", which is the default here. Ties go to the first point, so no
-point is left without a match (`klopt.kernels.neighbour_extension`).
+Liu et al. (2020) rank the new points of a batch among each other (rule "reciprocal", (11)); then
+the prediction at a point depends on the others of the batch. For one point at a time their rule is
+that of the nearest training point, "nearest", which is the default here. Ties go to the first
+point, so no point is left without a match (`klopt.kernels.neighbour_extension`).
 
-[1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
+Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _KernelModel:
         return cls(used, used[own], a[own, None] * F[own], float(point.bias))
 
     def values(self, K: FloatArray, D: FloatArray, rule: Rule) -> FloatArray:
-        """The values at new points from k between them and the training points (rows: new) and distances (columns)."""
+        """The values at new points from k to the training points and D from them."""
         borrowed = neighbours(D[self.used], rule)
         return np.asarray(
             np.einsum("ij,ji->i", K[:, self.support], self.weighted[:, borrowed]) + self.bias
@@ -95,22 +95,19 @@ class _Adaptive(Learner):
         return self._kernel.gram(X, "K")
 
     def _eta(self, K: Gram) -> float:
-        return (
-            self.eta
-            if self.eta is not None
-            else AdaptiveKernel.eta_for(self.deviation, self.C, _largest(K))
-        )
+        if self.eta is not None:
+            return self.eta
+        return AdaptiveKernel.eta_for(self.deviation, self.C, _largest(K))
 
     def _decide(self, X: Any, models: tuple[_KernelModel, ...]) -> FloatArray:
         """The values of models at the rows of X."""
         points = self._points(X)
         values = np.empty((len(points), len(models)))
-        whole = (
-            iter([slice(None)])
-            if self.rule == "reciprocal"
-            else blocks(len(points), 16 * self._size)
-        )
-        for rows in whole:
+        batches = blocks(len(points), 16 * self._size)
+        # "reciprocal" ranks all new points among each other: they must not be cut into blocks.
+        if self.rule == "reciprocal":
+            batches = iter([slice(None)])
+        for rows in batches:
             K, D = self._seen(points[rows])
             for index, model in enumerate(models):
                 values[rows, index] = model.values(K, D, self.rule)
@@ -122,9 +119,8 @@ class _Adaptive(Learner):
 
     def _seen(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """k between points and training points, and distances of training points and points."""
-        if (
-            self._kernel is None
-        ):  # |phi(x_i) - phi(x)|^2 but for k(x, x), which does not change who is nearest
+        # |phi(x_i) - phi(x)|^2 without k(x, x), which does not change which point is nearest.
+        if self._kernel is None:
             return points, self._diagonal[:, None] - 2 * points.T
         return self._kernel(points, self._X), squared_distances(self._X, points)
 
@@ -141,9 +137,41 @@ def _largest(K: Gram) -> float:
 class DankSVC(Classifier, _Adaptive):
     """A support vector machine with a data-adaptive kernel F o K.
 
-    No entry of F differs from 1 by more than `deviation`, `tau` / 2 apart, unless `eta` is given;
-    `tau` > 0 makes F of low rank. Several classes are several models, each with an F of its own.
+    Several classes are several models, each with an F of its own.
 
+    Parameters
+    ----------
+    kernel
+        The kernel k: "rbf", "linear", "poly", a kernel of `klopt.learners.kernels`, a function of
+        two sets of points, or "precomputed", where X is the kernel matrix.
+    C
+        The penalty of the margin violations.
+    deviation
+        How far an entry of F may be from 1, apart from `tau` / 2, where `eta` is None.
+    eta
+        The penalty of ||F - 11'||^2; None takes it from `deviation`.
+    tau
+        The penalty of tr F in units of `eta`; above 0 it makes F of low rank.
+    rule
+        How a new point finds the training point whose column of F it borrows.
+    multi_class
+        "ovo" for a model per pair of classes, "ovr" for a model per class.
+    backend
+        The solver, or None for the planned ones.
+    tol
+        The relative gap up to which the optimum is certified.
+
+    Attributes
+    ----------
+    classes_
+        The class labels.
+    result_, results_
+        The result with the largest relative gap, and those of all models.
+    kernel_
+        The learned F o K on the training points.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> learner = DankSVC(C=10.0).fit(X[::2], y[::2])
@@ -200,7 +228,7 @@ class DankSVC(Classifier, _Adaptive):
     def kernel_(self) -> FloatArray:
         """The learned F o K on the training points, (n, n); of several models a stack, models last.
 
-        Rows of points that take no part in a model are 0.
+        Rows of points that a model does not use are 0.
         """
         if len(self.results_) == 1:
             return cast(FloatArray, self.result_.kernel)
@@ -220,8 +248,24 @@ class DankSVC(Classifier, _Adaptive):
 
 
 class DankSVR(RegressorMixin, _Adaptive):  # type: ignore[misc]
-    """Support vector regression with a data-adaptive kernel F o K; parameters are those of `DankSVC`.
+    """Support vector regression with a data-adaptive kernel F o K.
 
+    Parameters
+    ----------
+    kernel, C, deviation, eta, tau, rule, backend, tol
+        As in `DankSVC`.
+    epsilon
+        Residuals up to this size cost nothing.
+
+    Attributes
+    ----------
+    result_
+        The certified result.
+    kernel_
+        The learned F o K on the training points.
+
+    Examples
+    --------
     >>> X = np.linspace(0, 6, 40)[:, None]
     >>> learner = DankSVR(C=10.0).fit(X, np.sin(X.ravel()))
     >>> learner.result_.verdict.name, learner.score(X + 0.05, np.sin(X.ravel() + 0.05)) > 0.95

@@ -1,22 +1,23 @@
-"""A large problem as many small ones: clusters of points, independent solutions, their concatenation, what it proves.
+"""Decomposition by clusters: independent problems, their concatenated solution, what it proves.
 
 Points are divided into clusters V_1 .. V_v, by k-means or as given; each cluster is a problem of
-its own, which a factory makes from its points, where it is solved: points travel, kernel matrices
-do not. The solutions put end to end solve the problem whose kernel is zero between clusters. For a
-data-adaptive model without bias and tau its F is 11' + Gamma inside the clusters and *one*
-between them (Lemma 5 of [1] prints zero, which costs eta for each entry), and with h the value of
-the whole problem, h* its optimum, H the sum of the clusters' values, C the box
+its own, which a factory makes from its points in the process that solves it: points are sent there,
+kernel matrices are not. The concatenated solutions solve the problem whose kernel is zero between
+clusters. For a data-adaptive model without bias and tau its F is 11' + Gamma inside the clusters
+and *one* between them (Lemma 5 of Liu et al. (2020) prints zero, which costs eta for each entry),
+and with h the value of the whole problem, h* its optimum, H the sum of the clusters' values, C the
+box, and sums over pairs of different clusters
 
-    - B  <=  h* - H  <=  C^2/2 sum |K_ij|                                     sums over pairs of different clusters
+    - B  <=  h* - H  <=  C^2/2 sum |K_ij|
     0  <=  h* - h(concatenation)  <=  B = C^2/2 sum |K_ij| + C^4 / (16 eta) sum K_ij^2.
 
 Left: h* >= h(concatenation) = H - sum a_i a_j K_ij / 2 - sum (a_i a_j K_ij)^2 / (16 eta). Theorem 6
-of [1] has a smaller right hand side, which is not true. In regression, where a_i has either sign,
-the first line holds as it is, the second with 2B. Both need one eta for all clusters: a
-`KernelFactory` is fixed on all points first. A start for the whole problem is what remains of a
-decomposition where the bounds are wide.
+of Liu et al. has a smaller right hand side, which is not true. In regression, where a_i has either
+sign, the first line holds as it is, the second with 2B. Both need one eta for all clusters: a
+`KernelFactory` is fixed on all points first. Where the bounds are loose, the concatenation still is
+a start for the whole problem.
 
-[1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
+Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ __all__ = [
 ]
 
 Factory: TypeAlias = Callable[[FloatArray, FloatArray], Problem | None]
-"""Makes the problem of some points and their labels; None where zero is the only solution. It must be picklable."""
+"""Makes the problem of points and labels, None where the solution is zero; must be picklable."""
 Kernel: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 Indices: TypeAlias = npt.NDArray[np.intp]
 
@@ -77,11 +78,11 @@ class KernelFactory(Protocol):
     def __call__(self, X: FloatArray, y: FloatArray, /) -> Problem | None: ...
 
     def fix(self, X: FloatArray, y: FloatArray) -> Self:
-        """Return the same with the eta of all points, refusing their targets where they are none."""
+        """Return the same factory with the eta of all points, after a check of their targets."""
         ...
 
     def zero(self, size: int) -> tuple[float, dict[str, FloatArray]]:
-        """Return the value and the arrays of so many points whose only solution is zero."""
+        """Return the value and the arrays of `size` points whose only solution is zero."""
         ...
 
 
@@ -98,31 +99,31 @@ class Part:
 
 @dataclass(frozen=True)
 class OffBlocks:
-    """The kernel between clusters: the sum of |K_ij| and that of K_ij^2 over ordered pairs of different clusters."""
+    """Sums of |K_ij| and K_ij^2 over ordered pairs of points in different clusters."""
 
     absolute: float
     squares: float
 
     def bounds(self, C: float, eta: float) -> tuple[float, float]:
-        """Return (least, most) of h* - H, the formulas above."""
+        """Return lower and upper bound of h* - H: -B and C^2/2 sum |K_ij|."""
         C = positive("C", C)
         eta = positive("eta", eta)
-        most = C * C / 2 * self.absolute
-        return -most - C**4 / (16 * eta) * self.squares, most
+        upper = C * C / 2 * self.absolute
+        return -upper - C**4 / (16 * eta) * self.squares, upper
 
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """The parts, the concatenated point, and what was found about the whole problem where it was given."""
+    """The solutions of the clusters, their concatenation, and its bounds of the whole problem."""
 
     parts: tuple[Part, ...]
     point: Point
     whole: Bracket | None = None
-    """The bounds that the concatenation proves about the whole problem; None also where no part has arrays."""
+    """Bounds of the whole problem at the concatenation; None without a problem or arrays."""
     polished: Result | None = None
     """The whole problem solved from there."""
     bounds: tuple[float, float] | None = None
-    """The least and the most of h* - H, where they were asked for."""
+    """Lower and upper bound of h* - H, where they were requested."""
 
     @property
     def lower(self) -> float:
@@ -136,11 +137,11 @@ class Decomposition:
 
     @property
     def certified(self) -> bool:
-        """Whether every part is solved as asked for."""
+        """Whether every part is solved to its tolerance."""
         return all(part.verdict is Verdict.OPTIMAL for part in self.parts)
 
     def completed(self, blocks: Iterable[FloatArray]) -> FloatArray:
-        """Return the matrix with these blocks on the clusters, in the order of `parts`, and ones between them."""
+        """Return the matrix with these blocks, one for each of `parts`, and ones elsewhere."""
         F = np.ones((sum(part.points.size for part in self.parts),) * 2)
         for part, block in zip(self.parts, blocks, strict=True):
             F[np.ix_(part.points, part.points)] = block
@@ -161,39 +162,68 @@ def decompose(
     polish: bool = False,
     bounds: bool = False,
 ) -> Decomposition:
-    """Solve each cluster by itself and put the solutions end to end.
+    """Solve each cluster by itself and concatenate the solutions.
 
-    `clusters` is their number (k-means), a label for each point, or a list of index arrays. `jobs`
-    is a number of processes, a Dask client or its address; a cluster whose process dies is tried
-    again `retries` times. `whole`, the problem of all points, is bracketed at the concatenation
-    and, with `polish`, solved from there. `bounds` has the bounds of h* - H reported, for which all
-    n^2 entries of the kernel are computed, a block at a time.
+    Parameters
+    ----------
+    factory
+        Makes the problem of a cluster from its points and targets.
+    X, y
+        All points, one in each row, and their targets.
+    clusters
+        The number of clusters (k-means), a label for each point, or a list of index arrays.
+    tol
+        The relative tolerance of each solve.
+    jobs
+        A number of processes, a Dask client or its address.
+    retries
+        How often a cluster whose process died is tried again.
+    seed
+        Of k-means.
+    whole
+        The problem of all points, bracketed at the concatenation.
+    polish
+        Solve `whole` from there.
+    bounds
+        Report the bounds of h* - H, for which all n^2 entries of the kernel are computed, a block
+        at a time.
     """
+    points, targets = _checked_data(X, y)
+    if polish and whole is None:
+        raise InvalidSettings("polish needs the whole problem; pass whole=")
+    whole_number("retries", retries, 0)
+    groups = _groups(clusters, points, seed)
+    # One eta for all clusters, without which neither bound holds.
+    if isinstance(factory, KernelFactory):
+        factory = factory.fix(points, targets)
+    between = _bounds(factory, points, groups) if bounds else None
+
+    tasks = [_Task(factory, points[rows], targets[rows], tol) for rows in groups]
+    solved = _run(tasks, jobs, retries)
+    parts = tuple(Part(rows, *found) for rows, found in zip(groups, solved, strict=True))
+    point = _concatenated(parts, len(points))
+    if whole is None:
+        return Decomposition(parts, point, bounds=between)
+
+    # Where no cluster gave arrays there is nothing to start from.
+    start = point if point.primal else None
+    bracket = None if start is None else whole.bracket(start)
+    polished = solve(whole, tol=tol, start=start) if polish else None
+    return Decomposition(parts, point, bracket, polished, between)
+
+
+def _checked_data(X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     points = matrix("X", X)
     targets = vector("y", y)
     if targets.size != len(points):
         raise InvalidProblem(
             f"y has {targets.size} entries for {len(points)} points; expected one each"
         )
-    if polish and whole is None:
-        raise InvalidSettings("polish needs the whole problem; pass whole=")
-    whole_number("retries", retries, 0)
-    groups = _groups(clusters, points, seed)
-    if isinstance(factory, KernelFactory):
-        factory = factory.fix(points, targets)
-    between = _bounds(factory, points, groups) if bounds else None
-    tasks = [_Task(factory, points[rows], targets[rows], tol) for rows in groups]
-    solved = _run(tasks, jobs, retries)
-    parts = tuple(Part(rows, *found) for rows, found in zip(groups, solved, strict=True))
-    point = _concatenated(parts, len(points))
-    start = point if point.primal else None
-    bracket = None if whole is None or start is None else whole.bracket(start)
-    polished = None if whole is None or not polish else solve(whole, tol=tol, start=start)
-    return Decomposition(parts, point, bracket, polished, between)
+    return points, targets
 
 
 def kmeans(X: npt.ArrayLike, count: int, seed: int = 0) -> Indices:
-    """Return a cluster for each point, the same on every run of a seed; centres are found on a sample."""
+    """Return a cluster for each point by mini-batch k-means, reproducible for a seed."""
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
 
@@ -202,6 +232,7 @@ def kmeans(X: npt.ArrayLike, count: int, seed: int = 0) -> Indices:
         raise InvalidProblem(
             f"clusters is {count!r}; expected a whole number from 1 to {len(points)}"
         )
+    # One thread: several add up in an order that changes from run to run.
     with threadpool_limits(limits=1):
         kmeans = MiniBatchKMeans(
             int(count), n_init=1, batch_size=4096, max_iter=20, random_state=seed
@@ -210,7 +241,7 @@ def kmeans(X: npt.ArrayLike, count: int, seed: int = 0) -> Indices:
 
 
 def off_blocks(kernel: Kernel, X: npt.ArrayLike, labels: npt.ArrayLike) -> OffBlocks:
-    """Return the sums over the kernel between clusters, all n^2 entries of it, a block at a time."""
+    """Return the sums over the kernel between clusters, computed a block of rows at a time."""
     points = matrix("X", X)
     which = np.asarray(labels)
     absolute = squares = 0.0
@@ -224,7 +255,7 @@ def off_blocks(kernel: Kernel, X: npt.ArrayLike, labels: npt.ArrayLike) -> OffBl
 
 
 def _bounds(factory: Factory, points: FloatArray, groups: list[Indices]) -> tuple[float, float]:
-    """(least, most) of h* - H from the factory's kernel, C and eta, where these are all that counts."""
+    """Bounds of h* - H from the kernel, C and eta of the factory."""
     if not isinstance(factory, KernelFactory) or factory.eta is None:
         raise InvalidSettings(
             f"bounds need the kernel, C and eta of the factory, which {factory!r} does not tell; "
@@ -253,12 +284,11 @@ class _Task:
 
     def __call__(self) -> Found:
         problem = self.factory(self.X, self.y) if len(self.X) else None
+        # An empty cluster, or one whose only solution is zero: its optimum is known exactly.
         if problem is None:
-            value, arrays = (
-                self.factory.zero(len(self.X))
-                if isinstance(self.factory, KernelFactory)
-                else (0.0, {})
-            )
+            if not isinstance(self.factory, KernelFactory):
+                return 0.0, 0.0, Verdict.OPTIMAL, {}
+            value, arrays = self.factory.zero(len(self.X))
             return value, value, Verdict.OPTIMAL, arrays
         result = solve(problem, tol=self.tol)
         primal = {} if result.point is None else dict(result.point.primal)
@@ -286,11 +316,9 @@ def _run(tasks: list[_Task], jobs: Any, retries: int) -> list[Found]:
         raise InvalidSettings(
             f"jobs is {jobs}; expected a number of processes, 1 or more, or a Dask client"
         )
-    return (
-        [_call(task) for task in tasks]
-        if jobs == 1 or len(tasks) < 2
-        else _on_processes(tasks, jobs, retries)
-    )
+    if jobs == 1 or len(tasks) < 2:
+        return [_call(task) for task in tasks]
+    return _on_processes(tasks, jobs, retries)
 
 
 def _on_processes(tasks: list[_Task], jobs: int, retries: int) -> list[Found]:
@@ -324,7 +352,7 @@ def _on_dask(tasks: list[_Task], cluster: Any, retries: int) -> list[Found]:
 
 
 def _large_first(tasks: list[_Task]) -> list[int]:
-    """The order in which no large cluster is left to wait for at the end."""
+    """Longest first, so that the run does not end with one process on a large cluster."""
     return sorted(range(len(tasks)), key=lambda i: -len(tasks[i].X))
 
 
@@ -339,23 +367,31 @@ def _indices(rows: npt.ArrayLike) -> Indices:
 
 
 def _groups(clusters: Any, points: FloatArray, seed: int) -> list[Indices]:
-    n = len(points)
+    """The points of each cluster from a number of clusters, labels, or index arrays."""
     if isinstance(clusters, int | float | np.number):
         labels = kmeans(points, clusters, seed)  # type: ignore[arg-type]  # it refuses a fraction
         return [np.flatnonzero(labels == c) for c in range(int(labels.max()) + 1)]
-    listed = isinstance(clusters, list | tuple) and all(np.ndim(rows) == 1 for rows in clusters)
-    if not listed:
-        labels = np.asarray(clusters)
-        if labels.shape != (n,):
-            raise InvalidProblem(
-                f"clusters has shape {labels.shape}; expected a label for each of {n} points"
-            )
-        unknown = np.flatnonzero(labels != labels)
-        if unknown.size:
-            raise InvalidProblem(
-                f"clusters[{unknown[0]}] is nan; expected a label for each of {n} points"
-            )
-        return [np.flatnonzero(labels == c) for c in np.unique(labels)]
+    if isinstance(clusters, list | tuple) and all(np.ndim(rows) == 1 for rows in clusters):
+        return _partition(clusters, len(points))
+    return _groups_of_labels(np.asarray(clusters), len(points))
+
+
+def _groups_of_labels(labels: npt.NDArray[Any], n: int) -> list[Indices]:
+    """The points of each label."""
+    if labels.shape != (n,):
+        raise InvalidProblem(
+            f"clusters has shape {labels.shape}; expected a label for each of {n} points"
+        )
+    unknown = np.flatnonzero(labels != labels)
+    if unknown.size:
+        raise InvalidProblem(
+            f"clusters[{unknown[0]}] is nan; expected a label for each of {n} points"
+        )
+    return [np.flatnonzero(labels == c) for c in np.unique(labels)]
+
+
+def _partition(clusters: Sequence[npt.ArrayLike], n: int) -> list[Indices]:
+    """Index arrays that hold each of n points exactly once."""
     groups = [_indices(rows) for rows in clusters]
     joined = np.concatenate([*groups, np.zeros(0, dtype=np.intp)])
     outside = joined[(joined < 0) | (joined >= n)]
@@ -373,7 +409,7 @@ def _groups(clusters: Any, points: FloatArray, seed: int) -> list[Indices]:
 
 
 def _concatenated(parts: tuple[Part, ...], n: int) -> Point:
-    """The arrays that have an entry a point, put end to end; a cluster without one has zeros."""
+    """The arrays with one entry per point, concatenated; 0 where a cluster lacks one."""
     names = {
         name
         for part in parts

@@ -32,7 +32,7 @@ from klopt.kernels.rbf import gamma_scale, gaussians
 
 __all__ = [
     "Kernel",
-    "Linear",
+    "LinearKernel",
     "Polynomial",
     "Radial",
     "as_kernel",
@@ -67,18 +67,19 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
-        return f"{self._word()}{'' if self.columns is None else _columns_word(self.columns)}"
+        """The name of the kernel in tables."""
+        if self.columns is None:
+            return self._word()
+        return self._word() + _columns_word(self.columns)
 
     def fix(self, X: npt.ArrayLike, names: Sequence[str] | None = None) -> Self:
-        """Return the same kernel with numbers in place of what depends on the training points or their names."""
+        """Return the same kernel with gamma and columns fixed as numbers on training points."""
         points = np.asarray(X)
         columns = _fixed_columns(self.columns, points.shape[1], names)
         given = self.get_params() | {"columns": columns}
         if "gamma" in given:
-            given["gamma"] = _fixed_width(
-                self.gamma, points if columns is None else points[:, columns]
-            )
+            used = points if columns is None else points[:, columns]
+            given["gamma"] = _fixed_width(self.gamma, used)
         return type(self)(**given)
 
     def __call__(self, X: npt.ArrayLike, Y: npt.ArrayLike | None = None) -> FloatArray:
@@ -87,7 +88,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
         return self._values(left, None if Y is None else self.seen(Y))
 
     def repair(self) -> Repair | None:
-        """Return how a matrix of this kernel may be repaired: if it must be positive, by clipping, else not at all."""
+        """Return the repair of its matrices: clipping where negative eigenvalues are rounding."""
         return "clip" if self.is_positive else None
 
     def gram(self, X: npt.ArrayLike, name: str) -> Gram:
@@ -97,11 +98,9 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
     def seen(self, X: npt.ArrayLike) -> FloatArray:
         """Return the columns that it is a kernel of."""
         points = np.asarray(X)
-        return (
-            points
-            if self.columns is None
-            else np.ascontiguousarray(points[:, cast(Any, self.columns)])
-        )
+        if self.columns is None:
+            return points
+        return np.ascontiguousarray(points[:, cast(Any, self.columns)])
 
     def _word(self) -> str:
         raise NotImplementedError
@@ -110,7 +109,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
 
-class Linear(Kernel):
+class LinearKernel(Kernel):
     """x'y."""
 
     def __init__(self, columns: Columns = None) -> None:
@@ -136,6 +135,7 @@ class Polynomial(Kernel):
 
     @property
     def is_positive(self) -> bool:  # type: ignore[override]
+        # Products and nonnegative sums of kernels are kernels (Schur).
         return self.coef0 >= 0
 
     def _word(self) -> str:
@@ -156,7 +156,8 @@ class Radial(Kernel):
         self.columns = columns
 
     def _word(self) -> str:
-        return f"rbf({self.gamma if isinstance(self.gamma, str) else format(self.gamma, '.3g')})"
+        gamma = self.gamma if isinstance(self.gamma, str) else format(self.gamma, ".3g")
+        return f"rbf({gamma})"
 
     def _values(self, X: FloatArray, Y: FloatArray | None) -> FloatArray:
         if Y is None:
@@ -165,7 +166,7 @@ class Radial(Kernel):
         return cast(FloatArray, rbf_kernel(X - centre, Y - centre, gamma=self.gamma))
 
     def gram(self, X: npt.ArrayLike, name: str) -> Gram:
-        """Return the matrix of the rows of X, which is positive by construction and needs no check."""
+        """Return the matrix of the rows of X, positive semidefinite by construction."""
         return Gram.rbf(self.seen(X), cast(float, self.gamma))
 
 
@@ -187,19 +188,30 @@ class _Foreign(Kernel):
         return np.asarray(self.function(X, X if Y is None else Y), dtype=float)
 
 
-def linear(columns: Columns = None) -> Linear:
+def linear(columns: Columns = None) -> LinearKernel:
     """Return x'y.
 
     >>> linear(columns=[0])([[2.0, 9.0]], [[3.0, 9.0]])
     array([[6.]])
     """
-    return Linear(columns)
+    return LinearKernel(columns)
 
 
 def poly(
     degree: int = 2, gamma: Width = "scale", coef0: float = 1.0, columns: Columns = None
 ) -> Polynomial:
     """Return (gamma x'y + coef0)^degree.
+
+    Parameters
+    ----------
+    degree
+        The degree of the polynomial.
+    gamma
+        The factor of the inner product: a number, "scale", or a multiple such as "4 scale".
+    coef0
+        The constant term; below 0 the kernel may be indefinite.
+    columns
+        The columns that it is a kernel of; None for all.
 
     >>> poly(2, gamma=1.0)([[1.0]], [[2.0]])
     array([[9.]])
@@ -217,6 +229,7 @@ def rbf(gamma: Width | Sequence[Width] = "scale", columns: Columns = None) -> Ra
     >>> [kernel.name for kernel in rbf(["0.25 scale", "4 scale"], columns=slice(0, 2))]
     ['rbf(0.25 scale)[0:2]', 'rbf(4 scale)[0:2]']
     """
+    # A text is a sequence, too, but one width.
     if isinstance(gamma, str) or np.isscalar(gamma):
         return Radial(cast(Width, gamma), columns)
     widths: Any = gamma
@@ -224,15 +237,16 @@ def rbf(gamma: Width | Sequence[Width] = "scale", columns: Columns = None) -> Ra
 
 
 def as_kernel(given: object) -> Kernel:
-    """Return a kernel from a kernel, one of the words "rbf", "linear" and "poly", another name of scikit-learn's, or a
-    function of two sets of points.
+    """Return the kernel that a name, a function of two sets of points or a kernel stands for.
+
+    Names are "rbf", "linear", "poly" and those of scikit-learn's `pairwise_kernels`.
 
     >>> as_kernel("rbf").name, as_kernel("laplacian").name
     ('rbf(scale)', 'laplacian')
     """
     if isinstance(given, Kernel):
         return given
-    words = {"rbf": Radial, "linear": Linear, "poly": Polynomial}
+    words = {"rbf": Radial, "linear": LinearKernel, "poly": Polynomial}
     if isinstance(given, str) and given in words:
         return cast(Kernel, words[given]())
     if isinstance(given, str) or callable(given):
@@ -259,7 +273,18 @@ def stack(
     Y: npt.ArrayLike | None = None,
     dtype: npt.DTypeLike = np.float64,
 ) -> npt.NDArray[Any]:
-    """Return kernels of the rows of X with those of Y in one array, kernels last; widths are fixed on Y.
+    """Return the kernels of the rows of X with those of Y in one array, kernels last.
+
+    Parameters
+    ----------
+    kernels
+        One kernel or a list of them.
+    X
+        Points, one in each row.
+    Y
+        The points that gamma and columns are fixed on, by default X.
+    dtype
+        Of the result; float32 takes half the memory.
 
     >>> stack([linear(), poly(2, gamma=1.0)], [[1.0], [2.0]])[:, :, 1]
     array([[ 4.,  9.],
@@ -276,14 +301,19 @@ def stack(
 
 
 def blocks(count: int, size: int) -> Iterator[slice]:
-    """Return slices of `count` rows of `size` bytes each that do not take much memory."""
+    """Return slices of `count` rows of `size` bytes each, up to `BLOCK_BYTES` in a slice."""
     rows = max(1, BLOCK_BYTES // max(size, 1))
     return (slice(start, min(start + rows, count)) for start in range(0, count, rows))
 
 
 def _fixed_width(gamma: Width, points: FloatArray) -> float:
-    factor, _, rest = gamma.rpartition("scale") if isinstance(gamma, str) else (gamma, "", "")
+    """gamma as a number: "scale" and its multiples depend on the points."""
+    factor: Width = gamma
+    rest = ""
+    if isinstance(gamma, str):
+        factor, _, rest = gamma.rpartition("scale")
     try:
+        # Words after "scale" make no sense; an empty factor is 1.
         times = float(factor or 1.0) if not rest else np.nan
     except (TypeError, ValueError):
         times = np.nan
@@ -297,11 +327,9 @@ def _fixed_width(gamma: Width, points: FloatArray) -> float:
 def _fixed_columns(columns: Columns, width: int, names: Sequence[str] | None) -> list[int] | None:
     if columns is None:
         return None
-    picked: Any = (
-        columns
-        if isinstance(columns, slice)
-        else [_place(column, names) for column in _listed(columns)]
-    )
+    picked: Any = columns
+    if not isinstance(columns, slice):
+        picked = [_place(column, names) for column in _listed(columns)]
     try:
         found = np.arange(width)[picked]
     except IndexError:
@@ -314,11 +342,9 @@ def _fixed_columns(columns: Columns, width: int, names: Sequence[str] | None) ->
 
 
 def _listed(columns: object) -> list[object]:
-    return (
-        [columns]
-        if isinstance(columns, str | int | np.integer)
-        else list(cast(Iterable[object], columns))
-    )
+    if isinstance(columns, str | int | np.integer):
+        return [columns]
+    return list(cast(Iterable[object], columns))
 
 
 def _place(column: object, names: Sequence[str] | None) -> object:
@@ -326,14 +352,15 @@ def _place(column: object, names: Sequence[str] | None) -> object:
     if not isinstance(column, str):
         return column
     if names is None or column not in names:
-        known = (
-            "the data have no names" if names is None else f"there are {', '.join(map(str, names))}"
-        )
+        known = "the data have no names"
+        if names is not None:
+            known = f"there are {', '.join(map(str, names))}"
         raise InvalidProblem(f"columns has {column!r}; {known}")
     return list(names).index(column)
 
 
 def _columns_word(columns: Columns) -> str:
     if isinstance(columns, slice):
-        return f"[{':'.join('' if end is None else str(end) for end in (columns.start, columns.stop))}]"
+        ends = (columns.start, columns.stop)
+        return f"[{':'.join('' if end is None else str(end) for end in ends)}]"
     return f"[{', '.join(map(str, _listed(columns)))}]"

@@ -1,12 +1,12 @@
-"""LDK and SCG-LDK: the kernel function near a given one that knows the labels, then support vector machines with it.
+"""LDK and SCG-LDK: a kernel function near a given one learned from labels, and SVMs with it.
 
 LDK keeps drawn pairs of one class near and pairs of different classes apart
-(`klopt.problems.LogDetPairs`), as in [2]: the bounds are quantiles of the distances that the given
-kernel has. SCG-LDK minimises the loss of the supervised graph instead of keeping pairs
+(`klopt.problems.LogDetPairs`), as in Davis et al. (2007): the bounds are quantiles of the distances
+in the given kernel. SCG-LDK minimises the loss of the supervised graph instead of keeping pairs
 (`klopt.problems.ScgLogDet`). Both are functions of any point; -1 marks points without label.
 
-[1] Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
-2016, (4) and (27). [2] Davis, Kulis, Jain, Sra, Dhillon, Information-theoretic metric learning,
+Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function,
+2016, (4) and (27). Davis, Kulis, Jain, Sra, Dhillon, Information-theoretic metric learning,
 2007.
 """
 
@@ -37,15 +37,49 @@ MAX_POINTS_FOR_BOUNDS = 1000
 
 
 class LDK(NearKernelLearner):
-    """The kernel nearest to `kernel` in LogDet divergence that keeps pairs near or apart as their labels say.
+    """The kernel nearest to `kernel` in LogDet divergence that satisfies bounds on labelled pairs.
 
-    `n_pairs` pairs of labelled points are drawn (None: 20 for each pair of classes), `quantiles` of
-    the given distances are the bounds, and `slack` is the price of moving them (None: they hold,
-    where that is possible at all). With slack, pairs of different classes whose points `kernel`
-    cannot tell apart are left out: no kernel near it can. `rank` replaces the kernel of many points
-    by so many features. `backend` None tries one route after the other until one proves the
-    optimum, however long that takes.
+    Labels of -1 mark points without label.
 
+    Parameters
+    ----------
+    kernel
+        The given kernel: a name, a kernel of `klopt.learners.kernels`, a function of two sets of
+        points, or "precomputed", where X is the kernel matrix.
+    slack
+        The penalty of moving the bounds; None keeps them as they are, where that is feasible. With
+        slack, pairs of different classes at distance 0 in `kernel` are left out: no kernel near it
+        can separate them.
+    n_pairs
+        The number of pairs of labelled points that are drawn; None for 20 per pair of classes.
+    quantiles
+        Those of the given distances that bound pairs of one class and of different classes.
+    C
+        The penalty of the support vector machines, for a kernel whose diagonal has mean 1.
+    multi_class
+        "ovo" for a model per pair of classes, "ovr" for a model per class.
+    rank
+        The number of Nystroem features that replace the kernel of many points.
+    n_components
+        The number of features of `transform`; None for all.
+    backend
+        The solver; None tries one route after the other until the optimum is proven.
+    tol
+        The relative gap up to which the optimum is certified.
+    random_state
+        The seed or generator that draws the pairs.
+
+    Attributes
+    ----------
+    classes_
+        The class labels.
+    result_
+        The certified result.
+    kernel_
+        The learned kernel matrix of the training points.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> learner = LDK(random_state=0).fit(X[::2], y[::2])
@@ -92,9 +126,8 @@ class LDK(NearKernelLearner):
         function = cast(LogDetPairs, self.result_.problem).extend(self.result_.point)
         if isinstance(function, ExtendedFeatures) or known.size == count:
             return super()._learned(known, count)
-        return function.among(
-            function.K0[known], part(function.K0, known)
-        )  # less than the whole kernel
+        # The block of the labelled points costs less than the whole kernel matrix.
+        return function.among(function.K0[known], part(function.K0, known))
 
     def _problem(self, K0: Gram | Nystrom, codes: Codes) -> LogDetPairs:
         pairs = self._pairs(codes)
@@ -110,23 +143,20 @@ class LDK(NearKernelLearner):
                 f"all {len(pairs)} pairs drawn are of different classes and at distance 0 in the kernel; draw more "
                 "(n_pairs), or choose a kernel that tells the points apart"
             )
-        return LogDetPairs(
-            K0, near, np.delete(far, problem.inseparable, axis=0), *bounds, self.slack
-        )
+        separable = np.delete(far, problem.inseparable, axis=0)
+        return LogDetPairs(K0, near, separable, *bounds, self.slack)
 
     def _pairs(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Different pairs of labelled points, drawn evenly."""
+        """Distinct pairs of labelled points, drawn uniformly."""
         known = np.flatnonzero(codes >= 0)
         count = known.size * (known.size - 1) // 2
         wanted = 20 * self.classes_.size**2 if self.n_pairs is None else self.n_pairs
         if wanted < 1:
             raise InvalidProblem(f"n_pairs is {wanted}; give at least one pair")
         random = check_random_state(self.random_state)
-        drawn = (
-            np.arange(count)
-            if wanted >= count
-            else np.sort(random.choice(count, wanted, replace=False))
-        )
+        drawn = np.arange(count)
+        if wanted < count:
+            drawn = np.sort(random.choice(count, wanted, replace=False))
         # Pair number p of the pairs (i, j), j < i, is i (i - 1) / 2 + j.
         i = np.floor((1 + np.sqrt(1 + 8.0 * drawn)) / 2).astype(np.int64)
         return np.column_stack([known[drawn - i * (i - 1) // 2], known[i]])
@@ -134,12 +164,13 @@ class LDK(NearKernelLearner):
     def _bounds(self, K0: Gram | Nystrom, known: npt.NDArray[np.intp]) -> tuple[float, float]:
         """The quantiles of the distances among labelled points that are not 0."""
         some = known[:: -(-known.size // MAX_POINTS_FOR_BOUNDS)]
-        K = (
-            K0.Phi[some] @ K0.Phi[some].T
-            if isinstance(K0, Nystrom)
-            else K0.matrix[np.ix_(some, some)]
-        )
-        distances = (K.diagonal()[:, None] + K.diagonal() - 2 * K)[np.triu_indices(some.size, 1)]
+        if isinstance(K0, Nystrom):
+            K = K0.Phi[some] @ K0.Phi[some].T
+        else:
+            K = K0.matrix[np.ix_(some, some)]
+        squares = K.diagonal()
+        distances = (squares[:, None] + squares - 2 * K)[np.triu_indices(some.size, 1)]
+        # What is 0 up to rounding tells nothing of the scale.
         distances = distances[distances > 1e-12 * max(float(K.diagonal().max()), 0.0)]
         if not distances.size:
             raise InvalidProblem(
@@ -150,11 +181,27 @@ class LDK(NearKernelLearner):
 
 
 class ScgLDK(NearKernelLearner):
-    """The kernel near `kernel` in LogDet divergence of least graph-based loss, whose weight is `gamma`.
+    """The kernel near `kernel` in LogDet divergence that minimises the graph-based loss.
 
-    `rank` replaces the kernel of many points by so many features: then no matrix of the order of
-    the points is formed.
+    Labels of -1 mark points without label.
 
+    Parameters
+    ----------
+    kernel, C, multi_class, n_components, backend, tol
+        As in `LDK`.
+    gamma
+        The weight of the graph-based loss.
+    rank
+        The number of Nystroem features that replace the kernel of many points: then no n x n matrix
+        is formed.
+
+    Attributes
+    ----------
+    classes_, result_, kernel_
+        As in `LDK`.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> learner = ScgLDK().fit(X[::2], y[::2])

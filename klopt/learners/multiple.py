@@ -1,4 +1,4 @@
-"""MKL: a support vector machine, or a ridge regression, that learns the weights of several kernels with itself.
+"""MKL: a support vector machine or a ridge regression that learns the weights of its kernels.
 
 Each model of `klopt.problems.MultipleKernel` has weights of its own; several classes are several
 models. A new point costs one row of each kernel that some model uses, on the support vectors
@@ -34,7 +34,7 @@ from klopt.problems.multiple_kernel import MultipleKernel, Norm
 __all__ = ["MklRidge", "MklSVC"]
 
 
-class _Mixture(StackLearner):
+class _KernelMixture(StackLearner):
     def __init__(
         self,
         kernels: Any = None,
@@ -66,7 +66,7 @@ class _Mixture(StackLearner):
 
     @property
     def kernel_(self) -> FloatArray:
-        """The learned kernel matrix of the training points, (n, n); of several models a stack, models last."""
+        """The learned kernel matrix of the training points; with several models, models last."""
         mixing = self.weights_ / self.scales_
         matrices = [entries(K) for K in self._on_training_points()]
         found = np.zeros((*matrices[0].shape, len(mixing)))
@@ -75,19 +75,44 @@ class _Mixture(StackLearner):
         return found[:, :, 0] if len(mixing) == 1 else found
 
 
-class MklSVC(StackClassifier, _Mixture):
+class MklSVC(StackClassifier, _KernelMixture):
     """A support vector machine with the best mixture of kernels.
 
-    `kernels` is a list from `klopt.learners.kernels` (None: three Gaussian ones), or "precomputed":
-    then X is a stack of shape (points, training points, kernels), kernels last. `norm` is
-    "block-l1" (few kernels are used), "block-linf" (all are) or a number p > 1, which is the
-    fastest: below 2 it is in between, 2 is the plain sum of the kernels, and a larger p gives the
-    less useful kernels the larger weights.
+    Parameters
+    ----------
+    kernels
+        A list from `klopt.learners.kernels` (None: three Gaussian ones), or "precomputed", where X
+        is a stack of shape (points, training points, kernels), kernels last.
+    C
+        The penalty of the margin violations.
+    norm
+        "block-l1" (few kernels are used), "block-linf" (all are) or a number p > 1, which is the
+        fastest: below 2 it is in between, 2 is the plain sum of the kernels, and a larger p gives
+        the less useful kernels the larger weights.
+    normalize
+        Divide each kernel by the mean of its diagonal on the training points.
+    multi_class
+        "ovo" for a model per pair of classes, "ovr" for a model per class.
+    backend
+        The solver, or None for the planned ones.
+    tol
+        The relative gap up to which the optimum is certified.
 
-    Fitted, `weights_` has one row per model and one column per kernel (of the kernels as divided by
-    `scales_`), `result_` is the result of the model whose optimum is known least well, `results_`
-    are all.
+    Attributes
+    ----------
+    classes_
+        The class labels.
+    weights_
+        One row per model, one column per kernel, of the kernels divided by `scales_`.
+    scales_, kernel_names_
+        The divisors and the names of the kernels.
+    result_, results_
+        The result with the largest relative gap, and those of all models.
+    kernel_
+        The learned kernel matrix of the training points.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from klopt.learners.kernels import linear, rbf
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -119,9 +144,23 @@ class MklSVC(StackClassifier, _Mixture):
         return _of_signs
 
 
-class MklRidge(RegressorMixin, _Mixture):  # type: ignore[misc]
-    """Ridge regression with the best mixture of kernels; parameters are those of `MklSVC`.
+class MklRidge(RegressorMixin, _KernelMixture):  # type: ignore[misc]
+    """Ridge regression with the best mixture of kernels.
 
+    Parameters
+    ----------
+    kernels, norm, normalize, backend, tol
+        As in `MklSVC`.
+    C
+        The penalty of the squared residuals.
+
+    Attributes
+    ----------
+    weights_, scales_, kernel_names_, result_, kernel_
+        As in `MklSVC`.
+
+    Examples
+    --------
     >>> X = np.linspace(0, 6, 40)[:, None]
     >>> learner = MklRidge(C=100.0).fit(X, np.sin(X.ravel()))
     >>> learner.result_.verdict.name, learner.score(X + 0.05, np.sin(X.ravel() + 0.05)) > 0.95

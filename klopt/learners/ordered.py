@@ -1,4 +1,4 @@
-"""OSK and SCG-OSK: ordered spectral kernels on a neighbour graph, then support vector machines on the labelled points.
+"""OSK and SCG-OSK: ordered spectral kernels on a graph, and SVMs on the labelled points.
 
 K = sum_i w_i v_i v_i' with w_1 >= w_2 >= .. on the smoothest eigenvectors of the graph's Laplacian.
 OSK aligns K with the labels (`klopt.problems.OrderedAlignment`), SCG-OSK minimises the loss of the
@@ -53,12 +53,51 @@ class _Ordered(GraphLearner):
 
 
 class OSK(_Ordered):
-    """The ordered spectral kernel that is best aligned with the labels; -1 marks points without label.
+    """The ordered spectral kernel that is best aligned with the labels.
 
-    `rank` eigenvectors (None: all) of a graph of `n_neighbors` nearest neighbours get weights in
-    the `sigma`-order (`ordered=False`: in none). `C` is that of the models, for a kernel whose
-    diagonal has mean 1.
+    Labels of -1 mark points without label.
 
+    Parameters
+    ----------
+    graph
+        "knn" for the graph of nearest neighbours, "precomputed" where X holds its weights.
+    n_neighbors
+        The number of nearest neighbours of a point.
+    weights
+        The weights of the edges, "binary" or "gaussian".
+    rank
+        The number of smoothest eigenvectors; None for all.
+    sigma
+        The ratio of the order w_i >= sigma w_{i+1}.
+    ordered
+        Whether the weights are ordered.
+    target
+        The matrix that the kernel is aligned with: 1 for points of one class, otherwise 0
+        ("indicator") or -1 ("signed").
+    C
+        The penalty of the support vector machines, for a kernel whose diagonal has mean 1.
+    multi_class
+        "ovo" for a model per pair of classes, "ovr" for a model per class.
+    backend
+        The solver, or None for the planned ones.
+    tol
+        The relative gap up to which the optimum is certified.
+
+    Attributes
+    ----------
+    classes_
+        The class labels.
+    transduction_
+        The predicted classes of the training points.
+    result_
+        The certified result.
+    spectrum_
+        The learned weights of the eigenvectors.
+    kernel_
+        The learned kernel matrix of the training points.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> few = np.where(np.arange(150) % 10 == 0, y, -1)
@@ -107,12 +146,26 @@ class OSK(_Ordered):
 
 
 class ScgOSK(_Ordered):
-    """The ordered spectral kernel of least graph-based loss; -1 marks points without label.
+    """The ordered spectral kernel of minimum graph-based loss.
 
-    `skip_constant=False` is the program as printed: on a connected graph its kernel is constant and
-    tells no classes. Without the constant, too, it takes few eigenvectors, at times one for three
+    Labels of -1 mark points without label. Few eigenvectors get weight, at times one for three
     classes: `OSK` is the better learner.
 
+    Parameters
+    ----------
+    graph, n_neighbors, weights, rank, sigma, C, multi_class, backend, tol
+        As in `OSK`.
+    skip_constant
+        Leave out the constant eigenvector. With it, the program as printed, the kernel of a
+        connected graph is constant and does not separate classes.
+
+    Attributes
+    ----------
+    classes_, transduction_, result_, spectrum_, kernel_
+        As in `OSK`.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
     >>> few = np.where(np.arange(len(y)) % 10 == 0, y, -1)
@@ -152,6 +205,7 @@ class ScgOSK(_Ordered):
         """Learn the kernel from all points and the models from the labelled ones."""
         W, codes = self._graph_of(X, y)
         values, V = self._eigenpairs(W)
+        # The eigenvalue 0 occurs once per connected component.
         flat = int(np.count_nonzero(values <= MAX_ZERO_EIGENVALUE))
         if flat > 1:
             V = np.hstack([_constant_first(V[:, :flat], W, codes), V[:, flat:]])
@@ -160,17 +214,16 @@ class ScgOSK(_Ordered):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = (
-            True  # one eigenvector for three classes tells only two of them apart
-        )
+        # One eigenvector for three classes separates only two of them.
+        tags.classifier_tags.poor_score = True
         return tags
 
 
 def _constant_first(V: FloatArray, W: SparseMatrix, codes: Codes) -> FloatArray:
-    """The eigenvectors of eigenvalue 0 turned: D^1/2 1, the constant, first, then those of least loss.
+    """A basis of the null space: D^1/2 1, the constant, first, then by ascending loss.
 
-    A graph in pieces has several, in no order of their own; which is skipped must not depend on who
-    computed them.
+    A disconnected graph has several eigenvectors of eigenvalue 0, in no order of their own; which
+    one is skipped must not depend on the eigenvalue solver.
     """
     constant = V.T @ np.sqrt(np.asarray(W.sum(axis=0), dtype=float))
     basis = V @ np.linalg.qr(np.column_stack([constant, np.eye(V.shape[1])]))[0]

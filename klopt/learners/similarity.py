@@ -1,23 +1,22 @@
-"""ESKL, EMKL, REKL: support vector machines that learn kernels from similarities, which may be indefinite.
+"""ESKL, EMKL, REKL: support vector machines with kernels learned from indefinite similarities.
 
-    ESKL   one kernel near all similarities                        `klopt.problems.SimilarityKernel`
-    EMKL   a kernel near each, and a model with all of them      `klopt.problems.SimilarityKernels`
-    REKL   as EMKL, but only the eigenvalues are learned           `klopt.problems.SimilaritySpectra`
+    ESKL   one kernel near all similarities                  `klopt.problems.SimilarityKernel`
+    EMKL   a kernel near each, and a model with all of them  `klopt.problems.SimilarityKernels`
+    REKL   as EMKL, but only the eigenvalues are learned     `klopt.problems.SimilaritySpectra`
 
-New points. [1] says nothing of them. The linear map s -> s S^+ K of `klopt.kernels.similarities`
-gives training points their own rows of K, but divides by the small eigenvalues of S, which for new
-points are noise: on the two similarity sets that klopt was tried on it decides like a coin. Here
-the pseudoinverse is damped,
+New points are left open by Kundu et al. (2010). The linear map s -> s S^+ K of
+`klopt.kernels.similarities` gives training points their own rows of K, but divides by the small
+eigenvalues of S, which for new points are noise: on the two similarity data sets tried it is no
+better than chance. Here the pseudoinverse is damped,
 
     k(x, training) = s S (S^2 + damping^2 |S|^2 I)^-1 K,
 
-so that eigenvalues below `damping` times the largest hardly count; it is worth a place in a grid
-(`docs/learners.md` says what the default rests on). At training points `predict` is damped, too;
-their own decision is that of `results_`.
+so that eigenvalues below `damping` times the largest hardly count; it should be tuned
+(`docs/learners.md` explains the default). At training points `predict` is damped, too; their
+undamped values are those of `results_`.
 
-[1] Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from
-multiple similarity
-    matrices with general convex loss functions, 2010, (4), (6), (7).
+Kundu, Tankasali, Bhattacharyya, Ben-Tal, Efficient algorithms for learning kernels from multiple
+similarity matrices with general convex loss functions, 2010, (4), (6), (7).
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class _SimilarityLearner(StackClassifier):
 
     @classmethod
     def _parts(cls, result: Result) -> list[tuple[Eigen, FloatArray, float]]:
-        """The similarity, the kernel learned from it and its weight, of each part of the model's kernel."""
+        """The eigenpairs of a similarity, the kernel learned from it and its weight, for each."""
         point = cast(Any, result.point)
         return list(zip(cls._eigenpairs(result), point.kernels, 1 / point.gamma, strict=True))
 
@@ -94,9 +93,8 @@ class _SimilarityLearner(StackClassifier):
         S = tuple(
             Similarity.of(K, name) for K, name in zip(matrices, self.kernel_names_, strict=True)
         )
-        return self._certified(
-            self._problem(S, signs, float(signs.size) if self.trace == "points" else self.trace)
-        )
+        trace = float(signs.size) if self.trace == "points" else self.trace
+        return self._certified(self._problem(S, signs, trace))
 
     @property
     def _columns(self) -> Columns:
@@ -110,14 +108,14 @@ class _SimilarityLearner(StackClassifier):
         found = np.column_stack(
             [w * _damped(part, K @ a, damping) for part, K, w in cls._parts(result)]
         )
-        # One part for several similarities is about their mean.
+        # One kernel for several similarities is extended through their mean.
         return found if found.shape[1] == count else np.tile(found / count, count)
 
     @property
     def kernel_(self) -> FloatArray:
-        """The learned kernel matrix of the training points, (n, n); of several models a stack, models last.
+        """The learned kernel matrix of the training points; of several models a stack, models last.
 
-        Rows of points that take no part in a model are 0.
+        Rows of points that a model does not use are 0.
         """
         if len(self.results_) == 1:
             return cast(FloatArray, self.result_.kernel)
@@ -147,12 +145,46 @@ def _damped(S: Eigen, v: FloatArray, damping: float) -> FloatArray:
 class ESKL(_SimilarityLearner):
     """A support vector machine with a kernel that is learned from similarities.
 
-    `similarities` is a list from `klopt.learners.kernels`, which may have functions of yours that
-    are no kernels (None: three Gaussian ones), or "precomputed": then X is a matrix, or a stack of
-    shape (points, training points, similarities). `rho` is the price of leaving the similarities;
-    `trace` that of the kernel, "points" their number, None any (then with one similarity and the
-    squared loss it is IndSVM).
+    Parameters
+    ----------
+    similarities
+        A list from `klopt.learners.kernels`, which may hold functions that are no kernels (None:
+        three Gaussian ones), or "precomputed", where X is a matrix or a stack of shape (points,
+        training points, similarities).
+    C
+        The penalty of the margin violations.
+    rho
+        The penalty of the distance between kernel and similarities.
+    trace
+        The trace of the kernel: a number, "points" for the number of points, or None for any (then
+        with one similarity and the squared loss it is IndSVM).
+    loss
+        The measure of that distance: "squared", "frobenius", "l1", or an object with value(X),
+        subgradient(X) and conjugate(Z).
+    damping
+        Of the pseudoinverse that extends the kernel to new points.
+    normalize
+        Divide each similarity by the mean size of its diagonal on the training points.
+    multi_class
+        "ovo" for a model per pair of classes, "ovr" for a model per class.
+    backend
+        The solver, or None for the planned ones.
+    tol
+        The relative gap up to which the optimum is certified.
 
+    Attributes
+    ----------
+    classes_
+        The class labels.
+    scales_, kernel_names_
+        The divisors and the names of the similarities.
+    result_, results_
+        The result with the largest relative gap, and those of all models.
+    kernel_
+        The learned kernel matrix of the training points.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> learner = ESKL(lambda A, B: -np.abs(A[:, None] - B).sum(axis=2)).fit(X[:100:2], y[:100:2])
@@ -168,21 +200,34 @@ class ESKL(_SimilarityLearner):
     @classmethod
     def _parts(cls, result: Result) -> list[tuple[Eigen, FloatArray, float]]:
         point = cast(Any, result.point)
-        return [
-            (cast(SimilarityKernel, result.problem).extension(point).S.eigen, point.kernel, 1.0)
-        ]
+        extension = cast(SimilarityKernel, result.problem).extension(point)
+        return [(extension.S.eigen, point.kernel, 1.0)]
 
 
 class EMKL(_KernelEach):
     """A support vector machine with several kernels, each learned from a similarity.
 
-    Parameters are those of `ESKL`; fitted, `weights_` has one row per model and one column per kernel.
+    Parameters
+    ----------
+    similarities, C, rho, trace, loss, damping, normalize, multi_class, backend, tol
+        As in `ESKL`.
 
+    Attributes
+    ----------
+    weights_
+        The weights of the kernels, one row per model, one column per kernel.
+    classes_, scales_, kernel_names_, result_, results_, kernel_
+        As in `ESKL`.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> learner = EMKL().fit(X[:100:2], y[:100:2])
-    >>> learner.result_.verdict.name, learner.score(X[1:100:2], y[1:100:2]) > 0.9, learner.weights_.shape
-    ('OPTIMAL', True, (1, 3))
+    >>> learner.result_.verdict.name, learner.weights_.shape
+    ('OPTIMAL', (1, 3))
+    >>> learner.score(X[1:100:2], y[1:100:2]) > 0.9
+    True
     """
 
     def _problem(
@@ -192,12 +237,24 @@ class EMKL(_KernelEach):
 
 
 class REKL(_KernelEach):
-    """A support vector machine with several kernels that have the eigenvectors of similarities and learned eigenvalues.
+    """A support vector machine with kernels that share the eigenvectors of similarities.
 
-    Parameters are those of `EMKL`; the loss is the squared one. A similarity of low rank (a linear
-    kernel, say) has the eigenvalue 0 many times and so no certain eigenvectors: what is learned
-    then depends on rounding; take `EMKL`.
+    Only the eigenvalues are learned, with the squared loss. A similarity of low rank, such as a
+    linear kernel, has the eigenvalue 0 many times, so that its eigenvectors are not unique and the
+    result depends on rounding: use `EMKL` for it.
 
+    Parameters
+    ----------
+    similarities, C, rho, trace, damping, normalize, multi_class, backend, tol
+        As in `ESKL`.
+
+    Attributes
+    ----------
+    weights_, classes_, scales_, kernel_names_, result_, results_, kernel_
+        As in `EMKL`.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> learner = REKL().fit(X[:100:2], y[:100:2])

@@ -1,7 +1,7 @@
-"""SKL and SKL_KTA: the spectral kernel on a graph that is best for regularised least squares, which also decides.
+"""SKL and SKL_KTA: the spectral kernel on a graph that is optimal for regularised least squares.
 
-    kta=True    no parameter: the level is chosen by kernel alignment    `klopt.problems.SpectralAlignment`
-    kta=False   C and mu are given                                       `klopt.problems.SpectralRls`
+    kta=True    the level is chosen by kernel alignment    `klopt.problems.SpectralAlignment`
+    kta=False   C and mu are given                         `klopt.problems.SpectralRls`
 
 The decision at all points, labelled or not, is K_:l (K_ll + I/C)^-1 Y_l; several classes are one
 problem.
@@ -28,13 +28,51 @@ __all__ = ["SKL"]
 
 
 class SKL(GraphLearner):
-    """The spectral kernel of least squares on a graph; -1 marks points without label.
+    """The spectral kernel of regularised least squares on a graph.
 
-    With `kta`, `C` and `mu` have no part. `basis` "padded" and "labelled" let the kernel out of the
-    spectral family (kta=False only); `rank` keeps the smoothest eigenvectors only. The graph is
-    measured by its Laplacian to the `power`, plus `ridge`: the smaller that is, the more the kernel
-    trusts the graph.
+    Labels of -1 mark points without label.
 
+    Parameters
+    ----------
+    kta
+        Choose the level by kernel alignment; `C` and `mu` are then not used.
+    graph
+        "knn" for the graph of nearest neighbours, "precomputed" where X holds its weights.
+    n_neighbors
+        The number of nearest neighbours of a point.
+    weights
+        The weights of the edges, "binary" or "gaussian".
+    C
+        The penalty of the residuals.
+    mu
+        The penalty of tr(K (L + ridge I)).
+    basis
+        "spectral" for the eigenvectors of the graph; "padded" and "labelled", with kta=False only,
+        allow kernels outside the spectral family.
+    power
+        The power of the Laplacian that measures smoothness.
+    ridge
+        What is added to it: the smaller, the more the kernel depends on the graph.
+    rank
+        The number of smoothest eigenvectors; None for all.
+    backend
+        The solver, or None for the planned ones.
+    tol
+        The relative gap up to which the optimum is certified.
+
+    Attributes
+    ----------
+    classes_
+        The class labels.
+    transduction_
+        The predicted classes of the training points.
+    result_
+        The certified result.
+    kernel_
+        The learned kernel matrix of the training points.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> few = np.where(np.arange(150) % 10 == 0, y, -1)
@@ -93,14 +131,14 @@ class SKL(GraphLearner):
         self.result_ = self._certified(problem)
         assert self.result_.point is not None
         values = problem.decide(self.result_.point)
-        return self._decide(
-            values.reshape(len(codes), -1), MulticlassScheme(self.classes_.size, "ovr")
-        )
+        scheme = MulticlassScheme(self.classes_.size, "ovr")
+        return self._decide(values.reshape(len(codes), -1), scheme)
 
     def _features(self) -> FloatArray:
         problem = self.result_.problem
         point = self.result_.point
         assert point is not None
+        # The kernels of the other bases have no spectrum, only a factor.
         if isinstance(problem, SpectralRls) and problem.basis != "spectral":
             return point.factor
         assert isinstance(problem, SpectralAlignment | SpectralRls)

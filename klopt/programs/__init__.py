@@ -1,1 +1,1 @@
-"""General programs (LP, QCQP, SDP): rows, matrix inequalities, quadratic constraints, duality, file formats."""
+"""The parts of general programs (LP, QCQP, SDP): constraints, duality and file formats."""

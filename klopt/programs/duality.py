@@ -1,4 +1,4 @@
-"""The dual of a cone program as a cone program, and the way between their solutions.
+"""The dual of a cone program as a cone program, and the map between their solutions.
 
     primal   minimise c'x  subject to  b - Ax in K          multipliers y in K*
     dual     minimise b'y  subject to  A'y = -c, y in K*    multipliers (z, s): x = -z, s = b - Ax
@@ -21,7 +21,9 @@ __all__ = ["dual_of", "from_dual", "to_dual"]
 
 
 def dual_of(form: ConeForm) -> ConeForm:
-    """Return the dual of a form without quadratic objective and exponential cones, as a minimisation over y.
+    """Return the dual of a form, as a minimisation over y.
+
+    The form has a linear objective and no exponential cones.
 
     >>> form = ConeForm([1.0, 2.0], [[-1.0, -1.0]], [-1.0], Cones(nonneg=1))
     >>> dual_of(form).A.toarray()
@@ -34,6 +36,7 @@ def dual_of(form: ConeForm) -> ConeForm:
             "the dual is formed for linear objectives and self-dual cones only; solve the form itself"
         )
     cones = form.cones
+    # The dual cone of {0} is the whole space: only the other rows constrain y.
     signs = -sparse.eye_array(form.b.size, format="csr")[cones.zero :]
     A = sparse.vstack([form.A.T, signs], format="csc")
     b = np.concatenate((-form.c, np.zeros(form.b.size - cones.zero)))
@@ -43,7 +46,7 @@ def dual_of(form: ConeForm) -> ConeForm:
 def from_dual(
     form: ConeForm, y: FloatArray, multipliers: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return (x, y) of the form from a solution of its dual; x = 0 where the dual came without multipliers."""
+    """Return (x, y) of the form from a solution of its dual; x = 0 without multipliers."""
     x = np.zeros_like(form.c) if multipliers is None else -multipliers[: form.c.size]
     return x, y
 

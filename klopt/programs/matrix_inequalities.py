@@ -1,4 +1,4 @@
-"""The matrices F_0, F_1, .., F_n of a matrix inequality, as a user gives them, turned into blocks and linear rows."""
+"""The matrices F_0, F_1, .., F_n of a linear matrix inequality as blocks and linear rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["matrix_blocks"]
 
 
 def matrix_blocks(F: Any, n: int) -> tuple[tuple[Block, ...], SparseMatrix]:
-    """Return the blocks that are not diagonal, and the diagonals of the others as rows with columns F_0, .., F_n.
+    """Return the blocks that are not diagonal, and the diagonals of the others as rows.
 
-    An empty F states no matrix inequality.
+    The columns of the rows are those of F_0, .., F_n. An empty F states no matrix inequality.
 
     >>> blocks, rows = matrix_blocks([0, (np.eye(2), [[0, 1], [1, 0]])], 1)
     >>> [block.order for block in blocks], rows.toarray()
@@ -29,17 +29,16 @@ def matrix_blocks(F: Any, n: int) -> tuple[tuple[Block, ...], SparseMatrix]:
     """
     if not isinstance(F, Iterable):
         raise InvalidProblem(f"F is {F!r}; expected the list of matrices F_0, F_1, .., F_n")
-    given = tuple(F)
-    found = (
-        given
-        if given and all(isinstance(item, Block) for item in given)
-        else _from_matrices(given, n)
-    )
+    found = tuple(F)
+    # Blocks come from a file, everything else from a user.
+    if not found or not all(isinstance(item, Block) for item in found):
+        found = _from_matrices(found, n)
     for index, block in enumerate(found):
         if block.entries.shape[1] != n + 1:
             raise InvalidProblem(
                 f"F has {block.entries.shape[1]} matrices in block {index}; expected n + 1 = {n + 1}"
             )
+    # A diagonal matrix is positive semidefinite where its entries are nonnegative.
     linear = [block.diagonal() for block in found if block.is_diagonal]
     rows = csc("F", sparse.vstack([sparse.csc_array((0, n + 1)), *linear], format="csc"))
     return tuple(block for block in found if not block.is_diagonal), rows
@@ -65,11 +64,12 @@ def _as_blocks(name: str, item: Any) -> tuple[Any, ...]:
     if is_sparse(item):
         return (item,)
     try:
-        if isinstance(item, list | tuple) and any(
-            is_sparse(part) or np.ndim(part) == 2 for part in item
-        ):
+        # A list of matrices has blocks; a list of lists is one matrix.
+        several = isinstance(item, list | tuple)
+        if several and any(is_sparse(part) or np.ndim(part) == 2 for part in item):
             return tuple(item)
-        return () if np.ndim(item) == 0 and not np.any(item) else (item,)
+        is_zero = np.ndim(item) == 0 and not np.any(item)
+        return () if is_zero else (item,)
     except ValueError:
         raise InvalidProblem(
             f"{name} is ragged; expected a symmetric matrix, a tuple of blocks, or 0"
@@ -90,15 +90,14 @@ def _block(matrices: list[Any], k: int, count: int) -> Block:
         places.append(svec_index(lower.row, lower.col, order))
         columns.append(np.full(lower.nnz, index))
         values.append(lower.data)
-    at = np.concatenate(places), np.concatenate(columns)
-    return Block(
-        order,
-        sparse.csc_array((np.concatenate(values), at), shape=(svec_size(order), len(matrices))),
-    )
+    at = (np.concatenate(places), np.concatenate(columns))
+    shape = (svec_size(order), len(matrices))
+    return Block(order, sparse.csc_array((np.concatenate(values), at), shape=shape))
 
 
 def _symmetric(name: str, M: SparseMatrix) -> SparseMatrix:
     gap = abs(M - M.T)
+    # Entries computed as products may differ from their mirror images by rounding.
     if gap.nnz and gap.max() > 64 * EPS * abs(M).max():
         worst = gap.tocoo()
         place = int(np.argmax(worst.data))

@@ -20,7 +20,7 @@ Rows = tuple[SparseMatrix, FloatArray]
 
 
 def is_polyhedral(domain: SimpleSet) -> bool:
-    """Return whether `rows_of` knows the set."""
+    """Return whether the set is a polyhedron whose rows `rows_of` returns."""
     if isinstance(domain, Product):
         return all(map(is_polyhedral, domain.sets))
     return isinstance(domain, Simplex | OrderedSimplex | BoxPlane)
@@ -46,14 +46,14 @@ def rows_of(domain: SimpleSet) -> tuple[Rows, Rows]:
         A = csc("A", sparse.vstack([unit[above], -unit[below]]))
         return (csc("A", normal), np.full(len(normal), domain.offset)), (A, bounds)
     assert isinstance(domain, Simplex | OrderedSimplex)
-    following = sparse.eye_array(n, k=1) * (
-        domain.sigma if isinstance(domain, OrderedSimplex) else 0.0
-    )
-    return (csc("A", np.ones((1, n))), np.array([domain.total])), (
-        csc("A", following - unit),
-        np.zeros(n),
-    )
+
+    # sigma x_{i+1} - x_i <= 0; without order, sigma = 0, it is x_i >= 0. The last row is x_n >= 0.
+    sigma = domain.sigma if isinstance(domain, OrderedSimplex) else 0.0
+    order = csc("A", sigma * sparse.eye_array(n, k=1) - unit)
+    total = csc("A", np.ones((1, n)))
+    return (total, np.array([domain.total])), (order, np.zeros(n))
 
 
 def _side_by_side(parts: tuple[Rows, ...]) -> Rows:
-    return csc("A", sparse.block_diag([A for A, _ in parts])), np.concatenate([b for _, b in parts])
+    A = csc("A", sparse.block_diag([A for A, _ in parts]))
+    return A, np.concatenate([b for _, b in parts])

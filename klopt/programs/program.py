@@ -1,4 +1,4 @@
-"""`Program`: a user's own general program, bracketed through its cone form and solved by that form or its dual."""
+"""`Program`: a general program, bracketed by its cone form and solved by it or its dual."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Pair = Callable[[Point], tuple[FloatArray, FloatArray]]
 
 
 class Program(Problem):
-    """What `LP`, `QCQP` and `SDP` share: the value is `scale` times that of `form` plus `offset`."""
+    """The base of `LP`, `QCQP` and `SDP`, whose value is `scale` times that of `form`, + `offset`."""
 
     trusts_residuals: ClassVar[bool] = True
     offset: float
@@ -44,16 +44,16 @@ class Program(Problem):
 
     @property
     def scale(self) -> float:
-        """What turns a value of `form`, which minimises, into one of the program."""
+        """The factor from a value of `form`, which minimises, to one of the program."""
         return self.sign
 
     @abstractmethod
     def point(self, x: FloatArray, y: FloatArray | None) -> Point:
-        """Return a solution of `form` by the names of the program."""
+        """Return a solution of `form` as a point of the program."""
 
     @abstractmethod
     def pair(self, point: Point) -> tuple[FloatArray, FloatArray]:
-        """Return (x, y) of `form` from a point; multipliers that it lacks are 0."""
+        """Return (x, y) of `form` from a point; missing multipliers are 0."""
 
     def bracket(self, point: Point) -> Bracket:
         """Return bounds of the optimum from a repaired point and repaired multipliers."""
@@ -75,7 +75,25 @@ class Program(Problem):
         pair: Pair,
         dual: bool = False,
     ) -> Formulation:
-        """Return the formulation by a form whose solutions are named by `recover` and made from points by `pair`."""
+        """Return the formulation by a cone program.
+
+        Parameters
+        ----------
+        name
+            What plans and results call it.
+        needs
+            The features that a solver needs beside cone programs.
+        because
+            Why it is equivalent to the program.
+        build
+            Makes the cone program.
+        recover
+            Makes a point of the program from a solution (x, y) of the cone program.
+        pair
+            Makes (x, y) from a point.
+        dual
+            Whether it is a dual of the program.
+        """
         return Formulation(
             name=name,
             needs=frozenset({Feature.CONE} | needs),
@@ -98,7 +116,10 @@ class Program(Problem):
         pair: Pair,
         dual: bool = True,
     ) -> Formulation:
-        """Return the formulation by the dual of the form that `build` gives; the rest speaks of the form itself."""
+        """Return the formulation by the dual of what `build` makes, with parameters of `by_form`.
+
+        `recover` and `pair` are about the cone program itself, not its dual.
+        """
         return replace(
             self.by_form(name, needs, because, build, recover, pair, dual),
             build=lambda: dual_of(build()),

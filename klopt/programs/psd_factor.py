@@ -35,11 +35,13 @@ def refuse_indefinite(name: str, P: SparseMatrix) -> None:
     for index in components:
         block = _dense(name, P, index)
         rounding = index.size * EPS * float(np.linalg.norm(block))
-        if proven_floor(block) is None and proven_floor(block, rounding) is None:
-            least = float(np.linalg.eigvalsh(block)[0])
-            if least + 4 * rounding < min(smallest + allowed, 0.0):
-                smallest = least
-                allowed = 4 * rounding
+        # Eigenvalues are computed only where a Cholesky factorisation proves nothing.
+        if proven_floor(block) is not None or proven_floor(block, rounding) is not None:
+            continue
+        minimum = float(np.linalg.eigvalsh(block)[0])
+        if minimum + 4 * rounding < min(smallest + allowed, 0.0):
+            smallest = minimum
+            allowed = 4 * rounding
     if smallest < -allowed:
         raise InvalidProblem(
             f"{name} is not positive semidefinite: its smallest eigenvalue is {smallest:.6g}, so the problem is not "
@@ -55,6 +57,7 @@ def factor(name: str, P: SparseMatrix) -> SparseMatrix:
     array([[2., 0.]])
     """
     alone, components = _components(P)
+    # The factor of a 1 x 1 block is its root; a zero block has rank 0.
     alone = alone[P.diagonal()[alone] > 0]
     rows = [np.arange(alone.size)]
     columns = [alone]
@@ -64,16 +67,17 @@ def factor(name: str, P: SparseMatrix) -> SparseMatrix:
         values, vectors = np.linalg.eigh(_dense(name, P, index))
         kept = values > index.size * EPS * abs(values[-1])
         F = (vectors[:, kept] * np.sqrt(values[kept])).T
+
         rows.append(np.repeat(np.arange(count, count + len(F)), index.size))
         columns.append(np.tile(index, len(F)))
         data.append(F.ravel())
         count += len(F)
-    at = np.concatenate(rows), np.concatenate(columns)
+    at = (np.concatenate(rows), np.concatenate(columns))
     return csc("F", sparse.csc_array((np.concatenate(data), at), shape=(count, P.shape[0])))
 
 
 def _components(P: SparseMatrix) -> tuple[Index, list[Index]]:
-    """The variables that stand alone, and the groups of those that do not."""
+    """The variables in components of their own, and those of each larger component."""
     from scipy.sparse.csgraph import connected_components
 
     _, labels = connected_components(P, directed=False)

@@ -6,7 +6,9 @@ is  ||Fx||^2 <= w, that is  s = ( w/sigma + sigma,  2 F x,  w/sigma - sigma )  i
 cone. A multiplier u of the cone is lambda = 2 (u_0 + u_last) / sigma of the constraint. Given
 lambda and x, the multiplier that supports the constraint at x is
 
-    u = lambda/4 ( sigma + ||Fx||^2/sigma,  -2 F x,  sigma - ||Fx||^2/sigma ),    A'u = lambda (F'Fx + q).
+    u = lambda/4 ( sigma + ||Fx||^2/sigma,  -2 F x,  sigma - ||Fx||^2/sigma ),
+
+for which A'u = lambda (F'Fx + q).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from klopt.arrays import FloatArray, SparseMatrix, csc
 __all__ = ["QuadraticCone"]
 
 BOUNDARY_MARGIN = 4e-12
-"""By how much, relatively, a multiplier is moved into its cone, so that rounding leaves it there."""
+"""The relative distance by which a multiplier is moved into its cone, against rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +65,11 @@ class QuadraticCone:
         return float(2 * (u[0] + u[-1]) / self.sigma)
 
     def support(self, multiplier: float, x: FloatArray) -> FloatArray:
-        """Return the multiplier u of the cone that supports the constraint at x with weight `multiplier`.
-
-        It lies inside the cone by a hair: that leaves A'u as it is, and makes u safe against
-        rounding.
-        """
+        """Return the multiplier u of the cone for the multiplier lambda of the constraint at x."""
         Fx = self.F @ x
         square = float(Fx @ Fx) / self.sigma
+        # Into the interior, so that rounding does not leave the cone; A'u stays as it is, since the
+        # first and the last row of A are equal.
         square += BOUNDARY_MARGIN * (self.sigma + square)
-        return (
-            multiplier / 4 * np.concatenate(([self.sigma + square], -2 * Fx, [self.sigma - square]))
-        )
+        u = np.concatenate(([self.sigma + square], -2 * Fx, [self.sigma - square]))
+        return multiplier / 4 * u

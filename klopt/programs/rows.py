@@ -1,4 +1,4 @@
-"""Linear rows and bounds as SciPy writes them: checked once, stacked into cone rows, their multipliers named again.
+"""Linear rows and bounds as in SciPy: checked, stacked into cone rows, multipliers mapped back.
 
     A_ub x <= b_ub,   A_eq x = b_eq,   lower <= x <= upper
 
@@ -43,11 +43,11 @@ __all__ = [
 Mask = npt.NDArray[np.bool_]
 Pair: TypeAlias = tuple[float | None, float | None]
 BoundsLike: TypeAlias = Pair | Sequence[Pair] | npt.ArrayLike | None
-"""One pair (low, high) for all variables or one for each, None in a pair for infinite; None alone for (0, None)."""
+"""A pair (low, high) for all variables or one for each, None for no bound; x >= 0 by default."""
 
 
 def inequalities(n: int, A: object, b: object, name: str = "ub") -> tuple[SparseMatrix, FloatArray]:
-    """Return A_ub and b_ub checked; None stands for no rows, inf in b_ub for a row that asks nothing.
+    """Return A_ub and b_ub checked; None stands for no rows, inf in b_ub for a vacuous row.
 
     >>> inequalities(2, [[1, 2]], [1e30])
     Traceback (most recent call last):
@@ -70,7 +70,9 @@ def equalities(n: int, A: object, b: object, name: str = "eq") -> tuple[SparseMa
 
 
 def bounds_array(n: int, bounds: object) -> FloatArray:
-    """Return bounds, one pair for all variables or one for each, as an n x 2 array; None in a pair is infinite.
+    """Return bounds, one pair for all variables or one for each, as an n x 2 array.
+
+    None in a pair stands for no bound.
 
     >>> bounds_array(2, (0, None))
     array([[ 0., inf],
@@ -88,6 +90,7 @@ def bounds_array(n: int, bounds: object) -> FloatArray:
             "bounds has a number beyond the range of floats; write None for no bound"
         ) from None
     array = array.reshape(n, 2).astype(float)
+    # A lower bound of inf or an upper bound of -inf leaves no value.
     for row, side in np.argwhere(np.isnan(array) | (array == [np.inf, -np.inf])):
         raise InvalidProblem(
             f"bounds[{row}, {side}] is {array[row, side]}; expected a number, or None for no bound"
@@ -98,6 +101,7 @@ def bounds_array(n: int, bounds: object) -> FloatArray:
 
 def _pairs_of_floats(n: int, bounds: object) -> FloatArray:
     """One pair for each variable; None becomes -inf below and inf above."""
+    # As in linprog, variables are nonnegative unless bounds are given.
     given = np.array((0.0, None) if bounds is None else bounds, dtype=object)
     pairs = np.broadcast_to(given, (n, 2)) if given.shape in ((2,), (1, 2)) else given
     if pairs.shape != (n, 2):
@@ -116,7 +120,8 @@ def finite_number(name: str, value: object) -> float:
 class LinearRows:
     """Checked rows and bounds, and the cone rows they become.
 
-    >>> rows = LinearRows(*inequalities(1, [[2.0]], [3.0]), *equalities(1, None, None), bounds_array(1, (-1, None)))
+    >>> ub = inequalities(1, [[2.0]], [3.0])
+    >>> rows = LinearRows(*ub, *equalities(1, None, None), bounds_array(1, (-1, None)))
     >>> rows.nonneg[0].toarray().ravel(), rows.nonneg[1]
     (array([ 2., -1.]), array([3., 1.]))
     >>> rows.named(np.zeros(0), np.array([0.5, 0.25]))["lower"]
@@ -131,20 +136,20 @@ class LinearRows:
 
     @cached_property
     def kept(self) -> Mask:
-        """Which inequalities ask something."""
+        """Which inequalities are not vacuous."""
         return cast(Mask, self.b_ub != np.inf)
 
     @property
     def note(self) -> str:
-        """What became of rows that ask nothing."""
+        """What is reported of vacuous rows."""
         vacuous = int(np.count_nonzero(~self.kept))
         if not vacuous:
             return ""
-        return f"{vacuous} rows of A_ub ask nothing (b_ub is inf); their multipliers are 0"
+        return f"{vacuous} rows of A_ub are vacuous (b_ub is inf); their multipliers are 0"
 
     @cached_property
     def fixed(self) -> Mask:
-        """Which variables have one value."""
+        """Which variables have equal bounds."""
         return cast(Mask, self.bounds[:, 0] == self.bounds[:, 1])
 
     @cached_property
@@ -181,13 +186,13 @@ class LinearRows:
         lower[low] = of_lower
         upper = np.zeros(n)
         upper[high] = of_upper
-        # One equality stands for both bounds of a fixed variable; its sign says which one presses.
+        # One equality stands for both bounds of a fixed variable; its sign tells which is active.
         lower[self.fixed] = np.maximum(-zero[equal:], 0.0)
         upper[self.fixed] = np.maximum(zero[equal:], 0.0)
         return {"ub": ub, "eq": zero[:equal].copy(), "lower": lower, "upper": upper}
 
     def stacked(self, dual: Mapping[str, FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """Return (zero, nonneg): the multipliers of the cone rows from those of the user's, 0 where not given."""
+        """Return the multipliers (zero, nonneg) of the cone rows, 0 where none are given."""
         n = len(self.bounds)
         ub = dual.get("ub", np.zeros(self.b_ub.size))
         eq = dual.get("eq", np.zeros(self.b_eq.size))
@@ -210,6 +215,7 @@ def _rows(n: int, A: object, b: object, name: str) -> tuple[SparseMatrix, FloatA
 
 
 def _refuse_fake_infinity(name: str, values: FloatArray) -> None:
+    """Refuse numbers such as 1e30 that stand for infinity in other programs."""
     for place in np.argwhere(np.isfinite(values) & (np.abs(values) >= FAKE_INFINITY)):
         index = ", ".join(str(i) for i in place)
         raise InvalidProblem(

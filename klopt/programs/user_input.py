@@ -1,4 +1,4 @@
-"""What a user gives to `LP`, `QCQP` and `SDP` beside matrices: refused by name where it cannot mean anything."""
+"""Checks of the arguments of `LP`, `QCQP` and `SDP` that are not arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def choice(name: str, value: object, *options: str) -> None:
 
 
 def listed(name: str, value: Any, what: str) -> tuple[Any, ...]:
-    """Return what a list, a tuple or an array holds; text and what has no order are no lists.
+    """Return the items of a list, a tuple or an array; texts, sets and mappings are refused.
 
     >>> listed("soc", 2, "a list of whole numbers")
     Traceback (most recent call last):
@@ -57,7 +57,7 @@ def cone_sizes(name: str, value: object, rows: int) -> tuple[int, ...]:
 
 
 def matrices(name: str, value: object, what: str) -> tuple[Any, ...]:
-    """Return the list of matrices, each of which is given."""
+    """Return the list of matrices, none of which may be missing."""
     given = listed(name, value, what)
     for index, item in enumerate(given):
         refuse_no_matrix(f"{name}[{index}]", item)
@@ -65,7 +65,7 @@ def matrices(name: str, value: object, what: str) -> tuple[Any, ...]:
 
 
 def refuse_no_matrix(name: str, item: object) -> None:
-    """Refuse what is no matrix but would count as a zero matrix because it is empty."""
+    """Refuse an empty object that is no matrix but would count as a zero matrix."""
     for part in item if isinstance(item, list | tuple) else (item,):
         if part is None or part is np.ma.masked or isinstance(part, _NO_LIST):
             raise InvalidProblem(

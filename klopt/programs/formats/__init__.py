@@ -23,7 +23,7 @@ _SUFFIXES = {
 
 
 def read(path: str | PathLike[str]) -> Model:
-    """Return the model that a file states; one that cannot be read is refused with its name and line."""
+    """Return the model in a file; errors name the file and the line."""
     place = Path(path)
     module = _module(place, writes=False)
     if not place.is_file():
@@ -33,7 +33,7 @@ def read(path: str | PathLike[str]) -> Model:
 
 
 def write(path: str | PathLike[str], model: Model) -> None:
-    """Write a model so that reading it gives the same numbers; what the format cannot hold is refused."""
+    """Write a model without loss; what the format cannot hold is refused."""
     place = Path(path)
     _module(place, writes=True).write(place, model)
 

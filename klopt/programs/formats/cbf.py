@@ -1,8 +1,8 @@
-"""Cone programs in the Conic Benchmark Format (`.cbf`), with linear, second-order and semidefinite cones.
+"""Reads linear, second-order and semidefinite programs in the Conic Benchmark Format (`.cbf`).
 
-    VAR, CON       x in a product of cones,  A x + b in a product of cones      (ACOORD, BCOORD, OBJACOORD, OBJBCOORD)
-    PSDCON         sum_j x_j H_j + D positive semidefinite                      (HCOORD, DCOORD, lower triangles)
-    PSDVAR         X positive semidefinite, <F, X> in objective and CON rows    (OBJFCOORD, FCOORD, lower triangles)
+    VAR, CON   x and A x + b in products of cones     ACOORD, BCOORD, OBJACOORD, OBJBCOORD
+    PSDCON     sum_j x_j H_j + D psd                  HCOORD, DCOORD, lower triangles
+    PSDVAR     X psd, <F, X> in objective and rows    OBJFCOORD, FCOORD, lower triangles
 
 Cones: F free, L+ L- L= signs, Q second-order, QR rotated (2 x_0 x_1 >= ||rest||^2, turned by 45
 degrees into Q). A file of PSDVAR and L= rows alone is a program in standard form; otherwise the
@@ -33,6 +33,7 @@ BOUNDS_NOTE = "# klopt: the last {} rows of CON are bounds of variables"
 NAMES_NOTE = "# klopt: names of columns and rows "
 _BOUNDS = re.compile(BOUNDS_NOTE.replace("{}", r"(\d+)"))
 _CONES = ("F", "L+", "L-", "L=", "Q", "QR")
+_LINEAR_CONES = ("F", "L+", "L-", "L=")
 # How many indices stand before the value.
 _TABLES = {
     "OBJACOORD": 1,
@@ -47,7 +48,7 @@ _ROTATION = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2.0)
 
 
 @dataclass
-class _Draft:
+class _CbfDraft:
     """What has been read so far; a table holds one row of indices and a value per line."""
 
     path: Path
@@ -67,7 +68,7 @@ class _Draft:
 
 
 class _Reader:
-    """The lines that say something, in order, with their numbers."""
+    """The words of the lines that are neither empty nor comments, with their line numbers."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -80,6 +81,7 @@ class _Reader:
                 self.bounds = int(found[1])
             elif text.startswith(NAMES_NOTE):
                 self.names = self._names(place, text.removeprefix(NAMES_NOTE))
+            # The rest of a line after # is a comment.
             words = text.split("#", 1)[0].split()
             if words:
                 self.lines.append((place, words))
@@ -93,9 +95,8 @@ class _Reader:
 
     def next(self, what: str, count: int) -> tuple[int, list[str]]:
         if self.at == len(self.lines):
-            raise malformed(
-                self.path, self.lines[-1][0] if self.lines else 1, f"the file ends before {what}"
-            )
+            last = self.lines[-1][0] if self.lines else 1
+            raise malformed(self.path, last, f"the file ends before {what}")
         line, words = self.lines[self.at]
         if len(words) != count:
             raise malformed(
@@ -122,12 +123,9 @@ class _Reader:
             found.append((cone, self.whole(at, part)))
             if cone == "QR" and found[-1][1] < 2:
                 raise malformed(self.path, at, "a rotated cone has at least two entries")
-        if sum(part for _, part in found) != self.whole(line, size):
-            raise malformed(
-                self.path,
-                line,
-                f"the cones of {name} have {sum(p for _, p in found)} rows, not {size}",
-            )
+        rows = _size(found)
+        if rows != self.whole(line, size):
+            raise malformed(self.path, line, f"the cones of {name} have {rows} rows, not {size}")
         return found
 
     def orders(self, name: str) -> list[int]:
@@ -142,7 +140,10 @@ class _Reader:
         return line, word
 
     def table(self, name: str, limits: list[int], orders: list[int]) -> FloatArray:
-        """Rows of indices, each below its limit, and a value; the last two indices of a block stay below its order."""
+        """Rows of indices, each below its limit, and a value.
+
+        The last two indices of an entry of a matrix stay below the order of its block.
+        """
         line, (count,) = self.next(f"the number of entries of {name}", 1)
         rows = np.zeros((self.whole(line, count), len(limits) + 1))
         for row in rows:
@@ -150,60 +151,73 @@ class _Reader:
             row[:-1] = [self.whole(line, word) for word in words[:-1]]
             row[-1] = number(self.path, line, words[-1])
             outside = np.any(row[:-1] >= limits)
+            # The limits are those of the largest block; here the entry's own block counts.
             if orders and not outside:
                 block = row[0 if name in ("HCOORD", "DCOORD", "OBJFCOORD") else 1]
                 outside = max(row[-3:-1]) >= orders[int(block)]
             if outside or not np.isfinite(row[-1]):
-                raise malformed(
-                    self.path,
-                    line,
-                    f"{' '.join(words)!r} lies outside the problem or is not finite",
-                )
+                text = f"{' '.join(words)!r} lies outside the problem or is not finite"
+                raise malformed(self.path, line, text)
         return rows
 
 
 def read(path: Path) -> Model:
-    """Return the model that a CBF file states."""
+    """Return the model in a CBF file."""
     reader = _Reader(path)
-    draft = _Draft(path, bounds=reader.bounds, names=reader.names)
+    draft = _CbfDraft(path, bounds=reader.bounds, names=reader.names)
     while reader.at < len(reader.lines):
         line, (section, *_) = reader.lines[reader.at]
         reader.at += 1
-        if section == "VER":
-            reader.next("the version", 1)
-        elif section == "OBJSENSE":
-            line, (draft.sense,) = reader.next("MIN or MAX", 1)
-            if draft.sense not in ("MIN", "MAX"):
-                raise malformed(path, line, f"the sense {draft.sense!r} is neither MIN nor MAX")
-        elif section in ("VAR", "CON"):
-            setattr(draft, section.lower(), reader.domain(section))
-        elif section in ("PSDVAR", "PSDCON"):
-            setattr(draft, section.lower(), reader.orders(section))
-        elif section == "OBJBCOORD":
-            line, (word,) = reader.next("the constant of the objective", 1)
-            draft.offset = number(path, line, word)
-        elif section in _TABLES:
-            draft.tables[section] = reader.table(section, *_limits(draft, section))
-        else:
-            reason = (
-                "klopt solves continuous problems only"
-                if section == "INT"
-                else "klopt does not read it"
-            )
-            raise malformed(path, line, f"section {section!r}: {reason}")
-    cones = {cone for cone, _ in draft.con}
-    standard = (
-        draft.psdvar
-        and not draft.psdcon
-        and cones <= {"L="}
-        and {cone for cone, _ in draft.var} <= {"L+"}
-    )
-    return _standard(draft) if standard else _general(draft)
+        _read_section(reader, draft, line, section)
+    return _standard(draft) if _is_standard(draft) else _general(draft)
 
 
-def _limits(draft: _Draft, section: str) -> tuple[list[int], list[int]]:
-    """The limits of a table's indices, and the orders of the blocks that it speaks of."""
-    n, m = (sum(size for _, size in domain) for domain in (draft.var, draft.con))
+def _read_section(reader: _Reader, draft: _CbfDraft, line: int, section: str) -> None:
+    """Read the section whose name stands in `line` into the draft."""
+    if section == "VER":
+        reader.next("the version", 1)
+    elif section == "OBJSENSE":
+        line, (draft.sense,) = reader.next("MIN or MAX", 1)
+        if draft.sense not in ("MIN", "MAX"):
+            raise malformed(reader.path, line, f"the sense {draft.sense!r} is neither MIN nor MAX")
+    elif section in ("VAR", "CON"):
+        setattr(draft, section.lower(), reader.domain(section))
+    elif section in ("PSDVAR", "PSDCON"):
+        setattr(draft, section.lower(), reader.orders(section))
+    elif section == "OBJBCOORD":
+        line, (word,) = reader.next("the constant of the objective", 1)
+        draft.offset = number(reader.path, line, word)
+    elif section in _TABLES:
+        draft.tables[section] = reader.table(section, *_limits(draft, section))
+    elif section == "INT":
+        reason = "klopt solves continuous problems only"
+        raise malformed(reader.path, line, f"section {section!r}: {reason}")
+    else:
+        raise malformed(reader.path, line, f"section {section!r}: klopt does not read it")
+
+
+def _is_standard(draft: _CbfDraft) -> bool:
+    """Whether the program is: matrix variables and nonnegative ones under equalities."""
+    scalar_cones = {cone for cone, _ in draft.var}
+    row_cones = {cone for cone, _ in draft.con}
+    has_matrices = bool(draft.psdvar) and not draft.psdcon
+    return has_matrices and row_cones <= {"L="} and scalar_cones <= {"L+"}
+
+
+def _size(domain: Domain) -> int:
+    """The number of rows of a product of cones."""
+    return sum(size for _, size in domain)
+
+
+def _cone_of_rows(domain: Domain) -> npt.NDArray[np.str_]:
+    """The cone of each row."""
+    return np.repeat([cone for cone, _ in domain], [size for _, size in domain])
+
+
+def _limits(draft: _CbfDraft, section: str) -> tuple[list[int], list[int]]:
+    """The limits of a table's indices, and the orders of the blocks that it belongs to."""
+    n = _size(draft.var)
+    m = _size(draft.con)
     variables = draft.psdvar
     blocks = draft.psdcon
     some = max([0, *variables, *blocks])
@@ -218,30 +232,30 @@ def _limits(draft: _Draft, section: str) -> tuple[list[int], list[int]]:
     }[section]
 
 
-def _vector(draft: _Draft, name: str, size: int) -> FloatArray:
+def _vector(draft: _CbfDraft, name: str, size: int) -> FloatArray:
     (index,), value = draft.table(name)
     return np.bincount(index, weights=value, minlength=size).astype(float)
 
 
-def _standard(draft: _Draft) -> Model:
-    """min <C, X> + l'z subject to <A_i, X> + a_i'z = b_i: the data of its dual in the place of the data."""
-    n, k = (sum(size for _, size in domain) for domain in (draft.con, draft.var))
+def _standard(draft: _CbfDraft) -> Model:
+    """min <C, X> + l'z subject to <A_i, X> + a_i'z = b_i, as the model with over="X"."""
+    n = _size(draft.con)
+    k = _size(draft.var)
     (row, column), value = draft.table("ACOORD")
     A = csc("A", sparse.csc_array((value, (column, row)), shape=(k, n)))
     (matrix, i, j), costs = draft.table("OBJFCOORD")
     (con, which, p, q), entries = draft.table("FCOORD")
     blocks = []
     for index, order in enumerate(draft.psdvar):
-        first = matrix == index
-        rest = which == index
-        at = np.concatenate(
-            (svec_index(i[first], j[first], order), svec_index(p[rest], q[rest], order))
-        )
-        columns = np.concatenate((np.zeros(first.sum(), dtype=int), con[rest] + 1))
-        data = np.concatenate((costs[first], entries[rest]))
-        blocks.append(
-            Block(order, sparse.csc_array((data, (at, columns)), shape=(svec_size(order), n + 1)))
-        )
+        # Column 0 is C, column i + 1 is A_i.
+        in_C = matrix == index
+        in_A = which == index
+        of_C = svec_index(i[in_C], j[in_C], order)
+        of_A = svec_index(p[in_A], q[in_A], order)
+        at = np.concatenate((of_C, of_A))
+        columns = np.concatenate((np.zeros(of_C.size, dtype=int), con[in_A] + 1))
+        data = np.concatenate((costs[in_C], entries[in_A]))
+        blocks.append(_block(order, data, at, columns, n))
     return Model(
         c=-_vector(draft, "BCOORD", n),
         A=A,
@@ -256,32 +270,22 @@ def _standard(draft: _Draft) -> Model:
     )
 
 
-def _general(draft: _Draft) -> Model:
-    """Scalars and the entries of matrix variables as one vector x; cones of x and of A x + b as rows."""
-    scalars, m = (sum(size for _, size in domain) for domain in (draft.var, draft.con))
-    starts = scalars + np.concatenate(
-        ([0], np.cumsum([svec_size(order) for order in draft.psdvar]))
-    ).astype(int)
+def _general(draft: _CbfDraft) -> Model:
+    """Scalars and entries of matrix variables as one vector x; cones of x and A x + b as rows."""
+    scalars = _size(draft.var)
+    sizes = [svec_size(order) for order in draft.psdvar]
+    starts = scalars + np.concatenate(([0], np.cumsum(sizes))).astype(int)
     n = int(starts[-1])
-    orders = np.array([*draft.psdvar, 0])
-    (matrix, i, j), value = draft.table("OBJFCOORD")
-    c = np.zeros(n)
-    c[:scalars] = _vector(draft, "OBJACOORD", scalars)
-    np.add.at(
-        c, starts[matrix] + svec_index(i, j, orders[matrix]), np.where(i == j, 1.0, 2.0) * value
-    )
-    (row, column), value = draft.table("ACOORD")
-    (con, matrix, i, j), entries = draft.table("FCOORD")
-    at = np.concatenate((column, starts[matrix] + svec_index(i, j, orders[matrix])))
-    data = np.concatenate((value, np.where(i == j, 1.0, 2.0) * entries))
-    A = sparse.csr_array((data, (np.concatenate((row, con)), at)), shape=(m, n))
-    rows, b = _rows(draft.con, A, _vector(draft, "BCOORD", m))
+    c = _costs(draft, scalars, starts)
+    A = _row_matrix(draft, starts)
+    rows, b = _rows(draft.con, A, _vector(draft, "BCOORD", _size(draft.con)))
     own, zero = _rows(draft.var, sparse.eye_array(scalars, n, format="csr"), np.zeros(scalars))
+
     lower = np.full(n, -np.inf)
     upper = np.full(n, np.inf)
-    signs = np.repeat([cone for cone, _ in draft.var], [size for _, size in draft.var])
-    lower[:scalars][np.isin(signs, ("L+", "L="))] = 0.0
-    upper[:scalars][np.isin(signs, ("L-", "L="))] = 0.0
+    cones = _cone_of_rows(draft.var)
+    lower[:scalars][np.isin(cones, ("L+", "L="))] = 0.0
+    upper[:scalars][np.isin(cones, ("L-", "L="))] = 0.0
     kept, low, high = _linear(draft, rows, b, lower, upper)
     quadratic, soc = _second_order((draft.con, rows, b), (draft.var, own, zero))
     return Model(
@@ -301,14 +305,37 @@ def _general(draft: _Draft) -> Model:
     )
 
 
+def _costs(draft: _CbfDraft, scalars: int, starts: npt.NDArray[np.intp]) -> FloatArray:
+    """c of c'x = a'x_scalar + sum_k <F_k, X_k>; an entry off the diagonal counts twice."""
+    orders = np.array([*draft.psdvar, 0])
+    (matrix, i, j), value = draft.table("OBJFCOORD")
+    c = np.zeros(starts[-1])
+    c[:scalars] = _vector(draft, "OBJACOORD", scalars)
+    at = starts[matrix] + svec_index(i, j, orders[matrix])
+    np.add.at(c, at, np.where(i == j, 1.0, 2.0) * value)
+    return c
+
+
+def _row_matrix(draft: _CbfDraft, starts: npt.NDArray[np.intp]) -> sparse.csr_array:
+    """A of the rows A x + b, of scalars (ACOORD) and of matrix variables (FCOORD)."""
+    orders = np.array([*draft.psdvar, 0])
+    (row, column), value = draft.table("ACOORD")
+    (con, matrix, i, j), entries = draft.table("FCOORD")
+    rows = np.concatenate((row, con))
+    columns = np.concatenate((column, starts[matrix] + svec_index(i, j, orders[matrix])))
+    data = np.concatenate((value, np.where(i == j, 1.0, 2.0) * entries))
+    return sparse.csr_array((data, (rows, columns)), shape=(_size(draft.con), int(starts[-1])))
+
+
 def _rows(
     domain: Domain, A: sparse.csr_array, b: FloatArray
 ) -> tuple[sparse.csr_array, FloatArray]:
-    """Ax + b with the first two rows of each rotated cone turned."""
+    """Ax + b with the first two rows of each rotated cone turned by 45 degrees."""
     heads = []
     start = 0
     for cone, size in domain:
-        heads += [start] if cone == "QR" else []
+        if cone == "QR":
+            heads.append(start)
         start += size
     if not heads:
         return A, b
@@ -320,13 +347,14 @@ def _rows(
 
 
 def _linear(
-    draft: _Draft, rows: sparse.csr_array, b: FloatArray, lower: FloatArray, upper: FloatArray
+    draft: _CbfDraft, rows: sparse.csr_array, b: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[npt.NDArray[np.intp], FloatArray, FloatArray]:
-    """(rows, lower, upper) of the linear rows; rows that klopt wrote as bounds go to `lower` and `upper`."""
-    signs = np.repeat([cone for cone, _ in draft.con], [size for _, size in draft.con])
-    low = np.where(np.isin(signs, ("L+", "L=")), -b, -np.inf)
-    high = np.where(np.isin(signs, ("L-", "L=")), -b, np.inf)
-    linear = np.isin(signs, ("F", "L+", "L-", "L="))
+    """The linear rows and their two sides; rows that are bounds tighten `lower` and `upper`."""
+    cones = _cone_of_rows(draft.con)
+    low = np.where(np.isin(cones, ("L+", "L=")), -b, -np.inf)
+    high = np.where(np.isin(cones, ("L-", "L=")), -b, np.inf)
+    linear = np.isin(cones, _LINEAR_CONES)
+    # The last rows are bounds by klopt's own comment: one variable each.
     for row in range(b.size - draft.bounds, b.size):
         column = rows.indices[rows.indptr[row]]
         lower[column] = max(lower[column], low[row])
@@ -346,31 +374,41 @@ def _second_order(
     matrices = []
     sides = []
     for domain, A, b in parts:
-        signs = np.repeat([cone for cone, _ in domain], [size for _, size in domain])
-        mine = np.flatnonzero(np.isin(signs, ("Q", "QR")))
+        mine = np.flatnonzero(np.isin(_cone_of_rows(domain), ("Q", "QR")))
         matrices.append(A[mine])
         sides.append(b[mine])
     return (sparse.csr_array(sparse.vstack(matrices)), np.concatenate(sides)), soc
 
 
-def _blocks(draft: _Draft, starts: npt.NDArray[np.intp], n: int) -> tuple[Block, ...]:
+def _block(
+    order: int,
+    data: FloatArray,
+    at: npt.NDArray[np.intp],
+    columns: npt.NDArray[np.intp],
+    n: int,
+) -> Block:
+    """The block whose entries `data` stand at the places `at` of the matrices `columns`."""
+    shape = (svec_size(order), n + 1)
+    return Block(order, sparse.csc_array((data, (at, columns)), shape=shape))
+
+
+def _blocks(draft: _CbfDraft, starts: npt.NDArray[np.intp], n: int) -> tuple[Block, ...]:
     """sum_j x_j H_j + D for the constraints, and X itself for matrix variables."""
     (block, variable, i, j), value = draft.table("HCOORD")
     (constant, p, q), shift = draft.table("DCOORD")
     found = []
     for index, order in enumerate(draft.psdcon):
-        mine = block == index
-        own = constant == index
-        at = np.concatenate(
-            (svec_index(p[own], q[own], order), svec_index(i[mine], j[mine], order))
-        )
-        columns = np.concatenate((np.zeros(own.sum(), dtype=int), variable[mine] + 1))
-        data = np.concatenate((-shift[own], value[mine]))
-        found.append(
-            Block(order, sparse.csc_array((data, (at, columns)), shape=(svec_size(order), n + 1)))
-        )
+        # A model has sum_j x_j F_j - F_0: D is -F_0, column 0.
+        in_H = block == index
+        in_D = constant == index
+        of_D = svec_index(p[in_D], q[in_D], order)
+        of_H = svec_index(i[in_H], j[in_H], order)
+        at = np.concatenate((of_D, of_H))
+        columns = np.concatenate((np.zeros(of_D.size, dtype=int), variable[in_H] + 1))
+        data = np.concatenate((-shift[in_D], value[in_H]))
+        found.append(_block(order, data, at, columns, n))
     for index, order in enumerate(draft.psdvar):
-        size = svec_size(order)
-        place = (np.arange(size), starts[index] + 1 + np.arange(size))
-        found.append(Block(order, sparse.csc_array((np.ones(size), place), shape=(size, n + 1))))
+        entries = np.arange(svec_size(order))
+        ones = np.ones(entries.size)
+        found.append(_block(order, ones, entries, starts[index] + 1 + entries, n))
     return tuple(found)

@@ -2,7 +2,7 @@
 
 A_ub x <= b_ub    A_ub x - b_ub in L-          F rows where b_ub is infinite
 b - A x in Q      -A x + b in Q
-lower <= x        x in L+ where lower = 0, else one of the last rows of CON (see `klopt.programs.formats.cbf`)
+lower <= x        x in L+ where lower = 0, else one of the last rows of CON, as a comment says
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Table = tuple[tuple[npt.NDArray[np.signedinteger[Any]], ...], FloatArray]
 
 
 def write(path: Path, model: Model) -> None:
-    """Write a program without quadratic functions; those are refused, since CBF knows cones only."""
+    """Write a program without quadratic functions, which CBF, a format of cones, cannot hold."""
     if model.P is not None or model.quadratics:
         raise InvalidProblem(
             f"{path}: CBF files hold no quadratic functions; write .npz, or .mps for a quadratic objective"
@@ -45,7 +45,9 @@ def write(path: Path, model: Model) -> None:
 
 
 def _general(model: Model) -> list[str]:
+    """VAR, CON and PSDCON with their tables."""
     n = model.c.size
+    # The only bounds of variables in CBF are x >= 0 and x = 0.
     plain = (model.lower == 0) & np.isin(model.upper, (0.0, np.inf))
     low = np.flatnonzero(np.isfinite(model.lower) & ~plain)
     high = np.flatnonzero(np.isfinite(model.upper) & ~plain)
@@ -54,6 +56,8 @@ def _general(model: Model) -> list[str]:
         _sign(*sides)
         for sides in zip(model.row_lower.tolist(), model.row_upper.tolist(), strict=True)
     ]
+
+    # A row a'x <= u is a'x - u in L-: the finite side becomes the constant.
     limit = np.where(np.isfinite(model.row_upper), model.row_upper, model.row_lower)
     parts = [model.A.tocsr()]
     b = [np.where(np.isfinite(limit), -limit, 0.0)]
@@ -63,6 +67,7 @@ def _general(model: Model) -> list[str]:
     parts.append(sparse.eye_array(n, format="csr")[np.concatenate((low, high))])
     b += [-model.lower[low], -model.upper[high]]
     A = sparse.csr_array(sparse.vstack(parts)).tocoo()
+
     cones = [
         *_runs(rows),
         *(f"Q {size}" for size in model.soc),
@@ -91,6 +96,7 @@ def _lmi(model: Model) -> list[str]:
             strict=True,
         )
         for (j, row, column), value in zip(places, entries.data.tolist(), strict=True):
+            # Column 0 is F_0, and the format adds D = -F_0.
             if j:
                 tables["HCOORD"].append(f"{index} {j - 1} {row} {column} {value!r}")
             else:

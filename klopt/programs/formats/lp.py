@@ -66,6 +66,7 @@ def read(path: Path) -> Model:
             for line in log.read_text(errors="replace").splitlines()
             if line.startswith(("ERROR", "WARNING"))
         ]
+    # HiGHS warns of coefficients that it drops: the problem would be another one.
     if status == highspy.HighsStatus.kError or any("ignored" in line for line in said):
         raise malformed(
             path, None, "HiGHS cannot read it: " + (" ".join(said) or "no reason given")
@@ -134,7 +135,7 @@ def _bound_lines(model: Model, columns: tuple[str, ...]) -> Iterator[str]:
 
 
 def _check_sizes(path: Path, model: Model) -> None:
-    """Refuse numbers that HiGHS, by which LP files are read, would leave out or take for infinite."""
+    """Refuse numbers that HiGHS, which reads LP files, would drop or take for infinite."""
     sides = np.concatenate([model.row_upper, model.lower, model.upper])
     plain = np.concatenate([model.c, sides[np.isfinite(sides)]])
     matrices = np.concatenate([model.A.data, [] if model.P is None else model.P.data])
@@ -160,11 +161,17 @@ def _squares(names: tuple[str, ...], P: SparseMatrix) -> list[str]:
     """x'Px as squares and products, each product once."""
     lower = sparse.tril(P).tocoo()
     places = zip(lower.row.tolist(), lower.col.tolist(), lower.data.tolist(), strict=True)
-    pairs = [
-        (f"{names[j]}^2" if i == j else f"{names[j]} * {names[i]}", v if i == j else 2 * v)
-        for i, j, v in places
-    ]
-    return _terms(*zip(*pairs, strict=True)) if pairs else []
+    terms = []
+    coefficients = []
+    for i, j, value in places:
+        # The lower triangle only: a product stands for both entries.
+        if i == j:
+            terms.append(f"{names[j]}^2")
+            coefficients.append(value)
+        else:
+            terms.append(f"{names[j]} * {names[i]}")
+            coefficients.append(2 * value)
+    return _terms(terms, coefficients)
 
 
 def _model(path: Path, highs: object) -> Model:
@@ -184,6 +191,7 @@ def _model(path: Path, highs: object) -> Model:
     )
     byrow = lp.a_matrix_.format_ == highspy.MatrixFormat.kRowwise
     A = (sparse.csr_array if byrow else sparse.csc_array)(parts, shape=shape)
+    # HiGHS may read 1e20 and above as numbers where the file means infinity.
     low, high, lower, upper = (
         np.array([from_infinite(v) for v in values], dtype=float)
         for values in (lp.row_lower_, lp.row_upper_, lp.col_lower_, lp.col_upper_)
@@ -193,8 +201,10 @@ def _model(path: Path, highs: object) -> Model:
         size = (quadratic.dim_, quadratic.dim_)
         parts = (np.array(quadratic.value_), np.array(quadratic.index_), np.array(quadratic.start_))
         half = sparse.csc_array(parts, shape=size)
-        square = quadratic.format_ == highspy.HessianFormat.kSquare
-        P = csc("P", half if square else half + half.T - sparse.diags_array(half.diagonal()))
+        P = csc("P", half)
+        # Otherwise one triangle is given; the diagonal would count twice.
+        if quadratic.format_ != highspy.HessianFormat.kSquare:
+            P = csc("P", half + half.T - sparse.diags_array(half.diagonal()))
     return Model(
         c=np.array(lp.col_cost_, dtype=float),
         A=csc("A", A),

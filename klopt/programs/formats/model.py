@@ -1,4 +1,4 @@
-"""`Model`: everything that a file of an optimisation problem can say, before one of klopt's problems takes it.
+"""`Model`: the content of a file of an optimisation problem, in any of the formats.
 
     minimise or maximise   x'Px/2 + c'x + offset
     subject to             row_lower <= A x <= row_upper,   lower <= x <= upper
@@ -49,7 +49,7 @@ class Names(NamedTuple):
 
     @classmethod
     def default(cls, columns: int, ub: int, eq: int) -> Names:
-        """Return the names that a file gives to things without one; read back they count as no names."""
+        """Return the names that a file gives by default; read back they count as no names."""
         counts = (("x", columns), ("ub", ub), ("eq", eq))
         return cls(
             *(tuple(f"{letter}{index}" for index in range(count)) for letter, count in counts)
@@ -64,9 +64,8 @@ class Names(NamedTuple):
             text = "expected klopt.programs.formats.model.Names, such as Names(columns=('x', 'y'))"
             raise InvalidProblem(f"names is {names!r}; {text}")
         for part, labels, count in zip(cls._fields, names, (columns, ub, eq), strict=True):
-            if not isinstance(labels, list | tuple) or not all(
-                isinstance(label, str) for label in labels
-            ):
+            is_list = isinstance(labels, list | tuple)
+            if not is_list or not all(isinstance(label, str) for label in labels):
                 raise InvalidProblem(
                     f"names.{part} is {labels!r}; expected a tuple of {count} texts"
                 )
@@ -86,10 +85,10 @@ class QuadraticRow(NamedTuple):
 
 @attrs.frozen(eq=False, slots=False, init=False)
 class Block:
-    """One block of F_0, F_1, .., F_n: column i holds the lower triangle of F_i by columns, unscaled.
+    """One block of F_0, F_1, .., F_n: column i holds the lower triangle of F_i by columns.
 
-    Unscaled, so that a file's numbers come back as they were; `klopt.model.cones.svec` scales
-    off-diagonals by sqrt(2).
+    Entries are not scaled, so that the numbers of a file come back as they were;
+    `klopt.model.cones.svec` scales off-diagonals by sqrt(2).
     """
 
     order: int
@@ -151,12 +150,13 @@ class Model:
     @property
     def kind(self) -> str:
         """The smallest class that holds this model."""
+        quadratic = bool(self.soc or self.quadratics or self.P is not None)
         if self.blocks:
-            return "nothing" if self.soc or self.P is not None or self.quadratics else "SDP"
-        return "QCQP" if self.soc or self.quadratics or self.P is not None else "LP"
+            return "nothing" if quadratic else "SDP"
+        return "QCQP" if quadratic else "LP"
 
     def expect(self, path: str | PathLike[str], wanted: str, holds: Sequence[str]) -> None:
-        """Refuse a file that says more than the class `wanted` can hold."""
+        """Refuse a model that the class `wanted` cannot represent."""
         if self.kind in holds:
             return
         parts = {
@@ -180,7 +180,17 @@ class Model:
         sense: Literal["min", "max"],
         names: Names | None = None,
     ) -> Model:
-        """Return the model of c'x + offset under inequalities, then equalities, and bounds."""
+        """Return the model of a linear objective under linear rows and bounds.
+
+        Parameters
+        ----------
+        c, offset, sense
+            The objective c'x + offset and whether it is minimised.
+        rows
+            Inequalities, which come first, equalities and bounds.
+        names
+            What columns and rows are called.
+        """
         A = csc("A", sparse.vstack([rows.A_ub, rows.A_eq], format="csc"))
         low = np.concatenate((np.full(rows.b_ub.size, -np.inf), rows.b_eq))
         high = np.concatenate((rows.b_ub, rows.b_eq))
@@ -194,13 +204,18 @@ class Model:
         return np.column_stack((self.lower, self.upper))
 
     def split(self) -> tuple[SparseMatrix, FloatArray, SparseMatrix, FloatArray, Names | None]:
-        """Return (A_ub, b_ub, A_eq, b_eq, names): a row with two sides gives two inequalities, a free one b = inf."""
+        """Return (A_ub, b_ub, A_eq, b_eq, names).
+
+        A row with two sides gives two inequalities, a free one the right-hand side inf.
+        """
         equal = (self.row_lower == self.row_upper) & np.isfinite(self.row_lower)
         upper = ~equal & (np.isfinite(self.row_upper) | ~np.isfinite(self.row_lower))
         lower = ~equal & np.isfinite(self.row_lower)
         rows = np.concatenate((np.flatnonzero(upper), np.flatnonzero(lower)))
         signs = np.concatenate((np.ones(upper.sum()), -np.ones(lower.sum())))
         limits = np.concatenate((self.row_upper[upper], -self.row_lower[lower]))
+
+        # Back to the order of the file; the upper side of a row stays before its lower side.
         order = np.argsort(rows, kind="stable")
         rows = rows[order]
         signs = signs[order]
@@ -216,7 +231,7 @@ class Model:
         )
 
     def _names(self, ub: npt.NDArray[np.intp], eq: npt.NDArray[np.intp]) -> Names | None:
-        """The names after `split`; the second side of a row gets a suffix, and default names count as none."""
+        """The names after `split`; the second side of a row gets a suffix, defaults are dropped."""
         if self.names is None:
             return None
         rows = (*self.names.ub, *self.names.eq)
@@ -236,8 +251,12 @@ def malformed(path: Path, line: int | None, text: str) -> InvalidProblem:
 
 def number(path: Path, line: int, text: str) -> float:
     """Return the number that a file writes as text; Fortran's exponent D counts as E."""
+    digits = text
+    # Words such as "inf" hold no exponent.
+    if text[-1:].isdigit():
+        digits = text.replace("D", "E").replace("d", "e")
     try:
-        value = float(text.replace("D", "E").replace("d", "e") if text[-1:].isdigit() else text)
+        value = float(digits)
     except ValueError:
         raise malformed(path, line, f"{text!r} is not a number") from None
     if np.isnan(value):
@@ -246,5 +265,5 @@ def number(path: Path, line: int, text: str) -> float:
 
 
 def from_infinite(value: float) -> float:
-    """Return a file's bound with its way of writing infinity (1e30, 1e20) made infinite."""
+    """Return a bound of a file, infinite where the file writes 1e20 or 1e30 for that."""
     return float(np.copysign(np.inf, value)) if abs(value) >= FAKE_INFINITY else value

@@ -6,8 +6,8 @@ itself.
 
     N        the first is the objective, further ones are free rows (b = inf)
     RHS      of the objective row: minus the constant
-    RANGES   of a row with right-hand side b: L [b - |R|, b], G [b, b + |R|], E [b, b + R] or [b + R, b]
-    BOUNDS   0 <= x unless stated; UP with a negative value and no LO makes the lower bound -inf, as is customary
+    RANGES   with right-hand side b: L [b - |R|, b], G [b, b + |R|], E [b, b + R] or [b + R, b]
+    BOUNDS   0 <= x unless stated; a negative UP without LO makes the lower bound -inf, as usual
     QUADOBJ  one triangle of P in x'Px/2;  QMATRIX, QSECTION all of it / one triangle
 """
 
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import SparseMatrix, csc
@@ -30,7 +31,7 @@ _COLUMNS = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
 
 
 @dataclass
-class _Draft:
+class _MpsDraft:
     """What has been read so far."""
 
     path: Path
@@ -71,13 +72,14 @@ class _Draft:
 def read(path: Path) -> Model:
     """Return the model that an MPS file states."""
     lines = _decoded(path.read_bytes()).splitlines()
-    draft = _Draft(path)
+    draft = _MpsDraft(path)
     section = ""
     ended = False
     fixed = _names_hold_spaces(lines)
     for at, text in enumerate(lines, 1):
         if not text.strip() or text.startswith("*"):
             continue
+        # A line that starts in the first column names a section.
         if not text[0].isspace():
             section, *rest = text.split()
             section = section.upper()
@@ -94,9 +96,7 @@ def read(path: Path) -> Model:
             continue
         if not section:
             raise malformed(path, at, "data before the first section")
-        words = (
-            [text[a:b].strip() for a, b in _COLUMNS if text[a:b].strip()] if fixed else text.split()
-        )
+        words = _fixed_words(text) if fixed else text.split()
         _SECTIONS[section](draft, at, words)
     if not ended:
         raise malformed(path, len(lines), "the file ends before ENDATA")
@@ -105,8 +105,14 @@ def read(path: Path) -> Model:
     return _model(draft)
 
 
+def _fixed_words(text: str) -> Words:
+    """The words of a line in fixed format, found by their columns."""
+    fields = (text[start:end].strip() for start, end in _COLUMNS)
+    return [word for word in fields if word]
+
+
 def _decoded(raw: bytes) -> str:
-    """The text of a file: UTF-8, or older than that."""
+    """The text of a file in UTF-8 or, if it is none, in Latin-1."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -117,25 +123,22 @@ def _names_hold_spaces(lines: list[str]) -> bool:
     """Whether a line of ROWS has more than two words: then names are found by their place."""
     section = ""
     for text in lines:
-        if text[:1].strip() and not text.startswith("*"):
+        if text.startswith("*"):
+            continue
+        if text[:1].strip():
             section = text.split()[0].upper()
-        elif (
-            section == "ROWS"
-            and text.strip()
-            and not text.startswith("*")
-            and len(text.split()) > 2
-        ):
+        elif section == "ROWS" and len(text.split()) > 2:
             return True
     return False
 
 
-def _objsense(draft: _Draft, line: int, words: Words) -> None:
+def _objsense(draft: _MpsDraft, line: int, words: Words) -> None:
     if words[0].upper() not in ("MAX", "MAXIMIZE", "MAXIMISE", "MIN", "MINIMIZE", "MINIMISE"):
         raise malformed(draft.path, line, f"the sense {words[0]!r} is neither MIN nor MAX")
     draft.maximise = words[0].upper().startswith("MAX")
 
 
-def _rows(draft: _Draft, line: int, words: Words) -> None:
+def _rows(draft: _MpsDraft, line: int, words: Words) -> None:
     if len(words) != 2 or words[0].upper() not in "NLGE":
         raise malformed(
             draft.path,
@@ -147,11 +150,13 @@ def _rows(draft: _Draft, line: int, words: Words) -> None:
     if name in draft.kinds:
         raise malformed(draft.path, line, f"the row {name!r} was named before")
     draft.kinds[name] = kind
+    # The first N row is the objective, further ones are free rows.
     if kind == "N" and not draft.objective:
         draft.objective = name
 
 
-def _columns(draft: _Draft, line: int, words: Words) -> None:
+def _columns(draft: _MpsDraft, line: int, words: Words) -> None:
+    # Markers enclose integer variables.
     if "'MARKER'" in words:
         if "'INTORG'" in words:
             raise malformed(
@@ -166,8 +171,8 @@ def _columns(draft: _Draft, line: int, words: Words) -> None:
         draft.entries[row, column] = value
 
 
-def _of_rows(target: str) -> Callable[[_Draft, int, Words], None]:
-    def take(draft: _Draft, line: int, words: Words) -> None:
+def _of_rows(target: str) -> Callable[[_MpsDraft, int, Words], None]:
+    def take(draft: _MpsDraft, line: int, words: Words) -> None:
         # The name of the set may be left out.
         for row, value in draft.pairs(line, words[len(words) % 2 :]):
             getattr(draft, target)[row] = value
@@ -175,7 +180,7 @@ def _of_rows(target: str) -> Callable[[_Draft, int, Words], None]:
     return take
 
 
-def _bounds(draft: _Draft, line: int, words: Words) -> None:
+def _bounds(draft: _MpsDraft, line: int, words: Words) -> None:
     kind = words[0].upper()
     if kind in ("BV", "LI", "UI", "SC", "SI"):
         raise malformed(
@@ -183,6 +188,7 @@ def _bounds(draft: _Draft, line: int, words: Words) -> None:
         )
     if kind not in ("UP", "LO", "FX", "FR", "MI", "PL"):
         raise malformed(draft.path, line, f"unknown bound type {words[0]!r}")
+    # The name of the set may be left out; FR, MI and PL may have a value, which means nothing.
     valued = kind in ("UP", "LO", "FX")
     rest = words[1:] if valued or len(words) < 4 else words[1:3]
     if len(rest) not in ((2, 3) if valued else (1, 2)):
@@ -203,7 +209,7 @@ def _bounds(draft: _Draft, line: int, words: Words) -> None:
         draft.high[column] = np.inf
 
 
-def _hessian(draft: _Draft, line: int, words: Words) -> None:
+def _hessian(draft: _MpsDraft, line: int, words: Words) -> None:
     if len(words) != 3:
         raise malformed(
             draft.path, line, f"expected two columns and a number, found {' '.join(words)!r}"
@@ -213,11 +219,11 @@ def _hessian(draft: _Draft, line: int, words: Words) -> None:
     draft.hessian[first, second] = number(draft.path, line, words[2])
 
 
-def _ignore(draft: _Draft, line: int, words: Words) -> None:
+def _ignore(draft: _MpsDraft, line: int, words: Words) -> None:
     return
 
 
-_SECTIONS: dict[str, Callable[[_Draft, int, Words], None]] = {
+_SECTIONS: dict[str, Callable[[_MpsDraft, int, Words], None]] = {
     "NAME": _ignore,
     "OBJSENSE": _objsense,
     "ROWS": _rows,
@@ -231,23 +237,12 @@ _SECTIONS: dict[str, Callable[[_Draft, int, Words], None]] = {
 }
 
 
-def _model(draft: _Draft) -> Model:
+def _model(draft: _MpsDraft) -> Model:
     rows = [name for name in draft.kinds if name != draft.objective]
-    place = {name: index for index, name in enumerate(rows)}
-    c = np.zeros(len(draft.columns))
-    keys = [key for key in draft.entries if key[0] != draft.objective]
-    for (row, column), value in draft.entries.items():
-        if row == draft.objective:
-            c[draft.columns[column]] = value
-    at = [place[row] for row, _ in keys], [draft.columns[column] for _, column in keys]
-    A = csc(
-        "A", sparse.csc_array(([draft.entries[key] for key in keys], at), shape=(len(rows), c.size))
-    )
+    c, A = _costs_and_rows(draft, rows)
     sides = np.array([_side(draft, name) for name in rows]).reshape(-1, 2)
     high = np.array([draft.high.get(name, np.inf) for name in draft.columns])
-    low = np.array(
-        [draft.low.get(n, -np.inf if draft.high.get(n, 0.0) < 0 else 0.0) for n in draft.columns]
-    )
+    low = np.array([_lower_bound(draft, name) for name in draft.columns])
     return Model(
         c=c,
         A=A,
@@ -262,7 +257,34 @@ def _model(draft: _Draft) -> Model:
     )
 
 
-def _side(draft: _Draft, name: str) -> tuple[float, float]:
+def _costs_and_rows(
+    draft: _MpsDraft, rows: list[str]
+) -> tuple[npt.NDArray[np.float64], SparseMatrix]:
+    """The objective c and the matrix A of the other rows."""
+    places = {name: index for index, name in enumerate(rows)}
+    c = np.zeros(len(draft.columns))
+    data: list[float] = []
+    at_row: list[int] = []
+    at_column: list[int] = []
+    for (row, column), value in draft.entries.items():
+        if row == draft.objective:
+            c[draft.columns[column]] = value
+        else:
+            data.append(value)
+            at_row.append(places[row])
+            at_column.append(draft.columns[column])
+    A = sparse.csc_array((data, (at_row, at_column)), shape=(len(rows), c.size))
+    return c, csc("A", A)
+
+
+def _lower_bound(draft: _MpsDraft, name: str) -> float:
+    """The lower bound of a column; a negative upper bound alone makes it -inf."""
+    default = -np.inf if draft.high.get(name, 0.0) < 0 else 0.0
+    return draft.low.get(name, default)
+
+
+def _side(draft: _MpsDraft, name: str) -> tuple[float, float]:
+    """Both sides of a row, RANGES included."""
     kind = draft.kinds[name]
     b = from_infinite(draft.rhs.get(name, 0.0))
     width = draft.ranges.get(name)
@@ -271,15 +293,18 @@ def _side(draft: _Draft, name: str) -> tuple[float, float]:
         return low, high
     if kind == "E":
         return min(b, b + width), max(b, b + width)
-    return (b - abs(width), high) if kind == "L" else (low, b + abs(width))
+    if kind == "L":
+        return b - abs(width), high
+    return low, b + abs(width)
 
 
-def _quadratic(draft: _Draft) -> SparseMatrix | None:
+def _quadratic(draft: _MpsDraft) -> SparseMatrix | None:
     if not draft.hessian:
         return None
     n = len(draft.columns)
     at = [[draft.columns[key[side]] for key in draft.hessian] for side in (0, 1)]
     P = sparse.csc_array((list(draft.hessian.values()), (at[0], at[1])), shape=(n, n))
+    # The other triangle is implied; the diagonal would count twice.
     if draft.triangle:
         P = P + P.T - sparse.diags_array(P.diagonal())
     return csc("P", P)

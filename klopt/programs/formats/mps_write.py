@@ -46,14 +46,14 @@ def write(path: Path, model: Model) -> None:
 
 
 def _row_kind(low: float, high: float) -> str:
-    """The letter of a row; one without a finite side is N, a row that says nothing."""
+    """The letter of a row; one without a finite side is N, a free row."""
     if low == high:
         return "E"
     return "L" if np.isfinite(high) else "N"
 
 
 def _column_lines(model: Model, columns: tuple[str, ...], rows: tuple[str, ...]) -> Iterator[str]:
-    """The cost and the nonzeros of each column; the cost even where it is 0, so that no column is lost."""
+    """The cost of each column, even 0, so that no column is lost, and its nonzeros."""
     A = model.A.tocsc()
     for j, column in enumerate(columns):
         yield f"    {column}  OBJ  {float(model.c[j])!r}"
@@ -63,7 +63,7 @@ def _column_lines(model: Model, columns: tuple[str, ...], rows: tuple[str, ...])
 
 
 def _right_hand_sides(model: Model, rows: tuple[str, ...], kinds: list[str]) -> Iterator[str]:
-    """What is not 0; a constant of the objective is minus the right-hand side of its row."""
+    """The nonzero right-hand sides; that of the objective is minus its constant."""
     if model.offset:
         yield f"    RHS  OBJ  {-float(model.offset)!r}"
     for name, kind, limit in zip(rows, kinds, model.row_upper.tolist(), strict=True):
@@ -100,6 +100,7 @@ def checked_names(path: Path, model: Model) -> Names:
 def _sides(path: Path, model: Model) -> tuple[list[float], list[float]]:
     low = model.row_lower
     high = model.row_upper
+    # Models made by klopt's programs have one-sided rows and equalities only.
     if np.any(high == -np.inf) or np.any(np.isfinite(low) & (low != high)):
         raise InvalidProblem(
             f"{path}: a row a'x <= -inf or with two sides cannot be written; state it as inequalities"

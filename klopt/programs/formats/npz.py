@@ -1,10 +1,13 @@
 """Programs as NumPy archives (`.npz`), without pickles.
 
-quadratic   P and A as CSC parts (`P_data, P_indices, P_indptr, P_shape`), q, r, l, u: minimise x'Px/2 + q'x + r
-            subject to l <= Ax <= u. Where the last n rows of A are the identity they are bounds of the variables.
-further     where klopt writes a program that has them: `sense` (-1 for max), `S` with `b_soc` and `soc`
-            (second-order cones), `Q0, Q0_q, Q0_r, Q1, ..` (quadratic constraints), `columns` and `rows` (names)
-SeDuMi      minimise c'x, Ax = b, x in K: `K_f` free, then `K_l` nonnegative entries, then cones of sizes `K_q`
+quadratic   minimise x'Px/2 + q'x + r subject to l <= Ax <= u: q, r, l, u, and P and A as CSC parts
+            (`P_data, P_indices, P_indptr, P_shape`); if the last n rows of A are the identity,
+            they are bounds of the variables
+further     of programs that klopt writes: `sense` (-1 for max), `S` with `b_soc` and `soc`
+            (second-order cones), `Q0, Q0_q, Q0_r, Q1, ..` (quadratic constraints), `columns` and
+            `rows` (names)
+SeDuMi      minimise c'x, Ax = b, x in K: `K_f` free, then `K_l` nonnegative entries, then cones of
+            sizes `K_q`
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ def read(path: Path) -> Model:
 
 
 def write(path: Path, model: Model) -> None:
-    """Write a linear or quadratic program, with second-order cones and quadratic constraints where it has them."""
+    """Write a program without semidefinite blocks."""
     if model.blocks:
         raise InvalidProblem(
             f"{path}: .npz files hold no semidefinite blocks; write .dat-s or .cbf"
@@ -85,6 +88,7 @@ def _quadratic(arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
     A = _matrix(arrays, "A")
     c = arrays["q"]
     m, n = A.shape
+    # A last block that is the identity holds the bounds of the variables.
     bounded = m >= n and abs(A.tocsr()[m - n :] - sparse.eye_array(n)).nnz == 0
     rows = m - n if bounded else m
     low = arrays["l"]
@@ -97,6 +101,9 @@ def _quadratic(arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
             QuadraticRow(_matrix(arrays, name), arrays[f"{name}_q"], float(arrays[f"{name}_r"]))
         )
     cones = "soc" in arrays
+    names = None
+    if "columns" in arrays:
+        names = Names(tuple(arrays["columns"].tolist()), tuple(arrays["rows"].tolist()))
     return Model(
         c=c,
         A=csc("A", A.tocsr()[:rows]),
@@ -107,9 +114,7 @@ def _quadratic(arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
         sense="max" if int(arrays.get("sense", np.array(1))) < 0 else "min",
         offset=float(arrays.get("r", np.array(0.0))),
         P=P if P.nnz else None,
-        names=Names(tuple(arrays["columns"].tolist()), tuple(arrays["rows"].tolist()))
-        if "columns" in arrays
-        else None,
+        names=names,
         quadratics=tuple(quadratics),
         A_soc=_matrix(arrays, "S") if cones else None,
         b_soc=arrays["b_soc"] if cones else None,
@@ -134,6 +139,7 @@ def _sedumi(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
         raise malformed(
             path, None, f"the cones have {free + linear + sum(soc)} entries, c has {c.size}"
         )
+    # x in K itself: nonnegative entries are bounds, the rest is b_soc - A_soc x with A_soc = -I.
     lower = np.full(c.size, -np.inf)
     lower[free : free + linear] = 0.0
     cones = csc("A_soc", -sparse.eye_array(c.size, format="csr")[free + linear :])

@@ -1,4 +1,6 @@
-"""Semidefinite programs in the sparse SDPA format (`.dat-s`): minimise c'x subject to sum_i x_i F_i - F_0 psd.
+"""Semidefinite programs in the sparse SDPA format (`.dat-s`).
+
+A file states: minimise c'x subject to sum_i x_i F_i - F_0 positive semidefinite.
 
     "comment                 any number of lines that start with " or *
     n                        number of variables
@@ -60,7 +62,7 @@ def read(path: Path) -> Model:
 
 
 def write(path: Path, model: Model) -> None:
-    """Write a model with rows A x <= b and semidefinite blocks; what the format cannot say is refused."""
+    """Write a model with rows A x <= b and semidefinite blocks; all else is refused."""
     A, b, A_eq, _, _ = model.split()
     for refused, what, instead in (
         (model.P is not None or bool(model.quadratics), "quadratic functions", ".npz"),
@@ -92,6 +94,7 @@ def write(path: Path, model: Model) -> None:
         text += _lines(
             entries.col, place, across[entries.row] + 1, down[entries.row] + 1, entries.data
         )
+    # Linear rows are a diagonal block after the others: F_i = -A_i, F_0 = -b.
     if b.size:
         entries = sparse.hstack([sparse.csc_array(-b[:, None]), -A]).tocoo()
         text += _lines(entries.col, len(orders), entries.row + 1, entries.row + 1, entries.data)
@@ -106,7 +109,7 @@ def _lines(index: Whole, block: int, row: Whole, column: Whole, value: FloatArra
 def _numbers(
     path: Path, lines: list[str], at: int, count: int, what: str
 ) -> tuple[FloatArray, int]:
-    """The next `count` numbers, over as many lines as they take, and the line after; words behind them are comments."""
+    """The next `count` numbers, on one or more lines, and the line after them."""
     found: list[float] = []
     while len(found) < count:
         if at >= len(lines):
@@ -114,6 +117,7 @@ def _numbers(
                 path, len(lines), f"the file ends before {what} ({len(found)} of {count} numbers)"
             )
         for word in lines[at].split():
+            # What follows the numbers on their last line is a comment.
             if len(found) == count:
                 break
             found.append(number(path, at + 1, word))
@@ -130,6 +134,7 @@ def _entries(path: Path, lines: list[str], at: int) -> tuple[FloatArray, npt.NDA
     try:
         table = np.array(rows, dtype=float).reshape(-1, 5)
     except ValueError:
+        # Fortran exponents, or a mistake, which is searched for line by line.
         for line, row in zip(where.tolist(), rows, strict=True):
             if len(row) != 5:
                 raise malformed(path, line, f"expected 5 numbers, found {len(row)}") from None
@@ -162,6 +167,7 @@ def _check(
             raise malformed(
                 path, int(where[at]), f"{text}: {' '.join(f'{v:g}' for v in table[at])}"
             )
+    # An entry and its mirror image are the same.
     keys = np.column_stack((index, block, np.minimum(row, column), np.maximum(row, column)))
     _, first = np.unique(keys, axis=0, return_index=True)
     if first.size < len(table):
@@ -178,6 +184,7 @@ def _model(c: FloatArray, sizes: npt.NDArray[np.intp], table: FloatArray) -> Mod
     for place, size in enumerate(sizes.tolist()):
         mine = block == place
         order = abs(size)
+        # Diagonal blocks and 1 x 1 matrices are linear rows.
         if size < 0 or order == 1:
             linear.append(
                 sparse.csc_array((value[mine], (row[mine], index[mine])), shape=(order, n + 1))
