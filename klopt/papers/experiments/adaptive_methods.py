@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.papers.experiments.methods import machines, rbf_matrix
-from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray, Labels, Scale
+from klopt.papers.experiments.methods import rbf_matrix, svm_decisions
+from klopt.papers.experiments.protocol import Choice, Decide, IntArray, Labels, LearningTask, Scale
 
 __all__ = [
     "SIGMAS",
@@ -40,21 +40,21 @@ TAU = 0.01
 EPSILON = 0.1
 
 
-def gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def gaussian(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with a Gaussian kernel of width sigma."""
-    return machines(rbf_matrix(given.X, _gamma(choice)), given, costs)
+    return svm_decisions(rbf_matrix(given.X, _gamma(choice)), given, costs)
 
 
-def uniform(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def uniform(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the mean of the Gaussian kernels of all widths."""
-    return machines(
+    return svm_decisions(
         np.mean([rbf_matrix(given.X, _gamma(Choice(sigma))) for sigma in SIGMAS], axis=0),
         given,
         costs,
     )
 
 
-def adaptive(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def adaptive(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with a data-adaptive kernel."""
     from sklearn.svm import SVC
 
@@ -75,13 +75,13 @@ def adaptive(given: Given, choice: Choice, costs: Costs) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def logdet(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def logdet(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the kernel near the Gaussian one that keeps pairs near or apart, learned on the labelled points."""
     from klopt.learners import LDK
     from klopt.learners.kernels import rbf
 
     learner = LDK(rbf(_gamma(choice)), random_state=given.seed).fit(given.X, given.labels)
-    return machines(np.asarray(learner.kernel_), given, costs)
+    return svm_decisions(np.asarray(learner.kernel_), given, costs)
 
 
 def logdet_of_pairs(number: int) -> Decide:
@@ -89,15 +89,15 @@ def logdet_of_pairs(number: int) -> Decide:
     return partial(_logdet_of_pairs, number)
 
 
-def _logdet_of_pairs(number: int, given: Given, choice: Choice, costs: Costs) -> IntArray:
+def _logdet_of_pairs(number: int, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     from klopt.learners import LDK
     from klopt.learners.kernels import rbf
 
     learner = LDK(rbf(_gamma(choice)), slack=choice.weight, n_pairs=number, random_state=given.seed)
-    return machines(np.asarray(learner.fit(given.X, given.labels).kernel_), given, costs)
+    return svm_decisions(np.asarray(learner.fit(given.X, given.labels).kernel_), given, costs)
 
 
-def nearest(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def nearest(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Return the class of the nearest labelled point."""
     from sklearn.neighbors import KNeighborsClassifier
 
@@ -105,12 +105,12 @@ def nearest(given: Given, choice: Choice, costs: Costs) -> IntArray:
     return np.tile(machine.predict(given.X[given.asked]), (len(costs), 1))
 
 
-def regression(given: Given, choice: Choice, costs: Costs) -> Labels:
+def regression(given: LearningTask, choice: Choice, costs: Costs) -> Labels:
     """Support vector regression with a Gaussian kernel."""
     return _regression("deviation", given, choice, costs)
 
 
-def adaptive_regression(given: Given, choice: Choice, costs: Costs) -> Labels:
+def adaptive_regression(given: LearningTask, choice: Choice, costs: Costs) -> Labels:
     """Support vector regression with a data-adaptive kernel."""
     return _adaptive_regression("deviation", given, choice, costs)
 
@@ -120,7 +120,7 @@ def regression_of_targets(scale: Scale) -> tuple[Decide, Decide]:
     return partial(_regression, scale), partial(_adaptive_regression, scale)
 
 
-def _regression(scale: Scale, given: Given, choice: Choice, costs: Costs) -> Labels:
+def _regression(scale: Scale, given: LearningTask, choice: Choice, costs: Costs) -> Labels:
     from sklearn.svm import SVR
 
     return _fitted(
@@ -128,7 +128,7 @@ def _regression(scale: Scale, given: Given, choice: Choice, costs: Costs) -> Lab
     )
 
 
-def _adaptive_regression(scale: Scale, given: Given, choice: Choice, costs: Costs) -> Labels:
+def _adaptive_regression(scale: Scale, given: LearningTask, choice: Choice, costs: Costs) -> Labels:
     from sklearn.svm import SVR
 
     from klopt.learners import DankSVR
@@ -144,7 +144,7 @@ def _adaptive_regression(scale: Scale, given: Given, choice: Choice, costs: Cost
     return _fitted(scale, given, costs, learner)
 
 
-def nadaraya_watson(given: Given, choice: Choice, costs: Costs) -> Labels:
+def nadaraya_watson(given: LearningTask, choice: Choice, costs: Costs) -> Labels:
     """The mean of the known numbers, weighed by a Gaussian kernel; no metric is learned."""
     from sklearn.metrics.pairwise import euclidean_distances
 
@@ -160,7 +160,7 @@ def _gamma(choice: Choice) -> float:
 
 def _fitted(
     scale: Scale,
-    given: Given,
+    given: LearningTask,
     costs: Costs,
     learner: Callable[[float, FloatArray, FloatArray], Any],
 ) -> Labels:

@@ -24,8 +24,8 @@ from klopt.arrays import FloatArray
 from klopt.kernels.graphs import supervised_targets
 from klopt.model.sets.projections import simplex_projection
 from klopt.papers.experiments.graph_methods import graph_laplacian, once
-from klopt.papers.experiments.methods import machines, rbf_matrix, scaled_gamma
-from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray
+from klopt.papers.experiments.methods import rbf_matrix, scaled_gamma, svm_decisions
+from klopt.papers.experiments.protocol import Choice, Decide, IntArray, LearningTask
 
 __all__ = ["fisher_score", "ideal_gaussian", "random_features", "random_features_of", "simple_npk"]
 
@@ -33,7 +33,7 @@ Costs = tuple[float, ...]
 FEATURES = 300
 
 
-def fisher_score(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def fisher_score(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the conformal kernel of the best ratio of scatters; the scatter within gets a ridge `weight`."""
     from scipy.linalg import eigh
 
@@ -51,27 +51,27 @@ def fisher_score(given: Given, choice: Choice, costs: Costs) -> IntArray:
         between, within + ridge * np.eye(len(within)), subset_by_index=[len(within) - 1] * 2
     )
     f = basis @ a[:, 0]
-    return machines(K * np.outer(f, f), given, costs)
+    return svm_decisions(K * np.outer(f, f), given, costs)
 
 
-def simple_npk(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def simple_npk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the positive part of w T - L."""
-    return machines(
+    return svm_decisions(
         _of_spectrum(choice.weight * _targets(given) - graph_laplacian(given), "positive"),
         given,
         costs,
     )
 
 
-def ideal_gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def ideal_gaussian(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the Gaussian kernel that is drawn towards the targets; w is in units of 1 / labelled points."""
     gamma = scaled_gamma(given, choice)
     weight = choice.weight / given.known.size
     log = once(given, f"log of {gamma}", lambda: _of_spectrum(rbf_matrix(given.X, gamma), "log"))
-    return machines(_of_spectrum(log + weight * _targets(given), "exp"), given, costs)
+    return svm_decisions(_of_spectrum(log + weight * _targets(given), "exp"), given, costs)
 
 
-def random_features(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def random_features(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with weighted random features of a Gaussian kernel; `width` is its sigma."""
     return _random_features(FEATURES, given, choice, costs)
 
@@ -81,14 +81,14 @@ def random_features_of(number: int) -> Decide:
     return partial(_random_features, number)
 
 
-def _random_features(number: int, given: Given, choice: Choice, costs: Costs) -> IntArray:
+def _random_features(number: int, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     random = np.random.default_rng(given.seed)
     known = given.known
     W = random.standard_normal((given.X.shape[1], number)) / choice.width
     phi = np.cos(given.X @ W + random.uniform(0, 2 * np.pi, number))
     Y = np.where(given.labels[known][:, None] == np.unique(given.labels[known]), 1.0, -1.0)
     q = _aligned(((Y.T @ phi[known]) ** 2).sum(axis=0), choice.weight)
-    return machines((phi * q) @ phi.T, given, costs)
+    return svm_decisions((phi * q) @ phi.T, given, costs)
 
 
 def _aligned(v: FloatArray, room: float) -> FloatArray:
@@ -103,7 +103,7 @@ def _aligned(v: FloatArray, room: float) -> FloatArray:
     return simplex_projection(1 / d + low * v)
 
 
-def _targets(given: Given) -> FloatArray:
+def _targets(given: LearningTask) -> FloatArray:
     return supervised_targets(given.labels)
 
 

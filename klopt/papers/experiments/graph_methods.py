@@ -23,7 +23,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.kernels.graphs import knn_graph, laplacian
 from klopt.papers.experiments.methods import rbf_matrix
-from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray
+from klopt.papers.experiments.protocol import Choice, Decide, IntArray, LearningTask
 
 __all__ = [
     "graph_laplacian",
@@ -42,7 +42,7 @@ RIDGE = 1e-6
 """What is added to the Laplacian of SKL_KTA: small beside the smallest eigenvalues of its powers."""
 
 
-def skl_kta(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def skl_kta(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Return the decision of the spectral kernel that has no parameter."""
     return _skl_kta(RIDGE, given, choice, costs)
 
@@ -52,7 +52,7 @@ def skl_kta_with_ridge(ridge: float) -> Decide:
     return partial(_skl_kta, ridge)
 
 
-def _skl_kta(ridge: float, given: Given, choice: Choice, costs: Costs) -> IntArray:
+def _skl_kta(ridge: float, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     from klopt.engine.pipeline import solve
     from klopt.problems.spectral_alignment import SpectralAlignment
 
@@ -63,21 +63,21 @@ def _skl_kta(ridge: float, given: Given, choice: Choice, costs: Costs) -> IntArr
     return _constant(classes[best], given, costs)
 
 
-def harmonic_function(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def harmonic_function(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Return the class that a random walk on the graph most probably meets first."""
     from klopt.kernels.transduction import harmonic
 
     return _constant(harmonic(_weights(given), given.labels).labels, given, costs)
 
 
-def label_spreading(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def label_spreading(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Return what labels say that spread on the graph; `weight` is the say of neighbours."""
     from klopt.kernels.transduction import spread
 
     return _constant(spread(_weights(given), given.labels, choice.weight).labels, given, costs)
 
 
-def lap_rls(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def lap_rls(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Regularised least squares with the norm that the graph deforms."""
     known = given.known
     found = []
@@ -89,7 +89,7 @@ def lap_rls(given: Given, choice: Choice, costs: Costs) -> IntArray:
     return np.array(found)
 
 
-def lap_svm(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def lap_svm(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines, one against the rest, with the norm that the graph deforms."""
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.svm import SVC
@@ -102,7 +102,7 @@ def lap_svm(given: Given, choice: Choice, costs: Costs) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def once(given: Given, name: str, make: Callable[[], T]) -> T:
+def once(given: LearningTask, name: str, make: Callable[[], T]) -> T:
     """Return what `make` makes of the points and the graph, made once."""
     if name not in given.kept:
         given.kept[name] = make()
@@ -110,18 +110,18 @@ def once(given: Given, name: str, make: Callable[[], T]) -> T:
     return found
 
 
-def _weights(given: Given) -> Any:
+def _weights(given: LearningTask) -> Any:
     count = min(given.graph.neighbours, len(given.X) - 1)
     return once(given, "weights", lambda: knn_graph(given.X, count, given.graph.weights))
 
 
-def graph_laplacian(given: Given) -> Any:
+def graph_laplacian(given: LearningTask) -> Any:
     """Return the Laplacian of the neighbour graph, to its power."""
     return once(given, "laplacian", lambda: laplacian(_weights(given), power=given.graph.power))
 
 
 def _deformed(
-    given: Given, choice: Choice, costs: Costs
+    given: LearningTask, choice: Choice, costs: Costs
 ) -> Iterator[tuple[float, FloatArray, FloatArray]]:
     """Each cost 1 / gamma_A with K~ among the labelled points, and between those asked about and them."""
     P, s = once(given, "deformation", lambda: _deformation(given.X, graph_laplacian(given)))
@@ -147,5 +147,5 @@ def _consecutive(labels: IntArray) -> tuple[IntArray, IntArray]:
     return classes, np.where(labels < 0, -1, np.searchsorted(classes, labels))
 
 
-def _constant(labels: IntArray, given: Given, costs: Costs) -> IntArray:
+def _constant(labels: IntArray, given: LearningTask, costs: Costs) -> IntArray:
     return np.tile(labels[given.asked], (len(costs), 1))

@@ -5,7 +5,14 @@ from __future__ import annotations
 from math import nan
 
 from klopt.papers.experiments import methods
-from klopt.papers.experiments.protocol import Figure, Method, Protocol, Reason, Row, choices
+from klopt.papers.experiments.protocol import (
+    Method,
+    PaperFigure,
+    Protocol,
+    Reason,
+    TableRow,
+    choices,
+)
 
 __all__ = ["PROTOCOL"]
 
@@ -31,12 +38,13 @@ PRICES = choices(weight=(0.1, 1.0, 10.0))
 FEW = (1.0, 10.0)
 
 
-def _row(line: str, noise: float = 0.0) -> Row:
+def _row(line: str, noise: float = 0.0) -> TableRow:
     name, *numbers = line.split()
     figures = tuple(
-        Figure(column, float(number), nan) for column, number in zip(COLUMNS, numbers, strict=False)
+        PaperFigure(column, float(number), nan)
+        for column, number in zip(COLUMNS, numbers, strict=False)
     )
-    return Row(name, 0.8, reported=figures, noise=noise)
+    return TableRow(name, 0.8, reported=figures, noise=noise)
 
 
 PROTOCOL = Protocol(

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from klopt.papers.experiments import adaptive_methods, baselines, methods
-from klopt.papers.experiments.protocol import Figure, Method, Protocol, Reason, Row, choices
+from klopt.papers.experiments.protocol import (
+    Method,
+    PaperFigure,
+    Protocol,
+    Reason,
+    TableRow,
+    choices,
+)
 
 __all__ = ["BEST", "FEATURES", "OWN", "PAIRS", "PROTOCOL", "REGRESSION", "REGRESSION_RANGE"]
 
@@ -53,21 +60,23 @@ UNSTATED = (
 )
 
 
-def _row(line: str) -> Row:
+def _row(line: str) -> TableRow:
     name, *numbers = line.split()
     values = [float(number) for number in numbers]
-    return Row(name, 0.5, reported=tuple(map(Figure, COLUMNS, values[::2], values[1::2])))
+    return TableRow(name, 0.5, reported=tuple(map(PaperFigure, COLUMNS, values[::2], values[1::2])))
 
 
-def _explained(line: str) -> Row:
+def _explained(line: str) -> TableRow:
     """A relative error e with deviation d is 100 (1 - e) of the variance explained, with 100 d."""
     name, *numbers = line.split()
     values = [100 * float(number) for number in numbers]
     labelled = FEW_OF_MANY if name == "cpusmall" else 0.5
-    return Row(
+    return TableRow(
         name,
         labelled,
-        reported=tuple(map(Figure, NUMBERS, (100 - mean for mean in values[::2]), values[1::2])),
+        reported=tuple(
+            map(PaperFigure, NUMBERS, (100 - mean for mean in values[::2]), values[1::2])
+        ),
     )
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from klopt.papers.experiments import graph_methods, methods
-from klopt.papers.experiments.protocol import Figure, Graph, Method, Protocol, Reason, Row, choices
+from klopt.papers.experiments.protocol import (
+    Graph,
+    Method,
+    PaperFigure,
+    Protocol,
+    Reason,
+    TableRow,
+    choices,
+)
 
 __all__ = ["BEST", "PROTOCOL", "RIDGE"]
 
@@ -30,12 +38,12 @@ AT_THE_BEST_COST = "the paper reports the cost that is best on the test points"
 INVERSE = tuple(1 / gamma for gamma in reversed(GRID))
 
 
-def _row(line: str) -> Row:
+def _row(line: str) -> TableRow:
     name, labels, neighbours, power, *numbers = line.split()
     values = [float(number) for number in numbers]
-    figures = tuple(map(Figure, COLUMNS, values[::2], values[1::2]))
+    figures = tuple(map(PaperFigure, COLUMNS, values[::2], values[1::2]))
     graph = Graph(int(neighbours), "gaussian", int(power))
-    return Row(name, int(labels), graph, figures, balanced=name.startswith(("uspst", "webkb")))
+    return TableRow(name, int(labels), graph, figures, balanced=name.startswith(("uspst", "webkb")))
 
 
 PROTOCOL = Protocol(

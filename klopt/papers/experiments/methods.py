@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray
+from klopt.papers.experiments.protocol import Choice, Decide, IntArray, LearningTask
 
 __all__ = [
     "default_svm",
@@ -23,7 +23,6 @@ __all__ = [
     "gaussian",
     "kernel_pca",
     "ldk",
-    "machines",
     "osk",
     "rbf_matrix",
     "repaired",
@@ -31,6 +30,7 @@ __all__ = [
     "scg_ldk",
     "scg_osk",
     "simple_mkl",
+    "svm_decisions",
     "uniform_mkl",
 ]
 
@@ -41,17 +41,17 @@ WIDTHS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)
 """Of the Gaussian kernels that the uniform mixture has, in units of scale."""
 
 
-def gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def gaussian(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with a Gaussian kernel."""
-    return machines(rbf_matrix(given.X, scaled_gamma(given, choice)), given, costs)
+    return svm_decisions(rbf_matrix(given.X, scaled_gamma(given, choice)), given, costs)
 
 
-def default_svm(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def default_svm(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the Gaussian kernel of LIBSVM's default, gamma = 1 / features."""
-    return machines(rbf_matrix(given.X, 1 / given.X.shape[1]), given, costs)
+    return svm_decisions(rbf_matrix(given.X, 1 / given.X.shape[1]), given, costs)
 
 
-def kernel_pca(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def kernel_pca(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines, linear, on the first principal components of a Gaussian kernel; `weight` is their number."""
     from sklearn.decomposition import KernelPCA
 
@@ -63,16 +63,16 @@ def kernel_pca(given: Given, choice: Choice, costs: Costs) -> IntArray:
         number, kernel="rbf", gamma=scaled_gamma(given, choice), eigen_solver="dense"
     )
     Z = learner.fit(given.X[known]).transform(given.X)
-    return machines(Z @ Z.T, given, costs)
+    return svm_decisions(Z @ Z.T, given, costs)
 
 
-def uniform_mkl(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def uniform_mkl(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the mean of Gaussian kernels."""
     kernels = (rbf_matrix(given.X, scaled_gamma(given, Choice(width))) for width in WIDTHS)
-    return machines(np.mean(list(kernels), axis=0), given, costs)
+    return svm_decisions(np.mean(list(kernels), axis=0), given, costs)
 
 
-def simple_mkl(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def simple_mkl(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the best sparse mixture of kernels."""
     from klopt.learners import MklSVC
     from klopt.learners.kernels import poly, rbf
@@ -89,7 +89,7 @@ def simple_mkl(given: Given, choice: Choice, costs: Costs) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def osk(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def osk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the ordered spectral kernel that is aligned best."""
     from klopt.learners import OSK
 
@@ -98,7 +98,7 @@ def osk(given: Given, choice: Choice, costs: Costs) -> IntArray:
     )
 
 
-def scg_osk(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def scg_osk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the ordered spectral kernel of least graph-based loss."""
     from klopt.learners import ScgOSK
 
@@ -107,7 +107,7 @@ def scg_osk(given: Given, choice: Choice, costs: Costs) -> IntArray:
     )
 
 
-def ldk(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def ldk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the kernel near the Gaussian one that keeps pairs near or apart."""
     from klopt.learners import LDK
     from klopt.learners.kernels import rbf
@@ -115,7 +115,7 @@ def ldk(given: Given, choice: Choice, costs: Costs) -> IntArray:
     return _by_learner(LDK(rbf(scaled_gamma(given, choice)), random_state=given.seed), given, costs)
 
 
-def scg_ldk(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def scg_ldk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Machines with the kernel near the Gaussian one of least graph-based loss."""
     from klopt.learners import ScgLDK
     from klopt.learners.kernels import rbf
@@ -123,10 +123,10 @@ def scg_ldk(given: Given, choice: Choice, costs: Costs) -> IntArray:
     return _by_learner(ScgLDK(rbf(scaled_gamma(given, choice)), gamma=choice.weight), given, costs)
 
 
-def _repaired(by: Any, given: Given, choice: Choice, costs: Costs) -> IntArray:
+def _repaired(by: Any, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     from klopt.kernels.similarities import Similarity
 
-    return machines(Similarity.of(given.X, symmetrise=True).repaired(by).matrix, given, costs)
+    return svm_decisions(Similarity.of(given.X, symmetrise=True).repaired(by).matrix, given, costs)
 
 
 def repaired(by: str) -> Decide:
@@ -134,7 +134,7 @@ def repaired(by: str) -> Decide:
     return partial(_repaired, by)
 
 
-def _eskl(loss: Any, trace: Any, given: Given, choice: Choice, costs: Costs) -> IntArray:
+def _eskl(loss: Any, trace: Any, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     from klopt.learners import ESKL
 
     known = given.known
@@ -152,7 +152,7 @@ def eskl(loss: str, trace: str | None = "points") -> Decide:
     return partial(_eskl, loss, trace)
 
 
-def machines(K: FloatArray, given: Given, costs: Costs) -> IntArray:
+def svm_decisions(K: FloatArray, given: LearningTask, costs: Costs) -> IntArray:
     """Return what machines with the kernel say of the points asked about."""
     from sklearn.svm import SVC
 
@@ -165,8 +165,8 @@ def machines(K: FloatArray, given: Given, costs: Costs) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def _by_learner(learner: Any, given: Given, costs: Costs) -> IntArray:
-    return machines(cast(FloatArray, learner.fit(given.X, given.labels).kernel_), given, costs)
+def _by_learner(learner: Any, given: LearningTask, costs: Costs) -> IntArray:
+    return svm_decisions(cast(FloatArray, learner.fit(given.X, given.labels).kernel_), given, costs)
 
 
 def rbf_matrix(X: FloatArray, gamma: float) -> FloatArray:
@@ -176,7 +176,7 @@ def rbf_matrix(X: FloatArray, gamma: float) -> FloatArray:
     return cast(FloatArray, rbf_kernel(X, gamma=gamma))
 
 
-def scaled_gamma(given: Given, choice: Choice) -> float:
+def scaled_gamma(given: LearningTask, choice: Choice) -> float:
     """Return gamma of the Gaussian kernel of the chosen width."""
     some = given.X[given.known]
     return float(choice.width / (some.shape[1] * (float(some.var()) or 1.0)))

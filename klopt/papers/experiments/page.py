@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from math import isnan
 
 from klopt.papers.experiments.runner import Experiment
-from klopt.papers.experiments.summary import Cell, Summary, conclusions, summarise
+from klopt.papers.experiments.summary import Summary, TableCell, conclusions, summarise
 
 __all__ = ["compact", "markdown"]
 
@@ -71,7 +71,7 @@ def _fold(experiment: Experiment) -> str:
     )
 
 
-def _of(summary: Summary, row: str) -> list[Cell]:
+def _of(summary: Summary, row: str) -> list[TableCell]:
     return [cell for cell in summary.cells if cell.row == row]
 
 
@@ -82,12 +82,12 @@ def _table(head: list[str], rows: Iterator[tuple[str, Iterable[str]]]) -> Iterat
         yield f"| {name} | {' | '.join(cells)} |"
 
 
-def _accuracy(cell: Cell) -> str:
+def _accuracy(cell: TableCell) -> str:
     ours = f"**{cell.ours}**" if cell.rank < 2 else cell.ours
     return ours if cell.paper is None else f"{ours}<br>({cell.papers})"
 
 
-def _tests(cell: Cell) -> str:
+def _tests(cell: TableCell) -> str:
     if cell.against is None or isnan(cell.against.t):
         return ""
     return f"{cell.against.difference:+.1%}<br>{cell.against.corrected:.2g} / {cell.against.wilcoxon:.2g}"

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from klopt.papers.experiments import baselines, graph_methods, methods
-from klopt.papers.experiments.protocol import Figure, Method, Protocol, Reason, Row, choices
+from klopt.papers.experiments.protocol import (
+    Method,
+    PaperFigure,
+    Protocol,
+    Reason,
+    TableRow,
+    choices,
+)
 
 __all__ = ["BEST", "PROTOCOL", "UNSCALED", "WIDER", "WIDTH"]
 
@@ -53,11 +60,11 @@ TRIED_GRAPHS = (
 SETTINGS = "the settings of this method are not stated in the paper, and the closed form here may be another"
 
 
-def _row(line: str) -> Row:
+def _row(line: str) -> TableRow:
     name, *numbers = line.split()
     values = [float(number) for number in numbers]
-    figures = tuple(map(Figure, COLUMNS, values[::2], values[1::2]))
-    return Row(name, 0.7, reported=figures)
+    figures = tuple(map(PaperFigure, COLUMNS, values[::2], values[1::2]))
+    return TableRow(name, 0.7, reported=figures)
 
 
 PROTOCOL = Protocol(

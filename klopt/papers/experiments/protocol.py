@@ -23,16 +23,16 @@ from klopt.errors import InvalidSettings
 __all__ = [
     "Choice",
     "Decide",
-    "Figure",
-    "Given",
     "Graph",
     "IntArray",
     "Labels",
+    "LearningTask",
     "Method",
+    "PaperFigure",
     "Protocol",
     "Reason",
-    "Row",
     "Scale",
+    "TableRow",
     "choices",
 ]
 
@@ -75,7 +75,7 @@ def choices(
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class LearningTask:
     """What a method is told."""
 
     X: FloatArray
@@ -96,7 +96,7 @@ class Given:
         )
 
 
-Decide = Callable[[Given, Choice, tuple[float, ...]], Labels]
+Decide = Callable[[LearningTask, Choice, tuple[float, ...]], Labels]
 """Returns classes or numbers, costs x points asked about."""
 
 
@@ -113,7 +113,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Figure:
+class PaperFigure:
     """What the paper reports of a method: accuracy and deviation in percent, NaN where it has none."""
 
     method: str
@@ -122,14 +122,14 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A data set of the table."""
 
     data: str
     labelled: float | int
     """The share of labelled points, or their number."""
     graph: Graph = Graph()
-    reported: tuple[Figure, ...] = ()
+    reported: tuple[PaperFigure, ...] = ()
     balanced: bool = False
     """Whether as many points of each class are labelled, whatever splits are published."""
     noise: float = 0.0
@@ -140,7 +140,7 @@ class Row:
         """The name of the set, with the number of labels where that is the protocol's."""
         return self.data if isinstance(self.labelled, float) else f"{self.data} ({self.labelled})"
 
-    def figure(self, method: str) -> Figure | None:
+    def figure(self, method: str) -> PaperFigure | None:
         """Return what the paper reports of the method."""
         return next((figure for figure in self.reported if figure.method == method), None)
 
@@ -160,7 +160,7 @@ class Protocol:
 
     name: str
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     methods: tuple[Method, ...]
     reference: str
     """The method that the others are compared with."""
@@ -190,7 +190,7 @@ class Protocol:
         )
         return next(mine, "")
 
-    def rows_of(self, method: str, names: Iterable[str]) -> tuple[Row, ...]:
+    def rows_of(self, method: str, names: Iterable[str]) -> tuple[TableRow, ...]:
         """Return the rows that have the paper's figure of a method, as the figure of each of the names."""
         known = list(names)
         found = ((row, row.figure(method)) for row in self.rows)

@@ -26,7 +26,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 
-__all__ = ["Friedman", "Paired", "friedman", "paired", "ranks"]
+__all__ = ["FriedmanTest", "PairedTests", "friedman", "paired", "ranks"]
 
 
 def ranks(means: FloatArray) -> FloatArray:
@@ -41,7 +41,7 @@ def ranks(means: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Friedman:
+class FriedmanTest:
     """Whether methods differ over several sets."""
 
     mean_ranks: FloatArray
@@ -53,7 +53,7 @@ class Friedman:
     """Mean ranks further apart than this differ (Nemenyi)."""
 
 
-def friedman(means: FloatArray, level: float = 0.05) -> Friedman | None:
+def friedman(means: FloatArray, level: float = 0.05) -> FriedmanTest | None:
     """Return the test of a table of sets x methods; None for fewer than two sets or three methods.
 
     >>> test = friedman(np.array([[0.9, 0.8, 0.7], [0.8, 0.7, 0.6], [0.7, 0.5, 0.6]]))
@@ -73,14 +73,14 @@ def friedman(means: FloatArray, level: float = 0.05) -> Friedman | None:
     statistic = (N - 1) * chi2 / room if room > 0 else inf
     q = float(studentized_range.ppf(1 - level, k, inf)) / sqrt(2)
     degrees = (k - 1, (k - 1) * (N - 1))
-    return Friedman(
+    return FriedmanTest(
         R, statistic, float(f.ppf(1 - level, *degrees)), float(f.sf(statistic, *degrees)),
         q * sqrt(k * (k + 1) / (6 * N)),
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedTests:
     """How a method differs from another on the splits of one set; p-values of two sides."""
 
     difference: float
@@ -89,7 +89,7 @@ class Paired:
     wilcoxon: float
 
 
-def paired(own: FloatArray, other: FloatArray, labelled: int, asked: int) -> Paired:
+def paired(own: FloatArray, other: FloatArray, labelled: int, asked: int) -> PairedTests:
     """Return the paired tests of accuracies on the same splits.
 
     >>> test = paired(np.array([0.9, 0.8, 0.95, 0.9]), np.array([0.8, 0.75, 0.9, 0.8]), labelled=70, asked=30)
@@ -101,12 +101,14 @@ def paired(own: FloatArray, other: FloatArray, labelled: int, asked: int) -> Pai
     gaps = np.asarray(own) - np.asarray(other)
     J = gaps.size
     if J < 2 or not gaps.any():
-        return Paired(float(gaps.mean()), *((1.0, 1.0, 1.0) if J > 1 else (nan, nan, nan)))
+        return PairedTests(float(gaps.mean()), *((1.0, 1.0, 1.0) if J > 1 else (nan, nan, nan)))
     deviation = float(gaps.std(ddof=1)) * sqrt(1 / J + asked / labelled)
     value = abs(float(gaps.mean())) / deviation if deviation > 0 else inf
     with np.errstate(divide="ignore", invalid="ignore"):
         plain = float(ttest_rel(own, other).pvalue) if deviation > 0 else 0.0
-    return Paired(float(gaps.mean()), plain, 2 * float(t.sf(value, J - 1)), _signed_ranks(gaps))
+    return PairedTests(
+        float(gaps.mean()), plain, 2 * float(t.sf(value, J - 1)), _signed_ranks(gaps)
+    )
 
 
 def _signed_ranks(gaps: FloatArray) -> float:

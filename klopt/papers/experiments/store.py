@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from klopt.bench.store import StoreFailed, check_writable
 from klopt.errors import InvalidSettings
-from klopt.papers.experiments.trial import Trial
+from klopt.papers.experiments.trial import SplitTrial
 
 __all__ = ["TrialStore"]
 
@@ -25,8 +25,8 @@ PATIENCE = 30.0
 _KINDS = {str: "TEXT", float: "REAL", int: "INTEGER"}
 _TYPES = {
     name: kind
-    for name, kind in typing.get_type_hints(Trial).items()
-    if name in {f.name for f in fields(Trial)}
+    for name, kind in typing.get_type_hints(SplitTrial).items()
+    if name in {f.name for f in fields(SplitTrial)}
 }
 _COLUMNS = ", ".join(_TYPES)
 
@@ -69,7 +69,7 @@ class TrialStore:
                 f"CREATE TABLE IF NOT EXISTS trials ({columns}, PRIMARY KEY (key))"
             )
 
-    def add(self, trial: Trial) -> None:
+    def add(self, trial: SplitTrial) -> None:
         """Keep a trial; one of the same key is replaced."""
         values = [
             None if isinstance(value, float) and isnan(value) else value for value in astuple(trial)
@@ -83,7 +83,7 @@ class TrialStore:
                 "--resume to do what is missing."
             ) from error
 
-    def trials(self, keys: Collection[str] | None = None) -> tuple[Trial, ...]:
+    def trials(self, keys: Collection[str] | None = None) -> tuple[SplitTrial, ...]:
         """Return all trials, or those of the keys, in the order of their writing."""
         rows = self.database.execute(f"SELECT {_COLUMNS} FROM trials ORDER BY rowid")
         return tuple(_trial(row) for row in rows if keys is None or row[0] in keys)
@@ -104,6 +104,6 @@ class TrialStore:
         self.close()
 
 
-def _trial(row: tuple[Any, ...]) -> Trial:
+def _trial(row: tuple[Any, ...]) -> SplitTrial:
     values: list[Any] = [nan if value is None else value for value in row]
-    return Trial(*values)
+    return SplitTrial(*values)

@@ -12,14 +12,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.papers.experiments.protocol import Figure, Method, Protocol, Row
+from klopt.papers.experiments.protocol import Method, PaperFigure, Protocol, TableRow
 from klopt.papers.experiments.runner import Experiment
-from klopt.papers.experiments.statistics import Friedman, Paired, friedman, paired, ranks
+from klopt.papers.experiments.statistics import FriedmanTest, PairedTests, friedman, paired, ranks
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Cell", "Summary", "conclusions", "print_experiment", "summarise", "words", "write_csv"]
+__all__ = [
+    "Summary",
+    "TableCell",
+    "conclusions",
+    "print_experiment",
+    "summarise",
+    "words",
+    "write_csv",
+]
 
 FAR = 2.0
 """Deviations of the paper from which a difference is called one."""
@@ -27,7 +35,7 @@ COLUMNS = ("method", "ours", "paper", "gap", "rank", "t", "t corr.", "Wilc.", "t
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A method on a set; accuracies in percent."""
 
     row: str
@@ -35,8 +43,8 @@ class Cell:
     mean: float
     deviation: float
     rank: float
-    paper: Figure | None
-    against: Paired | None
+    paper: PaperFigure | None
+    against: PairedTests | None
     """The tests against the reference; None for itself."""
     seconds: float
     failed: int
@@ -71,8 +79,8 @@ class Cell:
 class Summary:
     """All cells, and the test over all sets."""
 
-    cells: tuple[Cell, ...]
-    test: Friedman | None
+    cells: tuple[TableCell, ...]
+    test: FriedmanTest | None
     mean_ranks: tuple[tuple[str, float], ...]
 
 
@@ -99,7 +107,9 @@ def summarise(experiment: Experiment) -> Summary:
     return Summary(tuple(cells), friedman(means, protocol.level), mean_ranks)
 
 
-def _against(experiment: Experiment, row: Row, own: FloatArray, other: FloatArray) -> Paired | None:
+def _against(
+    experiment: Experiment, row: TableRow, own: FloatArray, other: FloatArray
+) -> PairedTests | None:
     if np.isnan(own).any() or np.isnan(other).any():
         return None
     some = next(trial for trial in experiment.trials if trial.row == row.name)
@@ -108,12 +118,12 @@ def _against(experiment: Experiment, row: Row, own: FloatArray, other: FloatArra
 
 def _cell(
     experiment: Experiment,
-    row: Row,
+    row: TableRow,
     method: Method,
     scores: FloatArray,
     rank: float,
-    against: Paired | None,
-) -> Cell:
+    against: PairedTests | None,
+) -> TableCell:
     mine = [
         trial for trial in experiment.trials if (trial.row, trial.method) == (row.name, method.name)
     ]
@@ -123,7 +133,7 @@ def _cell(
     seconds = float(np.mean([trial.seconds for trial in mine]))
     failed = sum(bool(trial.trouble) for trial in mine)
     uncertified = sum(trial.uncertified > 0 for trial in mine)
-    return Cell(
+    return TableCell(
         row.name,
         method.name,
         mean,
@@ -137,7 +147,7 @@ def _cell(
     )
 
 
-def words(cell: Cell) -> tuple[str, ...]:
+def words(cell: TableCell) -> tuple[str, ...]:
     """Return what a table says of a cell, in the order of COLUMNS."""
     gap = "" if isnan(cell.gap) else f"{cell.gap:+.1f}{'!' if cell.far else ''}"
     tests = cell.against
@@ -211,7 +221,7 @@ def conclusions(
         yield f"Failed: {trouble}"
 
 
-def _bound(cell: Cell, best: Summary | None) -> str:
+def _bound(cell: TableCell, best: Summary | None) -> str:
     """What the choice that is best on the test points says of a figure that is below the paper's."""
     own = () if best is None or cell.gap > 0 else best.cells
     for bound in own:

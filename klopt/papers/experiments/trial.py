@@ -19,21 +19,21 @@ from klopt.papers.experiments.datasets import DataSet
 from klopt.papers.experiments.protocol import (
     Choice,
     Decide,
-    Given,
     IntArray,
     Labels,
+    LearningTask,
     Method,
     Protocol,
-    Row,
     Scale,
+    TableRow,
 )
-from klopt.papers.experiments.splits import Split, folds_of
+from klopt.papers.experiments.splits import DataSplit, folds_of
 
-__all__ = ["Job", "Trial", "run_job"]
+__all__ = ["SplitTrial", "TrialJob", "run_job"]
 
 
 @dataclass(frozen=True)
-class Trial:
+class SplitTrial:
     """What came of a job."""
 
     key: str
@@ -54,14 +54,14 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class TrialJob:
     """Everything that one trial needs."""
 
     protocol: Protocol
-    row: Row
+    row: TableRow
     method: Method
     data: DataSet
-    split: Split
+    split: DataSplit
     number: int
     seed: int
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -81,7 +81,7 @@ class Job:
         return sha256(repr(parts).encode()).hexdigest()[:24]
 
 
-def run_job(job: Job) -> Trial:
+def run_job(job: TrialJob) -> SplitTrial:
     """Run a method; an error of its own is a trial without accuracy, not an end of the experiment."""
     from threadpoolctl import threadpool_limits
 
@@ -102,7 +102,7 @@ def run_job(job: Job) -> Trial:
     except Exception as error:  # a method may fail in any way; the others go on
         trouble = f"{type(error).__name__}: {error}".splitlines()[0]
     seconds = time.perf_counter() - begun
-    return Trial(
+    return SplitTrial(
         job.key, job.protocol.name, job.row.name, job.method.name, job.number, accuracy, seconds,
         job.split.labelled.size, job.split.asked.size, chosen, uncertified, trouble,
     )  # fmt: skip
@@ -114,7 +114,7 @@ def _name(decide: Decide) -> str:
     return f"{decide.__module__}.{decide.__qualname__}"
 
 
-def _given(job: Job) -> Given:
+def _given(job: TrialJob) -> LearningTask:
     labels = np.full_like(job.data.y, _hidden(job.data.y))
     labels[job.split.labelled] = job.data.y[job.split.labelled]
     scale = job.protocol.scale
@@ -123,7 +123,7 @@ def _given(job: Job) -> Given:
         if scale == "none"
         else (_scaled(job.data.X, job.split.labelled, scale), {})
     )
-    return Given(X, labels, job.split.asked, job.row.graph, job.seed + job.number, kept)
+    return LearningTask(X, labels, job.split.asked, job.row.graph, job.seed + job.number, kept)
 
 
 def _hidden(y: Labels) -> float:
@@ -147,7 +147,7 @@ def _scores(found: Labels, truth: Labels) -> FloatArray:
     return np.asarray(1 - ((found - truth) ** 2).sum(axis=1) / ((truth - truth.mean()) ** 2).sum())
 
 
-def _chosen_once(job: Job, given: Given) -> tuple[Choice, float, str]:
+def _chosen_once(job: TrialJob, given: LearningTask) -> tuple[Choice, float, str]:
     """The same for all methods of a split that choose by the same one on the same grid: it is looked for once."""
     method = job.method
     name = f"choice, split {job.number}: {_name(method.chosen_by or method.decide)}{method.choices}{method.costs}"
@@ -157,7 +157,7 @@ def _chosen_once(job: Job, given: Given) -> tuple[Choice, float, str]:
     return found
 
 
-def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
+def _chosen(job: TrialJob, given: LearningTask) -> tuple[Choice, float, str]:
     """The choice and the cost of the best accuracy, the first of equals, where the protocol looks for it; and words."""
     method = job.method
     known = given.known
@@ -177,7 +177,7 @@ def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
         )
         labels = np.full_like(given.labels, _hidden(given.labels))
         labels[known[fit]] = given.labels[known[fit]]
-        part = Given(given.X, labels, known[asked], given.graph, given.seed, given.kept)
+        part = LearningTask(given.X, labels, known[asked], given.graph, given.seed, given.kept)
         for index, choice in enumerate(method.choices):
             scores[index] += _accuracies(method, part, choice, given.labels[part.asked])
     best, C, words = _best(method, scores)
@@ -191,7 +191,7 @@ def _best(method: Method, scores: FloatArray) -> tuple[Choice, float, str]:
     return best, C, f"C={C:g} width={best.width:g} weight={best.weight:g}"
 
 
-def _accuracies(method: Method, part: Given, choice: Choice, truth: Labels) -> FloatArray:
+def _accuracies(method: Method, part: LearningTask, choice: Choice, truth: Labels) -> FloatArray:
     """The score of each cost, 0 where the method fails with this choice."""
     decide = method.chosen_by or method.decide
     with warnings.catch_warnings():

@@ -19,7 +19,7 @@ import numpy.typing as npt
 __all__ = [
     "Curve",
     "Evidence",
-    "Fit",
+    "ExponentFit",
     "Interval",
     "at_most",
     "equal",
@@ -39,7 +39,7 @@ class Interval(NamedTuple):
     upper: float
 
 
-class Fit(NamedTuple):
+class ExponentFit(NamedTuple):
     """An exponent fitted to a curve, with its 95 % interval."""
 
     exponent: float
@@ -57,7 +57,7 @@ class Curve:
     predicted: float
     label: str = ""
 
-    def fit(self) -> Fit | None:
+    def fit(self) -> ExponentFit | None:
         """Return the exponent of measured ~ steps^exponent over the later half of the run; None from fewer than 3."""
         from scipy import stats
 
@@ -68,7 +68,9 @@ class Curve:
             return None
         line = stats.linregress(np.log(t[late]), np.log(gap[late]))
         spread = stats.t.ppf(0.975, late.sum() - 2) * line.stderr
-        return Fit(float(line.slope), float(line.slope - spread), float(line.slope + spread))
+        return ExponentFit(
+            float(line.slope), float(line.slope - spread), float(line.slope + spread)
+        )
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ FORBIDDEN = {"href", "src", "action", "id", "class", "style"}
 
 
 @dataclass(frozen=True)
-class Entry:
+class ClaimEntry:
     """One claim on the page; `anchor` is where its row is, `case` what the file of its counterexample holds."""
 
     finding: Finding
@@ -85,13 +85,13 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Paper:
+class PaperSection:
     """The claims of one paper, with its title and how many have which verdict."""
 
     name: str
     anchor: str
     title: str
-    entries: tuple[Entry, ...]
+    entries: tuple[ClaimEntry, ...]
     counts: tuple[int, ...]
 
 
@@ -108,7 +108,7 @@ def verification_page(found: Verification) -> str:
         outcome for outcome in Outcome if any(f.outcome is outcome for f in found.findings)
     )
     papers = tuple(
-        Paper(
+        PaperSection(
             name,
             f"p{place}",
             _title(own),
@@ -197,9 +197,9 @@ def _rate(finding: Finding, word: str, curve: Curve, x: Axis, y: Axis) -> Figure
     )
 
 
-def _entry(finding: Finding, number: int) -> Entry:
+def _entry(finding: Finding, number: int) -> ClaimEntry:
     claim = finding.claim
-    return Entry(
+    return ClaimEntry(
         finding=finding,
         anchor=f"c{number}",
         math=formula(claim.latex),

@@ -30,8 +30,8 @@ from klopt.papers.theorems.kundu2010.quantities import (
     joint,
     kernel_optimum,
     lipschitz,
-    machine,
     plus,
+    svm_optimum,
 )
 from klopt.problems import SimilarityKernels, SimilaritySpectra
 
@@ -55,7 +55,7 @@ LIMIT = 5.0
 Oracle = Callable[[FloatArray], Gradients]
 
 
-class Seen(NamedTuple):
+class IterateRecord(NamedTuple):
     """One step of a run: the value, and the largest norm of a gradient."""
 
     value: Interval
@@ -64,7 +64,7 @@ class Seen(NamedTuple):
 
 def mirror_descent(
     oracle: Oracle, start: FloatArray, tau: float, step: Callable[[int], float]
-) -> Iterator[Seen]:
+) -> Iterator[IterateRecord]:
     """Yield the steps of mirror descent with the entropy, over one kernel or several."""
     G = np.zeros_like(
         start
@@ -74,15 +74,15 @@ def mirror_descent(
     while True:
         t += 1
         found = oracle(K)
-        gradients = found.machine + found.losses
-        yield Seen(found.value, float(np.linalg.norm(gradients, axis=(1, 2)).max()))
+        gradients = found.svm + found.losses
+        yield IterateRecord(found.value, float(np.linalg.norm(gradients, axis=(1, 2)).max()))
         G = G - step(t) * gradients
         K = np.array([exponential(g, tau) for g in G])
 
 
 def as_printed(
     oracle: Oracle, start: FloatArray, tau: float, step: Callable[[int], float], weight: float
-) -> Iterator[Seen]:
+) -> Iterator[IterateRecord]:
     """Yield the steps of Algorithms 1 and 2; `weight` multiplies rho L', 1 / rho where the paper forgets rho."""
     lam = np.full(start.shape[:2], tau / start.shape[1])
     K = start
@@ -90,10 +90,10 @@ def as_printed(
     while True:
         t += 1
         found = oracle(K)
-        yield Seen(
-            found.value, float(np.linalg.norm(found.machine + found.losses, axis=(1, 2)).max())
+        yield IterateRecord(
+            found.value, float(np.linalg.norm(found.svm + found.losses, axis=(1, 2)).max())
         )
-        d, V = np.linalg.eigh(found.machine + weight * found.losses)
+        d, V = np.linalg.eigh(found.svm + weight * found.losses)
         lam = lam * np.exp(-step(t) * (d - d[:, :1]))
         lam = tau * lam / lam.sum(axis=1, keepdims=True)
         K = np.array([composed(*pair) for pair in zip(lam, V, strict=True)])
@@ -124,7 +124,11 @@ def middle(case: Case, count: int) -> FloatArray:
 
 
 def measured(
-    seen: Sequence[Seen], optimum: Interval, bound: Callable[[int], float], total: int, label: str
+    seen: Sequence[IterateRecord],
+    optimum: Interval,
+    bound: Callable[[int], float],
+    total: int,
+    label: str,
 ) -> Evidence:
     """Return the evidence for best value - optimum <= bound(T) at some T."""
     steps = horizons(total)
@@ -199,8 +203,8 @@ def averaged(case: Case) -> Evidence:
     seen = []
     for t in range(1, total + 1):
         found = eskl(case, exponential(-sqrt(log(n) / t) / L * gathered, tau))
-        gradients = found.machine[0] + found.losses[0]
-        seen.append(Seen(found.value, float(np.linalg.norm(gradients))))
+        gradients = found.svm[0] + found.losses[0]
+        seen.append(IterateRecord(found.value, float(np.linalg.norm(gradients))))
         gathered = gathered + gradients
     optimum = kernel_optimum(case)[0]
     return measured(
@@ -243,7 +247,7 @@ def emkl_run(case: Case, *, printed: bool, divided: bool) -> Evidence:
 def steepness(case: Case) -> float:
     """Return the largest norm of a gradient of F at the start."""
     found = joint(case, middle(case, len(case["S"])))
-    return float(np.linalg.norm(found.machine + found.losses, axis=(1, 2)).max())
+    return float(np.linalg.norm(found.svm + found.losses, axis=(1, 2)).max())
 
 
 def joint_optimum(case: Case) -> Interval:
@@ -284,7 +288,7 @@ def rekl_run(case: Case, *, printed: bool) -> Evidence:
     return measured(seen, spectral_optimum(case), lambda t: bound[t - 1], total, label)
 
 
-def spectral(case: Case, weight: float, step: Callable[[int], float]) -> Iterator[Seen]:
+def spectral(case: Case, weight: float, step: Callable[[int], float]) -> Iterator[IterateRecord]:
     """Yield the steps of exponentiated gradient on the spectra; `weight` multiplies the gradient of the loss."""
     lam, V = np.linalg.eigh(case["S"])
     logs = np.zeros_like(lam)
@@ -293,13 +297,13 @@ def spectral(case: Case, weight: float, step: Callable[[int], float]) -> Iterato
         t += 1
         mu = np.exp(logs - logs.max(axis=1, keepdims=True))
         mu = case["tau"] * mu / mu.sum(axis=1, keepdims=True)
-        found = machine(case, np.array([composed(*pair) for pair in zip(mu, V, strict=True)]))
+        found = svm_optimum(case, np.array([composed(*pair) for pair in zip(mu, V, strict=True)]))
         fit = -(np.einsum("mij,i->mj", V, found.a) ** 2) / (
             2 * np.maximum(found.gamma, FLOOR)[:, None]
         )
         losses = 2 * case["rho"] * (mu - lam)
         value = plus(found.value, case["rho"] * float(np.sum((mu - lam) ** 2)))
-        yield Seen(value, float(np.abs(fit + losses).max()))
+        yield IterateRecord(value, float(np.abs(fit + losses).max()))
         logs = logs - step(t) * (fit + weight * losses)
 
 

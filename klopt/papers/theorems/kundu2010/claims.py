@@ -45,7 +45,7 @@ def machine_is_convex(case: Case) -> Evidence:
     one = case["K"][0]
     two = case["other"][0]
     middle, first, second, more = (
-        quantities.machine(case, K[None]).value for K in ((one + two) / 2, one, two, one + two)
+        quantities.svm_optimum(case, K[None]).value for K in ((one + two) / 2, one, two, one + two)
     )
     return every([quantities.convex_between(middle, first, second), at_most(more, first, tol=1e-7)])
 
@@ -118,7 +118,7 @@ def objective_is_lipschitz(case: Case) -> Evidence:
     two = case["other"][0]
     middle, first, second = (quantities.eskl(case, K) for K in ((one + two) / 2, one, two))
     steep = max(
-        float(np.linalg.norm(found.machine + found.losses)) for found in (first, second, middle)
+        float(np.linalg.norm(found.svm + found.losses)) for found in (first, second, middle)
     )
     reach = quantities.lipschitz(case) * float(np.linalg.norm(one - two))
     rise = first.value.upper - second.value.lower, second.value.upper - first.value.lower
@@ -165,14 +165,14 @@ def mixture_is_convex(case: Case) -> Evidence:
     latex=r"\Omega_{(5)}(K_1,\dots,K_m)=\Omega_{(10)}(K_1,\dots,K_m)",
     correction="(5) is the larger: max_i q_i <= (sum_i sqrt q_i)^2, q_i = a'K_i a.",
     corrected=lambda case: at_most(
-        quantities.machine(case, case["K"]).value, quantities.mixture(case, case["K"]), tol=1e-7),
+        quantities.svm_optimum(case, case["K"]).value, quantities.mixture(case, case["K"]), tol=1e-7),
     premise="two kernels or more", meets=lambda case: len(case["K"]) > 1,
     example={**SWAPPED, "K": _wide(2.0, 2.0)},
     exact=lambda case: (ball(exact.block_l1(case, case["K"])), exact.block_linf(case, case["K"])),
 )  # fmt: skip
 def both_meanings_agree(case: Case) -> Evidence:
     return overlap(
-        quantities.mixture(case, case["K"]), quantities.machine(case, case["K"]).value, tol=1e-6
+        quantities.mixture(case, case["K"]), quantities.svm_optimum(case, case["K"]).value, tol=1e-6
     )
 
 
@@ -186,7 +186,7 @@ def largest_machine_is_convex(case: Case) -> Evidence:
     other = case["other"]
     m = len(case["K"])
     middle, one, two = (
-        quantities.machine(case, kernels) for kernels in ((K + other) / 2, K, other)
+        quantities.svm_optimum(case, kernels) for kernels in ((K + other) / 2, K, other)
     )
     a = case["y"] * case["alpha"]
     alpha = case["alpha"]
@@ -228,7 +228,10 @@ def several_kernels_are_lipschitz(case: Case) -> Evidence:
     thin = (case["tau"] / case["L"]) ** 2
     K, thinner = (np.array([[[tau / 2, (tau - k) / 2], [(tau - k) / 2, tau / 2]] for k in ks])
                   for ks in ((tau, thin), (tau, 0.0)))  # fmt: skip
-    rise = quantities.machine(case, thinner).value.lower - quantities.machine(case, K).value.upper
+    rise = (
+        quantities.svm_optimum(case, thinner).value.lower
+        - quantities.svm_optimum(case, K).value.upper
+    )
     return at_most(rise, case["L"] * float(np.linalg.norm(K - thinner)))
 
 

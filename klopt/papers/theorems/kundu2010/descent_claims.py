@@ -43,7 +43,7 @@ SPECTRAL = {
 def gradient_of_one_kernel(case: Case) -> Evidence:
     first, second = (quantities.eskl(case, case[name][0]) for name in ("K", "other"))
     one = {**case, "K": case["K"][:1], "other": case["other"][:1]}
-    return quantities.chained(one, first, second, first.machine + first.losses)
+    return quantities.chained(one, first, second, first.svm + first.losses)
 
 
 @theorem(
@@ -146,7 +146,7 @@ def gradients_of_several_kernels(case: Case) -> Evidence:
 
 def _line(case: Case, weight: float) -> Evidence:
     first, second = (quantities.joint(case, case[name]) for name in ("K", "other"))
-    return quantities.chained(case, first, second, first.machine + weight * first.losses)
+    return quantities.chained(case, first, second, first.svm + weight * first.losses)
 
 
 @theorem(
@@ -230,7 +230,7 @@ def constant_does_not_grow(case: Case) -> Evidence:
 
 def _norm(case: Case, n: int) -> float:
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    found = quantities.machine({**case, "y": y}, case["tau"] / n * np.eye(n)[None])
+    found = quantities.svm_optimum({**case, "y": y}, case["tau"] / n * np.eye(n)[None])
     return float(found.a @ found.a) / 2
 
 

@@ -91,7 +91,7 @@ def printed_step(case: Case, *, printed: bool) -> Evidence:
     tau = case["tau"]
     eta = 1 / float(case.get("L", lipschitz(case)))
     found = eskl(case, K)
-    gradients = found.machine[0] + found.losses[0]
+    gradients = found.svm[0] + found.losses[0]
     right = exponential(log_matrix(K) - eta * gradients, tau)
     least = prox(gradients, right, K, eta)
     size = 1 + abs(least) + tau

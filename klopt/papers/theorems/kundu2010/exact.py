@@ -32,7 +32,7 @@ __all__ = [
 BITS = 256
 
 
-class Pair(NamedTuple):
+class TracelessPart(NamedTuple):
     """The traceless part of a symmetric 2 x 2 matrix."""
 
     x: Any
@@ -42,9 +42,9 @@ class Pair(NamedTuple):
         """Return the radius r."""
         return (self.x * self.x + self.z * self.z).sqrt()
 
-    def times(self, factor: Any) -> Pair:
+    def times(self, factor: Any) -> TracelessPart:
         """Return the pair multiplied."""
-        return Pair(factor * self.x, factor * self.z)
+        return TracelessPart(factor * self.x, factor * self.z)
 
 
 def widths(kernels: Any) -> list[Any]:
@@ -65,10 +65,10 @@ def block_l1(case: Case, kernels: Any) -> Any:
 
 def block_linf(case: Case, kernels: Any) -> Any:
     """Return Omega (10) as a ball: the square is (sum_i sqrt k_i)^2."""
-    return machine(ball(case["C"]), [ball(k) for k in widths(kernels)])[0]
+    return exact_svm(ball(case["C"]), [ball(k) for k in widths(kernels)])[0]
 
 
-def machine(C: Any, k: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+def exact_svm(C: Any, k: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
     """Return Omega (10), the amount and gamma, as balls."""
     roots = [one.sqrt() for one in k]
     s = sum(roots[1:], roots[0])
@@ -81,7 +81,7 @@ def steep(case: Case) -> tuple[Any, Any]:
     C, tau, L = (ball(case[name]) for name in ("C", "tau", "L"))
     thin = (tau / L) * (tau / L)
     zero = ball(0)
-    apart = machine(C, [tau, zero])[0] - machine(C, [tau, thin])[0]
+    apart = exact_svm(C, [tau, zero])[0] - exact_svm(C, [tau, thin])[0]
     return abs(apart), L * thin / ball(2).sqrt()
 
 
@@ -90,7 +90,7 @@ def line(case: Case) -> tuple[Any, Any]:
     C, rho, S, K, other = (case[name] for name in ("C", "rho", "S", "K", "other"))
     assert case["loss"] == "squared"
     (first, amount, gamma), (second, _, _) = (
-        machine(ball(C), [ball(k) for k in widths(M)]) for M in (K, other)
+        exact_svm(ball(C), [ball(k) for k in widths(M)]) for M in (K, other)
     )
     for i in range(len(S)):
         move = other[i] - K[i]
@@ -128,9 +128,9 @@ def rough(case: Case) -> tuple[Any, Any]:
     return norm(int(case["n"])), norm(2)
 
 
-def pair_of(M: Any) -> Pair:
+def pair_of(M: Any) -> TracelessPart:
     """Return the traceless part of a matrix of fractions, as balls."""
-    return Pair(ball((M[0, 0] - M[1, 1]) / 2), ball(M[0, 1]))
+    return TracelessPart(ball((M[0, 0] - M[1, 1]) / 2), ball(M[0, 1]))
 
 
 def sign(number: Any) -> int:
@@ -140,16 +140,16 @@ def sign(number: Any) -> int:
     return 1 if number > 0 else -1
 
 
-class Problem(NamedTuple):
+class TwoPointProblem(NamedTuple):
     """F with the entrywise loss, for blocks S_i of trace tau, as balls."""
 
-    S: tuple[Pair, ...]
+    S: tuple[TracelessPart, ...]
     C: Any
     rho: Any
     tau: Any
 
     @classmethod
-    def of(cls, case: Case) -> Problem:
+    def of(cls, case: Case) -> TwoPointProblem:
         """Return the problem of a case, whose S_i are kernels of trace tau."""
         assert case["loss"] == "l1"
         assert all(S[0, 0] + S[1, 1] == case["tau"] for S in case["S"])
@@ -159,25 +159,27 @@ class Problem(NamedTuple):
             *(ball(Fraction(case[name])) for name in ("C", "rho", "tau")),
         )
 
-    def value(self, kernels: Sequence[Pair]) -> Any:
+    def value(self, kernels: Sequence[TracelessPart]) -> Any:
         """Return F."""
         apart = [
             2 * abs(K.x - S.x) + 2 * abs(K.z - S.z) for K, S in zip(kernels, self.S, strict=True)
         ]
-        return machine(self.C, [self.tau - 2 * K.z for K in kernels])[0] + self.rho * sum(
+        return exact_svm(self.C, [self.tau - 2 * K.z for K in kernels])[0] + self.rho * sum(
             apart, ball(0)
         )
 
-    def gradients(self, kernels: Sequence[Pair], weight: Any) -> list[Pair]:
+    def gradients(self, kernels: Sequence[TracelessPart], weight: Any) -> list[TracelessPart]:
         """Return the traceless parts of -aa' / (2 gamma_i) + weight L'(K_i - S_i)."""
-        _, amount, gamma = machine(self.C, [self.tau - 2 * K.z for K in kernels])
+        _, amount, gamma = exact_svm(self.C, [self.tau - 2 * K.z for K in kernels])
         push = [amount * amount / (2 * one) for one in gamma]
         signs = [(sign(K.x - S.x), sign(K.z - S.z)) for K, S in zip(kernels, self.S, strict=True)]
-        return [Pair(weight * u, p + weight * v) for p, (u, v) in zip(push, signs, strict=True)]
+        return [
+            TracelessPart(weight * u, p + weight * v) for p, (u, v) in zip(push, signs, strict=True)
+        ]
 
-    def steepest(self, kernels: Sequence[Pair]) -> list[Any]:
+    def steepest(self, kernels: Sequence[TracelessPart]) -> list[Any]:
         """Return the norms of the gradients; their trace is that of -aa' / (2 gamma_i), for L' has none."""
-        _, amount, gamma = machine(self.C, [self.tau - 2 * K.z for K in kernels])
+        _, amount, gamma = exact_svm(self.C, [self.tau - 2 * K.z for K in kernels])
         traces = [amount * amount / one for one in gamma]
         parts = self.gradients(kernels, self.rho)
         return [(t * t / 2 + 2 * p.size() ** 2).sqrt() for t, p in zip(traces, parts, strict=True)]
@@ -189,11 +191,11 @@ def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any
     The eigenvalues of K_i are tau/2 +- (tau/2) tanh(w_i/2); w_i is the logarithm of their ratio.
     """
     with precise(BITS):
-        problem = Problem.of(case)
+        problem = TwoPointProblem.of(case)
         lip = ball(L)
         m = len(case["S"])
         total = int(case["steps"])
-        kernels = [Pair(ball(0), ball(0))] * m
+        kernels = [TracelessPart(ball(0), ball(0))] * m
         w = [ball(0)] * m
         best = None
         for t in range(1, total + 1):
@@ -215,7 +217,7 @@ def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any
 def printed_prox(case: Case) -> tuple[Any, Any]:
     """Return the prox objective at the printed step, the better of the two pairings, and at the mirror-descent step."""
     with precise(BITS):
-        problem = Problem.of(case)
+        problem = TwoPointProblem.of(case)
         K = pair_of(case["K"][0])
         eta = 1 / ball(Fraction(case["L"]))
         assert case["K"][0][0, 0] + case["K"][0][1, 1] == case["tau"]
@@ -224,7 +226,7 @@ def printed_prox(case: Case) -> tuple[Any, Any]:
         r = g.size()
         half = _half_log(K.size(), problem.tau)
         log_K = K.times(half / K.size())
-        moved = Pair(log_K.x - eta * g.x, log_K.z - eta * g.z)
+        moved = TracelessPart(log_K.x - eta * g.x, log_K.z - eta * g.z)
         right = moved.times(tau / 2 * moved.size().tanh() / moved.size())
         # lam_+ / lam_- was exp(+-2 half) and becomes exp(2 (+-half - eta r)) along the gradient's
         # own axes.
@@ -237,7 +239,7 @@ def _half_log(r: Any, tau: Any) -> Any:
     return ((tau / 2 + r).log() - (tau / 2 - r).log()) / 2
 
 
-def _prox(K: Pair, g: Pair, log_K: Pair, eta: Any, tau: Any) -> Any:
+def _prox(K: TracelessPart, g: TracelessPart, log_K: TracelessPart, eta: Any, tau: Any) -> Any:
     """eta <f', K> + tr K log K - tr K log K_t, without the terms that only depend on the trace of K."""
     high = tau / 2 + K.size()
     low = tau / 2 - K.size()
@@ -258,14 +260,14 @@ def spectral_run(case: Case) -> tuple[Any, Any]:
         )  # of (1, -1) and of (1, 1); k = 2 mu_1
 
         def g(mu: Any) -> Any:
-            return machine(C, [2 * mu])[0] + rho * ((mu - lam[0]) ** 2 + (tau - mu - lam[1]) ** 2)
+            return exact_svm(C, [2 * mu])[0] + rho * ((mu - lam[0]) ** 2 + (tau - mu - lam[1]) ** 2)
 
         w = ball(0)
         best = None
         for t in range(1, total + 1):
             mu = tau / (1 + (-w).exp())
             value = g(mu)
-            (_, amount, _) = machine(C, [2 * mu])
+            (_, amount, _) = exact_svm(C, [2 * mu])
             best = value if best is None else best.min(value)
             fit = -amount * amount
             losses = (2 * (mu - lam[0]), 2 * (tau - mu - lam[1]))

@@ -24,7 +24,7 @@ from klopt.problems import MultipleKernel, SimilarityKernel, SoftMargin
 __all__ = [
     "FLOOR",
     "Gradients",
-    "Machine",
+    "SvmOptimum",
     "attained",
     "chained",
     "clipped",
@@ -40,7 +40,6 @@ __all__ = [
     "kernel_optimum",
     "lipschitz",
     "loss",
-    "machine",
     "midpoint",
     "mixture",
     "on_simplex",
@@ -48,6 +47,7 @@ __all__ = [
     "random_kernels",
     "random_pair",
     "random_problem",
+    "svm_optimum",
 ]
 
 SLACK = 1e-7
@@ -56,7 +56,7 @@ FLOOR = 1e-12
 """The least gamma_i that gradients are made with: at 0 there are none."""
 
 
-class Machine(NamedTuple):
+class SvmOptimum(NamedTuple):
     """The value of a machine, its a = Y alpha and, of several kernels, the weights gamma."""
 
     value: Interval
@@ -68,7 +68,7 @@ class Gradients(NamedTuple):
     """The value of f or F and its gradients, one for each kernel: those of the machine and those of the losses."""
 
     value: Interval
-    machine: FloatArray
+    svm: FloatArray
     losses: FloatArray
 
 
@@ -136,7 +136,7 @@ def lipschitz(case: Case) -> float:
     return float(case["C"] ** 2 * fewer + case["rho"] * most[case["loss"]])
 
 
-def machine(case: Case, kernels: FloatArray) -> Machine:
+def svm_optimum(case: Case, kernels: FloatArray) -> SvmOptimum:
     """Return omega of one kernel, Omega (10) of several."""
     y = case["y"]
     C = case["C"]
@@ -149,21 +149,21 @@ def machine(case: Case, kernels: FloatArray) -> Machine:
         result = solve(MultipleKernel(list(kernels), y, C, norm="block-linf"), tol=1e-9)
     assert result.point is not None
     gamma = np.ones(1) if m == 1 else 1 / np.asarray(result.point.weights)
-    return Machine(Interval(result.lower, result.upper), y * result.point.alpha, gamma)
+    return SvmOptimum(Interval(result.lower, result.upper), y * result.point.alpha, gamma)
 
 
-def _pair(C: float, kernels: FloatArray, y: FloatArray) -> Machine:
+def _pair(C: float, kernels: FloatArray, y: FloatArray) -> SvmOptimum:
     k = np.maximum(kernels[:, 0, 0] + kernels[:, 1, 1] - 2 * kernels[:, 0, 1], 0.0)
     s = float(np.sqrt(k).sum())
     amount = min(C, 2 / s**2) if s else C
     value = 2 * amount - (amount * s) ** 2 / 2
     gamma = np.sqrt(k) / s if s else np.full(len(k), 1 / len(k))
-    return Machine(Interval(value, value), amount * y, gamma)
+    return SvmOptimum(Interval(value, value), amount * y, gamma)
 
 
 def eskl(case: Case, K: FloatArray) -> Gradients:
     """Return f and its gradient (8) at one kernel."""
-    found = machine(case, K[None])
+    found = svm_optimum(case, K[None])
     parts = [K - S for S in case["S"]]
     total = case["rho"] * sum(loss(case, X) for X in parts)
     gradients = case["rho"] * np.sum([gradient(case, X) for X in parts], axis=0)
@@ -174,7 +174,7 @@ def eskl(case: Case, K: FloatArray) -> Gradients:
 
 def joint(case: Case, kernels: FloatArray) -> Gradients:
     """Return F, the machine's gradients -aa' / (2 gamma_i) and rho L'(K_i - S_i), as (12) should be."""
-    found = machine(case, kernels)
+    found = svm_optimum(case, kernels)
     parts = [K - S for K, S in zip(kernels, case["S"], strict=True)]
     total = case["rho"] * sum(loss(case, X) for X in parts)
     outer = np.outer(found.a, found.a)
@@ -286,7 +286,7 @@ def gamma_is_best(case: Case) -> Evidence:
         at_most(float(r.sum()) ** 2, float(np.sum(r**2 / gamma)), tol=1e-12)
         for gamma in np.maximum(tried, 1e-300)
     )
-    found = machine(case, case["K"])
+    found = svm_optimum(case, case["K"])
     q = np.sqrt(np.einsum("i,mij,j->m", found.a, case["K"], found.a))
     return every([least, equal(found.gamma * q.sum(), q, tol=1e-3, scale=float(q.sum()))])
 
@@ -297,7 +297,7 @@ def mixture(case: Case, kernels: FloatArray) -> Interval:
     return Interval(result.lower, result.upper)
 
 
-def attained(case: Case, found: Machine) -> Evidence:
+def attained(case: Case, found: SvmOptimum) -> Evidence:
     """Return whether sum_i F_i at the machine's own alpha and gamma is its value."""
     parts = np.einsum("i,mij,j->m", found.a, case["K"], found.a) / (
         2 * np.maximum(found.gamma, FLOOR)

@@ -20,7 +20,7 @@ from klopt.papers.theorems.evidence import Evidence, Interval, at_most, reached
 from klopt.papers.theorems.liu2020.quantities import domain, gradient, sharp, solved, value, weights
 
 __all__ = [
-    "Run",
+    "AcceleratedRun",
     "accelerated",
     "against",
     "alternating",
@@ -37,7 +37,7 @@ MARKS = 60
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class AcceleratedRun:
     """The steps t that were kept and what the sequences theta and beta were there."""
 
     steps: list[int]
@@ -76,13 +76,13 @@ def accelerated(
     total: int,
     sign: float,
     best: Callable[[FloatArray], float] | None = None,
-) -> Run:
+) -> AcceleratedRun:
     """Return the run of lines 4 to 8; with `best` theta is the best of three, which makes it monotone."""
     start = np.zeros(within.size)
     alpha = start
     gathered = np.zeros(within.size)
     kept = marks(total)
-    run = Run([], [], [])
+    run = AcceleratedRun([], [], [])
     theta = start
     for t in range(total):
         g = gradient(alpha)
@@ -98,7 +98,7 @@ def accelerated(
     return run
 
 
-def nesterov(case: Case, sign: float, *, monotone: bool = False) -> Run:
+def nesterov(case: Case, sign: float, *, monotone: bool = False) -> AcceleratedRun:
     """Return a run of Algorithm 1 with L of Theorem 4."""
     best = (lambda alpha: value(case, alpha)) if monotone else None
     within = domain(case)

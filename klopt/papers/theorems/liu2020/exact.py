@@ -28,7 +28,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Pairs:
+class SeparableProblem:
     """The data as balls."""
 
     k: tuple[Any, ...]
@@ -36,7 +36,7 @@ class Pairs:
     eta: Any
 
     @classmethod
-    def of(cls, case: Case) -> Pairs:
+    def of(cls, case: Case) -> SeparableProblem:
         """Return the pairs, or raise where the case is of another kind."""
         K = case["K"]
         y = case["y"]
@@ -104,7 +104,7 @@ class Pairs:
 def exact_minus(case: Case) -> tuple[Any, Any]:
     """Return the gap of theta after `steps` steps with the minus sign of line 7, and the printed bound there."""
     with precise():
-        of = Pairs.of(case)
+        of = SeparableProblem.of(case)
         total = int(case["steps"])
         return of.best() - of.height(of.run(total, -1)[0]), 8 * of.L * of.reach / (
             total * (total + 1)
@@ -114,7 +114,7 @@ def exact_minus(case: Case) -> tuple[Any, Any]:
 def exact_beta(case: Case) -> tuple[Any, Any]:
     """Return the gap of beta after `steps` steps with the plus sign, and the printed bound there."""
     with precise():
-        of = Pairs.of(case)
+        of = SeparableProblem.of(case)
         total = int(case["steps"])
         return of.best() - of.height(of.run(total, 1)[1]), 8 * of.L * of.reach / (
             total * (total + 1)
@@ -123,7 +123,7 @@ def exact_beta(case: Case) -> tuple[Any, Any]:
 
 def exact_stop(case: Case) -> tuple[Any, Any]:
     """Return 9/10 of h near the optimum, and h after the first step, which must be short enough to stop the run."""
-    of = Pairs.of(case)
+    of = SeparableProblem.of(case)
     first = of.within([2 / (3 * of.L)] * len(of.k))
     if not 2 * sum(x * x for x in first) <= ball(1) / 10**8:
         raise InvalidSettings("the first step does not stop the run")

@@ -23,7 +23,7 @@ from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, e
 from klopt.problems import AdaptiveKernel, SoftMargin
 
 __all__ = [
-    "Solved",
+    "AdaptiveOptimum",
     "domain",
     "exact_gradient",
     "exact_value",
@@ -159,7 +159,7 @@ def sharp(case: Case) -> float:
     return float(top + C * C / (4 * eta) * second + C * C / (2 * eta) * squares.sum(axis=1).max())
 
 
-class Solved(NamedTuple):
+class AdaptiveOptimum(NamedTuple):
     """klopt's interval for the optimum of (4) or (18), and where it is attained."""
 
     interval: Interval
@@ -174,12 +174,12 @@ def problem(case: Case) -> AdaptiveKernel:
     )
 
 
-def solved(case: Case, tol: float = 1e-9) -> Solved:
+def solved(case: Case, tol: float = 1e-9) -> AdaptiveOptimum:
     """Return the optimum of (4); with `bias` False of (18)."""
     declared = problem(case)
     result = solve(declared, tol=tol)
     assert result.point is not None
-    return Solved(
+    return AdaptiveOptimum(
         Interval(result.lower, result.upper), result.point.alpha, declared.weights(result.point)
     )
 
