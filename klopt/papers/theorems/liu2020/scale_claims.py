@@ -87,7 +87,7 @@ def optimal_weights_are_better_for_clusters(case: Case) -> Evidence:
 def cut_grows_with_the_clusters(case: Case) -> Evidence:
     n = len(case["y"])
     K = np.abs(case["K"])
-    one, some, all_ = (float(np.abs(clusters.outside({**case, "groups": groups})).sum())
+    one, some, all_ = (float(np.abs(clusters.off_block_kernel({**case, "groups": groups})).sum())
                        for groups in (np.zeros(n), case["groups"], np.arange(n)))  # fmt: skip
     return every(
         [at_most(one, 0.0), at_most(some, all_), at_most(all_, float(K.sum())),
@@ -127,10 +127,10 @@ def screening_recognises_points(case: Case) -> Evidence:
     latex=r"-(B+B_2)C(\|\bar K_i\|_1+\kappa)\le-(B+B_2)C(\|K\|_1+\kappa)",
     correction="It is the other way round: a column of Kbar is part of one of K.",
     example={**APART, "K": np.array([[1.0, 0.5], [0.5, 1.0]])},
-    exact=lambda case: (max(sum(abs(case["K"]))), min(sum(abs(clusters.cut(case)["K"])))),
+    exact=lambda case: (max(sum(abs(case["K"]))), min(sum(abs(clusters.block_kernel(case))))),
 )  # fmt: skip
 def norm_of_a_part_exceeds_the_whole(case: Case) -> Evidence:
-    part = np.abs(clusters.cut(case)["K"]).sum(axis=0)
+    part = np.abs(clusters.block_kernel(case)).sum(axis=0)
     return at_most(float(np.abs(case["K"]).sum(axis=0).max()), float(part.min()))
 
 
