@@ -322,8 +322,11 @@ class TestMethods:
     def test_a_setting_of_ones_own_may_be_the_usual_one(self) -> None:
         told, _ = three_clouds()
         pairs: list[tuple[Decide, Decide]] = [
-            (graph_methods.skl_kta_with_ridge(graph_methods.RIDGE), graph_methods.skl_kta),
-            (baselines.random_features_of(baselines.FEATURES), baselines.random_features),
+            (
+                graph_methods.skl_kta_with_ridge(graph_methods.LAPLACIAN_RIDGE),
+                graph_methods.skl_kta,
+            ),
+            (baselines.random_features_of(baselines.RANDOM_FEATURES), baselines.random_features),
         ]
         for own, usual in pairs:
             assert np.array_equal(own(told, Choice(), (1.0,)), usual(told, Choice(), (1.0,)))

@@ -41,7 +41,7 @@ def write_archive(experiment: Experiment, path: Path) -> None:
 
 
 def read_archive(path: Path) -> Experiment:
-    """Return the experiment that was written; the protocol is the one that klopt has under its name."""
+    """Return the experiment that was written; klopt's protocol of that name is its protocol."""
     found = json.loads(path.read_text(encoding="utf-8"))
     if tuple(found.get("columns", ())) != COLUMNS:
         raise InvalidSettings(

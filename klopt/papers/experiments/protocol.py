@@ -1,4 +1,4 @@
-"""What an experiment is, as data: rows of a table, methods with their grids, how points are split and compared.
+"""An experiment as data: table rows, methods with their grids, splits and comparisons.
 
 A method is a function. It gets all points, the labels it may see (-1 where it may not) and the
 points it is asked about, and returns their classes, once for each cost C. A supervised method uses
@@ -55,10 +55,10 @@ class Graph:
 
 @dataclass(frozen=True)
 class Choice:
-    """What cross-validation chooses besides the cost C."""
+    """A point of the grid of hyperparameters besides the cost C."""
 
     width: float = 1.0
-    """gamma of the Gaussian kernel, as a multiple of 1 / (features x variance), or what the method says."""
+    """gamma of the Gaussian kernel times features x variance, unless the method says otherwise."""
     weight: float = 1.0
     """What a method weighs its graph or its labels by, or what the method says."""
 
@@ -76,7 +76,7 @@ def choices(
 
 @dataclass(frozen=True, eq=False)
 class LearningTask:
-    """What a method is told."""
+    """The points, the labels a method may see and the points it has to decide."""
 
     X: FloatArray
     labels: Labels
@@ -86,7 +86,7 @@ class LearningTask:
     graph: Graph
     seed: int = 0
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What methods keep of the points and the graph, never of labels, for the next call about the same points."""
+    """What methods cache about the points and the graph, never about labels."""
 
     @property
     def known(self) -> IntArray:
@@ -102,19 +102,19 @@ Decide = Callable[[LearningTask, Choice, tuple[float, ...]], Labels]
 
 @dataclass(frozen=True)
 class Method:
-    """A column of the table; without anything to choose there is no cross-validation."""
+    """A column of the table; a grid of one point needs no cross-validation."""
 
     name: str
     decide: Decide
     choices: tuple[Choice, ...] = (Choice(),)
     costs: tuple[float, ...] = (1.0,)
     chosen_by: Decide | None = None
-    """Another method that cross-validation tries in the place of this one, where this one takes long."""
+    """The method that cross-validation evaluates in place of this one, where this one is slow."""
 
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """What the paper reports of a method: accuracy and deviation in percent, NaN where it has none."""
+    """Accuracy and deviation that the paper reports of a method, in percent; NaN where missing."""
 
     method: str
     mean: float
@@ -133,7 +133,7 @@ class TableRow:
     balanced: bool = False
     """Whether as many points of each class are labelled, whatever splits are published."""
     noise: float = 0.0
-    """Where positive, the points are replaced by a Gaussian kernel with noise of this deviation, which is no kernel."""
+    """Deviation of the noise added to a Gaussian kernel, an indefinite similarity; 0 for points."""
 
     @property
     def name(self) -> str:
@@ -147,7 +147,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a method's figures differ from the paper's, on one set or, where none is named, on all."""
+    """Why a method's figures differ from the paper's, on one set or ("") on all."""
 
     method: str
     why: str
@@ -169,8 +169,10 @@ class Protocol:
     fit_on: Literal["rest", "fold"] = "rest"
     """Whether cross-validation fits on all folds but one, or on one alone."""
     chosen_on: Literal["labelled", "asked"] = "labelled"
-    """Whether cross-validation chooses, or what is best on the points asked about: a bound on what any choice reaches,
-    to tell why a paper's figure is another, and never a result."""
+    """Whether cross-validation chooses, or what is best on the points asked about.
+
+    The second bounds what any choice reaches: it explains a paper's figure and is never a result.
+    """
     scale: Scale = "deviation"
     regression: bool = False
     level: float = 0.05
@@ -191,7 +193,7 @@ class Protocol:
         return next(mine, "")
 
     def rows_of(self, method: str, names: Iterable[str]) -> tuple[TableRow, ...]:
-        """Return the rows that have the paper's figure of a method, as the figure of each of the names."""
+        """Return the rows with the paper's figure of a method, repeated under each of the names."""
         known = list(names)
         found = ((row, row.figure(method)) for row in self.rows)
         return tuple(

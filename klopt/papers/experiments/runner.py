@@ -1,4 +1,4 @@
-"""Runs an experiment: a job for each set, split and method, in parallel, each kept as soon as it is finished.
+"""Runs an experiment: one job per data set, split and method, in parallel, stored when finished.
 
 Jobs go through joblib: inside `with joblib.parallel_config(backend="dask")` they run on a Dask
 cluster.
@@ -139,7 +139,7 @@ def _run_jobs(
     processes: int,
     told: Callable[[SplitTrial, int, int], None] | None,
 ) -> tuple[tuple[SplitTrial, ...], int]:
-    """The trials of the jobs in their order, each kept as soon as it is finished; how many were reused."""
+    """The trials of the jobs in order, stored as they finish, and how many were reused."""
     keys = [job.key for job in every]
     with TrialStore(store) as kept:
         done: set[str] = set()

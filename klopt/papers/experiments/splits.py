@@ -1,4 +1,4 @@
-"""Which points are labelled and which are asked about: random, stratified, the same for every method.
+"""Splits into labelled points and points asked about: random, stratified, equal for all methods.
 
 Published splits are used where the data have them with the row's number of labels; then random
 ones. Data with a part for the test of their own are always split so; a balanced row has as many
@@ -36,7 +36,8 @@ def splits_of(data: DataSet, row: TableRow, count: int, seed: int = 0) -> tuple[
     """
     from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
-    if not 0 < row.labelled < (1 if isinstance(row.labelled, float) else data.y.size):
+    whole = 1 if isinstance(row.labelled, float) else data.y.size
+    if not 0 < row.labelled < whole:
         raise InvalidSettings(
             f"{row.name}: labelled is {row.labelled}; {data.y.size} points are to be split"
         )
@@ -48,8 +49,9 @@ def splits_of(data: DataSet, row: TableRow, count: int, seed: int = 0) -> tuple[
         )
     if data.training:
         return count * (DataSplit(every[: data.training], every[data.training :]),)
-    published = [np.sort(known) for known in data.published if known.size == row.labelled][:count]
-    found = [DataSplit(known, np.setdiff1d(every, known)) for known in published]
+
+    published = [np.sort(known) for known in data.published if known.size == row.labelled]
+    found = [DataSplit(known, np.setdiff1d(every, known)) for known in published[:count]]
     if count > len(found):
         kind = StratifiedShuffleSplit if data.y.dtype.kind == "i" else ShuffleSplit
         draw = kind(n_splits=count - len(found), train_size=row.labelled, random_state=seed)
@@ -66,10 +68,10 @@ def splits_of(data: DataSet, row: TableRow, count: int, seed: int = 0) -> tuple[
 
 def _balanced(y: Labels, labelled: int, random: np.random.Generator) -> DataSplit:
     """As many points of each class, in all at most `labelled`."""
-    each = labelled // np.unique(y).size
-    known = np.sort(
-        np.concatenate([random.permutation(np.flatnonzero(y == k))[:each] for k in np.unique(y)])
-    )
+    classes = np.unique(y)
+    each = labelled // classes.size
+    drawn = [random.permutation(np.flatnonzero(y == k))[:each] for k in classes]
+    known = np.sort(np.concatenate(drawn))
     return DataSplit(known, np.setdiff1d(np.arange(y.size), known))
 
 
@@ -87,5 +89,6 @@ def folds_of(y: Labels, folds: int, seed: int = 0) -> tuple[DataSplit, ...]:
     fewest = int(np.bincount(y)[np.unique(y)].min())
     if fewest < 2:
         return ()
-    cut = StratifiedKFold(min(folds, fewest), shuffle=True, random_state=seed)
-    return tuple(DataSplit(rest, fold) for rest, fold in cut.split(np.zeros(y.size), y))
+    stratified = StratifiedKFold(min(folds, fewest), shuffle=True, random_state=seed)
+    drawn = stratified.split(np.zeros(y.size), y)
+    return tuple(DataSplit(rest, fold) for rest, fold in drawn)

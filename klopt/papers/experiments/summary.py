@@ -1,4 +1,4 @@
-"""What an experiment shows: the paper's figure beside ours, ranks and tests, for people and as CSV."""
+"""The results of an experiment beside the paper's, with ranks and tests, as text and CSV."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = [
     "write_csv",
 ]
 
-FAR = 2.0
-"""Deviations of the paper from which a difference is called one."""
+MAX_DEVIATIONS = 2.0
+"""Number of the paper's deviations above which a difference is reported."""
 COLUMNS = ("method", "ours", "paper", "gap", "rank", "t", "t corr.", "Wilc.", "time")
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """A method on a set; accuracies in percent."""
+    """A method on a data set; accuracies in percent."""
 
     row: str
     method: str
@@ -52,7 +52,10 @@ class TableCell:
 
     @property
     def gap(self) -> float:
-        """Ours less the paper's, in the paper's deviations, or ours where it has none; NaN without a figure."""
+        """Our mean minus the paper's, in units of the paper's deviation; NaN without a figure.
+
+        Where the paper has no deviation, ours is the unit.
+        """
         if self.paper is None:
             return nan
         # A printed deviation of 0.0 is one of a test part that is always the same.
@@ -72,7 +75,7 @@ class TableCell:
     @property
     def far(self) -> bool:
         """Whether ours differs from the paper's by more than two deviations."""
-        return abs(self.gap) > FAR
+        return abs(self.gap) > MAX_DEVIATIONS
 
 
 @dataclass(frozen=True)
@@ -85,24 +88,31 @@ class Summary:
 
 
 def summarise(experiment: Experiment) -> Summary:
-    """Return means, deviations, ranks and tests; a method that failed on a split of a set ranks last there."""
+    """Return means, deviations, ranks and tests.
+
+    A method that failed on a split of a data set ranks last there.
+    """
     protocol = experiment.protocol
+    names = [method.name for method in protocol.methods]
     scores = np.array(
         [
             [experiment.accuracies(row, method) for method in protocol.methods]
             for row in protocol.rows
         ]
     )
+
     # Equal means of different accuracies differ by rounding; they are to share their rank.
-    means = np.where(np.isnan(scores).any(axis=2), -1.0, scores.mean(axis=2).round(12))
+    failed = np.isnan(scores).any(axis=2)
+    means = np.where(failed, -1.0, scores.mean(axis=2).round(12))
     order = ranks(means)
-    at = [method.name for method in protocol.methods].index(protocol.reference)
+
+    at = names.index(protocol.reference)
     cells = []
     for i, row in enumerate(protocol.rows):
         for j, method in enumerate(protocol.methods):
-            both = None if j == at else _against(experiment, row, scores[i, j], scores[i, at])
-            cells.append(_cell(experiment, row, method, scores[i, j], float(order[i, j]), both))
-    names = [method.name for method in protocol.methods]
+            tests = None if j == at else _against(experiment, row, scores[i, j], scores[i, at])
+            rank = float(order[i, j])
+            cells.append(_cell(experiment, row, method, scores[i, j], rank, tests))
     mean_ranks = tuple(zip(names, map(float, order.mean(axis=0)), strict=True))
     return Summary(tuple(cells), friedman(means, protocol.level), mean_ranks)
 
@@ -177,7 +187,7 @@ def _p(value: float) -> str:
 def conclusions(
     experiment: Experiment, summary: Summary, best: Summary | None = None
 ) -> Iterator[str]:
-    """Yield what can be said of all sets: mean ranks, Friedman, Nemenyi, the papers' figures, failures.
+    """Yield the conclusions over all data sets: ranks, tests, the paper's figures, failures.
 
     `best` has the figures at the choice that is best on the test points, which bound those of any
     choice.
@@ -191,8 +201,9 @@ def conclusions(
         yield "Friedman's test needs two sets and three methods at least."
     elif test.statistic <= test.critical:
         yield (
-            f"Friedman: F = {test.statistic:.2f}, critical {test.critical:.2f} (p = {test.p:.3f}): no difference of "
-            f"methods over {len(protocol.rows)} sets is significant at {protocol.level:g}."
+            f"Friedman: F = {test.statistic:.2f}, critical {test.critical:.2f} (p = "
+            f"{test.p:.3f}): no difference of methods over {len(protocol.rows)} sets is "
+            f"significant at {protocol.level:g}."
         )
     else:
         own = dict(order)[protocol.reference]
@@ -202,13 +213,17 @@ def conclusions(
             if abs(rank - own) > test.difference
         ]
         yield (
-            f"Friedman: F = {test.statistic:.2f}, critical {test.critical:.2f} (p = {test.p:.2g}): the methods differ. "
-            f"Nemenyi's difference is {test.difference:.2f}; from {protocol.reference} differ: "
-            f"{', '.join(apart) or 'none'}."
+            f"Friedman: F = {test.statistic:.2f}, critical {test.critical:.2f} (p = "
+            f"{test.p:.2g}): the methods differ. Nemenyi's difference is {test.difference:.2f}; "
+            f"from {protocol.reference} differ: {', '.join(apart) or 'none'}."
         )
     compared = [cell for cell in summary.cells if cell.paper is not None]
     far = [cell for cell in compared if cell.far]
-    yield f"{len(compared) - len(far)} of {len(compared)} figures are within {FAR:g} deviations of the paper's."
+    near = len(compared) - len(far)
+    yield (
+        f"{near} of {len(compared)} figures are within {MAX_DEVIATIONS:g} deviations of the "
+        "paper's."
+    )
     for cell in far:
         said = (protocol.why(cell.row, cell.method), _bound(cell, best))
         known = "; ".join(filter(None, said)) or "not known"
@@ -222,13 +237,19 @@ def conclusions(
 
 
 def _bound(cell: TableCell, best: Summary | None) -> str:
-    """What the choice that is best on the test points says of a figure that is below the paper's."""
+    """What the best choice on the test points says of a figure below the paper's."""
     own = () if best is None or cell.gap > 0 else best.cells
     for bound in own:
         if (bound.row, bound.method) == (cell.row, cell.method):
-            if bound.gap < -FAR:
-                return f"at no choice of the grid it comes near, the best on the test points gives {bound.mean:.1f}"
-            return f"at the choice that is best on the test points it is {bound.mean:.1f}, so the choice may be why"
+            if bound.gap < -MAX_DEVIATIONS:
+                return (
+                    "at no choice of the grid it comes near, "
+                    f"the best on the test points gives {bound.mean:.1f}"
+                )
+            return (
+                f"at the choice that is best on the test points it is {bound.mean:.1f}, "
+                "so the choice may be why"
+            )
     return ""
 
 
@@ -240,7 +261,8 @@ def _learned(protocol: Protocol, mean_ranks: dict[str, float]) -> Iterator[str]:
     if learned:
         rest = [name for name in learned if name not in better]
         yield (
-            f"In mean rank {', '.join(better) or 'no learned kernel'} {'are' if len(better) > 1 else 'is'} better than "
+            f"In mean rank {', '.join(better) or 'no learned kernel'} "
+            f"{'are' if len(better) > 1 else 'is'} better than "
             f"{protocol.reference}{', which is no worse than ' + ', '.join(rest) if rest else ''}."
         )
 
@@ -265,9 +287,9 @@ def print_experiment(experiment: Experiment, out: Console) -> None:
         out.print(wrapped(said))
     out.print(
         wrapped(
-            f"'gap' is (ours - paper) / the paper's deviation, or ours, where it has none; t, corrected t and Wilcoxon "
-            f"are p-values against "
-            f"{experiment.protocol.reference} over splits, of which the first and the last ignore that splits overlap."
+            "'gap' is (ours - paper) / the paper's deviation, or ours, where it has none; t, "
+            f"corrected t and Wilcoxon are p-values against {experiment.protocol.reference} over "
+            "splits, of which the first and the last ignore that splits overlap."
         )
     )
     for missing in experiment.missing:
@@ -275,7 +297,7 @@ def print_experiment(experiment: Experiment, out: Console) -> None:
 
 
 def write_csv(experiment: Experiment, path: Path) -> None:
-    """Write a row a cell."""
+    """Write one row per method and data set."""
     head = (
         "protocol,set,method,splits,mean,deviation,rank,paper_mean,paper_deviation,gap,difference,p_t,p_corrected_t,"
         "p_wilcoxon,seconds,failed,uncertified"

@@ -1,4 +1,4 @@
-"""`Claim`, `Outcome`, `theorem`: a statement of a paper, how to draw instances of it, and how to measure it.
+"""`Claim`, `Outcome`, `theorem`: a statement of a paper, its instances and its measurement.
 
 A claim is a function of a *case* (named numbers and arrays) that returns `Evidence`. The decorated
 function states what is printed; `corrected` states what should have been. Whoever reads the paper

@@ -1,4 +1,4 @@
-"""How findings are said: ratios in few letters, colours, and the table of claims that the documentation shows."""
+"""Findings as text: ratios, colours, and the table of claims of the documentation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Kundu, Tankasali, Bhattacharyya, Ben-Tal, Learning kernels from multiple similarity matrices, 2010: the problems.
+"""Learning kernels from multiple similarity matrices (Kundu et al., 2010): the problems.
 
 In full: Efficient algorithms for learning kernels from multiple similarity matrices with general
-convex loss functions. Notation of the paper: omega is the value of the machine, Omega that of
-several kernels, f, F and g the objectives of (4), (6) and (7), a = Y alpha. The algorithms and
+convex loss functions. Notation of the paper: omega is the value of the support vector machine,
+Omega that of several kernels, f, F and g the objectives of (4), (6) and (7), a = Y alpha. The algorithms and
 their rates are in `descent_claims`.
 """
 

@@ -1,7 +1,8 @@
-"""Kundu, Tankasali, Bhattacharyya, Ben-Tal, Learning kernels from multiple similarity matrices, 2010: the algorithms.
+"""Learning kernels from multiple similarity matrices (Kundu et al., 2010): the algorithms.
 
 ESKL minimises f of (4), EMKL F of (6), REKL g of (7). psi is the entropy of the eigenvalues, B its
-Bregman distance. Runs of two points need no solver; the others call klopt's machines in each step.
+Bregman distance. Runs of two points need no solver; the others solve a support vector
+machine in each step.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The refutations of paper 001 without rounding: two points, y = (1, -1), in rational and ball arithmetic.
+"""Counterexamples for two points in rational and ball arithmetic (Kundu et al., 2010).
 
 A 2 x 2 matrix of trace tau is (tau/2) I + x sz + z sx, sz = diag(1, -1), sx = [[0, 1], [1, 0]]; it
-is kept as (x, z). Its eigenvalues are tau/2 +- r, r = |(x, z)|. The machine sees only k = (1, -1) K
-(1, -1)' = tau - 2z: a is amount times (1, -1).
+is kept as (x, z). Its eigenvalues are tau/2 +- r, r = |(x, z)|. The support vector machine
+depends on K only by k = (1, -1) K (1, -1)' = tau - 2z: a is `amount` times (1, -1).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ __all__ = [
     "widths",
 ]
 
-BITS = 256
+PRECISION_BITS = 256
+"""Precision of the balls of a run."""
 
 
 class TracelessPart(NamedTuple):
@@ -59,7 +60,7 @@ def value_at(C: Any, square: Any) -> Any:
 
 
 def block_l1(case: Case, kernels: Any) -> Any:
-    """Return Omega (5): the machine with the widest kernel, as a fraction."""
+    """Return Omega (5): the support vector machine with the largest k_i, as a fraction."""
     return value_at(Fraction(case["C"]), max(widths(kernels)))
 
 
@@ -77,7 +78,10 @@ def exact_svm(C: Any, k: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
 
 
 def steep(case: Case) -> tuple[Any, Any]:
-    """Return |F(K) - F(K')| and L ||K - K'|| where only the second kernel moves, from k = (tau / L)^2 to k = 0."""
+    """Return |F(K) - F(K')| and L ||K - K'||.
+
+    Only the second kernel moves, from k = (tau / L)^2 to k = 0.
+    """
     C, tau, L = (ball(case[name]) for name in ("C", "tau", "L"))
     thin = (tau / L) * (tau / L)
     zero = ball(0)
@@ -102,7 +106,10 @@ def line(case: Case) -> tuple[Any, Any]:
 
 
 def rescaled(case: Case) -> tuple[Any, Any]:
-    """Return what (3), rescaled to trace tau, costs, and what the projection on the simplex costs; S is diagonal."""
+    """Return the cost of (3) rescaled to trace tau and of the projection on the simplex.
+
+    S is diagonal.
+    """
     S = case["S"]
     tau = Fraction(case["tau"])
     assert len(S) == 1
@@ -178,7 +185,10 @@ class TwoPointProblem(NamedTuple):
         ]
 
     def steepest(self, kernels: Sequence[TracelessPart]) -> list[Any]:
-        """Return the norms of the gradients; their trace is that of -aa' / (2 gamma_i), for L' has none."""
+        """Return the norms of the gradients.
+
+        Their trace is that of -aa' / (2 gamma_i), since L' has none.
+        """
         _, amount, gamma = exact_svm(self.C, [self.tau - 2 * K.z for K in kernels])
         traces = [amount * amount / one for one in gamma]
         parts = self.gradients(kernels, self.rho)
@@ -186,11 +196,11 @@ class TwoPointProblem(NamedTuple):
 
 
 def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any]:
-    """Return the best value of Algorithm 1 (one S) or 2 and F(S_1..S_m) plus the bound, which it should not exceed.
+    """Return the best value of Algorithm 1 (one S) or 2, and F(S_1..S_m) plus the printed bound.
 
     The eigenvalues of K_i are tau/2 +- (tau/2) tanh(w_i/2); w_i is the logarithm of their ratio.
     """
-    with precise(BITS):
+    with precise(PRECISION_BITS):
         problem = TwoPointProblem.of(case)
         lip = ball(L)
         m = len(case["S"])
@@ -215,8 +225,11 @@ def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any
 
 
 def printed_prox(case: Case) -> tuple[Any, Any]:
-    """Return the prox objective at the printed step, the better of the two pairings, and at the mirror-descent step."""
-    with precise(BITS):
+    """Return the prox objective at the printed step and at the mirror-descent step.
+
+    Of the two pairings of eigenvalues the printed step takes the better one.
+    """
+    with precise(PRECISION_BITS):
         problem = TwoPointProblem.of(case)
         K = pair_of(case["K"][0])
         eta = 1 / ball(Fraction(case["L"]))
@@ -240,7 +253,7 @@ def _half_log(r: Any, tau: Any) -> Any:
 
 
 def _prox(K: TracelessPart, g: TracelessPart, log_K: TracelessPart, eta: Any, tau: Any) -> Any:
-    """eta <f', K> + tr K log K - tr K log K_t, without the terms that only depend on the trace of K."""
+    """eta <f', K> + tr K log K - tr K log K_t without the terms in tr K alone."""
     high = tau / 2 + K.size()
     low = tau / 2 - K.size()
     inner = 2 * (K.x * (eta * g.x - log_K.x) + K.z * (eta * g.z - log_K.z))
@@ -248,8 +261,11 @@ def _prox(K: TracelessPart, g: TracelessPart, log_K: TracelessPart, eta: Any, ta
 
 
 def spectral_run(case: Case) -> tuple[Any, Any]:
-    """Return the best value of Algorithm 3 as printed, one S = [[p, q], [q, p]], and g(tau, 0) plus the bound."""
-    with precise(BITS):
+    """Return the best value of Algorithm 3 as printed and g(tau, 0) plus the bound.
+
+    There is one S = [[p, q], [q, p]].
+    """
+    with precise(PRECISION_BITS):
         (S,) = case["S"]
         total = int(case["steps"])
         assert S[0, 0] == S[1, 1]

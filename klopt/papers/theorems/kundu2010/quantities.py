@@ -1,4 +1,4 @@
-"""What the claims of paper 001 measure: machines, losses, gradients and the entropy, with klopt's intervals for optima.
+"""Values, losses, gradients and optima that the claims measure (Kundu et al., 2010).
 
     omega(K)             = max over alpha of  1'alpha - a'Ka / 2                        a = Y alpha, 0 <= alpha <= C
     Omega (10)           = max over alpha of  1'alpha - (sum_i sqrt(a'K_i a))^2 / 2
@@ -22,7 +22,7 @@ from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, e
 from klopt.problems import MultipleKernel, SimilarityKernel, SoftMargin
 
 __all__ = [
-    "FLOOR",
+    "MIN_GAMMA",
     "Gradients",
     "SvmOptimum",
     "attained",
@@ -50,14 +50,14 @@ __all__ = [
     "svm_optimum",
 ]
 
-SLACK = 1e-7
-"""What an optimum that is known as an interval of that relative width may be off by."""
-FLOOR = 1e-12
-"""The least gamma_i that gradients are made with: at 0 there are none."""
+OPTIMUM_TOLERANCE = 1e-7
+"""Relative error allowed to an optimum that is known as an interval of that relative size."""
+MIN_GAMMA = 1e-12
+"""The smallest gamma_i that gradients are computed with: F is not differentiable at 0."""
 
 
 class SvmOptimum(NamedTuple):
-    """The value of a machine, its a = Y alpha and, of several kernels, the weights gamma."""
+    """The value of a support vector machine, a = Y alpha and the weights gamma of its kernels."""
 
     value: Interval
     a: FloatArray
@@ -65,7 +65,7 @@ class SvmOptimum(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """The value of f or F and its gradients, one for each kernel: those of the machine and those of the losses."""
+    """The value of f or F and its gradients, one for each kernel."""
 
     value: Interval
     svm: FloatArray
@@ -96,7 +96,10 @@ def random_problem(rng: np.random.Generator, n: int) -> Case:
 
 
 def random_pair(rng: np.random.Generator, n: int) -> Case:
-    """Return a problem with two lists of kernels of trace tau, as many as similarities, and a feasible a."""
+    """Return a problem with two lists of kernels of trace tau and a feasible alpha.
+
+    There are as many kernels as similarities.
+    """
     case = random_problem(rng, n)
     K, other = (random_kernels(rng, len(case["S"]), n, case["tau"], full=True) for _ in range(2))
     if (
@@ -123,7 +126,11 @@ def gradient(case: Case, X: FloatArray) -> FloatArray:
 
 
 def lipschitz(case: Case) -> float:
-    """Return a bound of ||f'||: ||alpha||^2 <= C 1'alpha <= 2 C^2 min(n_+, n_-), and the most that L' can be."""
+    """Return a bound of ||f'||.
+
+    ||alpha||^2 <= C 1'alpha <= 2 C^2 min(n_+, n_-), and L' has a largest norm on kernels of trace
+    tau.
+    """
     n = len(case["y"])
     S = case["S"]
     fewer = min(int((case["y"] > 0).sum()), int((case["y"] < 0).sum()))
@@ -173,12 +180,12 @@ def eskl(case: Case, K: FloatArray) -> Gradients:
 
 
 def joint(case: Case, kernels: FloatArray) -> Gradients:
-    """Return F, the machine's gradients -aa' / (2 gamma_i) and rho L'(K_i - S_i), as (12) should be."""
+    """Return F and its gradients: -aa' / (2 gamma_i) and rho L'(K_i - S_i), (12) as corrected."""
     found = svm_optimum(case, kernels)
     parts = [K - S for K, S in zip(kernels, case["S"], strict=True)]
     total = case["rho"] * sum(loss(case, X) for X in parts)
     outer = np.outer(found.a, found.a)
-    gradients = np.array([-outer / (2 * max(gamma, FLOOR)) for gamma in found.gamma])
+    gradients = np.array([-outer / (2 * max(gamma, MIN_GAMMA)) for gamma in found.gamma])
     return Gradients(
         plus(found.value, total),
         gradients,
@@ -187,12 +194,15 @@ def joint(case: Case, kernels: FloatArray) -> Gradients:
 
 
 def kernel_optimum(case: Case, **changed: Any) -> tuple[Interval, FloatArray, FloatArray]:
-    """Return klopt's interval for the optimum f* of (4), the kernel and alpha; `changed` replaces entries."""
+    """Return klopt's interval for the optimum f* of (4), the kernel and alpha.
+
+    `changed` replaces entries of the case.
+    """
     one = {**case, **changed}
     problem = SimilarityKernel(
         list(one["S"]), one["y"], one["C"], one["rho"], one["tau"], one["loss"]
     )
-    result = solve(problem, tol=SLACK / 10, time_limit=5.0)
+    result = solve(problem, tol=OPTIMUM_TOLERANCE / 10, time_limit=5.0)
     assert result.point is not None
     return Interval(result.lower, result.upper), result.point.kernel, result.point.alpha
 
@@ -209,7 +219,7 @@ def midpoint(one: Interval, two: Interval) -> Interval:
 
 def convex_between(middle: Interval, one: Interval, two: Interval) -> Evidence:
     """Return whether the value in the middle is at most the mean of the values at the ends."""
-    return at_most(middle, midpoint(one, two), tol=SLACK)
+    return at_most(middle, midpoint(one, two), tol=OPTIMUM_TOLERANCE)
 
 
 def chained(case: Case, first: Gradients, second: Gradients, gradients: FloatArray) -> Evidence:
@@ -217,7 +227,9 @@ def chained(case: Case, first: Gradients, second: Gradients, gradients: FloatArr
     line = float(np.sum(gradients * (case["other"] - case["K"])))
     size = abs(first.value.upper) + abs(line) + abs(second.value.upper)
     # Both sides may be negative: shifted by their size they are compared as they are.
-    return at_most(plus(first.value, line + 2 * size), plus(second.value, 2 * size), tol=SLACK)
+    return at_most(
+        plus(first.value, line + 2 * size), plus(second.value, 2 * size), tol=OPTIMUM_TOLERANCE
+    )
 
 
 def composed(values: FloatArray, V: FloatArray) -> FloatArray:
@@ -232,7 +244,10 @@ def clipped(M: FloatArray) -> FloatArray:
 
 
 def on_simplex(M: FloatArray, tau: float) -> FloatArray:
-    """Return the psd matrix of trace tau nearest to M: its eigenvalues are projected on the simplex."""
+    """Return the psd matrix of trace tau nearest to M.
+
+    Its eigenvalues are those of M, projected on the simplex.
+    """
     values, V = np.linalg.eigh(M)
     down = values[::-1]
     levels = (np.cumsum(down) - tau) / np.arange(1, len(down) + 1)
@@ -253,7 +268,7 @@ def inner_value(case: Case, K: FloatArray) -> float:
 
 
 def inner_duality(case: Case, K: FloatArray, *, fixed: bool) -> Evidence:
-    """Return whether K minimises the inner problem: its value is at most the bound of the multiplier Z of K psd.
+    """Return whether K minimises the inner problem, by the bound of a multiplier Z of K psd.
 
     With M = Sbar + aa' / (4 rho m) the value is rho m ||K - M||^2 + c. For any psd Z and any s, W =
     Z - sI, it is at least c - <W, M> - ||W||^2 / (4 rho m) - s tau on kernels of trace tau; where
@@ -278,7 +293,10 @@ def inner_duality(case: Case, K: FloatArray, *, fixed: bool) -> Evidence:
 
 
 def gamma_is_best(case: Case) -> Evidence:
-    """Return whether gamma_i = sqrt(q_i) / sum_j sqrt(q_j) makes sum_i q_i / gamma_i least, as klopt's weights do."""
+    """Return whether gamma_i = sqrt(q_i) / sum_j sqrt(q_j) minimises sum_i q_i / gamma_i.
+
+    So do klopt's weights.
+    """
     a = case["y"] * case["alpha"]
     r = np.sqrt(np.maximum(np.einsum("i,mij,j->m", a, case["K"], a), 0.0))
     tried = np.random.default_rng(0).dirichlet(np.ones(len(r)), 500)
@@ -292,14 +310,14 @@ def gamma_is_best(case: Case) -> Evidence:
 
 
 def mixture(case: Case, kernels: FloatArray) -> Interval:
-    """Return Omega (5), the least value over mixtures of kernels of one trace."""
+    """Return Omega (5), the minimum over mixtures of kernels of one trace."""
     result = solve(MultipleKernel(list(kernels), case["y"], case["C"], norm="block-l1"), tol=1e-9)
     return Interval(result.lower, result.upper)
 
 
 def attained(case: Case, found: SvmOptimum) -> Evidence:
-    """Return whether sum_i F_i at the machine's own alpha and gamma is its value."""
+    """Return whether sum_i F_i at the optimal alpha and gamma is the optimal value."""
     parts = np.einsum("i,mij,j->m", found.a, case["K"], found.a) / (
-        2 * np.maximum(found.gamma, FLOOR)
+        2 * np.maximum(found.gamma, MIN_GAMMA)
     )
     return equal(float(np.abs(found.a).sum() - parts.sum()), found.value.upper, tol=1e-5, scale=1.0)

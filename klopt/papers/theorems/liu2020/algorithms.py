@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 of paper 003 as printed and as they should be, projected gradient, and extra-gradient.
+"""Algorithms 1 and 2, printed and corrected, and two first-order methods (Liu et al., 2020).
 
     theta = P(alpha + grad / L),   beta = P(alpha_0 -+ (1/2L) sum_i (i+1) grad_i)
     alpha <- ((t+1) theta + 2 beta) / (t+3)
@@ -32,13 +32,13 @@ __all__ = [
     "stopped",
 ]
 
-MARKS = 60
+RECORDED_STEPS = 60
 """Steps at which a run is measured, spread evenly on a logarithmic scale."""
 
 
 @dataclass(frozen=True, eq=False)
 class AcceleratedRun:
-    """The steps t that were kept and what the sequences theta and beta were there."""
+    """The steps t that were recorded and the sequences theta and beta there."""
 
     steps: list[int]
     theta: list[FloatArray]
@@ -55,12 +55,15 @@ def paper_constant(case: Case) -> float:
 
 
 def marks(total: int) -> set[int]:
-    """Return the steps to keep of so many."""
-    return set(np.unique(np.rint(np.geomspace(1, total, MARKS)).astype(int)) - 1)
+    """Return which of so many steps are recorded."""
+    return set(np.unique(np.rint(np.geomspace(1, total, RECORDED_STEPS)).astype(int)) - 1)
 
 
 def project(within: BoxPlane, v: FloatArray) -> FloatArray:
-    """Return the nearest point; the nearest of the plane alone is it wherever that lies in the box."""
+    """Return the projection of v on the box and plane.
+
+    The projection on the plane alone is cheaper, and is the same wherever it lies in the box.
+    """
     if within.normal is None:
         return within.project(v)
     flat = v - (within.normal @ v) / (within.normal @ within.normal) * within.normal
@@ -77,7 +80,10 @@ def accelerated(
     sign: float,
     best: Callable[[FloatArray], float] | None = None,
 ) -> AcceleratedRun:
-    """Return the run of lines 4 to 8; with `best` theta is the best of three, which makes it monotone."""
+    """Return the run of lines 4 to 8.
+
+    With `best` theta is the best of three points, which makes the run monotone.
+    """
     start = np.zeros(within.size)
     alpha = start
     gathered = np.zeros(within.size)
@@ -111,7 +117,10 @@ def nesterov(case: Case, sign: float, *, monotone: bool = False) -> AcceleratedR
 def against(
     case: Case, steps: list[int], points: list[FloatArray], factor: float, label: str
 ) -> Evidence:
-    """Return the evidence for gap <= factor L |alpha_0 - alpha*|^2 / ((t+1)(t+2)) along a run from 0."""
+    """Return the evidence for gap <= factor L |alpha*|^2 / ((t+1)(t+2)) along a run.
+
+    The run starts at alpha_0 = 0.
+    """
     best = solved(case)
     reach = factor * paper_constant(case) * float(best.alpha @ best.alpha)
     bounds = [reach / ((t + 1) * (t + 2)) for t in steps]
@@ -129,7 +138,10 @@ def gaps(case: Case, optimum: Interval, points: list[FloatArray]) -> list[float 
 
 
 def projected(case: Case) -> Evidence:
-    """Return the evidence that projected gradient, step 1/L with a valid L, has a gap <= L |alpha*|^2 / (2t)."""
+    """Return the evidence for gap <= L |alpha*|^2 / (2t) of projected gradient.
+
+    The step is 1/L with a valid L.
+    """
     best = solved(case)
     within = domain(case)
     L = sharp(case)
@@ -147,7 +159,7 @@ def projected(case: Case) -> Evidence:
 
 
 def extragradient(case: Case) -> Evidence:
-    """Return the evidence for Nemirovski's bound of the average: gap <= |z_0 - u|^2 / (2 sum of steps).
+    """Return the evidence for Nemirovski's bound gap <= |z_0 - u|^2 / (2 sum of steps).
 
     u is alpha* with the best F for the average; a step is halved until it is short enough for the
     operator there.
@@ -209,7 +221,7 @@ def _psd(M: FloatArray) -> FloatArray:
 
 
 def alternating(case: Case, sweeps: int = 2000) -> FloatArray:
-    """Return where clipping to the box and projecting on the plane, in turn, lead from `v`."""
+    """Return the limit of alternating projections from `v` on the box and on the plane."""
     v = case["v"]
     y = case["y"]
     C = case["C"]
@@ -220,7 +232,7 @@ def alternating(case: Case, sweeps: int = 2000) -> FloatArray:
 
 
 def nearest(case: Case, point: FloatArray) -> Evidence:
-    """Return whether a point of A is the nearest to `v`: no other one lies further along v - point."""
+    """Return whether `point` is the projection of `v` on A: <v - point, x - point> <= 0 on A."""
     away = case["v"] - point
     within = domain(case)
     farthest = float(away @ within.linear_minimiser(-away))

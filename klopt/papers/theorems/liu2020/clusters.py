@@ -1,4 +1,4 @@
-"""What the claims of section 4 of Liu et al. (2020) measure: problems divided into clusters.
+"""Problems divided into clusters, as the claims of section 4 measure them (Liu et al., 2020).
 
 A case has `groups`, the cluster of each point. Kbar is K where two points share a cluster and 0
 elsewhere; problem (18) has neither tau nor bias:
@@ -127,7 +127,7 @@ def lagrangian(case: Case, alpha: FloatArray, F: FloatArray) -> float:
 
 
 def concatenation(case: Case, *, ones: bool) -> Evidence:
-    """Return whether (abar, Fbar) has the value of (20), F being 1 or 0 between clusters (Lemma 5)."""
+    """Return whether (abar, Fbar), with ones or zeros between clusters, solves (20) (Lemma 5)."""
     found = clusters(case)
     whole = block_problem(case)
     optimum = solved(whole).interval

@@ -1,4 +1,4 @@
-"""Algorithm 1 of paper 003 and what is said about it in exact fractions and in balls, which enclose their rounding.
+"""Counterexamples on Algorithms 1 and 2 in exact fractions and in balls (Liu et al., 2020).
 
 Runs are followed for a diagonal K whose points come in pairs (2i, 2i+1) of equal K_ii = k_i and
 opposite labels, and tau = 0. The points of a pair then have one multiplier s_i, A is the box 0 <= s
@@ -29,7 +29,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class SeparableProblem:
-    """The data as balls."""
+    """Problem (4) for pairs of points with a diagonal K, which separates; the data are balls."""
 
     k: tuple[Any, ...]
     C: Any
@@ -37,7 +37,7 @@ class SeparableProblem:
 
     @classmethod
     def of(cls, case: Case) -> SeparableProblem:
-        """Return the pairs, or raise where the case is of another kind."""
+        """Return the problem of a case; raise where the case is of another kind."""
         K = case["K"]
         y = case["y"]
         n = len(case["y"])
@@ -102,7 +102,7 @@ class SeparableProblem:
 
 
 def exact_minus(case: Case) -> tuple[Any, Any]:
-    """Return the gap of theta after `steps` steps with the minus sign of line 7, and the printed bound there."""
+    """Return the gap of theta after `steps` steps, minus sign in line 7, and the printed bound."""
     with precise():
         of = SeparableProblem.of(case)
         total = int(case["steps"])
@@ -112,7 +112,7 @@ def exact_minus(case: Case) -> tuple[Any, Any]:
 
 
 def exact_beta(case: Case) -> tuple[Any, Any]:
-    """Return the gap of beta after `steps` steps with the plus sign, and the printed bound there."""
+    """Return the gap of beta after `steps` steps, plus sign in line 7, and the printed bound."""
     with precise():
         of = SeparableProblem.of(case)
         total = int(case["steps"])
@@ -122,7 +122,10 @@ def exact_beta(case: Case) -> tuple[Any, Any]:
 
 
 def exact_stop(case: Case) -> tuple[Any, Any]:
-    """Return 9/10 of h near the optimum, and h after the first step, which must be short enough to stop the run."""
+    """Return 9/10 of h near the optimum, and h after the first step.
+
+    That step must be short enough for the stopping rule to end the run.
+    """
     of = SeparableProblem.of(case)
     first = of.within([2 / (3 * of.L)] * len(of.k))
     if not 2 * sum(x * x for x in first) <= ball(1) / 10**8:
@@ -131,7 +134,10 @@ def exact_stop(case: Case) -> tuple[Any, Any]:
 
 
 def exact_constant17(case: Case) -> tuple[Any, Any]:
-    """Return both sides of |grad - grad'|^2 <= L^2 |alpha - alpha'|^2 for tau = 0, K a multiple of I."""
+    """Return both sides of |grad - grad'|^2 <= L^2 |alpha - alpha'|^2.
+
+    tau is 0 and K a multiple of I.
+    """
     one = case["alpha"]
     two = case["other"]
     n = len(case["y"])
@@ -146,7 +152,7 @@ def exact_constant17(case: Case) -> tuple[Any, Any]:
 
 
 def exact_alternating(case: Case) -> tuple[Any, Any]:
-    """Return the squared distances from v of that limit, which must be reached in 100 sweeps, and of P_A(v).
+    """Return the squared distances from v of the limit of alternating projections and of P_A(v).
 
     With two points of different classes A is a segment of the diagonal, so that P_A(v) is the
     clipped mean.
@@ -173,7 +179,7 @@ def exact_alternating(case: Case) -> tuple[Any, Any]:
 
 
 def exact_minus_regression(case: Case) -> tuple[Any, Any]:
-    """Return the gap of theta after `steps` steps of Algorithm 2 with the minus sign, and the printed bound there.
+    """Return the gap of theta of Algorithm 2, minus sign, after `steps` steps and its bound.
 
     For K = kI and targets Y, -Y every iterate has up = (u, d) and down = (d, u), which keeps to
     1'(up - down) = 0 by itself, and a projection is a clipping. With beta = u - d, h = 2 (Y beta -

@@ -1,4 +1,4 @@
-"""Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020: clusters and regression.
+"""Learning data-adaptive non-parametric kernels (Liu et al., 2020): clusters and regression.
 
 Sections 4 to 6. Kbar is K within clusters and 0 between them, Q the sum of |K_ij| between them;
 (abar, Fbar) solves the subproblems. In regression up and down are the two multipliers of a point,
@@ -127,7 +127,7 @@ def screening_recognises_points(case: Case) -> Evidence:
     latex=r"-(B+B_2)C(\|\bar K_i\|_1+\kappa)\le-(B+B_2)C(\|K\|_1+\kappa)",
     correction="It is the other way round: a column of Kbar is part of one of K.",
     example={**APART, "K": np.array([[1.0, 0.5], [0.5, 1.0]])},
-    exact=lambda case: (max(sum(abs(case["K"]))), min(sum(abs(clusters.block_kernel(case))))),
+    exact=lambda case: (max(sum(abs(case["K"]))), min(np.abs(clusters.block_kernel(case)).sum(axis=0))),
 )  # fmt: skip
 def norm_of_a_part_exceeds_the_whole(case: Case) -> Evidence:
     part = np.abs(clusters.block_kernel(case)).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Random graphs with labels, the instances that the claims of paper 004 speak of, and their spectra.
+"""Random labelled graphs and their spectra, the instances of the claims of Mao and Tsang (2010).
 
 A case has the similarities S, the targets y (+1, -1, and 0 where unlabelled), C, mu and the ridge.
 """
@@ -39,7 +39,7 @@ class Spectrum(NamedTuple):
 
 
 def random_graph(rng: np.random.Generator, n: int) -> Case:
-    """Return a connected graph of n + 1 points, at least two of them labelled, and the parameters."""
+    """Return a connected graph of n + 1 points, two or more labelled, and the parameters."""
     n = n + 1
     S = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.7), 1) + np.eye(n, k=1)
     y = np.zeros(n)
@@ -119,6 +119,9 @@ def curve(case: Case, mu: float) -> FloatArray:
 
 
 def aligned(case: Case, lam: FloatArray) -> float:
-    """Return the alignment of the spectrum with the labels up to the norm of the target; 0 for no kernel at all."""
+    """Return the alignment of the spectrum with the labels, up to the norm of the target.
+
+    It is 0 for K = 0.
+    """
     norm = float(np.linalg.norm(lam))
     return float(lam @ case["A"]) / norm if norm else 0.0

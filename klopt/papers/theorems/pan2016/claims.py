@@ -1,4 +1,4 @@
-"""Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
+"""Efficient learning of supervised kernels with a graph-based loss function (Pan et al., 2016).
 
 Notation of the paper: T holds the side information, W = exp(T), S = I - D^-1/2 W D^-1/2 is the
 Laplacian of the supervised complete graph, D_ld the LogDet divergence; OSK, LDK and their scg

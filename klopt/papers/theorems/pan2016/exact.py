@@ -1,4 +1,4 @@
-"""Counterexamples to paper 000 in exact fractions and in balls, which enclose their rounding."""
+"""Counterexamples in exact fractions and in balls (Pan et al., 2016)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def exact_separation(case: Case) -> tuple[Any, Any]:
 
 
 def exact_residual(case: Case) -> tuple[Any, Any]:
-    """Return the squared residual of K + gamma K S K0 = K0 for K of (29) in floats, and 1e-16 |K0|^2."""
+    """Return the squared residual of K + gamma K S K0 = K0 at K of (29), and 1e-16 |K0|^2."""
     floats = {name: np.asarray(value, float) for name, value in case.items()}
     K = closed_form(floats)
     K0 = case["K0"]
@@ -81,7 +81,7 @@ def _projected(K: Any, k: int, bound: Any) -> tuple[Any, Fraction]:
 
 
 def exact_plain_projections(case: Case) -> tuple[Any, Any]:
-    """Return the divergence from K0 = I where plain projections stop, and that of another kernel that is feasible.
+    """Return the divergence from I where plain projections stop and that of a feasible kernel.
 
     They stop once both constraints hold; the other kernel is the projection on the second one
     alone.

@@ -1,4 +1,4 @@
-"""What the claims of paper 000 measure: the supervised complete graph, LogDet divergences and their projections."""
+"""Supervised complete graphs, LogDet divergences and their projections (Pan et al., 2016)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,10 @@ def random_prefixes(rng: np.random.Generator, r: int) -> Case:
 
 
 def best_prefix_is_optimal(case: Case) -> Evidence:
-    """Return whether, no prefix sum of b being positive, no ordered spectrum beats the best prefix."""
+    """Return whether no ordered spectrum beats the best prefix.
+
+    No prefix sum of b is positive.
+    """
     V = case["V"]
     b = case["b"]
     F = (V.T @ V) ** 2
@@ -116,7 +119,10 @@ def line(t: float) -> float:
 
 
 def cone_is_equivalent(case: Case) -> Evidence:
-    """Return whether, over the cone of the diag(1, u) with u <= t, (24) on the unit ball reaches the best alignment."""
+    """Return whether (24) on the unit ball reaches the best alignment.
+
+    The kernels are the cone of the diag(1, u) with u <= t.
+    """
     on_ball = [
         (1 + u) / np.sqrt(2) / np.linalg.norm([1.0, u]) for u in np.linspace(0.0, case["t"], 101)
     ]
@@ -131,7 +137,10 @@ def exact_ones_loss(case: Case, a: int) -> Fraction:
 
 
 def inertia(classes: int) -> tuple[int, int]:
-    """Return how many negative and positive eigenvalues the target +1 within, -1 between the classes has."""
+    """Return the numbers of negative and positive eigenvalues of the target.
+
+    The target is +1 within a class and -1 between classes.
+    """
     values = np.linalg.eigvalsh(2 * np.eye(classes) - np.ones((classes, classes)))
     return int((values < -1e-9).sum()), int((values > 1e-9).sum())
 
@@ -143,7 +152,10 @@ def divergence(K: FloatArray, K0: FloatArray) -> float:
 
 
 def projected(K: FloatArray, i: int, j: int, bound: float) -> FloatArray:
-    """Return (5): the nearest kernel with d_ij <= bound, K + beta Kzz'K, beta = (bound - p) / p^2."""
+    """Return (5): the nearest kernel with d_ij <= bound.
+
+    It is K + beta Kzz'K, beta = (bound - p) / p^2.
+    """
     z = np.zeros(len(K))
     z[[i, j]] = 1.0, -1.0
     p = float(z @ K @ z)
@@ -174,7 +186,10 @@ def two_constraints(rng: np.random.Generator, n: int) -> Case:
 
 
 def cyclic(case: Case, *, corrected: bool, sweeps: int = 400) -> FloatArray:
-    """Return where cyclic projections end: each on its constraint, with or without taking back what was done."""
+    """Return the limit of cyclic projections on the constraints.
+
+    `corrected` steps may undo earlier projections on the same constraint.
+    """
     K = np.array(case["K0"], float)
     lam = np.zeros(2)
     z = np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])
@@ -190,7 +205,10 @@ def cyclic(case: Case, *, corrected: bool, sweeps: int = 400) -> FloatArray:
 
 
 def optimal_divergence(case: Case) -> float:
-    """Return the least divergence under the two constraints by its dual, solved to rounding by Newton's method."""
+    """Return the minimal divergence under the two constraints.
+
+    Newton's method solves the dual to rounding.
+    """
     from scipy.optimize import minimize
 
     z = np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])
@@ -226,7 +244,10 @@ def residual29(case: Case, K: FloatArray) -> float:
 
 
 def closed_form(case: Case) -> FloatArray:
-    """Return (K0^-1 + gamma S)^-1, as printed in (29); not a number where an inverse cannot be had."""
+    """Return (K0^-1 + gamma S)^-1, as printed in (29).
+
+    It is NaN where a matrix is singular.
+    """
     try:
         return np.linalg.inv(np.linalg.inv(case["K0"]) + case["gamma"] * graph(case)[2])
     except np.linalg.LinAlgError:
@@ -312,7 +333,10 @@ def extended(case: Case) -> Evidence:
 
 
 def ignored_labels(case: Case) -> tuple[float, float]:
-    """Return the loss of the kernel qq', q = D^1/2 1, which no label enters, and that of the ideal kernel, trace 1."""
+    """Return the losses of qq', q = D^1/2 1, and of the ideal kernel, trace 1.
+
+    No label enters q.
+    """
     labels = case["labels"]
     T = np.where(labels[:, None] == labels, 1.0, -1.0)
     _, D, S = graph({"T": T})
@@ -322,5 +346,8 @@ def ignored_labels(case: Case) -> tuple[float, float]:
 
 
 def exact_distances(case: Case) -> tuple[Any, Any]:
-    """Return sqrt(l) and 2 sqrt(u) as balls: the sides of a triangle of two similar pairs and a dissimilar one."""
+    """Return sqrt(l) and 2 sqrt(u) as balls.
+
+    They are the sides of a triangle of two similar pairs and a dissimilar one.
+    """
     return ball(Fraction(case["lower"])).sqrt(), 2 * ball(Fraction(case["upper"])).sqrt()

@@ -1,4 +1,4 @@
-"""What the claims of paper 002 measure: the slack transform, the quadratic programs, the multiplicative update.
+"""Slack transform, quadratic programs and the multiplicative update (Xie et al., 2017).
 
 A case has the labelled rows V of the eigenvectors, the classes and sigma; or F and b alone.
 """
@@ -17,7 +17,8 @@ from klopt.papers.theorems.claim import Case
 from klopt.papers.theorems.evidence import Evidence, Interval, at_most, every
 from klopt.problems import QCQP, OrderedAlignment
 
-BLOWN_UP = 1e12
+DIVERGENCE_THRESHOLD = 1e12
+"""Growth of an iterate above which a run has diverged."""
 
 
 def random_labelled(rng: np.random.Generator, m: int) -> Case:
@@ -127,7 +128,7 @@ def certified_gap(case: Case, a: FloatArray) -> float:
 
 
 def lagrangian_falls(case: Case, steps: int) -> Evidence:
-    """Return whether L = a'Fa - 2 lam (b'a - 1), lam fixed in the step, falls in every update (33)."""
+    """Return whether L = a'Fa - 2 lam (b'a - 1) falls in every update (33), lam fixed."""
     F = case["F"]
     b = case["b"]
     parts = []
