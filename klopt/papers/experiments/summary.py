@@ -134,9 +134,8 @@ def _cell(
     rank: float,
     against: PairedTests | None,
 ) -> TableCell:
-    mine = [
-        trial for trial in experiment.trials if (trial.row, trial.method) == (row.name, method.name)
-    ]
+    own = (row.name, method.name)
+    mine = [trial for trial in experiment.trials if (trial.row, trial.method) == own]
     good = 100 * scores[~np.isnan(scores)]
     mean = float(good.mean()) if good.size else nan
     deviation = float(good.std(ddof=1)) if good.size > 1 else nan
@@ -144,29 +143,36 @@ def _cell(
     failed = sum(bool(trial.trouble) for trial in mine)
     uncertified = sum(trial.uncertified > 0 for trial in mine)
     return TableCell(
-        row.name,
-        method.name,
-        mean,
-        deviation,
-        rank,
-        row.figure(method.name),
-        against,
-        seconds,
-        failed,
-        uncertified,
+        row=row.name,
+        method=method.name,
+        mean=mean,
+        deviation=deviation,
+        rank=rank,
+        paper=row.figure(method.name),
+        against=against,
+        seconds=seconds,
+        failed=failed,
+        uncertified=uncertified,
     )
 
 
 def words(cell: TableCell) -> tuple[str, ...]:
-    """Return what a table says of a cell, in the order of COLUMNS."""
-    gap = "" if isnan(cell.gap) else f"{cell.gap:+.1f}{'!' if cell.far else ''}"
+    """Return the entries of a cell as text, in the order of COLUMNS."""
+    mark = "!" if cell.far else ""
+    gap = "" if isnan(cell.gap) else f"{cell.gap:+.1f}{mark}"
     tests = cell.against
-    p = (
-        ("", "", "")
-        if tests is None
-        else tuple(_p(v) for v in (tests.t, tests.corrected, tests.wilcoxon))
+    p: tuple[str, ...] = ("", "", "")
+    if tests is not None:
+        p = (_p(tests.t), _p(tests.corrected), _p(tests.wilcoxon))
+    return (
+        cell.method,
+        cell.ours,
+        cell.papers,
+        gap,
+        f"{cell.rank:g}",
+        *p,
+        f"{cell.seconds:.2g}",
     )
-    return cell.method, cell.ours, cell.papers, gap, f"{cell.rank:g}", *p, f"{cell.seconds:.2g}"
 
 
 def _spread(mean: float, deviation: float) -> str:

@@ -171,13 +171,16 @@ class TwoPointProblem(NamedTuple):
         apart = [
             2 * abs(K.x - S.x) + 2 * abs(K.z - S.z) for K, S in zip(kernels, self.S, strict=True)
         ]
-        return exact_svm(self.C, [self.tau - 2 * K.z for K in kernels])[0] + self.rho * sum(
-            apart, ball(0)
-        )
+        value, _, _ = exact_svm(self.C, self.squares(kernels))
+        return value + self.rho * sum(apart, ball(0))
+
+    def squares(self, kernels: Sequence[TracelessPart]) -> list[Any]:
+        """Return k = (1, -1) K (1, -1)' of each kernel."""
+        return [self.tau - 2 * K.z for K in kernels]
 
     def gradients(self, kernels: Sequence[TracelessPart], weight: Any) -> list[TracelessPart]:
         """Return the traceless parts of -aa' / (2 gamma_i) + weight L'(K_i - S_i)."""
-        _, amount, gamma = exact_svm(self.C, [self.tau - 2 * K.z for K in kernels])
+        _, amount, gamma = exact_svm(self.C, self.squares(kernels))
         push = [amount * amount / (2 * one) for one in gamma]
         signs = [(sign(K.x - S.x), sign(K.z - S.z)) for K, S in zip(kernels, self.S, strict=True)]
         return [
@@ -189,7 +192,7 @@ class TwoPointProblem(NamedTuple):
 
         Their trace is that of -aa' / (2 gamma_i), since L' has none.
         """
-        _, amount, gamma = exact_svm(self.C, [self.tau - 2 * K.z for K in kernels])
+        _, amount, gamma = exact_svm(self.C, self.squares(kernels))
         traces = [amount * amount / one for one in gamma]
         parts = self.gradients(kernels, self.rho)
         return [(t * t / 2 + 2 * p.size() ** 2).sqrt() for t, p in zip(traces, parts, strict=True)]
@@ -214,9 +217,8 @@ def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any
             if not all(norm <= lip for norm in problem.steepest(kernels)):
                 raise InvalidSettings("the run meets a gradient above the Lipschitz constant")
             eta = (2 * ball(2).log() / (m * t)).sqrt() / lip
-            for i, g in enumerate(
-                problem.gradients(kernels, ball(1) if forgets_rho else problem.rho)
-            ):
+            weight = ball(1) if forgets_rho else problem.rho
+            for i, g in enumerate(problem.gradients(kernels, weight)):
                 r = g.size()
                 w[i] = w[i] - 2 * eta * r
                 kernels[i] = g.times(problem.tau / 2 * (w[i] / 2).tanh() / r)
@@ -270,10 +272,8 @@ def spectral_run(case: Case) -> tuple[Any, Any]:
         total = int(case["steps"])
         assert S[0, 0] == S[1, 1]
         C, rho, tau, lip = (ball(Fraction(case[name])) for name in ("C", "rho", "tau", "L"))
-        lam = (
-            ball(S[0, 0] - S[0, 1]),
-            ball(S[0, 0] + S[0, 1]),
-        )  # of (1, -1) and of (1, 1); k = 2 mu_1
+        # The eigenvalues of (1, -1) and of (1, 1); k = 2 mu_1.
+        lam = (ball(S[0, 0] - S[0, 1]), ball(S[0, 0] + S[0, 1]))
 
         def g(mu: Any) -> Any:
             return exact_svm(C, [2 * mu])[0] + rho * ((mu - lam[0]) ** 2 + (tau - mu - lam[1]) ** 2)
@@ -290,9 +290,8 @@ def spectral_run(case: Case) -> tuple[Any, Any]:
             if not (abs(fit + rho * losses[0]) <= lip and abs(rho * losses[1]) <= lip):
                 raise InvalidSettings("the run meets a gradient above the Lipschitz constant")
             w = w - (2 * ball(2).log() / t).sqrt() / lip * (fit + losses[0] - losses[1])
-        return best, g(ball(Fraction(case["near"]))) + tau * lip * (
-            2 * ball(2).log() / total
-        ).sqrt()
+        bound = tau * lip * (2 * ball(2).log() / total).sqrt()
+        return best, g(ball(Fraction(case["near"]))) + bound
 
 
 def cuts(case: Case) -> tuple[Any, Any]:

@@ -102,9 +102,8 @@ def random_pair(rng: np.random.Generator, n: int) -> Case:
     """
     case = random_problem(rng, n)
     K, other = (random_kernels(rng, len(case["S"]), n, case["tau"], full=True) for _ in range(2))
-    if (
-        rng.random() < 0.5
-    ):  # gradients are tight, and curvature is seen, between points that are close
+    # Gradients are tight, and curvature is seen, between points that are close.
+    if rng.random() < 0.5:
         other = 0.9 * K + 0.1 * other
     half = case["C"] * rng.random(n // 2)
     alpha = np.append(np.repeat(half, 2), np.zeros(n % 2))
@@ -174,9 +173,8 @@ def eskl(case: Case, K: FloatArray) -> Gradients:
     parts = [K - S for S in case["S"]]
     total = case["rho"] * sum(loss(case, X) for X in parts)
     gradients = case["rho"] * np.sum([gradient(case, X) for X in parts], axis=0)
-    return Gradients(
-        plus(found.value, total), -np.outer(found.a, found.a)[None] / 2, gradients[None]
-    )
+    svm = -np.outer(found.a, found.a)[None] / 2
+    return Gradients(plus(found.value, total), svm, gradients[None])
 
 
 def joint(case: Case, kernels: FloatArray) -> Gradients:
@@ -185,12 +183,9 @@ def joint(case: Case, kernels: FloatArray) -> Gradients:
     parts = [K - S for K, S in zip(kernels, case["S"], strict=True)]
     total = case["rho"] * sum(loss(case, X) for X in parts)
     outer = np.outer(found.a, found.a)
-    gradients = np.array([-outer / (2 * max(gamma, MIN_GAMMA)) for gamma in found.gamma])
-    return Gradients(
-        plus(found.value, total),
-        gradients,
-        case["rho"] * np.array([gradient(case, X) for X in parts]),
-    )
+    svm = np.array([-outer / (2 * max(gamma, MIN_GAMMA)) for gamma in found.gamma])
+    losses = case["rho"] * np.array([gradient(case, X) for X in parts])
+    return Gradients(plus(found.value, total), svm, losses)
 
 
 def kernel_optimum(case: Case, **changed: Any) -> tuple[Interval, FloatArray, FloatArray]:
@@ -317,7 +312,7 @@ def mixture(case: Case, kernels: FloatArray) -> Interval:
 
 def attained(case: Case, found: SvmOptimum) -> Evidence:
     """Return whether sum_i F_i at the optimal alpha and gamma is the optimal value."""
-    parts = np.einsum("i,mij,j->m", found.a, case["K"], found.a) / (
-        2 * np.maximum(found.gamma, MIN_GAMMA)
-    )
-    return equal(float(np.abs(found.a).sum() - parts.sum()), found.value.upper, tol=1e-5, scale=1.0)
+    squares = np.einsum("i,mij,j->m", found.a, case["K"], found.a)
+    parts = squares / (2 * np.maximum(found.gamma, MIN_GAMMA))
+    value = float(np.abs(found.a).sum() - parts.sum())
+    return equal(value, found.value.upper, tol=1e-5, scale=1.0)

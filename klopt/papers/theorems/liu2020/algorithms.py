@@ -34,6 +34,8 @@ __all__ = [
 
 RECORDED_STEPS = 60
 """Steps at which a run is measured, spread evenly on a logarithmic scale."""
+MIN_STEP = 1e-12
+"""Length below which the extra-gradient method shortens its step no more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +51,8 @@ def paper_constant(case: Case) -> float:
     """Return L of Theorem 4."""
     K = case["K"]
     n = len(case["y"])
-    return float(
-        np.abs(K).max() * (n + 3 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"]))
-    )
+    quartic = 3 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"])
+    return float(np.abs(K).max() * (n + quartic))
 
 
 def marks(total: int) -> set[int]:
@@ -67,9 +68,9 @@ def project(within: BoxPlane, v: FloatArray) -> FloatArray:
     if within.normal is None:
         return within.project(v)
     flat = v - (within.normal @ v) / (within.normal @ within.normal) * within.normal
-    return (
-        flat if (flat >= within.lower).all() and (flat <= within.upper).all() else within.project(v)
-    )
+    if (flat >= within.lower).all() and (flat <= within.upper).all():
+        return flat
+    return within.project(v)
 
 
 def accelerated(
@@ -184,11 +185,10 @@ def extragradient(case: Case) -> Evidence:
             x = within.project(alpha + step * up)
             X = _psd(F - step * down)
             up2, down2 = _ascent(case, x, X)
+            # The step is short enough where step |G(z') - G(z)| <= |z' - z|.
             moved = np.hypot(np.linalg.norm(x - alpha), np.linalg.norm(X - F))
-            if (
-                step * np.hypot(np.linalg.norm(up2 - up), np.linalg.norm(down2 - down)) <= moved
-                or step < 1e-12
-            ):
+            changed = np.hypot(np.linalg.norm(up2 - up), np.linalg.norm(down2 - down))
+            if step * changed <= moved or step < MIN_STEP:
                 break
             step /= 2
         alpha = within.project(alpha + step * up2)
@@ -200,9 +200,8 @@ def extragradient(case: Case) -> Evidence:
             away = float(best.alpha @ best.alpha + np.sum((weights(case, y * point) - 1.0) ** 2))
             points.append(point)
             bounds.append(away / (2 * length))
-    return reached(
-        [t + 1 for t in sorted(kept)], gaps(case, best.interval, points), bounds, -1.0, "gap"
-    )
+    steps = [t + 1 for t in sorted(kept)]
+    return reached(steps, gaps(case, best.interval, points), bounds, -1.0, "gap")
 
 
 def _ascent(case: Case, alpha: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
