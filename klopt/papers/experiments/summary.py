@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Summary",
     "TableCell",
+    "cell_texts",
     "conclusions",
     "print_experiment",
     "summarise",
-    "words",
     "write_csv",
 ]
 
@@ -156,7 +156,7 @@ def _cell(
     )
 
 
-def words(cell: TableCell) -> tuple[str, ...]:
+def cell_texts(cell: TableCell) -> tuple[str, ...]:
     """Return the entries of a cell as text, in the order of COLUMNS."""
     mark = "!" if cell.far else ""
     gap = "" if isnan(cell.gap) else f"{cell.gap:+.1f}{mark}"
@@ -286,7 +286,7 @@ def print_experiment(experiment: Experiment, out: Console) -> None:
         rows = table(COLUMNS, right=COLUMNS[1:])
         for cell in summary.cells:
             if cell.row == row.name:
-                rows.add_row(*words(cell))
+                rows.add_row(*cell_texts(cell))
         out.print(rows)
     out.print("")
     for said in conclusions(experiment, summary):

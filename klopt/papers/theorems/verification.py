@@ -172,8 +172,8 @@ def _judged(claim: Claim, cases: Sequence[Case], shrink: partial[Case] | None = 
         claim,
         _outcome(printed, corrected),
         len(cases),
-        _least(printed),
-        None if corrected is None else _least(corrected),
+        _weakest(printed),
+        None if corrected is None else _weakest(corrected),
         failing,
         failing is not None and proven(claim, failing),
     )
@@ -191,7 +191,7 @@ def _outcome(printed: Sequence[Evidence], corrected: Sequence[Evidence] | None) 
     return Outcome.HOLDS if all(evidence.holds for evidence in printed) else Outcome.INCONCLUSIVE
 
 
-def _least(found: Sequence[Evidence]) -> Evidence:
+def _weakest(found: Sequence[Evidence]) -> Evidence:
     return max(
         found, key=lambda evidence: (np.nan_to_num(evidence.best, nan=np.inf), evidence.worst)
     )

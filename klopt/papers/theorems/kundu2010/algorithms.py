@@ -59,7 +59,7 @@ class IterateRecord(NamedTuple):
     """One step of a run: the value, and the largest norm of a gradient."""
 
     value: Interval
-    steepest: float
+    gradient_norm: float
 
 
 def _largest_norm(matrices: FloatArray) -> float:
@@ -131,7 +131,7 @@ def middle(case: Case, count: int) -> FloatArray:
 
 
 def measured(
-    seen: Sequence[IterateRecord],
+    records: Sequence[IterateRecord],
     optimum: Interval,
     bound: Callable[[int], float],
     total: int,
@@ -139,14 +139,14 @@ def measured(
 ) -> Evidence:
     """Return the evidence for best value - optimum <= bound(T) at some T."""
     steps = horizons(total)
-    gaps = [apart(_best_value(seen[:t]), optimum) for t in steps]
+    gaps = [apart(_best_value(records[:t]), optimum) for t in steps]
     bounds = [bound(t) for t in steps]
     return reached(steps, gaps, bounds, -0.5, label)
 
 
-def _best_value(seen: Sequence[IterateRecord]) -> Interval:
-    lower = min(record.value.lower for record in seen)
-    upper = min(record.value.upper for record in seen)
+def _best_value(records: Sequence[IterateRecord]) -> Interval:
+    lower = min(record.value.lower for record in records)
+    upper = min(record.value.upper for record in records)
     return Interval(lower, upper)
 
 
@@ -176,9 +176,9 @@ def eskl_run(case: Case, *, printed: bool) -> Evidence:
         run = mirror_descent(oracle, start, tau, steps)
         label = "mirror descent"
 
-    seen = list(islice(run, total))
+    records = list(islice(run, total))
     optimum = kernel_optimum(case)[0]
-    return measured(seen, optimum, lambda t: tau * L * sqrt(2 * log(n) / t), total, label)
+    return measured(records, optimum, lambda t: tau * L * sqrt(2 * log(n) / t), total, label)
 
 
 def _single(case: Case, K: FloatArray) -> Gradients:
@@ -204,8 +204,8 @@ def fixed_horizon(case: Case) -> Evidence:
     for total in steps:
         size = 2 / L * sqrt(log(n) / total)
         run = mirror_descent(oracle, start, tau, fixed(size))
-        seen = list(islice(run, total))
-        gaps.append(apart(_best_value(seen), optimum))
+        records = list(islice(run, total))
+        gaps.append(apart(_best_value(records), optimum))
     bounds = [tau * L * sqrt(log(n) / t) for t in steps]
     return reached(steps, gaps, bounds, -0.5, "fixed horizon")
 
@@ -221,16 +221,16 @@ def averaged(case: Case) -> Evidence:
     tau = case["tau"]
     total = int(case["steps"])
     gathered = np.zeros((n, n))
-    seen = []
+    records = []
     for t in range(1, total + 1):
         eta = sqrt(log(n) / t) / L
         found = eskl(case, exponential(-eta * gathered, tau))
         gradients = found.svm[0] + found.losses[0]
-        seen.append(IterateRecord(found.value, float(np.linalg.norm(gradients))))
+        records.append(IterateRecord(found.value, float(np.linalg.norm(gradients))))
         gathered = gathered + gradients
     optimum = kernel_optimum(case)[0]
     return measured(
-        seen, optimum, lambda t: 2 * tau * L * sqrt(log(n) / t), total, "dual averaging"
+        records, optimum, lambda t: 2 * tau * L * sqrt(log(n) / t), total, "dual averaging"
     )
 
 
@@ -250,26 +250,26 @@ def emkl_run(case: Case, *, printed: bool, divided: bool) -> Evidence:
     total = int(case["steps"])
     start = middle(case, m)
     oracle = partial(joint, case)
-    L = float(case.get("L", 2 * steepness(case)))
+    L = float(case.get("L", 2 * initial_gradient_norm(case)))
     while True:
         steps = decreasing(n, L, m if divided else 1)
         if printed:
             run = as_printed(oracle, start, tau, steps, 1 / case["rho"])
         else:
             run = mirror_descent(oracle, start, tau, steps)
-        seen = list(islice(run, total))
+        records = list(islice(run, total))
 
         # Theorem 3.2 asks for an L that bounds the gradients along the run.
-        steepest = max(step.steepest for step in seen)
-        if steepest <= L:
+        gradient_norm = max(step.gradient_norm for step in records)
+        if gradient_norm <= L:
             break
-        L = 2 * steepest
+        L = 2 * gradient_norm
     label = "Algorithm 2 as printed" if printed else "mirror descent"
     bound = [tau * m * L * sqrt(2 * log(n) / t) for t in range(1, total + 1)]
-    return measured(seen, joint_optimum(case), lambda t: bound[t - 1], total, label)
+    return measured(records, joint_optimum(case), lambda t: bound[t - 1], total, label)
 
 
-def steepness(case: Case) -> float:
+def initial_gradient_norm(case: Case) -> float:
     """Return the largest norm of a gradient of F at the start."""
     found = joint(case, middle(case, len(case["S"])))
     return _largest_norm(found.svm + found.losses)
@@ -305,19 +305,19 @@ def rekl_run(case: Case, *, printed: bool) -> Evidence:
     total = int(case["steps"])
     weight = 1 / case["rho"] if printed else 1.0
     first = next(spectral(case, weight, fixed(0.0)))
-    L = float(case.get("L", 2 * first.steepest))
+    L = float(case.get("L", 2 * first.gradient_norm))
     while True:
         steps = decreasing(n, L, m if printed else 1)
-        seen = list(islice(spectral(case, weight, steps), total))
+        records = list(islice(spectral(case, weight, steps), total))
 
         # Proposition 3.2 asks for an L that bounds the gradients along the run.
-        steepest = max(step.steepest for step in seen)
-        if steepest <= L:
+        gradient_norm = max(step.gradient_norm for step in records)
+        if gradient_norm <= L:
             break
-        L = 2 * steepest
+        L = 2 * gradient_norm
     label = "Algorithm 3 as printed" if printed else "with rho"
     bound = [tau * m * L * sqrt(2 * log(n) / t) for t in range(1, total + 1)]
-    return measured(seen, spectral_optimum(case), lambda t: bound[t - 1], total, label)
+    return measured(records, spectral_optimum(case), lambda t: bound[t - 1], total, label)
 
 
 def spectral(case: Case, weight: float, step: Callable[[int], float]) -> Iterator[IterateRecord]:

@@ -101,8 +101,8 @@ def printed_step(case: Case, *, printed: bool) -> Evidence:
     found = eskl(case, K)
     gradients = found.svm[0] + found.losses[0]
     right = exponential(log_matrix(K) - eta * gradients, tau)
-    least = prox(gradients, right, K, eta)
-    size = 1 + abs(least) + tau
+    optimal = prox(gradients, right, K, eta)
+    size = 1 + abs(optimal) + tau
     if not printed:
         mixed = np.random.default_rng(0).dirichlet(np.ones(3), 50)
         corners = (right, K, tau / len(K) * np.eye(len(K)))
@@ -110,11 +110,11 @@ def printed_step(case: Case, *, printed: bool) -> Evidence:
             prox(gradients, sum(w * c for w, c in zip(ws, corners, strict=True)), K, eta)
             for ws in mixed
         )
-        return at_most(least + size, min(others) + size)
+        return at_most(optimal + size, min(others) + size)
     d, V = np.linalg.eigh(gradients)
     values = np.linalg.eigvalsh(K)
     tried = []
     for order in permutations(range(len(K))):
         lam = values[list(order)] * np.exp(-eta * (d - d[0]))
         tried.append(prox(gradients, composed(tau * lam / lam.sum(), V), K, eta))
-    return at_most(min(tried) + size, least + size)
+    return at_most(min(tried) + size, optimal + size)

@@ -18,15 +18,15 @@ from klopt.papers.theorems.claim import Case
 __all__ = [
     "block_l1",
     "block_linf",
-    "cuts",
-    "line",
+    "gradient_norms",
+    "printed_linearisation",
     "printed_prox",
     "printed_run",
     "rescaled",
-    "rough",
     "spectral_run",
-    "steep",
-    "widths",
+    "squared_distances",
+    "subgradient_gap",
+    "unbounded_gradient",
 ]
 
 PRECISION_BITS = 256
@@ -48,7 +48,7 @@ class TracelessPart(NamedTuple):
         return TracelessPart(factor * self.x, factor * self.z)
 
 
-def widths(kernels: Any) -> list[Any]:
+def squared_distances(kernels: Any) -> list[Any]:
     """Return k = (1, -1) K (1, -1)' of each kernel."""
     return [K[0, 0] + K[1, 1] - 2 * K[0, 1] for K in kernels]
 
@@ -61,12 +61,12 @@ def value_at(C: Any, square: Any) -> Any:
 
 def block_l1(case: Case, kernels: Any) -> Any:
     """Return Omega (5): the support vector machine with the largest k_i, as a fraction."""
-    return value_at(Fraction(case["C"]), max(widths(kernels)))
+    return value_at(Fraction(case["C"]), max(squared_distances(kernels)))
 
 
 def block_linf(case: Case, kernels: Any) -> Any:
     """Return Omega (10) as a ball: the square is (sum_i sqrt k_i)^2."""
-    return exact_svm(ball(case["C"]), [ball(k) for k in widths(kernels)])[0]
+    return exact_svm(ball(case["C"]), [ball(k) for k in squared_distances(kernels)])[0]
 
 
 def exact_svm(C: Any, k: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
@@ -77,7 +77,7 @@ def exact_svm(C: Any, k: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
     return 2 * amount - amount * amount * s * s / 2, amount, [root / s for root in roots]
 
 
-def steep(case: Case) -> tuple[Any, Any]:
+def unbounded_gradient(case: Case) -> tuple[Any, Any]:
     """Return |F(K) - F(K')| and L ||K - K'||.
 
     Only the second kernel moves, from k = (tau / L)^2 to k = 0.
@@ -89,18 +89,18 @@ def steep(case: Case) -> tuple[Any, Any]:
     return abs(apart), L * thin / ball(2).sqrt()
 
 
-def line(case: Case) -> tuple[Any, Any]:
+def printed_linearisation(case: Case) -> tuple[Any, Any]:
     """Return F(K) + <F'(K) of (12), K' - K> and F(K'), for the squared loss."""
     C, rho, S, K, other = (case[name] for name in ("C", "rho", "S", "K", "other"))
     assert case["loss"] == "squared"
     (first, amount, gamma), (second, _, _) = (
-        exact_svm(ball(C), [ball(k) for k in widths(M)]) for M in (K, other)
+        exact_svm(ball(C), [ball(k) for k in squared_distances(M)]) for M in (K, other)
     )
     for i in range(len(S)):
         move = other[i] - K[i]
         X = K[i] - S[i]
         first += ball(rho * (X * X).sum()) + ball(2 * (X * move).sum())
-        first -= amount * amount * ball(widths([move])[0]) / (2 * gamma[i])
+        first -= amount * amount * ball(squared_distances([move])[0]) / (2 * gamma[i])
         second += ball(rho * ((other[i] - S[i]) ** 2).sum())
     return first, second
 
@@ -125,7 +125,7 @@ def rescaled(case: Case) -> tuple[Any, Any]:
     return case["rho"] * cost[0], case["rho"] * cost[1]
 
 
-def rough(case: Case) -> tuple[Any, Any]:
+def gradient_norms(case: Case) -> tuple[Any, Any]:
     """Return the norm of aa'/2 at K = (tau/n) I for n points and for two: n amount^2 / 2."""
 
     def norm(n: int) -> Any:
@@ -187,7 +187,7 @@ class TwoPointProblem(NamedTuple):
             TracelessPart(weight * u, p + weight * v) for p, (u, v) in zip(push, signs, strict=True)
         ]
 
-    def steepest(self, kernels: Sequence[TracelessPart]) -> list[Any]:
+    def gradient_norms_at(self, kernels: Sequence[TracelessPart]) -> list[Any]:
         """Return the norms of the gradients.
 
         Their trace is that of -aa' / (2 gamma_i), since L' has none.
@@ -198,7 +198,7 @@ class TwoPointProblem(NamedTuple):
         return [(t * t / 2 + 2 * p.size() ** 2).sqrt() for t, p in zip(traces, parts, strict=True)]
 
 
-def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any]:
+def printed_run(case: Case, L: Fraction, *, omits_rho: bool) -> tuple[Any, Any]:
     """Return the best value of Algorithm 1 (one S) or 2, and F(S_1..S_m) plus the printed bound.
 
     The eigenvalues of K_i are tau/2 +- (tau/2) tanh(w_i/2); w_i is the logarithm of their ratio.
@@ -214,10 +214,10 @@ def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any
         for t in range(1, total + 1):
             value = problem.value(kernels)
             best = value if best is None else best.min(value)
-            if not all(norm <= lip for norm in problem.steepest(kernels)):
+            if not all(norm <= lip for norm in problem.gradient_norms_at(kernels)):
                 raise InvalidSettings("the run meets a gradient above the Lipschitz constant")
             eta = (2 * ball(2).log() / (m * t)).sqrt() / lip
-            weight = ball(1) if forgets_rho else problem.rho
+            weight = ball(1) if omits_rho else problem.rho
             for i, g in enumerate(problem.gradients(kernels, weight)):
                 r = g.size()
                 w[i] = w[i] - 2 * eta * r
@@ -294,7 +294,7 @@ def spectral_run(case: Case) -> tuple[Any, Any]:
         return best, g(ball(Fraction(case["near"]))) + bound
 
 
-def cuts(case: Case) -> tuple[Any, Any]:
+def subgradient_gap(case: Case) -> tuple[Any, Any]:
     """Return the gap of the subgradient method after T = 2 points, and L R / sqrt 2."""
     G = case["G"]
     c = case["c"]

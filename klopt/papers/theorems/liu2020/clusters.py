@@ -52,7 +52,7 @@ __all__ = [
     "random_clusters",
     "screening",
     "theorem6",
-    "theorem6_mended",
+    "theorem6_corrected",
 ]
 
 PointMask = npt.NDArray[np.bool_]
@@ -163,7 +163,7 @@ def theorem6(case: Case) -> Evidence:
     return at_most(distance, bound, scale=1 + abs(own), tol=1e-8)
 
 
-def theorem6_mended(case: Case) -> Evidence:
+def theorem6_corrected(case: Case) -> Evidence:
     """Return the evidence for -(C^4 / 16 eta) sum K^2 <= h* - H(abar, Fbar) <= C^2 Q / 2.
 
     Theorem 6 as corrected; the sum is over pairs of different clusters.

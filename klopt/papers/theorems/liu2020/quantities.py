@@ -83,8 +83,9 @@ def random_matrices(rng: np.random.Generator, n: int) -> Case:
 
     All entries are small integers.
     """
+    rank = max(n // 2, 1)
     A, B = (M + M.T for M in rng.integers(-2, 3, size=(2, n, n)).astype(float))
-    U, V = (rng.integers(-2, 3, size=(n, max(n // 2, 1))).astype(float) for _ in range(2))
+    U, V = (rng.integers(-2, 3, size=(n, rank)).astype(float) for _ in range(2))
     x, z = rng.integers(-3, 4, size=(2, n)).astype(float)
     return {"A": A, "B": B, "K": U @ U.T, "F": V @ V.T, "x": x, "z": z}
 
@@ -160,9 +161,10 @@ def sharp(case: Case) -> float:
     C = case["C"]
     eta = case["eta"]
     squares = K * K
-    top = np.linalg.eigvalsh(K)[-1]
-    second = np.linalg.eigvalsh(squares)[-1]
-    return float(top + C * C / (4 * eta) * second + C * C / (2 * eta) * squares.sum(axis=1).max())
+    quadratic = np.linalg.eigvalsh(K)[-1]
+    quartic = C * C / (4 * eta) * np.linalg.eigvalsh(squares)[-1]
+    diagonal = C * C / (2 * eta) * squares.sum(axis=1).max()
+    return float(quadratic + quartic + diagonal)
 
 
 class AdaptiveOptimum(NamedTuple):
@@ -284,7 +286,8 @@ def exact_gradient(case: Case, alpha: Any) -> list[Any]:
     eta = case["eta"]
     points = range(len(alpha))
     a = [y[i] * alpha[i] for i in points]
-    return [
-        1 - y[i] * sum((1 + a[i] * a[j] * K[i, j] / (4 * eta)) * K[i, j] * a[j] for j in points)
-        for i in points
-    ]
+
+    def weight(i: int, j: int) -> Any:
+        return 1 + a[i] * a[j] * K[i, j] / (4 * eta)
+
+    return [1 - y[i] * sum(weight(i, j) * K[i, j] * a[j] for j in points) for i in points]

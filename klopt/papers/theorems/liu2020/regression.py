@@ -66,9 +66,8 @@ def constant10(case: Case) -> float:
     """Return 2 L of Theorem 10."""
     K = case["K"]
     n = len(case["y"])
-    return float(
-        4 * np.abs(K).max() * (n + 9 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"]))
-    )
+    quartic = 9 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"])
+    return float(4 * np.abs(K).max() * (n + quartic))
 
 
 def derivative_along(case: Case, side: str) -> FloatArray:
@@ -112,12 +111,12 @@ def exact_gradient(case: Case) -> tuple[Any, Any]:
 
     def h(step: int) -> Any:
         moved = [beta[i] - step * (i == 0) for i in range(n)]
-        gain = sum(moved[i] * y[i] for i in range(n)) - case["epsilon"] * (
-            sum(up) + sum(down) + step
-        )
-        return exact_value(case, moved, gain)
+        fit = sum(moved[i] * y[i] for i in range(n))
+        tube = case["epsilon"] * (sum(up) + sum(down) + step)
+        return exact_value(case, moved, fit - tube)
 
-    return abs(printed - (h(-2) - 8 * h(-1) + 8 * h(1) - h(2)) / 12), 0
+    derivative = (h(-2) - 8 * h(-1) + 8 * h(1) - h(2)) / 12
+    return abs(printed - derivative), 0
 
 
 def exact_constraint(case: Case) -> tuple[Any, Any]:

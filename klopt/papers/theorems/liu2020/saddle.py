@@ -60,7 +60,11 @@ def random_points(rng: np.random.Generator, n: int) -> Case:
 
 def random_neighbours(rng: np.random.Generator, n: int) -> Case:
     """Return training points, test points and a psd F."""
-    return {"X": rng.normal(size=(n, 2)), "T": rng.normal(size=(n + 3, 2)), "F": random_psd(rng, n)}
+    return {
+        "X": rng.normal(size=(n, 2)),
+        "T": rng.normal(size=(n + 3, 2)),
+        "F": random_psd(rng, n),
+    }
 
 
 def random_projection(rng: np.random.Generator, n: int) -> Case:
@@ -73,7 +77,8 @@ def form(case: Case, x: Any, z: Any) -> Any:
     """Return x'(F o K)z in the arithmetic of the case."""
     F = case["F"]
     K = case["K"]
-    return sum(x[i] * F[i, j] * K[i, j] * z[j] for i in range(len(x)) for j in range(len(z)))
+    pairs = [(i, j) for i in range(len(x)) for j in range(len(z))]
+    return sum(x[i] * F[i, j] * K[i, j] * z[j] for i, j in pairs)
 
 
 def trace(case: Case, x: Any) -> Any:
@@ -125,11 +130,10 @@ def exact_margin(case: Case) -> tuple[Any, Any]:
     plain = [1 - y[i] * sum(K[i, j] * a[j] for j in range(n)) for i in range(n)]
     if case["tau"] or sum(y) or min(*plain, *exact_gradient(case, [C] * n)) < 0:
         raise InvalidSettings("decided exactly where every multiplier is C only")
-    pairs = [(i, j) for i in range(n) for j in range(n)]
-    grown = sum(
-        a[i] * a[j] * K[i, j] * (1 + a[i] * a[j] * K[i, j] / (4 * case["eta"])) for i, j in pairs
-    )
-    return grown, sum(a[i] * a[j] * K[i, j] for i, j in pairs)
+
+    terms = [a[i] * a[j] * K[i, j] for i in range(n) for j in range(n)]
+    adapted = sum(term * (1 + term / (4 * case["eta"])) for term in terms)
+    return adapted, sum(terms)
 
 
 def exact_vanishing(case: Case) -> tuple[Any, Any]:
@@ -141,10 +145,14 @@ def exact_vanishing(case: Case) -> tuple[Any, Any]:
     n = len(case["y"])
     C = case["C"]
     K = case["K"]
-    small = n + C * C * sum(K[i, i] for i in range(n)) / (4 * case["eta"]) <= case["tau"] / 2
-    if not small or sum(case["y"]) or any(K[i, j] != (i == j) for i in range(n) for j in range(n)):
+    trace_gamma = C * C * sum(K[i, i] for i in range(n)) / (4 * case["eta"])
+    vanishes = n + trace_gamma <= case["tau"] / 2
+    identity = all(K[i, j] == (i == j) for i in range(n) for j in range(n))
+    if not vanishes or sum(case["y"]) or not identity:
         raise InvalidSettings("decided exactly where F vanishes and K = I only")
-    return n * C, sum(min(C, 1) - min(C, 1) ** 2 / 2 for _ in range(n))
+
+    s = min(C, 1)
+    return n * C, n * (s - s**2 / 2)
 
 
 def exact_diagonal(case: Case) -> tuple[Any, Any]:

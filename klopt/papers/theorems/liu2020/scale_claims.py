@@ -50,7 +50,7 @@ def clusters_solve_the_cut_problem(case: Case) -> Evidence:
     latex=r"|H(\alpha^*,F^*)-H(\bar\alpha,\bar F)|\le\tfrac12(B_2-B_1)C^2Q(\pi)",
     premise="F is 1 between clusters (003-B26), and (4) means (18)", meets=lambda case: bool(np.ptp(case["groups"])),
     correction="-(C^4 / 16 eta) sum K_ij^2 <= h* - H <= C^2 Q / 2, the sum between clusters: B2 would do, B2 - B1 not.",
-    corrected=clusters.theorem6_mended, exact=clusters.exact_theorem6,
+    corrected=clusters.theorem6_corrected, exact=clusters.exact_theorem6,
     example={**APART, "K": np.array([[1.0, 0.5], [0.5, 1.0]]), "eta": 128.0, "alpha": np.full(2, 0.625)},
 )  # fmt: skip
 def clusters_are_nearly_optimal(case: Case) -> Evidence:

@@ -165,12 +165,12 @@ def closed_form_solves_the_whole_problem(case: Case) -> Evidence:
     says="The kernel of (8) is well defined: it does not depend on the eigenvectors chosen.",
     latex=r"K=U\Sigma U^\top\ \text{for every eigenbasis}\ U\ \text{of}\ L",
     correction="Only if each repeated eigenvalue has one direction, the projection of y on its space.",
-    corrected=quantities.basis_free, exact=exact.exact_turned,
+    corrected=quantities.basis_free, exact=exact.exact_rotated,
 )  # fmt: skip
 def kernel_is_independent_of_the_basis(case: Case) -> Evidence:
     return equal(
-        quantities.turned_kernel(case, 0.0),
-        quantities.turned_kernel(case, np.pi / 5),
+        quantities.rotated_kernel(case, 0.0),
+        quantities.rotated_kernel(case, np.pi / 5),
         tol=1e-8,
         scale=1e-6,
     )

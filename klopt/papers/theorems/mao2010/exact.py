@@ -14,7 +14,7 @@ from klopt.papers.theorems.claim import Case
 from klopt.papers.theorems.mao2010.graphs import labels_of, laplacian
 from klopt.problems import SpectralRls
 
-__all__ = ["exact_commuting", "exact_falling", "exact_schur", "exact_turned"]
+__all__ = ["exact_commuting", "exact_falling", "exact_rotated", "exact_schur"]
 
 
 def exact_schur(case: Case) -> tuple[Any, Any]:
@@ -46,7 +46,7 @@ def exact_falling(case: Case) -> tuple[Any, Any]:
     return value(10), value(10**4)
 
 
-def exact_turned(case: Case) -> tuple[Any, Any]:
+def exact_rotated(case: Case) -> tuple[Any, Any]:
     """Return the change of K_11 of (8) when an eigenbasis is rotated, and 0.
 
     The graph is a triangle; the rotation has cosine 3/5 and sine 4/5.
@@ -70,7 +70,9 @@ def exact_turned(case: Case) -> tuple[Any, Any]:
             total += (abs(seen) / ball(2 * mu * B).sqrt() - 1 / C).max(ball(0)) * w[0] * w[0]
         return total
 
-    return abs(corner(Fraction(1), Fraction(0)) - corner(Fraction(3, 5), Fraction(4, 5))), ball(0)
+    plain = corner(Fraction(1), Fraction(0))
+    rotated = corner(Fraction(3, 5), Fraction(4, 5))
+    return abs(plain - rotated), ball(0)
 
 
 def exact_commuting(case: Case) -> tuple[Any, Any]:

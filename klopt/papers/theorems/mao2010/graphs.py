@@ -41,7 +41,9 @@ class Spectrum(NamedTuple):
 def random_graph(rng: np.random.Generator, n: int) -> Case:
     """Return a connected graph of n + 1 points, two or more labelled, and the parameters."""
     n = n + 1
-    S = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.7), 1) + np.eye(n, k=1)
+    weights = rng.random((n, n)) * (rng.random((n, n)) < 0.7)
+    # A path through all points keeps the graph connected.
+    S = np.triu(weights, 1) + np.eye(n, k=1)
     y = np.zeros(n)
     known = rng.permutation(n)[: rng.integers(2, n + 1)]
     y[known] = rng.choice([-1.0, 1.0], known.size)

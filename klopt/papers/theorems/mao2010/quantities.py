@@ -23,7 +23,8 @@ MU_GRID = np.geomspace(1e-10, 1e10, 2001)
 def pairwise(case: Case) -> float:
     """Return sum_ij S_ij |v_i / sqrt(d_i) - v_j / sqrt(d_j)|^2."""
     V = case["V"] / np.sqrt(case["S"].sum(axis=1))[:, None]
-    return float(np.sum(case["S"] * np.sum((V[:, None, :] - V[None, :, :]) ** 2, axis=2)))
+    squared_distances = np.sum((V[:, None, :] - V[None, :, :]) ** 2, axis=2)
+    return float(np.sum(case["S"] * squared_distances))
 
 
 def smoothness(case: Case) -> float:
@@ -37,8 +38,10 @@ def exact_regulariser(case: Case) -> tuple[Any, Any]:
     V = case["V"]
     assert all(sum(row) == 1 for row in S)
     points = range(len(S))
-    left = sum(S[i, j] * sum((V[i] - V[j]) ** 2) for i in points for j in points)
-    return left, sum(((i == j) - S[i, j]) * (V[i] @ V[j]) for i in points for j in points)
+    pairs = [(i, j) for i in points for j in points]
+    left = sum(S[i, j] * sum((V[i] - V[j]) ** 2) for i, j in pairs)
+    right = sum(((i == j) - S[i, j]) * (V[i] @ V[j]) for i, j in pairs)
+    return left, right
 
 
 def optimum(case: Case, basis: Literal["spectral", "padded", "labelled"]) -> Interval:
@@ -97,16 +100,22 @@ def least(case: Case, lam: FloatArray) -> Evidence:
 
 def exact_value8(case: Case, lam: Any) -> Any:
     """Return the objective of a one-dimensional spectrum as a ball."""
-    A, B, mu, C = (ball(Fraction(x)) for x in (case["A"][0], case["B"][0], case["mu"], case["C"]))
+    A = ball(Fraction(case["A"][0]))
+    B = ball(Fraction(case["B"][0]))
+    mu = ball(Fraction(case["mu"]))
+    C = ball(Fraction(case["C"]))
     return A / (lam + 1 / C) / 2 + mu * B * lam
 
 
-def turned_kernel(case: Case, angle: float) -> FloatArray:
+def rotated_kernel(case: Case, angle: float) -> FloatArray:
     """Return K of (8), the plane of the two largest eigenvalues rotated by `angle`."""
     U, _, B = spectrum_of(case)
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    U = np.hstack([U[:, :-2], U[:, -2:] @ turn])
-    return (U * spectrum8({**case, "A": (U.T @ case["y"]) ** 2, "B": B})) @ U.T
+    c = np.cos(angle)
+    s = np.sin(angle)
+    rotation = np.array([[c, -s], [s, c]])
+    U = np.hstack([U[:, :-2], U[:, -2:] @ rotation])
+    A = (U.T @ case["y"]) ** 2
+    return (U * spectrum8({**case, "A": A, "B": B})) @ U.T
 
 
 def basis_free(case: Case) -> Evidence:

@@ -178,7 +178,7 @@ def tikhonov_is_ivanov(case: Case) -> Evidence:
 def alignment_is_a_ball_constraint(case: Case) -> Evidence:
     # Kernels diag(1, t), 0 <= t <= 1, target I: rho is best, 1, at t = 1; the unit ball admits t =
     # 0 only.
-    return at_most(1.0, quantities.line(case["t"]))
+    return at_most(1.0, quantities.alignment_with_identity(case["t"]))
 
 
 @theorem(

@@ -138,7 +138,7 @@ def f_is_positive(case: Case) -> Evidence:
 )  # fmt: skip
 def alignment_is_a_quadratic_program(case: Case) -> Evidence:
     F, b = quantities.products(case)
-    low, high = quantities.least_quadratic(F, b, np.eye(len(b)))
+    low, high = quantities.minimal_quadratic(F, b, np.eye(len(b)))
     from_qp = Interval(
         1 / (np.sqrt(high) * _norm(case)), 1 / (np.sqrt(max(low, 1e-300)) * _norm(case))
     )

@@ -76,11 +76,18 @@ def best_alignment(case: Case, *, ordered: bool, formulation: str | None = None)
     return Interval(result.lower, result.upper)
 
 
-def least_quadratic(F: FloatArray, b: FloatArray, G: FloatArray) -> Interval:
-    """Return klopt's interval for the least a'Fa with b'a = 1 and Ga >= 0."""
+def minimal_quadratic(F: FloatArray, b: FloatArray, G: FloatArray) -> Interval:
+    """Return klopt's interval for the minimal a'Fa with b'a = 1 and Ga >= 0."""
     scale = float(np.max(b))
     none = np.zeros(len(b))
-    program = QCQP(2 * F, none, A_ub=-G, b_ub=np.zeros(len(G)), A_eq=b[None] / scale, b_eq=[1.0])
+    program = QCQP(
+        2 * F,
+        none,
+        A_ub=-G,
+        b_ub=np.zeros(len(G)),
+        A_eq=b[None] / scale,
+        b_eq=[1.0],
+    )
     result = solve(program, tol=1e-7)
     return Interval(result.lower / scale**2, result.upper / scale**2)
 
