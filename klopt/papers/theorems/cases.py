@@ -130,12 +130,11 @@ def rounded(case: Case, entries: tuple[str, ...], parts: int) -> Case:
     >>> rounded({"a": 0.3, "b": 0.3}, ("a",), 2)
     {'a': 0.5, 'b': 0.3}
     """
-    return {
-        name: _plain_number(np.round(np.asarray(value) * parts) / parts)
-        if name in entries
-        else value
-        for name, value in case.items()
-    }
+    simpler = dict(case)
+    for name in entries:
+        if name in simpler:
+            simpler[name] = _plain_number(np.round(np.asarray(simpler[name]) * parts) / parts)
+    return simpler
 
 
 def _plain_number(value: Any) -> Any:

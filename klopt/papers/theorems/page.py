@@ -149,9 +149,8 @@ def formula(latex: str) -> Markup:
     try:
         made = convert(latex, display="block")
         parts = list(ElementTree.fromstring(made).iter())
-    except (
-        Exception
-    ):  # a third party's LaTeX may fail in any way, and must not take the page with it
+    except Exception:
+        # A third party's LaTeX may fail in any way, and must not take the page with it.
         return Markup("<code>{}</code>").format(latex)
     safe = all(
         part.tag.startswith(MATHML_NAMESPACE) and not FORBIDDEN_ATTRIBUTES & set(part.attrib)
@@ -173,8 +172,11 @@ def rate_figures(finding: Finding) -> tuple[Figure, ...]:
     x = Axis.around("iterations", [step for _, curve in curves for step in curve.steps], log=True)
     y = Axis.around("gap", values, log=True)
     alone = len(curves) == 1 and finding.corrected is None
-    return tuple(_rate(finding, "" if alone else word, curve, x, replace(y, label=curve.label or "gap"))
-                 for word, curve in curves)  # fmt: skip
+    charts = []
+    for word, curve in curves:
+        labelled = replace(y, label=curve.label or "gap")
+        charts.append(_rate(finding, "" if alone else word, curve, x, labelled))
+    return tuple(charts)
 
 
 def _rate(finding: Finding, word: str, curve: Curve, x: Axis, y: Axis) -> Figure:
@@ -187,7 +189,8 @@ def _rate(finding: Finding, word: str, curve: Curve, x: Axis, y: Axis) -> Figure
         heights = np.array(values)
         kept = np.isfinite(heights) & (heights > 0) & (steps > 0)
         series.append(Series(name, steps[kept], heights[kept], style))
-    title = f"{finding.claim.name}{f' {word}' if word else ''}: measured and bound"
+    subject = f"{finding.claim.name} {word}" if word else finding.claim.name
+    title = f"{subject}: measured and bound"
     fit = curve.fit()
     fitted = "too few steps to fit one"
     if fit is not None:
@@ -195,7 +198,10 @@ def _rate(finding: Finding, word: str, curve: Curve, x: Axis, y: Axis) -> Figure
     worst = max(
         (m / b for m, b in zip(curve.measured, curve.bound, strict=True) if b > 0), default=0.0
     )
-    caption = f"Predicted exponent {curve.predicted:.3g}; {fitted}. Measured is at most {worst:.2g} times the bound."
+    caption = (
+        f"Predicted exponent {curve.predicted:.3g}; {fitted}. "
+        f"Measured is at most {worst:.2g} times the bound."
+    )
     return Figure(
         f"rate-{finding.claim.name}",
         word,

@@ -79,7 +79,10 @@ class Verification:
     def __repr__(self) -> str:
         counts = {outcome: sum(f.outcome is outcome for f in self.findings) for outcome in Outcome}
         said = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
-        return f"Verification of {len(self.findings)} claims: {said}; {len(self.unexpected)} unexpected"
+        return (
+            f"Verification of {len(self.findings)} claims: {said}; "
+            f"{len(self.unexpected)} unexpected"
+        )
 
 
 def verify(
@@ -169,13 +172,13 @@ def _judged(claim: Claim, cases: Sequence[Case], shrink: partial[Case] | None = 
     if failing is not None and shrink is not None:
         failing = shrink(failing)
     return Finding(
-        claim,
-        _outcome(printed, corrected),
-        len(cases),
-        _weakest(printed),
-        None if corrected is None else _weakest(corrected),
-        failing,
-        failing is not None and proven(claim, failing),
+        claim=claim,
+        outcome=_outcome(printed, corrected),
+        trials=len(cases),
+        printed=_weakest(printed),
+        corrected=None if corrected is None else _weakest(corrected),
+        counterexample=failing,
+        proven=failing is not None and proven(claim, failing),
     )
 
 
@@ -183,12 +186,12 @@ def _outcome(printed: Sequence[Evidence], corrected: Sequence[Evidence] | None) 
     if any(evidence.fails for evidence in printed):
         if corrected is None or any(evidence.fails for evidence in corrected):
             return Outcome.REFUTED
-        return (
-            Outcome.CORRECTED
-            if all(evidence.holds for evidence in corrected)
-            else Outcome.INCONCLUSIVE
-        )
-    return Outcome.HOLDS if all(evidence.holds for evidence in printed) else Outcome.INCONCLUSIVE
+        if all(evidence.holds for evidence in corrected):
+            return Outcome.CORRECTED
+        return Outcome.INCONCLUSIVE
+    if all(evidence.holds for evidence in printed):
+        return Outcome.HOLDS
+    return Outcome.INCONCLUSIVE
 
 
 def _weakest(found: Sequence[Evidence]) -> Evidence:

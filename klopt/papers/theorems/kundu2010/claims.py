@@ -123,7 +123,8 @@ def objective_is_lipschitz(case: Case) -> Evidence:
     reach = quantities.lipschitz(case) * float(np.linalg.norm(one - two))
     rise = first.value.upper - second.value.lower, second.value.upper - first.value.lower
     return every([
-        quantities.convex_between(middle.value, first.value, second.value), at_most(largest, quantities.lipschitz(case)),
+        quantities.convex_between(middle.value, first.value, second.value),
+        at_most(largest, quantities.lipschitz(case)),
         at_most(max(rise), reach, scale=abs(first.value.upper)),
     ])  # fmt: skip
 

@@ -121,9 +121,9 @@ def padding_bounds_from_above(case: Case) -> Evidence:
 
 @theorem(
     "004-6", number="(6), (7)", draw=random_graph, expected=Outcome.REFUTED,
-    says="(7) has a minimiser as it stands, without a ridge: along the null vector of L nothing is gained for ever.",
+    says="(7) has a minimiser as it stands, without a ridge: along the null vector of L the value stops falling.",
     latex=r"\operatorname{arg}\min_{K\succeq0}\tfrac12y^\top(K+\tfrac1CI)^{-1}y+\mu\operatorname{tr}(KL)\neq\emptyset",
-    correction="L is singular: along its null vector q the value falls for ever. A ridge or a free bias mends it.",
+    correction="L is singular: along its null vector q the value keeps falling. A ridge or a free bias mends it.",
     premise="the labels see the null space: q'y is not 0", meets=labels_see_null_space, exact=exact.exact_falling,
 )  # fmt: skip
 def unregularised_minimum_is_attained(case: Case) -> Evidence:
