@@ -156,10 +156,14 @@ def equal(
     """
     a = np.asarray(left, float)
     b = np.asarray(right, float)
-    size = max(float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)), scale)
-    off = float(np.abs(a - b).max(initial=0.0))
+    size = max(_largest(a), _largest(b), scale)
+    off = _largest(a - b)
     ratio = 0.0 if off == 0.0 else off / (tol * size)
     return Evidence(ratio, ratio, detail=detail)
+
+
+def _largest(entries: npt.NDArray[np.float64]) -> float:
+    return float(np.abs(entries).max(initial=0.0))
 
 
 def overlap(left: Interval, right: Interval, *, tol: float = 0.0, detail: str = "") -> Evidence:

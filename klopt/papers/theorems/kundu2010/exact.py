@@ -276,7 +276,8 @@ def spectral_run(case: Case) -> tuple[Any, Any]:
         lam = (ball(S[0, 0] - S[0, 1]), ball(S[0, 0] + S[0, 1]))
 
         def g(mu: Any) -> Any:
-            return exact_svm(C, [2 * mu])[0] + rho * ((mu - lam[0]) ** 2 + (tau - mu - lam[1]) ** 2)
+            value, _, _ = exact_svm(C, [2 * mu])
+            return value + rho * ((mu - lam[0]) ** 2 + (tau - mu - lam[1]) ** 2)
 
         w = ball(0)
         best = None

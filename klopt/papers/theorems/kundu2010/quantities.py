@@ -253,7 +253,8 @@ def on_simplex(M: FloatArray, tau: float) -> FloatArray:
 def divided(case: Case) -> FloatArray:
     """Return Sbar + aa' / (4 rho m), whose projection minimises over K for a given alpha."""
     a = case["y"] * case["alpha"]
-    return np.asarray(case["S"].mean(axis=0) + np.outer(a, a) / (4 * case["rho"] * len(case["S"])))
+    weight = 4 * case["rho"] * len(case["S"])
+    return np.asarray(case["S"].mean(axis=0) + np.outer(a, a) / weight)
 
 
 def inner_value(case: Case, K: FloatArray) -> float:

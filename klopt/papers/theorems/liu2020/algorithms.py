@@ -210,7 +210,8 @@ def _ascent(case: Case, alpha: FloatArray, F: FloatArray) -> tuple[FloatArray, F
     K = case["K"]
     eta = case["eta"]
     a = y * alpha
-    by_F = -np.outer(a, a) * K / 2 + 2 * eta * (F - 1.0) + case["tau"] * eta * np.eye(len(y))
+    trace = case["tau"] * eta * np.eye(len(y))
+    by_F = -np.outer(a, a) * K / 2 + 2 * eta * (F - 1.0) + trace
     return 1.0 - y * ((F * K) @ a), by_F
 
 
@@ -235,7 +236,8 @@ def nearest(case: Case, point: FloatArray) -> Evidence:
     away = case["v"] - point
     within = domain(case)
     farthest = float(away @ within.linear_minimiser(-away))
-    size = float(np.abs(case["v"]).sum()) * (case["C"] + float(np.abs(case["v"]).max()))
+    entries = np.abs(case["v"])
+    size = float(entries.sum()) * (case["C"] + float(entries.max()))
     return at_most(farthest - float(away @ point), 1e-9 * size)
 
 

@@ -146,7 +146,8 @@ def exact_constant17(case: Case) -> tuple[Any, Any]:
     two = case["other"]
     n = len(case["y"])
     K = case["K"]
-    if case["tau"] or any(K[i, j] != K[0, 0] * (i == j) for i in range(n) for j in range(n)):
+    pairs = [(i, j) for i in range(n) for j in range(n)]
+    if case["tau"] or any(K[i, j] != K[0, 0] * (i == j) for i, j in pairs):
         raise InvalidSettings("decided exactly for a multiple of I and tau = 0 only")
 
     gradients = zip(exact_gradient(case, one), exact_gradient(case, two), strict=True)

@@ -107,7 +107,8 @@ def exact_gradient(case: Case) -> tuple[Any, Any]:
     n = len(case["y"])
     beta = [up[i] - down[i] for i in range(n)]
     F = [[1 + beta[i] * beta[j] * K[i, j] / (4 * case["eta"]) for j in range(n)] for i in range(n)]
-    printed = -case["epsilon"] - sum(F[0][j] * K[0, j] * beta[j] for j in range(n)) - y[0]
+    fitted = sum(F[0][j] * K[0, j] * beta[j] for j in range(n))
+    printed = -case["epsilon"] - fitted - y[0]
 
     def h(step: int) -> Any:
         moved = [beta[i] - step * (i == 0) for i in range(n)]
@@ -166,7 +167,8 @@ def algorithm2(case: Case, sign: float) -> Evidence:
     n = len(case["y"])
     total = int(case["steps"])
     (best, beta) = optimum(case)
-    within = BoxPlane(np.zeros(2 * n), np.full(2 * n, case["C"]), np.repeat([1.0, -1.0], n))
+    normal = np.repeat([1.0, -1.0], n)
+    within = BoxPlane(np.zeros(2 * n), np.full(2 * n, case["C"]), normal)
     L = constant10(case)
     run = accelerated(lambda x: gradient(case, x), within, L, total, sign)
     found = [value(case, x[:n], x[n:]) for x in run.theta]

@@ -250,8 +250,15 @@ def neighbours(case: Case) -> Evidence:
 def reciprocal(X: Any, T: Any) -> Any:
     """Return 1 / (r s): T_j is the r-th neighbour of X_i, and X_i the s-th of T_j."""
     D = np.linalg.norm(X[:, None] - T[None], axis=2)
-    r, s = (1 + np.argsort(np.argsort(D, axis=axis, kind="stable"), axis=axis) for axis in (1, 0))
+    r = _ranks(D, axis=1)
+    s = _ranks(D, axis=0)
     return 1 / (r * s)
+
+
+def _ranks(D: Any, axis: int) -> Any:
+    """The rank of each distance along an axis, 1 for the nearest."""
+    order = np.argsort(D, axis=axis, kind="stable")
+    return 1 + np.argsort(order, axis=axis)
 
 
 def kept(case: Case, dimension: float) -> Evidence:

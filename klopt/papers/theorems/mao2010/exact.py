@@ -51,7 +51,8 @@ def exact_rotated(case: Case) -> tuple[Any, Any]:
 
     The graph is a triangle; the rotation has cosine 3/5 and sine 4/5.
     """
-    if len(case["y"]) != 3 or any(case["S"][i, j] != (i != j) for i in range(3) for j in range(3)):
+    pairs = [(i, j) for i in range(3) for j in range(3)]
+    if len(case["y"]) != 3 or any(case["S"][i, j] != (i != j) for i, j in pairs):
         raise InvalidSettings("decided exactly for a triangle only")
     B = Fraction(3, 2) + case["ridge"]
     C = ball(case["C"])
@@ -67,7 +68,8 @@ def exact_rotated(case: Case) -> tuple[Any, Any]:
         for a, b in ((c, s), (-s, c)):
             w = [ball(a) * p + ball(b) * q for p, q in zip(u, v, strict=True)]
             seen = sum((p * q for p, q in zip(w, y, strict=True)), ball(0))
-            total += (abs(seen) / ball(2 * mu * B).sqrt() - 1 / C).max(ball(0)) * w[0] * w[0]
+            eigenvalue = (abs(seen) / ball(2 * mu * B).sqrt() - 1 / C).max(ball(0))
+            total += eigenvalue * w[0] * w[0]
         return total
 
     plain = corner(Fraction(1), Fraction(0))

@@ -88,7 +88,8 @@ def graph_with_spectrum(rng: np.random.Generator, n: int) -> Case:
 def graph_with_classes(rng: np.random.Generator, n: int) -> Case:
     """Return a graph whose points fall into three groups, and eigenvalues for a kernel on it."""
     case = graph_with_spectrum(rng, n + 2)
-    return {**case, "groups": np.append([0, 1, 2], rng.integers(0, 3, len(case["y"]) - 3))}
+    rest = rng.integers(0, 3, len(case["y"]) - 3)
+    return {**case, "groups": np.append([0, 1, 2], rest)}
 
 
 def labels_see_null_space(case: Case) -> bool:

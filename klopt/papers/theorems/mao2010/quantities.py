@@ -95,7 +95,8 @@ def least(case: Case, lam: FloatArray) -> Evidence:
     B = np.asarray(case["B"])[:, None]
     best = (A / (trial + 1 / case["C"]) / 2 + case["mu"] * B * trial).min(axis=1)
     own = case["A"] / (lam + 1 / case["C"]) / 2 + case["mu"] * case["B"] * lam
-    return at_most(float(own.sum()), float(np.minimum(best, own).sum()), scale=float(own.sum()))
+    total = float(own.sum())
+    return at_most(total, float(np.minimum(best, own).sum()), scale=total)
 
 
 def exact_value8(case: Case, lam: Any) -> Any:
