@@ -33,13 +33,13 @@ from klopt.papers.experiments.page import markdown
 from klopt.papers.experiments.protocol import (
     Choice,
     Decide,
-    Figure,
-    Given,
     Graph,
     IntArray,
+    LearningTask,
     Method,
+    PaperFigure,
     Protocol,
-    Row,
+    TableRow,
     choices,
 )
 from klopt.papers.experiments.runner import protocol_named, run_experiment
@@ -47,7 +47,7 @@ from klopt.papers.experiments.splits import folds_of, splits_of
 from klopt.papers.experiments.statistics import friedman, paired, ranks
 from klopt.papers.experiments.store import TrialStore
 from klopt.papers.experiments.summary import summarise, write_csv
-from klopt.papers.experiments.trial import Job, run_job
+from klopt.papers.experiments.trial import TrialJob, run_job
 
 ALL = {
     "Gaussian": methods.gaussian,
@@ -84,20 +84,20 @@ SUPERVISED = (
 def small() -> Protocol:
     """Two methods and two grids on iris, in a second."""
     return Protocol(
-        "small", "small", (Row("iris", 0.5),),
+        "small", "small", (TableRow("iris", 0.5),),
         (Method("Gaussian", methods.gaussian, choices(width=(0.5, 1.0)), (1.0, 10.0)),
          Method("harmonic", graph_methods.harmonic_function)),
         "Gaussian", splits=2, folds=3,
     )  # fmt: skip
 
 
-def three_clouds() -> tuple[Given, IntArray]:
+def three_clouds() -> tuple[LearningTask, IntArray]:
     """Three clouds of points that no method can confuse, a third of them labelled."""
     random = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 15)
     X = random.standard_normal((45, 2)) * 0.3 + np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])[y]
     labels = np.where(np.arange(45) % 3 == 0, y, -1)
-    return Given(X, labels, np.flatnonzero(labels < 0), Graph(8)), y
+    return LearningTask(X, labels, np.flatnonzero(labels < 0), Graph(8)), y
 
 
 class TestStatistics:
@@ -177,7 +177,7 @@ class TestData:
             idxLabs2=[[0, 1], [4, 3]],
         )
         data = read_npz(tmp_path / "own.npz")
-        found = splits_of(data, Row("own", 2), 3)
+        found = splits_of(data, TableRow("own", 2), 3)
         assert [split.labelled.tolist() for split in found[:2]] == [[0, 1], [3, 4]]
         assert set(data.y[found[2].labelled]) == {0, 1}
 
@@ -221,7 +221,7 @@ class TestData:
             y_test=[1, 0],
         )
         data = load("own", tmp_path)
-        found = splits_of(data, Row("own", 0.5), 2)
+        found = splits_of(data, TableRow("own", 0.5), 2)
         assert [split.asked.tolist() for split in found] == [[4, 5], [4, 5]]
 
     def test_sets_may_lie_one_folder_down(self, tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ class TestData:
 class TestSplits:
     def test_a_balanced_row_labels_as_many_points_of_each_class(self) -> None:
         data = load("wine")
-        first, second = splits_of(data, Row("wine", 12, balanced=True), 2)
+        first, second = splits_of(data, TableRow("wine", 12, balanced=True), 2)
         assert np.bincount(data.y[first.labelled]).tolist() == [4, 4, 4]
         assert not np.array_equal(first.labelled, second.labelled)
         assert np.array_equal(np.sort([*first.labelled, *first.asked]), np.arange(178))
@@ -256,12 +256,12 @@ class TestSplits:
         self, seed: int, share: float
     ) -> None:
         data = load("wine")
-        for split in splits_of(data, Row("wine", share), 2, seed):
+        for split in splits_of(data, TableRow("wine", share), 2, seed):
             assert np.array_equal(np.sort([*split.labelled, *split.asked]), np.arange(178))
             assert set(data.y[split.labelled]) == {0, 1, 2}
 
     def test_more_splits_begin_with_the_same(self) -> None:
-        data, row = load("iris"), Row("iris", 0.7)
+        data, row = load("iris"), TableRow("iris", 0.7)
         few, more = splits_of(data, row, 2), splits_of(data, row, 5)
         assert all(np.array_equal(a.labelled, b.labelled) for a, b in zip(few, more, strict=False))
 
@@ -322,8 +322,11 @@ class TestMethods:
     def test_a_setting_of_ones_own_may_be_the_usual_one(self) -> None:
         told, _ = three_clouds()
         pairs: list[tuple[Decide, Decide]] = [
-            (graph_methods.skl_kta_with_ridge(graph_methods.RIDGE), graph_methods.skl_kta),
-            (baselines.random_features_of(baselines.FEATURES), baselines.random_features),
+            (
+                graph_methods.skl_kta_with_ridge(graph_methods.LAPLACIAN_RIDGE),
+                graph_methods.skl_kta,
+            ),
+            (baselines.random_features_of(baselines.RANDOM_FEATURES), baselines.random_features),
         ]
         for own, usual in pairs:
             assert np.array_equal(own(told, Choice(), (1.0,)), usual(told, Choice(), (1.0,)))
@@ -360,7 +363,7 @@ class TestMethods:
         X = np.linspace(0, 1, 40)[:, None]
         y = np.where(np.arange(40) % 2 == 0, np.sin(6 * X.ravel()), np.nan)
         asked = np.flatnonzero(np.isnan(y))
-        found = decide(Given(X, y, asked, Graph()), Choice(width=width), (8.0,))
+        found = decide(LearningTask(X, y, asked, Graph()), Choice(width=width), (8.0,))
         assert np.abs(found[0] - np.sin(6 * X.ravel()[asked])).max() < 0.25
 
     @pytest.mark.parametrize(
@@ -378,20 +381,20 @@ class TestMethods:
         assert np.mean(found[0] == y[told.asked]) > 0.9
 
 
-def _peeking(told: Given, choice: Choice, costs: tuple[float, ...]) -> IntArray:
+def _peeking(told: LearningTask, choice: Choice, costs: tuple[float, ...]) -> IntArray:
     assert (told.labels[told.asked] == -1).all()
     return np.zeros((len(costs), told.asked.size), dtype=np.int64)
 
 
-def _failing(told: Given, choice: Choice, costs: tuple[float, ...]) -> IntArray:
+def _failing(told: LearningTask, choice: Choice, costs: tuple[float, ...]) -> IntArray:
     raise ValueError("no way")
 
 
-def job(method: Method, data: DataSet | None = None, **changes: str) -> Job:
+def job(method: Method, data: DataSet | None = None, **changes: str) -> TrialJob:
     data = data or load("iris")
     protocol = replace(small(), methods=(method,), reference=method.name, **changes)  # type: ignore[arg-type]
     row = protocol.rows[0]
-    return Job(protocol, row, method, data, splits_of(data, row, 1)[0], 0, 0)
+    return TrialJob(protocol, row, method, data, splits_of(data, row, 1)[0], 0, 0)
 
 
 class TestTrials:
@@ -460,7 +463,7 @@ class TestTrials:
     def test_methods_that_choose_alike_choose_once(self) -> None:
         asked: list[float] = []
 
-        def counted(told: Given, choice: Choice, costs: tuple[float, ...]) -> IntArray:
+        def counted(told: LearningTask, choice: Choice, costs: tuple[float, ...]) -> IntArray:
             asked.append(choice.width)
             return methods.gaussian(told, choice, costs)
 
@@ -602,7 +605,7 @@ class TestRuns:
         assert found.protocol.why("iris", "SCG-OSK") in page
 
     def test_a_figure_below_the_papers_is_told_from_one_that_no_choice_reaches(self) -> None:
-        rows = (Row("iris", 0.5, reported=(Figure("Gaussian", 99.9, 1.0),)),)
+        rows = (TableRow("iris", 0.5, reported=(PaperFigure("Gaussian", 99.9, 1.0),)),)
         grid = choices(width=(1e-3, 1.0))
         poor = replace(
             small(), rows=rows, methods=(Method("Gaussian", methods.gaussian, grid[:1], (0.1,)),)

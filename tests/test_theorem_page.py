@@ -22,7 +22,7 @@ from klopt.papers.theorems.cases import read_case
 from klopt.papers.theorems.claim import Case, Claim, Outcome, listed, theorem
 from klopt.papers.theorems.evidence import Evidence, at_most, reached
 from klopt.papers.theorems.page import (
-    SYMBOLS,
+    OUTCOME_SYMBOLS,
     formula,
     rate_figures,
     verification_page,
@@ -116,7 +116,7 @@ def test_every_claim_has_its_statement_verdict_and_ratios(
 ) -> None:
     shown, finding = row(page, name), found[name]
     assert html.escape(finding.claim.says) in shown
-    assert f"<i>{SYMBOLS[finding.outcome]}</i>{finding.outcome.value}" in shown
+    assert f"<i>{OUTCOME_SYMBOLS[finding.outcome]}</i>{finding.outcome.value}" in shown
     for words in (
         finding.claim.premise,
         finding.claim.correction,

@@ -17,8 +17,8 @@ from klopt.cli.common import as_json as _json, stop_with_advice
 
 if TYPE_CHECKING:
     from klopt.papers.experiments.runner import Experiment
-    from klopt.papers.experiments.summary import Cell
-    from klopt.papers.experiments.trial import Trial
+    from klopt.papers.experiments.summary import TableCell
+    from klopt.papers.experiments.trial import SplitTrial
 
 __all__ = ["experiments"]
 
@@ -128,7 +128,7 @@ def experiments(
     sys.exit(1 if any(trial.trouble for trial in found.trials) else 0)
 
 
-def _tell(trial: Trial, number: int, count: int) -> None:
+def _tell(trial: SplitTrial, number: int, count: int) -> None:
     said = trial.trouble or f"{trial.accuracy:.1%}"
     click.echo(
         f"{number}/{count} {trial.row}, split {trial.split}, {trial.method}: {said}", err=True
@@ -150,7 +150,7 @@ def _data(found: Experiment) -> dict[str, Any]:
     }
 
 
-def _cell_data(cell: Cell) -> dict[str, Any]:
+def _cell_data(cell: TableCell) -> dict[str, Any]:
     paper = None if cell.paper is None else [cell.paper.mean, cell.paper.deviation]
     return {
         "set": cell.row,

@@ -1,1 +1,1 @@
-"""The papers' experiments as programs: protocols, data anyone can get by pip, runs that resume, tables with tests."""
+"""The papers' experiments: protocols, public data, resumable runs, tables with tests."""

@@ -1,9 +1,9 @@
-"""Methods of the tables on DANK: machines and regressions with Gaussian kernels of widths sigma, learned or not.
+"""Methods of the tables on DANK: classification and regression with Gaussian kernels.
 
 `width` is sigma: k(x, x') = exp(-|x - x'|^2 / (2 sigma^2)). DANK gets the width and the cost that
 cross-validation finds for the kernel that is not learned, tau = 0.01, and eta = |alpha|^2 of that
-machine (the mean over the machines where there are several), as [1] does. In regression targets are
-scaled to mean 0 and deviation 1 and epsilon is 0.1.
+support vector machine (the mean where there are several), as [1] does. In regression targets are
+scaled to mean 0 and deviation 1, and epsilon is 0.1.
 
 [1] Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020, section 6.
 """
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.papers.experiments.methods import machines, rbf_matrix
-from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray, Labels, Scale
+from klopt.papers.experiments.methods import rbf_matrix, svm_decisions
+from klopt.papers.experiments.protocol import Choice, Decide, IntArray, Labels, LearningTask, Scale
 
 __all__ = [
     "SIGMAS",
@@ -36,52 +36,59 @@ __all__ = [
 
 Costs = tuple[float, ...]
 SIGMAS = tuple(2.0**power for power in range(-5, 6))
-TAU = 0.01
-EPSILON = 0.1
+"""Widths of the Gaussian kernels, in the units of the scaled features."""
+DANK_TAU = 0.01
+"""Weight of the trace of F in DANK."""
+TUBE_EPSILON = 0.1
+"""Half the width of the insensitive tube, in deviations of the targets."""
 
 
-def gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with a Gaussian kernel of width sigma."""
-    return machines(rbf_matrix(given.X, _gamma(choice)), given, costs)
+def gaussian(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by SVMs with a Gaussian kernel of width sigma."""
+    return svm_decisions(rbf_matrix(given.X, _gamma(choice)), given, costs)
 
 
-def uniform(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with the mean of the Gaussian kernels of all widths."""
-    return machines(
-        np.mean([rbf_matrix(given.X, _gamma(Choice(sigma))) for sigma in SIGMAS], axis=0),
-        given,
-        costs,
-    )
+def uniform(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by SVMs with the mean of the Gaussian kernels of all widths."""
+    kernels = [rbf_matrix(given.X, _gamma(Choice(sigma))) for sigma in SIGMAS]
+    return svm_decisions(np.mean(kernels, axis=0), given, costs)
 
 
-def adaptive(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with a data-adaptive kernel."""
+def adaptive(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by SVMs with a data-adaptive kernel."""
     from sklearn.svm import SVC
 
     from klopt.learners import DankSVC
     from klopt.learners.kernels import rbf
 
-    known = given.known
-    found = []
-    X = given.X[known]
-    y = given.labels[known]
+    X = given.X[given.known]
+    y = given.labels[given.known]
     gamma = _gamma(choice)
-    k = np.unique(y).size
+    classes = np.unique(y).size
+    pairs_of_classes = classes * (classes - 1) / 2
+
+    found = []
     for C in costs:
+        # eta = |alpha|^2 of the SVM without a learned kernel, the mean over one-against-one SVMs.
         alpha = SVC(C=C, gamma=gamma).fit(X, y).dual_coef_
-        eta = float((alpha**2).sum()) / (k * (k - 1) / 2)
-        learner = DankSVC(rbf(gamma), C=C, eta=eta, tau=TAU, rule="reciprocal").fit(X, y)
+        eta = float((alpha**2).sum()) / pairs_of_classes
+        learner = DankSVC(rbf(gamma), C=C, eta=eta, tau=DANK_TAU, rule="reciprocal")
+        learner.fit(X, y)
         found.append(learner.predict(given.X[given.asked]))
     return np.array(found, dtype=np.int64)
 
 
-def logdet(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with the kernel near the Gaussian one that keeps pairs near or apart, learned on the labelled points."""
+def logdet(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by the LogDet kernel near the Gaussian one that keeps pairs near or apart.
+
+    It is learned on the labelled points.
+    """
     from klopt.learners import LDK
     from klopt.learners.kernels import rbf
 
-    learner = LDK(rbf(_gamma(choice)), random_state=given.seed).fit(given.X, given.labels)
-    return machines(np.asarray(learner.kernel_), given, costs)
+    learner = LDK(rbf(_gamma(choice)), random_state=given.seed)
+    learner.fit(given.X, given.labels)
+    return svm_decisions(np.asarray(learner.kernel_), given, costs)
 
 
 def logdet_of_pairs(number: int) -> Decide:
@@ -89,67 +96,84 @@ def logdet_of_pairs(number: int) -> Decide:
     return partial(_logdet_of_pairs, number)
 
 
-def _logdet_of_pairs(number: int, given: Given, choice: Choice, costs: Costs) -> IntArray:
+def _logdet_of_pairs(number: int, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     from klopt.learners import LDK
     from klopt.learners.kernels import rbf
 
-    learner = LDK(rbf(_gamma(choice)), slack=choice.weight, n_pairs=number, random_state=given.seed)
-    return machines(np.asarray(learner.fit(given.X, given.labels).kernel_), given, costs)
+    kernel = rbf(_gamma(choice))
+    learner = LDK(kernel, slack=choice.weight, n_pairs=number, random_state=given.seed)
+    learner.fit(given.X, given.labels)
+    return svm_decisions(np.asarray(learner.kernel_), given, costs)
 
 
-def nearest(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def nearest(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Return the class of the nearest labelled point."""
     from sklearn.neighbors import KNeighborsClassifier
 
-    machine = KNeighborsClassifier(1).fit(given.X[given.known], given.labels[given.known])
-    return np.tile(machine.predict(given.X[given.asked]), (len(costs), 1))
+    classifier = KNeighborsClassifier(1)
+    classifier.fit(given.X[given.known], given.labels[given.known])
+    decided = classifier.predict(given.X[given.asked])
+    return np.tile(decided, (len(costs), 1))
 
 
-def regression(given: Given, choice: Choice, costs: Costs) -> Labels:
+def regression(given: LearningTask, choice: Choice, costs: Costs) -> Labels:
     """Support vector regression with a Gaussian kernel."""
     return _regression("deviation", given, choice, costs)
 
 
-def adaptive_regression(given: Given, choice: Choice, costs: Costs) -> Labels:
+def adaptive_regression(given: LearningTask, choice: Choice, costs: Costs) -> Labels:
     """Support vector regression with a data-adaptive kernel."""
     return _adaptive_regression("deviation", given, choice, costs)
 
 
 def regression_of_targets(scale: Scale) -> tuple[Decide, Decide]:
-    """Return both regressions with targets of another scale; epsilon stays, so it is another one of the targets."""
+    """Return both regressions with targets of another scale.
+
+    epsilon stays, and so is another one relative to the targets.
+    """
     return partial(_regression, scale), partial(_adaptive_regression, scale)
 
 
-def _regression(scale: Scale, given: Given, choice: Choice, costs: Costs) -> Labels:
+def _regression(scale: Scale, given: LearningTask, choice: Choice, costs: Costs) -> Labels:
     from sklearn.svm import SVR
 
-    return _fitted(
-        scale, given, costs, lambda C, X, y: SVR(C=C, gamma=_gamma(choice), epsilon=EPSILON)
-    )
+    def learner(C: float, X: FloatArray, y: FloatArray) -> Any:
+        return SVR(C=C, gamma=_gamma(choice), epsilon=TUBE_EPSILON)
+
+    return _fitted(scale, given, costs, learner)
 
 
-def _adaptive_regression(scale: Scale, given: Given, choice: Choice, costs: Costs) -> Labels:
+def _adaptive_regression(scale: Scale, given: LearningTask, choice: Choice, costs: Costs) -> Labels:
     from sklearn.svm import SVR
 
     from klopt.learners import DankSVR
     from klopt.learners.kernels import rbf
 
     def learner(C: float, X: FloatArray, y: FloatArray) -> Any:
-        alpha = SVR(C=C, gamma=_gamma(choice), epsilon=EPSILON).fit(X, y).dual_coef_
+        gamma = _gamma(choice)
+        alpha = SVR(C=C, gamma=gamma, epsilon=TUBE_EPSILON).fit(X, y).dual_coef_
+        # Where every target lies within the tube, alpha is 0 and eta any positive number.
         eta = float((alpha**2).sum()) or 1.0
         return DankSVR(
-            rbf(_gamma(choice)), C=C, epsilon=EPSILON, eta=eta, tau=TAU, rule="reciprocal"
+            rbf(gamma),
+            C=C,
+            epsilon=TUBE_EPSILON,
+            eta=eta,
+            tau=DANK_TAU,
+            rule="reciprocal",
         )
 
     return _fitted(scale, given, costs, learner)
 
 
-def nadaraya_watson(given: Given, choice: Choice, costs: Costs) -> Labels:
+def nadaraya_watson(given: LearningTask, choice: Choice, costs: Costs) -> Labels:
     """The mean of the known numbers, weighed by a Gaussian kernel; no metric is learned."""
     from sklearn.metrics.pairwise import euclidean_distances
 
     D = euclidean_distances(given.X[given.asked], given.X[given.known], squared=True)
-    weights = np.exp(-_gamma(choice) * (D - D.min(axis=1, keepdims=True)))
+    # Distances are shifted so that the largest weight is 1: the sum of weights does not underflow.
+    shifted = D - D.min(axis=1, keepdims=True)
+    weights = np.exp(-_gamma(choice) * shifted)
     values = weights @ given.labels[given.known] / weights.sum(axis=1)
     return np.tile(values, (len(costs), 1))
 
@@ -160,15 +184,21 @@ def _gamma(choice: Choice) -> float:
 
 def _fitted(
     scale: Scale,
-    given: Given,
+    given: LearningTask,
     costs: Costs,
     learner: Callable[[float, FloatArray, FloatArray], Any],
 ) -> Labels:
-    """What regressions say, with targets of mean 0 and deviation 1, or in the range from 0 to 1."""
+    """The predictions for each cost, with targets of mean 0 and deviation 1 or in [0, 1]."""
     X = given.X[given.known]
     y = given.labels[given.known]
-    start, unit = (y.min(), np.ptp(y)) if scale == "range" else (y.mean(), y.std())
-    unit = float(unit) or 1.0
-    scaled = (y - start) / unit
-    found = [learner(C, X, scaled).fit(X, scaled).predict(given.X[given.asked]) for C in costs]
-    return float(start) + unit * np.array(found)
+    if scale == "range":
+        offset = float(y.min())
+        unit = float(np.ptp(y)) or 1.0
+    else:
+        offset = float(y.mean())
+        unit = float(y.std()) or 1.0
+
+    scaled = (y - offset) / unit
+    asked = given.X[given.asked]
+    found = [learner(C, X, scaled).fit(X, scaled).predict(asked) for C in costs]
+    return offset + unit * np.array(found)

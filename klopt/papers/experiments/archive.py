@@ -9,7 +9,7 @@ from pathlib import Path
 
 from klopt.errors import InvalidSettings
 from klopt.papers.experiments.runner import Experiment, protocol_named
-from klopt.papers.experiments.trial import Trial
+from klopt.papers.experiments.trial import SplitTrial
 
 __all__ = ["read_archive", "write_archive"]
 
@@ -41,7 +41,7 @@ def write_archive(experiment: Experiment, path: Path) -> None:
 
 
 def read_archive(path: Path) -> Experiment:
-    """Return the experiment that was written; the protocol is the one that klopt has under its name."""
+    """Return the experiment that was written; klopt's protocol of that name is its protocol."""
     found = json.loads(path.read_text(encoding="utf-8"))
     if tuple(found.get("columns", ())) != COLUMNS:
         raise InvalidSettings(
@@ -52,7 +52,7 @@ def read_archive(path: Path) -> Experiment:
     for values in found["trials"]:
         row, method, split, accuracy, *rest = values
         score = nan if accuracy is None else accuracy
-        trials.append(Trial("", protocol.name, row, method, split, score, *rest))
+        trials.append(SplitTrial("", protocol.name, row, method, split, score, *rest))
     used = {trial.method for trial in trials}
     own = replace(
         protocol,
@@ -69,7 +69,7 @@ def read_archive(path: Path) -> Experiment:
     )
 
 
-def _written(trial: Trial, name: str) -> object:
+def _written(trial: SplitTrial, name: str) -> object:
     value = getattr(trial, name)
     if isinstance(value, float):
         return None if isnan(value) else round(value, 6 if name == "accuracy" else 3)

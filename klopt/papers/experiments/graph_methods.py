@@ -1,6 +1,6 @@
 """Methods of the tables that decide on a neighbour graph of all points, labelled or not.
 
-The manifold methods of [1] are machines, and least squares, with
+The manifold methods of [1] are support vector machines, and least squares, with
 
     K~ = K (I + r M K)^-1,    M = L^p,  r = gamma_I / gamma_A,
 
@@ -23,7 +23,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.kernels.graphs import knn_graph, laplacian
 from klopt.papers.experiments.methods import rbf_matrix
-from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray
+from klopt.papers.experiments.protocol import Choice, Decide, IntArray, LearningTask
 
 __all__ = [
     "graph_laplacian",
@@ -38,13 +38,13 @@ __all__ = [
 
 Costs = tuple[float, ...]
 T = TypeVar("T")
-RIDGE = 1e-6
-"""What is added to the Laplacian of SKL_KTA: small beside the smallest eigenvalues of its powers."""
+LAPLACIAN_RIDGE = 1e-6
+"""Ridge of the Laplacian of SKL_KTA, small beside the smallest eigenvalues of its powers."""
 
 
-def skl_kta(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def skl_kta(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Return the decision of the spectral kernel that has no parameter."""
-    return _skl_kta(RIDGE, given, choice, costs)
+    return _skl_kta(LAPLACIAN_RIDGE, given, choice, costs)
 
 
 def skl_kta_with_ridge(ridge: float) -> Decide:
@@ -52,57 +52,65 @@ def skl_kta_with_ridge(ridge: float) -> Decide:
     return partial(_skl_kta, ridge)
 
 
-def _skl_kta(ridge: float, given: Given, choice: Choice, costs: Costs) -> IntArray:
+def _skl_kta(ridge: float, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     from klopt.engine.pipeline import solve
     from klopt.problems.spectral_alignment import SpectralAlignment
 
     classes, labels = _consecutive(given.labels)
     problem = SpectralAlignment(graph_laplacian(given), labels, ridge=ridge)
     values = problem.decide(solve(problem).require().point)
-    best = (values > 0).astype(np.int64) if values.ndim == 1 else np.argmax(values, axis=1)
+    # Two classes have one score, more have one each.
+    if values.ndim == 1:
+        best = (values > 0).astype(np.int64)
+    else:
+        best = np.argmax(values, axis=1)
     return _constant(classes[best], given, costs)
 
 
-def harmonic_function(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def harmonic_function(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Return the class that a random walk on the graph most probably meets first."""
     from klopt.kernels.transduction import harmonic
 
-    return _constant(harmonic(_weights(given), given.labels).labels, given, costs)
+    found = harmonic(_weights(given), given.labels)
+    return _constant(found.labels, given, costs)
 
 
-def label_spreading(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Return what labels say that spread on the graph; `weight` is the say of neighbours."""
+def label_spreading(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by label spreading on the graph; `weight` is the influence of neighbours."""
     from klopt.kernels.transduction import spread
 
-    return _constant(spread(_weights(given), given.labels, choice.weight).labels, given, costs)
+    found = spread(_weights(given), given.labels, choice.weight)
+    return _constant(found.labels, given, costs)
 
 
-def lap_rls(given: Given, choice: Choice, costs: Costs) -> IntArray:
+def lap_rls(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     """Regularised least squares with the norm that the graph deforms."""
     known = given.known
+    labels = given.labels[known]
+    classes = np.unique(labels)
+    Y = np.where(labels[:, None] == classes, 1.0, -1.0)
     found = []
-    classes = np.unique(given.labels[known])
-    Y = np.where(given.labels[known][:, None] == classes, 1.0, -1.0)
     for C, among, seen in _deformed(given, choice, costs):
-        scores = seen @ np.linalg.solve(among + known.size / C * np.eye(known.size), Y)
+        ridge = known.size / C * np.eye(known.size)
+        scores = seen @ np.linalg.solve(among + ridge, Y)
         found.append(classes[np.argmax(scores, axis=1)])
     return np.array(found)
 
 
-def lap_svm(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines, one against the rest, with the norm that the graph deforms."""
+def lap_svm(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by one-against-rest SVMs with the norm that the graph deforms."""
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.svm import SVC
 
     known = given.known
     found = []
     for C, among, seen in _deformed(given, choice, costs):
-        machine = OneVsRestClassifier(SVC(C=C / (2 * known.size), kernel="precomputed"))
-        found.append(machine.fit(among, given.labels[known]).predict(seen))
+        classifier = OneVsRestClassifier(SVC(C=C / (2 * known.size), kernel="precomputed"))
+        found.append(classifier.fit(among, given.labels[known]).predict(seen))
     return np.array(found, dtype=np.int64)
 
 
-def once(given: Given, name: str, make: Callable[[], T]) -> T:
+def once(given: LearningTask, name: str, make: Callable[[], T]) -> T:
     """Return what `make` makes of the points and the graph, made once."""
     if name not in given.kept:
         given.kept[name] = make()
@@ -110,20 +118,20 @@ def once(given: Given, name: str, make: Callable[[], T]) -> T:
     return found
 
 
-def _weights(given: Given) -> Any:
+def _weights(given: LearningTask) -> Any:
     count = min(given.graph.neighbours, len(given.X) - 1)
     return once(given, "weights", lambda: knn_graph(given.X, count, given.graph.weights))
 
 
-def graph_laplacian(given: Given) -> Any:
+def graph_laplacian(given: LearningTask) -> Any:
     """Return the Laplacian of the neighbour graph, to its power."""
     return once(given, "laplacian", lambda: laplacian(_weights(given), power=given.graph.power))
 
 
 def _deformed(
-    given: Given, choice: Choice, costs: Costs
+    given: LearningTask, choice: Choice, costs: Costs
 ) -> Iterator[tuple[float, FloatArray, FloatArray]]:
-    """Each cost 1 / gamma_A with K~ among the labelled points, and between those asked about and them."""
+    """Each cost 1 / gamma_A with K~ among labelled points, and from those asked about to them."""
     P, s = once(given, "deformation", lambda: _deformation(given.X, graph_laplacian(given)))
     for C in costs:
         columns = (P[given.known] / (1 + choice.weight * C * s)).T
@@ -131,10 +139,12 @@ def _deformed(
 
 
 def _deformation(X: FloatArray, M: Any) -> tuple[FloatArray, FloatArray]:
-    """P and s; the width of the kernel is the mean norm, as in [1]. Eigenvalues of K that are rounding are left out."""
-    values, U = np.linalg.eigh(
-        rbf_matrix(X, 1 / (2 * float(np.linalg.norm(X, axis=1).mean()) ** 2))
-    )
+    """P and s; the width of the kernel is the mean norm, as in [1].
+
+    Eigenvalues of K at the level of rounding are left out.
+    """
+    width = float(np.linalg.norm(X, axis=1).mean())
+    values, U = np.linalg.eigh(rbf_matrix(X, 1 / (2 * width**2)))
     kept = values > 1e-12 * values[-1]
     Q = U[:, kept] * np.sqrt(values[kept])
     s, V = np.linalg.eigh(Q.T @ (M @ Q))
@@ -147,5 +157,5 @@ def _consecutive(labels: IntArray) -> tuple[IntArray, IntArray]:
     return classes, np.where(labels < 0, -1, np.searchsorted(classes, labels))
 
 
-def _constant(labels: IntArray, given: Given, costs: Costs) -> IntArray:
+def _constant(labels: IntArray, given: LearningTask, costs: Costs) -> IntArray:
     return np.tile(labels[given.asked], (len(costs), 1))

@@ -1,11 +1,18 @@
-"""Kundu, Tankasali, Bhattacharyya, Ben-Tal 2010, Tables 1 and 2: kernels from similarities that are no kernels."""
+"""Tables 1 and 2: kernels from indefinite similarities (Kundu et al., 2010)."""
 
 from __future__ import annotations
 
 from math import nan
 
 from klopt.papers.experiments import methods
-from klopt.papers.experiments.protocol import Figure, Method, Protocol, Reason, Row, choices
+from klopt.papers.experiments.protocol import (
+    Method,
+    PaperFigure,
+    Protocol,
+    Reason,
+    TableRow,
+    choices,
+)
 
 __all__ = ["PROTOCOL"]
 
@@ -25,35 +32,38 @@ Yeast-SW-5-12   86.0  85.5  86.0  90.0  90.0  90.5  90.0
 Yeast_SW_200
 """
 
-NOISE = 0.2
+NOISE_DEVIATION = 0.2
+"""Deviation of the noise that makes the kernels of Table 1 indefinite."""
 COSTS = (0.1, 1.0, 10.0, 100.0)
-PRICES = choices(weight=(0.1, 1.0, 10.0))
-FEW = (1.0, 10.0)
+LOSS_WEIGHTS = choices(weight=(0.1, 1.0, 10.0))
+SHORT_COSTS = (1.0, 10.0)
+"""Costs of the methods that learn a kernel, which take longer."""
 
 
-def _row(line: str, noise: float = 0.0) -> Row:
+def _row(line: str, noise: float = 0.0) -> TableRow:
     name, *numbers = line.split()
     figures = tuple(
-        Figure(column, float(number), nan) for column, number in zip(COLUMNS, numbers, strict=False)
+        PaperFigure(column, float(number), nan)
+        for column, number in zip(COLUMNS, numbers, strict=False)
     )
-    return Row(name, 0.8, reported=figures, noise=noise)
+    return TableRow(name, 0.8, reported=figures, noise=noise)
 
 
 PROTOCOL = Protocol(
     name="001",
     title="Kundu, Tankasali, Bhattacharyya, Ben-Tal 2010, Tables 1 and 2: accuracy (%) with similarities",
     rows=(
-        *(_row(line, NOISE) for line in TABLE_1.strip().splitlines()),
+        *(_row(line, NOISE_DEVIATION) for line in TABLE_1.strip().splitlines()),
         *(_row(line) for line in TABLE_2.strip().splitlines()),
     ),
     methods=(
         Method("Denoise", methods.repaired("denoise"), costs=COSTS),
         Method("Flip", methods.repaired("flip"), costs=COSTS),
         Method("Shift", methods.repaired("shift"), costs=COSTS),
-        Method("IndSVM", methods.eskl("squared", None), PRICES, FEW),
-        Method("ESKL L1", methods.eskl("l1"), PRICES, (10.0,)),
-        Method("ESKL L2", methods.eskl("frobenius"), PRICES, FEW),
-        Method("ESKL L3", methods.eskl("squared"), PRICES, FEW),
+        Method("IndSVM", methods.eskl("squared", None), LOSS_WEIGHTS, SHORT_COSTS),
+        Method("ESKL L1", methods.eskl("l1"), LOSS_WEIGHTS, (10.0,)),
+        Method("ESKL L2", methods.eskl("frobenius"), LOSS_WEIGHTS, SHORT_COSTS),
+        Method("ESKL L3", methods.eskl("squared"), LOSS_WEIGHTS, SHORT_COSTS),
     ),
     reference="Denoise",
     reasons=tuple(
@@ -64,18 +74,21 @@ PROTOCOL = Protocol(
     splits=10,
     scale="none",
     notes=(
-        "Table 1: the paper makes its similarities as another one prescribes, which it does not repeat. Here they are "
-        f"a Gaussian kernel of scaled features and width 1 / features plus {NOISE:g} (E + E') / 2, E standard normal, "
-        "on at most 100 points, as many of each class: their figures are those of another matrix.",
-        "Table 2: the matrices are in no package; pass a folder with NAME.npz (S and y). Amazon, Yeast-SW-5-7 and "
-        "Yeast-SW-5-12 were not found. Yeast_SW_200 has Smith-Waterman similarities of two classes of the yeast set, "
-        "its source does not say which, so it has no figure of the paper.",
-        "The paper does not state how many points it labels; its figures are multiples of those that 5 splits with a "
-        "fifth of the points for the test give, so here 80 % are labelled. It reports no deviations: gaps are in ours.",
-        "Denoise, Flip and Shift repair the matrix of all points. The paper has no rule for new points of IndSVM and "
-        "ESKL; here it is the damped linear map of `klopt.learners`.",
-        "The cost of ESKL with the loss L1, which takes longest, is 10; those of the other losses and of IndSVM are 1 "
-        "and 10.",
+        "Table 1: the paper makes its similarities as another one prescribes, which it does not "
+        "repeat. Here they are a Gaussian kernel of scaled features and width 1 / features plus "
+        f"{NOISE_DEVIATION:g} (E + E') / 2, E standard normal, on at most 100 points, as many of "
+        "each class: their figures are those of another matrix.",
+        "Table 2: the matrices are in no package; pass a folder with NAME.npz (S and y). Amazon, "
+        "Yeast-SW-5-7 and Yeast-SW-5-12 were not found. Yeast_SW_200 has Smith-Waterman "
+        "similarities of two classes of the yeast set, its source does not say which, so it has "
+        "no figure of the paper.",
+        "The paper does not state how many points it labels; its figures are multiples of those "
+        "that 5 splits with a fifth of the points for the test give, so here 80 % are labelled. "
+        "It reports no deviations: gaps are in ours.",
+        "Denoise, Flip and Shift repair the matrix of all points. The paper has no rule for new "
+        "points of IndSVM and ESKL; here it is the damped linear map of `klopt.learners`.",
+        "The cost of ESKL with the loss L1, which takes longest, is 10; those of the other "
+        "losses and of IndSVM are 1 and 10.",
         "F-scores are not computed: classes are balanced.",
     ),
 )

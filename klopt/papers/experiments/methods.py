@@ -1,4 +1,4 @@
-"""Methods of the tables that make a kernel for support vector machines: klopt's learners, and simple kernels.
+"""Methods of the tables that learn a kernel for support vector machines, and simple kernels.
 
 A kernel K on all points, divided by the mean of its diagonal at the labelled ones, is followed by
 support vector machines of LIBSVM, one against one, as [1] does it.
@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.papers.experiments.protocol import Choice, Decide, Given, IntArray
+from klopt.papers.experiments.protocol import Choice, Decide, IntArray, LearningTask
 
 __all__ = [
     "default_svm",
@@ -23,7 +23,6 @@ __all__ = [
     "gaussian",
     "kernel_pca",
     "ldk",
-    "machines",
     "osk",
     "rbf_matrix",
     "repaired",
@@ -31,6 +30,7 @@ __all__ = [
     "scg_ldk",
     "scg_osk",
     "simple_mkl",
+    "svm_decisions",
     "uniform_mkl",
 ]
 
@@ -41,18 +41,18 @@ WIDTHS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)
 """Of the Gaussian kernels that the uniform mixture has, in units of scale."""
 
 
-def gaussian(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with a Gaussian kernel."""
-    return machines(rbf_matrix(given.X, scaled_gamma(given, choice)), given, costs)
+def gaussian(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by SVMs with a Gaussian kernel."""
+    return svm_decisions(rbf_matrix(given.X, scaled_gamma(given, choice)), given, costs)
 
 
-def default_svm(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with the Gaussian kernel of LIBSVM's default, gamma = 1 / features."""
-    return machines(rbf_matrix(given.X, 1 / given.X.shape[1]), given, costs)
+def default_svm(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by SVMs with LIBSVM's default kernel, gamma = 1 / features."""
+    return svm_decisions(rbf_matrix(given.X, 1 / given.X.shape[1]), given, costs)
 
 
-def kernel_pca(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines, linear, on the first principal components of a Gaussian kernel; `weight` is their number."""
+def kernel_pca(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide on the first principal components of a Gaussian kernel; `weight` is their number."""
     from sklearn.decomposition import KernelPCA
 
     known = given.known
@@ -63,17 +63,17 @@ def kernel_pca(given: Given, choice: Choice, costs: Costs) -> IntArray:
         number, kernel="rbf", gamma=scaled_gamma(given, choice), eigen_solver="dense"
     )
     Z = learner.fit(given.X[known]).transform(given.X)
-    return machines(Z @ Z.T, given, costs)
+    return svm_decisions(Z @ Z.T, given, costs)
 
 
-def uniform_mkl(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with the mean of Gaussian kernels."""
+def uniform_mkl(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by SVMs with the mean of Gaussian kernels."""
     kernels = (rbf_matrix(given.X, scaled_gamma(given, Choice(width))) for width in WIDTHS)
-    return machines(np.mean(list(kernels), axis=0), given, costs)
+    return svm_decisions(np.mean(list(kernels), axis=0), given, costs)
 
 
-def simple_mkl(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with the best sparse mixture of kernels."""
+def simple_mkl(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by SVMs with the best sparse mixture of kernels."""
     from klopt.learners import MklSVC
     from klopt.learners.kernels import poly, rbf
 
@@ -85,56 +85,58 @@ def simple_mkl(given: Given, choice: Choice, costs: Costs) -> IntArray:
     found = []
     for C in costs:
         learner = MklSVC(kernels, C=C, norm="block-l1", multi_class="ovr")
-        found.append(learner.fit(given.X[known], given.labels[known]).predict(given.X[given.asked]))
+        learner.fit(given.X[known], given.labels[known])
+        found.append(learner.predict(given.X[given.asked]))
     return np.array(found, dtype=np.int64)
 
 
-def osk(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with the ordered spectral kernel that is aligned best."""
+def osk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by SVMs with the ordered spectral kernel that is aligned best."""
     from klopt.learners import OSK
 
-    return _by_learner(
-        OSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights), given, costs
-    )
+    learner = OSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights)
+    return _by_learner(learner, given, costs)
 
 
-def scg_osk(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with the ordered spectral kernel of least graph-based loss."""
+def scg_osk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by SVMs with the ordered spectral kernel of minimal graph-based loss."""
     from klopt.learners import ScgOSK
 
-    return _by_learner(
-        ScgOSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights), given, costs
-    )
+    learner = ScgOSK(n_neighbors=given.graph.neighbours, weights=given.graph.weights)
+    return _by_learner(learner, given, costs)
 
 
-def ldk(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with the kernel near the Gaussian one that keeps pairs near or apart."""
+def ldk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by SVMs with the LogDet kernel that keeps pairs near or apart."""
     from klopt.learners import LDK
     from klopt.learners.kernels import rbf
 
-    return _by_learner(LDK(rbf(scaled_gamma(given, choice)), random_state=given.seed), given, costs)
+    learner = LDK(rbf(scaled_gamma(given, choice)), random_state=given.seed)
+    return _by_learner(learner, given, costs)
 
 
-def scg_ldk(given: Given, choice: Choice, costs: Costs) -> IntArray:
-    """Machines with the kernel near the Gaussian one of least graph-based loss."""
+def scg_ldk(given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
+    """Decide by SVMs with the kernel near the Gaussian one of minimal graph-based loss."""
     from klopt.learners import ScgLDK
     from klopt.learners.kernels import rbf
 
-    return _by_learner(ScgLDK(rbf(scaled_gamma(given, choice)), gamma=choice.weight), given, costs)
+    learner = ScgLDK(rbf(scaled_gamma(given, choice)), gamma=choice.weight)
+    return _by_learner(learner, given, costs)
 
 
-def _repaired(by: Any, given: Given, choice: Choice, costs: Costs) -> IntArray:
+def _repaired(by: Any, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     from klopt.kernels.similarities import Similarity
 
-    return machines(Similarity.of(given.X, symmetrise=True).repaired(by).matrix, given, costs)
+    similarity = Similarity.of(given.X, symmetrise=True)
+    return svm_decisions(similarity.repaired(by).matrix, given, costs)
 
 
 def repaired(by: str) -> Decide:
-    """Return machines with a similarity, which X then is, made a kernel by "denoise", "flip" or "shift"."""
+    """Return the method for a similarity X made a kernel by "denoise", "flip" or "shift"."""
     return partial(_repaired, by)
 
 
-def _eskl(loss: Any, trace: Any, given: Given, choice: Choice, costs: Costs) -> IntArray:
+def _eskl(loss: Any, trace: Any, given: LearningTask, choice: Choice, costs: Costs) -> IntArray:
     from klopt.learners import ESKL
 
     known = given.known
@@ -148,16 +150,17 @@ def _eskl(loss: Any, trace: Any, given: Given, choice: Choice, costs: Costs) -> 
 
 
 def eskl(loss: str, trace: str | None = "points") -> Decide:
-    """Return machines that learn a kernel near a similarity, which X is, at the price `weight`."""
+    """Return the method that learns a kernel near a similarity X at the price `weight`."""
     return partial(_eskl, loss, trace)
 
 
-def machines(K: FloatArray, given: Given, costs: Costs) -> IntArray:
-    """Return what machines with the kernel say of the points asked about."""
+def svm_decisions(K: FloatArray, given: LearningTask, costs: Costs) -> IntArray:
+    """Return what support vector machines with the kernel decide for the points asked about."""
     from sklearn.svm import SVC
 
     known = given.known
-    labels = given.labels[given.known]
+    labels = given.labels[known]
+    # C is comparable across kernels where the labelled diagonal has mean 1.
     scale = float(K.diagonal()[known].mean()) or 1.0
     among = K[np.ix_(known, known)] / scale
     seen = K[np.ix_(given.asked, known)] / scale
@@ -165,8 +168,9 @@ def machines(K: FloatArray, given: Given, costs: Costs) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def _by_learner(learner: Any, given: Given, costs: Costs) -> IntArray:
-    return machines(cast(FloatArray, learner.fit(given.X, given.labels).kernel_), given, costs)
+def _by_learner(learner: Any, given: LearningTask, costs: Costs) -> IntArray:
+    learner.fit(given.X, given.labels)
+    return svm_decisions(cast(FloatArray, learner.kernel_), given, costs)
 
 
 def rbf_matrix(X: FloatArray, gamma: float) -> FloatArray:
@@ -176,7 +180,8 @@ def rbf_matrix(X: FloatArray, gamma: float) -> FloatArray:
     return cast(FloatArray, rbf_kernel(X, gamma=gamma))
 
 
-def scaled_gamma(given: Given, choice: Choice) -> float:
+def scaled_gamma(given: LearningTask, choice: Choice) -> float:
     """Return gamma of the Gaussian kernel of the chosen width."""
     some = given.X[given.known]
-    return float(choice.width / (some.shape[1] * (float(some.var()) or 1.0)))
+    variance = float(some.var()) or 1.0
+    return float(choice.width / (some.shape[1] * variance))

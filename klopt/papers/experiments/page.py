@@ -1,4 +1,4 @@
-"""The page of an experiment, in Markdown: our table with the paper's figures, tests, and what differs and why."""
+"""The Markdown page of an experiment: our table beside the paper's, tests and differences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from math import isnan
 
 from klopt.papers.experiments.runner import Experiment
-from klopt.papers.experiments.summary import Cell, Summary, conclusions, summarise
+from klopt.papers.experiments.summary import Summary, TableCell, conclusions, summarise
 
 __all__ = ["compact", "markdown"]
 
@@ -17,31 +17,36 @@ def markdown(experiment: Experiment, best: Experiment | None = None) -> str:
     `best` is the same experiment at the choices that are best on the test points, to tell why
     figures differ.
     """
-    return (
-        "\n".join(
-            _lines(experiment, summarise(experiment), None if best is None else summarise(best))
-        )
-        + "\n"
-    )
+    bound = None if best is None else summarise(best)
+    lines = _lines(experiment, summarise(experiment), bound)
+    return "\n".join(lines) + "\n"
 
 
 def _lines(experiment: Experiment, summary: Summary, best: Summary | None) -> Iterator[str]:
     protocol = experiment.protocol
     names = [method.name for method in protocol.methods]
     yield f"## {protocol.title}\n"
-    yield f"{experiment.splits} splits, seed {experiment.seed}. In brackets: the paper. Bold: the best of ours.\n"
-    yield from _table(
-        ["set", *names],
-        ((row.name, map(_accuracy, _of(summary, row.name))) for row in protocol.rows),
+    yield (
+        f"{experiment.splits} splits, seed {experiment.seed}. "
+        "In brackets: the paper. Bold: the best of ours.\n"
     )
-    yield f"\nDifference from {protocol.reference}; p of the t-test, corrected for overlapping splits / Wilcoxon's:\n"
-    yield from _table(
-        ["set", *names], ((row.name, map(_tests, _of(summary, row.name))) for row in protocol.rows)
+    accuracies = ((row.name, map(_accuracy, _of(summary, row.name))) for row in protocol.rows)
+    yield from _table(["set", *names], accuracies)
+
+    yield (
+        f"\nDifference from {protocol.reference}; "
+        "p of the t-test, corrected for overlapping splits / Wilcoxon's:\n"
     )
+    tests = ((row.name, map(_tests, _of(summary, row.name))) for row in protocol.rows)
+    yield from _table(["set", *names], tests)
+
     yield ""
     yield from (f"- {said}" for said in conclusions(experiment, summary, best))
     yield "\nThe protocol:\n"
-    yield f"- {protocol.folds}-fold cross-validation on the labelled points chooses parameters{_fold(experiment)}."
+    yield (
+        f"- {protocol.folds}-fold cross-validation on the labelled points "
+        f"chooses parameters{_fold(experiment)}."
+    )
     yield from (f"- {note}" for note in protocol.notes)
     yield from (f"- Data: {source}." for source in experiment.sources)
     yield from (f"- Not run: {missing}." for missing in experiment.missing)
@@ -51,27 +56,24 @@ def compact(experiment: Experiment) -> str:
     """Return the table of accuracies alone, with the mean ranks in the last line."""
     summary = summarise(experiment)
     names, ranks = zip(*summary.mean_ranks, strict=True)
-    rows = [(row.name, map(_accuracy, _of(summary, row.name))) for row in experiment.protocol.rows]
-    lines = _table(["set", *names], iter([*rows, ("mean rank", (f"{rank:.2f}" for rank in ranks))]))
-    return "\n".join(
-        (
-            f"### {experiment.protocol.title}\n",
-            *lines,
-            *(f"\n{x}" for x in experiment.protocol.notes),
-            "",
-        )
-    )
+    protocol = experiment.protocol
+    rows: list[tuple[str, Iterable[str]]] = [
+        (row.name, map(_accuracy, _of(summary, row.name))) for row in protocol.rows
+    ]
+    rows.append(("mean rank", (f"{rank:.2f}" for rank in ranks)))
+
+    lines = _table(["set", *names], iter(rows))
+    notes = (f"\n{note}" for note in protocol.notes)
+    return "\n".join((f"### {protocol.title}\n", *lines, *notes, ""))
 
 
 def _fold(experiment: Experiment) -> str:
-    return (
-        ", fitting on one fold and validating on the others"
-        if experiment.protocol.fit_on == "fold"
-        else ""
-    )
+    if experiment.protocol.fit_on == "fold":
+        return ", fitting on one fold and validating on the others"
+    return ""
 
 
-def _of(summary: Summary, row: str) -> list[Cell]:
+def _of(summary: Summary, row: str) -> list[TableCell]:
     return [cell for cell in summary.cells if cell.row == row]
 
 
@@ -82,12 +84,13 @@ def _table(head: list[str], rows: Iterator[tuple[str, Iterable[str]]]) -> Iterat
         yield f"| {name} | {' | '.join(cells)} |"
 
 
-def _accuracy(cell: Cell) -> str:
+def _accuracy(cell: TableCell) -> str:
     ours = f"**{cell.ours}**" if cell.rank < 2 else cell.ours
     return ours if cell.paper is None else f"{ours}<br>({cell.papers})"
 
 
-def _tests(cell: Cell) -> str:
-    if cell.against is None or isnan(cell.against.t):
+def _tests(cell: TableCell) -> str:
+    tests = cell.against
+    if tests is None or isnan(tests.t):
         return ""
-    return f"{cell.against.difference:+.1%}<br>{cell.against.corrected:.2g} / {cell.against.wilcoxon:.2g}"
+    return f"{tests.difference:+.1%}<br>{tests.corrected:.2g} / {tests.wilcoxon:.2g}"

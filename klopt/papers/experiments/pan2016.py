@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from klopt.papers.experiments import baselines, graph_methods, methods
-from klopt.papers.experiments.protocol import Figure, Method, Protocol, Reason, Row, choices
+from klopt.papers.experiments.protocol import (
+    Method,
+    PaperFigure,
+    Protocol,
+    Reason,
+    TableRow,
+    choices,
+)
 
 __all__ = ["BEST", "PROTOCOL", "UNSCALED", "WIDER", "WIDTH"]
 
@@ -30,34 +37,38 @@ WEIGHTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 COMPONENTS = (2.0, 5.0, 10.0, 20.0, 50.0)
 
 SCALED = (
-    "probably the scaling, which the paper does not state: without it this figure is within two deviations, but those "
-    "on wine are far off"
+    "probably the scaling, which the paper does not state: without it this figure is within two "
+    "deviations, but those on wine are far off"
 )
 PREFIX = (
-    "the optimum of the linear program weighs the first few eigenvectors equally and the others not at all (looked at "
-    "on 2 or 3 splits: one on iris, which cannot tell three classes apart, 4 or 5 on sonar). How the paper comes by "
-    "its figures is not known"
+    "the optimum of the linear program weighs the first few eigenvectors equally and the others "
+    "not at all (looked at on 2 or 3 splits: one on iris, which cannot tell three classes apart, "
+    "4 or 5 on sonar). How the paper comes by its figures is not known"
 )
 GLASS = (
-    "the scaling and the widths, which the paper does not state: the Gaussian kernel without any learning is above the "
-    "paper's by as much, and with features that are not scaled (below) it is not"
+    "the scaling and the widths, which the paper does not state: the Gaussian kernel without any "
+    "learning is above the paper's by as much, and with features that are not scaled (below) it "
+    "is not"
 )
 BALANCE = (
-    "the widths, which the paper does not state: the Gaussian kernel without any learning is above the paper's by as "
-    "much, and at 1/64 or at 1 alone (below) it is not"
+    "the widths, which the paper does not state: the Gaussian kernel without any learning is "
+    "above the paper's by as much, and at 1/64 or at 1 alone (below) it is not"
 )
 TRIED_GRAPHS = (
     "not found: with 5, 20 or 50 neighbours and weights from 0.001 to 100 "
     "it was 90 % at most on three splits"
 )
-SETTINGS = "the settings of this method are not stated in the paper, and the closed form here may be another"
+SETTINGS = (
+    "the settings of this method are not stated in the paper, and the closed form here may be "
+    "another"
+)
 
 
-def _row(line: str) -> Row:
+def _row(line: str) -> TableRow:
     name, *numbers = line.split()
     values = [float(number) for number in numbers]
-    figures = tuple(map(Figure, COLUMNS, values[::2], values[1::2]))
-    return Row(name, 0.7, reported=figures)
+    figures = tuple(map(PaperFigure, COLUMNS, values[::2], values[1::2]))
+    return TableRow(name, 0.7, reported=figures)
 
 
 PROTOCOL = Protocol(
@@ -89,16 +100,21 @@ PROTOCOL = Protocol(
     reference="Gaussian",
     splits=20,
     notes=(
-        "The paper does not say how features are scaled; here they get mean 0 and deviation 1 on the labelled points.",
-        "The paper gives no grid for the width of the Gaussian kernel; here it is 1/16, 1/4 and 1 times "
-        "1 / (features x variance).",
-        "The paper does not say which pairs LDK keeps; here 20 for each pair of classes, slack 1, as `klopt.learners`.",
-        "The constant eigenvector has no part in SCG-OSK: as printed its kernel is constant (see the page of claims).",
-        "The paper does not state the settings of FSK, SimpleNPK and IR-Gaussian; here they are the closed forms of "
-        "`klopt.papers.experiments.baselines`, with a grid for their weights; "
-        "that of SimpleNPK got its two smallest ones after test figures without them had been seen.",
-        "Uniform MKL, the harmonic function and machines on 2 to 50 kernel principal components are not in the "
-        "paper's table; the costs of the last are 0.1, 1 and 10, as larger ones on two components take minutes a fit.",
+        "The paper does not say how features are scaled; here they get mean 0 and deviation 1 on "
+        "the labelled points.",
+        "The paper gives no grid for the width of the Gaussian kernel; here it is 1/16, 1/4 and "
+        "1 times 1 / (features x variance).",
+        "The paper does not say which pairs LDK keeps; here 20 for each pair of classes, slack "
+        "1, as `klopt.learners`.",
+        "The constant eigenvector has no part in SCG-OSK: as printed its kernel is constant (see "
+        "the page of claims).",
+        "The paper does not state the settings of FSK, SimpleNPK and IR-Gaussian; here they are "
+        "the closed forms of `klopt.papers.experiments.baselines`, with a grid for their "
+        "weights; that of SimpleNPK got its two smallest ones after test figures without them "
+        "had been seen.",
+        "Uniform MKL, the harmonic function and machines on 2 to 50 kernel principal components "
+        "are not in the paper's table; the costs of the last are 0.1, 1 and 10, as larger ones "
+        "on two components take minutes a fit.",
     ),
     learned=("FSK", "SimpleNPK", "IR-Gaussian", "OSK", "LDK", "SCG-OSK", "SCG-LDK"),
     reasons=(
@@ -133,9 +149,10 @@ WIDER = replace(
         Method("SCG-LDK", methods.scg_ldk, choices(width=WIDER_WIDTHS, weight=WEIGHTS), COSTS),
     ),
     notes=(
-        "These widths were run first. They were replaced after their test figures had been seen, because "
-        "cross-validation mostly chose the smallest; the smallest of the new ones is still chosen often (of equally "
-        "good choices the first is taken). Mean ranks move with the grid: read both.",
+        "These widths were run first. They were replaced after their test figures had been seen, "
+        "because cross-validation mostly chose the smallest; the smallest of the new ones is "
+        "still chosen often (of equally good choices the first is taken). Mean ranks move with "
+        "the grid: read both.",
     ),
 )
 SINGLE_WIDTHS = {

@@ -1,4 +1,4 @@
-"""What an experiment is, as data: rows of a table, methods with their grids, how points are split and compared.
+"""An experiment as data: table rows, methods with their grids, splits and comparisons.
 
 A method is a function. It gets all points, the labels it may see (-1 where it may not) and the
 points it is asked about, and returns their classes, once for each cost C. A supervised method uses
@@ -23,16 +23,16 @@ from klopt.errors import InvalidSettings
 __all__ = [
     "Choice",
     "Decide",
-    "Figure",
-    "Given",
     "Graph",
     "IntArray",
     "Labels",
+    "LearningTask",
     "Method",
+    "PaperFigure",
     "Protocol",
     "Reason",
-    "Row",
     "Scale",
+    "TableRow",
     "choices",
 ]
 
@@ -55,10 +55,10 @@ class Graph:
 
 @dataclass(frozen=True)
 class Choice:
-    """What cross-validation chooses besides the cost C."""
+    """A point of the grid of hyperparameters besides the cost C."""
 
     width: float = 1.0
-    """gamma of the Gaussian kernel, as a multiple of 1 / (features x variance), or what the method says."""
+    """gamma of the Gaussian kernel times features x variance, unless the method says otherwise."""
     weight: float = 1.0
     """What a method weighs its graph or its labels by, or what the method says."""
 
@@ -75,8 +75,8 @@ def choices(
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """What a method is told."""
+class LearningTask:
+    """The points, the labels a method may see and the points it has to decide."""
 
     X: FloatArray
     labels: Labels
@@ -86,7 +86,7 @@ class Given:
     graph: Graph
     seed: int = 0
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What methods keep of the points and the graph, never of labels, for the next call about the same points."""
+    """What methods cache about the points and the graph, never about labels."""
 
     @property
     def known(self) -> IntArray:
@@ -96,25 +96,25 @@ class Given:
         )
 
 
-Decide = Callable[[Given, Choice, tuple[float, ...]], Labels]
+Decide = Callable[[LearningTask, Choice, tuple[float, ...]], Labels]
 """Returns classes or numbers, costs x points asked about."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A column of the table; without anything to choose there is no cross-validation."""
+    """A column of the table; a grid of one point needs no cross-validation."""
 
     name: str
     decide: Decide
     choices: tuple[Choice, ...] = (Choice(),)
     costs: tuple[float, ...] = (1.0,)
     chosen_by: Decide | None = None
-    """Another method that cross-validation tries in the place of this one, where this one takes long."""
+    """The method that cross-validation evaluates in place of this one, where this one is slow."""
 
 
 @dataclass(frozen=True)
-class Figure:
-    """What the paper reports of a method: accuracy and deviation in percent, NaN where it has none."""
+class PaperFigure:
+    """Accuracy and deviation that the paper reports of a method, in percent; NaN where missing."""
 
     method: str
     mean: float
@@ -122,32 +122,32 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A data set of the table."""
 
     data: str
     labelled: float | int
     """The share of labelled points, or their number."""
     graph: Graph = Graph()
-    reported: tuple[Figure, ...] = ()
+    reported: tuple[PaperFigure, ...] = ()
     balanced: bool = False
     """Whether as many points of each class are labelled, whatever splits are published."""
     noise: float = 0.0
-    """Where positive, the points are replaced by a Gaussian kernel with noise of this deviation, which is no kernel."""
+    """Deviation of the noise added to a Gaussian kernel, an indefinite similarity; 0 for points."""
 
     @property
     def name(self) -> str:
         """The name of the set, with the number of labels where that is the protocol's."""
         return self.data if isinstance(self.labelled, float) else f"{self.data} ({self.labelled})"
 
-    def figure(self, method: str) -> Figure | None:
+    def figure(self, method: str) -> PaperFigure | None:
         """Return what the paper reports of the method."""
         return next((figure for figure in self.reported if figure.method == method), None)
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a method's figures differ from the paper's, on one set or, where none is named, on all."""
+    """Why a method's figures differ from the paper's, on one set or ("") on all."""
 
     method: str
     why: str
@@ -160,7 +160,7 @@ class Protocol:
 
     name: str
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     methods: tuple[Method, ...]
     reference: str
     """The method that the others are compared with."""
@@ -169,8 +169,10 @@ class Protocol:
     fit_on: Literal["rest", "fold"] = "rest"
     """Whether cross-validation fits on all folds but one, or on one alone."""
     chosen_on: Literal["labelled", "asked"] = "labelled"
-    """Whether cross-validation chooses, or what is best on the points asked about: a bound on what any choice reaches,
-    to tell why a paper's figure is another, and never a result."""
+    """Whether cross-validation chooses, or what is best on the points asked about.
+
+    The second bounds what any choice reaches: it explains a paper's figure and is never a result.
+    """
     scale: Scale = "deviation"
     regression: bool = False
     level: float = 0.05
@@ -190,8 +192,8 @@ class Protocol:
         )
         return next(mine, "")
 
-    def rows_of(self, method: str, names: Iterable[str]) -> tuple[Row, ...]:
-        """Return the rows that have the paper's figure of a method, as the figure of each of the names."""
+    def rows_of(self, method: str, names: Iterable[str]) -> tuple[TableRow, ...]:
+        """Return the rows with the paper's figure of a method, repeated under each of the names."""
         known = list(names)
         found = ((row, row.figure(method)) for row in self.rows)
         return tuple(

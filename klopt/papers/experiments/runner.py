@@ -1,4 +1,4 @@
-"""Runs an experiment: a job for each set, split and method, in parallel, each kept as soon as it is finished.
+"""Runs an experiment: one job per data set, split and method, in parallel, stored when finished.
 
 Jobs go through joblib: inside `with joblib.parallel_config(backend="dask")` they run on a Dask
 cluster.
@@ -15,10 +15,10 @@ from typing import Any
 
 from klopt.errors import InvalidSettings
 from klopt.papers.experiments.datasets import DataSet, Unavailable, load, noisy_similarity
-from klopt.papers.experiments.protocol import Method, Protocol, Row
+from klopt.papers.experiments.protocol import Method, Protocol, TableRow
 from klopt.papers.experiments.splits import splits_of
 from klopt.papers.experiments.store import TrialStore
-from klopt.papers.experiments.trial import Job, Trial, run_job
+from klopt.papers.experiments.trial import SplitTrial, TrialJob, run_job
 
 __all__ = ["Experiment", "protocol_named", "run_experiment"]
 
@@ -35,7 +35,7 @@ class Experiment:
 
     protocol: Protocol
     """With the rows and methods that were run."""
-    trials: tuple[Trial, ...]
+    trials: tuple[SplitTrial, ...]
     splits: int
     seed: int
     missing: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Experiment:
         told = f", {failed} failed" if failed else ""
         return f"Experiment {self.protocol.name}: {len(self.trials)} trials of {self.splits} splits{told}"
 
-    def accuracies(self, row: Row, method: Method) -> tuple[float, ...]:
+    def accuracies(self, row: TableRow, method: Method) -> tuple[float, ...]:
         """Return the accuracy of each split, NaN where there is none."""
         mine = [
             trial for trial in self.trials if (trial.row, trial.method) == (row.name, method.name)
@@ -85,7 +85,7 @@ def run_experiment(
     data: str | Path | None = None,
     sets: Sequence[str] = (),
     methods: Sequence[str] = (),
-    told: Callable[[Trial, int, int], None] | None = None,
+    told: Callable[[SplitTrial, int, int], None] | None = None,
 ) -> Experiment:
     """Run a protocol on the sets that are here, or on those named, and return all trials.
 
@@ -133,13 +133,13 @@ def run_experiment(
 
 
 def _run_jobs(
-    every: Sequence[Job],
+    every: Sequence[TrialJob],
     store: str | Path,
     resume: bool,
     processes: int,
-    told: Callable[[Trial, int, int], None] | None,
-) -> tuple[tuple[Trial, ...], int]:
-    """The trials of the jobs in their order, each kept as soon as it is finished; how many were reused."""
+    told: Callable[[SplitTrial, int, int], None] | None,
+) -> tuple[tuple[SplitTrial, ...], int]:
+    """The trials of the jobs in order, stored as they finish, and how many were reused."""
     keys = [job.key for job in every]
     with TrialStore(store) as kept:
         done: set[str] = set()
@@ -156,7 +156,7 @@ def _run_jobs(
     return tuple(trials[key] for key in keys), len(done)
 
 
-def _rows(protocol: Protocol, sets: Sequence[str]) -> tuple[Row, ...]:
+def _rows(protocol: Protocol, sets: Sequence[str]) -> tuple[TableRow, ...]:
     if not sets:
         return protocol.rows
     first = protocol.rows[0]
@@ -181,7 +181,7 @@ def _methods(protocol: Protocol, names: Sequence[str]) -> tuple[Method, ...]:
 
 def _loaded(
     protocol: Protocol, folder: Path | None, strict: bool
-) -> tuple[list[tuple[Row, DataSet]], tuple[str, ...]]:
+) -> tuple[list[tuple[TableRow, DataSet]], tuple[str, ...]]:
     found = []
     missing = []
     for row in protocol.rows:
@@ -198,16 +198,16 @@ def _loaded(
 
 
 def _jobs(
-    protocol: Protocol, found: Iterable[tuple[Row, DataSet]], count: int, seed: int
-) -> Iterator[Job]:
+    protocol: Protocol, found: Iterable[tuple[TableRow, DataSet]], count: int, seed: int
+) -> Iterator[TrialJob]:
     for row, data in found:
         kept: dict[str, Any] = {}
         for number, split in enumerate(splits_of(data, row, count, seed)):
             for method in protocol.methods:
-                yield Job(protocol, row, method, data, split, number, seed, kept)
+                yield TrialJob(protocol, row, method, data, split, number, seed, kept)
 
 
-def _finished(jobs: Sequence[Job], processes: int) -> Iterator[Trial]:
+def _finished(jobs: Sequence[TrialJob], processes: int) -> Iterator[SplitTrial]:
     """Trials as they finish; leaving early ends those that wait."""
     from joblib import Parallel, delayed
 

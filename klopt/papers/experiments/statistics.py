@@ -1,4 +1,4 @@
-"""Whether methods differ: ranks, Friedman's test and Nemenyi's difference over sets, paired tests over splits.
+"""Tests of whether methods differ: Friedman and Nemenyi over data sets, paired over splits.
 
 On N sets k methods have ranks r, 1 the best and equals sharing their mean, R_j the mean rank of
 method j. Then
@@ -26,7 +26,7 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 
-__all__ = ["Friedman", "Paired", "friedman", "paired", "ranks"]
+__all__ = ["FriedmanTest", "PairedTests", "friedman", "paired", "ranks"]
 
 
 def ranks(means: FloatArray) -> FloatArray:
@@ -41,7 +41,7 @@ def ranks(means: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Friedman:
+class FriedmanTest:
     """Whether methods differ over several sets."""
 
     mean_ranks: FloatArray
@@ -53,7 +53,7 @@ class Friedman:
     """Mean ranks further apart than this differ (Nemenyi)."""
 
 
-def friedman(means: FloatArray, level: float = 0.05) -> Friedman | None:
+def friedman(means: FloatArray, level: float = 0.05) -> FriedmanTest | None:
     """Return the test of a table of sets x methods; None for fewer than two sets or three methods.
 
     >>> test = friedman(np.array([[0.9, 0.8, 0.7], [0.8, 0.7, 0.6], [0.7, 0.5, 0.6]]))
@@ -69,18 +69,21 @@ def friedman(means: FloatArray, level: float = 0.05) -> Friedman | None:
     # As the papers have it; SciPy's own `friedmanchisquare` is corrected for ties, and a little
     # larger where there are.
     chi2 = 12 * N / (k * (k + 1)) * (float(R @ R) - k * (k + 1) ** 2 / 4)
-    room = N * (k - 1) - chi2
-    statistic = (N - 1) * chi2 / room if room > 0 else inf
+    remainder = N * (k - 1) - chi2
+    statistic = (N - 1) * chi2 / remainder if remainder > 0 else inf
     q = float(studentized_range.ppf(1 - level, k, inf)) / sqrt(2)
     degrees = (k - 1, (k - 1) * (N - 1))
-    return Friedman(
-        R, statistic, float(f.ppf(1 - level, *degrees)), float(f.sf(statistic, *degrees)),
-        q * sqrt(k * (k + 1) / (6 * N)),
-    )  # fmt: skip
+    return FriedmanTest(
+        mean_ranks=R,
+        statistic=statistic,
+        critical=float(f.ppf(1 - level, *degrees)),
+        p=float(f.sf(statistic, *degrees)),
+        difference=q * sqrt(k * (k + 1) / (6 * N)),
+    )
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedTests:
     """How a method differs from another on the splits of one set; p-values of two sides."""
 
     difference: float
@@ -89,10 +92,12 @@ class Paired:
     wilcoxon: float
 
 
-def paired(own: FloatArray, other: FloatArray, labelled: int, asked: int) -> Paired:
+def paired(own: FloatArray, other: FloatArray, labelled: int, asked: int) -> PairedTests:
     """Return the paired tests of accuracies on the same splits.
 
-    >>> test = paired(np.array([0.9, 0.8, 0.95, 0.9]), np.array([0.8, 0.75, 0.9, 0.8]), labelled=70, asked=30)
+    >>> own = np.array([0.9, 0.8, 0.95, 0.9])
+    >>> other = np.array([0.8, 0.75, 0.9, 0.8])
+    >>> test = paired(own, other, labelled=70, asked=30)
     >>> round(test.difference, 3), test.t < test.corrected
     (0.075, True)
     """
@@ -100,17 +105,24 @@ def paired(own: FloatArray, other: FloatArray, labelled: int, asked: int) -> Pai
 
     gaps = np.asarray(own) - np.asarray(other)
     J = gaps.size
-    if J < 2 or not gaps.any():
-        return Paired(float(gaps.mean()), *((1.0, 1.0, 1.0) if J > 1 else (nan, nan, nan)))
+    mean = float(gaps.mean())
+    # One split has no variance, and equal accuracies have none to test.
+    if J < 2:
+        return PairedTests(mean, nan, nan, nan)
+    if not gaps.any():
+        return PairedTests(mean, 1.0, 1.0, 1.0)
+
+    # Splits overlap, so the variance of the mean is corrected by asked / labelled [2].
     deviation = float(gaps.std(ddof=1)) * sqrt(1 / J + asked / labelled)
-    value = abs(float(gaps.mean())) / deviation if deviation > 0 else inf
+    value = abs(mean) / deviation if deviation > 0 else inf
     with np.errstate(divide="ignore", invalid="ignore"):
         plain = float(ttest_rel(own, other).pvalue) if deviation > 0 else 0.0
-    return Paired(float(gaps.mean()), plain, 2 * float(t.sf(value, J - 1)), _signed_ranks(gaps))
+    corrected = 2 * float(t.sf(value, J - 1))
+    return PairedTests(mean, plain, corrected, _signed_ranks(gaps))
 
 
 def _signed_ranks(gaps: FloatArray) -> float:
-    """The p-value of Wilcoxon's test: `scipy.stats.wilcoxon` makes 2^n calls where few gaps have ties."""
+    """The p-value of Wilcoxon's test; `scipy.stats.wilcoxon` makes 2^n calls for few tied gaps."""
     from scipy.stats import permutation_test, rankdata, wilcoxon
 
     d = gaps[gaps != 0]
@@ -118,7 +130,8 @@ def _signed_ranks(gaps: FloatArray) -> float:
         return float(wilcoxon(gaps).pvalue)
 
     def positive_ranks(d: FloatArray, axis: int = -1) -> FloatArray:
-        return np.asarray(np.sum(rankdata(np.abs(d), axis=axis) * (d > 0), axis=axis))
+        signed = rankdata(np.abs(d), axis=axis) * (d > 0)
+        return np.asarray(np.sum(signed, axis=axis))
 
     # SciPy's stubs take no inf, which asks for all 2^n signs; these are fewer than its default of
     # resamples.

@@ -1,4 +1,4 @@
-"""What an experiment shows: the paper's figure beside ours, ranks and tests, for people and as CSV."""
+"""The results of an experiment beside the paper's, with ranks and tests, as text and CSV."""
 
 from __future__ import annotations
 
@@ -12,31 +12,39 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.papers.experiments.protocol import Figure, Method, Protocol, Row
+from klopt.papers.experiments.protocol import Method, PaperFigure, Protocol, TableRow
 from klopt.papers.experiments.runner import Experiment
-from klopt.papers.experiments.statistics import Friedman, Paired, friedman, paired, ranks
+from klopt.papers.experiments.statistics import FriedmanTest, PairedTests, friedman, paired, ranks
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Cell", "Summary", "conclusions", "print_experiment", "summarise", "words", "write_csv"]
+__all__ = [
+    "Summary",
+    "TableCell",
+    "cell_texts",
+    "conclusions",
+    "print_experiment",
+    "summarise",
+    "write_csv",
+]
 
-FAR = 2.0
-"""Deviations of the paper from which a difference is called one."""
+MAX_DEVIATIONS = 2.0
+"""Number of the paper's deviations above which a difference is reported."""
 COLUMNS = ("method", "ours", "paper", "gap", "rank", "t", "t corr.", "Wilc.", "time")
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A method on a set; accuracies in percent."""
+class TableCell:
+    """A method on a data set; accuracies in percent."""
 
     row: str
     method: str
     mean: float
     deviation: float
     rank: float
-    paper: Figure | None
-    against: Paired | None
+    paper: PaperFigure | None
+    against: PairedTests | None
     """The tests against the reference; None for itself."""
     seconds: float
     failed: int
@@ -44,7 +52,10 @@ class Cell:
 
     @property
     def gap(self) -> float:
-        """Ours less the paper's, in the paper's deviations, or ours where it has none; NaN without a figure."""
+        """Our mean minus the paper's, in units of the paper's deviation; NaN without a figure.
+
+        Where the paper has no deviation, ours is the unit.
+        """
         if self.paper is None:
             return nan
         # A printed deviation of 0.0 is one of a test part that is always the same.
@@ -64,42 +75,51 @@ class Cell:
     @property
     def far(self) -> bool:
         """Whether ours differs from the paper's by more than two deviations."""
-        return abs(self.gap) > FAR
+        return abs(self.gap) > MAX_DEVIATIONS
 
 
 @dataclass(frozen=True)
 class Summary:
     """All cells, and the test over all sets."""
 
-    cells: tuple[Cell, ...]
-    test: Friedman | None
+    cells: tuple[TableCell, ...]
+    test: FriedmanTest | None
     mean_ranks: tuple[tuple[str, float], ...]
 
 
 def summarise(experiment: Experiment) -> Summary:
-    """Return means, deviations, ranks and tests; a method that failed on a split of a set ranks last there."""
+    """Return means, deviations, ranks and tests.
+
+    A method that failed on a split of a data set ranks last there.
+    """
     protocol = experiment.protocol
+    names = [method.name for method in protocol.methods]
     scores = np.array(
         [
             [experiment.accuracies(row, method) for method in protocol.methods]
             for row in protocol.rows
         ]
     )
+
     # Equal means of different accuracies differ by rounding; they are to share their rank.
-    means = np.where(np.isnan(scores).any(axis=2), -1.0, scores.mean(axis=2).round(12))
+    failed = np.isnan(scores).any(axis=2)
+    means = np.where(failed, -1.0, scores.mean(axis=2).round(12))
     order = ranks(means)
-    at = [method.name for method in protocol.methods].index(protocol.reference)
+
+    at = names.index(protocol.reference)
     cells = []
     for i, row in enumerate(protocol.rows):
         for j, method in enumerate(protocol.methods):
-            both = None if j == at else _against(experiment, row, scores[i, j], scores[i, at])
-            cells.append(_cell(experiment, row, method, scores[i, j], float(order[i, j]), both))
-    names = [method.name for method in protocol.methods]
+            tests = None if j == at else _against(experiment, row, scores[i, j], scores[i, at])
+            rank = float(order[i, j])
+            cells.append(_cell(experiment, row, method, scores[i, j], rank, tests))
     mean_ranks = tuple(zip(names, map(float, order.mean(axis=0)), strict=True))
     return Summary(tuple(cells), friedman(means, protocol.level), mean_ranks)
 
 
-def _against(experiment: Experiment, row: Row, own: FloatArray, other: FloatArray) -> Paired | None:
+def _against(
+    experiment: Experiment, row: TableRow, own: FloatArray, other: FloatArray
+) -> PairedTests | None:
     if np.isnan(own).any() or np.isnan(other).any():
         return None
     some = next(trial for trial in experiment.trials if trial.row == row.name)
@@ -108,45 +128,51 @@ def _against(experiment: Experiment, row: Row, own: FloatArray, other: FloatArra
 
 def _cell(
     experiment: Experiment,
-    row: Row,
+    row: TableRow,
     method: Method,
     scores: FloatArray,
     rank: float,
-    against: Paired | None,
-) -> Cell:
-    mine = [
-        trial for trial in experiment.trials if (trial.row, trial.method) == (row.name, method.name)
-    ]
+    against: PairedTests | None,
+) -> TableCell:
+    own = (row.name, method.name)
+    mine = [trial for trial in experiment.trials if (trial.row, trial.method) == own]
     good = 100 * scores[~np.isnan(scores)]
     mean = float(good.mean()) if good.size else nan
     deviation = float(good.std(ddof=1)) if good.size > 1 else nan
     seconds = float(np.mean([trial.seconds for trial in mine]))
     failed = sum(bool(trial.trouble) for trial in mine)
     uncertified = sum(trial.uncertified > 0 for trial in mine)
-    return Cell(
-        row.name,
-        method.name,
-        mean,
-        deviation,
-        rank,
-        row.figure(method.name),
-        against,
-        seconds,
-        failed,
-        uncertified,
+    return TableCell(
+        row=row.name,
+        method=method.name,
+        mean=mean,
+        deviation=deviation,
+        rank=rank,
+        paper=row.figure(method.name),
+        against=against,
+        seconds=seconds,
+        failed=failed,
+        uncertified=uncertified,
     )
 
 
-def words(cell: Cell) -> tuple[str, ...]:
-    """Return what a table says of a cell, in the order of COLUMNS."""
-    gap = "" if isnan(cell.gap) else f"{cell.gap:+.1f}{'!' if cell.far else ''}"
+def cell_texts(cell: TableCell) -> tuple[str, ...]:
+    """Return the entries of a cell as text, in the order of COLUMNS."""
+    mark = "!" if cell.far else ""
+    gap = "" if isnan(cell.gap) else f"{cell.gap:+.1f}{mark}"
     tests = cell.against
-    p = (
-        ("", "", "")
-        if tests is None
-        else tuple(_p(v) for v in (tests.t, tests.corrected, tests.wilcoxon))
+    p: tuple[str, ...] = ("", "", "")
+    if tests is not None:
+        p = (_p(tests.t), _p(tests.corrected), _p(tests.wilcoxon))
+    return (
+        cell.method,
+        cell.ours,
+        cell.papers,
+        gap,
+        f"{cell.rank:g}",
+        *p,
+        f"{cell.seconds:.2g}",
     )
-    return cell.method, cell.ours, cell.papers, gap, f"{cell.rank:g}", *p, f"{cell.seconds:.2g}"
 
 
 def _spread(mean: float, deviation: float) -> str:
@@ -167,7 +193,7 @@ def _p(value: float) -> str:
 def conclusions(
     experiment: Experiment, summary: Summary, best: Summary | None = None
 ) -> Iterator[str]:
-    """Yield what can be said of all sets: mean ranks, Friedman, Nemenyi, the papers' figures, failures.
+    """Yield the conclusions over all data sets: ranks, tests, the paper's figures, failures.
 
     `best` has the figures at the choice that is best on the test points, which bound those of any
     choice.
@@ -181,8 +207,9 @@ def conclusions(
         yield "Friedman's test needs two sets and three methods at least."
     elif test.statistic <= test.critical:
         yield (
-            f"Friedman: F = {test.statistic:.2f}, critical {test.critical:.2f} (p = {test.p:.3f}): no difference of "
-            f"methods over {len(protocol.rows)} sets is significant at {protocol.level:g}."
+            f"Friedman: F = {test.statistic:.2f}, critical {test.critical:.2f} (p = "
+            f"{test.p:.3f}): no difference of methods over {len(protocol.rows)} sets is "
+            f"significant at {protocol.level:g}."
         )
     else:
         own = dict(order)[protocol.reference]
@@ -192,13 +219,17 @@ def conclusions(
             if abs(rank - own) > test.difference
         ]
         yield (
-            f"Friedman: F = {test.statistic:.2f}, critical {test.critical:.2f} (p = {test.p:.2g}): the methods differ. "
-            f"Nemenyi's difference is {test.difference:.2f}; from {protocol.reference} differ: "
-            f"{', '.join(apart) or 'none'}."
+            f"Friedman: F = {test.statistic:.2f}, critical {test.critical:.2f} (p = "
+            f"{test.p:.2g}): the methods differ. Nemenyi's difference is {test.difference:.2f}; "
+            f"from {protocol.reference} differ: {', '.join(apart) or 'none'}."
         )
     compared = [cell for cell in summary.cells if cell.paper is not None]
     far = [cell for cell in compared if cell.far]
-    yield f"{len(compared) - len(far)} of {len(compared)} figures are within {FAR:g} deviations of the paper's."
+    near = len(compared) - len(far)
+    yield (
+        f"{near} of {len(compared)} figures are within {MAX_DEVIATIONS:g} deviations of the "
+        "paper's."
+    )
     for cell in far:
         said = (protocol.why(cell.row, cell.method), _bound(cell, best))
         known = "; ".join(filter(None, said)) or "not known"
@@ -211,14 +242,20 @@ def conclusions(
         yield f"Failed: {trouble}"
 
 
-def _bound(cell: Cell, best: Summary | None) -> str:
-    """What the choice that is best on the test points says of a figure that is below the paper's."""
+def _bound(cell: TableCell, best: Summary | None) -> str:
+    """What the best choice on the test points says of a figure below the paper's."""
     own = () if best is None or cell.gap > 0 else best.cells
     for bound in own:
         if (bound.row, bound.method) == (cell.row, cell.method):
-            if bound.gap < -FAR:
-                return f"at no choice of the grid it comes near, the best on the test points gives {bound.mean:.1f}"
-            return f"at the choice that is best on the test points it is {bound.mean:.1f}, so the choice may be why"
+            if bound.gap < -MAX_DEVIATIONS:
+                return (
+                    "at no choice of the grid it comes near, "
+                    f"the best on the test points gives {bound.mean:.1f}"
+                )
+            return (
+                f"at the choice that is best on the test points it is {bound.mean:.1f}, "
+                "so the choice may be why"
+            )
     return ""
 
 
@@ -230,7 +267,8 @@ def _learned(protocol: Protocol, mean_ranks: dict[str, float]) -> Iterator[str]:
     if learned:
         rest = [name for name in learned if name not in better]
         yield (
-            f"In mean rank {', '.join(better) or 'no learned kernel'} {'are' if len(better) > 1 else 'is'} better than "
+            f"In mean rank {', '.join(better) or 'no learned kernel'} "
+            f"{'are' if len(better) > 1 else 'is'} better than "
             f"{protocol.reference}{', which is no worse than ' + ', '.join(rest) if rest else ''}."
         )
 
@@ -248,16 +286,16 @@ def print_experiment(experiment: Experiment, out: Console) -> None:
         rows = table(COLUMNS, right=COLUMNS[1:])
         for cell in summary.cells:
             if cell.row == row.name:
-                rows.add_row(*words(cell))
+                rows.add_row(*cell_texts(cell))
         out.print(rows)
     out.print("")
     for said in conclusions(experiment, summary):
         out.print(wrapped(said))
     out.print(
         wrapped(
-            f"'gap' is (ours - paper) / the paper's deviation, or ours, where it has none; t, corrected t and Wilcoxon "
-            f"are p-values against "
-            f"{experiment.protocol.reference} over splits, of which the first and the last ignore that splits overlap."
+            "'gap' is (ours - paper) / the paper's deviation, or ours, where it has none; t, "
+            f"corrected t and Wilcoxon are p-values against {experiment.protocol.reference} over "
+            "splits, of which the first and the last ignore that splits overlap."
         )
     )
     for missing in experiment.missing:
@@ -265,7 +303,7 @@ def print_experiment(experiment: Experiment, out: Console) -> None:
 
 
 def write_csv(experiment: Experiment, path: Path) -> None:
-    """Write a row a cell."""
+    """Write one row per method and data set."""
     head = (
         "protocol,set,method,splits,mean,deviation,rank,paper_mean,paper_deviation,gap,difference,p_t,p_corrected_t,"
         "p_wilcoxon,seconds,failed,uncertified"

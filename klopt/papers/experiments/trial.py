@@ -1,4 +1,4 @@
-"""One trial: one method on one split of one data set, what it chooses found on the labelled points alone."""
+"""One trial: one method on one split of one data set, tuned on the labelled points alone."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from klopt.papers.experiments.datasets import DataSet
 from klopt.papers.experiments.protocol import (
     Choice,
     Decide,
-    Given,
     IntArray,
     Labels,
+    LearningTask,
     Method,
     Protocol,
-    Row,
     Scale,
+    TableRow,
 )
-from klopt.papers.experiments.splits import Split, folds_of
+from klopt.papers.experiments.splits import DataSplit, folds_of
 
-__all__ = ["Job", "Trial", "run_job"]
+__all__ = ["SplitTrial", "TrialJob", "run_job"]
 
 
 @dataclass(frozen=True)
-class Trial:
-    """What came of a job."""
+class SplitTrial:
+    """The result of a job."""
 
     key: str
     protocol: str
@@ -54,35 +54,53 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
-    """Everything that one trial needs."""
+class TrialJob:
+    """The data, split and method of one trial."""
 
     protocol: Protocol
-    row: Row
+    row: TableRow
     method: Method
     data: DataSet
-    split: Split
+    split: DataSplit
     number: int
     seed: int
     kept: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What methods keep for other splits of the same points, and what was chosen for methods that choose alike."""
+    """What methods cache for other splits of the same points, and choices that methods share."""
 
     @property
     def key(self) -> str:
-        """What tells the trial from others: the data, the split, the method with its grid, and the version."""
+        """A digest of the data, the split, the method with its grid and the version of klopt."""
         method = self.method
         protocol = self.protocol
-        parts = (
-            version("klopt"), protocol.name, protocol.folds, protocol.fit_on, protocol.scale, self.row.name,
-            self.row.graph, method.name, _name(method.decide), method.choices, method.costs, self.data.digest,
-            self.seed, self.number, self.split.labelled.tolist(), method.chosen_by and _name(method.chosen_by),
-            *(() if protocol.chosen_on == "labelled" else (protocol.chosen_on,)),
-        )  # fmt: skip
+        # Stored trials are found by this digest: the order of the parts must not change.
+        parts: tuple[Any, ...] = (
+            version("klopt"),
+            protocol.name,
+            protocol.folds,
+            protocol.fit_on,
+            protocol.scale,
+            self.row.name,
+            self.row.graph,
+            method.name,
+            _name(method.decide),
+            method.choices,
+            method.costs,
+            self.data.digest,
+            self.seed,
+            self.number,
+            self.split.labelled.tolist(),
+            method.chosen_by and _name(method.chosen_by),
+        )
+        if protocol.chosen_on != "labelled":
+            parts = (*parts, protocol.chosen_on)
         return sha256(repr(parts).encode()).hexdigest()[:24]
 
 
-def run_job(job: Job) -> Trial:
-    """Run a method; an error of its own is a trial without accuracy, not an end of the experiment."""
+def run_job(job: TrialJob) -> SplitTrial:
+    """Run a method on one split.
+
+    An error of the method gives a trial without accuracy; the experiment goes on.
+    """
     from threadpoolctl import threadpool_limits
 
     begun = time.perf_counter()
@@ -102,10 +120,20 @@ def run_job(job: Job) -> Trial:
     except Exception as error:  # a method may fail in any way; the others go on
         trouble = f"{type(error).__name__}: {error}".splitlines()[0]
     seconds = time.perf_counter() - begun
-    return Trial(
-        job.key, job.protocol.name, job.row.name, job.method.name, job.number, accuracy, seconds,
-        job.split.labelled.size, job.split.asked.size, chosen, uncertified, trouble,
-    )  # fmt: skip
+    return SplitTrial(
+        key=job.key,
+        protocol=job.protocol.name,
+        row=job.row.name,
+        method=job.method.name,
+        split=job.number,
+        accuracy=accuracy,
+        seconds=seconds,
+        labelled=job.split.labelled.size,
+        asked=job.split.asked.size,
+        chosen=chosen,
+        uncertified=uncertified,
+        trouble=trouble,
+    )
 
 
 def _name(decide: Decide) -> str:
@@ -114,16 +142,17 @@ def _name(decide: Decide) -> str:
     return f"{decide.__module__}.{decide.__qualname__}"
 
 
-def _given(job: Job) -> Given:
+def _given(job: TrialJob) -> LearningTask:
     labels = np.full_like(job.data.y, _hidden(job.data.y))
     labels[job.split.labelled] = job.data.y[job.split.labelled]
     scale = job.protocol.scale
-    X, kept = (
-        (job.data.X, job.kept)
-        if scale == "none"
-        else (_scaled(job.data.X, job.split.labelled, scale), {})
-    )
-    return Given(X, labels, job.split.asked, job.row.graph, job.seed + job.number, kept)
+    # Scaled points differ between splits, so nothing cached about them may be shared.
+    X = job.data.X
+    kept = job.kept
+    if scale != "none":
+        X = _scaled(job.data.X, job.split.labelled, scale)
+        kept = {}
+    return LearningTask(X, labels, job.split.asked, job.row.graph, job.seed + job.number, kept)
 
 
 def _hidden(y: Labels) -> float:
@@ -132,33 +161,37 @@ def _hidden(y: Labels) -> float:
 
 def _scaled(X: FloatArray, known: IntArray, scale: Scale) -> FloatArray:
     some = X[known]
-    start, unit = (
-        (some.mean(axis=0), some.std(axis=0))
-        if scale == "deviation"
-        else (some.min(axis=0), np.ptp(some, 0))
-    )
-    return np.asarray((X - start) / np.where(unit > 0, unit, 1.0))
+    if scale == "deviation":
+        offset = some.mean(axis=0)
+        unit = some.std(axis=0)
+    else:
+        offset = some.min(axis=0)
+        unit = np.ptp(some, 0)
+    return np.asarray((X - offset) / np.where(unit > 0, unit, 1.0))
 
 
 def _scores(found: Labels, truth: Labels) -> FloatArray:
     """The accuracy, or in regression the share of variance explained, of each row."""
     if truth.dtype.kind == "i":
         return np.asarray(np.mean(found == truth, axis=1))
-    return np.asarray(1 - ((found - truth) ** 2).sum(axis=1) / ((truth - truth.mean()) ** 2).sum())
+    residual = ((found - truth) ** 2).sum(axis=1)
+    variance = ((truth - truth.mean()) ** 2).sum()
+    return np.asarray(1 - residual / variance)
 
 
-def _chosen_once(job: Job, given: Given) -> tuple[Choice, float, str]:
-    """The same for all methods of a split that choose by the same one on the same grid: it is looked for once."""
+def _chosen_once(job: TrialJob, given: LearningTask) -> tuple[Choice, float, str]:
+    """The choice of a split, shared by all methods that choose by the same one on the same grid."""
     method = job.method
-    name = f"choice, split {job.number}: {_name(method.chosen_by or method.decide)}{method.choices}{method.costs}"
+    decide = _name(method.chosen_by or method.decide)
+    name = f"choice, split {job.number}: {decide}{method.choices}{method.costs}"
     if name not in job.kept:
         job.kept[name] = _chosen(job, given)
     found: tuple[Choice, float, str] = job.kept[name]
     return found
 
 
-def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
-    """The choice and the cost of the best accuracy, the first of equals, where the protocol looks for it; and words."""
+def _chosen(job: TrialJob, given: LearningTask) -> tuple[Choice, float, str]:
+    """The choice and cost of the best accuracy, the first of ties, and both as text."""
     method = job.method
     known = given.known
     if len(method.choices) * len(method.costs) == 1:
@@ -170,14 +203,15 @@ def _chosen(job: Job, given: Given) -> tuple[Choice, float, str]:
         return _best(method, scores)
     folds = folds_of(given.labels[known], job.protocol.folds, given.seed)
     for fold in folds:
-        fit, asked = (
-            (fold.labelled, fold.asked)
-            if job.protocol.fit_on == "rest"
-            else (fold.asked, fold.labelled)
-        )
+        if job.protocol.fit_on == "rest":
+            fit = fold.labelled
+            asked = fold.asked
+        else:
+            fit = fold.asked
+            asked = fold.labelled
         labels = np.full_like(given.labels, _hidden(given.labels))
         labels[known[fit]] = given.labels[known[fit]]
-        part = Given(given.X, labels, known[asked], given.graph, given.seed, given.kept)
+        part = LearningTask(given.X, labels, known[asked], given.graph, given.seed, given.kept)
         for index, choice in enumerate(method.choices):
             scores[index] += _accuracies(method, part, choice, given.labels[part.asked])
     best, C, words = _best(method, scores)
@@ -191,7 +225,7 @@ def _best(method: Method, scores: FloatArray) -> tuple[Choice, float, str]:
     return best, C, f"C={C:g} width={best.width:g} weight={best.weight:g}"
 
 
-def _accuracies(method: Method, part: Given, choice: Choice, truth: Labels) -> FloatArray:
+def _accuracies(method: Method, part: LearningTask, choice: Choice, truth: Labels) -> FloatArray:
     """The score of each cost, 0 where the method fails with this choice."""
     decide = method.chosen_by or method.decide
     with warnings.catch_warnings():

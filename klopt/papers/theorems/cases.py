@@ -1,4 +1,4 @@
-"""Cases as files and as exact numbers: a counterexample that can be read, mailed, replayed and re-checked.
+"""Cases as files and as exact numbers: counterexamples to be read, replayed and checked again.
 
 A file is JSON: {"claim": name, "case": {entry: number, text or nested lists}}. Floats are written
 so that they come back bit for bit, which makes every case a set of rational numbers: `rational`
@@ -80,7 +80,7 @@ def _array(value: Any) -> Any:
 
 
 def rational(case: Case) -> dict[str, Any]:
-    """Return the case with every float as the fraction that it is; arrays become arrays of fractions.
+    """Return the case with every float as a fraction, arrays as arrays of fractions.
 
     >>> rational({"a": 0.5, "n": 3})
     {'a': Fraction(1, 2), 'n': 3}
@@ -107,11 +107,11 @@ def ball(value: Fraction | int) -> Any:
     return arb(fmpq(exact.numerator, exact.denominator))
 
 
-BITS = 8000
-"""Balls know nothing of each other, so that those of a long run grow at every step, far more than its errors."""
+PRECISION_BITS = 8000
+"""Bits of precision: the radii of balls ignore correlation and grow at every step of a run."""
 
 
-def precise(bits: int = BITS) -> AbstractContextManager[Any]:
+def precise(bits: int = PRECISION_BITS) -> AbstractContextManager[Any]:
     """Return a context in which balls have so many bits."""
     ball(0)  # says what to install where flint is missing
     from flint import ctx
@@ -130,12 +130,11 @@ def rounded(case: Case, entries: tuple[str, ...], parts: int) -> Case:
     >>> rounded({"a": 0.3, "b": 0.3}, ("a",), 2)
     {'a': 0.5, 'b': 0.3}
     """
-    return {
-        name: _plain_number(np.round(np.asarray(value) * parts) / parts)
-        if name in entries
-        else value
-        for name, value in case.items()
-    }
+    simpler = dict(case)
+    for name in entries:
+        if name in simpler:
+            simpler[name] = _plain_number(np.round(np.asarray(simpler[name]) * parts) / parts)
+    return simpler
 
 
 def _plain_number(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Finds the claims: those of the five papers, of plug-ins (entry point `klopt.theorems`) and of a user's own file."""
+"""Finds the claims of the five papers, of plug-ins (`klopt.theorems`) and of a user's file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from klopt.errors import InvalidSettings
 from klopt.papers.theorems.claim import Claim
 
-__all__ = ["PAPERS", "claims", "claims_in", "select"]
+__all__ = ["CLAIM_MODULES", "claims", "claims_in", "select"]
 
-PAPERS = (
+CLAIM_MODULES = (
     "pan2016.claims",
     "kundu2010.claims",
     "kundu2010.descent_claims",
@@ -27,13 +27,13 @@ PAPERS = (
 
 
 def claims() -> tuple[Claim, ...]:
-    """Return every known claim, in the order of the papers and their files; of two with one name the first counts.
+    """Return every known claim in the order of the papers; of two with one name the first counts.
 
     >>> {claim.paper for claim in claims()} >= {"004"}
     True
     """
     found: dict[str, Claim] = {}
-    for paper in PAPERS:
+    for paper in CLAIM_MODULES:
         for claim in claims_in(
             vars(importlib.import_module(f"klopt.papers.theorems.{paper}")).values()
         ):
@@ -52,7 +52,10 @@ def claims_in(items: Iterable[object]) -> tuple[Claim, ...]:
 
 
 def select(names: Sequence[str] = (), paper: str | None = None) -> tuple[Claim, ...]:
-    """Return the claims of those names and that paper; a name may be a Python file with claims of one's own."""
+    """Return the claims of those names and that paper.
+
+    A name may be a Python file with claims of the user's.
+    """
     known = claims()
     chosen: list[Claim] = []
     for name in names:

@@ -1,8 +1,8 @@
-"""`Claim`, `Outcome`, `theorem`: a statement of a paper, how to draw instances of it, and how to measure it.
+"""`Claim`, `Outcome`, `theorem`: a statement of a paper, its instances and its measurement.
 
 A claim is a function of a *case* (named numbers and arrays) that returns `Evidence`. The decorated
-function states what is printed; `corrected` states what should have been. Whoever reads the paper
-file reads the paper, line by line.
+function states what is printed; `corrected` states what should have been. The file of a
+paper lists its claims in the order of the paper.
 
     @theorem("004-3", says="The manifold regulariser (5) is tr(KL).", draw=graph_and_points, ...)
     def regulariser(case): ...
@@ -94,8 +94,43 @@ def theorem(
 ) -> Callable[[Check], Claim]:
     """Return a decorator that makes a claim of the function that measures it.
 
+    Parameters
+    ----------
+    name : str
+        The name of the claim; what precedes its first hyphen names the paper.
+    says : str
+        The statement in words.
+    draw : callable
+        Returns a case for a random generator and a size.
+    paper, number, latex : str
+        The paper, the number of the statement there, and its formula.
+    expected : Outcome
+        The registered outcome; another one is reported as unexpected.
+    premise : str
+        What the statement assumes, in words.
+    meets : callable, optional
+        Whether a case meets the premise; cases that do not are left out.
+    correction : str
+        What holds in place of the printed statement, in words.
+    corrected : callable, optional
+        The evidence for the corrected statement.
+    example : Case, optional
+        A case found by hand, tried before the drawn ones.
+    exact : callable, optional
+        Both sides of the printed statement without rounding, to confirm a counterexample.
+    sizes : tuple of int
+        The sizes that `draw` is asked for.
+    whole : tuple of str
+        Entries that a counterexample may round to simple numbers.
+    most : int, optional
+        The largest number of trials, where a check is costly.
+
+    Examples
+    --------
     >>> from klopt.papers.theorems.evidence import at_most
-    >>> @theorem("triangle", says="|a + b| <= |a| + |b|", draw=lambda rng, n: {"a": rng.normal(), "b": rng.normal()})
+    >>> def numbers(rng, n):
+    ...     return {"a": rng.normal(), "b": rng.normal()}
+    >>> @theorem("triangle", says="|a + b| <= |a| + |b|", draw=numbers)
     ... def triangle(case):
     ...     return at_most(abs(case["a"] + case["b"]), abs(case["a"]) + abs(case["b"]))
     >>> triangle.expected.value
@@ -109,11 +144,25 @@ def theorem(
                 f"theorem {name!r} is put on {printed!r}; expected a function that measures a case"
             )
         return Claim(
-            name=name, paper=paper or name.partition("-")[0], number=number, says=says, latex=latex, expected=expected,
-            printed=printed, corrected=corrected, draw=draw, premise=premise, meets=meets, correction=correction,
-            example=example, exact=exact, sizes=sizes, whole=whole, most=most,
+            name=name,
+            paper=paper or name.partition("-")[0],
+            number=number,
+            says=says,
+            latex=latex,
+            expected=expected,
+            printed=printed,
+            corrected=corrected,
+            draw=draw,
+            premise=premise,
+            meets=meets,
+            correction=correction,
+            example=example,
+            exact=exact,
+            sizes=sizes,
+            whole=whole,
+            most=most,
             source=f"{printed.__module__}:{code.co_firstlineno}",
-        )  # fmt: skip
+        )
 
     return claim
 
@@ -123,5 +172,11 @@ def listed(
 ) -> Claim:
     """Return a claim that no computation can check, with the reason."""
     return Claim(
-        name, paper or name.partition("-")[0], number, says, latex, Outcome.UNCHECKED, reason=reason
+        name=name,
+        paper=paper or name.partition("-")[0],
+        number=number,
+        says=says,
+        latex=latex,
+        expected=Outcome.UNCHECKED,
+        reason=reason,
     )

@@ -16,10 +16,12 @@ from typing import NamedTuple, SupportsFloat
 import numpy as np
 import numpy.typing as npt
 
+from klopt.arrays import EPS
+
 __all__ = [
     "Curve",
     "Evidence",
-    "Fit",
+    "ExponentFit",
     "Interval",
     "at_most",
     "equal",
@@ -29,7 +31,8 @@ __all__ = [
     "reached",
 ]
 
-ROUNDING = 64 * float(np.finfo(float).eps)
+ROUNDING_TOLERANCE = 64 * EPS
+"""Relative error of a few operations in floating point."""
 
 
 class Interval(NamedTuple):
@@ -39,7 +42,7 @@ class Interval(NamedTuple):
     upper: float
 
 
-class Fit(NamedTuple):
+class ExponentFit(NamedTuple):
     """An exponent fitted to a curve, with its 95 % interval."""
 
     exponent: float
@@ -49,7 +52,7 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class Curve:
-    """What was measured along a run beside the bound that a theorem gives, and the exponent that it predicts."""
+    """Measurements along a run beside the bound of a theorem and the exponent it predicts."""
 
     steps: tuple[float, ...]
     measured: tuple[float, ...]
@@ -57,8 +60,8 @@ class Curve:
     predicted: float
     label: str = ""
 
-    def fit(self) -> Fit | None:
-        """Return the exponent of measured ~ steps^exponent over the later half of the run; None from fewer than 3."""
+    def fit(self) -> ExponentFit | None:
+        """Return the exponent of measured ~ steps^exponent over the later half, or None."""
         from scipy import stats
 
         t = np.array(self.steps)
@@ -68,12 +71,14 @@ class Curve:
             return None
         line = stats.linregress(np.log(t[late]), np.log(gap[late]))
         spread = stats.t.ppf(0.975, late.sum() - 2) * line.stderr
-        return Fit(float(line.slope), float(line.slope - spread), float(line.slope + spread))
+        return ExponentFit(
+            float(line.slope), float(line.slope - spread), float(line.slope + spread)
+        )
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The interval of measured / allowed; `curve` shows a run, `detail` says in words what was compared."""
+    """The interval of measured / allowed, the curve of a run, and what was compared in words."""
 
     best: float
     worst: float
@@ -100,11 +105,13 @@ def at_most(
     left: SupportsFloat | Interval,
     right: SupportsFloat | Interval,
     *,
-    tol: float = ROUNDING,
+    tol: float = ROUNDING_TOLERANCE,
     scale: float = 0.0,
     detail: str = "",
 ) -> Evidence:
-    """Return the evidence for left <= right; `tol` times the size of the terms, `scale` at least, is forgiven.
+    """Return the evidence for left <= right.
+
+    An excess of `tol` times the size of the terms, at least `scale`, is allowed.
 
     The ratio is left / right where right is positive, and else 1 plus the excess in units of
     |right|.
@@ -121,7 +128,7 @@ def at_most(
 
 
 def _ratio(left: float, right: float) -> float:
-    """left / right in the sense of left <= right: at most 1 exactly where that holds, whatever the signs."""
+    """left / right in the sense of left <= right: at most 1 exactly where that holds."""
     if right > 0:
         return max(left / right, 0.0)
     if left <= right:
@@ -140,17 +147,23 @@ def equal(
     scale: float = 0.0,
     detail: str = "",
 ) -> Evidence:
-    """Return the evidence for left = right: the largest difference over `tol` times the size of the entries.
+    """Return the evidence for left = right.
+
+    The ratio is the largest difference over `tol` times the size of the entries.
 
     >>> equal([1.0, 2.0], [1.0, 2.0]).holds, equal(1.0, 2.0).fails
     (True, True)
     """
     a = np.asarray(left, float)
     b = np.asarray(right, float)
-    size = max(float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)), scale)
-    off = float(np.abs(a - b).max(initial=0.0))
+    size = max(_largest(a), _largest(b), scale)
+    off = _largest(a - b)
     ratio = 0.0 if off == 0.0 else off / (tol * size)
     return Evidence(ratio, ratio, detail=detail)
+
+
+def _largest(entries: npt.NDArray[np.float64]) -> float:
+    return float(np.abs(entries).max(initial=0.0))
 
 
 def overlap(left: Interval, right: Interval, *, tol: float = 0.0, detail: str = "") -> Evidence:
@@ -161,7 +174,7 @@ def overlap(left: Interval, right: Interval, *, tol: float = 0.0, detail: str = 
     """
     apart = max(left.lower - right.upper, right.lower - left.upper)
     size = 1 + max(abs(left.upper), abs(right.upper))
-    if apart > ROUNDING * size:
+    if apart > ROUNDING_TOLERANCE * size:
         return Evidence(np.inf, np.inf, detail=detail)
     wide = max(left.upper - left.lower, right.upper - right.lower) / size
     return Evidence(0.0, wide / tol if tol else 0.0, detail=detail)

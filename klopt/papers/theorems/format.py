@@ -1,4 +1,4 @@
-"""How findings are said: ratios in few letters, colours, and the table of claims that the documentation shows."""
+"""Findings as text: ratios, colours, and the table of claims of the documentation."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ STYLES = {
 
 
 def ratio(evidence: Evidence | None) -> str:
-    """Return measured / allowed in few letters; where the interval is wide, its two ends.
+    """Return measured / allowed to few digits; where the interval is wide, its two ends.
 
-    >>> ratio(Evidence(0.5, 0.5)), ratio(Evidence(0.5, 2.0)), ratio(Evidence(1.0004, 1.0004)), ratio(None)
-    ('0.5', '0.5..2', '1.0004', '')
+    >>> ratio(Evidence(0.5, 0.5)), ratio(Evidence(0.5, 2.0))
+    ('0.5', '0.5..2')
+    >>> ratio(Evidence(1.0004, 1.0004)), ratio(None)
+    ('1.0004', '')
     """
     if evidence is None:
         return ""
@@ -35,11 +37,11 @@ def ratio(evidence: Evidence | None) -> str:
 
 def _few(number: float) -> str:
     """Two digits, and as many more as tell a number near 1 from 1."""
-    return (
-        f"{number:.2g}"
-        if not 0 < abs(number - 1) < 0.05
-        else f"{number:.{2 - int(np.log10(abs(number - 1)))}g}"
-    )
+    distance = abs(number - 1)
+    digits = 2
+    if 0 < distance < 0.05:
+        digits -= int(np.log10(distance))
+    return f"{number:.{digits}g}"
 
 
 def case_text(case: Case) -> str:
@@ -53,11 +55,10 @@ def case_text(case: Case) -> str:
 
 def _numbers(value: object) -> str:
     if isinstance(value, np.ndarray):
-        return (
-            f"[{', '.join(_numbers(entry) for entry in value)}]"
-            if value.ndim
-            else _numbers(value.item())
-        )
+        if value.ndim == 0:
+            return _numbers(value.item())
+        entries = ", ".join(_numbers(entry) for entry in value)
+        return f"[{entries}]"
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""The claims of a verification as one self-contained page: what holds, what does not, and how to see it for oneself.
+"""The claims of a verification as one self-contained HTML page.
 
 The counts come first, in a sentence. Each claim then has its statement in words and as a formula,
 its verdict, measured over allowed as printed and as corrected, and where it fails the
@@ -32,7 +32,7 @@ from klopt.papers.theorems.verification import Finding, Verification
 
 __all__ = ["formula", "rate_figures", "verification_page", "write_verification"]
 
-SYMBOLS = {
+OUTCOME_SYMBOLS = {
     Outcome.HOLDS: "✓",
     Outcome.CORRECTED: "◐",
     Outcome.REFUTED: "✗",
@@ -40,7 +40,7 @@ SYMBOLS = {
     Outcome.INCONCLUSIVE: "?",
     Outcome.UNCHECKED: "–",
 }
-TONES = {
+OUTCOME_TONES = {
     Outcome.HOLDS: "good",
     Outcome.CORRECTED: "half",
     Outcome.REFUTED: "bad",
@@ -48,7 +48,7 @@ TONES = {
     Outcome.INCONCLUSIVE: "soft",
     Outcome.UNCHECKED: "soft",
 }
-COUNTED = {
+COUNT_PHRASES = {
     Outcome.HOLDS: ("holds", "hold"),
     Outcome.CORRECTED: ("holds only as corrected", "hold only as corrected"),
     Outcome.REFUTED: ("is refuted", "are refuted"),
@@ -59,14 +59,14 @@ COUNTED = {
     Outcome.INCONCLUSIVE: ("stays open", "stay open"),
     Outcome.UNCHECKED: ("cannot be checked by computation", "cannot be checked by computation"),
 }
-MATHML = "{http://www.w3.org/1998/Math/MathML}"
-FORBIDDEN = {"href", "src", "action", "id", "class", "style"}
+MATHML_NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
+FORBIDDEN_ATTRIBUTES = {"href", "src", "action", "id", "class", "style"}
 """Attributes by which a formula could do more than show itself."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One claim on the page; `anchor` is where its row is, `case` what the file of its counterexample holds."""
+class ClaimEntry:
+    """One claim on the page, its anchor, and the content of the file of its counterexample."""
 
     finding: Finding
     anchor: str
@@ -85,13 +85,13 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Paper:
+class PaperSection:
     """The claims of one paper, with its title and how many have which verdict."""
 
     name: str
     anchor: str
     title: str
-    entries: tuple[Entry, ...]
+    entries: tuple[ClaimEntry, ...]
     counts: tuple[int, ...]
 
 
@@ -108,7 +108,7 @@ def verification_page(found: Verification) -> str:
         outcome for outcome in Outcome if any(f.outcome is outcome for f in found.findings)
     )
     papers = tuple(
-        Paper(
+        PaperSection(
             name,
             f"p{place}",
             _title(own),
@@ -123,7 +123,9 @@ def verification_page(found: Verification) -> str:
         sentence=_sentence(found.findings),
         found=found,
         papers=papers,
-        outcomes=[(outcome.value, SYMBOLS[outcome], TONES[outcome]) for outcome in seen],
+        outcomes=[
+            (outcome.value, OUTCOME_SYMBOLS[outcome], OUTCOME_TONES[outcome]) for outcome in seen
+        ],
         totals=_counts(found.findings, seen),
         rates=[entry for entry in entries.values() if entry.rates],
         unexpected=[entries[numbers[id(finding)]] for finding in found.unexpected],
@@ -133,7 +135,9 @@ def verification_page(found: Verification) -> str:
 
 
 def formula(latex: str) -> Markup:
-    """Return LaTeX as MathML; what cannot be converted, or would do more than show a formula, is shown as it is.
+    """Return LaTeX as MathML.
+
+    What cannot be converted, or would do more than show a formula, is shown as it is.
 
     >>> formula(r"a \\le b")[:5], formula("<b>")[:6], formula("")
     (Markup('<math'), Markup('<math '), Markup(''))
@@ -145,16 +149,18 @@ def formula(latex: str) -> Markup:
     try:
         made = convert(latex, display="block")
         parts = list(ElementTree.fromstring(made).iter())
-    except (
-        Exception
-    ):  # a third party's LaTeX may fail in any way, and must not take the page with it
+    except Exception:
+        # A third party's LaTeX may fail in any way, and must not take the page with it.
         return Markup("<code>{}</code>").format(latex)
-    safe = all(part.tag.startswith(MATHML) and not FORBIDDEN & set(part.attrib) for part in parts)
+    safe = all(
+        part.tag.startswith(MATHML_NAMESPACE) and not FORBIDDEN_ATTRIBUTES & set(part.attrib)
+        for part in parts
+    )
     return Markup(made) if safe else Markup("<code>{}</code>").format(latex)
 
 
 def rate_figures(finding: Finding) -> tuple[Figure, ...]:
-    """Return the charts of measured against bound, as printed and as corrected, on the same axes."""
+    """Return charts of measured against bound, printed and corrected, on the same axes."""
     curves = [
         (word, evidence.curve)
         for word, evidence in (("as printed", finding.printed), ("as corrected", finding.corrected))
@@ -166,8 +172,11 @@ def rate_figures(finding: Finding) -> tuple[Figure, ...]:
     x = Axis.around("iterations", [step for _, curve in curves for step in curve.steps], log=True)
     y = Axis.around("gap", values, log=True)
     alone = len(curves) == 1 and finding.corrected is None
-    return tuple(_rate(finding, "" if alone else word, curve, x, replace(y, label=curve.label or "gap"))
-                 for word, curve in curves)  # fmt: skip
+    charts = []
+    for word, curve in curves:
+        labelled = replace(y, label=curve.label or "gap")
+        charts.append(_rate(finding, "" if alone else word, curve, x, labelled))
+    return tuple(charts)
 
 
 def _rate(finding: Finding, word: str, curve: Curve, x: Axis, y: Axis) -> Figure:
@@ -180,7 +189,8 @@ def _rate(finding: Finding, word: str, curve: Curve, x: Axis, y: Axis) -> Figure
         heights = np.array(values)
         kept = np.isfinite(heights) & (heights > 0) & (steps > 0)
         series.append(Series(name, steps[kept], heights[kept], style))
-    title = f"{finding.claim.name}{f' {word}' if word else ''}: measured and bound"
+    subject = f"{finding.claim.name} {word}" if word else finding.claim.name
+    title = f"{subject}: measured and bound"
     fit = curve.fit()
     fitted = "too few steps to fit one"
     if fit is not None:
@@ -188,7 +198,10 @@ def _rate(finding: Finding, word: str, curve: Curve, x: Axis, y: Axis) -> Figure
     worst = max(
         (m / b for m, b in zip(curve.measured, curve.bound, strict=True) if b > 0), default=0.0
     )
-    caption = f"Predicted exponent {curve.predicted:.3g}; {fitted}. Measured is at most {worst:.2g} times the bound."
+    caption = (
+        f"Predicted exponent {curve.predicted:.3g}; {fitted}. "
+        f"Measured is at most {worst:.2g} times the bound."
+    )
     return Figure(
         f"rate-{finding.claim.name}",
         word,
@@ -197,14 +210,14 @@ def _rate(finding: Finding, word: str, curve: Curve, x: Axis, y: Axis) -> Figure
     )
 
 
-def _entry(finding: Finding, number: int) -> Entry:
+def _entry(finding: Finding, number: int) -> ClaimEntry:
     claim = finding.claim
-    return Entry(
+    return ClaimEntry(
         finding=finding,
         anchor=f"c{number}",
         math=formula(claim.latex),
-        symbol=SYMBOLS[finding.outcome],
-        tone=TONES[finding.outcome],
+        symbol=OUTCOME_SYMBOLS[finding.outcome],
+        tone=OUTCOME_TONES[finding.outcome],
         printed=ratio(finding.printed).replace("inf", "∞"),
         corrected=ratio(finding.corrected).replace("inf", "∞"),
         case="" if finding.counterexample is None else document(claim.name, finding.counterexample),
@@ -213,7 +226,7 @@ def _entry(finding: Finding, number: int) -> Entry:
 
 
 def _title(findings: Sequence[Finding]) -> str:
-    """What the files of the claims say of their paper: the first line of the docstring, as far as they agree."""
+    """The title of a paper: what the first docstring lines of its claims have in common."""
     checks = (finding.claim.printed for finding in findings)
     modules = (sys.modules.get(check.__module__) for check in checks if check is not None)
     lines = dict.fromkeys(
@@ -235,6 +248,6 @@ def _sentence(findings: Sequence[Finding]) -> str:
     if not findings:
         return "No claim was checked."
     counts = zip(Outcome, _counts(findings, tuple(Outcome)), strict=True)
-    parts = [f"{count} {COUNTED[outcome][count != 1]}" for outcome, count in counts if count]
+    parts = [f"{count} {COUNT_PHRASES[outcome][count != 1]}" for outcome, count in counts if count]
     said = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     return f"Of {len(findings)} claim{'s' * (len(findings) != 1)}, {said}."

@@ -1,4 +1,4 @@
-"""Runs the claims: many drawn instances each, one verdict, and where a claim fails its smallest counterexample.
+"""Runs the claims: many drawn instances, one verdict, and the smallest counterexample of each.
 
 Every claim has its own stream of random numbers, so that its verdict depends on the seed and on
 nothing else that runs. A check on many instances is no proof; a counterexample that is confirmed in
@@ -24,10 +24,11 @@ from klopt.papers.theorems.evidence import Evidence
 
 __all__ = ["Finding", "Verification", "examine", "proven", "replay", "verify", "verify_claims"]
 
-DRAWS_PER_TRIAL = 5
-SHRINKING = 25
-"""Draws of each smaller size among which a smaller counterexample is looked for."""
-ROUNDEST_FIRST = (1, 2, 4, 10, 100)
+MAX_DRAWS_PER_TRIAL = 5
+"""Draws per trial asked for, of which those that meet the premise are used."""
+SHRINK_DRAWS_PER_SIZE = 25
+"""Draws of each smaller size among which a smaller counterexample is searched."""
+ROUNDING_DENOMINATORS = (1, 2, 4, 10, 100)
 """A counterexample's entries are tried as multiples of 1, 1/2, 1/4, 1/10 and 1/100."""
 
 
@@ -78,7 +79,10 @@ class Verification:
     def __repr__(self) -> str:
         counts = {outcome: sum(f.outcome is outcome for f in self.findings) for outcome in Outcome}
         said = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
-        return f"Verification of {len(self.findings)} claims: {said}; {len(self.unexpected)} unexpected"
+        return (
+            f"Verification of {len(self.findings)} claims: {said}; "
+            f"{len(self.unexpected)} unexpected"
+        )
 
 
 def verify(
@@ -88,7 +92,7 @@ def verify(
     seed: int = 0,
     jobs: int = 1,
 ) -> Verification:
-    """Return what so many trials say of the claims: names, claims of one's own, Python files of them, or all there are.
+    """Return what so many trials say of claims: names, `Claim` objects, Python files, or all.
 
     Each claim is tried on `trials` instances drawn by `seed`, in `jobs` processes. The result is
     indexed by name; what differs from what is registered for a claim is in `.unexpected`.
@@ -168,13 +172,13 @@ def _judged(claim: Claim, cases: Sequence[Case], shrink: partial[Case] | None = 
     if failing is not None and shrink is not None:
         failing = shrink(failing)
     return Finding(
-        claim,
-        _outcome(printed, corrected),
-        len(cases),
-        _least(printed),
-        None if corrected is None else _least(corrected),
-        failing,
-        failing is not None and proven(claim, failing),
+        claim=claim,
+        outcome=_outcome(printed, corrected),
+        trials=len(cases),
+        printed=_weakest(printed),
+        corrected=None if corrected is None else _weakest(corrected),
+        counterexample=failing,
+        proven=failing is not None and proven(claim, failing),
     )
 
 
@@ -182,28 +186,28 @@ def _outcome(printed: Sequence[Evidence], corrected: Sequence[Evidence] | None) 
     if any(evidence.fails for evidence in printed):
         if corrected is None or any(evidence.fails for evidence in corrected):
             return Outcome.REFUTED
-        return (
-            Outcome.CORRECTED
-            if all(evidence.holds for evidence in corrected)
-            else Outcome.INCONCLUSIVE
-        )
-    return Outcome.HOLDS if all(evidence.holds for evidence in printed) else Outcome.INCONCLUSIVE
+        if all(evidence.holds for evidence in corrected):
+            return Outcome.CORRECTED
+        return Outcome.INCONCLUSIVE
+    if all(evidence.holds for evidence in printed):
+        return Outcome.HOLDS
+    return Outcome.INCONCLUSIVE
 
 
-def _least(found: Sequence[Evidence]) -> Evidence:
+def _weakest(found: Sequence[Evidence]) -> Evidence:
     return max(
         found, key=lambda evidence: (np.nan_to_num(evidence.best, nan=np.inf), evidence.worst)
     )
 
 
 def _cases(claim: Claim, trials: int, seed: int) -> Iterator[Case]:
-    """The example, then drawn cases that meet the premise, as many as asked for if they can be had."""
+    """The example, then up to so many drawn cases that meet the premise."""
     if claim.example is not None:
         yield claim.example
     if claim.draw is None:
         return
     made = 0
-    for number in range(DRAWS_PER_TRIAL * trials):
+    for number in range(MAX_DRAWS_PER_TRIAL * trials):
         rng = np.random.default_rng([seed, crc32(claim.name.encode()), number])
         case = claim.draw(rng, claim.sizes[number % len(claim.sizes)])
         if claim.meets is None or claim.meets(case):
@@ -222,10 +226,10 @@ def _shrunk(claim: Claim, seed: int, found: Case) -> Case:
     for size in sorted(claim.sizes):
         streams = (
             np.random.default_rng([seed, crc32(claim.name.encode()), size, n])
-            for n in range(SHRINKING)
+            for n in range(SHRINK_DRAWS_PER_SIZE)
         )
         cases = [claim.draw(rng, size) for rng in streams]
-        for parts in (*ROUNDEST_FIRST, None):
+        for parts in (*ROUNDING_DENOMINATORS, None):
             for case in cases:
                 simpler = case if parts is None else rounded(case, claim.whole, parts)
                 if _fails(claim, simpler):
@@ -242,7 +246,10 @@ def _fails(claim: Claim, case: Case) -> bool:
 
 
 def proven(claim: Claim, case: Case) -> bool:
-    """Return whether exact arithmetic confirms that the claim fails here; False where it is not installed."""
+    """Return whether exact arithmetic confirms that the claim fails here.
+
+    It is False where the library for exact numbers is not installed.
+    """
     if claim.exact is None:
         return False
     try:

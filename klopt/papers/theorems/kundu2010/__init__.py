@@ -1,1 +1,1 @@
-"""Claims of Kundu, Tankasali, Bhattacharyya and Ben-Tal (2010) on kernels from similarity matrices."""
+"""Claims on kernels from similarity matrices (Kundu et al., 2010)."""

@@ -1,4 +1,4 @@
-"""Algorithms 1, 2 and 3 of paper 001 as printed and as they should be, beside the bounds of its theorems.
+"""Algorithms 1, 2 and 3, printed and corrected, beside their bounds (Kundu et al., 2010).
 
     mirror descent   log K <- log K - eta f'(K),  K <- tau K / tr K
     as printed       f' = V diag(d) V',  lam_j <- lam_j exp(-eta d_j),  K <- V diag(lam) V'      lam_j of K
@@ -23,15 +23,15 @@ from klopt.papers.theorems.claim import Case
 from klopt.papers.theorems.evidence import Evidence, Interval, at_most, reached
 from klopt.papers.theorems.kundu2010.entropy import exponential
 from klopt.papers.theorems.kundu2010.quantities import (
-    FLOOR,
+    MIN_GAMMA,
     Gradients,
     composed,
     eskl,
     joint,
     kernel_optimum,
     lipschitz,
-    machine,
     plus,
+    svm_optimum,
 )
 from klopt.problems import SimilarityKernels, SimilaritySpectra
 
@@ -49,58 +49,65 @@ __all__ = [
     "subgradient",
 ]
 
-LIMIT = 5.0
+TIME_LIMIT_S = 5.0
 """Seconds after which a solver's interval is taken as it is."""
 
 Oracle = Callable[[FloatArray], Gradients]
 
 
-class Seen(NamedTuple):
+class IterateRecord(NamedTuple):
     """One step of a run: the value, and the largest norm of a gradient."""
 
     value: Interval
-    steepest: float
+    gradient_norm: float
+
+
+def _largest_norm(matrices: FloatArray) -> float:
+    return float(np.linalg.norm(matrices, axis=(1, 2)).max())
 
 
 def mirror_descent(
     oracle: Oracle, start: FloatArray, tau: float, step: Callable[[int], float]
-) -> Iterator[Seen]:
+) -> Iterator[IterateRecord]:
     """Yield the steps of mirror descent with the entropy, over one kernel or several."""
-    G = np.zeros_like(
-        start
-    )  # from (tau/n) I; the logarithm is kept, which loses no small eigenvalue
+    # The run starts at (tau/n) I. The logarithm G of K is kept, which loses no small eigenvalue.
+    G = np.zeros_like(start)
     K = start
     t = 0
     while True:
         t += 1
         found = oracle(K)
-        gradients = found.machine + found.losses
-        yield Seen(found.value, float(np.linalg.norm(gradients, axis=(1, 2)).max()))
+        gradients = found.svm + found.losses
+        yield IterateRecord(found.value, _largest_norm(gradients))
         G = G - step(t) * gradients
         K = np.array([exponential(g, tau) for g in G])
 
 
 def as_printed(
     oracle: Oracle, start: FloatArray, tau: float, step: Callable[[int], float], weight: float
-) -> Iterator[Seen]:
-    """Yield the steps of Algorithms 1 and 2; `weight` multiplies rho L', 1 / rho where the paper forgets rho."""
+) -> Iterator[IterateRecord]:
+    """Yield the steps of Algorithms 1 and 2.
+
+    `weight` multiplies rho L'; it is 1 / rho where the paper omits rho.
+    """
     lam = np.full(start.shape[:2], tau / start.shape[1])
     K = start
     t = 0
     while True:
         t += 1
         found = oracle(K)
-        yield Seen(
-            found.value, float(np.linalg.norm(found.machine + found.losses, axis=(1, 2)).max())
-        )
-        d, V = np.linalg.eigh(found.machine + weight * found.losses)
+        yield IterateRecord(found.value, _largest_norm(found.svm + found.losses))
+        d, V = np.linalg.eigh(found.svm + weight * found.losses)
         lam = lam * np.exp(-step(t) * (d - d[:, :1]))
         lam = tau * lam / lam.sum(axis=1, keepdims=True)
         K = np.array([composed(*pair) for pair in zip(lam, V, strict=True)])
 
 
 def random_run(rng: np.random.Generator, n: int) -> Case:
-    """Return similarities of n points, labels and the number of steps: few where each needs a solver."""
+    """Return similarities of n points, labels and the number of steps.
+
+    There are few steps where each one calls a solver.
+    """
     m = int(rng.integers(1, 4))
     A = rng.normal(size=(m, n, n))
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
@@ -124,17 +131,23 @@ def middle(case: Case, count: int) -> FloatArray:
 
 
 def measured(
-    seen: Sequence[Seen], optimum: Interval, bound: Callable[[int], float], total: int, label: str
+    records: Sequence[IterateRecord],
+    optimum: Interval,
+    bound: Callable[[int], float],
+    total: int,
+    label: str,
 ) -> Evidence:
     """Return the evidence for best value - optimum <= bound(T) at some T."""
     steps = horizons(total)
-    best = [
-        Interval(min(s.value.lower for s in seen[:t]), min(s.value.upper for s in seen[:t]))
-        for t in steps
-    ]
-    return reached(
-        steps, [apart(value, optimum) for value in best], [bound(t) for t in steps], -0.5, label
-    )
+    gaps = [apart(_best_value(records[:t]), optimum) for t in steps]
+    bounds = [bound(t) for t in steps]
+    return reached(steps, gaps, bounds, -0.5, label)
+
+
+def _best_value(records: Sequence[IterateRecord]) -> Interval:
+    lower = min(record.value.lower for record in records)
+    upper = min(record.value.upper for record in records)
+    return Interval(lower, upper)
 
 
 def apart(value: Interval, optimum: Interval) -> Interval:
@@ -156,15 +169,16 @@ def eskl_run(case: Case, *, printed: bool) -> Evidence:
     oracle = partial(_single, case)
     start = middle(case, 1)
     steps = decreasing(n, L)
-    run = (
-        as_printed(oracle, start, tau, steps, 1.0)
-        if printed
-        else mirror_descent(oracle, start, tau, steps)
-    )
-    label = "Algorithm 1 as printed" if printed else "mirror descent"
-    seen = list(islice(run, total))
+    if printed:
+        run = as_printed(oracle, start, tau, steps, 1.0)
+        label = "Algorithm 1 as printed"
+    else:
+        run = mirror_descent(oracle, start, tau, steps)
+        label = "mirror descent"
+
+    records = list(islice(run, total))
     optimum = kernel_optimum(case)[0]
-    return measured(seen, optimum, lambda t: tau * L * sqrt(2 * log(n) / t), total, label)
+    return measured(records, optimum, lambda t: tau * L * sqrt(2 * log(n) / t), total, label)
 
 
 def _single(case: Case, K: FloatArray) -> Gradients:
@@ -172,78 +186,93 @@ def _single(case: Case, K: FloatArray) -> Gradients:
 
 
 def fixed_horizon(case: Case) -> Evidence:
-    """Return mirror descent with the step (2/L) sqrt(log n / T), for several T, beside tau L sqrt(log n / T)."""
+    """Return mirror descent of constant step beside tau L sqrt(log n / T), for several T.
+
+    The step is (2/L) sqrt(log n / T).
+    """
     n = len(case["y"])
     L = lipschitz(case)
     tau = case["tau"]
     optimum, _, _ = kernel_optimum(case)
-    steps = [t for t in (4, 10, 25, 60, 150) if t <= (150 if n == 2 else 25)]
+    oracle = partial(_single, case)
+    start = middle(case, 1)
+
+    # More than two points need a solver in each step.
+    longest = 150 if n == 2 else 25
+    steps = [t for t in (4, 10, 25, 60, 150) if t <= longest]
     gaps: list[float | Interval] = []
     for total in steps:
-        run = mirror_descent(
-            partial(_single, case), middle(case, 1), tau, fixed(2 / L * sqrt(log(n) / total))
-        )
-        seen = list(islice(run, total))
-        best = Interval(min(s.value.lower for s in seen), min(s.value.upper for s in seen))
-        gaps.append(apart(best, optimum))
-    return reached(steps, gaps, [tau * L * sqrt(log(n) / t) for t in steps], -0.5, "fixed horizon")
+        size = 2 / L * sqrt(log(n) / total)
+        run = mirror_descent(oracle, start, tau, fixed(size))
+        records = list(islice(run, total))
+        gaps.append(apart(_best_value(records), optimum))
+    bounds = [tau * L * sqrt(log(n) / t) for t in steps]
+    return reached(steps, gaps, bounds, -0.5, "fixed horizon")
 
 
 def averaged(case: Case) -> Evidence:
-    """Return dual averaging, K_t = tau exp(-eta_t sum of the gradients so far) / tr, eta_t = (1/L) sqrt(log n / t)."""
+    """Return dual averaging beside its bound.
+
+    K_t = tau exp(-eta_t G_t) / tr(..), G_t the sum of the gradients so far and eta_t = (1/L)
+    sqrt(log n / t).
+    """
     n = len(case["y"])
     L = lipschitz(case)
     tau = case["tau"]
     total = int(case["steps"])
     gathered = np.zeros((n, n))
-    seen = []
+    records = []
     for t in range(1, total + 1):
-        found = eskl(case, exponential(-sqrt(log(n) / t) / L * gathered, tau))
-        gradients = found.machine[0] + found.losses[0]
-        seen.append(Seen(found.value, float(np.linalg.norm(gradients))))
+        eta = sqrt(log(n) / t) / L
+        found = eskl(case, exponential(-eta * gathered, tau))
+        gradients = found.svm[0] + found.losses[0]
+        records.append(IterateRecord(found.value, float(np.linalg.norm(gradients))))
         gathered = gathered + gradients
     optimum = kernel_optimum(case)[0]
     return measured(
-        seen, optimum, lambda t: 2 * tau * L * sqrt(log(n) / t), total, "dual averaging"
+        records, optimum, lambda t: 2 * tau * L * sqrt(log(n) / t), total, "dual averaging"
     )
 
 
 def fixed(size: float) -> Callable[[int], float]:
-    """Return the same step for ever."""
+    """Return a constant step."""
     return lambda t: size
 
 
 def emkl_run(case: Case, *, printed: bool, divided: bool) -> Evidence:
-    """Return Algorithm 2, or mirror descent, beside the bound of Theorem 3.2; its steps may be `divided` by sqrt m."""
+    """Return Algorithm 2, or mirror descent, beside the bound of Theorem 3.2.
+
+    The steps may be `divided` by sqrt(m).
+    """
     n = len(case["y"])
     m = len(case["S"])
     tau = case["tau"]
     total = int(case["steps"])
     start = middle(case, m)
     oracle = partial(joint, case)
-    L = float(case.get("L", 2 * steepness(case)))
+    L = float(case.get("L", 2 * initial_gradient_norm(case)))
     while True:
         steps = decreasing(n, L, m if divided else 1)
-        forgets = 1 / case["rho"]
-        run = (
-            as_printed(oracle, start, tau, steps, forgets)
-            if printed
-            else mirror_descent(oracle, start, tau, steps)
-        )
-        seen = list(islice(run, total))
-        steepest = max(step.steepest for step in seen)
-        if steepest <= L:  # the theorem asks for an L that bounds the gradients which the run meets
+        if printed:
+            run = as_printed(oracle, start, tau, steps, 1 / case["rho"])
+        else:
+            run = mirror_descent(oracle, start, tau, steps)
+        records = list(islice(run, total))
+
+        # Theorem 3.2 asks for an L that bounds the gradients along the run.
+        gradient_norm = max(step.gradient_norm for step in records)
+        if gradient_norm <= L:
             break
-        L = 2 * steepest
+        L = 2 * gradient_norm
     label = "Algorithm 2 as printed" if printed else "mirror descent"
     bound = [tau * m * L * sqrt(2 * log(n) / t) for t in range(1, total + 1)]
-    return measured(seen, joint_optimum(case), lambda t: bound[t - 1], total, label)
+    return measured(records, joint_optimum(case), lambda t: bound[t - 1], total, label)
 
 
-def steepness(case: Case) -> float:
+def initial_gradient_norm(case: Case) -> float:
     """Return the largest norm of a gradient of F at the start."""
     found = joint(case, middle(case, len(case["S"])))
-    return float(np.linalg.norm(found.machine + found.losses, axis=(1, 2)).max())
+    return _largest_norm(found.svm + found.losses)
 
 
 def joint_optimum(case: Case) -> Interval:
@@ -251,7 +280,7 @@ def joint_optimum(case: Case) -> Interval:
     problem = SimilarityKernels(
         list(case["S"]), case["y"], case["C"], case["rho"], case["tau"], case["loss"]
     )
-    result = solve(problem, tol=1e-7, time_limit=LIMIT)
+    result = solve(problem, tol=1e-7, time_limit=TIME_LIMIT_S)
     return Interval(result.lower, result.upper)
 
 
@@ -260,32 +289,42 @@ def spectral_optimum(case: Case) -> Interval:
     result = solve(
         SimilaritySpectra(list(case["S"]), case["y"], case["C"], case["rho"], case["tau"]),
         tol=1e-7,
-        time_limit=LIMIT,
+        time_limit=TIME_LIMIT_S,
     )
     return Interval(result.lower, result.upper)
 
 
 def rekl_run(case: Case, *, printed: bool) -> Evidence:
-    """Return Algorithm 3, loss |mu - lambda|^2, beside the bound of Proposition 3.2; as printed it forgets rho."""
+    """Return Algorithm 3 beside the bound of Proposition 3.2, for the loss |mu - lambda|^2.
+
+    As printed it omits rho.
+    """
     n = len(case["y"])
     m = len(case["S"])
     tau = case["tau"]
     total = int(case["steps"])
     weight = 1 / case["rho"] if printed else 1.0
-    L = float(case.get("L", 2 * next(spectral(case, weight, lambda t: 0.0)).steepest))
+    first = next(spectral(case, weight, fixed(0.0)))
+    L = float(case.get("L", 2 * first.gradient_norm))
     while True:
-        seen = list(islice(spectral(case, weight, decreasing(n, L, m if printed else 1)), total))
-        steepest = max(step.steepest for step in seen)
-        if steepest <= L:
+        steps = decreasing(n, L, m if printed else 1)
+        records = list(islice(spectral(case, weight, steps), total))
+
+        # Proposition 3.2 asks for an L that bounds the gradients along the run.
+        gradient_norm = max(step.gradient_norm for step in records)
+        if gradient_norm <= L:
             break
-        L = 2 * steepest
+        L = 2 * gradient_norm
     label = "Algorithm 3 as printed" if printed else "with rho"
     bound = [tau * m * L * sqrt(2 * log(n) / t) for t in range(1, total + 1)]
-    return measured(seen, spectral_optimum(case), lambda t: bound[t - 1], total, label)
+    return measured(records, spectral_optimum(case), lambda t: bound[t - 1], total, label)
 
 
-def spectral(case: Case, weight: float, step: Callable[[int], float]) -> Iterator[Seen]:
-    """Yield the steps of exponentiated gradient on the spectra; `weight` multiplies the gradient of the loss."""
+def spectral(case: Case, weight: float, step: Callable[[int], float]) -> Iterator[IterateRecord]:
+    """Yield the steps of exponentiated gradient on the spectra.
+
+    `weight` multiplies the gradient of the loss.
+    """
     lam, V = np.linalg.eigh(case["S"])
     logs = np.zeros_like(lam)
     t = 0
@@ -293,13 +332,14 @@ def spectral(case: Case, weight: float, step: Callable[[int], float]) -> Iterato
         t += 1
         mu = np.exp(logs - logs.max(axis=1, keepdims=True))
         mu = case["tau"] * mu / mu.sum(axis=1, keepdims=True)
-        found = machine(case, np.array([composed(*pair) for pair in zip(mu, V, strict=True)]))
-        fit = -(np.einsum("mij,i->mj", V, found.a) ** 2) / (
-            2 * np.maximum(found.gamma, FLOOR)[:, None]
-        )
+        kernels = np.array([composed(*pair) for pair in zip(mu, V, strict=True)])
+        found = svm_optimum(case, kernels)
+
+        gamma = np.maximum(found.gamma, MIN_GAMMA)[:, None]
+        fit = -(np.einsum("mij,i->mj", V, found.a) ** 2) / (2 * gamma)
         losses = 2 * case["rho"] * (mu - lam)
         value = plus(found.value, case["rho"] * float(np.sum((mu - lam) ** 2)))
-        yield Seen(value, float(np.abs(fit + losses).max()))
+        yield IterateRecord(value, float(np.abs(fit + losses).max()))
         logs = logs - step(t) * (fit + weight * losses)
 
 
@@ -312,7 +352,10 @@ def random_cuts(rng: np.random.Generator, n: int) -> Case:
 
 
 def subgradient(case: Case, *, fixed: bool) -> Evidence:
-    """Return (15) for psi = |x|^2 / 2, where mirror descent from 0 is the subgradient method: gap <= L R / sqrt T."""
+    """Return the evidence for (15), gap <= L R / sqrt(T), with psi = |x|^2 / 2.
+
+    Mirror descent from 0 is then the subgradient method.
+    """
     G = case["G"]
     c = case["c"]
     best = case["best"]

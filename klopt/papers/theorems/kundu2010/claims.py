@@ -1,8 +1,8 @@
-"""Kundu, Tankasali, Bhattacharyya, Ben-Tal, Learning kernels from multiple similarity matrices, 2010: the problems.
+"""Learning kernels from multiple similarity matrices (Kundu et al., 2010): the problems.
 
 In full: Efficient algorithms for learning kernels from multiple similarity matrices with general
-convex loss functions. Notation of the paper: omega is the value of the machine, Omega that of
-several kernels, f, F and g the objectives of (4), (6) and (7), a = Y alpha. The algorithms and
+convex loss functions. Notation of the paper: omega is the value of the support vector machine,
+Omega that of several kernels, f, F and g the objectives of (4), (6) and (7), a = Y alpha. The algorithms and
 their rates are in `descent_claims`.
 """
 
@@ -45,7 +45,7 @@ def machine_is_convex(case: Case) -> Evidence:
     one = case["K"][0]
     two = case["other"][0]
     middle, first, second, more = (
-        quantities.machine(case, K[None]).value for K in ((one + two) / 2, one, two, one + two)
+        quantities.svm_optimum(case, K[None]).value for K in ((one + two) / 2, one, two, one + two)
     )
     return every([quantities.convex_between(middle, first, second), at_most(more, first, tol=1e-7)])
 
@@ -117,13 +117,14 @@ def objective_is_lipschitz(case: Case) -> Evidence:
     one = case["K"][0]
     two = case["other"][0]
     middle, first, second = (quantities.eskl(case, K) for K in ((one + two) / 2, one, two))
-    steep = max(
-        float(np.linalg.norm(found.machine + found.losses)) for found in (first, second, middle)
+    largest = max(
+        float(np.linalg.norm(found.svm + found.losses)) for found in (first, second, middle)
     )
     reach = quantities.lipschitz(case) * float(np.linalg.norm(one - two))
     rise = first.value.upper - second.value.lower, second.value.upper - first.value.lower
     return every([
-        quantities.convex_between(middle.value, first.value, second.value), at_most(steep, quantities.lipschitz(case)),
+        quantities.convex_between(middle.value, first.value, second.value),
+        at_most(largest, quantities.lipschitz(case)),
         at_most(max(rise), reach, scale=abs(first.value.upper)),
     ])  # fmt: skip
 
@@ -165,14 +166,14 @@ def mixture_is_convex(case: Case) -> Evidence:
     latex=r"\Omega_{(5)}(K_1,\dots,K_m)=\Omega_{(10)}(K_1,\dots,K_m)",
     correction="(5) is the larger: max_i q_i <= (sum_i sqrt q_i)^2, q_i = a'K_i a.",
     corrected=lambda case: at_most(
-        quantities.machine(case, case["K"]).value, quantities.mixture(case, case["K"]), tol=1e-7),
+        quantities.svm_optimum(case, case["K"]).value, quantities.mixture(case, case["K"]), tol=1e-7),
     premise="two kernels or more", meets=lambda case: len(case["K"]) > 1,
     example={**SWAPPED, "K": _wide(2.0, 2.0)},
     exact=lambda case: (ball(exact.block_l1(case, case["K"])), exact.block_linf(case, case["K"])),
 )  # fmt: skip
 def both_meanings_agree(case: Case) -> Evidence:
     return overlap(
-        quantities.mixture(case, case["K"]), quantities.machine(case, case["K"]).value, tol=1e-6
+        quantities.mixture(case, case["K"]), quantities.svm_optimum(case, case["K"]).value, tol=1e-6
     )
 
 
@@ -186,7 +187,7 @@ def largest_machine_is_convex(case: Case) -> Evidence:
     other = case["other"]
     m = len(case["K"])
     middle, one, two = (
-        quantities.machine(case, kernels) for kernels in ((K + other) / 2, K, other)
+        quantities.svm_optimum(case, kernels) for kernels in ((K + other) / 2, K, other)
     )
     a = case["y"] * case["alpha"]
     alpha = case["alpha"]
@@ -219,7 +220,7 @@ def gamma_has_a_closed_form(case: Case) -> Evidence:
     latex=r"|F(\mathbf K)-F(\mathbf K')|\le L\|\mathbf K-\mathbf K'\|",
     correction="No L is if m >= 2: gradients grow without bound as gamma_i falls to 0. "
     "True for m = 1, or gamma_i >= c.",
-    example={"L": 1000.0, "C": 2.0, "tau": 1.0, "y": PAIR}, exact=exact.steep,
+    example={"L": 1000.0, "C": 2.0, "tau": 1.0, "y": PAIR}, exact=exact.unbounded_gradient,
 )  # fmt: skip
 def several_kernels_are_lipschitz(case: Case) -> Evidence:
     # With rho = 0: the second kernel moves from k = (tau / L)^2 to k = 0, the first stays at k =
@@ -228,7 +229,10 @@ def several_kernels_are_lipschitz(case: Case) -> Evidence:
     thin = (case["tau"] / case["L"]) ** 2
     K, thinner = (np.array([[[tau / 2, (tau - k) / 2], [(tau - k) / 2, tau / 2]] for k in ks])
                   for ks in ((tau, thin), (tau, 0.0)))  # fmt: skip
-    rise = quantities.machine(case, thinner).value.lower - quantities.machine(case, K).value.upper
+    rise = (
+        quantities.svm_optimum(case, thinner).value.lower
+        - quantities.svm_optimum(case, K).value.upper
+    )
     return at_most(rise, case["L"] * float(np.linalg.norm(K - thinner)))
 
 

@@ -1,7 +1,8 @@
-"""Kundu, Tankasali, Bhattacharyya, Ben-Tal, Learning kernels from multiple similarity matrices, 2010: the algorithms.
+"""Learning kernels from multiple similarity matrices (Kundu et al., 2010): the algorithms.
 
 ESKL minimises f of (4), EMKL F of (6), REKL g of (7). psi is the entropy of the eigenvalues, B its
-Bregman distance. Runs of two points need no solver; the others call klopt's machines in each step.
+Bregman distance. Runs of two points need no solver; the others solve a support vector
+machine in each step.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ SPECTRAL = {
 def gradient_of_one_kernel(case: Case) -> Evidence:
     first, second = (quantities.eskl(case, case[name][0]) for name in ("K", "other"))
     one = {**case, "K": case["K"][:1], "other": case["other"][:1]}
-    return quantities.chained(one, first, second, first.machine + first.losses)
+    return quantities.chained(one, first, second, first.svm + first.losses)
 
 
 @theorem(
@@ -84,7 +85,7 @@ def step_is_mirror_descent(case: Case) -> Evidence:
     latex=r"\min_{t\le T}f^{(t)}-f^*\le\tau\operatorname{Lip}(f)\sqrt{2\log n/T}",
     correction="It stalls. Mirror descent with these steps keeps to the bound in all runs; what can be proved is A16.",
     corrected=lambda case: algorithms.eskl_run(case, printed=False),
-    exact=lambda case: exact.printed_run(case, Fraction(case["L"]), forgets_rho=False),
+    exact=lambda case: exact.printed_run(case, Fraction(case["L"]), omits_rho=False),
 )  # fmt: skip
 def printed_single_kernel_rate(case: Case) -> Evidence:
     return algorithms.eskl_run(case, printed=True)
@@ -103,7 +104,7 @@ CUTS = {
     says="Mirror descent with steps sqrt(2 sigma B / t) / L has a gap <= L sqrt(2 B / (sigma T)); here psi = |x|^2/2.",
     latex=r"\eta_t=\tfrac1L\sqrt{2\sigma B/t}\ \Rightarrow\ \min_{t\le T}F^{(t)}-F^*\le L\sqrt{2B/(\sigma T)}",
     correction="The steps must be sqrt(2 sigma B / T) / L, T fixed in advance; those with t cost a factor of log T.",
-    corrected=lambda case: algorithms.subgradient(case, fixed=True), exact=exact.cuts,
+    corrected=lambda case: algorithms.subgradient(case, fixed=True), exact=exact.subgradient_gap,
 )  # fmt: skip
 def decreasing_steps_lose_nothing(case: Case) -> Evidence:
     return algorithms.subgradient(case, fixed=False)
@@ -138,7 +139,7 @@ def anytime_rate(case: Case) -> Evidence:
     example={
         **PAIR, "S": np.array([[[1.0, -1.0], [-1.0, 1.0]]] * 2), "K": np.array([np.eye(2)] * 2), "loss": "squared",
         "other": np.array([[[1.0, 0.5], [0.5, 1.0]]] * 2), "C": 2.0, "rho": 0.25, "tau": 2.0},
-    exact=exact.line,
+    exact=exact.printed_linearisation,
 )  # fmt: skip
 def gradients_of_several_kernels(case: Case) -> Evidence:
     return _line(case, 1 / case["rho"])
@@ -146,7 +147,7 @@ def gradients_of_several_kernels(case: Case) -> Evidence:
 
 def _line(case: Case, weight: float) -> Evidence:
     first, second = (quantities.joint(case, case[name]) for name in ("K", "other"))
-    return quantities.chained(case, first, second, first.machine + weight * first.losses)
+    return quantities.chained(case, first, second, first.svm + weight * first.losses)
 
 
 @theorem(
@@ -197,7 +198,7 @@ def _step(case: Case, divisor: int) -> Evidence:
     correction="It stalls, as in A13 and for want of rho. "
     "Mirror descent with rho keeps to the bound in all algorithms.",
     corrected=lambda case: algorithms.emkl_run(case, printed=False, divided=False), example=TWO,
-    exact=lambda case: exact.printed_run(case, Fraction(case["L"]), forgets_rho=True),
+    exact=lambda case: exact.printed_run(case, Fraction(case["L"]), omits_rho=True),
 )  # fmt: skip
 def printed_several_kernels_rate(case: Case) -> Evidence:
     return algorithms.emkl_run(case, printed=True, divided=True)
@@ -222,7 +223,7 @@ def printed_spectra_rate(case: Case) -> Evidence:
     latex=r"T=O\bigl(\tfrac{\log n}{\epsilon^2}\bigr),\quad T=O\bigl(\tfrac{m^2\log n}{\epsilon^2}\bigr)",
     correction="T = 2 (tau m Lip)^2 log n / eps^2, and Lip holds C^2 n / 2, rho n and, for several kernels, 1 / gamma.",
     corrected=lambda case: _enough(case),
-    example={"n": 4, "C": 1.0, "tau": 1.0, "m": 1, "eps": 0.5}, exact=exact.rough,
+    example={"n": 4, "C": 1.0, "tau": 1.0, "m": 1, "eps": 0.5}, exact=exact.gradient_norms,
 )  # fmt: skip
 def constant_does_not_grow(case: Case) -> Evidence:
     return at_most(_norm(case, int(case["n"])), _norm(case, 2))
@@ -230,7 +231,7 @@ def constant_does_not_grow(case: Case) -> Evidence:
 
 def _norm(case: Case, n: int) -> float:
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    found = quantities.machine({**case, "y": y}, case["tau"] / n * np.eye(n)[None])
+    found = quantities.svm_optimum({**case, "y": y}, case["tau"] / n * np.eye(n)[None])
     return float(found.a @ found.a) / 2
 
 

@@ -1,4 +1,4 @@
-"""The entropy psi of paper 001 on kernels of trace tau, its Bregman distance B, and kernels by their logarithm."""
+"""The entropy psi, its Bregman distance, and kernels by their logarithm (Kundu et al., 2010)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ __all__ = [
 
 
 def random_spectra(rng: np.random.Generator, n: int) -> Case:
-    """Return two lists of kernels of one trace; the first may have zero eigenvalues, the second may not."""
+    """Return two lists of kernels of one trace.
+
+    The first may have zero eigenvalues, the second may not.
+    """
     tau = float(np.exp(rng.normal()))
     m = int(rng.integers(1, 4))
     return {
@@ -47,7 +50,10 @@ def bregman(K: FloatArray, at: FloatArray) -> float:
 
 
 def strongly_convex(case: Case) -> Evidence:
-    """Return whether B >= ||.||^2 / (2 tau) in the trace norm and >= ||.||_F^2 / tau, for one kernel and for all."""
+    """Return whether psi is strongly convex, for one kernel and for several.
+
+    B is at least ||.||^2 / (2 tau) in the trace norm and ||.||_F^2 / tau.
+    """
     tau = case["tau"]
     pairs = list(zip(case["K"], case["other"], strict=True))
     parts = [bregman(K, at) for K, at in pairs]
@@ -83,7 +89,9 @@ def prox(gradients: FloatArray, K: FloatArray, at: FloatArray, eta: float) -> fl
 
 
 def printed_step(case: Case, *, printed: bool) -> Evidence:
-    """Return whether a step of Algorithm 1 from K minimises the prox objective, eigenvalues paired as best they can.
+    """Return whether a step of Algorithm 1 from K minimises the prox objective.
+
+    Eigenvalues are paired in the way that is best for the algorithm.
 
     The paper does not say which eigenvalue of K goes with which of f'; all pairings are tried.
     """
@@ -91,10 +99,10 @@ def printed_step(case: Case, *, printed: bool) -> Evidence:
     tau = case["tau"]
     eta = 1 / float(case.get("L", lipschitz(case)))
     found = eskl(case, K)
-    gradients = found.machine[0] + found.losses[0]
+    gradients = found.svm[0] + found.losses[0]
     right = exponential(log_matrix(K) - eta * gradients, tau)
-    least = prox(gradients, right, K, eta)
-    size = 1 + abs(least) + tau
+    optimal = prox(gradients, right, K, eta)
+    size = 1 + abs(optimal) + tau
     if not printed:
         mixed = np.random.default_rng(0).dirichlet(np.ones(3), 50)
         corners = (right, K, tau / len(K) * np.eye(len(K)))
@@ -102,11 +110,11 @@ def printed_step(case: Case, *, printed: bool) -> Evidence:
             prox(gradients, sum(w * c for w, c in zip(ws, corners, strict=True)), K, eta)
             for ws in mixed
         )
-        return at_most(least + size, min(others) + size)
+        return at_most(optimal + size, min(others) + size)
     d, V = np.linalg.eigh(gradients)
     values = np.linalg.eigvalsh(K)
     tried = []
     for order in permutations(range(len(K))):
         lam = values[list(order)] * np.exp(-eta * (d - d[0]))
         tried.append(prox(gradients, composed(tau * lam / lam.sum(), V), K, eta))
-    return at_most(min(tried) + size, least + size)
+    return at_most(min(tried) + size, optimal + size)

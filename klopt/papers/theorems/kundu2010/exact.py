@@ -1,8 +1,8 @@
-"""The refutations of paper 001 without rounding: two points, y = (1, -1), in rational and ball arithmetic.
+"""Counterexamples for two points in rational and ball arithmetic (Kundu et al., 2010).
 
 A 2 x 2 matrix of trace tau is (tau/2) I + x sz + z sx, sz = diag(1, -1), sx = [[0, 1], [1, 0]]; it
-is kept as (x, z). Its eigenvalues are tau/2 +- r, r = |(x, z)|. The machine sees only k = (1, -1) K
-(1, -1)' = tau - 2z: a is amount times (1, -1).
+is kept as (x, z). Its eigenvalues are tau/2 +- r, r = |(x, z)|. The support vector machine
+depends on K only by k = (1, -1) K (1, -1)' = tau - 2z: a is `amount` times (1, -1).
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from klopt.papers.theorems.claim import Case
 __all__ = [
     "block_l1",
     "block_linf",
-    "cuts",
-    "line",
+    "gradient_norms",
+    "printed_linearisation",
     "printed_prox",
     "printed_run",
     "rescaled",
-    "rough",
     "spectral_run",
-    "steep",
-    "widths",
+    "squared_distances",
+    "subgradient_gap",
+    "unbounded_gradient",
 ]
 
-BITS = 256
+PRECISION_BITS = 256
+"""Precision of the balls of a run."""
 
 
-class Pair(NamedTuple):
+class TracelessPart(NamedTuple):
     """The traceless part of a symmetric 2 x 2 matrix."""
 
     x: Any
@@ -42,12 +43,12 @@ class Pair(NamedTuple):
         """Return the radius r."""
         return (self.x * self.x + self.z * self.z).sqrt()
 
-    def times(self, factor: Any) -> Pair:
+    def times(self, factor: Any) -> TracelessPart:
         """Return the pair multiplied."""
-        return Pair(factor * self.x, factor * self.z)
+        return TracelessPart(factor * self.x, factor * self.z)
 
 
-def widths(kernels: Any) -> list[Any]:
+def squared_distances(kernels: Any) -> list[Any]:
     """Return k = (1, -1) K (1, -1)' of each kernel."""
     return [K[0, 0] + K[1, 1] - 2 * K[0, 1] for K in kernels]
 
@@ -59,16 +60,16 @@ def value_at(C: Any, square: Any) -> Any:
 
 
 def block_l1(case: Case, kernels: Any) -> Any:
-    """Return Omega (5): the machine with the widest kernel, as a fraction."""
-    return value_at(Fraction(case["C"]), max(widths(kernels)))
+    """Return Omega (5): the support vector machine with the largest k_i, as a fraction."""
+    return value_at(Fraction(case["C"]), max(squared_distances(kernels)))
 
 
 def block_linf(case: Case, kernels: Any) -> Any:
     """Return Omega (10) as a ball: the square is (sum_i sqrt k_i)^2."""
-    return machine(ball(case["C"]), [ball(k) for k in widths(kernels)])[0]
+    return exact_svm(ball(case["C"]), [ball(k) for k in squared_distances(kernels)])[0]
 
 
-def machine(C: Any, k: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+def exact_svm(C: Any, k: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
     """Return Omega (10), the amount and gamma, as balls."""
     roots = [one.sqrt() for one in k]
     s = sum(roots[1:], roots[0])
@@ -76,33 +77,39 @@ def machine(C: Any, k: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
     return 2 * amount - amount * amount * s * s / 2, amount, [root / s for root in roots]
 
 
-def steep(case: Case) -> tuple[Any, Any]:
-    """Return |F(K) - F(K')| and L ||K - K'|| where only the second kernel moves, from k = (tau / L)^2 to k = 0."""
+def unbounded_gradient(case: Case) -> tuple[Any, Any]:
+    """Return |F(K) - F(K')| and L ||K - K'||.
+
+    Only the second kernel moves, from k = (tau / L)^2 to k = 0.
+    """
     C, tau, L = (ball(case[name]) for name in ("C", "tau", "L"))
     thin = (tau / L) * (tau / L)
     zero = ball(0)
-    apart = machine(C, [tau, zero])[0] - machine(C, [tau, thin])[0]
+    apart = exact_svm(C, [tau, zero])[0] - exact_svm(C, [tau, thin])[0]
     return abs(apart), L * thin / ball(2).sqrt()
 
 
-def line(case: Case) -> tuple[Any, Any]:
+def printed_linearisation(case: Case) -> tuple[Any, Any]:
     """Return F(K) + <F'(K) of (12), K' - K> and F(K'), for the squared loss."""
     C, rho, S, K, other = (case[name] for name in ("C", "rho", "S", "K", "other"))
     assert case["loss"] == "squared"
     (first, amount, gamma), (second, _, _) = (
-        machine(ball(C), [ball(k) for k in widths(M)]) for M in (K, other)
+        exact_svm(ball(C), [ball(k) for k in squared_distances(M)]) for M in (K, other)
     )
     for i in range(len(S)):
         move = other[i] - K[i]
         X = K[i] - S[i]
         first += ball(rho * (X * X).sum()) + ball(2 * (X * move).sum())
-        first -= amount * amount * ball(widths([move])[0]) / (2 * gamma[i])
+        first -= amount * amount * ball(squared_distances([move])[0]) / (2 * gamma[i])
         second += ball(rho * ((other[i] - S[i]) ** 2).sum())
     return first, second
 
 
 def rescaled(case: Case) -> tuple[Any, Any]:
-    """Return what (3), rescaled to trace tau, costs, and what the projection on the simplex costs; S is diagonal."""
+    """Return the cost of (3) rescaled to trace tau and of the projection on the simplex.
+
+    S is diagonal.
+    """
     S = case["S"]
     tau = Fraction(case["tau"])
     assert len(S) == 1
@@ -118,7 +125,7 @@ def rescaled(case: Case) -> tuple[Any, Any]:
     return case["rho"] * cost[0], case["rho"] * cost[1]
 
 
-def rough(case: Case) -> tuple[Any, Any]:
+def gradient_norms(case: Case) -> tuple[Any, Any]:
     """Return the norm of aa'/2 at K = (tau/n) I for n points and for two: n amount^2 / 2."""
 
     def norm(n: int) -> Any:
@@ -128,9 +135,9 @@ def rough(case: Case) -> tuple[Any, Any]:
     return norm(int(case["n"])), norm(2)
 
 
-def pair_of(M: Any) -> Pair:
+def pair_of(M: Any) -> TracelessPart:
     """Return the traceless part of a matrix of fractions, as balls."""
-    return Pair(ball((M[0, 0] - M[1, 1]) / 2), ball(M[0, 1]))
+    return TracelessPart(ball((M[0, 0] - M[1, 1]) / 2), ball(M[0, 1]))
 
 
 def sign(number: Any) -> int:
@@ -140,16 +147,16 @@ def sign(number: Any) -> int:
     return 1 if number > 0 else -1
 
 
-class Problem(NamedTuple):
+class TwoPointProblem(NamedTuple):
     """F with the entrywise loss, for blocks S_i of trace tau, as balls."""
 
-    S: tuple[Pair, ...]
+    S: tuple[TracelessPart, ...]
     C: Any
     rho: Any
     tau: Any
 
     @classmethod
-    def of(cls, case: Case) -> Problem:
+    def of(cls, case: Case) -> TwoPointProblem:
         """Return the problem of a case, whose S_i are kernels of trace tau."""
         assert case["loss"] == "l1"
         assert all(S[0, 0] + S[1, 1] == case["tau"] for S in case["S"])
@@ -159,52 +166,59 @@ class Problem(NamedTuple):
             *(ball(Fraction(case[name])) for name in ("C", "rho", "tau")),
         )
 
-    def value(self, kernels: Sequence[Pair]) -> Any:
+    def value(self, kernels: Sequence[TracelessPart]) -> Any:
         """Return F."""
         apart = [
             2 * abs(K.x - S.x) + 2 * abs(K.z - S.z) for K, S in zip(kernels, self.S, strict=True)
         ]
-        return machine(self.C, [self.tau - 2 * K.z for K in kernels])[0] + self.rho * sum(
-            apart, ball(0)
-        )
+        value, _, _ = exact_svm(self.C, self.squares(kernels))
+        return value + self.rho * sum(apart, ball(0))
 
-    def gradients(self, kernels: Sequence[Pair], weight: Any) -> list[Pair]:
+    def squares(self, kernels: Sequence[TracelessPart]) -> list[Any]:
+        """Return k = (1, -1) K (1, -1)' of each kernel."""
+        return [self.tau - 2 * K.z for K in kernels]
+
+    def gradients(self, kernels: Sequence[TracelessPart], weight: Any) -> list[TracelessPart]:
         """Return the traceless parts of -aa' / (2 gamma_i) + weight L'(K_i - S_i)."""
-        _, amount, gamma = machine(self.C, [self.tau - 2 * K.z for K in kernels])
+        _, amount, gamma = exact_svm(self.C, self.squares(kernels))
         push = [amount * amount / (2 * one) for one in gamma]
         signs = [(sign(K.x - S.x), sign(K.z - S.z)) for K, S in zip(kernels, self.S, strict=True)]
-        return [Pair(weight * u, p + weight * v) for p, (u, v) in zip(push, signs, strict=True)]
+        return [
+            TracelessPart(weight * u, p + weight * v) for p, (u, v) in zip(push, signs, strict=True)
+        ]
 
-    def steepest(self, kernels: Sequence[Pair]) -> list[Any]:
-        """Return the norms of the gradients; their trace is that of -aa' / (2 gamma_i), for L' has none."""
-        _, amount, gamma = machine(self.C, [self.tau - 2 * K.z for K in kernels])
+    def gradient_norms_at(self, kernels: Sequence[TracelessPart]) -> list[Any]:
+        """Return the norms of the gradients.
+
+        Their trace is that of -aa' / (2 gamma_i), since L' has none.
+        """
+        _, amount, gamma = exact_svm(self.C, self.squares(kernels))
         traces = [amount * amount / one for one in gamma]
         parts = self.gradients(kernels, self.rho)
         return [(t * t / 2 + 2 * p.size() ** 2).sqrt() for t, p in zip(traces, parts, strict=True)]
 
 
-def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any]:
-    """Return the best value of Algorithm 1 (one S) or 2 and F(S_1..S_m) plus the bound, which it should not exceed.
+def printed_run(case: Case, L: Fraction, *, omits_rho: bool) -> tuple[Any, Any]:
+    """Return the best value of Algorithm 1 (one S) or 2, and F(S_1..S_m) plus the printed bound.
 
     The eigenvalues of K_i are tau/2 +- (tau/2) tanh(w_i/2); w_i is the logarithm of their ratio.
     """
-    with precise(BITS):
-        problem = Problem.of(case)
+    with precise(PRECISION_BITS):
+        problem = TwoPointProblem.of(case)
         lip = ball(L)
         m = len(case["S"])
         total = int(case["steps"])
-        kernels = [Pair(ball(0), ball(0))] * m
+        kernels = [TracelessPart(ball(0), ball(0))] * m
         w = [ball(0)] * m
         best = None
         for t in range(1, total + 1):
             value = problem.value(kernels)
             best = value if best is None else best.min(value)
-            if not all(norm <= lip for norm in problem.steepest(kernels)):
+            if not all(norm <= lip for norm in problem.gradient_norms_at(kernels)):
                 raise InvalidSettings("the run meets a gradient above the Lipschitz constant")
             eta = (2 * ball(2).log() / (m * t)).sqrt() / lip
-            for i, g in enumerate(
-                problem.gradients(kernels, ball(1) if forgets_rho else problem.rho)
-            ):
+            weight = ball(1) if omits_rho else problem.rho
+            for i, g in enumerate(problem.gradients(kernels, weight)):
                 r = g.size()
                 w[i] = w[i] - 2 * eta * r
                 kernels[i] = g.times(problem.tau / 2 * (w[i] / 2).tanh() / r)
@@ -213,9 +227,12 @@ def printed_run(case: Case, L: Fraction, *, forgets_rho: bool) -> tuple[Any, Any
 
 
 def printed_prox(case: Case) -> tuple[Any, Any]:
-    """Return the prox objective at the printed step, the better of the two pairings, and at the mirror-descent step."""
-    with precise(BITS):
-        problem = Problem.of(case)
+    """Return the prox objective at the printed step and at the mirror-descent step.
+
+    Of the two pairings of eigenvalues the printed step takes the better one.
+    """
+    with precise(PRECISION_BITS):
+        problem = TwoPointProblem.of(case)
         K = pair_of(case["K"][0])
         eta = 1 / ball(Fraction(case["L"]))
         assert case["K"][0][0, 0] + case["K"][0][1, 1] == case["tau"]
@@ -224,7 +241,7 @@ def printed_prox(case: Case) -> tuple[Any, Any]:
         r = g.size()
         half = _half_log(K.size(), problem.tau)
         log_K = K.times(half / K.size())
-        moved = Pair(log_K.x - eta * g.x, log_K.z - eta * g.z)
+        moved = TracelessPart(log_K.x - eta * g.x, log_K.z - eta * g.z)
         right = moved.times(tau / 2 * moved.size().tanh() / moved.size())
         # lam_+ / lam_- was exp(+-2 half) and becomes exp(2 (+-half - eta r)) along the gradient's
         # own axes.
@@ -237,8 +254,8 @@ def _half_log(r: Any, tau: Any) -> Any:
     return ((tau / 2 + r).log() - (tau / 2 - r).log()) / 2
 
 
-def _prox(K: Pair, g: Pair, log_K: Pair, eta: Any, tau: Any) -> Any:
-    """eta <f', K> + tr K log K - tr K log K_t, without the terms that only depend on the trace of K."""
+def _prox(K: TracelessPart, g: TracelessPart, log_K: TracelessPart, eta: Any, tau: Any) -> Any:
+    """eta <f', K> + tr K log K - tr K log K_t without the terms in tr K alone."""
     high = tau / 2 + K.size()
     low = tau / 2 - K.size()
     inner = 2 * (K.x * (eta * g.x - log_K.x) + K.z * (eta * g.z - log_K.z))
@@ -246,38 +263,39 @@ def _prox(K: Pair, g: Pair, log_K: Pair, eta: Any, tau: Any) -> Any:
 
 
 def spectral_run(case: Case) -> tuple[Any, Any]:
-    """Return the best value of Algorithm 3 as printed, one S = [[p, q], [q, p]], and g(tau, 0) plus the bound."""
-    with precise(BITS):
+    """Return the best value of Algorithm 3 as printed and g(tau, 0) plus the bound.
+
+    There is one S = [[p, q], [q, p]].
+    """
+    with precise(PRECISION_BITS):
         (S,) = case["S"]
         total = int(case["steps"])
         assert S[0, 0] == S[1, 1]
         C, rho, tau, lip = (ball(Fraction(case[name])) for name in ("C", "rho", "tau", "L"))
-        lam = (
-            ball(S[0, 0] - S[0, 1]),
-            ball(S[0, 0] + S[0, 1]),
-        )  # of (1, -1) and of (1, 1); k = 2 mu_1
+        # The eigenvalues of (1, -1) and of (1, 1); k = 2 mu_1.
+        lam = (ball(S[0, 0] - S[0, 1]), ball(S[0, 0] + S[0, 1]))
 
         def g(mu: Any) -> Any:
-            return machine(C, [2 * mu])[0] + rho * ((mu - lam[0]) ** 2 + (tau - mu - lam[1]) ** 2)
+            value, _, _ = exact_svm(C, [2 * mu])
+            return value + rho * ((mu - lam[0]) ** 2 + (tau - mu - lam[1]) ** 2)
 
         w = ball(0)
         best = None
         for t in range(1, total + 1):
             mu = tau / (1 + (-w).exp())
             value = g(mu)
-            (_, amount, _) = machine(C, [2 * mu])
+            (_, amount, _) = exact_svm(C, [2 * mu])
             best = value if best is None else best.min(value)
             fit = -amount * amount
             losses = (2 * (mu - lam[0]), 2 * (tau - mu - lam[1]))
             if not (abs(fit + rho * losses[0]) <= lip and abs(rho * losses[1]) <= lip):
                 raise InvalidSettings("the run meets a gradient above the Lipschitz constant")
             w = w - (2 * ball(2).log() / t).sqrt() / lip * (fit + losses[0] - losses[1])
-        return best, g(ball(Fraction(case["near"]))) + tau * lip * (
-            2 * ball(2).log() / total
-        ).sqrt()
+        bound = tau * lip * (2 * ball(2).log() / total).sqrt()
+        return best, g(ball(Fraction(case["near"]))) + bound
 
 
-def cuts(case: Case) -> tuple[Any, Any]:
+def subgradient_gap(case: Case) -> tuple[Any, Any]:
     """Return the gap of the subgradient method after T = 2 points, and L R / sqrt 2."""
     G = case["G"]
     c = case["c"]

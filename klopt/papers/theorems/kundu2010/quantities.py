@@ -1,4 +1,4 @@
-"""What the claims of paper 001 measure: machines, losses, gradients and the entropy, with klopt's intervals for optima.
+"""Values, losses, gradients and optima that the claims measure (Kundu et al., 2010).
 
     omega(K)             = max over alpha of  1'alpha - a'Ka / 2                        a = Y alpha, 0 <= alpha <= C
     Omega (10)           = max over alpha of  1'alpha - (sum_i sqrt(a'K_i a))^2 / 2
@@ -22,9 +22,9 @@ from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, e
 from klopt.problems import MultipleKernel, SimilarityKernel, SoftMargin
 
 __all__ = [
-    "FLOOR",
+    "MIN_GAMMA",
     "Gradients",
-    "Machine",
+    "SvmOptimum",
     "attained",
     "chained",
     "clipped",
@@ -40,7 +40,6 @@ __all__ = [
     "kernel_optimum",
     "lipschitz",
     "loss",
-    "machine",
     "midpoint",
     "mixture",
     "on_simplex",
@@ -48,16 +47,17 @@ __all__ = [
     "random_kernels",
     "random_pair",
     "random_problem",
+    "svm_optimum",
 ]
 
-SLACK = 1e-7
-"""What an optimum that is known as an interval of that relative width may be off by."""
-FLOOR = 1e-12
-"""The least gamma_i that gradients are made with: at 0 there are none."""
+OPTIMUM_TOLERANCE = 1e-7
+"""Relative error allowed to an optimum that is known as an interval of that relative size."""
+MIN_GAMMA = 1e-12
+"""The smallest gamma_i that gradients are computed with: F is not differentiable at 0."""
 
 
-class Machine(NamedTuple):
-    """The value of a machine, its a = Y alpha and, of several kernels, the weights gamma."""
+class SvmOptimum(NamedTuple):
+    """The value of a support vector machine, a = Y alpha and the weights gamma of its kernels."""
 
     value: Interval
     a: FloatArray
@@ -65,10 +65,10 @@ class Machine(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """The value of f or F and its gradients, one for each kernel: those of the machine and those of the losses."""
+    """The value of f or F and its gradients, one for each kernel."""
 
     value: Interval
-    machine: FloatArray
+    svm: FloatArray
     losses: FloatArray
 
 
@@ -96,12 +96,14 @@ def random_problem(rng: np.random.Generator, n: int) -> Case:
 
 
 def random_pair(rng: np.random.Generator, n: int) -> Case:
-    """Return a problem with two lists of kernels of trace tau, as many as similarities, and a feasible a."""
+    """Return a problem with two lists of kernels of trace tau and a feasible alpha.
+
+    There are as many kernels as similarities.
+    """
     case = random_problem(rng, n)
     K, other = (random_kernels(rng, len(case["S"]), n, case["tau"], full=True) for _ in range(2))
-    if (
-        rng.random() < 0.5
-    ):  # gradients are tight, and curvature is seen, between points that are close
+    # Gradients are tight, and curvature is seen, between points that are close.
+    if rng.random() < 0.5:
         other = 0.9 * K + 0.1 * other
     half = case["C"] * rng.random(n // 2)
     alpha = np.append(np.repeat(half, 2), np.zeros(n % 2))
@@ -123,7 +125,11 @@ def gradient(case: Case, X: FloatArray) -> FloatArray:
 
 
 def lipschitz(case: Case) -> float:
-    """Return a bound of ||f'||: ||alpha||^2 <= C 1'alpha <= 2 C^2 min(n_+, n_-), and the most that L' can be."""
+    """Return a bound of ||f'||.
+
+    ||alpha||^2 <= C 1'alpha <= 2 C^2 min(n_+, n_-), and L' has a largest norm on kernels of trace
+    tau.
+    """
     n = len(case["y"])
     S = case["S"]
     fewer = min(int((case["y"] > 0).sum()), int((case["y"] < 0).sum()))
@@ -136,7 +142,7 @@ def lipschitz(case: Case) -> float:
     return float(case["C"] ** 2 * fewer + case["rho"] * most[case["loss"]])
 
 
-def machine(case: Case, kernels: FloatArray) -> Machine:
+def svm_optimum(case: Case, kernels: FloatArray) -> SvmOptimum:
     """Return omega of one kernel, Omega (10) of several."""
     y = case["y"]
     C = case["C"]
@@ -149,50 +155,49 @@ def machine(case: Case, kernels: FloatArray) -> Machine:
         result = solve(MultipleKernel(list(kernels), y, C, norm="block-linf"), tol=1e-9)
     assert result.point is not None
     gamma = np.ones(1) if m == 1 else 1 / np.asarray(result.point.weights)
-    return Machine(Interval(result.lower, result.upper), y * result.point.alpha, gamma)
+    return SvmOptimum(Interval(result.lower, result.upper), y * result.point.alpha, gamma)
 
 
-def _pair(C: float, kernels: FloatArray, y: FloatArray) -> Machine:
+def _pair(C: float, kernels: FloatArray, y: FloatArray) -> SvmOptimum:
     k = np.maximum(kernels[:, 0, 0] + kernels[:, 1, 1] - 2 * kernels[:, 0, 1], 0.0)
     s = float(np.sqrt(k).sum())
     amount = min(C, 2 / s**2) if s else C
     value = 2 * amount - (amount * s) ** 2 / 2
     gamma = np.sqrt(k) / s if s else np.full(len(k), 1 / len(k))
-    return Machine(Interval(value, value), amount * y, gamma)
+    return SvmOptimum(Interval(value, value), amount * y, gamma)
 
 
 def eskl(case: Case, K: FloatArray) -> Gradients:
     """Return f and its gradient (8) at one kernel."""
-    found = machine(case, K[None])
+    found = svm_optimum(case, K[None])
     parts = [K - S for S in case["S"]]
     total = case["rho"] * sum(loss(case, X) for X in parts)
     gradients = case["rho"] * np.sum([gradient(case, X) for X in parts], axis=0)
-    return Gradients(
-        plus(found.value, total), -np.outer(found.a, found.a)[None] / 2, gradients[None]
-    )
+    svm = -np.outer(found.a, found.a)[None] / 2
+    return Gradients(plus(found.value, total), svm, gradients[None])
 
 
 def joint(case: Case, kernels: FloatArray) -> Gradients:
-    """Return F, the machine's gradients -aa' / (2 gamma_i) and rho L'(K_i - S_i), as (12) should be."""
-    found = machine(case, kernels)
+    """Return F and its gradients: -aa' / (2 gamma_i) and rho L'(K_i - S_i), (12) as corrected."""
+    found = svm_optimum(case, kernels)
     parts = [K - S for K, S in zip(kernels, case["S"], strict=True)]
     total = case["rho"] * sum(loss(case, X) for X in parts)
     outer = np.outer(found.a, found.a)
-    gradients = np.array([-outer / (2 * max(gamma, FLOOR)) for gamma in found.gamma])
-    return Gradients(
-        plus(found.value, total),
-        gradients,
-        case["rho"] * np.array([gradient(case, X) for X in parts]),
-    )
+    svm = np.array([-outer / (2 * max(gamma, MIN_GAMMA)) for gamma in found.gamma])
+    losses = case["rho"] * np.array([gradient(case, X) for X in parts])
+    return Gradients(plus(found.value, total), svm, losses)
 
 
 def kernel_optimum(case: Case, **changed: Any) -> tuple[Interval, FloatArray, FloatArray]:
-    """Return klopt's interval for the optimum f* of (4), the kernel and alpha; `changed` replaces entries."""
+    """Return klopt's interval for the optimum f* of (4), the kernel and alpha.
+
+    `changed` replaces entries of the case.
+    """
     one = {**case, **changed}
     problem = SimilarityKernel(
         list(one["S"]), one["y"], one["C"], one["rho"], one["tau"], one["loss"]
     )
-    result = solve(problem, tol=SLACK / 10, time_limit=5.0)
+    result = solve(problem, tol=OPTIMUM_TOLERANCE / 10, time_limit=5.0)
     assert result.point is not None
     return Interval(result.lower, result.upper), result.point.kernel, result.point.alpha
 
@@ -209,7 +214,7 @@ def midpoint(one: Interval, two: Interval) -> Interval:
 
 def convex_between(middle: Interval, one: Interval, two: Interval) -> Evidence:
     """Return whether the value in the middle is at most the mean of the values at the ends."""
-    return at_most(middle, midpoint(one, two), tol=SLACK)
+    return at_most(middle, midpoint(one, two), tol=OPTIMUM_TOLERANCE)
 
 
 def chained(case: Case, first: Gradients, second: Gradients, gradients: FloatArray) -> Evidence:
@@ -217,7 +222,9 @@ def chained(case: Case, first: Gradients, second: Gradients, gradients: FloatArr
     line = float(np.sum(gradients * (case["other"] - case["K"])))
     size = abs(first.value.upper) + abs(line) + abs(second.value.upper)
     # Both sides may be negative: shifted by their size they are compared as they are.
-    return at_most(plus(first.value, line + 2 * size), plus(second.value, 2 * size), tol=SLACK)
+    return at_most(
+        plus(first.value, line + 2 * size), plus(second.value, 2 * size), tol=OPTIMUM_TOLERANCE
+    )
 
 
 def composed(values: FloatArray, V: FloatArray) -> FloatArray:
@@ -232,7 +239,10 @@ def clipped(M: FloatArray) -> FloatArray:
 
 
 def on_simplex(M: FloatArray, tau: float) -> FloatArray:
-    """Return the psd matrix of trace tau nearest to M: its eigenvalues are projected on the simplex."""
+    """Return the psd matrix of trace tau nearest to M.
+
+    Its eigenvalues are those of M, projected on the simplex.
+    """
     values, V = np.linalg.eigh(M)
     down = values[::-1]
     levels = (np.cumsum(down) - tau) / np.arange(1, len(down) + 1)
@@ -243,7 +253,8 @@ def on_simplex(M: FloatArray, tau: float) -> FloatArray:
 def divided(case: Case) -> FloatArray:
     """Return Sbar + aa' / (4 rho m), whose projection minimises over K for a given alpha."""
     a = case["y"] * case["alpha"]
-    return np.asarray(case["S"].mean(axis=0) + np.outer(a, a) / (4 * case["rho"] * len(case["S"])))
+    weight = 4 * case["rho"] * len(case["S"])
+    return np.asarray(case["S"].mean(axis=0) + np.outer(a, a) / weight)
 
 
 def inner_value(case: Case, K: FloatArray) -> float:
@@ -253,7 +264,7 @@ def inner_value(case: Case, K: FloatArray) -> float:
 
 
 def inner_duality(case: Case, K: FloatArray, *, fixed: bool) -> Evidence:
-    """Return whether K minimises the inner problem: its value is at most the bound of the multiplier Z of K psd.
+    """Return whether K minimises the inner problem, by the bound of a multiplier Z of K psd.
 
     With M = Sbar + aa' / (4 rho m) the value is rho m ||K - M||^2 + c. For any psd Z and any s, W =
     Z - sI, it is at least c - <W, M> - ||W||^2 / (4 rho m) - s tau on kernels of trace tau; where
@@ -278,7 +289,10 @@ def inner_duality(case: Case, K: FloatArray, *, fixed: bool) -> Evidence:
 
 
 def gamma_is_best(case: Case) -> Evidence:
-    """Return whether gamma_i = sqrt(q_i) / sum_j sqrt(q_j) makes sum_i q_i / gamma_i least, as klopt's weights do."""
+    """Return whether gamma_i = sqrt(q_i) / sum_j sqrt(q_j) minimises sum_i q_i / gamma_i.
+
+    So do klopt's weights.
+    """
     a = case["y"] * case["alpha"]
     r = np.sqrt(np.maximum(np.einsum("i,mij,j->m", a, case["K"], a), 0.0))
     tried = np.random.default_rng(0).dirichlet(np.ones(len(r)), 500)
@@ -286,20 +300,20 @@ def gamma_is_best(case: Case) -> Evidence:
         at_most(float(r.sum()) ** 2, float(np.sum(r**2 / gamma)), tol=1e-12)
         for gamma in np.maximum(tried, 1e-300)
     )
-    found = machine(case, case["K"])
+    found = svm_optimum(case, case["K"])
     q = np.sqrt(np.einsum("i,mij,j->m", found.a, case["K"], found.a))
     return every([least, equal(found.gamma * q.sum(), q, tol=1e-3, scale=float(q.sum()))])
 
 
 def mixture(case: Case, kernels: FloatArray) -> Interval:
-    """Return Omega (5), the least value over mixtures of kernels of one trace."""
+    """Return Omega (5), the minimum over mixtures of kernels of one trace."""
     result = solve(MultipleKernel(list(kernels), case["y"], case["C"], norm="block-l1"), tol=1e-9)
     return Interval(result.lower, result.upper)
 
 
-def attained(case: Case, found: Machine) -> Evidence:
-    """Return whether sum_i F_i at the machine's own alpha and gamma is its value."""
-    parts = np.einsum("i,mij,j->m", found.a, case["K"], found.a) / (
-        2 * np.maximum(found.gamma, FLOOR)
-    )
-    return equal(float(np.abs(found.a).sum() - parts.sum()), found.value.upper, tol=1e-5, scale=1.0)
+def attained(case: Case, found: SvmOptimum) -> Evidence:
+    """Return whether sum_i F_i at the optimal alpha and gamma is the optimal value."""
+    squares = np.einsum("i,mij,j->m", found.a, case["K"], found.a)
+    parts = squares / (2 * np.maximum(found.gamma, MIN_GAMMA))
+    value = float(np.abs(found.a).sum() - parts.sum())
+    return equal(value, found.value.upper, tol=1e-5, scale=1.0)

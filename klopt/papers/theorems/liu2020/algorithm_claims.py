@@ -1,4 +1,4 @@
-"""Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020: Lipschitz constants and Algorithm 1.
+"""Learning data-adaptive non-parametric kernels (Liu et al., 2020): Algorithm 1.
 
 Section 3 and appendix A. kappa is the largest |K_ij|; runs start at alpha_0 = 0 and use L of
 Theorem 4.
@@ -17,7 +17,8 @@ from klopt.papers.theorems.liu2020 import algorithms, exact, quantities
 from klopt.papers.theorems.liu2020.quantities import random_matrices, random_problem
 
 PLAIN = {"y": np.array([1.0, -1.0]), "C": 1.0, "eta": 1.0, "tau": 0.0}
-SLOW = 4e-4
+SMALL_DIAGONAL = 4e-4
+"""Diagonal entries of K along which beta overshoots the optimum for thousands of steps."""
 
 
 def random_run(rng: np.random.Generator, n: int) -> Case:
@@ -83,7 +84,7 @@ def norm_of_an_entrywise_product(case: Case) -> Evidence:
 
 
 def lipschitz(case: Case, L: float) -> Evidence:
-    """Return whether the gradient moves by at most L times the step between the two points of the case."""
+    """Return whether |grad - grad'| <= L |alpha - alpha'| at the two points of the case."""
     step = float(np.linalg.norm(case["alpha"] - case["other"]))
     moved = float(
         np.linalg.norm(
@@ -167,8 +168,8 @@ def beta_reaches(case: Case) -> Evidence:
     premise="line 7 with a plus sign",
     correction="The rate is that of theta, and with 2 for 8. beta swings about the optimum and is slower.",
     corrected=lambda case: theta_reaches(case, 1.0, 2.0),
-    example={**PLAIN, "K": np.diag([SLOW, SLOW, 1.0, 1.0]), "y": np.array([1.0, -1.0, 1.0, -1.0]), "C": 2 / SLOW,
-             "eta": 1e12, "steps": 5111.0},
+    example={**PLAIN, "K": np.diag([SMALL_DIAGONAL, SMALL_DIAGONAL, 1.0, 1.0]),
+             "y": np.array([1.0, -1.0, 1.0, -1.0]), "C": 2 / SMALL_DIAGONAL, "eta": 1e12, "steps": 5111.0},
     exact=exact.exact_beta,
 )  # fmt: skip
 def beta_has_the_rate(case: Case) -> Evidence:

@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 of paper 003 as printed and as they should be, projected gradient, and extra-gradient.
+"""Algorithms 1 and 2, printed and corrected, and two first-order methods (Liu et al., 2020).
 
     theta = P(alpha + grad / L),   beta = P(alpha_0 -+ (1/2L) sum_i (i+1) grad_i)
     alpha <- ((t+1) theta + 2 beta) / (t+3)
@@ -20,7 +20,7 @@ from klopt.papers.theorems.evidence import Evidence, Interval, at_most, reached
 from klopt.papers.theorems.liu2020.quantities import domain, gradient, sharp, solved, value, weights
 
 __all__ = [
-    "Run",
+    "AcceleratedRun",
     "accelerated",
     "against",
     "alternating",
@@ -32,13 +32,15 @@ __all__ = [
     "stopped",
 ]
 
-MARKS = 60
+RECORDED_STEPS = 60
 """Steps at which a run is measured, spread evenly on a logarithmic scale."""
+MIN_STEP = 1e-12
+"""Length below which the extra-gradient method shortens its step no more."""
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """The steps t that were kept and what the sequences theta and beta were there."""
+class AcceleratedRun:
+    """The steps t that were recorded and the sequences theta and beta there."""
 
     steps: list[int]
     theta: list[FloatArray]
@@ -49,24 +51,26 @@ def paper_constant(case: Case) -> float:
     """Return L of Theorem 4."""
     K = case["K"]
     n = len(case["y"])
-    return float(
-        np.abs(K).max() * (n + 3 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"]))
-    )
+    quartic = 3 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"])
+    return float(np.abs(K).max() * (n + quartic))
 
 
 def marks(total: int) -> set[int]:
-    """Return the steps to keep of so many."""
-    return set(np.unique(np.rint(np.geomspace(1, total, MARKS)).astype(int)) - 1)
+    """Return which of so many steps are recorded."""
+    return set(np.unique(np.rint(np.geomspace(1, total, RECORDED_STEPS)).astype(int)) - 1)
 
 
 def project(within: BoxPlane, v: FloatArray) -> FloatArray:
-    """Return the nearest point; the nearest of the plane alone is it wherever that lies in the box."""
+    """Return the projection of v on the box and plane.
+
+    The projection on the plane alone is cheaper, and is the same wherever it lies in the box.
+    """
     if within.normal is None:
         return within.project(v)
     flat = v - (within.normal @ v) / (within.normal @ within.normal) * within.normal
-    return (
-        flat if (flat >= within.lower).all() and (flat <= within.upper).all() else within.project(v)
-    )
+    if (flat >= within.lower).all() and (flat <= within.upper).all():
+        return flat
+    return within.project(v)
 
 
 def accelerated(
@@ -76,13 +80,16 @@ def accelerated(
     total: int,
     sign: float,
     best: Callable[[FloatArray], float] | None = None,
-) -> Run:
-    """Return the run of lines 4 to 8; with `best` theta is the best of three, which makes it monotone."""
+) -> AcceleratedRun:
+    """Return the run of lines 4 to 8.
+
+    With `best` theta is the best of three points, which makes the run monotone.
+    """
     start = np.zeros(within.size)
     alpha = start
     gathered = np.zeros(within.size)
     kept = marks(total)
-    run = Run([], [], [])
+    run = AcceleratedRun([], [], [])
     theta = start
     for t in range(total):
         g = gradient(alpha)
@@ -98,7 +105,7 @@ def accelerated(
     return run
 
 
-def nesterov(case: Case, sign: float, *, monotone: bool = False) -> Run:
+def nesterov(case: Case, sign: float, *, monotone: bool = False) -> AcceleratedRun:
     """Return a run of Algorithm 1 with L of Theorem 4."""
     best = (lambda alpha: value(case, alpha)) if monotone else None
     within = domain(case)
@@ -111,7 +118,10 @@ def nesterov(case: Case, sign: float, *, monotone: bool = False) -> Run:
 def against(
     case: Case, steps: list[int], points: list[FloatArray], factor: float, label: str
 ) -> Evidence:
-    """Return the evidence for gap <= factor L |alpha_0 - alpha*|^2 / ((t+1)(t+2)) along a run from 0."""
+    """Return the evidence for gap <= factor L |alpha*|^2 / ((t+1)(t+2)) along a run.
+
+    The run starts at alpha_0 = 0.
+    """
     best = solved(case)
     reach = factor * paper_constant(case) * float(best.alpha @ best.alpha)
     bounds = [reach / ((t + 1) * (t + 2)) for t in steps]
@@ -129,7 +139,10 @@ def gaps(case: Case, optimum: Interval, points: list[FloatArray]) -> list[float 
 
 
 def projected(case: Case) -> Evidence:
-    """Return the evidence that projected gradient, step 1/L with a valid L, has a gap <= L |alpha*|^2 / (2t)."""
+    """Return the evidence for gap <= L |alpha*|^2 / (2t) of projected gradient.
+
+    The step is 1/L with a valid L.
+    """
     best = solved(case)
     within = domain(case)
     L = sharp(case)
@@ -147,7 +160,7 @@ def projected(case: Case) -> Evidence:
 
 
 def extragradient(case: Case) -> Evidence:
-    """Return the evidence for Nemirovski's bound of the average: gap <= |z_0 - u|^2 / (2 sum of steps).
+    """Return the evidence for Nemirovski's bound gap <= |z_0 - u|^2 / (2 sum of steps).
 
     u is alpha* with the best F for the average; a step is halved until it is short enough for the
     operator there.
@@ -172,11 +185,10 @@ def extragradient(case: Case) -> Evidence:
             x = within.project(alpha + step * up)
             X = _psd(F - step * down)
             up2, down2 = _ascent(case, x, X)
+            # The step is short enough where step |G(z') - G(z)| <= |z' - z|.
             moved = np.hypot(np.linalg.norm(x - alpha), np.linalg.norm(X - F))
-            if (
-                step * np.hypot(np.linalg.norm(up2 - up), np.linalg.norm(down2 - down)) <= moved
-                or step < 1e-12
-            ):
+            changed = np.hypot(np.linalg.norm(up2 - up), np.linalg.norm(down2 - down))
+            if step * changed <= moved or step < MIN_STEP:
                 break
             step /= 2
         alpha = within.project(alpha + step * up2)
@@ -188,9 +200,8 @@ def extragradient(case: Case) -> Evidence:
             away = float(best.alpha @ best.alpha + np.sum((weights(case, y * point) - 1.0) ** 2))
             points.append(point)
             bounds.append(away / (2 * length))
-    return reached(
-        [t + 1 for t in sorted(kept)], gaps(case, best.interval, points), bounds, -1.0, "gap"
-    )
+    steps = [t + 1 for t in sorted(kept)]
+    return reached(steps, gaps(case, best.interval, points), bounds, -1.0, "gap")
 
 
 def _ascent(case: Case, alpha: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -199,7 +210,8 @@ def _ascent(case: Case, alpha: FloatArray, F: FloatArray) -> tuple[FloatArray, F
     K = case["K"]
     eta = case["eta"]
     a = y * alpha
-    by_F = -np.outer(a, a) * K / 2 + 2 * eta * (F - 1.0) + case["tau"] * eta * np.eye(len(y))
+    trace = case["tau"] * eta * np.eye(len(y))
+    by_F = -np.outer(a, a) * K / 2 + 2 * eta * (F - 1.0) + trace
     return 1.0 - y * ((F * K) @ a), by_F
 
 
@@ -209,7 +221,7 @@ def _psd(M: FloatArray) -> FloatArray:
 
 
 def alternating(case: Case, sweeps: int = 2000) -> FloatArray:
-    """Return where clipping to the box and projecting on the plane, in turn, lead from `v`."""
+    """Return the limit of alternating projections from `v` on the box and on the plane."""
     v = case["v"]
     y = case["y"]
     C = case["C"]
@@ -220,11 +232,12 @@ def alternating(case: Case, sweeps: int = 2000) -> FloatArray:
 
 
 def nearest(case: Case, point: FloatArray) -> Evidence:
-    """Return whether a point of A is the nearest to `v`: no other one lies further along v - point."""
+    """Return whether `point` is the projection of `v` on A: <v - point, x - point> <= 0 on A."""
     away = case["v"] - point
     within = domain(case)
     farthest = float(away @ within.linear_minimiser(-away))
-    size = float(np.abs(case["v"]).sum()) * (case["C"] + float(np.abs(case["v"]).max()))
+    entries = np.abs(case["v"])
+    size = float(entries.sum()) * (case["C"] + float(entries.max()))
     return at_most(farthest - float(away @ point), 1e-9 * size)
 
 

@@ -1,4 +1,4 @@
-"""Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020: the model (DANK).
+"""Learning data-adaptive non-parametric kernels (Liu et al., 2020): the model (DANK).
 
 Notation of the paper: a = Y alpha, Gamma = D_a K D_a / (4 eta), A the box 0 <= alpha <= C with
 y'alpha = 0, F o K by entries. Sections 1 and 2; the algorithm is in `algorithm_claims`, clusters
@@ -178,8 +178,8 @@ def trace_grows_with_n(case: Case) -> Evidence:
 def entries_stay_near_one(case: Case) -> Evidence:
     alpha = case["alpha"]
     F = quantities.problem(case).weights(Point({"alpha": alpha}))
-    room = np.outer(alpha, alpha) * np.abs(case["K"]).max() / (4 * case["eta"]) + case["tau"] / 2
-    return at_most(float((np.abs(F - 1.0) / (room + 1e-10 * (1 + room.max()))).max()), 1.0)
+    allowed = np.outer(alpha, alpha) * np.abs(case["K"]).max() / (4 * case["eta"]) + case["tau"] / 2
+    return at_most(float((np.abs(F - 1.0) / (allowed + 1e-10 * (1 + allowed.max()))).max()), 1.0)
 
 
 @theorem(

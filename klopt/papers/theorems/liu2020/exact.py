@@ -1,4 +1,4 @@
-"""Algorithm 1 of paper 003 and what is said about it in exact fractions and in balls, which enclose their rounding.
+"""Counterexamples on Algorithms 1 and 2 in exact fractions and in balls (Liu et al., 2020).
 
 Runs are followed for a diagonal K whose points come in pairs (2i, 2i+1) of equal K_ii = k_i and
 opposite labels, and tau = 0. The points of a pair then have one multiplier s_i, A is the box 0 <= s
@@ -28,28 +28,30 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """The data as balls."""
+class SeparableProblem:
+    """Problem (4) for pairs of points with a diagonal K, which separates; the data are balls."""
 
     k: tuple[Any, ...]
     C: Any
     eta: Any
 
     @classmethod
-    def of(cls, case: Case) -> Pairs:
-        """Return the pairs, or raise where the case is of another kind."""
+    def of(cls, case: Case) -> SeparableProblem:
+        """Return the problem of a case; raise where the case is of another kind."""
         K = case["K"]
         y = case["y"]
         n = len(case["y"])
         diagonal = all(K[i, j] == 0 for i in range(n) for j in range(n) if i != j)
+        firsts = range(0, n, 2)
         paired = n % 2 == 0 and all(
-            K[i, i] == K[i + 1, i + 1] > 0 and y[i] == -y[i + 1] for i in range(0, n, 2)
+            K[i, i] == K[i + 1, i + 1] > 0 and y[i] == -y[i + 1] for i in firsts
         )
         if case["tau"] or not diagonal or not paired:
             raise InvalidSettings(
                 "decided exactly for tau = 0 and a diagonal K of pairs with opposite labels only"
             )
-        return cls(tuple(ball(K[i, i]) for i in range(0, n, 2)), ball(case["C"]), ball(case["eta"]))
+        k = tuple(ball(K[i, i]) for i in firsts)
+        return cls(k, ball(case["C"]), ball(case["eta"]))
 
     @property
     def L(self) -> Any:
@@ -64,7 +66,11 @@ class Pairs:
         """A bound of |alpha*|^2."""
         return 2 * sum(self.C.min(1 / k) ** 2 for k in self.k)
 
-    def height(self, s: list[Any]) -> Any:
+    def printed_bound(self, total: int) -> Any:
+        """Return 8 L |alpha*|^2 / (T (T + 1)), the bound of the gap after T steps."""
+        return 8 * self.L * self.reach / (total * (total + 1))
+
+    def value(self, s: list[Any]) -> Any:
         """Return h."""
         pairs = zip(self.k, s, strict=True)
         return 2 * sum(x - k * x * x / 2 - k * k * x**4 / (16 * self.eta) for k, x in pairs)
@@ -83,7 +89,7 @@ class Pairs:
         for _ in range(30):
             down = [k + 3 * k * k * x * x / (4 * self.eta) for k, x in zip(self.k, s, strict=True)]
             s = [(x + g / d).mid() for x, g, d in zip(s, self.gradient(s), down, strict=True)]
-        return self.height(self.within(s))
+        return self.value(self.within(s))
 
     def run(self, total: int, sign: int) -> tuple[list[Any], list[Any]]:
         """Return theta and beta after so many steps."""
@@ -102,51 +108,57 @@ class Pairs:
 
 
 def exact_minus(case: Case) -> tuple[Any, Any]:
-    """Return the gap of theta after `steps` steps with the minus sign of line 7, and the printed bound there."""
+    """Return the gap of theta after `steps` steps, minus sign in line 7, and the printed bound."""
     with precise():
-        of = Pairs.of(case)
+        problem = SeparableProblem.of(case)
         total = int(case["steps"])
-        return of.best() - of.height(of.run(total, -1)[0]), 8 * of.L * of.reach / (
-            total * (total + 1)
-        )
+        theta, _ = problem.run(total, -1)
+        return problem.best() - problem.value(theta), problem.printed_bound(total)
 
 
 def exact_beta(case: Case) -> tuple[Any, Any]:
-    """Return the gap of beta after `steps` steps with the plus sign, and the printed bound there."""
+    """Return the gap of beta after `steps` steps, plus sign in line 7, and the printed bound."""
     with precise():
-        of = Pairs.of(case)
+        problem = SeparableProblem.of(case)
         total = int(case["steps"])
-        return of.best() - of.height(of.run(total, 1)[1]), 8 * of.L * of.reach / (
-            total * (total + 1)
-        )
+        _, beta = problem.run(total, 1)
+        return problem.best() - problem.value(beta), problem.printed_bound(total)
 
 
 def exact_stop(case: Case) -> tuple[Any, Any]:
-    """Return 9/10 of h near the optimum, and h after the first step, which must be short enough to stop the run."""
-    of = Pairs.of(case)
-    first = of.within([2 / (3 * of.L)] * len(of.k))
+    """Return 9/10 of h near the optimum, and h after the first step.
+
+    That step must be short enough for the stopping rule to end the run.
+    """
+    problem = SeparableProblem.of(case)
+    first = problem.within([2 / (3 * problem.L)] * len(problem.k))
     if not 2 * sum(x * x for x in first) <= ball(1) / 10**8:
         raise InvalidSettings("the first step does not stop the run")
-    return of.best() * 9 / 10, of.height(first)
+    return problem.best() * 9 / 10, problem.value(first)
 
 
 def exact_constant17(case: Case) -> tuple[Any, Any]:
-    """Return both sides of |grad - grad'|^2 <= L^2 |alpha - alpha'|^2 for tau = 0, K a multiple of I."""
+    """Return both sides of |grad - grad'|^2 <= L^2 |alpha - alpha'|^2.
+
+    tau is 0 and K a multiple of I.
+    """
     one = case["alpha"]
     two = case["other"]
     n = len(case["y"])
     K = case["K"]
-    if case["tau"] or any(K[i, j] != K[0, 0] * (i == j) for i in range(n) for j in range(n)):
+    pairs = [(i, j) for i in range(n) for j in range(n)]
+    if case["tau"] or any(K[i, j] != K[0, 0] * (i == j) for i, j in pairs):
         raise InvalidSettings("decided exactly for a multiple of I and tau = 0 only")
-    moved = zip(exact_gradient(case, one), exact_gradient(case, two), strict=True)
+
+    gradients = zip(exact_gradient(case, one), exact_gradient(case, two), strict=True)
+    left = sum((p - q) ** 2 for p, q in gradients)
     L = n + n * case["C"] ** 2 / (4 * case["eta"]) * K[0, 0]
-    return sum((p - q) ** 2 for p, q in moved), L * L * sum(
-        (one[i] - two[i]) ** 2 for i in range(n)
-    )
+    right = L * L * sum((one[i] - two[i]) ** 2 for i in range(n))
+    return left, right
 
 
 def exact_alternating(case: Case) -> tuple[Any, Any]:
-    """Return the squared distances from v of that limit, which must be reached in 100 sweeps, and of P_A(v).
+    """Return the squared distances from v of the limit of alternating projections and of P_A(v).
 
     With two points of different classes A is a segment of the diagonal, so that P_A(v) is the
     clipped mean.
@@ -166,14 +178,15 @@ def exact_alternating(case: Case) -> tuple[Any, Any]:
         point = [point[i] - inside / n * y[i] for i in range(n)]
     if inside != 0:
         raise InvalidSettings("the sweeps have no exact limit after 100")
+
     middle = min(max((v[0] + v[1]) / 2, 0), C)
-    return sum((v[i] - point[i]) ** 2 for i in range(n)), sum(
-        (v[i] - middle) ** 2 for i in range(n)
-    )
+    of_limit = sum((v[i] - point[i]) ** 2 for i in range(n))
+    of_projection = sum((v[i] - middle) ** 2 for i in range(n))
+    return of_limit, of_projection
 
 
 def exact_minus_regression(case: Case) -> tuple[Any, Any]:
-    """Return the gap of theta after `steps` steps of Algorithm 2 with the minus sign, and the printed bound there.
+    """Return the gap of theta of Algorithm 2, minus sign, after `steps` steps and its bound.
 
     For K = kI and targets Y, -Y every iterate has up = (u, d) and down = (d, u), which keeps to
     1'(up - down) = 0 by itself, and a projection is a clipping. With beta = u - d, h = 2 (Y beta -
@@ -182,14 +195,8 @@ def exact_minus_regression(case: Case) -> tuple[Any, Any]:
     """
     K = case["K"]
     y = case["y"]
-    if (
-        len(y) != 2
-        or y[0] != -y[1]
-        or y[0] <= 0
-        or K[0, 1] != 0
-        or K[0, 0] != K[1, 1]
-        or case["tau"]
-    ):
+    opposite = len(y) == 2 and y[0] == -y[1] and y[0] > 0
+    if not opposite or K[0, 1] != 0 or K[0, 0] != K[1, 1] or case["tau"]:
         raise InvalidSettings("decided exactly for K = kI, two opposite targets and tau = 0 only")
     with precise():
         k, Y, C, eta, epsilon = (
@@ -199,7 +206,7 @@ def exact_minus_regression(case: Case) -> tuple[Any, Any]:
         u = d = up = down = ball(0)
         total = int(case["steps"])
 
-        def height(u: Any, d: Any) -> Any:
+        def value(u: Any, d: Any) -> Any:
             beta = u - d
             return 2 * (
                 Y * beta - epsilon * (u + d) - k * beta**2 / 2 - k**2 * beta**4 / (16 * eta)
@@ -215,5 +222,5 @@ def exact_minus_regression(case: Case) -> tuple[Any, Any]:
             down = down + (t + 1) * gradients[1]
             beta = [(-x / (2 * L)).max(ball(0)).min(C) for x in (up, down)]
             u, d = (((t + 1) * a + 2 * b) / (t + 3) for a, b in zip(theta, beta, strict=True))
-        good = max((height(C * j / 64, ball(0)) for j in range(65)), key=float)
-        return good - height(*theta), 8 * L * 2 * (Y / k) ** 2 / (total * (total + 1))
+        good = max((value(C * j / 64, ball(0)) for j in range(65)), key=float)
+        return good - value(*theta), 8 * L * 2 * (Y / k) ** 2 / (total * (total + 1))

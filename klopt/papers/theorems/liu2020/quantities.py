@@ -1,4 +1,4 @@
-"""What the claims of paper 003 measure: the function h, its best F, its gradient, and klopt's optima of problem (4).
+"""The value h, the best F, gradients and optima that the claims measure (Liu et al., 2020).
 
     H(alpha, F) = 1'alpha - a'(F o K)a / 2 + eta |F - 11'|^2 + tau eta tr F        a = Y alpha
     h(alpha)    = min over psd F of H,  attained at F = (11' + Gamma - (tau/2) I)_+,  Gamma = D_a K D_a / (4 eta)
@@ -23,7 +23,7 @@ from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, e
 from klopt.problems import AdaptiveKernel, SoftMargin
 
 __all__ = [
-    "Solved",
+    "AdaptiveOptimum",
     "domain",
     "exact_gradient",
     "exact_value",
@@ -52,7 +52,10 @@ def random_psd(rng: np.random.Generator, n: int) -> FloatArray:
 
 
 def random_problem(rng: np.random.Generator, n: int) -> Case:
-    """Return a problem (4) with two feasible points; K is Gaussian or any psd matrix, tau is 0 every other time."""
+    """Return a problem (4) with two feasible points.
+
+    K is Gaussian or any psd matrix; tau is 0 in half of the draws.
+    """
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
     X = rng.normal(size=(n, 2)) + y[:, None] / 2
     K = (
@@ -76,9 +79,13 @@ def random_problem(rng: np.random.Generator, n: int) -> Case:
 
 
 def random_matrices(rng: np.random.Generator, n: int) -> Case:
-    """Return symmetric matrices A and B, psd matrices K and F, vectors x and z, all of small whole numbers."""
+    """Return symmetric matrices A and B, psd matrices K and F, and vectors x and z.
+
+    All entries are small integers.
+    """
+    rank = max(n // 2, 1)
     A, B = (M + M.T for M in rng.integers(-2, 3, size=(2, n, n)).astype(float))
-    U, V = (rng.integers(-2, 3, size=(n, max(n // 2, 1))).astype(float) for _ in range(2))
+    U, V = (rng.integers(-2, 3, size=(n, rank)).astype(float) for _ in range(2))
     x, z = rng.integers(-3, 4, size=(2, n)).astype(float)
     return {"A": A, "B": B, "K": U @ U.T, "F": V @ V.T, "x": x, "z": z}
 
@@ -154,12 +161,13 @@ def sharp(case: Case) -> float:
     C = case["C"]
     eta = case["eta"]
     squares = K * K
-    top = np.linalg.eigvalsh(K)[-1]
-    second = np.linalg.eigvalsh(squares)[-1]
-    return float(top + C * C / (4 * eta) * second + C * C / (2 * eta) * squares.sum(axis=1).max())
+    quadratic = np.linalg.eigvalsh(K)[-1]
+    quartic = C * C / (4 * eta) * np.linalg.eigvalsh(squares)[-1]
+    diagonal = C * C / (2 * eta) * squares.sum(axis=1).max()
+    return float(quadratic + quartic + diagonal)
 
 
-class Solved(NamedTuple):
+class AdaptiveOptimum(NamedTuple):
     """klopt's interval for the optimum of (4) or (18), and where it is attained."""
 
     interval: Interval
@@ -174,18 +182,18 @@ def problem(case: Case) -> AdaptiveKernel:
     )
 
 
-def solved(case: Case, tol: float = 1e-9) -> Solved:
+def solved(case: Case, tol: float = 1e-9) -> AdaptiveOptimum:
     """Return the optimum of (4); with `bias` False of (18)."""
     declared = problem(case)
     result = solve(declared, tol=tol)
     assert result.point is not None
-    return Solved(
+    return AdaptiveOptimum(
         Interval(result.lower, result.upper), result.point.alpha, declared.weights(result.point)
     )
 
 
 def svm(case: Case, K: FloatArray) -> tuple[Interval, float]:
-    """Return the optimum of the plain machine (2) with kernel K, and |w|^2 there."""
+    """Return the optimum of the support vector machine (2) with kernel K, and |w|^2 there."""
     result = solve(SoftMargin(Gram.of(K), case["y"], case["C"]), tol=1e-9)
     assert result.point is not None
     a = case["y"] * result.point.alpha
@@ -193,7 +201,10 @@ def svm(case: Case, K: FloatArray) -> tuple[Interval, float]:
 
 
 def best_weights(case: Case) -> Evidence:
-    """Return whether J_{tau/2}(11' + Gamma) is the minimiser of (9), by its optimality conditions, and klopt's F."""
+    """Return whether J_{tau/2}(11' + Gamma) minimises (9), by its optimality conditions.
+
+    klopt's F is compared with it.
+    """
     a = case["y"] * case["alpha"]
     F = thresholded(1.0 + gamma(case, a), case["tau"] / 2)
     own = problem(case).weights(Point({"alpha": case["alpha"]}))
@@ -213,7 +224,10 @@ def best_weights(case: Case) -> Evidence:
 
 
 def gradients_agree(case: Case) -> Evidence:
-    """Return whether (26) is the gradient: h lies below its tangents, and central differences find their slope."""
+    """Return whether (26) is the gradient of h.
+
+    h lies below its tangents, and central differences agree with them.
+    """
     alpha = case["alpha"]
     other = case["other"]
     g = gradient(case, alpha)
@@ -232,7 +246,10 @@ def gradients_agree(case: Case) -> Evidence:
 
 
 def closed_forms(case: Case) -> Evidence:
-    """Return whether h is 1'alpha + eta n^2 - eta |M_+|^2, without tau a quartic, and klopt's lower bound."""
+    """Return whether h = 1'alpha + eta n^2 - eta |M_+|^2, a quartic for tau = 0.
+
+    klopt's lower bound is compared with it.
+    """
     alpha = case["alpha"]
     a = case["y"] * alpha
     n = len(alpha)
@@ -269,7 +286,8 @@ def exact_gradient(case: Case, alpha: Any) -> list[Any]:
     eta = case["eta"]
     points = range(len(alpha))
     a = [y[i] * alpha[i] for i in points]
-    return [
-        1 - y[i] * sum((1 + a[i] * a[j] * K[i, j] / (4 * eta)) * K[i, j] * a[j] for j in points)
-        for i in points
-    ]
+
+    def weight(i: int, j: int) -> Any:
+        return 1 + a[i] * a[j] * K[i, j] / (4 * eta)
+
+    return [1 - y[i] * sum(weight(i, j) * K[i, j] * a[j] for j in points) for i in points]

@@ -1,4 +1,4 @@
-"""What the claims of sections 5 and 6 of paper 003 measure: regression, its algorithm, and the test function.
+"""Regression, its algorithm and the test function of sections 5 and 6 (Liu et al., 2020).
 
 `up` and `down` are the two vectors of multipliers, beta = up - down, and with F the best one
 
@@ -45,7 +45,10 @@ def value(case: Case, up: FloatArray, down: FloatArray) -> float:
 
 
 def gradient(case: Case, x: FloatArray) -> FloatArray:
-    """Return the two halves of the gradient of h at x = (up, down), the second with its sign mended."""
+    """Return the two halves of the gradient of h at x = (up, down).
+
+    The second has its sign corrected.
+    """
     n = len(case["y"])
     beta = x[:n] - x[n:]
     rest = case["y"] - (weights(case, beta) * case["K"]) @ beta
@@ -63,9 +66,8 @@ def constant10(case: Case) -> float:
     """Return 2 L of Theorem 10."""
     K = case["K"]
     n = len(case["y"])
-    return float(
-        4 * np.abs(K).max() * (n + 9 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"]))
-    )
+    quartic = 9 * n * case["C"] ** 2 * np.linalg.norm(K) / (4 * case["eta"])
+    return float(4 * np.abs(K).max() * (n + quartic))
 
 
 def derivative_along(case: Case, side: str) -> FloatArray:
@@ -82,14 +84,17 @@ def derivative_along(case: Case, side: str) -> FloatArray:
 
 
 def same_gradient(case: Case, side: str, gradient: FloatArray) -> Evidence:
-    """Return whether that is the derivative; with tau the second one jumps, which differences see."""
+    """Return whether that is the derivative, by differences.
+
+    With tau the second derivative jumps, which differences show.
+    """
     return equal(
         derivative_along(case, side), gradient, tol=1e-4, scale=1 + sharp(case) * case["C"]
     )
 
 
 def exact_gradient(case: Case) -> tuple[Any, Any]:
-    """Return how far the printed derivative by `down` is from the true one, and 0, in fractions, without tau.
+    """Return |printed - true derivative by `down`| and 0, in fractions, without tau.
 
     h is a quartic, and for those the difference of five points is exact.
     """
@@ -102,20 +107,23 @@ def exact_gradient(case: Case) -> tuple[Any, Any]:
     n = len(case["y"])
     beta = [up[i] - down[i] for i in range(n)]
     F = [[1 + beta[i] * beta[j] * K[i, j] / (4 * case["eta"]) for j in range(n)] for i in range(n)]
-    printed = -case["epsilon"] - sum(F[0][j] * K[0, j] * beta[j] for j in range(n)) - y[0]
+    fitted = sum(F[0][j] * K[0, j] * beta[j] for j in range(n))
+    printed = -case["epsilon"] - fitted - y[0]
 
     def h(step: int) -> Any:
         moved = [beta[i] - step * (i == 0) for i in range(n)]
-        gain = sum(moved[i] * y[i] for i in range(n)) - case["epsilon"] * (
-            sum(up) + sum(down) + step
-        )
-        return exact_value(case, moved, gain)
+        fit = sum(moved[i] * y[i] for i in range(n))
+        tube = case["epsilon"] * (sum(up) + sum(down) + step)
+        return exact_value(case, moved, fit - tube)
 
-    return abs(printed - (h(-2) - 8 * h(-1) + 8 * h(1) - h(2)) / 12), 0
+    derivative = (h(-2) - 8 * h(-1) + 8 * h(1) - h(2)) / 12
+    return abs(printed - derivative), 0
 
 
 def exact_constraint(case: Case) -> tuple[Any, Any]:
-    """Return h at the case's point, where 1'beta = 0, and the optimum under the printed constraint; tau = 0.
+    """Return h at the case's point and the optimum under the printed constraint.
+
+    At that point 1'beta = 0; tau is 0.
 
     With beta'y = 0 nothing is left to gain, every other term is negative, and 0 is the best there
     is.
@@ -155,11 +163,12 @@ def optimum(case: Case) -> tuple[Interval, FloatArray]:
 
 
 def algorithm2(case: Case, sign: float) -> Evidence:
-    """Return the evidence that Algorithm 2, its gradient and constraint mended, has the rate of Algorithm 1."""
+    """Return the evidence for the rate of Algorithm 1 of the corrected Algorithm 2."""
     n = len(case["y"])
     total = int(case["steps"])
     (best, beta) = optimum(case)
-    within = BoxPlane(np.zeros(2 * n), np.full(2 * n, case["C"]), np.repeat([1.0, -1.0], n))
+    normal = np.repeat([1.0, -1.0], n)
+    within = BoxPlane(np.zeros(2 * n), np.full(2 * n, case["C"]), normal)
     L = constant10(case)
     run = accelerated(lambda x: gradient(case, x), within, L, total, sign)
     found = [value(case, x[:n], x[n:]) for x in run.theta]

@@ -1,4 +1,4 @@
-"""What the claims of section 2 of paper 003 measure: the saddle point, ranks, neighbours and margins."""
+"""Saddle point, ranks, neighbours and margins of section 2 (Liu et al., 2020)."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ __all__ = [
     "trace",
 ]
 
-SOME = 20
-"""Points at which a saddle is tried."""
+RANDOM_POINTS = 20
+"""Random points at which the inequalities of a saddle point are tested."""
 
 
 def random_points(rng: np.random.Generator, n: int) -> Case:
@@ -60,7 +60,11 @@ def random_points(rng: np.random.Generator, n: int) -> Case:
 
 def random_neighbours(rng: np.random.Generator, n: int) -> Case:
     """Return training points, test points and a psd F."""
-    return {"X": rng.normal(size=(n, 2)), "T": rng.normal(size=(n + 3, 2)), "F": random_psd(rng, n)}
+    return {
+        "X": rng.normal(size=(n, 2)),
+        "T": rng.normal(size=(n + 3, 2)),
+        "F": random_psd(rng, n),
+    }
 
 
 def random_projection(rng: np.random.Generator, n: int) -> Case:
@@ -73,7 +77,8 @@ def form(case: Case, x: Any, z: Any) -> Any:
     """Return x'(F o K)z in the arithmetic of the case."""
     F = case["F"]
     K = case["K"]
-    return sum(x[i] * F[i, j] * K[i, j] * z[j] for i in range(len(x)) for j in range(len(z)))
+    pairs = [(i, j) for i in range(len(x)) for j in range(len(z))]
+    return sum(x[i] * F[i, j] * K[i, j] * z[j] for i, j in pairs)
 
 
 def trace(case: Case, x: Any) -> Any:
@@ -83,7 +88,7 @@ def trace(case: Case, x: Any) -> Any:
 
 
 def saddle(case: Case) -> Evidence:
-    """Return whether primal and dual agree, by two formulations, and H has a saddle at the optimum."""
+    """Return whether two formulations agree and H has a saddle point at the optimum."""
     best = solved(case)
     y = case["y"]
     program = solve(problem(case), formulation="SDP primal", tol=1e-6)
@@ -93,7 +98,7 @@ def saddle(case: Case) -> Evidence:
         overlap(Interval(program.lower, program.upper), best.interval, tol=1e-4),
     ]
     size = 1 + abs(best.interval.upper)
-    for _ in range(SOME):
+    for _ in range(RANDOM_POINTS):
         other = problem(case).machine.domain().project(y * case["C"] * rng.random(len(y)))
         F = best.F + 0.1 * random_psd(rng, len(y))
         low = lagrangian(case, other, best.F, float(y @ other))
@@ -106,7 +111,7 @@ def saddle(case: Case) -> Evidence:
 
 
 def machine_improves(case: Case) -> Evidence:
-    """Return whether the plain machine has a smaller value with F* o K than with K."""
+    """Return whether the support vector machine has a smaller value with F* o K than with K."""
     learned = svm(case, solved(case).F * case["K"])[0]
     plain = svm(case, case["K"])[0]
     return at_most(learned, plain, tol=1e-7, scale=1 + plain.upper)
@@ -125,15 +130,14 @@ def exact_margin(case: Case) -> tuple[Any, Any]:
     plain = [1 - y[i] * sum(K[i, j] * a[j] for j in range(n)) for i in range(n)]
     if case["tau"] or sum(y) or min(*plain, *exact_gradient(case, [C] * n)) < 0:
         raise InvalidSettings("decided exactly where every multiplier is C only")
-    pairs = [(i, j) for i in range(n) for j in range(n)]
-    grown = sum(
-        a[i] * a[j] * K[i, j] * (1 + a[i] * a[j] * K[i, j] / (4 * case["eta"])) for i, j in pairs
-    )
-    return grown, sum(a[i] * a[j] * K[i, j] for i, j in pairs)
+
+    terms = [a[i] * a[j] * K[i, j] for i in range(n) for j in range(n)]
+    adapted = sum(term * (1 + term / (4 * case["eta"])) for term in terms)
+    return adapted, sum(terms)
 
 
 def exact_vanishing(case: Case) -> tuple[Any, Any]:
-    """Return the value of the machine with F* o K = 0, which is nC, and n / 2, that of K = I where C >= 1.
+    """Return the optimal value nC for F* o K = 0 and n / 2, that for K = I where C >= 1.
 
     F vanishes at alpha = C 1 where n + tr Gamma <= tau / 2; the gradient there is 1, so that alpha
     is optimal.
@@ -141,14 +145,18 @@ def exact_vanishing(case: Case) -> tuple[Any, Any]:
     n = len(case["y"])
     C = case["C"]
     K = case["K"]
-    small = n + C * C * sum(K[i, i] for i in range(n)) / (4 * case["eta"]) <= case["tau"] / 2
-    if not small or sum(case["y"]) or any(K[i, j] != (i == j) for i in range(n) for j in range(n)):
+    trace_gamma = C * C * sum(K[i, i] for i in range(n)) / (4 * case["eta"])
+    vanishes = n + trace_gamma <= case["tau"] / 2
+    identity = all(K[i, j] == (i == j) for i in range(n) for j in range(n))
+    if not vanishes or sum(case["y"]) or not identity:
         raise InvalidSettings("decided exactly where F vanishes and K = I only")
-    return n * C, sum(min(C, 1) - min(C, 1) ** 2 / 2 for _ in range(n))
+
+    s = min(C, 1)
+    return n * C, n * (s - s**2 / 2)
 
 
 def exact_diagonal(case: Case) -> tuple[Any, Any]:
-    """Return h at a multiple of (2, 1, 1) and at the only alpha with a constant diagonal, which is 0.
+    """Return h at a multiple of (2, 1, 1) and at 0, the only alpha of constant diagonal.
 
     With one point in one class and two in the other alpha_1 = alpha_2 + alpha_3; for K = I and tau
     = 0 the diagonal of F o K is 1 + alpha_i^2 / (4 eta), constant only if alpha_1 = alpha_2 =
@@ -169,7 +177,10 @@ def exact_diagonal(case: Case) -> tuple[Any, Any]:
 
 
 def exact_bound(case: Case) -> Any:
-    """Return the bound of Lemma 1 for a diagonal K; the largest eigenvalue of a psd F is at least 0."""
+    """Return the bound of Lemma 1 for a diagonal K.
+
+    The largest eigenvalue of a psd F is at least 0.
+    """
     n = len(case["y"])
     K = case["K"]
     if any(K[i, j] != 0 for i in range(n) for j in range(n) if i != j):
@@ -201,7 +212,7 @@ def top_and_bound(case: Case, alpha: Any) -> tuple[float, float]:
 
 
 def ranks(case: Case) -> Evidence:
-    """Return whether the rank of F* is at most the number of support vectors plus 1, and falls with tau."""
+    """Return whether rank F* <= support vectors + 1, and whether it falls with tau."""
     case = {**case, "tau": 0.0}
     best = solved(case)
     support = int(np.sum(best.alpha > 1e-7 * case["C"]))
@@ -218,7 +229,10 @@ def ranks(case: Case) -> Evidence:
 
 
 def neighbours(case: Case) -> Evidence:
-    """Return whether reciprocal neighbours reach every test point, and give training points back their column."""
+    """Return whether reciprocal neighbours reach every test point.
+
+    Training points must get their own column back.
+    """
     X = case["X"]
     T = case["T"]
     F = case["F"]
@@ -236,12 +250,21 @@ def neighbours(case: Case) -> Evidence:
 def reciprocal(X: Any, T: Any) -> Any:
     """Return 1 / (r s): T_j is the r-th neighbour of X_i, and X_i the s-th of T_j."""
     D = np.linalg.norm(X[:, None] - T[None], axis=2)
-    r, s = (1 + np.argsort(np.argsort(D, axis=axis, kind="stable"), axis=axis) for axis in (1, 0))
+    r = _ranks(D, axis=1)
+    s = _ranks(D, axis=0)
     return 1 / (r * s)
 
 
+def _ranks(D: Any, axis: int) -> Any:
+    """The rank of each distance along an axis, 1 for the nearest."""
+    order = np.argsort(D, axis=axis, kind="stable")
+    return 1 + np.argsort(order, axis=axis)
+
+
 def kept(case: Case, dimension: float) -> Evidence:
-    """Return whether a Gaussian projection keeps a squared distance within 1 +- epsilon with probability 1 - delta.
+    """Return whether a Gaussian projection keeps a squared distance within 1 +- epsilon.
+
+    The probability has to be 1 - delta at least.
 
     The ratio has the distribution of chi^2 / d, so that nothing has to be sampled.
     """
@@ -254,7 +277,10 @@ def kept(case: Case, dimension: float) -> Evidence:
 
 
 def exact_lost(case: Case) -> tuple[Any, Any]:
-    """Return the probability, as a ball, that the distance is not kept in the printed dimension, and delta."""
+    """Return the probability that the distance is not kept, as a ball, and delta.
+
+    The dimension is the printed one.
+    """
     epsilon = case["epsilon"]
     delta = case["delta"]
     d = math.ceil(float(case["constant"]) * math.log(1 / (epsilon * delta)))

@@ -1,4 +1,4 @@
-"""Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020: clusters and regression.
+"""Learning data-adaptive non-parametric kernels (Liu et al., 2020): clusters and regression.
 
 Sections 4 to 6. Kbar is K within clusters and 0 between them, Q the sum of |K_ij| between them;
 (abar, Fbar) solves the subproblems. In regression up and down are the two multipliers of a point,
@@ -50,7 +50,7 @@ def clusters_solve_the_cut_problem(case: Case) -> Evidence:
     latex=r"|H(\alpha^*,F^*)-H(\bar\alpha,\bar F)|\le\tfrac12(B_2-B_1)C^2Q(\pi)",
     premise="F is 1 between clusters (003-B26), and (4) means (18)", meets=lambda case: bool(np.ptp(case["groups"])),
     correction="-(C^4 / 16 eta) sum K_ij^2 <= h* - H <= C^2 Q / 2, the sum between clusters: B2 would do, B2 - B1 not.",
-    corrected=clusters.theorem6_mended, exact=clusters.exact_theorem6,
+    corrected=clusters.theorem6_corrected, exact=clusters.exact_theorem6,
     example={**APART, "K": np.array([[1.0, 0.5], [0.5, 1.0]]), "eta": 128.0, "alpha": np.full(2, 0.625)},
 )  # fmt: skip
 def clusters_are_nearly_optimal(case: Case) -> Evidence:
@@ -87,7 +87,7 @@ def optimal_weights_are_better_for_clusters(case: Case) -> Evidence:
 def cut_grows_with_the_clusters(case: Case) -> Evidence:
     n = len(case["y"])
     K = np.abs(case["K"])
-    one, some, all_ = (float(np.abs(clusters.outside({**case, "groups": groups})).sum())
+    one, some, all_ = (float(np.abs(clusters.off_block_kernel({**case, "groups": groups})).sum())
                        for groups in (np.zeros(n), case["groups"], np.arange(n)))  # fmt: skip
     return every(
         [at_most(one, 0.0), at_most(some, all_), at_most(all_, float(K.sum())),
@@ -127,10 +127,10 @@ def screening_recognises_points(case: Case) -> Evidence:
     latex=r"-(B+B_2)C(\|\bar K_i\|_1+\kappa)\le-(B+B_2)C(\|K\|_1+\kappa)",
     correction="It is the other way round: a column of Kbar is part of one of K.",
     example={**APART, "K": np.array([[1.0, 0.5], [0.5, 1.0]])},
-    exact=lambda case: (max(sum(abs(case["K"]))), min(sum(abs(clusters.cut(case)["K"])))),
+    exact=lambda case: (max(sum(abs(case["K"]))), min(np.abs(clusters.block_kernel(case)).sum(axis=0))),
 )  # fmt: skip
 def norm_of_a_part_exceeds_the_whole(case: Case) -> Evidence:
-    part = np.abs(clusters.cut(case)["K"]).sum(axis=0)
+    part = np.abs(clusters.block_kernel(case)).sum(axis=0)
     return at_most(float(np.abs(case["K"]).sum(axis=0).max()), float(part.min()))
 
 

@@ -121,9 +121,9 @@ def padding_bounds_from_above(case: Case) -> Evidence:
 
 @theorem(
     "004-6", number="(6), (7)", draw=random_graph, expected=Outcome.REFUTED,
-    says="(7) has a minimiser as it stands, without a ridge: along the null vector of L nothing is gained for ever.",
+    says="(7) has a minimiser as it stands, without a ridge: along the null vector of L the value stops falling.",
     latex=r"\operatorname{arg}\min_{K\succeq0}\tfrac12y^\top(K+\tfrac1CI)^{-1}y+\mu\operatorname{tr}(KL)\neq\emptyset",
-    correction="L is singular: along its null vector q the value falls for ever. A ridge or a free bias mends it.",
+    correction="L is singular: along its null vector q the value keeps falling. A ridge or a free bias mends it.",
     premise="the labels see the null space: q'y is not 0", meets=labels_see_null_space, exact=exact.exact_falling,
 )  # fmt: skip
 def unregularised_minimum_is_attained(case: Case) -> Evidence:
@@ -165,12 +165,12 @@ def closed_form_solves_the_whole_problem(case: Case) -> Evidence:
     says="The kernel of (8) is well defined: it does not depend on the eigenvectors chosen.",
     latex=r"K=U\Sigma U^\top\ \text{for every eigenbasis}\ U\ \text{of}\ L",
     correction="Only if each repeated eigenvalue has one direction, the projection of y on its space.",
-    corrected=quantities.basis_free, exact=exact.exact_turned,
+    corrected=quantities.basis_free, exact=exact.exact_rotated,
 )  # fmt: skip
 def kernel_is_independent_of_the_basis(case: Case) -> Evidence:
     return equal(
-        quantities.turned_kernel(case, 0.0),
-        quantities.turned_kernel(case, np.pi / 5),
+        quantities.rotated_kernel(case, 0.0),
+        quantities.rotated_kernel(case, np.pi / 5),
         tol=1e-8,
         scale=1e-6,
     )

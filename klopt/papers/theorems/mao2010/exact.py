@@ -1,4 +1,4 @@
-"""Counterexamples to paper 004 in exact fractions and in balls, which enclose their rounding."""
+"""Counterexamples to Mao and Tsang (2010) in exact fractions and in balls."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from klopt.papers.theorems.claim import Case
 from klopt.papers.theorems.mao2010.graphs import labels_of, laplacian
 from klopt.problems import SpectralRls
 
-__all__ = ["exact_commuting", "exact_falling", "exact_schur", "exact_turned"]
+__all__ = ["exact_commuting", "exact_falling", "exact_rotated", "exact_schur"]
 
 
 def exact_schur(case: Case) -> tuple[Any, Any]:
-    """Return the optimum of the SDP as printed and the value of (6) at K = 0, where mu is so large that K = 0 is best.
+    """Return the optimum of the SDP as printed and the value of (6) at K = 0.
+
+    mu is so large that K = 0 is optimal.
 
     L + ridge I >= ridge I bounds what the dual asks for, C^2 y'(L + ridge I)^-1 y <= mu, without an
     inverse.
@@ -44,9 +46,13 @@ def exact_falling(case: Case) -> tuple[Any, Any]:
     return value(10), value(10**4)
 
 
-def exact_turned(case: Case) -> tuple[Any, Any]:
-    """Return how much K_11 of (8) changes when the eigenvectors of a triangle are turned by (3/5, 4/5), and 0."""
-    if len(case["y"]) != 3 or any(case["S"][i, j] != (i != j) for i in range(3) for j in range(3)):
+def exact_rotated(case: Case) -> tuple[Any, Any]:
+    """Return the change of K_11 of (8) when an eigenbasis is rotated, and 0.
+
+    The graph is a triangle; the rotation has cosine 3/5 and sine 4/5.
+    """
+    pairs = [(i, j) for i in range(3) for j in range(3)]
+    if len(case["y"]) != 3 or any(case["S"][i, j] != (i != j) for i, j in pairs):
         raise InvalidSettings("decided exactly for a triangle only")
     B = Fraction(3, 2) + case["ridge"]
     C = ball(case["C"])
@@ -62,14 +68,17 @@ def exact_turned(case: Case) -> tuple[Any, Any]:
         for a, b in ((c, s), (-s, c)):
             w = [ball(a) * p + ball(b) * q for p, q in zip(u, v, strict=True)]
             seen = sum((p * q for p, q in zip(w, y, strict=True)), ball(0))
-            total += (abs(seen) / ball(2 * mu * B).sqrt() - 1 / C).max(ball(0)) * w[0] * w[0]
+            eigenvalue = (abs(seen) / ball(2 * mu * B).sqrt() - 1 / C).max(ball(0))
+            total += eigenvalue * w[0] * w[0]
         return total
 
-    return abs(corner(Fraction(1), Fraction(0)) - corner(Fraction(3, 5), Fraction(4, 5))), ball(0)
+    plain = corner(Fraction(1), Fraction(0))
+    rotated = corner(Fraction(3, 5), Fraction(4, 5))
+    return abs(plain - rotated), ball(0)
 
 
 def exact_commuting(case: Case) -> tuple[Any, Any]:
-    """Return the least value of (7) among kernels that commute with L, as a ball, and its value at a better kernel.
+    """Return the minimum of (7) over kernels that commute with L and its value at a better one.
 
     For a graph whose degrees are equal and whose Laplacian has the eigenvalues 0, 1 and 2, such as
     a ring of four points, what the labels see of them is a polynomial of L. The better kernel is

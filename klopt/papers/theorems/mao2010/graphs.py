@@ -1,4 +1,4 @@
-"""Random graphs with labels, the instances that the claims of paper 004 speak of, and their spectra.
+"""Random labelled graphs and their spectra, the instances of the claims of Mao and Tsang (2010).
 
 A case has the similarities S, the targets y (+1, -1, and 0 where unlabelled), C, mu and the ridge.
 """
@@ -39,9 +39,11 @@ class Spectrum(NamedTuple):
 
 
 def random_graph(rng: np.random.Generator, n: int) -> Case:
-    """Return a connected graph of n + 1 points, at least two of them labelled, and the parameters."""
+    """Return a connected graph of n + 1 points, two or more labelled, and the parameters."""
     n = n + 1
-    S = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.7), 1) + np.eye(n, k=1)
+    weights = rng.random((n, n)) * (rng.random((n, n)) < 0.7)
+    # A path through all points keeps the graph connected.
+    S = np.triu(weights, 1) + np.eye(n, k=1)
     y = np.zeros(n)
     known = rng.permutation(n)[: rng.integers(2, n + 1)]
     y[known] = rng.choice([-1.0, 1.0], known.size)
@@ -86,7 +88,8 @@ def graph_with_spectrum(rng: np.random.Generator, n: int) -> Case:
 def graph_with_classes(rng: np.random.Generator, n: int) -> Case:
     """Return a graph whose points fall into three groups, and eigenvalues for a kernel on it."""
     case = graph_with_spectrum(rng, n + 2)
-    return {**case, "groups": np.append([0, 1, 2], rng.integers(0, 3, len(case["y"]) - 3))}
+    rest = rng.integers(0, 3, len(case["y"]) - 3)
+    return {**case, "groups": np.append([0, 1, 2], rest)}
 
 
 def labels_see_null_space(case: Case) -> bool:
@@ -119,6 +122,9 @@ def curve(case: Case, mu: float) -> FloatArray:
 
 
 def aligned(case: Case, lam: FloatArray) -> float:
-    """Return the alignment of the spectrum with the labels up to the norm of the target; 0 for no kernel at all."""
+    """Return the alignment of the spectrum with the labels, up to the norm of the target.
+
+    It is 0 for K = 0.
+    """
     norm = float(np.linalg.norm(lam))
     return float(lam @ case["A"]) / norm if norm else 0.0

@@ -1,4 +1,4 @@
-"""What the claims of paper 004 measure: kernels and alignments from a spectrum, as printed and as they should be."""
+"""What the claims of Mao and Tsang (2010) measure: kernels and alignments from a spectrum."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from klopt.papers.theorems.evidence import Evidence, Interval, at_most, equal, e
 from klopt.papers.theorems.mao2010.graphs import aligned, curve, labels_of, laplacian, spectrum_of
 from klopt.problems import SpectralAlignment, SpectralRls
 
-GRID = np.geomspace(1e-10, 1e10, 2001)
+MU_GRID = np.geomspace(1e-10, 1e10, 2001)
+"""Values of mu among which the best alignment is searched."""
 
 
 def pairwise(case: Case) -> float:
     """Return sum_ij S_ij |v_i / sqrt(d_i) - v_j / sqrt(d_j)|^2."""
     V = case["V"] / np.sqrt(case["S"].sum(axis=1))[:, None]
-    return float(np.sum(case["S"] * np.sum((V[:, None, :] - V[None, :, :]) ** 2, axis=2)))
+    squared_distances = np.sum((V[:, None, :] - V[None, :, :]) ** 2, axis=2)
+    return float(np.sum(case["S"] * squared_distances))
 
 
 def smoothness(case: Case) -> float:
@@ -36,12 +38,17 @@ def exact_regulariser(case: Case) -> tuple[Any, Any]:
     V = case["V"]
     assert all(sum(row) == 1 for row in S)
     points = range(len(S))
-    left = sum(S[i, j] * sum((V[i] - V[j]) ** 2) for i in points for j in points)
-    return left, sum(((i == j) - S[i, j]) * (V[i] @ V[j]) for i in points for j in points)
+    pairs = [(i, j) for i in points for j in points]
+    left = sum(S[i, j] * sum((V[i] - V[j]) ** 2) for i, j in pairs)
+    right = sum(((i == j) - S[i, j]) * (V[i] @ V[j]) for i, j in pairs)
+    return left, right
 
 
 def optimum(case: Case, basis: Literal["spectral", "padded", "labelled"]) -> Interval:
-    """Return klopt's interval for the optimum of (6) ("labelled"), (7) ("padded") or (7) on the spectral family."""
+    """Return klopt's interval for the optimum of (6) ("labelled") or of (7).
+
+    (7) is taken over all kernels ("padded") or over the spectral family.
+    """
     problem = SpectralRls(
         laplacian(case), labels_of(case), case["C"], case["mu"], basis, ridge=case["ridge"]
     )
@@ -50,7 +57,10 @@ def optimum(case: Case, basis: Literal["spectral", "padded", "labelled"]) -> Int
 
 
 def schur_optimum(case: Case, weight: float) -> Interval:
-    """Return the optimum of weight tau + mu tr(KL) under the Schur complement: (6) with mu / (2 weight), scaled."""
+    """Return the optimum of weight tau + mu tr(KL) under the Schur complement.
+
+    It is that of (6) with mu / (2 weight), scaled.
+    """
     low, high = optimum({**case, "mu": case["mu"] / (2 * weight)}, "labelled")
     return Interval(2 * weight * low, 2 * weight * high)
 
@@ -76,27 +86,37 @@ def exact_spectrum8(case: Case) -> list[Any]:
 
 
 def least(case: Case, lam: FloatArray) -> Evidence:
-    """Return the evidence that no spectrum is better; the objective is separable, so each entry has its own grid."""
+    """Return the evidence that no spectrum is better.
+
+    The objective is separable, so each entry has a grid of its own.
+    """
     trial = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 400)])
     A = np.asarray(case["A"])[:, None]
     B = np.asarray(case["B"])[:, None]
     best = (A / (trial + 1 / case["C"]) / 2 + case["mu"] * B * trial).min(axis=1)
     own = case["A"] / (lam + 1 / case["C"]) / 2 + case["mu"] * case["B"] * lam
-    return at_most(float(own.sum()), float(np.minimum(best, own).sum()), scale=float(own.sum()))
+    total = float(own.sum())
+    return at_most(total, float(np.minimum(best, own).sum()), scale=total)
 
 
 def exact_value8(case: Case, lam: Any) -> Any:
     """Return the objective of a one-dimensional spectrum as a ball."""
-    A, B, mu, C = (ball(Fraction(x)) for x in (case["A"][0], case["B"][0], case["mu"], case["C"]))
+    A = ball(Fraction(case["A"][0]))
+    B = ball(Fraction(case["B"][0]))
+    mu = ball(Fraction(case["mu"]))
+    C = ball(Fraction(case["C"]))
     return A / (lam + 1 / C) / 2 + mu * B * lam
 
 
-def turned_kernel(case: Case, angle: float) -> FloatArray:
-    """Return K of (8) from an eigenbasis turned by `angle` in the plane of the two largest eigenvalues."""
+def rotated_kernel(case: Case, angle: float) -> FloatArray:
+    """Return K of (8), the plane of the two largest eigenvalues rotated by `angle`."""
     U, _, B = spectrum_of(case)
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    U = np.hstack([U[:, :-2], U[:, -2:] @ turn])
-    return (U * spectrum8({**case, "A": (U.T @ case["y"]) ** 2, "B": B})) @ U.T
+    c = np.cos(angle)
+    s = np.sin(angle)
+    rotation = np.array([[c, -s], [s, c]])
+    U = np.hstack([U[:, :-2], U[:, -2:] @ rotation])
+    A = (U.T @ case["y"]) ** 2
+    return (U * spectrum8({**case, "A": A, "B": B})) @ U.T
 
 
 def basis_free(case: Case) -> Evidence:
@@ -114,7 +134,7 @@ def basis_free(case: Case) -> Evidence:
 
 
 def signs(case: Case) -> tuple[Any, Any]:
-    """Return p = n X - Z U and q = Y U - Z X, whose signs tell what the stationary point of the curve is."""
+    """Return p = n X - Z U and q = Y U - Z X, whose signs classify the stationary point."""
     A = np.asarray(case["A"])
     r = np.sqrt(case["A"] / (2 * case["B"]))
     X = A @ r
@@ -132,12 +152,12 @@ def printed_mu(case: Case) -> float:
 
 def best_on_grid(case: Case, *, clip: bool) -> float:
     """Return the best alignment over a fine grid of mu, of the curve or of its positive part."""
-    spectra = (curve(case, mu) for mu in GRID)
+    spectra = (curve(case, mu) for mu in MU_GRID)
     return max(aligned(case, np.maximum(lam, 0.0) if clip else lam) for lam in spectra)
 
 
 def printed_mu_beats_the_grid(case: Case) -> Evidence:
-    """Return whether the unclipped alignment at mu* is at least as large as everywhere on the grid."""
+    """Return whether the unclipped alignment at mu* is maximal on the grid."""
     mu = printed_mu(case)
     value = aligned(case, curve(case, mu)) if 0 < mu < inf else -float(np.linalg.norm(case["A"]))
     # No alignment is below -|A|: shifted by 2 |A| both sides are positive.
@@ -146,7 +166,10 @@ def printed_mu_beats_the_grid(case: Case) -> Evidence:
 
 
 def clipped_maximum(case: Case) -> float:
-    """Return the largest alignment of the positive part by the candidates of every piece between breakpoints."""
+    """Return the maximal alignment of the positive part.
+
+    Every piece between breakpoints has its own candidates.
+    """
     A = np.asarray(case["A"], float)
     r = np.sqrt(np.asarray(case["A"], float) / (2 * np.asarray(case["B"], float)))
     order = np.argsort(-r)
@@ -170,15 +193,15 @@ def exact_alignments(case: Case, *, clip: bool) -> tuple[Any, Any]:
         name: np.asarray(value, float) if np.ndim(value) else float(value)
         for name, value in case.items()
     }
-    spectra = [curve(plain, mu) for mu in GRID]
+    spectra = [curve(plain, mu) for mu in MU_GRID]
     best = max(
-        range(len(GRID)),
+        range(len(MU_GRID)),
         key=lambda i: aligned(plain, np.maximum(spectra[i], 0.0) if clip else spectra[i]),
     )
     p, q = exact_signs(case)
     printed = (q / p * ball(Fraction(case["C"]))) * (q / p * ball(Fraction(case["C"])))
     return tuple(
-        _exact_alignment(case, mu, clip) for mu in (ball(Fraction(float(GRID[best]))), printed)
+        _exact_alignment(case, mu, clip) for mu in (ball(Fraction(float(MU_GRID[best]))), printed)
     )
 
 
@@ -238,7 +261,10 @@ def labelled_block(case: Case) -> FloatArray:
 
 
 def decisions_agree_for_every_c(case: Case) -> Evidence:
-    """Return whether SKL at mu = (level C)^2, the level being that of SKL_KTA, decides the same for every C."""
+    """Return whether SKL at mu = (level C)^2 decides the same for every C.
+
+    The level is that of SKL_KTA.
+    """
     L = laplacian(case)
     labels = labels_of(case)
     ridge = case["ridge"]

@@ -1,4 +1,4 @@
-"""Pan, Chen, Chen, Xu, Efficient learning of supervised kernels with a graph-based loss function, 2016.
+"""Efficient learning of supervised kernels with a graph-based loss function (Pan et al., 2016).
 
 Notation of the paper: T holds the side information, W = exp(T), S = I - D^-1/2 W D^-1/2 is the
 Laplacian of the supervised complete graph, D_ld the LogDet divergence; OSK, LDK and their scg
@@ -178,7 +178,7 @@ def tikhonov_is_ivanov(case: Case) -> Evidence:
 def alignment_is_a_ball_constraint(case: Case) -> Evidence:
     # Kernels diag(1, t), 0 <= t <= 1, target I: rho is best, 1, at t = 1; the unit ball admits t =
     # 0 only.
-    return at_most(1.0, quantities.line(case["t"]))
+    return at_most(1.0, quantities.alignment_with_identity(case["t"]))
 
 
 @theorem(

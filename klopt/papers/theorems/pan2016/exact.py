@@ -1,4 +1,4 @@
-"""Counterexamples to paper 000 in exact fractions and in balls, which enclose their rounding."""
+"""Counterexamples in exact fractions and in balls (Pan et al., 2016)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ def _graph(T: Any) -> tuple[list[list[Any]], list[Any]]:
 
 
 def _flat(W: list[list[Any]], D: list[Any]) -> Any:
-    """q'Sq / q'q for q = D^1/2 1: the sum of D less that of W, which is nothing."""
-    return (sum(D, ball(0)) - sum((sum(row, ball(0)) for row in W), ball(0))) / sum(D, ball(0))
+    """q'Sq / q'q for q = D^1/2 1: (sum of D - sum of W) / sum of D, which is 0."""
+    degrees = sum(D, ball(0))
+    weights = sum((sum(row, ball(0)) for row in W), ball(0))
+    return (degrees - weights) / degrees
 
 
 def exact_definite(case: Case) -> tuple[Any, Any]:
@@ -36,35 +38,39 @@ def exact_separation(case: Case) -> tuple[Any, Any]:
     same = case["labels"][:, None] == case["labels"]
     W, D = _graph(np.where(same, 1.0, -1.0))
     n = len(W)
-    inside = [W[i][j] / (D[i] * D[j]).sqrt() for i in range(n) for j in range(n) if same[i, j]]
+    pairs = [(i, j) for i in range(n) for j in range(n) if same[i, j]]
+    inside = [W[i][j] / (D[i] * D[j]).sqrt() for i, j in pairs]
     return 1 - sum(inside, ball(0)) / n, _flat(W, D)
 
 
 def exact_residual(case: Case) -> tuple[Any, Any]:
-    """Return the squared residual of K + gamma K S K0 = K0 for K of (29) in floats, and 1e-16 |K0|^2."""
+    """Return the squared residual of K + gamma K S K0 = K0 at K of (29), and 1e-16 |K0|^2."""
     floats = {name: np.asarray(value, float) for name, value in case.items()}
     K = closed_form(floats)
     K0 = case["K0"]
-    n = len(case["K0"])
+    points = range(len(K0))
     if not np.isfinite(K).all():
         raise InvalidSettings("there is no K to measure: an inverse failed")
+
     W, D = _graph(case["T"])
-    S = [[(i == j) - W[i][j] / (D[i] * D[j]).sqrt() for j in range(n)] for i in range(n)]
+    S = [[(i == j) - W[i][j] / (D[i] * D[j]).sqrt() for j in points] for i in points]
     exact = [[ball(Fraction(float(entry))) for entry in row] for row in K]
-    KS = [
-        [sum((exact[i][k] * S[k][j] for k in range(n)), ball(0)) for j in range(n)]
-        for i in range(n)
-    ]
+    start = [[ball(entry) for entry in row] for row in K0]
+    KSK0 = _product(_product(exact, S), start)
+
     gamma = ball(case["gamma"])
-    points = range(n)
-    off = [
-        exact[i][j]
-        + gamma * sum((KS[i][k] * ball(K0[k, j]) for k in points), ball(0))
-        - ball(K0[i, j])
-        for i in points
-        for j in points
+    residual = [exact[i][j] + gamma * KSK0[i][j] - start[i][j] for i in points for j in points]
+    allowed = Fraction(1, 10**16) * sum(K0.ravel() ** 2)
+    return sum((x * x for x in residual), ball(0)), ball(allowed)
+
+
+def _product(A: list[list[Any]], B: list[list[Any]]) -> list[list[Any]]:
+    """AB, in balls."""
+    columns = list(zip(*B, strict=True))
+    return [
+        [sum((a * b for a, b in zip(row, column, strict=True)), ball(0)) for column in columns]
+        for row in A
     ]
-    return sum((x * x for x in off), ball(0)), ball(Fraction(1, 10**16) * sum(K0.ravel() ** 2))
 
 
 def _distance(K: Any, k: int) -> Fraction:
@@ -81,7 +87,7 @@ def _projected(K: Any, k: int, bound: Any) -> tuple[Any, Fraction]:
 
 
 def exact_plain_projections(case: Case) -> tuple[Any, Any]:
-    """Return the divergence from K0 = I where plain projections stop, and that of another kernel that is feasible.
+    """Return the divergence from I where plain projections stop and that of a feasible kernel.
 
     They stop once both constraints hold; the other kernel is the projection on the second one
     alone.
@@ -98,5 +104,8 @@ def exact_plain_projections(case: Case) -> tuple[Any, Any]:
         raise InvalidSettings(
             "decided exactly for K0 = I and projections that stop after one sweep only"
         )
+
     n = len(K0)
-    return ball(K.trace() - n) - ball(one * two).log(), ball(other.trace() - n) - ball(only).log()
+    of_limit = ball(K.trace() - n) - ball(one * two).log()
+    of_other = ball(other.trace() - n) - ball(only).log()
+    return of_limit, of_other

@@ -1,4 +1,4 @@
-"""What the claims of paper 000 measure: the supervised complete graph, LogDet divergences and their projections."""
+"""Supervised complete graphs, LogDet divergences and their projections (Pan et al., 2016)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def scg_loss(case: Case) -> float:
     """Return sum_ij W_ij |phi_i / sqrt(D_i) - phi_j / sqrt(D_j)|^2."""
     W, D, _ = graph(case)
     X = case["Phi"] / np.sqrt(D)
-    return float(np.sum(W * np.sum((X[:, :, None] - X[:, None, :]) ** 2, axis=0)))
+    squared_distances = np.sum((X[:, :, None] - X[:, None, :]) ** 2, axis=0)
+    return float(np.sum(W * squared_distances))
 
 
 def inner(case: Case) -> float:
@@ -93,45 +94,59 @@ def alignment(K: FloatArray, L: FloatArray) -> float:
 
 def random_prefixes(rng: np.random.Generator, r: int) -> Case:
     """Return columns V and their inner products b with a target, which may all be negative."""
-    return {"V": rng.normal(size=(3, r)), "b": rng.normal(size=r) - float(rng.choice([0.0, 1.0]))}
+    V = rng.normal(size=(3, r))
+    b = rng.normal(size=r) - float(rng.choice([0.0, 1.0]))
+    return {"V": V, "b": b}
 
 
 def best_prefix_is_optimal(case: Case) -> Evidence:
-    """Return whether, no prefix sum of b being positive, no ordered spectrum beats the best prefix."""
+    """Return whether no ordered spectrum beats the best prefix.
+
+    No prefix sum of b is positive.
+    """
     V = case["V"]
     b = case["b"]
     F = (V.T @ V) ** 2
     B = np.cumsum(b)
+    # Where a prefix sum is positive the QCQP is right, and nothing is to be corrected.
     if B.max() > 0:
-        return Evidence(0.0, 0.0)  # then the QCQP is right, and nothing is corrected
-    best = max(float(B[k]) / float(np.sqrt(F[: k + 1, : k + 1].sum())) for k in range(len(b)))
+        return Evidence(0.0, 0.0)
+
+    norms = [float(np.sqrt(F[: k + 1, : k + 1].sum())) for k in range(len(b))]
+    best = max(float(B[k]) / norms[k] for k in range(len(b)))
     spectra = np.sort(np.random.default_rng(0).random((200, len(b))), axis=1)[:, ::-1]
     others = (spectra @ b) / np.sqrt(np.einsum("ti,ij,tj->t", spectra, F, spectra))
     return at_most(float(others.max()) + 10, best + 10)
 
 
-def line(t: float) -> float:
+def alignment_with_identity(t: float) -> float:
     """Return the alignment of diag(1, t) with the identity."""
     return float((1 + t) / np.sqrt(2 * (1 + t * t)))
 
 
 def cone_is_equivalent(case: Case) -> Evidence:
-    """Return whether, over the cone of the diag(1, u) with u <= t, (24) on the unit ball reaches the best alignment."""
-    on_ball = [
-        (1 + u) / np.sqrt(2) / np.linalg.norm([1.0, u]) for u in np.linspace(0.0, case["t"], 101)
-    ]
-    return equal(max(on_ball), line(case["t"]))
+    """Return whether (24) on the unit ball reaches the best alignment.
+
+    The kernels are the cone of the diag(1, u) with u <= t.
+    """
+    grid = np.linspace(0.0, case["t"], 101)
+    on_ball = [(1 + u) / np.sqrt(2) / np.linalg.norm([1.0, u]) for u in grid]
+    return equal(max(on_ball), alignment_with_identity(case["t"]))
 
 
 def exact_ones_loss(case: Case, a: int) -> Fraction:
     """Return <a 11', S> where nothing is known of any pair: S = I - 11'/n."""
     assert not any(case["T"].ravel())
     n = len(case["T"])
-    return sum((a * ((i == j) - Fraction(1, n)) for i in range(n) for j in range(n)), Fraction(0))
+    S = [(i == j) - Fraction(1, n) for i in range(n) for j in range(n)]
+    return sum((a * entry for entry in S), Fraction(0))
 
 
 def inertia(classes: int) -> tuple[int, int]:
-    """Return how many negative and positive eigenvalues the target +1 within, -1 between the classes has."""
+    """Return the numbers of negative and positive eigenvalues of the target.
+
+    The target is +1 within a class and -1 between classes.
+    """
     values = np.linalg.eigvalsh(2 * np.eye(classes) - np.ones((classes, classes)))
     return int((values < -1e-9).sum()), int((values > 1e-9).sum())
 
@@ -143,7 +158,10 @@ def divergence(K: FloatArray, K0: FloatArray) -> float:
 
 
 def projected(K: FloatArray, i: int, j: int, bound: float) -> FloatArray:
-    """Return (5): the nearest kernel with d_ij <= bound, K + beta Kzz'K, beta = (bound - p) / p^2."""
+    """Return (5): the nearest kernel with d_ij <= bound.
+
+    It is K + beta Kzz'K, beta = (bound - p) / p^2.
+    """
     z = np.zeros(len(K))
     z[[i, j]] = 1.0, -1.0
     p = float(z @ K @ z)
@@ -174,7 +192,10 @@ def two_constraints(rng: np.random.Generator, n: int) -> Case:
 
 
 def cyclic(case: Case, *, corrected: bool, sweeps: int = 400) -> FloatArray:
-    """Return where cyclic projections end: each on its constraint, with or without taking back what was done."""
+    """Return the limit of cyclic projections on the constraints.
+
+    `corrected` steps may undo earlier projections on the same constraint.
+    """
     K = np.array(case["K0"], float)
     lam = np.zeros(2)
     z = np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])
@@ -190,7 +211,10 @@ def cyclic(case: Case, *, corrected: bool, sweeps: int = 400) -> FloatArray:
 
 
 def optimal_divergence(case: Case) -> float:
-    """Return the least divergence under the two constraints by its dual, solved to rounding by Newton's method."""
+    """Return the minimal divergence under the two constraints.
+
+    Newton's method solves the dual to rounding.
+    """
     from scipy.optimize import minimize
 
     z = np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])
@@ -208,7 +232,7 @@ def optimal_divergence(case: Case) -> float:
 
 
 def ends_at_the_optimum(case: Case, *, corrected: bool) -> Evidence:
-    """Return whether cyclic projections end at the least divergence."""
+    """Return whether cyclic projections end at the minimal divergence."""
     K = cyclic(case, corrected=corrected)
     return at_most(divergence(K, case["K0"]), optimal_divergence(case), tol=1e-6)
 
@@ -226,7 +250,10 @@ def residual29(case: Case, K: FloatArray) -> float:
 
 
 def closed_form(case: Case) -> FloatArray:
-    """Return (K0^-1 + gamma S)^-1, as printed in (29); not a number where an inverse cannot be had."""
+    """Return (K0^-1 + gamma S)^-1, as printed in (29).
+
+    It is NaN where a matrix is singular.
+    """
     try:
         return np.linalg.inv(np.linalg.inv(case["K0"]) + case["gamma"] * graph(case)[2])
     except np.linalg.LinAlgError:
@@ -237,7 +264,8 @@ def without_inverse(case: Case) -> FloatArray:
     """Return K0 (I + gamma S K0)^-1."""
     S = graph(case)[2]
     K0 = case["K0"]
-    return np.asarray(np.linalg.solve((np.eye(len(K0)) + case["gamma"] * S @ K0).T, K0.T).T)
+    system = np.eye(len(K0)) + case["gamma"] * S @ K0
+    return np.asarray(np.linalg.solve(system.T, K0.T).T)
 
 
 def scg_ldk(case: Case) -> Interval:
@@ -257,18 +285,18 @@ def smoothness(case: Case, gamma: float) -> float:
 
 
 def prefix_means(case: Case) -> float:
-    """Return the least weighted mean of a prefix of c_i = v_i'S v_i, weights sigma^-(i-1)."""
+    """Return the smallest weighted mean of a prefix of c_i = v_i'S v_i, weights sigma^-(i-1)."""
     problem = ScgOrdered(case["V"], case["labels"], case["sigma"])
     weights = float(case["sigma"]) ** -np.arange(len(problem.coefficients))
-    return float(np.min(np.cumsum(weights * problem.coefficients) / np.cumsum(weights)))
+    means = np.cumsum(weights * problem.coefficients) / np.cumsum(weights)
+    return float(np.min(means))
 
 
 def ordered_optimum(case: Case, formulation: str | None = None) -> Interval:
     """Return klopt's interval for the optimum of (26)."""
     problem = ScgOrdered(case["V"], case["labels"], case["sigma"])
-    result = solve(
-        problem, "highs" if formulation == "LP" else None, formulation=formulation, tol=1e-9
-    )
+    backend = "highs" if formulation == "LP" else None
+    result = solve(problem, backend, formulation=formulation, tol=1e-9)
     return Interval(result.lower, result.upper)
 
 
@@ -276,9 +304,8 @@ def extension(case: Case) -> FloatArray:
     """Return Q = -gamma S (I + gamma K0 S)^-1 of (32), without an inverse of K0."""
     S = graph(case)[2]
     K0 = case["K0"]
-    return np.asarray(
-        -case["gamma"] * np.linalg.solve((np.eye(len(K0)) + case["gamma"] * K0 @ S).T, S.T).T
-    )
+    system = np.eye(len(K0)) + case["gamma"] * K0 @ S
+    return np.asarray(-case["gamma"] * np.linalg.solve(system.T, S.T).T)
 
 
 def features_of(case: Case) -> FloatArray:
@@ -312,7 +339,10 @@ def extended(case: Case) -> Evidence:
 
 
 def ignored_labels(case: Case) -> tuple[float, float]:
-    """Return the loss of the kernel qq', q = D^1/2 1, which no label enters, and that of the ideal kernel, trace 1."""
+    """Return the losses of qq', q = D^1/2 1, and of the ideal kernel, trace 1.
+
+    No label enters q.
+    """
     labels = case["labels"]
     T = np.where(labels[:, None] == labels, 1.0, -1.0)
     _, D, S = graph({"T": T})
@@ -322,5 +352,8 @@ def ignored_labels(case: Case) -> tuple[float, float]:
 
 
 def exact_distances(case: Case) -> tuple[Any, Any]:
-    """Return sqrt(l) and 2 sqrt(u) as balls: the sides of a triangle of two similar pairs and a dissimilar one."""
+    """Return sqrt(l) and 2 sqrt(u) as balls.
+
+    They are the sides of a triangle of two similar pairs and a dissimilar one.
+    """
     return ball(Fraction(case["lower"])).sqrt(), 2 * ball(Fraction(case["upper"])).sqrt()

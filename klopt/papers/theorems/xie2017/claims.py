@@ -1,4 +1,4 @@
-"""Xie, Ding, Gong, Wu, Rank ordering constraints elimination with application for kernel learning: KA0 and KA1.
+"""Rank ordering constraints elimination with application for kernel learning (Xie et al., 2017).
 
 Notation of the paper: alpha = Cs is the slack transform; F_ij = (v_i'v_j)^2 and b_i = |Y'v_i|^2 on
 the labelled points.
@@ -138,7 +138,7 @@ def f_is_positive(case: Case) -> Evidence:
 )  # fmt: skip
 def alignment_is_a_quadratic_program(case: Case) -> Evidence:
     F, b = quantities.products(case)
-    low, high = quantities.least_quadratic(F, b, np.eye(len(b)))
+    low, high = quantities.minimal_quadratic(F, b, np.eye(len(b)))
     from_qp = Interval(
         1 / (np.sqrt(high) * _norm(case)), 1 / (np.sqrt(max(low, 1e-300)) * _norm(case))
     )
@@ -255,11 +255,13 @@ def lagrangian_decreases(case: Case) -> Evidence:
     correction="Step (3), b'alpha = 1, is essential: without it the iterates grow doubly exponentially.",
     corrected=lambda case: every(equal(float(case["b"] @ a), 1.0) for a in islice(quantities.iterates(case), 12)),
     example={"F": np.array([[2.0, 1.0], [1.0, 2.0]]), "b": np.array([1.0, 2.0]), "a": np.ones(2)},
-    exact=lambda case: exact.exact_growth(case, 11, quantities.BLOWN_UP),
+    exact=lambda case: exact.exact_growth(case, 11, quantities.DIVERGENCE_THRESHOLD),
 )  # fmt: skip
 def update_alone_is_bounded(case: Case) -> Evidence:
     growth = [float(case["b"] @ a) for a in islice(quantities.iterates(case, rescale=False), 12)]
-    return at_most(growth[-1] if np.isfinite(growth[-1]) else np.inf, quantities.BLOWN_UP)
+    return at_most(
+        growth[-1] if np.isfinite(growth[-1]) else np.inf, quantities.DIVERGENCE_THRESHOLD
+    )
 
 
 @theorem(

@@ -1,4 +1,4 @@
-"""Runs of the multiplicative update of paper 002 in balls, which enclose their rounding."""
+"""Runs of the multiplicative update in balls (Xie et al., 2017)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def exact_slow(case: Case, steps: int, least: Any) -> tuple[Any, Any]:
 
 
 def exact_sweep(case: Case) -> tuple[Any, Any]:
-    """Return a'Fa / (b'a)^2 after one pass over the entries one by one, lam computed anew for each, and before."""
+    """Return a'Fa / (b'a)^2 after one pass over the entries, and before.
+
+    lam is computed anew for each entry.
+    """
     F, b, a = _balls(case)
     value: Callable[[Any], Any] = lambda x: exact_objective(F, x) / exact_dot(b, x) ** 2  # noqa: E731
     before = value(a)

@@ -1,4 +1,4 @@
-"""What the claims of paper 002 measure: the slack transform, the quadratic programs, the multiplicative update.
+"""Slack transform, quadratic programs and the multiplicative update (Xie et al., 2017).
 
 A case has the labelled rows V of the eigenvectors, the classes and sigma; or F and b alone.
 """
@@ -17,7 +17,8 @@ from klopt.papers.theorems.claim import Case
 from klopt.papers.theorems.evidence import Evidence, Interval, at_most, every
 from klopt.problems import QCQP, OrderedAlignment
 
-BLOWN_UP = 1e12
+DIVERGENCE_THRESHOLD = 1e12
+"""Growth of an iterate above which a run has diverged."""
 
 
 def random_labelled(rng: np.random.Generator, m: int) -> Case:
@@ -75,11 +76,18 @@ def best_alignment(case: Case, *, ordered: bool, formulation: str | None = None)
     return Interval(result.lower, result.upper)
 
 
-def least_quadratic(F: FloatArray, b: FloatArray, G: FloatArray) -> Interval:
-    """Return klopt's interval for the least a'Fa with b'a = 1 and Ga >= 0."""
+def minimal_quadratic(F: FloatArray, b: FloatArray, G: FloatArray) -> Interval:
+    """Return klopt's interval for the minimal a'Fa with b'a = 1 and Ga >= 0."""
     scale = float(np.max(b))
     none = np.zeros(len(b))
-    program = QCQP(2 * F, none, A_ub=-G, b_ub=np.zeros(len(G)), A_eq=b[None] / scale, b_eq=[1.0])
+    program = QCQP(
+        2 * F,
+        none,
+        A_ub=-G,
+        b_ub=np.zeros(len(G)),
+        A_eq=b[None] / scale,
+        b_eq=[1.0],
+    )
     result = solve(program, tol=1e-7)
     return Interval(result.lower / scale**2, result.upper / scale**2)
 
@@ -127,7 +135,7 @@ def certified_gap(case: Case, a: FloatArray) -> float:
 
 
 def lagrangian_falls(case: Case, steps: int) -> Evidence:
-    """Return whether L = a'Fa - 2 lam (b'a - 1), lam fixed in the step, falls in every update (33)."""
+    """Return whether L = a'Fa - 2 lam (b'a - 1) falls in every update (33), lam fixed."""
     F = case["F"]
     b = case["b"]
     parts = []
