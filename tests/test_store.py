@@ -190,7 +190,9 @@ store.add(FinishedRun(replace(RUN, key="before")))
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
     for i in range(2000):
-        store.add(FinishedRun(replace(RUN, key=f"run {{i}}", log="x" * 4000), (), {{"noise": np.random.rand({entries})}}))
+        arrays = {{"noise": np.random.rand({entries})}}
+        run = replace(RUN, key=f"run {{i}}", log="x" * 4000)
+        store.add(FinishedRun(run, (), arrays))
         print(i, flush=True)
 except StoreFailed as error:
     print(error)
