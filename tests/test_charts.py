@@ -27,7 +27,7 @@ def words(element: ElementTree.Element) -> str:
 
 
 def boxes(svg: str) -> list[tuple[str, tuple[float, float, float, float]]]:
-    """Every text that is not turned, with the room it takes by klopt's own measure of width."""
+    """Every text that is not turned, with the space it takes by klopt's own measure of width."""
     found = []
     for element in tree(svg).iter(f"{SVG}text"):
         text, size = words(element), float(element.get("font-size", FONT))
@@ -57,8 +57,8 @@ def test_ticks_lie_on_the_axis_in_order_and_are_few(
     axis = Axis.around("x", [low, high], log=log)
     values = [value for value, _ in axis.ticks(most)]
     assert all(a < b for a, b in pairwise(values))
-    room = 1e-6 * (axis.high - axis.low)
-    assert all(axis.low - room <= value <= axis.high + room for value in values)
+    margin = 1e-6 * (axis.high - axis.low)
+    assert all(axis.low - margin <= value <= axis.high + margin for value in values)
     assert 1 <= len(values) <= max(most, 6) + 3
     assert len({text for _, text in axis.ticks(most)}) == len(values)
 

@@ -339,15 +339,15 @@ class TestMethods:
         )
 
     @given(st.integers(0, 10**6), st.sampled_from([0.1, 1.0, 50.0]))
-    def test_no_weights_in_the_ball_are_aligned_better(self, seed: int, room: float) -> None:
+    def test_no_weights_in_the_ball_are_aligned_better(self, seed: int, radius: float) -> None:
         random = np.random.default_rng(seed)
         v, d = random.random(8) ** 2, 8
-        q = baselines._aligned(v, room)
+        q = baselines._aligned(v, radius)
         assert q.min() >= 0
         assert q.sum() == pytest.approx(1)
-        assert ((d * q - 1) ** 2).sum() <= room * d * (1 + 1e-6)
+        assert ((d * q - 1) ** 2).sum() <= radius * d * (1 + 1e-6)
         for other in random.dirichlet(np.ones(d), 50):
-            step = min(1.0, np.sqrt(room * d / ((d * other - 1) ** 2).sum()))
+            step = min(1.0, np.sqrt(radius * d / ((d * other - 1) ** 2).sum()))
             assert v @ (1 / d + step * (other - 1 / d)) <= v @ q + 1e-9
 
     @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ Pairs that contradict each other
 ================================
 
 Learning a kernel from pairs can be impossible: if A is near B and B is near C, then C cannot be far from A. klopt does
-not run for ever, nor say "infeasible" and leave it at that. It names the triangle and proves the contradiction by
+not run without end, nor say "infeasible" and leave it at that. It names the triangle and proves the contradiction by
 numbers that anyone can add up.
 """
 
