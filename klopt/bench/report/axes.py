@@ -100,9 +100,10 @@ class Axis:
     def _log_ticks(self, count: int) -> list[float]:
         first = ceil(log10(self.low) - ROUNDING)
         last = floor(log10(self.high) + ROUNDING)
-        every = max(1, ceil((last - first + 1) / count))
+        decades = last - first + 1
+        every = max(1, ceil(decades / count))
         powers = [10.0**k for k in range(first, last + 1) if k % every == 0]
-        if len(powers) >= 3:
+        if decades >= 3:
             return powers
         # Less than two decades: multiples of the powers of ten, too.
         low = self.low * (1 - ROUNDING)
