@@ -108,8 +108,13 @@ class Axis:
         # Less than two decades: multiples of the powers of ten, too.
         low = self.low * (1 - ROUNDING)
         high = self.high * (1 + ROUNDING)
-        fine = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
-        return [value for value in fine if low <= value <= high] or powers
+        for multiples in ((1, 2, 5), range(1, 10)):
+            fine = [m * 10.0**k for k in range(first - 1, last + 1) for m in multiples]
+            inside = [value for value in fine if low <= value <= high]
+            if inside:
+                return inside
+        # An axis around a single number, with no round one near it.
+        return [(self.low * self.high) ** 0.5]
 
     def _linear_ticks(self, count: int) -> list[float]:
         spacing = (self.high - self.low) / count
