@@ -1049,3 +1049,34 @@ def test_a_proof_that_cannot_be_computed_costs_nothing_but_its_route() -> None:
         "what the answer proves cannot be computed: OverflowError: math range error"
         in alone.explain()
     )
+
+
+@dataclass(frozen=True, eq=False)
+class UsersFunction:
+    """A function of the user's, which holds an array that the user goes on using."""
+
+    c: np.ndarray
+
+    size = 3
+    feature = Feature.SMOOTH
+
+    def value(self, x: np.ndarray) -> float:
+        return float(self.c @ x)
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        return self.c
+
+
+def test_a_users_own_array_is_locked_only_while_a_backend_runs() -> None:
+    seen = []
+
+    class Looker(bad.Scribbler):
+        def run(self, form, settings, start=None):
+            seen.append(form.objective.c.flags.writeable)
+            return Answer(Stop.STALLED, x=form.domain.centre())
+
+    c = np.array([2.0, -1.0, 0.0])
+    klopt.solve(SimplexProgram.of(UsersFunction(c), klopt.Simplex(3)), Looker())
+    assert seen == [False]
+    c[0] = 3.0  # still the user's own
+    assert c.tolist() == [3.0, -1.0, 0.0]

@@ -77,30 +77,32 @@ def run_here(
         capture = not settings.log and "log" not in backend.honours
     own_form = pristine(form)
     own_settings = pristine(settings)
-    arrays = list(_arrays_of(form))
-    for array in arrays:
-        array.flags.writeable = False  # it comes writable out of a pickle
-    before = list(map(_checksum, arrays))
+    with _read_only(list(_arrays_of(form))):
+        before = list(map(_checksum, _arrays_of(form)))
+        began = time.perf_counter()
+        with _captured(capture) as log, blas_threads(settings.threads):
+            answer = _run(backend, own_form, own_settings, start)
+        seconds = time.perf_counter() - began
 
-    began = time.perf_counter()
-    with _captured(capture) as log, blas_threads(settings.threads):
-        try:
-            answer = backend.run(own_form, own_settings, start)
-        # The user ends the solve or asked for something impossible: no outcome of this route.
-        except (KeyboardInterrupt, SystemExit, InvalidSettings):
-            raise
-        # An error about the input; too deep a recursion is none.
-        except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
-            stop = Stop.CRASHED if isinstance(error, RecursionError) else Stop.REJECTED
-            answer = Answer(stop, native=_text(error))
-        except BaseException as error:  # a Rust panic, say, is no Exception
-            answer = Answer(Stop.CRASHED, native=_text(error))
-    seconds = time.perf_counter() - began
-
-    # Looked up afresh: a backend may have exchanged the parts of a sparse matrix.
-    if list(map(_checksum, _arrays_of(form))) != before:
-        answer = Answer(Stop.CRASHED, native=CHANGED)
+        # Looked up afresh: a backend may have exchanged the parts of a sparse matrix.
+        if list(map(_checksum, _arrays_of(form))) != before:
+            answer = Answer(Stop.CRASHED, native=CHANGED)
     return _cleaned(answer, form, seconds, "".join(log))
+
+
+def _run(backend: Backend, form: Form, settings: Settings, start: Start | None) -> Answer:
+    """What the backend returns, or an answer that says what it raised."""
+    try:
+        return backend.run(form, settings, start)
+    # The user ends the solve or asked for something impossible: no outcome of this route.
+    except (KeyboardInterrupt, SystemExit, InvalidSettings):
+        raise
+    # An error about the input; too deep a recursion is none.
+    except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
+        stop = Stop.CRASHED if isinstance(error, RecursionError) else Stop.REJECTED
+        return Answer(stop, native=_text(error))
+    except BaseException as error:  # a Rust panic, say, is no Exception
+        return Answer(Stop.CRASHED, native=_text(error))
 
 
 def _text(error: BaseException) -> str:
@@ -147,6 +149,25 @@ def _arrays_of(thing: object) -> Iterator[npt.NDArray[Any]]:
         kind: type = type(thing)
         for name in _fields(kind):
             yield from _arrays_of(getattr(thing, name))
+
+
+@contextmanager
+def _read_only(arrays: list[npt.NDArray[Any]]) -> Iterator[None]:
+    """Lock arrays for the time of a run.
+
+    klopt's own are locked for good, but come writable out of a pickle; those inside a user's own
+    function are the user's, who gets them back as they were.
+    """
+    writable = [array for array in arrays if array.flags.writeable]
+    for array in writable:
+        array.flags.writeable = False
+    try:
+        yield
+    finally:
+        # Owners of their data first: a view is writable only where its base is.
+        for array in sorted(writable, key=lambda array: array.base is not None):
+            with suppress(ValueError):  # its base has been locked for good meanwhile
+                array.flags.writeable = True
 
 
 def _checksum(array: npt.NDArray[Any]) -> tuple[int, ...]:
