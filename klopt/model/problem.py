@@ -105,12 +105,22 @@ class Bracket:
         The feasible point: its value is `upper` of a minimisation, `lower` of a maximisation.
     note:
         Why nothing is proven, where that is so.
+    lower_by, upper_by:
+        The lemma that proves each end, in a short phrase.
+    data_change:
+        The smallest change of data for which `estimate` is proven, where there is one.
+    estimate:
+        An interval that holds only up to rounding, or for the changed data.
     """
 
     lower: float
     upper: float
     point: Point
     note: str = ""
+    lower_by: str = ""
+    upper_by: str = ""
+    data_change: str = ""
+    estimate: tuple[float, float] | None = None
 
     @property
     def gap(self) -> float:
