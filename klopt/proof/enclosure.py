@@ -42,6 +42,7 @@ __all__ = [
     "enclose_dot",
     "enclose_kernel_product",
     "enclose_norm",
+    "enclose_product",
     "enclose_sum",
     "gamma",
     "round_down",
@@ -328,8 +329,20 @@ def enclose_dot(x: EnclosureLike, y: EnclosureLike) -> Enclosure:
     >>> enclose_dot(np.array([1.0, 2.0]), np.array([3.0, 4.0])).contains(11.0)
     True
     """
-    left = x if isinstance(x, Enclosure) else _exact_factor(x)
-    return left @ y
+    return enclose_product(x, y)
+
+
+def enclose_product(A: Any, B: Any) -> Enclosure:
+    """Return the matrix product AB; each factor is an enclosure, an array or a sparse matrix.
+
+    A sparse matrix on the left of `@` does not leave the product to its right factor.
+
+    >>> A = sparse.csr_array([[1.0, 2.0]])
+    >>> enclose_product(A, Enclosure.of(np.array([3.0, 4.0]))).contains(11.0)
+    True
+    """
+    left = A if isinstance(A, Enclosure) else _exact_factor(A)
+    return left @ B
 
 
 def enclose_norm(x: EnclosureLike) -> Enclosure:
