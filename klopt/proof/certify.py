@@ -22,11 +22,11 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Stop
+from klopt.model.cones.norms import block_norms
 from klopt.model.forms import ConeForm, Form, Residuals, SimplexForm
 from klopt.model.functions import DualFunction
 from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.proof.certificate import Argument, Certificate, Verdict
-from klopt.proof.cone_norms import block_norms
 from klopt.proof.infeasibility import check_farkas, check_ray
 
 __all__ = ["certify"]
