@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones
@@ -35,6 +36,7 @@ from klopt.witness.cone_repair import (
     repaired_multipliers,
     repaired_point,
 )
+from klopt.witness.relative_interior import RelativeInterior, relative_interior
 
 __all__ = ["ConeProof", "prove", "proven_infeasible", "proven_ray"]
 
@@ -46,6 +48,8 @@ SHRINKING = (1e-15, 1e-13, 1e-11, 1e-9)
 """Shares by which multipliers are shortened: gradients of positive costs become positive."""
 NOISE_LEVELS = (0.0, 1e-12, 1e-9, 1e-6)
 """Solvers leave noise in entries that are 0: shares of the largest entry that are dropped."""
+INWARD_SHARES = (1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
+"""Shares of the way to an interior point that a point is moved, in this order."""
 GOOD_ENOUGH = 1e-9
 """A relative gap below which no better witness is looked for."""
 
@@ -93,19 +97,47 @@ def _best_point(
 ) -> tuple[ProvenEnd, FloatArray]:
     """The first point that is proven feasible."""
     end = ProvenEnd(np.inf, "the point is not finite")
-    best = x
     if not np.isfinite(x).all():
         return end, x
+    tried: list[FloatArray] = []
     for point in _points(statement, form, x):
+        tried.append(point)
         end = upper_bound(statement, PrimalWitness(point))
         if not np.isfinite(end.value):
             tight = doubtful_rows(statement, point)
             if tight.size:
                 end = upper_bound(statement, PrimalWitness(point, tight))
-        best = point
         if np.isfinite(end.value) or exhausted():
-            break
-    return end, best
+            return end, point
+
+    # Polyhedra without an interior: on the way to a relatively interior point.
+    interior = _interior(statement)
+    if interior is None:
+        return end, tried[0]
+    tight = interior.tight + statement.cones.zero
+    for share in INWARD_SHARES:
+        for start in (*tried[:2], tried[-1]):
+            point = (1 - share) * start + share * interior.x
+            end = upper_bound(statement, PrimalWitness(point, tight))
+            if np.isfinite(end.value) or exhausted():
+                return end, point
+    return end, tried[0]
+
+
+def _interior(statement: ConeStatement) -> RelativeInterior | None:
+    """A relatively interior point of a polyhedron; None where there are other cones."""
+    cones = statement.cones
+    if cones.soc or cones.psd or cones.exp or statement.quadratics:
+        return None
+    rows = statement.rows
+    kept = np.flatnonzero(~statement.vacuous[cones.zero :])
+    G = rows[cones.zero :][kept]
+    found = relative_interior(
+        rows[: cones.zero], statement.b[: cones.zero], G, statement.b[cones.zero :][kept]
+    )
+    if found is None:
+        return None
+    return RelativeInterior(found.x, kept[found.tight])
 
 
 def _points(statement: ConeStatement, form: ConeForm, x: FloatArray) -> Iterator[FloatArray]:
@@ -136,14 +168,61 @@ def _best_multipliers(
     chosen = y
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return best, np.zeros_like(y)
+    starts = []
     for w, multipliers in _multipliers(form, x, y):
+        starts.append((w, multipliers))
         end = lower_bound(statement, as_witness(w, multipliers))
         if end.value > best.value or not np.isfinite(best.value):
             best = end
             chosen = multipliers
         if _is_close(best.value, upper) or exhausted():
+            return best, chosen
+
+    # No multipliers are near enough that have room: on the way to relatively interior ones.
+    if np.isfinite(best.value):
+        return best, chosen
+    interior = _dual_interior(statement)
+    if interior is None:
+        return best, chosen
+    n = statement.c.size
+    for share in INWARD_SHARES:
+        for w, multipliers in starts[:1] + starts[-len(MARGINS) - 1 :][:1]:
+            moved_w = (1 - share) * w + share * interior.x[:n]
+            moved_y = (1 - share) * multipliers + share * interior.x[n:]
+            end = lower_bound(statement, as_witness(moved_w, moved_y))
+            if end.value > best.value:
+                best = end
+                chosen = moved_y
+            if _is_close(best.value, upper) or exhausted():
+                return best, chosen
+        if np.isfinite(best.value):
             break
     return best, chosen
+
+
+def _dual_interior(statement: ConeStatement) -> RelativeInterior | None:
+    """Relatively interior (w, y) with the gradient signs that the bounds of x ask for."""
+    cones = statement.cones
+    if cones.soc or cones.psd or cones.exp or statement.quadratics:
+        return None
+    known = statement.implied_range
+    n = statement.c.size
+    P = sparse.csr_array((n, n)) if statement.P is None else sparse.csr_array(statement.P)
+    gradient = sparse.csr_array(sparse.hstack([P, statement.rows.T], format="csr"))
+    below = np.isfinite(known.lower)
+    above = np.isfinite(known.upper)
+    free = np.flatnonzero(~below & ~above)
+    rising = np.flatnonzero(below & ~above)
+    falling = np.flatnonzero(above & ~below)
+    inequality = np.arange(cones.zero, statement.b.size)
+    signs = sparse.eye_array(n + statement.b.size, format="csr")[n + inequality]
+    c = statement.c
+    return relative_interior(
+        gradient[free],
+        -c[free],
+        sparse.csr_array(sparse.vstack([-gradient[rising], gradient[falling], -signs])),
+        np.concatenate((c[rising], -c[falling], np.zeros(inequality.size))),
+    )
 
 
 def _is_close(lower: float, upper: float) -> bool:
