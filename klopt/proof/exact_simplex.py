@@ -38,6 +38,7 @@ import numpy.typing as npt
 
 from klopt.model.forms import ConeForm
 from klopt.proof.rational import (
+    Number,
     RationalProgram,
     as_rational,
     check_rational_dual,
@@ -51,11 +52,15 @@ from klopt.proof.time_budget import exhausted
 if TYPE_CHECKING:
     from flint import fmpq
 
-__all__ = ["ExactOutcome", "ExactStatus", "exact_vertex"]
+__all__ = ["ExactOutcome", "ExactStatus", "exact_farkas", "exact_ray", "exact_vertex"]
 
 MAX_PIVOTS = 1000
 GREEDY_PIVOTS = 100
 """So many steps take the largest violation; further ones follow Bland's rule, which cannot cycle."""
+
+
+FARKAS_TRIALS = 8
+"""So many rows are tried as the last one of a contradiction."""
 
 
 class ExactStatus(StrEnum):
@@ -140,6 +145,68 @@ def exact_vertex(
         return ExactOutcome(ExactStatus.UNKNOWN, why=str(error))
 
 
+def exact_farkas(form: ConeForm | RationalProgram, y: npt.ArrayLike) -> tuple[Fraction, ...] | None:
+    """Return an exact Farkas vector with the support of a nearly right one; None if there is none.
+
+    Of the rows with the largest |y| all but the last are independent. That last row k is
+    violated where the others are equations, for b'y = y_k s_k < 0, and in a dual step it finds no
+    row to replace.
+
+    >>> from klopt.model.cones import Cones
+    >>> form = ConeForm([0.0], [[3.0], [-0.5]], [1.0, -1.0], Cones(nonneg=2))  # 3x <= 1, x >= 2
+    >>> exact_farkas(form, [0.3333, 2.0001])
+    (Fraction(1, 1), Fraction(6, 1))
+    """
+    from flint import fmpq
+
+    program = as_rational(form)
+    if any(side == -inf for side in program.b):
+        return exact_vertex(program).farkas
+    weights = _floats(y, len(program.b))
+    search = _Search(program)
+    no_multipliers = [fmpq(0)] * len(program.c)
+    try:
+        basis = search.guess(np.zeros(len(program.c)), weights, by_weight=True)
+        outside = sorted(search.violated(basis), key=lambda index: -abs(weights[index]))
+        for index in outside[:FARKAS_TRIALS]:
+            step = search.dual_step(basis, no_multipliers, [index], True, 0)
+            if isinstance(step, ExactOutcome):
+                return step.farkas or None
+    except TooLarge:
+        pass
+    return None
+
+
+def exact_ray(form: ConeForm | RationalProgram, d: npt.ArrayLike) -> tuple[Fraction, ...] | None:
+    """Return an exact ray next to a nearly right one; None where there is none.
+
+    Rays are the points with c'd = -1 of the recession cone; their program is
+
+        minimise c'd   subject to   Ad = 0 or Ad <= 0,  -c'd <= 1.
+
+    >>> from klopt.model.cones import Cones
+    >>> form = ConeForm([-1.0, 0.0], [[1.0, -3.0]], [0.0], Cones(nonneg=1))
+    >>> exact_ray(form, [1.0, 0.333])
+    (Fraction(1, 1), Fraction(1, 3))
+    """
+    program = as_rational(form)
+    direction = _floats(d, len(program.c))
+    descent = -sum(float(cost) * step for cost, step in zip(program.c, direction, strict=True))
+    if not descent > 0:
+        return None
+    sides: list[Number] = [Fraction(0) if side != inf else inf for side in program.b]
+    last = tuple((column, -cost) for column, cost in enumerate(program.c) if cost)
+    recession = RationalProgram(
+        program.c, (*program.rows, last), (*sides, Fraction(1)), program.zero
+    )
+    y = np.zeros(len(program.b) + 1)
+    y[-1] = 1.0
+    ray = exact_vertex(recession, direction / descent, y).x
+    if not ray or check_rational_ray(program, ray):
+        return None
+    return ray
+
+
 def _floats(values: npt.ArrayLike | None, length: int) -> npt.NDArray[np.float64]:
     """The values as floats, 0 where there are none."""
     if values is None:
@@ -202,8 +269,7 @@ class _Search:
         self.m = len(program.b)
         n = len(program.c)
         self.rows = [
-            [(column, fmpz(value)) for column, value in row.entries]
-            for row in program.integer_rows
+            [(column, fmpz(value)) for column, value in row.entries] for row in program.integer_rows
         ]
         self.rows += [[(column, fmpz(1))] for column in range(n)]
         self.b = [fmpq(row.b) for row in program.integer_rows] + [fmpq(0)] * n
@@ -219,8 +285,10 @@ class _Search:
                 total += value * x[column]
         return total
 
-    def guess(self, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> _Basis:
-        """The basis that floats suggest."""
+    def guess(
+        self, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], by_weight: bool = False
+    ) -> _Basis:
+        """The basis that floats suggest; by their multipliers alone, that of a Farkas vector."""
         program = self.program
         b = np.array([float(side) for side in program.b])
         b[np.isinf(b)] = 0.0
@@ -240,6 +308,8 @@ class _Search:
         # In each class the shortest rows come first among equals, which keeps the fill small.
         def place(index: int) -> tuple[int, float, int, int]:
             length = len(self.rows[index])
+            if by_weight:
+                return 0, -abs(y[index]) * norms[index], length, index
             if index < program.zero:
                 return 0, 0.0, length, index
             if weight[index] > slack[index]:

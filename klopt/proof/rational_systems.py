@@ -218,9 +218,7 @@ class RationalMatrix:
             w[row] = _rest(r[column], self.columns[column], w, row)
         if rows:
             right = [_rest(r[column], self.columns[column], w) for column in columns]
-            for row, value in zip(
-                rows, _solve_dense(self.kernel.transpose(), right), strict=True
-            ):
+            for row, value in zip(rows, _solve_dense(self.kernel.transpose(), right), strict=True):
                 w[row] = value
         for row, column in reversed(front):
             w[row] = _rest(r[column], self.columns[column], w, row)
