@@ -22,10 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from klopt.arrays import MatrixLike
-from klopt.proof.rational import IntegerRow, Number, RationalProgram
+from klopt.arrays import MatrixLike, csc
+from klopt.proof.rational import IntegerRow, Number, RationalProgram, rational_rows
 from klopt.proof.rational_systems import RationalMatrix, TooLarge, as_fractions, independent
 from klopt.proof.time_budget import exhausted
 
@@ -82,17 +81,10 @@ def independent_rows(A: MatrixLike, b: npt.ArrayLike) -> RowDependence | None:
     >>> found.changes[0].row, found.changes[0].ulps
     (1, 0.5)
     """
-    matrix = sparse.csr_array(A)
-    sides = [Fraction(value) for value in np.asarray(b, dtype=float).tolist()]
-    starts = matrix.indptr.tolist()
-    columns = matrix.indices.tolist()
-    values = [Fraction(value) for value in matrix.data.tolist()]
-    rows = []
-    for start, end in zip(starts[:-1], starts[1:], strict=True):
-        entries = zip(columns[start:end], values[start:end], strict=True)
-        rows.append(tuple((column, value) for column, value in entries if value))
+    matrix = csc("A", A)
+    sides = tuple(Fraction(value) for value in np.asarray(b, dtype=float).tolist())
     c = (Fraction(0),) * matrix.shape[1]
-    return dependence(RationalProgram(c, tuple(rows), tuple(sides), len(sides)))
+    return dependence(RationalProgram(c, rational_rows(matrix), sides, len(sides)))
 
 
 def dependence(program: RationalProgram) -> RowDependence | None:

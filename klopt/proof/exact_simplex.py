@@ -214,7 +214,8 @@ def _floats(values: npt.ArrayLike | None, length: int) -> npt.NDArray[np.float64
     array = np.asarray(values, dtype=float)
     if array.shape != (length,):
         raise ValueError(f"expected {length} entries, got an array of shape {array.shape}")
-    return np.nan_to_num(array, nan=0.0, posinf=0.0, neginf=0.0)
+    finite: npt.NDArray[np.float64] = np.nan_to_num(array, nan=0.0, posinf=0.0, neginf=0.0)
+    return finite
 
 
 @dataclass(eq=False)
@@ -263,15 +264,13 @@ class _Search:
     bound_rows: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        from flint import fmpq, fmpz
+        from flint import fmpq
 
         program = self.program
         self.m = len(program.b)
         n = len(program.c)
-        self.rows = [
-            [(column, fmpz(value)) for column, value in row.entries] for row in program.integer_rows
-        ]
-        self.rows += [[(column, fmpz(1))] for column in range(n)]
+        self.rows = [list(row.entries) for row in program.integer_rows]
+        self.rows += [[(column, 1)] for column in range(n)]
         self.b = [fmpq(row.b) for row in program.integer_rows] + [fmpq(0)] * n
         self.c = [fmpq(cost.numerator, cost.denominator) for cost in program.c]
         self.bound_rows = [index for index in range(self.m) if program.is_bound(index)]
@@ -281,7 +280,7 @@ class _Search:
 
         total = fmpq(0)
         for column, value in self.rows[index]:
-            if x[column]:
+            if x[column] != 0:
                 total += value * x[column]
         return total
 
@@ -377,7 +376,7 @@ class _Search:
         dropped = set(wrong)
         c = [fmpq(0)] * len(self.c)
         for place, index in enumerate(basis.members):
-            if place not in dropped and y[place]:
+            if place not in dropped and y[place] != 0:
                 for column, value in self.rows[index]:
                     c[column] -= value * y[place]
         return c
@@ -415,7 +414,7 @@ class _Search:
         for place, index in enumerate(basis.members):
             if index < self.program.zero:
                 continue
-            if index >= self.m and u[place]:
+            if index >= self.m and u[place] != 0:
                 first = (fmpq(-1), index, place)
                 break
             if u[place] > 0:
@@ -424,9 +423,9 @@ class _Search:
                     first = candidate
         if first is None:
             farkas = {entering: Fraction(sign)}
-            for index, value in zip(basis.members, as_fractions(u), strict=True):
-                if value:
-                    farkas[index] = farkas.get(index, Fraction(0)) - value
+            for index, weight in zip(basis.members, as_fractions(u), strict=True):
+                if weight:
+                    farkas[index] = -weight
             return _infeasible(self.program, self.unscaled(farkas), pivots)
         return basis.exchanged(first[2], entering)
 
@@ -458,7 +457,7 @@ class _Search:
         first: tuple[fmpq, int] | None = None
         for index, slack in basis.slacks.items():
             speed = self.times(index, d)
-            if index < self.program.zero and speed:
+            if index < self.program.zero and speed != 0:
                 first = (fmpq(-1), index)
                 break
             if speed > 0:

@@ -28,9 +28,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from math import gcd, inf, isinf, lcm, nextafter
 from typing import NamedTuple, TypeAlias
 
+from klopt.arrays import SparseMatrix
 from klopt.errors import InvalidProblem
 from klopt.model.forms import ConeForm
 
@@ -46,6 +48,7 @@ __all__ = [
     "decimal",
     "floats_around",
     "is_linear",
+    "rational_rows",
 ]
 
 Number: TypeAlias = Fraction | float
@@ -135,17 +138,26 @@ def as_rational(form: ConeForm | RationalProgram) -> RationalProgram:
         raise InvalidProblem(
             "exact arithmetic is for linear programs: zero and nonnegative rows and no P"
         )
-    A = form.A.tocsr()
-    starts = A.indptr.tolist()
-    columns = A.indices.tolist()
-    values = [Fraction(value) for value in A.data.tolist()]
-    rows = []
-    for start, end in zip(starts[:-1], starts[1:], strict=True):
-        entries = zip(columns[start:end], values[start:end], strict=True)
-        rows.append(tuple((column, value) for column, value in entries if value))
     c = tuple(Fraction(value) for value in form.c.tolist())
     b = tuple(value if isinf(value) else Fraction(value) for value in form.b.tolist())
-    return RationalProgram(c, tuple(rows), b, form.cones.zero)
+    return RationalProgram(c, rational_rows(form.A), b, form.cones.zero)
+
+
+def rational_rows(A: SparseMatrix) -> tuple[Entries, ...]:
+    """Return the entries of each row that are not 0, every float64 as the number that it is.
+
+    >>> from scipy import sparse
+    >>> rational_rows(sparse.csc_array([[0.0, 0.5], [0.0, 0.0]]))
+    (((1, Fraction(1, 2)),), ())
+    """
+    by_row = A.tocsr()
+    columns = by_row.indices.tolist()
+    values = [Fraction(value) for value in by_row.data.tolist()]
+    rows = []
+    for start, end in pairwise(by_row.indptr.tolist()):
+        entries = zip(columns[start:end], values[start:end], strict=True)
+        rows.append(tuple((column, value) for column, value in entries if value))
+    return tuple(rows)
 
 
 def decimal(text: str) -> Number:
@@ -156,7 +168,7 @@ def decimal(text: str) -> Number:
     """
     word = text.strip()
     # Words such as "inf" hold no exponent.
-    if not word[-1:].isdigit() and not word[-1:] == ".":
+    if not word[-1:].isdigit() and word[-1:] != ".":
         value = float(word)
         if not isinf(value):
             raise ValueError(f"{text!r} is not a decimal number")

@@ -248,7 +248,7 @@ def _rest(
     for place, value in entries:
         if place == pivot:
             divisor = value
-        elif known[place]:
+        elif known[place] != 0:
             right = right - value * known[place]
     return right if divisor == 1 else right / divisor
 
