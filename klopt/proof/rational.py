@@ -37,6 +37,7 @@ from klopt.errors import InvalidProblem
 from klopt.model.forms import ConeForm
 
 __all__ = [
+    "Entries",
     "IntegerRow",
     "Number",
     "RationalProgram",
