@@ -189,7 +189,8 @@ def _certificate(
 
     lower, upper = _interval(problem, program, outcome)
     value = _user_value(problem, outcome.value)
-    if value is not None:
+    # An optimum beyond the largest float64 has no finite interval.
+    if value is not None and upper - lower <= tol * (1 + abs(upper)):
         notes = (_EXACT, _shown(value))
         return Certificate(Verdict.OPTIMAL, lower, upper, tol, "bracket", notes=notes)
     unknown = f"no exact optimum: {outcome.why}"
@@ -208,9 +209,10 @@ def _interval(
         return below, above
     sign = 1 if problem.sense == "min" else -1
     ends = []
-    if outcome.x:
+    is_optimal = outcome.status is ExactStatus.OPTIMAL  # x is empty if there are no variables
+    if outcome.x or is_optimal:
         ends.append((program.value(outcome.x), 1))
-    if outcome.y:
+    if outcome.y or is_optimal:
         ends.append((program.dual_value(outcome.y), -1))
     for value, side in ends:
         low, high = floats_around(sign * value + problem.rational_offset)

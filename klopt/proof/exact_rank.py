@@ -215,5 +215,8 @@ def _contradiction(
 
 
 def _ulps(amount: Fraction, b: Number) -> float:
-    """The size of an amount in units of the last place of b."""
-    return float(abs(amount) / Fraction(math.ulp(float(b))))
+    """The size of an amount in units of the last place of b; infinite if b is 0 and it is not tiny."""
+    try:
+        return float(abs(amount) / Fraction(math.ulp(float(b))))
+    except OverflowError:
+        return math.inf
