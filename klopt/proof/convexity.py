@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.proof.enclosure import UNIT_ROUNDOFF
+from klopt.proof.rational_psd import rational_psd
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite
 
 __all__ = ["negative_curvature", "strong_convexity"]
@@ -74,34 +75,7 @@ def strong_convexity(P: Any, columns: Any) -> float:
 def _of_block(block: Any) -> float:
     if is_positive_semidefinite(block):
         return 0.0
-    if rational_positive_semidefinite(block):
+    # Singular blocks: exact arithmetic decides, where it is not too much work.
+    if rational_psd(sparse.csc_array(block)):
         return 0.0
     return max(0.0, -eigenvalue_floor(block))
-
-
-def rational_positive_semidefinite(block: Any) -> bool:
-    """Whether LDL' in fractions proves it: every pivot positive, or 0 with its column 0."""
-    from fractions import Fraction
-
-    n = len(block)
-    if n > 120:
-        return False
-    M = [[Fraction(float(v)) for v in row] for row in block]
-    for k in range(n):
-        pivot = M[k][k]
-        if pivot < 0:
-            return False
-        if pivot == 0:
-            if any(M[i][k] for i in range(k + 1, n)):
-                return False
-            continue
-        for i in range(k + 1, n):
-            if not M[i][k]:
-                continue
-            factor = M[i][k] / pivot
-            for j in range(k + 1, i + 1):
-                M[i][j] -= factor * M[j][k]
-        for i in range(k + 1, n):
-            for j in range(k + 1, i):
-                M[j][i] = M[i][j]
-    return True
