@@ -75,6 +75,8 @@ Indices = npt.NDArray[np.intp]
 
 MAX_EXACT_TERMS = 200_000
 """Terms that are summed exactly where a sum may be 0: it takes a tenth of a second."""
+MAX_WIDENINGS = 4
+"""How often columns that a correction has moved join the system that it solves."""
 CURVED = ("soc", "psd", "exp")
 
 
@@ -172,7 +174,7 @@ class _Dual:
                 lacking = _lacking(gradient, known)
                 by = "weak duality (Lemma C1) with the curvature of the objective (Lemma C2)"
         if lacking.any():
-            corrected = self._corrected(gradient, np.flatnonzero(lacking))
+            corrected = self._solved(gradient, known, lacking)
             limit = min(statement.within, statement.radius)
             if corrected is not None:
                 gradient, change = corrected
@@ -321,6 +323,22 @@ class _Dual:
         mid[columns] = 0.0
         rad[columns] = 0.0
         return Enclosure(mid, rad), gain
+
+    def _solved(
+        self, gradient: Enclosure, known: VariableRange, lacking: Mask
+    ) -> tuple[Enclosure, float] | None:
+        """g after a correction that leaves no column without a bound; None without a proof."""
+        columns = lacking
+        for _ in range(MAX_WIDENINGS):
+            corrected = self._corrected(gradient, np.flatnonzero(columns))
+            if corrected is None:
+                return None
+            # The correction moves other columns, some of which may now need to be solved as well.
+            moved = _lacking(corrected[0], known)
+            if not moved.any():
+                return corrected
+            columns = columns | moved
+        return None
 
     def _corrected(self, gradient: Enclosure, columns: Indices) -> tuple[Enclosure, float] | None:
         """g with exact zeros in some columns, by a y and w next to the given ones (Lemma S1).
