@@ -97,6 +97,9 @@ def _named_arrays(part: str, given: object) -> Mapping[str, FloatArray]:
 class Bracket:
     """lower <= optimum <= upper in the user's units, and the feasible point that attains one side.
 
+    Finite ends hold in exact arithmetic for the data as stored; the value of `point` as floats may
+    differ from the end that a feasible point next to it attains.
+
     Parameters
     ----------
     lower, upper:
@@ -105,12 +108,22 @@ class Bracket:
         The feasible point: its value is `upper` of a minimisation, `lower` of a maximisation.
     note:
         Why nothing is proven, where that is so.
+    lower_by, upper_by:
+        Which lemma proves each end, in one phrase: "weak duality with verified multipliers".
+    data_change:
+        The smallest change of data that makes the estimate a proof: "b[17] changed by 1 ulp".
+    estimate:
+        An interval that holds only up to rounding, or for changed data; None where there is none.
     """
 
     lower: float
     upper: float
     point: Point
     note: str = ""
+    lower_by: str = ""
+    upper_by: str = ""
+    data_change: str = ""
+    estimate: tuple[float, float] | None = None
 
     @property
     def gap(self) -> float:
@@ -202,7 +215,7 @@ class Problem(ABC):
     examples: ClassVar[tuple[Example, ...]] = ()
     """Instances on real data; `sample` stands in where there are none."""
     trusts_residuals: ClassVar[bool] = False
-    """Whether small residuals may stand in for a bracket, as of a user's own general program."""
+    """Whether small residuals make an estimate, as of a user's own general program."""
     data_changed = False
     """Whether a backend has changed the data: klopt then refuses to solve the problem again."""
 
