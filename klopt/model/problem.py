@@ -97,8 +97,7 @@ def _named_arrays(part: str, given: object) -> Mapping[str, FloatArray]:
 class Bracket:
     """lower <= optimum <= upper in the user's units, and the feasible point that attains one side.
 
-    Finite ends hold in exact arithmetic for the data as stored; the value of `point` as floats may
-    differ from the end that a feasible point next to it attains.
+    Finite ends hold in exact arithmetic for the data as stored.
 
     Parameters
     ----------
@@ -109,11 +108,11 @@ class Bracket:
     note:
         Why nothing is proven, where that is so.
     lower_by, upper_by:
-        Which lemma proves each end, in one phrase: "weak duality with verified multipliers".
+        The lemma that proves each end, in a short phrase.
     data_change:
-        The smallest change of data that makes the estimate a proof: "b[17] changed by 1 ulp".
+        The smallest change of data for which `estimate` is proven, where there is one.
     estimate:
-        An interval that holds only up to rounding, or for changed data; None where there is none.
+        An interval that holds only up to rounding, or for the changed data.
     """
 
     lower: float

@@ -1,0 +1,394 @@
+"""Enclosures: numbers known up to a radius, with the speed of BLAS.
+
+An `Enclosure` stands for every number (array of numbers) x with |x - mid| <= rad, entry by entry.
+Whatever is computed from enclosures encloses what exact arithmetic would have given, for every
+choice of the numbers enclosed. A float is the enclosure of itself, with radius 0.
+
+With unit roundoff u = 2^-53 and the smallest positive number eta = 2^-1074, in rounding to nearest:
+
+**Lemma E1 (one operation).** |fl(a + b) - (a + b)| <= u |fl(a + b)|, and for products, quotients
+and roots |fl(a op b) - (a op b)| <= u |fl(a op b)| + eta.
+
+**Lemma E2 (sums of products).** In any order of summation, with or without fused operations,
+|fl(x'y) - x'y| <= gamma_n |x|'|y| + n eta, gamma_n = n u / (1 - n u) (Higham, Accuracy and
+Stability, section 3.1; Jeannerod and Rump, 2013). So the radius of a product of enclosures is
+
+    gamma_k |A||B| + |A| rad B + rad A (|B| + rad B),
+
+evaluated in floating point and enlarged by (1 + (2k + 16) u), which covers its own rounding.
+
+**Lemma E3 (elementary functions).** NumPy's exp and log are within 4 units in the last place.
+
+Radii charge the terms before they cancel, never what is left of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from scipy import sparse
+
+from klopt.arrays import FloatArray
+
+__all__ = [
+    "ETA",
+    "UNIT_ROUNDOFF",
+    "Enclosure",
+    "EnclosureLike",
+    "enclose_dot",
+    "enclose_kernel_product",
+    "enclose_norm",
+    "enclose_product",
+    "enclose_sum",
+    "gamma",
+    "round_down",
+    "round_up",
+]
+
+UNIT_ROUNDOFF = 2.0**-53
+"""u: the largest relative error of one operation in rounding to nearest."""
+ETA = 2.0**-1074
+"""The smallest positive number: the largest absolute error of a product that underflows."""
+ELEMENTARY_ULPS = 4.0
+"""Lemma E3, in units in the last place (one of them is at most 2 u of the result)."""
+
+EnclosureLike: TypeAlias = "Enclosure | FloatArray | float"
+
+
+def gamma(n: int) -> float:
+    """Return an upper bound of gamma_n = n u / (1 - n u).
+
+    >>> gamma(1) > 2.0**-53
+    True
+    """
+    share = n * UNIT_ROUNDOFF
+    if not share < 0.5:
+        return math.inf
+    return share / (1 - share) * (1 + 8 * UNIT_ROUNDOFF)
+
+
+def round_up(x: Any) -> Any:
+    """Return the next float above x, entry by entry: after one rounding, an upper bound."""
+    return np.nextafter(x, np.inf)
+
+
+def round_down(x: Any) -> Any:
+    """Return the next float below x, entry by entry: after one rounding, a lower bound."""
+    return np.nextafter(x, -np.inf)
+
+
+def _enlarged(radius: Any, operations: int = 0) -> Any:
+    """A radius computed by a few operations, or by so many more in a row, as an upper bound."""
+    return radius * (1 + (2 * operations + 16) * UNIT_ROUNDOFF) + (operations + 4) * ETA
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Enclosure:
+    """Every x with |x - mid| <= rad, entry by entry; `mid` and `rad` are floats or arrays.
+
+    >>> third = Enclosure.of(1.0) / 3.0
+    >>> third.lower < 1 / 3 < third.upper
+    True
+    >>> (Enclosure.of(np.array([1e16, 1.0, -1e16])).sum()).contains(1.0)
+    True
+    """
+
+    mid: Any
+    rad: Any
+
+    # NumPy leaves array + Enclosure to this class.
+    __array_ufunc__ = None
+
+    # Making one
+
+    @classmethod
+    def of(cls, x: EnclosureLike) -> Enclosure:
+        """Return x itself, or the enclosure of numbers that are known exactly."""
+        if isinstance(x, Enclosure):
+            return x
+        if isinstance(x, np.ndarray):
+            return cls(x, np.zeros(x.shape))
+        return cls(float(x), 0.0)
+
+    @classmethod
+    def between(cls, lower: Any, upper: Any) -> Enclosure:
+        """Return the enclosure of all numbers from lower to upper."""
+        mid = lower + (upper - lower) / 2
+        reach = np.maximum(upper - mid, mid - lower)
+        return cls(mid, _enlarged(reach))
+
+    # Its ends
+
+    @property
+    def lower(self) -> Any:
+        """A float (array) at or below every number enclosed."""
+        return _plain(round_down(self.mid - self.rad))
+
+    @property
+    def upper(self) -> Any:
+        """A float (array) at or above every number enclosed."""
+        return _plain(round_up(self.mid + self.rad))
+
+    @property
+    def magnitude(self) -> Any:
+        """A float (array) at or above the absolute value of every number enclosed."""
+        return _plain(round_up(np.abs(self.mid) + self.rad))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return np.shape(self.mid)
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return int(np.size(self.mid))
+
+    @property
+    def T(self) -> Enclosure:
+        """The transpose."""
+        return Enclosure(self.mid.T, self.rad.T)
+
+    def contains(self, x: Any) -> bool:
+        """Return whether no entry of x lies outside what the ends leave."""
+        return bool(np.all((self.lower <= x) & (x <= self.upper)))
+
+    def __getitem__(self, index: Any) -> Enclosure:
+        return Enclosure(self.mid[index], self.rad[index])
+
+    def __len__(self) -> int:
+        return len(self.mid)
+
+    # Lemma E1
+
+    def __neg__(self) -> Enclosure:
+        return Enclosure(-self.mid, self.rad)
+
+    def __abs__(self) -> Enclosure:
+        return Enclosure(np.abs(self.mid), self.rad)
+
+    def __add__(self, other: EnclosureLike) -> Enclosure:
+        b = Enclosure.of(other)
+        mid = self.mid + b.mid
+        return Enclosure(mid, _enlarged(self.rad + b.rad + UNIT_ROUNDOFF * np.abs(mid)))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: EnclosureLike) -> Enclosure:
+        return self + (-Enclosure.of(other))
+
+    def __rsub__(self, other: EnclosureLike) -> Enclosure:
+        return Enclosure.of(other) + (-self)
+
+    def __mul__(self, other: EnclosureLike) -> Enclosure:
+        b = Enclosure.of(other)
+        mid = self.mid * b.mid
+        rounding = UNIT_ROUNDOFF * np.abs(mid)
+        spread = np.abs(self.mid) * b.rad + self.rad * (np.abs(b.mid) + b.rad)
+        return Enclosure(mid, _enlarged(rounding + spread))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: EnclosureLike) -> Enclosure:
+        """Divide; the radius is infinite where the divisor may be 0."""
+        b = Enclosure.of(other)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            mid = np.divide(self.mid, b.mid)
+            size = np.abs(mid)
+            # The least absolute value of the divisor, rounded down.
+            least = (np.abs(b.mid) - b.rad) * (1 - 4 * UNIT_ROUNDOFF)
+            spread = (self.rad + (size + ETA) * b.rad) / least
+            rad = _enlarged(UNIT_ROUNDOFF * size + spread)
+            sure = (least > 0) & np.isfinite(rad)
+        return Enclosure(_plain(np.where(sure, mid, 0.0)), _plain(np.where(sure, rad, np.inf)))
+
+    def __rtruediv__(self, other: EnclosureLike) -> Enclosure:
+        return Enclosure.of(other) / self
+
+    def square(self) -> Enclosure:
+        """Return the squares, entry by entry."""
+        return self * self
+
+    def sqrt(self) -> Enclosure:
+        """Return the roots; numbers below 0 count as 0, so the argument must be known to be >= 0."""
+        low = np.sqrt(np.maximum(self.lower, 0.0))
+        high = np.sqrt(np.maximum(self.upper, 0.0))
+        return Enclosure.between(np.maximum(round_down(low), 0.0), round_up(high))
+
+    def log(self) -> Enclosure:
+        """Return the logarithms; -inf is enclosed where the argument may be 0 or less."""
+        low = self.lower
+        with np.errstate(divide="ignore", invalid="ignore"):
+            below = np.where(low > 0, np.log(np.where(low > 0, low, 1.0)), -np.inf)
+            above = np.log(np.maximum(self.upper, 0.0))
+        return _elementary(below, above)
+
+    def exp(self) -> Enclosure:
+        """Return the exponentials."""
+        with np.errstate(over="ignore"):
+            below = np.exp(self.lower)
+            above = np.exp(self.upper)
+        # An exponential underflows to 0 but is positive: eta is above it.
+        return _elementary(below, above)
+
+    # Lipschitz with constant 1: the radius stays.
+
+    def positive_part(self) -> Enclosure:
+        """Return max(x, 0), entry by entry."""
+        return Enclosure(np.maximum(self.mid, 0.0), self.rad)
+
+    def maximum(self) -> Enclosure:
+        """Return the largest of all entries."""
+        return Enclosure.between(float(np.max(self.lower)), float(np.max(self.upper)))
+
+    def minimum(self) -> Enclosure:
+        """Return the smallest of all entries."""
+        return Enclosure.between(float(np.min(self.lower)), float(np.min(self.upper)))
+
+    # Lemma E2
+
+    def sum(self, axis: int | None = None) -> Enclosure:
+        """Return the sum of all entries, or along an axis."""
+        count = self.size if axis is None else np.shape(self.mid)[axis]
+        mid = np.sum(self.mid, axis=axis)
+        terms = np.sum(np.abs(self.mid), axis=axis)
+        spread = np.sum(self.rad, axis=axis)
+        rad = _enlarged(gamma(count) * terms + spread, count)
+        return Enclosure(_plain(mid), _plain(rad))
+
+    def __matmul__(self, other: Any) -> Enclosure:
+        b = other if isinstance(other, Enclosure) else _exact_factor(other)
+        terms = np.shape(self.mid)[-1]
+        mid = self.mid @ b.mid
+        # The built-in abs keeps sparse matrices sparse.
+        A = abs(self.mid)
+        B = abs(b.mid)
+        rad = gamma(terms) * (A @ B)
+        if _has_radius(b.rad):
+            rad = rad + A @ b.rad
+        if _has_radius(self.rad):
+            rad = rad + self.rad @ (B + b.rad)
+        return Enclosure(_plain(mid), _plain(_enlarged(rad, terms)))
+
+    def __rmatmul__(self, other: Any) -> Enclosure:
+        return _exact_factor(other) @ self
+
+
+def _exact_factor(A: Any) -> Enclosure:
+    """A dense or sparse matrix as a factor: the radius 0.0 stands for no error anywhere."""
+    if sparse.issparse(A):
+        return Enclosure(A, 0.0)
+    return Enclosure(np.asarray(A, float), 0.0)
+
+
+def _has_radius(rad: Any) -> bool:
+    return not isinstance(rad, float) or rad != 0.0
+
+
+def _elementary(below: Any, above: Any) -> Enclosure:
+    """The ends of a rising function, moved outwards by Lemma E3."""
+    slack = 2 * ELEMENTARY_ULPS * UNIT_ROUNDOFF
+    low = below - slack * np.abs(below) - ETA
+    high = above + slack * np.abs(above) + ETA
+    with np.errstate(invalid="ignore"):
+        found = Enclosure.between(round_down(low), round_up(high))
+    # An infinite end leaves nothing known.
+    known = np.isfinite(found.mid) & np.isfinite(found.rad)
+    mid = np.where(known, found.mid, 0.0)
+    rad = np.where(known, found.rad, np.inf)
+    return Enclosure(_plain(mid), _plain(rad))
+
+
+def _plain(x: Any) -> Any:
+    """A scalar as a Python float, an array as it is."""
+    return float(x) if np.ndim(x) == 0 else x
+
+
+def enclose_sum(terms: Sequence[EnclosureLike]) -> Enclosure:
+    """Return the sum of a few scalars, its midpoint correctly rounded (`math.fsum`).
+
+    >>> enclose_sum([1e16, 1.0, -1e16]).mid
+    1.0
+    """
+    parts = [Enclosure.of(term) for term in terms]
+    # `fsum` refuses infinities of both signs; an infinite term leaves nothing known.
+    if not all(math.isfinite(part.mid) and math.isfinite(part.rad) for part in parts):
+        return Enclosure(0.0, math.inf)
+    mid = math.fsum(part.mid for part in parts)
+    spread = math.fsum(part.rad for part in parts)
+    return Enclosure(mid, _enlarged(spread + UNIT_ROUNDOFF * abs(mid)))
+
+
+def enclose_dot(x: EnclosureLike, y: EnclosureLike) -> Enclosure:
+    """Return x'y of two vectors.
+
+    >>> enclose_dot(np.array([1.0, 2.0]), np.array([3.0, 4.0])).contains(11.0)
+    True
+    """
+    return enclose_product(x, y)
+
+
+def enclose_product(A: Any, B: Any) -> Enclosure:
+    """Return the matrix product AB; each factor is an enclosure, an array or a sparse matrix.
+
+    A sparse matrix on the left of `@` does not leave the product to its right factor.
+
+    >>> A = sparse.csr_array([[1.0, 2.0]])
+    >>> enclose_product(A, Enclosure.of(np.array([3.0, 4.0]))).contains(11.0)
+    True
+    """
+    left = A if isinstance(A, Enclosure) else _exact_factor(A)
+    return left @ B
+
+
+def enclose_norm(x: EnclosureLike) -> Enclosure:
+    """Return the Euclidean norm of all entries.
+
+    >>> enclose_norm(np.array([3.0, 4.0])).contains(5.0)
+    True
+    """
+    v = Enclosure.of(x)
+    # A power of two, so that squares neither overflow nor underflow and scaling is exact.
+    largest = float(np.max(v.magnitude, initial=0.0))
+    if not 0.0 < largest < math.inf:
+        return Enclosure(0.0, largest)
+    unit = 2.0 ** math.frexp(largest)[1] if largest < 2.0**1000 else 2.0**1000
+    scaled = Enclosure(v.mid / unit, _enlarged(v.rad / unit))
+    return (scaled * scaled).sum().sqrt() * unit
+
+
+def enclose_kernel_product(
+    K: FloatArray, v: EnclosureLike, floor: float, diagonal: FloatArray | None = None
+) -> Enclosure:
+    """Return K v for a symmetric K with K - floor I positive semidefinite, in one product.
+
+    |K_ij| <= r_i r_j with r_i^2 = K_ii - floor, so that the terms of (Kv)_i add up to at most
+    r_i r'|v|: Lemma E2 without a second product by |K|.
+
+    Parameters
+    ----------
+    K, v
+        The matrix and the vector, which may be an enclosure.
+    floor
+        A proven lower bound of the smallest eigenvalue of K, at most 0.
+    diagonal
+        The diagonal of K, where it is at hand.
+
+    >>> K = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> enclose_kernel_product(K, np.array([1.0, -1.0]), 0.0).contains(np.array([1.0, -1.0]))
+    True
+    """
+    x = Enclosure.of(v)
+    n = len(K)
+    d = K.diagonal() if diagonal is None else diagonal
+    r = round_up(np.sqrt(round_up(np.maximum(d - floor, 0.0))))
+    size = _enlarged(float(r @ np.abs(x.mid)), n)
+    rad = gamma(n) * r * size
+    spread = float(r @ x.rad)
+    if spread:
+        rad = rad + r * _enlarged(spread, n)
+    return Enclosure(cast(FloatArray, K @ x.mid), _enlarged(rad, n))
