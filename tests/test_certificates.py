@@ -163,7 +163,10 @@ def test_one_end_is_feasible_if_it_is_that_of_the_point(sense, ends) -> None:
         ((1.0, np.nan), None),
     ],
 )
-def test_ends_that_cross_by_rounding_are_swapped_and_others_prove_nothing(ends, kept) -> None:
+def test_ends_that_cross_by_the_margin_are_swapped_and_others_prove_nothing(
+    monkeypatch, ends, kept
+) -> None:
+    monkeypatch.setattr(certificate, "MAX_CROSSING", 1e-9)
     found = judged(Told(ABOVE_ZERO, ends, trusts=False), at(1.0))
     assert (found.lower, found.upper) == (kept or (-INF, INF))
     assert found.verdict is (Verdict.OPTIMAL if kept else Verdict.UNPROVEN)
