@@ -45,6 +45,8 @@ from klopt.programs.rows import (
     inequalities,
 )
 from klopt.programs.user_input import choice, cone_sizes, listed
+from klopt.proof.cone_bounds import DualWitness
+from klopt.proof.statement import ConeStatement, QuadraticConstraint
 
 if TYPE_CHECKING:
     from klopt.kernels.datasets import Dataset
@@ -210,6 +212,23 @@ class QCQP(Program):
         cones = Cones(zero[1].size, nonneg[1].size, soc)
         P = None if self.P is None else csc("P", self.sign * self.P)
         return ConeForm(self.sign * self.q, A, b, cones, P)
+
+    @cached_property
+    def cone_statement(self) -> ConeStatement:
+        """The program with its quadratic constraints as they are, which `form` factors."""
+        form = self.form
+        kept = form.b.size - sum(ball.size for ball in self.balls)
+        cones = attrs.evolve(form.cones, soc=self.soc)
+        rows = tuple(QuadraticConstraint(row.P, row.q, row.r) for row in self.quadratics)
+        A = csc("A", form.A.tocsr()[:kept])
+        return ConeStatement(form.c, A, form.b[:kept], cones, form.P, rows)
+
+    def dual_witness(self, w: FloatArray, y: FloatArray) -> DualWitness:
+        """Return (w, y) with one multiplier for each quadratic constraint."""
+        kept = self.cone_statement.b.size
+        parts = np.split(y[kept:], np.cumsum([ball.size for ball in self.balls])[:-1])
+        weights = [ball.multiplier(u) for ball, u in zip(self.balls, parts, strict=False)]
+        return DualWitness(w, y[:kept], np.array(weights))
 
     @cached_property
     def top(self) -> QuadraticCone | None:

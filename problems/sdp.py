@@ -36,6 +36,8 @@ from klopt.programs.matrix_inequalities import matrix_blocks
 from klopt.programs.program import Program
 from klopt.programs.rows import LinearRows, bounds_array, equalities, finite_number, inequalities
 from klopt.programs.user_input import choice, matrices, refuse_no_matrix
+from klopt.proof.cone_bounds import DualWitness
+from klopt.proof.statement import ConeStatement
 
 if TYPE_CHECKING:
     from klopt.kernels.datasets import Dataset
@@ -220,6 +222,26 @@ class SDP(Program):
         b = np.concatenate([b_zero, goal * b_nonneg, *b_psd])
         cones = Cones(b_zero.size, b_nonneg.size, psd=tuple(block.order for block in self.F))
         return ConeForm(cost, csc("A", A), b, cones)
+
+    @cached_property
+    def cone_statement(self) -> ConeStatement:
+        """The matrix inequality in the entries of its matrices, which `form` multiplies by roots."""
+        form = self.form
+        scaled = form.cones.zero + form.cones.nonneg
+        over_x = self.over == "x"
+        turn = -1.0 if over_x else 1.0
+        goal = 1.0 if over_x else self.sign
+        A_psd = [turn * block.entries[:, 1:] for block in self.F]
+        b_psd = [turn * goal * block.entries[:, [0]].toarray().ravel() for block in self.F]
+        A = sparse.vstack([form.A.tocsr()[:scaled], *A_psd], format="csc")
+        b = np.concatenate([form.b[:scaled], *b_psd])
+        return ConeStatement(form.c, csc("A", A), b, form.cones, plain=True)
+
+    def dual_witness(self, w: FloatArray, y: FloatArray) -> DualWitness:
+        """Return (w, y) with the entries of the matrices X instead of their `svec`."""
+        scaled = self.form.cones.zero + self.form.cones.nonneg
+        weights = np.concatenate([np.ones(scaled), *(block.weights for block in self.F)])
+        return DualWitness(w, y / weights)
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the program itself, then its dual."""

@@ -14,10 +14,10 @@ from klopt.conformance.instances import Instance
 from klopt.model.cones import Cones, svec
 from klopt.model.forms import ConeForm
 from klopt.proof.cone_bounds import dual_bound, enclose, farkas_strength, primal_bound
-from klopt.proof.cone_interior import centre, scaling_at
-from klopt.proof.cone_norms import block_column_norms, block_norms, equilibrate
-from klopt.proof.corrections import DualCorrection
-from klopt.proof.least_norm import TooLarge, least_distance, least_norm, nearest
+from klopt.witness.cone_interior import centre, scaling_at
+from klopt.model.cones.norms import block_column_norms, block_norms, equilibrate
+from klopt.witness.corrections import DualCorrection
+from klopt.witness.least_norm import TooLarge, least_distance, least_norm, nearest
 from klopt.proof.time_budget import budget
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
@@ -156,9 +156,9 @@ def test_a_repair_that_would_cost_too_much_leaves_true_bounds(
 ) -> None:
     instance = data.draw(known_pairs(kind))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("klopt.proof.corrections.MAX_DENSE_ENTRIES", 0)
-        patch.setattr("klopt.proof.least_norm.MAX_SPARSE_ENTRIES", 0)
-        patch.setattr("klopt.proof.least_norm.MAX_DENSE_FLOPS", 0.0)
+        patch.setattr("klopt.witness.corrections.MAX_DENSE_ENTRIES", 0)
+        patch.setattr("klopt.witness.least_norm.MAX_SPARSE_ENTRIES", 0)
+        patch.setattr("klopt.witness.least_norm.MAX_DENSE_FLOPS", 0.0)
         lower, upper, _, _ = enclose(instance.form, *shaken(instance, rng, 1e-3))
     slack = ROUNDING * (1 + abs(instance.value))
     assert lower - slack <= instance.value <= upper + slack

@@ -11,7 +11,7 @@ from test_native import BACKENDS, KINDS, PAIRS
 import klopt
 from klopt import ConeForm, Cones, Verdict
 from klopt.conformance.instances import FormProblem, Instance
-from klopt.proof.cone_interior import centre
+from klopt.witness.cone_interior import centre
 
 CURVED = KINDS[2:]
 EIGHT = ("clarabel", "highs")

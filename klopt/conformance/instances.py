@@ -33,7 +33,8 @@ from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.model.sets import BoxPlane, OrderedSimplex, Product, Simplex, Spectrahedron
 from klopt.programs.psd_factor import refuse_indefinite
 from klopt.proof.certificate import Verdict
-from klopt.proof.cone_bounds import dual_bound, primal_bound
+from klopt.proof.statement import ConeStatement
+from klopt.witness.cone_witness import prove
 
 __all__ = ["FormProblem", "Instance", "reference_instances"]
 
@@ -71,9 +72,15 @@ class FormProblem(Problem):
         # Rows that are vacuous or repeated are left out: bounds are proven on the others.
         reduced = reduce_rows(form)
         y = point.dual.get("y", np.zeros(form.b.size))
-        upper, x = primal_bound(reduced.form, point.x)
-        lower, _ = dual_bound(reduced.form, point.x, y[reduced.rows])
-        return Bracket(lower, upper, _as_point(x, y))
+        statement = ConeStatement.of_form(reduced.form)
+        proof = prove(statement, reduced.form, point.x, y[reduced.rows])
+        return Bracket(
+            proof.lower.value,
+            proof.upper.value,
+            _as_point(proof.x, y),
+            lower_by=proof.lower.by,
+            upper_by=proof.upper.by,
+        )
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:

@@ -26,7 +26,7 @@ from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones, svec, svec_size
 from klopt.model.forms import ConeForm, Form
 from klopt.proof.certificate import Verdict
-from klopt.proof.cone_interior import centre
+from klopt.witness.cone_interior import centre
 
 __all__ = ["Instance", "Kind", "planted_cone_program"]
 

@@ -29,7 +29,7 @@ from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.forms import ConeForm, Form
 from klopt.model.problem import Point, Problem
 from klopt.proof.certificate import Certificate, Verdict
-from klopt.proof.certify import VECTOR_TOL, certify
+from klopt.proof.certify import certify
 from klopt.proof.infeasibility import check_ray
 from klopt.proof.time_budget import budget
 
@@ -403,7 +403,7 @@ def _with_feasible_point(
     if answer.stop is not Stop.UNBOUNDED or answer.ray is None:
         return answer
     form = reduced.form
-    if check_ray(form, answer.ray, VECTOR_TOL):
+    if check_ray(form, answer.ray):
         return answer
     if answer.x is not None and form.measure(answer.x).primal <= settings.tol:
         return answer

@@ -12,7 +12,7 @@ from klopt.arrays import EPS, SparseMatrix, csc
 from klopt.errors import InvalidProblem
 from klopt.model.cones import svec_index, svec_size
 from klopt.programs.formats.model import Block
-from klopt.proof.cone_interior import is_sparse
+from klopt.witness.cone_interior import is_sparse
 
 __all__ = ["matrix_blocks"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import ClassVar
 
 from klopt.arrays import FloatArray
@@ -13,7 +14,10 @@ from klopt.model.forms import ConeForm, Start
 from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.programs.duality import dual_of, from_dual, to_dual
 from klopt.programs.rows import LinearRows
-from klopt.proof.cone_bounds import enclose
+from klopt.proof.cone_bounds import DualWitness
+from klopt.proof.enclosure import round_down, round_up
+from klopt.proof.statement import ConeStatement
+from klopt.witness.cone_witness import ConeProof, prove, proven_infeasible, proven_ray
 
 __all__ = ["Program"]
 
@@ -55,15 +59,46 @@ class Program(Problem):
     def pair(self, point: Point) -> tuple[FloatArray, FloatArray]:
         """Return (x, y) of `form` from a point; missing multipliers are 0."""
 
+    @cached_property
+    def cone_statement(self) -> ConeStatement:
+        """The program as exact numbers, without what `form` rounds."""
+        return ConeStatement.of_form(self.form)
+
+    def dual_witness(self, w: FloatArray, y: FloatArray) -> DualWitness:
+        """Return what (w, y) of `form` proposes for `cone_statement`."""
+        return DualWitness(w, y)
+
     def bracket(self, point: Point) -> Bracket:
-        """Return bounds of the optimum from a repaired point and repaired multipliers."""
-        low, high, x, y = enclose(self.form, *self.pair(point))
-        ends = (self.scale * low + self.offset, self.scale * high + self.offset)
-        if self.scale > 0:
-            lower, upper = ends
-        else:  # the form minimises what the program maximises: its bounds change places
-            upper, lower = ends
-        return Bracket(lower, upper, self.point(x, y), self.rows.note)
+        """Return bounds of the optimum, proven from a repaired point and repaired multipliers."""
+        found = prove(self.cone_statement, self.form, *self.pair(point), self.dual_witness)
+        return self._bracket(found)
+
+    def _bracket(self, found: ConeProof) -> Bracket:
+        """The proof about `form` in the units and the sense of the program."""
+        low = found.lower.value
+        high = found.upper.value
+        by = (found.lower.by, found.upper.by)
+        if (
+            self.scale < 0
+        ):  # the form minimises what the program maximises: its bounds change places
+            low, high = -high, -low
+            by = by[::-1]
+        if self.offset:
+            low = float(round_down(low + self.offset))
+            high = float(round_up(high + self.offset))
+        note = self.rows.note
+        return Bracket(
+            low, high, self.point(found.x, found.y), note, lower_by=by[0], upper_by=by[1]
+        )
+
+    def contradiction(self, point: Point) -> bool:
+        """Return whether the multipliers of a point prove that `form` has no feasible point."""
+        _, y = self.pair(point)
+        return proven_infeasible(self.cone_statement, self.form, y, self.dual_witness)
+
+    def descends_forever(self, direction: FloatArray) -> bool:
+        """Return whether the objective of `form` falls without bound along a direction."""
+        return proven_ray(self.cone_statement, direction)
 
     def by_form(
         self,

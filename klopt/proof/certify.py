@@ -25,19 +25,17 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.backend import Answer, Stop
+from klopt.model.cones.norms import block_norms
 from klopt.model.forms import ConeForm, Form, Residuals, SimplexForm
 from klopt.model.functions import DualFunction
 from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.proof.certificate import Argument, Certificate, Verdict, contradict, is_narrow, within
-from klopt.proof.cone_norms import block_norms
 from klopt.proof.infeasibility import check_farkas, check_ray
 
 __all__ = ["certify"]
 
 MAX_MAGNITUDE = 1e6
 """Points or multipliers that exceed the data by this factor are not judged by residuals."""
-VECTOR_TOL = 1e-6
-"""The relative error of A'y = 0, or of a ray, that passes as rounding, whatever `tol` is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +196,7 @@ def _infeasible_by_farkas_vector(
     if farkas is None:
         notes.append("infeasibility not proven: no multipliers came with the claim")
         return None
-    flaw = check_farkas(form, farkas, VECTOR_TOL)
+    flaw = check_farkas(form, farkas)
     if flaw:
         notes.append(f"infeasibility not proven: {flaw}")
         return None
@@ -211,7 +209,7 @@ def _infeasible_by_farkas_vector(
     # A ray that passes as well is worth a note: no change of b alone gives an optimum.
     certificate = _infeasible(claim)
     ray = claim.answer.ray
-    if ray is not None and not check_ray(form, ray, VECTOR_TOL):
+    if ray is not None and not check_ray(form, ray):
         note = "dual infeasible as well: a ray improves the objective"
         certificate = replace(certificate, notes=(note,))
     return certificate
@@ -223,7 +221,7 @@ def _no_optimum_by_ray(claim: SolverClaim, form: ConeForm, notes: list[str]) -> 
     if ray is None:
         notes.append("unboundedness not proven: no ray came with the claim")
         return None
-    flaw = check_ray(form, ray, VECTOR_TOL)
+    flaw = check_ray(form, ray)
     if flaw:
         notes.append(f"unboundedness not proven: {flaw}")
         return None

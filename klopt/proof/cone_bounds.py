@@ -1,492 +1,749 @@
-"""Bounds of the optimum of a cone program from an approximate primal and dual point.
+"""Bounds of the optimum of a cone program that hold in exact arithmetic.
 
-    minimise  x'Px/2 + c'x   subject to  b - Ax in K
+    minimise  x'Px/2 + c'x   subject to  s = b - Ax in K,  x'P_i x/2 + q_i'x <= r_i
 
-**Lemma 1 (weak duality).** For any w, any y in K* and every feasible x,
+The two ends rest on arrays that anybody may propose; what is false of them costs width, never truth.
 
-    x'Px/2 + c'x  >=  -w'Pw/2 - b'y + r'x,        r = Pw + c + A'y,
+**Lemma C1 (weak duality).** For any w, any y in K* and any l >= 0, with H = P + sum_i l_i P_i and
+g = Hw + c + sum_i l_i q_i + A'y, every feasible x has
 
-since x'Px/2 >= w'Px - w'Pw/2 (P is positive semidefinite) and y'(b - Ax) >= 0.
+    x'Px/2 + c'x  >=  -w'Hw/2 - b'y - l'r + g'x,
 
-**Lemma 2 (bounds of variables).** Rows with one entry are bounds of one variable. Whatever the
-other multipliers are, the best multipliers of these rows are known: r_j > 0 goes to the largest
-lower bound of x_j, r_j < 0 to the smallest upper one, and r_j becomes 0 (Neumaier and Shcherbina,
-2004).
+since H is positive semidefinite. If H >= -phi I is all that is known, phi ||x - w||^2 / 2 is lost.
 
-**Lemma 3 (radius).** Where ||x||_1 <= radius over the feasible set, r'x >= -max|r| radius (Jansson,
-Chaykin and Keil, 2007).
+**Lemma C2 (safe bound; Neumaier and Shcherbina, 2004; Jansson, 2004).** g'x >= sum_j min g_j x_j over
+what is known of x_j. A column without a bound on the side that counts needs g_j = 0 exactly: the sum
+is exactly 0 (Lemma S3), or a y (and w) next to the given one makes it so and stays in K* (Lemma S1),
+or the statement declares how large x can be. Otherwise there is no bound.
 
-Where a bound is missing, (w, y) moves by minimum-norm steps inside the cone
-(`klopt.proof.corrections`) until r_j is rounding; what is left after that costs max|r| times the
-radius. The upper bound is the objective at a point moved in the same way until b - Ax lies in K up
-to rounding.
+**Lemma C3 (a feasible point exists).** If the equations have a solution within D_j t of x (Lemma S1)
+and every other constraint holds with a margin for all such points, there is a feasible point, and
+the objective at x plus its change over that neighbourhood bounds the optimum from above.
 
-"Rounding" is a few eps of the terms that were added up, or of their size after equilibration: the
-bounds hold for data changed in their last digits. Under such changes a linear program moves by as
-little, but one with curved cones can move by the square root of it, times the size of x or y (no
-Slater point: think of [[1, t], [t, eps]]). So x and y are asked to lie inside curved cones with a
-margin; where they cannot, that square root is charged (`perturbation_cost`).
+**Lemma C4 (Farkas).** If C1 and C2 prove a bound > 0 for the objective 0, no x is feasible.
+
+**Lemma C5 (ray).** If -Ad in K, Pd = 0, P_i d = 0, q_i'd <= 0 and c'd < 0 hold exactly, the objective
+falls without bound along d from any feasible point.
+
+No tolerance enters: every radius is made of the terms of the sum it bounds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import EPS, FloatArray
-from klopt.model.cones import Cones
-from klopt.model.forms import ConeForm
-from klopt.model.single_entry_rows import single_entry_rows
-from klopt.proof.cone_interior import centre
-from klopt.proof.cone_norms import block_column_norms, block_norms, largest_entry
-from klopt.proof.corrections import DualCorrection, PrimalCorrection
+from klopt.arrays import FloatArray
+from klopt.model.cones import order_of, svec_entries
+from klopt.proof.enclosure import (
+    UNIT_ROUNDOFF,
+    Enclosure,
+    enclose_dot,
+    enclose_norm,
+    enclose_product,
+    enclose_sum,
+    round_down,
+    round_up,
+)
+from klopt.proof.linear_systems import exact_sums, shortest_correction
+from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
+from klopt.proof.statement import ConeStatement, VariableRange
 
-__all__ = ["dual_bound", "enclose", "farkas_strength", "primal_bound"]
+__all__ = [
+    "DualWitness",
+    "PrimalWitness",
+    "ProvenEnd",
+    "doubtful_rows",
+    "is_infeasible",
+    "is_ray",
+    "lower_bound",
+    "upper_bound",
+]
 
 Mask = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
 
-RELATIVE_ROUNDING = 64 * EPS
-"""A residual counts as rounding up to this share of the terms that were added up."""
-EQUILIBRATED_ROUNDING = 16 * EPS
-"""... or of the largest term of all sums in equilibrated units."""
-ABSOLUTE_ROUNDING = 1e-30
-"""... or of 1 plus the largest entry of b or c."""
-SUM_ERROR = 8 * EPS
-"""What the objective loses in summation, relative to the sum of the absolute terms."""
-MIN_FARKAS_SHARE = 1e-12
-"""A Farkas vector of which repairs leave less than this share is rounding and proves nothing."""
-MAX_GROWTH = 1e5
-"""Terms that exceed the data by this factor may be large by rounding alone."""
-MAX_CORRECTIONS = 20
-"""Correction steps per repair."""
-MAX_IDLE_CORRECTIONS = 3
-"""Steps without progress before a repair stops."""
-PROGRESS_FACTOR = 0.7
-"""A step makes progress if it brings the error below this multiple of the smallest one so far."""
-
-
-def enclose(
-    form: ConeForm,
-    x: FloatArray,
-    y: FloatArray,
-) -> tuple[float, float, FloatArray, FloatArray]:
-    """Return (lower, upper, x', y') with lower <= optimum <= upper.
-
-    x' is feasible and y' are the multipliers behind `lower`. Both ends hold up to rounding, by
-    which they may cross; ends that crossed by more would mean a broken proof, so they are returned
-    as they are.
-    """
-    upper, point = primal_bound(form, x)
-    lower, multipliers = dual_bound(form, x, y)
-    if np.isfinite(upper):
-        # What x' is off by, in the prices y' of the constraints.
-        s = form.b - form.A @ point
-        violation = np.abs(s - form.cones.project(s))
-        upper += float(np.abs(multipliers) @ violation)
-    return lower, upper, point, multipliers
-
-
-def dual_bound(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[float, FloatArray]:
-    """Return a lower bound of the optimum and the multipliers behind it; -inf if there is none.
-
-    By Lemma 1 with w = x and y repaired; Lemma 3 charges what no repair removes.
-
-    >>> from klopt.model.cones import Cones
-    >>> A = [[-1.0, -1.0], [-1.0, 0.0], [0.0, -1.0]]
-    >>> form = ConeForm(c=[1.0, 2.0], A=A, b=[-1.0, 0.0, 0.0], cones=Cones(nonneg=3))
-    >>> bound, y = dual_bound(form, np.zeros(2), np.array([0.9, 0.0, 0.0]))
-    >>> round(bound, 9), y
-    (0.9, array([0.9, 0.1, 1.1]))
-    """
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        return -np.inf, np.zeros_like(form.b)
-
-    repair = DualRepair(form)
-    pair = repair.assign_bound_multipliers(x, y)
-    pair = repair.reduce_residual(pair)
-    pair = repair.move_inside(pair)
-
-    quadratic = float(pair.w @ form.curve(pair.w)) / 2
-    terms = form.b * pair.y
-    bound = -quadratic - float(terms.sum())
-
-    # Rounding of the two sums, and the residual at rounding level: r'x is taken at x = w.
-    rounding = SUM_ERROR * (abs(quadratic) + float(np.abs(terms).sum()))
-    rounding += float(np.abs(pair.rounding_residual) @ np.abs(pair.w))
-    bound -= rounding
-    bound -= repair.perturbation_cost(pair)
-
-    # Lemma 3. Without a radius the bound is -inf; 0 times inf must not be computed.
-    if pair.residual.any():
-        bound -= largest_entry(pair.residual) * form.radius
-    if np.isnan(bound):
-        bound = -np.inf
-    return bound, pair.y
-
-
-def farkas_strength(form: ConeForm, y: FloatArray) -> tuple[float, float, FloatArray]:
-    """Return (-b'y', what is left of max|A'y'|, y') for y' in K* made from y, of largest entry 1.
-
-    By Lemmas 1 and 3 with P = 0 and c = 0: if -b'y' > 0 and nothing is left (rounding counts as 0),
-    or less than -b'y' / radius, then no x satisfies b - Ax in K. Bounds of one variable that
-    contradict each other are such multipliers by themselves.
-
-    >>> from klopt.model.cones import Cones
-    >>> form = ConeForm(c=[0.0], A=[[1.0], [-1.0]], b=[-1.0, 0.0], cones=Cones(nonneg=2))
-    >>> farkas_strength(form, np.array([2.0, 1.0]))
-    (1.0, 0.0, array([1., 1.]))
-    """
-    nothing = (-np.inf, np.inf, np.zeros_like(form.b))
-    if not np.isfinite(y).all():
-        return nothing
-
-    repair = DualRepair(attrs.evolve(form, c=np.zeros_like(form.c), P=None))
-    # lower > upper for one variable is a contradiction of two rows, whatever y says.
-    crossed = repair.bounds.lower - repair.bounds.upper
-    if np.any(crossed > 0):
-        column = int(np.argmax(crossed))
-        return float(crossed[column]), 0.0, repair.bounds.contradiction(column)
-
-    size = largest_entry(y) or 1.0
-    pair = repair.assign_bound_multipliers(np.zeros_like(form.c), y / size)
-
-    # Only multipliers with b'y < 0 are worth a repair, and only if it leaves b'y < 0.
-    if -float(form.b @ pair.y) > 0:
-        repaired = repair.reduce_residual(pair)
-        if -float(form.b @ repaired.y) > 0:
-            pair = repaired
-
-    if not largest_entry(pair.y) > MIN_FARKAS_SHARE:
-        return nothing
-    strength = -float(form.b @ pair.y)
-    return strength, largest_entry(pair.residual), pair.y
-
-
-def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
-    """Return the objective at a feasible point near x, and that point; (inf, x) if none is found.
-
-    >>> from klopt.model.cones import Cones
-    >>> A = [[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]
-    >>> form = ConeForm(c=[1.0, 2.0], A=A, b=[1.0, 0.0, 0.0], cones=Cones(zero=1, nonneg=2))
-    >>> value, point = primal_bound(form, np.array([0.8, 0.1]))
-    >>> point.sum().round(9), bool((point >= 0).all())
-    (np.float64(1.0), True)
-    """
-    bounds = BoundRows(form)
-    # Bounds that cross leave no feasible point.
-    if not np.isfinite(x).all() or (bounds.lower > bounds.upper).any():
-        return np.inf, x
-
-    repair = PrimalRepair(form)
-    point = np.clip(x, bounds.lower, bounds.upper)
-    best_value = np.inf
-    best_point = x
-    smallest_excess = np.inf
-    candidates = 0
-    idle = 0
-    for _ in range(MAX_CORRECTIONS):
-        slack = repair.measure(point)
-        if repair.is_inside(slack):
-            return _value_from_above(form, point), point
-
-        # Not inside with a margin, but near enough that the missing margin can be paid for.
-        if repair.is_nearly_inside(slack):
-            candidates += 1
-            value = _value_from_above(form, point) + repair.perturbation_cost(point, slack)
-            if value < best_value:
-                best_value = value
-                best_point = point
-
-        excess = float(np.max(slack.distance / slack.allowed))
-        if excess < PROGRESS_FACTOR * smallest_excess:
-            smallest_excess = excess
-            idle = 0
-        else:
-            idle += 1
-
-        # Further steps would polish a point that is good enough, or get nowhere.
-        if max(candidates, idle) > MAX_IDLE_CORRECTIONS:
-            break
-        moved = repair.correction.step(point, slack.s, slack.off)
-        if moved is None:
-            break
-        point = moved
-    return best_value, best_point
-
-
-def _value_from_above(form: ConeForm, x: FloatArray) -> float:
-    """The objective plus the rounding of its sums."""
-    Px = form.curve(x)
-    terms = np.abs(Px) / 2 + np.abs(form.c)
-    return form.value(x) + SUM_ERROR * float(np.abs(x) @ terms)
-
-
-def _curved_rows(cones: Cones) -> Mask:
-    """Which rows belong to cones that are not polyhedra."""
-    return np.arange(cones.size) >= cones.zero + cones.nonneg
-
-
-class BoundRows:
-    """The bounds of single variables that rows with one entry state, and the row behind each.
-
-    Attributes
-    ----------
-    rows
-        The rows with one entry among the zero and nonnegative rows.
-    entry
-        That entry by row, 1 for all other rows.
-    lower, upper
-        The tightest bounds of each variable, infinite where there is none.
-    lower_row, upper_row
-        The rows that state them, -1 where there is none.
-    """
-
-    def __init__(self, form: ConeForm) -> None:
-        single = single_entry_rows(form)
-        bounds = single.bounds()
-        self.rows = np.sort(single.row)
-        self.entry = np.ones(form.b.size)
-        self.entry[single.row] = single.entry
-        self.lower = bounds.lower
-        self.upper = bounds.upper
-        self.lower_row = bounds.lower_row
-        self.upper_row = bounds.upper_row
-
-    def contradiction(self, column: int) -> FloatArray:
-        """Return the multipliers of crossed bounds: they add up to 0 <= upper - lower < 0."""
-        rows = [self.lower_row[column], self.upper_row[column]]
-        y = np.zeros(self.entry.size)
-        y[rows] = np.array([-1.0, 1.0]) / self.entry[rows]
-        return y
+MAX_EXACT_TERMS = 200_000
+"""Terms that are summed exactly where a sum may be 0: it takes a tenth of a second."""
+CURVED = ("soc", "psd", "exp")
 
 
 @dataclass(frozen=True, eq=False)
-class DualPair:
-    """A dual pair (w, y) with y in K*, and r = Pw + c + A'y where no bound of a variable takes it.
-
-    Attributes
-    ----------
-    w, y
-        The pair.
-    residual
-        The entries of r that are more than rounding, else 0.
-    rounding_residual
-        The entries of r that are rounding, else 0.
-    """
+class DualWitness:
+    """What proves a lower bound: any w, y in K* and multipliers of the quadratic constraints."""
 
     w: FloatArray
     y: FloatArray
-    residual: FloatArray
-    rounding_residual: FloatArray
+    quadratic: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
-class DualRepair:
-    """Makes dual pairs that prove a bound; for a Farkas vector the form comes without objective."""
+class PrimalWitness:
+    """What proves an upper bound: a point, and inequalities to be met with equality next to it."""
 
-    form: ConeForm
-
-    @cached_property
-    def bounds(self) -> BoundRows:
-        """The bounds of single variables."""
-        return BoundRows(self.form)
-
-    @cached_property
-    def column_norms(self) -> sparse.csr_array:
-        """The norms of the columns of A, cone by cone."""
-        return block_column_norms(self.form.cones, self.form.A)
-
-    @cached_property
-    def correction(self) -> DualCorrection:
-        """The correction of columns whose variable lacks a bound on some side."""
-        two_sided = np.isfinite(self.bounds.lower) & np.isfinite(self.bounds.upper)
-        return DualCorrection(self.form, np.flatnonzero(~two_sided))
-
-    def assign_bound_multipliers(self, w: FloatArray, y: FloatArray) -> DualPair:
-        """Put y into K* and give the rows with one entry their best multipliers (Lemma 2)."""
-        form = self.form
-        bounds = self.bounds
-        y = form.cones.project_dual(y)
-        y[bounds.rows] = 0.0
-        r = form.curve(w) + form.c + form.A.T @ y
-
-        # The terms that each r_j was added up from, before y of the bounds is known.
-        terms = np.abs(form.c) + self.column_norms.T @ block_norms(form.cones, y)
-        if form.P is not None:
-            terms = terms + abs(form.P) @ np.abs(w)
-
-        # r_j > 0 is taken by the lower bound, r_j < 0 by the upper one, where there is one.
-        row = np.where(r > 0, bounds.lower_row, bounds.upper_row)
-        taken = (row >= 0) & (r != 0)
-        rows = row[taken]
-        y[rows] = -r[taken] / bounds.entry[rows]
-        left = np.where(taken, 0.0, r)
-
-        is_rounding = self._is_rounding(left, terms, y)
-        return DualPair(
-            w,
-            y,
-            residual=np.where(is_rounding, 0.0, left),
-            rounding_residual=np.where(is_rounding, left, 0.0),
-        )
-
-    def _is_rounding(self, residual: FloatArray, terms: FloatArray, y: FloatArray) -> Mask:
-        """Which entries of the residual are no larger than the rounding of their terms."""
-        allowed = RELATIVE_ROUNDING * terms + ABSOLUTE_ROUNDING * (1 + largest_entry(self.form.c))
-        # Equilibration costs a pass over A: only where the residual is not small without it.
-        if np.any(np.abs(residual) > allowed):
-            r, c = self.correction.units
-            allowed = allowed + EQUILIBRATED_ROUNDING * largest_entry(y / r) / c
-        return np.abs(residual) <= allowed
-
-    def reduce_residual(self, pair: DualPair) -> DualPair:
-        """Correct the pair until no residual is left or no step helps."""
-        cones = self.form.cones
-        correction = self.correction
-        inequality = slice(cones.zero, cones.zero + cones.nonneg)
-        fixed = np.zeros(self.form.b.size, dtype=bool)
-        best = pair
-        idle = 0
-        for _ in range(MAX_CORRECTIONS):
-            if not pair.residual.any() or idle > MAX_IDLE_CORRECTIONS:
-                break
-            moved = correction.step(pair.w, pair.y, pair.residual, fixed)
-            if moved is None:
-                break
-            w, y = moved
-            pair = self.assign_bound_multipliers(w, y)
-
-            # A multiplier that a step would make negative stays 0 from then on, unless its bound
-            # takes it up again.
-            fixed[inequality] |= y[inequality] < 0
-            fixed &= pair.y <= 0
-
-            error = correction.largest_error(pair.residual)
-            if error < PROGRESS_FACTOR * correction.largest_error(best.residual):
-                best = pair
-                idle = 0
-            else:
-                idle += 1
-        return best
-
-    def move_inside(self, pair: DualPair) -> DualPair:
-        """Move y off the boundary of curved cones, while that lowers the perturbation cost."""
-        cones = self.form.cones
-        movable = np.zeros(self.form.b.size, dtype=bool)
-        for _ in range(MAX_IDLE_CORRECTIONS):
-            cost = self.perturbation_cost(pair)
-            # Without a cost there is nothing to gain; with a residual the bound is lost anyway.
-            if cost == 0 or pair.residual.any():
-                break
-
-            # A step that corrects y - margin instead of y leaves y a margin.
-            inward = 2 * RELATIVE_ROUNDING * block_norms(cones, pair.y) * centre(cones)
-            margin = np.where(_curved_rows(cones), inward, 0.0)
-            moved = self.correction.step(pair.w, pair.y - margin, pair.rounding_residual, movable)
-            if moved is None:
-                break
-            w, y = moved
-            finer = self.assign_bound_multipliers(w, y + margin)
-            if finer.residual.any() or self.perturbation_cost(finer) >= cost:
-                break
-            pair = finer
-        return pair
-
-    def perturbation_cost(self, pair: DualPair) -> float:
-        """Return what rounding may be worth to curved cones in which y has no margin."""
-        cones = self.form.cones
-        norms = block_norms(cones, pair.y)
-        margin = RELATIVE_ROUNDING * norms * centre(cones)
-        missing = block_norms(cones, cones.project(margin - pair.y))
-        tight = _curved_rows(cones) & (missing > RELATIVE_ROUNDING / 2 * norms)
-
-        # Multipliers this large on the boundary may lie in K* by rounding alone.
-        largest_credible = MAX_GROWTH * (1 + largest_entry(self.form.c))
-        if np.any(norms[tight] > largest_credible):
-            return np.inf
-        return self.correction.perturbation_cost(np.abs(pair.rounding_residual), norms, tight)
+    x: FloatArray
+    tight: Indices = field(default_factory=lambda: np.zeros(0, np.intp))
 
 
-@dataclass(frozen=True, eq=False)
-class SlackError:
-    """How far s = b - Ax, less a margin in curved cones, is from K.
+@dataclass(frozen=True)
+class ProvenEnd:
+    """A proven end of the interval, infinite where there is none, and the lemma or the obstacle."""
 
-    Attributes
-    ----------
-    s
-        The slack less the margin.
-    off
-        s less its projection onto K.
-    distance
-        `block_norms` of `off`.
-    terms
-        `block_norms` of the terms of b - Ax.
-    allowed
-        The distance that counts as rounding.
+    value: float
+    by: str
+
+
+# The lower end
+
+
+def lower_bound(statement: ConeStatement, witness: DualWitness) -> ProvenEnd:
+    """Return a lower bound of the optimum by Lemmas C1 and C2.
+
+    >>> from klopt.model.cones import Cones
+    >>> A = sparse.csc_array([[-1.0, -1.0], [-1.0, 0.0], [0.0, -1.0]])
+    >>> b = np.array([-1.0, 0.0, 0.0])
+    >>> statement = ConeStatement(np.array([1.0, 2.0]), A, b, Cones(nonneg=3))
+    >>> lower_bound(statement, DualWitness(np.zeros(2), np.array([0.9, 0.0, 0.0])))
+    ProvenEnd(value=0.8999999999999..., by='weak duality (Lemma C1) with the bounds of ...')
     """
-
-    s: FloatArray
-    off: FloatArray
-    distance: FloatArray
-    terms: FloatArray
-    allowed: FloatArray
+    return _Dual(statement, witness).bound()
 
 
-class PrimalRepair:
-    """Measures how far points are from feasible, and what is missing costs."""
+class _Dual:
+    """The pieces of Lemma C1 at one witness."""
 
-    def __init__(self, form: ConeForm) -> None:
-        self.form = form
-        self.correction = PrimalCorrection(form)
-        self._A_sizes = abs(form.A)
-        self._curved = _curved_rows(form.cones)
-        self._centre = centre(form.cones)
+    def __init__(self, statement: ConeStatement, witness: DualWitness) -> None:
+        self.statement = statement
+        cones = statement.cones
+        y = np.where(statement.vacuous, 0.0, witness.y)
+        inequality = slice(cones.zero, cones.zero + cones.nonneg)
+        y[inequality] = np.maximum(y[inequality], 0.0)
+        self.y = y
+        self.w = witness.w
+        self.multipliers = np.maximum(witness.quadratic, 0.0)
 
-    def measure(self, point: FloatArray) -> SlackError:
-        """Return the slack of a point, its error and what of it is rounding."""
-        form = self.form
-        cones = form.cones
-        absolute_terms = self._A_sizes @ np.abs(point) + np.abs(form.b)
-        terms = block_norms(cones, absolute_terms)
-        inward = RELATIVE_ROUNDING * terms * self._centre
-        margin = np.where(self._curved, inward, 0.0)
-        s = form.b - form.A @ point - margin
-        off = s - cones.project(s)
-        distance = block_norms(cones, off)
+    def bound(self) -> ProvenEnd:
+        """Return the end that the witness proves."""
+        statement = self.statement
+        finite = np.isfinite(self.y).all() and np.isfinite(self.w).all()
+        if not finite or not np.isfinite(self.multipliers).all():
+            return ProvenEnd(-np.inf, "the multipliers are not finite")
+        if (statement.b == -np.inf).any():
+            return ProvenEnd(-np.inf, "a row asks for something below -inf")
 
-        allowed = RELATIVE_ROUNDING * terms + ABSOLUTE_ROUNDING * (1 + largest_entry(form.b))
-        # Equilibration costs a pass over A: only where the error is not small without it.
-        if np.any(distance > allowed):
-            r, c = self.correction.units
-            more = EQUILIBRATED_ROUNDING * largest_entry(point / c) / r
-            allowed = allowed + np.where(self._curved, 0.0, more)
-        return SlackError(s, off, distance, terms, allowed)
+        for kind, block in statement.cones.blocks():
+            if kind in CURVED and not _in_dual_cone(statement, kind, block, self.y[block], 0.0):
+                return ProvenEnd(
+                    -np.inf, f"the multipliers of a cone ({kind}) are not proven in it"
+                )
 
-    def is_inside(self, slack: SlackError) -> bool:
-        """Return whether the slack lies in K up to rounding, in curved cones by half the margin."""
-        allowed = np.where(self._curved, slack.allowed / 2, slack.allowed)
-        return bool(np.all(slack.distance <= allowed))
+        gradient = self.gradient()
+        value = [-self._half_curvature(), -self._right_hand_side()]
+        end = self._close(gradient, value, statement.stated_range)
+        return end
 
-    def is_nearly_inside(self, slack: SlackError) -> bool:
-        """Return whether the slack lies in K up to rounding, in curved cones without a margin.
+    def _close(
+        self, gradient: Enclosure, value: list[Enclosure], known: VariableRange
+    ) -> ProvenEnd:
+        """Lemma C2: the bound of g'x from what is known of x, with more and more effort."""
+        statement = self.statement
+        by = "weak duality (Lemma C1) with the bounds of the variables (Lemma C2)"
+        if _lacking(gradient, known).any():
+            known = statement.implied_range
+        lacking = _lacking(gradient, known)
+        if lacking.any():
+            gradient = self._summed_exactly(gradient, np.flatnonzero(lacking))
+            lacking = _lacking(gradient, known)
+        if lacking.any():
+            corrected = self._corrected(gradient, np.flatnonzero(lacking))
+            limit = min(statement.within, statement.radius)
+            if corrected is not None:
+                gradient, change = corrected
+                value = [*value, Enclosure(0.0, change)]
+                by = "weak duality (Lemma C1), stationarity solved exactly (Lemma S1)"
+            elif np.isfinite(limit):
+                known = VariableRange(
+                    np.maximum(known.lower, -limit), np.minimum(known.upper, limit)
+                )
+                by = "weak duality (Lemma C1) over the declared bound of x (Lemma C2)"
+            else:
+                worst = int(np.flatnonzero(lacking)[0])
+                return ProvenEnd(
+                    -np.inf, f"variable {worst} has no bound, and its gradient is not exactly 0"
+                )
 
-        Terms much larger than the data can make rounding pass for feasibility: [[x, 1], [1, 0]] is
-        "psd" for x above 1e7.
+        loss = self._nonconvexity(known)
+        if not np.isfinite(loss):
+            return ProvenEnd(-np.inf, "the objective is not proven convex, and x is unbounded")
+        least = _least_products(gradient, known)
+        total = enclose_sum([*value, *(Enclosure.of(v) for v in least.tolist()), -loss])
+        found = total.lower
+        if np.isnan(found):
+            return ProvenEnd(-np.inf, "the bound overflows")
+        return ProvenEnd(float(found), by)
+
+    def gradient(self) -> Enclosure:
+        """g = Hw + c + sum_i l_i q_i + A'y, entry by entry."""
+        statement = self.statement
+        weighted = statement.weight * self.y
+        A = statement.A
+        count = np.diff(A.indptr)
+        mid = A.T @ weighted
+        terms = statement.absolute.T @ np.abs(weighted)
+        # Lemma E2 column by column: each has its own number of terms.
+        share = (count + 2) * UNIT_ROUNDOFF * (1 + 2.0**-20)
+        rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
+        g = Enclosure(mid, np.where(count == 0, 0.0, rad))
+        # Adding 0 is exact.
+        if statement.c.any():
+            g = g + statement.c
+        for matrix, factor in self._curvatures():
+            g = g + factor * enclose_product(matrix, self.w)
+        for row, factor in zip(statement.quadratics, self.multipliers, strict=True):
+            if factor:
+                g = g + factor * Enclosure.of(row.q)
+        return g
+
+    def _curvatures(self) -> list[tuple[Any, float]]:
+        """The matrices of H and their factors."""
+        matrices = self.statement.curvatures
+        factors = [1.0] * (len(matrices) - self.multipliers.size) + self.multipliers.tolist()
+        return [pair for pair in zip(matrices, factors, strict=True) if pair[1]]
+
+    def _half_curvature(self) -> Enclosure:
+        total = Enclosure.of(0.0)
+        for matrix, factor in self._curvatures():
+            square = enclose_dot(self.w, enclose_product(matrix, self.w))
+            total = total + square * (factor / 2)
+        return total
+
+    def _right_hand_side(self) -> Enclosure:
+        """b'y + l'r."""
+        statement = self.statement
+        used = self.y != 0
+        total = enclose_dot((statement.weight * self.y)[used], statement.b[used])
+        for row, factor in zip(statement.quadratics, self.multipliers, strict=True):
+            total = total + Enclosure.of(float(factor)) * row.r
+        return total
+
+    def _nonconvexity(self, known: VariableRange) -> float:
+        """phi ||x - w||^2 / 2 for H >= -phi I, over the variables that H knows."""
+        statement = self.statement
+        total = 0.0
+        phis = statement.nonconvexity
+        factors = [1.0] * (len(phis) - self.multipliers.size) + self.multipliers.tolist()
+        for matrix, phi, factor in zip(statement.curvatures, phis, factors, strict=True):
+            if not phi or not factor:
+                continue
+            support = np.flatnonzero(np.diff(matrix.indptr))
+            w = self.w[support]
+            reach = np.maximum(known.upper[support] - w, w - known.lower[support])
+            limit = min(statement.within, statement.radius)
+            if np.isfinite(limit):
+                reach = np.minimum(reach, limit + np.abs(w))
+            with np.errstate(over="ignore"):
+                square = float(np.sum(reach * reach))
+            total += phi * factor * square * 0.500001
+        return total
+
+    # Gradients that are exactly 0
+
+    def _summed_exactly(self, gradient: Enclosure, columns: Indices) -> Enclosure:
+        """The gradient with some of its entries summed without rounding (Lemma S3)."""
+        statement = self.statement
+        curvatures = self._curvatures()
+        # A product of three factors, a multiplier times P_i w, is not summed exactly.
+        if any(factor != 1.0 for _, factor in curvatures) or self.multipliers.any():
+            return gradient
+        A = statement.A
+        sizes = np.diff(A.indptr)[columns]
+        P = None if statement.P is None else statement.P
+        terms = int(sizes.sum()) + (0 if P is None else int(np.diff(P.indptr)[columns].sum()))
+        if terms > MAX_EXACT_TERMS:
+            return gradient
+        weighted = statement.weight * self.y
+        one = np.ones(1)
+        parts = []
+        for column in columns:
+            entries = slice(A.indptr[column], A.indptr[column + 1])
+            factors = [
+                (one, statement.c[column : column + 1]),
+                (A.data[entries], weighted[A.indices[entries]]),
+            ]
+            if P is not None:
+                entries = slice(P.indptr[column], P.indptr[column + 1])
+                factors.append((P.data[entries], self.w[P.indices[entries]]))
+            parts.append(factors)
+        sums = exact_sums(parts)
+        mid = gradient.mid.copy()
+        rad = gradient.rad.copy()
+        better = sums.rad < rad[columns]
+        mid[columns[better]] = sums.mid[better]
+        rad[columns[better]] = sums.rad[better]
+        return Enclosure(mid, rad)
+
+    def _corrected(self, gradient: Enclosure, columns: Indices) -> tuple[Enclosure, float] | None:
+        """g with exact zeros in some columns, by a y and w next to the given ones (Lemma S1).
+
+        Returned with what the change of y and w may cost.
         """
-        largest_credible = MAX_GROWTH * (1 + largest_entry(self.form.b))
-        if not np.all(slack.terms[self._curved] <= largest_credible):
-            return False
-        allowed = np.where(self._curved, 2 * slack.allowed, slack.allowed)
-        return bool(np.all(slack.distance <= allowed))
+        statement = self.statement
+        room = _dual_room(statement, self.y)
+        used = np.flatnonzero(room > 0)
+        # In the scale of the room, a change of norm 1 stays in K*; off-diagonal entries of plain
+        # blocks count twice in the norm, so that their unit is 1 / sqrt(2).
+        scale = np.where(np.isinf(room), _free_scale(statement, self.y), room)[used]
+        root = np.sqrt(statement.weight[used])
+        B = sparse.csr_array(statement.A[:, columns].T)[:, used]
+        B = sparse.csr_array(B @ sparse.diags_array(scale * root))
+        # w moves too, where H is P alone.
+        P = None if statement.P is None else sparse.csr_array(statement.P)
+        if self.multipliers.any():
+            P = None
+        w_scale = np.zeros(0)
+        if P is not None:
+            w_scale = 1.0 + np.abs(self.w)
+            beside = P[columns] @ sparse.diags_array(w_scale)
+            B = sparse.hstack([B, beside], format="csr")
+        size = shortest_correction(B, gradient[columns], 4 * UNIT_ROUNDOFF)
+        # Blocks and inequalities have room for a change of norm 1.
+        if not size <= 1.0:
+            return None
 
-    def perturbation_cost(self, point: FloatArray, slack: SlackError) -> float:
-        """Return what the missing margin may be worth."""
-        cones = self.form.cones
-        s = self.form.b - self.form.A @ point
-        error = block_norms(cones, s - cones.project(s))
-        return self.correction.perturbation_cost(error, slack.terms, self._curved)
+        # What y may change by, entry by entry in norm: the other columns of A'y ...
+        moved = sparse.diags_array(scale * root) @ statement.rows[used]
+        reach = _row_norms(sparse.csr_array(moved.T)) * size
+        # ... and b'y.
+        cost = float(enclose_norm(statement.b[used] * scale * root).upper) * size * 1.000001
+        if P is not None:
+            side = sparse.csr_array(P @ sparse.diags_array(w_scale))
+            reach = reach + _row_norms(side) * size
+            # -(w + d)'P(w + d)/2 changes by at most |w'Pd| + d'Pd/2.
+            Pw = enclose_product(P, self.w)
+            cost += float(enclose_norm(Pw * w_scale).upper) * size * 1.000001
+            double = sparse.csr_array(sparse.diags_array(w_scale) @ side)
+            norm = float(enclose_norm(double.data).upper)
+            cost += norm * size * size * 0.500001
+        mid = gradient.mid.copy()
+        rad = gradient.rad + reach
+        mid[columns] = 0.0
+        rad[columns] = 0.0
+        if not np.isfinite(cost) or not np.isfinite(rad).all():
+            return None
+        return Enclosure(mid, rad), cost
+
+
+def _lacking(gradient: Enclosure, known: VariableRange) -> Mask:
+    """Columns whose g_j x_j has no lower bound: g_j may have the sign of a missing bound."""
+    falls = (gradient.lower < 0) & np.isinf(known.upper) & ~_is_zero(gradient)
+    rises = (gradient.upper > 0) & np.isinf(known.lower) & ~_is_zero(gradient)
+    return np.asarray(falls | rises)
+
+
+def _is_zero(x: Enclosure) -> Mask:
+    return np.asarray((x.mid == 0) & (x.rad == 0))
+
+
+def _least_products(gradient: Enclosure, known: VariableRange) -> FloatArray:
+    """A lower bound of g_j x_j for each column: the smallest of four corners, rounded down."""
+    g_low = gradient.lower
+    g_high = gradient.upper
+    with np.errstate(invalid="ignore", over="ignore"):
+        corners = np.stack(
+            [
+                g_low * known.lower,
+                g_low * known.upper,
+                g_high * known.lower,
+                g_high * known.upper,
+            ]
+        )
+    # Where one side of x is unknown, its corners do not count: `_lacking` has made sure of the sign.
+    corners = np.where(np.isnan(corners), 0.0, corners)
+    below = np.isinf(known.lower)
+    above = np.isinf(known.upper)
+    corners[0] = np.where(below, np.inf, corners[0])
+    corners[2] = np.where(below, np.inf, corners[2])
+    corners[1] = np.where(above, np.inf, corners[1])
+    corners[3] = np.where(above, np.inf, corners[3])
+    least = np.min(corners, axis=0, initial=np.inf)
+    # A free column has gradient 0; so has one that is exactly 0.
+    nothing = _is_zero(gradient) | (below & above)
+    least = np.where(nothing, 0.0, round_down(least))
+    return np.asarray(least[least != 0.0], float)
+
+
+def _free_scale(statement: ConeStatement, y: FloatArray) -> FloatArray:
+    """A unit for multipliers without a sign: any will do, one of their size is well scaled."""
+    return np.asarray(1.0 + np.abs(y))
+
+
+def _dual_room(statement: ConeStatement, y: FloatArray) -> FloatArray:
+    """How far y may move in norm, cone by cone, without leaving K*: inf for zero rows."""
+    cones = statement.cones
+    room = np.where(statement.vacuous, 0.0, np.inf)
+    inequality = slice(cones.zero, cones.zero + cones.nonneg)
+    room[inequality] = np.where(statement.vacuous, 0.0, y)[inequality]
+    for kind, block in cones.blocks():
+        if kind == "soc":
+            tail = float(enclose_norm(y[block][1:]).upper)
+            distance = (y[block][0] - tail) / 1.415 * (1 - 4 * UNIT_ROUNDOFF)
+            room[block] = max(distance, 0.0)
+        elif kind == "psd":
+            M = _matrix(statement, Enclosure.of(y[block]))
+            floor = eigenvalue_floor(M.mid) - radius_norm(M.rad)
+            room[block] = max(floor * (1 - 4 * UNIT_ROUNDOFF), 0.0)
+        elif kind == "exp":
+            room[block] = 0.0
+    return room
+
+
+# Membership
+
+
+def _matrix(statement: ConeStatement, v: Enclosure) -> Enclosure:
+    """The symmetric matrix of the rows of one semidefinite block."""
+    order = order_of(v.size)
+    rows, columns = svec_entries(order)
+    if not statement.plain:
+        half = np.where(rows == columns, 1.0, np.sqrt(0.5))
+        # sqrt(1/2) is rounded once; the diagonal is exact.
+        scaled = v.mid * half
+        rounding = np.where(rows == columns, 0.0, 3 * UNIT_ROUNDOFF * np.abs(scaled))
+        v = Enclosure(scaled, (v.rad * half + rounding) * (1 + 8 * UNIT_ROUNDOFF))
+    mid = np.zeros((order, order))
+    rad = np.zeros((order, order))
+    for full, part in ((mid, v.mid), (rad, v.rad)):
+        full[rows, columns] = part
+        full[columns, rows] = part
+    return Enclosure(mid, rad)
+
+
+def _in_dual_cone(
+    statement: ConeStatement, kind: str, block: slice, y: FloatArray, margin: float
+) -> bool:
+    """Whether y lies in the dual of a curved cone."""
+    if not y.any():
+        return True
+    if kind == "exp":
+        return all(_in_dual_exponential(triple) for triple in y.reshape(-1, 3))
+    return _in_cone(statement, kind, Enclosure.of(y), margin)
+
+
+def _in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) -> bool:
+    """Whether every s enclosed, moved by at most `margin` in norm, lies in a curved cone."""
+    if not (np.isfinite(s.mid).all() and np.isfinite(s.rad).all() and np.isfinite(margin)):
+        return False
+    if kind == "soc":
+        head = s.lower[0]
+        tail = enclose_norm(s[1:]).upper if s.size > 1 else 0.0
+        return bool(round_down(head - 1.5 * margin) >= tail)
+    if kind == "psd":
+        M = _matrix(statement, s)
+        lost = radius_norm(M.rad) + margin
+        # A zero matrix has no Cholesky factor but is positive semidefinite.
+        if not M.mid.any() and not lost:
+            return True
+        return is_positive_semidefinite(M.mid, float(round_up(lost)))
+    return all(_in_exponential(s[3 * i : 3 * i + 3], margin) for i in range(s.size // 3))
+
+
+def _in_exponential(s: Enclosure, margin: float) -> bool:
+    """Whether y exp(x / y) <= z, y > 0, or x <= 0, y = 0, z >= 0 for all (x, y, z) enclosed."""
+    wide = Enclosure(s.mid, s.rad + margin)
+    x, y, z = wide[0], wide[1], wide[2]
+    if y.mid == 0 and y.rad == 0:
+        return bool(x.upper <= 0 and z.lower >= 0)
+    if not y.lower > 0:
+        return False
+    return bool((y * (x / y).exp()).upper <= z.lower)
+
+
+def _in_dual_exponential(y: FloatArray) -> bool:
+    """Whether -u exp(v / u - 1) <= w, u < 0, or u = 0, v >= 0, w >= 0."""
+    u, v, w = (Enclosure.of(float(entry)) for entry in y)
+    if u.mid == 0:
+        return bool(v.mid >= 0 and w.mid >= 0)
+    if u.mid > 0:
+        return False
+    return bool((-u * (v / u - 1.0).exp()).upper <= w.mid)
+
+
+# The upper end
+
+
+def upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
+    """Return an upper bound of the optimum: an exactly feasible point lies next to x (Lemma C3).
+
+    >>> from klopt.model.cones import Cones
+    >>> A = sparse.csc_array([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    >>> cones = Cones(zero=1, nonneg=2)
+    >>> statement = ConeStatement(np.array([1.0, 2.0]), A, np.array([1.0, 0.0, 0.0]), cones)
+    >>> upper_bound(statement, PrimalWitness(np.array([1.0, 0.0]))).value < 1 + 1e-15
+    True
+    """
+    x = witness.x
+    if not np.isfinite(x).all():
+        return ProvenEnd(np.inf, "the point is not finite")
+    if (statement.b == -np.inf).any():
+        return ProvenEnd(np.inf, "a row asks for something below -inf")
+    slack = _slack(statement, x)
+    cones = statement.cones
+    tight = np.asarray(witness.tight, np.intp)
+    equations = np.concatenate((np.arange(cones.zero, dtype=np.intp), tight))
+
+    # Sums that may be 0 are summed exactly: the equations, and inequalities without a margin.
+    inequality = np.arange(cones.zero, cones.zero + cones.nonneg)
+    doubtful = inequality[(slack.lower[inequality] < 0) & ~statement.vacuous[inequality]]
+    slack = _slack_summed_exactly(statement, x, slack, np.concatenate((equations, doubtful)))
+
+    open_rows = equations[~_is_zero(slack[equations])]
+    step = _Neighbourhood(np.zeros(x.size), 0.0)
+    if open_rows.size:
+        found = _solve_rows(statement, x, slack, equations)
+        if found is None:
+            return ProvenEnd(np.inf, "no exact solution of the equations is proven next to x")
+        step = found
+
+    flaw = _violated(statement, x, slack, tight, step)
+    if flaw:
+        return ProvenEnd(np.inf, flaw)
+    value = _objective(statement, x, step)
+    if not np.isfinite(value):
+        return ProvenEnd(np.inf, "the objective overflows")
+    by = "value at an exactly feasible point"
+    if step.size:
+        by += ", which exists next to the one shown (Lemma S1)"
+    return ProvenEnd(value, by)
+
+
+@dataclass(frozen=True, eq=False)
+class _Neighbourhood:
+    """All x + D d with ||d|| <= size."""
+
+    D: FloatArray
+    size: float
+
+    def spread(self, rows: Any) -> FloatArray:
+        """A bound of |rows D d| row by row: their norms times the size."""
+        if not self.size:
+            return np.zeros(rows.shape[0])
+        scaled = sparse.csr_array(rows @ sparse.diags_array(self.D))
+        return np.asarray(_row_norms(scaled) * self.size)
+
+
+def _row_norms(rows: sparse.csr_array) -> FloatArray:
+    """Upper bounds of the Euclidean norms of the rows; 0 for a row of zeros."""
+    size = np.abs(rows.data)
+    largest = float(np.max(size, initial=0.0))
+    if not 0.0 < largest < np.inf:
+        return np.full(rows.shape[0], 0.0 if largest == 0.0 else np.inf)
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    squares = np.bincount(row, weights=(size / largest) ** 2, minlength=rows.shape[0])
+    # Squares of entries below 1e-150 of the largest one may underflow.
+    entries = np.bincount(row[size > 0], minlength=rows.shape[0])
+    return np.asarray(largest * (np.sqrt(squares) * 1.000001 + 1e-150 * entries))
+
+
+def _slack(statement: ConeStatement, x: FloatArray) -> Enclosure:
+    """b - Ax, row by row; vacuous rows have slack 0."""
+    b = np.where(statement.vacuous, 0.0, statement.b)
+    rows = statement.rows
+    count = np.diff(rows.indptr)
+    mid = b - rows @ x
+    terms = abs(rows) @ np.abs(x) + np.abs(b)
+    share = (count + 3) * UNIT_ROUNDOFF * (1 + 2.0**-20)
+    rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
+    return Enclosure(mid, np.where(count == 0, 0.0, rad))
+
+
+def _slack_summed_exactly(
+    statement: ConeStatement, x: FloatArray, slack: Enclosure, rows: Indices
+) -> Enclosure:
+    """The slack with some rows summed without rounding (Lemma S3)."""
+    A = statement.rows
+    if not rows.size or int(np.diff(A.indptr)[rows].sum()) > MAX_EXACT_TERMS:
+        return slack
+    one = np.ones(1)
+    parts = []
+    for row in rows:
+        entries = slice(A.indptr[row], A.indptr[row + 1])
+        right = statement.b[row : row + 1]
+        parts.append([(one, right), (-A.data[entries], x[A.indices[entries]])])
+    sums = exact_sums(parts)
+    mid = slack.mid.copy()
+    rad = slack.rad.copy()
+    better = sums.rad < rad[rows]
+    mid[rows[better]] = sums.mid[better]
+    rad[rows[better]] = sums.rad[better]
+    return Enclosure(mid, rad)
+
+
+def _solve_rows(
+    statement: ConeStatement,
+    x: FloatArray,
+    slack: Enclosure,
+    equations: Indices,
+) -> _Neighbourhood | None:
+    """Points next to x among which the equations have an exact solution; None without a proof."""
+    stated = statement.stated_range
+    with np.errstate(invalid="ignore"):
+        room = np.minimum(x - stated.lower, stated.upper - x)
+    room = np.where(np.isinf(room), 1.0 + np.abs(x), room)
+    room = np.minimum(room, 1.0 + np.abs(x)) * (1 - 8 * UNIT_ROUNDOFF)
+    # A variable at its bound stays there.
+    room = np.where(room > 8 * UNIT_ROUNDOFF * np.abs(x), room, 0.0)
+    # All equations are solved together, since the exact ones must stay so; those that no variable
+    # can change do.
+    movable = np.flatnonzero(room > 0)
+    touched = sparse.csr_array(statement.rows[equations][:, movable])
+    moved = np.diff(touched.indptr) > 0
+    if not _is_zero(slack[equations[~moved]]).all():
+        return None
+    B = sparse.csr_array(touched[moved] @ sparse.diags_array(room[movable]))
+    size = shortest_correction(B, -slack[equations[moved]], 4 * UNIT_ROUNDOFF)
+    if not size <= 1.0:
+        return None
+    return _Neighbourhood(room, size)
+
+
+def _violated(
+    statement: ConeStatement,
+    x: FloatArray,
+    slack: Enclosure,
+    tight: Indices,
+    step: _Neighbourhood,
+) -> str:
+    """Name a constraint that is not proven for all points of the neighbourhood; "" without."""
+    cones = statement.cones
+    spread = step.spread(statement.rows)
+    wide = Enclosure(slack.mid, slack.rad + spread)
+    inequality = slice(cones.zero, cones.zero + cones.nonneg)
+    exactly = ~(spread > 0) & (slack.mid >= 0) & (slack.rad <= np.abs(slack.mid))
+    sure = (wide.lower >= 0) | statement.vacuous | exactly
+    sure[tight] = True
+    if not sure[inequality].all():
+        row = cones.zero + int(np.flatnonzero(~sure[inequality])[0])
+        return f"inequality {row} is not proven at the point"
+    for kind, block in cones.blocks():
+        if kind not in CURVED:
+            continue
+        move = float(enclose_norm(spread[block] * np.sqrt(statement.weight[block])).upper)
+        if not _in_cone(statement, kind, slack[block], move * 1.000001):
+            return f"a cone ({kind}) is not proven at the point"
+    for index, ball in enumerate(statement.quadratics):
+        Px = enclose_product(ball.P, x)
+        value = enclose_dot(x, Px) * 0.5 + enclose_dot(ball.q, x) - ball.r
+        change = _change(ball.P, Px + ball.q, step)
+        if not value.upper + change * 1.000001 <= 0:
+            return f"quadratic constraint {index} is not proven at the point"
+    if np.isfinite(statement.within):
+        far = enclose_norm(x).upper + step.size * float(enclose_norm(step.D).upper)
+        if not far * 1.000001 <= statement.within:
+            return "the point is not within the declared bound of x"
+    return ""
+
+
+def _change(P: Any, gradient: Enclosure, step: _Neighbourhood) -> float:
+    """How much x'Px/2 + q'x, with this gradient at x, may change over the neighbourhood."""
+    if not step.size:
+        return 0.0
+    first = float(enclose_norm(gradient * step.D).upper) * step.size
+    if P is None:
+        return first * 1.000001
+    scaled = sparse.diags_array(step.D) @ sparse.csr_array(P) @ sparse.diags_array(step.D)
+    norm = float(enclose_norm(sparse.csr_array(scaled).data).upper)
+    return (first + norm * step.size**2) * 1.000001
+
+
+def _objective(statement: ConeStatement, x: FloatArray, step: _Neighbourhood) -> float:
+    """An upper bound of the objective over the neighbourhood."""
+    value = enclose_dot(statement.c, x)
+    gradient = Enclosure.of(statement.c)
+    if statement.P is not None:
+        Px = enclose_product(statement.P, x)
+        value = value + enclose_dot(x, Px) * 0.5
+        gradient = gradient + Px
+    return float(round_up(value.upper + _change(statement.P, gradient, step)))
+
+
+# No optimum
+
+
+def is_infeasible(statement: ConeStatement, witness: DualWitness) -> bool:
+    """Return whether the multipliers prove that no x is feasible (Lemma C4).
+
+    >>> from klopt.model.cones import Cones
+    >>> A = sparse.csc_array([[1.0], [-1.0]])
+    >>> statement = ConeStatement(np.array([0.0]), A, np.array([-1.0, 0.0]), Cones(nonneg=2))
+    >>> is_infeasible(statement, DualWitness(np.zeros(1), np.array([2.0, 2.0])))
+    True
+    """
+    if (statement.b == -np.inf).any():
+        return True
+    known = statement.stated_range
+    if (known.lower > known.upper).any():
+        return True
+    homogeneous = replace(statement, c=np.zeros_like(statement.c), P=None)
+    zero = replace(witness, w=np.zeros_like(witness.w))
+    if statement.quadratics:
+        zero = witness
+    return lower_bound(homogeneous, zero).value > 0
+
+
+def is_ray(statement: ConeStatement, d: FloatArray) -> bool:
+    """Return whether the objective falls without bound along d (Lemma C5), all of it exactly.
+
+    >>> from klopt.model.cones import Cones
+    >>> A = sparse.csc_array([[1.0, -1.0]])
+    >>> statement = ConeStatement(np.array([-1.0, 0.0]), A, np.zeros(1), Cones(nonneg=1))
+    >>> is_ray(statement, np.array([1.0, 1.0])), is_ray(statement, np.array([1.0, 0.999]))
+    (True, False)
+    """
+    if not np.isfinite(d).all() or np.isfinite(min(statement.within, statement.radius)):
+        return False
+    recession = _recession_program(statement)
+    # A ray is a feasible point of the recession program at which its objective is negative. Rows
+    # that d meets with equality, up to rounding, are tried as equations too.
+    if upper_bound(recession, PrimalWitness(d)).value < 0:
+        return True
+    tight = doubtful_rows(recession, d)
+    return bool(tight.size) and upper_bound(recession, PrimalWitness(d, tight)).value < 0
+
+
+def _recession_program(statement: ConeStatement) -> ConeStatement:
+    """minimise c'd over -Ad in K, Pd = 0, P_i d = 0, q_i'd <= 0."""
+    cones = statement.cones
+    linear = cones.zero + cones.nonneg
+    A = statement.rows
+    flat = [sparse.csr_array(matrix) for matrix in statement.curvatures]
+    flat = [matrix[np.diff(matrix.indptr) > 0] for matrix in flat]
+    normals = [sparse.csr_array(row.q[None, :]) for row in statement.quadratics]
+    stacked = [*flat, A[:linear], *normals, A[linear:]]
+    flat_rows = sum(matrix.shape[0] for matrix in flat)
+    b = np.where(statement.vacuous, np.inf, 0.0)
+    right = (np.zeros(flat_rows), b[:linear], np.zeros(len(normals)), b[linear:])
+    return ConeStatement(
+        statement.c,
+        sparse.csc_array(sparse.vstack(stacked, format="csc")),
+        np.concatenate(right),
+        attrs.evolve(cones, zero=cones.zero + flat_rows, nonneg=cones.nonneg + len(normals)),
+        plain=statement.plain,
+    )
+
+
+def doubtful_rows(statement: ConeStatement, x: FloatArray) -> Indices:
+    """Return the inequalities of which rounding leaves open whether x meets them.
+
+    A witness may ask for them to be met with equality.
+    """
+    cones = statement.cones
+    slack = _slack(statement, x)
+    row = np.arange(statement.b.size)
+    inequality = (row >= cones.zero) & (row < cones.zero + cones.nonneg)
+    open_rows = inequality & ~statement.vacuous & (slack.lower <= 0) & (slack.upper >= 0)
+    return np.asarray(np.flatnonzero(open_rows & (np.diff(statement.rows.indptr) > 0)), np.intp)

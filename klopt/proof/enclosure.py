@@ -342,7 +342,7 @@ def enclose_product(A: Any, B: Any) -> Enclosure:
     True
     """
     left = A if isinstance(A, Enclosure) else _exact_factor(A)
-    return left @ B
+    return left.__matmul__(B)
 
 
 def enclose_norm(x: EnclosureLike) -> Enclosure:

@@ -5,7 +5,7 @@
 
 Where all cones are linear, a step is the shortest one into the polyhedron, in equilibrated units.
 Otherwise it is the shortest one, measured by the local norm of the barrier
-(`klopt.proof.cone_interior`), that cancels the error of the equations: whatever lies near the
+(`klopt.witness.cone_interior`), that cancels the error of the equations: whatever lies near the
 boundary of its cone hardly moves. Where it would still leave the cone, it is pulled inwards: by a
 multiple of the shift that would make the error harmless, made orthogonal to the equations in the
 same metric.
@@ -29,10 +29,11 @@ from scipy import sparse
 
 from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones, svec_size
+from klopt.model.cones.norms import block_norms, equilibrate, largest_entry
 from klopt.model.forms import ConeForm
-from klopt.proof.cone_interior import centre, is_sparse, scaling_at
-from klopt.proof.cone_norms import block_norms, equilibrate, largest_entry
-from klopt.proof.least_norm import (
+from klopt.proof.time_budget import exhausted
+from klopt.witness.cone_interior import centre, is_sparse, scaling_at
+from klopt.witness.least_norm import (
     MAX_DENSE_FLOPS,
     TooLarge,
     is_affordable,
@@ -40,7 +41,6 @@ from klopt.proof.least_norm import (
     least_norm,
     nearest,
 )
-from klopt.proof.time_budget import exhausted
 
 __all__ = ["DualCorrection", "PrimalCorrection"]
 

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.proof.cone_interior import is_sparse
+from klopt.witness.cone_interior import is_sparse
 
 __all__ = [
     "MAX_DENSE_FLOPS",

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray, SparseMatrix
-from klopt.model.cones import Cones, svec_size
+from klopt.model.cones.product import Cones
+from klopt.model.cones.svec import svec_size
 
 __all__ = ["block_column_norms", "block_norms", "equilibrate", "largest_entry"]
 
