@@ -14,6 +14,8 @@ minimisation.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Self
@@ -27,7 +29,8 @@ import klopt.programs.formats as formats
 from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
 from klopt.model.cones import Cones
 from klopt.model.forms import ConeForm
-from klopt.model.problem import Example, Formulation, Point, Sense, Statement
+from klopt.model.problem import Bracket, Example, Formulation, Point, Sense, Statement
+from klopt.programs.decimals import Decimals
 from klopt.programs.formats.model import Model, Names
 from klopt.programs.program import Program
 from klopt.programs.rows import (
@@ -39,6 +42,8 @@ from klopt.programs.rows import (
     inequalities,
 )
 from klopt.programs.user_input import choice
+from klopt.proof.certify_exact import bracket_exact
+from klopt.proof.rational import RationalProgram
 
 if TYPE_CHECKING:
     from klopt.kernels.datasets import Dataset
@@ -64,6 +69,9 @@ class LP(Program):
         "min" or "max".
     names
         What columns and rows are called in a file.
+    decimals
+        The data as rationals, of which the arrays are the rounding. `from_file(path, exact=True)`
+        and `in_rationals` give them.
 
     >>> lp = LP(c=[1, 2], A_ub=[[-1, -1]], b_ub=[-1])
     >>> bracket = lp.bracket(Point({"x": [1, 0]}, {"ub": [1]}))
@@ -95,6 +103,8 @@ class LP(Program):
     sense: Sense
     names: Names | None
     """What columns and rows are called in a file."""
+    decimals: Decimals | None
+    """The data as rationals: then the program is theirs, and proofs are in exact arithmetic."""
 
     def __init__(
         self,
@@ -107,6 +117,7 @@ class LP(Program):
         offset: float = 0.0,
         sense: Sense = "min",
         names: Names | None = None,
+        decimals: Decimals | None = None,
     ) -> None:
         cost = vector("c", c)
         variables = cost.size
@@ -116,15 +127,33 @@ class LP(Program):
         constant = finite_number("offset", offset)
         choice("sense", sense, "min", "max")
         Names.check(names, variables, ub[1].size, eq[1].size)
-        self.__attrs_init__(cost, *ub, *eq, limits, constant, sense, names)
+        if decimals is not None:
+            decimals.check(cost, LinearRows(*ub, *eq, limits), constant)
+        self.__attrs_init__(cost, *ub, *eq, limits, constant, sense, names, decimals)
 
     @classmethod
-    def from_file(cls, path: str | PathLike[str]) -> Self:
-        """Return the linear program in an .mps, .lp, .cbf or .npz file."""
-        model = formats.read(path)
+    def from_file(cls, path: str | PathLike[str], exact: bool = False) -> Self:
+        """Return the linear program in an .mps, .lp, .cbf or .npz file.
+
+        With `exact`, the decimals of an .mps file are kept as rationals: what is proven then is
+        proven of the program in the file, not of its rounding to float64.
+        """
+        model = formats.read(path, exact)
         model.expect(path, "LP", ("LP",))
         A_ub, b_ub, A_eq, b_eq, names = model.split()
-        return cls(model.c, A_ub, b_ub, A_eq, b_eq, model.bounds, model.offset, model.sense, names)
+        lp = cls(
+            model.c,
+            A_ub,
+            b_ub,
+            A_eq,
+            b_eq,
+            model.bounds,
+            model.offset,
+            model.sense,
+            names,
+            model.decimals(),
+        )
+        return lp.in_rationals() if exact else lp
 
     def to_file(self, path: str | PathLike[str]) -> None:
         """Write the program to an .mps, .lp, .cbf or .npz file, numbers with all their digits."""
@@ -147,11 +176,40 @@ class LP(Program):
         b = np.concatenate((b_zero, b_nonneg))
         return ConeForm(self.sign * self.c, A, b, Cones(b_zero.size, b_nonneg.size))
 
+    def in_rationals(self) -> Self:
+        """Return the program whose proofs are in exact arithmetic; float64 are rationals, too."""
+        if self.decimals is not None:
+            return self
+        return attrs.evolve(self, decimals=Decimals.of_floats(self.c, self.rows, self.offset))
+
+    @cached_property
+    def rational(self) -> RationalProgram | None:
+        """`form` in rationals; None where the program is one of float64."""
+        if self.decimals is None:
+            return None
+        return self.decimals.program(self.rows, int(self.sign))
+
+    @property
+    def rational_offset(self) -> Fraction:
+        """The constant of the objective, as a rational."""
+        return Fraction(self.offset) if self.decimals is None else self.decimals.offset
+
+    def rational_multipliers(self, y: Sequence[Fraction]) -> Mapping[str, tuple[Fraction, ...]]:
+        """Return exact multipliers of `rational` by the names of the constraints."""
+        assert self.decimals is not None
+        return self.decimals.named(self.rows, y)
+
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the program itself and its dual."""
         way = (lambda: self.form, self.point, self.pair)
         primal = self.by_form("primal", set(), "the program itself", *way)
         return primal, self.by_dual("dual", set(), "strong duality of linear programming", *way)
+
+    def bracket(self, point: Point) -> Bracket:
+        """Return bounds of the optimum; in rationals, those of the vertex that the point suggests."""
+        if self.rational is not None:
+            return bracket_exact(self, point)
+        return super().bracket(point)
 
     def point(self, x: FloatArray, y: FloatArray | None) -> Point:
         y = np.zeros(self.form.b.size) if y is None else y

@@ -101,7 +101,7 @@ def test_the_explanation_names_interval_argument_residuals_and_notes() -> None:
     residuals = ABOVE_ZERO.measure(np.array([0.5]), np.array([1.0]))
     said = proof(Verdict.FEASIBLE, 1.0, 3.0, residuals=residuals, notes=("look here",)).explain()
     for words in (
-        "FEASIBLE: For the float64 data as stored, there is a feasible point",
+        "FEASIBLE: For the data as stored, there is a feasible point",
         "1 <= optimum <= 3",
         "relative gap 5.0e-01, asked for 1e-06",
         "proven by a feasible point and a dual bound",

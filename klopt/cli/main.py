@@ -71,6 +71,11 @@ def main() -> None:
 @click.option(
     "--isolate/--no-isolate", default=None, help="Run in a child process.  [default: where needed]"
 )
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Prove a linear program in rationals; the decimals of an .mps file are not rounded.",
+)
 @click.option("--log", is_flag=True, help="Show the backend's log on standard error.")
 @click.option(
     "--raw",
@@ -100,6 +105,7 @@ def solve(
     max_iter: int | None,
     threads: int,
     isolate: bool | None,
+    exact: bool,
     log: bool,
     raw: tuple[str, ...],
     accept: Accept,
@@ -121,7 +127,7 @@ def solve(
     # Refuses bad values before a large file is read.
     Settings(tol, seconds, max_iter, threads, seed, log, options)
     chosen = read_backend(backend)
-    problem = read_problem(target, size, seed)
+    problem = read_problem(target, size, seed, exact)
     with _native_output_on_stderr(log):
         result = run(
             problem,
@@ -135,6 +141,7 @@ def solve(
             isolate=isolate,
             log=log,
             raw=options,
+            exact=exact,
         )
     if log:
         click.echo("".join(attempt.answer.log for attempt in result.attempts), err=True, nl=False)

@@ -41,8 +41,18 @@ SUFFIXES = (".mps", ".lp", ".dat-s", ".cbf", ".npz")
 Labelled = list[tuple[str, Problem]]
 
 
-def read_problem(text: str, size: int | None, seed: int) -> Problem:
-    """Return the problem in a file, or a random instance of the class of that name."""
+def read_problem(text: str, size: int | None, seed: int, exact: bool = False) -> Problem:
+    """Return the problem in a file, or a random instance of the class of that name.
+
+    Parameters
+    ----------
+    text
+        A path or a name.
+    size, seed
+        Those of a random instance.
+    exact
+        Whether the decimals of a file are kept as rationals.
+    """
     if not _names_a_file(text):
         rng = np.random.default_rng(seed)
         return problem_named(text).sample(rng, DEFAULT_SIZE if size is None else size)
@@ -53,7 +63,7 @@ def read_problem(text: str, size: int | None, seed: int) -> Problem:
         folder = path.parent.glob("*") if path.parent.is_dir() else ()
         files = [str(file) for file in folder if file.is_file()]
         raise InvalidProblem(f"no file {text!r}{_did_you_mean(text, files)}")
-    return _from_file(path)
+    return _from_file(path, exact)
 
 
 def _names_a_file(text: str) -> bool:
@@ -62,7 +72,7 @@ def _names_a_file(text: str) -> bool:
     return path.is_file() or len(path.parts) > 1 or path.name.lower().endswith(SUFFIXES)
 
 
-def _from_file(path: Path) -> Problem:
+def _from_file(path: Path, exact: bool = False) -> Problem:
     """The problem of the smallest class that holds what the file states."""
     from klopt.programs.formats import read
 
@@ -71,7 +81,9 @@ def _from_file(path: Path) -> Problem:
         if not model.c.size:  # a valid program, but from a file it is a file of another kind
             raise InvalidProblem(f"{path} states no variables; is it a file of this kind?")
         reader: Any = problem_named("SDP" if model.kind == "nothing" else model.kind)
-        problem: Problem = reader.from_file(path)
+        if exact and model.kind != "LP":
+            raise InvalidProblem(f"{path} states no linear program; --exact is for those")
+        problem: Problem = reader.from_file(path, exact=True) if exact else reader.from_file(path)
     except OSError as error:
         raise InvalidProblem(f"{path} cannot be read: {error.strerror or error}") from error
     return problem

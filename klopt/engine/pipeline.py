@@ -30,6 +30,7 @@ from klopt.model.forms import ConeForm, Form
 from klopt.model.problem import Point, Problem
 from klopt.proof.certificate import Certificate, Verdict
 from klopt.proof.certify import certify
+from klopt.proof.certify_exact import ExactSolution, StatedInRationals, certify_exact
 from klopt.proof.infeasibility import check_ray
 from klopt.proof.time_budget import budget
 
@@ -69,6 +70,7 @@ def solve(
     isolate: bool | None = None,
     log: bool = False,
     raw: Mapping[str, Any] | None = None,
+    exact: bool = False,
 ) -> Result:
     """Return a certified result: klopt's own verdict on what a backend claims.
 
@@ -103,6 +105,9 @@ def solve(
         `result.chosen.answer.log`.
     raw
         Native options by their native names; needs a named backend.
+    exact
+        Whether a linear program is proven in rational arithmetic: `result.exact` then has the
+        optimum as a fraction. An `LP` that keeps its decimals always is.
 
     Returns
     -------
@@ -127,6 +132,9 @@ def solve(
             f"isolate is {isolate!r}; expected True, False, or None to leave it to klopt"
         )
 
+    if exact:
+        problem = _in_rationals(problem)
+
     began = time.perf_counter()
     routes = routes_for(problem, backend, formulation, settings)
     if problem.data_changed:
@@ -136,6 +144,16 @@ def solve(
     point = start.point if isinstance(start, Result) else start
     given = None if point is None else check_point(point)
     return _first_conclusive(problem, routes, settings, given, isolate, began)
+
+
+def _in_rationals(problem: Problem) -> Problem:
+    """The problem with data as rationals."""
+    restate: Callable[[], Problem] | None = getattr(problem, "in_rationals", None)
+    if restate is None:
+        raise InvalidSettings(
+            f"exact=True is for linear programs (klopt.problems.LP); {problem.describe()} is none"
+        )
+    return restate()
 
 
 def _first_conclusive(
@@ -300,7 +318,7 @@ def _attempt(
 
     # What overflows proves nothing; the user need not hear of it.
     with np.errstate(all="ignore"), blas_threads(settings.threads), _budget(settings, began):
-        certificate, found = _certified(problem, route, form, answer, settings.tol)
+        certificate, found, exact = _certified(problem, route, form, answer, settings.tol)
     certified = time.perf_counter()
 
     # Only what the user gave is told: that a later route ignores an earlier point is no news.
@@ -314,7 +332,7 @@ def _attempt(
     seconds = answered - built
     overrun = 0.0 if settings.time_limit is None else max(0.0, seconds - settings.time_limit)
     timings = Timings(built - began, seconds, certified - answered, answer.seconds, overrun)
-    return Attempt(route, answer, certificate, found, timings)
+    return Attempt(route, answer, certificate, found, timings, exact)
 
 
 def _not_built(route: Route, settings: Settings, why: str, seconds: float) -> Attempt:
@@ -339,13 +357,15 @@ def _budget(settings: Settings, began: float) -> AbstractContextManager[None]:
 
 def _certified(
     problem: Problem, route: Route, form: Form, answer: Answer, tol: float
-) -> tuple[Certificate, Point | None]:
+) -> tuple[Certificate, Point | None, ExactSolution | None]:
     """What the answer proves; an error in computing it proves nothing and costs this route only."""
     try:
-        return certify(problem, route.formulation, form, answer, tol)
+        if isinstance(problem, StatedInRationals) and problem.rational is not None:
+            return certify_exact(problem, route.formulation, answer, tol)
+        return *certify(problem, route.formulation, form, answer, tol), None
     except Exception as error:  # a user's own function may fail in any way
         text = f"what the answer proves cannot be computed: {type(error).__name__}: {error}"
-        return Certificate.unproven(tol, text), None
+        return Certificate.unproven(tol, text), None, None
 
 
 def answer_form(

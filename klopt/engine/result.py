@@ -20,6 +20,7 @@ from klopt.model.backend import Answer, Backend, Settings, Step, Stop
 from klopt.model.html import html_table
 from klopt.model.problem import Point, Problem, Sense
 from klopt.proof.certificate import Certificate, Verdict, contradict, is_narrow, within
+from klopt.proof.certify_exact import ExactSolution
 
 __all__ = ["ACCEPT", "Accept", "Attempt", "Result", "Timings", "combine"]
 
@@ -58,6 +59,7 @@ class Attempt:
     certificate: Certificate
     point: Point | None
     timings: Timings
+    exact: ExactSolution | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +128,11 @@ class Result:
         return self.chosen.point
 
     @property
+    def exact(self) -> ExactSolution | None:
+        """The optimum in rationals, where the problem is stated in them (`exact=True`)."""
+        return self.chosen.exact
+
+    @property
     def kernel(self) -> FloatArray | None:
         """The learned kernel matrix, where the problem learns one."""
         return None if self.point is None else self.problem.kernel(self.point)
@@ -142,6 +149,8 @@ class Result:
 
         They are the Farkas vector of the form or, where the form is the dual, its ray.
         """
+        if self.exact is not None:
+            return {name: np.array(y, dtype=float) for name, y in self.exact.y.items()}
         formulation = self.route.formulation
         answer = self.chosen.answer
         rows, columns = formulation.build().shape

@@ -98,7 +98,7 @@ class Program(Problem):
 
     def descends_forever(self, direction: FloatArray) -> bool:
         """Return whether the objective of `form` falls without bound along a direction."""
-        return proven_ray(self.cone_statement, direction)
+        return proven_ray(self.cone_statement, self.form, direction)
 
     def by_form(
         self,

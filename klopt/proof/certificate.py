@@ -1,7 +1,7 @@
 """The certificate: what is proven about a problem by one answer.
 
-The problem is the one whose data are the float64 numbers as stored, read as exact rationals, and
-"proven" means in exact arithmetic.
+The problem is the one whose data are the numbers as stored (float64, read as exact rationals, or
+the decimals of a file that a problem keeps), and "proven" means in exact arithmetic.
 
     OPTIMAL     lower <= optimum <= upper, and upper - lower <= tol (1 + |upper|)
     INFEASIBLE  no point satisfies the constraints
@@ -102,25 +102,25 @@ class Verdict(StrEnum):
     OPTIMAL = (
         "OPTIMAL",
         True,
-        "For the float64 data as stored, in exact arithmetic, the optimum lies in the interval "
+        "For the data as stored, in exact arithmetic, the optimum lies in the interval "
         "shown, which is as narrow as was asked for.",
     )
     INFEASIBLE = (
         "INFEASIBLE",
         True,
-        "For the float64 data as stored, no point satisfies the constraints: in exact arithmetic, "
+        "For the data as stored, no point satisfies the constraints: in exact arithmetic, "
         "multipliers add them up to a contradiction.",
     )
     UNBOUNDED = (
         "UNBOUNDED",
         True,
-        "For the float64 data as stored, in exact arithmetic, there is a feasible point and a ray "
+        "For the data as stored, in exact arithmetic, there is a feasible point and a ray "
         "along which the objective improves without bound.",
     )
     FEASIBLE = (
         "FEASIBLE",
         False,
-        "For the float64 data as stored, there is a feasible point, and the finite ends of the "
+        "For the data as stored, there is a feasible point, and the finite ends of the "
         "interval hold in exact arithmetic; the interval is wider than was asked for.",
     )
     ESTIMATED = (

@@ -16,6 +16,10 @@ what is known of x_j. A column without a bound on the side that counts needs g_j
 is exactly 0 (Lemma S3), or a y (and w) next to the given one makes it so and stays in K* (Lemma S1),
 or the statement declares how large x can be. Otherwise there is no bound.
 
+If H - M is positive semidefinite for a diagonal M >= 0, the square that C1 drops is at least
+(x - w)'M(x - w) / 2, so that a column with m_j > 0 needs no bound: there
+g_j x_j + m_j (x_j - w_j)^2 / 2 >= g_j w_j - g_j^2 / (2 m_j).
+
 **Lemma C3 (a feasible point exists).** If the equations have a solution within D_j t of x (Lemma S1)
 and every other constraint holds with a margin for all such points, there is a feasible point, and
 the objective at x plus its change over that neighbourhood bounds the optimum from above.
@@ -40,6 +44,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.model.cones import order_of, svec_entries
+from klopt.proof.convexity import strong_convexity
 from klopt.proof.enclosure import (
     UNIT_ROUNDOFF,
     Enclosure,
@@ -159,6 +164,13 @@ class _Dual:
         if lacking.any():
             gradient = self._summed_exactly(gradient, np.flatnonzero(lacking))
             lacking = _lacking(gradient, known)
+        if lacking.any() and statement.P is not None:
+            curved = self._taken_by_curvature(gradient, np.flatnonzero(lacking))
+            if curved is not None:
+                gradient, gain = curved
+                value = [*value, gain]
+                lacking = _lacking(gradient, known)
+                by = "weak duality (Lemma C1) with the curvature of the objective (Lemma C2)"
         if lacking.any():
             corrected = self._corrected(gradient, np.flatnonzero(lacking))
             limit = min(statement.within, statement.radius)
@@ -286,6 +298,29 @@ class _Dual:
         mid[columns[better]] = sums.mid[better]
         rad[columns[better]] = sums.rad[better]
         return Enclosure(mid, rad)
+
+    def _taken_by_curvature(
+        self, gradient: Enclosure, columns: Indices
+    ) -> tuple[Enclosure, Enclosure] | None:
+        """g without some columns, whose products with x the curvature of P bounds; and that bound."""
+        statement = self.statement
+        P = statement.P
+        if P is None:
+            return None
+        diagonal = P.diagonal()[columns]
+        if not (diagonal > 0).all() or any(statement.nonconvexity):
+            return None
+        share = strong_convexity(P, columns)
+        if not share > 0:
+            return None
+        g = gradient[columns]
+        loss = g.square() / (2 * share * Enclosure.of(diagonal))
+        gain = (g * self.w[columns]).sum() - loss.sum()
+        mid = gradient.mid.copy()
+        rad = gradient.rad.copy()
+        mid[columns] = 0.0
+        rad[columns] = 0.0
+        return Enclosure(mid, rad), gain
 
     def _corrected(self, gradient: Enclosure, columns: Indices) -> tuple[Enclosure, float] | None:
         """g with exact zeros in some columns, by a y and w next to the given ones (Lemma S1).

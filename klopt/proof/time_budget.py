@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["budget", "exhausted"]
+__all__ = ["budget", "exhausted", "remaining"]
 
 _end: ContextVar[float] = ContextVar("end", default=float("inf"))
 
@@ -39,3 +39,12 @@ def exhausted() -> bool:
     False
     """
     return time.perf_counter() > _end.get()
+
+
+def remaining() -> float:
+    """Return the seconds that are left for checks, inf without a limit.
+
+    >>> remaining()
+    inf
+    """
+    return _end.get() - time.perf_counter()

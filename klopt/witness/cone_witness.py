@@ -7,10 +7,11 @@ nothing here can make a false statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones
@@ -26,6 +27,8 @@ from klopt.proof.cone_bounds import (
     lower_bound,
     upper_bound,
 )
+from klopt.proof.exact_simplex import exact_farkas, exact_ray, exact_vertex
+from klopt.proof.rational import as_rational, floats_around, is_linear
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import exhausted
 from klopt.witness.cone_interior import centre
@@ -35,6 +38,7 @@ from klopt.witness.cone_repair import (
     repaired_multipliers,
     repaired_point,
 )
+from klopt.witness.relative_interior import RelativeInterior, relative_interior
 
 __all__ = ["ConeProof", "prove", "proven_infeasible", "proven_ray"]
 
@@ -46,6 +50,8 @@ SHRINKING = (1e-15, 1e-13, 1e-11, 1e-9)
 """Shares by which multipliers are shortened: gradients of positive costs become positive."""
 NOISE_LEVELS = (0.0, 1e-12, 1e-9, 1e-6)
 """Solvers leave noise in entries that are 0: shares of the largest entry that are dropped."""
+INWARD_SHARES = (1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
+"""Shares of the way to an interior point that a point is moved, in this order."""
 GOOD_ENOUGH = 1e-9
 """A relative gap below which no better witness is looked for."""
 
@@ -58,6 +64,11 @@ class ConeProof:
     upper: ProvenEnd
     x: FloatArray
     y: FloatArray
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether both ends are proven and so close that no better ones are looked for."""
+        return np.isfinite(self.upper.value) and _is_close(self.lower.value, self.upper.value)
 
 
 def prove(
@@ -80,32 +91,103 @@ def prove(
     as_witness
         Makes a dual witness of the statement from (w, y) of the form.
     """
-    upper, point = _best_point(statement, form, x)
-    lower, multipliers = _best_multipliers(statement, form, x, y, as_witness, upper.value)
+    if is_linear(form) and np.isinf(statement.within):
+        found = _prove(statement, form, x, y, as_witness, thorough=False)
+        # Rational arithmetic finds the optimum itself, mostly faster than repairs find a proof.
+        if not found.is_narrow:
+            found = _exact_proof(form, x, y, found)
+        if found.is_narrow:
+            return found
+    return _prove(statement, form, x, y, as_witness, thorough=True)
+
+
+def _prove(
+    statement: ConeStatement,
+    form: ConeForm,
+    x: FloatArray,
+    y: FloatArray,
+    as_witness: AsWitness,
+    thorough: bool,
+) -> ConeProof:
+    """The two ends, from proposals that cost next to nothing or from all of them."""
+    upper, point = _best_point(statement, form, x, thorough)
+    proposals = _multipliers(form, x, y) if thorough else _cheap_multipliers(form, x, y)
+    lower, multipliers = _best_multipliers(statement, y, proposals, as_witness, upper.value)
+    if thorough and not np.isfinite(lower.value):
+        starts = list(_cheap_multipliers(form, x, y))[:1]
+        lower, multipliers = _interior_multipliers(statement, starts, as_witness, upper.value)
     return ConeProof(lower, upper, point, multipliers)
+
+
+def _exact_proof(form: ConeForm, x: FloatArray, y: FloatArray, found: ConeProof) -> ConeProof:
+    """The ends of a linear program in rational arithmetic, where they are better."""
+    if not (np.isfinite(x).all() and np.isfinite(y).all()) or exhausted():
+        return found
+    outcome = exact_vertex(form, x, y)
+    program = as_rational(form)
+    lower, upper = found.lower, found.upper
+    if outcome.y:
+        value = floats_around(program.dual_value(outcome.y))[0]
+        if value > lower.value:
+            lower = ProvenEnd(value, "exact multipliers in rational arithmetic")
+            found = replace(found, y=np.array([float(v) for v in outcome.y]))
+    if outcome.x:
+        value = floats_around(program.value(outcome.x))[1]
+        if value < upper.value:
+            upper = ProvenEnd(value, "an exactly feasible point in rational arithmetic")
+            found = replace(found, x=np.array([float(v) for v in outcome.x]))
+    return replace(found, lower=lower, upper=upper)
 
 
 # Points
 
 
 def _best_point(
-    statement: ConeStatement, form: ConeForm, x: FloatArray
+    statement: ConeStatement, form: ConeForm, x: FloatArray, thorough: bool
 ) -> tuple[ProvenEnd, FloatArray]:
     """The first point that is proven feasible."""
     end = ProvenEnd(np.inf, "the point is not finite")
-    best = x
     if not np.isfinite(x).all():
         return end, x
+    tried: list[FloatArray] = []
     for point in _points(statement, form, x):
+        tried.append(point)
         end = upper_bound(statement, PrimalWitness(point))
         if not np.isfinite(end.value):
             tight = doubtful_rows(statement, point)
             if tight.size:
                 end = upper_bound(statement, PrimalWitness(point, tight))
-        best = point
-        if np.isfinite(end.value) or exhausted():
-            break
-    return end, best
+        if np.isfinite(end.value) or not thorough or exhausted():
+            return end, point
+
+    # Polyhedra without an interior: on the way to a relatively interior point.
+    interior = _interior(statement)
+    if interior is None:
+        return end, tried[0]
+    tight = interior.tight + statement.cones.zero
+    for share in INWARD_SHARES:
+        for start in (*tried[:2], tried[-1]):
+            point = (1 - share) * start + share * interior.x
+            end = upper_bound(statement, PrimalWitness(point, tight))
+            if np.isfinite(end.value) or exhausted():
+                return end, point
+    return end, tried[0]
+
+
+def _interior(statement: ConeStatement) -> RelativeInterior | None:
+    """A relatively interior point of a polyhedron; None where there are other cones."""
+    cones = statement.cones
+    if cones.soc or cones.psd or cones.exp or statement.quadratics:
+        return None
+    rows = statement.rows
+    kept = np.flatnonzero(~statement.vacuous[cones.zero :])
+    G = rows[cones.zero :][kept]
+    found = relative_interior(
+        rows[: cones.zero], statement.b[: cones.zero], G, statement.b[cones.zero :][kept]
+    )
+    if found is None:
+        return None
+    return RelativeInterior(found.x, kept[found.tight])
 
 
 def _points(statement: ConeStatement, form: ConeForm, x: FloatArray) -> Iterator[FloatArray]:
@@ -125,18 +207,15 @@ def _points(statement: ConeStatement, form: ConeForm, x: FloatArray) -> Iterator
 
 def _best_multipliers(
     statement: ConeStatement,
-    form: ConeForm,
-    x: FloatArray,
     y: FloatArray,
+    proposals: Iterable[tuple[FloatArray, FloatArray]],
     as_witness: AsWitness,
     upper: float,
 ) -> tuple[ProvenEnd, FloatArray]:
     """The multipliers with the largest proven bound, until it is near the upper end."""
     best = ProvenEnd(-np.inf, "the multipliers are not finite")
-    chosen = y
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        return best, np.zeros_like(y)
-    for w, multipliers in _multipliers(form, x, y):
+    chosen = np.zeros_like(y)
+    for w, multipliers in proposals:
         end = lower_bound(statement, as_witness(w, multipliers))
         if end.value > best.value or not np.isfinite(best.value):
             best = end
@@ -146,26 +225,85 @@ def _best_multipliers(
     return best, chosen
 
 
+def _interior_multipliers(
+    statement: ConeStatement,
+    starts: list[tuple[FloatArray, FloatArray]],
+    as_witness: AsWitness,
+    upper: float,
+) -> tuple[ProvenEnd, FloatArray]:
+    """The first multipliers that prove a bound, on the way to relatively interior ones."""
+    interior = _dual_interior(statement) if starts else None
+    if interior is None:
+        y = np.zeros(statement.b.size) if not starts else starts[0][1]
+        return ProvenEnd(-np.inf, "no multipliers were found that prove a bound"), y
+    w, y = starts[0]
+    n = statement.c.size
+    end = ProvenEnd(-np.inf, "")
+    for share in INWARD_SHARES:
+        moved = (1 - share) * y + share * interior.x[n:]
+        end = lower_bound(statement, as_witness((1 - share) * w + share * interior.x[:n], moved))
+        if np.isfinite(end.value) or exhausted():
+            return end, moved
+    return end, y
+
+
+def _dual_interior(statement: ConeStatement) -> RelativeInterior | None:
+    """Relatively interior (w, y) with the gradient signs that the bounds of x ask for."""
+    cones = statement.cones
+    if cones.soc or cones.psd or cones.exp or statement.quadratics:
+        return None
+    known = statement.implied_range
+    n = statement.c.size
+    P = sparse.csr_array((n, n)) if statement.P is None else sparse.csr_array(statement.P)
+    gradient = sparse.csr_array(sparse.hstack([P, statement.rows.T], format="csr"))
+    below = np.isfinite(known.lower)
+    above = np.isfinite(known.upper)
+    free = np.flatnonzero(~below & ~above)
+    rising = np.flatnonzero(below & ~above)
+    falling = np.flatnonzero(above & ~below)
+    inequality = np.arange(cones.zero, statement.b.size)
+    signs = sparse.eye_array(n + statement.b.size, format="csr")[n + inequality]
+    c = statement.c
+    return relative_interior(
+        gradient[free],
+        -c[free],
+        sparse.csr_array(sparse.vstack([-gradient[rising], gradient[falling], -signs])),
+        np.concatenate((c[rising], -c[falling], np.zeros(inequality.size))),
+    )
+
+
 def _is_close(lower: float, upper: float) -> bool:
     if not np.isfinite(lower):
         return False
     return not np.isfinite(upper) or upper - lower <= GOOD_ENOUGH * (1 + abs(upper))
 
 
+def _cheap_multipliers(
+    form: ConeForm, x: FloatArray, y: FloatArray
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """The multipliers as they are, in K*, and a little shorter."""
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return
+    cones = form.cones
+    inside = cones.project_dual(y)
+    if cones.soc or cones.psd or cones.exp:
+        yield x, _with_room(cones, inside, 1e-15)
+        yield x, _with_room(cones, inside, 1e-13)
+        return
+    yield x, inside
+    for share in SHRINKING:
+        yield x, (1 - share) * inside
+
+
 def _multipliers(
     form: ConeForm, x: FloatArray, y: FloatArray
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Multipliers in K* with ever more room, each with the point w that goes with it."""
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return
+    yield from _cheap_multipliers(form, x, y)
     cones = form.cones
-    inside = cones.project_dual(y)
     curved = bool(cones.soc or cones.psd or cones.exp)
-    if not curved:
-        yield x, inside
-        for share in SHRINKING:
-            yield x, (1 - share) * inside
-    else:
-        yield x, _with_room(cones, inside, 1e-15)
-        yield x, _with_room(cones, inside, 1e-13)
     if exhausted():
         return
     pair = repaired_multipliers(form, x, y)
@@ -227,7 +365,7 @@ def proven_infeasible(
         ):
             if is_infeasible(statement, as_witness(zero, candidate)):
                 return True
-    return False
+    return is_linear(form) and not exhausted() and exact_farkas(form, y) is not None
 
 
 def _repaired_farkas(form: ConeForm, y: FloatArray) -> Iterator[FloatArray]:
@@ -239,7 +377,7 @@ def _repaired_farkas(form: ConeForm, y: FloatArray) -> Iterator[FloatArray]:
         yield _with_room(form.cones, repaired, share)
 
 
-def proven_ray(statement: ConeStatement, d: FloatArray) -> bool:
+def proven_ray(statement: ConeStatement, form: ConeForm, d: FloatArray) -> bool:
     """Return whether a direction near d is one along which the objective falls without bound."""
     if d.shape != statement.c.shape or not np.isfinite(d).all() or not d.any():
         return False
@@ -251,4 +389,4 @@ def proven_ray(statement: ConeStatement, d: FloatArray) -> bool:
             rounded = kept if digits is None else np.round(kept * 2.0**digits) / 2.0**digits
             if rounded.any() and is_ray(statement, rounded):
                 return True
-    return False
+    return is_linear(form) and not exhausted() and exact_ray(form, d) is not None

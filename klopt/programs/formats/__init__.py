@@ -22,13 +22,23 @@ _SUFFIXES = {
 }
 
 
-def read(path: str | PathLike[str]) -> Model:
-    """Return the model in a file; errors name the file and the line."""
+def read(path: str | PathLike[str], exact: bool = False) -> Model:
+    """Return the model in a file; errors name the file and the line.
+
+    With `exact`, the decimals of the file are kept as rational numbers.
+    """
     place = Path(path)
     module = _module(place, writes=False)
+    # The numbers of an .npz file are float64: they are exact as they are.
+    is_binary = place.name.lower().endswith(".npz")
+    if exact and not is_binary and not hasattr(module, "read_exact"):
+        raise InvalidProblem(
+            f"{place}: decimals are kept exactly from .mps files only; "
+            "convert the file, or read it without exact=True"
+        )
     if not place.is_file():
         raise FileNotFoundError(f"there is no file {place}")
-    model: Model = module.read(place)
+    model: Model = module.read_exact(place) if exact and not is_binary else module.read(place)
     return model
 
 

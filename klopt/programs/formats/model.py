@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import copysign
 from os import PathLike
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -27,10 +29,13 @@ from scipy import sparse
 from klopt.arrays import FAKE_INFINITY, FloatArray, MatrixLike, SparseMatrix, csc
 from klopt.errors import InvalidProblem
 from klopt.model.cones import svec_entries, svec_size, svec_weights
+from klopt.programs.decimals import Decimals
 from klopt.programs.rows import LinearRows
+from klopt.proof.rational import Entries, Number
 
 __all__ = [
     "Block",
+    "FileNumbers",
     "Model",
     "Names",
     "QuadraticRow",
@@ -126,6 +131,17 @@ class Block:
         return M
 
 
+class FileNumbers(NamedTuple):
+    """The numbers of a linear model as a file states them; fields as in `Model`."""
+
+    c: tuple[Fraction, ...]
+    rows: tuple[Entries, ...]
+    row_lower: tuple[Number, ...]
+    row_upper: tuple[Number, ...]
+    bounds: tuple[tuple[Number, Number], ...]
+    offset: Fraction
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A problem as a file states it; readers fill in what they found."""
@@ -146,6 +162,8 @@ class Model:
     blocks: tuple[Block, ...] = ()
     over: Literal["x", "X"] = "x"
     names: Names | None = None
+    numbers: FileNumbers | None = None
+    """The linear part in rationals, where the decimals of the file were kept."""
 
     @property
     def kind(self) -> str:
@@ -208,18 +226,8 @@ class Model:
 
         A row with two sides gives two inequalities, a free one the right-hand side inf.
         """
-        equal = (self.row_lower == self.row_upper) & np.isfinite(self.row_lower)
-        upper = ~equal & (np.isfinite(self.row_upper) | ~np.isfinite(self.row_lower))
-        lower = ~equal & np.isfinite(self.row_lower)
-        rows = np.concatenate((np.flatnonzero(upper), np.flatnonzero(lower)))
-        signs = np.concatenate((np.ones(upper.sum()), -np.ones(lower.sum())))
-        limits = np.concatenate((self.row_upper[upper], -self.row_lower[lower]))
-
-        # Back to the order of the file; the upper side of a row stays before its lower side.
-        order = np.argsort(rows, kind="stable")
-        rows = rows[order]
-        signs = signs[order]
-        limits = limits[order]
+        equal, rows, signs = self._sides()
+        limits = np.where(signs > 0, self.row_upper[rows], -self.row_lower[rows])
         A = self.A.tocsr()
         A_ub = csc("A_ub", sparse.diags_array(signs) @ A[rows])
         return (
@@ -228,6 +236,45 @@ class Model:
             csc("A_eq", A[equal]),
             self.row_lower[equal],
             self._names(rows, np.flatnonzero(equal)),
+        )
+
+    def _sides(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp], FloatArray]:
+        """Which rows are equations; of which rows the inequalities are sides, and with which sign."""
+        equal = (self.row_lower == self.row_upper) & np.isfinite(self.row_lower)
+        upper = ~equal & (np.isfinite(self.row_upper) | ~np.isfinite(self.row_lower))
+        lower = ~equal & np.isfinite(self.row_lower)
+        rows = np.concatenate((np.flatnonzero(upper), np.flatnonzero(lower)))
+        signs = np.concatenate((np.ones(upper.sum()), -np.ones(lower.sum())))
+
+        # Back to the order of the file; the upper side of a row stays before its lower side.
+        order = np.argsort(rows, kind="stable")
+        return equal, rows[order], signs[order]
+
+    def decimals(self) -> Decimals | None:
+        """Return the rows after `split` in rationals; None where the decimals were not kept."""
+        numbers = self.numbers
+        if numbers is None:
+            return None
+        equal, rows, signs = self._sides()
+        equations = np.flatnonzero(equal).tolist()
+        for row in equations:
+            if numbers.row_lower[row] != numbers.row_upper[row]:
+                raise InvalidProblem(
+                    f"the sides of row {row} differ, but by less than float64 can tell"
+                )
+        ub = []
+        b_ub = []
+        for row, sign in zip(rows.tolist(), signs.tolist(), strict=True):
+            ub.append(tuple((column, int(sign) * value) for column, value in numbers.rows[row]))
+            b_ub.append(numbers.row_upper[row] if sign > 0 else -numbers.row_lower[row])
+        return Decimals(
+            c=numbers.c,
+            ub=tuple(ub),
+            b_ub=tuple(b_ub),
+            eq=tuple(numbers.rows[row] for row in equations),
+            b_eq=tuple(numbers.row_lower[row] for row in equations),
+            bounds=numbers.bounds,
+            offset=numbers.offset,
         )
 
     def _names(self, ub: npt.NDArray[np.intp], eq: npt.NDArray[np.intp]) -> Names | None:
@@ -264,6 +311,6 @@ def number(path: Path, line: int, text: str) -> float:
     return value
 
 
-def from_infinite(value: float) -> float:
+def from_infinite(value: Number) -> Number:
     """Return a bound of a file, infinite where the file writes 1e20 or 1e30 for that."""
-    return float(np.copysign(np.inf, value)) if abs(value) >= FAKE_INFINITY else value
+    return value if -FAKE_INFINITY < value < FAKE_INFINITY else copysign(np.inf, value)

@@ -14,7 +14,9 @@ itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import isinf
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +24,17 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import SparseMatrix, csc
-from klopt.programs.formats.model import Model, Names, from_infinite, malformed, number
+from klopt.programs.formats.model import (
+    FileNumbers,
+    Model,
+    Names,
+    from_infinite,
+    malformed,
+    number,
+)
+from klopt.proof.rational import Number, decimal
 
-__all__ = ["read"]
+__all__ = ["read", "read_exact"]
 
 Words = list[str]
 _COLUMNS = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
@@ -35,14 +45,15 @@ class _MpsDraft:
     """What has been read so far."""
 
     path: Path
+    exact: bool = False
     objective: str = ""
     kinds: dict[str, str] = field(default_factory=dict)
     columns: dict[str, int] = field(default_factory=dict)
-    entries: dict[tuple[str, str], float] = field(default_factory=dict)
-    rhs: dict[str, float] = field(default_factory=dict)
-    ranges: dict[str, float] = field(default_factory=dict)
-    low: dict[str, float] = field(default_factory=dict)
-    high: dict[str, float] = field(default_factory=dict)
+    entries: dict[tuple[str, str], Number] = field(default_factory=dict)
+    rhs: dict[str, Number] = field(default_factory=dict)
+    ranges: dict[str, Number] = field(default_factory=dict)
+    low: dict[str, Number] = field(default_factory=dict)
+    high: dict[str, Number] = field(default_factory=dict)
     hessian: dict[tuple[str, str], float] = field(default_factory=dict)
     triangle: bool = True
     maximise: bool = False
@@ -57,7 +68,7 @@ class _MpsDraft:
             raise malformed(self.path, line, f"the row {name!r} is not in ROWS")
         return name
 
-    def pairs(self, line: int, words: Words) -> Iterator[tuple[str, float]]:
+    def pairs(self, line: int, words: Words) -> Iterator[tuple[str, Number]]:
         """(row, value) of the last two or four words."""
         if len(words) not in (2, 4):
             raise malformed(
@@ -66,13 +77,33 @@ class _MpsDraft:
                 f"expected one or two pairs of a row and a number, found {' '.join(words)!r}",
             )
         for name, value in zip(words[::2], words[1::2], strict=True):
-            yield self.row(line, name), number(self.path, line, value)
+            yield self.row(line, name), self.number(line, value)
+
+    def number(self, line: int, text: str) -> Number:
+        """The number that a text states: as a float or, if that is asked for, as a rational."""
+        rounded = number(self.path, line, text)
+        if not self.exact:
+            return rounded
+        try:
+            return decimal(text)
+        except ValueError as error:
+            raise malformed(self.path, line, str(error)) from None
 
 
 def read(path: Path) -> Model:
     """Return the model that an MPS file states."""
+    return _model(_draft(path, exact=False))
+
+
+def read_exact(path: Path) -> Model:
+    """Return the model with its decimals as rationals, beside their rounding."""
+    draft = _draft(path, exact=True)
+    return replace(_model(draft), numbers=_numbers(draft))
+
+
+def _draft(path: Path, exact: bool) -> _MpsDraft:
     lines = _decoded(path.read_bytes()).splitlines()
-    draft = _MpsDraft(path)
+    draft = _MpsDraft(path, exact)
     section = ""
     ended = False
     fixed = _names_hold_spaces(lines)
@@ -102,7 +133,7 @@ def read(path: Path) -> Model:
         raise malformed(path, len(lines), "the file ends before ENDATA")
     if not draft.objective:
         raise malformed(path, len(lines), "no row of type N: the objective is missing")
-    return _model(draft)
+    return draft
 
 
 def _fixed_words(text: str) -> Words:
@@ -198,7 +229,7 @@ def _bounds(draft: _MpsDraft, line: int, words: Words) -> None:
             f"expected a set, a column{' and a number' if valued else ''} after {kind}",
         )
     column = draft.column(line, rest[-2] if valued else rest[-1])
-    value = from_infinite(number(draft.path, line, rest[-1])) if valued else 0.0
+    value = from_infinite(draft.number(line, rest[-1])) if valued else 0.0
     if kind in ("LO", "FX"):
         draft.low[column] = value
     if kind in ("UP", "FX"):
@@ -238,11 +269,11 @@ _SECTIONS: dict[str, Callable[[_MpsDraft, int, Words], None]] = {
 
 
 def _model(draft: _MpsDraft) -> Model:
-    rows = [name for name in draft.kinds if name != draft.objective]
+    rows = _row_names(draft)
     c, A = _costs_and_rows(draft, rows)
-    sides = np.array([_side(draft, name) for name in rows]).reshape(-1, 2)
-    high = np.array([draft.high.get(name, np.inf) for name in draft.columns])
-    low = np.array([_lower_bound(draft, name) for name in draft.columns])
+    sides = np.array([_side(draft, name) for name in rows], dtype=float).reshape(-1, 2)
+    high = np.array([draft.high.get(name, np.inf) for name in draft.columns], dtype=float)
+    low = np.array([_lower_bound(draft, name) for name in draft.columns], dtype=float)
     return Model(
         c=c,
         A=A,
@@ -251,10 +282,45 @@ def _model(draft: _MpsDraft) -> Model:
         lower=low,
         upper=high,
         sense="max" if draft.maximise else "min",
-        offset=-draft.rhs.get(draft.objective, 0.0),
+        offset=-float(draft.rhs.get(draft.objective, 0.0)),
         P=_quadratic(draft),
         names=Names(tuple(draft.columns), tuple(rows)),
     )
+
+
+def _row_names(draft: _MpsDraft) -> list[str]:
+    """The rows but the objective."""
+    return [name for name in draft.kinds if name != draft.objective]
+
+
+def _numbers(draft: _MpsDraft) -> FileNumbers:
+    """The linear part of a draft that was read exactly; what is not stated is 0."""
+    rows = _row_names(draft)
+    places = {name: index for index, name in enumerate(rows)}
+    costs = [Fraction(0)] * len(draft.columns)
+    entries: list[list[tuple[int, Fraction]]] = [[] for _ in rows]
+    for (row, column), value in draft.entries.items():
+        if not value:
+            continue
+        if row == draft.objective:
+            costs[draft.columns[column]] = Fraction(value)
+        else:
+            entries[places[row]].append((draft.columns[column], Fraction(value)))
+    sides = [_side(draft, name) for name in rows]
+    bounds = [(_lower_bound(draft, name), draft.high.get(name, np.inf)) for name in draft.columns]
+    return FileNumbers(
+        c=tuple(costs),
+        rows=tuple(map(tuple, entries)),
+        row_lower=tuple(_rational(low) for low, _ in sides),
+        row_upper=tuple(_rational(high) for _, high in sides),
+        bounds=tuple((_rational(low), _rational(high)) for low, high in bounds),
+        offset=-Fraction(draft.rhs.get(draft.objective, 0)),
+    )
+
+
+def _rational(value: Number) -> Number:
+    """A default such as 0.0 as a rational; infinity stays what it is."""
+    return value if isinf(value) else Fraction(value)
 
 
 def _costs_and_rows(
@@ -268,34 +334,41 @@ def _costs_and_rows(
     at_column: list[int] = []
     for (row, column), value in draft.entries.items():
         if row == draft.objective:
-            c[draft.columns[column]] = value
+            c[draft.columns[column]] = float(value)
         else:
-            data.append(value)
+            data.append(float(value))
             at_row.append(places[row])
             at_column.append(draft.columns[column])
     A = sparse.csc_array((data, (at_row, at_column)), shape=(len(rows), c.size))
     return c, csc("A", A)
 
 
-def _lower_bound(draft: _MpsDraft, name: str) -> float:
+def _lower_bound(draft: _MpsDraft, name: str) -> Number:
     """The lower bound of a column; a negative upper bound alone makes it -inf."""
     default = -np.inf if draft.high.get(name, 0.0) < 0 else 0.0
     return draft.low.get(name, default)
 
 
-def _side(draft: _MpsDraft, name: str) -> tuple[float, float]:
+def _side(draft: _MpsDraft, name: str) -> tuple[Number, Number]:
     """Both sides of a row, RANGES included."""
     kind = draft.kinds[name]
     b = from_infinite(draft.rhs.get(name, 0.0))
     width = draft.ranges.get(name)
-    low, high = {"N": (-np.inf, np.inf), "L": (-np.inf, b), "G": (b, np.inf), "E": (b, b)}[kind]
+    sides: dict[str, tuple[Number, Number]] = {
+        "N": (-np.inf, np.inf),
+        "L": (-np.inf, b),
+        "G": (b, np.inf),
+        "E": (b, b),
+    }
+    low, high = sides[kind]
     if width is None or kind == "N":
         return low, high
     if kind == "E":
         return min(b, b + width), max(b, b + width)
+    size = max(width, -width)
     if kind == "L":
-        return b - abs(width), high
-    return low, b + abs(width)
+        return b - size, high
+    return low, b + size
 
 
 def _quadratic(draft: _MpsDraft) -> SparseMatrix | None:
