@@ -40,7 +40,7 @@ OUTCOMES = {
     "primal infeasible": Verdict.INFEASIBLE,
     "dual infeasible": Verdict.UNBOUNDED,
 }
-PROOFS = ("bracket", "residuals", "farkas", "ray")
+PROOFS = ("bracket", "farkas", "ray")
 
 
 @dataclass(frozen=True)
@@ -201,10 +201,11 @@ def summary(rows: list[Solved], refused: list[Refused], seconds: float) -> list[
         (kind, sum(result.certificate.proof == kind for result in certified)) for kind in PROOFS
     ]
     several = sum(len(result.attempts) > 1 for result in certified)
+    estimated = sum(row.result.verdict is Verdict.ESTIMATED for row in rows)
     return [
         f"{len(rows) + len(refused)} instances: {len(certified)} certified "
         f"({', '.join(f'{count} by {kind}' for kind, count in counts if count)}; {several} after several attempts), "
-        f"{len(rows) - len(certified)} not certified, {len(refused)} refused. "
+        f"{len(rows) - len(certified)} not certified ({estimated} of them estimated), {len(refused)} refused. "
         f"Certified in contradiction to the reference: {sum(row.wrong for row in rows)}.",
         "",
         f"Each was solved by `klopt.solve(problem, tol={TOL:g}, time_limit={seconds:g})` without naming a backend. "

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from klopt.conformance.instances import FormProblem
 from klopt.model.backend import Answer, Stop
@@ -13,7 +16,8 @@ from klopt.model.forms import ConeForm, Form, SimplexForm
 from klopt.model.functions import Linear
 from klopt.model.problem import Bracket, Formulation, Point
 from klopt.model.sets import BoxPlane, Simplex
-from klopt.proof.certificate import Certificate, Verdict
+from klopt.proof import certificate
+from klopt.proof.certificate import Certificate, Verdict, contradict, is_narrow
 from klopt.proof.certify import certify
 from klopt.proof.infeasibility import check_farkas, check_ray
 
@@ -33,10 +37,10 @@ class Told(FormProblem):
 
     def __init__(
         self, form: Form, ends: tuple[float, float] = (-INF, INF), *, sense: str = "min", trusts: bool = True,
-        note: str = "", dual: bool = False, scale: float = 1.0, shift: float = 0.0,
+        note: str = "", dual: bool = False, scale: float = 1.0, shift: float = 0.0, **parts: object,
     ) -> None:  # fmt: skip
         super().__init__(form)
-        told = {"ends": ends, "sense": sense, "trusts_residuals": trusts, "note": note}
+        told = {"ends": ends, "sense": sense, "trusts_residuals": trusts, "note": note, "parts": parts}
         for name, value in (told | {"way": (dual, scale, shift)}).items():
             object.__setattr__(self, name, value)
 
@@ -50,7 +54,7 @@ class Told(FormProblem):
         )  # fmt: skip
 
     def bracket(self, point: Point) -> Bracket:
-        return Bracket(*self.ends, point, self.note)
+        return Bracket(*self.ends, point, self.note, **self.parts)
 
 
 def judged(problem: FormProblem, answer: Answer, tol: float = 1e-6) -> Certificate:
@@ -89,15 +93,15 @@ def test_three_verdicts_leave_nothing_to_find_out() -> None:
     ],
 )
 def test_the_width_is_relative_to_one_plus_the_upper_end(lower, upper, width, relative) -> None:
-    certificate = proof(Verdict.FEASIBLE, lower, upper)
-    assert (certificate.gap, certificate.relative_gap) == (width, relative)
+    found = proof(Verdict.FEASIBLE, lower, upper)
+    assert (found.gap, found.relative_gap) == (width, relative)
 
 
 def test_the_explanation_names_interval_argument_residuals_and_notes() -> None:
     residuals = ABOVE_ZERO.measure(np.array([0.5]), np.array([1.0]))
     said = proof(Verdict.FEASIBLE, 1.0, 3.0, residuals=residuals, notes=("look here",)).explain()
     for words in (
-        "FEASIBLE: The point is feasible",
+        "FEASIBLE: For the data as stored, there is a feasible point",
         "1 <= optimum <= 3",
         "relative gap 5.0e-01, asked for 1e-06",
         "proven by a feasible point and a dual bound",
@@ -159,7 +163,10 @@ def test_one_end_is_feasible_if_it_is_that_of_the_point(sense, ends) -> None:
         ((1.0, np.nan), None),
     ],
 )
-def test_ends_that_cross_by_rounding_are_swapped_and_others_prove_nothing(ends, kept) -> None:
+def test_ends_that_cross_by_the_margin_are_swapped_and_others_prove_nothing(
+    monkeypatch, ends, kept
+) -> None:
+    monkeypatch.setattr(certificate, "MAX_CROSSING", 1e-9)
     found = judged(Told(ABOVE_ZERO, ends, trusts=False), at(1.0))
     assert (found.lower, found.upper) == (kept or (-INF, INF))
     assert found.verdict is (Verdict.OPTIMAL if kept else Verdict.UNPROVEN)
@@ -178,37 +185,136 @@ def test_no_point_proves_nothing() -> None:
     assert "returned no point" in found.notes[0]
 
 
+def test_a_broken_proof_leaves_no_estimate_either() -> None:
+    crossed = Told(ABOVE_ZERO, (2.0, 1.0), estimate=(0.0, 0.0))
+    found = judged(crossed, at(0.0, y=(1.0,)))
+    assert (found.verdict, found.proof, found.estimate) == (Verdict.UNPROVEN, "none", None)
+    assert (found.lower, found.upper) == (-INF, INF)
+
+
+def test_without_a_margin_any_crossing_is_a_contradiction(monkeypatch) -> None:
+    monkeypatch.setattr(certificate, "MAX_CROSSING", 0.0)
+    touching = np.nextafter(1.0, 2.0)
+    assert contradict(touching, 1.0)
+    assert not contradict(1.0, 1.0)
+    assert contradict(-INF, np.nan)
+    for ends in ((INF, 1.0), (1.0, -INF), (INF, -INF)):
+        assert contradict(*ends)
+    for ends in ((INF, INF), (-INF, -INF), (-INF, INF), (-INF, 0.0), (0.0, INF)):
+        assert not contradict(*ends)
+    assert judged(Told(ABOVE_ZERO, (touching, 1.0)), at(1.0)).verdict is Verdict.UNPROVEN
+
+
+@given(
+    st.floats(-1e9, 1e9),
+    st.floats(0.0, 1e3),
+    st.sampled_from([1e-13, 1e-6, 0.1]),
+)
+def test_the_gap_is_compared_with_tol_without_rounding(lower, gap, tol) -> None:
+    upper = lower + gap
+    exact = Fraction(upper) - Fraction(lower) <= Fraction(tol) * (1 + abs(Fraction(upper)))
+    assert is_narrow(lower, upper, tol) == exact
+
+
+def test_a_gap_that_rounds_to_the_tolerance_is_too_wide() -> None:
+    # 1 - 2^-60 is no float, so the difference of the ends is rounded to 1 = 0.5 (1 + 1).
+    assert 1.0 - 2.0**-60 == 1.0
+    assert is_narrow(0.0, 1.0, 0.5)
+    assert not is_narrow(-(2.0**-60), 1.0, 0.5)
+
+
+# An estimate of the problem's own
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_an_estimate_of_the_bracket_moves_no_proven_end(sense) -> None:
+    found = judged(
+        Told(
+            ABOVE_ZERO, (-1.0, 2.0), sense=sense, estimate=(0.5, 0.5 + 1e-7),
+            lower_by="weak duality", upper_by="a feasible point",
+        ),
+        at(0.5),
+    )  # fmt: skip
+    assert (found.verdict, found.proof) == (Verdict.ESTIMATED, "estimate")
+    assert (found.lower, found.upper, found.estimate) == (-1.0, 2.0, (0.5, 0.5 + 1e-7))
+    said = found.explain()
+    for words in (
+        "-1 <= optimum <= 2",
+        "lower end: weak duality",
+        "upper end: a feasible point",
+        "estimate: 0.5 to 0.5000001",
+        "not proven: the estimate holds up to rounding",
+    ):
+        assert words in said
+
+
+def test_an_estimate_that_is_wide_or_contradicted_is_none() -> None:
+    wide = judged(Told(ABOVE_ZERO, (-INF, 2.0), trusts=False, estimate=(0.0, 1.0)), at(0.5))
+    assert (wide.verdict, wide.estimate) == (Verdict.FEASIBLE, None)
+    narrow = judged(Told(ABOVE_ZERO, (1.0, 1.0 + 1e-9), estimate=(1.0, 1.0)), at(0.5))
+    assert (narrow.verdict, narrow.proof, narrow.estimate) == (Verdict.OPTIMAL, "bracket", None)
+    for estimate in ((3.0, 3.0), (1.0, 0.0), (np.nan, 1.0), (1.0, np.nan)):
+        off = judged(Told(ABOVE_ZERO, (-1.0, 2.0), estimate=estimate), at(0.5))
+        assert (off.verdict, off.estimate) == (Verdict.FEASIBLE, None)
+        assert "the estimate is empty or contradicts a proven bound" in off.notes
+
+
+def test_an_estimate_for_changed_data_names_the_change_and_is_not_cut() -> None:
+    change = "b[17] changed by 1 ulp"
+    told = Told(ABOVE_ZERO, (3.0, INF), estimate=(1.0, 1.0), data_change=change)
+    found = judged(told, at(1.0))
+    assert (found.verdict, found.estimate) == (Verdict.ESTIMATED, (1.0, 1.0))
+    assert (found.lower, found.upper, found.data_change) == (3.0, INF, change)
+    assert f"the estimate is proven for changed data: {change}" in found.explain()
+
+
+def test_what_is_judged_is_a_copy_of_the_answer() -> None:
+    """A bracket that writes into the point it is given changes no array of the answer."""
+
+    class Writing(Told):
+        def bracket(self, point: Point) -> Bracket:
+            point.x[:] = 7.0
+            return super().bracket(point)
+
+    answer = at(0.5)
+    judged(Writing(ABOVE_ZERO, (0.0, 1.0)), answer)
+    assert answer.x is not None
+    assert answer.x[0] == 0.5
+
+
 # Residuals where there is no bracket
 
 
 def test_residuals_count_only_where_they_are_trusted() -> None:
-    for trusts, verdict in ((True, Verdict.OPTIMAL), (False, Verdict.UNPROVEN)):
+    for trusts, verdict in ((True, Verdict.ESTIMATED), (False, Verdict.UNPROVEN)):
         found = judged(Told(ABOVE_ZERO, trusts=trusts), at(0.0, y=(1.0,)))
         assert found.verdict is verdict
         assert found.residuals is not None
         assert found.residuals.worst == 0.0
     for cuts in (None, (1.0, 1.0, 0.0)):
         over_a_set = judged(Told(SimplexForm(Linear([1.0, 2.0]), Simplex(2))), at(1.0, 0.0, y=cuts))
-        assert (over_a_set.verdict, over_a_set.proof, over_a_set.lower) == (
-            Verdict.OPTIMAL,
-            "residuals",
-            1.0,
-        )
+        assert (over_a_set.verdict, over_a_set.proof) == (Verdict.ESTIMATED, "residuals")
+        assert over_a_set.estimate is not None
+        assert over_a_set.estimate[0] == 1.0
+        assert (over_a_set.lower, over_a_set.upper) == (-INF, INF)
 
 
 def test_the_estimate_is_widened_by_what_the_residuals_may_be_worth() -> None:
     """At x = -1e-7 the value is -1e-7, the dual value 0, and the violation is worth 1e-7 at a multiplier of 1."""
     found = judged(Told(ABOVE_ZERO), at(-1e-7, y=(1.0,)))
-    assert (found.verdict, found.proof) == (Verdict.OPTIMAL, "residuals")
-    assert (found.lower, found.upper) == pytest.approx((-2e-7, 1e-7), rel=1e-6)
+    assert (found.verdict, found.proof) == (Verdict.ESTIMATED, "residuals")
+    assert found.estimate == pytest.approx((-2e-7, 1e-7), rel=1e-6)
     inside = judged(Told(ABOVE_ZERO), at(1e-7, y=(1.0,)))
-    assert (inside.lower, inside.upper) == (0.0, 1e-7)
+    assert inside.estimate == (0.0, 1e-7)
     found = judged(Told(ABOVE_ZERO, scale=-2.0, shift=1.0), at(-1e-7, y=(1.0,)))
-    assert (found.lower - 1, found.upper - 1) == pytest.approx((-2e-7, 4e-7), rel=1e-6)
+    assert found.estimate is not None
+    assert (found.estimate[0] - 1, found.estimate[1] - 1) == pytest.approx((-2e-7, 4e-7), rel=1e-6)
     curved = ConeForm([-2.0], [[-1.0]], [0.0], Cones(nonneg=1), [[2.0]])
     found = judged(Told(curved), at(1.0 + 1e-7, y=(0.0,)))
-    assert found.verdict is Verdict.OPTIMAL
-    assert (found.lower + 1, found.upper + 1) == pytest.approx((-4e-7, 2e-7), rel=1e-5)
+    assert found.verdict is Verdict.ESTIMATED
+    assert found.estimate is not None
+    assert (found.estimate[0] + 1, found.estimate[1] + 1) == pytest.approx((-4e-7, 2e-7), rel=1e-5)
+    assert (found.lower, found.upper) == (-INF, INF)
 
 
 def test_an_estimate_that_is_too_wide_says_by_how_much() -> None:
@@ -232,19 +338,21 @@ def test_an_estimate_that_is_too_wide_says_by_how_much() -> None:
 )
 def test_residuals_never_contradict_a_proven_end(ends, proven) -> None:
     found = judged(Told(ABOVE_ZERO, ends), at(0.0, y=(1.0,)))
-    assert (found.verdict is Verdict.OPTIMAL) == proven
+    assert (found.verdict is Verdict.ESTIMATED) == proven
     assert ("they contradict a proven bound" in " ".join(found.notes)) != proven
-    assert (found.lower, found.upper) == ((0.0, 0.0) if proven else ends)
+    assert (found.lower, found.upper) == ends
+    assert found.estimate == ((0.0, 0.0) if proven else None)
 
 
 def test_residuals_say_nothing_of_a_point_a_million_times_the_data() -> None:
     assert judged(Told(INDIFFERENT), at(1e6, y=(0.0,))) == Certificate(
-        Verdict.OPTIMAL,
-        0.0,
-        0.0,
+        Verdict.ESTIMATED,
+        -INF,
+        INF,
         1e-6,
         "residuals",
         INDIFFERENT.measure(np.array([1e6]), np.zeros(1)),
+        estimate=(0.0, 0.0),
     )
     found = judged(Told(INDIFFERENT), at(1e6 + 0.5, y=(0.0,)))
     assert found.verdict is Verdict.UNPROVEN
@@ -270,8 +378,8 @@ def test_the_residual_that_is_too_large_is_named(c, b, x, y, words) -> None:
 
 def test_a_residual_of_exactly_the_tolerance_is_small_enough() -> None:
     tol = 2.0**-20
-    assert judged(Told(INDIFFERENT), at(-tol, y=(0.0,)), tol).verdict is Verdict.OPTIMAL
-    assert judged(Told(INDIFFERENT), at(0.0, y=(tol,)), tol).verdict is Verdict.OPTIMAL
+    assert judged(Told(INDIFFERENT), at(-tol, y=(0.0,)), tol).verdict is Verdict.ESTIMATED
+    assert judged(Told(INDIFFERENT), at(0.0, y=(tol,)), tol).verdict is Verdict.ESTIMATED
     assert judged(Told(INDIFFERENT), at(-1.001 * tol, y=(0.0,)), tol).verdict is Verdict.UNPROVEN
 
 
@@ -290,9 +398,9 @@ def test_an_error_that_hides_behind_a_large_entry_is_found_in_its_row_or_column(
         assert f"the gradient in variable 1 is off by {size} of its cost" in found.notes[0]
     small = ConeForm([0.0, 4.0], [[1.0, 0.0], [0.0, -1.0]], [INF, -3.0], Cones(nonneg=2))
     near = at(0.0, 3.0 - 3e-6, y=(0.0, 4.0 + 3e-6))  # by 3e-6 of 1 + 3 and of 1 + 4
-    assert judged(Told(small), near, tol=1e-5).verdict is Verdict.OPTIMAL
+    assert judged(Told(small), near, tol=1e-5).verdict is Verdict.ESTIMATED
     assert (
-        judged(Told(small), at(5.0, 3.0, y=(0.0, 4.0))).verdict is Verdict.OPTIMAL
+        judged(Told(small), at(5.0, 3.0, y=(0.0, 4.0))).verdict is Verdict.ESTIMATED
     )  # an infinite row is vacuous
 
 
@@ -484,13 +592,11 @@ def test_a_ray_from_a_feasible_point_has_no_end_in_either_sense(scale, value) ->
     assert unrepaired.verdict is not Verdict.UNBOUNDED
     nothing = judged(Told(RECEDING, sense=sense, scale=scale), answer)
     assert nothing.verdict is Verdict.UNPROVEN
-    outside = Answer(Stop.UNBOUNDED, x=np.array([-1e-3]), ray=np.ones(1))
-    assert (
-        judged(Told(RECEDING, ends, sense=sense, scale=scale), outside).verdict
-        is not Verdict.UNBOUNDED
-    )
-    edge = Answer(Stop.UNBOUNDED, x=np.array([-1e-6]), ray=np.ones(1))
-    assert judged(Told(RECEDING, ends, sense=sense, scale=scale), edge).verdict is Verdict.UNBOUNDED
+    # The bracket alone decides: it may repair any point, and small residuals prove none.
+    far = Answer(Stop.UNBOUNDED, x=np.array([-1e-3]), ray=np.ones(1))
+    assert judged(Told(RECEDING, ends, sense=sense, scale=scale), far) == found
+    crossed = judged(Told(RECEDING, (1.0, 0.0), sense=sense, scale=scale), answer)
+    assert crossed.verdict is Verdict.UNPROVEN
 
 
 @pytest.mark.parametrize(("scale", "value"), [(-1.0, INF), (1.0, -INF)])

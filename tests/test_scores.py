@@ -29,6 +29,7 @@ from klopt.bench.scores import (
     verdict_sentence,
 )
 from klopt.model.backend import Stop
+from klopt.proof import certificate
 from klopt.proof.certificate import Verdict
 
 BACKENDS = ("a", "b", "c")
@@ -191,12 +192,16 @@ def test_infeasible_contradicts_a_feasible_point_and_agrees_with_itself() -> Non
     assert not agreement([made_run(**proof), made_run(backend="b")])["P"].holds
 
 
-def test_intervals_that_miss_each_other_by_rounding_touch() -> None:
+@pytest.mark.parametrize(("margin", "holds"), [(1e-9, True), (0.0, False)])
+def test_intervals_may_miss_each_other_by_the_margin_of_a_crossing(
+    monkeypatch: pytest.MonkeyPatch, margin: float, holds: bool
+) -> None:
+    monkeypatch.setattr(certificate, "MAX_CROSSING", margin)
     runs = [
         made_run(backend="a", lower=1.0, upper=1.0),
         made_run(backend="b", lower=1 + 1e-13, upper=2.0),
     ]
-    assert agreement(runs)["P"].holds
+    assert agreement(runs)["P"].holds == holds
 
 
 @given(suites())

@@ -129,7 +129,7 @@ def test_the_schema_is_that_of_the_record(tmp_path: Path) -> None:
     """A field more or less is another schema: change the number when this fails."""
     with Store(tmp_path / "runs.db") as store:
         columns = [row[1] for row in store.database.execute("PRAGMA table_info(runs)")]
-    assert (SCHEMA, len(columns), columns[-1]) == (2, 38, "machine")
+    assert (SCHEMA, len(columns), columns[-1]) == (3, 40, "machine")
 
 
 def test_a_store_that_is_not_there_is_not_made_by_reading(tmp_path: Path) -> None:

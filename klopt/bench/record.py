@@ -8,7 +8,7 @@ not known empty.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isinf, isnan, nan
+from math import isfinite, isinf, isnan, nan
 from typing import TypeAlias
 
 from klopt.model.backend import Step, Stop
@@ -27,7 +27,7 @@ class Run:
     `key` is the hash of all that determines the outcome: the problem's data, class and version, the
     formulation, the backend and its version, the settings, the seed, the threads and the number of
     the repeat. `says` is the backend's claim, `verdict` what klopt proves; `lower` <= optimum <=
-    `upper` in the user's units. Seconds are measured inside the child: `build`, `solve` and
+    `upper` is proven, in the user's units. Seconds are measured inside the child: `build`, `solve` and
     `certify` by klopt, `native` by the backend itself.
     """
 
@@ -59,6 +59,9 @@ class Run:
     lower: float
     upper: float
     proof: str
+    estimate_lower: float = nan
+    estimate_upper: float = nan
+    """An interval that is evidence and no proof, where there is one."""
     primal: float = nan
     dual: float = nan
     gap: float = nan
@@ -93,8 +96,15 @@ class Run:
 
     @property
     def value(self) -> float:
-        """The feasible side of the interval."""
-        return self.upper if self.sense == "min" else self.lower
+        """The feasible side of the interval or, where that is not proven, of the estimate."""
+        proven = self.upper if self.sense == "min" else self.lower
+        estimated = self.estimate_upper if self.sense == "min" else self.estimate_lower
+        return proven if isfinite(proven) or isnan(estimated) else estimated
+
+    @property
+    def estimated(self) -> bool:
+        """Whether there is evidence of an optimum and no proof."""
+        return self.verdict is Verdict.ESTIMATED
 
     @property
     def relative_width(self) -> float:
@@ -109,8 +119,11 @@ class Run:
         """Whether klopt confirms each claim of the backend: the last, and the first of two.
 
         A first claim of optimality that klopt could not confirm stays false, even where the second
-        one is true.
+        one is true. A claim of optimality that is only estimated is neither confirmed nor refuted:
+        it is not counted here.
         """
+        if self.estimated and self.says is Stop.OPTIMAL:
+            return ()
         meant = {
             Stop.OPTIMAL: Verdict.OPTIMAL,
             Stop.INFEASIBLE: Verdict.INFEASIBLE,
@@ -126,7 +139,7 @@ class Run:
 
     @property
     def honest(self) -> bool | None:
-        """Whether all claims agree with the verdict; None where the backend claims nothing."""
+        """Whether all claims agree with the verdict; None without a claim that can be judged."""
         return all(self.claims) if self.claims else None
 
     @property

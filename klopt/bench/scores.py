@@ -49,6 +49,7 @@ __all__ = [
     "agreement",
     "certified_at",
     "certified_rate",
+    "estimated",
     "fastest",
     "growth",
     "honesty",
@@ -96,10 +97,29 @@ def certified_rate(runs: Sequence[Run], tol: float) -> Mapping[str, float]:
     return {name: len(proven.get(name, ())) / count for name, count in taken(runs).items()}
 
 
+def estimated(runs: Sequence[Run]) -> Mapping[str, int]:
+    """Return on how many problems each backend gives an estimate and no proof.
+
+    What counts is the strictest tolerance asked for on each problem.
+    """
+    certified: dict[str, set[str]] = {}
+    only_estimated: dict[str, set[str]] = {}
+    for trial in trials(strictest(runs)):
+        if trial.certified:
+            certified.setdefault(trial.first.backend, set()).add(trial.first.problem)
+        elif trial.estimated:
+            only_estimated.setdefault(trial.first.backend, set()).add(trial.first.problem)
+    return {
+        name: len(only_estimated.get(name, set()) - certified.get(name, set()))
+        for name in taken(runs)
+    }
+
+
 def honesty(runs: Sequence[Run]) -> Mapping[str, tuple[int, int]]:
     """Return how many claims of each backend klopt confirms, and how many it made.
 
     Where klopt asked twice both claims count, the first one as false: it is why klopt asked again.
+    A claim that klopt can only estimate does not count.
     """
     counts = {}
     for name, own in _by_backend(runs).items():
@@ -223,6 +243,8 @@ class Score:
     """Geometric mean of the relative widths proven."""
     wins: int
     """Problems on which it is the fastest certified one."""
+    estimated: int = 0
+    """Problems on which it gives an estimate and no proof."""
 
 
 def scores(runs: Sequence[Run]) -> tuple[Score, ...]:
@@ -230,6 +252,7 @@ def scores(runs: Sequence[Run]) -> tuple[Score, ...]:
     problems = len({run.problem for run in runs})
     claims = honesty(runs)
     rates = [certified_rate(runs, level) for level in LEVELS]
+    estimates = estimated(runs)
     seconds = shifted_geometric_mean(runs)
     widths = mean_width(runs)
     winners = [run.backend for run in fastest(runs).values()]
@@ -246,6 +269,7 @@ def scores(runs: Sequence[Run]) -> tuple[Score, ...]:
             seconds=seconds[name],
             width=widths[name],
             wins=winners.count(name),
+            estimated=estimates[name],
         )
         found.append(score)
     return tuple(sorted(found, key=_order))

@@ -33,7 +33,7 @@ from klopt.model.backend import Step
 
 __all__ = ["Store", "StoreFailed", "check_writable"]
 
-SCHEMA = 2
+SCHEMA = 3
 """The version of the tables."""
 APPLICATION = 0x6B6C6F70
 """What marks a database as klopt's: the letters `klop`."""

@@ -51,7 +51,9 @@ def _one_problem(runs: Sequence[Run]) -> list[str]:
     certified = [trial for trial in tried if trial.certified]
     tol = tried[0].first.tol
     routes = _count(len(tried), "route")
-    parts = [f"{len(certified)} of {routes} certify {runs[0].problem} to {tol:.0e}."]
+    only = sum(trial.estimated for trial in tried)
+    estimated = f"; {only} estimate{'s' * (only == 1)} it without proof" if only else ""
+    parts = [f"{len(certified)} of {routes} certify {runs[0].problem} to {tol:.0e}{estimated}."]
     winner = fastest(runs).get(runs[0].problem)
     if winner is not None:
         parts.append(f"Fastest certified: {route(winner)}, {_seconds(winner.seconds)}.")
@@ -63,9 +65,12 @@ def _certified(runs: Sequence[Run]) -> str:
     problems = {run.problem for run in runs}
     proven = {trial.first.problem for trial in trials(strict) if trial.certified}
     open_problems = sorted(problems - proven)
+    estimated = {trial.first.problem for trial in trials(strict) if trial.estimated} - proven
     left = ""
+    if estimated:
+        left = f"; {len(estimated)} only estimated"
     if open_problems:
-        left = f"; nobody certifies {', '.join(open_problems[:MAX_NAMES])}"
+        left += f"; nobody certifies {', '.join(open_problems[:MAX_NAMES])}"
         if len(open_problems) > MAX_NAMES:
             left += " and others"
     tolerances = " or ".join(f"{tol:.0e}" for tol in sorted({run.tol for run in strict}))

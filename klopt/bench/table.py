@@ -83,7 +83,7 @@ def _rows(own: Sequence[Trial]) -> Table:
         cells += [
             run.says.words,
             verdict.name,
-            f"{run.value:.8g}" if math.isfinite(run.value) else "-",
+            _value(run),
             f"{run.relative_width:.0e}" if math.isfinite(run.relative_width) else "-",
             f"{_seconds(trial):.3g}",
         ]
@@ -103,6 +103,14 @@ def _keep_whole(rows: Table, but: Sequence[str] = ()) -> None:
     # Wider than the terminal: columns stand closer before anything wraps.
     if out.measure(rows, options=out.options.update(max_width=10 * out.width)).maximum > out.width:
         rows.padding = (0, 1, 0, 0)
+
+
+def _value(run: Run) -> str:
+    """The proven value of the point; "~" marks one that is only estimated."""
+    if not math.isfinite(run.value):
+        return "-"
+    is_proven = run.value in (run.lower, run.upper)
+    return f"{run.value:.8g}" if is_proven else f"~{run.value:.8g}"
 
 
 def _verdict(trial: Trial) -> Verdict:
@@ -139,7 +147,10 @@ def _remarks(
 def _doubts(trial: Trial) -> Iterator[tuple[str, str]]:
     """What a reader should know of a route that was not certified, or not at first."""
     run = trial.middle
-    if run.says is Stop.OPTIMAL and not trial.certified:
+    if run.estimated:
+        ends = f"[{run.estimate_lower:.8g}, {run.estimate_upper:.8g}]"
+        yield "estimated", f"{route(run)}: optimum near {ends}, by {run.proof}, without proof"
+    elif run.says is Stop.OPTIMAL and not trial.certified:
         times = run.relative_width / run.tol
         flaw = "no interval"
         if math.isfinite(times):
@@ -154,15 +165,24 @@ def _doubts(trial: Trial) -> Iterator[tuple[str, str]]:
 
 
 def score_table(runs: Sequence[Run]) -> Table:
-    """Return one row for each backend: certified rates at `LEVELS`, confirmed claims, mean time."""
+    """Return one row for each backend: certified rates at `LEVELS`, confirmed claims, mean time.
+
+    Where something is only estimated, a column counts on how many problems.
+    """
+    found = scores(runs)
+    has_estimates = any(score.estimated for score in found)
     levels = [f"{level:.0e}" for level in LEVELS]
-    heads = ["backend", "problems", *levels, "confirmed", "fastest", "mean s"]
+    heads = ["backend", "problems", *levels]
+    if has_estimates:
+        heads.append("estimated")
+    heads += ["confirmed", "fastest", "mean s"]
     rows = table(heads, right=heads[1:])
-    for score in scores(runs):
+    for score in found:
         rows.add_row(
             score.backend,
             f"{score.taken} of {score.problems}",
             *(f"{rate:.0%}" for rate in score.certified),
+            *([str(score.estimated)] if has_estimates else []),
             f"{score.agreed} of {score.claimed}" if score.claimed else "-",
             str(score.wins),
             f"{score.seconds:.3g}",

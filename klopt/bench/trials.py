@@ -2,10 +2,11 @@
 
 A *trial* is one route on one problem with one tolerance, limits, seed and version, and all its
 repeats. It is certified if every repeat is, and its time is the median of its repeats, each that is
-not certified charged the time limit.
+not certified charged the time limit. It is estimated if it is not certified and no repeat is less
+than ESTIMATED: evidence without proof, which is counted apart.
 
 The optimum lies in every proven interval, hence in their intersection. Where that is empty a proof
-is wrong: an error with two names, never an average.
+is wrong: an error with two names, never an average. Estimates take no part in it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from statistics import median
 from typing import TypeVar
 
 from klopt.bench.record import Run
-from klopt.proof.certificate import Verdict
+from klopt.proof.certificate import Verdict, contradict, is_narrow
 
 __all__ = [
     "Agreement",
@@ -31,9 +32,6 @@ __all__ = [
     "strictest",
     "trials",
 ]
-
-ROUNDING = 1e-9
-"""Intervals whose relative distance is below this touch."""
 
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
@@ -48,8 +46,7 @@ def certified_at(run: Run, tol: float) -> bool:
     """Return whether klopt proved an interval of that relative width, or no optimum."""
     if run.verdict in (Verdict.INFEASIBLE, Verdict.UNBOUNDED):
         return True
-    is_finite = math.isfinite(run.lower) and math.isfinite(run.upper)
-    return is_finite and run.upper - run.lower <= tol * (1 + abs(run.upper))
+    return is_narrow(run.lower, run.upper, tol)
 
 
 @dataclass(frozen=True)
@@ -68,6 +65,12 @@ class Trial:
         """Whether the verdict of every repeat is conclusive."""
         return all(run.verdict.conclusive for run in self.runs)
 
+    @property
+    def estimated(self) -> bool:
+        """Whether every repeat is at least ESTIMATED, and not every one is certified."""
+        at_least = all(run.verdict.conclusive or run.estimated for run in self.runs)
+        return at_least and not self.certified
+
     @cached_property
     def seconds(self) -> float:
         """The median time, repeats that are not certified charged the limit."""
@@ -81,9 +84,9 @@ class Trial:
         return unknown_last[(len(self.runs) - 1) // 2]
 
     @property
-    def order(self) -> tuple[bool, float, str]:
-        """What trials on one problem are sorted by: certified first, then fast."""
-        return not self.certified, self.seconds, route(self.first)
+    def order(self) -> tuple[bool, bool, float, str]:
+        """What trials on one problem are sorted by: certified first, then estimated, then fast."""
+        return not self.certified, not self.estimated, self.seconds, route(self.first)
 
 
 def trials(runs: Sequence[Run]) -> tuple[Trial, ...]:
@@ -134,15 +137,13 @@ def _intersection(problem: str, runs: Sequence[Run]) -> Agreement:
     above = min(known, key=lambda run: run.upper)
     lower = below.lower
     upper = above.upper
-    # Each bracket is exact up to rounding, so disjoint ends this close are no contradiction.
-    if lower > upper and math.isclose(lower, upper, rel_tol=ROUNDING, abs_tol=ROUNDING):
-        lower, upper = upper, lower
+    if not contradict(lower, upper):
+        lower, upper = min(lower, upper), max(lower, upper)
     return Agreement(problem, lower, upper, below, above)
 
 
 def _claim(run: Run) -> str:
-    estimate = " (estimated from residuals)" if run.proof == "residuals" else ""
-    return f"[{run.lower:.10g}, {run.upper:.10g}] by {route(run)}{estimate}"
+    return f"[{run.lower:.10g}, {run.upper:.10g}] by {route(run)}"
 
 
 def fastest(runs: Sequence[Run]) -> Mapping[str, Run]:

@@ -138,6 +138,7 @@ def _of_result(task: Task, result: Result) -> FinishedRun:
     answer = result.chosen.answer
     certificate = result.certificate
     attempts = result.attempts
+    estimate = certificate.estimate or (np.nan, np.nan)
     native = answer.native
     if answer.stop is Stop.CRASHED and native.startswith("MemoryError") and task.memory_limit:
         native = f"{native} (under the limit of {task.memory_limit / 1e9:.3g} GB)"
@@ -147,6 +148,8 @@ def _of_result(task: Task, result: Result) -> FinishedRun:
         lower=certificate.lower,
         upper=certificate.upper,
         proof=certificate.proof,
+        estimate_lower=estimate[0],
+        estimate_upper=estimate[1],
         build=sum(attempt.timings.build for attempt in attempts),
         solve=sum(attempt.timings.solve for attempt in attempts),
         certify=sum(attempt.timings.certify for attempt in attempts),

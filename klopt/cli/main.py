@@ -3,7 +3,8 @@
 Results go to standard output, everything else to standard error, so that a pipe carries results
 only. Exit codes:
 
-    0    everything asked for is certified (a comparison: everything was run)
+    0    everything asked for is certified (a comparison: everything was run; with
+         `--accept estimated`: certified or ESTIMATED)
     1    something is not (a comparison: two proofs contradict each other, or the store failed)
     2    a bad call: an unknown file, name or option; the text suggests a similar one
     130  Ctrl-C
@@ -29,7 +30,7 @@ from klopt.cli.experiments import experiments
 from klopt.cli.theorems import verify
 
 if TYPE_CHECKING:
-    from klopt.engine.result import Result
+    from klopt.engine.result import Accept, Result
     from klopt.model.problem import Problem
 
 __all__ = ["main"]
@@ -83,6 +84,13 @@ def main() -> None:
     help="A native option of the backend; may be repeated.",
 )
 @click.option(
+    "--accept",
+    type=click.Choice(["proven", "estimated"]),
+    default="proven",
+    show_default=True,
+    help="Exit with 0 for a proof only, or for an estimate as well.",
+)
+@click.option(
     "-v", "--verbose", is_flag=True, help="Explain in full what is proven and what was tried."
 )
 @_json
@@ -100,13 +108,14 @@ def solve(
     exact: bool,
     log: bool,
     raw: tuple[str, ...],
+    accept: Accept,
     verbose: bool,
     as_json: bool,
 ) -> None:
     """Solve a FILE (.mps .lp .dat-s .cbf .npz) or a random instance of a PROBLEM.
 
     Exit code 0 if the answer is proven (optimal, infeasible or unbounded), 1 if not, 2 for a bad
-    call.
+    call. An answer that is ESTIMATED is not proven; --accept estimated lets it pass.
     """
     from klopt.cli.arguments import read_duration, read_options
     from klopt.engine.lookup import read_backend, read_problem
@@ -137,7 +146,7 @@ def solve(
     if log:
         click.echo("".join(attempt.answer.log for attempt in result.attempts), err=True, nl=False)
     _print_result(result, chosen is not None, verbose, as_json)
-    sys.exit(0 if result.verdict.conclusive else 1)
+    sys.exit(0 if result.accepted(accept) else 1)
 
 
 @contextmanager
@@ -184,6 +193,11 @@ def _summary(result: Result, pinned: bool) -> Iterator[tuple[str, str]]:
         yield "gap", f"{certificate.relative_gap:.1e} relative, asked for {certificate.tol:.0e}"
     else:
         yield "meaning", result.verdict.meaning
+    if certificate.estimate is not None:
+        below, above = certificate.estimate
+        yield "estimate", f"{below:.10g} to {above:.10g}, not proven"
+        if certificate.data_change:
+            yield "changed", f"the estimate is proven for other data: {certificate.data_change}"
     yield "proof", certificate.proof
     # What proves it: the multipliers of the contradiction, the direction without end.
     if result.verdict is Verdict.INFEASIBLE:

@@ -94,6 +94,8 @@ def why_not(result: Result, wanted: Verdict) -> str:
     proven = f"proven: {result.verdict.name}, expected: {wanted.name}"
     if np.isfinite(result.lower) or np.isfinite(result.upper):
         proven += f"; {result.lower:.9g} <= optimum <= {result.upper:.9g}"
+    if result.estimate is not None:
+        proven += f"; estimated: {result.estimate[0]:.9g} to {result.estimate[1]:.9g}"
     lines = [claimed(result), proven]
     residuals = result.certificate.residuals
     if residuals is not None:

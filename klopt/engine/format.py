@@ -1,6 +1,6 @@
 """Results and plans as text: tables of 80 columns for people, one JSON document for programs.
 
-A document opens with {"klopt": version, "schema": 1, "command": ...}. Infinities, which JSON lacks,
+A document opens with {"klopt": version, "schema": 2, "command": ...}. Infinities, which JSON lacks,
 are written as the texts "inf" and "-inf", and NaN as null. The schema number changes when a field
 changes its meaning or goes away.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from klopt.model.features import Feature
-from klopt.proof.certificate import Verdict
+from klopt.proof.certificate import Certificate, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +42,7 @@ __all__ = [
     "wrapped",
 ]
 
-SCHEMA = 1
+SCHEMA = 2
 """The version of the fields of a document."""
 
 TEXT_COLUMNS = 80
@@ -56,6 +56,7 @@ VERDICT_STYLES = {
     Verdict.INFEASIBLE: "bold cyan",
     Verdict.UNBOUNDED: "bold cyan",
     Verdict.FEASIBLE: "bold yellow",
+    Verdict.ESTIMATED: "bold magenta",
     Verdict.UNPROVEN: "bold red",
 }
 """How a terminal shows a verdict."""
@@ -204,23 +205,33 @@ def residuals_data(residuals: Residuals | None) -> dict[str, float] | None:
     return None if residuals is None else vars(residuals)
 
 
+def certificate_data(certificate: Certificate) -> dict[str, Any]:
+    """Return a certificate as data; `lower` and `upper` are proven, `estimate` is not."""
+    return {
+        "verdict": certificate.verdict.name,
+        "lower": certificate.lower,
+        "upper": certificate.upper,
+        "relative_width": certificate.relative_gap,
+        "proof": certificate.proof,
+        "lower_by": certificate.lower_by,
+        "upper_by": certificate.upper_by,
+        "estimate": certificate.estimate,
+        "data_change": certificate.data_change,
+        "residuals": residuals_data(certificate.residuals),
+        "notes": certificate.notes,
+    }
+
+
 def attempt_data(attempt: Attempt) -> dict[str, Any]:
     """Return one attempt as data: what the backend says and what klopt proves."""
     answer = attempt.answer
-    certificate = attempt.certificate
     timings = attempt.timings
     return {
         "route": route_data(attempt.route),
         "stop": answer.stop.name,
         "native": answer.native,
         "iterations": answer.iterations,
-        "verdict": certificate.verdict.name,
-        "lower": certificate.lower,
-        "upper": certificate.upper,
-        "relative_width": certificate.relative_gap,
-        "proof": certificate.proof,
-        "residuals": residuals_data(certificate.residuals),
-        "notes": certificate.notes,
+        **certificate_data(attempt.certificate),
         "timings": {**vars(timings), "total": timings.total},
     }
 
@@ -235,12 +246,7 @@ def result_data(result: Result) -> dict[str, Any]:
         "certified": result.verdict.conclusive,
         "value": result.value,
         **attempt_data(result.chosen),
-        "verdict": result.verdict.name,
-        "lower": result.lower,
-        "upper": result.upper,
-        "relative_width": result.certificate.relative_gap,
-        "proof": result.certificate.proof,
-        "notes": result.certificate.notes,
+        **certificate_data(result.certificate),
         "seconds": result.seconds,
         "point": None if point is None else {"primal": point.primal, "dual": point.dual},
         "duals": result.duals,

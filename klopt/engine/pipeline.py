@@ -28,7 +28,7 @@ from klopt.errors import InvalidProblem, InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.forms import ConeForm, Form
 from klopt.model.problem import Point, Problem
-from klopt.proof.certificate import Certificate
+from klopt.proof.certificate import Certificate, Verdict
 from klopt.proof.certify import certify
 from klopt.proof.certify_exact import ExactSolution, StatedInRationals, certify_exact
 from klopt.proof.infeasibility import check_ray
@@ -255,6 +255,9 @@ def _attempts(
 
     if not _is_nearly_proven(first, settings.tol):
         return
+    # Where no proof can be had, a finer run would only estimate again.
+    if first.certificate.verdict is Verdict.ESTIMATED and not problem.provable:
+        return
     ask = max(RETRY_FACTOR * settings.tol, MIN_RETRY_TOL)
     left = _with_time_left(settings, began)
     if ask <= MAX_RETRY_FACTOR * settings.tol and left.time_limit != MIN_TIME_LIMIT_S:
@@ -420,7 +423,7 @@ def _with_feasible_point(
     if answer.stop is not Stop.UNBOUNDED or answer.ray is None:
         return answer
     form = reduced.form
-    if check_ray(form, answer.ray, settings.tol):
+    if check_ray(form, answer.ray):
         return answer
     if answer.x is not None and form.measure(answer.x).primal <= settings.tol:
         return answer

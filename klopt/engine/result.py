@@ -2,29 +2,31 @@
 
 A result joins what all attempts prove. Each proves an interval that holds the optimum, so their
 intersection does; intervals that are disjoint show an error in a proof, and then nothing is proven.
+Estimates are no proofs: they are cut to the intersection and never move it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.engine.planner import Route
-from klopt.errors import NotCertified
+from klopt.errors import InvalidSettings, NotCertified
 from klopt.model.backend import Answer, Backend, Settings, Step, Stop
 from klopt.model.html import html_table
 from klopt.model.problem import Point, Problem, Sense
-from klopt.proof.certificate import Certificate, Verdict
+from klopt.proof.certificate import Certificate, Verdict, contradict, is_narrow, within
 from klopt.proof.certify_exact import ExactSolution
 
-__all__ = ["Attempt", "Result", "Timings", "combine"]
+__all__ = ["ACCEPT", "Accept", "Attempt", "Result", "Timings", "combine"]
 
-ROUNDING = 1e-9
-"""Intervals may miss each other by this much, relative to 1 + |upper|: that is rounding."""
+Accept = Literal["proven", "estimated"]
+"""Which verdicts a user accepts: conclusive ones, or ESTIMATED as well."""
+ACCEPT: tuple[Accept, ...] = ("proven", "estimated")
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,9 @@ class Result:
     """A certified outcome in the user's units; lower <= optimum <= upper always holds.
 
     `verdict` says what is proven, `value` is the objective at `point`, `explain()` says it all in
-    words, and `require()` raises unless it is conclusive. `attempts` are the routes that were
-    tried, `chosen` is the one that the point comes from, `seconds` is what all of it took.
+    words, and `require()` raises unless it is conclusive. `lower` and `upper` are proven or
+    infinite; what is only estimated is in `estimate`. `attempts` are the routes that were tried,
+    `chosen` is the one that the point comes from, `seconds` is what all of it took.
 
     >>> from klopt.engine.registry import problem_named
     >>> from klopt.engine.pipeline import solve
@@ -99,9 +102,20 @@ class Result:
         return self.certificate.upper
 
     @property
+    def estimate(self) -> tuple[float, float] | None:
+        """An interval that is evidence and no proof; None where there is none."""
+        return self.certificate.estimate
+
+    @property
     def value(self) -> float:
-        """The objective at `point`: the feasible side of the bracket."""
-        return self.upper if self.problem.sense == "min" else self.lower
+        """The objective at `point`: the feasible side of the bracket, or of the estimate.
+
+        The estimate's, where the attempt behind the point does not prove that side.
+        """
+        sense = self.problem.sense
+        if self.estimate is not None and not _proves_a_point(self.chosen.certificate, sense):
+            return _attained(*self.estimate, sense)
+        return _attained(self.lower, self.upper, sense)
 
     @property
     def stop(self) -> Stop:
@@ -173,9 +187,19 @@ class Result:
             Step(s.iteration, s.seconds, *formulation.to_user(s.lower, s.upper)) for s in steps
         )
 
-    def require(self) -> Result:
-        """Return the result itself if it is conclusive, else raise `NotCertified` with why not."""
-        if not self.verdict.conclusive:
+    def accepted(self, accept: Accept = "proven") -> bool:
+        """Return whether the verdict is conclusive or, with "estimated", at least ESTIMATED."""
+        if accept not in ACCEPT:
+            raise InvalidSettings(f"accept is {accept!r}; expected 'proven' or 'estimated'")
+        estimated = self.verdict is Verdict.ESTIMATED and accept == "estimated"
+        return self.verdict.conclusive or estimated
+
+    def require(self, accept: Accept = "proven") -> Result:
+        """Return the result itself if its verdict is accepted, else raise `NotCertified`.
+
+        Only a proof is accepted, unless `accept="estimated"` takes evidence as well.
+        """
+        if not self.accepted(accept):
             raise NotCertified(self.explain())
         return self
 
@@ -218,11 +242,15 @@ class Result:
     def __repr__(self) -> str:
         certificate = self.certificate
         settings = self.settings
+        estimate = ""
+        if self.estimate is not None:
+            estimate = f"|- estimate    {_interval(self.estimate)}, not proven\n"
         return (
             f"Result {self.verdict.name}  {self.problem.describe()} by {self.route}\n"
-            f"|- value       {self.value:.10g}   in [{self.lower:.10g}, {self.upper:.10g}]\n"
+            f"|- value       {self.value:.10g}   in {_interval((self.lower, self.upper))}\n"
             f"|- gap         {certificate.relative_gap:.1e} relative, "
             f"asked for {settings.tol:.0e}\n"
+            f"{estimate}"
             f"|- work        {self.timings.total:.3g} s, {settings.threads} thread(s), "
             f"seed {settings.seed}\n"
             f"`- it says     {self.stop.words}"
@@ -232,11 +260,13 @@ class Result:
         rows = [
             ("verdict", self.verdict.name),
             ("value", f"{self.value:.10g}"),
-            ("interval", f"[{self.lower:.10g}, {self.upper:.10g}]"),
+            ("interval", _interval((self.lower, self.upper))),
             ("route", self.route),
             ("backend says", self.stop.words),
             ("seconds", f"{self.timings.total:.3g}"),
         ]
+        if self.estimate is not None:
+            rows.insert(3, ("estimate", f"{_interval(self.estimate)}, not proven"))
         return html_table(self.problem.describe(), [], rows)
 
 
@@ -259,70 +289,135 @@ def combine(
         only = attempts[0]
         return Result(problem, settings, attempts, only, only.certificate, seconds)
 
-    lower = -np.inf
-    upper = np.inf
-    chosen: Attempt | None = None
-    for attempt in attempts:
-        lower = max(lower, attempt.certificate.lower)
-        upper = min(upper, attempt.certificate.upper)
-        if chosen is None and attempt.certificate.verdict.conclusive:
-            chosen = attempt
+    # Proven ends alone are intersected; each keeps the lemma that proves it.
+    below = max(attempts, key=lambda attempt: attempt.certificate.lower).certificate
+    above = min(attempts, key=lambda attempt: attempt.certificate.upper).certificate
+    lower = below.lower
+    upper = above.upper
 
+    chosen = next((each for each in attempts if each.certificate.verdict.conclusive), None)
     conclusive = chosen is not None
     if chosen is None:
-        chosen = max(attempts, key=lambda attempt: _goodness(attempt, problem.sense))
+        chosen = max(attempts, key=lambda attempt: _goodness(attempt, problem.sense, lower, upper))
     certificate = chosen.certificate
 
-    # Where the optimum is nearly not attained, data changed in their last digits move it by more
-    # than rounding.
-    if _are_disjoint(lower, upper, settings.tol if conclusive else ROUNDING):
+    if contradict(lower, upper):
         certificate = _refuted(certificate)
     elif not conclusive and (lower, upper) != (certificate.lower, certificate.upper):
-        certificate = _intersected(certificate, lower, upper, settings.tol)
+        certificate = _intersected(certificate, below, above, problem.sense)
     return Result(problem, settings, attempts, chosen, certificate, seconds)
 
 
-def _goodness(attempt: Attempt, sense: Sense) -> tuple[bool, bool, float, float]:
-    """Feasible before unproven, a point before none, then the value, then the gap."""
+def _goodness(
+    attempt: Attempt, sense: Sense, lower: float, upper: float
+) -> tuple[bool, bool, bool, float, float]:
+    """How good an attempt's point is, where no attempt is conclusive.
+
+    If all proofs together bound the optimum on both sides, the best point is one that is proven to
+    be feasible: its distance from the optimum is proven, too. If not, nothing is known about how
+    far such a point is from the optimum, and evidence of optimality is worth more. Then a point
+    before none, the value, the gap.
+
+    Parameters
+    ----------
+    attempt
+        What was tried.
+    sense
+        Whether the problem minimises or maximises.
+    lower, upper
+        The intersection of all proven intervals.
+    """
     certificate = attempt.certificate
-    value = -certificate.upper if sense == "min" else certificate.lower
-    return (
-        certificate.verdict is Verdict.FEASIBLE,
-        attempt.point is not None,
-        value,
-        -certificate.gap,
-    )
+    proven = _proves_a_point(certificate, sense)
+    estimated = certificate.verdict is Verdict.ESTIMATED
+    if estimated:
+        estimated = _cut_estimate(certificate, lower, upper) is not None
+    value = _attained(certificate.lower, certificate.upper, sense)
+    if sense == "min":
+        value = -value
+
+    two_sided = bool(np.isfinite(lower) and np.isfinite(upper))
+    first, second = (proven, estimated) if two_sided else (estimated, proven)
+    # Among proven points the value decides before any estimate does.
+    if two_sided and proven:
+        second = True
+    return first, second, attempt.point is not None, value, -certificate.gap
 
 
-def _are_disjoint(lower: float, upper: float, rounding: float) -> bool:
-    """Whether the greatest lower bound exceeds the least upper bound by more than rounding."""
-    allowed = rounding * (1 + abs(upper)) if np.isfinite(upper) else 0.0
-    return lower > upper + allowed
+def _attained(lower: float, upper: float, sense: Sense) -> float:
+    """The end that a feasible point attains."""
+    return upper if sense == "min" else lower
+
+
+def _proves_a_point(certificate: Certificate, sense: Sense) -> bool:
+    """Whether the end that a feasible point attains is proven."""
+    return bool(np.isfinite(_attained(certificate.lower, certificate.upper, sense)))
+
+
+def _interval(ends: tuple[float, float]) -> str:
+    return f"[{ends[0]:.10g}, {ends[1]:.10g}]"
 
 
 def _refuted(certificate: Certificate) -> Certificate:
     """Nothing is proven: at least one of the proofs is wrong, and nobody knows which."""
     note = "the intervals of the attempts are disjoint: one of their proofs does not hold"
     return replace(
-        certificate,
-        verdict=Verdict.UNPROVEN,
-        lower=-np.inf,
-        upper=np.inf,
-        proof="none",
-        notes=(*certificate.notes, note),
+        Certificate.unproven(certificate.tol, *certificate.notes, note),
+        residuals=certificate.residuals,
     )
 
 
-def _intersected(certificate: Certificate, lower: float, upper: float, tol: float) -> Certificate:
-    """What is proven where no attempt is conclusive alone: two halves of a proof make a whole."""
+def _intersected(
+    certificate: Certificate, below: Certificate, above: Certificate, sense: Sense
+) -> Certificate:
+    """What is proven where no attempt is conclusive alone: two halves of a proof make a whole.
+
+    Parameters
+    ----------
+    certificate
+        That of the chosen attempt.
+    below, above
+        Those with the greatest lower and the least upper bound.
+    sense
+        Whether the problem minimises or maximises.
+    """
     note = "the interval is the intersection of those of all attempts"
-    # Ends that have crossed by rounding change places.
-    lower, upper = min(lower, upper), max(lower, upper)
-    certificate = replace(certificate, lower=lower, upper=upper, notes=(*certificate.notes, note))
-    gap = upper - lower
-    if np.isfinite(gap) and gap <= tol * (1 + abs(upper)):
-        return replace(certificate, verdict=Verdict.OPTIMAL, proof="bracket")
-    return certificate
+    joined = replace(
+        certificate,
+        lower=min(below.lower, above.upper),
+        upper=max(below.lower, above.upper),
+        lower_by=below.lower_by,
+        upper_by=above.upper_by,
+        notes=(*certificate.notes, note),
+    )
+    if is_narrow(joined.lower, joined.upper, joined.tol):
+        return replace(
+            joined, verdict=Verdict.OPTIMAL, proof="bracket", estimate=None, data_change=""
+        )
+    if joined.verdict is not Verdict.ESTIMATED:
+        return joined
+
+    estimate = _cut_estimate(joined, joined.lower, joined.upper)
+    if estimate is not None:
+        return replace(joined, estimate=estimate)
+    proven = _proves_a_point(certificate, sense)
+    return replace(
+        joined,
+        verdict=Verdict.FEASIBLE if proven else Verdict.UNPROVEN,
+        proof="bracket" if proven else "none",
+        estimate=None,
+        notes=(*joined.notes, "the estimate contradicts a proven bound"),
+    )
+
+
+def _cut_estimate(
+    certificate: Certificate, lower: float, upper: float
+) -> tuple[float, float] | None:
+    """The estimate within proven ends; None where they contradict it."""
+    # One for changed data is about another problem, which these ends do not bound.
+    if certificate.estimate is None or certificate.data_change:
+        return certificate.estimate
+    return within(certificate.estimate, lower, upper)
 
 
 def _restored(

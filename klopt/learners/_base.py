@@ -50,10 +50,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             raise NotCertified(f"{who}: nothing was learned\n{result.explain()}")
         # A point without proof is of use, too: its owner is told how far from optimal it may be.
         if result.verdict is not Verdict.OPTIMAL:
-            width = result.certificate.relative_gap
+            known = f"known to a relative gap of {result.certificate.relative_gap:.1e}"
+            if result.verdict is Verdict.ESTIMATED:
+                known = "estimated without proof"
             warnings.warn(
-                f"{who} is not certified: its optimum is known to a relative gap of {width:.1e}, {self.tol:.1e} was "
-                f"asked for; try another backend or a larger tol\n{result.explain()}",
+                f"{who} is not certified: its optimum is {known}, {self.tol:.1e} was asked for; "
+                f"try another backend or a larger tol\n{result.explain()}",
                 UncertifiedFit,
                 stacklevel=3,
             )

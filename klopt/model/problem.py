@@ -97,6 +97,8 @@ def _named_arrays(part: str, given: object) -> Mapping[str, FloatArray]:
 class Bracket:
     """lower <= optimum <= upper in the user's units, and the feasible point that attains one side.
 
+    Finite ends hold in exact arithmetic for the data as stored.
+
     Parameters
     ----------
     lower, upper:
@@ -212,7 +214,7 @@ class Problem(ABC):
     examples: ClassVar[tuple[Example, ...]] = ()
     """Instances on real data; `sample` stands in where there are none."""
     trusts_residuals: ClassVar[bool] = False
-    """Whether small residuals may stand in for a bracket, as of a user's own general program."""
+    """Whether small residuals make an estimate, as of a user's own general program."""
     data_changed = False
     """Whether a backend has changed the data: klopt then refuses to solve the problem again."""
 

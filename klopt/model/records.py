@@ -15,9 +15,9 @@ __all__ = ["field_defaults", "field_names"]
 def field_names(kind: type) -> tuple[str, ...]:
     """Return the names of the fields of a class, none where it has no declared ones.
 
-    >>> from klopt.model.problem import Bracket
-    >>> field_names(Bracket), field_names(int)
-    (('lower', 'upper', 'point', 'note'), ())
+    >>> from klopt.model.problem import Statement
+    >>> field_names(Statement), field_names(int)
+    (('latex', 'words', 'weights'), ())
     """
     known = _names.get(kind)
     if known is None:
@@ -41,9 +41,9 @@ def _declared(kind: type) -> tuple[str, ...]:
 def field_defaults(kind: type) -> dict[str, Any]:
     """Return the default of each argument of the constructor; `...` where it must be given.
 
-    >>> from klopt.model.problem import Bracket
-    >>> field_defaults(Bracket)
-    {'lower': Ellipsis, 'upper': Ellipsis, 'point': Ellipsis, 'note': ''}
+    >>> from klopt.model.backend import Step
+    >>> field_defaults(Step)
+    {'iteration': Ellipsis, 'seconds': Ellipsis, 'lower': Ellipsis, 'upper': Ellipsis}
     """
     arguments = inspect.signature(kind).parameters.values()
     return {

@@ -1,28 +1,83 @@
 """The certificate: what is proven about a problem by one answer.
 
+The problem is the one whose data are the numbers as stored (float64, read as exact rationals, or
+the decimals of a file that a problem keeps), and "proven" means in exact arithmetic.
+
     OPTIMAL     lower <= optimum <= upper, and upper - lower <= tol (1 + |upper|)
     INFEASIBLE  no point satisfies the constraints
     UNBOUNDED   there is a feasible point, and the objective improves without bound
-    FEASIBLE    there is a feasible point, so one side of the interval is proven
+    FEASIBLE    there is a feasible point, so its side of the interval is proven
+    ESTIMATED   evidence without proof: an interval that holds up to rounding, for data changed in
+                their last digits, or as far as residuals can be trusted
     UNPROVEN    everything else; the notes say what is missing
 
-`klopt.proof.certify` decides which one it is.
+Every finite `lower` and `upper` is proven, whatever the verdict; what is only estimated stands in
+`estimate`. `klopt.proof.certify` decides which verdict it is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 
 from klopt.model.forms import Residuals
 
-__all__ = ["Argument", "Certificate", "Verdict"]
+__all__ = [
+    "MAX_CROSSING",
+    "Argument",
+    "Certificate",
+    "Verdict",
+    "contradict",
+    "is_narrow",
+    "within",
+]
 
-Argument = Literal["bracket", "residuals", "farkas", "ray", "none"]
+Argument = Literal["bracket", "estimate", "residuals", "farkas", "ray", "none"]
 """What a certificate rests on."""
+
+MAX_CROSSING = 1e-9
+"""By how much, relative to 1 + |upper|, proven ends may cross; 0 allows no crossing at all."""
+
+
+def contradict(lower: float, upper: float) -> bool:
+    """Return whether a lower and an upper bound cannot both be proven: lower > upper, or NaN.
+
+    >>> contradict(0.0, 1.0), contradict(1.0, 0.0), contradict(np.inf, -np.inf)
+    (False, True, True)
+    """
+    if not (np.isfinite(lower) and np.isfinite(upper)):
+        return not lower <= upper
+    return lower - upper > MAX_CROSSING * (1 + abs(upper))
+
+
+def is_narrow(lower: float, upper: float, tol: float) -> bool:
+    """Return whether upper - lower <= tol (1 + |upper|), decided without rounding.
+
+    >>> is_narrow(1.0, 1.5, 0.2), is_narrow(1.0, 1.5, 0.1999), is_narrow(-np.inf, 0.0, 0.1)
+    (True, False, False)
+    """
+    if not (np.isfinite(lower) and np.isfinite(upper)):
+        return False
+    gap = Fraction(float(upper)) - Fraction(float(lower))
+    return gap <= Fraction(float(tol)) * (1 + abs(Fraction(float(upper))))
+
+
+def within(estimate: tuple[float, float], lower: float, upper: float) -> tuple[float, float] | None:
+    """Return the part of an estimate that proven ends allow; None where it is empty or NaN.
+
+    >>> within((0.0, 2.0), 1.0, np.inf), within((0.0, 2.0), 3.0, np.inf)
+    ((1.0, 2.0), None)
+    """
+    # First, since max and min may lose a NaN.
+    if not estimate[0] <= estimate[1]:
+        return None
+    below = max(lower, estimate[0])
+    above = min(upper, estimate[1])
+    return (below, above) if below <= above else None
 
 
 class Verdict(StrEnum):
@@ -47,28 +102,37 @@ class Verdict(StrEnum):
     OPTIMAL = (
         "OPTIMAL",
         True,
-        "The optimum lies in the interval shown, which is as narrow as was asked for.",
+        "For the data as stored, in exact arithmetic, the optimum lies in the interval "
+        "shown, which is as narrow as was asked for.",
     )
     INFEASIBLE = (
         "INFEASIBLE",
         True,
-        "No point satisfies the constraints: the multipliers shown add them up to a contradiction.",
+        "For the data as stored, no point satisfies the constraints: in exact arithmetic, "
+        "multipliers add them up to a contradiction.",
     )
     UNBOUNDED = (
         "UNBOUNDED",
         True,
-        "The objective improves without end along the ray shown, from a feasible point.",
+        "For the data as stored, in exact arithmetic, there is a feasible point and a ray "
+        "along which the objective improves without bound.",
     )
     FEASIBLE = (
         "FEASIBLE",
         False,
-        "The point is feasible, so one side of the interval is proven; "
-        "how far it is from the optimum is not.",
+        "For the data as stored, there is a feasible point, and the finite ends of the "
+        "interval hold in exact arithmetic; the interval is wider than was asked for.",
+    )
+    ESTIMATED = (
+        "ESTIMATED",
+        False,
+        "Evidence without proof: the estimate is as narrow as was asked for, but it may be wrong "
+        "for the data as stored. Only finite ends of the interval are proven.",
     )
     UNPROVEN = (
         "UNPROVEN",
         False,
-        "Nothing is proven about the optimum beyond the interval shown.",
+        "Nothing is proven about the optimum beyond the finite ends of the interval, if any.",
     )
 
 
@@ -81,17 +145,24 @@ class Certificate:
     verdict
         What is proven.
     lower, upper
-        The interval that holds the optimum; an infinite end is not proven. Both are the same
+        The proven interval that holds the optimum; an infinite end is not proven. Both are the same
         infinity where there is no optimum.
     tol
         The relative gap that was asked for.
     proof
-        The argument: "bracket" (a feasible point and a dual bound), "residuals" (of a user's own
-        program that has no bracket), "farkas" (infeasible), "ray" (unbounded) or "none".
+        The argument: "bracket" (a feasible point and a dual bound), "estimate" (an interval that
+        the problem itself calls an estimate), "residuals" (of a user's own program), "farkas"
+        (infeasible), "ray" (unbounded) or "none".
     residuals
         How far the answer is from optimal, where its form can measure it.
     notes
         What is missing, and what else a user should know.
+    estimate
+        An interval that is evidence and no proof; None where there is none.
+    lower_by, upper_by
+        Which lemma proves each end; "" where it is not told.
+    data_change
+        The smallest change of data for which the estimate is a proof; "" where none is known.
     """
 
     verdict: Verdict
@@ -101,6 +172,10 @@ class Certificate:
     proof: Argument
     residuals: Residuals | None = None
     notes: tuple[str, ...] = ()
+    estimate: tuple[float, float] | None = None
+    lower_by: str = ""
+    upper_by: str = ""
+    data_change: str = ""
 
     @classmethod
     def unproven(
@@ -131,6 +206,14 @@ class Certificate:
         if np.isfinite(self.lower) or np.isfinite(self.upper):
             lines.append(f"  {self.lower:.10g} <= optimum <= {self.upper:.10g}")
             lines.append(f"  relative gap {self.relative_gap:.1e}, asked for {self.tol:.0e}")
+        if self.lower_by and np.isfinite(self.lower):
+            lines.append(f"  lower end: {self.lower_by}")
+        if self.upper_by and np.isfinite(self.upper):
+            lines.append(f"  upper end: {self.upper_by}")
+        if self.estimate is not None:
+            lines.append(f"  estimate: {self.estimate[0]:.10g} to {self.estimate[1]:.10g}")
+            if self.data_change:
+                lines.append(f"  the estimate is proven for changed data: {self.data_change}")
         lines.append(f"  {self._argument}")
         if self.residuals is not None:
             r = self.residuals
@@ -151,8 +234,8 @@ class Certificate:
 
 _ARGUMENT = {
     "bracket": "proven by a feasible point and a dual bound, both computed by klopt",
-    "residuals": "judged by residuals: no rigorous bound could be had, "
-    "so the interval is an estimate",
+    "estimate": "not proven: the estimate holds up to rounding, or for changed data",
+    "residuals": "not proven: the estimate rests on small residuals, which bound no error",
     "farkas": "proven by multipliers that klopt verified",
     "ray": "proven by a feasible point and a ray that klopt verified",
     "none": "no proof",

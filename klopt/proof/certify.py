@@ -5,13 +5,16 @@ this order, and the first one that applies decides.
 
     INFEASIBLE  a Farkas vector passes `check_farkas`: the constraints add up to a contradiction
                 (of a form that is the problem's dual: a ray passes)
-    UNBOUNDED   a ray passes `check_ray`, and the problem repairs the point to a feasible one
+    UNBOUNDED   a ray passes `check_ray`, and the problem's bracket proves a feasible point
     OPTIMAL     upper - lower <= tol (1 + |upper|), both ends from the problem's own bracket
-    OPTIMAL     by residuals, where a user's general program has no bracket: primal, dual, cone and
+    ESTIMATED   the bracket's estimate is as narrow as that
+    ESTIMATED   by residuals, where a user's general program has no bracket: primal, dual, cone and
                 gap residuals <= tol in the scale of the data, row by row and column by column too,
                 and a bounded magnitude
     FEASIBLE    the bracket's end on the side of the point is finite
     UNPROVEN    everything else; the notes say what is missing
+
+The ends of the interval are those of the bracket under every verdict: an estimate never moves them.
 """
 
 from __future__ import annotations
@@ -26,15 +29,13 @@ from klopt.model.cones.norms import block_norms
 from klopt.model.forms import ConeForm, Form, Residuals, SimplexForm
 from klopt.model.functions import DualFunction
 from klopt.model.problem import Bracket, Formulation, Point, Problem
-from klopt.proof.certificate import Argument, Certificate, Verdict
+from klopt.proof.certificate import Argument, Certificate, Verdict, contradict, is_narrow, within
 from klopt.proof.infeasibility import check_farkas, check_ray
 
 __all__ = ["certify"]
 
 MAX_MAGNITUDE = 1e6
 """Points or multipliers that exceed the data by this factor are not judged by residuals."""
-MAX_CROSSING = 1e-9
-"""By how much, relative to 1 + |upper|, the ends of a bracket may cross by rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +95,7 @@ def certify(
     tol
         The relative gap that counts as optimal.
     """
+    answer = _with_own_arrays(answer)
     claim = SolverClaim(problem, formulation, form, answer, tol)
     notes: list[str] = []
 
@@ -115,15 +117,43 @@ def certify(
     bracket = problem.bracket(formulation.recover(answer.x, answer.y))
     if bracket.note:
         notes.append(bracket.note)
-    lower, upper = _ordered_ends(bracket, notes)
+    ends = _ordered_ends(bracket, notes)
+    if ends is None:
+        # Where a proof is broken, evidence from the same numbers is worth nothing either.
+        return replace(Certificate.unproven(tol, *notes), residuals=residuals), bracket.point
+    lower, upper = ends
 
     # The first rule that applies decides.
     certificate = _optimal_by_bracket(claim, lower, upper)
     if certificate is None:
-        certificate = _optimal_by_residuals(claim, residuals, lower, upper, notes)
+        certificate = _estimated_by_bracket(claim, bracket, lower, upper, notes)
+    if certificate is None:
+        certificate = _estimated_by_residuals(claim, residuals, lower, upper, notes)
     if certificate is None:
         certificate = _feasible_or_unproven(claim, lower, upper, notes)
-    return replace(certificate, residuals=residuals, notes=tuple(notes)), bracket.point
+    certificate = replace(
+        certificate,
+        residuals=residuals,
+        notes=tuple(notes),
+        lower_by=bracket.lower_by if np.isfinite(lower) else "",
+        upper_by=bracket.upper_by if np.isfinite(upper) else "",
+    )
+    return certificate, bracket.point
+
+
+def _with_own_arrays(answer: Answer) -> Answer:
+    """The answer with fresh float64 arrays, which nobody else can write while they are judged."""
+    return replace(
+        answer,
+        x=_copied(answer.x),
+        y=_copied(answer.y),
+        farkas=_copied(answer.farkas),
+        ray=_copied(answer.ray),
+    )
+
+
+def _copied(vector: FloatArray | None) -> FloatArray | None:
+    return None if vector is None else np.array(vector, dtype=np.float64)
 
 
 # No feasible point, no optimum
@@ -166,7 +196,7 @@ def _infeasible_by_farkas_vector(
     if farkas is None:
         notes.append("infeasibility not proven: no multipliers came with the claim")
         return None
-    flaw = check_farkas(form, farkas, claim.tol)
+    flaw = check_farkas(form, farkas)
     if flaw:
         notes.append(f"infeasibility not proven: {flaw}")
         return None
@@ -179,7 +209,7 @@ def _infeasible_by_farkas_vector(
     # A ray that passes as well is worth a note: no change of b alone gives an optimum.
     certificate = _infeasible(claim)
     ray = claim.answer.ray
-    if ray is not None and not check_ray(form, ray, claim.tol):
+    if ray is not None and not check_ray(form, ray):
         note = "dual infeasible as well: a ray improves the objective"
         certificate = replace(certificate, notes=(note,))
     return certificate
@@ -191,7 +221,7 @@ def _no_optimum_by_ray(claim: SolverClaim, form: ConeForm, notes: list[str]) -> 
     if ray is None:
         notes.append("unboundedness not proven: no ray came with the claim")
         return None
-    flaw = check_ray(form, ray, claim.tol)
+    flaw = check_ray(form, ray)
     if flaw:
         notes.append(f"unboundedness not proven: {flaw}")
         return None
@@ -201,7 +231,7 @@ def _no_optimum_by_ray(claim: SolverClaim, form: ConeForm, notes: list[str]) -> 
         return _infeasible(claim)
 
     # Without a feasible point the problem may be infeasible instead.
-    if claim.answer.x is not None and _has_feasible_point(claim, form, claim.answer.x):
+    if claim.answer.x is not None and _has_feasible_point(claim, claim.answer.x):
         return _unbounded(claim)
     notes.append("dual infeasible: unbounded if a feasible point exists")
     return None
@@ -235,15 +265,11 @@ def _no_optimum_by_ray_of_dual_function(
     return _unbounded(claim)
 
 
-def _has_feasible_point(claim: SolverClaim, form: ConeForm, x: FloatArray) -> bool:
-    """Whether x is nearly feasible and the problem can repair it.
-
-    Residuals alone say little where data differ in size.
-    """
-    if not form.measure(x).primal <= claim.tol:
-        return False
+def _has_feasible_point(claim: SolverClaim, x: FloatArray) -> bool:
+    """Whether the problem's own bracket proves a feasible point next to x; residuals prove none."""
     bracket = claim.problem.bracket(claim.formulation.recover(x, None))
-    return _proves_a_point(claim.problem, bracket.lower, bracket.upper)
+    ends = _ordered_ends(bracket, [])
+    return ends is not None and _proves_a_point(claim.problem, *ends)
 
 
 def _infeasible(claim: SolverClaim) -> Certificate:
@@ -264,31 +290,66 @@ def _unbounded(claim: SolverClaim) -> Certificate:
 # The bracket
 
 
-def _ordered_ends(bracket: Bracket, notes: list[str]) -> tuple[float, float]:
-    """The bracket's ends; crossed ends are rounding if close and a broken proof otherwise."""
-    lower = bracket.lower
-    upper = bracket.upper
+def _ordered_ends(bracket: Bracket, notes: list[str]) -> tuple[float, float] | None:
+    """The bracket's ends; None where they cross, which exact bounds never do, or are NaN."""
+    lower = float(bracket.lower)
+    upper = float(bracket.upper)
     if np.isnan(lower) or np.isnan(upper):
         notes.append("the bracket is not a number: the point overflows")
-        return -np.inf, np.inf
-    if lower <= upper:
-        return lower, upper
-
-    # Both ends hold up to rounding, by which they may cross where they meet.
-    crossing = lower - upper
-    if crossing > MAX_CROSSING * (1 + abs(upper)):
+        return None
+    if contradict(lower, upper):
+        crossing = lower - upper
         notes.append(f"the bracket is crossed by {crossing:.1e}: the problem's proof does not hold")
-        return -np.inf, np.inf
-    return upper, lower
+        return None
+    return min(lower, upper), max(lower, upper)
 
 
 def _optimal_by_bracket(claim: SolverClaim, lower: float, upper: float) -> Certificate | None:
     """Both ends are proven and close enough."""
-    if not (np.isfinite(lower) and np.isfinite(upper)):
-        return None
-    if not upper - lower <= claim.tol * (1 + abs(upper)):
+    if not is_narrow(lower, upper, claim.tol):
         return None
     return Certificate(Verdict.OPTIMAL, lower, upper, claim.tol, "bracket")
+
+
+def _estimated_by_bracket(
+    claim: SolverClaim,
+    bracket: Bracket,
+    lower: float,
+    upper: float,
+    notes: list[str],
+) -> Certificate | None:
+    """The bracket's own estimate is close enough, though its proven ends are not.
+
+    Parameters
+    ----------
+    claim
+        What is judged.
+    bracket
+        That of the problem, with its estimate.
+    lower, upper
+        The proven ends.
+    notes
+        Takes what is wrong with the estimate.
+    """
+    if bracket.estimate is None:
+        return None
+    # An estimate for changed data is about another problem, which these ends do not bound.
+    bounds = (-np.inf, np.inf) if bracket.data_change else (lower, upper)
+    estimate = within(bracket.estimate, *bounds)
+    if estimate is None:
+        notes.append("the estimate is empty or contradicts a proven bound")
+        return None
+    if not is_narrow(*estimate, claim.tol):
+        return None
+    return Certificate(
+        Verdict.ESTIMATED,
+        lower,
+        upper,
+        claim.tol,
+        "estimate",
+        estimate=estimate,
+        data_change=bracket.data_change,
+    )
 
 
 def _feasible_or_unproven(
@@ -329,14 +390,14 @@ def _proves_a_point(problem: Problem, lower: float, upper: float) -> bool:
 # Residuals
 
 
-def _optimal_by_residuals(
+def _estimated_by_residuals(
     claim: SolverClaim,
     residuals: Residuals | None,
     lower: float,
     upper: float,
     notes: list[str],
 ) -> Certificate | None:
-    """Small residuals stand in for an end that is missing, where the problem allows it.
+    """Small residuals give an estimate where an end is missing and the problem allows it.
 
     Parameters
     ----------
@@ -359,10 +420,17 @@ def _optimal_by_residuals(
     flaw = _estimate_flaw(claim, residuals, estimated_lower, estimated_upper)
     if flaw:
         notes.append(
-            f"no two-sided bound could be had, and residuals do not prove it either: {flaw}"
+            f"no two-sided bound could be had, and residuals give no estimate either: {flaw}"
         )
         return None
-    return Certificate(Verdict.OPTIMAL, estimated_lower, estimated_upper, claim.tol, "residuals")
+    return Certificate(
+        Verdict.ESTIMATED,
+        lower,
+        upper,
+        claim.tol,
+        "residuals",
+        estimate=(estimated_lower, estimated_upper),
+    )
 
 
 def _estimate(claim: SolverClaim, residuals: Residuals) -> tuple[float, float]:
@@ -389,7 +457,7 @@ def _estimate_flaw(
     lower: float,
     upper: float,
 ) -> str:
-    """Return "" if the estimated interval counts as optimal, else why not.
+    """Return "" if the estimated interval is as narrow as asked for, else why not.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ from klopt.proof.certificate import Verdict
 
 __all__ = ["embedded", "extracted"]
 
-SCHEMA = 1
+SCHEMA = 2
 SECONDS = ("build", "solve", "certify", "native_seconds", "wall")
 """The columns that are rounded to microseconds."""
 COLUMNS = tuple(field.name for field in fields(Run) if field.name != "log")
@@ -52,7 +52,9 @@ def extracted(page: str) -> tuple[Run, ...]:
     content = json.loads(block[1])
     count = content["count"]
     columns = {name: _values(name, column, count) for name, column in content["runs"].items()}
-    return tuple(Run(**{name: columns[name][i] for name in COLUMNS}) for i in range(count))
+    # A page of schema 1 lacks the columns of estimates.
+    known = [name for name in COLUMNS if name in columns]
+    return tuple(Run(**{name: columns[name][i] for name in known}) for i in range(count))
 
 
 def _column(name: str, values: list[Any]) -> Any:

@@ -26,6 +26,7 @@ SYMBOLS = {
     Verdict.INFEASIBLE: "∅",
     Verdict.UNBOUNDED: "∞",
     Verdict.FEASIBLE: "◐",
+    Verdict.ESTIMATED: "≈",
     Verdict.UNPROVEN: "✗",
 }
 """The verdicts in one character each, the most conclusive ones first."""
@@ -34,6 +35,7 @@ TONE = {
     Verdict.INFEASIBLE: "fact",
     Verdict.UNBOUNDED: "fact",
     Verdict.FEASIBLE: "half",
+    Verdict.ESTIMATED: "half",
     Verdict.UNPROVEN: "bad",
 }
 """The name of each verdict's colour in the style sheet."""

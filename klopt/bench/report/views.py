@@ -131,7 +131,7 @@ def groups(
     return tuple(out)
 
 
-def _order(trial: Trial) -> tuple[float, int, bool, float, str]:
+def _order(trial: Trial) -> tuple[float, int, bool, bool, float, str]:
     return trial.first.tol, _rank(shown(trial)), *trial.order
 
 
@@ -168,7 +168,7 @@ def _row(
 
 
 def _rank(run: Run) -> int:
-    """Conclusive verdicts first, then a feasible point, then nothing."""
+    """Conclusive verdicts first, then a feasible point, then an estimate, then nothing."""
     return list(SYMBOLS).index(run.verdict)
 
 
@@ -248,6 +248,7 @@ def _detail(trial: Trial, anchor: str, max_log: int, alike: bool) -> RunDetail:
         ("it says", said),
         ("at first", _first_claim(run)),
         ("interval", f"[{run.lower:.17g}, {run.upper:.17g}] by {run.proof}"),
+        ("estimate", _estimate(run)),
         ("residuals", residuals),
         ("seconds", _times(run)),
         ("repeats", _repeats(trial)),
@@ -266,6 +267,12 @@ def _detail(trial: Trial, anchor: str, max_log: int, alike: bool) -> RunDetail:
         pairs=tuple((name, value) for name, value in pairs if value),
         log=_tail(run.log, max_log),
     )
+
+
+def _estimate(run: Run) -> str:
+    if math.isnan(run.estimate_lower) or math.isnan(run.estimate_upper):
+        return ""
+    return f"[{run.estimate_lower:.17g}, {run.estimate_upper:.17g}], not proven"
 
 
 def _tail(log: str, length: int) -> str:
