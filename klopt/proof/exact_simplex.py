@@ -27,7 +27,7 @@ What is returned has passed the checks of `klopt.proof.rational`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -48,7 +48,13 @@ from klopt.proof.rational import (
     check_rational_primal,
     check_rational_ray,
 )
-from klopt.proof.rational_systems import RationalMatrix, TooLarge, as_fractions, independent
+from klopt.proof.rational_systems import (
+    RationalMatrix,
+    TooLarge,
+    as_fractions,
+    independent,
+    over_one_denominator,
+)
 from klopt.proof.time_budget import exhausted
 
 if TYPE_CHECKING:
@@ -247,10 +253,11 @@ class _Basis:
     def slacks(self) -> dict[int, fmpq]:
         """s_i of all rows outside the basis, as integers."""
         inside = set(self.members)
+        outside = [index for index in self.search.bound_rows if index not in inside]
+        images = self.search.times(outside, self.x)
         return {
-            index: self.search.b[index] - self.search.times(index, self.x)
-            for index in self.search.bound_rows
-            if index not in inside
+            index: self.search.b[index] - image
+            for index, image in zip(outside, images, strict=True)
         }
 
     def exchanged(self, leaving: int, entering: int) -> _Basis:
@@ -281,14 +288,15 @@ class _Search:
         self.c = [fmpq(cost.numerator, cost.denominator) for cost in program.c]
         self.bound_rows = [index for index in range(self.m) if program.is_bound(index)]
 
-    def times(self, index: int, x: Sequence[fmpq]) -> fmpq:
+    def times(self, rows: Iterable[int], x: Sequence[fmpq]) -> list[fmpq]:
+        """A_i x of some rows i, as integers."""
         from flint import fmpq
 
-        total = fmpq(0)
-        for column, value in self.rows[index]:
-            if x[column] != 0:
-                total += value * x[column]
-        return total
+        numerators, denominator = over_one_denominator(x)
+        totals = (
+            sum(value * numerators[column] for column, value in self.rows[index]) for index in rows
+        )
+        return [fmpq(total, denominator) for total in totals]
 
     def guess(
         self, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], by_weight: bool = False
@@ -465,8 +473,8 @@ class _Search:
         d = basis.matrix.solve(right)
 
         first: tuple[fmpq, int] | None = None
-        for index, slack in basis.slacks.items():
-            speed = self.times(index, d)
+        speeds = self.times(basis.slacks, d)
+        for (index, slack), speed in zip(basis.slacks.items(), speeds, strict=True):
             if index < self.program.zero and speed != 0:
                 first = (fmpq(-1), index)
                 break
