@@ -4,10 +4,10 @@
     python benchmarks/truth.py --family soft_margin --solves 50     one family, nothing is written
     python benchmarks/truth.py --solves 500 --jobs 2 --out FILE --runs FILE
 
-The families, their truths and the judge are those of `tests/tempting.py`. A solve is a family, the
-number of an instance and a contender: klopt's own choice, a capable backend, a backend that lies or
-one that writes into its input. The same number is the same solve in every run. Each finished solve
-is a line of the file of runs (`--runs`); a run that was interrupted goes on where it stopped, and
+The families, their truths and the judge are those of `tests/tempting.py`. Each solve has an instance
+of its own, and the contenders take turns: klopt's own choice, each capable backend, backends that
+lie, backends that write into their input. The same number is the same solve in every run. Each
+finished solve is a line of the file of runs (`--runs`); a run that was interrupted goes on where it stopped, and
 `--fresh` begins anew. The table goes to standard output, news of the run to standard error.
 
     conclusive   OPTIMAL, INFEASIBLE or UNBOUNDED, and how many of them are true
@@ -36,7 +36,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from itertools import count, islice
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,7 +43,6 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import tempting
 
-import klopt
 from klopt.errors import InvalidProblem, NoRoute
 
 SOLVES = 10_000
@@ -54,15 +52,16 @@ REPORT_EVERY_S = 5.0
 
 @dataclass(frozen=True)
 class Task:
-    """One solve: the same three names are the same solve in every run."""
+    """One solve: the same family, number and choice of contenders are the same solve in every run."""
 
     family: str
     number: int
-    contender: str
+    among: str
+    """Only contenders with this text in their name take turns."""
 
     @property
     def key(self) -> str:
-        return f"{self.family}/{self.number}/{self.contender}"
+        return f"{self.family}/{self.number}/{self.among}"
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,9 @@ class Run:
 
     family: str
     number: int
+    among: str
     contender: str
+    """Who answered."""
     kind: str
     verdict: str
     """The verdict, or REFUSED (klopt does not take the data), NO ROUTE, ERROR, CRASHED."""
@@ -84,56 +85,48 @@ class Run:
 
     @property
     def key(self) -> str:
-        return f"{self.family}/{self.number}/{self.contender}"
+        return f"{self.family}/{self.number}/{self.among}"
 
 
-def tasks(families: Iterable[str], solves: int) -> list[Task]:
-    """Return so many solves, spread evenly over the families."""
-    streams = [_tasks_of(family) for family in families]
-    share = math.ceil(solves / len(streams))
-    rows = [list(islice(stream, share)) for stream in streams]
-    return [task for column in zip(*rows, strict=True) for task in column][:solves]
-
-
-def _tasks_of(family: str) -> Iterator[Task]:
-    """Each solve has an instance of its own; the contenders take turns."""
-    first = next(case for case in map(lambda n: _instance(family, n), count()) if case)
-    contenders = tempting.contenders(first.problem)
-    for number in count():
-        yield Task(family, number, contenders[number % len(contenders)])
-
-
-def _instance(family: str, number: int) -> tempting.Case | None:
-    try:
-        return tempting.instance(family, number)
-    except InvalidProblem:
-        return None
+def tasks(families: Iterable[str], solves: int, among: str) -> list[Task]:
+    """Return so many solves, spread evenly over the families, each of an instance of its own."""
+    names = list(families)
+    rounds = math.ceil(solves / len(names))
+    return [Task(name, number, among) for number in range(rounds) for name in names][:solves]
 
 
 def solved(task: Task, seconds: float) -> Run:
     """Solve and judge one instance; nothing is raised."""
     began = time.perf_counter()
+    contender = kind = ""
 
-    def run(verdict: str, kind: str = "", error: str = "") -> Run:
-        took = time.perf_counter() - began
-        return Run(**asdict(task), kind=kind, verdict=verdict, verdict_error=error,
-                   interval_error="", excess=0.0, settled=False, seconds=took)  # fmt: skip
+    def failed(verdict: str, error: str = "") -> Run:
+        return Run(
+            **asdict(task), contender=contender, kind=kind, verdict=verdict, verdict_error=error,
+            interval_error="", excess=0.0, settled=False, seconds=time.perf_counter() - began,
+        )  # fmt: skip
 
-    case = _instance(task.family, task.number)
-    if case is None:
-        return run("REFUSED")
-    problem, truth = case
     try:
-        result = tempting.answer(problem, task.contender, task.number, seconds)
+        problem, truth = tempting.instance(task.family, task.number)
+    except InvalidProblem:
+        return failed("REFUSED")
+    kind = truth.kind
+    names = [name for name in tempting.contenders(problem) if task.among in name]
+    if not names:
+        return failed("NO ROUTE")
+    contender = names[task.number % len(names)]
+    try:
+        result = tempting.answer(problem, contender, task.number, seconds)
     except NoRoute:
-        return run("NO ROUTE", truth.kind)
+        return failed("NO ROUTE")
+    except (KeyboardInterrupt, SystemExit):
+        raise
     except BaseException as error:  # a panic of a library is no Exception
-        if isinstance(error, KeyboardInterrupt | SystemExit):
-            raise
-        return run("ERROR", truth.kind, f"{type(error).__name__}: {error}")
+        return failed("ERROR", f"{type(error).__name__}: {error}")
     return Run(
         **asdict(task),
-        kind=truth.kind,
+        contender=contender,
+        kind=kind,
         verdict=result.verdict.name,
         verdict_error=tempting.false_verdict(result, truth),
         interval_error=tempting.false_interval(result, truth),
@@ -145,7 +138,7 @@ def solved(task: Task, seconds: float) -> Run:
 
 def crashed(task: Task) -> Run:
     return Run(
-        **asdict(task), kind="", verdict="CRASHED", verdict_error="the process died",
+        **asdict(task), contender="", kind="", verdict="CRASHED", verdict_error="the process died",
         interval_error="", excess=0.0, settled=False, seconds=0.0,
     )  # fmt: skip
 
@@ -293,7 +286,10 @@ def page(runs: list[Run], command: str) -> list[str]:
         ),
         "",
         *table(
-            [row(name, [run for run in runs if group(run.contender) == name]) for name in contenders],
+            [
+                row(name, [run for run in runs if group(run.contender) == name])
+                for name in contenders
+            ],
             "answered by",
         ),
     ]
@@ -304,7 +300,7 @@ def page(runs: list[Run], command: str) -> list[str]:
         seen[run.family] += 1
         if seen[run.family] <= 3:
             words = "; ".join(filter(None, (run.verdict_error, run.interval_error)))
-            lines.append(f"  {run.key}: {run.verdict}: {words}")
+            lines.append(f"  {run.family} {run.number} by {run.contender}: {words}")
     return lines
 
 
@@ -317,7 +313,9 @@ def main(arguments: list[str] | None = None) -> int:
         choices=sorted(tempting.FAMILIES),
         help="only this family; may be given more than once",
     )
-    parser.add_argument("--contender", default="", help="only contenders with this text in their name")
+    parser.add_argument(
+        "--contender", default="", help="only contenders with this text in their name"
+    )
     parser.add_argument("--solves", type=int, default=SOLVES, help=f"how many (default {SOLVES})")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--seconds", type=float, default=5.0, help="limit of a solve (default 5)")
@@ -330,12 +328,7 @@ def main(arguments: list[str] | None = None) -> int:
     out = options.out or (PAGE if whole and options.solves >= SOLVES else None)
     if options.fresh and options.runs is not None:
         options.runs.unlink(missing_ok=True)
-    # Contenders are filtered before they are counted.
-    wanted = tasks(options.family or tempting.FAMILIES, options.solves)
-    if options.contender:
-        many = tasks(options.family or tempting.FAMILIES, 40 * options.solves)
-        wanted = [task for task in many if options.contender in task.contender][: options.solves]
-
+    wanted = tasks(options.family or tempting.FAMILIES, options.solves, options.contender)
     runs = stored(options.runs)
     todo = [task for task in wanted if task.key not in runs]
     first = len(wanted) - len(todo)
@@ -355,7 +348,9 @@ def main(arguments: list[str] | None = None) -> int:
         file.close()
 
     finished = [runs[task.key] for task in wanted]
-    shown = " ".join(["python benchmarks/truth.py", *(f"--family {f}" for f in options.family or ())])
+    shown = " ".join(
+        ["python benchmarks/truth.py", *(f"--family {f}" for f in options.family or ())]
+    )
     lines = page(finished, f"{shown} --solves {options.solves}")
     print("\n".join(lines))
     if out is not None:

@@ -27,7 +27,7 @@ from klopt import problems
 from klopt.engine.result import Result
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.features import Feature
-from klopt.model.forms import ConeForm, Form, SaddleForm, SimplexForm
+from klopt.model.forms import ConeForm, ExplicitForm, Form, SimplexForm
 from klopt.model.functions import Quadratic
 from klopt.model.problem import Problem
 from klopt.model.sets import Simplex
@@ -79,8 +79,8 @@ def false_verdict(result: Result, truth: Truth) -> str:
         return f"OPTIMAL, but the problem is {truth.kind}"
     if verdict == "INFEASIBLE" and (solvable or truth.kind == "unbounded"):
         return f"INFEASIBLE, but the problem is {truth.kind}"
-    if verdict == "INFEASIBLE" and truth.kind == "weakly infeasible":
-        if result.certificate.proof == "farkas":
+    if verdict == "INFEASIBLE" and result.certificate.proof == "farkas":
+        if truth.kind == "weakly infeasible":
             return "INFEASIBLE by a Farkas vector, which a weakly infeasible problem does not have"
     if verdict == "UNBOUNDED" and truth.kind != "unbounded":
         return f"UNBOUNDED, but the problem is {truth.kind}"
@@ -237,9 +237,7 @@ def exact_lp(
     return Truth("optimal", min(dot(cost, x) for x in points))
 
 
-def exact_box_qp(
-    H: Rows, c: Sequence[Q], upper: Q | None, E: Rows, e: Sequence[Q]
-) -> Q:
+def exact_box_qp(H: Rows, c: Sequence[Q], upper: Q | None, E: Rows, e: Sequence[Q]) -> Q:
     """Return min x'Hx/2 + c'x over 0 <= x <= upper, E x = e for a positive semidefinite H.
 
     Of all minimisers take one with as few free entries (neither 0 nor upper) as can be: given which
@@ -388,9 +386,9 @@ def decoupled_unbounded(rng: Rng) -> Case:
 
 def decoupled_bounded(rng: Rng) -> Case:
     """The same, bounded: multipliers or a point without the small block look right (T2)."""
-    large = decimal(rng, 6, 16)
-    small = decimal(rng, -9, 0)
-    side = decimal(rng, 0, 6)
+    large = decimal(rng, 6, 17)
+    small = decimal(rng, -6, 0)
+    side = decimal(rng, -3, 3)
     if rng.random() < 0.5:
         A = [[-1, -1, 0, 0], [0, 0, 1, 1]]
         problem = problems.LP([large, large, -small, -small], A, [0, side], bounds=(None, None))
@@ -518,7 +516,7 @@ def no_objective(rng: Rng) -> Case:
     if kind == 3:
         slope = float(rng.integers(-4, 5))
         problem = problems.QCQP(np.diag([2.0, 0.0]), [slope, 0.0])
-        return Case(problem, Truth("optimal", -Q(slope) ** 2 / 4))
+        return Case(problem, Truth("optimal", -(Q(slope) ** 2) / 4))
     # T12: x2 >= (1 - tilt) x1, minimise x2 - x1.
     tilt = float(rng.choice([-1, 1])) * decimal(rng, -12, -6)
     bounds = [(0, None), (None, None)]
@@ -534,7 +532,7 @@ def tiny_curvature(rng: Rng) -> Case:
     """x'Px/2 + q'x without constraints, P with an eigenvalue down to 2^-60 (T10)."""
     n = int(rng.integers(2, 4))
     T = congruence(rng, n, int(rng.integers(0, 2)))
-    plain = (T == np.eye(n)).all()
+    plain = np.array_equal(T, np.eye(n))
     curvature = np.exp2(rng.integers(-60 if plain else -30, 1, n))
     q = rng.integers(-3, 4, n).astype(float)
     P = T.T @ np.diag(curvature) @ T
@@ -642,7 +640,9 @@ def epsilon_margin(rng: Rng) -> Case:
     gain = Q(y[0]) - Q(y[1]) - 2 * Q(epsilon)
     if rng.random() < 0.5:
         y = y[::-1]
-    return Case(problems.EpsilonMargin(K, y, C, epsilon), Truth("optimal", pair_value(gain, d, Q(C))))
+    return Case(
+        problems.EpsilonMargin(K, y, C, epsilon), Truth("optimal", pair_value(gain, d, Q(C)))
+    )
 
 
 def nu_margin(rng: Rng) -> Case:
@@ -752,8 +752,11 @@ def logdet_one_pair(rng: Rng) -> Case:
 
 
 def logdet_truth(
-    K0: np.ndarray, similar: Sequence[tuple[int, int]], dissimilar: Sequence[tuple[int, int]],
-    upper: float, lower: float,
+    K0: np.ndarray,
+    similar: Sequence[tuple[int, int]],
+    dissimilar: Sequence[tuple[int, int]],
+    upper: float,
+    lower: float,
 ) -> Truth:
     """The optimum of LogDetPairs in 60 digits: Newton's method for each set of tight pairs.
 
@@ -1072,6 +1075,10 @@ class Lying(Backend):
     ) -> tuple[np.ndarray, np.ndarray]:
         x = self.rng.normal(size=columns) * 10.0 ** self.rng.integers(-8, 9)
         y = self.rng.normal(size=rows) * 10.0 ** self.rng.integers(-8, 9)
+        if isinstance(form, ExplicitForm):
+            best, multipliers = form.rule()
+            x = self.rng.normal(size=best.size) if self.lie == "random" else best
+            return x, (y if multipliers is None else multipliers)
         if self.lie in ("random", "zero"):
             return x, y
         if isinstance(form, ConeForm):
@@ -1081,9 +1088,7 @@ class Lying(Backend):
             return (x if ray is None else ray), (y if farkas is None else farkas)
         if isinstance(form, SimplexForm):
             return form.domain.project(x), y
-        if isinstance(form, SaddleForm):
-            return form.left.project(x), form.right.project(y)
-        return x, y
+        return form.left.project(x), form.right.project(y)
 
     def _bend(self, v: np.ndarray) -> np.ndarray:
         v = np.array(v, dtype=float)
@@ -1114,13 +1119,20 @@ class Lying(Backend):
 
 
 def _honest_answer(form: ConeForm, settings: Settings) -> Answer:
-    """What a real solver says of a cone program."""
+    """What a real solver says of a cone program: the simplex method where it can."""
     from klopt.solvers.clarabel import Clarabel
+    from klopt.solvers.highs import Highs
 
-    try:
-        return Clarabel().run(form, settings)
-    except Exception:  # a panic of the library is no answer
-        return Answer(Stop.NUMERICAL)
+    for solver in (Highs(), Clarabel()):
+        if not form.needs <= solver.offers:
+            continue
+        try:
+            found = solver.run(form, settings)
+        except Exception:  # the library refuses the data, or panics
+            continue
+        if found.x is not None or found.ray is not None or found.farkas is not None:
+            return found
+    return Answer(Stop.NUMERICAL)
 
 
 SCRIBBLERS: dict[str, Callable[[], Backend]] = {
@@ -1138,9 +1150,7 @@ def contenders(problem: Problem) -> list[str]:
     names = {route.backend.name: None for route in klopt.plan(problem).routes}
     over_sets = any(Feature.SIMPLEX in f.needs for f in problem.formulations())
     conic = any(Feature.CONE in f.needs for f in problem.formulations())
-    scribblers = [
-        name for name in SCRIBBLERS if (conic if name == "unmutator" else over_sets)
-    ]
+    scribblers = [name for name in SCRIBBLERS if (conic if name == "unmutator" else over_sets)]
     return ["default", *names, *(f"lie:{lie}" for lie in LIES), *scribblers]
 
 
