@@ -79,9 +79,9 @@ def false_verdict(result: Result, truth: Truth) -> str:
         return f"OPTIMAL, but the problem is {truth.kind}"
     if verdict == "INFEASIBLE" and (solvable or truth.kind == "unbounded"):
         return f"INFEASIBLE, but the problem is {truth.kind}"
-    if verdict == "INFEASIBLE" and result.certificate.proof == "farkas":
-        if truth.kind == "weakly infeasible":
-            return "INFEASIBLE by a Farkas vector, which a weakly infeasible problem does not have"
+    by_farkas = verdict == "INFEASIBLE" and result.certificate.proof == "farkas"
+    if by_farkas and truth.kind == "weakly infeasible":
+        return "INFEASIBLE by a Farkas vector, which a weakly infeasible problem does not have"
     if verdict == "UNBOUNDED" and truth.kind != "unbounded":
         return f"UNBOUNDED, but the problem is {truth.kind}"
     if verdict == "FEASIBLE" and truth.kind in ("infeasible", "weakly infeasible"):
@@ -1042,7 +1042,7 @@ class Lying(Backend):
         zero       zeros
         noise      the honest vectors with relative noise in every entry
         scaled     the honest vectors times powers of two
-        dominant   the honest vectors without their small entries: a block is forgotten
+        dominant   the honest vectors without their small entries, or none: a block is forgotten
         floor      the honest vectors with noise of the size of rounding of their largest entry
         swapped    the point as a ray, the multipliers as a Farkas vector
         null       vectors that A and A' nearly annihilate
@@ -1101,6 +1101,7 @@ class Lying(Backend):
             v *= 2.0 ** int(self.rng.integers(-60, 61))
         if self.lie == "dominant":
             v[np.abs(v) < size * 10.0 ** -self.rng.uniform(0, 12)] = 0.0
+            v *= self.rng.random() < 0.7
         if self.lie == "floor":
             v += size * 2.0**-52 * self.rng.integers(-8, 9, v.size)
         return v
