@@ -757,30 +757,38 @@ def logdet_truth(
     dissimilar: Sequence[tuple[int, int]],
     upper: float,
     lower: float,
+    start: dict[tuple[int, int], float] | None = None,
 ) -> Truth:
     """The optimum of LogDetPairs in 60 digits: Newton's method for each set of tight pairs.
 
     The kernel of multipliers lam is K = (K0^-1 + sum s lam zz')^-1, z = e_i - e_j, s = 1 for
     similar pairs and -1 for others. If the tight pairs have lam >= 0 and meet their bounds and the
-    others keep theirs, K is optimal.
+    others keep theirs, K is optimal. `start` names the tight pairs, with multipliers to start from.
     """
     with mpmath.workdps(DIGITS):
         n = len(K0)
         inverse = mpmath.matrix(K0.tolist()) ** -1
         pairs = [(p, 1, mpmath.mpf(upper)) for p in similar]
         pairs += [(p, -1, mpmath.mpf(lower)) for p in dissimilar]
-        for size in range(len(pairs) + 1):
-            for tight in itertools.combinations(pairs, size):
-                found = _tight_kernel(inverse, tight)
-                if found is None:
-                    continue
-                multipliers, K = found
-                kept = all(s * (_product(K, p, p) - b) <= abs(b) * 1e-45 for p, s, b in pairs)
-                if kept and all(v >= 0 for v in multipliers):
-                    M = inverse * K
-                    trace = sum(M[i, i] for i in range(n))
-                    return Truth("optimal", _wide(trace - mpmath.log(mpmath.det(M)) - n))
+        sets = itertools.chain(*(itertools.combinations(pairs, k) for k in range(len(pairs) + 1)))
+        if start is not None:
+            sets = iter([tuple(pair for pair in pairs if pair[0] in start)])
+        for tight in sets:
+            lam = mpmath.matrix([start[p] if start else 0 for p, _, _ in tight])
+            found = _tight_kernel(inverse, tight, lam)
+            if found is None:
+                continue
+            multipliers, K = found
+            kept = all(s * (_product(K, p, p) - b) <= abs(b) * SMALL for p, s, b in pairs)
+            if kept and all(v >= 0 for v in multipliers):
+                M = inverse * K
+                trace = sum(M[i, i] for i in range(n))
+                return Truth("optimal", _wide(trace - mpmath.log(mpmath.det(M)) - n))
     raise AssertionError("no set of tight pairs is optimal")
+
+
+SMALL = mpmath.mpf("1e-40")
+"""What counts as zero in 60 digits, of which an inverse may have cost 16."""
 
 
 def _wide(value: mpmath.mpf) -> tuple[Q, Q]:
@@ -795,11 +803,12 @@ def _product(K: mpmath.matrix, p: tuple[int, int], q: tuple[int, int]) -> mpmath
 
 
 def _tight_kernel(
-    inverse: mpmath.matrix, tight: Sequence[tuple[tuple[int, int], int, mpmath.mpf]]
+    inverse: mpmath.matrix,
+    tight: Sequence[tuple[tuple[int, int], int, mpmath.mpf]],
+    lam: mpmath.matrix,
 ) -> tuple[list[mpmath.mpf], mpmath.matrix] | None:
     """Multipliers and kernel that meet these bounds, by damped Newton steps; None if none is found."""
     m = len(tight)
-    lam = mpmath.matrix(m, 1)
     for _ in range(200):
         A = inverse.copy()
         for ((i, j), s, _), v in zip(tight, lam, strict=True):
@@ -813,7 +822,7 @@ def _tight_kernel(
         if not m:
             return [], K
         g = mpmath.matrix([s * (_product(K, p, p) - b) for p, s, b in tight])
-        if max(abs(g[k] / tight[k][2]) for k in range(m)) < mpmath.mpf("1e-48"):
+        if max(abs(g[k] / tight[k][2]) for k in range(m)) < SMALL / 1000:
             return list(lam), K
         H = mpmath.matrix(m, m)
         for a, (p, s, _) in enumerate(tight):

