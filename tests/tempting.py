@@ -649,6 +649,7 @@ def nu_margin(rng: Rng) -> Case:
     """The nu-SVM of nearly the same points: each class has the sum nu/2 at an optimum."""
     n = int(rng.choice([2, 3, 4]))
     K = np.array(near_pair(rng)[0]) if n == 2 else near_points(rng, n)
+    K = K * power(rng, 0, 60)
     y = both_labels(rng, n)
     smaller = int(min((y > 0).sum(), (y < 0).sum()))
     nu = float(rng.integers(1, 9)) / 8 * 2 * smaller / n
@@ -876,7 +877,7 @@ def scg(rng: Rng) -> Case:
         S = supervised_laplacian(labels)
         if rng.random() < 0.5:
             K0 = near_points(rng, n)
-            gamma = decimal(rng, -3, 6)
+            gamma = decimal(rng, -3, 12)
             M = mpmath.eye(n) + mpmath.mpf(gamma) * S * mpmath.matrix(K0.tolist())
             truth = Truth("optimal", _wide(mpmath.log(mpmath.det(M))))
             return Case(problems.ScgLogDet(K0, labels, gamma), truth)
