@@ -31,7 +31,7 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
@@ -159,7 +159,7 @@ def all_runs(todo: list[Task], jobs: int, seconds: float) -> Iterator[Run]:
                     yield crashed(task)
 
 
-def _until_a_crash(todo: list[Task], jobs: int, seconds: float) -> Iterator[Run]:
+def _until_a_crash(todo: list[Task], jobs: int, seconds: float) -> Generator[Run, None, list[Task]]:
     """Run tasks, taking them off the list; return those that a dead worker took with it."""
     lost: list[Task] = []
     with ProcessPoolExecutor(jobs) as pool:
@@ -180,7 +180,7 @@ def _until_a_crash(todo: list[Task], jobs: int, seconds: float) -> Iterator[Run]
                     yield future.result()
                 except BrokenProcessPool:
                     lost.append(task)
-    return lost  # type: ignore[return-value]
+    return lost
 
 
 def stored(path: Path | None) -> dict[str, Run]:

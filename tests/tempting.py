@@ -503,8 +503,7 @@ def no_objective(rng: Rng) -> Case:
     kind = int(rng.integers(0, 5))
     tiny = decimal(rng, -18, -6)
     if kind == 0:
-        problem = problems.LP([-tiny], bounds=(None, None))
-        return Case(problem, Truth("unbounded"))
+        return Case(problems.LP([-tiny], bounds=(None, None)), Truth("unbounded"))
     if kind == 1:
         A = [[1.0, 1.0], [-1.0, -1.0]]
         b = [1.0, -1.0 + float(rng.choice([-1, 1])) * tiny]
@@ -727,10 +726,10 @@ def logdet_one_pair(rng: Rng) -> Case:
     """One pair, or two without a common point: each costs t - log t - 1, t = bound / distance."""
     count = int(rng.integers(1, 3))
     K0 = np.eye(2 * count)
-    similar = []
-    dissimilar = []
-    upper = []
-    lower = []
+    similar: list[tuple[int, int]] = []
+    dissimilar: list[tuple[int, int]] = []
+    upper: list[float] = []
+    lower: list[float] = []
     ends = [Q(0), Q(0)]
     with mpmath.workdps(DIGITS):
         for pair in range(count):
@@ -771,9 +770,11 @@ def logdet_truth(
         inverse = mpmath.matrix(K0.tolist()) ** -1
         pairs = [(p, 1, mpmath.mpf(upper)) for p in similar]
         pairs += [(p, -1, mpmath.mpf(lower)) for p in dissimilar]
-        sets = itertools.chain(*(itertools.combinations(pairs, k) for k in range(len(pairs) + 1)))
-        if start is not None:
-            sets = iter([tuple(pair for pair in pairs if pair[0] in start)])
+        if start is None:
+            sizes = range(len(pairs) + 1)
+            sets = [tight for size in sizes for tight in itertools.combinations(pairs, size)]
+        else:
+            sets = [tuple(pair for pair in pairs if pair[0] in start)]
         for tight in sets:
             lam = mpmath.matrix([start[p] if start else 0 for p, _, _ in tight])
             found = _tight_kernel(inverse, tight, lam)
