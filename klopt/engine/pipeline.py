@@ -209,6 +209,9 @@ def _is_final(problem: Problem, last: Attempt) -> bool:
     # All formulations share the arrays that the backend has changed.
     if problem.data_changed:
         return True
+    # Data that contradict themselves by rounding do so on every route.
+    if last.certificate.data_change:
+        return True
     # Where one side of the optimum cannot be bounded no other route would prove more.
     claimed = last.answer.stop is Stop.OPTIMAL and last.point is not None
     return claimed and not problem.provable
@@ -271,7 +274,7 @@ def _is_nearly_proven(attempt: Attempt, tol: float) -> bool:
         return False
     certificate = attempt.certificate
     # A proof of infeasibility, say, contradicts the claim but needs no second run.
-    if certificate.verdict.conclusive:
+    if certificate.verdict.conclusive or certificate.data_change:
         return False
     # Either is near: the proven gap, or residuals that a tighter run turns into a proof.
     error = certificate.relative_gap

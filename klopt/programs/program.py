@@ -88,8 +88,23 @@ class Program(Problem):
             high = float(round_up(high + self.offset))
         note = self.rows.note
         return Bracket(
-            low, high, self.point(found.x, found.y), note, lower_by=by[0], upper_by=by[1]
+            low,
+            high,
+            self.point(found.x, found.y),
+            note,
+            lower_by=by[0],
+            upper_by=by[1],
+            data_change=found.data_change,
+            estimate=self._in_units(found.estimate),
+            no_optimum="" if self.is_dual_of_form else found.no_optimum,
         )
+
+    def _in_units(self, ends: tuple[float, float] | None) -> tuple[float, float] | None:
+        """An interval of values of `form` in the units and the sense of the program."""
+        if ends is None:
+            return None
+        values = [self.scale * end + self.offset for end in ends]
+        return min(values), max(values)
 
     @property
     def is_dual_of_form(self) -> bool:
