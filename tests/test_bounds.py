@@ -7,18 +7,18 @@ import time
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from proofs import dual_bound, enclose, primal_bound
 from scipy import sparse
 from strategies import bounded_pairs, generators, known_pairs
 
 from klopt.conformance.instances import Instance
 from klopt.model.cones import Cones, svec
-from klopt.model.forms import ConeForm
-from klopt.proof.cone_bounds import dual_bound, enclose, farkas_strength, primal_bound
-from klopt.witness.cone_interior import centre, scaling_at
 from klopt.model.cones.norms import block_column_norms, block_norms, equilibrate
+from klopt.model.forms import ConeForm
+from klopt.proof.time_budget import budget
+from klopt.witness.cone_interior import centre, scaling_at
 from klopt.witness.corrections import DualCorrection
 from klopt.witness.least_norm import TooLarge, least_distance, least_norm, nearest
-from klopt.proof.time_budget import budget
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
 ROUNDING = 1e-9
