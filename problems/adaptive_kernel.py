@@ -69,6 +69,7 @@ class AdaptiveKernel(AdaptiveProblem):
         r"y^\top\alpha=0,\quad a_i=y_i\alpha_i",
     )
     references = ("liu2020",)
+    has_optimum = True
     sense = "max"
 
     K: Gram | LowRank

@@ -62,6 +62,7 @@ class AdaptiveKernelRegression(AdaptiveProblem):
         r"F\quad\text{subject to}\quad -C\le\beta\le C,\quad\mathbf{1}^\top\beta=0",
     )
     references = ("liu2020",)
+    has_optimum = True
     sense = "max"
 
     K: Gram | LowRank

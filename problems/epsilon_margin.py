@@ -55,6 +55,7 @@ class EpsilonMargin(KernelMargin):
         r"K\beta\quad\text{subject to}\quad -C\le\beta\le C,\quad \mathbf{1}^\top\beta=0",
     )
     references = ("drucker1997",)
+    has_optimum = True
     sense = "max"
 
     K: Gram = attrs.field(converter=given_kernel)

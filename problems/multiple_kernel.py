@@ -90,6 +90,7 @@ class MultipleKernel(Problem):
         weights="weights",
     )
     references = ("kundu2010", "mao2010")
+    has_optimum = True
     sense = "max"
 
     kernels: tuple[Gram, ...]

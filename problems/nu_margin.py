@@ -57,6 +57,7 @@ class NuMargin(LabelledMargin):
         r"\qquad Q_{ij}=y_iK_{ij}y_j",
     )
     references = ("scholkopf2000",)
+    has_optimum = True
 
     K: Gram
     y: FloatArray

@@ -88,6 +88,7 @@ class OrderedAlignment(Problem):
         weights="alpha",
     )
     references = ("xie2017", "pan2016")
+    has_optimum = True
     sense = "max"
 
     V: FloatArray = attrs.field(converter=eigenvector_columns)

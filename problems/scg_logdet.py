@@ -110,6 +110,7 @@ class ScgLogDet(Problem):
         words="S is the Laplacian of the supervised graph.",
     )
     references = ("pan2016",)
+    has_optimum = True
 
     K0: Gram | LowRank
     side: SideGraph

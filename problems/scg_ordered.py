@@ -81,6 +81,7 @@ class ScgOrdered(Problem):
         weights="mu",
     )
     references = ("pan2016",)
+    has_optimum = True
 
     V: FloatArray
     side: SideGraph

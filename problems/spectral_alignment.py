@@ -80,6 +80,7 @@ class SpectralAlignment(Problem):
         ),
     )
     references = ("mao2010",)
+    has_optimum = True
     sense = "max"
 
     laplacian: SparseMatrix = attrs.field(converter=as_laplacian)

@@ -102,6 +102,7 @@ class SpectralRls(Problem):
         weights="spectrum",
     )
     references = ("mao2010",)
+    has_optimum = True
 
     laplacian: SparseMatrix = attrs.field(converter=as_laplacian)
     labels: npt.NDArray[np.int64] = attrs.field(converter=as_class_labels)

@@ -31,19 +31,20 @@ NATIVE = {
 VERBS = {"solve", "plan", "compare", "verify", "judge", "check", "register"}
 
 BORDER = {"arrays", "errors"}
-CORE = BORDER | {"model", "proof", "numerics", "kernels", "programs", "engine"}
+CORE = BORDER | {"model", "proof", "witness", "numerics", "kernels", "programs", "engine"}
 MAY_IMPORT = {
     "errors": set(),
     "arrays": {"errors"},
     "model": BORDER,
     "proof": BORDER | {"model"},
+    "witness": BORDER | {"model", "proof"},
     "numerics": BORDER | {"model"},
     "kernels": BORDER | {"model", "proof", "numerics"},
-    "programs": BORDER | {"model", "proof", "numerics", "kernels"},
-    "problems": BORDER | {"model", "proof", "numerics", "kernels", "programs"},
+    "programs": BORDER | {"model", "proof", "witness", "numerics", "kernels"},
+    "problems": BORDER | {"model", "proof", "witness", "numerics", "kernels", "programs"},
     "solvers": BORDER | {"model", "numerics"},
     # `programs` for one thing: the engine reads the problem that a file states.
-    "engine": BORDER | {"model", "proof", "programs"},
+    "engine": BORDER | {"model", "proof", "witness", "programs"},
     "conformance": CORE,
     "bench": CORE | {"papers"},
     "papers": CORE | {"problems", "learners", "bench"},

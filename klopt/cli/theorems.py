@@ -6,7 +6,6 @@ Exit codes: 0 if every verdict is the registered one, 1 if one differs, 2 for a 
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,6 @@ NO_PROOF = (
     "A check on many instances supports a theorem; it does not prove it. "
     "A refutation marked 'exact' is proven without rounding."
 )
-NO_BALLS = " Where roots or exponentials occur, that needs: pip install 'klopt[exact]'."
 
 
 @click.command(short_help="Check the claims of the papers, or your own.")
@@ -171,7 +169,7 @@ def _print(found: Verification) -> None:
         registered = f"registered as {finding.claim.expected.value}"
         text = f"{finding.claim.name}: {registered}{why}"
         out.print(lines([("unexpected", text)]))
-    out.print(wrapped(NO_PROOF if find_spec("flint") else NO_PROOF + NO_BALLS))
+    out.print(wrapped(NO_PROOF))
 
 
 def _data(finding: Finding) -> dict[str, Any]:

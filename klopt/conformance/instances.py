@@ -80,6 +80,9 @@ class FormProblem(Problem):
             _as_point(proof.x, y),
             lower_by=proof.lower.by,
             upper_by=proof.upper.by,
+            data_change=proof.data_change,
+            estimate=proof.estimate,
+            no_optimum=proof.no_optimum,
         )
 
     @classmethod

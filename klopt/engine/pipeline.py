@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from klopt.engine.certify import certify
 from klopt.engine.planner import Route, routes_for
 from klopt.engine.presolve import Reduced, reduce_rows
 from klopt.engine.result import Attempt, Result, Timings, combine
@@ -29,10 +30,10 @@ from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.forms import ConeForm, Form
 from klopt.model.problem import Point, Problem
 from klopt.proof.certificate import Certificate, Verdict
-from klopt.proof.certify import certify
 from klopt.proof.certify_exact import ExactSolution, StatedInRationals, certify_exact
-from klopt.proof.infeasibility import check_ray
+from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import budget
+from klopt.witness.cone_witness import proven_ray
 
 __all__ = ["answer_form", "solve"]
 
@@ -423,9 +424,9 @@ def _with_feasible_point(
     if answer.stop is not Stop.UNBOUNDED or answer.ray is None:
         return answer
     form = reduced.form
-    if check_ray(form, answer.ray):
-        return answer
     if answer.x is not None and form.measure(answer.x).primal <= settings.tol:
+        return answer
+    if not proven_ray(ConeStatement.of_form(form), form, answer.ray):
         return answer
 
     # Without an objective every feasible point is optimal; native options were meant for the other.

@@ -153,23 +153,19 @@ def _kept(form: ConeForm, empty: Flags) -> _Kept:
 
 def _contradiction(form: ConeForm, empty: Flags) -> FloatArray | None:
     """A Farkas vector (y in K*, A'y = 0, b'y < 0) on one row or block alone, or None."""
-    finite = form.b[np.isfinite(form.b)]
-    rounding = 64 * EPS * (1 + np.abs(finite).max(initial=0.0))
     for kind, block in form.cones.blocks():
         found = None
         if kind in ("zero", "nonneg"):
-            found = _contradictory_row(form, kind, block, empty, rounding)
+            found = _contradictory_row(form, kind, block, empty)
         elif kind in ("soc", "psd") and empty[block].all():
-            found = _contradictory_block(form, block, rounding)
+            found = _contradictory_block(form, block)
         if found is not None:
             return found
     return None
 
 
-def _contradictory_row(
-    form: ConeForm, kind: str, block: slice, empty: Flags, rounding: float
-) -> FloatArray | None:
-    """The Farkas vector of the first row 0 = b or 0 <= b that is wrong by more than rounding.
+def _contradictory_row(form: ConeForm, kind: str, block: slice, empty: Flags) -> FloatArray | None:
+    """The Farkas vector of the first row 0 = b or 0 <= b that is wrong: it has no rounding.
 
     Parameters
     ----------
@@ -179,12 +175,10 @@ def _contradictory_row(
         "zero" or "nonneg", and the rows of that cone.
     empty
         Flags the rows of A without an entry; a row a'x <= -inf need not be empty.
-    rounding
-        What an elimination may leave of two equal rows.
     """
     b = form.b[block]
     error = np.abs(b) if kind == "zero" else -b
-    wrong = np.flatnonzero((empty[block] & (error > rounding)) | (b == -np.inf))
+    wrong = np.flatnonzero((empty[block] & (error > 0)) | (b == -np.inf))
     if not wrong.size:
         return None
     row = block.start + wrong[0]
@@ -194,12 +188,16 @@ def _contradictory_row(
     return y
 
 
-def _contradictory_block(form: ConeForm, block: slice, rounding: float) -> FloatArray | None:
-    """The Farkas vector of a constant block b outside its cone: by Moreau, -b projected onto K*."""
+def _contradictory_block(form: ConeForm, block: slice) -> FloatArray | None:
+    """The Farkas vector of a constant block b outside its cone: by Moreau, -b projected onto K*.
+
+    A block that is outside by no more than the rounding of the projection is left to the proof.
+    """
     constant = np.zeros(form.b.size)
     constant[block] = form.b[block]
     y = np.zeros(form.b.size)
     y[block] = form.cones.project_dual(-constant)[block]
+    rounding = 64 * EPS * float(np.linalg.norm(form.b[block]))
     return y if np.linalg.norm(y) > rounding else None
 
 
@@ -216,6 +214,8 @@ def _unconstrained(form: ConeForm) -> Answer:
         x = np.linalg.lstsq(form.P.toarray(), -form.c, rcond=None)[0]
         gradient = form.P @ x + form.c
     native = "no constraints: solved by klopt"
-    if not n or np.abs(gradient).max() <= RANGE_TOL * (1 + np.abs(form.c).max()):
+    # Without P the gradient is c, whatever its size.
+    allowed = 0.0 if form.P is None else RANGE_TOL * (1 + float(np.abs(form.c).max(initial=0.0)))
+    if not n or np.abs(gradient).max() <= allowed:
         return Answer(Stop.OPTIMAL, x=x, y=np.zeros(form.b.size), native=native)
     return Answer(Stop.UNBOUNDED, x=x, ray=-gradient, native=native)

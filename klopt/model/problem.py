@@ -113,6 +113,8 @@ class Bracket:
         The smallest change of data for which `estimate` is proven, where there is one.
     estimate:
         An interval that holds only up to rounding, or for the changed data.
+    no_optimum:
+        "infeasible" or "unbounded" where that is proven.
     """
 
     lower: float
@@ -123,6 +125,7 @@ class Bracket:
     upper_by: str = ""
     data_change: str = ""
     estimate: tuple[float, float] | None = None
+    no_optimum: Literal["", "infeasible", "unbounded"] = ""
 
     @property
     def gap(self) -> float:
@@ -215,6 +218,8 @@ class Problem(ABC):
     """Instances on real data; `sample` stands in where there are none."""
     trusts_residuals: ClassVar[bool] = False
     """Whether small residuals make an estimate, as of a user's own general program."""
+    has_optimum: ClassVar[bool] = False
+    """Whether every instance has an optimum, so that claims of the contrary are false."""
     data_changed = False
     """Whether a backend has changed the data: klopt then refuses to solve the problem again."""
 
@@ -237,6 +242,17 @@ class Problem(ABC):
     @abstractmethod
     def bracket(self, point: Point) -> Bracket:
         """Return certified bounds of the optimum from any point of the right shape."""
+
+    def proves_infeasible(self, point: Point) -> bool | None:
+        """Return whether the multipliers of a point prove, exactly, that there is no feasible point.
+
+        None leaves that to the form that a backend was given, which then states the problem.
+        """
+        return None
+
+    def proves_unbounded(self, direction: Point) -> bool | None:
+        """Return whether the objective improves without end along a direction, exactly; or None."""
+        return None
 
     @classmethod
     @abstractmethod

@@ -91,14 +91,22 @@ class Program(Problem):
             low, high, self.point(found.x, found.y), note, lower_by=by[0], upper_by=by[1]
         )
 
-    def contradiction(self, point: Point) -> bool:
-        """Return whether the multipliers of a point prove that `form` has no feasible point."""
-        _, y = self.pair(point)
+    @property
+    def is_dual_of_form(self) -> bool:
+        """Whether the program is the dual of `form`, as a semidefinite program over X is."""
+        return self.scale != self.sign
+
+    def proves_infeasible(self, point: Point) -> bool:
+        x, y = self.pair(point)
+        if self.is_dual_of_form:
+            return proven_ray(self.cone_statement, self.form, x)
         return proven_infeasible(self.cone_statement, self.form, y, self.dual_witness)
 
-    def descends_forever(self, direction: FloatArray) -> bool:
-        """Return whether the objective of `form` falls without bound along a direction."""
-        return proven_ray(self.cone_statement, self.form, direction)
+    def proves_unbounded(self, direction: Point) -> bool:
+        x, y = self.pair(direction)
+        if self.is_dual_of_form:
+            return proven_infeasible(self.cone_statement, self.form, y, self.dual_witness)
+        return proven_ray(self.cone_statement, self.form, x)
 
     def by_form(
         self,

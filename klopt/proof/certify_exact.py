@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from math import inf, isfinite
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -190,10 +190,12 @@ def _certificate(
     lower, upper = _interval(problem, program, outcome)
     value = _user_value(problem, outcome.value)
     # An optimum beyond the largest float64 has no finite interval.
-    if value is not None and upper - lower <= tol * (1 + abs(upper)):
+    finite = isfinite(lower) and isfinite(upper)
+    if value is not None and finite and upper - lower <= tol * (1 + abs(upper)):
         notes = (_EXACT, _shown(value))
         return Certificate(Verdict.OPTIMAL, lower, upper, tol, "bracket", notes=notes)
-    unknown = f"no exact optimum: {outcome.why}"
+    why = outcome.why or "it is beyond the largest float64"
+    unknown = f"no interval as narrow as asked for: {why}"
     if outcome.x:
         return Certificate(Verdict.FEASIBLE, lower, upper, tol, "bracket", notes=(unknown,))
     return Certificate(Verdict.UNPROVEN, lower, upper, tol, "none", notes=(unknown,))

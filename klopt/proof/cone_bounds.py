@@ -55,9 +55,11 @@ from klopt.proof.enclosure import (
     round_down,
     round_up,
 )
+from klopt.proof.exact_rank import independent_rows
 from klopt.proof.linear_systems import exact_sums, shortest_correction
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
 from klopt.proof.statement import ConeStatement, VariableRange
+from klopt.proof.time_budget import exhausted
 
 __all__ = [
     "DualWitness",
@@ -75,6 +77,8 @@ Indices = npt.NDArray[np.intp]
 
 MAX_EXACT_TERMS = 200_000
 """Terms that are summed exactly where a sum may be 0: it takes a tenth of a second."""
+MAX_WIDENINGS = 4
+"""How often columns that a correction has moved join the system that it solves."""
 CURVED = ("soc", "psd", "exp")
 
 
@@ -172,7 +176,7 @@ class _Dual:
                 lacking = _lacking(gradient, known)
                 by = "weak duality (Lemma C1) with the curvature of the objective (Lemma C2)"
         if lacking.any():
-            corrected = self._corrected(gradient, np.flatnonzero(lacking))
+            corrected = self._solved(gradient, known, lacking)
             limit = min(statement.within, statement.radius)
             if corrected is not None:
                 gradient, change = corrected
@@ -321,6 +325,22 @@ class _Dual:
         mid[columns] = 0.0
         rad[columns] = 0.0
         return Enclosure(mid, rad), gain
+
+    def _solved(
+        self, gradient: Enclosure, known: VariableRange, lacking: Mask
+    ) -> tuple[Enclosure, float] | None:
+        """g after a correction that leaves no column without a bound; None without a proof."""
+        columns = lacking
+        for _ in range(MAX_WIDENINGS):
+            corrected = self._corrected(gradient, np.flatnonzero(columns))
+            if corrected is None:
+                return None
+            # The correction moves other columns, some of which may now need to be solved as well.
+            moved = _lacking(corrected[0], known)
+            if not moved.any():
+                return corrected
+            columns = columns | moved
+        return None
 
     def _corrected(self, gradient: Enclosure, columns: Indices) -> tuple[Enclosure, float] | None:
         """g with exact zeros in some columns, by a y and w next to the given ones (Lemma S1).
@@ -536,10 +556,13 @@ def upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     doubtful = inequality[(slack.lower[inequality] < 0) & ~statement.vacuous[inequality]]
     slack = _slack_summed_exactly(statement, x, slack, np.concatenate((equations, doubtful)))
 
-    open_rows = equations[~_is_zero(slack[equations])]
     step = _Neighbourhood(np.zeros(x.size), 0.0)
-    if open_rows.size:
+    if not _is_zero(slack[equations]).all():
         found = _solve_rows(statement, x, slack, equations)
+        if found is None:
+            # Dependent equations have no room to be solved one by one: those that follow exactly
+            # from the others are left out.
+            found, tight = _solve_independent_rows(statement, x, slack, equations)
         if found is None:
             return ProvenEnd(np.inf, "no exact solution of the equations is proven next to x")
         step = found
@@ -644,6 +667,31 @@ def _solve_rows(
     if not size <= 1.0:
         return None
     return _Neighbourhood(room, size)
+
+
+def _solve_independent_rows(
+    statement: ConeStatement, x: FloatArray, slack: Enclosure, equations: Indices
+) -> tuple[_Neighbourhood | None, Indices]:
+    """The same for a largest independent set of the equations, and which inequalities are in it.
+
+    Returned with the inequalities that hold with equality: those in the set and those that follow
+    from it. An inequality that contradicts the equations is not asked to hold with equality.
+    """
+    zero = statement.cones.zero
+    none = np.zeros(0, np.intp)
+    A = statement.rows[equations]
+    if A.nnz > MAX_EXACT_TERMS or exhausted():
+        return None, none
+    found = independent_rows(sparse.csc_array(A), statement.b[equations])
+    if found is None:
+        return None, none
+    refuted = equations[[change.row for change in found.changes]] if found.changes else none
+    # Equations of the program that contradict each other have no solution.
+    if (refuted < zero).any():
+        return None, none
+    kept = equations[found.independent]
+    tight = np.setdiff1d(equations[equations >= zero], refuted)
+    return _solve_rows(statement, x, slack, kept), np.asarray(tight, np.intp)
 
 
 def _violated(

@@ -352,6 +352,9 @@ def enclose_norm(x: EnclosureLike) -> Enclosure:
     True
     """
     v = Enclosure.of(x)
+    if v.size == 1:
+        only = float(np.ravel(v.mid)[0])
+        return Enclosure(abs(only), float(np.ravel(v.rad)[0]))
     # A power of two, so that squares neither overflow nor underflow and scaling is exact.
     largest = float(np.max(v.magnitude, initial=0.0))
     if not 0.0 < largest < math.inf:

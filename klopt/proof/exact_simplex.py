@@ -6,11 +6,13 @@ A **basis** W is a set of n independent rows. It has one point x and one vector 
 
     A_W x = b_W,      A_W' y_W = -c,  y = 0 in the other rows.
 
-If s >= 0 and y_W >= 0 in inequality rows, both are optimal with the same value. Where the rows of A
-have a rank below n, rows x_j = 0 complete W; their multipliers must be 0.
+If s >= 0 and y_W >= 0 in inequality rows, both are optimal with the same value. Where too few rows
+are active, rows x_j = float complete W; they are no rows of the program, and their multipliers must
+be 0. So a point inside the optimal face, as interior-point methods return it, needs no vertex.
 
-**Guess.** Equations first, then rows in the order in which floats say that they are active: large
-multipliers first, then small slacks. Where these come from a vertex, W has its x and its y.
+**Guess.** Equations first, then the others by the ratio of slack to multiplier, smallest first: on
+the central path s_i y_i is the same for all rows, and the ratio tends to 0 or to infinity. Where x
+and y are those of a vertex, W has the same x and y.
 
 **Steps.** From there, the simplex method in rationals (Bland 1977: it ends).
 *Dual step*, for a row k with s_k < 0 (or an equation that is off): with A_W'u = A_k', the
@@ -25,7 +27,7 @@ What is returned has passed the checks of `klopt.proof.rational`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -46,7 +48,13 @@ from klopt.proof.rational import (
     check_rational_primal,
     check_rational_ray,
 )
-from klopt.proof.rational_systems import RationalMatrix, TooLarge, as_fractions, independent
+from klopt.proof.rational_systems import (
+    RationalMatrix,
+    TooLarge,
+    as_fractions,
+    independent,
+    over_one_denominator,
+)
 from klopt.proof.time_budget import exhausted
 
 if TYPE_CHECKING:
@@ -59,6 +67,10 @@ GREEDY_PIVOTS = 100
 """So many steps take the largest violation; further ones follow Bland's rule, which cannot cycle."""
 
 
+FLOAT_NOISE = 1e-13
+"""Relative slacks and multipliers below this one say nothing."""
+MAX_ACTIVE_RATIO = 1e3
+"""Rows with a larger ratio of slack to multiplier are not guessed to be active."""
 FARKAS_TRIALS = 8
 """So many rows are tried as the last one of a contradiction."""
 
@@ -241,10 +253,11 @@ class _Basis:
     def slacks(self) -> dict[int, fmpq]:
         """s_i of all rows outside the basis, as integers."""
         inside = set(self.members)
+        outside = [index for index in self.search.bound_rows if index not in inside]
+        images = self.search.times(outside, self.x)
         return {
-            index: self.search.b[index] - self.search.times(index, self.x)
-            for index in self.search.bound_rows
-            if index not in inside
+            index: self.search.b[index] - image
+            for index, image in zip(outside, images, strict=True)
         }
 
     def exchanged(self, leaving: int, entering: int) -> _Basis:
@@ -255,7 +268,7 @@ class _Basis:
 
 @dataclass(eq=False)
 class _Search:
-    """The program as integers of python-flint; rows m .. m + n - 1 are x_j = 0."""
+    """The program as integers of python-flint; rows m .. m + n - 1 are x_j = float."""
 
     program: RationalProgram
     rows: list[list[tuple[int, int]]] = field(init=False)
@@ -275,19 +288,22 @@ class _Search:
         self.c = [fmpq(cost.numerator, cost.denominator) for cost in program.c]
         self.bound_rows = [index for index in range(self.m) if program.is_bound(index)]
 
-    def times(self, index: int, x: Sequence[fmpq]) -> fmpq:
+    def times(self, rows: Iterable[int], x: Sequence[fmpq]) -> list[fmpq]:
+        """A_i x of some rows i, as integers."""
         from flint import fmpq
 
-        total = fmpq(0)
-        for column, value in self.rows[index]:
-            if x[column] != 0:
-                total += value * x[column]
-        return total
+        numerators, denominator = over_one_denominator(x)
+        totals = (
+            sum(value * numerators[column] for column, value in self.rows[index]) for index in rows
+        )
+        return [fmpq(total, denominator) for total in totals]
 
     def guess(
         self, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], by_weight: bool = False
     ) -> _Basis:
         """The basis that floats suggest; by their multipliers alone, that of a Farkas vector."""
+        from flint import fmpq
+
         program = self.program
         b = np.array([float(side) for side in program.b])
         b[np.isinf(b)] = 0.0
@@ -302,20 +318,22 @@ class _Search:
         with np.errstate(all="ignore"):
             slack = np.abs(np.nan_to_num((b - image) / norms)) / (1 + np.abs(x).max(initial=0.0))
             weight = np.nan_to_num(y * norms)
-            weight = weight / max(weight[program.zero :].max(initial=0.0), 1e-300)
+            weight = np.maximum(weight / max(weight[program.zero :].max(initial=0.0), 1e-300), 0.0)
+            ratio = (slack + FLOAT_NOISE) / (weight + FLOAT_NOISE)
 
-        # In each class the shortest rows come first among equals, which keeps the fill small.
-        def place(index: int) -> tuple[int, float, int, int]:
+        # The shortest rows come first among equals, which keeps the fill small.
+        def place(index: int) -> tuple[float, int, int]:
             length = len(self.rows[index])
             if by_weight:
-                return 0, -abs(y[index]) * norms[index], length, index
+                return -abs(y[index]) * norms[index], length, index
             if index < program.zero:
-                return 0, 0.0, length, index
-            if weight[index] > slack[index]:
-                return 1, -weight[index], length, index
-            return 2, slack[index], length, index
+                return -1.0, length, index
+            return ratio[index], length, index
 
         order = sorted(self.bound_rows, key=place)
+        if not by_weight:
+            order = [i for i in order if i < program.zero or ratio[i] < MAX_ACTIVE_RATIO]
+            self.b[self.m :] = [fmpq(*value.as_integer_ratio()) for value in x.tolist()]
         order += range(self.m, len(self.rows))
         members, _ = independent(self.rows, order, len(self.c))
         return _Basis(self, members)
@@ -409,7 +427,7 @@ class _Search:
             right[column] = fmpq(sign * value)
         u = basis.matrix.solve_transposed(right)
 
-        # (t, row, place) of the first multiplier that becomes 0; that of a row x_j = 0 is 0.
+        # (t, row, place) of the first multiplier that becomes 0; that of a row x_j = float is 0.
         first: tuple[fmpq, int, int] | None = None
         for place, index in enumerate(basis.members):
             if index < self.program.zero:
@@ -455,8 +473,8 @@ class _Search:
         d = basis.matrix.solve(right)
 
         first: tuple[fmpq, int] | None = None
-        for index, slack in basis.slacks.items():
-            speed = self.times(index, d)
+        speeds = self.times(basis.slacks, d)
+        for (index, slack), speed in zip(basis.slacks.items(), speeds, strict=True):
             if index < self.program.zero and speed != 0:
                 first = (fmpq(-1), index)
                 break

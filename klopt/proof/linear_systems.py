@@ -137,8 +137,10 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> fl
     T = _triangular_inverse(dense)
     if T is None:
         return math.inf
-    C = enclose_product(T.T, Enclosure(dense, relative_error * np.abs(dense)))
-    sigma = _smallest_singular_value(C)
+    # Where a factor is nearly singular the products overflow, and nothing is proven.
+    with np.errstate(over="ignore", invalid="ignore"):
+        C = enclose_product(T.T, Enclosure(dense, relative_error * np.abs(dense)))
+        sigma = _smallest_singular_value(C)
     if not sigma > 0:
         return math.inf
     size = enclose_norm(enclose_product(T.T, right))

@@ -176,12 +176,12 @@ def decimal(text: str) -> Number:
         return value
     word = word.replace("D", "E").replace("d", "e")
     rounded = float(word)  # refuses what is no decimal, such as 1/3
+    if isinf(rounded):
+        return rounded
     exponent = word.lower().partition("e")[2]
     if exponent and abs(int(exponent)) > MAX_DECIMAL_EXPONENT:
-        if rounded and not isinf(rounded):
-            raise ValueError(f"{text!r} has an exponent beyond {MAX_DECIMAL_EXPONENT}")
-        return rounded if isinf(rounded) else Fraction(0)
-    return Fraction(word.replace("_", "x"))
+        raise ValueError(f"{text!r} has an exponent beyond {MAX_DECIMAL_EXPONENT}")
+    return Fraction(word)
 
 
 def floats_around(value: Fraction) -> tuple[float, float]:

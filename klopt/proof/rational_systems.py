@@ -23,19 +23,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from flint import fmpq, fmpz_mat
+    from flint import fmpq, fmpz, fmpz_mat
 
-__all__ = ["IntegerEntries", "RationalMatrix", "TooLarge", "as_fractions", "independent"]
+__all__ = [
+    "IntegerEntries",
+    "RationalMatrix",
+    "TooLarge",
+    "as_fractions",
+    "independent",
+    "over_one_denominator",
+]
 
 IntegerEntries: TypeAlias = Sequence[tuple[int, int]]
 """The entries (column, value) of one row that are not 0."""
 
 PRIME = 2**61 - 1
-MAX_KERNEL = 1500
-"""A dense rational solve of a larger kernel takes minutes."""
+MAX_KERNEL = 600
+"""A dense rational solve of a kernel of this size takes about ten seconds."""
 
 
 class TooLarge(Exception):
@@ -193,77 +200,98 @@ class RationalMatrix:
 
     def solve(self, r: Sequence[fmpq]) -> list[fmpq]:
         """Return z with Mz = r."""
-        from flint import fmpq
-
         front, rows, columns, back = self.blocks
-        z = [fmpq(0)] * len(self.rows)
+        z = _PartialSolution(len(self.rows))
         for row, column in front:
-            z[column] = _rest(r[row], self.rows[row], z, column)
+            z.set(column, z.rest(r[row], self.rows[row], column))
         if rows:
             # The entries of z in the kernel are still 0.
-            right = [_rest(r[row], self.rows[row], z) for row in rows]
-            for column, value in zip(columns, _solve_dense(self.kernel, right), strict=True):
-                z[column] = value
+            z.set_kernel(columns, self.kernel, [z.rest(r[row], self.rows[row]) for row in rows])
         for row, column in reversed(back):
-            z[column] = _rest(r[row], self.rows[row], z, column)
-        return z
+            z.set(column, z.rest(r[row], self.rows[row], column))
+        return z.values()
 
     def solve_transposed(self, r: Sequence[fmpq]) -> list[fmpq]:
         """Return w with M'w = r."""
+        front, rows, columns, back = self.blocks
+        w = _PartialSolution(len(self.rows))
+        for row, column in back:
+            w.set(row, w.rest(r[column], self.columns[column], row))
+        if rows:
+            right = [w.rest(r[column], self.columns[column]) for column in columns]
+            w.set_kernel(rows, self.kernel.transpose(), right)
+        for row, column in reversed(front):
+            w.set(row, w.rest(r[column], self.columns[column], row))
+        return w.values()
+
+
+class _PartialSolution:
+    """A solution that is found entry by entry, 0 where it is not known yet.
+
+    The entries of a kernel share one denominator, which is what makes sums over them cheap: to
+    reduce a fraction costs more than all else.
+    """
+
+    def __init__(self, size: int) -> None:
+        from flint import fmpz
+
+        self.numerators = [fmpz(0)] * size
+        self.denominators = [fmpz(1)] * size
+
+    def set(self, place: int, value: fmpq) -> None:
+        self.numerators[place] = value.p
+        self.denominators[place] = value.q
+
+    def set_kernel(self, places: Sequence[int], K: fmpz_mat, right: Sequence[fmpq]) -> None:
+        """Set the entries at `places` to the solution of a dense regular system."""
+        from flint import fmpz_mat
+
+        integers, denominator = over_one_denominator(right)
+        rational: Any = K.solve(fmpz_mat(len(right), 1, integers))
+        solution, common = rational.numer_denom()
+        common *= denominator
+        for index, place in enumerate(places):
+            self.numerators[place] = solution[index, 0]
+            self.denominators[place] = common
+
+    def rest(self, right: fmpq, entries: IntegerEntries, pivot: int | None = None) -> fmpq:
+        """What the known terms of a sum leave of its right-hand side, over the pivot's entry."""
         from flint import fmpq
 
-        front, rows, columns, back = self.blocks
-        w = [fmpq(0)] * len(self.rows)
-        for row, column in back:
-            w[row] = _rest(r[column], self.columns[column], w, row)
-        if rows:
-            right = [_rest(r[column], self.columns[column], w) for column in columns]
-            for row, value in zip(rows, _solve_dense(self.kernel.transpose(), right), strict=True):
-                w[row] = value
-        for row, column in reversed(front):
-            w[row] = _rest(r[column], self.columns[column], w, row)
-        return w
+        divisor = 1
+        sums: dict[int, fmpz] = {}  # of the terms with the same denominator
+        shared: dict[int, fmpz] = {}
+        for place, value in entries:
+            if place == pivot:
+                divisor = value
+            elif self.numerators[place] != 0:
+                denominator = self.denominators[place]
+                key = id(denominator)
+                sums[key] = sums.get(key, 0) + value * self.numerators[place]
+                shared[key] = denominator
+        for key, total in sums.items():
+            right = right - fmpq(total, shared[key])
+        return right if divisor == 1 else right / divisor
+
+    def values(self) -> list[fmpq]:
+        from flint import fmpq
+
+        return [fmpq(*pair) for pair in zip(self.numerators, self.denominators, strict=True)]
 
 
-def _rest(
-    right: fmpq,
-    entries: IntegerEntries,
-    known: Sequence[fmpq],
-    pivot: int | None = None,
-) -> fmpq:
-    """What the known terms of a sum leave of its right-hand side, divided by the pivot's entry.
+def over_one_denominator(values: Sequence[fmpq]) -> tuple[list[fmpz], fmpz]:
+    """Return the numerators of the values over their least common denominator, and that.
 
-    Parameters
-    ----------
-    right
-        The right-hand side.
-    entries
-        The entries of the row or column.
-    known
-        The solution so far, 0 where it is not known yet.
-    pivot
-        The place to be solved for; None for none.
+    >>> from flint import fmpq
+    >>> over_one_denominator([fmpq(1, 2), fmpq(2, 3)])
+    ([3, 4], 6)
     """
-    divisor = 1
-    for place, value in entries:
-        if place == pivot:
-            divisor = value
-        elif known[place] != 0:
-            right = right - value * known[place]
-    return right if divisor == 1 else right / divisor
+    from flint import fmpz
 
-
-def _solve_dense(K: fmpz_mat, right: Sequence[fmpq]) -> list[fmpq]:
-    """The solution of a dense regular system."""
-    from flint import fmpq, fmpz, fmpz_mat
-
-    # One right-hand side of integers: times the least common denominator.
     denominator = fmpz(1)
-    for value in right:
+    for value in values:
         denominator = denominator.lcm(value.q)
-    integers = [value.p * (denominator // value.q) for value in right]
-    solution = K.solve(fmpz_mat(len(right), 1, integers))
-    return [fmpq(solution[index, 0]) / denominator for index in range(len(right))]
+    return [value.p * (denominator // value.q) for value in values], denominator
 
 
 def as_fractions(values: Iterable[fmpq]) -> tuple[Fraction, ...]:

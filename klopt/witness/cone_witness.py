@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
@@ -27,8 +29,9 @@ from klopt.proof.cone_bounds import (
     lower_bound,
     upper_bound,
 )
-from klopt.proof.exact_simplex import exact_farkas, exact_ray, exact_vertex
-from klopt.proof.rational import as_rational, floats_around, is_linear
+from klopt.proof.exact_rank import dependence
+from klopt.proof.exact_simplex import ExactStatus, exact_farkas, exact_ray, exact_vertex
+from klopt.proof.rational import RationalProgram, as_rational, floats_around, is_linear
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import exhausted
 from klopt.witness.cone_interior import centre
@@ -38,10 +41,12 @@ from klopt.witness.cone_repair import (
     repaired_multipliers,
     repaired_point,
 )
+from klopt.witness.polish import polished
 from klopt.witness.relative_interior import RelativeInterior, relative_interior
 
 __all__ = ["ConeProof", "prove", "proven_infeasible", "proven_ray"]
 
+NoOptimum = Literal["", "infeasible", "unbounded"]
 AsWitness = Callable[[FloatArray, FloatArray], DualWitness]
 
 MARGINS = (64 * EPS, 1e-12, 1e-10, 1e-8)
@@ -52,6 +57,8 @@ NOISE_LEVELS = (0.0, 1e-12, 1e-9, 1e-6)
 """Solvers leave noise in entries that are 0: shares of the largest entry that are dropped."""
 INWARD_SHARES = (1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 """Shares of the way to an interior point that a point is moved, in this order."""
+MAX_ULPS = 1e4
+"""Equations that disagree by more units in the last place contradict each other in earnest."""
 GOOD_ENOUGH = 1e-9
 """A relative gap below which no better witness is looked for."""
 
@@ -64,6 +71,9 @@ class ConeProof:
     upper: ProvenEnd
     x: FloatArray
     y: FloatArray
+    no_optimum: NoOptimum = ""
+    data_change: str = ""
+    estimate: tuple[float, float] | None = None
 
     @property
     def is_narrow(self) -> bool:
@@ -96,9 +106,28 @@ def prove(
         # Rational arithmetic finds the optimum itself, mostly faster than repairs find a proof.
         if not found.is_narrow:
             found = _exact_proof(form, x, y, found)
-        if found.is_narrow:
+        if found.is_narrow or found.no_optimum or found.estimate is not None:
             return found
-    return _prove(statement, form, x, y, as_witness, thorough=True)
+    found = _prove(statement, form, x, y, as_witness, thorough=True)
+    if found.is_narrow or form.P is None or statement.quadratics or not _is_polyhedral(form.cones):
+        return found
+    again = polished(form, x, y) if np.isfinite(x).all() and np.isfinite(y).all() else None
+    if again is None or exhausted():
+        return found
+    return _better(found, _prove(statement, form, *again, as_witness, thorough=True))
+
+
+def _is_polyhedral(cones: Cones) -> bool:
+    return not (cones.soc or cones.psd or cones.exp)
+
+
+def _better(one: ConeProof, other: ConeProof) -> ConeProof:
+    """The better end of each of two proofs about the same program."""
+    if other.lower.value > one.lower.value:
+        one = replace(one, lower=other.lower, y=other.y)
+    if other.upper.value < one.upper.value:
+        one = replace(one, upper=other.upper, x=other.x)
+    return one
 
 
 def _prove(
@@ -136,7 +165,44 @@ def _exact_proof(form: ConeForm, x: FloatArray, y: FloatArray, found: ConeProof)
         if value < upper.value:
             upper = ProvenEnd(value, "an exactly feasible point in rational arithmetic")
             found = replace(found, x=np.array([float(v) for v in outcome.x]))
-    return replace(found, lower=lower, upper=upper)
+    found = replace(found, lower=lower, upper=upper)
+    if outcome.status is ExactStatus.UNBOUNDED:
+        return replace(found, no_optimum="unbounded")
+    if outcome.status is ExactStatus.INFEASIBLE:
+        return _nearly_feasible(program, x, y, replace(found, no_optimum="infeasible"))
+    return found
+
+
+def _nearly_feasible(
+    program: RationalProgram, x: FloatArray, y: FloatArray, found: ConeProof
+) -> ConeProof:
+    """An infeasible program whose equations contradict each other by rounding alone.
+
+    With the smallest change of b in dependent rows it may have an optimum, which is then the
+    estimate: true of the changed data, not of those given.
+    """
+    rows = dependence(program)
+    if rows is None or rows.consistent:
+        return found
+    if any(abs(change.ulps) > MAX_ULPS for change in rows.changes):
+        return found
+    b = list(program.b)
+    for change in rows.changes:
+        b[change.row] = Fraction(b[change.row]) + change.amount
+    outcome = exact_vertex(replace(program, b=tuple(b)), x, y)
+    if outcome.value is None:
+        return found
+    worst = max(rows.changes, key=lambda change: abs(change.ulps))
+    text = (
+        f"{len(rows.changes)} right-hand sides of equations that depend on others, "
+        f"by {abs(worst.ulps):.2g} units in the last place at most (equation {worst.row})"
+    )
+    return replace(
+        found,
+        no_optimum="",
+        data_change=text,
+        estimate=floats_around(outcome.value),
+    )
 
 
 # Points
@@ -161,7 +227,7 @@ def _best_point(
             return end, point
 
     # Polyhedra without an interior: on the way to a relatively interior point.
-    interior = _interior(statement)
+    interior = _interior(statement, tried[0])
     if interior is None:
         return end, tried[0]
     tight = interior.tight + statement.cones.zero
@@ -174,7 +240,7 @@ def _best_point(
     return end, tried[0]
 
 
-def _interior(statement: ConeStatement) -> RelativeInterior | None:
+def _interior(statement: ConeStatement, x: FloatArray) -> RelativeInterior | None:
     """A relatively interior point of a polyhedron; None where there are other cones."""
     cones = statement.cones
     if cones.soc or cones.psd or cones.exp or statement.quadratics:
@@ -182,8 +248,9 @@ def _interior(statement: ConeStatement) -> RelativeInterior | None:
     rows = statement.rows
     kept = np.flatnonzero(~statement.vacuous[cones.zero :])
     G = rows[cones.zero :][kept]
+    gradient = statement.c if statement.P is None else statement.c + statement.P @ x
     found = relative_interior(
-        rows[: cones.zero], statement.b[: cones.zero], G, statement.b[cones.zero :][kept]
+        rows[: cones.zero], statement.b[: cones.zero], G, statement.b[cones.zero :][kept], gradient
     )
     if found is None:
         return None
@@ -232,7 +299,7 @@ def _interior_multipliers(
     upper: float,
 ) -> tuple[ProvenEnd, FloatArray]:
     """The first multipliers that prove a bound, on the way to relatively interior ones."""
-    interior = _dual_interior(statement) if starts else None
+    interior = _dual_interior(statement, *starts[0]) if starts else None
     if interior is None:
         y = np.zeros(statement.b.size) if not starts else starts[0][1]
         return ProvenEnd(-np.inf, "no multipliers were found that prove a bound"), y
@@ -247,7 +314,9 @@ def _interior_multipliers(
     return end, y
 
 
-def _dual_interior(statement: ConeStatement) -> RelativeInterior | None:
+def _dual_interior(
+    statement: ConeStatement, w: FloatArray, y: FloatArray
+) -> RelativeInterior | None:
     """Relatively interior (w, y) with the gradient signs that the bounds of x ask for."""
     cones = statement.cones
     if cones.soc or cones.psd or cones.exp or statement.quadratics:
@@ -269,6 +338,7 @@ def _dual_interior(statement: ConeStatement) -> RelativeInterior | None:
         -c[free],
         sparse.csr_array(sparse.vstack([-gradient[rising], gradient[falling], -signs])),
         np.concatenate((c[rising], -c[falling], np.zeros(inequality.size))),
+        np.append(np.asarray(P @ w), np.where(np.isinf(statement.b), 1e15, statement.b)),
     )
 
 

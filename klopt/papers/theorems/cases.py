@@ -97,12 +97,8 @@ def _fractions(value: Any) -> Any:
 
 def ball(value: Fraction | int) -> Any:
     """Return the number as a ball of python-flint, whose arithmetic encloses its rounding."""
-    try:
-        from flint import arb, fmpq
-    except ImportError:
-        raise InvalidSettings(
-            'exact re-checks of roots and exponentials need: pip install "klopt[exact]"'
-        ) from None
+    from flint import arb, fmpq
+
     exact = Fraction(value)
     return arb(fmpq(exact.numerator, exact.denominator))
 
@@ -113,7 +109,6 @@ PRECISION_BITS = 8000
 
 def precise(bits: int = PRECISION_BITS) -> AbstractContextManager[Any]:
     """Return a context in which balls have so many bits."""
-    ball(0)  # says what to install where flint is missing
     from flint import ctx
 
     return cast(AbstractContextManager[Any], ctx.workprec(bits))

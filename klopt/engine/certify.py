@@ -3,9 +3,10 @@
 A backend's status plays no part in the verdict; the vectors it returns do. The rules are tried in
 this order, and the first one that applies decides.
 
-    INFEASIBLE  a Farkas vector passes `check_farkas`: the constraints add up to a contradiction
-                (of a form that is the problem's dual: a ray passes)
-    UNBOUNDED   a ray passes `check_ray`, and the problem's bracket proves a feasible point
+    INFEASIBLE  multipliers prove it of the problem, exactly (of a form that is the problem's dual:
+                its ray is such a vector); or the bracket has found a contradiction
+    UNBOUNDED   a direction proves it, exactly, and the problem's bracket proves a feasible point; or
+                the bracket has found both
     OPTIMAL     upper - lower <= tol (1 + |upper|), both ends from the problem's own bracket
     ESTIMATED   the bracket's estimate is as narrow as that
     ESTIMATED   by residuals, where a user's general program has no bracket: primal, dual, cone and
@@ -30,7 +31,8 @@ from klopt.model.forms import ConeForm, Form, Residuals, SimplexForm
 from klopt.model.functions import DualFunction
 from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.proof.certificate import Argument, Certificate, Verdict, contradict, is_narrow, within
-from klopt.proof.infeasibility import check_farkas, check_ray
+from klopt.proof.statement import ConeStatement
+from klopt.witness.cone_witness import proven_infeasible, proven_ray
 
 __all__ = ["certify"]
 
@@ -117,6 +119,9 @@ def certify(
     bracket = problem.bracket(formulation.recover(answer.x, answer.y))
     if bracket.note:
         notes.append(bracket.note)
+    if bracket.no_optimum:
+        found = _infeasible(claim) if bracket.no_optimum == "infeasible" else _unbounded(claim)
+        return replace(found, residuals=residuals, notes=tuple(notes)), None
     ends = _ordered_ends(bracket, notes)
     if ends is None:
         # Where a proof is broken, evidence from the same numbers is worth nothing either.
@@ -163,6 +168,12 @@ def _no_optimum(claim: SolverClaim, notes: list[str]) -> Certificate | None:
     """Judge a claim of infeasibility or unboundedness by its vectors, never by the status."""
     if not (claim.infeasible or claim.unbounded):
         return None
+    if claim.problem.has_optimum:
+        notes.append(
+            f"the backend says {claim.answer.stop.words}, but every {type(claim.problem).__name__} "
+            "has an optimum"
+        )
+        return None
 
     # Both may be claimed at once; infeasibility comes first, since a ray says nothing where there
     # is no point.
@@ -187,32 +198,33 @@ def _no_optimum(claim: SolverClaim, notes: list[str]) -> Certificate | None:
 
 
 def _infeasible_by_farkas_vector(
-    claim: SolverClaim,
-    form: ConeForm,
-    notes: list[str],
+    claim: SolverClaim, form: ConeForm, notes: list[str]
 ) -> Certificate | None:
-    """The form has no feasible point, by Farkas' lemma."""
+    """The problem has no feasible point, by Farkas' lemma."""
     farkas = claim.answer.farkas
     if farkas is None:
         notes.append("infeasibility not proven: no multipliers came with the claim")
         return None
-    flaw = check_farkas(form, farkas)
-    if flaw:
-        notes.append(f"infeasibility not proven: {flaw}")
-        return None
-
     # An infeasible dual leaves the problem unbounded or infeasible: neither is proven.
     if claim.formulation.dual:
-        notes.append("the dual is infeasible: no bound can be had")
+        notes.append("the dual is claimed to be infeasible: no bound can be had")
         return None
+    if not _refutes(claim, form, np.zeros_like(form.c), farkas):
+        notes.append(
+            "infeasibility not proven: the multipliers do not add the constraints up to a "
+            "contradiction, exactly"
+        )
+        return None
+    return _infeasible(claim)
 
-    # A ray that passes as well is worth a note: no change of b alone gives an optimum.
-    certificate = _infeasible(claim)
-    ray = claim.answer.ray
-    if ray is not None and not check_ray(form, ray):
-        note = "dual infeasible as well: a ray improves the objective"
-        certificate = replace(certificate, notes=(note,))
-    return certificate
+
+def _refutes(claim: SolverClaim, form: ConeForm, x: FloatArray, y: FloatArray | None) -> bool:
+    """Whether the vector proves of the problem itself that it has no feasible point."""
+    decided = claim.problem.proves_infeasible(claim.formulation.recover(x, y))
+    if decided is None:
+        # A problem that says nothing of its own is stated by its form.
+        return y is not None and proven_infeasible(ConeStatement.of_form(form), form, y)
+    return decided
 
 
 def _no_optimum_by_ray(claim: SolverClaim, form: ConeForm, notes: list[str]) -> Certificate | None:
@@ -221,15 +233,24 @@ def _no_optimum_by_ray(claim: SolverClaim, form: ConeForm, notes: list[str]) -> 
     if ray is None:
         notes.append("unboundedness not proven: no ray came with the claim")
         return None
-    flaw = check_ray(form, ray)
-    if flaw:
-        notes.append(f"unboundedness not proven: {flaw}")
-        return None
+    direction = claim.formulation.recover(ray, None)
 
     # A ray of the dual is a Farkas vector of the problem and needs no feasible point.
     if claim.formulation.dual:
-        return _infeasible(claim)
+        decided = claim.problem.proves_infeasible(direction)
+        if decided is None:
+            decided = proven_ray(ConeStatement.of_form(form), form, ray)
+        if decided:
+            return _infeasible(claim)
+        notes.append("infeasibility not proven: the ray of the dual is none, exactly")
+        return None
 
+    decided = claim.problem.proves_unbounded(direction)
+    if decided is None:
+        decided = proven_ray(ConeStatement.of_form(form), form, ray)
+    if not decided:
+        notes.append("unboundedness not proven: the direction is no ray, exactly")
+        return None
     # Without a feasible point the problem may be infeasible instead.
     if claim.answer.x is not None and _has_feasible_point(claim, claim.answer.x):
         return _unbounded(claim)
@@ -273,17 +294,14 @@ def _has_feasible_point(claim: SolverClaim, x: FloatArray) -> bool:
 
 
 def _infeasible(claim: SolverClaim) -> Certificate:
-    """No point: the optimum is the worst value, inf for a form that minimises."""
-    worst = float(np.copysign(np.inf, claim.formulation.scale))
-    # The dual of a problem that minimises maximises, so its scale has the other sign.
-    if claim.formulation.dual:
-        worst = -worst
+    """No point: the optimum is the worst value, inf for a problem that minimises."""
+    worst = np.inf if claim.problem.sense == "min" else -np.inf
     return Certificate(Verdict.INFEASIBLE, worst, worst, claim.tol, "farkas")
 
 
 def _unbounded(claim: SolverClaim) -> Certificate:
-    """No end: the optimum is the best value, -inf for a form that minimises."""
-    best = -float(np.copysign(np.inf, claim.formulation.scale))
+    """No end: the optimum is the best value, -inf for a problem that minimises."""
+    best = -np.inf if claim.problem.sense == "min" else np.inf
     return Certificate(Verdict.UNBOUNDED, best, best, claim.tol, "ray")
 
 
