@@ -7,7 +7,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.model.forms import ConeForm
 from klopt.proof.statement import ConeStatement
-from klopt.witness.cone_witness import prove, proven_infeasible, proven_ray
+from klopt.witness.cone_witness import prove
 
 
 def enclose(
@@ -28,13 +28,3 @@ def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
     """Return the proven upper end and the point next to which a feasible one exists."""
     _, upper, point, _ = enclose(form, x, np.zeros(form.b.size))
     return upper, point
-
-
-def is_contradiction(form: ConeForm, y: FloatArray) -> bool:
-    """Return whether multipliers near y prove that there is no feasible point."""
-    return proven_infeasible(ConeStatement.of_form(form), form, np.asarray(y, float))
-
-
-def is_descent(form: ConeForm, d: FloatArray) -> bool:
-    """Return whether a direction near d proves that the objective falls without bound."""
-    return proven_ray(ConeStatement.of_form(form), form, np.asarray(d, float))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from proofs import is_contradiction, is_descent
+from vectors import falls_along, is_contradicted_by
 
 import klopt
 from klopt.conformance.instances import FormProblem
@@ -111,7 +111,7 @@ def test_a_row_that_no_x_satisfies_is_infeasibility_with_a_vector(cones, A, b) -
     form = ConeForm([1.0], A, b, cones)
     answer = reduce_rows(form).answer
     assert answer.stop is Stop.INFEASIBLE
-    assert is_contradiction(form, answer.farkas)
+    assert is_contradicted_by(form, answer.farkas)
     assert klopt.solve(FormProblem(form), backend="clarabel").verdict is Verdict.INFEASIBLE
 
 
@@ -174,7 +174,7 @@ class TestWithoutRows:
         form = ConeForm([1.0, 1.0], np.zeros((0, 2)), [], Cones(), np.diag([1.0, 0.0]))
         answer = reduce_rows(form).answer
         assert answer.stop is Stop.UNBOUNDED
-        assert is_descent(form, answer.ray)
+        assert falls_along(form, answer.ray)
         assert klopt.solve(FormProblem(form), backend="highs").verdict is Verdict.UNBOUNDED
 
     def test_no_variables(self) -> None:

@@ -15,8 +15,8 @@ from itertools import chain
 import bad_backends as bad
 import numpy as np
 import pytest
-from proofs import is_contradiction, is_descent
 from scipy import sparse
+from vectors import falls_along, is_contradicted_by
 
 import klopt
 from klopt.conformance.instances import FormProblem, reference_instances
@@ -357,18 +357,18 @@ class TestVectors:
         """x1 + x2 <= 1e7 and x1 + x2 >= 1e7 hold on a line, yet y = (1, 1 + 1e-7) has b'y = -1 and A'y = 1e-7."""
         feasible = ConeForm([0.0, 0.0], PAIR, [1e7, -1e7], Cones(nonneg=2))
         for error in (1e-5, 1e-7, 1e-9, 1e-11, 1e-13, 1e-14, 1e-15):
-            assert not is_contradiction(feasible, np.array([1.0, 1.0 + error]))
+            assert not is_contradicted_by(feasible, np.array([1.0, 1.0 + error]))
         by_one = ConeForm([0.0, 0.0], PAIR, [1e7, -1e7 - 1], Cones(nonneg=2))
-        assert is_contradiction(by_one, np.array([1.0, 1.0]))
+        assert is_contradicted_by(by_one, np.array([1.0, 1.0]))
 
     def test_a_ray_that_nearly_cancels_proves_nothing(self) -> None:
         """1e7 (x1 + x2) is at least 0 where x1 + x2 >= 0, yet d = (1, -1 - 1e-7) descends by 1 and is off by 1e-7."""
         bounded = ConeForm([1e7, 1e7], [[-1.0, -1.0]], [0.0], Cones(nonneg=1))
         for error in (1e-5, 1e-7, 1e-9, 1e-12, 1e-15):
-            assert not is_descent(bounded, np.array([1.0, -1.0 - error]))
-        assert not is_descent(bounded, np.array([1.0, -2.0]))
+            assert not falls_along(bounded, np.array([1.0, -1.0 - error]))
+        assert not falls_along(bounded, np.array([1.0, -2.0]))
         free = ConeForm([1e7, 1e7], [[-1.0, 0.0]], [0.0], Cones(nonneg=1))
-        assert is_descent(free, np.array([1.0, -2.0]))
+        assert falls_along(free, np.array([1.0, -2.0]))
 
     @pytest.mark.parametrize("kind", ["psd", "soc", "exp"])
     def test_a_steep_cost_does_not_hide_in_a_curved_cone(self, kind) -> None:
@@ -380,9 +380,9 @@ class TestVectors:
         }
         steep = ConeForm([1e7, 0.0], *rows[kind])
         for small in (1e-6, 1e-7, 1e-9):
-            assert not is_descent(steep, np.array([-small, 1.0]))
+            assert not falls_along(steep, np.array([-small, 1.0]))
         downhill = ConeForm([0.0, -1.0], *rows[kind])
-        assert is_descent(downhill, np.array([0.0, 1.0]))
+        assert falls_along(downhill, np.array([0.0, 1.0]))
 
     def test_an_error_beside_a_huge_number_is_not_small(self) -> None:
         """Residuals over 1 + max|b| and 1 + max|c| hide any error beside 1e9; row by row and column by column not."""
