@@ -247,6 +247,28 @@ class TestForgeries:
         level = ConeForm([1.0, -1.0], [[1.0, -1.0]], [0.0], Cones(zero=1))
         assert "negative" in check_rational_ray(level, [Fraction(1), Fraction(1)])
 
+    def test_each_sign_of_each_error(self) -> None:
+        one = Fraction(1)
+        at_most_0 = ConeForm([1.0], [[1.0]], [0.0], Cones(nonneg=1))
+        assert "row 0 is violated by 1.0e+00" in check_rational_primal(at_most_0, [one])
+        equal_0 = ConeForm([1.0], [[1.0]], [0.0], Cones(zero=1))
+        for x in (one, -one):
+            assert "off by 1.0e+00" in check_rational_primal(equal_0, [x])
+            assert "leaves row 0" in check_rational_ray(equal_0, [x])
+        assert check_rational_dual(equal_0, [-one]) == ""
+        for y in (-2 * one, Fraction(0)):
+            assert "c + A'y" in check_rational_dual(equal_0, [y])
+
+    def test_rows_with_infinite_sides(self) -> None:
+        one = Fraction(1)
+        impossible = ConeForm([1.0], [[1.0]], [-np.inf], Cones(nonneg=1))
+        assert "-inf" in check_rational_primal(impossible, [-one])
+        assert check_rational_farkas(impossible, [one]) == ""
+        assert check_rational_farkas(impossible, [-one]) != ""
+        vacuous = ConeForm([-1.0], [[1.0]], [np.inf], Cones(nonneg=1))
+        assert check_rational_primal(vacuous, [one]) == ""
+        assert check_rational_ray(vacuous, [one]) == ""
+
     @pytest.mark.parametrize(
         "check",
         [check_rational_primal, check_rational_dual, check_rational_farkas, check_rational_ray],
