@@ -42,8 +42,8 @@ from klopt.programs.rows import (
     inequalities,
 )
 from klopt.programs.user_input import choice
-from klopt.proof.certify_exact import bracket_exact
 from klopt.proof.rational import RationalProgram
+from klopt.witness.certify_exact import bracket_exact
 
 if TYPE_CHECKING:
     from klopt.kernels.datasets import Dataset

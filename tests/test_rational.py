@@ -27,7 +27,6 @@ from klopt.model.forms import ConeForm
 from klopt.problems import LP, QCQP
 from klopt.proof.certificate import Verdict
 from klopt.proof.exact_rank import independent_rows
-from klopt.proof.exact_simplex import ExactStatus, exact_farkas, exact_ray, exact_vertex
 from klopt.proof.rational import (
     as_rational,
     check_rational_dual,
@@ -40,6 +39,7 @@ from klopt.proof.rational import (
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.rational_systems import RationalMatrix, as_fractions, independent
 from klopt.proof.time_budget import budget
+from klopt.witness.exact_simplex import ExactStatus, exact_farkas, exact_ray, exact_vertex
 
 FOLDER = os.environ.get("KLOPT_DATA", "")
 needs_data = pytest.mark.skipif(

@@ -31,9 +31,9 @@ from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.forms import ConeForm, Form
 from klopt.model.problem import Point, Problem
 from klopt.proof.certificate import Certificate, Verdict
-from klopt.proof.certify_exact import ExactSolution, StatedInRationals, certify_exact
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import budget
+from klopt.witness.certify_exact import ExactSolution, StatedInRationals, certify_exact
 from klopt.witness.cone_witness import proven_ray
 
 __all__ = ["answer_form", "solve"]

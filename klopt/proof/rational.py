@@ -18,7 +18,7 @@ give 0 <= y's = b'y < 0. A row s_i >= 0 with b_i = -inf is a contradiction by it
 without bound along d from any feasible point.
 
 Each check multiplies a row by the least common denominator of its entries and a vector by that of
-its own, so that all sums are sums of integers. `klopt.proof.exact_simplex` searches for the
+its own, so that all sums are sums of integers. `klopt.witness.exact_simplex` searches for the
 vectors; nothing rests on how they were found.
 """
 

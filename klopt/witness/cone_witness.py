@@ -30,7 +30,6 @@ from klopt.proof.cone_bounds import (
     upper_bound,
 )
 from klopt.proof.exact_rank import dependence
-from klopt.proof.exact_simplex import ExactStatus, exact_farkas, exact_ray, exact_vertex
 from klopt.proof.rational import RationalProgram, as_rational, floats_around, is_linear
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import exhausted
@@ -41,6 +40,7 @@ from klopt.witness.cone_repair import (
     repaired_multipliers,
     repaired_point,
 )
+from klopt.witness.exact_simplex import ExactStatus, exact_farkas, exact_ray, exact_vertex
 from klopt.witness.polish import polished
 from klopt.witness.relative_interior import RelativeInterior, relative_interior
 

@@ -19,14 +19,14 @@ from klopt.arrays import FloatArray
 from klopt.model.backend import Answer
 from klopt.model.problem import Bracket, Formulation, Point, Sense
 from klopt.proof.certificate import Certificate, Verdict
-from klopt.proof.exact_simplex import (
+from klopt.proof.rational import RationalProgram, floats_around
+from klopt.witness.exact_simplex import (
     ExactOutcome,
     ExactStatus,
     FloatSolver,
     exact_farkas,
     exact_vertex,
 )
-from klopt.proof.rational import RationalProgram, floats_around
 
 __all__ = ["ExactSolution", "StatedInRationals", "bracket_exact", "certify_exact"]
 
