@@ -451,6 +451,9 @@ def proven_ray(statement: ConeStatement, form: ConeForm, d: FloatArray) -> bool:
     """Return whether a direction near d is one along which the objective falls without bound."""
     if d.shape != statement.c.shape or not np.isfinite(d).all() or not d.any():
         return False
+    # Nothing falls without bound where x is bounded.
+    if np.isfinite(min(statement.within, statement.radius)):
+        return False
     unit = d / float(np.max(np.abs(d)))
     for level in NOISE_LEVELS:
         kept = np.where(np.abs(unit) <= level, 0.0, unit)
