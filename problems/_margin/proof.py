@@ -146,11 +146,14 @@ def total_bound(bound: HingeBound, n: int, C: float, phi: float) -> float:
     phi
         What Q lacks at most of being positive semidefinite.
     """
-    totals = [(Enclosure.of(C) * n).upper]
-    share = (Enclosure.of(phi) * min(C, bound.squared_norm)).upper
+    totals = [math.inf]
+    if math.isfinite(C):
+        totals.append((Enclosure.of(C) * n).upper)
+    reach = min(C, bound.squared_norm)
+    share = (Enclosure.of(phi) * reach).upper if math.isfinite(reach) else math.inf
     if share < 1 and bound.value < math.inf:
         totals.append((Enclosure.of(2 * bound.value) / (1.0 - Enclosure.of(share))).upper)
-    return min(totals)
+    return float(min(totals))
 
 
 def length_charge(total: float, n: int, C: float, phi: float) -> float:
@@ -165,6 +168,8 @@ def length_charge(total: float, n: int, C: float, phi: float) -> float:
     """
     if not phi:
         return 0.0
+    if math.isinf(total):
+        return math.inf
     squares = [(Enclosure.of(total) * total).upper]
     if math.isfinite(C):
         squares.append((Enclosure.of(C) * total).upper)
@@ -289,13 +294,19 @@ def _smaller_class(y: FloatArray) -> int:
     return int(min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)))
 
 
-def class_sum(y: FloatArray, nu: float) -> Enclosure:
-    """Return nu n / 2, the least sum of n a over a class; at most the size of the smaller class."""
+def class_sum(y: FloatArray, nu: float) -> tuple[float, float]:
+    """Return bounds of nu n / 2, the least sum of n a over a class: two floats side by side.
+
+    Where nu n / 2 exceeds the size of the smaller class, that size is meant.
+
+    >>> class_sum(np.array([1.0, -1.0, 1.0]), 2 / 3)
+    (0.9999999999999999, 1.0)
+    """
     exact = min(Fraction(nu) * y.size / 2, Fraction(_smaller_class(y)))
     near = float(exact)
-    if Fraction(near) == exact:
-        return Enclosure.of(near)
-    return Enclosure.between(round_down(near), round_up(near))
+    low = near if Fraction(near) <= exact else float(round_down(near))
+    high = near if Fraction(near) >= exact else float(round_up(near))
+    return low, high
 
 
 def nu_margin_proof(K: Gram, y: FloatArray, nu: float, witness: Point) -> Bracket:
@@ -322,12 +333,12 @@ def nu_margin_proof(K: Gram, y: FloatArray, nu: float, witness: Point) -> Bracke
     phi = -K.floor
     x = witness.shares
     z = y * x
-    S = class_sum(y, nu)
+    S, enough = class_sum(y, nu)
     is_feasible = bool(
         (x >= 0).all()
         and (x <= 1).all()
         and not exact_sign_of_sum(z)
-        and exact_sign_of_sum(x, 2 * S.upper if S.rad else 2 * S.mid) >= 0
+        and exact_sign_of_sum(x, 2 * enough) >= 0
     )
 
     f = enclose_in_blocks(K.matrix, z, entry_bounds(K.matrix, K.floor))
@@ -367,13 +378,13 @@ def nu_margin_proof(K: Gram, y: FloatArray, nu: float, witness: Point) -> Bracke
     return Bracket(lower, upper, solved, "", lower_by, AT_A_POINT)
 
 
-def _nu_margin_lower(S: Enclosure, margins: Enclosure, rho: float, squared_norm: float) -> float:
+def _nu_margin_lower(S: float, margins: Enclosure, rho: float, squared_norm: float) -> float:
     """g^2 / (2q) at some rho >= 0, 0 where g is not positive."""
     losses = np.maximum((rho - margins).upper, 0.0)
-    g = (S * (2 * rho) - Enclosure.of(losses).sum()).lower
+    g = (Enclosure.of(S) * (2 * rho) - Enclosure.of(losses).sum()).lower
     if not (g > 0 and 0 < squared_norm < math.inf):
         return 0.0
-    return max(0.0, (Enclosure.of(g) * g / squared_norm * 0.5).lower)
+    return max(0.0, float((Enclosure.of(g) * g / squared_norm * 0.5).lower))
 
 
 def _prices(y: FloatArray, nu: float, f: FloatArray) -> tuple[float, float]:

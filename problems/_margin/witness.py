@@ -78,9 +78,9 @@ def nu_margin_witness(K: Gram, y: FloatArray, nu: float, point: Point) -> Point:
     # Too long a vector is shortened first: the nearest feasible point need not be its multiple.
     a *= min(1.0, nu / (float(a.sum()) or 1.0))
     a[order] = class_simplices(y, nu).repair(a[order])
-    S = class_sum(y, nu)
+    _, enough = class_sum(y, nu)
     shares = np.empty(n)
     for label in (-1.0, 1.0):
         in_class = y == label
-        shares[in_class] = with_sum(n * a[in_class], S.upper if S.rad else S.mid)
+        shares[in_class] = with_sum(n * a[in_class], enough)
     return Point({"shares": shares}, normal_of(point, K, float(n)))
