@@ -31,6 +31,8 @@ __all__ = ["enclose_in_blocks", "enclose_in_slices", "entry_bounds"]
 
 BLOCK = 64
 """Terms that are added before the sums of the blocks are."""
+SPARSE = 4
+"""A vector with fewer entries than one in so many is multiplied by the rows of these alone."""
 SLICES = 4
 """Slices of K and of v in Lemma K2."""
 ROWS = 64
@@ -56,13 +58,18 @@ def enclose_in_blocks(K: FloatArray, v: FloatArray, r: FloatArray) -> Enclosure:
     True
     """
     n = len(K)
-    starts = range(0, n, BLOCK)
+    size = float(r @ np.abs(v))
+    support = np.flatnonzero(v)
+    if SPARSE * support.size < n:
+        # Terms that are 0 cost nothing and err by nothing.
+        K = K[support]
+        v = v[support]
+    starts = range(0, max(len(v), 1), BLOCK)
     # K is symmetric: rows of it, which lie together in memory, stand for columns.
     parts = [v[start : start + BLOCK] @ K[start : start + BLOCK] for start in starts]
     mid = parts[0]
     for part in parts[1:]:
         mid += part
-    size = float(r @ np.abs(v))
     # 2 n + 32 more units cover the rounding of the size and of the radius itself.
     enlarged = 1 + (2 * n + 32) * UNIT_ROUNDOFF
     rad = gamma(min(n, BLOCK) + len(parts)) * size * enlarged * r + (n + 4) * ETA

@@ -101,10 +101,11 @@ def normal_classifier(K: Gram, w: FloatArray) -> tuple[Enclosure, float]:
 
 @dataclass(frozen=True, eq=False)
 class HingeBound:
-    """B, and s^2 q of the multiple s that gives it."""
+    """B, and the multiple s that gives it, with s^2 q."""
 
     value: float
     squared_norm: float
+    scale: float
 
 
 def hinge_bound(margins: FloatArray, squared_norm: float, C: float) -> HingeBound:
@@ -113,7 +114,7 @@ def hinge_bound(margins: FloatArray, squared_norm: float, C: float) -> HingeBoun
     >>> hinge_bound(np.array([0.5, 2.0]), squared_norm=1.0, C=10.0).value - 2.0 < 1e-12
     True
     """
-    nothing = HingeBound(math.inf, math.inf)
+    nothing = HingeBound(math.inf, math.inf, 1.0)
     if not (np.isfinite(margins).all() and math.isfinite(squared_norm)):
         return nothing
     q = max(squared_norm, 0.0)
@@ -123,7 +124,7 @@ def hinge_bound(margins: FloatArray, squared_norm: float, C: float) -> HingeBoun
         if not smallest > 0:
             return nothing
         stretched = (Enclosure.of(q) / smallest / smallest).upper
-        return HingeBound(_finite_above(stretched / 2), stretched)
+        return HingeBound(_finite_above(stretched / 2), stretched, 1 / smallest)
 
     s = _best_scale(np.sort(margins), q, C) * STRETCH
     if not math.isfinite(s):
@@ -131,7 +132,7 @@ def hinge_bound(margins: FloatArray, squared_norm: float, C: float) -> HingeBoun
     losses = np.maximum((1.0 - Enclosure.of(margins) * s).upper, 0.0)
     stretched = (Enclosure.of(s) * s * q).upper
     value = enclose_sum([Enclosure.of(losses).sum() * C, stretched / 2]).upper
-    return HingeBound(_finite_above(value), stretched)
+    return HingeBound(_finite_above(value), stretched, s)
 
 
 def total_bound(bound: HingeBound, n: int, C: float, phi: float) -> float:
