@@ -33,12 +33,13 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Point
+from klopt.proof.directed import difference_down, product_up, quotient_up, sum_up, total_up
 from klopt.proof.dyadic import balanced, exact_sign_of_sum
 from klopt.proof.enclosure import (
+    UNIT_ROUNDOFF,
     Enclosure,
     enclose_dot,
     enclose_norm,
-    enclose_sum,
     gamma,
     round_down,
     round_up,
@@ -96,7 +97,7 @@ def normal_classifier(K: Gram, w: FloatArray) -> tuple[Enclosure, float]:
     length = enclose_norm(w).upper
     bounds = entry_bounds(K.matrix, -K.factor_error())
     rad = (1 + 2.0**-40) * gamma(len(R)) * length * bounds + (len(R) + 4) * 2.0**-1074
-    return Enclosure(w @ R, rad), (Enclosure.of(length) * length).upper
+    return Enclosure(w @ R, rad), product_up(length, length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,16 +124,18 @@ def hinge_bound(margins: FloatArray, squared_norm: float, C: float) -> HingeBoun
         smallest = float(margins.min())
         if not smallest > 0:
             return nothing
-        stretched = (Enclosure.of(q) / smallest / smallest).upper
-        return HingeBound(_finite_above(stretched / 2), stretched, 1 / smallest)
+        stretched = quotient_up(quotient_up(q, smallest), smallest)
+        return HingeBound(stretched / 2, stretched, 1 / smallest)
 
     s = _best_scale(np.sort(margins), q, C) * STRETCH
     if not math.isfinite(s):
         s = 1.0
-    losses = np.maximum((1.0 - Enclosure.of(margins) * s).upper, 0.0)
-    stretched = (Enclosure.of(s) * s * q).upper
-    value = enclose_sum([Enclosure.of(losses).sum() * C, stretched / 2]).upper
-    return HingeBound(_finite_above(value), stretched, s)
+    products = s * margins
+    # Two roundings, that of the product and that of the difference, and those of this line.
+    losses = (1 - products) + 4 * UNIT_ROUNDOFF * (1 + np.abs(products))
+    stretched = product_up(s, s, q)
+    value = sum_up(product_up(C, total_up(np.maximum(losses, 0.0))), stretched / 2)
+    return HingeBound(value, stretched, s)
 
 
 def total_bound(bound: HingeBound, n: int, C: float, phi: float) -> float:
@@ -147,14 +150,11 @@ def total_bound(bound: HingeBound, n: int, C: float, phi: float) -> float:
     phi
         What Q lacks at most of being positive semidefinite.
     """
-    totals = [math.inf]
-    if math.isfinite(C):
-        totals.append((Enclosure.of(C) * n).upper)
-    reach = min(C, bound.squared_norm)
-    share = (Enclosure.of(phi) * reach).upper if math.isfinite(reach) else math.inf
-    if share < 1 and bound.value < math.inf:
-        totals.append((Enclosure.of(2 * bound.value) / (1.0 - Enclosure.of(share))).upper)
-    return float(min(totals))
+    totals = [product_up(C, n)]
+    share = product_up(phi, min(C, bound.squared_norm)) if phi else 0.0
+    if share < 1:
+        totals.append(quotient_up(2 * bound.value, difference_down(1.0, share)))
+    return min(totals)
 
 
 def length_charge(total: float, n: int, C: float, phi: float) -> float:
@@ -169,23 +169,13 @@ def length_charge(total: float, n: int, C: float, phi: float) -> float:
     """
     if not phi:
         return 0.0
-    if math.isinf(total):
-        return math.inf
-    squares = [(Enclosure.of(total) * total).upper]
-    if math.isfinite(C):
-        squares.append((Enclosure.of(C) * total).upper)
-        squares.append((Enclosure.of(C) * C * n).upper)
-    return _finite_above((Enclosure.of(phi) * min(squares)).upper / 2)
+    squares = [product_up(total, total), product_up(C, total), product_up(C, C, n)]
+    return product_up(phi, min(squares)) / 2
 
 
-def _finite_above(x: float) -> float:
-    """An upper bound; infinite where it is not known."""
-    return x if x < math.inf else math.inf
-
-
-def _finite_below(x: float) -> float:
-    """A lower bound; infinite where it is not known."""
-    return x if x > -math.inf else -math.inf
+def _margins_below(y: FloatArray, shifted: Enclosure) -> FloatArray:
+    """Lower bounds of y o (f + b)."""
+    return np.asarray(round_down(y * shifted.mid - shifted.rad))
 
 
 # The C-SVM
@@ -220,15 +210,15 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: float, witness: Point) -> Brack
     by_normal = None
     if normal is not None:
         g, squared_norm = normal_classifier(K, normal)
-        margins = (y * (g + hinge_bias(y, g.mid))).lower
+        margins = _margins_below(y, g + hinge_bias(y, g.mid))
         by_normal = hinge_bound(margins, squared_norm, C)
         total = min(total, total_bound(by_normal, n, C, K.factor_error()))
 
-    upper = _sum_above(ends.bound.value, length_charge(total, n, C, -K.floor))
+    upper = sum_up(ends.bound.value, length_charge(total, n, C, -K.floor))
     upper_by = BY_COEFFICIENTS
     duals = {"slack": np.maximum(1 - ends.margins, 0.0)}
     if by_normal is not None and normal is not None:
-        other = _sum_above(by_normal.value, length_charge(total, n, C, K.factor_error()))
+        other = sum_up(by_normal.value, length_charge(total, n, C, K.factor_error()))
         if other < upper:
             upper = other
             upper_by = BY_NORMAL
@@ -264,23 +254,23 @@ def _soft_margin_ends(
     # 1'z = 0 exactly: then z'f = z'(f + b), whose terms cancel less.
     curvature = enclose_dot(z, shifted if is_feasible else f)
     charged = curvature
-    margins = y * shifted
+    margins = _margins_below(y, shifted)
     if phi:
         charged = curvature + enclose_dot(a, a) * phi
-        margins = margins + Enclosure.of(a) * phi
+        margins = round_down(margins + round_down(phi * a))
 
     # The zero vector is feasible and has the value 0.
     lower = 0.0
     stretch = 0.0
     if is_feasible:
         stretch = best_stretch(a, float(charged.mid), C)
-        if not (Enclosure.of(stretch) * float(a.max())).upper <= C:
+        if product_up(stretch, float(a.max())) > C:
             stretch = 1.0
         total = Enclosure.of(a).sum()
         square = Enclosure.of(stretch) * stretch
         lower = max(0.0, (total * stretch - charged * square * 0.5).lower)
-    bound = hinge_bound(margins.lower, charged.upper, C)
-    return _SoftMarginEnds(lower, stretch, bound, bias, shifted.mid * y)
+    bound = hinge_bound(margins, charged.upper, C)
+    return _SoftMarginEnds(lower, stretch, bound, bias, y * shifted.mid)
 
 
 # The nu-SVM
@@ -343,23 +333,22 @@ def nu_margin_proof(K: Gram, y: FloatArray, nu: float, witness: Point) -> Bracke
     )
 
     f = enclose_in_blocks(K.matrix, z, entry_bounds(K.matrix, K.floor))
-    square = Enclosure.of(float(n)) * float(n)
     size = float(np.abs(x).sum())
     if not is_narrow(f, size / n / n, 0.0):
         f = enclose_in_slices(K.matrix, z)
     bias, rho = _prices(y, nu, f.mid)
     curvature = enclose_dot(z, f + bias if is_feasible else f)
-    margins = y * (f + bias)
+    margins = _margins_below(y, f + bias)
     if phi:
         curvature = curvature + enclose_dot(x, x) * phi
-        margins = margins + Enclosure.of(x) * phi
+        margins = round_down(margins + round_down(phi * x))
 
     upper = math.inf
     if is_feasible:
-        upper = _finite_above((Enclosure.of(curvature.upper) / square * 0.5).upper)
+        upper = quotient_up(quotient_up(max(curvature.upper, 0.0), n), n) / 2
     lower = _nu_margin_lower(S, margins, rho, curvature.upper)
-    charge = _product_above(phi, float(_smaller_class(y)))
-    lower = _finite_below(((Enclosure.of(lower) - charge) / square).lower)
+    charge = product_up(phi, _smaller_class(y)) if phi else 0.0
+    lower = _over_square(difference_down(lower, charge) if charge else lower, n)
     lower_by = BY_COEFFICIENTS
 
     duals = {"slack": np.maximum(rho - y * (f.mid + bias), 0.0) / n}
@@ -367,9 +356,10 @@ def nu_margin_proof(K: Gram, y: FloatArray, nu: float, witness: Point) -> Bracke
     if normal is not None:
         g, squared_norm = normal_classifier(K, normal)
         normal_bias, normal_rho = _prices(y, nu, g.mid)
-        by_normal = _nu_margin_lower(S, y * (g + normal_bias), normal_rho, squared_norm)
-        charge = _product_above(K.factor_error(), float(_smaller_class(y)))
-        other = _finite_below(((Enclosure.of(by_normal) - charge) / square).lower)
+        below = _margins_below(y, g + normal_bias)
+        by_normal = _nu_margin_lower(S, below, normal_rho, squared_norm)
+        charge = product_up(K.factor_error(), _smaller_class(y))
+        other = _over_square(difference_down(by_normal, charge), n)
         if other > lower:
             lower = other
             lower_by = BY_NORMAL
@@ -379,13 +369,23 @@ def nu_margin_proof(K: Gram, y: FloatArray, nu: float, witness: Point) -> Bracke
     return Bracket(lower, upper, solved, "", lower_by, AT_A_POINT)
 
 
-def _nu_margin_lower(S: float, margins: Enclosure, rho: float, squared_norm: float) -> float:
-    """g^2 / (2q) at some rho >= 0, 0 where g is not positive."""
-    losses = np.maximum((rho - margins).upper, 0.0)
-    g = (Enclosure.of(S) * (2 * rho) - Enclosure.of(losses).sum()).lower
+def _nu_margin_lower(S: float, margins: FloatArray, rho: float, squared_norm: float) -> float:
+    """g^2 / (2q) at some rho >= 0 from lower bounds of the margins, 0 where g is not positive."""
+    losses = np.maximum(round_up(rho - margins), 0.0)
+    g = difference_down(math.nextafter(2 * rho * S, -math.inf), total_up(losses))
     if not (g > 0 and 0 < squared_norm < math.inf):
         return 0.0
-    return max(0.0, float((Enclosure.of(g) * g / squared_norm * 0.5).lower))
+    # g^2 / q from below: the reciprocal of q / g^2 from above.
+    ratio = quotient_up(quotient_up(squared_norm, g), g)
+    return max(0.0, math.nextafter(0.5 / ratio, 0.0))
+
+
+def _over_square(x: float, n: int) -> float:
+    """A lower bound of x / n^2."""
+    if not math.isfinite(x):
+        return -math.inf
+    once = math.nextafter(x / n, -math.inf)
+    return math.nextafter(once / n, -math.inf)
 
 
 def _prices(y: FloatArray, nu: float, f: FloatArray) -> tuple[float, float]:
@@ -500,7 +500,7 @@ def _epsilon_margin_ends(
     if is_feasible:
         gain = enclose_dot(x, centred) - Enclosure.of(np.abs(x)).sum() * epsilon
         stretch = _tube_stretch(x, float(gain.mid), float(curvature.mid), C)
-        if not (Enclosure.of(stretch) * float(np.abs(x).max())).upper <= C:
+        if product_up(stretch, float(np.abs(x).max())) > C:
             stretch = 1.0
         square = Enclosure.of(stretch) * stretch
         lower = max(0.0, (gain * stretch - curvature * square * 0.5).lower)
@@ -524,22 +524,10 @@ def tube_bound(
     phi
         What K lacks at most of being positive semidefinite.
     """
-    excess = abs(misses) - epsilon
-    if phi:
-        excess = excess + Enclosure.of(phi) * C * 0.5
-    losses = np.maximum(excess.upper, 0.0)
-    norm = max(squared_norm, 0.0) / 2
-    return _finite_above(enclose_sum([Enclosure.of(losses).sum() * C, norm]).upper)
-
-
-def _sum_above(a: float, b: float) -> float:
-    """An upper bound of a + b."""
-    return _finite_above(enclose_sum([a, b]).upper)
-
-
-def _product_above(a: float, b: float) -> float:
-    """An upper bound of a b."""
-    return _finite_above((Enclosure.of(a) * b).upper)
+    distances = round_up(np.abs(misses.mid) + misses.rad)
+    free = difference_down(epsilon, product_up(phi, C) / 2) if phi else epsilon
+    excess = round_up(distances - free)
+    return sum_up(product_up(C, total_up(np.maximum(excess, 0.0))), max(squared_norm, 0.0) / 2)
 
 
 # Choices: nothing rests on them, any multiple and any bias prove a bound

@@ -37,6 +37,7 @@ from klopt.problems._margin.proof import (
     hinge_bound,
     is_narrow,
 )
+from klopt.proof.directed import product_up, sum_up
 from klopt.proof.dyadic import balanced, exact_sign_of_sum
 from klopt.proof.enclosure import (
     Enclosure,
@@ -45,6 +46,7 @@ from klopt.proof.enclosure import (
     enclose_product,
     enclose_sum,
     round_down,
+    round_up,
 )
 from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
 
@@ -158,7 +160,7 @@ class MultipleKernelDual:
         corner = self.y * (self.C / length)
         return BoxPlane(np.minimum(corner, 0.0), np.maximum(corner, 0.0), np.ones(n))
 
-    @property
+    @cached_property
     def max_norm(self) -> float:
         """A bound of |a*|: by the box, or as a* = C (y - f*) and f* fits better than 0."""
         largest = np.ones(self.y.size) if self.hinge else self.y
@@ -185,7 +187,7 @@ class MultipleKernelDual:
         length = enclose_norm(a).upper
         upper, bias = self._upper(
             _weighted_sum(theta, u),
-            (Enclosure.of(theta) * theta * squares).upper,
+            round_up(round_up(theta * theta) * squares),
             (enclose_dot(theta, self._floors) * length).upper,
         )
         beta = witness.dual.get("classifier")
@@ -241,7 +243,7 @@ class MultipleKernelDual:
         curvature = Enclosure.of(squared_norm_above(squares, exponent))
         if self.hinge:
             stretch = best_stretch(self.y * a, float(curvature.mid), self.C)
-            if not (Enclosure.of(stretch) * float(np.abs(a).max())).upper <= self.C:
+            if product_up(stretch, float(np.abs(a).max())) > self.C:
                 stretch = 1.0
         else:
             curvature = curvature + enclose_dot(a, a) / self.C
@@ -298,7 +300,8 @@ class MultipleKernelDual:
         if not self.hinge:
             return self._squared_loss_upper(f, squared_norm, charge), 0.0
         bias = hinge_bias(self.y, f.mid)
-        margins = (self.y * (f + bias)).lower
+        shifted = f + bias
+        margins = round_down(self.y * shifted.mid - shifted.rad)
         # |a*| <= 1'alpha*: the charge may be taken from each margin.
         far = hinge_bound(round_down(margins - charge), squared_norm, self.C).value
         if not charge:
@@ -306,10 +309,9 @@ class MultipleKernelDual:
         near = hinge_bound(margins, squared_norm, self.C)
         # ||r*||_s^2 <= 1'alpha*, else a smaller multiple were better: so 1'alpha* is at most twice
         # the optimum, and |a*|^2 <= C 1'alpha*.
-        by_value = (Enclosure.of(2 * self.C) * far).sqrt().upper if far < math.inf else math.inf
+        by_value = math.nextafter(math.sqrt(product_up(2.0, self.C, far)), math.inf)
         reach = min(self.max_norm, by_value)
-        paid = Enclosure.of(near.scale) * charge * reach
-        return min(far, _above(enclose_sum([near.value, paid]))), bias
+        return min(far, sum_up(near.value, product_up(near.scale, charge, reach))), bias
 
     def _squared_loss_upper(self, f: Enclosure, squared_norm: float, charge: float) -> float:
         """s^2 ||c||_p^2 / 2 + C/2 |y - s f|^2 at a good s >= 0, charged for the floors."""
@@ -318,10 +320,9 @@ class MultipleKernelDual:
         if not math.isfinite(scale):
             scale = 0.0
         miss = self.y - f * scale
-        norm = Enclosure.of(scale) * scale * squared_norm * 0.5
-        loss = enclose_dot(miss, miss) * (self.C / 2)
-        paid = Enclosure.of(scale) * charge * self.max_norm
-        return _above(enclose_sum([norm, loss, paid]))
+        norm = product_up(scale, scale, squared_norm)
+        loss = product_up(self.C, max(enclose_dot(miss, miss).upper, 0.0))
+        return sum_up(norm / 2, loss / 2, product_up(scale, charge, self.max_norm))
 
 
 def squared_norm_above(squares: FloatArray, exponent: float | Enclosure) -> float:
@@ -353,8 +354,8 @@ def squared_norm_above(squares: FloatArray, exponent: float | Enclosure) -> floa
 def _square_above(K: Gram, u: Enclosure, a: FloatArray, squared_length: float) -> float:
     """An upper bound of a'(K + E)a from u = Ka and |a|^2; see the module's docstring."""
     square = enclose_dot(a, u)
-    charge = (Enclosure.of(squared_length) * -K.floor).upper if K.floor else 0.0
-    by_floor = max(float((square + charge).upper), 0.0)
+    charge = product_up(-K.floor, squared_length) if K.floor else 0.0
+    by_floor = max(sum_up(square.upper, charge), 0.0)
     if charge <= MAX_FLOOR_SHARE * square.mid:
         return by_floor
     # Near 0 the factor of K knows a'Ka better than its floor does.
