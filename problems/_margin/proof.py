@@ -485,11 +485,7 @@ def _epsilon_margin_ends(
     """Both ends from the misses y - Kx - b."""
     phi = -K.floor
     centred = Enclosure.of(y) - bias
-    # 1'x = 0 exactly: x'Kx = x'(Kx + b), and y'x = x'(y - b).
-    fitted = centred - misses
-    if not is_feasible:
-        fitted = fitted - bias
-    curvature = enclose_dot(x, fitted)
+    curvature = enclose_dot(x, centred - misses)
     if phi:
         curvature = curvature + enclose_dot(x, x) * phi
         misses = misses - Enclosure.of(x) * phi
@@ -498,6 +494,7 @@ def _epsilon_margin_ends(
     lower = 0.0
     stretch = 0.0
     if is_feasible:
+        # 1'x = 0 exactly: y'x = x'(y - b).
         gain = enclose_dot(x, centred) - Enclosure.of(np.abs(x)).sum() * epsilon
         stretch = _tube_stretch(x, float(gain.mid), float(curvature.mid), C)
         if product_up(stretch, float(np.abs(x).max())) > C:
