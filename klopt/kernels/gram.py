@@ -17,7 +17,7 @@ refuse K, or to repair it in the way the caller names,
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, cast, get_args
 
@@ -50,6 +50,9 @@ MAX_RBF_FLOOR = 1e-9
 
 The factorisation of 2000 points proves half of it.
 """
+
+FACTORS = ("_factor", "_factor_error")
+"""What a Gram computes once and shares with its sharpened self."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +181,30 @@ class Gram:
     def thin(self) -> bool:
         """Whether the rank is at most n/8, so that `factor()` is cheaper to use than the matrix."""
         return _looks_thin(self.matrix) and 8 * len(self.factor()) <= self.size
+
+    @cached_property
+    def sharpened(self) -> Gram:
+        """The same matrix with a floor by Cholesky, where that is better by far; computed once.
+
+        The floor of a Gaussian kernel comes without a factorisation and may be loose.
+
+        >>> K = Gram.rbf([[0.0], [2.0]])
+        >>> K.floor < 0, K.sharpened.floor
+        (True, 0.0)
+        """
+        if not self.floor:
+            return self
+        definite = -(self.size + 5) * EPS * float(self.matrix.trace())
+        found = proven_floor(self.matrix, definite)
+        if found is None:
+            found = proven_floor(self.matrix)
+        if found is None or found <= self.floor / 2:
+            return self
+        better = replace(self, floor=min(found, 0.0))
+        # It is as sharp as it gets, and has the factor of this one.
+        known = {name: self.__dict__[name] for name in FACTORS if name in self.__dict__}
+        better.__dict__.update(known, sharpened=better)
+        return better
 
     @cached_property
     def _factor(self) -> FloatArray:

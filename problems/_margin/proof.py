@@ -70,6 +70,8 @@ __all__ = [
 
 NARROW = 1e-9
 """A product whose error moves the ends by a larger share than this is computed in slices."""
+MAX_CHARGE = 1e-8
+"""A charge for the floor that is a larger share than this is worth a factorisation of K."""
 MIN_RELATIVE_GAIN = 1e-9
 """A multiple that improves the value by a smaller share than this is not taken: it is rounding."""
 STRETCH = 1 + 2.0**-48
@@ -214,7 +216,10 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: float, witness: Point) -> Brack
         by_normal = hinge_bound(margins, squared_norm, C)
         total = min(total, total_bound(by_normal, n, C, K.factor_error()))
 
-    upper = sum_up(ends.bound.value, length_charge(total, n, C, -K.floor))
+    charge = length_charge(total, n, C, -K.floor)
+    if charge > MAX_CHARGE * (1 + ends.lower) and K.sharpened is not K:
+        return soft_margin_proof(K.sharpened, y, C, witness)
+    upper = sum_up(ends.bound.value, charge)
     upper_by = BY_COEFFICIENTS
     duals = {"slack": np.maximum(1 - ends.margins, 0.0)}
     if by_normal is not None and normal is not None:
@@ -445,6 +450,9 @@ def epsilon_margin_proof(
         misses = enclose_in_slices(K.matrix, -x, (y, -bias))
         ends = _epsilon_margin_ends(K, y, C, epsilon, x, misses, bias, is_feasible)
 
+    charge = product_up(-K.floor, C, C, K.size) if K.floor else 0.0
+    if charge > MAX_CHARGE * (1 + ends.lower) and K.sharpened is not K:
+        return epsilon_margin_proof(K.sharpened, y, C, epsilon, witness)
     upper = ends.upper
     upper_by = BY_COEFFICIENTS
     duals = {"slack": np.maximum(np.abs(misses.mid) - epsilon, 0.0)}
