@@ -244,7 +244,7 @@ def test_multiple_kernel_of_equal_kernels(
     found = klopt.solve(problem)
     assert_holds(Bracket(found.lower, found.upper, found.point), optimum)
     beta = rng.normal(size=(2, n)) / K.scale
-    forged = {"signed": rng.normal(size=n) / K.scale, "weights": np.abs(rng.normal(size=2))}
+    forged = {"signed": rng.normal(size=n) / K.scale, "weights": rng.normal(size=2)}
     assert_holds(problem.proof(Point(forged, {"classifier": beta})), optimum)
 
 
@@ -272,6 +272,20 @@ def test_multiple_kernel_with_the_squared_loss(rng: Generator, n: int, norm: flo
     ):
         assert Q(bracket.lower) <= optima[1]
         assert bracket.upper == np.inf or Q(bracket.upper) >= optima[0]
+
+
+def test_numbers_that_are_not_finite_prove_nothing() -> None:
+    K, y = np.array([[2.0, 1.0], [1.0, 2.0]]), [1, -1]
+    for bad in ([np.nan, 1.0], [np.inf, np.inf], [1e300, 1e300], [-1.0, -1.0]):
+        z = np.array(bad)
+        for bracket, optimum in (
+            (SoftMargin(K, y, np.inf).proof(Point({"alpha": z})), Q(1)),
+            (SoftMargin(K, y, 10.0).proof(Point({"alpha": z})), Q(1)),
+            (EpsilonMargin(K, y, 10.0, 0.0).proof(Point({"beta": z})), Q(1)),
+            (NuMargin(K, y, 1.0).proof(Point({"shares": z})), Q(1, 4)),
+            (MultipleKernel([K, K], y, 10.0).proof(Point({"signed": z})), Q(1)),
+        ):
+            assert_holds(bracket, optimum)
 
 
 # --- narrow where it matters

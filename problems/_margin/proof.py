@@ -47,6 +47,7 @@ from klopt.proof.enclosure import (
 from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
 
 __all__ = [
+    "balanced_multiple",
     "best_shift",
     "best_stretch",
     "best_tube",
@@ -175,6 +176,13 @@ def length_charge(total: float, n: int, C: float, phi: float) -> float:
     return product_up(phi, min(squares)) / 2
 
 
+def balanced_multiple(z: FloatArray, stretch: float) -> FloatArray:
+    """Return stretch z with the sum 0 exactly, from a z that has it; zeros for the multiple 0."""
+    if stretch == 1.0:
+        return z
+    return balanced(stretch * z) if stretch else np.zeros_like(z)
+
+
 def _margins_below(y: FloatArray, shifted: Enclosure) -> FloatArray:
     """Lower bounds of y o (f + b)."""
     return np.asarray(round_down(y * shifted.mid - shifted.rad))
@@ -198,7 +206,8 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: float, witness: Point) -> Brack
     n = y.size
     a = witness.alpha
     z = y * a
-    is_feasible = bool((a >= 0).all() and (a <= C).all() and not exact_sign_of_sum(z))
+    in_box = bool((a >= 0).all() and (a <= C).all() and np.isfinite(a).all())
+    is_feasible = in_box and not exact_sign_of_sum(z)
     size = float(np.abs(a).sum())
 
     f = enclose_in_blocks(K.matrix, z, entry_bounds(K.matrix, K.floor))
@@ -232,7 +241,7 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: float, witness: Point) -> Brack
     note = ""
     if not np.isfinite(upper):
         note = "this point separates nothing, so it bounds nothing from above"
-    alpha = a if ends.stretch == 1.0 else y * balanced(ends.stretch * z)
+    alpha = a if ends.stretch == 1.0 else y * balanced_multiple(z, ends.stretch)
     solved = Point({"alpha": alpha, "bias": ends.bias}, duals)
     return Bracket(ends.lower, upper, solved, note, AT_A_POINT, upper_by)
 
@@ -444,7 +453,7 @@ def epsilon_margin_proof(
     misses = (Enclosure.of(y) - bias) - f
     ends = _epsilon_margin_ends(K, y, C, epsilon, x, misses, bias, is_feasible)
     # An error of f costs C in each point that it moves out of the tube.
-    cost = float(np.minimum(np.abs(f.mid) + f.rad, f.rad).sum()) * C
+    cost = float(f.rad.sum()) * C
     if not (is_narrow(f, size, ends.lower) and cost <= NARROW * (1 + abs(ends.lower))):
         bias = tube_bias(y, enclose_in_slices(K.matrix, x).mid, epsilon)
         misses = enclose_in_slices(K.matrix, -x, (y, -bias))
@@ -466,7 +475,7 @@ def epsilon_margin_proof(
             upper_by = BY_NORMAL
             duals["normal"] = normal
 
-    beta = x if ends.stretch == 1.0 else balanced(ends.stretch * x)
+    beta = balanced_multiple(x, ends.stretch)
     solved = Point({"beta": beta, "bias": bias}, duals)
     return Bracket(ends.lower, upper, solved, "", AT_A_POINT, upper_by)
 

@@ -32,13 +32,14 @@ from klopt.model.sets import BoxPlane
 from klopt.problems._margin.proof import (
     AT_A_POINT,
     BY_COEFFICIENTS,
+    balanced_multiple,
     best_stretch,
     hinge_bias,
     hinge_bound,
     is_narrow,
 )
 from klopt.proof.directed import product_up, sum_up
-from klopt.proof.dyadic import balanced, exact_sign_of_sum
+from klopt.proof.dyadic import exact_sign_of_sum
 from klopt.proof.enclosure import (
     Enclosure,
     enclose_dot,
@@ -188,15 +189,13 @@ class MultipleKernelDual:
         upper, bias = self._upper(
             _weighted_sum(theta, u),
             round_up(round_up(theta * theta) * squares),
-            (enclose_dot(theta, self._floors) * length).upper,
+            product_up(enclose_dot(np.abs(theta), self._floors).upper, length),
         )
         beta = witness.dual.get("classifier")
         if beta is not None:
             upper, bias = min((upper, bias), self._upper_by_coefficients(beta))
 
-        signed = a
-        if stretch != 1.0:
-            signed = balanced(stretch * a) if self.hinge else stretch * a
+        signed = balanced_multiple(a, stretch) if self.hinge else stretch * a
         solved = {"alpha": np.abs(signed) if self.hinge else signed, "weights": theta}
         if self.hinge:
             solved["bias"] = np.asarray(bias)
