@@ -274,6 +274,7 @@ def test_multiple_kernel_with_the_squared_loss(rng: Generator, n: int, norm: flo
         assert bracket.upper == np.inf or Q(bracket.upper) >= optima[0]
 
 
+@np.errstate(all="ignore")
 def test_numbers_that_are_not_finite_prove_nothing() -> None:
     K, y = np.array([[2.0, 1.0], [1.0, 2.0]]), [1, -1]
     for bad in ([np.nan, 1.0], [np.inf, np.inf], [1e300, 1e300], [-1.0, -1.0]):

@@ -39,6 +39,7 @@ from klopt.errors import InvalidProblem
 from klopt.kernels.rbf import gamma_scale, gaussians
 from klopt.proof.directed import product_up, sum_up
 from klopt.proof.enclosure import ETA, gamma as gamma_n
+from klopt.proof.kernel_product import entry_bounds
 from klopt.proof.semidefinite import cholesky_shift
 
 __all__ = ["Gram", "Repair", "binary_labels", "proven_floor"]
@@ -181,6 +182,11 @@ class Gram:
     def thin(self) -> bool:
         """Whether the rank is at most n/8, so that `factor()` is cheaper to use than the matrix."""
         return _looks_thin(self.matrix) and 8 * len(self.factor()) <= self.size
+
+    @cached_property
+    def entry_bounds(self) -> FloatArray:
+        """r with |K_ij| <= r_i r_j, computed once."""
+        return cast(FloatArray, freeze(entry_bounds(self.matrix, self.floor)))
 
     @cached_property
     def sharpened(self) -> Gram:

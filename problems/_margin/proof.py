@@ -210,7 +210,7 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: float, witness: Point) -> Brack
     is_feasible = in_box and not exact_sign_of_sum(z)
     size = float(np.abs(a).sum())
 
-    f = enclose_in_blocks(K.matrix, z, entry_bounds(K.matrix, K.floor))
+    f = enclose_in_blocks(K.matrix, z, K.entry_bounds)
     ends = _soft_margin_ends(K, y, C, a, f, is_feasible)
     if not is_narrow(f, size, ends.lower):
         f = enclose_in_slices(K.matrix, z)
@@ -346,7 +346,7 @@ def nu_margin_proof(K: Gram, y: FloatArray, nu: float, witness: Point) -> Bracke
         and exact_sign_of_sum(x, 2 * enough) >= 0
     )
 
-    f = enclose_in_blocks(K.matrix, z, entry_bounds(K.matrix, K.floor))
+    f = enclose_in_blocks(K.matrix, z, K.entry_bounds)
     size = float(np.abs(x).sum())
     if not is_narrow(f, size / n / n, 0.0):
         f = enclose_in_slices(K.matrix, z)
@@ -448,7 +448,7 @@ def epsilon_margin_proof(
     is_feasible = bool((np.abs(x) <= C).all() and not exact_sign_of_sum(x))
     size = float(np.abs(x).sum())
 
-    f = enclose_in_blocks(K.matrix, x, entry_bounds(K.matrix, K.floor))
+    f = enclose_in_blocks(K.matrix, x, K.entry_bounds)
     bias = tube_bias(y, f.mid, epsilon)
     misses = (Enclosure.of(y) - bias) - f
     ends = _epsilon_margin_ends(K, y, C, epsilon, x, misses, bias, is_feasible)
@@ -544,7 +544,7 @@ def tube_bound(
     return sum_up(product_up(C, total_up(np.maximum(excess, 0.0))), max(squared_norm, 0.0) / 2)
 
 
-# Choices: nothing rests on them, any multiple and any bias prove a bound
+# Choices in floating point: nothing above rests on them, any multiple and any bias prove a bound
 
 
 def zeros_unless_finite(x: FloatArray) -> FloatArray:

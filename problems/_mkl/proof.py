@@ -49,7 +49,7 @@ from klopt.proof.enclosure import (
     round_down,
     round_up,
 )
-from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
+from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices
 
 __all__ = [
     "MultipleKernelDual",
@@ -205,7 +205,7 @@ class MultipleKernelDual:
 
     @staticmethod
     def _product(K: Gram, a: FloatArray) -> Enclosure:
-        return enclose_in_blocks(K.matrix, a, entry_bounds(K.matrix, K.floor))
+        return enclose_in_blocks(K.matrix, a, K.entry_bounds)
 
     def _is_narrow(self, u: list[Enclosure], squares: FloatArray, a: FloatArray) -> bool:
         """Whether the errors of the products move the ends by little."""
