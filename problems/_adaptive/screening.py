@@ -28,7 +28,7 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.model.problem import Point
-from klopt.problems._adaptive.proof import AdaptiveDual
+from klopt.problems._adaptive.witness import AdaptiveDual
 
 __all__ = ["Mask", "screened"]
 
@@ -41,7 +41,7 @@ def screened(dual: AdaptiveDual, point: Point) -> tuple[Mask, Mask, Mask]:
         raise InvalidProblem(
             "screening needs a problem without bias: with one, points can only move together"
         )
-    bracket = dual.bracket(dual.coefficients(point))
+    bracket = dual.bracket(point)
     a = dual.coefficients(bracket.point)
     gap = bracket.gap
 
