@@ -70,6 +70,7 @@ from klopt.proof.enclosure import (
     UNIT_ROUNDOFF,
     Enclosure,
     enclose_dot,
+    enclose_product,
     enclose_sum,
     gamma,
     round_up,
@@ -96,9 +97,9 @@ BLOCK_ENTRIES = 65_536
 """Entries of K that are squared at a time."""
 INFLATION = 1 + 2.0**-20
 """Covers the rounding of a bound that adds up to 2^30 terms, none of them negative."""
-MAX_SHARP_POINTS = 256
-"""Up to so many points a product that cancels is computed to its last digit."""
-MAX_ROUNDING_SHARE = 1e-9
+MAX_SHARP_ENTRIES = 65_536
+"""A product that cancels is computed to its last digit with a matrix of up to so many entries."""
+MAX_ROUNDING_SHARE = 1e-10
 """A product is computed more accurately where its rounding costs more than this share."""
 
 LOWER_BY = "value at an exactly feasible point"
@@ -158,7 +159,8 @@ class MatrixProducts:
 
     def sharp_times(self, b: FloatArray) -> Enclosure | None:
         """Return Kb with hardly any rounding; None where that is too much work."""
-        return sharp_product(self.K.matrix, b) if self.K.size <= MAX_SHARP_POINTS else None
+        K = self.K.matrix
+        return sharp_product(K, b) if K.size <= MAX_SHARP_ENTRIES else None
 
     def times_squares(self, a: FloatArray, b: FloatArray) -> Enclosure:
         """Return (K o K)(a o b)."""
@@ -218,8 +220,10 @@ class FeatureProducts:
         return Enclosure(self.times_columns(b), rad * INFLATION + underflow)
 
     def sharp_times(self, b: FloatArray) -> Enclosure | None:
-        """Return None: there are too many points."""
-        return None
+        """Return Kb with hardly any rounding but that of r terms; None where it is too much work."""
+        if self.Phi.size > MAX_SHARP_ENTRIES:
+            return None
+        return enclose_product(self.Phi, sharp_product(self.Phi.T, b))
 
     def times_squares(self, a: FloatArray, b: FloatArray) -> Enclosure:
         """Return (K o K)(a o b)."""
