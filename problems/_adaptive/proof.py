@@ -71,7 +71,6 @@ from klopt.proof.enclosure import (
     Enclosure,
     enclose_dot,
     enclose_product,
-    enclose_sum,
     gamma,
     round_up,
 )
@@ -109,6 +108,16 @@ UPPER_BY = "weak duality: primal value of a classifier with the kernel F o K, F 
 def _above(x: float, operations: int = 0) -> float:
     """An upper bound of what a few operations on numbers, none negative, were to give."""
     return x * (1 + (2 * operations + 32) * UNIT_ROUNDOFF) + (operations + 8) * ETA
+
+
+def _sum_above(*terms: float) -> float:
+    """An upper bound of the sum of a few numbers."""
+    size = 0.0
+    total = 0.0
+    for term in terms:
+        size += abs(term)
+        total += term
+    return total + (4 * len(terms) * UNIT_ROUNDOFF) * size + 8 * ETA
 
 
 # Products with K and with K o K (Lemma A1)
@@ -463,7 +472,8 @@ class AdaptiveProof:
 
         lower = -math.inf
         if self._is_feasible(a):
-            lower = enclose_sum([self.gain(a), -above]).lower
+            gain = self.gain(a)
+            lower = -_sum_above(above, -gain.mid, gain.rad)
         if not _is_vector(b, self.y.size):
             return _finite(lower, -math.inf), math.inf, nothing
 
@@ -485,7 +495,8 @@ class AdaptiveProof:
 
     def gain(self, a: FloatArray) -> Enclosure:
         """Return the gain of a feasible a; 1'a = 0 allows to take the middle off the targets."""
-        length = Enclosure.of(np.abs(a)).sum()
+        total = float(np.abs(a).sum())
+        length = Enclosure(total, _above(gamma(a.size) * total))
         if self.epsilon is None:
             return length
         return enclose_dot(a, self.targets) - length * self.epsilon
@@ -497,58 +508,49 @@ class AdaptiveProof:
         """Return what a proves without tau (Lemma A2)."""
         linear = self._times(a)
         mixed = self._mixed(a, a)
-        of_kernel = enclose_dot(a, linear)
-        of_squares = enclose_dot(a, mixed)
-        above = float((of_kernel * 0.5 + of_squares * 0.25).upper)
-        penalty = float((of_squares * 0.25).upper)
-
+        of_kernel = _dot(a, linear)
+        of_squares = _dot(a, mixed)
+        above = _sum_above(
+            of_kernel.mid / 2, of_kernel.rad / 2, of_squares.mid / 4, of_squares.rad / 4
+        )
+        penalty = _sum_above(of_squares.mid / 4, of_squares.rad / 4)
         u = a * a
-        shares = u * self.kernel.diagonal * self.weight.upper
+        # T + Gamma_ii, T = phi D_a^2 / (4 eta) >= D_a E D_a / (4 eta).
+        shares = u * (self.kernel.diagonal * self.weight.upper)
         phi = self.kernel.phi
         if phi:
-            # With T = phi D_a^2 / (4 eta) >= D_a E D_a / (4 eta), the squares of Gamma + E and of
-            # Gamma + T exceed that of Gamma by at most 3 <Gamma + T, T> and 2 <Gamma + T, T>.
+            # The squares of Gamma + E and of Gamma + T exceed that of Gamma by at most
+            # 3 <Gamma + T, T> and 2 <Gamma + T, T>.
             more = _above(phi * float(shares @ u), a.size) / 4
-            above = float(
-                enclose_sum([above, _above(phi / 2 * float(u.sum()), a.size), 3 * more]).upper
-            )
-            penalty = _above(penalty + 2 * more)
-        largest = _above(1 + float(shares.max(initial=0.0)))
-        values = linear + mixed
+            above = _sum_above(above, _above(phi / 2 * float(u.sum()), a.size), 3 * more)
+            penalty = _sum_above(penalty, 2 * more)
+        largest = _above(1 + float(shares.max()))
+        values = _plus(linear, mixed)
         curvature = of_kernel + of_squares
-        classifier = self._with_floor(a, a, values, curvature, penalty, largest)
+        classifier = self._with_floor(Classifier(values, curvature, penalty, largest), a, a)
         return Quartic(classifier, above)
 
     def classifier(self, a: FloatArray, b: FloatArray) -> Classifier:
         """Return (F o K)b with the F of `quartic(a)`."""
         of_a = self.quartic(a).classifier
-        values = self._times(b) + self._mixed(a, b)
-        curvature = enclose_dot(b, values)
-        return self._with_floor(a, b, values, curvature, of_a.penalty, of_a.largest)
+        values = _plus(self._times(b), self._mixed(a, b))
+        curvature = _dot(b, values)
+        return self._with_floor(Classifier(values, curvature, of_a.penalty, of_a.largest), a, b)
 
-    def _with_floor(
-        self,
-        a: FloatArray,
-        b: FloatArray,
-        values: Enclosure,
-        curvature: Enclosure,
-        penalty: float,
-        largest: float,
-    ) -> Classifier:
-        """The classifier with phi D_a^2 / (4 eta) in F: phi K_ii a_i^2 b_i / (4 eta) more in f_i."""
+    def _with_floor(self, given: Classifier, a: FloatArray, b: FloatArray) -> Classifier:
+        """The classifier with phi D_a^2 / (4 eta) in F: phi K_ii a_i^2 b_i / (4 eta) in f_i."""
         phi = self.kernel.phi
-        if phi:
-            # |K_ii| <= K_ii + 2 phi.
-            size = np.abs(b)
-            more = (
-                (phi * INFLATION * self.weight.upper) * a * a * (self.kernel.diagonal + phi) * size
-            )
-            more += 8 * ETA
-            values = Enclosure(values.mid, (values.rad + more) * INFLATION)
-            curvature = Enclosure(
-                curvature.mid, (curvature.rad + float(size @ more)) * INFLATION + 8 * ETA
-            )
-        return Classifier(values, curvature, penalty, largest)
+        if not phi:
+            return given
+        # |K_ii| <= K_ii + 2 phi, and a_i^2 (K_ii + phi) / (4 eta) < max F_ii.
+        size = np.abs(b)
+        more = (phi * given.largest * INFLATION) * size
+        more += (phi * phi * self.weight.upper * INFLATION) * (a * a) * size
+        more += 8 * ETA
+        values = Enclosure(given.values.mid, (given.values.rad + more) * INFLATION)
+        spread = _above((given.curvature.rad + float(size @ more)) * INFLATION)
+        curvature = Enclosure(given.curvature.mid, spread)
+        return Classifier(values, curvature, given.penalty, given.largest)
 
     def _times(self, b: FloatArray) -> Enclosure:
         """Kb, sharper where its rounding matters."""
@@ -562,7 +564,13 @@ class AdaptiveProof:
 
     def _mixed(self, a: FloatArray, b: FloatArray) -> Enclosure:
         """(Gamma o K)b = a o (K o K)(a o b) / (4 eta)."""
-        return self.kernel.times_squares(a, b) * (self.weight * a)
+        squares = self.kernel.times_squares(a, b)
+        weight = self.weight
+        mid = squares.mid * (a * weight.mid)
+        # 1 / (4 eta) is rounded once, and two products are.
+        rad = squares.rad * (np.abs(a) * weight.upper) + (4 * UNIT_ROUNDOFF) * np.abs(mid)
+        largest = 1 + float(np.abs(squares.mid).max())
+        return Enclosure(mid, rad * INFLATION + 8 * largest * ETA)
 
     # With tau
 
@@ -703,7 +711,7 @@ class AdaptiveProof:
         drifted = (2 * stretch * frame.drift + frame.drift**2) * weights
         distance = _above(inside + missed + drifted + underflow)
         penalty = _above(self.eta * (distance * distance + self.tau * trace))
-        return Classifier(values, enclose_dot(b, values), penalty, float(diagonal.max()))
+        return Classifier(values, _dot(b, values), penalty, float(diagonal.max()))
 
     # The primal value (Lemmas A3 and A4)
 
@@ -719,25 +727,24 @@ class AdaptiveProof:
         b, offset, scale
             The coefficients, the bias and the multiple.
         """
-        values = classifier.values + offset
-        squared_norm = classifier.curvature
-        if scale != 1.0:
-            values = values * scale
-            squared_norm = squared_norm * scale * scale
+        f = classifier.values
+        spread = abs(scale) * f.rad
         if self.epsilon is None:
-            excess = 1.0 - values * self.y
-            loss = np.maximum(excess.upper, 0.0)
+            margins = (f.mid + offset) * (scale * self.y)
+            slack = spread + (8 * UNIT_ROUNDOFF) * (1 + np.abs(margins))
+            excess = 1 - margins
         else:
-            excess = self.targets - values
-            loss = np.maximum(round_up(excess.magnitude - self.epsilon), 0.0)
+            predicted = (f.mid + offset) * scale
+            sizes = np.abs(self.targets.mid) + np.abs(predicted) + self.epsilon
+            slack = spread + self.targets.rad + (8 * UNIT_ROUNDOFF) * sizes + 8 * ETA
+            excess = np.abs(self.targets.mid - predicted) - self.epsilon
+        loss = np.maximum(excess + slack * INFLATION, 0.0)
         total = _above(float(loss.sum()), loss.size)
-        # The optimum is not negative: a = 0 is feasible.
-        bound = max(float((squared_norm * 0.5 + _above(self.C * total)).upper), 0.0)
-
-        psi = _above(self.kernel.phi * classifier.largest)
-        if psi:
-            bound = self._charged(bound, psi, scale * b)
-        return float((Enclosure.of(bound) + classifier.penalty).upper), loss
+        squared_norm = max(_sum_above(classifier.curvature.mid, classifier.curvature.rad), 0.0)
+        bound = _above(scale * scale * squared_norm / 2 + self.C * total)
+        if self.kernel.phi:
+            bound = self._charged(bound, _above(self.kernel.phi * classifier.largest), scale * b)
+        return _sum_above(bound, classifier.penalty), loss
 
     def _charged(self, bound: float, psi: float, b: FloatArray) -> float:
         """The bound with the charge of Lemma A4; b is scaled and rounded."""
@@ -755,6 +762,19 @@ class AdaptiveProof:
 
 def _is_vector(x: FloatArray, size: int) -> bool:
     return x.shape == (size,) and bool(np.isfinite(x).all())
+
+
+def _dot(a: FloatArray, x: Enclosure) -> Enclosure:
+    """a'x."""
+    rad = float(np.abs(a) @ (x.rad + gamma(a.size + 1) * np.abs(x.mid)))
+    return Enclosure(float(a @ x.mid), rad * INFLATION + (a.size + 8) * ETA)
+
+
+def _plus(x: Enclosure, y: Enclosure) -> Enclosure:
+    """x + y for vectors."""
+    mid = x.mid + y.mid
+    rad = x.rad + y.rad + (2 * UNIT_ROUNDOFF) * np.abs(mid)
+    return Enclosure(mid, rad * INFLATION)
 
 
 def _finite(end: float, nothing: float) -> float:
