@@ -779,7 +779,7 @@ def _plus(x: Enclosure, y: Enclosure) -> Enclosure:
 
 def _finite(end: float, nothing: float) -> float:
     """An end as it is; the one that proves nothing where it is not finite."""
-    return end if math.isfinite(end) else nothing
+    return float(end) if math.isfinite(end) else nothing
 
 
 def _norm(x: FloatArray) -> float:

@@ -45,6 +45,9 @@ from klopt.proof.enclosure import gamma
 
 __all__ = ["AdaptiveDual"]
 
+MARGIN_ROUNDING = 16 * EPS
+"""More than what the proof charges each margin, as a share of 1 + its size."""
+
 
 class Proposal(NamedTuple):
     """A classifier for the upper bound: about its primal value, its bias and its multiple."""
@@ -197,7 +200,9 @@ class AdaptiveDual:
             loss = float(np.maximum(excess, 0.0).sum())
             return Proposal(curvature / 2 + self.C * loss, offset, 1.0)
         margins = self.y * (f + offset)
-        value, scale = hinge_primal(margins - rounding, curvature, self.C)
+        # Margins as the proof will see them: where C is large, one below 1 by rounding costs all.
+        seen = margins - 1.001 * rounding - MARGIN_ROUNDING * (1 + np.abs(margins))
+        value, scale = hinge_primal(seen, curvature, self.C)
         return Proposal(value, offset, scale)
 
     def _usable(self, svm: FloatArray | None) -> FloatArray | None:
