@@ -353,3 +353,49 @@ def test_sharp_products_keep_the_digits_that_cancellation_leaves(seed: int, digi
         true = sum((Q(x) * Q(z) for x, z in zip(K[i].tolist(), v.tolist(), strict=True)), Q(0))
         assert Q(float(found.lower[i])) <= true <= Q(float(found.upper[i]))
         assert Q(float(found.rad[i])) <= abs(true) * Q(1, 2**50) + Q(2) ** -800
+
+
+# --- screening
+
+
+@given(
+    st.integers(-6, 6), st.floats(0.01, 20.0), st.floats(0.01, 100.0), taus, st.floats(-0.1, 1.1)
+)
+def test_screening_of_one_point_is_true(
+    e: int, C: float, eta: float, tau: float, share: float
+) -> None:
+    k = 2.25 * 4.0**e
+    _, slope = of_one(k, eta, tau)
+    problem = AdaptiveKernel([[k]], [1], C, eta, tau, bias=False)
+    low, high = Q(0), Q(C)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) < 1 else (low, middle)
+    for t in (share * C, float(low), float(high)):
+        zero, full = problem.screen(Point({"alpha": np.array([t])}))
+        assert not zero[0]
+        assert not full[0] or slope(Q(C)) <= 1
+
+
+@given(seeds, st.sampled_from([0.0, 0.1]))
+def test_the_gradient_encloses_that_of_the_positive_part(seed: int, tau: float) -> None:
+    problem = made(seed, tau, 1.0, 0.7, False, "matrix")
+    n = problem.y.size
+    witness = problem.witness(Point({"alpha": np.random.default_rng(seed).uniform(0, 1, n)}))
+    found = problem.machine.proof.gradient(witness)
+    assert found is not None
+    a = problem.machine.coefficients(witness)
+    with mpmath.workdps(50):
+        K = mpmath.matrix(problem.K.matrix.tolist())
+        x = [mpmath.mpf(float(t)) for t in a]
+        M = mpmath.matrix(n, n)
+        for i, j in product(range(n), range(n)):
+            M[i, j] = 1 + x[i] * x[j] * K[i, j] / (4 * mpmath.mpf(0.7))
+        w, V = mpmath.eigsy(M)
+        half = mpmath.mpf(tau) / 2
+        for i in range(n):
+            exact = mpmath.mpf(0)
+            for j, m in product(range(n), range(n)):
+                exact += max(w[m] - half, 0) * V[i, m] * V[j, m] * K[i, j] * x[j]
+            assert mpmath.mpf(float(found.lower[i])) <= exact <= mpmath.mpf(float(found.upper[i]))
+    assert float(found.rad.max()) <= 1e-5

@@ -48,6 +48,10 @@ Let ||Z'Z - I|| <= skew, ||1 - Zj|| <= miss and Gamma <= Z G Z' + excess I, exce
 I >= ZZ' / (1 + skew), X = Z S Z' meets Lemma A2 if
 
     S - G + (tau/2) I  >=  (excess + skew tau/2) I.
+
+**Lemma A6 (gradient).** h(F) = a'(F o K)a/2 - penalty(F) is strongly concave: the best F* has
+||F - F*||^2 <= (g(a) - h(F)) / eta. So g'(a) = (F* o K)a differs from (F o K)a by at most that
+distance times (sum_j K_ij^2 a_j^2)^1/2.
 """
 
 from __future__ import annotations
@@ -218,7 +222,7 @@ class FeatureProducts:
         """Through how many roundings a term of Kb, (K o K)u or a product of columns goes."""
         n, rank = self.Phi.shape
         blocks = -(-n // BLOCK_ROWS)
-        return min(n, BLOCK_ROWS) + 2 * blocks + 2 * rank + 16
+        return int(min(n, BLOCK_ROWS) + 2 * blocks + 2 * rank + 16)
 
     def times(self, b: FloatArray) -> Enclosure:
         """Return Kb."""
@@ -457,30 +461,24 @@ class AdaptiveProof:
         self, witness: Point, a: FloatArray, b: FloatArray, offset: float, scale: float
     ) -> tuple[float, float, FloatArray]:
         """Both ends, infinite where nothing is proven, and what each point loses."""
-        nothing = np.zeros(self.y.size)
-        if not _is_vector(a, self.y.size):
-            return -math.inf, math.inf, nothing
+        unknown = -math.inf, math.inf, np.zeros(self.y.size)
+        if not _is_vector(a, self.y.size) or not _is_vector(b, self.y.size):
+            return unknown
         if self.tau:
             frame = self._frame(witness, a)
             if frame is None:
-                return -math.inf, math.inf, nothing
-            V = witness.dual["V"]
-            above = self._cut_off_above(frame, V)
+                return unknown
+            above = self._cut_off_above(frame, witness.dual["V"])
+            classifier = self._cut_off(frame, witness.dual["V"], witness.dual["f"], b)
         else:
             quartic = self.quartic(a)
             above = quartic.above
+            classifier = quartic.classifier if b is a else self.classifier(a, b)
 
         lower = -math.inf
         if self._is_feasible(a):
             gain = self.gain(a)
             lower = -_sum_above(above, -gain.mid, gain.rad)
-        if not _is_vector(b, self.y.size):
-            return _finite(lower, -math.inf), math.inf, nothing
-
-        if self.tau:
-            classifier = self._cut_off(frame, V, witness.dual["f"], b)
-        else:
-            classifier = quartic.classifier if b is a else self.classifier(a, b)
         upper, loss = self.primal(classifier, b, offset, scale)
         return _finite(lower, -math.inf), _finite(upper, math.inf), loss
 
@@ -712,6 +710,42 @@ class AdaptiveProof:
         distance = _above(inside + missed + drifted + underflow)
         penalty = _above(self.eta * (distance * distance + self.tau * trace))
         return Classifier(values, _dot(b, values), penalty, float(diagonal.max()))
+
+    # The gradient (Lemma A6)
+
+    def gradient(self, witness: Point) -> Enclosure | None:
+        """Return g'(a) for every psd K + E, 0 <= E <= phi I; None where nothing is known.
+
+        `witness` is as in `bracket`.
+        """
+        a = self.coefficients(witness)
+        if not _is_vector(a, self.y.size):
+            return None
+        phi = self.kernel.phi
+        size = np.abs(a)
+        length = _norm(a)
+        if not self.tau:
+            values = self.quartic(a).classifier.values
+            # |E_ij| <= phi in (Ea)_i and in a_i sum_j (2 K_ij E_ij + E_ij^2) a_j^2 / (4 eta).
+            u = a * a
+            across = 2 * self.kernel.roots * float(self.kernel.roots @ u) + phi * float(u.sum())
+            more = phi * (length + self.weight.upper * size * across)
+            return Enclosure(values.mid, (values.rad + more * INFLATION) * INFLATION + 8 * ETA)
+
+        frame = self._frame(witness, a)
+        if frame is None:
+            return None
+        V = witness.dual["V"]
+        found = self._cut_off(frame, V, witness.dual["f"], a)
+        above = self._cut_off_above(frame, V)
+        # a'(F o K)a/2 - penalty(F), from below.
+        value = found.curvature
+        short = _sum_above(above, found.penalty, -value.mid / 2, value.rad / 2)
+        distance = math.sqrt(_above(max(short, 0.0) / self.eta))
+        rows = np.sqrt(self.kernel.times_squares(a, a).upper) + phi * float(size.max())
+        more = distance * rows + phi * found.largest * length
+        rad = (found.values.rad + more * INFLATION) * INFLATION + 8 * ETA
+        return Enclosure(found.values.mid, rad)
 
     # The primal value (Lemmas A3 and A4)
 
