@@ -98,6 +98,8 @@ BLOCK_ROWS = 512
 """Points that are worked on at a time: also the longest sum that BLAS is trusted with."""
 BLOCK_ENTRIES = 65_536
 """Entries of K that are squared at a time."""
+MAX_SHORT_SUM = 4096
+"""A sum of up to so many terms may be added up in any order."""
 INFLATION = 1 + 2.0**-20
 """Covers the rounding of a bound that adds up to 2^30 terms, none of them negative."""
 MAX_SHARP_ENTRIES = 65_536
@@ -385,6 +387,8 @@ class Frame:
     drift: float
     """||Q_k - Z V_k|| <= drift ||V_k||."""
     Q: FloatArray
+    size: float
+    """About the trace of Gamma."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -611,14 +615,14 @@ class AdaptiveProof:
 
         j = np.ones(order)
         if s == n:
-            return Frame(j, G, excess, 0.0, 0.0, 0.0, V)
+            return Frame(j, G, excess, 0.0, 0.0, 0.0, V, trace)
         root = math.sqrt(n - s)
         j[s] = root
         Q = np.empty((n, V.shape[1]))
         Q[:] = V[s] / root
         Q[support] = V[:s]
         miss = 2 * UNIT_ROUNDOFF * root
-        return Frame(j, G, excess, 0.0, miss, 4 * UNIT_ROUNDOFF, Q)
+        return Frame(j, G, excess, 0.0, miss, 4 * UNIT_ROUNDOFF, Q, trace)
 
     def _basis_frame(
         self, kernel: FeatureProducts, a: FloatArray, V: FloatArray, Z: FloatArray
@@ -647,7 +651,7 @@ class AdaptiveProof:
 
         j = _tall_product(Z, np.ones(n))
         miss = _above(_norm(1 - Z @ j) + g * (math.sqrt(n) + size * _norm(j)))
-        return Frame(j, G, excess, skew, miss, _above(g * size), Z @ V)
+        return Frame(j, G, excess, skew, miss, _above(g * size), Z @ V, norm_T**2)
 
     def _cut_off_above(self, frame: Frame, V: FloatArray) -> float:
         """An upper bound of g(a) by Lemmas A2 and A5."""
@@ -661,12 +665,14 @@ class AdaptiveProof:
         # is left of M is cut off. p is what P leaves out of j. Any other symmetric S were valid.
         p = j - V @ (V.T @ j)
         B = G @ V
-        W = B - V @ (V.T @ B / 2 + np.diag(np.full(V.shape[1], half / 2)))
+        inner = V.T @ B
+        inner.flat[:: len(inner) + 1] += half
+        W = B - V @ (inner / 2)
         S = V @ W.T
         S += S.T.copy()
         S -= np.multiply.outer(p, p)
 
-        delta = _psd_shortfall(S - G, half, _norm(G))
+        delta = _psd_shortfall(S - G, half, frame.size)
         delta = _above(delta + frame.excess + frame.skew * half)
         norm = _above(_norm(S) + delta * math.sqrt(order))
         stretch = 1 + frame.skew
@@ -698,9 +704,10 @@ class AdaptiveProof:
         diagonal = ((Q * Q) @ f) * (1 + gamma(count + 4)) + 4 * (count + 1) * ETA
         trace = _above(float(diagonal.sum()), n)
         # F - 11' is Z (V diag(f) V' - jj')Z' up to what Z misses of 1, and Q of ZV.
-        weights = _above(float(f @ np.einsum("ik,ik->k", V, V)), len(V) + count)
+        Vf = V * f
+        weights = _above(float(np.vdot(Vf, V)), V.size)
         length = _norm(frame.j)
-        off = (V * f) @ V.T
+        off = Vf @ V.T
         off -= np.multiply.outer(frame.j, frame.j)
         rounding = gamma(count + 6) * (weights + length * length)
         stretch = 1 + frame.skew
@@ -818,9 +825,14 @@ def _finite(end: float, nothing: float) -> float:
 
 def _norm(x: FloatArray) -> float:
     """An upper bound of the Frobenius norm; squares below 2^-1022 count for nothing."""
-    rows = np.einsum("...i,...i->...", x, x)
-    sums = sum(np.shape(x)) + 8
-    return float(math.sqrt(float(np.sum(rows))) * (1 + sums * UNIT_ROUNDOFF)) + x.size * 2.0**-510
+    if x.size <= MAX_SHORT_SUM:
+        square = float(np.vdot(x, x))
+        sums = x.size + 8
+    else:
+        # Row by row: the bound of a long sum is no better than the number of its terms.
+        square = float(np.einsum("...i,...i->...", x, x).sum())
+        sums = sum(x.shape) + 8
+    return math.sqrt(square) * (1 + sums * UNIT_ROUNDOFF) + x.size * 2.0**-510
 
 
 def _psd_shortfall(N: FloatArray, half: float, size: float) -> float:
@@ -833,13 +845,14 @@ def _psd_shortfall(N: FloatArray, half: float, size: float) -> float:
     half
         What is added to its diagonal.
     size
-        The norm of what it is a difference of, whose rounding it carries.
+        About the norm of what it is a difference of, whose rounding it carries.
     """
     order = len(N)
     N.flat[:: order + 1] += half
-    rounding = 2 * UNIT_ROUNDOFF * (_norm(N) + half * math.sqrt(order))
     # Lemma P1 for N + delta I; N is singular where nothing is cut off.
     delta = 1.25 * cholesky_shift(N) + 4 * UNIT_ROUNDOFF * math.sqrt(order) * size
     if not is_positive_semidefinite(N, -delta):
         delta = max(-eigenvalue_floor(N), 0.0)
-    return _above(delta + rounding)
+    # Two roundings of each entry; N + delta I is psd, so that its norm is below its trace.
+    trace = float(np.abs(N.diagonal()).sum()) + 2 * order * delta + order * half
+    return _above(delta + 2 * UNIT_ROUNDOFF * trace * INFLATION)
