@@ -57,17 +57,17 @@ distance times (sum_j K_ij^2 a_j^2)^1/2.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
-from klopt.model.memo import remember_last
+from klopt.model.memo import LastAnswer, lock, remember_last
 from klopt.model.problem import Bracket, Point
 from klopt.proof.enclosure import (
     ETA,
@@ -320,7 +320,7 @@ def sharp_product(K: FloatArray, v: FloatArray) -> Enclosure:
     what underflows is below 2^-900.
 
     >>> K = np.array([[1.0, 1 - 2.0**-50], [1 - 2.0**-50, 1.0]])
-    >>> sharp_product(K, np.array([1e9, -1e9])).mid[0] == 1e9 * 2.0**-50
+    >>> bool(sharp_product(K, np.array([1e9, -1e9])).mid[0] == 1e9 * 2.0**-50)
     True
     """
     k = math.frexp(float(np.abs(K).max(initial=0.0)))[1]
@@ -386,9 +386,42 @@ class Frame:
     miss: float
     drift: float
     """||Q_k - Z V_k|| <= drift ||V_k||."""
+    V: FloatArray
     Q: FloatArray
     size: float
     """About the trace of Gamma."""
+
+    @cached_property
+    def gram(self) -> FloatArray:
+        """V'V, rounded."""
+        return np.asarray(self.V.T @ self.V)
+
+    @cached_property
+    def norm_V(self) -> float:
+        """An upper bound of ||V||."""
+        return _norm(self.V)
+
+    @cached_property
+    def skew_V(self) -> float:
+        """An upper bound of ||V'V - I||."""
+        off = self.gram - np.eye(len(self.gram))
+        rounding = gamma(len(self.V) + 4) * (self.norm_V**2 + len(off))
+        return _above(_norm(off) + rounding)
+
+    @cached_property
+    def c(self) -> FloatArray:
+        """About V'j."""
+        return np.asarray(self.j @ self.V)
+
+    @cached_property
+    def p(self) -> FloatArray:
+        """About what V leaves of j."""
+        return np.asarray(self.j - self.V @ self.c)
+
+    @cached_property
+    def norm_p(self) -> float:
+        """An upper bound of ||p||."""
+        return _norm(self.p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,11 +502,11 @@ class AdaptiveProof:
         if not _is_vector(a, self.y.size) or not _is_vector(b, self.y.size):
             return unknown
         if self.tau:
-            frame = self._frame(witness, a)
-            if frame is None:
+            weighted = self.weighted(a, b, witness.dual)
+            if weighted is None:
                 return unknown
-            above = self._cut_off_above(frame, witness.dual["V"])
-            classifier = self._cut_off(frame, witness.dual["V"], witness.dual["f"], b)
+            frame, classifier = weighted
+            above = self._cut_off_above(frame)
         else:
             quartic = self.quartic(a)
             above = quartic.above
@@ -576,20 +609,44 @@ class AdaptiveProof:
 
     # With tau
 
-    def _frame(self, witness: Point, a: FloatArray) -> Frame | None:
-        """The coordinates of Lemma A5; None where arrays are missing or have a wrong shape."""
-        V = witness.dual.get("V")
-        f = witness.dual.get("f")
-        if V is None or f is None or V.ndim != 2 or f.shape != V.shape[1:]:
+    def weighted(
+        self, a: FloatArray, b: FloatArray, arrays: Mapping[str, FloatArray]
+    ) -> tuple[Frame, Classifier] | None:
+        """Return the frame of a, and (F o K)b with F = Q diag(f) Q'; the last ones are kept.
+
+        Parameters
+        ----------
+        a, b
+            The coefficients that the frame belongs to, and those of the classifier.
+        arrays
+            `V`, `f` and, for features, `Z`. Where they are missing or have a wrong shape it is
+            None.
+        """
+        V = arrays.get("V")
+        f = arrays.get("f")
+        if V is None or f is None or V.ndim != 2 or f.shape != V.shape[1:] or not (f >= 0).all():
             return None
-        if not (np.isfinite(V).all() and np.isfinite(f).all() and (f >= 0).all()):
-            return None
+        given: tuple[FloatArray, ...] = (a, b, V, f)
+        if not isinstance(self.kernel, MatrixProducts):
+            Z = arrays.get("Z")
+            if Z is None or Z.shape != (a.size, len(V)):
+                return None
+            given = (*given, Z)
+        kept = vars(self).setdefault("_last_weighted", LastAnswer())
+        if kept.value is not None:
+            known, found = kept.value
+            if all(map(np.array_equal, known, given)):
+                return cast(tuple[Frame, Classifier], found)
+        frame: Frame | None
         if isinstance(self.kernel, MatrixProducts):
-            return self._support_frame(self.kernel, a, V)
-        Z = witness.dual.get("Z")
-        if Z is None or Z.shape != (a.size, len(V)) or not np.isfinite(Z).all():
+            frame = self._support_frame(self.kernel, a, V.copy())
+        else:
+            frame = self._basis_frame(self.kernel, a, V.copy(), arrays["Z"])
+        if frame is None:
             return None
-        return self._basis_frame(self.kernel, a, V, Z)
+        found = lock((frame, self._cut_off(frame, f, b)))
+        kept.value = (tuple(np.array(array) for array in given), found)
+        return found
 
     def _support_frame(self, kernel: MatrixProducts, a: FloatArray, V: FloatArray) -> Frame | None:
         """The support of a and the constant vector on its complement, exactly orthonormal."""
@@ -615,14 +672,14 @@ class AdaptiveProof:
 
         j = np.ones(order)
         if s == n:
-            return Frame(j, G, excess, 0.0, 0.0, 0.0, V, trace)
+            return Frame(j, G, excess, 0.0, 0.0, 0.0, V, V, trace)
         root = math.sqrt(n - s)
         j[s] = root
         Q = np.empty((n, V.shape[1]))
         Q[:] = V[s] / root
         Q[support] = V[:s]
         miss = 2 * UNIT_ROUNDOFF * root
-        return Frame(j, G, excess, 0.0, miss, 4 * UNIT_ROUNDOFF, Q, trace)
+        return Frame(j, G, excess, 0.0, miss, 4 * UNIT_ROUNDOFF, V, Q, trace)
 
     def _basis_frame(
         self, kernel: FeatureProducts, a: FloatArray, V: FloatArray, Z: FloatArray
@@ -651,43 +708,49 @@ class AdaptiveProof:
 
         j = _tall_product(Z, np.ones(n))
         miss = _above(_norm(1 - Z @ j) + g * (math.sqrt(n) + size * _norm(j)))
-        return Frame(j, G, excess, skew, miss, _above(g * size), Z @ V, norm_T**2)
+        return Frame(j, G, excess, skew, miss, _above(g * size), V, Z @ V, norm_T**2)
 
-    def _cut_off_above(self, frame: Frame, V: FloatArray) -> float:
+    def _cut_off_above(self, frame: Frame) -> float:
         """An upper bound of g(a) by Lemmas A2 and A5."""
         half = self.tau / 2
         j = frame.j
         G = frame.G
+        V = frame.V
         order = j.size
         if not frame.excess <= half:
             return math.inf
-        # S = P M + M P - P M P - 11' with P = VV' and M = 11' + G - half I, as good as it gets: what
-        # is left of M is cut off. p is what P leaves out of j. Any other symmetric S were valid.
-        p = j - V @ (V.T @ j)
+        # S = P M + M P - P M P - 11' = VW' + WV' - pp' with P = VV', M = 11' + G - half I and p = j
+        # - Pj, as good as it gets: what is left of M is cut off. Any other W and p were valid.
+        p = frame.p
         B = G @ V
         inner = V.T @ B
         inner.flat[:: len(inner) + 1] += half
         W = B - V @ (inner / 2)
-        S = V @ W.T
-        S += S.T.copy()
-        S -= np.multiply.outer(p, p)
-
-        delta = _psd_shortfall(S - G, half, frame.size)
-        delta = _above(delta + frame.excess + frame.skew * half)
-        norm = _above(_norm(S) + delta * math.sqrt(order))
+        column = p[:, None]
+        S = np.concatenate([V, W, column], axis=1) @ np.concatenate([W, V, -column], axis=1).T
+        q = frame.norm_p
+        size = 2 * frame.norm_V * _norm(W) + q * q
+        # The lower triangle is read in place of both: twice the rounding of S.
+        rounding = 2 * gamma(2 * V.shape[1] + 4) * size
+        norm_S = _norm(S) + rounding
+        S -= G
+        delta = _psd_shortfall(S, half, frame.size)
+        delta = _above(delta + rounding + frame.excess + frame.skew * half)
+        norm = _above(norm_S + delta * math.sqrt(order))
         stretch = 1 + frame.skew
 
         # 1'X1 = (Z'1)'(S + delta I)(Z'1), and Z'1 is as near to j as this.
         length = _norm(j)
         near = frame.skew * length + stretch * frame.miss
         beside = norm * (2 * length * near + near * near)
-        rounding = gamma(2 * order + 4) * norm * length * length
-        more = _above(delta * length * length + beside + rounding)
-        linear = Enclosure(float(j @ (S @ j)), _above(more + 4 * order * order * ETA))
+        steps = 2 * order + V.shape[1] + 8
+        more = delta * length * length + beside + gamma(steps) * size * length * length
+        mid = 2 * float(frame.c @ (j @ W)) - float(p @ j) ** 2
+        linear = Enclosure(mid, _above(more + 4 * order * order * ETA))
         square = _above((stretch * norm) ** 2)
         return float(((linear * 2.0 + square) * self.eta).upper)
 
-    def _cut_off(self, frame: Frame, V: FloatArray, f: FloatArray, b: FloatArray) -> Classifier:
+    def _cut_off(self, frame: Frame, f: FloatArray, b: FloatArray) -> Classifier:
         """(F o K)b and penalty(F) for F = Q diag(f) Q'."""
         Q = frame.Q
         kernel = self.kernel
@@ -704,19 +767,43 @@ class AdaptiveProof:
         diagonal = ((Q * Q) @ f) * (1 + gamma(count + 4)) + 4 * (count + 1) * ETA
         trace = _above(float(diagonal.sum()), n)
         # F - 11' is Z (V diag(f) V' - jj')Z' up to what Z misses of 1, and Q of ZV.
-        Vf = V * f
-        weights = _above(float(np.vdot(Vf, V)), V.size)
+        weights = _above(float(f @ frame.gram.diagonal()) * INFLATION)
         length = _norm(frame.j)
-        off = Vf @ V.T
-        off -= np.multiply.outer(frame.j, frame.j)
-        rounding = gamma(count + 6) * (weights + length * length)
         stretch = 1 + frame.skew
-        inside = stretch * (_norm(off) + rounding)
+        inside = stretch * self._distance(frame, f)
         missed = 2 * stretch * length * frame.miss + frame.miss**2
         drifted = (2 * stretch * frame.drift + frame.drift**2) * weights
         distance = _above(inside + missed + drifted + underflow)
         penalty = _above(self.eta * (distance * distance + self.tau * trace))
         return Classifier(values, _dot(b, values), penalty, float(diagonal.max()))
+
+    def _distance(self, frame: Frame, f: FloatArray) -> float:
+        """An upper bound of ||V diag(f) V' - jj'||.
+
+        With j = Vc + p, p = q u, and D = diag(f) - cc' it is that of [V, u] C [V, u]',
+
+            C = [D, -q c; -q c', -q^2],
+
+        in which n^2 has cancelled entry by entry.
+        """
+        c = frame.c
+        q = frame.norm_p
+        length = _norm(c)
+        D = np.multiply.outer(c, -c)
+        D.flat[:: c.size + 1] += f
+        norm_D = _norm(D) + 4 * UNIT_ROUNDOFF * (_norm(f) + length * length)
+        # p is rounded: j differs from Vc + p.
+        off = gamma(c.size + 4) * (_norm(frame.j) + frame.norm_V * length)
+        off = 2 * _norm(frame.j) * off + off * off
+
+        # Either V and u are nearly orthonormal, or p is next to nothing.
+        one = 1 + frame.skew_V
+        apart = one * norm_D + 2 * one * length * q + q * q
+        if not q:
+            return _above(apart + off)
+        mixed = _norm(frame.p @ frame.V) + gamma(frame.p.size + 2) * frame.norm_V * q
+        together = math.sqrt(norm_D * norm_D + 2 * (q * length) ** 2 + q**4)
+        return _above(min(apart, (one + mixed / q) * together) + off)
 
     # The gradient (Lemma A6)
 
@@ -739,12 +826,11 @@ class AdaptiveProof:
             more = phi * (length + self.weight.upper * size * across)
             return Enclosure(values.mid, (values.rad + more * INFLATION) * INFLATION + 8 * ETA)
 
-        frame = self._frame(witness, a)
-        if frame is None:
+        weighted = self.weighted(a, a, witness.dual)
+        if weighted is None:
             return None
-        V = witness.dual["V"]
-        found = self._cut_off(frame, V, witness.dual["f"], a)
-        above = self._cut_off_above(frame, V)
+        frame, found = weighted
+        above = self._cut_off_above(frame)
         # a'(F o K)a/2 - penalty(F), from below.
         value = found.curvature
         short = _sum_above(above, found.penalty, -value.mid / 2, value.rad / 2)

@@ -178,8 +178,12 @@ class AdaptiveDual:
         found = self._proposal(a, best.product, self._rounding(a), best.curvature)
         if b is None or not isinstance(self.function, WeightedKernel):
             return found
-        f = self.function.applied(a, best, b)
-        sharper = self._proposal(b, f, self._rounding(b), float(b @ f))
+        # The proof keeps what it has computed for this question.
+        weighted = self.proof.weighted(a, b, duals)
+        if weighted is None:
+            return found
+        other = weighted[1]
+        sharper = self._proposal(b, other.values.mid, other.values.rad, other.curvature.mid)
         if not sharper.value < found.value:
             return found
         duals["machine"] = b
