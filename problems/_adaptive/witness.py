@@ -31,6 +31,7 @@ from klopt.problems._adaptive.proof import (
     middle_of,
 )
 from klopt.problems._adaptive.weights import (
+    BestWeights,
     WeightedFeatures,
     WeightedKernel,
     is_rounding,
@@ -137,14 +138,21 @@ class AdaptiveDual:
         A point may hold `machine`, coefficients of the support vector machine with the kernel F o
         K: the upper bound may be sharper by them.
         """
-        a = self._feasible(self.coefficients(point))
+        near = self._nearest(self.coefficients(point))
         if not self.bias:
             # Without a plane no sum has to be met, so what is zero up to the rounding of C may go.
-            a[np.abs(a) <= EPS * self.C] = 0.0
+            near[np.abs(near) <= EPS * self.C] = 0.0
+        a = self._balanced(near)
         duals: dict[str, FloatArray] = {}
         b = self._usable(point.dual.get("machine"))
         with np.errstate(over="ignore", invalid="ignore"):
-            found = self._with_tau(a, b, duals) if self.tau else self._without_tau(a, b, duals)
+            if self.tau:
+                # Eigenvectors are needed up to rounding only, and a method has left those of `near`.
+                same_support = np.array_equal(near != 0, a != 0)
+                best = self.function.at(near if same_support else a)
+                found = self._with_tau(a, b, best, duals)
+            else:
+                found = self._without_tau(a, b, duals)
         duals["offset"] = np.asarray(found.offset)
         duals["scale"] = np.asarray(found.scale)
         return Point({"alpha": self.y * a} if self.epsilon is None else {"beta": a}, duals)
@@ -165,10 +173,13 @@ class AdaptiveDual:
         return sharper
 
     def _with_tau(
-        self, a: FloatArray, b: FloatArray | None, duals: dict[str, FloatArray]
+        self,
+        a: FloatArray,
+        b: FloatArray | None,
+        best: BestWeights,
+        duals: dict[str, FloatArray],
     ) -> Proposal:
         """The better classifier, and the eigenvectors of F."""
-        best = self.function.at(a)
         assert best.V is not None
         assert best.f is not None
         duals["V"] = best.V
@@ -213,7 +224,7 @@ class AdaptiveDual:
         """Coefficients made feasible; None where they have a wrong shape or are not finite."""
         if svm is None or svm.shape != self.y.shape or not np.isfinite(svm).all():
             return None
-        return self._feasible(svm)
+        return self._nearest(svm)
 
     def residuals(self, f: FloatArray) -> tuple[float, FloatArray]:
         """Return the best bias for values f, and what each point loses under it.
@@ -230,14 +241,17 @@ class AdaptiveDual:
 
     # Exactly feasible coefficients
 
-    def _feasible(self, given: FloatArray) -> FloatArray:
-        """About the nearest feasible point, without the rounding of the projection."""
-        domain = self._domain
-        a = domain.project(zeros_unless_finite(given))
+    def _nearest(self, given: FloatArray) -> FloatArray:
+        """The nearest feasible point, without the rounding of the projection."""
+        a = self._domain.project(zeros_unless_finite(given))
         a[is_rounding(a)] = 0.0
-        if domain.normal is None or math.fsum(a) == 0.0:
+        return a
+
+    def _balanced(self, a: FloatArray) -> FloatArray:
+        """The same with the sum 0, exactly, where there is a bias."""
+        if not self.bias or math.fsum(a) == 0.0:
             return a
-        return _balanced(a, domain.lower, domain.upper)
+        return _balanced(a, self._domain.lower, self._domain.upper)
 
 
 def _balanced(a: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
