@@ -165,6 +165,24 @@ def test_solutions_of_two_points_are_enclosed_narrowly(
     assert is_sharp(bracket, truth, 1e-9)
 
 
+@pytest.mark.parametrize("tau", [0.0, 1e-6])
+@pytest.mark.parametrize("share", [0.0, 1e-9, 1.0])
+def test_a_kernel_that_is_indefinite_by_rounding_is_taken_as_stored(
+    tau: float, share: float
+) -> None:
+    """-k + c > 0: the value grows with t beyond what a convex problem could have."""
+    C, eta, c = 1e12, 2.0**200, 1 + 2.0**-52
+    g, _ = of_two(1.0, c, eta, tau)
+    problem = AdaptiveKernel([[1.0, c], [c, 1.0]], [1, -1], C, eta, tau)
+    assert problem.K.floor < 0
+    bracket = problem.bracket(Point({"alpha": np.full(2, share * C)}))
+    t = Q(C)
+    best = 2 * t - g(t)
+    if not tau:
+        assert best > 2 * t
+    assert Q(bracket.lower) <= best <= Q(bracket.upper)
+
+
 # --- one point without a bias, by its kernel and by its features
 
 
