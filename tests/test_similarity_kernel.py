@@ -14,7 +14,7 @@ from klopt.model.problem import Point
 from klopt.numerics.box_qp.multipliers import best_multipliers
 from klopt.problems import SimilarityKernel, SimilarityKernels, SoftMargin
 from klopt.problems._similarity.function import MultiplierObjective
-from klopt.problems._similarity.proof import KernelProjection, KernelSpectra
+from klopt.problems._similarity.nearest import KernelProjection, KernelSpectra
 from klopt.problems._similarity.spectra import SpectraObjective, best_shares
 from klopt.proof.certificate import Verdict
 

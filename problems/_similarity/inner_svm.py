@@ -33,7 +33,7 @@ from klopt.model.functions import LocalModel
 from klopt.model.memo import lock
 from klopt.numerics.box_qp.multipliers import best_multipliers
 from klopt.problems._similarity.kernel_sets import KernelCoordinates
-from klopt.problems._similarity.proof import SimilarityData
+from klopt.problems._similarity.witness import SimilarityData
 
 __all__ = ["InnerSolution", "InnerSvm", "KernelObjective"]
 

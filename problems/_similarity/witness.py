@@ -1,0 +1,565 @@
+"""What a proof about kernels learned from similarities is given: kernels, classifier, multipliers.
+
+From the multipliers of a point come the kernels that are best for them (squared loss), or its own
+kernels are made feasible; the classifier f = sum_i K_i a / g_i at its best bias and multiple;
+shares g_i = r_i / sum r, r_i = (a'K_i a)^1/2, the best ones for given kernels; and gradients Z_i of
+the losses. Nothing here is trusted: `klopt.problems._similarity.proof` decides what it proves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from klopt.arrays import EPS, FloatArray
+from klopt.model.problem import Bracket, Point
+from klopt.model.sets import BoxPlane
+from klopt.problems._similarity.classifier import ScaledClassifier, scaled_classifier
+from klopt.problems._similarity.losses import Loss
+from klopt.problems._similarity.nearest import (
+    KernelProjection,
+    KernelSpectra,
+    NearestKernel,
+    symmetric_part,
+)
+from klopt.problems._similarity.proof import SimilarityProgram, prove_kernels, prove_spectra
+
+__all__ = ["SeveralKernels", "SimilarityData", "SingleKernel"]
+
+MIN_RELATIVE_WEIGHT = 1e-10
+"""Replaces rho = 0, relative to values over losses, where the kernel nearest to a is looked for."""
+TRACE_SEARCH_FACTOR = 1e3
+"""Multiple of the usual trace up to which kernels are looked for where the loss bounds no trace."""
+MIN_SHARE = 1e-8
+"""Smallest share g_i of a kernel that a bound uses."""
+NO_CONJUGATE = "the loss has no conjugate(Z): nothing bounds the optimum from below"
+NO_TRACE_BOUND = "the loss does not bound the trace of the best kernel"
+OUTSIDE = "the gradients lie outside the domain of conjugate(Z)"
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityData:
+    """Checked similarities, labels and penalties.
+
+    Parameters
+    ----------
+    S : tuple of (n, n) arrays
+        The similarities, symmetric.
+    y : (n,) array
+        Labels -1 and +1.
+    C : float
+        Upper bound of the multipliers.
+    rho : float
+        Weight of the losses.
+    trace : float or None
+        Trace of each kernel; None leaves it free.
+    loss : Loss
+        The loss L.
+    """
+
+    S: tuple[FloatArray, ...]
+    y: FloatArray
+    C: float
+    rho: float
+    trace: float | None
+    loss: Loss
+    _domains: dict[float, BoxPlane] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def n(self) -> int:
+        return self.y.size
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """The mean of the similarities."""
+        if len(self.S) == 1:
+            return self.S[0]
+        return np.asarray(sum(self.S[1:], self.S[0]) / len(self.S))
+
+    @cached_property
+    def scale(self) -> float:
+        """The size of the diagonal of a kernel."""
+        if self.trace is not None:
+            return self.trace / self.n
+        mean_norm = float(np.mean([np.linalg.norm(S) for S in self.S]))
+        return mean_norm / float(np.sqrt(self.n)) or 1.0
+
+    @property
+    def weight(self) -> float:
+        """rho; where it is 0 a positive number that is negligible."""
+        if self.rho:
+            return self.rho
+        # psi needs a positive weight to have a nearest kernel.
+        typical = self.C * self.n + 1 / self.scale
+        losses = 1 + self.n * self.scale**2 + sum(float(np.vdot(S, S)) for S in self.S)
+        return MIN_RELATIVE_WEIGHT * typical / losses
+
+    @property
+    def provable(self) -> bool:
+        """Whether the optimum can be bounded: the losses are none, or have formulas."""
+        return self.loss.name != "own" or not self.rho
+
+    def domain(self, length: float = 1.0) -> BoxPlane:
+        """Return the set of a / length:  0 <= y_i a_i <= C, 1'a = 0."""
+        if length not in self._domains:
+            corner = self.y * (self.C / length)
+            lower = np.minimum(corner, 0.0)
+            upper = np.maximum(corner, 0.0)
+            self._domains[length] = BoxPlane(lower, upper, np.ones(self.n))
+        return self._domains[length]
+
+    def multipliers(self, alpha: FloatArray) -> FloatArray:
+        """Return y o alpha moved into the box and, up to rounding, onto the plane."""
+        usable = alpha if np.isfinite(alpha).all() else np.zeros_like(alpha)
+        return self.domain().repair(usable * self.y)
+
+    def exact_multipliers(self, a: FloatArray) -> FloatArray:
+        """Return multipliers next to a that are in the box and on the plane exactly.
+
+        Their entries are multiples of one power of two, so that their sums are exact; what is left
+        of the sum is taken from the largest entries of its sign.
+        """
+        inside = self.y * np.clip(self.y * a, 0.0, self.C)
+        size = float(np.abs(inside).sum())
+        if not 0 < size < np.inf:
+            return np.zeros_like(a)
+        unit = math.ldexp(1.0, max(math.frexp(size)[1] - 51, -1074))
+        steps = np.trunc(inside / unit)
+        excess = float(steps.sum())
+        while excess:
+            largest = int(np.argmax(steps * np.sign(excess)))
+            taken = np.sign(excess) * min(abs(excess), abs(steps[largest]))
+            steps[largest] -= taken
+            excess -= taken
+        return steps * unit
+
+    def losses(self, K: FloatArray, S: tuple[FloatArray, ...]) -> float:
+        """Return rho sum L(K - S_i)."""
+        if not self.rho:
+            return 0.0
+        return self.rho * sum(self.loss.value(K - Si) for Si in S)
+
+
+# --- one kernel
+
+
+@dataclass(frozen=True, eq=False)
+class SingleKernel:
+    """The best kernel for given multipliers, learned from one or several similarities."""
+
+    data: SimilarityData
+
+    @cached_property
+    def program(self) -> SimilarityProgram:
+        """The data as the proof reads them."""
+        data = self.data
+        return SimilarityProgram((data.S,), data.y, data.C, data.rho, data.trace, data.loss.name)
+
+    @cached_property
+    def projection(self) -> KernelProjection:
+        return KernelProjection(self.data.mean, self.data.trace)
+
+    @cached_property
+    def spread(self) -> float:
+        """sum ||S_i - mean||^2: what the squared loss has beyond m ||K - mean||^2."""
+        mean = self.data.mean
+        return sum(float(np.vdot(S - mean, S - mean)) for S in self.data.S)
+
+    @property
+    def squared(self) -> bool:
+        return self.data.loss.name == "squared"
+
+    @cached_property
+    def max_trace(self) -> float:
+        """A bound of the trace of the best kernel, up to rounding."""
+        data = self.data
+        if data.trace is not None:
+            return data.trace
+        # The value of any support vector machine is at most that of the classifier f = b.
+        minority = min(np.count_nonzero(data.y > 0), np.count_nonzero(data.y < 0))
+        svm_value = data.C * 2 * minority
+        lam, V = np.linalg.eigh(data.mean)
+        upper = svm_value + data.losses(V * np.maximum(lam, 0.0) @ V.T, data.S)
+        bound = self.trace_bound(upper)
+        return bound if np.isfinite(bound) else TRACE_SEARCH_FACTOR * data.n * data.scale
+
+    @cached_property
+    def _supports(self) -> list[tuple[float, float]]:
+        return self.data.loss.supports(self.data.n, self.data.scale)
+
+    def trace_bound(self, upper: float) -> float:
+        """Return a bound of the trace of kernels whose losses are at most `upper`.
+
+        z tr X <= L(X) + L*(zI) for every z > 0. It is inf where no such z is known.
+        """
+        per_loss = upper / (self.data.rho * len(self.data.S))
+        excess = min(((per_loss + price) / z for z, price in self._supports), default=np.inf)
+        return max(float(np.trace(self.data.mean)) + excess, 0.0)
+
+    def nearest(self, a: FloatArray) -> NearestKernel:
+        """Return the best kernel for a under the squared loss."""
+        return self.projection.nearest(a, 1.0, self.data.weight * len(self.data.S))
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return what a witness proves."""
+        found = prove_kernels(self.program, witness)
+        if self.data.provable or found.estimate is None or found.estimate[0] > -np.inf:
+            return found
+        return replace(found, note=f"{self._missing()}; {found.note}")
+
+    def _missing(self) -> str:
+        """Why a loss of one's own gives no estimate from below."""
+        reason = OUTSIDE
+        if self.data.loss.conjugate is None:
+            reason = NO_CONJUGATE
+        elif self.data.trace is None and not self._supports:
+            reason = NO_TRACE_BOUND
+        if self.data.trace is not None:
+            return reason
+        return f"{reason}; kernels were looked for up to trace {self.max_trace:.3g}"
+
+    def witness(self, point: Point) -> Point:
+        """Return a kernel, a classifier, multipliers and gradients, as `prove_kernels` takes them."""
+        data = self.data
+        a = data.multipliers(point.alpha)
+        given = _usable(point.primal.get("kernel"), data.mean.shape)
+        near = None
+        # Under the squared loss no given kernel is better for a than the nearest one.
+        if self.squared or given is None:
+            near = self.nearest(a)
+            H = near.factor
+        else:
+            H = self.projection.factor_of(given)
+        inner = H.T @ a
+        image = H @ inner
+        squared_norm = float(inner @ inner)
+        classifier = scaled_classifier(image, squared_norm, data.y, data.C, _error([H], [inner]))
+
+        primal: dict[str, object] = {
+            "alpha": data.y * a,
+            "bias": classifier.bias,
+            "factors": H,
+            "ranks": [H.shape[1]],
+            "classifier": classifier.multiple * inner,
+            "offset": classifier.multiple * classifier.bias,
+        }
+        dual = {"multipliers": data.exact_multipliers(a), "shares": np.ones((1, 1))}
+        if self.squared:
+            # The eigenvalues of the matrix of the lower bound are 2 w (mu - lam).
+            if near is not None:
+                dual["levels"] = np.array([2 * near.w * float((near.mu - near.lam).min())])
+            return Point(primal, dual)
+
+        Z = self._given_gradients(point)
+        if Z is not None:
+            dual["gradients"] = Z
+        if data.rho:
+            dual["kink_gradient"] = self._gradient_at_kinks(a)
+        if not data.provable:
+            K = H @ H.T
+            if Z is None:
+                Z = np.array([data.loss.gradient(K - S) for S in data.S])
+            choices = [Z, np.array([dual["kink_gradient"]] * len(data.S))]
+            estimated = Estimate(data, (data.S,), a, [K], classifier, self.trace_bound)
+            primal["estimate"] = estimated.interval(choices, [np.ones(1)])
+        return Point(primal, dual)
+
+    def _given_gradients(self, point: Point) -> FloatArray | None:
+        """The Z_i that the point holds, in the domain of the conjugate."""
+        data = self.data
+        given = _usable(point.dual.get("gradients"), (len(data.S), data.n, data.n))
+        if given is None:
+            return None
+        return np.array([data.loss.inside(symmetric_part(Z)) for Z in given])
+
+    def _gradient_at_kinks(self, a: FloatArray) -> FloatArray:
+        """The Z with rho m Z = aa'/2 - c I, as far as the domain of L* allows.
+
+        It balances the gradient of the support vector machine; at a kink, K = S_i, the loss has
+        many gradients, and this is the one that closes the gap.
+        """
+        data = self.data
+        pull = np.outer(a / 2, a)
+        if data.trace is not None:
+            pull.flat[:: data.n + 1] -= float(a @ a) / (2 * data.n)
+        return data.loss.inside(pull / (data.rho * len(data.S)))
+
+
+# --- several kernels
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralKernels:
+    """The best kernels for given multipliers and shares, one for each similarity.
+
+    `keeps_eigenvectors` says that kernels have the eigenvectors of their similarities.
+    """
+
+    data: SimilarityData
+    keeps_eigenvectors: bool = False
+
+    @cached_property
+    def program(self) -> SimilarityProgram:
+        """The data as the proof reads them."""
+        data = self.data
+        groups = tuple((S,) for S in data.S)
+        return SimilarityProgram(groups, data.y, data.C, data.rho, data.trace, data.loss.name)
+
+    @cached_property
+    def projections(self) -> tuple[KernelProjection, ...]:
+        return tuple(KernelProjection(S, self.data.trace) for S in self.data.S)
+
+    @cached_property
+    def spectra(self) -> KernelSpectra:
+        """The similarities by their eigenvectors, which kernels keep."""
+        assert self.data.trace is not None
+        return KernelSpectra.of(self.data.S, self.data.trace)
+
+    @property
+    def squared(self) -> bool:
+        return self.data.loss.name == "squared"
+
+    @property
+    def _has_best_kernels(self) -> bool:
+        """Whether the best kernels for (a, g) are known."""
+        return self.squared and self.data.rho > 0
+
+    def shares(self, given: FloatArray | None) -> FloatArray:
+        """Return shares g >= MIN_SHARE of sum 1 near the given ones."""
+        m = len(self.data.S)
+        given = _usable(given, (m,))
+        if given is None or not (given > 0).any():
+            return np.full(m, 1 / m)
+        # Shares that are right already stay as they are: the kernels found for them are kept.
+        if given.min() >= MIN_SHARE and abs(float(given.sum()) - 1) <= 4 * EPS:
+            return given
+        g = np.maximum(given / given.max(), MIN_SHARE)
+        return np.asarray(g / g.sum())
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return what a witness proves."""
+        if self.keeps_eigenvectors:
+            spectra = self.spectra
+            return prove_spectra(self.program, spectra.values, spectra.vectors, witness)
+        found = prove_kernels(self.program, witness)
+        if self.data.provable or found.estimate is None or found.estimate[0] > -np.inf:
+            return found
+        reason = OUTSIDE if self.data.loss.conjugate is not None else NO_CONJUGATE
+        return replace(found, note=f"{reason}; {found.note}")
+
+    def witness(self, point: Point) -> Point:
+        """Return kernels, a classifier, multipliers, shares and gradients, as the proofs take them."""
+        a = self.data.multipliers(point.alpha)
+        g = self.shares(point.primal.get("gamma"))
+        if self.keeps_eigenvectors:
+            return self._spectra_witness(point, a, g)
+        return self._kernels_witness(point, a, g)
+
+    def _kernels_witness(self, point: Point, a: FloatArray, g: FloatArray) -> Point:
+        data = self.data
+        shape = (len(data.S), data.n, data.n)
+        given = _usable(point.primal.get("kernels"), shape)
+        near: list[NearestKernel] = []
+        # Under the squared loss no given kernels are better for (a, g) than the nearest ones.
+        if self._has_best_kernels or given is None:
+            near = [
+                projection.nearest(a, float(gi), data.weight)
+                for projection, gi in zip(self.projections, g, strict=True)
+            ]
+            factors = [kernel.factor for kernel in near]
+        else:
+            pairs = zip(self.projections, given, strict=True)
+            factors = [projection.factor_of(K) for projection, K in pairs]
+
+        inner = [H.T @ a for H in factors]
+        radii = np.sqrt([float(v @ v) for v in inner])
+        share = self.shares(radii)
+        weights = [v / s for v, s in zip(inner, share, strict=True)]
+        parts = zip(factors, weights, strict=True)
+        image = np.asarray(sum((H @ w for H, w in parts), np.zeros(data.n)))
+        squared_norm = float((radii / share).max()) ** 2
+        error = _error(factors, weights)
+        classifier = scaled_classifier(image, squared_norm, data.y, data.C, error)
+        # Kernels that are best for (a, g) leave g no freedom to be changed.
+        if not self._has_best_kernels:
+            g = share
+
+        primal: dict[str, object] = {
+            "alpha": data.y * a,
+            "gamma": g,
+            "bias": classifier.bias,
+            "factors": np.hstack(factors),
+            "ranks": [H.shape[1] for H in factors],
+            "classifier": classifier.multiple * np.concatenate(weights),
+            "offset": classifier.multiple * classifier.bias,
+        }
+        dual = {"multipliers": data.exact_multipliers(a), "shares": _sum_at_most_one(g)[None]}
+        if self._has_best_kernels:
+            dual["levels"] = np.array(
+                [2 * kernel.w * float((kernel.mu - kernel.lam).min()) for kernel in near]
+            )
+            return Point(primal, dual)
+
+        # Shares of a mean of cuts go with its gradients; the best of both bounds counts.
+        choices = [g]
+        if point.dual.get("shares") is not None:
+            choices.append(self.shares(point.dual["shares"]))
+            dual["shares"] = np.array([_sum_at_most_one(choice) for choice in choices])
+        Z = self._given_gradients(point)
+        if Z is not None:
+            dual["gradients"] = Z
+        if not data.provable:
+            kernels = [H @ H.T for H in factors]
+            if Z is None:
+                pairs = zip(kernels, data.S, strict=True)
+                Z = np.array([data.loss.gradient(K - S) for K, S in pairs])
+            groups = tuple((S,) for S in data.S)
+            estimated = Estimate(data, groups, a, kernels, classifier)
+            primal["estimate"] = estimated.interval([Z], choices)
+        return Point(primal, dual)
+
+    def _given_gradients(self, point: Point) -> FloatArray | None:
+        """The Z_i that the point holds, in the domain of the conjugate."""
+        data = self.data
+        given = _usable(point.dual.get("gradients"), (len(data.S), data.n, data.n))
+        if given is None:
+            return None
+        return np.array([data.loss.inside(symmetric_part(Z)) for Z in given])
+
+    def _spectra_witness(self, point: Point, a: FloatArray, g: FloatArray) -> Point:
+        data = self.data
+        spectra = self.spectra
+        mu = self._feasible_spectra(point, a, g)
+        u = spectra.along(a)
+        radii = np.sqrt(np.vecdot(mu, u * u))
+        share = self.shares(radii)
+        weights = mu * u / share[:, None]
+        image = weights.reshape(-1) @ spectra.vectors
+        squared_norm = float((radii / share).max()) ** 2
+        error = _error([spectra.vectors.T], [weights.reshape(-1)])
+        classifier = scaled_classifier(image, squared_norm, data.y, data.C, error)
+
+        best = g
+        # Without a loss the best kernels for a have one eigenvector each: max_j |V_i'a|_j decides.
+        if not data.rho:
+            g = share
+            best = self.shares(np.abs(u).max(axis=1))
+        primal: dict[str, object] = {
+            "alpha": data.y * a,
+            "gamma": g,
+            "bias": classifier.bias,
+            "spectra": mu,
+            "classifier": classifier.multiple * weights,
+            "offset": classifier.multiple * classifier.bias,
+        }
+        dual = {"multipliers": data.exact_multipliers(a), "shares": _sum_at_most_one(best)[None]}
+        return Point(primal, dual)
+
+    def _feasible_spectra(self, point: Point, a: FloatArray, g: FloatArray) -> FloatArray:
+        """The best eigenvalues for (a, g) where known, or those of the point's kernels."""
+        data = self.data
+        shape = (len(data.S), data.n, data.n)
+        given = _usable(point.primal.get("kernels"), shape)
+        if self._has_best_kernels or given is None:
+            return self.spectra.nearest(a, g, data.weight).mu
+        # The nearest matrix with the eigenvectors V_i has the diagonal of V_i'K_i V_i.
+        rows = []
+        for V, projection, K in zip(self.spectra.bases, self.projections, given, strict=True):
+            diagonal = np.asarray(np.einsum("ij,ij->j", V, symmetric_part(K) @ V))
+            rows.append(projection.eigenvalues(diagonal))
+        return np.array(rows)
+
+
+# --- a loss of one's own
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The bounds of the optimum for a user's own loss, whose values have an unknown accuracy.
+
+    Parameters
+    ----------
+    data : SimilarityData
+        Labels, penalties and loss.
+    groups : tuple of tuples of (n, n) arrays
+        The similarities of each kernel.
+    a : (n,) array
+        Multipliers.
+    kernels : list of (n, n) arrays
+        Feasible kernels.
+    classifier : ScaledClassifier
+        Whose value bounds that of the support vector machine.
+    trace_bound : callable or None
+        The bound of the trace of kernels whose losses are at most a number.
+    """
+
+    data: SimilarityData
+    groups: tuple[tuple[FloatArray, ...], ...]
+    a: FloatArray
+    kernels: list[FloatArray]
+    classifier: ScaledClassifier
+    trace_bound: Callable[[float], float] | None = None
+
+    def interval(self, gradients: Sequence[FloatArray], shares: Sequence[FloatArray]) -> FloatArray:
+        """Return the best lower bound of some gradients and shares, and the upper one."""
+        data = self.data
+        pairs = zip(self.kernels, self.groups, strict=True)
+        upper = self.classifier.value + sum(data.losses(K, group) for K, group in pairs)
+        # The sums are right up to n eps times their terms.
+        largest = max(float(np.abs(K).max()) for K in self.kernels)
+        sizes = abs(upper) + float(np.abs(self.a).sum()) * (1 + largest * data.C)
+        rounding = data.n * EPS * sizes
+        lower = max(self._lower(Z, g, upper) for Z in gradients for g in shares)
+        return np.array([lower - rounding, upper + rounding])
+
+    def _lower(self, Z: FloatArray, g: FloatArray, upper: float) -> float:
+        """The bound from below by gradients Z, -inf where they give none."""
+        data = self.data
+        if data.loss.conjugate is None:
+            return -np.inf
+        terms = [
+            float(np.vdot(Zi, S)) + float(data.loss.conjugate(Zi))
+            for Zi, S in zip(Z, data.S, strict=True)
+        ]
+        total = float(data.y @ self.a) - data.rho * sum(terms)
+        first = 0
+        for group, gi in zip(self.groups, g, strict=True):
+            part = Z[first : first + len(group)].sum(axis=0)
+            first += len(group)
+            M = data.rho * part - np.outer(self.a / (2 * gi), self.a)
+            smallest = float(np.linalg.eigvalsh(M)[0]) - data.n * EPS * float(np.linalg.norm(M))
+            if data.trace is not None:
+                total += data.trace * smallest
+            elif smallest < 0 and self.trace_bound is not None:
+                total += self.trace_bound(upper) * smallest
+        return -np.inf if np.isnan(total) else total
+
+
+# --- what both use
+
+
+def _usable(given: FloatArray | None, shape: tuple[int, ...]) -> FloatArray | None:
+    """The array if it is there, finite and of the right shape."""
+    if given is None or given.shape != shape or not np.isfinite(given).all():
+        return None
+    return given
+
+
+def _sum_at_most_one(g: FloatArray) -> FloatArray:
+    """Shares of sum 1 up to rounding, made smaller until their exact sum is at most 1."""
+    while math.fsum([*g, -1.0]) > 0:
+        g = g * (1 - 2 * EPS)
+    return g
+
+
+def _error(factors: Sequence[FloatArray], weights: Sequence[FloatArray]) -> FloatArray:
+    """About the error that a proof will charge to sum_i H_i w_i."""
+    pairs = zip(factors, weights, strict=True)
+    sizes = [
+        H.shape[1] * EPS * np.linalg.norm(H, axis=1) * float(np.linalg.norm(w)) for H, w in pairs
+    ]
+    return np.asarray(sum(sizes))
