@@ -142,27 +142,18 @@ def prove_kernels(program: SimilarityProgram, witness: Point) -> Bracket:
     True
     """
     kernels = _kernels(program, witness)
-    point = _reported(witness)
     if kernels is None:
-        return Bracket(-math.inf, math.inf, point, "the witness has no kernels")
+        return Bracket(-math.inf, math.inf, _reported(witness), "the witness has no kernels")
     products = np.array([kernel.product * kernel.scale.mid for kernel in kernels])
     if not program.has_formulas:
-        estimate = _ends(witness)
-        primal = _with_kernels(program, point, products)
-        return Bracket(-math.inf, math.inf, primal, OWN_LOSS, estimate=estimate)
+        solution = _solution(witness, products, witness.dual.get("gradients"))
+        return Bracket(-math.inf, math.inf, solution, OWN_LOSS, estimate=_estimate(witness))
 
     differences = [K.product - S for K, group in _pairs(kernels, program) for S in group]
     upper = _finite_or(math.inf, _kernels_value(program, witness, kernels, differences))
     lower, Z = _best_lower(program, witness, differences, upper)
-    duals: dict[str, FloatArray] = {}
     # Those of the squared loss are known with the kernel.
-    if Z is not None and program.loss != "squared":
-        duals["gradients"] = Z
-    # The last shares are those that came with given gradients.
-    shares = witness.dual.get("shares")
-    if shares is not None and len(shares) > 1:
-        duals["shares"] = shares[-1]
-    solution = _with_kernels(program, point, products, duals)
+    solution = _solution(witness, products, None if program.loss == "squared" else Z)
     return Bracket(lower, upper, solution, lower_by=LOWER_BY, upper_by=UPPER_BY)
 
 
@@ -175,7 +166,7 @@ class FactoredKernel:
 
     @property
     def _columns(self) -> int:
-        return self.H.shape[1]
+        return int(self.H.shape[1])
 
     @cached_property
     def product(self) -> FloatArray:
@@ -531,7 +522,7 @@ def _shares(program: SimilarityProgram, witness: Point) -> list[FloatArray]:
     return [g for g in rows if (g > 0).all() and _fsum([*g, -1.0]) <= 0]
 
 
-def _ends(witness: Point) -> tuple[float, float] | None:
+def _estimate(witness: Point) -> tuple[float, float] | None:
     """The interval that the witness calls an estimate."""
     given = witness.primal.get("estimate")
     if given is None or given.shape != (2,):
@@ -547,16 +538,19 @@ def _reported(witness: Point) -> Point:
     return Point(primal)
 
 
-def _with_kernels(
-    program: SimilarityProgram,
-    point: Point,
-    products: FloatArray,
-    duals: dict[str, FloatArray] | None = None,
-) -> Point:
-    """The point with its kernels: one without shares has a single kernel."""
-    if "gamma" in point.primal:
-        return Point({**point.primal, "kernels": products}, duals)
-    return Point({**point.primal, "kernel": products[0]}, duals)
+def _solution(witness: Point, products: FloatArray, Z: FloatArray | None) -> Point:
+    """The point with its kernels, one of which has no shares, and its gradients."""
+    primal = dict(_reported(witness).primal)
+    if "gamma" in primal:
+        primal["kernels"] = products
+    else:
+        primal["kernel"] = products[0]
+    dual = {} if Z is None else {"gradients": Z}
+    # The last shares are those that came with given gradients.
+    shares = witness.dual.get("shares")
+    if Z is not None and shares is not None and len(shares) > 1:
+        dual["shares"] = shares[-1]
+    return Point(primal, dual)
 
 
 # --- sums

@@ -263,6 +263,7 @@ class SingleKernel:
             K = H @ H.T
             if Z is None:
                 Z = np.array([data.loss.gradient(K - S) for S in data.S])
+                dual["gradients"] = Z
             choices = [Z, np.array([dual["kink_gradient"]] * len(data.S))]
             estimated = Estimate(data, (data.S,), a, [K], classifier, self.trace_bound)
             primal["estimate"] = estimated.interval(choices, [np.ones(1)])
@@ -415,8 +416,9 @@ class SeveralKernels:
         if not data.provable:
             kernels = [H @ H.T for H in factors]
             if Z is None:
-                pairs = zip(kernels, data.S, strict=True)
-                Z = np.array([data.loss.gradient(K - S) for K, S in pairs])
+                differences = [K - S for K, S in zip(kernels, data.S, strict=True)]
+                Z = np.array([data.loss.gradient(X) for X in differences])
+                dual["gradients"] = Z
             groups = tuple((S,) for S in data.S)
             estimated = Estimate(data, groups, a, kernels, classifier)
             primal["estimate"] = estimated.interval([Z], choices)
