@@ -39,12 +39,17 @@ sum_j p_ij^2 / mu_ij in place of |w_i|^2 / s_i, and for any z_i the optimum is a
     y'a + sum_i {tau min_j(2 rho z_ij - (V_i'a)_j^2 / (2 g_i)) - rho (2 z_i'lambda_i + z_i'z_i)}.
 
 V_i and lambda_i are data of that problem: floats, whatever they are the eigenpairs of.
+
+**Lemma S6 (bounds of nonnegative sums).** A sum of products of nonnegative floats that takes at
+most 64 operations, none of which underflows, is right up to the factor 1 +- 2^-46. `_above` makes
+it an upper bound; bounds below 2^-300 are raised to that, so that products of three of them and a
+gamma do not underflow. Radii are such sums; long sums have a gamma of their own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -52,25 +57,20 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.problem import Bracket, Point
-from klopt.proof.enclosure import (
-    ETA,
-    UNIT_ROUNDOFF,
-    Enclosure,
-    enclose_norm,
-    enclose_product,
-    enclose_sum,
-    gamma,
-    round_up,
-)
+from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure, enclose_sum, gamma
 from klopt.proof.semidefinite import eigenvalue_floor
 
 __all__ = ["SimilarityProgram", "prove_kernels", "prove_spectra"]
 
 NEARLY_CLOSED_GAP = 1e-9
 """Relative gap below which no second choice of gradients is tried."""
+INFLATION = 1 + 2.0**-46
+SMALLEST_BOUND = 2.0**-300
+LARGEST_BOUND = 2.0**300
+"""Lemma S6; an end that needs larger numbers is infinite."""
 OWN_LOSS = "the values of a loss of one's own are floats of unknown accuracy: they prove nothing"
 LOWER_BY = "weak duality: multipliers, shares and gradients of the losses"
-UPPER_BY = "value at exactly feasible kernels, of a classifier and the losses"
+UPPER_BY = "value at exactly feasible kernels: a classifier and the losses"
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,14 +102,19 @@ class SimilarityProgram:
     def n(self) -> int:
         return self.y.size
 
-    @property
-    def similarities(self) -> list[FloatArray]:
+    @cached_property
+    def similarities(self) -> tuple[FloatArray, ...]:
         """All S_ij, group after group."""
-        return [S for group in self.groups for S in group]
+        return tuple(S for group in self.groups for S in group)
+
+    @cached_property
+    def norms(self) -> tuple[float, ...]:
+        """Upper bounds of the ||S_ij||."""
+        return tuple(_norm_bound(S) for S in self.similarities)
 
     @property
     def has_formulas(self) -> bool:
-        """Whether the losses leave a term, and then one that can be enclosed."""
+        """Whether the losses leave no term, or one that can be enclosed."""
         return not self.rho or self.loss in ("l1", "frobenius", "squared")
 
 
@@ -144,90 +149,80 @@ def prove_kernels(program: SimilarityProgram, witness: Point) -> Bracket:
     kernels = _kernels(program, witness)
     if kernels is None:
         return Bracket(-math.inf, math.inf, _reported(witness), "the witness has no kernels")
-    products = np.array([kernel.product * kernel.scale.mid for kernel in kernels])
     if not program.has_formulas:
-        solution = _solution(witness, products, witness.dual.get("gradients"))
+        solution = _solution(witness, kernels, witness.dual.get("gradients"))
         return Bracket(-math.inf, math.inf, solution, OWN_LOSS, estimate=_estimate(witness))
 
-    differences = [K.product - S for K, group in _pairs(kernels, program) for S in group]
+    differences = [
+        kernel.product - S
+        for kernel, group in zip(kernels, program.groups, strict=True)
+        for S in group
+    ]
     upper = _finite_or(math.inf, _kernels_value(program, witness, kernels, differences))
     lower, Z = _best_lower(program, witness, differences, upper)
     # Those of the squared loss are known with the kernel.
-    solution = _solution(witness, products, None if program.loss == "squared" else Z)
+    solution = _solution(witness, kernels, None if program.loss == "squared" else Z)
     return Bracket(lower, upper, solution, lower_by=LOWER_BY, upper_by=UPPER_BY)
 
 
-@dataclass(frozen=True, eq=False)
 class FactoredKernel:
-    """K = s HH' of Lemma S1; `trace` None has s = 1."""
+    """K = s HH' of Lemma S1; without a trace s = 1.
 
-    H: FloatArray
-    trace: float | None
+    Attributes
+    ----------
+    product : (n, n) array
+        G, the computed HH', symmetric.
+    row_norms : (n,) array
+        Upper bounds of the h_i.
+    square : float
+        An upper bound of ||H||^2 = sum h_i^2.
+    scale : float
+        About s.
+    inverse_scale : float
+        An upper bound of 1 / s.
+    spread : float
+        An upper bound of |s - 1| + gamma_k.
+    """
 
-    @property
-    def _columns(self) -> int:
-        return int(self.H.shape[1])
-
-    @cached_property
-    def product(self) -> FloatArray:
-        """G, the computed HH', symmetric."""
-        G = self.H @ self.H.T
+    def __init__(self, H: FloatArray, trace: float | None) -> None:
+        n, k = H.shape
+        G = H @ H.T
         if not np.array_equal(G, G.T):
             G = np.tril(G) + np.tril(G, -1).T
-        return G
-
-    @cached_property
-    def squares(self) -> Enclosure:
-        """The squared norms of the rows of H."""
-        return _sum_of_nonnegative(self.product.diagonal(), self._columns)
-
-    @cached_property
-    def scale(self) -> Enclosure:
-        """The factor s."""
-        if self.trace is None:
-            return Enclosure.of(1.0)
-        return Enclosure.of(self.trace) / self.squares.sum()
-
-    @cached_property
-    def row_norms(self) -> FloatArray:
-        """Upper bounds of the h_i."""
-        norms: FloatArray = round_up(np.sqrt(self.squares.upper))
-        return norms
-
-    @cached_property
-    def spread(self) -> Enclosure:
-        """|s - 1| + gamma_k: K differs from G by at most so many times hh'."""
-        return Enclosure.of((self.scale - 1.0).magnitude) + gamma(self._columns)
-
-    @property
-    def underflow(self) -> float:
-        """What an entry of G may lack beyond that."""
-        return (self._columns + 1) * ETA
-
-    def image(self, w: FloatArray) -> Enclosure:
-        """Return Hw: by Cauchy and Schwarz the terms of entry i add up to at most h_i |w|."""
-        size = enclose_norm(w).upper
-        rad = Enclosure.of(self.row_norms) * (gamma(self._columns) * size) + 2 * self.underflow
-        return Enclosure(self.H @ w, rad.upper)
+        self.H = H
+        self.product = G
+        squares = G.diagonal()
+        # Lemma E2 for sums of squares: |computed - exact| <= gamma exact + k eta.
+        self.row_norms = np.sqrt(squares) * (1 + 2 * gamma(k + 4)) + SMALLEST_BOUND
+        relative = 2 * gamma(n + k + 4)
+        square = float(squares.sum())
+        self.square = _above(square * (1 + relative))
+        self.scale = 1.0
+        self.inverse_scale = 1.0
+        self.spread = _above(gamma(k))
+        if trace is None:
+            return
+        # eta is negligible only where numbers are not that small.
+        if not SMALLEST_BOUND <= square <= LARGEST_BOUND:
+            self.inverse_scale = math.inf
+            self.spread = math.inf
+            return
+        self.scale = trace / square
+        self.inverse_scale = _above(self.square / trace)
+        change = abs(trace - square) / square
+        self.spread = _above(change + 2 * relative * self.scale + gamma(k))
 
 
 def _kernels(program: SimilarityProgram, witness: Point) -> list[FactoredKernel] | None:
     """The kernels of Lemma S1; None where the witness has no factors for them."""
     ranks = _given(witness.primal, "ranks", (len(program.groups),))
     factors = witness.primal.get("factors")
-    if ranks is None or factors is None or factors.ndim != 2 or not np.isfinite(factors).all():
+    if ranks is None or factors is None or not (ranks >= 0).all():
         return None
-    if factors.shape != (program.n, int(ranks.sum())) or not (ranks >= 0).all():
+    columns = [int(rank) for rank in ranks]
+    if factors.shape != (program.n, sum(columns)) or not np.isfinite(factors).all():
         return None
-    ends = ranks.astype(int).cumsum()[:-1]
-    parts = np.split(factors, ends, axis=1)
-    return [FactoredKernel(H, program.trace) for H in parts]
-
-
-def _pairs(
-    kernels: list[FactoredKernel], program: SimilarityProgram
-) -> Iterator[tuple[FactoredKernel, tuple[FloatArray, ...]]]:
-    return zip(kernels, program.groups, strict=True)
+    return [FactoredKernel(H, program.trace) for H in _split(factors, columns)]
 
 
 def _kernels_value(
@@ -237,48 +232,55 @@ def _kernels_value(
     differences: list[FloatArray],
 ) -> float:
     """Lemma S2 and the losses: the upper end."""
-    ends = np.cumsum([kernel.H.shape[1] for kernel in kernels])
-    classifier = _given(witness.primal, "classifier", (int(ends[-1]),))
+    columns = [kernel.H.shape[1] for kernel in kernels]
+    classifier = _given(witness.primal, "classifier", (sum(columns),))
     offset = _given(witness.primal, "offset", ())
     if classifier is None or offset is None:
         return math.inf
 
-    f = Enclosure.of(np.full(program.n, float(offset)))
+    f = np.full(program.n, float(offset))
+    # By Cauchy and Schwarz the terms of (Hw)_i add up to at most h_i |w|.
+    sizes = np.full(program.n, 1 + abs(float(offset)))
     largest = 0.0
-    for kernel, w in zip(kernels, np.split(classifier, ends[:-1]), strict=True):
-        f = f + kernel.image(w)
-        squared_norm = enclose_norm(w).square() / kernel.scale
-        # NaN stays.
-        largest = float(np.maximum(largest, squared_norm.upper))
-    total = _hinge_value(program, f, largest)
+    for kernel, w in zip(kernels, _split(classifier[None], columns), strict=True):
+        norm = _norm_bound(w)
+        f += kernel.H @ w[0]
+        sizes += norm * kernel.row_norms
+        # NaN and inf must not be lost in a maximum.
+        largest = max(largest, _finite_or(math.inf, norm * norm * kernel.inverse_scale))
+    operations = max(columns) + len(columns) + 8
+    total = largest / 2 + program.C * _hinge_sum(program.y, f, sizes, operations)
 
     if program.rho:
-        owners = [K for K, group in _pairs(kernels, program) for _ in group]
+        owners = [
+            kernel for kernel, group in zip(kernels, program.groups, strict=True) for _ in group
+        ]
         pairs = zip(owners, differences, strict=True)
-        losses = enclose_sum([_loss_bound(program.loss, K, X) for K, X in pairs])
-        total = total + losses * program.rho
-    return float(total.upper)
+        losses = _fsum([_loss_bound(program.loss, kernel, X) for kernel, X in pairs])
+        total += program.rho * losses
+    return _above(total)
 
 
-def _hinge_value(program: SimilarityProgram, f: Enclosure, squared_norm: float) -> Enclosure:
-    """squared_norm / 2 + C sum_j max(0, 1 - y_j f_j)."""
-    shortfalls = (1.0 - f * program.y).positive_part()
-    return Enclosure.of(squared_norm) * 0.5 + shortfalls.sum() * program.C
+def _hinge_sum(y: FloatArray, f: FloatArray, sizes: FloatArray, operations: int) -> float:
+    """An upper bound of sum_j max(0, 1 - y_j f_j).
+
+    Entry j of f is a sum, computed by at most so many operations in a row, of terms whose sizes,
+    with 1, add up to at most `sizes` (Lemma E2).
+    """
+    shortfalls = np.maximum(1 - y * f + 2 * gamma(operations) * sizes, 0.0)
+    return _above(float(shortfalls.sum()) * (1 + 2 * gamma(f.size + 4)))
 
 
 def _loss_bound(loss: str, kernel: FactoredKernel, X: FloatArray) -> float:
     """An upper bound of L(K - S) where X is the computed G - S (Lemma S1)."""
-    n = len(X)
-    # One rounding made each entry of X.
-    rounded = 1 + 4 * UNIT_ROUNDOFF
+    # Each entry of X was rounded once.
     if loss == "l1":
-        rows = Enclosure.of(kernel.row_norms).sum()
-        size = _entrywise_norm(X) * rounded + kernel.spread * rows.square()
-        return float((size + kernel.underflow * (n * n)).upper)
+        rows = _above(float(kernel.row_norms.sum()) * (1 + 2 * gamma(len(X) + 4)))
+        size = _fsum(np.abs(X).sum(axis=1)) * (1 + 2 * gamma(len(X) + 4))
+        return _above(size + kernel.spread * rows * rows)
     # The norm of hh' is the sum of the h_i^2.
-    spread = kernel.spread * kernel.squares.sum()
-    size = _squared_norm(X).sqrt() * rounded + spread + kernel.underflow * n
-    return float((size.square() if loss == "squared" else size).upper)
+    size = _above(_norm_bound(X) + kernel.spread * kernel.square)
+    return _above(size * size) if loss == "squared" else size
 
 
 def _best_lower(
@@ -286,10 +288,10 @@ def _best_lower(
 ) -> tuple[float, FloatArray | None]:
     """The best bound of Lemma S3 that the witness has, and its gradients."""
     a = _multipliers(program, witness)
-    m = len(differences)
-    n = program.n
     if a is None:
         return -math.inf, None
+    m = len(differences)
+    n = program.n
     Z = _given(witness.dual, "gradients", (m, n, n))
     if Z is None:
         Z = np.array([_gradient(program.loss, X) for X in differences])
@@ -318,28 +320,49 @@ def _lower(
 ) -> float:
     """The bound of Lemma S3; -inf where Z is outside of the domain of the conjugate."""
     terms = [_exact_sum(program.y * a)]
+    norms = [0.0] * len(Z)
     if program.rho:
-        for Zi, S in zip(Z, program.similarities, strict=True):
-            if not np.array_equal(Zi, Zi.T) or not np.isfinite(Zi).all():
+        norms = [_norm_bound(Zi) for Zi in Z]
+        for Zi, norm, S, size in zip(Z, norms, program.similarities, program.norms, strict=True):
+            term = _conjugate_term(program, Zi, norm, S, size)
+            if term is None:
                 return -math.inf
-            size = _squared_norm(Zi)
-            if not _is_in_domain(program.loss, Zi, size):
-                return -math.inf
-            conjugate = size * 0.25 if program.loss == "squared" else Enclosure.of(0.0)
-            terms.append((_inner_product(Zi, S) + conjugate) * -program.rho)
+            terms.append(term)
 
     trace = program.trace
     if trace is None:
         trace = _trace_bound(program, upper)
     first = 0
     for i, group in enumerate(program.groups):
-        guess = None if levels is None else float(levels[i])
-        smallest = _eigenvalue(program, Z[first : first + len(group)], a, float(g[i]), guess)
+        members = slice(first, first + len(group))
         first += len(group)
+        guess = None if levels is None else float(levels[i])
+        smallest = _eigenvalue(program, Z[members], sum(norms[members]), a, float(g[i]), guess)
         # Without a trace the kernel 0 is feasible: a positive eigenvalue adds nothing.
         if program.trace is not None or smallest < 0:
             terms.append(Enclosure.of(trace) * smallest)
     return _finite_or(-math.inf, enclose_sum(terms).lower)
+
+
+def _conjugate_term(
+    program: SimilarityProgram, Z: FloatArray, norm: float, S: FloatArray, size: float
+) -> Enclosure | None:
+    """-rho (<Z, S> + L*(Z)); None where L*(Z) may be inf. `norm` and `size` bound ||Z||, ||S||."""
+    n = len(Z)
+    if not norm < LARGEST_BOUND or not np.array_equal(Z, Z.T):
+        return None
+    if program.loss == "l1" and not np.abs(Z).max() <= 1:
+        return None
+    if program.loss == "frobenius" and not norm <= 1:
+        return None
+    # Row by row, for a small gamma; by Cauchy and Schwarz the terms add up to at most ||Z|| ||S||.
+    rows = np.vecdot(Z, S)
+    total = norm * size
+    if program.loss == "squared":
+        rows += 0.25 * np.vecdot(Z, Z)
+        total += norm * norm
+    mid = program.rho * _fsum(rows)
+    return Enclosure(-mid, _above(program.rho * _above(total) * gamma(n + 6)))
 
 
 def _gradient(loss: str, X: FloatArray) -> FloatArray:
@@ -347,54 +370,62 @@ def _gradient(loss: str, X: FloatArray) -> FloatArray:
     if loss == "l1":
         return np.sign(X)
     if loss == "frobenius":
-        room = 1 - 8 * (len(X) + 4) * UNIT_ROUNDOFF
-        return X * (room / (float(np.linalg.norm(X)) or 1.0))
+        return X / (_norm_bound(X) * (1 + 8 * gamma(len(X) + 4)))
     return 2 * X
 
 
-def _is_in_domain(loss: str, Z: FloatArray, squared_norm: Enclosure) -> bool:
-    """Whether L*(Z) is finite."""
-    if loss == "l1":
-        return bool(np.abs(Z).max(initial=0.0) <= 1)
-    return loss == "squared" or bool(squared_norm.upper <= 1)
-
-
 def _eigenvalue(
-    program: SimilarityProgram, Z: FloatArray, a: FloatArray, g: float, guess: float | None
+    program: SimilarityProgram,
+    Z: FloatArray,
+    norm: float,
+    a: FloatArray,
+    g: float,
+    guess: float | None,
 ) -> float:
-    """A lower bound of the smallest eigenvalue of rho sum Z_j - aa'/(2g)."""
-    pull = enclose_norm(a).square() / (2 * g)
+    """A lower bound of the smallest eigenvalue of rho sum Z_j - aa'/(2g); `norm` >= sum ||Z_j||."""
+    size = _norm_bound(a[None])
+    pull = _above(size * size / (2 * g))
     if not program.rho:
-        return float((-pull).lower)
+        return -pull
     M = program.rho * (Z[0] if len(Z) == 1 else Z.sum(axis=0))
     M -= np.multiply.outer(a / (2 * g), a)
-    # Each entry takes len(Z) sums, two divisions and products, and a difference: Lemma E2 for its
-    # terms, whose matrix has at most the sum of their norms.
-    norms = enclose_sum([_squared_norm(Zj).sqrt() for Zj in Z]) * program.rho
-    operations = len(Z) + 6
-    underflow = 4 * len(a) * operations * ETA * (2 + float(np.abs(a).max()))
-    error = (norms + pull) * gamma(operations) + underflow
-    floor = eigenvalue_floor(M, guess)
-    # A guess that is too high is no loss: the eigenvalue is computed.
-    if floor == -math.inf and guess is not None:
+    # Lemma E2 for each entry; the matrix of the terms has at most the sum of their norms.
+    error = _above((program.rho * max(norm, SMALLEST_BOUND) + pull) * gamma(len(Z) + 8))
+    if guess is None:
         floor = eigenvalue_floor(M)
-    return float((floor - error).lower) if math.isfinite(floor) else -math.inf
+    else:
+        floor = _floor_near(M, guess)
+    return math.nextafter(floor - error, -math.inf)
+
+
+def _floor_near(M: FloatArray, guess: float) -> float:
+    """A lower bound of the smallest eigenvalue of M, which is about `guess`.
+
+    M - guess I is nearly singular and has a smaller trace, by which Lemma P1 is sharper.
+    """
+    moved = M.copy()
+    moved.flat[:: len(M) + 1] -= guess
+    floor = eigenvalue_floor(moved, 0.0)
+    # A guess that is too high is no loss: the eigenvalue is computed.
+    if floor == -math.inf:
+        return eigenvalue_floor(M)
+    rounding = _above(UNIT_ROUNDOFF * float(np.abs(moved.diagonal()).max()))
+    below = math.nextafter(floor - rounding, -math.inf)
+    return math.nextafter(below + guess, -math.inf)
 
 
 def _trace_bound(program: SimilarityProgram, upper: float) -> float:
     """Lemma S4: a bound of the trace of all kernels of a value of at most `upper`."""
     n = program.n
     m = len(program.similarities)
-    if not math.isfinite(upper):
-        return math.inf
-    given = enclose_sum([Enclosure.of(S.diagonal()).sum() for S in program.similarities])
-    losses = Enclosure.of(max(upper, 0.0)) / program.rho
+    traces = enclose_sum([_exact_sum(S.diagonal()) for S in program.similarities]).upper
+    losses = _above(max(upper, 0.0) / program.rho)
     if program.loss == "frobenius":
-        losses = losses * Enclosure.of(float(n)).sqrt()
+        losses = _above(math.sqrt(n) * losses)
     elif program.loss == "squared":
         # The m norms add up to at most the root of m times their squares.
-        losses = (losses * float(n * m)).sqrt()
-    return max(float(((given + losses) / float(m)).upper), 0.0)
+        losses = _above(math.sqrt(_above(n * m * losses)))
+    return _above(max(math.nextafter(traces + losses, math.inf), 0.0) / m)
 
 
 # --- given eigenvectors
@@ -417,23 +448,34 @@ def prove_spectra(
     witness
         Primal `spectra` (the mu_i, which are scaled to the trace), `classifier` (the p_i), `offset`
         (b); dual `multipliers` (a) and `shares` (g, rows of which each is tried).
+
+    Examples
+    --------
+    >>> program = SimilarityProgram(((),), np.array([1.0, -1.0]), 1.0, 1.0, 2.0, "squared")
+    >>> w = np.array([1.0, -1.0])
+    >>> primal = {"spectra": [[1.0, 1.0]], "classifier": w[None], "offset": 0.0}
+    >>> witness = Point(primal, {"multipliers": w, "shares": [[1.0]]})
+    >>> bracket = prove_spectra(program, np.ones((1, 2)), np.eye(2), witness)
+    >>> bool(bracket.lower <= 1 <= bracket.upper < 1 + 1e-12)
+    True
     """
     m, n = values.shape
-    point = _reported(witness)
     mu = _given(witness.primal, "spectra", (m, n))
     if mu is None or program.trace is None or not (mu >= 0).all():
-        return Bracket(-math.inf, math.inf, point, "the witness has no spectra")
+        return Bracket(-math.inf, math.inf, _reported(witness), "the witness has no spectra")
 
-    scale = Enclosure.of(program.trace) / _exact_sums(mu)
-    upper = _finite_or(math.inf, _spectra_value(program, values, vectors, witness, mu, scale))
-    lower = _spectra_lower(program, values, vectors, witness, mu - values)
-    spectra = mu * scale.mid[:, None]
-    kernels = np.empty((m, n, n))
-    for V, row, K in zip(np.vsplit(vectors, m), spectra, kernels, strict=True):
-        half = V[row > 0].T * np.sqrt(row[row > 0])
+    sums = np.array([_fsum(row) for row in mu])
+    upper = _finite_or(math.inf, _spectra_value(program, values, vectors, witness, sums))
+    lower = _spectra_lower(program, values, vectors, witness)
+    primal = dict(_reported(witness).primal)
+    primal["spectra"] = mu * (program.trace / sums)[:, None]
+    primal["kernels"] = np.empty((m, n, n))
+    rows = zip(np.vsplit(vectors, m), primal["spectra"], primal["kernels"], strict=True)
+    for V, spectrum, K in rows:
+        inside = spectrum > 0
+        half = V[inside].T * np.sqrt(spectrum[inside])
         np.matmul(half, half.T, out=K)
-    solution = Point({**point.primal, "spectra": spectra, "kernels": kernels})
-    return Bracket(lower, upper, solution, lower_by=LOWER_BY, upper_by=UPPER_BY)
+    return Bracket(lower, upper, Point(primal), lower_by=LOWER_BY, upper_by=UPPER_BY)
 
 
 def _spectra_value(
@@ -441,51 +483,71 @@ def _spectra_value(
     values: FloatArray,
     vectors: FloatArray,
     witness: Point,
-    mu: FloatArray,
-    scale: Enclosure,
+    sums: FloatArray,
 ) -> float:
-    """The upper end; `scale` has the factors s_i that give the mu_i the trace exactly."""
+    """The upper end; `sums` has the sums of the mu_i, correctly rounded."""
+    mu = witness.primal["spectra"]
     p = _given(witness.primal, "classifier", mu.shape)
     offset = _given(witness.primal, "offset", ())
-    # An eigenvector that a kernel lacks is none of its functions.
-    if p is None or offset is None or p[mu == 0].any():
+    if p is None or offset is None or program.trace is None:
         return math.inf
-    quotients = Enclosure.of(p).square() / np.where(mu > 0, mu, 1.0)
-    squared_norms = quotients.sum(axis=1) / scale
-    f = enclose_product(p.reshape(-1), vectors) + float(offset)
-    total = _hinge_value(program, f, float(squared_norms.maximum().upper))
+    # An eigenvector that a kernel lacks is none of its functions. Small numbers could underflow.
+    lacks = mu < SMALLEST_BOUND
+    if p[lacks].any() or not np.abs(p).max() < LARGEST_BOUND or not (sums > 0).all():
+        return math.inf
+    m, n = mu.shape
+    quotients = np.divide(p, mu, where=~lacks, out=np.zeros_like(p))
+    squared_norms = np.vecdot(quotients, p) * (1 + 2 * gamma(n + 4)) + SMALLEST_BOUND
+    largest = float((squared_norms * sums).max()) / program.trace
+
+    f = p.reshape(-1) @ vectors + float(offset)
+    # By Cauchy and Schwarz the terms of entry j add up to at most |p| times column j.
+    columns = np.sqrt(np.vecdot(vectors, vectors, axis=0)) * (1 + 2 * gamma(m * n + 4))
+    sizes = _norm_bound(p) * (columns + SMALLEST_BOUND) + (1 + abs(float(offset)))
+    total = largest / 2 + program.C * _hinge_sum(program.y, f, sizes, m * n + 8)
+
     if program.rho:
-        column = Enclosure(scale.mid[:, None], scale.rad[:, None])
-        losses = (column * mu - values).square().sum(axis=1).sum()
-        total = total + losses * program.rho
-    return float(total.upper)
+        scaled = mu * (program.trace / sums)[:, None]
+        # The factor was rounded twice, the product once.
+        rounding = _norm_bound(scaled) * gamma(6)
+        distance = _above(_norm_bound(scaled - values) + rounding)
+        total += program.rho * distance * distance
+    return _above(total)
 
 
 def _spectra_lower(
-    program: SimilarityProgram,
-    values: FloatArray,
-    vectors: FloatArray,
-    witness: Point,
-    z: FloatArray,
+    program: SimilarityProgram, values: FloatArray, vectors: FloatArray, witness: Point
 ) -> float:
-    """The lower end of Lemma S5."""
+    """The lower end of Lemma S5, for z_i = mu_i - lambda_i as computed."""
     a = _multipliers(program, witness)
     if a is None or program.trace is None:
         return -math.inf
-    u = enclose_product(vectors, a)
-    squares = u.square()
-    pull = Enclosure(squares.mid.reshape(z.shape), squares.rad.reshape(z.shape))
-    gradient = Enclosure.of(z) * (2 * program.rho)
-    losses = (Enclosure.of(z) * (Enclosure.of(values) * 2.0 + z)).sum(axis=1) * -program.rho
+    m, n = values.shape
+    z = witness.primal["spectra"] - values
+    longest = math.sqrt(float(np.vecdot(vectors, vectors).max())) * (1 + 2 * gamma(n + 4))
+    # Cauchy and Schwarz for V_i'a.
+    error = _above(gamma(n + 2) * _norm_bound(a[None]) * _above(longest))
+    u = np.abs(vectors @ a).reshape(m, n) + error
+    pull = u * u * (1 + 8 * UNIT_ROUNDOFF)
+    gradient = 2 * program.rho * z
+
+    parts = z * (2 * values + z)
+    sizes = np.abs(z) * (2 * np.abs(values) + np.abs(z))
+    size = _above(float(sizes.sum()) * (1 + 2 * gamma(m * n + 4)))
+    loss = program.rho * _fsum(parts.reshape(-1))
+    terms = [
+        _exact_sum(program.y * a),
+        Enclosure(-loss, _above(program.rho * size * gamma(8))),
+    ]
 
     found = -math.inf
     for g in _shares(program, witness):
         prices = gradient - pull / (2 * g)[:, None]
-        smallest = Enclosure.of(prices.lower.min(axis=1)) * program.trace
-        parts = smallest + losses
-        terms = [Enclosure(mid, rad) for mid, rad in zip(parts.mid, parts.rad, strict=True)]
-        value = enclose_sum([_exact_sum(program.y * a), *terms])
-        found = max(found, _finite_or(-math.inf, value.lower))
+        # Three roundings of each term.
+        rounding = gamma(6) * (np.abs(gradient) + pull / (2 * g)[:, None]).max(axis=1)
+        smallest = prices.min(axis=1) - rounding - SMALLEST_BOUND
+        products = [Enclosure.of(program.trace) * float(price) for price in smallest]
+        found = max(found, _finite_or(-math.inf, enclose_sum([*terms, *products]).lower))
     return found
 
 
@@ -519,7 +581,7 @@ def _shares(program: SimilarityProgram, witness: Point) -> list[FloatArray]:
     rows = witness.dual.get("shares")
     if rows is None or rows.ndim != 2 or rows.shape[1] != len(program.groups):
         return []
-    return [g for g in rows if (g > 0).all() and _fsum([*g, -1.0]) <= 0]
+    return [g for g in rows if (g > SMALLEST_BOUND).all() and _fsum([*g, -1.0]) <= 0]
 
 
 def _estimate(witness: Point) -> tuple[float, float] | None:
@@ -532,17 +594,16 @@ def _estimate(witness: Point) -> tuple[float, float] | None:
 
 def _reported(witness: Point) -> Point:
     """What the witness wants to be told to the user."""
-    primal = {
-        name: witness.primal[name] for name in ("alpha", "gamma", "bias") if name in witness.primal
-    }
-    return Point(primal)
+    names = ("alpha", "gamma", "bias")
+    return Point({name: witness.primal[name] for name in names if name in witness.primal})
 
 
-def _solution(witness: Point, products: FloatArray, Z: FloatArray | None) -> Point:
-    """The point with its kernels, one of which has no shares, and its gradients."""
+def _solution(witness: Point, kernels: list[FactoredKernel], Z: FloatArray | None) -> Point:
+    """The point with its kernels, of which a single one has no shares, and its gradients."""
     primal = dict(_reported(witness).primal)
+    products = [kernel.product * kernel.scale for kernel in kernels]
     if "gamma" in primal:
-        primal["kernels"] = products
+        primal["kernels"] = np.array(products)
     else:
         primal["kernel"] = products[0]
     dual = {} if Z is None else {"gradients": Z}
@@ -560,46 +621,15 @@ def _finite_or(infinite: float, value: float) -> float:
     return float(value) if math.isfinite(value) else infinite
 
 
-def _sum_of_nonnegative(computed: FloatArray | float, count: int) -> Enclosure:
-    """Sums of `count` nonnegative terms, each of at most one rounding, as they were computed.
-
-    By Lemma E2 |computed - exact| <= gamma exact + count eta, so that it is at most
-    2 gamma computed + 4 count eta.
-    """
-    size: FloatArray | float = np.abs(computed)
-    return Enclosure(computed, 2 * gamma(count + 2) * size + 4 * (count + 2) * ETA)
+def _above(bound: float) -> float:
+    """Lemma S6: an upper bound of what was computed as `bound`; NaN stays."""
+    return max(bound * INFLATION, SMALLEST_BOUND)
 
 
-def _squared_norm(X: FloatArray) -> Enclosure:
-    """||X||^2."""
-    n = len(X)
-    rows = _sum_of_nonnegative(np.vecdot(X, X), n)
-    return _total(rows)
-
-
-def _entrywise_norm(X: FloatArray) -> Enclosure:
-    """sum |X_ij|."""
-    return _total(_sum_of_nonnegative(np.abs(X).sum(axis=1), len(X)))
-
-
-def _inner_product(Z: FloatArray, S: FloatArray) -> Enclosure:
-    """<Z, S>: the terms of the rows add up to at most ||Z|| ||S|| (Cauchy and Schwarz)."""
-    n = len(Z)
-    rows = np.vecdot(Z, S)
-    if not np.isfinite(rows).all():
-        return Enclosure(0.0, math.inf)
-    size = (_squared_norm(Z) * _squared_norm(S)).sqrt() * gamma(n + 1) + 2 * n * (n + 1) * ETA
-    mid = _fsum(rows)
-    return Enclosure(mid, (size + 2 * UNIT_ROUNDOFF * abs(mid)).upper)
-
-
-def _total(parts: Enclosure) -> Enclosure:
-    """The sum of all entries, its midpoint correctly rounded."""
-    if not np.isfinite(parts.mid).all():
-        return Enclosure(0.0, math.inf)
-    mid = _fsum(parts.mid)
-    rad = Enclosure.of(parts.rad).sum() + 2 * UNIT_ROUNDOFF * abs(mid)
-    return Enclosure(mid, rad.upper)
+def _norm_bound(X: FloatArray) -> float:
+    """An upper bound of ||X|| of a matrix (Lemma E2, row by row)."""
+    squares = _fsum(np.vecdot(X, X))
+    return _above(math.sqrt(squares) * (1 + gamma(X.shape[1] + 4)))
 
 
 def _exact_sum(terms: FloatArray) -> Enclosure:
@@ -608,15 +638,15 @@ def _exact_sum(terms: FloatArray) -> Enclosure:
     return Enclosure(mid, 2 * UNIT_ROUNDOFF * abs(mid))
 
 
-def _exact_sums(rows: FloatArray) -> Enclosure:
-    """The sum of each row, correctly rounded."""
-    mid = np.array([_fsum(row) for row in rows])
-    return Enclosure(mid, 2 * UNIT_ROUNDOFF * np.abs(mid))
-
-
 def _fsum(terms: Sequence[float] | FloatArray) -> float:
-    """`math.fsum`, which raises where a sum overflows: inf there."""
+    """`math.fsum`, which raises where a sum overflows: NaN there."""
     try:
         return math.fsum(terms)
-    except OverflowError:
-        return math.inf
+    except (OverflowError, ValueError):
+        return math.nan
+
+
+def _split(matrix: FloatArray, columns: list[int]) -> list[FloatArray]:
+    """The matrix cut into parts of so many columns."""
+    ends = np.cumsum(columns).tolist()
+    return [matrix[:, end - count : end] for end, count in zip(ends, columns, strict=True)]
