@@ -95,8 +95,8 @@ def _into_unit_box(Z: FloatArray) -> FloatArray:
 
 
 def _into_unit_ball(Z: FloatArray) -> FloatArray:
-    # The bound of the norm by which a proof decides is larger by n units of rounding.
-    return Z / max(1.0, _frobenius_norm(Z) * (1 + 4 * (len(Z) + 4) * EPS))
+    # The bound of the norm by which a proof decides is larger than the norm by less than that.
+    return Z / max(1.0, _frobenius_norm(Z) * (1 + 4 * (len(Z) + 64) * EPS))
 
 
 def _direction(X: FloatArray) -> FloatArray:

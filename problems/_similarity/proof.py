@@ -60,7 +60,7 @@ from klopt.model.problem import Bracket, Point
 from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure, enclose_sum, gamma
 from klopt.proof.semidefinite import eigenvalue_floor
 
-__all__ = ["SimilarityProgram", "prove_kernels", "prove_spectra"]
+__all__ = ["GivenSpectra", "SimilarityProgram", "prove_kernels", "prove_spectra"]
 
 NEARLY_CLOSED_GAP = 1e-9
 """Relative gap below which no second choice of gradients is tried."""
@@ -431,20 +431,39 @@ def _trace_bound(program: SimilarityProgram, upper: float) -> float:
 # --- given eigenvectors
 
 
+@dataclass(frozen=True, eq=False)
+class GivenSpectra:
+    """The lambda_i, (m, n), one row each, and the columns of all V_i, (m n, n), one row each."""
+
+    values: FloatArray
+    vectors: FloatArray
+
+    @cached_property
+    def longest(self) -> float:
+        """An upper bound of the norms of the columns of the V_i."""
+        count = self.vectors.shape[1]
+        largest = float(np.vecdot(self.vectors, self.vectors).max())
+        return _above(math.sqrt(largest) * (1 + 2 * gamma(count + 4)))
+
+    @cached_property
+    def row_norms(self) -> FloatArray:
+        """Upper bounds of the norms of the rows of [V_1, .., V_m]."""
+        count = len(self.vectors)
+        squares = np.einsum("ij,ij->j", self.vectors, self.vectors)
+        norms: FloatArray = np.sqrt(squares) * (1 + 2 * gamma(count + 4)) + SMALLEST_BOUND
+        return norms
+
+
 @np.errstate(all="ignore")
-def prove_spectra(
-    program: SimilarityProgram, values: FloatArray, vectors: FloatArray, witness: Point
-) -> Bracket:
+def prove_spectra(program: SimilarityProgram, given: GivenSpectra, witness: Point) -> Bracket:
     """Return the bounds of Lemma S5.
 
     Parameters
     ----------
     program
         The data; its similarities are not read.
-    values : (m, n) array
-        The lambda_i, one row each.
-    vectors : (m n, n) array
-        The columns of all V_i, one row each.
+    given
+        The eigenvalues and eigenvectors.
     witness
         Primal `spectra` (the mu_i, which are scaled to the trace), `classifier` (the p_i), `offset`
         (b); dual `multipliers` (a) and `shares` (g, rows of which each is tried).
@@ -455,22 +474,22 @@ def prove_spectra(
     >>> w = np.array([1.0, -1.0])
     >>> primal = {"spectra": [[1.0, 1.0]], "classifier": w[None], "offset": 0.0}
     >>> witness = Point(primal, {"multipliers": w, "shares": [[1.0]]})
-    >>> bracket = prove_spectra(program, np.ones((1, 2)), np.eye(2), witness)
+    >>> bracket = prove_spectra(program, GivenSpectra(np.ones((1, 2)), np.eye(2)), witness)
     >>> bool(bracket.lower <= 1 <= bracket.upper < 1 + 1e-12)
     True
     """
-    m, n = values.shape
+    m, n = given.values.shape
     mu = _given(witness.primal, "spectra", (m, n))
     if mu is None or program.trace is None or not (mu >= 0).all():
         return Bracket(-math.inf, math.inf, _reported(witness), "the witness has no spectra")
 
     sums = np.array([_fsum(row) for row in mu])
-    upper = _finite_or(math.inf, _spectra_value(program, values, vectors, witness, sums))
-    lower = _spectra_lower(program, values, vectors, witness)
+    upper = _finite_or(math.inf, _spectra_value(program, given, witness, sums))
+    lower = _spectra_lower(program, given, witness)
     primal = dict(_reported(witness).primal)
     primal["spectra"] = mu * (program.trace / sums)[:, None]
     primal["kernels"] = np.empty((m, n, n))
-    rows = zip(np.vsplit(vectors, m), primal["spectra"], primal["kernels"], strict=True)
+    rows = zip(given.vectors.reshape(m, n, n), primal["spectra"], primal["kernels"], strict=True)
     for V, spectrum, K in rows:
         inside = spectrum > 0
         half = V[inside].T * np.sqrt(spectrum[inside])
@@ -479,11 +498,7 @@ def prove_spectra(
 
 
 def _spectra_value(
-    program: SimilarityProgram,
-    values: FloatArray,
-    vectors: FloatArray,
-    witness: Point,
-    sums: FloatArray,
+    program: SimilarityProgram, given: GivenSpectra, witness: Point, sums: FloatArray
 ) -> float:
     """The upper end; `sums` has the sums of the mu_i, correctly rounded."""
     mu = witness.primal["spectra"]
@@ -500,34 +515,31 @@ def _spectra_value(
     squared_norms = np.vecdot(quotients, p) * (1 + 2 * gamma(n + 4)) + SMALLEST_BOUND
     largest = float((squared_norms * sums).max()) / program.trace
 
-    f = p.reshape(-1) @ vectors + float(offset)
-    # By Cauchy and Schwarz the terms of entry j add up to at most |p| times column j.
-    columns = np.sqrt(np.vecdot(vectors, vectors, axis=0)) * (1 + 2 * gamma(m * n + 4))
-    sizes = _norm_bound(p) * (columns + SMALLEST_BOUND) + (1 + abs(float(offset)))
+    f = p.reshape(-1) @ given.vectors + float(offset)
+    # By Cauchy and Schwarz the terms of f_j add up to at most |p| times row j.
+    sizes = _norm_bound(p) * given.row_norms + (1 + abs(float(offset)))
     total = largest / 2 + program.C * _hinge_sum(program.y, f, sizes, m * n + 8)
 
     if program.rho:
         scaled = mu * (program.trace / sums)[:, None]
         # The factor was rounded twice, the product once.
         rounding = _norm_bound(scaled) * gamma(6)
-        distance = _above(_norm_bound(scaled - values) + rounding)
+        distance = _above(_norm_bound(scaled - given.values) + rounding)
         total += program.rho * distance * distance
     return _above(total)
 
 
-def _spectra_lower(
-    program: SimilarityProgram, values: FloatArray, vectors: FloatArray, witness: Point
-) -> float:
+def _spectra_lower(program: SimilarityProgram, given: GivenSpectra, witness: Point) -> float:
     """The lower end of Lemma S5, for z_i = mu_i - lambda_i as computed."""
     a = _multipliers(program, witness)
     if a is None or program.trace is None:
         return -math.inf
+    values = given.values
     m, n = values.shape
     z = witness.primal["spectra"] - values
-    longest = math.sqrt(float(np.vecdot(vectors, vectors).max())) * (1 + 2 * gamma(n + 4))
     # Cauchy and Schwarz for V_i'a.
-    error = _above(gamma(n + 2) * _norm_bound(a[None]) * _above(longest))
-    u = np.abs(vectors @ a).reshape(m, n) + error
+    error = _above(gamma(n + 2) * _norm_bound(a[None]) * given.longest)
+    u = np.abs(given.vectors @ a).reshape(m, n) + error
     pull = u * u * (1 + 8 * UNIT_ROUNDOFF)
     gradient = 2 * program.rho * z
 

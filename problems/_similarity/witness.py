@@ -26,7 +26,12 @@ from klopt.problems._similarity.nearest import (
     NearestKernel,
     symmetric_part,
 )
-from klopt.problems._similarity.proof import SimilarityProgram, prove_kernels, prove_spectra
+from klopt.problems._similarity.proof import (
+    GivenSpectra,
+    SimilarityProgram,
+    prove_kernels,
+    prove_spectra,
+)
 
 __all__ = ["SeveralKernels", "SimilarityData", "SingleKernel"]
 
@@ -36,6 +41,8 @@ TRACE_SEARCH_FACTOR = 1e3
 """Multiple of the usual trace up to which kernels are looked for where the loss bounds no trace."""
 MIN_SHARE = 1e-8
 """Smallest share g_i of a kernel that a bound uses."""
+MIN_RELATIVE_EIGENVALUE = 1e-40
+"""Smallest positive eigenvalue of a kernel, relative to its trace."""
 NO_CONJUGATE = "the loss has no conjugate(Z): nothing bounds the optimum from below"
 NO_TRACE_BOUND = "the loss does not bound the trace of the best kernel"
 OUTSIDE = "the gradients lie outside the domain of conjugate(Z)"
@@ -324,6 +331,11 @@ class SeveralKernels:
     def squared(self) -> bool:
         return self.data.loss.name == "squared"
 
+    @cached_property
+    def _given_spectra(self) -> GivenSpectra:
+        """The eigenpairs as the proof reads them."""
+        return GivenSpectra(self.spectra.values, self.spectra.vectors)
+
     @property
     def _has_best_kernels(self) -> bool:
         """Whether the best kernels for (a, g) are known."""
@@ -344,8 +356,7 @@ class SeveralKernels:
     def proof(self, witness: Point) -> Bracket:
         """Return what a witness proves."""
         if self.keeps_eigenvectors:
-            spectra = self.spectra
-            return prove_spectra(self.program, spectra.values, spectra.vectors, witness)
+            return prove_spectra(self.program, self._given_spectra, witness)
         found = prove_kernels(self.program, witness)
         if self.data.provable or found.estimate is None or found.estimate[0] > -np.inf:
             return found
@@ -436,6 +447,8 @@ class SeveralKernels:
         data = self.data
         spectra = self.spectra
         mu = self._feasible_spectra(point, a, g)
+        # A proof takes no quotients of numbers that small.
+        mu = np.where(mu > MIN_RELATIVE_EIGENVALUE * spectra.trace, mu, 0.0)
         u = spectra.along(a)
         radii = np.sqrt(np.vecdot(mu, u * u))
         share = self.shares(radii)
