@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 
 __all__ = ["ScaledClassifier", "best_bias", "scaled_classifier"]
 
@@ -26,7 +26,12 @@ class ScaledClassifier(NamedTuple):
 
 
 def scaled_classifier(
-    f: FloatArray, squared_norm: float, y: FloatArray, C: float, error: FloatArray | float = 0.0
+    f: FloatArray,
+    squared_norm: float,
+    y: FloatArray,
+    C: float,
+    sizes: FloatArray | float = 0.0,
+    operations: int = 0,
 ) -> ScaledClassifier:
     """Return the best bias of f and the best multiple of both.
 
@@ -38,8 +43,9 @@ def scaled_classifier(
         Its squared norm.
     y, C
         Labels and penalty.
-    error : (n,) array or float
-        By how much margins will be counted short: they are stretched by that as well.
+    sizes, operations
+        The sizes of the terms of f and the operations that it took: a proof will count margins as
+        shorter by their rounding, so that the multiple is chosen for those.
 
     Examples
     --------
@@ -47,7 +53,8 @@ def scaled_classifier(
     ScaledClassifier(bias=0.0, multiple=2.0, value=2.0)
     """
     bias = best_bias(y, f)
-    margins = np.sort(y * (f + bias) - error)
+    rounding = operations * EPS * (1 + abs(bias) + sizes)
+    margins = np.sort(y * (f + bias) - rounding)
     scales = np.array([1.0, _best_multiple(margins, squared_norm, C)])
     losses = np.maximum(1 - np.multiply.outer(scales, margins), 0.0).sum(axis=1)
     values = scales * scales * (squared_norm / 2) + C * losses

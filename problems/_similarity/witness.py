@@ -43,6 +43,8 @@ MIN_SHARE = 1e-8
 """Smallest share g_i of a kernel that a bound uses."""
 MIN_RELATIVE_EIGENVALUE = 1e-40
 """Smallest positive eigenvalue of a kernel, relative to its trace."""
+CHARGED_OPERATIONS = 10
+"""Roundings of a margin that a proof charges beyond those of its sums."""
 NO_CONJUGATE = "the loss has no conjugate(Z): nothing bounds the optimum from below"
 NO_TRACE_BOUND = "the loss does not bound the trace of the best kernel"
 OUTSIDE = "the gradients lie outside the domain of conjugate(Z)"
@@ -244,7 +246,10 @@ class SingleKernel:
         inner = H.T @ a
         image = H @ inner
         squared_norm = float(inner @ inner)
-        classifier = scaled_classifier(image, squared_norm, data.y, data.C, _error([H], [inner]))
+        sizes = _sizes([H], [inner])
+        classifier = scaled_classifier(
+            image, squared_norm, data.y, data.C, sizes, H.shape[1] + CHARGED_OPERATIONS
+        )
 
         primal: dict[str, object] = {
             "alpha": data.y * a,
@@ -394,8 +399,9 @@ class SeveralKernels:
         parts = zip(factors, weights, strict=True)
         image = np.asarray(sum((H @ w for H, w in parts), np.zeros(data.n)))
         squared_norm = float((radii / share).max()) ** 2
-        error = _error(factors, weights)
-        classifier = scaled_classifier(image, squared_norm, data.y, data.C, error)
+        sizes = _sizes(factors, weights)
+        operations = max(w.size for w in weights) + len(weights) + CHARGED_OPERATIONS
+        classifier = scaled_classifier(image, squared_norm, data.y, data.C, sizes, operations)
         # Kernels that are best for (a, g) leave g no freedom to be changed.
         if not self._has_best_kernels:
             g = share
@@ -455,8 +461,9 @@ class SeveralKernels:
         weights = mu * u / share[:, None]
         image = weights.reshape(-1) @ spectra.vectors
         squared_norm = float((radii / share).max()) ** 2
-        error = _error([spectra.vectors.T], [weights.reshape(-1)])
-        classifier = scaled_classifier(image, squared_norm, data.y, data.C, error)
+        sizes = float(np.linalg.norm(weights)) * math.sqrt(len(mu))
+        operations = mu.size + CHARGED_OPERATIONS
+        classifier = scaled_classifier(image, squared_norm, data.y, data.C, sizes, operations)
 
         best = g
         # Without a loss the best kernels for a have one eigenvector each: max_j |V_i'a|_j decides.
@@ -571,10 +578,7 @@ def _sum_at_most_one(g: FloatArray) -> FloatArray:
     return g
 
 
-def _error(factors: Sequence[FloatArray], weights: Sequence[FloatArray]) -> FloatArray:
-    """About the error that a proof will charge to sum_i H_i w_i."""
+def _sizes(factors: Sequence[FloatArray], weights: Sequence[FloatArray]) -> FloatArray:
+    """About the sizes of the terms of sum_i H_i w_i that a proof charges for."""
     pairs = zip(factors, weights, strict=True)
-    sizes = [
-        H.shape[1] * EPS * np.linalg.norm(H, axis=1) * float(np.linalg.norm(w)) for H, w in pairs
-    ]
-    return np.asarray(sum(sizes))
+    return np.asarray(sum(np.sqrt(np.vecdot(H, H)) * float(np.linalg.norm(w)) for H, w in pairs))
