@@ -41,7 +41,8 @@ from klopt.problems._similarity.data import (
     require_labels,
 )
 from klopt.problems._similarity.forms import SingleKernelForms
-from klopt.problems._similarity.witness import SimilarityData, SingleKernel
+from klopt.problems._similarity.instance import SimilarityData
+from klopt.problems._similarity.witness import SingleKernel
 
 __all__ = ["SimilarityKernel"]
 

@@ -297,6 +297,14 @@ def test_a_share_that_a_tiny_eigenvalue_hangs_on_is_found_to_all_digits(seed: in
     assert klopt.solve(problem, "newton", tol=1e-8).verdict is Verdict.OPTIMAL
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_spectra_of_small_trace_and_large_penalty_are_certified(seed: int) -> None:
+    """The kernels nearest to given multipliers jump with them: those of the answer are kept."""
+    S, y = similarities(seed, 6, 6)
+    problem = SimilaritySpectra(S, y, 100.0, 0.001, 0.01)
+    assert klopt.solve(problem, time_limit=30).verdict is Verdict.OPTIMAL
+
+
 @given(seeds, st.sampled_from(["squared", "spectra"]))
 @at_most(10)
 def test_the_order_of_points_and_similarities_does_not_matter(seed: int, loss: str) -> None:

@@ -23,7 +23,8 @@ from klopt.problems._similarity.data import (
     require_labels,
 )
 from klopt.problems._similarity.forms import SeveralKernelsForms
-from klopt.problems._similarity.witness import SeveralKernels, SimilarityData
+from klopt.problems._similarity.instance import SimilarityData
+from klopt.problems._similarity.witness import SeveralKernels
 
 __all__ = ["SeveralKernelsProblem"]
 

@@ -26,6 +26,7 @@ from klopt.problems._margin.forms import Units
 from klopt.problems._similarity.cone_programs import KernelConeProgram, SpectraConeProgram
 from klopt.problems._similarity.function import MultiplierObjective
 from klopt.problems._similarity.inner_svm import KernelObjective
+from klopt.problems._similarity.instance import SimilarityData
 from klopt.problems._similarity.kernel_sets import (
     BoundedTraceCoordinates,
     EigenvalueCoordinates,
@@ -35,11 +36,7 @@ from klopt.problems._similarity.kernel_sets import (
 )
 from klopt.problems._similarity.spectra import SpectraObjective
 from klopt.problems._similarity.splitting import EntrywiseSplitting
-from klopt.problems._similarity.witness import (
-    SeveralKernels,
-    SimilarityData,
-    SingleKernel,
-)
+from klopt.problems._similarity.witness import SeveralKernels, SingleKernel
 from klopt.programs.duality import dual_of, from_dual
 
 __all__ = ["SeveralKernelsForms", "SingleKernelForms"]

@@ -466,7 +466,8 @@ def prove_spectra(program: SimilarityProgram, given: GivenSpectra, witness: Poin
         The eigenvalues and eigenvectors.
     witness
         Primal `spectra` (the mu_i, which are scaled to the trace), `classifier` (the p_i), `offset`
-        (b); dual `multipliers` (a) and `shares` (g, rows of which each is tried).
+        (b); dual `multipliers` (a), `shares` (g, rows of which each is tried) and, where they are
+        not mu - lambda, `differences` (z).
 
     Examples
     --------
@@ -530,13 +531,15 @@ def _spectra_value(
 
 
 def _spectra_lower(program: SimilarityProgram, given: GivenSpectra, witness: Point) -> float:
-    """The lower end of Lemma S5, for z_i = mu_i - lambda_i as computed."""
+    """The lower end of Lemma S5."""
     a = _multipliers(program, witness)
     if a is None or program.trace is None:
         return -math.inf
     values = given.values
     m, n = values.shape
-    z = witness.primal["spectra"] - values
+    z = _given(witness.dual, "differences", (m, n))
+    if z is None:
+        z = witness.primal["spectra"] - values
     # Cauchy and Schwarz for V_i'a.
     error = _above(gamma(n + 2) * _norm_bound(a[None]) * given.longest)
     u = np.abs(given.vectors @ a).reshape(m, n) + error

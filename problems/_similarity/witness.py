@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from klopt.arrays import EPS, FloatArray
 from klopt.model.problem import Bracket, Point
-from klopt.model.sets import BoxPlane
 from klopt.problems._similarity.classifier import ScaledClassifier, scaled_classifier
-from klopt.problems._similarity.losses import Loss
+from klopt.problems._similarity.inner_svm import InnerSvm
+from klopt.problems._similarity.instance import SimilarityData
 from klopt.problems._similarity.nearest import (
     KernelProjection,
     KernelSpectra,
@@ -33,124 +34,23 @@ from klopt.problems._similarity.proof import (
     prove_spectra,
 )
 
-__all__ = ["SeveralKernels", "SimilarityData", "SingleKernel"]
+__all__ = ["SeveralKernels", "SingleKernel"]
 
-MIN_RELATIVE_WEIGHT = 1e-10
-"""Replaces rho = 0, relative to values over losses, where the kernel nearest to a is looked for."""
 TRACE_SEARCH_FACTOR = 1e3
 """Multiple of the usual trace up to which kernels are looked for where the loss bounds no trace."""
 MIN_SHARE = 1e-8
 """Smallest share g_i of a kernel that a bound uses."""
 MIN_RELATIVE_EIGENVALUE = 1e-40
 """Smallest positive eigenvalue of a kernel, relative to its trace."""
+POLISHED_GAP = 1e-6
+"""Relative gap above which given spectra are tried with multipliers of their own."""
+POLISHED_TOLERANCE = 1e-10
+"""Relative gap of these multipliers."""
 CHARGED_OPERATIONS = 10
 """Roundings of a margin that a proof charges beyond those of its sums."""
 NO_CONJUGATE = "the loss has no conjugate(Z): nothing bounds the optimum from below"
 NO_TRACE_BOUND = "the loss does not bound the trace of the best kernel"
 OUTSIDE = "the gradients lie outside the domain of conjugate(Z)"
-
-
-@dataclass(frozen=True, eq=False)
-class SimilarityData:
-    """Checked similarities, labels and penalties.
-
-    Parameters
-    ----------
-    S : tuple of (n, n) arrays
-        The similarities, symmetric.
-    y : (n,) array
-        Labels -1 and +1.
-    C : float
-        Upper bound of the multipliers.
-    rho : float
-        Weight of the losses.
-    trace : float or None
-        Trace of each kernel; None leaves it free.
-    loss : Loss
-        The loss L.
-    """
-
-    S: tuple[FloatArray, ...]
-    y: FloatArray
-    C: float
-    rho: float
-    trace: float | None
-    loss: Loss
-    _domains: dict[float, BoxPlane] = field(default_factory=dict, init=False, repr=False)
-
-    @property
-    def n(self) -> int:
-        return self.y.size
-
-    @cached_property
-    def mean(self) -> FloatArray:
-        """The mean of the similarities."""
-        if len(self.S) == 1:
-            return self.S[0]
-        return np.asarray(sum(self.S[1:], self.S[0]) / len(self.S))
-
-    @cached_property
-    def scale(self) -> float:
-        """The size of the diagonal of a kernel."""
-        if self.trace is not None:
-            return self.trace / self.n
-        mean_norm = float(np.mean([np.linalg.norm(S) for S in self.S]))
-        return mean_norm / float(np.sqrt(self.n)) or 1.0
-
-    @property
-    def weight(self) -> float:
-        """rho; where it is 0 a positive number that is negligible."""
-        if self.rho:
-            return self.rho
-        # psi needs a positive weight to have a nearest kernel.
-        typical = self.C * self.n + 1 / self.scale
-        losses = 1 + self.n * self.scale**2 + sum(float(np.vdot(S, S)) for S in self.S)
-        return MIN_RELATIVE_WEIGHT * typical / losses
-
-    @property
-    def provable(self) -> bool:
-        """Whether the optimum can be bounded: the losses are none, or have formulas."""
-        return self.loss.name != "own" or not self.rho
-
-    def domain(self, length: float = 1.0) -> BoxPlane:
-        """Return the set of a / length:  0 <= y_i a_i <= C, 1'a = 0."""
-        if length not in self._domains:
-            corner = self.y * (self.C / length)
-            lower = np.minimum(corner, 0.0)
-            upper = np.maximum(corner, 0.0)
-            self._domains[length] = BoxPlane(lower, upper, np.ones(self.n))
-        return self._domains[length]
-
-    def multipliers(self, alpha: FloatArray) -> FloatArray:
-        """Return y o alpha moved into the box and, up to rounding, onto the plane."""
-        usable = alpha if np.isfinite(alpha).all() else np.zeros_like(alpha)
-        return self.domain().repair(usable * self.y)
-
-    def exact_multipliers(self, a: FloatArray) -> FloatArray:
-        """Return multipliers next to a that are in the box and on the plane exactly.
-
-        Their entries are multiples of one power of two, so that their sums are exact; what is left
-        of the sum is taken from the largest entries of its sign.
-        """
-        inside = self.y * np.clip(self.y * a, 0.0, self.C)
-        size = float(np.abs(inside).sum())
-        if not 0 < size < np.inf:
-            return np.zeros_like(a)
-        unit = math.ldexp(1.0, max(math.frexp(size)[1] - 51, -1074))
-        steps = np.trunc(inside / unit)
-        excess = float(steps.sum())
-        while excess:
-            largest = int(np.argmax(steps * np.sign(excess)))
-            taken = np.sign(excess) * min(abs(excess), abs(steps[largest]))
-            steps[largest] -= taken
-            excess -= taken
-        return steps * unit
-
-    def losses(self, K: FloatArray, S: tuple[FloatArray, ...]) -> float:
-        """Return rho sum L(K - S_i)."""
-        if not self.rho:
-            return 0.0
-        return self.rho * sum(self.loss.value(K - Si) for Si in S)
 
 
 # --- one kernel
@@ -452,9 +352,56 @@ class SeveralKernels:
     def _spectra_witness(self, point: Point, a: FloatArray, g: FloatArray) -> Point:
         data = self.data
         spectra = self.spectra
-        mu = self._feasible_spectra(point, a, g)
+        given = self._given_spectrum(point)
+        best = g
+        dual = {"multipliers": data.exact_multipliers(a)}
+        if self._has_best_kernels or given is None:
+            near = spectra.nearest(a, g, data.weight)
+            proposal = self._spectra_proposal(near.mu, a)
+            lower = float(data.y @ a) + near.value
+            dual["differences"] = near.mu - spectra.values
+            # Where C is large and the trace is small the nearest kernels jump with a: those of the
+            # point, with multipliers of their own, are better.
+            gap = proposal.value - lower
+            if data.rho and given is not None and gap > POLISHED_GAP * (1 + abs(lower)):
+                proposal = self._polished(proposal, given, a)
+        else:
+            proposal = self._spectra_proposal(given, a)
+        # Without a loss the best kernels for a have one eigenvector each: max_j |V_i'a|_j decides.
+        if not data.rho:
+            g = proposal.shares
+            best = self.shares(np.abs(spectra.along(a)).max(axis=1))
+        dual["shares"] = _sum_at_most_one(best)[None]
+
+        classifier = proposal.classifier
+        primal: dict[str, object] = {
+            "alpha": data.y * a,
+            "gamma": g,
+            "bias": classifier.bias,
+            "spectra": proposal.mu,
+            "classifier": classifier.multiple * proposal.weights,
+            "offset": classifier.multiple * classifier.bias,
+        }
+        return Point(primal, dual)
+
+    def _given_spectrum(self, point: Point) -> FloatArray | None:
+        """The eigenvalues of the point's kernels made feasible: the diagonals of the V_i'K_i V_i."""
+        data = self.data
+        given = _usable(point.primal.get("kernels"), (len(data.S), data.n, data.n))
+        if given is None:
+            return None
+        rows = []
+        for V, projection, K in zip(self.spectra.bases, self.projections, given, strict=True):
+            diagonal = np.asarray(np.einsum("ij,ij->j", V, symmetric_part(K) @ V))
+            rows.append(projection.eigenvalues(diagonal))
+        return np.array(rows)
+
+    def _spectra_proposal(self, spectrum: FloatArray, a: FloatArray) -> SpectraProposal:
+        """The classifier of multipliers a, f = sum_i K_i a / g_i at the best shares."""
+        data = self.data
+        spectra = self.spectra
         # A proof takes no quotients of numbers that small.
-        mu = np.where(mu > MIN_RELATIVE_EIGENVALUE * spectra.trace, mu, 0.0)
+        mu = np.where(spectrum > MIN_RELATIVE_EIGENVALUE * spectra.trace, spectrum, 0.0)
         u = spectra.along(a)
         radii = np.sqrt(np.vecdot(mu, u * u))
         share = self.shares(radii)
@@ -464,36 +411,30 @@ class SeveralKernels:
         sizes = float(np.linalg.norm(weights)) * math.sqrt(len(mu))
         operations = mu.size + CHARGED_OPERATIONS
         classifier = scaled_classifier(image, squared_norm, data.y, data.C, sizes, operations)
+        change = mu - spectra.values
+        value = classifier.value + data.rho * float(np.vdot(change, change))
+        return SpectraProposal(mu, weights, share, classifier, value)
 
-        best = g
-        # Without a loss the best kernels for a have one eigenvector each: max_j |V_i'a|_j decides.
-        if not data.rho:
-            g = share
-            best = self.shares(np.abs(u).max(axis=1))
-        primal: dict[str, object] = {
-            "alpha": data.y * a,
-            "gamma": g,
-            "bias": classifier.bias,
-            "spectra": mu,
-            "classifier": classifier.multiple * weights,
-            "offset": classifier.multiple * classifier.bias,
-        }
-        dual = {"multipliers": data.exact_multipliers(a), "shares": _sum_at_most_one(best)[None]}
-        return Point(primal, dual)
+    def _polished(
+        self, proposal: SpectraProposal, given: FloatArray, a: FloatArray
+    ) -> SpectraProposal:
+        """The best of a proposal and of given eigenvalues with multipliers of their own."""
+        bases = self.spectra.bases
+        kernels = np.array([V * mu @ V.T for V, mu in zip(bases, given, strict=True)])
+        svm = InnerSvm(kernels, self.data, MIN_SHARE)
+        own = svm.best(a, POLISHED_TOLERANCE).a
+        choices = [proposal, self._spectra_proposal(given, a), self._spectra_proposal(given, own)]
+        return min(choices, key=lambda choice: choice.value)
 
-    def _feasible_spectra(self, point: Point, a: FloatArray, g: FloatArray) -> FloatArray:
-        """The best eigenvalues for (a, g) where known, or those of the point's kernels."""
-        data = self.data
-        shape = (len(data.S), data.n, data.n)
-        given = _usable(point.primal.get("kernels"), shape)
-        if self._has_best_kernels or given is None:
-            return self.spectra.nearest(a, g, data.weight).mu
-        # The nearest matrix with the eigenvectors V_i has the diagonal of V_i'K_i V_i.
-        rows = []
-        for V, projection, K in zip(self.spectra.bases, self.projections, given, strict=True):
-            diagonal = np.asarray(np.einsum("ij,ij->j", V, symmetric_part(K) @ V))
-            rows.append(projection.eigenvalues(diagonal))
-        return np.array(rows)
+
+class SpectraProposal(NamedTuple):
+    """Eigenvalues, the weights of a classifier's eigenvectors, shares, and the value of both."""
+
+    mu: FloatArray
+    weights: FloatArray
+    shares: FloatArray
+    classifier: ScaledClassifier
+    value: float
 
 
 # --- a loss of one's own
