@@ -54,10 +54,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import eigvalsh
 
 from klopt.arrays import FloatArray
 from klopt.model.problem import Bracket, Point
-from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure, enclose_sum, gamma
+from klopt.proof.enclosure import UNIT_ROUNDOFF, gamma
 from klopt.proof.semidefinite import eigenvalue_floor
 
 __all__ = ["GivenSpectra", "SimilarityProgram", "prove_kernels", "prove_spectra"]
@@ -319,7 +320,8 @@ def _lower(
     upper: float,
 ) -> float:
     """The bound of Lemma S3; -inf where Z is outside of the domain of the conjugate."""
-    terms = [_exact_sum(program.y * a)]
+    terms = [_fsum(program.y * a)]
+    radius = 0.0
     norms = [0.0] * len(Z)
     if program.rho:
         norms = [_norm_bound(Zi) for Zi in Z]
@@ -327,7 +329,8 @@ def _lower(
             term = _conjugate_term(program, Zi, norm, S, size)
             if term is None:
                 return -math.inf
-            terms.append(term)
+            terms.append(term[0])
+            radius += term[1]
 
     trace = program.trace
     if trace is None:
@@ -340,14 +343,17 @@ def _lower(
         smallest = _eigenvalue(program, Z[members], sum(norms[members]), a, float(g[i]), guess)
         # Without a trace the kernel 0 is feasible: a positive eigenvalue adds nothing.
         if program.trace is not None or smallest < 0:
-            terms.append(Enclosure.of(trace) * smallest)
-    return _finite_or(-math.inf, enclose_sum(terms).lower)
+            terms.append(trace * smallest)
+    return _sum_below(terms, radius)
 
 
 def _conjugate_term(
     program: SimilarityProgram, Z: FloatArray, norm: float, S: FloatArray, size: float
-) -> Enclosure | None:
-    """-rho (<Z, S> + L*(Z)); None where L*(Z) may be inf. `norm` and `size` bound ||Z||, ||S||."""
+) -> tuple[float, float] | None:
+    """-rho (<Z, S> + L*(Z)) and a radius; None where L*(Z) may be inf.
+
+    `norm` and `size` bound ||Z|| and ||S||.
+    """
     n = len(Z)
     if not norm < LARGEST_BOUND or not np.array_equal(Z, Z.T):
         return None
@@ -362,7 +368,7 @@ def _conjugate_term(
         rows += 0.25 * np.vecdot(Z, Z)
         total += norm * norm
     mid = program.rho * _fsum(rows)
-    return Enclosure(-mid, _above(program.rho * _above(total) * gamma(n + 6)))
+    return -mid, _above(program.rho * _above(total) * gamma(n + 6))
 
 
 def _gradient(loss: str, X: FloatArray) -> FloatArray:
@@ -391,11 +397,11 @@ def _eigenvalue(
     M -= np.multiply.outer(a / (2 * g), a)
     # Lemma E2 for each entry; the matrix of the terms has at most the sum of their norms.
     error = _above((program.rho * max(norm, SMALLEST_BOUND) + pull) * gamma(len(Z) + 8))
+    if not np.isfinite(M).all():
+        return -math.inf
     if guess is None:
-        floor = eigenvalue_floor(M)
-    else:
-        floor = _floor_near(M, guess)
-    return math.nextafter(floor - error, -math.inf)
+        guess = float(eigvalsh(M, subset_by_index=(0, 0), check_finite=False)[0])
+    return math.nextafter(_floor_near(M, guess) - error, -math.inf)
 
 
 def _floor_near(M: FloatArray, guess: float) -> float:
@@ -418,7 +424,9 @@ def _trace_bound(program: SimilarityProgram, upper: float) -> float:
     """Lemma S4: a bound of the trace of all kernels of a value of at most `upper`."""
     n = program.n
     m = len(program.similarities)
-    traces = enclose_sum([_exact_sum(S.diagonal()) for S in program.similarities]).upper
+    traces = math.nextafter(
+        _fsum(np.concatenate([S.diagonal() for S in program.similarities])), math.inf
+    )
     losses = _above(max(upper, 0.0) / program.rho)
     if program.loss == "frobenius":
         losses = _above(math.sqrt(n) * losses)
@@ -550,10 +558,8 @@ def _spectra_lower(program: SimilarityProgram, given: GivenSpectra, witness: Poi
     sizes = np.abs(z) * (2 * np.abs(values) + np.abs(z))
     size = _above(float(sizes.sum()) * (1 + 2 * gamma(m * n + 4)))
     loss = program.rho * _fsum(parts.reshape(-1))
-    terms = [
-        _exact_sum(program.y * a),
-        Enclosure(-loss, _above(program.rho * size * gamma(8))),
-    ]
+    radius = _above(program.rho * size * gamma(8))
+    total = _fsum(program.y * a)
 
     found = -math.inf
     for g in _shares(program, witness):
@@ -561,8 +567,8 @@ def _spectra_lower(program: SimilarityProgram, given: GivenSpectra, witness: Poi
         # Three roundings of each term.
         rounding = gamma(6) * (np.abs(gradient) + pull / (2 * g)[:, None]).max(axis=1)
         smallest = prices.min(axis=1) - rounding - SMALLEST_BOUND
-        products = [Enclosure.of(program.trace) * float(price) for price in smallest]
-        found = max(found, _finite_or(-math.inf, enclose_sum([*terms, *products]).lower))
+        terms = [total, -loss, *(program.trace * smallest).tolist()]
+        found = max(found, _sum_below(terms, radius))
     return found
 
 
@@ -647,10 +653,12 @@ def _norm_bound(X: FloatArray) -> float:
     return _above(math.sqrt(squares) * (1 + gamma(X.shape[1] + 4)))
 
 
-def _exact_sum(terms: FloatArray) -> Enclosure:
-    """The sum of floats, correctly rounded."""
-    mid = _fsum(terms)
-    return Enclosure(mid, 2 * UNIT_ROUNDOFF * abs(mid))
+def _sum_below(terms: list[float], radius: float) -> float:
+    """A lower bound of a sum of terms, each right up to one rounding and all up to `radius`."""
+    total = _fsum(terms)
+    sizes = _fsum([abs(term) for term in terms])
+    below = total - _above(radius + 4 * UNIT_ROUNDOFF * sizes)
+    return math.nextafter(below, -math.inf) if math.isfinite(below) else -math.inf
 
 
 def _fsum(terms: Sequence[float] | FloatArray) -> float:

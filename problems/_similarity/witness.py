@@ -352,20 +352,21 @@ class SeveralKernels:
     def _spectra_witness(self, point: Point, a: FloatArray, g: FloatArray) -> Point:
         data = self.data
         spectra = self.spectra
-        given = self._given_spectrum(point)
         best = g
         dual = {"multipliers": data.exact_multipliers(a)}
-        if self._has_best_kernels or given is None:
+        if self._has_best_kernels:
             near = spectra.nearest(a, g, data.weight)
             proposal = self._spectra_proposal(near.mu, a)
-            lower = float(data.y @ a) + near.value
             dual["differences"] = near.mu - spectra.values
+            lower = float(data.y @ a) + near.value
             # Where C is large and the trace is small the nearest kernels jump with a: those of the
             # point, with multipliers of their own, are better.
-            gap = proposal.value - lower
-            if data.rho and given is not None and gap > POLISHED_GAP * (1 + abs(lower)):
-                proposal = self._polished(proposal, given, a)
+            if proposal.value - lower > POLISHED_GAP * (1 + abs(lower)):
+                proposal = self._polished(proposal, self._given_spectrum(point), a)
         else:
+            given = self._given_spectrum(point)
+            if given is None:
+                given = spectra.nearest(a, g, data.weight).mu
             proposal = self._spectra_proposal(given, a)
         # Without a loss the best kernels for a have one eigenvector each: max_j |V_i'a|_j decides.
         if not data.rho:
@@ -416,9 +417,11 @@ class SeveralKernels:
         return SpectraProposal(mu, weights, share, classifier, value)
 
     def _polished(
-        self, proposal: SpectraProposal, given: FloatArray, a: FloatArray
+        self, proposal: SpectraProposal, given: FloatArray | None, a: FloatArray
     ) -> SpectraProposal:
         """The best of a proposal and of given eigenvalues with multipliers of their own."""
+        if given is None:
+            return proposal
         bases = self.spectra.bases
         kernels = np.array([V * mu @ V.T for V, mu in zip(bases, given, strict=True)])
         svm = InnerSvm(kernels, self.data, MIN_SHARE)
