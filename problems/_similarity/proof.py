@@ -160,7 +160,7 @@ def prove_kernels(program: SimilarityProgram, witness: Point) -> Bracket:
         for S in group
     ]
     upper = _finite_or(math.inf, _kernels_value(program, witness, kernels, differences))
-    lower, Z = _best_lower(program, witness, differences, upper)
+    lower, Z = _best_lower(program, witness, kernels, differences, upper)
     # Those of the squared loss are known with the kernel.
     solution = _solution(witness, kernels, None if program.loss == "squared" else Z)
     return Bracket(lower, upper, solution, lower_by=LOWER_BY, upper_by=UPPER_BY)
@@ -285,7 +285,11 @@ def _loss_bound(loss: str, kernel: FactoredKernel, X: FloatArray) -> float:
 
 
 def _best_lower(
-    program: SimilarityProgram, witness: Point, differences: list[FloatArray], upper: float
+    program: SimilarityProgram,
+    witness: Point,
+    kernels: list[FactoredKernel],
+    differences: list[FloatArray],
+    upper: float,
 ) -> tuple[float, FloatArray | None]:
     """The best bound of Lemma S3 that the witness has, and its gradients."""
     a = _multipliers(program, witness)
@@ -303,12 +307,26 @@ def _best_lower(
     # At a kink the gradient at K is one of many: one that balances the support vector machine may
     # close the gap.
     other = _given(witness.dual, "kink_gradient", (n, n))
-    if other is not None and not upper - lower <= NEARLY_CLOSED_GAP * (1 + abs(upper)):
+    if other is None or upper - lower <= NEARLY_CLOSED_GAP * (1 + abs(upper)):
+        return lower, Z
+    if _promise(program, a, kernels[0].product, differences, other) > lower:
         same = np.broadcast_to(other, (m, n, n))
         found = max((_lower(program, a, g, same, None, upper) for g in shares), default=-math.inf)
         if found > lower:
             return found, same
     return lower, Z
+
+
+def _promise(
+    program: SimilarityProgram,
+    a: FloatArray,
+    K: FloatArray,
+    differences: list[FloatArray],
+    Z: FloatArray,
+) -> float:
+    """About the most that one Z for all similarities of a single kernel can prove: that at K."""
+    losses = sum(float(np.vdot(Z, X)) for X in differences)
+    return float(program.y @ a) - float(a @ (K @ a)) / 2 + program.rho * losses
 
 
 def _lower(
