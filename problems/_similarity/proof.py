@@ -218,10 +218,10 @@ def _kernels(program: SimilarityProgram, witness: Point) -> list[FactoredKernel]
     """The kernels of Lemma S1; None where the witness has no factors for them."""
     ranks = _given(witness.primal, "ranks", (len(program.groups),))
     factors = witness.primal.get("factors")
-    if ranks is None or factors is None or not (ranks >= 0).all():
+    if ranks is None or factors is None or not np.isfinite(ranks).all():
         return None
     columns = [int(rank) for rank in ranks]
-    if factors.shape != (program.n, sum(columns)) or not np.isfinite(factors).all():
+    if factors.shape != (program.n, sum(columns)) or min(columns) < 0:
         return None
     return [FactoredKernel(H, program.trace) for H in _split(factors, columns)]
 
@@ -290,16 +290,18 @@ def _best_lower(
     kernels: list[FactoredKernel],
     differences: list[FloatArray],
     upper: float,
-) -> tuple[float, FloatArray | None]:
+) -> tuple[float, Sequence[FloatArray] | None]:
     """The best bound of Lemma S3 that the witness has, and its gradients."""
     a = _multipliers(program, witness)
     if a is None:
         return -math.inf, None
     m = len(differences)
     n = program.n
-    Z = _given(witness.dual, "gradients", (m, n, n))
-    if Z is None:
-        Z = np.array([_gradient(program.loss, X) for X in differences])
+    given = _given(witness.dual, "gradients", (m, n, n))
+    if given is None:
+        Z = [_gradient(program.loss, X) for X in differences]
+    else:
+        Z = list(given)
     levels = _given(witness.dual, "levels", (len(program.groups),))
     shares = _shares(program, witness)
     lower = max((_lower(program, a, g, Z, levels, upper) for g in shares), default=-math.inf)
@@ -310,7 +312,7 @@ def _best_lower(
     if other is None or upper - lower <= NEARLY_CLOSED_GAP * (1 + abs(upper)):
         return lower, Z
     if _promise(program, a, kernels[0].product, differences, other) > lower:
-        same = np.broadcast_to(other, (m, n, n))
+        same = [other] * m
         found = max((_lower(program, a, g, same, None, upper) for g in shares), default=-math.inf)
         if found > lower:
             return found, same
@@ -333,7 +335,7 @@ def _lower(
     program: SimilarityProgram,
     a: FloatArray,
     g: FloatArray,
-    Z: FloatArray,
+    Z: Sequence[FloatArray],
     levels: FloatArray | None,
     upper: float,
 ) -> float:
@@ -359,8 +361,8 @@ def _lower(
         first += len(group)
         guess = None if levels is None else float(levels[i])
         smallest = _eigenvalue(program, Z[members], sum(norms[members]), a, float(g[i]), guess)
-        # Without a trace the kernel 0 is feasible: a positive eigenvalue adds nothing.
-        if program.trace is not None or smallest < 0:
+        # Without a trace the kernel 0 is feasible: a positive eigenvalue adds nothing. NaN counts.
+        if program.trace is not None or not smallest >= 0:
             terms.append(trace * smallest)
     return _sum_below(terms, radius)
 
@@ -400,7 +402,7 @@ def _gradient(loss: str, X: FloatArray) -> FloatArray:
 
 def _eigenvalue(
     program: SimilarityProgram,
-    Z: FloatArray,
+    Z: Sequence[FloatArray],
     norm: float,
     a: FloatArray,
     g: float,
@@ -411,29 +413,28 @@ def _eigenvalue(
     pull = _above(size * size / (2 * g))
     if not program.rho:
         return -pull
-    M = program.rho * (Z[0] if len(Z) == 1 else Z.sum(axis=0))
+    M = program.rho * (Z[0] if len(Z) == 1 else np.sum(Z, axis=0))
     M -= np.multiply.outer(a / (2 * g), a)
     # Lemma E2 for each entry; the matrix of the terms has at most the sum of their norms.
     error = _above((program.rho * max(norm, SMALLEST_BOUND) + pull) * gamma(len(Z) + 8))
-    if not np.isfinite(M).all():
-        return -math.inf
     if guess is None:
+        if not np.isfinite(M).all():
+            return -math.inf
         guess = float(eigvalsh(M, subset_by_index=(0, 0), check_finite=False)[0])
     return math.nextafter(_floor_near(M, guess) - error, -math.inf)
 
 
 def _floor_near(M: FloatArray, guess: float) -> float:
-    """A lower bound of the smallest eigenvalue of M, which is about `guess`.
+    """A lower bound of the smallest eigenvalue of M, which is about `guess`; M is overwritten.
 
     M - guess I is nearly singular and has a smaller trace, by which Lemma P1 is sharper.
     """
-    moved = M.copy()
-    moved.flat[:: len(M) + 1] -= guess
-    floor = eigenvalue_floor(moved, 0.0)
+    M.flat[:: len(M) + 1] -= guess
+    floor = eigenvalue_floor(M, 0.0)
     # A guess that is too high is no loss: the eigenvalue is computed.
     if floor == -math.inf:
-        return eigenvalue_floor(M)
-    rounding = _above(UNIT_ROUNDOFF * float(np.abs(moved.diagonal()).max()))
+        floor = eigenvalue_floor(M)
+    rounding = _above(UNIT_ROUNDOFF * float(np.abs(M.diagonal()).max()))
     below = math.nextafter(floor - rounding, -math.inf)
     return math.nextafter(below + guess, -math.inf)
 
@@ -596,9 +597,12 @@ def _spectra_lower(program: SimilarityProgram, given: GivenSpectra, witness: Poi
 def _given(
     arrays: Mapping[str, FloatArray], name: str, shape: tuple[int, ...]
 ) -> FloatArray | None:
-    """The array of this name if it is there, finite and of the right shape."""
+    """The array of this name if it is there and of the right shape.
+
+    It may hold NaN or inf, which every formula here carries on to an infinite end.
+    """
     found = arrays.get(name)
-    if found is None or found.shape != shape or not np.isfinite(found).all():
+    if found is None or found.shape != shape:
         return None
     return found
 
@@ -637,7 +641,9 @@ def _reported(witness: Point) -> Point:
     return Point({name: witness.primal[name] for name in names if name in witness.primal})
 
 
-def _solution(witness: Point, kernels: list[FactoredKernel], Z: FloatArray | None) -> Point:
+def _solution(
+    witness: Point, kernels: list[FactoredKernel], Z: Sequence[FloatArray] | FloatArray | None
+) -> Point:
     """The point with its kernels, of which a single one has no shares, and its gradients."""
     primal = dict(_reported(witness).primal)
     products = [kernel.product * kernel.scale for kernel in kernels]
@@ -645,7 +651,7 @@ def _solution(witness: Point, kernels: list[FactoredKernel], Z: FloatArray | Non
         primal["kernels"] = np.array(products)
     else:
         primal["kernel"] = products[0]
-    dual = {} if Z is None else {"gradients": Z}
+    dual = {} if Z is None else {"gradients": np.asarray(Z)}
     # The last shares are those that came with given gradients.
     shares = witness.dual.get("shares")
     if Z is not None and shares is not None and len(shares) > 1:
