@@ -67,7 +67,8 @@ class SimilarityKernel(Problem):
     trace : float or None
         Trace of the kernel, None for any.
     loss : "l1", "frobenius", "squared" or an object
-        The loss L; an object has value(X), subgradient(X) and, for a lower bound, conjugate(Z).
+        The loss L; an object has value(X), subgradient(X) and, for a lower end, conjugate(Z). What
+        such values give is an estimate: their accuracy is unknown.
 
     Examples
     --------
