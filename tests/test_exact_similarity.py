@@ -18,7 +18,12 @@ from strategies import at_most
 import klopt
 from klopt.model.problem import Point
 from klopt.problems import SimilarityKernel, SimilarityKernels, SimilaritySpectra
-from klopt.problems._similarity.proof import GivenSpectra, SimilarityProgram, prove_kernels
+from klopt.problems._similarity.proof import (
+    GivenSpectra,
+    SimilarityProgram,
+    prove_kernels,
+    prove_spectra,
+)
 
 LOSSES = ["squared", "frobenius", "l1"]
 FREE = [SimilarityKernel, SimilarityKernels]
@@ -227,6 +232,58 @@ def test_both_ends_of_given_spectra_enclose_the_values_at_the_witness(
     size = 1 + abs(lower) + float(np.square(problem.eigenvalues).sum()) + C**2
     assert lower - 1e-10 * size <= bracket.lower <= lower
     assert upper <= bracket.upper <= upper * (1 + mp.mpf(10) ** -9) + 1e-9
+
+
+# --- sums that cancel
+
+
+@given(seeds)
+def test_a_factor_of_another_trace_is_scaled_exactly(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    S, y = instance(seed, 5, 1, tempting=False)
+    problem = SimilarityKernel(S, y, 1.0, 0.0, 5.0, "l1")
+    witness = problem.witness(Point({"alpha": rng.uniform(0, 1, size=5)}))
+    primal = {**witness.primal, "factors": witness.factors * rng.uniform(1.5, 3)}
+    exact = primal_value(problem, Point(primal))
+    upper = problem.proof(Point(primal, witness.dual)).upper
+    assert exact <= upper <= exact * (1 + mp.mpf(10) ** -9)
+
+
+@given(seeds)
+def test_margins_that_are_differences_of_large_numbers_are_charged_for(seed: int) -> None:
+    """The trace is so large that the norm of the classifier is nothing."""
+    rng = np.random.default_rng(seed)
+    H = 1 + 1e-8 * rng.normal(size=(4, 2))
+    w = 1e8 * np.array([1.0, -1.0]) * rng.uniform(1, 1.00000001, size=2)
+    program = SimilarityProgram(((np.eye(4),),), Y, 1.0, 0.0, 1e40, "squared")
+    primal = {"factors": H, "ranks": [2], "classifier": w, "offset": 0.0}
+    upper = prove_kernels(program, Point(primal)).upper
+    margins = fractions(Y) * (fractions(H) @ fractions(w))
+    exact = sum((max(Fraction(0), 1 - m) for m in margins), Fraction(0))
+    assert exact <= Fraction(upper) <= exact + Fraction(1, 10**5)
+
+
+@given(seeds, st.sampled_from([0.0, 0.3]))
+def test_prices_that_cancel_are_charged_for(seed: int, rho: float) -> None:
+    """Entries of V'a that nearly vanish, and gradients that balance them, times a large trace."""
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(0.5, 1)
+    a = t * np.array([1.0, -1.0, 0.0, 0.0])
+    trace = 1e10 if rho else 1e18
+    vectors = rng.uniform(0.5, 1, size=(4, 1)) + (1.0 if rho else 1e-9) * rng.normal(size=(4, 4))
+    g = np.array([rng.uniform(0.5, 1)])
+    z = np.square(vectors @ a) / (4 * rho * g) if rho else np.zeros(4)
+    program = SimilarityProgram(((np.eye(4),),), Y, 1.0, rho, trace, "squared")
+    dual = {"multipliers": a, "shares": [g], "differences": [z]}
+    primal = {"spectra": np.ones((1, 4))}
+    given_spectra = GivenSpectra(np.ones((1, 4)), vectors)
+    lower = prove_spectra(program, given_spectra, Point(primal, dual)).lower
+    u = fractions(vectors) @ fractions(a)
+    exact_z, share, r = fractions(z), Fraction(g[0]), Fraction(rho)
+    prices = [2 * r * x - v * v / (2 * share) for x, v in zip(exact_z, u, strict=True)]
+    exact = sum(fractions(Y) * fractions(a)) + Fraction(trace) * min(prices)
+    exact -= r * sum(2 * exact_z + exact_z * exact_z)
+    assert exact - Fraction(1, 10**3) * (1 + abs(exact)) <= Fraction(lower) <= exact
 
 
 # --- the optimum between exact bounds, from any point
