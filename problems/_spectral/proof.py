@@ -176,6 +176,10 @@ class FreeBounds:
         return SLACK * float(np.max(abs(self.L).sum(axis=0)))
 
     @cached_property
+    def _size_of_Y(self) -> float:
+        return _norm(self.Y)
+
+    @cached_property
     def _terms_of_L(self) -> int:
         """The most entries of a row of L, and some more operations: rounding of L X."""
         return int(np.diff(self.L.indptr).max()) + 4
@@ -185,8 +189,7 @@ class FreeBounds:
         F_J = F[self.J]
         images = F_J.T @ A
         H_A = F_J @ images
-        shrunk = A / self.C
-        E = self.Y - H_A - shrunk
+        E = self.Y - H_A - A / self.C
         LF = self.L @ F
 
         # The errors of E by the norms of the factors.
@@ -196,12 +199,12 @@ class FreeBounds:
         size_F = _norm(F)
         size_E = _norm(E)
         formed = gamma(p + q + 4) * size_F_J * size_F_J * size_A
-        subtracted = 4 * UNIT_ROUNDOFF * (_norm(H_A) + _norm(shrunk) + _norm(self.Y))
+        subtracted = 4 * UNIT_ROUNDOFF * (_norm(H_A) + size_A / self.C + self._size_of_Y)
         error = SLACK * (formed + subtracted) + UNDERFLOW
 
         loss = float(np.vdot(A, self.Y)) + float(np.vdot(A, E))
         loss += self.C * (size_E + error) * (size_E + error)
-        loss_error = gamma(A.size + 4) * size_A * (_norm(self.Y) + size_E) + size_A * error
+        loss_error = gamma(A.size + 4) * size_A * (self._size_of_Y + size_E) + size_A * error
 
         roughness = float(np.vdot(F, LF))
         summed = gamma(F.size + 4) * size_F * _norm(LF)
@@ -233,7 +236,7 @@ class FreeBounds:
         # Any length s with s^2 largest <= 2 mu will do.
         longest = math.sqrt(2 * self.mu / largest) * (1 - 8 * UNIT_ROUNDOFF)
         length = min(longest, aligned / size)
-        error = SLACK * gamma(A.size + 16) * (size_A * _norm(self.Y) + length * size)
+        error = SLACK * gamma(A.size + 16) * (size_A * self._size_of_Y + length * size)
         value = length * aligned - length * length * size / 2 - length * error
         value -= 16 * UNIT_ROUNDOFF * length * aligned + UNDERFLOW * (1 + length)
         return max(0.0, value) if math.isfinite(value) else 0.0
@@ -253,15 +256,15 @@ class FreeBounds:
         summed = gamma(len(X) + 4) * (size_A * _norm(X_J) + size_X * size_E)
         error = SLACK * (summed + size_X * formed + off * off / self.floor) + UNDERFLOW
 
-        if len(M) == 1:
-            largest = float(M[0, 0])
-        else:
-            M = (M + M.T) / 2
-            if not np.isfinite(M).all():
-                return math.inf
-            guess = float(np.linalg.eigvalsh(M)[-1])
-            largest = -eigenvalue_floor(-M, -guess)
-            error += 2 * UNIT_ROUNDOFF * _norm(M)
+        largest = float(M.trace())
+        if len(M) > 1 and math.isfinite(largest):
+            # The trace is a bound, up to the error in each direction; most often there is a better.
+            error += gamma(len(M)) * _norm(M)
+            guess = float(np.linalg.eigvalsh(M)[-1]) + 64 * gamma(len(M) + 8) * largest
+            if is_positive_semidefinite(-(M + M.T) / 2, -guess):
+                largest = guess
+            else:
+                error *= len(M)
         return largest + error + 4 * UNIT_ROUNDOFF * (abs(largest) + error)
 
 
