@@ -289,11 +289,11 @@ class AlignmentBounds:
             omega = (5 * float(exponents[kept[-1]]) + 8) * UNIT_ROUNDOFF
         products, norm = target_products(W, classes[known], signed)
         return cls(
-            columns=RankOneColumns(W),
-            b=products / norm,
+            columns=RankOneColumns(cast(FloatArray, freeze(W))),
+            b=cast(FloatArray, freeze(products / norm)),
             ordered=ordered,
-            kept=kept,
-            steps=steps,
+            kept=freeze(kept),
+            steps=cast(FloatArray, freeze(steps)),
             signed=signed,
             omega=omega,
             tail=2 * tail,
@@ -340,7 +340,8 @@ class AlignmentBounds:
         beta = alpha[self.kept]
         if self.ordered:
             if self.omega:
-                beta = beta / self.steps[self.kept]
+                with np.errstate(over="ignore"):
+                    beta = beta / self.steps[self.kept]
             beta = np.minimum.accumulate(beta)
         return np.maximum(beta, 0.0)
 

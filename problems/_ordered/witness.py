@@ -89,4 +89,5 @@ class Alignment(AlignmentBounds):
 
     def from_all_columns(self, full: FloatArray) -> FloatArray:
         """Return the g of which `full` holds the coefficients."""
-        return full[self.kept] / self.steps[self.kept]
+        with np.errstate(over="ignore"):
+            return np.asarray(full[self.kept] / self.steps[self.kept])

@@ -38,6 +38,11 @@ __all__ = ["PrefixBounds"]
 
 NARROW = 1e-9
 """Up to this radius, relative to 1 + |nu|, largest terms stand for means of terms."""
+MIN_UNSCALED = 2.0**-100
+MAX_UNSCALED = 2.0**100
+"""Weights whose largest lies between these two are taken as they are."""
+UNDERFLOW = 2.0**-900
+"""What underflow may take from a mean."""
 MEANS_SLACK = 1.01
 """Covers the rounding of radii and products of errors."""
 
@@ -110,12 +115,14 @@ class PrefixBounds:
         radius = MEANS_SLACK * np.cumsum(terms) / self.sums
         ends = self.means - radius - 4 * UNIT_ROUNDOFF * (np.abs(self.means) + abs(self.c[0]))
         lowest = float(ends.min())
-        return lowest if math.isfinite(lowest) else -math.inf
+        return _down(lowest, 0.0) if math.isfinite(lowest) else -math.inf
 
     def upper(self, mu: FloatArray) -> float:
         """Return an upper bound of c'mu at an exactly feasible point: mu, but for rounding."""
         w = self.feasible_multiple(mu)
-        m = w.size
+        # The weights fall: what follows the last positive one plays no part.
+        m = np.count_nonzero(w)
+        w = w[:m]
         total = float(w.sum())
         if not 0 < total < math.inf:
             return math.inf
@@ -136,17 +143,17 @@ class PrefixBounds:
         return _up(value, radius) if math.isfinite(value + radius) else math.inf
 
     def feasible_multiple(self, mu: FloatArray) -> FloatArray:
-        """Return w of Lemma L2 up to its last positive entry: mu where that keeps the order."""
+        """Return w of Lemma L2: a multiple of mu where that keeps the order."""
         if self.sigma == 1:
             w = mu
             if not (mu[-1] >= 0 and (mu[1:] <= mu[:-1]).all()):
                 w = np.maximum(np.minimum.accumulate(mu), 0.0)
-        else:
-            # Behind the underflow of e_i nothing is kept.
-            m = self._normal_steps
+            return _near_one(w)
+        # Behind the underflow of e_i nothing is kept.
+        m = self._normal_steps
+        with np.errstate(over="ignore"):
             beta = np.minimum.accumulate(mu[:m] / self.e[:m])
-            w = self.e[:m] * np.maximum(beta, 0.0)
-        return w[: np.count_nonzero(w)]
+        return self.e[:m] * _near_one(np.maximum(beta, 0.0))
 
     @cached_property
     def _normal_steps(self) -> int:
@@ -172,9 +179,17 @@ class PrefixBounds:
         return MEANS_SLACK * (gamma(terms + 8) if self.sigma == 1 else gamma(2 * terms + 48))
 
 
+def _near_one(beta: FloatArray) -> FloatArray:
+    """beta, or a multiple whose products neither overflow nor underflow; division is monotone."""
+    first = float(beta[0])
+    if MIN_UNSCALED <= first <= MAX_UNSCALED or not 0 < first < math.inf:
+        return beta
+    return beta / first
+
+
 def _down(value: float, radius: float) -> float:
-    return value - (radius + 4 * UNIT_ROUNDOFF * (abs(value) + radius))
+    return value - (radius + UNDERFLOW + 4 * UNIT_ROUNDOFF * (abs(value) + radius))
 
 
 def _up(value: float, radius: float) -> float:
-    return value + (radius + 4 * UNIT_ROUNDOFF * (abs(value) + radius))
+    return value + (radius + UNDERFLOW + 4 * UNIT_ROUNDOFF * (abs(value) + radius))

@@ -16,6 +16,9 @@ __all__ = ["PrefixMeans"]
 SUM_TOLERANCE = 1e-9
 """Weights whose sum is this near to 1 are rescaled, others are projected."""
 
+FAR_AWAY = 1e6
+"""A sum beyond this, where 1 is asked for, is scaled before it is projected."""
+
 
 @dataclass(frozen=True, eq=False)
 class PrefixMeans(PrefixBounds):
@@ -54,11 +57,14 @@ class PrefixMeans(PrefixBounds):
 
     def nearest_feasible(self, mu: FloatArray) -> FloatArray:
         """Return the nearest feasible mu: mu itself, but for rounding, if it is one."""
-        total = float(mu.sum())
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(mu.sum())
         if abs(total - 1) < SUM_TOLERANCE and self._is_ordered(mu):
             return mu if abs(total - 1) <= 4 * EPS else mu / total
-        if not np.isfinite(total):
+        if not abs(total) < FAR_AWAY:
+            # A point so far away says little; of its direction the projection is computed safely.
             mu = np.nan_to_num(mu)
+            mu = mu / max(float(np.abs(mu).max()), 1.0)
 
         # A prefix is short, mu may be long: only the entries up to the last nonzero are projected.
         last = mu.size - int(np.argmax(mu[::-1] != 0)) if mu.any() else mu.size

@@ -65,8 +65,9 @@ __all__ = ["CurveBounds", "FreeBounds", "SpectralBounds"]
 
 UNDERFLOW = 2.0**-900
 """What underflow may take from a sum of numbers that are not huge."""
-MAX_SIZE = 2.0**400
-"""Beyond this nothing is said, so that no product of two numbers overflows."""
+MIN_SIZE = 2.0**-300
+MAX_SIZE = 2.0**300
+"""Of arrays whose norm is smaller or larger nothing is said: squares leave the range of floats."""
 SLACK = 1.01
 """Covers the rounding of error bounds and products of errors."""
 
@@ -197,7 +198,7 @@ class FreeBounds:
         size_F_J = _norm(F_J)
         size_A = _norm(A)
         size_F = _norm(F)
-        size_E = _norm(E)
+        size_E = _norm(E) * (1 + SLACK * gamma(E.size + 4))
         formed = gamma(p + q + 4) * size_F_J * size_F_J * size_A
         subtracted = 4 * UNIT_ROUNDOFF * (_norm(H_A) + size_A / self.C + self._size_of_Y)
         error = SLACK * (formed + subtracted) + UNDERFLOW
@@ -225,20 +226,23 @@ class FreeBounds:
         """
         if not self.floor > 0:
             return -math.inf
-        largest = self._largest(A, X)
         aligned = float(np.vdot(A, self.Y))
         size_A = _norm(A)
+        # Where no multiple of A is better than 0, or where squares leave the range of floats.
+        if not (aligned > 0 and MIN_SIZE < size_A < MAX_SIZE):
+            return 0.0
+        largest = self._largest(A, X)
         size = size_A * size_A / self.C
-        # No multiple of A is better than 0.
-        if not (aligned > 0 and 0 < largest < MAX_SIZE and size < MAX_SIZE):
+        if not (0 < largest < math.inf and size < math.inf):
             return 0.0
 
         # Any length s with s^2 largest <= 2 mu will do.
-        longest = math.sqrt(2 * self.mu / largest) * (1 - 8 * UNIT_ROUNDOFF)
-        length = min(longest, aligned / size)
+        length = math.sqrt(2 * self.mu / largest) * (1 - 8 * UNIT_ROUNDOFF)
+        if length * size > aligned:
+            length = aligned / size
         error = SLACK * gamma(A.size + 16) * (size_A * self._size_of_Y + length * size)
         value = length * aligned - length * length * size / 2 - length * error
-        value -= 16 * UNIT_ROUNDOFF * length * aligned + UNDERFLOW * (1 + length)
+        value -= 16 * UNIT_ROUNDOFF * length * aligned + UNDERFLOW * (1 + length) ** 2
         return max(0.0, value) if math.isfinite(value) else 0.0
 
     def _largest(self, A: FloatArray, X: FloatArray) -> float:
@@ -298,10 +302,18 @@ class CurveBounds:
         # The curve itself ends before its top, where all weights vanish.
         if weights.any():
             return weights
-        return np.asarray(self.r == self.r.max(), dtype=np.float64)
+        return np.asarray(self.r == self._top, dtype=np.float64)
+
+    @cached_property
+    def _top(self) -> float:
+        """max r."""
+        return float(self.r.max())
 
     def lower(self, level: float) -> float:
         """Return a lower bound of h at a level; nothing is cancelled."""
+        # A level below 0, or NaN, is none of the curve.
+        if not (level >= 0 and self._top > 0):
+            return -math.inf
         weights = self.weights(level)
         weights = weights / float(weights.max())
         aligned = float(weights @ self.A)
@@ -311,13 +323,15 @@ class CurveBounds:
     @cached_property
     def upper(self) -> float:
         """The largest bound of all pieces (Lemma S4)."""
+        if not self._top > 0:
+            return math.inf
         at_p, at_q, between = self.proposals
         bound = np.minimum(self._bounds(*at_p), self._bounds(*at_q))
         bound = np.minimum(bound, self._bounds(*between))
-        highest = float(bound.max())
+        highest = float(np.ldexp(bound.max() + UNDERFLOW, self._exponent_of_A))
         if not math.isfinite(highest):
             return math.inf
-        h = math.ldexp(highest, self._exponent_of_A) / self.target_norm
+        h = highest / self.target_norm
         return h * (1 + SLACK * 2 * gamma(2 * self.r.size + 32)) + UNDERFLOW
 
     def _bounds(self, x_p: FloatArray, x_q: FloatArray) -> FloatArray:
@@ -356,7 +370,7 @@ class CurveBounds:
     @cached_property
     def pieces(self) -> _Pieces:
         """The sums of Lemma S4, r and A scaled to 1 by powers of two."""
-        r = np.ldexp(self.r[self._order], -math.frexp(float(self.r.max()))[1])
+        r = np.ldexp(self.r[self._order], -math.frexp(self._top)[1])
         A = np.ldexp(self.A[self._order], -self._exponent_of_A)
         gap = r - np.append(r[1:], 0.0)
         k = np.arange(1.0, r.size + 1)

@@ -167,13 +167,13 @@ class AlignmentCurve(CurveBounds):
         """Return the nearest level of the curve; one that is not finite is taken as 0."""
         level = 0.0
         if np.isfinite(point.level):
-            level = float(np.clip(point.level, 0.0, self.r.max()))
+            level = min(max(float(point.level), 0.0), self._top)
         return Point({"level": level})
 
     def proof(self, witness: Point) -> Bracket:
         """Return the alignment at the level and the largest over all pieces."""
         return Bracket(
-            self.lower(max(float(witness.level), 0.0)),
+            self.lower(float(witness.level)),
             self.upper,
             witness,
             note="upper: the largest alignment over all pieces of the curve",
