@@ -126,9 +126,7 @@ class OrderedAlignment(Problem):
     @cached_property
     def reduced(self) -> Alignment:
         """The columns that reach the labelled points, scaled so that the order is a plain one."""
-        return Alignment.of(
-            self.V, self.labels, self.sigma, self.ordered, self.target == "signed"
-        )
+        return Alignment.of(self.V, self.labels, self.sigma, self.ordered, self.target == "signed")
 
     def describe(self) -> str:
         """Return the sizes and the kind of order."""

@@ -36,7 +36,15 @@ from klopt.kernels.graphs import (
 )
 from klopt.proof.enclosure import gamma
 
-__all__ = ["DenseGraph", "PairGraph", "SideGraph", "SideLike", "energies", "energy_error", "side_graph"]
+__all__ = [
+    "DenseGraph",
+    "PairGraph",
+    "SideGraph",
+    "SideLike",
+    "energies",
+    "energy_error",
+    "side_graph",
+]
 
 UNDERFLOW = 2.0**-1000
 """What underflow may take from an energy."""

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from klopt.arrays import EPS, FloatArray
+from klopt.model.functions import IntArray
 from klopt.model.problem import Point
 from klopt.model.sets.ordered_cone import pooled
 from klopt.problems._ordered.proof import AlignmentBounds
@@ -77,7 +78,7 @@ class Alignment(AlignmentBounds):
         return full / (float(full.sum()) or 1.0)
 
     @cached_property
-    def _following(self) -> FloatArray:
+    def _following(self) -> IntArray:
         """The place in `kept` of the first kept column that does not lie before each column."""
         return np.searchsorted(self.kept, np.arange(self.steps.size))
 

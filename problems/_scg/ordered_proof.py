@@ -121,7 +121,7 @@ class PrefixBounds:
         """Return an upper bound of c'mu at an exactly feasible point: mu, but for rounding."""
         w = self.feasible_multiple(mu)
         # The weights fall: what follows the last positive one plays no part.
-        m = np.count_nonzero(w)
+        m = int(np.count_nonzero(w))
         w = w[:m]
         total = float(w.sum())
         if not 0 < total < math.inf:
