@@ -7,10 +7,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, reject, strategies as st
 from mpmath import mp, mpf
 
 import klopt
+from klopt.errors import InvalidProblem
 from klopt.kernels.graphs import supervised_targets
 from klopt.kernels.side_information import energies, energy_error, side_graph
 from klopt.model.problem import Point
@@ -117,7 +118,10 @@ def alignment(rng):
     V[labels >= 0, -1] += float(not V[labels >= 0].any())
     ordered = bool(rng.random() < 0.7)
     sigma = float(rng.choice(SIGMAS)) if ordered else 1.0
-    return OrderedAlignment(V, labels, sigma, ordered, str(rng.choice(["indicator", "signed"])))
+    try:
+        return OrderedAlignment(V, labels, sigma, ordered, str(rng.choice(["indicator", "signed"])))
+    except InvalidProblem:  # V is zero on the labelled points
+        reject()
 
 
 def arrays(rng, size):
@@ -271,8 +275,9 @@ def test_means_of_given_costs_hold_at_every_scale(seed, sigma, size):
     mu = np.append(e / e.sum(), np.zeros(size - e.size))
     weights = [mpf(sigma) ** -i for i in range(e.size)]
     value = mp.fsum(w * mpf(float(x)) for w, x in zip(weights, c, strict=False)) / mp.fsum(weights)
-    assert best <= value <= mpf(program.upper(mu)) + abs(value) * mpf(10) ** -12 * sigma
     assert best <= mpf(program.upper(mu))
+    largest = mpf(float(np.abs(c).max()))
+    assert mpf(program.upper(mu)) - value <= largest * mpf(10) ** -11
 
 
 def test_a_cheap_first_column_is_not_hidden_by_an_expensive_last_one():

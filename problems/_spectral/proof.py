@@ -354,10 +354,9 @@ class CurveBounds:
         one = np.ones_like(s.pp)
         x_p = np.maximum(s.qq * s.a_p - s.pq * s.a_q, 0.0)
         x_q = np.maximum(s.pp * s.a_q - s.pq * s.a_p, 0.0)
-        total = x_p + x_q
-        inside = total > 0
-        share = np.divide(x_p, total, out=zero.copy(), where=inside)
-        return (one, zero), (zero, one), (share, 1 - share)
+        # p may be far shorter than q: x is left as it is, since shares would lose their digits.
+        x_q[(x_p == 0) & (x_q == 0)] = 1.0
+        return (one, zero), (zero, one), (x_p, x_q)
 
     @cached_property
     def _order(self) -> npt.NDArray[np.intp]:

@@ -160,7 +160,7 @@ class AlignmentCurve(CurveBounds):
             k = int(np.argmax(h))
             if h[k] > highest:
                 highest = float(h[k])
-                best = float(x_p[k] * r[k] + x_q[k] * below[k])
+                best = float((x_p[k] * r[k] + x_q[k] * below[k]) / (x_p[k] + x_q[k]))
         return best
 
     def witness(self, point: Point) -> Point:
