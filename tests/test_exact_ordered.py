@@ -16,6 +16,7 @@ from klopt.kernels.graphs import supervised_targets
 from klopt.kernels.side_information import energies, energy_error, side_graph
 from klopt.model.problem import Point
 from klopt.problems import OrderedAlignment, ScgOrdered, SpectralAlignment, SpectralRls
+from klopt.problems._ordered.proof import _Sums
 from klopt.problems._scg.ordered_proof import PrefixBounds
 from klopt.problems._spectral.proof import CurveBounds, FreeBounds, SpectralBounds
 
@@ -475,3 +476,63 @@ def test_the_floor_of_a_laplacian_that_is_no_more_than_its_ridge_holds():
 @pytest.mark.parametrize("cls", [SpectralAlignment, SpectralRls])
 def test_spectra_say_what_their_data_are(cls):
     assert "as computed" in cls.statement.words
+
+
+# ---- the constant of all rounding in an alignment
+
+
+@pytest.mark.parametrize("target", ["indicator", "signed"])
+@pytest.mark.parametrize(
+    ("rows", "m", "sigma", "sign"),
+    [(3, 70, 1.0, 1), (3, 70, 1.01, -1), (12, 20, 1.01, 1), (30, 8, 1.0, -1)],
+)
+def test_sums_of_an_alignment_are_within_kappa_of_their_terms(target, rows, m, sigma, sign):
+    """Lemma A3: prices, norm, trace and products with the target, with F formed and without."""
+    rng = np.random.default_rng(rows * m)
+    V = rng.normal(size=(rows, m)) * 10.0 ** rng.uniform(-3, 3, (rows, 1))
+    y = rng.integers(0, 3, rows)
+    problem = OrderedAlignment(V, y, sigma, target=target).reduced
+    assert problem.columns.is_small == (m < 70)
+    assert problem.kept.size == m
+    g = np.abs(rng.normal(size=m))
+    g[::3] *= sign
+    sums = _Sums.of(problem, g)
+
+    unit = [Fraction(float(x)) for x in g / np.abs(g).max()]
+    e = [1 / Fraction(sigma) ** i for i in range(m)]
+    v = [[Fraction(float(x)) for x in column] for column in V.T]
+    norms = [e[i] * sum(x * x for x in v[i]) for i in range(m)]
+    tau = sum(abs(x) * n for x, n in zip(unit, norms, strict=True))
+    other = -1 if target == "signed" else 0
+    T = [[1 if a == b else other for b in y] for a in y]
+    length = mp.sqrt(sum(t * t for row in T for t in row))
+
+    def rational(x):
+        return mpf(x.numerator) / x.denominator
+
+    def image(i):
+        return [sum(t * x for t, x in zip(row, v[i], strict=True)) for row in T]
+
+    b = [e[i] * sum(x * z for x, z in zip(v[i], image(i), strict=True)) for i in range(m)]
+    kernel = [
+        [sum(unit[j] * e[j] * v[j][p] * v[j][q] for j in range(m)) for q in range(rows)]
+        for p in range(rows)
+    ]
+    products = [
+        e[i] * sum(v[i][p] * kernel[p][q] * v[i][q] for p in range(rows) for q in range(rows))
+        for i in range(m)
+    ]
+    kappa = mpf(problem.kappa)
+    price = trace = B = Fraction(0)
+    for k in range(m):
+        price, trace, B = price + products[k], trace + norms[k], B + b[k]
+        assert abs(mpf(float(sums.prices[k])) - rational(price)) <= kappa * rational(tau * trace)
+        assert abs(mpf(float(problem.B[k])) - rational(B) / length) <= kappa * rational(trace)
+        assert abs(mpf(float(problem.traces[k])) - rational(trace)) <= kappa * rational(trace)
+    square = sum(x * z for x, z in zip(unit, products, strict=True))
+    assert abs(mpf(sums.square) - rational(square)) <= kappa * rational(tau * tau)
+    aligned = rational(sum(x * z for x, z in zip(unit, b, strict=True))) / length
+    assert abs(mpf(sums.aligned) - aligned) <= kappa * rational(tau)
+    signed_trace = sum(x * z for x, z in zip(unit, norms, strict=True))
+    assert abs(mpf(sums.trace) - rational(signed_trace)) <= kappa * rational(tau)
+    assert rational(tau) <= mpf(sums.tau)
