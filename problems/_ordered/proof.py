@@ -57,6 +57,8 @@ NEGLIGIBLE_SHARE = 1e-18
 """Kernels behind the last of more than this share of the largest trace are only charged."""
 MAX_WEIGHT_RATIO = 1e100
 """The largest weight of a left-out column, in units of that of the first kept one."""
+MAX_EXPONENT = 600.0
+"""exp(-x) of a larger x may be subnormal, which Lemma E3 leaves out."""
 MIN_UNSCALED = 2.0**-20
 MAX_UNSCALED = 2.0**20
 """Where the largest entry lies between these two, V is taken as it is."""
@@ -286,7 +288,8 @@ class AlignmentBounds:
         if sigma > 1:
             W *= np.sqrt(steps[kept])
             # Lemma E3 twice: log sigma and exp within 8 u, so e_i within (9 x + 8) u at e_i = e^-x.
-            omega = (5 * float(exponents[kept[-1]]) + 8) * UNIT_ROUNDOFF
+            farthest = float(exponents[kept[-1]])
+            omega = (5 * farthest + 8) * UNIT_ROUNDOFF if farthest < MAX_EXPONENT else math.inf
         products, norm = target_products(W, classes[known], signed)
         return cls(
             columns=RankOneColumns(cast(FloatArray, freeze(W))),
