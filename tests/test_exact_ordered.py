@@ -536,3 +536,75 @@ def test_sums_of_an_alignment_are_within_kappa_of_their_terms(target, rows, m, s
     signed_trace = sum(x * z for x, z in zip(unit, norms, strict=True))
     assert abs(mpf(sums.trace) - rational(signed_trace)) <= kappa * rational(tau)
     assert rational(tau) <= mpf(sums.tau)
+
+
+# ---- where rounding alone decides
+
+
+@pytest.mark.parametrize("target", ["indicator", "signed"])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_one_column_has_one_alignment(target, ordered):
+    """Both ends enclose the same number, which the floats mostly miss."""
+    rng = np.random.default_rng(0)
+    for classes in (1, 2, 3, 4) * 10:
+        n = int(rng.integers(1, 40))
+        problem = OrderedAlignment(
+            rng.normal(size=(n, 1)) + 2, np.arange(n) % classes, ordered=ordered, target=target
+        )
+        truth = signed_square_of_optimum(problem)
+        found = problem.bracket(Point({"alpha": [1.0]}))
+        assert signed_square(found.lower) <= truth <= signed_square(found.upper)
+        assert found.upper - found.lower <= 1e-11
+
+
+def test_a_kernel_that_is_not_semidefinite_proves_nothing():
+    """v_2 v_2' - v_1 v_1' / 4 is better aligned than any kernel of the cone."""
+    V = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    problem = OrderedAlignment(V, [0, 0, 1, 1], ordered=False, target="signed")
+    best = signed_square_of_optimum(problem)
+    found = problem.proof(Point({"alpha": [-0.25, 1.0]}))
+    assert signed_square(found.lower) <= best <= signed_square(found.upper)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("sigma", [1.0, 1.0 + 2.0**-30])
+def test_a_long_mean_of_large_terms_is_enclosed(seed, sigma):
+    """The mean is far smaller than its terms; one more, huge term must not hide them."""
+    rng = np.random.default_rng(seed)
+    c = np.linspace(1.0, -1.001, 300) + 0.1 * rng.normal(size=300)
+    for costs in (c, np.append(c, 1e16)):
+        program = PrefixBounds(costs, sigma, np.zeros(costs.size))
+        best = smallest_mean(exact_floats(costs), sigma)
+        length = int(np.argmin(program.means)) + 1
+        mu = np.append(program.e[:length], np.zeros(costs.size - length))
+        assert mpf(program.lower) <= best <= mpf(program.upper(mu))
+        assert program.upper(mu) - program.lower <= 1e-11
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_roughness_of_a_nearly_constant_factor_is_enclosed(seed):
+    """F'LF cancels to 1e-8 of its terms."""
+    rng = np.random.default_rng(seed)
+    L, labels = graph(rng)
+    problem = SpectralRls(L, labels, 1e-9, 1.0, "labelled", 1e-9)
+    F = 1 + 1e-9 * rng.normal(size=(labels.size, 2))
+    found = problem.bracket(Point({"factor": F}))
+    truth = exact_value(problem, found.point.factor)
+    assert truth <= mpf(found.upper) <= truth + mpf(10) ** -12
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("share", [0.5, 0.9, 1.1, 1.5])
+def test_a_solution_that_is_far_off_does_not_loosen_the_dual_constraint(seed, share):
+    """Lemma S3 holds for any X: what it misses is charged."""
+    rng = np.random.default_rng(seed)
+    L, labels = graph(rng)
+    problem = SpectralRls(L, labels, 10.0, 0.01, "labelled", 0.1)
+    best = exact_best_kernel(problem)
+    A = klopt.solve(problem).require().point.A
+    least_squares = problem.least_squares
+    X = least_squares.R @ A
+    assert mpf(least_squares.lower(A, share * X)) <= best
+    noisy = X * (1 + 0.1 * rng.normal(size=X.shape))
+    assert mpf(least_squares.lower(A, noisy)) <= best
+    assert mpf(least_squares.lower(A, X)) >= best * (1 - mpf(10) ** -8)
