@@ -151,9 +151,12 @@ def energy_error(graph: SideGraph, V: FloatArray) -> FloatArray:
         share = 6 * gamma(n + 16)
     else:
         share = 50 * gamma(n + 16)
-    squares = np.einsum("ij,ij->j", V, V)
-    # One per cent covers products of errors, the last term underflow.
-    return cast(FloatArray, 1.01 * share * squares + UNDERFLOW)
+    # One per cent covers products of errors, the last term underflow. Long vectors are worked on in
+    # place.
+    error: FloatArray = np.einsum("ij,ij->j", V, V)
+    error *= 1.01 * share
+    error += UNDERFLOW
+    return error
 
 
 def _pairs(name: str, given: object, size: int) -> np.ndarray[Any, Any]:

@@ -25,6 +25,7 @@ The c_i are known within `error`, of which a mean with the same weights is added
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,8 +35,10 @@ from klopt.arrays import FloatArray
 from klopt.model.sets.projections import prefix_weights
 from klopt.proof.enclosure import UNIT_ROUNDOFF, gamma
 
-__all__ = ["PrefixBounds"]
+__all__ = ["PrefixBounds", "parts"]
 
+PART = 2**13
+"""Entries of a long vector that are worked on at a time."""
 NARROW = 1e-9
 """Up to this radius, relative to 1 + |nu|, largest terms stand for means of terms."""
 MIN_UNSCALED = 2.0**-100
@@ -89,14 +92,27 @@ class PrefixBounds:
         if self.sigma > 1:
             means *= self.e
         np.cumsum(means, out=means)
-        means /= self.sums
+        for part in parts(means.size):
+            means[part] /= self.sums_of(part)
         means += self.c[0]
         return means
+
+    def sums_of(self, part: slice) -> FloatArray:
+        """Return E_k of a part, which for sigma = 1 takes no array of all E_k."""
+        if self.sigma == 1:
+            return np.arange(part.start + 1.0, part.stop + 1.0)
+        return self.sums[part]
+
+    @cached_property
+    def best(self) -> int:
+        """The number of entries of the prefix of the smallest mean."""
+        return int(np.argmin(self.means)) + 1
 
     @cached_property
     def lower(self) -> float:
         """A lower bound of nu, by Lemma L1."""
-        smallest = float(self.means.min())
+        smallest = float(self.means[self.best - 1])
+        # A NaN is the smallest of all, and proves nothing.
         if not math.isfinite(smallest + self._spread):
             return -math.inf
         radius = self._rounding(self.c.size) * self._spread + self._largest_error
@@ -161,14 +177,19 @@ class PrefixBounds:
         return int(np.count_nonzero(self.e >= 2.0**-1000))
 
     @cached_property
+    def _range(self) -> tuple[float, float]:
+        """The smallest and the largest c_i."""
+        return float(self.c.min()), float(self.c.max())
+
+    @property
     def _largest(self) -> float:
         """max |c_i|."""
-        return max(float(self.c.max()), -float(self.c.min()))
+        return max(-self._range[0], self._range[1])
 
-    @cached_property
+    @property
     def _spread(self) -> float:
         """A bound of |c_i - c_1|."""
-        return (float(self.c.max()) - float(self.c.min())) * MEANS_SLACK
+        return (self._range[1] - self._range[0]) * MEANS_SLACK
 
     @cached_property
     def _largest_error(self) -> float:
@@ -177,6 +198,12 @@ class PrefixBounds:
     def _rounding(self, terms: int) -> float:
         """The relative error of a mean of so many terms (Lemma L2)."""
         return MEANS_SLACK * (gamma(terms + 8) if self.sigma == 1 else gamma(2 * terms + 48))
+
+
+def parts(size: int) -> Iterator[slice]:
+    """Parts of a vector that fit into a cache."""
+    for start in range(0, size, PART):
+        yield slice(start, min(start + PART, size))
 
 
 def _near_one(beta: FloatArray) -> FloatArray:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from klopt.arrays import EPS, FloatArray
 from klopt.model.sets import OrderedSimplex
-from klopt.problems._scg.ordered_proof import PrefixBounds
+from klopt.problems._scg.ordered_proof import PrefixBounds, parts
 
 __all__ = ["PrefixMeans"]
 
@@ -29,11 +28,6 @@ class PrefixMeans(PrefixBounds):
     (array([3., 2., 3.]), array([0.5, 0.5, 0. ]))
     """
 
-    @cached_property
-    def best(self) -> int:
-        """The number of entries of the best prefix."""
-        return int(np.argmin(self.means)) + 1
-
     @property
     def optimum(self) -> float:
         """nu, the smallest mean."""
@@ -52,7 +46,8 @@ class PrefixMeans(PrefixBounds):
         """Return nu and z."""
         nu = self.optimum
         z = self.means - nu
-        z *= self.sums
+        for part in parts(z.size):
+            z[part] *= self.sums_of(part)
         return nu, z
 
     def nearest_feasible(self, mu: FloatArray) -> FloatArray:
