@@ -473,6 +473,16 @@ def test_the_floor_of_a_laplacian_that_is_no_more_than_its_ridge_holds():
     assert 0 < problem.least_squares.floor <= 0.5
 
 
+def test_without_a_proven_floor_there_is_no_lower_end():
+    """The ridge is smaller than what one Cholesky factorisation can tell from 0."""
+    n = 60
+    L = np.full((n, n), -1.0) + n * np.eye(n)
+    problem = SpectralRls(L, np.arange(n) % 2, 1.0, 1.0, "labelled", 1e-13)
+    found = problem.bracket(Point({"factor": np.zeros((n, 1))}))
+    assert found.lower == -np.inf
+    assert "larger ridge" in found.note
+
+
 @pytest.mark.parametrize("cls", [SpectralAlignment, SpectralRls])
 def test_spectra_say_what_their_data_are(cls):
     assert "as computed" in cls.statement.words

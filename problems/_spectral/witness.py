@@ -84,10 +84,14 @@ class FreeLeastSquares(FreeBounds):
 
     def proof(self, witness: Point) -> Bracket:
         """Return the value of K = FF' and the dual value of A at its best length."""
+        note = ""
+        if not self.floor > 0:
+            note = "laplacian with its ridge is not proven positive definite; give a larger ridge"
         return Bracket(
             self.lower(witness.A, self.R @ witness.A),
             self.upper(witness.factor, witness.fit),
             witness,
+            note,
             lower_by="weak duality: A scaled into A'L^-1 A <= 2 mu I",
             upper_by="value at an exactly feasible point",
         )
