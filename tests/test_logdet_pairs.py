@@ -12,7 +12,7 @@ from klopt.errors import InvalidProblem, UncertifiedFit
 from klopt.kernels.nystroem import LowRank
 from klopt.learners import LDK
 from klopt.problems import LogDetPairs
-from klopt.problems._logdet.proof import (
+from klopt.problems._logdet.constraints import (
     DistanceConstraints,
     PairEvaluation,
     squared_distances,
