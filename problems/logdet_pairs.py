@@ -59,11 +59,12 @@ from klopt.problems._logdet.data import (
 from klopt.problems._logdet.extension import FactoredKernel
 from klopt.problems._logdet.forms import pair_program
 from klopt.problems._logdet.function import LogDetDual
-from klopt.problems._logdet.proof import EdgeCoordinates, PairData, dual_bound, primal_bound
+from klopt.problems._logdet.proof import EdgeCoordinates, PairData, proven_interval
 from klopt.problems._logdet.witness import (
     edge_coordinates,
     factor_of_points,
-    proven_change,
+    proposed_kernel,
+    proven_multipliers,
 )
 
 __all__ = ["LogDetPairs"]
@@ -303,26 +304,23 @@ class LogDetPairs(Problem):
         x = np.maximum(np.nan_to_num(self._to_dual(point).x, posinf=0.0), 0.0)
         evaluation = evaluation_in_domain(self.constraints, x)
         multipliers = self._multipliers(evaluation.x)
-        kept = self._constraining[self._bounded]
-        found = proven_change(evaluation, self._coordinates, kept)
+        found = proposed_kernel(evaluation, self._coordinates, self._constraining[self._bounded])
         if found is None:
-            nothing = {"W": np.eye(len(self._R)), "change": np.zeros((0, 0))}
+            nothing = {"W": np.eye(len(self._R)), "change": np.zeros((0, 0)), "correction": []}
             return Point(nothing, multipliers)
-        W, change = found
-        return Point({"W": W, "change": change}, multipliers)
+        primal = {"W": found.W, "change": found.change, "correction": found.correction}
+        return Point(primal, multipliers)
 
     def proof(self, witness: Point) -> Bracket:
         """Return the bounds that the multipliers and the kernel of a witness prove."""
         multipliers = np.append(witness.similar, witness.dissimilar)[self._bounded]
-        lower = dual_bound(self._coordinates, multipliers).lower
-        upper = np.inf
-        if witness.change.size:
-            upper = primal_bound(self._coordinates, witness.change).upper
+        interval = proven_interval(
+            self._coordinates, multipliers, witness.change, witness.correction
+        )
         point = Point({"W": witness.W}, dict(witness.dual))
-        note = "" if np.isfinite(upper) else "no feasible kernel was found from this point"
+        note = "" if np.isfinite(interval[1]) else "no feasible kernel was found from this point"
         return Bracket(
-            lower,
-            upper,
+            *interval,
             point,
             note,
             lower_by="weak duality: log det of the multipliers",
@@ -331,7 +329,18 @@ class LogDetPairs(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         """Return the dual value of the multipliers and the divergence of a feasible kernel."""
-        return self.proof(self.witness(point))
+        witness = self.witness(point)
+        found = self.proof(witness)
+        if np.isfinite(found.lower):
+            return found
+        # At the verge of the domain rounding decides: multipliers a little shorter are inside.
+        multipliers = np.append(witness.similar, witness.dissimilar)
+        multipliers[self._bounded] = proven_multipliers(
+            self._coordinates, multipliers[self._bounded]
+        )
+        similar, dissimilar = np.split(multipliers, [len(self.similar)])
+        shorter = {"similar": similar, "dissimilar": dissimilar}
+        return self.proof(Point(dict(witness.primal), shorter))
 
     def kernel(self, point: Point) -> FloatArray:
         """Return K on all training points."""

@@ -121,8 +121,8 @@ def enclose_congruence(F: EnclosureLike, A: EnclosureLike) -> Enclosure:
     left = Enclosure.of(F)
     middle = Enclosure.of(A)
     n = len(middle)
-    # Two products of n terms each, and as many roundings again to spare for the radius.
-    g = 2 * gamma(2 * n + 16)
+    # Two products of n terms each, and a few roundings to spare.
+    g = gamma(2 * n + 16)
     mid = left.mid @ middle.mid @ left.mid.T
     H = np.abs(left.mid)
     if np.any(left.rad):

@@ -22,6 +22,10 @@ With slack at the price w (u - log u - 1) of moving t_c to u t_c, s lambda t bec
 K = G + GQG has the divergence tr(QG) - log det(I + QG); it is feasible if s_c (p_c'K p_c - t_c) <=
 0 for all c. Of features, K = R'WR has tr W - log det W - r.
 
+**In balls.** Where floats leave a wide interval and points are few, the same bounds are computed in
+320 bits, for a G that is positive definite: log det(I + AG) = log det(G + GAG) - log det G, and
+for the kernel L - LCL, L = (G^-1 + A)^-1, D = tr(G^-1 K) - log det K + log det G - m.
+
 **Infeasibility.** No kernel at a finite divergence is feasible where lambda >= 0 has A positive
 semidefinite (of features: RAR'), and sum_c s_c lambda_c t_c < 0, or = 0 and tr(AG) > 0: with W > 0,
 <W, RAR'> = sum_c s_c lambda_c d_c <= sum_c s_c lambda_c t_c. A dissimilar pair of equal points does
@@ -42,7 +46,8 @@ import numpy.typing as npt
 
 from klopt.arrays import FloatArray
 from klopt.model.functions import IntArray
-from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure, enclose_norm, enclose_sum, gamma
+from klopt.proof.balls import ball_matrix, definite_log_det, enclosure_of_ball, working_bits
+from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, enclose_norm, enclose_sum, gamma
 from klopt.proof.log_det import (
     NOTHING,
     LogDet,
@@ -56,13 +61,18 @@ __all__ = [
     "EdgeCoordinates",
     "PairData",
     "dual_bound",
-    "pair_distances",
     "primal_bound",
     "ray_flaw",
 ]
 
 MAX_RATIONAL_ORDER = 80
 """Up to this order a matrix is proven positive semidefinite in rational numbers."""
+MAX_BALL_POINTS = 100
+"""Up to this many points are worth the time of balls."""
+WIDE_SHARE = 1e-10
+"""An enclosure with a larger radius, as a share of 1 + |value|, is computed again in balls."""
+BITS = 320
+"""The precision of balls: six times that of floats."""
 ROWS_AT_A_TIME = 4096
 """Paths of pairs are dense rows, so many at a time."""
 COARSE_SHARE = 2.0**-44
@@ -208,6 +218,14 @@ class EdgeCoordinates:
         return Enclosure((mid + mid.T) / 2, np.maximum(rad, rad.T) * 2)
 
     @cached_property
+    def kernel(self) -> Enclosure:
+        """G, or all that a stored G with negative eigenvalues may stand for."""
+        if self.is_semidefinite:
+            return self.gram
+        # |N_ef| <= ||N||_F.
+        return Enclosure(self.gram.mid, self.gram.rad + self.remainder)
+
+    @cached_property
     def is_semidefinite(self) -> bool:
         """Whether the stored matrix is proven positive semidefinite."""
         G = self.gram
@@ -283,9 +301,13 @@ class EdgeCoordinates:
         half_size = _norm(half) + off * (1 + 8 * UNIT_ROUNDOFF)
         return (size + half_size**2 / (1 - found.defect)) * (1 + 16 * UNIT_ROUNDOFF)
 
-    def distances(self, K: Enclosure) -> Enclosure:
-        """Return p_c'K p_c of all pairs."""
+    def distances(self, change: FloatArray) -> Enclosure:
+        """Return the squared distances of all pairs in G + GQG, or of features in R'WR."""
         data = self.data
+        if data.gram is None:
+            K = enclose_congruence(self.R.T, change)
+        else:
+            K = self.kernel + enclose_congruence(self.kernel, change)
         everything = enclose_congruence(self.paths_of_points, K)
         diagonal = Enclosure(everything.mid.diagonal(), everything.rad.diagonal())
         i = data.first
@@ -294,21 +316,28 @@ class EdgeCoordinates:
         mid = np.array(coarse.mid)
         rad = np.array(coarse.rad)
 
-        # Where the points are near, or bounds are tight, by paths: nothing large cancels there.
-        doubtful = rad > COARSE_SHARE * data.target
+        # Where points are near, or bounds tight, by v = Gp (or Rp): little cancels there.
+        doubtful = rad > COARSE_SHARE * np.minimum(data.target, np.abs(mid))
         if data.is_hard:
-            doubtful &= ~self._within(coarse)
+            doubtful &= ~self.within(coarse)
         again = np.flatnonzero(doubtful)
         for start in range(0, again.size, ROWS_AT_A_TIME):
             rows = again[start : start + ROWS_AT_A_TIME]
-            P = self.paths(rows)
-            mid[rows] = np.sum((P @ K.mid) * P, axis=1)
-            P = np.abs(P)
-            inner = K.rad + 2 * gamma(2 * len(K) + 16) * np.abs(K.mid)
-            rad[rows] = np.sum((P @ inner) * P, axis=1) * (1 + 2 * gamma(2 * len(K) + 16))
+            found = self._distances_by_paths(rows, change)
+            mid[rows] = found.mid
+            rad[rows] = found.rad
         return Enclosure(mid, rad)
 
-    def _within(self, d: Enclosure) -> npt.NDArray[np.bool_]:
+    def _distances_by_paths(self, rows: IntArray, change: FloatArray) -> Enclosure:
+        """p'Gp + v'Qv of some pairs, or of features v'Wv."""
+        P = self.paths(rows)
+        if self.data.gram is None:
+            return _squares(_sparse_product(P, self.R.T), change)
+        v = _sparse_product(P, self.kernel)
+        given = Enclosure(v.mid * P, v.rad * np.abs(P)).sum(axis=1)
+        return given + _squares(v, change)
+
+    def within(self, d: Enclosure) -> npt.NDArray[np.bool_]:
         """Which pairs are proven to satisfy their bounds."""
         data = self.data
         below = (data.sign > 0) & (d.upper <= data.target)
@@ -322,6 +351,26 @@ def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     b_seen = total - a
     lost = (a - (total - b_seen)) + (b - b_seen)
     return total, lost
+
+
+def _sparse_product(P: FloatArray, G: Enclosure) -> Enclosure:
+    """P G for paths P, whose few entries not zero are powers of two: only sums round."""
+    terms = int(np.count_nonzero(P, axis=1).max(initial=0))
+    size = np.abs(P)
+    rad = size @ (G.rad + gamma(terms + 4) * np.abs(G.mid))
+    return Enclosure(P @ G.mid, rad * (1 + 2 * gamma(len(G) + 8)))
+
+
+def _squares(v: Enclosure, Q: FloatArray) -> Enclosure:
+    """v'Qv of each row."""
+    n = len(Q)
+    half = v.mid @ Q
+    size = np.abs(v.mid)
+    # gamma_2n |v|'|Q||v|, and what the radius of v adds on either side.
+    inner = (gamma(2 * n + 8) * size + 2 * v.rad) @ np.abs(Q)
+    rad = np.sum(inner * (size + v.rad), axis=1)
+    rad = rad * (1 + 4 * gamma(2 * n + 16)) + 4 * n * ETA
+    return Enclosure(np.sum(half * v.mid, axis=1), rad)
 
 
 def _norm(A: Enclosure | FloatArray) -> float:
@@ -373,18 +422,7 @@ def primal_bound(coordinates: EdgeCoordinates, change: FloatArray) -> Enclosure:
         divergence = trace - coordinates.log_det(Enclosure.of(change))
     if not math.isfinite(divergence.rad):
         return NOTHING
-    return divergence + _price(coordinates, pair_distances(coordinates, change))
-
-
-def pair_distances(coordinates: EdgeCoordinates, change: FloatArray) -> Enclosure:
-    """Return the squared distances of all pairs in G + GQG, or of features in R'WR."""
-    if coordinates.data.gram is None:
-        return coordinates.distances(enclose_congruence(coordinates.R.T, change))
-    G = coordinates.gram
-    if not coordinates.is_semidefinite:
-        # G + N with |N_ef| <= ||N||: the radius takes it in.
-        G = Enclosure(G.mid, G.rad + coordinates.remainder)
-    return coordinates.distances(G + enclose_congruence(G, change))
+    return divergence + _price(coordinates, coordinates.distances(change))
 
 
 def _missing_trace(coordinates: EdgeCoordinates, Q: FloatArray) -> float:
@@ -398,7 +436,7 @@ def _price(coordinates: EdgeCoordinates, d: Enclosure) -> Enclosure:
     """What the bounds cost: 0 or everything where they are hard, else the price of moving them."""
     data = coordinates.data
     if data.is_hard:
-        return Enclosure(0.0, 0.0) if coordinates._within(d).all() else NOTHING
+        return Enclosure(0.0, 0.0) if coordinates.within(d).all() else NOTHING
     q = d / data.target
     # u - log u - 1 falls up to u = 1 and rises from there on; u moves no further than it must.
     u = np.where(data.sign > 0, np.maximum(q.upper, 1.0), np.minimum(q.lower, 1.0))
@@ -406,6 +444,157 @@ def _price(coordinates: EdgeCoordinates, d: Enclosure) -> Enclosure:
         return NOTHING
     moved = Enclosure.of(u[u != 1])
     return _total(moved - moved.log() - 1.0) * data.weight
+
+
+def proven_interval(
+    coordinates: EdgeCoordinates,
+    multipliers: FloatArray,
+    change: FloatArray,
+    correction: FloatArray,
+) -> tuple[float, float]:
+    """Return proven bounds of the optimum, infinite where nothing is proven.
+
+    Parameters
+    ----------
+    coordinates
+        The problem in its coordinates.
+    multipliers
+        lambda, for each pair.
+    change
+        Q, or of features W; empty where there is none.
+    correction
+        The weights of C for the kernel in balls; empty where there is none.
+    """
+    data = coordinates.data
+    few = data.gram is not None and data.points <= MAX_BALL_POINTS
+    lower = dual_bound(coordinates, multipliers)
+    if few and _is_wide(lower):
+        lower = _narrower(lower, precise_dual_bound(data, multipliers))
+    upper = NOTHING
+    if change.size:
+        upper = primal_bound(coordinates, change)
+    if few and correction.size and _is_wide(upper):
+        upper = _narrower(upper, precise_primal_bound(data, multipliers, correction))
+    return float(lower.lower), float(upper.upper)
+
+
+def _is_wide(value: Enclosure) -> bool:
+    return not value.rad <= WIDE_SHARE * (1 + abs(value.mid))
+
+
+def _narrower(one: Enclosure, other: Enclosure) -> Enclosure:
+    return one if one.rad <= other.rad else other
+
+
+# ---- the same in balls
+
+
+def precise_dual_bound(data: PairData, multipliers: FloatArray) -> Enclosure:
+    """Return the dual value by log det(G + GAG) - log det G, if the stored G is definite."""
+    if not (np.isfinite(multipliers).all() and (multipliers >= 0).all()):
+        return NOTHING
+    with working_bits(BITS):
+        G = ball_matrix(cast(FloatArray, data.gram))
+        given = definite_log_det(G)
+        changed = definite_log_det(G + G * _ball_laplacian(data, multipliers) * G)
+        if given is None or changed is None:
+            return NOTHING
+        value = changed - given
+        for s, x, t in _pairs(data, multipliers):
+            if data.is_hard:
+                value -= s * x * t
+                continue
+            left = 1 - s * x * t / data.weight
+            if not left > 0:
+                return NOTHING
+            value += data.weight * left.log()
+        return enclosure_of_ball(value)
+
+
+def precise_primal_bound(
+    data: PairData, multipliers: FloatArray, correction: FloatArray
+) -> Enclosure:
+    """Return the objective of L - LCL, L = (G^-1 + A)^-1, if it is definite and feasible.
+
+    A has the multipliers and C the correction as weights of pairs.
+    """
+    if not (np.isfinite(multipliers).all() and np.isfinite(correction).all()):
+        return NOTHING
+    with working_bits(BITS):
+        G = ball_matrix(cast(FloatArray, data.gram))
+        K = _ball_kernel(data, multipliers, correction)
+        given = definite_log_det(G)
+        if K is None or given is None:
+            return NOTHING
+        found = definite_log_det(K)
+        if found is None:
+            return NOTHING
+        value = G.solve(K).trace() - (found - given) - data.points
+        for s, t, d in zip(data.sign, data.target.tolist(), _ball_distances(data, K), strict=True):
+            if (s > 0 and d <= t) or (s < 0 and d >= t):
+                continue
+            # The bound moves at a price that rises with the distance from it.
+            u = (d / t).upper() if s > 0 else (d / t).lower()
+            if data.is_hard or not u > 0:
+                return NOTHING
+            value += data.weight * (u - u.log() - 1)
+        return enclosure_of_ball(value)
+
+
+def precise_distances(
+    data: PairData, multipliers: FloatArray, correction: FloatArray
+) -> Enclosure | None:
+    """Return the squared distances of all pairs in the same kernel; None where there is none."""
+    with working_bits(BITS):
+        K = _ball_kernel(data, multipliers, correction)
+        if K is None:
+            return None
+        found = [enclosure_of_ball(d) for d in _ball_distances(data, K)]
+    return Enclosure(np.array([d.mid for d in found]), np.array([d.rad for d in found]))
+
+
+def _pairs(data: PairData, weights: FloatArray) -> list[tuple[int, Any, Any]]:
+    """Sign, weight and bound of the pairs whose weight is not 0, as balls."""
+    from flint import arb
+
+    return [
+        (int(data.sign[c]), arb(float(weights[c])), arb(float(data.target[c])))
+        for c in np.flatnonzero(weights)
+    ]
+
+
+def _ball_laplacian(data: PairData, weights: FloatArray) -> Any:
+    """sum_c s_c w_c z_c z_c'."""
+    from flint import arb, arb_mat
+
+    m = data.points
+    A = [[arb(0)] * m for _ in range(m)]
+    for c in np.flatnonzero(weights):
+        w = arb(float(data.sign[c] * weights[c]))
+        i = int(data.first[c])
+        j = int(data.second[c])
+        A[i][i] += w
+        A[j][j] += w
+        A[i][j] -= w
+        A[j][i] -= w
+    return arb_mat(A)
+
+
+def _ball_kernel(data: PairData, multipliers: FloatArray, correction: FloatArray) -> Any | None:
+    """L - LCL."""
+    G = ball_matrix(cast(FloatArray, data.gram))
+    one = ball_matrix(np.eye(data.points))
+    try:
+        L = (one + G * _ball_laplacian(data, multipliers)).solve(G)
+    except ZeroDivisionError:
+        return None
+    return L - L * _ball_laplacian(data, correction) * L
+
+
+def _ball_distances(data: PairData, K: Any) -> list[Any]:
+    rows = K.tolist()
+    ends = zip(data.first.tolist(), data.second.tolist(), strict=True)
+    return [rows[i][i] + rows[j][j] - 2 * rows[max(i, j)][min(i, j)] for i, j in ends]
 
 
 # ---- infeasibility

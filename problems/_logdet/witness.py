@@ -18,6 +18,7 @@ which may have none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +28,7 @@ from klopt.arrays import EPS, FloatArray
 from klopt.kernels.gram import Gram
 from klopt.model.functions import IntArray
 from klopt.problems._logdet.constraints import DistanceConstraints, PairEvaluation
-from klopt.problems._logdet.proof import EdgeCoordinates, PairData, pair_distances
+from klopt.problems._logdet.proof import EdgeCoordinates, PairData, dual_bound, precise_distances
 from klopt.proof.enclosure import Enclosure
 
 __all__ = [
@@ -35,13 +36,22 @@ __all__ = [
     "edge_coordinates",
     "factor_of_points",
     "feasible_kernel",
-    "proven_change",
+    "proposed_kernel",
+    "proven_multipliers",
 ]
 
 MAX_TIGHT_PAIRS = 3000
 """Up to this many pairs are moved onto their bounds by a system of equations."""
 MAX_TIGHTENINGS = 8
 """The number of times that pairs may join those that are moved."""
+NEAR_BOUND = 1e-6
+"""Pairs with a multiplier whose ratio is this near to 1 are moved onto their bounds, too."""
+SHORTENINGS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
+"""Multipliers at the verge of the domain are shortened by such a share until rounding allows."""
+MAX_PRECISE_POINTS = 100
+"""Up to this many points are worth the time of balls."""
+MAX_MARGIN = 1e-11
+"""A larger share of a bound, lost to rounding, is worth balls for few points."""
 MAX_MARGINS = 3
 """The number of times that the margin grows by what the proof has found missing."""
 
@@ -63,6 +73,11 @@ def edge_coordinates(data: PairData) -> EdgeCoordinates:
     coordinates = replace(unscaled, exponent=exponent.astype(np.intp))
     if data.gram is None:
         return coordinates
+    if not coordinates.is_semidefinite:
+        # Edges that are rounding are not enlarged: their scale is that of the others.
+        noise = max(data.points, 32) * EPS * float(data.gram.diagonal().max())
+        exponent[squares <= noise] = exponent[squares > noise].max(initial=0.0)
+        coordinates = replace(unscaled, exponent=exponent.astype(np.intp))
     return replace(coordinates, factor=_factor(coordinates, data.gram))
 
 
@@ -204,7 +219,8 @@ def _tightened(evaluation: PairEvaluation, margin: FloatArray | float) -> Feasib
     K = evaluation.kernel
     rounding = constraints.ratio_rounding(K) + margin
     violation = constraints.violation(evaluation.ratios)
-    chosen = violation > -rounding
+    # Pairs with multipliers belong on their bounds, where they nearly are.
+    chosen = violation > np.where(evaluation.x > 0, -NEAR_BOUND, -rounding)
     mu = np.zeros(constraints.size)
     for _ in range(MAX_TIGHTENINGS):
         tight = np.flatnonzero(chosen)
@@ -310,27 +326,110 @@ def _divergence(W: FloatArray) -> float:
 # ---- as a change of the stored kernel
 
 
-def proven_change(
+def proven_multipliers(coordinates: EdgeCoordinates, multipliers: FloatArray) -> FloatArray:
+    """Return the multipliers, shortened where the proof would not tell that they are in the domain."""
+    for share in SHORTENINGS:
+        shortened = multipliers * (1 - share)
+        if np.isfinite(dual_bound(coordinates, shortened).lower):
+            return shortened
+    return multipliers
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A kernel as the proof takes it.
+
+    Parameters
+    ----------
+    W
+        The kernel in the coordinates of R.
+    change
+        Q, or of features W.
+    correction
+        The weights of C for each pair of the problem; empty where the kernel was mixed.
+    """
+
+    W: FloatArray
+    change: FloatArray
+    correction: FloatArray
+
+
+def proposed_kernel(
     evaluation: PairEvaluation, coordinates: EdgeCoordinates, kept: npt.NDArray[np.bool_]
-) -> tuple[FloatArray, FloatArray] | None:
-    """Return W and the change that makes it, feasible by more than the proof rounds if possible.
+) -> Proposal | None:
+    """Return a kernel that is feasible by more than the proof rounds, if that is possible.
 
     `kept` are the pairs of the problem that are constraints of the evaluation.
     """
-    margin = np.zeros(evaluation.constraints.size)
+
+    def in_floats(found: FeasibleKernel) -> Enclosure | None:
+        return coordinates.distances(_kernel_change(found, coordinates))
+
+    def in_balls(found: FeasibleKernel) -> Enclosure | None:
+        data = coordinates.data
+        multipliers = _for_all_pairs(evaluation.constraints, evaluation.x, kept)
+        return precise_distances(data, multipliers, _correction(found, kept))
+
+    found, margin = _with_margin(evaluation, kept, in_floats)
+    data = coordinates.data
+    few = data.gram is not None and data.points <= MAX_PRECISE_POINTS
+    if few and found is not None and margin > MAX_MARGIN and found.other is None:
+        precise, smaller = _with_margin(evaluation, kept, in_balls)
+        if precise is not None and smaller < margin:
+            found = precise
+    if found is None:
+        return None
+    return Proposal(found.W, _kernel_change(found, coordinates), _correction(found, kept))
+
+
+def _with_margin(
+    evaluation: PairEvaluation,
+    kept: npt.NDArray[np.bool_],
+    distances: Callable[[FeasibleKernel], Enclosure | None],
+) -> tuple[FeasibleKernel | None, float]:
+    """A feasible kernel with margins for the rounding of its distances, and the largest margin.
+
+    Parameters
+    ----------
+    evaluation
+        The multipliers that it is made from.
+    kept
+        The pairs of the problem that are constraints of the evaluation.
+    distances
+        Encloses the squared distances of all pairs of the problem.
+    """
+    constraints = evaluation.constraints
+    margin = np.zeros(constraints.size)
+    found = None
     for _ in range(MAX_MARGINS):
         found = feasible_kernel(evaluation, margin)
         if found is None or not np.isfinite(found.value):
-            return None
-        change = _kernel_change(found, coordinates)
-        if not evaluation.constraints.is_hard:
+            return None, np.inf
+        if not constraints.is_hard:
             break
-        d = pair_distances(coordinates, change)[kept]
-        short = _shortfall(evaluation.constraints, d)
+        d = distances(found)
+        if d is None:
+            return None, np.inf
+        short = _shortfall(constraints, d[kept])
         if not (short > 0).any():
             break
-        margin = margin + 2 * short
-    return found.W, change
+        margin = margin + 1.5 * short
+    return found, float(margin.max(initial=0.0))
+
+
+def _for_all_pairs(
+    constraints: DistanceConstraints, x: FloatArray, kept: npt.NDArray[np.bool_]
+) -> FloatArray:
+    """x / t of the constraints as weights of all pairs of the problem."""
+    weights = np.zeros(kept.size)
+    weights[kept] = x / constraints.target
+    return weights
+
+
+def _correction(found: FeasibleKernel, kept: npt.NDArray[np.bool_]) -> FloatArray:
+    if found.other is not None:
+        return np.zeros(0)
+    return _for_all_pairs(found.evaluation.constraints, found.moved, kept)
 
 
 def _shortfall(constraints: DistanceConstraints, d: Enclosure) -> FloatArray:
