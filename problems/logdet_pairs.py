@@ -59,7 +59,7 @@ from klopt.problems._logdet.data import (
 from klopt.problems._logdet.extension import FactoredKernel
 from klopt.problems._logdet.forms import pair_program
 from klopt.problems._logdet.function import LogDetDual
-from klopt.problems._logdet.proof import EdgeCoordinates, PairData, proven_interval
+from klopt.problems._logdet.proof import BallKernel, EdgeCoordinates, PairData, proven_interval
 from klopt.problems._logdet.witness import (
     edge_coordinates,
     factor_of_points,
@@ -306,17 +306,25 @@ class LogDetPairs(Problem):
         multipliers = self._multipliers(evaluation.x)
         found = proposed_kernel(evaluation, self._coordinates, self._constraining[self._bounded])
         if found is None:
-            nothing = {"W": np.eye(len(self._R)), "change": np.zeros((0, 0)), "correction": []}
+            nothing = {"W": np.eye(len(self._R)), "change": np.zeros((0, 0))}
             return Point(nothing, multipliers)
-        primal = {"W": found.W, "change": found.change, "correction": found.correction}
-        return Point(primal, multipliers)
+        kernel = found.kernel
+        arrays = {
+            "W": found.W,
+            "change": found.change,
+            "correction": kernel.correction,
+            "other": kernel.other,
+            "share": kernel.share,
+        }
+        return Point(arrays, multipliers)
 
     def proof(self, witness: Point) -> Bracket:
         """Return the bounds that the multipliers and the kernel of a witness prove."""
         multipliers = np.append(witness.similar, witness.dissimilar)[self._bounded]
-        interval = proven_interval(
-            self._coordinates, multipliers, witness.change, witness.correction
-        )
+        kernel = BallKernel(np.zeros(multipliers.size), np.zeros((0, 0)), 0.0)
+        if "correction" in witness.primal:
+            kernel = BallKernel(witness.correction, witness.other, float(witness.share))
+        interval = proven_interval(self._coordinates, multipliers, witness.change, kernel)
         point = Point({"W": witness.W}, dict(witness.dual))
         note = "" if np.isfinite(interval[1]) else "no feasible kernel was found from this point"
         return Bracket(

@@ -58,6 +58,7 @@ from klopt.proof.log_det import (
 from klopt.proof.semidefinite import is_positive_semidefinite, radius_norm
 
 __all__ = [
+    "BallKernel",
     "EdgeCoordinates",
     "PairData",
     "dual_bound",
@@ -69,7 +70,7 @@ MAX_RATIONAL_ORDER = 80
 """Up to this order a matrix is proven positive semidefinite in rational numbers."""
 MAX_BALL_POINTS = 100
 """Up to this many points are worth the time of balls."""
-WIDE_SHARE = 1e-10
+WIDE_SHARE = 1e-9
 """An enclosure with a larger radius, as a share of 1 + |value|, is computed again in balls."""
 BITS = 320
 """The precision of balls: six times that of floats."""
@@ -450,7 +451,7 @@ def proven_interval(
     coordinates: EdgeCoordinates,
     multipliers: FloatArray,
     change: FloatArray,
-    correction: FloatArray,
+    kernel: BallKernel,
 ) -> tuple[float, float]:
     """Return proven bounds of the optimum, infinite where nothing is proven.
 
@@ -462,8 +463,8 @@ def proven_interval(
         lambda, for each pair.
     change
         Q, or of features W; empty where there is none.
-    correction
-        The weights of C for the kernel in balls; empty where there is none.
+    kernel
+        About the same kernel as `change` makes, for balls.
     """
     data = coordinates.data
     few = data.gram is not None and data.points <= MAX_BALL_POINTS
@@ -473,8 +474,8 @@ def proven_interval(
     upper = NOTHING
     if change.size:
         upper = primal_bound(coordinates, change)
-    if few and correction.size and _is_wide(upper):
-        upper = _narrower(upper, precise_primal_bound(data, multipliers, correction))
+    if few and change.size and _is_wide(upper):
+        upper = _narrower(upper, precise_primal_bound(data, multipliers, kernel))
     return float(lower.lower), float(upper.upper)
 
 
@@ -511,18 +512,48 @@ def precise_dual_bound(data: PairData, multipliers: FloatArray) -> Enclosure:
         return enclosure_of_ball(value)
 
 
-def precise_primal_bound(
-    data: PairData, multipliers: FloatArray, correction: FloatArray
-) -> Enclosure:
-    """Return the objective of L - LCL, L = (G^-1 + A)^-1, if it is definite and feasible.
+@dataclass(frozen=True, eq=False)
+class BallKernel:
+    """(1 - t) (L - LCL) + tK_0 with L = (G^-1 + A)^-1 of the multipliers.
 
-    A has the multipliers and C the correction as weights of pairs.
+    Parameters
+    ----------
+    correction
+        The weights of C, for each pair.
+    other
+        tK_0 on the points; empty where t = 0.
+    share
+        t.
     """
-    if not (np.isfinite(multipliers).all() and np.isfinite(correction).all()):
-        return NOTHING
+
+    correction: FloatArray
+    other: FloatArray
+    share: float
+
+    def formed(self, data: PairData, multipliers: FloatArray) -> Any | None:
+        """Return the kernel in balls; None where there is none."""
+        arrays = (multipliers, self.correction, self.other, np.array(self.share))
+        if not all(np.isfinite(array).all() for array in arrays):
+            return None
+        G = ball_matrix(cast(FloatArray, data.gram))
+        one = ball_matrix(np.eye(data.points))
+        try:
+            L = (one + G * _ball_laplacian(data, multipliers)).solve(G)
+        except ZeroDivisionError:
+            return None
+        K = L - L * _ball_laplacian(data, self.correction) * L
+        if not self.other.size:
+            return K
+        # Symmetric, as the elimination and the distances take the lower triangle for the whole.
+        other = np.tril(self.other) + np.tril(self.other, -1).T
+        return K * (1 - ball_matrix(np.array([[self.share]]))[0, 0]) + ball_matrix(other)
+
+
+def precise_primal_bound(data: PairData, multipliers: FloatArray, kernel: BallKernel) -> Enclosure:
+    """Return the objective of a kernel in balls, if it is definite and feasible."""
     with working_bits(BITS):
         G = ball_matrix(cast(FloatArray, data.gram))
-        K = _ball_kernel(data, multipliers, correction)
+        K = kernel.formed(data, multipliers)
         given = definite_log_det(G)
         if K is None or given is None:
             return NOTHING
@@ -542,11 +573,11 @@ def precise_primal_bound(
 
 
 def precise_distances(
-    data: PairData, multipliers: FloatArray, correction: FloatArray
+    data: PairData, multipliers: FloatArray, kernel: BallKernel
 ) -> Enclosure | None:
     """Return the squared distances of all pairs in the same kernel; None where there is none."""
     with working_bits(BITS):
-        K = _ball_kernel(data, multipliers, correction)
+        K = kernel.formed(data, multipliers)
         if K is None:
             return None
         found = [enclosure_of_ball(d) for d in _ball_distances(data, K)]
@@ -578,17 +609,6 @@ def _ball_laplacian(data: PairData, weights: FloatArray) -> Any:
         A[i][j] -= w
         A[j][i] -= w
     return arb_mat(A)
-
-
-def _ball_kernel(data: PairData, multipliers: FloatArray, correction: FloatArray) -> Any | None:
-    """L - LCL."""
-    G = ball_matrix(cast(FloatArray, data.gram))
-    one = ball_matrix(np.eye(data.points))
-    try:
-        L = (one + G * _ball_laplacian(data, multipliers)).solve(G)
-    except ZeroDivisionError:
-        return None
-    return L - L * _ball_laplacian(data, correction) * L
 
 
 def _ball_distances(data: PairData, K: Any) -> list[Any]:

@@ -28,7 +28,13 @@ from klopt.arrays import EPS, FloatArray
 from klopt.kernels.gram import Gram
 from klopt.model.functions import IntArray
 from klopt.problems._logdet.constraints import DistanceConstraints, PairEvaluation
-from klopt.problems._logdet.proof import EdgeCoordinates, PairData, dual_bound, precise_distances
+from klopt.problems._logdet.proof import (
+    BallKernel,
+    EdgeCoordinates,
+    PairData,
+    dual_bound,
+    precise_distances,
+)
 from klopt.proof.enclosure import Enclosure
 
 __all__ = [
@@ -50,10 +56,10 @@ SHORTENINGS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
 """Multipliers at the verge of the domain are shortened by such a share until rounding allows."""
 MAX_PRECISE_POINTS = 100
 """Up to this many points are worth the time of balls."""
-MAX_MARGIN = 1e-11
-"""A larger share of a bound, lost to rounding, is worth balls for few points."""
-MAX_MARGINS = 3
-"""The number of times that the margin grows by what the proof has found missing."""
+MAX_MARGIN = 1e-10
+"""Distances known worse than this, as a share of their bound, are worth balls for few points."""
+MAX_MARGINS = 4
+"""The number of times that a kernel is moved by what the proof has found missing."""
 
 
 # ---- coordinates
@@ -345,13 +351,13 @@ class Proposal:
         The kernel in the coordinates of R.
     change
         Q, or of features W.
-    correction
-        The weights of C for each pair of the problem; empty where the kernel was mixed.
+    kernel
+        The same for balls.
     """
 
     W: FloatArray
     change: FloatArray
-    correction: FloatArray
+    kernel: BallKernel
 
 
 def proposed_kernel(
@@ -368,18 +374,28 @@ def proposed_kernel(
     def in_balls(found: FeasibleKernel) -> Enclosure | None:
         data = coordinates.data
         multipliers = _for_all_pairs(evaluation.constraints, evaluation.x, kept)
-        return precise_distances(data, multipliers, _correction(found, kept))
+        correction = _for_all_pairs(evaluation.constraints, found.moved, kept)
+        kernel = BallKernel(correction, _mixed_with(found), found.share)
+        return precise_distances(data, multipliers, kernel)
 
-    found, margin = _with_margin(evaluation, kept, in_floats)
+    found, lost = _with_margin(evaluation, kept, in_floats)
     data = coordinates.data
     few = data.gram is not None and data.points <= MAX_PRECISE_POINTS
-    if few and found is not None and margin > MAX_MARGIN and found.other is None:
-        precise, smaller = _with_margin(evaluation, kept, in_balls)
-        if precise is not None and smaller < margin:
+    if few and (found is None or lost > MAX_MARGIN):
+        precise, less = _with_margin(evaluation, kept, in_balls)
+        if precise is not None and less < lost:
             found = precise
     if found is None:
         return None
-    return Proposal(found.W, _kernel_change(found, coordinates), _correction(found, kept))
+    return Proposal(
+        W=found.W,
+        change=_kernel_change(found, coordinates),
+        kernel=BallKernel(
+            _for_all_pairs(evaluation.constraints, found.moved, kept),
+            _mixed_with(found),
+            found.share,
+        ),
+    )
 
 
 def _with_margin(
@@ -387,7 +403,7 @@ def _with_margin(
     kept: npt.NDArray[np.bool_],
     distances: Callable[[FeasibleKernel], Enclosure | None],
 ) -> tuple[FeasibleKernel | None, float]:
-    """A feasible kernel with margins for the rounding of its distances, and the largest margin.
+    """A feasible kernel with margins for the rounding of its distances, and the rounding of the tight ones.
 
     Parameters
     ----------
@@ -399,10 +415,9 @@ def _with_margin(
         Encloses the squared distances of all pairs of the problem.
     """
     constraints = evaluation.constraints
-    margin = np.zeros(constraints.size)
-    found = None
+    found = feasible_kernel(evaluation)
+    lost = 0.0
     for _ in range(MAX_MARGINS):
-        found = feasible_kernel(evaluation, margin)
         if found is None or not np.isfinite(found.value):
             return None, np.inf
         if not constraints.is_hard:
@@ -410,11 +425,40 @@ def _with_margin(
         d = distances(found)
         if d is None:
             return None, np.inf
-        short = _shortfall(constraints, d[kept])
-        if not (short > 0).any():
+        d = d[kept]
+        violation = _proven_violation(constraints, d)
+        tight = (found.moved != 0) | (violation > 0)
+        lost = float(np.max((d.rad / constraints.target)[tight], initial=0.0))
+        if (violation <= 0).all():
             break
-        margin = margin + 1.5 * short
-    return found, float(margin.max(initial=0.0))
+        if found.other is None:
+            found = _moved_again(found, violation + d.rad / constraints.target)
+        else:
+            found = feasible_kernel(evaluation, 2 * np.maximum(violation, 0.0).max())
+    return found, lost
+
+
+def _proven_violation(constraints: DistanceConstraints, d: Enclosure) -> FloatArray:
+    """The violation at the end of each enclosure that is worse."""
+    worst = np.where(constraints.sign > 0, d.upper, d.lower) / constraints.target
+    return np.nan_to_num(constraints.violation(worst), nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _moved_again(found: FeasibleKernel, violation: FloatArray) -> FeasibleKernel | None:
+    """One more step towards the bounds, for the violation that was measured."""
+    from scipy.linalg.lapack import dposv
+
+    evaluation = found.evaluation
+    tight = np.flatnonzero((found.moved != 0) | (violation > 0))
+    if tight.size > MAX_TIGHT_PAIRS:
+        return None
+    wanted = violation[tight] + EPS
+    _, step, failed = dposv(evaluation.hessian(tight), wanted, overwrite_a=1)
+    if failed:
+        return None
+    mu = found.moved.copy()
+    mu[tight] += step
+    return _moved(evaluation, evaluation.constraints.laplacian(mu), mu)
 
 
 def _for_all_pairs(
@@ -426,17 +470,13 @@ def _for_all_pairs(
     return weights
 
 
-def _correction(found: FeasibleKernel, kept: npt.NDArray[np.bool_]) -> FloatArray:
-    if found.other is not None:
-        return np.zeros(0)
-    return _for_all_pairs(found.evaluation.constraints, found.moved, kept)
-
-
-def _shortfall(constraints: DistanceConstraints, d: Enclosure) -> FloatArray:
-    """By how much, as a share of its bound, each constraint is not proven to be satisfied."""
-    worst = np.where(constraints.sign > 0, d.upper, d.lower)
-    short = constraints.violation(worst / constraints.target)
-    return np.maximum(np.nan_to_num(short, nan=0.0, posinf=0.0), 0.0)
+def _mixed_with(found: FeasibleKernel) -> FloatArray:
+    """t K_0 on the points."""
+    if found.other is None:
+        return np.zeros((0, 0))
+    R = found.evaluation.constraints.R
+    K_0 = found.share * (R.T @ found.other @ R)
+    return (K_0 + K_0.T) / 2
 
 
 def _kernel_change(found: FeasibleKernel, coordinates: EdgeCoordinates) -> FloatArray:
