@@ -20,7 +20,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.proof.enclosure import Enclosure
 
-__all__ = ["ball_matrix", "definite_log_det", "enclosure_of_ball", "working_bits"]
+__all__ = ["ball_matrix", "definite_log_det", "enclosure_of_ball", "nearest_factor", "working_bits"]
 
 
 @contextmanager
@@ -51,19 +51,48 @@ def definite_log_det(A: Any) -> Any | None:
     """
     from flint import arb
 
-    rows = A.tolist()
+    eliminated = _elimination(A)
+    if eliminated is None:
+        return None
     determinant = arb(1)
+    for k in range(len(eliminated)):
+        determinant *= eliminated[k][k]
+    return determinant.log()
+
+
+def nearest_factor(A: Any) -> FloatArray | None:
+    """Return R, upper triangular and rounded to floats, with R'R about A; None as above.
+
+    >>> with working_bits(100):
+    ...     nearest_factor(ball_matrix(np.array([[4.0, 2.0], [2.0, 5.0]])))
+    array([[2., 1.],
+           [0., 2.]])
+    """
+    eliminated = _elimination(A)
+    if eliminated is None:
+        return None
+    n = len(eliminated)
+    R = np.zeros((n, n))
+    for k in range(n):
+        root = eliminated[k][k].sqrt()
+        for i in range(k, n):
+            R[k, i] = float((eliminated[i][k] / root).mid())
+    return R
+
+
+def _elimination(A: Any) -> list[list[Any]] | None:
+    """The lower triangle after elimination: pivots on the diagonal, below them their columns."""
+    rows: list[list[Any]] = A.tolist()
     for k in range(len(rows)):
         pivot = rows[k][k]
         if not pivot > 0:
             return None
-        determinant *= pivot
         for i in range(k + 1, len(rows)):
             row = rows[i]
             share = row[k] / pivot
             for j in range(k + 1, i + 1):
                 row[j] -= share * rows[j][k]
-    return determinant.log()
+    return rows
 
 
 def enclosure_of_ball(x: Any) -> Enclosure:

@@ -40,7 +40,13 @@ from klopt.proof.enclosure import (
     gamma,
 )
 
-__all__ = ["LogDet", "enclose_congruence", "enclose_log_det", "log_det_change"]
+__all__ = [
+    "LogDet",
+    "enclose_congruence",
+    "enclose_log_det",
+    "enclose_relative_log_det",
+    "log_det_change",
+]
 
 NOTHING = Enclosure(0.0, math.inf)
 """The enclosure of all numbers."""
@@ -132,6 +138,43 @@ def enclose_congruence(F: EnclosureLike, A: EnclosureLike) -> Enclosure:
     outer = (H @ inner + 4 * n * ETA) @ H.T
     rad = outer * (1 + 2 * gamma(2 * n + 16)) + 4 * n * ETA
     return Enclosure((mid + mid.T) / 2, (rad + rad.T) / 2 * (1 + 8 * UNIT_ROUNDOFF) + ETA)
+
+
+def enclose_relative_log_det(
+    A: EnclosureLike, F: EnclosureLike, remainder: float = 0.0
+) -> Enclosure:
+    """Return log det(I + AG) for a symmetric A and a positive semidefinite G near F'F (Lemma D2).
+
+    The radius is infinite where I + FAF' is not proven positive definite.
+
+    Parameters
+    ----------
+    A
+        The symmetric matrix.
+    F
+        A factor, r x n.
+    remainder
+        A bound of ||G - F'F||_F; 0 for G = F'F.
+
+    >>> found = enclose_relative_log_det(np.eye(2), np.eye(2))
+    >>> found.contains(2 * np.log(2.0)), found.rad < 1e-14
+    (True, True)
+    """
+    middle = Enclosure.of(A)
+    factor = Enclosure.of(F)
+    found = enclose_log_det(enclose_congruence(factor, middle) + np.eye(len(factor)))
+    if found.X is None or remainder == 0:
+        return found.value
+
+    # C = A - AF'(I + FAF')^-1 FA, by the norms of both terms; Lemma E2 by Frobenius norms.
+    half = found.X @ (factor.mid @ middle.mid)
+    size = enclose_norm(middle).upper
+    factor_size = enclose_norm(factor).upper
+    off = 2 * gamma(2 * len(middle) + 16) * size + enclose_norm(middle.rad).upper
+    off = off + 2 * size * enclose_norm(factor.rad).upper / max(factor_size, ETA)
+    half_size = enclose_norm(half).upper + enclose_norm(found.X).upper * factor_size * off
+    response = (size + half_size**2 / (1 - found.defect)) * (1 + 32 * UNIT_ROUNDOFF)
+    return found.value + log_det_change(response, remainder)
 
 
 def log_det_change(C_norm: float, E_norm: float) -> Enclosure:

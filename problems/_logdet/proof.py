@@ -50,10 +50,9 @@ from klopt.proof.balls import ball_matrix, definite_log_det, enclosure_of_ball, 
 from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, enclose_norm, enclose_sum, gamma
 from klopt.proof.log_det import (
     NOTHING,
-    LogDet,
     enclose_congruence,
     enclose_log_det,
-    log_det_change,
+    enclose_relative_log_det,
 )
 from klopt.proof.semidefinite import is_positive_semidefinite, radius_norm
 
@@ -280,27 +279,7 @@ class EdgeCoordinates:
 
     def log_det(self, A: Enclosure) -> Enclosure:
         """Return log det(I + AG), of infinite radius where I + RAR' may not be definite."""
-        R = self.R
-        M = enclose_congruence(R, A) + np.eye(len(R))
-        found = enclose_log_det(M)
-        if not found.is_proven:
-            return NOTHING
-        if self.remainder == 0:
-            return found.value
-        return found.value + log_det_change(self._response(A, found), self.remainder)
-
-    def _response(self, A: Enclosure, found: LogDet) -> float:
-        """A bound of ||C||_F, C = A - AR'(I + RAR')^-1 RA, by the two norms of its terms."""
-        R = self.R.mid
-        X = cast(FloatArray, found.X)
-        RA = R @ A.mid
-        half = X @ RA
-        size = _norm(A)
-        # Lemma E2 by Frobenius norms: |XRA| is off by this much at most.
-        g = gamma(2 * len(A) + 16)
-        off = _norm(X) * _norm(R) * (2 * g * size + _norm(A.rad))
-        half_size = _norm(half) + off * (1 + 8 * UNIT_ROUNDOFF)
-        return (size + half_size**2 / (1 - found.defect)) * (1 + 16 * UNIT_ROUNDOFF)
+        return enclose_relative_log_det(A, self.R, self.remainder)
 
     def distances(self, change: FloatArray) -> Enclosure:
         """Return the squared distances of all pairs in G + GQG, or of features in R'WR."""

@@ -29,12 +29,14 @@ from klopt.kernels.gram import Gram
 from klopt.model.functions import IntArray
 from klopt.problems._logdet.constraints import DistanceConstraints, PairEvaluation
 from klopt.problems._logdet.proof import (
+    BITS,
     BallKernel,
     EdgeCoordinates,
     PairData,
     dual_bound,
     precise_distances,
 )
+from klopt.proof.balls import ball_matrix, nearest_factor, working_bits
 from klopt.proof.enclosure import Enclosure
 
 __all__ = [
@@ -58,7 +60,7 @@ MAX_PRECISE_POINTS = 100
 """Up to this many points are worth the time of balls."""
 MAX_MARGIN = 1e-10
 """Distances known worse than this, as a share of their bound, are worth balls for few points."""
-MAX_MARGINS = 4
+MAX_MARGINS = 6
 """The number of times that a kernel is moved by what the proof has found missing."""
 
 
@@ -123,6 +125,10 @@ def _factor(coordinates: EdgeCoordinates, gram: FloatArray) -> FloatArray:
     """R with R'R about the Gram matrix of the edges."""
     if coordinates.is_semidefinite:
         return np.asarray(np.linalg.cholesky(coordinates.gram.mid).T)
+    if len(gram) <= MAX_PRECISE_POINTS:
+        precise = _precise_factor(coordinates, gram)
+        if precise is not None:
+            return precise
     # Singular up to rounding: the pivoted factor of the points has the rank that is seen.
     if not gram.any():
         return np.zeros((1, len(gram)))
@@ -130,6 +136,18 @@ def _factor(coordinates: EdgeCoordinates, gram: FloatArray) -> FloatArray:
     padded = np.column_stack([R, np.zeros(len(R))])
     edges = R - padded[:, coordinates.parent]
     return np.asarray(edges * 2.0 ** -coordinates.exponent.astype(float))
+
+
+def _precise_factor(coordinates: EdgeCoordinates, gram: FloatArray) -> FloatArray | None:
+    """The factor of a stored matrix that is positive definite, but by less than rounding."""
+    with working_bits(BITS):
+        G = ball_matrix(gram)
+        # Edges in terms of points: the inverse of the paths, which is a difference of two.
+        D = np.eye(len(gram))
+        below = np.flatnonzero(coordinates.parent >= 0)
+        D[below, coordinates.parent[below]] = -1.0
+        edges = ball_matrix(D * 2.0 ** -coordinates.exponent.astype(float)[:, None])
+        return nearest_factor(edges * G * edges.transpose())
 
 
 def factor_of_points(coordinates: EdgeCoordinates) -> FloatArray:
@@ -169,11 +187,18 @@ class FeasibleKernel:
 
 
 def feasible_kernel(
-    evaluation: PairEvaluation, margin: FloatArray | float = 0.0
+    evaluation: PairEvaluation, margin: FloatArray | float = 0.0, *, measured: bool = True
 ) -> FeasibleKernel | None:
     """Return a feasible W near the one of the evaluation, None where none was found.
 
-    `margin` is how much more than by rounding each ratio is kept inside its bound.
+    Parameters
+    ----------
+    evaluation
+        The multipliers that it is made from.
+    margin
+        How much more than by rounding each ratio is kept inside its bound.
+    measured
+        Whether W is measured here; a proof does so itself.
     """
     constraints = evaluation.constraints
     # No W separates equal points, at no finite price either.
@@ -183,14 +208,17 @@ def feasible_kernel(
         # Outside the domain there is no W; at x = 0, which is inside, it is I.
         if not evaluation.x.any():
             return None
-        return feasible_kernel(PairEvaluation.at(constraints, np.zeros_like(evaluation.x)), margin)
+        origin = PairEvaluation.at(constraints, np.zeros_like(evaluation.x))
+        return feasible_kernel(origin, margin, measured=measured)
     if not constraints.is_hard:
         return _with_slack(evaluation)
 
     # Whatever a move promises is measured on the W that it made.
     for move in (_tightened, _mixed):
         found = move(evaluation, margin)
-        if found is not None and np.isfinite(found.value) and _is_feasible(found.W, constraints):
+        if found is None or not np.isfinite(found.value):
+            continue
+        if not measured or _is_feasible(found.W, constraints):
             return found
     return None
 
@@ -415,7 +443,7 @@ def _with_margin(
         Encloses the squared distances of all pairs of the problem.
     """
     constraints = evaluation.constraints
-    found = feasible_kernel(evaluation)
+    found = feasible_kernel(evaluation, measured=False)
     lost = 0.0
     for _ in range(MAX_MARGINS):
         if found is None or not np.isfinite(found.value):
@@ -432,9 +460,11 @@ def _with_margin(
         if (violation <= 0).all():
             break
         if found.other is None:
-            found = _moved_again(found, violation + d.rad / constraints.target)
+            spare = d.rad / constraints.target + 0.1 * violation.max()
+            found = _moved_again(found, violation + spare)
         else:
-            found = feasible_kernel(evaluation, 2 * np.maximum(violation, 0.0).max())
+            margin = 2 * float(violation.max())
+            found = feasible_kernel(evaluation, margin, measured=False)
     return found, lost
 
 
