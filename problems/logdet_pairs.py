@@ -237,6 +237,10 @@ class LogDetPairs(Problem):
         """Which pairs are constraints: not similar equal points, nor distances of at least 0."""
         first, second = self._ends[: len(self.similar)].T
         equal = equal_points(self._R, first, second, self._rounding)
+        # A bound below the distance that rounding leaves is one all the same.
+        near = np.flatnonzero(equal)
+        z = self._R[:, first[near]] - self._R[:, second[near]]
+        equal[near] = np.einsum("ij,ij->j", z, z) <= self.upper[near]
         return np.append(~equal, self.lower > 0)
 
     def formulations(self) -> tuple[Formulation, ...]:

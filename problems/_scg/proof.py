@@ -67,8 +67,6 @@ __all__ = [
     "mirror_upper",
 ]
 
-SMALLEST_NORMAL = float(np.finfo(float).tiny)
-"""The smallest eigenvalue whose logarithm is taken."""
 MIN_EIGENVALUE = -1 + 1e-9
 """I + T counts as positive definite where no eigenvalue of T is below this."""
 SUMMED_ROWS = 2048
@@ -233,6 +231,7 @@ class TridiagonalKernel:
         # The reflections are those of a matrix within about n u of K0: the one bound here that is
         # taken from practice (Higham, section 19.3, leaves its constant open).
         reflection_error = 8 * np.sqrt(n) * (n + 5) * UNIT_ROUNDOFF * norm
+        product_error = 4 * (n + 5) * UNIT_ROUNDOFF * self.norm / np.sqrt(n)
         B = self.multiply(V)
         return GroupObjective(
             R=self.laplacian.R,
@@ -242,13 +241,7 @@ class TridiagonalKernel:
             gamma=gamma,
             logdet=logdet,
             logdet_error=float(reflection_error),
-            B_error=4
-            * (n + 5)
-            * UNIT_ROUNDOFF
-            * self.norm
-            * np.linalg.norm(V, axis=0)[None, :]
-            / np.sqrt(n)
-            + np.zeros_like(B),
+            B_error=np.broadcast_to(product_error * np.linalg.norm(V, axis=0), B.shape),
             floor=self.floor,
         )
 
@@ -497,8 +490,11 @@ class FeatureObjective:
 
     def bracket(self, C: FloatArray) -> Bracket:
         """Return the dual value and f at M = CC'."""
+        return self.proof(np.nan_to_num(C))
+
+    def proof(self, C: FloatArray) -> Bracket:
+        """Return the two bounds."""
         r = len(C)
-        C = np.nan_to_num(C)
         size = float(enclose_norm(C).upper)
         # tr(AM) with what the energy is off by, and log det M by that of CC'.
         trace = (Enclosure.of(self.A @ C) * C).sum(axis=1).sum()
