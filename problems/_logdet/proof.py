@@ -171,7 +171,7 @@ class EdgeCoordinates:
         B = np.zeros((m, m))
         known = np.zeros(m, dtype=bool)
         for start in range(m):
-            branch = []
+            branch: list[int] = []
             point = start
             while point >= 0 and not known[point]:
                 # A branch longer than the tree has points would go round in a circle.
@@ -619,7 +619,8 @@ def ray_flaw(data: PairData, ray: FloatArray) -> str:
         return "the sum of s_c x_c is not negative"
     if total == 0:
         trace = sum(
-            (w * data.squared_distance(c) for w, c in zip(signed, used, strict=True)), Fraction(0)
+            (w * data.squared_distance(int(c)) for w, c in zip(signed, used, strict=True)),
+            Fraction(0),
         )
         if trace <= 0:
             return "the sum of s_c x_c is not negative"
