@@ -60,6 +60,8 @@ MAX_PRECISE_POINTS = 100
 """Up to this many points are worth the time of balls."""
 MAX_MARGIN = 1e-10
 """Distances known worse than this, as a share of their bound, are worth balls for few points."""
+MARGIN_SHARE = 1e-3
+"""A kernel that is moved again is moved by this share of the largest violation more."""
 MAX_MARGINS = 6
 """The number of times that a kernel is moved by what the proof has found missing."""
 
@@ -445,6 +447,7 @@ def _with_margin(
     constraints = evaluation.constraints
     found = feasible_kernel(evaluation, measured=False)
     lost = 0.0
+    worst = 0.0
     for _ in range(MAX_MARGINS):
         if found is None or not np.isfinite(found.value):
             return None, np.inf
@@ -460,7 +463,8 @@ def _with_margin(
         if (violation <= 0).all():
             break
         if found.other is None:
-            spare = d.rad / constraints.target + 0.1 * violation.max()
+            worst = max(worst, float(violation.max()))
+            spare = d.rad / constraints.target + MARGIN_SHARE * worst
             found = _moved_again(found, violation + spare)
         else:
             margin = 2 * float(violation.max())
