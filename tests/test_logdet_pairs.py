@@ -403,8 +403,11 @@ class TestSingular:
         similar, _ = class_pairs((x > 0.5).astype(int))
         problem = LogDetPairs(K0, similar, [(0, 11), (1, 10)], 0.2, 1.5)
         result = solved(problem, tol=1e-6)
-        assert result.value > 0.01
-        assert violation(problem, result.kernel) <= 1e-8
+        # In 320 bits the optimum is near 982413.32; a factor of rank 10 had 982413.55.
+        assert result.lower <= 982413.4104
+        assert result.upper >= 982413.3208
+        # The proof is about an exact kernel: that of floats is as near as this condition allows.
+        assert violation(problem, result.kernel) <= 1e-5
         assert np.linalg.eigvalsh(result.kernel)[0] >= -1e-10
 
 

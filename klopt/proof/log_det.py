@@ -80,7 +80,7 @@ def enclose_log_det(A: EnclosureLike) -> LogDet:
     """Return log det A of a symmetric matrix, or of all symmetric matrices of an enclosure.
 
     >>> found = enclose_log_det(np.array([[2.0, 1.0], [1.0, 2.0]])).value
-    >>> found.contains(np.log(3.0)), found.rad < 1e-14
+    >>> found.contains(np.log(3.0)), bool(found.rad < 1e-14)
     (True, True)
     """
     from scipy.linalg.lapack import dpotrf, dtrtri
@@ -157,7 +157,7 @@ def enclose_relative_log_det(
         A bound of ||G - F'F||_F; 0 for G = F'F.
 
     >>> found = enclose_relative_log_det(np.eye(2), np.eye(2))
-    >>> found.contains(2 * np.log(2.0)), found.rad < 1e-14
+    >>> found.contains(2 * np.log(2.0)), bool(found.rad < 1e-14)
     (True, True)
     """
     middle = Enclosure.of(A)
