@@ -347,10 +347,23 @@ class _Dual:
     def _corrected(self, gradient: Enclosure, columns: Indices) -> tuple[Enclosure, float] | None:
         """g with exact zeros in some columns, by a y and w next to the given ones (Lemma S1).
 
-        Returned with what the change of y and w may cost.
+        Returned with what the change of y and w may cost. That grows with the largest room, so
+        that all rooms are first cut down to the smallest of a curved cone.
         """
+        room = _dual_room(self.statement, self.y)
+        curved = room[self.statement.cones.zero + self.statement.cones.nonneg :]
+        least = float(np.min(curved[curved > 0], initial=np.inf))
+        if np.isfinite(least):
+            found = self._corrected_within(gradient, columns, np.minimum(room, 8 * least))
+            if found is not None:
+                return found
+        return self._corrected_within(gradient, columns, room)
+
+    def _corrected_within(
+        self, gradient: Enclosure, columns: Indices, room: FloatArray
+    ) -> tuple[Enclosure, float] | None:
+        """The same by a change that is no longer than the room of each cone."""
         statement = self.statement
-        room = _dual_room(statement, self.y)
         used = np.flatnonzero(room > 0)
         # In the scale of the room, a change of norm 1 stays in K*; off-diagonal entries of plain
         # blocks count twice in the norm, so that their unit is 1 / sqrt(2).
