@@ -79,6 +79,8 @@ MAX_EXACT_TERMS = 200_000
 """Terms that are summed exactly where a sum may be 0: it takes a tenth of a second."""
 MAX_WIDENINGS = 4
 """How often columns that a correction has moved join the system that it solves."""
+ROOM_TRIALS = 20
+"""How often the room around multipliers of an exponential cone is tried, each time an eighth."""
 CURVED = ("soc", "psd", "exp")
 
 
@@ -345,10 +347,23 @@ class _Dual:
     def _corrected(self, gradient: Enclosure, columns: Indices) -> tuple[Enclosure, float] | None:
         """g with exact zeros in some columns, by a y and w next to the given ones (Lemma S1).
 
-        Returned with what the change of y and w may cost.
+        Returned with what the change of y and w may cost. That grows with the largest room, so
+        that all rooms are first cut down to the smallest of a curved cone.
         """
+        room = _dual_room(self.statement, self.y)
+        curved = room[self.statement.cones.zero + self.statement.cones.nonneg :]
+        least = float(np.min(curved[curved > 0], initial=np.inf))
+        if np.isfinite(least):
+            found = self._corrected_within(gradient, columns, np.minimum(room, 8 * least))
+            if found is not None:
+                return found
+        return self._corrected_within(gradient, columns, room)
+
+    def _corrected_within(
+        self, gradient: Enclosure, columns: Indices, room: FloatArray
+    ) -> tuple[Enclosure, float] | None:
+        """The same by a change that is no longer than the room of each cone."""
         statement = self.statement
-        room = _dual_room(statement, self.y)
         used = np.flatnonzero(room > 0)
         # In the scale of the room, a change of norm 1 stays in K*; off-diagonal entries of plain
         # blocks count twice in the norm, so that their unit is 1 / sqrt(2).
@@ -453,7 +468,22 @@ def _dual_room(statement: ConeStatement, y: FloatArray) -> FloatArray:
             floor = eigenvalue_floor(M.mid) - radius_norm(M.rad)
             room[block] = max(floor * (1 - 4 * UNIT_ROUNDOFF), 0.0)
         elif kind == "exp":
-            room[block] = 0.0
+            room[block] = np.repeat(_dual_exponential_room(y[block].reshape(-1, 3)), 3)
+    return room
+
+
+def _dual_exponential_room(y: FloatArray) -> FloatArray:
+    """How far each row (u, v, w) may move without leaving the dual exponential cone: a trial proves it."""
+    room = np.zeros(len(y))
+    trial = np.where(y[:, 0] < 0, np.max(np.abs(y), axis=1, initial=0.0), 0.0)
+    for _ in range(ROOM_TRIALS):
+        open_rows = np.flatnonzero((room == 0) & (trial > 0))
+        if not open_rows.size:
+            break
+        trial = trial / 8
+        around = Enclosure(y[open_rows], np.repeat(trial[open_rows, None], 3, axis=1))
+        proven = _in_dual_exponential(around)
+        room[open_rows] = np.where(proven, trial[open_rows], 0.0)
     return room
 
 
@@ -485,7 +515,7 @@ def _in_dual_cone(
     if not y.any():
         return True
     if kind == "exp":
-        return all(_in_dual_exponential(triple) for triple in y.reshape(-1, 3))
+        return bool(_in_dual_exponential(Enclosure.of(y.reshape(-1, 3))).all())
     return _in_cone(statement, kind, Enclosure.of(y), margin)
 
 
@@ -509,7 +539,7 @@ def _in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) -
 
 def _in_exponential(s: Enclosure, margin: float) -> bool:
     """Whether y exp(x / y) <= z, y > 0, or x <= 0, y = 0, z >= 0 for all (x, y, z) enclosed."""
-    wide = Enclosure(s.mid, s.rad + margin)
+    wide = Enclosure(s.mid, (s.rad + margin) * (1 + 4 * UNIT_ROUNDOFF))
     x, y, z = wide[0], wide[1], wide[2]
     if y.mid == 0 and y.rad == 0:
         return bool(x.upper <= 0 and z.lower >= 0)
@@ -518,14 +548,18 @@ def _in_exponential(s: Enclosure, margin: float) -> bool:
     return bool((y * (x / y).exp()).upper <= z.lower)
 
 
-def _in_dual_exponential(y: FloatArray) -> bool:
-    """Whether -u exp(v / u - 1) <= w, u < 0, or u = 0, v >= 0, w >= 0."""
-    u, v, w = (Enclosure.of(float(entry)) for entry in y)
-    if u.mid == 0:
-        return bool(v.mid >= 0 and w.mid >= 0)
-    if u.mid > 0:
-        return False
-    return bool((-u * (v / u - 1.0).exp()).upper <= w.mid)
+def _in_dual_exponential(y: Enclosure) -> Mask:
+    """Whether -u exp(v / u - 1) <= w, u < 0, or u = 0, v >= 0, w >= 0, row by row of (u, v, w)."""
+    u, v, w = y[:, 0], y[:, 1], y[:, 2]
+    negative = u.upper < 0
+    # Another divisor where it may be 0, so that nothing is divided by it.
+    divisor = Enclosure(np.where(negative, u.mid, -1.0), np.where(negative, u.rad, 0.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        least = -divisor * (v / divisor - 1.0).exp()
+        inside = negative & (least.upper <= np.where(w.rad == 0, w.mid, w.lower))
+    # At u = 0 exactly; where radii are 0 the numbers are compared as they are.
+    flat = _is_zero(u) & (v.mid >= v.rad) & (w.mid >= w.rad)
+    return np.asarray(inside | flat)
 
 
 # The upper end
