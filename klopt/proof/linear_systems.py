@@ -177,4 +177,4 @@ def _smallest_singular_value(C: Enclosure) -> float:
         return 0.0
     # Squares of radii below 1e-160 may underflow.
     spread = float(np.sqrt(np.sum(C.rad * C.rad))) * (1 + gamma(m * k + 8)) + m * k * 1e-160
-    return math.sqrt(1 - alpha) * (1 - 8 * UNIT_ROUNDOFF) - spread * (1 + 8 * UNIT_ROUNDOFF)
+    return float(math.sqrt(1 - alpha) * (1 - 8 * UNIT_ROUNDOFF) - spread * (1 + 8 * UNIT_ROUNDOFF))
