@@ -60,7 +60,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +83,6 @@ from klopt.proof.semidefinite import cholesky_shift, eigenvalue_floor, is_positi
 __all__ = [
     "AdaptiveProof",
     "Classifier",
-    "FeatureKernel",
     "FeatureProducts",
     "MatrixProducts",
     "middle_of",
@@ -127,16 +126,6 @@ def _sum_above(*terms: float) -> float:
 
 
 # Products with K and with K o K (Lemma A1)
-
-
-class FeatureKernel(Protocol):
-    """A kernel given by features, K = Phi Phi', positive semidefinite by construction."""
-
-    @property
-    def Phi(self) -> FloatArray: ...
-
-    @property
-    def size(self) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)
