@@ -40,7 +40,7 @@ tau 11' + D_a (K + phi I) D_a / (4 eta), with it Q diag(f) Q', f >= 0.
 **Lemma A4 (floor).** Q has the floor -psi, psi = phi max F_ii (Schur). Then the bound U of Lemma A3
 errs by psi/2 ||z - sb||^2 at most. In classification the best z has ||z||^2 <= C 1'|z| <= 2 C v, v
 its value (else a smaller multiple were better), so that also v <= (U + psi s^2 ||b||^2) / (1 - 2 psi
-C).
+C), and as ||z|| <= 1'|z|, v <= U + psi (s^2 ||b||^2 + 4 v^2).
 
 **Lemma A5 (frame).** With tau everything is computed in the coordinates of a frame Z (n x m): the
 support of a and the constant vector on its complement, or an orthonormal basis of 1 and D_a Phi.
@@ -60,7 +60,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +83,6 @@ from klopt.proof.semidefinite import cholesky_shift, eigenvalue_floor, is_positi
 __all__ = [
     "AdaptiveProof",
     "Classifier",
-    "FeatureKernel",
     "FeatureProducts",
     "MatrixProducts",
     "middle_of",
@@ -127,16 +126,6 @@ def _sum_above(*terms: float) -> float:
 
 
 # Products with K and with K o K (Lemma A1)
-
-
-class FeatureKernel(Protocol):
-    """A kernel given by features, K = Phi Phi', positive semidefinite by construction."""
-
-    @property
-    def Phi(self) -> FloatArray: ...
-
-    @property
-    def size(self) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -884,7 +873,10 @@ class AdaptiveProof:
         share = _above(2 * psi * self.C)
         if self.epsilon is not None or not share < 0.5:
             return charged
-        return min(charged, _above((bound + psi * float(size @ size)) / (1 - share), b.size))
+        short = psi * float(size @ size)
+        first = min(charged, _above((bound + short) / (1 - share), b.size))
+        # Knowing v so far, ||z|| <= 1'|z| <= 2 v.
+        return min(first, _above(bound + short + 4 * psi * first * first, b.size))
 
 
 def _is_vector(x: FloatArray, size: int) -> bool:

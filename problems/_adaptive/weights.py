@@ -205,12 +205,6 @@ class WeightedKernel:
         diagonal = (Q * Q) @ f
         return BestWeights(product, float(a @ product), penalty, diagonal, Q, f, reduced, V, R=R)
 
-    def applied(self, a: FloatArray, best: BestWeights, b: FloatArray) -> FloatArray:
-        """Return (F o K)b, F the best one for a."""
-        if best.Q is None or best.f is None:
-            return np.asarray(self.K @ b + a * (self.squares @ (a * b)) / (4 * self.eta))
-        return np.asarray((best.Q * (self.K @ (best.Q * b[:, None]))) @ best.f)
-
 
 @dataclass(frozen=True, eq=False)
 class WeightedFeatures:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from klopt.model.problem import Bracket, Point
 from klopt.model.sets import BoxPlane
 from klopt.problems._adaptive.proof import (
     AdaptiveProof,
-    FeatureKernel,
     FeatureProducts,
     MatrixProducts,
     middle_of,
@@ -48,6 +47,16 @@ __all__ = ["AdaptiveDual"]
 
 MARGIN_ROUNDING = 16 * EPS
 """More than what the proof charges each margin, as a share of 1 + its size."""
+
+
+class FeatureKernel(Protocol):
+    """A kernel given by features, K = Phi Phi', positive semidefinite by construction."""
+
+    @property
+    def Phi(self) -> FloatArray: ...
+
+    @property
+    def size(self) -> int: ...
 
 
 class Proposal(NamedTuple):
