@@ -77,6 +77,10 @@ Indices = npt.NDArray[np.intp]
 
 MAX_EXACT_TERMS = 200_000
 """Terms that are summed exactly where a sum may be 0: it takes a tenth of a second."""
+MAX_EXACT_RANK = 2_000
+"""Entries of stationarity conditions whose dependence is decided in rationals."""
+MAX_EXACT_DOT = 500
+"""Terms of a value that are summed exactly: it takes a tenth of a millisecond."""
 MAX_WIDENINGS = 4
 """How often columns that a correction has moved join the system that it solves."""
 ROOM_TRIALS = 20
@@ -244,7 +248,7 @@ class _Dual:
         """b'y + l'r."""
         statement = self.statement
         used = self.y != 0
-        total = enclose_dot((statement.weight * self.y)[used], statement.b[used])
+        total = _dot((statement.weight * self.y)[used], statement.b[used])
         for row, factor in zip(statement.quadratics, self.multipliers, strict=True):
             total = total + Enclosure.of(float(factor)) * row.r
         return total
@@ -383,7 +387,12 @@ class _Dual:
         size = shortest_correction(B, gradient[columns], 4 * UNIT_ROUNDOFF)
         # Blocks and inequalities have room for a change of norm 1.
         if not size <= 1.0:
-            return None
+            kept = self._independent_columns(columns)
+            if kept is None:
+                return None
+            size = shortest_correction(B[kept], gradient[columns[kept]], 4 * UNIT_ROUNDOFF)
+            if not size <= 1.0:
+                return None
 
         # What y may change by, entry by entry in norm: the other columns of A'y ...
         moved = sparse.diags_array(scale * root) @ statement.rows[used]
@@ -406,6 +415,27 @@ class _Dual:
         if not np.isfinite(cost) or not np.isfinite(rad).all():
             return None
         return Enclosure(mid, rad), cost
+
+
+    def _independent_columns(self, columns: Indices) -> Indices | None:
+        """Which entries of stationarity the others follow from; None where that is all of them.
+
+        An entry of g that depends on others, c included, is 0 where they are, for any w and y.
+        """
+        statement = self.statement
+        # With quadratic constraints g is not linear in the multipliers and w.
+        if self.multipliers.any() or exhausted():
+            return None
+        parts = [sparse.csr_array(statement.A[:, columns].T)]
+        if statement.P is not None:
+            parts.append(sparse.csr_array(statement.P)[columns])
+        M = sparse.csc_array(sparse.hstack(parts, format="csc"))
+        if M.nnz > MAX_EXACT_RANK or columns.size > M.shape[1]:
+            return None
+        found = independent_rows(M, -statement.c[columns])
+        if found is None or not found.consistent or not found.dependent.size:
+            return None
+        return found.independent
 
 
 def _lacking(gradient: Enclosure, known: VariableRange) -> Mask:
@@ -485,6 +515,15 @@ def _dual_exponential_room(y: FloatArray) -> FloatArray:
         proven = _in_dual_exponential(around)
         room[open_rows] = np.where(proven, trial[open_rows], 0.0)
     return room
+
+
+def _dot(x: FloatArray, y: FloatArray) -> Enclosure:
+    """x'y, without rounding but the last where there are few terms (Lemma S3)."""
+    if x.size <= MAX_EXACT_DOT:
+        total = exact_sums([[(x, y)]])
+        if np.isfinite(total.rad[0]):
+            return Enclosure(float(total.mid[0]), float(total.rad[0]))
+    return enclose_dot(x, y)
 
 
 # Membership
@@ -779,13 +818,14 @@ def _change(P: Any, gradient: Enclosure, step: _Neighbourhood) -> float:
 
 def _objective(statement: ConeStatement, x: FloatArray, step: _Neighbourhood) -> float:
     """An upper bound of the objective over the neighbourhood."""
-    value = enclose_dot(statement.c, x)
+    value = _dot(statement.c, x)
     gradient = Enclosure.of(statement.c)
     if statement.P is not None:
         Px = enclose_product(statement.P, x)
         value = value + enclose_dot(x, Px) * 0.5
         gradient = gradient + Px
-    return float(round_up(value.upper + _change(statement.P, gradient, step)))
+    change = _change(statement.P, gradient, step)
+    return float(round_up(value.upper + change)) if change else float(value.upper)
 
 
 # No optimum

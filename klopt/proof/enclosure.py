@@ -129,11 +129,15 @@ class Enclosure:
     @property
     def lower(self) -> Any:
         """A float (array) at or below every number enclosed."""
+        if isinstance(self.rad, float) and self.rad == 0.0:
+            return self.mid
         return _plain(round_down(self.mid - self.rad))
 
     @property
     def upper(self) -> Any:
         """A float (array) at or above every number enclosed."""
+        if isinstance(self.rad, float) and self.rad == 0.0:
+            return self.mid
         return _plain(round_up(self.mid + self.rad))
 
     @property
@@ -314,19 +318,25 @@ def _plain(x: Any) -> Any:
 def enclose_sum(terms: Sequence[EnclosureLike]) -> Enclosure:
     """Return the sum of a few scalars, its midpoint correctly rounded (`math.fsum`).
 
-    >>> enclose_sum([1e16, 1.0, -1e16]).mid
-    1.0
+    What is left of the sum after its midpoint is taken away is the error: 0 where there is none.
+
+    >>> enclose_sum([1e16, 1.0, -1e16])
+    Enclosure(mid=1.0, rad=0.0)
     """
     parts = [Enclosure.of(term) for term in terms]
     # `fsum` refuses infinities of both signs; an infinite term leaves nothing known.
     if not all(math.isfinite(part.mid) and math.isfinite(part.rad) for part in parts):
         return Enclosure(0.0, math.inf)
+    midpoints = [part.mid for part in parts]
     try:
-        mid = math.fsum(part.mid for part in parts)
+        mid = math.fsum(midpoints)
+        error = math.fsum([*midpoints, -mid])
         spread = math.fsum(part.rad for part in parts)
     except OverflowError:
         return Enclosure(0.0, math.inf)
-    return Enclosure(mid, _enlarged(spread + UNIT_ROUNDOFF * abs(mid)))
+    if not error and not spread:
+        return Enclosure(mid, 0.0)
+    return Enclosure(mid, _enlarged(spread + abs(error)))
 
 
 def enclose_dot(x: EnclosureLike, y: EnclosureLike) -> Enclosure:

@@ -68,7 +68,7 @@ def _split(a: FloatArray) -> tuple[FloatArray, FloatArray]:
 def exact_sums(parts: list[list[tuple[FloatArray, FloatArray]]]) -> Enclosure:
     """Return for each list of factor pairs the sum of all their products, correctly rounded.
 
-    The radius is one rounding of the sum, 0 where the sum is exactly 0; infinite where a product
+    The radius is what the rounding has cost, 0 where the sum is a float; infinite where a product
     may have over- or underflowed.
 
     >>> one, big = np.array([1.0, -1.0]), np.array([1e16 + 2, 1e16])
@@ -91,7 +91,9 @@ def exact_sums(parts: list[list[tuple[FloatArray, FloatArray]]]) -> Enclosure:
             terms.extend(e.tolist())
         if safe:
             mid[index] = math.fsum(terms)
-            rad[index] = abs(mid[index]) * UNIT_ROUNDOFF * 2
+            # What is left is rounded once more.
+            terms.append(-mid[index])
+            rad[index] = abs(math.fsum(terms)) * (1 + 4 * UNIT_ROUNDOFF)
         else:
             rad[index] = math.inf
     return Enclosure(mid, rad)
