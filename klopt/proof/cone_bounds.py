@@ -160,7 +160,30 @@ class _Dual:
         gradient = self.gradient()
         value = [-self._half_curvature(), -self._right_hand_side()]
         end = self._close(gradient, value, statement.stated_range)
+        if np.isfinite(min(statement.within, statement.radius)):
+            # Bounds of the norm of x are worth less column by column than together.
+            together = self._close(*self._taken_by_norm(gradient, value), statement.stated_range)
+            if together.value > end.value:
+                by = "weak duality (Lemma C1) over the declared bound of x (Lemma C2)"
+                return ProvenEnd(together.value, by)
         return end
+
+    def _taken_by_norm(
+        self, gradient: Enclosure, value: list[Enclosure]
+    ) -> tuple[Enclosure, list[Enclosure]]:
+        """g without columns that lack a bound: they lose at most max|g| ||x||_1 or ||g|| ||x||."""
+        statement = self.statement
+        lacking = _lacking(gradient, statement.stated_range)
+        if not lacking.any():
+            return gradient, value
+        size = gradient.magnitude[lacking]
+        # A product with an infinite bound is infinite, since sizes are positive.
+        by_sum = float(np.max(size)) * statement.radius
+        by_square = float(enclose_norm(size).upper) * statement.within
+        loss = float(round_up(min(by_sum, by_square)))
+        mid = np.where(lacking, 0.0, gradient.mid)
+        rad = np.where(lacking, 0.0, gradient.rad)
+        return Enclosure(mid, rad), [*value, Enclosure.of(-loss)]
 
     def _close(
         self, gradient: Enclosure, value: list[Enclosure], known: VariableRange
