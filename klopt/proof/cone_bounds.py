@@ -57,6 +57,7 @@ from klopt.proof.enclosure import (
 )
 from klopt.proof.exact_rank import independent_rows
 from klopt.proof.linear_systems import exact_sums, shortest_correction
+from klopt.proof.row_sums import exact_row_sums
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
 from klopt.proof.statement import ConeStatement, VariableRange
 from klopt.proof.time_budget import exhausted
@@ -311,20 +312,10 @@ class _Dual:
         terms = int(sizes.sum()) + (0 if P is None else int(np.diff(P.indptr)[columns].sum()))
         if terms > MAX_EXACT_TERMS:
             return gradient
-        weighted = statement.weight * self.y
-        one = np.ones(1)
-        parts = []
-        for column in columns:
-            entries = slice(A.indptr[column], A.indptr[column + 1])
-            factors = [
-                (one, statement.c[column : column + 1]),
-                (A.data[entries], weighted[A.indices[entries]]),
-            ]
-            if P is not None:
-                entries = slice(P.indptr[column], P.indptr[column + 1])
-                factors.append((P.data[entries], self.w[P.indices[entries]]))
-            parts.append(factors)
-        sums = exact_sums(parts)
+        products = [(sparse.csr_array(A[:, columns].T), statement.weight * self.y)]
+        if P is not None:
+            products.append((sparse.csr_array(P[:, columns].T), self.w))
+        sums = exact_row_sums(products, statement.c[columns])
         mid = gradient.mid.copy()
         rad = gradient.rad.copy()
         better = sums.rad < rad[columns]
@@ -438,7 +429,6 @@ class _Dual:
         if not np.isfinite(cost) or not np.isfinite(rad).all():
             return None
         return Enclosure(mid, rad), cost
-
 
     def _independent_columns(self, columns: Indices) -> Indices | None:
         """Which entries of stationarity the others follow from; None where that is all of them.
@@ -712,7 +702,9 @@ def _slack(statement: ConeStatement, x: FloatArray) -> Enclosure:
     terms = abs(rows) @ np.abs(x) + np.abs(b)
     share = (count + 3) * UNIT_ROUNDOFF * (1 + 2.0**-20)
     rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
-    return Enclosure(mid, np.where(count == 0, 0.0, rad))
+    # Sums of zeros are exact; a product of numbers that are not 0 may be 0 by underflow.
+    known = (count == 0) | (abs(rows) @ (x != 0).astype(float) == 0) & (b == 0)
+    return Enclosure(mid, np.where(known, 0.0, rad))
 
 
 def _slack_summed_exactly(
@@ -722,13 +714,7 @@ def _slack_summed_exactly(
     A = statement.rows
     if not rows.size or int(np.diff(A.indptr)[rows].sum()) > MAX_EXACT_TERMS:
         return slack
-    one = np.ones(1)
-    parts = []
-    for row in rows:
-        entries = slice(A.indptr[row], A.indptr[row + 1])
-        right = statement.b[row : row + 1]
-        parts.append([(one, right), (-A.data[entries], x[A.indices[entries]])])
-    sums = exact_sums(parts)
+    sums = exact_row_sums([(sparse.csr_array(A[rows]), -x)], statement.b[rows])
     mid = slack.mid.copy()
     rad = slack.rad.copy()
     better = sums.rad < rad[rows]
