@@ -44,7 +44,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.model.cones import order_of, svec_entries
-from klopt.proof.convexity import strong_convexity
+from klopt.proof.convexity import curvature_beside
 from klopt.proof.enclosure import (
     UNIT_ROUNDOFF,
     Enclosure,
@@ -197,12 +197,14 @@ class _Dual:
         if lacking.any():
             gradient = self._summed_exactly(gradient, np.flatnonzero(lacking))
             lacking = _lacking(gradient, known)
-        if lacking.any() and statement.P is not None:
+        is_convex = False
+        if lacking.any() and statement.curvatures:
             curved = self._taken_by_curvature(gradient, np.flatnonzero(lacking))
             if curved is not None:
                 gradient, gain = curved
                 value = [*value, gain]
-                lacking = _lacking(gradient, known)
+                lacking = np.zeros_like(lacking)
+                is_convex = True
                 by = "weak duality (Lemma C1) with the curvature of the objective (Lemma C2)"
         if lacking.any():
             corrected = self._solved(gradient, known, lacking)
@@ -222,7 +224,11 @@ class _Dual:
                     -np.inf, f"variable {worst} has no bound, and its gradient is not exactly 0"
                 )
 
-        loss = self._nonconvexity(known)
+        loss = 0.0 if is_convex else self._nonconvexity(known)
+        if loss and self.multipliers.any():
+            # Where matrices are not convex by rounding, another one may make up for it.
+            none = np.zeros(0, np.intp)
+            loss = loss if curvature_beside(self._curvatures(), none) is None else 0.0
         if not np.isfinite(loss):
             return ProvenEnd(-np.inf, "the objective is not proven convex, and x is unbounded")
         least = _least_products(gradient, known)
@@ -335,19 +341,16 @@ class _Dual:
     def _taken_by_curvature(
         self, gradient: Enclosure, columns: Indices
     ) -> tuple[Enclosure, Enclosure] | None:
-        """g without some columns, whose products with x the curvature of P bounds; and that bound."""
-        statement = self.statement
-        P = statement.P
-        if P is None:
-            return None
-        diagonal = P.diagonal()[columns]
-        if not (diagonal > 0).all() or any(statement.nonconvexity):
-            return None
-        share = strong_convexity(P, columns)
-        if not share > 0:
+        """g without some columns, whose products with x the curvature of H bounds; and that bound.
+
+        H is then proven positive semidefinite: no nonconvexity is left to charge.
+        """
+        curvatures = self._curvatures()
+        curvature = curvature_beside(curvatures, columns) if curvatures else None
+        if curvature is None:
             return None
         g = gradient[columns]
-        loss = g.square() / (2 * share * Enclosure.of(diagonal))
+        loss = g.square() / (2 * Enclosure.of(curvature))
         gain = (g * self.w[columns]).sum() - loss.sum()
         mid = gradient.mid.copy()
         rad = gradient.rad.copy()

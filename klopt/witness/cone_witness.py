@@ -437,7 +437,8 @@ def proven_infeasible(
         for candidate in (inside, _with_room(form.cones, inside, 1e-14)):
             if is_infeasible(statement, as_witness(zero, candidate)):
                 return True
-    if is_linear(form) and not exhausted() and not _is_hopeless(statement, proposals[0]):
+    is_small = statement.A.nnz <= SMALL_PROGRAM
+    if is_linear(form) and not exhausted() and (is_small or not _is_hopeless(statement, y)):
         if exact_farkas(form, y) is not None:
             return True
     for inside in proposals:
@@ -460,12 +461,10 @@ def _without_noise(v: FloatArray) -> list[FloatArray]:
 
 
 def _is_hopeless(statement: ConeStatement, y: FloatArray) -> bool:
-    """Whether the multipliers of a large program are so far from a contradiction that none is near.
+    """Whether the multipliers are so far from a contradiction that none is near.
 
     A'y must be 0 in columns without bounds; errors of a hundredth of its terms are no rounding.
     """
-    if statement.A.nnz <= SMALL_PROGRAM:
-        return False
     known = statement.stated_range
     g = statement.A.T @ y
     off = ((g > 0) & np.isinf(known.lower)) | ((g < 0) & np.isinf(known.upper))
