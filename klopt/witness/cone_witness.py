@@ -62,7 +62,7 @@ SMALL_PROGRAM = 300
 MAX_PIVOTS = 60
 """Steps of the simplex method in rationals: a good answer needs few, a bad one too many."""
 NEARLY_SOLVED = 1e-3
-"""Residuals up to which a larger linear program is worth rational arithmetic."""
+"""Residuals up to which an answer to a linear program is worth rational arithmetic."""
 MAX_ULPS = 1e4
 """Equations that disagree by more units in the last place contradict each other in earnest."""
 GOOD_ENOUGH = 1e-9
@@ -158,7 +158,8 @@ def _exact_proof(form: ConeForm, x: FloatArray, y: FloatArray, found: ConeProof)
     """The ends of a linear program in rational arithmetic, where they are better."""
     if not (np.isfinite(x).all() and np.isfinite(y).all()) or exhausted():
         return found
-    if form.A.nnz > SMALL_PROGRAM and not form.measure(x, y).worst <= NEARLY_SOLVED:
+    # Rationals finish what a solver has begun; they do not solve in its place.
+    if not form.measure(x, y).worst <= NEARLY_SOLVED:
         return found
     outcome = exact_vertex(form, x, y, MAX_PIVOTS)
     program = as_rational(form)
