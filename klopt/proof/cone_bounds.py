@@ -35,6 +35,7 @@ No tolerance enters: every radius is made of the terms of the sum it bounds.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -44,8 +45,9 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.model.cones import order_of, svec_entries
-from klopt.proof.convexity import strong_convexity
+from klopt.proof.convexity import curvature_beside
 from klopt.proof.enclosure import (
+    ETA,
     UNIT_ROUNDOFF,
     Enclosure,
     enclose_dot,
@@ -58,6 +60,7 @@ from klopt.proof.enclosure import (
 from klopt.proof.exact_rank import independent_rows
 from klopt.proof.linear_systems import exact_sums, shortest_correction
 from klopt.proof.row_sums import exact_row_sums
+from klopt.proof.rational_psd import rational_psd
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
 from klopt.proof.statement import ConeStatement, VariableRange
 from klopt.proof.time_budget import exhausted
@@ -80,6 +83,8 @@ MAX_EXACT_TERMS = 200_000
 """Terms that are summed exactly where a sum may be 0: it takes a tenth of a second."""
 MAX_EXACT_RANK = 2_000
 """Entries of stationarity conditions whose dependence is decided in rationals."""
+MAX_EXACT_ROWS = 120
+"""Rows of a cone that are decided in rationals at its boundary."""
 MAX_EXACT_DOT = 500
 """Terms of a value that are summed exactly: it takes a tenth of a millisecond."""
 MAX_WIDENINGS = 4
@@ -198,12 +203,14 @@ class _Dual:
         if lacking.any():
             gradient = self._summed_exactly(gradient, np.flatnonzero(lacking))
             lacking = _lacking(gradient, known)
-        if lacking.any() and statement.P is not None:
+        is_convex = False
+        if lacking.any() and statement.curvatures:
             curved = self._taken_by_curvature(gradient, np.flatnonzero(lacking))
             if curved is not None:
                 gradient, gain = curved
                 value = [*value, gain]
-                lacking = _lacking(gradient, known)
+                lacking = np.zeros_like(lacking)
+                is_convex = True
                 by = "weak duality (Lemma C1) with the curvature of the objective (Lemma C2)"
         if lacking.any():
             corrected = self._solved(gradient, known, lacking)
@@ -223,7 +230,11 @@ class _Dual:
                     -np.inf, f"variable {worst} has no bound, and its gradient is not exactly 0"
                 )
 
-        loss = self._nonconvexity(known)
+        loss = 0.0 if is_convex else self._nonconvexity(known)
+        if loss and self.multipliers.any():
+            # Where matrices are not convex by rounding, another one may make up for it.
+            none = np.zeros(0, np.intp)
+            loss = loss if curvature_beside(self._curvatures(), none) is None else 0.0
         if not np.isfinite(loss):
             return ProvenEnd(-np.inf, "the objective is not proven convex, and x is unbounded")
         least = _least_products(gradient, known)
@@ -326,19 +337,16 @@ class _Dual:
     def _taken_by_curvature(
         self, gradient: Enclosure, columns: Indices
     ) -> tuple[Enclosure, Enclosure] | None:
-        """g without some columns, whose products with x the curvature of P bounds; and that bound."""
-        statement = self.statement
-        P = statement.P
-        if P is None:
-            return None
-        diagonal = P.diagonal()[columns]
-        if not (diagonal > 0).all() or any(statement.nonconvexity):
-            return None
-        share = strong_convexity(P, columns)
-        if not share > 0:
+        """g without some columns, whose products with x the curvature of H bounds; and that bound.
+
+        H is then proven positive semidefinite: no nonconvexity is left to charge.
+        """
+        curvatures = self._curvatures()
+        curvature = curvature_beside(curvatures, columns) if curvatures else None
+        if curvature is None:
             return None
         g = gradient[columns]
-        loss = g.square() / (2 * share * Enclosure.of(diagonal))
+        loss = g.square() / (2 * Enclosure.of(curvature))
         gain = (g * self.w[columns]).sum() - loss.sum()
         mid = gradient.mid.copy()
         rad = gradient.rad.copy()
@@ -568,7 +576,9 @@ def _in_dual_cone(
         return True
     if kind == "exp":
         return bool(_in_dual_exponential(Enclosure.of(y.reshape(-1, 3))).all())
-    return _in_cone(statement, kind, Enclosure.of(y), margin)
+    if _in_cone(statement, kind, Enclosure.of(y), margin):
+        return True
+    return not margin and _is_in_cone_exactly(statement, kind, y)
 
 
 def _in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) -> bool:
@@ -587,6 +597,32 @@ def _in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) -
             return True
         return is_positive_semidefinite(M.mid, float(round_up(lost)))
     return all(_in_exponential(s[3 * i : 3 * i + 3], margin) for i in range(s.size // 3))
+
+
+def _in_cone_exactly(
+    statement: ConeStatement, kind: str, block: slice, x: FloatArray, slack: Enclosure
+) -> bool:
+    """Whether the slack of a curved cone at x is a vector of floats and lies in it."""
+    exact = _slack_summed_exactly(statement, x, slack, np.arange(block.start, block.stop))[block]
+    if exact.rad.any():
+        return False
+    return _in_cone(statement, kind, exact, 0.0) or _is_in_cone_exactly(statement, kind, exact.mid)
+
+
+def _is_in_cone_exactly(statement: ConeStatement, kind: str, v: FloatArray) -> bool:
+    """Whether exact numbers lie in a cone of a few rows, its boundary included, in rationals."""
+    if v.size > MAX_EXACT_ROWS or not np.isfinite(v).all():
+        return False
+    if kind == "soc":
+        head, *tail = (Fraction(entry) for entry in v.tolist())
+        return head >= 0 and head * head >= sum((entry * entry for entry in tail), Fraction(0))
+    if kind == "psd":
+        M = _matrix(statement, Enclosure.of(v))
+        diagonal = M.mid.diagonal()
+        if np.count_nonzero(M.mid) == np.count_nonzero(diagonal):
+            return bool((diagonal >= 0).all())
+        return not M.rad.any() and rational_psd(sparse.csc_array(M.mid))
+    return False
 
 
 def _in_exponential(s: Enclosure, margin: float) -> bool:
@@ -677,7 +713,9 @@ class _Neighbourhood:
         if not self.size:
             return np.zeros(rows.shape[0])
         scaled = sparse.csr_array(rows @ sparse.diags_array(self.D))
-        return np.asarray(_row_norms(scaled) * self.size)
+        # Products that underflow are kept by a term of their own, in rows that can move at all.
+        moving = sparse.csr_array(rows != 0) @ (self.D > 0).astype(float)
+        return np.asarray(_row_norms(scaled) * self.size + moving * ETA)
 
 
 def _row_norms(rows: sparse.csr_array) -> FloatArray:
@@ -797,8 +835,13 @@ def _violated(
     for kind, block in cones.blocks():
         if kind not in CURVED:
             continue
-        move = float(enclose_norm(spread[block] * np.sqrt(statement.weight[block])).upper)
-        if not _in_cone(statement, kind, slack[block], move * 1.000001):
+        move = 0.0
+        if step.size:
+            move = float(enclose_norm(spread[block] * np.sqrt(statement.weight[block])).upper)
+        if _in_cone(statement, kind, slack[block], move * 1.000001):
+            continue
+        # At the boundary, where nothing moves, exact numbers may still decide.
+        if move or not _in_cone_exactly(statement, kind, block, x, slack):
             return f"a cone ({kind}) is not proven at the point"
     for index, ball in enumerate(statement.quadratics):
         Px = enclose_product(ball.P, x)
