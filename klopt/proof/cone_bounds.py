@@ -43,9 +43,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.model.cones import order_of, svec_entries
+from klopt.model.cones import Cones, order_of, svec_entries
 from klopt.proof.convexity import strong_convexity
 from klopt.proof.enclosure import (
+    ETA,
     UNIT_ROUNDOFF,
     Enclosure,
     enclose_dot,
@@ -79,7 +80,6 @@ MAX_EXACT_TERMS = 200_000
 """Terms that are summed exactly where a sum may be 0: it takes a tenth of a second."""
 MAX_WIDENINGS = 4
 """How often columns that a correction has moved join the system that it solves."""
-CURVED = ("soc", "psd", "exp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +145,10 @@ class _Dual:
         if (statement.b == -np.inf).any():
             return ProvenEnd(-np.inf, "a row asks for something below -inf")
 
+        if not (_soc_depths(statement.cones, Enclosure.of(self.y)) >= 0).all():
+            return ProvenEnd(-np.inf, "the multipliers of a cone (soc) are not proven in it")
         for kind, block in statement.cones.blocks():
-            if kind in CURVED and not _in_dual_cone(statement, kind, block, self.y[block], 0.0):
+            if kind in ("psd", "exp") and not _in_dual_cone(statement, kind, self.y[block]):
                 return ProvenEnd(
                     -np.inf, f"the multipliers of a cone ({kind}) are not proven in it"
                 )
@@ -375,6 +377,8 @@ class _Dual:
         reach = _row_norms(sparse.csr_array(moved.T)) * size
         # ... and b'y.
         cost = float(enclose_norm(statement.b[used] * scale * root).upper) * size * 1.000001
+        if P is None:
+            cost = min(cost, self._cost_by_slack(gradient, columns, used, scale * root, size))
         if P is not None:
             side = sparse.csr_array(P @ sparse.diags_array(w_scale))
             reach = reach + _row_norms(side) * size
@@ -391,6 +395,20 @@ class _Dual:
         if not np.isfinite(cost) or not np.isfinite(rad).all():
             return None
         return Enclosure(mid, rad), cost
+
+    def _cost_by_slack(
+        self, gradient: Enclosure, columns: Indices, used: Indices, unit: FloatArray, size: float
+    ) -> float:
+        """What b'y may change by: (b - Au)'dy + u'A'dy for any u, and A'dy = -g is known.
+
+        With u = w, next to an optimum, the slack b - Au is small where y is large.
+        """
+        u = np.zeros_like(self.w)
+        u[columns] = self.w[columns]
+        slack = _slack(self.statement, u)[used]
+        far = float(enclose_norm(slack * unit).upper) * size
+        near = float(enclose_dot(u[columns], gradient[columns]).magnitude)
+        return (far + near) * 1.000001
 
 
 def _lacking(gradient: Enclosure, known: VariableRange) -> Mask:
@@ -443,12 +461,12 @@ def _dual_room(statement: ConeStatement, y: FloatArray) -> FloatArray:
     room = np.where(statement.vacuous, 0.0, np.inf)
     inequality = slice(cones.zero, cones.zero + cones.nonneg)
     room[inequality] = np.where(statement.vacuous, 0.0, y)[inequality]
+    start = inequality.stop
+    sizes = np.array([size for size in cones.soc if size], dtype=np.intp)
+    depth = np.maximum(_soc_depths(cones, Enclosure.of(y)), 0.0)
+    room[start : start + int(sizes.sum())] = np.repeat(depth / 1.415, sizes)
     for kind, block in cones.blocks():
-        if kind == "soc":
-            tail = float(enclose_norm(y[block][1:]).upper)
-            distance = (y[block][0] - tail) / 1.415 * (1 - 4 * UNIT_ROUNDOFF)
-            room[block] = max(distance, 0.0)
-        elif kind == "psd":
+        if kind == "psd":
             M = _matrix(statement, Enclosure.of(y[block]))
             floor = eigenvalue_floor(M.mid) - radius_norm(M.rad)
             room[block] = max(floor * (1 - 4 * UNIT_ROUNDOFF), 0.0)
@@ -478,25 +496,48 @@ def _matrix(statement: ConeStatement, v: Enclosure) -> Enclosure:
     return Enclosure(mid, rad)
 
 
-def _in_dual_cone(
-    statement: ConeStatement, kind: str, block: slice, y: FloatArray, margin: float
-) -> bool:
-    """Whether y lies in the dual of a curved cone."""
+def _soc_depths(cones: Cones, s: Enclosure) -> FloatArray:
+    """For each second-order cone a lower bound of s_0 - ||s_1|| over every s enclosed."""
+    start = cones.zero + cones.nonneg
+    sizes = np.array([size for size in cones.soc if size], dtype=np.intp)
+    if not sizes.size:
+        return np.zeros(0)
+    rows = slice(start, start + int(sizes.sum()))
+    heads = np.cumsum(sizes) - sizes
+    tails = s.magnitude[rows].copy()
+    tails[heads] = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        difference = s.lower[rows][heads] - _norms_of_blocks(tails, heads, sizes)
+        # The sign of a rounded difference is right.
+        depth = np.where(difference >= 0, np.maximum(round_down(difference), 0.0), -np.inf)
+    return np.where(np.isfinite(depth), depth, -np.inf)
+
+
+def _norms_of_blocks(v: FloatArray, heads: Indices, sizes: Indices) -> FloatArray:
+    """Upper bounds of the norms of consecutive blocks of a vector."""
+    largest = np.maximum.reduceat(np.abs(v), heads)
+    # Powers of two, so that squares do not overflow and scaling is exact.
+    unit = np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))
+    squares = np.add.reduceat((v / np.repeat(unit, sizes)) ** 2, heads)
+    norm = np.sqrt(squares) * unit * (1 + (sizes + 8) * 2 * UNIT_ROUNDOFF)
+    # A single entry is its own norm.
+    alone = np.add.reduceat((v != 0).astype(np.intp), heads) <= 1
+    return np.where(alone, largest, norm + 4 * ETA)
+
+
+def _in_dual_cone(statement: ConeStatement, kind: str, y: FloatArray) -> bool:
+    """Whether y lies in the dual of a semidefinite or an exponential cone."""
     if not y.any():
         return True
     if kind == "exp":
         return all(_in_dual_exponential(triple) for triple in y.reshape(-1, 3))
-    return _in_cone(statement, kind, Enclosure.of(y), margin)
+    return _in_cone(statement, kind, Enclosure.of(y), 0.0)
 
 
 def _in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) -> bool:
     """Whether every s enclosed, moved by at most `margin` in norm, lies in a curved cone."""
     if not (np.isfinite(s.mid).all() and np.isfinite(s.rad).all() and np.isfinite(margin)):
         return False
-    if kind == "soc":
-        head = s.lower[0]
-        tail = enclose_norm(s[1:]).upper if s.size > 1 else 0.0
-        return bool(round_down(head - 1.5 * margin) >= tail)
     if kind == "psd":
         M = _matrix(statement, s)
         lost = radius_norm(M.rad) + margin
@@ -712,8 +753,16 @@ def _violated(
     if not sure[inequality].all():
         row = cones.zero + int(np.flatnonzero(~sure[inequality])[0])
         return f"inequality {row} is not proven at the point"
+    heads = np.array([block.start for kind, block in cones.blocks() if kind == "soc"], np.intp)
+    if heads.size:
+        sizes = np.array([size for size in cones.soc if size], np.intp)
+        start = cones.zero + cones.nonneg
+        moves = _norms_of_blocks(spread[start : start + int(sizes.sum())], heads - start, sizes)
+        # s_0 - ||s_1|| changes by at most sqrt(2) times the norm of the change.
+        if not (_soc_depths(cones, slack) >= 1.5 * moves).all():
+            return "a cone (soc) is not proven at the point"
     for kind, block in cones.blocks():
-        if kind not in CURVED:
+        if kind not in ("psd", "exp"):
             continue
         move = float(enclose_norm(spread[block] * np.sqrt(statement.weight[block])).upper)
         if not _in_cone(statement, kind, slack[block], move * 1.000001):

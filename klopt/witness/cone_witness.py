@@ -34,6 +34,7 @@ from klopt.proof.exact_simplex import ExactStatus, exact_farkas, exact_ray, exac
 from klopt.proof.rational import RationalProgram, as_rational, floats_around, is_linear
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import exhausted
+from klopt.witness.centring import central_pairs
 from klopt.witness.cone_interior import centre
 from klopt.witness.cone_repair import (
     DualRepair,
@@ -59,6 +60,8 @@ INWARD_SHARES = (1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 """Shares of the way to an interior point that a point is moved, in this order."""
 MAX_ULPS = 1e4
 """Equations that disagree by more units in the last place contradict each other in earnest."""
+CENTRED_GAP = 2e-8
+"""A relative gap below which no other point near the central path is looked for."""
 GOOD_ENOUGH = 1e-9
 """A relative gap below which no better witness is looked for."""
 
@@ -139,6 +142,11 @@ def _prove(
     thorough: bool,
 ) -> ConeProof:
     """The two ends, from proposals that cost next to nothing or from all of them."""
+    if thorough and not _is_polyhedral(form.cones):
+        found = _central_proof(statement, form, x, y, as_witness)
+        if _gap(found) <= CENTRED_GAP or exhausted():
+            return found
+        return _better(found, _repaired_proof(statement, form, x, y, as_witness, found))
     upper, point = _best_point(statement, form, x, thorough)
     proposals = _multipliers(form, x, y) if thorough else _cheap_multipliers(form, x, y)
     lower, multipliers = _best_multipliers(statement, y, proposals, as_witness, upper.value)
@@ -146,6 +154,63 @@ def _prove(
         starts = list(_cheap_multipliers(form, x, y))[:1]
         lower, multipliers = _interior_multipliers(statement, starts, as_witness, upper.value)
     return ConeProof(lower, upper, point, multipliers)
+
+
+def _central_proof(
+    statement: ConeStatement,
+    form: ConeForm,
+    x: FloatArray,
+    y: FloatArray,
+    as_witness: AsWitness,
+) -> ConeProof:
+    """The two ends from the answer as it is, then from pairs near the central path."""
+    inner = statement.inner_range
+    point = np.clip(x, inner.lower, np.maximum(inner.lower, inner.upper))
+    upper = upper_bound(statement, PrimalWitness(point))
+    lower, multipliers = ProvenEnd(-np.inf, "the multipliers are not finite"), np.zeros_like(y)
+    if np.isfinite(y).all() and np.isfinite(x).all():
+        multipliers = form.cones.project_dual(y)
+        lower = lower_bound(statement, as_witness(x, multipliers))
+    found = ConeProof(lower, upper, point, multipliers)
+    if _gap(found) <= CENTRED_GAP:
+        return found
+    for pair in central_pairs(form, x, y):
+        upper = upper_bound(statement, PrimalWitness(pair.x))
+        lower = lower_bound(statement, as_witness(pair.x, pair.y))
+        found = _better(found, ConeProof(lower, upper, pair.x, pair.y))
+        if _gap(found) <= CENTRED_GAP or exhausted():
+            break
+        # A larger gap gives more room, which is of no use to ends that are proven.
+        if np.isfinite(lower.value) and np.isfinite(upper.value):
+            break
+    return found
+
+
+def _repaired_proof(
+    statement: ConeStatement,
+    form: ConeForm,
+    x: FloatArray,
+    y: FloatArray,
+    as_witness: AsWitness,
+    found: ConeProof,
+) -> ConeProof:
+    """The ends that are missing from the answer repaired by least changes."""
+    if not np.isfinite(found.upper.value):
+        upper, point = _best_point(statement, form, x, thorough=True)
+        found = replace(found, upper=upper, x=point)
+    if not np.isfinite(found.lower.value):
+        lower, multipliers = _best_multipliers(
+            statement, y, _multipliers(form, x, y), as_witness, found.upper.value
+        )
+        found = replace(found, lower=lower, y=multipliers)
+    return found
+
+
+def _gap(found: ConeProof) -> float:
+    """The gap relative to 1 + |value|; inf where an end is missing."""
+    if not (np.isfinite(found.lower.value) and np.isfinite(found.upper.value)):
+        return np.inf
+    return (found.upper.value - found.lower.value) / (1 + abs(found.upper.value))
 
 
 def _exact_proof(form: ConeForm, x: FloatArray, y: FloatArray, found: ConeProof) -> ConeProof:
