@@ -333,6 +333,12 @@ class _Dual:
     ) -> tuple[Enclosure, float] | None:
         """g after a correction that leaves no column without a bound; None without a proof."""
         columns = lacking
+        bounded = np.flatnonzero(~lacking)
+        if 0 < bounded.size <= np.count_nonzero(lacking):
+            # With all columns in the system, those that need no correction can be held.
+            corrected = self._corrected(gradient, np.arange(lacking.size), bounded)
+            if corrected is not None:
+                return corrected
         for _ in range(MAX_WIDENINGS):
             corrected = self._corrected(gradient, np.flatnonzero(columns))
             if corrected is None:
@@ -344,12 +350,19 @@ class _Dual:
             columns = columns | moved
         return None
 
-    def _corrected(self, gradient: Enclosure, columns: Indices) -> tuple[Enclosure, float] | None:
+    def _corrected(
+        self, gradient: Enclosure, columns: Indices, held: Indices | None = None
+    ) -> tuple[Enclosure, float] | None:
         """g with exact zeros in some columns, by a y and w next to the given ones (Lemma S1).
 
-        Returned with what the change of y and w may cost.
+        Returned with what the change of y and w may cost. Columns that are held keep their g.
         """
         statement = self.statement
+        kept = gradient
+        if held is not None:
+            mid, rad = gradient.mid.copy(), gradient.rad.copy()
+            mid[held] = rad[held] = 0.0
+            gradient = Enclosure(mid, rad)
         room = _dual_room(statement, self.y)
         used = np.flatnonzero(room > 0)
         # In the scale of the room, a change of norm 1 stays in K*; off-diagonal entries of plain
@@ -392,6 +405,9 @@ class _Dual:
         rad = gradient.rad + reach
         mid[columns] = 0.0
         rad[columns] = 0.0
+        if held is not None:
+            mid[held] = kept.mid[held]
+            rad[held] = kept.rad[held]
         if not np.isfinite(cost) or not np.isfinite(rad).all():
             return None
         return Enclosure(mid, rad), cost

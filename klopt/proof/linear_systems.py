@@ -13,8 +13,10 @@ C is at least sqrt(1 - alpha). With T from a triangular factor of B, C = T'B is 
 Both are evaluated with bounds of all rounding errors; T itself need not be accurate. Since
 CC' = T'(BB')T, the small matrix BB' is enough unless B is ill conditioned.
 
-**Lemma S2a (disjoint rows).** A d that is 0 outside columns of B with a single entry solves the rows
-one by one, with ||d||^2 = sum_i r_i^2 / sum_j B_ij^2 over these columns.
+**Lemma S2a (rows with columns of their own).** If the columns with a single entry give row i the norm
+b_i > 0, then d in these columns solves such rows one by one, ||d||^2 = sum_i r_i^2 / b_i^2, and moves
+no other row. The others are solved before by the columns that are left, with some d' of norm e, which
+adds at most e times its norm there to |r_i|.
 
 **Lemma S2b (sparse rows).** If BB' - t I = L D L' + E with D >= 0, the smallest singular value of B is
 at least sqrt(t - ||E||): L D L' is positive semidefinite whatever L is.
@@ -191,7 +193,7 @@ def _is_sparse(value: Any) -> bool:
 
 
 def _by_disjoint_rows(B: Any, r: Enclosure, relative_error: float) -> float:
-    """Lemma S2a; inf where a row has no column of its own."""
+    """Lemma S2a; inf where too few rows have a column of their own."""
     m, k = B.shape
     alone = np.bincount(B.indices, minlength=k) == 1
     used = alone[B.indices]
@@ -201,9 +203,24 @@ def _by_disjoint_rows(B: Any, r: Enclosure, relative_error: float) -> float:
     count = np.bincount(row, minlength=m)
     # Rows are of unit size: what underflows is below the roundings of a row that is used.
     lower = squares * (1 - (count + 4) * 2 * UNIT_ROUNDOFF - 4 * relative_error)
-    if not (lower > 1e-60).all():
+    own = lower > 1e-60
+    if 2 * np.count_nonzero(own) < m:
         return math.inf
-    return float(enclose_norm(r / Enclosure.of(np.sqrt(lower) * (1 - 4 * UNIT_ROUNDOFF))).upper)
+    first = 0.0
+    right = r
+    if not own.all():
+        shared = B[:, np.flatnonzero(~alone)]
+        first = shortest_correction(shared[~own], r[~own], relative_error)
+        if not first < math.inf:
+            return math.inf
+        size = shared.copy()
+        size.data = size.data**2
+        norms = np.sqrt(np.asarray(size @ np.ones(size.shape[1])))
+        reach = norms * first * (1 + gamma(k + 8) + 2 * relative_error) * 1.000001
+        right = Enclosure(r.mid, np.where(own, r.rad + reach * 1.000001, r.rad))
+    weight = Enclosure.of(np.sqrt(lower[own]) * (1 - 4 * UNIT_ROUNDOFF))
+    second = float(enclose_norm(right[own] / weight).upper)
+    return math.hypot(first, second) * 1.000001 if first else second
 
 
 def _by_gram(B: Any, r: Enclosure, relative_error: float, spread: Any) -> float:

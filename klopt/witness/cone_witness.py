@@ -32,6 +32,7 @@ from klopt.proof.cone_bounds import (
 from klopt.proof.exact_rank import dependence
 from klopt.proof.exact_simplex import ExactStatus, exact_farkas, exact_ray, exact_vertex
 from klopt.proof.rational import RationalProgram, as_rational, floats_around, is_linear
+from klopt.proof.split_columns import Merged, merged_columns
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import exhausted
 from klopt.witness.centring import central_pairs
@@ -111,6 +112,9 @@ def prove(
             found = _exact_proof(form, x, y, found)
         if found.is_narrow or found.no_optimum or found.estimate is not None:
             return found
+    merged = None if _is_polyhedral(form.cones) else merged_columns(statement)
+    if merged is not None and form.A.shape == statement.A.shape:
+        return _merged_proof(merged, form, x, y, as_witness)
     found = _prove(statement, form, x, y, as_witness, thorough=True)
     if found.is_narrow or form.P is None or statement.quadratics or not _is_polyhedral(form.cones):
         return found
@@ -118,6 +122,35 @@ def prove(
     if again is None or exhausted():
         return found
     return _better(found, _prove(statement, form, *again, as_witness, thorough=True))
+
+
+def _merged_proof(
+    merged: Merged, form: ConeForm, x: FloatArray, y: FloatArray, as_witness: AsWitness
+) -> ConeProof:
+    """The proof about the program without split variables, which has the same optimum."""
+    rows, columns = merged.rows, merged.columns
+    A = sparse.csc_array(form.A.tocsr()[rows][:, columns])
+    smaller = ConeForm(form.c[columns], A, form.b[rows], merged.statement.cones)
+
+    def expanded(w: FloatArray, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        both = np.zeros_like(x)
+        both[columns] = w
+        all_rows = np.zeros_like(y)
+        all_rows[rows] = multipliers
+        return both, all_rows
+
+    def witness(w: FloatArray, multipliers: FloatArray) -> DualWitness:
+        full = as_witness(*expanded(w, multipliers))
+        return replace(full, w=full.w[columns], y=full.y[rows])
+
+    difference = x.copy()
+    difference[merged.plus] -= x[merged.minus]
+    found = _prove(merged.statement, smaller, difference[columns], y[rows], witness, thorough=True)
+    point, multipliers = expanded(found.x, found.y)
+    free = point[merged.plus]
+    point[merged.plus] = np.maximum(free, 0.0)
+    point[merged.minus] = np.maximum(-free, 0.0)
+    return replace(found, x=point, y=multipliers)
 
 
 def _is_polyhedral(cones: Cones) -> bool:
