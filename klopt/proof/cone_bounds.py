@@ -167,10 +167,14 @@ class _Dual:
         if _lacking(gradient, known).any():
             known = statement.implied_range
         lacking = _lacking(gradient, known)
-        if lacking.any():
+        corrected = None
+        if lacking.any() and _is_curved(statement.cones):
+            # Inside curved cones a correction has room; exact sums can wait.
+            corrected = self._solved(gradient, known, lacking)
+        if lacking.any() and corrected is None:
             gradient = self._summed_exactly(gradient, np.flatnonzero(lacking))
             lacking = _lacking(gradient, known)
-        if lacking.any() and statement.P is not None:
+        if lacking.any() and corrected is None and statement.P is not None:
             curved = self._taken_by_curvature(gradient, np.flatnonzero(lacking))
             if curved is not None:
                 gradient, gain = curved
@@ -178,7 +182,7 @@ class _Dual:
                 lacking = _lacking(gradient, known)
                 by = "weak duality (Lemma C1) with the curvature of the objective (Lemma C2)"
         if lacking.any():
-            corrected = self._solved(gradient, known, lacking)
+            corrected = corrected or self._solved(gradient, known, lacking)
             limit = min(statement.within, statement.radius)
             if corrected is not None:
                 gradient, change = corrected
@@ -425,6 +429,10 @@ class _Dual:
         far = float(enclose_norm(slack * unit).upper) * size
         near = float(enclose_dot(u[columns], gradient[columns]).magnitude)
         return (far + near) * 1.000001
+
+
+def _is_curved(cones: Cones) -> bool:
+    return bool(cones.soc or cones.psd or cones.exp)
 
 
 def _lacking(gradient: Enclosure, known: VariableRange) -> Mask:

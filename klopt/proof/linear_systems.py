@@ -95,20 +95,25 @@ def exact_sums(parts: list[list[tuple[FloatArray, FloatArray]]]) -> Enclosure:
     """
     mid = np.zeros(len(parts))
     rad = np.zeros(len(parts))
-    for index, factors in enumerate(parts):
-        terms: list[float] = []
-        safe = True
-        for a, b in factors:
-            p, e = two_products(a, b)
-            size = np.abs(p)
-            factor = np.maximum(np.abs(a), np.abs(b))
-            # Dekker's product is exact away from the ends of the exponent range.
-            regular = (size < 1e290) & ((size > 1e-280) | (a == 0) | (b == 0)) & (factor < 1e290)
-            safe = safe and bool(np.all(regular))
-            terms.extend(p.tolist())
-            terms.extend(e.tolist())
-        if safe:
-            mid[index] = math.fsum(terms)
+    if not parts:
+        return Enclosure(mid, rad)
+    # All products at once, part after part.
+    a = np.concatenate([left for factors in parts for left, _ in factors])
+    b = np.concatenate([right for factors in parts for _, right in factors])
+    sizes = np.array([sum(left.size for left, _ in factors) for factors in parts], dtype=np.intp)
+    with np.errstate(over="ignore", invalid="ignore"):
+        p, e = two_products(a, b)
+    size = np.abs(p)
+    factor = np.maximum(np.abs(a), np.abs(b))
+    # Dekker's product is exact away from the ends of the exponent range.
+    regular = (size < 1e290) & ((size > 1e-280) | (a == 0) | (b == 0)) & (factor < 1e290)
+    ends = np.cumsum(sizes)
+    irregular = np.concatenate((np.zeros(1, np.intp), np.cumsum(~regular)))
+    safe = irregular[ends] == irregular[ends - sizes]
+    terms = np.stack((p, e), axis=1).ravel().tolist()
+    for index, (start, stop) in enumerate(zip(ends - sizes, ends, strict=True)):
+        if safe[index]:
+            mid[index] = math.fsum(terms[2 * start : 2 * stop])
             rad[index] = abs(mid[index]) * UNIT_ROUNDOFF * 2
         else:
             rad[index] = math.inf

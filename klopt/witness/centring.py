@@ -22,6 +22,7 @@ The step moves v, not s and y: the next pair is central again, however long the 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -48,27 +49,33 @@ MAX_IDLE_STEPS = 12
 """... and for one mu on the way."""
 LONGEST_STEP = 2.0
 """The length in the local norm beyond which a step is damped."""
-NEAR = 0.5
+NEAR = 0.9
 """A Newton decrement below which mu may fall."""
 DECREASE = 0.1
 """The factor by which it falls."""
 CONVERGED = 1e-4
 """A Newton decrement that is small enough, once it no longer falls ..."""
-ROUNDING_DECREMENT = 1e-9
+ROUNDING_DECREMENT = 1e-7
 """... or at once."""
 MAX_KERNEL_ROWS = 1500
 """Rows of a semidefinite block up to which Q is formed on them."""
+MAX_SECONDS_OF_FAILURES = 0.3
+"""Seconds after which no other gap is tried, if all so far have failed."""
 MAX_ENTRIES = 4e7
 """Entries of a dense array on the way."""
 MAX_FLOPS = 2e10
 """Operations that one step may take."""
 MAX_ORTHOGONAL_FLOPS = 4e8
 """Operations up to which Newton's equations are solved by an orthogonal factor."""
+FREE = 1e-30
+"""A scaled diagonal entry below which a variable counts as free."""
 DENSE_SHARE = 0.1
 """Share of entries beyond which equations count as dense."""
 REGULARISATION = 1e-13
 """What is added to the diagonal of Newton's matrix, scaled to 1."""
-REFINEMENTS = 3
+SPARSE_REGULARISATION = 1e-9
+"""The same for zeros on the diagonal of a sparse matrix that is factored without pivoting."""
+REFINEMENTS = 12
 """Steps of iterative refinement."""
 
 
@@ -102,10 +109,14 @@ def central_pairs(form: ConeForm, x: FloatArray, y: FloatArray) -> Iterator[Cent
         cones = attrs.evolve(form.cones, nonneg=form.cones.nonneg - int(np.sum(~stated)))
         form = attrs.evolve(form, A=form.A.tocsr()[stated].tocsc(), b=form.b[stated], cones=cones)
     path = _Path(form, x, y[stated])
+    began = time.perf_counter()
     for gap in GAPS:
         found = path.towards(gap * (1 + value) / degree)
         if found is None:
-            return
+            # Where there is no central path, a larger gap seldom helps.
+            if time.perf_counter() - began > MAX_SECONDS_OF_FAILURES:
+                return
+            continue
         multipliers = np.zeros(stated.size)
         multipliers[stated] = found.y
         yield CentralPair(found.x, multipliers)
@@ -148,10 +159,7 @@ class _Path:
         self.reached = np.inf
 
     def towards(self, target: float) -> CentralPair | None:
-        """Newton's method for the pair with s o y = mu e, mu = target, or the last one on the way.
-
-        None where there is no central path near the start.
-        """
+        """Newton's method for the pair with s o y = mu e, mu = target; None where it fails."""
         mu = target
         state, step = self._first(target)
         if step is None:
@@ -159,7 +167,6 @@ class _Path:
         if state.mu > target:
             mu = state.mu
         best = None
-        passed = None
         smallest = np.inf
         idle = 0
         for _ in range(MAX_STEPS):
@@ -180,7 +187,6 @@ class _Path:
             )
             idle += 1
             if step.decrement < NEAR and mu > target:
-                passed = state
                 mu = max(target, DECREASE * mu)
                 idle = 0
             # No central path, or none that floats can follow.
@@ -191,9 +197,7 @@ class _Path:
             if found is None:
                 break
             step = found
-        if best is None or not smallest < NEAR:
-            best = passed
-        if best is None:
+        if best is None or not smallest < CONVERGED:
             return None
         return CentralPair(best.x, np.concatenate((best.z, best.y)))
 
@@ -572,8 +576,13 @@ def _solve(
     except (np.linalg.LinAlgError, ValueError, RuntimeError):
         return None
     found = solve(both)
+    left = both - K(found)
     for _ in range(REFINEMENTS):
-        found = found + solve(both - K(found))
+        moved = found + solve(left)
+        smaller = both - K(moved)
+        if not np.linalg.norm(smaller) < np.linalg.norm(left):
+            break
+        found, left = moved, smaller
     return unit * found[:n], found[n:]
 
 
@@ -583,21 +592,25 @@ def _sparse_factor(H: sparse.csc_array, F: sparse.csr_array) -> tuple[Map, Map]:
     p = F.shape[0]
     if p and F.nnz > DENSE_SHARE * n * p:
         # Dense equations fill a sparse factor: they are eliminated by their own.
-        factor = _splu(H + REGULARISATION * sparse.eye_array(n))
-        return _bordered(lambda v: H @ v, factor.solve, F.toarray(), n)
+        free = H.diagonal() < FREE
+        ridge = np.where(free, 1.0, REGULARISATION)
+        factor = _splu(H + sparse.diags_array(ridge), pivoting=0.0)
+        return _bordered(lambda v: np.asarray(H @ v), factor.solve, F.toarray(), free)
     K = sparse.csc_array(sparse.block_array([[H, F.T], [F, None]])) if p else H
-    ridge = np.concatenate((np.full(n, REGULARISATION), np.full(p, -REGULARISATION)))
-    lu = _splu(K + sparse.diags_array(ridge))
+    # Without pivoting the zeros on the diagonal need more; refinement takes it back.
+    more = SPARSE_REGULARISATION
+    ridge = np.concatenate((np.where(H.diagonal() < FREE, more, REGULARISATION), np.full(p, -more)))
+    lu = _splu(K + sparse.diags_array(ridge), pivoting=0.0)
     return (lambda v: np.asarray(K @ v)), lu.solve
 
 
-def _splu(K: Any) -> Any:
+def _splu(K: Any, pivoting: float) -> Any:
     from scipy.sparse.linalg import splu
 
     return splu(
         sparse.csc_array(K),
         permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
+        diag_pivot_thresh=pivoting,
         options={"SymmetricMode": True},
     )
 
@@ -610,24 +623,33 @@ def _dense_factor(H: FloatArray, F: sparse.csr_array) -> tuple[Map, Map]:
     plus = H.copy()
     plus.flat[:: n + 1] += 10 * n * EPS
     factor = cho_factor(plus)
-    return _bordered(lambda v: H @ v, lambda v: cho_solve(factor, v), F.toarray(), n)
+    free = np.zeros(n, dtype=bool)
+    return _bordered(lambda v: H @ v, lambda v: cho_solve(factor, v), F.toarray(), free)
 
 
-def _bordered(product: Map, solve: Map, F: FloatArray, n: int) -> tuple[Map, Map]:
-    """[[H, F'], [F, 0]] and its inverse from those of H."""
-    from scipy.linalg import cho_factor, cho_solve
+def _bordered(product: Map, solve: Map, F: FloatArray, free: Any) -> tuple[Map, Map]:
+    """[[H, F'], [F, 0]] and its inverse from those of H, which knows nothing of free columns."""
+    from scipy.linalg import lu_factor, lu_solve
 
-    if not len(F):
+    n = free.size
+    p = len(F)
+    if not p:
         return product, solve
-    half = solve(np.ascontiguousarray(F.T))
-    S = F @ half
-    S.flat[:: len(F) + 1] += 10 * len(F) * EPS * float(np.max(S.diagonal()))
-    inner = cho_factor(S)
+    tied = np.where(free, 0.0, F)
+    half = solve(np.ascontiguousarray(tied.T))
+    loose = F[:, free]
+    f = loose.shape[1]
+    # With dx = H^-1 (value - F'z) in the columns that H knows, z and the free dx are left.
+    S = tied @ half
+    inner = lu_factor(np.block([[-S, loose], [loose.T, np.zeros((f, f))]]))
 
     def inverse(value: FloatArray) -> FloatArray:
-        first = solve(value[:n])
-        z = cho_solve(inner, F @ first - value[n:])
-        return np.concatenate((first - half @ z, z))
+        first = solve(np.where(free, 0.0, value[:n]))
+        both = lu_solve(inner, np.concatenate((value[n:] - tied @ first, value[:n][free])))
+        z = both[:p]
+        dx = first - half @ z
+        dx[free] = both[p:]
+        return np.concatenate((dx, z))
 
     def forward(v: FloatArray) -> FloatArray:
         return np.concatenate((product(v[:n]) + F.T @ v[n:], F @ v[:n]))

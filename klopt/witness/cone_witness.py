@@ -196,27 +196,25 @@ def _central_proof(
     y: FloatArray,
     as_witness: AsWitness,
 ) -> ConeProof:
-    """The two ends from the answer as it is, then from pairs near the central path."""
-    inner = statement.inner_range
-    point = np.clip(x, inner.lower, np.maximum(inner.lower, inner.upper))
-    upper = upper_bound(statement, PrimalWitness(point))
-    lower, multipliers = ProvenEnd(-np.inf, "the multipliers are not finite"), np.zeros_like(y)
-    if np.isfinite(y).all() and np.isfinite(x).all():
-        multipliers = form.cones.project_dual(y)
-        lower = lower_bound(statement, as_witness(x, multipliers))
-    found = ConeProof(lower, upper, point, multipliers)
-    if _gap(found) <= CENTRED_GAP:
+    """The two ends from pairs near the central path, then from the answer as it is."""
+    nothing = "no point near the central path was found"
+    found = ConeProof(ProvenEnd(-np.inf, nothing), ProvenEnd(np.inf, nothing), x, y)
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return found
     for pair in central_pairs(form, x, y):
         upper = upper_bound(statement, PrimalWitness(pair.x))
         lower = lower_bound(statement, as_witness(pair.x, pair.y))
         found = _better(found, ConeProof(lower, upper, pair.x, pair.y))
-        if _gap(found) <= CENTRED_GAP or exhausted():
+        if np.isfinite(_gap(found)) or exhausted():
             break
-        # A larger gap gives more room, which is of no use to ends that are proven.
-        if np.isfinite(lower.value) and np.isfinite(upper.value):
-            break
-    return found
+    if _gap(found) <= CENTRED_GAP:
+        return found
+    inner = statement.inner_range
+    point = np.clip(x, inner.lower, np.maximum(inner.lower, inner.upper))
+    upper = upper_bound(statement, PrimalWitness(point))
+    multipliers = form.cones.project_dual(y)
+    lower = lower_bound(statement, as_witness(x, multipliers))
+    return _better(found, ConeProof(lower, upper, point, multipliers))
 
 
 def _repaired_proof(
