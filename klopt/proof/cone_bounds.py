@@ -63,6 +63,7 @@ from klopt.proof.statement import ConeStatement, VariableRange
 from klopt.proof.time_budget import exhausted
 
 __all__ = [
+    "NO_SOLUTION",
     "DualWitness",
     "PrimalWitness",
     "ProvenEnd",
@@ -78,6 +79,8 @@ Indices = npt.NDArray[np.intp]
 
 MAX_EXACT_TERMS = 200_000
 """Terms that are summed exactly where a sum may be 0: it takes a tenth of a second."""
+NO_SOLUTION = "no exact solution of the equations is proven next to x"
+"""What keeps a point from proving an upper end where the equations are the obstacle."""
 MAX_WIDENINGS = 4
 """How often columns that a correction has moved join the system that it solves."""
 
@@ -629,7 +632,7 @@ def upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
             # from the others are left out.
             found, tight = _solve_independent_rows(statement, x, slack, equations)
         if found is None:
-            return ProvenEnd(np.inf, "no exact solution of the equations is proven next to x")
+            return ProvenEnd(np.inf, NO_SOLUTION)
         step = found
 
     flaw = _violated(statement, x, slack, tight, step)
@@ -747,12 +750,18 @@ def _solve_independent_rows(
     A = statement.rows[equations]
     if A.nnz > MAX_EXACT_TERMS or exhausted():
         return None, none
-    found = independent_rows(sparse.csc_array(A), statement.b[equations])
+    if equations.size == zero:
+        found = statement.independent_equations
+    else:
+        found = independent_rows(sparse.csc_array(A), statement.b[equations])
     if found is None:
         return None, none
     refuted = equations[[change.row for change in found.changes]] if found.changes else none
     # Equations of the program that contradict each other have no solution.
     if (refuted < zero).any():
+        return None, none
+    # Independent ones have been tried all together.
+    if not found.dependent.size:
         return None, none
     kept = equations[found.independent]
     tight = np.setdiff1d(equations[equations >= zero], refuted)

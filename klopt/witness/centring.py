@@ -39,7 +39,7 @@ from klopt.witness.cone_interior import is_sparse, scaling_at
 
 Map = Callable[[FloatArray], FloatArray]
 
-__all__ = ["CentralPair", "central_pairs"]
+__all__ = ["GAPS", "CentralPair", "central_pairs"]
 
 GAPS = (1e-8, 1e-7, 6e-7)
 """The gaps that are aimed at, relative to 1 + |value|."""
@@ -49,6 +49,8 @@ MAX_IDLE_STEPS = 12
 """... and for one mu on the way."""
 LONGEST_STEP = 2.0
 """The length in the local norm beyond which a step is damped."""
+START = 30.0
+"""A Newton decrement from which a few damped steps lead to quadratic convergence."""
 NEAR = 0.9
 """A Newton decrement below which mu may fall."""
 DECREASE = 0.1
@@ -57,7 +59,7 @@ CONVERGED = 1e-4
 """A Newton decrement that is small enough, once it no longer falls ..."""
 ROUNDING_DECREMENT = 1e-7
 """... or at once."""
-MAX_KERNEL_ROWS = 1500
+MAX_KERNEL_ROWS = 400
 """Rows of a semidefinite block up to which Q is formed on them."""
 MAX_SECONDS_OF_FAILURES = 0.3
 """Seconds after which no other gap is tried, if all so far have failed."""
@@ -65,7 +67,7 @@ MAX_ENTRIES = 4e7
 """Entries of a dense array on the way."""
 MAX_FLOPS = 2e10
 """Operations that one step may take."""
-MAX_ORTHOGONAL_FLOPS = 4e8
+MAX_ORTHOGONAL_FLOPS = 4.5e7
 """Operations up to which Newton's equations are solved by an orthogonal factor."""
 FREE = 1e-30
 """A scaled diagonal entry below which a variable counts as free."""
@@ -85,6 +87,8 @@ class CentralPair:
 
     x: FloatArray
     y: FloatArray
+    gap: float = 0.0
+    """The gap aimed at, relative to 1 + |value|."""
 
 
 def central_pairs(form: ConeForm, x: FloatArray, y: FloatArray) -> Iterator[CentralPair]:
@@ -119,7 +123,7 @@ def central_pairs(form: ConeForm, x: FloatArray, y: FloatArray) -> Iterator[Cent
             continue
         multipliers = np.zeros(stated.size)
         multipliers[stated] = found.y
-        yield CentralPair(found.x, multipliers)
+        yield CentralPair(found.x, multipliers, gap)
         if exhausted():
             return
 
@@ -213,7 +217,7 @@ class _Path:
             if step is not None and step.decrement < smallest:
                 smallest = step.decrement
                 best = (state, step)
-            if smallest < LONGEST_STEP:
+            if smallest < START:
                 break
         assert best is not None
         return best
@@ -420,8 +424,11 @@ class _Schur:
             self.blocks, spectrum.psd_inverses, spectrum.psd_roots, strict=True
         ):
             order = len(M)
-            if used.size <= min(MAX_KERNEL_ROWS, 4 * order * np.sqrt(max(columns.size, 1))):
+            n = columns.size
+            if used.size <= MAX_KERNEL_ROWS:
                 small = part.T @ (part.T @ _kernel(M, used)).T
+            elif whole.nnz * order < n * order**2 / 2 and used.size < order**2 / 4:
+                small = part.T @ _products(M, whole, used)
             else:
                 moved = _congruences(root, whole)
                 small = moved.T @ moved
@@ -458,6 +465,25 @@ def _kernel(M: FloatArray, used: Any) -> FloatArray:
     K = M[np.ix_(r, r)] * M[np.ix_(c, c)] + M[np.ix_(r, c)] * M[np.ix_(c, r)]
     unit = np.where(r == c, np.sqrt(0.5), 1.0)
     return np.asarray(K * unit[:, None] * unit)
+
+
+def _products(M: FloatArray, part: sparse.csc_array, used: Any) -> FloatArray:
+    """svec(M F M) in the rows used, for all columns svec(F) of a block with few entries each."""
+    order = len(M)
+    down, across = svec_entries(order)
+    weight = svec_weights(order)
+    # F = sum over entries of its lower triangle, both ways off the diagonal, the diagonal halved.
+    half = np.where(down == across, 0.5, 1.0) / weight
+    flat = down[used] * order + across[used]
+    out = np.empty((used.size, part.shape[1]))
+    for j in range(part.shape[1]):
+        entries = slice(part.indptr[j], part.indptr[j + 1])
+        place = part.indices[entries]
+        data = part.data[entries] * half[place]
+        U = (M[:, down[place]] * data) @ M[across[place]]
+        U = U + U.T
+        out[:, j] = U.ravel()[flat]
+    return out * weight[used, None]
 
 
 def _congruences(root: FloatArray, part: sparse.csc_array) -> FloatArray:

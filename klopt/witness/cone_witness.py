@@ -20,6 +20,7 @@ from klopt.model.cones import Cones
 from klopt.model.cones.norms import block_norms
 from klopt.model.forms import ConeForm
 from klopt.proof.cone_bounds import (
+    NO_SOLUTION,
     DualWitness,
     PrimalWitness,
     ProvenEnd,
@@ -35,7 +36,7 @@ from klopt.proof.rational import RationalProgram, as_rational, floats_around, is
 from klopt.proof.split_columns import Merged, merged_columns
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import exhausted
-from klopt.witness.centring import central_pairs
+from klopt.witness.centring import GAPS, central_pairs
 from klopt.witness.cone_interior import centre
 from klopt.witness.cone_repair import (
     DualRepair,
@@ -163,6 +164,11 @@ def _better(one: ConeProof, other: ConeProof) -> ConeProof:
         one = replace(one, lower=other.lower, y=other.y)
     if other.upper.value < one.upper.value:
         one = replace(one, upper=other.upper, x=other.x)
+    # Two obstacles: the later one is of the more earnest attempt.
+    if np.isinf(one.lower.value) and np.isinf(other.lower.value):
+        one = replace(one, lower=other.lower)
+    if np.isinf(one.upper.value) and np.isinf(other.upper.value):
+        one = replace(one, upper=other.upper)
     return one
 
 
@@ -205,10 +211,25 @@ def _central_proof(
         upper = upper_bound(statement, PrimalWitness(pair.x))
         lower = lower_bound(statement, as_witness(pair.x, pair.y))
         found = _better(found, ConeProof(lower, upper, pair.x, pair.y))
+        # An end without room near the central path may be had from the answer itself.
+        if not np.isfinite(_gap(found)) and pair.gap == GAPS[0]:
+            found = _as_it_is(statement, form, x, y, as_witness, found)
         if np.isfinite(_gap(found)) or exhausted():
             break
     if _gap(found) <= CENTRED_GAP:
         return found
+    return _as_it_is(statement, form, x, y, as_witness, found)
+
+
+def _as_it_is(
+    statement: ConeStatement,
+    form: ConeForm,
+    x: FloatArray,
+    y: FloatArray,
+    as_witness: AsWitness,
+    found: ConeProof,
+) -> ConeProof:
+    """The ends from the answer itself, where they are better."""
     inner = statement.inner_range
     point = np.clip(x, inner.lower, np.maximum(inner.lower, inner.upper))
     upper = upper_bound(statement, PrimalWitness(point))
@@ -226,7 +247,7 @@ def _repaired_proof(
     found: ConeProof,
 ) -> ConeProof:
     """The ends that are missing from the answer repaired by least changes."""
-    if not np.isfinite(found.upper.value):
+    if not np.isfinite(found.upper.value) and found.upper.by != NO_SOLUTION:
         upper, point = _best_point(statement, form, x, thorough=True)
         found = replace(found, upper=upper, x=point)
     if not np.isfinite(found.lower.value):
