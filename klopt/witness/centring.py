@@ -164,23 +164,52 @@ class _Path:
 
     def towards(self, target: float) -> CentralPair | None:
         """Newton's method for the pair with s o y = mu e, mu = target; None where it fails."""
-        mu = target
-        state, step = self._first(target)
-        if step is None:
-            return None
-        if state.mu > target:
-            mu = state.mu
+        tried = 0.0
+        for decrement in (START, LONGEST_STEP):
+            state, step = self._first(target, decrement)
+            # A more careful start is farther from the target.
+            if step is None or state.mu <= tried or exhausted():
+                return None
+            tried = state.mu
+            best = self._follow(state, step, target)
+            if best is not None:
+                self.place = (best.x, best.z, best.v)
+                return CentralPair(best.x, np.concatenate((best.z, best.y)))
+        return None
+
+    def _first(self, target: float, decrement: float) -> tuple[_State, _Step | None]:
+        """The smallest mu at which the decrement is small enough, or smallest."""
+        best: tuple[_State, _Step | None] | None = None
+        smallest = np.inf
+        for factor in (1.0, 1e2, 1e4, 1e6, 1e8):
+            state = self._measure(*self.place, factor * target)
+            step = self._step(state)
+            if best is None:
+                best = (state, step)
+            if step is not None and step.decrement < smallest:
+                smallest = step.decrement
+                best = (state, step)
+            if smallest < decrement:
+                break
+        assert best is not None
+        return best
+
+    def _follow(self, state: _State, step: _Step, target: float) -> _State | None:
+        """The pair at the target, from one at a larger mu."""
+        mu = state.mu
         best = None
         smallest = np.inf
         idle = 0
         for _ in range(MAX_STEPS):
-            if mu <= target and step.decrement < smallest:
-                smallest = step.decrement
-                best = state
-                self.place = (state.x, state.z, state.v)
-            elif mu <= target and smallest < CONVERGED:
-                break
-            if (mu <= target and smallest < ROUNDING_DECREMENT) or exhausted():
+            if mu <= target:
+                if smallest < CONVERGED and step.decrement >= smallest:
+                    break
+                if step.decrement < smallest:
+                    smallest = step.decrement
+                    best = state
+                if smallest < ROUNDING_DECREMENT:
+                    break
+            if exhausted():
                 break
             # A step that leaves the region of quadratic convergence is damped.
             length = min(1.0, LONGEST_STEP / max(step.decrement, 1e-300))
@@ -201,26 +230,7 @@ class _Path:
             if found is None:
                 break
             step = found
-        if best is None or not smallest < CONVERGED:
-            return None
-        return CentralPair(best.x, np.concatenate((best.z, best.y)))
-
-    def _first(self, target: float) -> tuple[_State, _Step | None]:
-        """The smallest mu from which Newton's method converges at once, or the nearest to it."""
-        best: tuple[_State, _Step | None] | None = None
-        smallest = np.inf
-        for factor in (1.0, 1e2, 1e4, 1e6, 1e8):
-            state = self._measure(*self.place, factor * target)
-            step = self._step(state)
-            if best is None:
-                best = (state, step)
-            if step is not None and step.decrement < smallest:
-                smallest = step.decrement
-                best = (state, step)
-            if smallest < START:
-                break
-        assert best is not None
-        return best
+        return best if smallest < CONVERGED else None
 
     def _measure(self, x: FloatArray, z: FloatArray, v: FloatArray, mu: float) -> _State:
         form = self.form
@@ -622,7 +632,8 @@ def _sparse_factor(H: sparse.csc_array, F: sparse.csr_array) -> tuple[Map, Map]:
         ridge = np.where(free, 1.0, REGULARISATION)
         factor = _splu(H + sparse.diags_array(ridge), pivoting=0.0)
         return _bordered(lambda v: np.asarray(H @ v), factor.solve, F.toarray(), free)
-    K = sparse.csc_array(sparse.block_array([[H, F.T], [F, None]])) if p else H
+    blocks: Any = [[H, F.T], [F, None]]
+    K = sparse.csc_array(sparse.block_array(blocks)) if p else H
     # Without pivoting the zeros on the diagonal need more; refinement takes it back.
     more = SPARSE_REGULARISATION
     ridge = np.concatenate((np.where(H.diagonal() < FREE, more, REGULARISATION), np.full(p, -more)))
