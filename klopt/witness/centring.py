@@ -25,7 +25,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -47,14 +47,6 @@ MAX_STEPS = 60
 """Newton steps towards one gap ..."""
 MAX_IDLE_STEPS = 12
 """... and for one mu on the way."""
-LONGEST_STEP = 2.0
-"""The length in the local norm beyond which a step is damped."""
-START = 30.0
-"""A Newton decrement from which a few damped steps lead to quadratic convergence."""
-NEAR = 0.9
-"""A Newton decrement below which mu may fall."""
-DECREASE = 0.1
-"""The factor by which it falls."""
 CONVERGED = 1e-4
 """A Newton decrement that is small enough, once it no longer falls ..."""
 ROUNDING_DECREMENT = 1e-7
@@ -79,6 +71,23 @@ SPARSE_REGULARISATION = 1e-9
 """The same for zeros on the diagonal of a sparse matrix that is factored without pivoting."""
 REFINEMENTS = 12
 """Steps of iterative refinement."""
+
+
+class Pace(NamedTuple):
+    """How boldly the path is followed, by Newton decrements, lengths in the local norm."""
+
+    start: float
+    """The decrement at which the path is entered."""
+    longest: float
+    """The length beyond which a step is damped."""
+    near: float
+    """The decrement below which mu falls ..."""
+    decrease: float
+    """... by this factor."""
+
+
+FAST = Pace(30.0, 2.0, 0.9, 0.1)
+CAREFUL = Pace(2.0, 0.9, 0.3, 0.3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,17 +173,17 @@ class _Path:
 
     def towards(self, target: float) -> CentralPair | None:
         """Newton's method for the pair with s o y = mu e, mu = target; None where it fails."""
-        tried = 0.0
-        for decrement in (START, LONGEST_STEP):
-            state, step = self._first(target, decrement)
-            # A more careful start is farther from the target.
-            if step is None or state.mu <= tried or exhausted():
+        began = time.perf_counter()
+        for pace in (FAST, CAREFUL):
+            state, step = self._first(target, pace.start)
+            if step is None:
                 return None
-            tried = state.mu
-            best = self._follow(state, step, target)
+            best = self._follow(state, step, target, pace)
             if best is not None:
                 self.place = (best.x, best.z, best.v)
                 return CentralPair(best.x, np.concatenate((best.z, best.y)))
+            if exhausted() or time.perf_counter() - began > MAX_SECONDS_OF_FAILURES:
+                return None
         return None
 
     def _first(self, target: float, decrement: float) -> tuple[_State, _Step | None]:
@@ -194,7 +203,7 @@ class _Path:
         assert best is not None
         return best
 
-    def _follow(self, state: _State, step: _Step, target: float) -> _State | None:
+    def _follow(self, state: _State, step: _Step, target: float, pace: Pace) -> _State | None:
         """The pair at the target, from one at a larger mu."""
         mu = state.mu
         best = None
@@ -212,15 +221,15 @@ class _Path:
             if exhausted():
                 break
             # A step that leaves the region of quadratic convergence is damped.
-            length = min(1.0, LONGEST_STEP / max(step.decrement, 1e-300))
+            length = min(1.0, pace.longest / max(step.decrement, 1e-300))
             place = (
                 state.x + length * step.dx,
                 state.z + length * step.dz,
                 state.v + length * step.dv,
             )
             idle += 1
-            if step.decrement < NEAR and mu > target:
-                mu = max(target, DECREASE * mu)
+            if step.decrement < pace.near and mu > target:
+                mu = max(target, pace.decrease * mu)
                 idle = 0
             # No central path, or none that floats can follow.
             if idle > MAX_IDLE_STEPS:
