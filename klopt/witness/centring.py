@@ -211,10 +211,10 @@ class _Path:
         idle = 0
         for _ in range(MAX_STEPS):
             if mu <= target:
-                if smallest < CONVERGED and step.decrement >= smallest:
+                if smallest < CONVERGED and step.error >= smallest:
                     break
-                if step.decrement < smallest:
-                    smallest = step.decrement
+                if step.error < smallest:
+                    smallest = step.error
                     best = state
                 if smallest < ROUNDING_DECREMENT:
                     break
@@ -255,10 +255,11 @@ class _Path:
             return None
         dx, dz, ds = solved
         decrement = state.spectrum.local_norm(ds)
+        error = max(decrement, state.spectrum.local_norm(state.primal))
         dv = ds + self.t * state.mu * state.spectrum.quadratic(ds)
         if not (np.isfinite(dx).all() and np.isfinite(dv).all() and np.isfinite(decrement)):
             return None
-        return _Step(dx, dz, dv, decrement)
+        return _Step(dx, dz, dv, decrement, error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,6 +268,9 @@ class _Step:
     dz: FloatArray
     dv: FloatArray
     decrement: float
+    """The length of ds in the local norm."""
+    error: float
+    """The larger one of it and of b - Ax - s."""
 
 
 @dataclass(frozen=True, eq=False)
