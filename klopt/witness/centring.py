@@ -46,7 +46,11 @@ GAPS = (1e-8, 1e-7, 6e-7)
 MAX_STEPS = 60
 """Newton steps towards one gap ..."""
 MAX_IDLE_STEPS = 12
-"""... and for one mu on the way."""
+"""... and for one mu on the way, of which"""
+SLOW = 0.4
+"""... counts one that brings b - Ax - s below ..."""
+PROGRESS = 0.7
+"""... this multiple of what it was."""
 CONVERGED = 1e-4
 """A Newton decrement that is small enough, once it no longer falls ..."""
 ROUNDING_DECREMENT = 1e-7
@@ -208,7 +212,8 @@ class _Path:
         mu = state.mu
         best = None
         smallest = np.inf
-        idle = 0
+        idle = 0.0
+        last = np.inf
         for _ in range(MAX_STEPS):
             if mu <= target:
                 if smallest < CONVERGED and step.error >= smallest:
@@ -227,10 +232,12 @@ class _Path:
                 state.z + length * step.dz,
                 state.v + length * step.dv,
             )
-            idle += 1
+            size = float(np.linalg.norm(state.primal))
+            idle += 1 if size > PROGRESS * last else SLOW
+            last = size
             if step.decrement < pace.near and mu > target:
                 mu = max(target, pace.decrease * mu)
-                idle = 0
+                idle = 0.0
             # No central path, or none that floats can follow.
             if idle > MAX_IDLE_STEPS:
                 break
