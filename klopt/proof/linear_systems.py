@@ -281,7 +281,7 @@ def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
     # |fl(BB') - BB'| entry by entry, by the longest row.
     share = gamma(int(np.max(np.diff(B.indptr))) + 4) + 2.1 * relative_error
     off = float(np.max(size @ (size.T @ np.ones(m)))) * share * 1.0001
-    for t in (1e-4, 1e-8, 1e-11):
+    for t in (1e-6, 1e-11):
         shifted = sparse.csc_array(G - t * sparse.eye_array(m))
         try:
             factor = splu(

@@ -128,11 +128,13 @@ def central_pairs(form: ConeForm, x: FloatArray, y: FloatArray) -> Iterator[Cent
     path = _Path(form, x, y[stated])
     began = time.perf_counter()
     for gap in GAPS:
-        found = path.towards(gap * (1 + value) / degree)
+        mu = gap * (1 + value) / degree
+        # Where there is no central path, a larger gap seldom helps.
+        lost = time.perf_counter() - began > MAX_SECONDS_OF_FAILURES
+        if lost and path.failed and path.reached > 2 * mu:
+            continue
+        found = path.towards(mu)
         if found is None:
-            # Where there is no central path, a larger gap seldom helps.
-            if time.perf_counter() - began > MAX_SECONDS_OF_FAILURES:
-                return
             continue
         multipliers = np.zeros(stated.size)
         multipliers[stated] = found.y
@@ -173,7 +175,9 @@ class _Path:
         self.t = self.cone.balance(s, y[p:])
         self.newton = _Newton(self.cone, self.A, self.E, form.P)
         self.place = (x, y[:p], s - self.t * y[p:])
+        # The smallest mu so far, and whether Newton's method has failed below it.
         self.reached = np.inf
+        self.failed = False
 
     def towards(self, target: float) -> CentralPair | None:
         """Newton's method for the pair with s o y = mu e, mu = target; None where it fails."""
@@ -185,7 +189,9 @@ class _Path:
             best = self._follow(state, step, target, pace)
             if best is not None:
                 self.place = (best.x, best.z, best.v)
+                self.reached = min(self.reached, target)
                 return CentralPair(best.x, np.concatenate((best.z, best.y)))
+            self.failed = True
             if exhausted() or time.perf_counter() - began > MAX_SECONDS_OF_FAILURES:
                 return None
         return None
@@ -236,6 +242,8 @@ class _Path:
             idle += 1 if size > PROGRESS * last else SLOW
             last = size
             if step.decrement < pace.near and mu > target:
+                self.place = (state.x, state.z, state.v)
+                self.reached = mu
                 mu = max(target, pace.decrease * mu)
                 idle = 0.0
             # No central path, or none that floats can follow.

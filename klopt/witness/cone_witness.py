@@ -164,7 +164,7 @@ def _better(one: ConeProof, other: ConeProof) -> ConeProof:
         one = replace(one, lower=other.lower, y=other.y)
     if other.upper.value < one.upper.value:
         one = replace(one, upper=other.upper, x=other.x)
-    # Two obstacles: the later one is of the more earnest attempt.
+    # Of two obstacles the later one counts.
     if np.isinf(one.lower.value) and np.isinf(other.lower.value):
         one = replace(one, lower=other.lower)
     if np.isinf(one.upper.value) and np.isinf(other.upper.value):
@@ -229,13 +229,20 @@ def _as_it_is(
     as_witness: AsWitness,
     found: ConeProof,
 ) -> ConeProof:
-    """The ends from the answer itself, where they are better."""
-    inner = statement.inner_range
-    point = np.clip(x, inner.lower, np.maximum(inner.lower, inner.upper))
-    upper = upper_bound(statement, PrimalWitness(point))
-    multipliers = form.cones.project_dual(y)
-    lower = lower_bound(statement, as_witness(x, multipliers))
-    return _better(found, ConeProof(lower, upper, point, multipliers))
+    """The ends from the answer itself, where they are missing, or better at no great cost."""
+    cheap = not form.cones.zero
+    if cheap or (np.isinf(found.upper.value) and found.upper.by != NO_SOLUTION):
+        inner = statement.inner_range
+        point = np.clip(x, inner.lower, np.maximum(inner.lower, inner.upper))
+        upper = upper_bound(statement, PrimalWitness(point))
+        if upper.value < found.upper.value or np.isinf(found.upper.value):
+            found = replace(found, upper=upper, x=point)
+    if cheap or np.isinf(found.lower.value):
+        multipliers = form.cones.project_dual(y)
+        lower = lower_bound(statement, as_witness(x, multipliers))
+        if lower.value > found.lower.value or np.isinf(found.lower.value):
+            found = replace(found, lower=lower, y=multipliers)
+    return found
 
 
 def _repaired_proof(
