@@ -571,8 +571,26 @@ def _in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) -
         # A zero matrix has no Cholesky factor but is positive semidefinite.
         if not M.mid.any() and not lost:
             return True
-        return is_positive_semidefinite(M.mid, float(round_up(lost)))
+        if is_positive_semidefinite(M.mid, float(round_up(lost))):
+            return True
+        return _is_scaled_semidefinite(M, margin)
     return all(_in_exponential(s[3 * i : 3 * i + 3], margin) for i in range(s.size // 3))
+
+
+def _is_scaled_semidefinite(M: Enclosure, margin: float) -> bool:
+    """The same by DMD, for powers of two D that make its diagonal about 1."""
+    diagonal = M.mid.diagonal()
+    if not (diagonal > 0).all():
+        return False
+    exponent = -(np.frexp(diagonal)[1] // 2)
+    if np.max(np.abs(exponent)) > 400:
+        return False
+    # Scaling by powers of two is exact away from underflow, which ETA covers.
+    D = np.ldexp(1.0, exponent)
+    mid = M.mid * D[:, None] * D
+    lost = radius_norm(M.rad * D[:, None] * D + 4 * ETA)
+    lost += margin * float(np.max(D)) ** 2 * 1.000001
+    return is_positive_semidefinite(mid, float(round_up(lost)))
 
 
 def _in_exponential(s: Enclosure, margin: float) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import EPS, FloatArray
-from klopt.model.cones import Cones
+from klopt.model.cones import Cones, smat, svec, svec_size, svec_weights
 from klopt.model.cones.norms import block_norms
 from klopt.model.forms import ConeForm
 from klopt.proof.cone_bounds import (
@@ -32,6 +32,7 @@ from klopt.proof.cone_bounds import (
 )
 from klopt.proof.exact_rank import dependence
 from klopt.proof.exact_simplex import ExactStatus, exact_farkas, exact_ray, exact_vertex
+from klopt.proof.faces import compressed, turned
 from klopt.proof.rational import RationalProgram, as_rational, floats_around, is_linear
 from klopt.proof.split_columns import Merged, merged_columns
 from klopt.proof.statement import ConeStatement
@@ -44,6 +45,7 @@ from klopt.witness.cone_repair import (
     repaired_multipliers,
     repaired_point,
 )
+from klopt.witness.faces import Face, face_of
 from klopt.witness.polish import polished
 from klopt.witness.relative_interior import RelativeInterior, relative_interior
 
@@ -64,6 +66,8 @@ MAX_ULPS = 1e4
 """Equations that disagree by more units in the last place contradict each other in earnest."""
 CENTRED_GAP = 2e-8
 """A relative gap below which no other point near the central path is looked for."""
+DISTANCES = (1e2, 1e4, 1e6, 1e8, 1e10, 1e12)
+"""How far a point is moved along a face, relative to its size."""
 GOOD_ENOUGH = 1e-9
 """A relative gap below which no better witness is looked for."""
 
@@ -116,6 +120,12 @@ def prove(
     merged = None if _is_polyhedral(form.cones) else merged_columns(statement)
     if merged is not None and form.A.shape == statement.A.shape:
         return _merged_proof(merged, form, x, y, as_witness)
+    face = None if _is_polyhedral(form.cones) else face_of(statement)
+    if face is not None and form.A.shape == statement.A.shape:
+        found = _face_proof(statement, form, x, y, face)
+        if _gap(found) <= CENTRED_GAP or exhausted():
+            return found
+        return _better(_as_it_is(statement, form, x, y, as_witness, found), found)
     found = _prove(statement, form, x, y, as_witness, thorough=True)
     if found.is_narrow or form.P is None or statement.quadratics or not _is_polyhedral(form.cones):
         return found
@@ -152,6 +162,47 @@ def _merged_proof(
     point[merged.plus] = np.maximum(free, 0.0)
     point[merged.minus] = np.maximum(-free, 0.0)
     return replace(found, x=point, y=multipliers)
+
+
+def _face_proof(
+    statement: ConeStatement, form: ConeForm, x: FloatArray, y: FloatArray, face: Face
+) -> ConeProof:
+    """The ends by the program seen through a face: multipliers inside it, points moved along it."""
+    nothing = "no point near the central path was found"
+    found = ConeProof(ProvenEnd(-np.inf, nothing), ProvenEnd(np.inf, nothing), x, y)
+    smaller = compressed(statement, face.block, face.V)
+    if smaller is None or not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return found
+    whole = turned(statement, face.block, face.V, face.w) or statement
+    weights = _svec_scale(smaller.cones)
+    rows = sparse.diags_array(weights) @ smaller.rows
+    inner = ConeForm(smaller.c, sparse.csc_array(rows), weights * smaller.b, smaller.cones)
+    part = smat(y[face.rows])[np.ix_(face.kept, face.kept)]
+    start = np.concatenate((y[: face.rows.start], svec(part), y[face.rows.stop :]))
+    stop = face.rows.start + svec_size(face.kept.size)
+    for pair in central_pairs(inner, x, start):
+        lower = lower_bound(smaller, DualWitness(pair.x, pair.y / weights))
+        Y = face.V @ smat(pair.y[face.rows.start : stop]) @ face.V.T
+        multipliers = np.concatenate((pair.y[: face.rows.start], svec(Y), pair.y[stop:]))
+        found = _better(found, ConeProof(lower, ProvenEnd(np.inf, nothing), x, multipliers))
+        # Far enough along the face, the whole block is inside.
+        size = 1.0 + float(np.max(np.abs(pair.x)))
+        for share in DISTANCES:
+            point = pair.x.copy()
+            point[face.column] = face.sign * share * size
+            upper = upper_bound(whole, PrimalWitness(point))
+            if np.isfinite(upper.value) or exhausted():
+                found = _better(found, ConeProof(found.lower, upper, point, found.y))
+                break
+        if np.isfinite(_gap(found)) or exhausted():
+            break
+    return found
+
+
+def _svec_scale(cones: Cones) -> FloatArray:
+    """1 for each row, sqrt(2) off the diagonal of semidefinite blocks."""
+    plain = np.ones(cones.zero + cones.nonneg + sum(cones.soc))
+    return np.concatenate((plain, *(svec_weights(order) for order in cones.psd)))
 
 
 def _is_polyhedral(cones: Cones) -> bool:
