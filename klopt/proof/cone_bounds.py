@@ -81,6 +81,8 @@ MAX_EXACT_TERMS = 200_000
 """Terms that are summed exactly where a sum may be 0: it takes a tenth of a second."""
 NO_SOLUTION = "no exact solution of the equations is proven next to x"
 """What keeps a point from proving an upper end where the equations are the obstacle."""
+MAX_DENSE_CURVATURE = 1000
+"""Variables up to which the curvature of all terms is summed to one dense matrix."""
 MAX_WIDENINGS = 4
 """How often columns that a correction has moved join the system that it solves."""
 
@@ -274,7 +276,20 @@ class _Dual:
             with np.errstate(over="ignore"):
                 square = float(np.sum(reach * reach))
             total += phi * factor * square * 0.500001
+        # One matrix may make up for what another one lacks by rounding.
+        if total and not np.isfinite(total) and self._is_convex():
+            return 0.0
         return total
+
+    def _is_convex(self) -> bool:
+        """Whether H itself is proven positive semidefinite."""
+        n = self.w.size
+        if n > MAX_DENSE_CURVATURE:
+            return False
+        H = Enclosure.of(np.zeros((n, n)))
+        for matrix, factor in self._curvatures():
+            H = H + Enclosure.of(matrix.toarray()) * factor
+        return is_positive_semidefinite(H.mid, float(round_up(radius_norm(H.rad))))
 
     # Gradients that are exactly 0
 
