@@ -11,11 +11,12 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from scipy import sparse
 
-from klopt.model.cones import Cones, svec
+from klopt.model.cones import Cones, svec, svec_entries
 from klopt.model.forms import ConeForm
 from klopt.problems import SDP
 from klopt.proof.cone_bounds import DualWitness, PrimalWitness, lower_bound, upper_bound
 from klopt.proof.enclosure import Enclosure
+from klopt.proof.faces import compressed, turned
 from klopt.proof.linear_systems import exact_sums, shortest_correction
 from klopt.proof.split_columns import merged_columns
 from klopt.proof.statement import ConeStatement
@@ -314,3 +315,74 @@ def test_a_program_with_split_variables_is_proven() -> None:
     assert proof.lower.value <= -0.5 <= proof.upper.value
     assert proof.upper.value - proof.lower.value < 1e-7
     assert (proof.x[:2] >= 0).all()
+
+
+# Faces
+
+
+def partition(weights: np.ndarray) -> SDP:
+    """Maximise <C, Y> over Y psd with unit diagonal and e'Ye = 0, as its dual matrix inequality."""
+    n = len(weights)
+    diagonals = [np.diag((np.arange(n) == k).astype(float)) for k in range(n)]
+    return SDP(c=[1.0] * n + [0.0], F=[weights.astype(float), *diagonals, np.ones((n, n))])
+
+
+def test_multipliers_without_an_interior() -> None:
+    """Two nodes: Y = [[1, -1], [-1, 1]] is the only multiplier, and the optimum is <C, Y>."""
+    C = np.array([[3.0, 1.0], [1.0, 2.0]])
+    program = partition(C)
+    truth = Fraction(3 + 2 - 2)
+    x = np.array([2.0, 1.0, 1.0])
+    y = svec(np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    proof = prove(program.cone_statement, program.form, x, y, program.dual_witness)
+    assert Fraction(proof.lower.value) <= truth <= Fraction(proof.upper.value)
+    assert proof.upper.value - proof.lower.value < 1e-6
+
+
+@settings(deadline=None, max_examples=30)
+@given(seeds, st.sampled_from((1.0, 0.1, 2.0**40)))
+def test_compressions_are_exact_or_refused(seed: int, unit: float) -> None:
+    rng = np.random.default_rng(seed)
+    n = 4
+    matrices = rng.integers(-9, 10, size=(3, n, n)) * unit
+    matrices = matrices + matrices.transpose(0, 2, 1)
+    program = SDP(c=np.ones(2), F=list(matrices))
+    V = rng.integers(-3, 4, size=(n, 2)).astype(float)
+    smaller = compressed(program.cone_statement, 0, V)
+    if smaller is None:
+        assert unit == 0.1
+        return
+    down, across = svec_entries(2)
+    for column, sign in ((0, -1), (1, -1)):
+        F = matrices[column + 1]
+        for row, (i, j) in enumerate(zip(down, across, strict=True)):
+            truth = sum(
+                Fraction(V[k, i]) * Fraction(F[k, m]) * Fraction(V[m, j])
+                for k in range(n)
+                for m in range(n)
+            )
+            assert Fraction(float(smaller.A.toarray()[row, column])) == sign * truth
+
+
+def test_a_singular_matrix_does_not_turn_a_block() -> None:
+    program = partition(np.diag([1, 2, 3]) + 1)
+    V = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    statement = program.cone_statement
+    assert turned(statement, 0, V, np.ones(3)) is not None
+    assert turned(statement, 0, V, np.array([1.0, 0.0, -1.0])) is None
+    assert turned(statement, 0, np.column_stack((V[:, 0], V[:, 0])), np.ones(3)) is None
+    assert turned(statement, 0, V, np.zeros(3)) is None
+
+
+@settings(deadline=None, max_examples=50)
+@given(seeds, st.integers(-60, 60))
+def test_a_scaled_block_is_inside_or_not(seed: int, exponent: int) -> None:
+    """Minimise 0 at the point 0 where b is a matrix of order 2, of any scale."""
+    rng = np.random.default_rng(seed)
+    a, c = rng.integers(1, 50, size=2)
+    off = rng.integers(-50, 50)
+    D = 2.0**exponent
+    b = np.array([a * D * D, off * D, float(c)])
+    statement = ConeStatement(np.zeros(1), sparse.csc_array((3, 1)), b, Cones(psd=(2,)), plain=True)
+    proven = upper_bound(statement, PrimalWitness(np.zeros(1))).value < math.inf
+    assert proven == (a * c > off * off) or (a * c == off * off and not proven)
