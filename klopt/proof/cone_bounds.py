@@ -179,7 +179,7 @@ class _Dual:
         if lacking.any() and corrected is None:
             gradient = self._summed_exactly(gradient, np.flatnonzero(lacking))
             lacking = _lacking(gradient, known)
-        if lacking.any() and corrected is None and statement.P is not None:
+        if lacking.any() and corrected is None and statement.curvatures:
             curved = self._taken_by_curvature(gradient, np.flatnonzero(lacking))
             if curved is not None:
                 gradient, gain = curved
@@ -283,13 +283,26 @@ class _Dual:
 
     def _is_convex(self) -> bool:
         """Whether H itself is proven positive semidefinite."""
+        H = self._curvature()
+        return H is not None and is_positive_semidefinite(
+            H.mid, float(round_up(radius_norm(H.rad)))
+        )
+
+    def _curvature(self) -> Enclosure | None:
+        """H as one dense matrix; None where it is too large."""
         n = self.w.size
         if n > MAX_DENSE_CURVATURE:
-            return False
+            return None
         H = Enclosure.of(np.zeros((n, n)))
         for matrix, factor in self._curvatures():
             H = H + Enclosure.of(matrix.toarray()) * factor
-        return is_positive_semidefinite(H.mid, float(round_up(radius_norm(H.rad))))
+        # Rows of zeros are zeros of all matrices, not what is left of larger entries.
+        entries = np.zeros(n, dtype=bool)
+        for matrix, _ in self._curvatures():
+            entries |= np.asarray(abs(matrix) @ np.ones(n)) > 0
+        if (entries & ~H.mid.any(axis=1)).any():
+            return None
+        return H
 
     # Gradients that are exactly 0
 
@@ -330,15 +343,24 @@ class _Dual:
     def _taken_by_curvature(
         self, gradient: Enclosure, columns: Indices
     ) -> tuple[Enclosure, Enclosure] | None:
-        """g without some columns, whose products with x the curvature of P bounds; and that bound."""
+        """g without some columns, whose products with x the curvature of H bounds; and that bound."""
         statement = self.statement
         P = statement.P
-        if P is None:
-            return None
-        diagonal = P.diagonal()[columns]
-        if not (diagonal > 0).all() or any(statement.nonconvexity):
-            return None
-        share = strong_convexity(P, columns)
+        if self.multipliers.any():
+            H = self._curvature()
+            if H is None:
+                return None
+            diagonal = H.mid.diagonal()[columns]
+            if not (diagonal > 0).all():
+                return None
+            share = strong_convexity(H.mid, columns, radius_norm(H.rad))
+        else:
+            if P is None:
+                return None
+            diagonal = P.diagonal()[columns]
+            if not (diagonal > 0).all() or any(statement.nonconvexity):
+                return None
+            share = strong_convexity(P, columns)
         if not share > 0:
             return None
         g = gradient[columns]

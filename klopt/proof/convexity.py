@@ -48,8 +48,11 @@ def negative_curvature(P: Any) -> float:
     return phi
 
 
-def strong_convexity(P: Any, columns: Any) -> float:
+def strong_convexity(P: Any, columns: Any, radius: float = 0.0) -> float:
     """Return a proven share with P - share diag(P) on these columns positive semidefinite, or 0.
+
+    With a radius it holds for every matrix that differs from P by at most so much in norm, and in
+    no entry where P has a row of zeros.
 
     >>> strong_convexity(sparse.csc_array([[2.0, 1.0], [1.0, 2.0]]), np.array([0, 1])) >= 0.05
     True
@@ -59,11 +62,12 @@ def strong_convexity(P: Any, columns: Any) -> float:
     if support.size > MAX_ORDER:
         return 0.0
     block = rows[support][:, support].toarray()
-    if np.array_equal(block, np.diag(block.diagonal())):
+    if not radius and np.array_equal(block, np.diag(block.diagonal())):
         return 0.5
     taken = np.where(np.isin(support, columns), block.diagonal(), 0.0)
     # The exact diagonal lies within a rounding of the computed one, which the margin takes.
     margin = 4 * UNIT_ROUNDOFF * float(np.max(np.abs(block.diagonal()), initial=0.0))
+    margin += radius
     for share in CURVATURE_SHARES:
         moved = block.copy()
         moved.flat[:: support.size + 1] -= share * taken
