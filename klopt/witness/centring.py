@@ -43,6 +43,8 @@ __all__ = ["GAPS", "CentralPair", "central_pairs"]
 
 GAPS = (1e-8, 1e-7, 6e-7)
 """The gaps that are aimed at, relative to 1 + |value|."""
+FACTORS = (1.0, 1e2, 1e4, 1e6)
+"""Multiples of the target at which the path may be entered: up to a gap of about one percent."""
 MAX_STEPS = 60
 """Newton steps towards one gap ..."""
 MAX_IDLE_STEPS = 12
@@ -184,7 +186,8 @@ class _Path:
         began = time.perf_counter()
         for pace in (FAST, CAREFUL):
             state, step = self._first(target, pace.start)
-            if step is None:
+            # Answers that are far from optimal are not solved here.
+            if step is None or not step.decrement < FAST.start:
                 return None
             best = self._follow(state, step, target, pace)
             if best is not None:
@@ -200,7 +203,7 @@ class _Path:
         """The smallest mu at which the decrement is small enough, or smallest."""
         best: tuple[_State, _Step | None] | None = None
         smallest = np.inf
-        for factor in (1.0, 1e2, 1e4, 1e6, 1e8):
+        for factor in FACTORS:
             state = self._measure(*self.place, factor * target)
             step = self._step(state)
             if best is None:

@@ -64,6 +64,8 @@ INWARD_SHARES = (1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 """Shares of the way to an interior point that a point is moved, in this order."""
 MAX_ULPS = 1e4
 """Equations that disagree by more units in the last place contradict each other in earnest."""
+MAX_CLAIMED_GAP = 0.05
+"""The largest relative gap of an answer that pairs near the central path are looked for."""
 CENTRED_GAP = 2e-8
 """A relative gap below which no other point near the central path is looked for."""
 DISTANCES = (1e2, 1e4, 1e6, 1e8, 1e10, 1e12)
@@ -173,6 +175,8 @@ def _face_proof(
     smaller = compressed(statement, face.block, face.V)
     if smaller is None or not (np.isfinite(x).all() and np.isfinite(y).all()):
         return found
+    if not _is_near_optimal(form, x, y):
+        return found
     whole = turned(statement, face.block, face.V, face.w) or statement
     weights = _svec_scale(smaller.cones)
     rows = sparse.diags_array(weights) @ smaller.rows
@@ -258,7 +262,8 @@ def _central_proof(
     found = ConeProof(ProvenEnd(-np.inf, nothing), ProvenEnd(np.inf, nothing), x, y)
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return found
-    for pair in central_pairs(form, x, y):
+    pairs = central_pairs(form, x, y) if _is_near_optimal(form, x, y) else ()
+    for pair in pairs:
         upper = upper_bound(statement, PrimalWitness(pair.x))
         lower = lower_bound(statement, as_witness(pair.x, pair.y))
         found = _better(found, ConeProof(lower, upper, pair.x, pair.y))
@@ -314,6 +319,14 @@ def _repaired_proof(
         )
         found = replace(found, lower=lower, y=multipliers)
     return found
+
+
+def _is_near_optimal(form: ConeForm, x: FloatArray, y: FloatArray) -> bool:
+    """Whether an answer is one to be proven, not one to be improved."""
+    stated = np.isfinite(form.b)
+    value = float(form.c @ x)
+    gap = value + float(x @ form.curve(x)) + float(form.b[stated] @ y[stated])
+    return abs(gap) <= MAX_CLAIMED_GAP * (1 + abs(value))
 
 
 def _gap(found: ConeProof) -> float:
