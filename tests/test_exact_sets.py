@@ -515,7 +515,9 @@ def test_games_bracket_their_exact_value(seed: int, columns: int, scale: float) 
         contains(game.proof(point), truth)
     result = klopt.solve(game, tol=1e-9)
     assert Q(result.lower) <= truth <= Q(result.upper)
-    assert result.verdict is klopt.Verdict.OPTIMAL
+    # No interval is narrower than the rounding of entries that cancel.
+    rounding = 1e-14 * float(np.abs(M).max() * totals.prod())
+    assert result.upper - result.lower <= 1e-9 * (1 + abs(result.upper)) + rounding
 
 
 def test_linear_terms_of_a_game_are_part_of_both_ends() -> None:

@@ -328,6 +328,7 @@ def _over_sets() -> tuple[Instance, ...]:
             ),
             value=-1.0,
         ),
+        *_over_products(),
         Instance(
             "spectrahedron_linear",
             SimplexForm(Linear(svec(np.array([[1.0, 2.0], [2.0, 1.0]]))), Spectrahedron(2)),
@@ -337,6 +338,63 @@ def _over_sets() -> tuple[Instance, ...]:
             "spectrahedron_quadratic",
             SimplexForm(Quadratic(np.eye(3), np.zeros(3)), Spectrahedron(2)),
             value=0.25,
+        ),
+    )
+
+
+def _over_products() -> tuple[Instance, ...]:
+    """Sums of a function of each block, so that the optimum is the sum of the blocks' optima."""
+    two = Product((Simplex(2), Simplex(3, 2.0)))
+    mixed = Product((Simplex(2), BoxPlane([0.0], [3.0])))
+    # x_1^2 + x_2^2 is 1/2 at least over the first simplex, and the rest 4/3 over the second.
+    squares = Quadratic(2 * np.eye(5), np.zeros(5))
+    return (
+        Instance("product_linear", SimplexForm(Linear([2.0, 1.0, 5.0, 4.0, 3.0]), two), value=7.0),
+        Instance("product_quadratic", SimplexForm(squares, two), value=11 / 6),
+        Instance(
+            "product_smooth",
+            SimplexForm(
+                Oracle(
+                    5,
+                    lambda x: float(x @ x),
+                    lambda x: 2 * x,
+                    lipschitz=2.0,
+                    accuracy=FEW_ROUNDINGS,
+                ),
+                two,
+            ),
+            value=11 / 6,
+        ),
+        # Minimise (x'x)^2: x = (1/2, 1/2, 0), where x'x = 1/2.
+        Instance(
+            "product_curved",
+            SimplexForm(SmoothFunction(3, _quartic, accuracy=FEW_ROUNDINGS), mixed),
+            value=0.25,
+        ),
+        # Minimise the largest entry: the first block leaves 1/2.
+        Instance(
+            "product_nonsmooth",
+            SimplexForm(
+                Oracle(
+                    3,
+                    lambda x: float(np.max(x)),
+                    lambda x: np.eye(3)[np.argmax(x)],
+                    smooth=False,
+                    accuracy=FEW_ROUNDINGS,
+                ),
+                mixed,
+            ),
+            value=0.5,
+        ),
+        # The row player meets each column with its own simplex: the sum of two games.
+        Instance(
+            "product_game",
+            SaddleForm(
+                Bilinear(np.array([[3.0, -1.0], [-2.0, 4.0], [1.0, 1.0], [2.0, 2.0]])),
+                Product((Simplex(2), Simplex(2))),
+                Simplex(2),
+            ),
+            value=2.0,
         ),
     )
 

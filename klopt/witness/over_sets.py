@@ -34,7 +34,7 @@ NO_ACCURACY = (
 )
 UNKNOWN_SET = "the set is a class of its own, of which klopt proves nothing: an estimate"
 
-ROUNDINGS_PER_STEP = 4
+ROUNDINGS_PER_STEP = 8
 """By how many roundings an entry is raised above the one after it."""
 
 
