@@ -115,12 +115,25 @@ def test_a_row_that_no_x_satisfies_is_infeasibility_with_a_vector(cones, A, b) -
     assert klopt.solve(FormProblem(form), backend="clarabel").verdict is Verdict.INFEASIBLE
 
 
-def test_an_empty_row_that_is_wrong_by_rounding_is_no_contradiction() -> None:
-    """0 = 1e-15 is what is left of two equal equalities after an elimination."""
-    form = ConeForm([1.0], [[0.0], [-1.0]], [1e-15, -2.0], Cones(zero=1, nonneg=1))
-    result = klopt.solve(FormProblem(form))
-    assert result.verdict is Verdict.OPTIMAL
-    assert result.value == pytest.approx(2.0)
+@pytest.mark.parametrize("b", [1e-15, -1e-300, 5e-324])
+def test_an_empty_row_is_decided_by_its_right_hand_side_without_tolerance(b) -> None:
+    form = ConeForm([1.0], [[0.0], [-1.0]], [b, -2.0], Cones(zero=1, nonneg=1))
+    assert klopt.solve(FormProblem(form)).verdict is Verdict.INFEASIBLE
+
+
+@pytest.mark.parametrize(
+    ("tail", "verdicts"),
+    [
+        (1.0, {Verdict.OPTIMAL, Verdict.ESTIMATED}),
+        (1.0 + 2.0**-52, {Verdict.INFEASIBLE, Verdict.UNPROVEN, Verdict.ESTIMATED}),
+    ],
+)
+def test_a_constant_block_that_is_wrong_by_rounding_is_not_left_out(tail, verdicts) -> None:
+    """|tail| <= 1 is false by one unit in the last place: then there is no optimum."""
+    form = ConeForm([1.0], [[-1.0], [0.0], [0.0]], [-2.0, 1.0, tail], Cones(nonneg=1, soc=(2,)))
+    result = klopt.solve(FormProblem(form), backend="clarabel")
+    assert result.verdict in verdicts
+    assert tail == 1.0 or result.upper == np.inf
 
 
 def test_cones_of_size_one_become_plain_inequalities_and_those_of_size_zero_vanish() -> None:
@@ -161,9 +174,9 @@ class TestWithoutRows:
     @given(seed=seeds)
     def test_the_least_of_a_convex_quadratic_solves_its_normal_equations(self, seed) -> None:
         rng = np.random.default_rng(seed)
-        factor = rng.normal(size=(3, 5))
-        P = factor.T @ factor
-        form = ConeForm(P @ rng.normal(size=5), np.zeros((0, 5)), [], Cones(), P)
+        factor, x = rng.integers(-99, 100, size=(3, 5)) / 32, rng.integers(-99, 100, size=5) / 32
+        P = factor.T @ factor  # few bits, no rounding: singular, and exactly convex
+        form = ConeForm(P @ x, np.zeros((0, 5)), [], Cones(), P)
         result = klopt.solve(FormProblem(form), backend="highs")
         assert result.verdict is Verdict.OPTIMAL
         assert result.value == pytest.approx(

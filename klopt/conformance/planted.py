@@ -11,6 +11,9 @@ where a perturbation eps changes the value by sqrt(eps). So A satisfies
 
 x + d is feasible with the slack s', and y' is feasible for the cost c. Both hold at once where
 (y' - y)'(s - s') = 0, which the lengths of s' and y' can be chosen for.
+
+Where all cones are polyhedral, the numbers chosen have few bits: b and c are then computed without
+rounding, and the pair is optimal in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -76,7 +79,9 @@ def planted_cone_program(
     A = rng.normal(size=(cones.size, n))
     x = rng.normal(size=n)
     factor = rng.normal(size=(max(n - 1, 1), n))
-    P = factor.T @ factor / n if kind == "qp" else None
+    if not cones.features:
+        A, x, s, y, factor = (_with_few_bits(part) for part in (A, x, s, y, factor))
+    P = factor.T @ factor / 8 if kind == "qp" else None
     if slater and cones.features:
         A = _with_slater_points(cones, A, s, y, rng.normal(size=n))
     c = -A.T @ y
@@ -84,6 +89,11 @@ def planted_cone_program(
         c -= P @ x
     form = ConeForm(c, A, A @ x + s, cones, P)
     return Instance(f"{kind}_known_pair", form, value=form.value(x), x=x, y=y)
+
+
+def _with_few_bits(values: FloatArray) -> FloatArray:
+    """Multiples of 2^-10: sums of products of three of them fit into a float."""
+    return np.round(values * 2**10) / 2**10
 
 
 def _with_slater_points(

@@ -19,6 +19,7 @@ from klopt.arrays import EPS, FloatArray
 from klopt.model.backend import Answer, Start, Stop
 from klopt.model.cones import Cones, order_of
 from klopt.model.forms import ConeForm
+from klopt.witness.cone_interior import centre
 
 __all__ = ["Reduced", "reduce_rows"]
 
@@ -140,8 +141,9 @@ def _kept(form: ConeForm, empty: Flags) -> _Kept:
         rows = np.arange(block.start, block.stop)
         if kind in ("zero", "nonneg"):
             getattr(kept, kind).append(rows[~dropped[block]])
-        elif kind in ("soc", "psd") and empty[block].all():
-            # A constant block that holds; one that does not is a contradiction.
+        elif kind in ("soc", "psd") and empty[block].all() and _is_inside(form, block):
+            # A constant block that holds; one that does not is a contradiction, and one at the
+            # boundary is left to the proof.
             continue
         elif rows.size == 1:
             # A second-order cone of size one and a 1 x 1 semidefinite matrix are the half-line.
@@ -149,6 +151,18 @@ def _kept(form: ConeForm, empty: Flags) -> _Kept:
         else:
             getattr(kept, kind).append(rows)
     return kept
+
+
+def _is_inside(form: ConeForm, block: slice) -> bool:
+    """Whether a constant block lies in its cone: by more than rounding, or as a diagonal."""
+    b = form.b[block]
+    e = centre(form.cones)[block]
+    # Other entries than those of e are 0: a half-line, or a diagonal matrix.
+    if not b[e == 0].any():
+        return bool((b >= 0).all())
+    constant = np.zeros(form.b.size)
+    constant[block] = b - 64 * EPS * float(np.linalg.norm(b)) * e
+    return not form.cones.project(-constant)[block].any()
 
 
 def _contradiction(form: ConeForm, empty: Flags) -> FloatArray | None:

@@ -39,7 +39,7 @@ __all__ = [
 Argument = Literal["bracket", "estimate", "residuals", "farkas", "ray", "none"]
 """What a certificate rests on."""
 
-MAX_CROSSING = 1e-9
+MAX_CROSSING = 0.0
 """By how much, relative to 1 + |upper|, proven ends may cross; 0 allows no crossing at all."""
 
 

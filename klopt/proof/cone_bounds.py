@@ -57,6 +57,7 @@ from klopt.proof.enclosure import (
 )
 from klopt.proof.exact_rank import independent_rows
 from klopt.proof.linear_systems import exact_sums, shortest_correction
+from klopt.proof.row_sums import exact_row_sums
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
 from klopt.proof.statement import ConeStatement, VariableRange
 from klopt.proof.time_budget import exhausted
@@ -77,8 +78,14 @@ Indices = npt.NDArray[np.intp]
 
 MAX_EXACT_TERMS = 200_000
 """Terms that are summed exactly where a sum may be 0: it takes a tenth of a second."""
+MAX_EXACT_RANK = 2_000
+"""Entries of stationarity conditions whose dependence is decided in rationals."""
+MAX_EXACT_DOT = 500
+"""Terms of a value that are summed exactly: it takes a tenth of a millisecond."""
 MAX_WIDENINGS = 4
 """How often columns that a correction has moved join the system that it solves."""
+ROOM_TRIALS = 20
+"""How often the room around multipliers of an exponential cone is tried, each time an eighth."""
 CURVED = ("soc", "psd", "exp")
 
 
@@ -154,7 +161,30 @@ class _Dual:
         gradient = self.gradient()
         value = [-self._half_curvature(), -self._right_hand_side()]
         end = self._close(gradient, value, statement.stated_range)
+        if np.isfinite(min(statement.within, statement.radius)):
+            # Bounds of the norm of x are worth less column by column than together.
+            together = self._close(*self._taken_by_norm(gradient, value), statement.stated_range)
+            if together.value > end.value:
+                by = "weak duality (Lemma C1) over the declared bound of x (Lemma C2)"
+                return ProvenEnd(together.value, by)
         return end
+
+    def _taken_by_norm(
+        self, gradient: Enclosure, value: list[Enclosure]
+    ) -> tuple[Enclosure, list[Enclosure]]:
+        """g without columns that lack a bound: they lose at most max|g| ||x||_1 or ||g|| ||x||."""
+        statement = self.statement
+        lacking = _lacking(gradient, statement.stated_range)
+        if not lacking.any():
+            return gradient, value
+        size = gradient.magnitude[lacking]
+        # A product with an infinite bound is infinite, since sizes are positive.
+        by_sum = float(np.max(size)) * statement.radius
+        by_square = float(enclose_norm(size).upper) * statement.within
+        loss = float(round_up(min(by_sum, by_square)))
+        mid = np.where(lacking, 0.0, gradient.mid)
+        rad = np.where(lacking, 0.0, gradient.rad)
+        return Enclosure(mid, rad), [*value, Enclosure.of(-loss)]
 
     def _close(
         self, gradient: Enclosure, value: list[Enclosure], known: VariableRange
@@ -242,7 +272,7 @@ class _Dual:
         """b'y + l'r."""
         statement = self.statement
         used = self.y != 0
-        total = enclose_dot((statement.weight * self.y)[used], statement.b[used])
+        total = _dot((statement.weight * self.y)[used], statement.b[used])
         for row, factor in zip(statement.quadratics, self.multipliers, strict=True):
             total = total + Enclosure.of(float(factor)) * row.r
         return total
@@ -282,20 +312,10 @@ class _Dual:
         terms = int(sizes.sum()) + (0 if P is None else int(np.diff(P.indptr)[columns].sum()))
         if terms > MAX_EXACT_TERMS:
             return gradient
-        weighted = statement.weight * self.y
-        one = np.ones(1)
-        parts = []
-        for column in columns:
-            entries = slice(A.indptr[column], A.indptr[column + 1])
-            factors = [
-                (one, statement.c[column : column + 1]),
-                (A.data[entries], weighted[A.indices[entries]]),
-            ]
-            if P is not None:
-                entries = slice(P.indptr[column], P.indptr[column + 1])
-                factors.append((P.data[entries], self.w[P.indices[entries]]))
-            parts.append(factors)
-        sums = exact_sums(parts)
+        products = [(sparse.csr_array(A[:, columns].T), statement.weight * self.y)]
+        if P is not None:
+            products.append((sparse.csr_array(P[:, columns].T), self.w))
+        sums = exact_row_sums(products, statement.c[columns])
         mid = gradient.mid.copy()
         rad = gradient.rad.copy()
         better = sums.rad < rad[columns]
@@ -345,10 +365,23 @@ class _Dual:
     def _corrected(self, gradient: Enclosure, columns: Indices) -> tuple[Enclosure, float] | None:
         """g with exact zeros in some columns, by a y and w next to the given ones (Lemma S1).
 
-        Returned with what the change of y and w may cost.
+        Returned with what the change of y and w may cost. That grows with the largest room, so
+        that all rooms are first cut down to the smallest of a curved cone.
         """
+        room = _dual_room(self.statement, self.y)
+        curved = room[self.statement.cones.zero + self.statement.cones.nonneg :]
+        least = float(np.min(curved[curved > 0], initial=np.inf))
+        if np.isfinite(least):
+            found = self._corrected_within(gradient, columns, np.minimum(room, 8 * least))
+            if found is not None:
+                return found
+        return self._corrected_within(gradient, columns, room)
+
+    def _corrected_within(
+        self, gradient: Enclosure, columns: Indices, room: FloatArray
+    ) -> tuple[Enclosure, float] | None:
+        """The same by a change that is no longer than the room of each cone."""
         statement = self.statement
-        room = _dual_room(statement, self.y)
         used = np.flatnonzero(room > 0)
         # In the scale of the room, a change of norm 1 stays in K*; off-diagonal entries of plain
         # blocks count twice in the norm, so that their unit is 1 / sqrt(2).
@@ -368,7 +401,12 @@ class _Dual:
         size = shortest_correction(B, gradient[columns], 4 * UNIT_ROUNDOFF)
         # Blocks and inequalities have room for a change of norm 1.
         if not size <= 1.0:
-            return None
+            kept = self._independent_columns(columns)
+            if kept is None:
+                return None
+            size = shortest_correction(B[kept], gradient[columns[kept]], 4 * UNIT_ROUNDOFF)
+            if not size <= 1.0:
+                return None
 
         # What y may change by, entry by entry in norm: the other columns of A'y ...
         moved = sparse.diags_array(scale * root) @ statement.rows[used]
@@ -391,6 +429,26 @@ class _Dual:
         if not np.isfinite(cost) or not np.isfinite(rad).all():
             return None
         return Enclosure(mid, rad), cost
+
+    def _independent_columns(self, columns: Indices) -> Indices | None:
+        """Which entries of stationarity the others follow from; None where that is all of them.
+
+        An entry of g that depends on others, c included, is 0 where they are, for any w and y.
+        """
+        statement = self.statement
+        # With quadratic constraints g is not linear in the multipliers and w.
+        if self.multipliers.any() or exhausted():
+            return None
+        parts = [sparse.csr_array(statement.A[:, columns].T)]
+        if statement.P is not None:
+            parts.append(sparse.csr_array(statement.P)[columns])
+        M = sparse.csc_array(sparse.hstack(parts, format="csc"))
+        if M.nnz > MAX_EXACT_RANK or columns.size > M.shape[1]:
+            return None
+        found = independent_rows(M, -statement.c[columns])
+        if found is None or not found.consistent or not found.dependent.size:
+            return None
+        return found.independent
 
 
 def _lacking(gradient: Enclosure, known: VariableRange) -> Mask:
@@ -453,8 +511,32 @@ def _dual_room(statement: ConeStatement, y: FloatArray) -> FloatArray:
             floor = eigenvalue_floor(M.mid) - radius_norm(M.rad)
             room[block] = max(floor * (1 - 4 * UNIT_ROUNDOFF), 0.0)
         elif kind == "exp":
-            room[block] = 0.0
+            room[block] = np.repeat(_dual_exponential_room(y[block].reshape(-1, 3)), 3)
     return room
+
+
+def _dual_exponential_room(y: FloatArray) -> FloatArray:
+    """How far each row (u, v, w) may move without leaving the dual exponential cone: a trial proves it."""
+    room = np.zeros(len(y))
+    trial = np.where(y[:, 0] < 0, np.max(np.abs(y), axis=1, initial=0.0), 0.0)
+    for _ in range(ROOM_TRIALS):
+        open_rows = np.flatnonzero((room == 0) & (trial > 0))
+        if not open_rows.size:
+            break
+        trial = trial / 8
+        around = Enclosure(y[open_rows], np.repeat(trial[open_rows, None], 3, axis=1))
+        proven = _in_dual_exponential(around)
+        room[open_rows] = np.where(proven, trial[open_rows], 0.0)
+    return room
+
+
+def _dot(x: FloatArray, y: FloatArray) -> Enclosure:
+    """x'y, without rounding but the last where there are few terms (Lemma S3)."""
+    if x.size <= MAX_EXACT_DOT:
+        total = exact_sums([[(x, y)]])
+        if np.isfinite(total.rad[0]):
+            return Enclosure(float(total.mid[0]), float(total.rad[0]))
+    return enclose_dot(x, y)
 
 
 # Membership
@@ -485,7 +567,7 @@ def _in_dual_cone(
     if not y.any():
         return True
     if kind == "exp":
-        return all(_in_dual_exponential(triple) for triple in y.reshape(-1, 3))
+        return bool(_in_dual_exponential(Enclosure.of(y.reshape(-1, 3))).all())
     return _in_cone(statement, kind, Enclosure.of(y), margin)
 
 
@@ -509,7 +591,7 @@ def _in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) -
 
 def _in_exponential(s: Enclosure, margin: float) -> bool:
     """Whether y exp(x / y) <= z, y > 0, or x <= 0, y = 0, z >= 0 for all (x, y, z) enclosed."""
-    wide = Enclosure(s.mid, s.rad + margin)
+    wide = Enclosure(s.mid, (s.rad + margin) * (1 + 4 * UNIT_ROUNDOFF))
     x, y, z = wide[0], wide[1], wide[2]
     if y.mid == 0 and y.rad == 0:
         return bool(x.upper <= 0 and z.lower >= 0)
@@ -518,14 +600,18 @@ def _in_exponential(s: Enclosure, margin: float) -> bool:
     return bool((y * (x / y).exp()).upper <= z.lower)
 
 
-def _in_dual_exponential(y: FloatArray) -> bool:
-    """Whether -u exp(v / u - 1) <= w, u < 0, or u = 0, v >= 0, w >= 0."""
-    u, v, w = (Enclosure.of(float(entry)) for entry in y)
-    if u.mid == 0:
-        return bool(v.mid >= 0 and w.mid >= 0)
-    if u.mid > 0:
-        return False
-    return bool((-u * (v / u - 1.0).exp()).upper <= w.mid)
+def _in_dual_exponential(y: Enclosure) -> Mask:
+    """Whether -u exp(v / u - 1) <= w, u < 0, or u = 0, v >= 0, w >= 0, row by row of (u, v, w)."""
+    u, v, w = y[:, 0], y[:, 1], y[:, 2]
+    negative = u.upper < 0
+    # Another divisor where it may be 0, so that nothing is divided by it.
+    divisor = Enclosure(np.where(negative, u.mid, -1.0), np.where(negative, u.rad, 0.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        least = -divisor * (v / divisor - 1.0).exp()
+        inside = negative & (least.upper <= np.where(w.rad == 0, w.mid, w.lower))
+    # At u = 0 exactly; where radii are 0 the numbers are compared as they are.
+    flat = _is_zero(u) & (v.mid >= v.rad) & (w.mid >= w.rad)
+    return np.asarray(inside | flat)
 
 
 # The upper end
@@ -616,7 +702,9 @@ def _slack(statement: ConeStatement, x: FloatArray) -> Enclosure:
     terms = abs(rows) @ np.abs(x) + np.abs(b)
     share = (count + 3) * UNIT_ROUNDOFF * (1 + 2.0**-20)
     rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
-    return Enclosure(mid, np.where(count == 0, 0.0, rad))
+    # Sums of zeros are exact; a product of numbers that are not 0 may be 0 by underflow.
+    known = (count == 0) | (abs(rows) @ (x != 0).astype(float) == 0) & (b == 0)
+    return Enclosure(mid, np.where(known, 0.0, rad))
 
 
 def _slack_summed_exactly(
@@ -626,13 +714,7 @@ def _slack_summed_exactly(
     A = statement.rows
     if not rows.size or int(np.diff(A.indptr)[rows].sum()) > MAX_EXACT_TERMS:
         return slack
-    one = np.ones(1)
-    parts = []
-    for row in rows:
-        entries = slice(A.indptr[row], A.indptr[row + 1])
-        right = statement.b[row : row + 1]
-        parts.append([(one, right), (-A.data[entries], x[A.indices[entries]])])
-    sums = exact_sums(parts)
+    sums = exact_row_sums([(sparse.csr_array(A[rows]), -x)], statement.b[rows])
     mid = slack.mid.copy()
     rad = slack.rad.copy()
     better = sums.rad < rad[rows]
@@ -745,13 +827,14 @@ def _change(P: Any, gradient: Enclosure, step: _Neighbourhood) -> float:
 
 def _objective(statement: ConeStatement, x: FloatArray, step: _Neighbourhood) -> float:
     """An upper bound of the objective over the neighbourhood."""
-    value = enclose_dot(statement.c, x)
+    value = _dot(statement.c, x)
     gradient = Enclosure.of(statement.c)
     if statement.P is not None:
         Px = enclose_product(statement.P, x)
         value = value + enclose_dot(x, Px) * 0.5
         gradient = gradient + Px
-    return float(round_up(value.upper + _change(statement.P, gradient, step)))
+    change = _change(statement.P, gradient, step)
+    return float(round_up(value.upper + change)) if change else float(value.upper)
 
 
 # No optimum

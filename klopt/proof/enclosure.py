@@ -82,8 +82,11 @@ def round_down(x: Any) -> Any:
 
 
 def _enlarged(radius: Any, operations: int = 0) -> Any:
-    """A radius computed by a few operations, or by so many more in a row, as an upper bound."""
-    return radius * (1 + (2 * operations + 16) * UNIT_ROUNDOFF) + (operations + 4) * ETA
+    """A radius computed by a few operations, or by so many more in a row, as an upper bound.
+
+    Each of up to four sums of so many products may lose eta / 2 per product.
+    """
+    return radius * (1 + (2 * operations + 16) * UNIT_ROUNDOFF) + (2 * operations + 4) * ETA
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -126,12 +129,19 @@ class Enclosure:
     @property
     def lower(self) -> Any:
         """A float (array) at or below every number enclosed."""
-        return _plain(round_down(self.mid - self.rad))
+        if isinstance(self.rad, float) and self.rad == 0.0:
+            return self.mid
+        below = round_down(self.mid - self.rad)
+        # What is known exactly needs no rounding.
+        return _plain(np.where(self.rad == 0, self.mid, below))
 
     @property
     def upper(self) -> Any:
         """A float (array) at or above every number enclosed."""
-        return _plain(round_up(self.mid + self.rad))
+        if isinstance(self.rad, float) and self.rad == 0.0:
+            return self.mid
+        above = round_up(self.mid + self.rad)
+        return _plain(np.where(self.rad == 0, self.mid, above))
 
     @property
     def magnitude(self) -> Any:
@@ -311,16 +321,25 @@ def _plain(x: Any) -> Any:
 def enclose_sum(terms: Sequence[EnclosureLike]) -> Enclosure:
     """Return the sum of a few scalars, its midpoint correctly rounded (`math.fsum`).
 
-    >>> enclose_sum([1e16, 1.0, -1e16]).mid
-    1.0
+    What is left of the sum after its midpoint is taken away is the error: 0 where there is none.
+
+    >>> enclose_sum([1e16, 1.0, -1e16])
+    Enclosure(mid=1.0, rad=0.0)
     """
     parts = [Enclosure.of(term) for term in terms]
     # `fsum` refuses infinities of both signs; an infinite term leaves nothing known.
     if not all(math.isfinite(part.mid) and math.isfinite(part.rad) for part in parts):
         return Enclosure(0.0, math.inf)
-    mid = math.fsum(part.mid for part in parts)
-    spread = math.fsum(part.rad for part in parts)
-    return Enclosure(mid, _enlarged(spread + UNIT_ROUNDOFF * abs(mid)))
+    midpoints = [part.mid for part in parts]
+    try:
+        mid = math.fsum(midpoints)
+        error = math.fsum([*midpoints, -mid])
+        spread = math.fsum(part.rad for part in parts)
+    except OverflowError:
+        return Enclosure(0.0, math.inf)
+    if not error and not spread:
+        return Enclosure(mid, 0.0)
+    return Enclosure(mid, _enlarged(spread + abs(error)))
 
 
 def enclose_dot(x: EnclosureLike, y: EnclosureLike) -> Enclosure:
@@ -370,7 +389,8 @@ def enclose_kernel_product(
     """Return K v for a symmetric K with K - floor I positive semidefinite, in one product.
 
     |K_ij| <= r_i r_j with r_i^2 = K_ii - floor, so that the terms of (Kv)_i add up to at most
-    r_i r'|v|: Lemma E2 without a second product by |K|.
+    r_i r'|v|: Lemma E2 without a second product by |K|. A negative K_ii is at most -floor in size,
+    which the larger of K_ii - floor and |K_ii| covers.
 
     Parameters
     ----------
@@ -388,7 +408,7 @@ def enclose_kernel_product(
     x = Enclosure.of(v)
     n = len(K)
     d = K.diagonal() if diagonal is None else diagonal
-    r = round_up(np.sqrt(round_up(np.maximum(d - floor, 0.0))))
+    r = round_up(np.sqrt(round_up(np.maximum(d - floor, np.abs(d)))))
     size = _enlarged(float(r @ np.abs(x.mid)), n)
     rad = gamma(n) * r * size
     spread = float(r @ x.rad)

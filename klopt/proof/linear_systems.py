@@ -68,7 +68,7 @@ def _split(a: FloatArray) -> tuple[FloatArray, FloatArray]:
 def exact_sums(parts: list[list[tuple[FloatArray, FloatArray]]]) -> Enclosure:
     """Return for each list of factor pairs the sum of all their products, correctly rounded.
 
-    The radius is one rounding of the sum, 0 where the sum is exactly 0; infinite where a product
+    The radius is what the rounding has cost, 0 where the sum is a float; infinite where a product
     may have over- or underflowed.
 
     >>> one, big = np.array([1.0, -1.0]), np.array([1e16 + 2, 1e16])
@@ -91,7 +91,9 @@ def exact_sums(parts: list[list[tuple[FloatArray, FloatArray]]]) -> Enclosure:
             terms.extend(e.tolist())
         if safe:
             mid[index] = math.fsum(terms)
-            rad[index] = abs(mid[index]) * UNIT_ROUNDOFF * 2
+            # What is left is rounded once more.
+            terms.append(-mid[index])
+            rad[index] = abs(math.fsum(terms)) * (1 + 4 * UNIT_ROUNDOFF)
         else:
             rad[index] = math.inf
     return Enclosure(mid, rad)
@@ -126,20 +128,22 @@ def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> fl
     if not np.isfinite(dense).all():
         return math.inf
 
-    # Rows of about unit size: scaling by powers of two is exact.
+    # Rows of about unit size: scaling by powers of two is exact, but for what underflows.
     largest = np.abs(dense).max(axis=1)
-    if not largest.all():
+    if not (largest > 2.0**-960).all():
         return math.inf
     unit = np.ldexp(1.0, -np.frexp(largest)[1])
     dense = dense * unit[:, None]
-    right = Enclosure(r.mid * unit, r.rad * unit * (1 + 4 * UNIT_ROUNDOFF) + ETA)
+    right = Enclosure(r.mid * unit, r.rad * unit * (1 + 4 * UNIT_ROUNDOFF) + 4 * ETA)
+    # Entries that have underflowed, here or on the way here, count with an error of their own.
+    radius = relative_error * np.abs(dense) * (1 + 4 * UNIT_ROUNDOFF) + 2.0**-110
 
     T = _triangular_inverse(dense)
     if T is None:
         return math.inf
     # Where a factor is nearly singular the products overflow, and nothing is proven.
     with np.errstate(over="ignore", invalid="ignore"):
-        C = enclose_product(T.T, Enclosure(dense, relative_error * np.abs(dense)))
+        C = enclose_product(T.T, Enclosure(dense, radius))
         sigma = _smallest_singular_value(C)
     if not sigma > 0:
         return math.inf
@@ -173,5 +177,6 @@ def _smallest_singular_value(C: Enclosure) -> float:
     alpha = float(np.sqrt(np.sum(M * M))) * (1 + gamma(m * m + 8)) + rounding
     if not alpha < MAX_ORTHONORMALITY_ERROR:
         return 0.0
-    spread = float(np.sqrt(np.sum(C.rad * C.rad))) * (1 + gamma(m * k + 8))
-    return (math.sqrt(1 - alpha) - spread) * (1 - 16 * UNIT_ROUNDOFF)
+    # Squares of radii below 1e-160 may underflow.
+    spread = float(np.sqrt(np.sum(C.rad * C.rad))) * (1 + gamma(m * k + 8)) + m * k * 1e-160
+    return float(math.sqrt(1 - alpha) * (1 - 8 * UNIT_ROUNDOFF) - spread * (1 + 8 * UNIT_ROUNDOFF))

@@ -73,8 +73,9 @@ def is_positive_semidefinite(A: FloatArray, margin: float = 0.0) -> bool:
     moved = np.array(A, dtype=float, order="C")
     moved.flat[:: n + 1] -= shift
     # LAPACK reads columns: its upper triangle is our lower one.
-    _, failed = dpotrf(moved.T, lower=0, overwrite_a=1, clean=0)
-    return not failed
+    factor, failed = dpotrf(moved.T, lower=0, overwrite_a=1, clean=0)
+    # A row that overflows leaves a pivot that is not a number, which BLAS takes for a positive one.
+    return not failed and bool(np.isfinite(factor.diagonal()).all())
 
 
 def eigenvalue_floor(A: FloatArray, guess: float | None = None) -> float:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,11 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, SparseMatrix
 from klopt.model.cones import Cones, order_of, svec_entries
-from klopt.model.forms import ConeForm
 from klopt.proof.convexity import negative_curvature
 from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, round_down, round_up
+
+if TYPE_CHECKING:
+    from klopt.model.forms import ConeForm
 
 __all__ = ["ConeStatement", "QuadraticConstraint", "VariableRange"]
 

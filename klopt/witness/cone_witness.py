@@ -30,7 +30,6 @@ from klopt.proof.cone_bounds import (
     upper_bound,
 )
 from klopt.proof.exact_rank import dependence
-from klopt.proof.exact_simplex import ExactStatus, exact_farkas, exact_ray, exact_vertex
 from klopt.proof.rational import RationalProgram, as_rational, floats_around, is_linear
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import exhausted
@@ -41,6 +40,7 @@ from klopt.witness.cone_repair import (
     repaired_multipliers,
     repaired_point,
 )
+from klopt.witness.exact_simplex import ExactStatus, exact_farkas, exact_ray, exact_vertex
 from klopt.witness.polish import polished
 from klopt.witness.relative_interior import RelativeInterior, relative_interior
 
@@ -450,6 +450,9 @@ def _repaired_farkas(form: ConeForm, y: FloatArray) -> Iterator[FloatArray]:
 def proven_ray(statement: ConeStatement, form: ConeForm, d: FloatArray) -> bool:
     """Return whether a direction near d is one along which the objective falls without bound."""
     if d.shape != statement.c.shape or not np.isfinite(d).all() or not d.any():
+        return False
+    # Nothing falls without bound where x is bounded.
+    if np.isfinite(min(statement.within, statement.radius)):
         return False
     unit = d / float(np.max(np.abs(d)))
     for level in NOISE_LEVELS:
