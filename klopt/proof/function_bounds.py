@@ -40,12 +40,14 @@ from klopt.model.functions import (
 from klopt.model.sets import SimpleSet
 from klopt.proof.convexity import strong_convexity
 from klopt.proof.enclosure import (
+    ETA,
     UNIT_ROUNDOFF,
     Enclosure,
     enclose_kernel_product,
     enclose_product,
     enclose_sum,
     gamma,
+    round_up,
 )
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite
@@ -57,6 +59,7 @@ __all__ = [
     "bounds_of_game",
     "bounds_of_minimum",
     "declared_accuracy",
+    "entry_sizes",
     "nonconvexity",
 ]
 
@@ -193,9 +196,16 @@ def _by_formula(
             matrix = _matrix(function)
             if matrix is not None:
                 size = _weighted(function, Enclosure.of(near.rad).sum())
-                terms.append(size.square() * float(np.abs(matrix).max()) * 0.5)
+                terms.append(size.square() * _largest_entry(matrix, phi) * 0.5)
         upper = float(enclose_sum(terms).upper)
     return _ends(lower, upper, lower_by, "the value at a point of the set")
+
+
+def _largest_entry(matrix: FloatArray, phi: float) -> float:
+    """A bound of all |H_ij|: by the diagonal of H + phi I where that is semidefinite."""
+    if math.isfinite(phi):
+        return float(round_up(float(np.max(matrix.diagonal(), initial=0.0)) + phi))
+    return float(np.abs(matrix).max(initial=0.0))
 
 
 def _value_and_gradient(
@@ -384,6 +394,7 @@ def bounds_of_game(
     right: SimpleSet,
     x: FloatArray,
     y: FloatArray,
+    sizes: tuple[FloatArray, FloatArray] | None = None,
     accuracy: float | None = None,
 ) -> Ends:
     """Return proven bounds of the value of a game, minimised over x and maximised over y.
@@ -396,6 +407,8 @@ def bounds_of_game(
         The sets of x and of y.
     x, y
         A point next to each; an end is finite only where the strategy it needs is.
+    sizes
+        What `entry_sizes` returned of a bilinear coupling, computed here where it is not at hand.
     accuracy
         That of a coupling without a formula; by default the one it states.
 
@@ -413,22 +426,62 @@ def bounds_of_game(
         X = feasible_near(left, x)
         Y = feasible_near(right, y)
         if type(coupling) is Bilinear:
-            return _bilinear_ends(coupling, left, right, X, Y)
+            return _bilinear_ends(coupling, left, right, X, Y, sizes or entry_sizes(coupling))
         if X is None or Y is None:
             return Ends(-math.inf, math.inf)
         return _oracle_ends(coupling, left, right, X.mid, Y.mid, accuracy)
 
 
+def entry_sizes(coupling: object) -> tuple[FloatArray, FloatArray]:
+    """Return the largest |M_ij| of each row and of each column; nothing for an oracle.
+
+    >>> rows, columns = entry_sizes(Bilinear([[1.0, -2.0], [0.5, 1.5]]))
+    >>> rows, columns
+    (array([2. , 1.5]), array([1., 2.]))
+    """
+    if type(coupling) is not Bilinear:
+        return np.zeros(0), np.zeros(0)
+    M = coupling.M
+    rows = np.maximum(M.max(axis=1, initial=0.0), -M.min(axis=1, initial=0.0))
+    columns = np.maximum(M.max(axis=0, initial=0.0), -M.min(axis=0, initial=0.0))
+    return rows, columns
+
+
+def _times(M: FloatArray, v: Enclosure, sizes: FloatArray) -> Enclosure:
+    """M v in one product: the terms of (Mv)_i add up to at most max_j|M_ij| (1'|v|)."""
+    n = v.size
+    spread = float(np.abs(v.mid).sum()) * gamma(n) + float(v.rad.sum())
+    # Two sums of n terms, a few products, and underflow.
+    radius = sizes * (spread * (1 + (2 * n + 16) * UNIT_ROUNDOFF)) * (1 + 4 * UNIT_ROUNDOFF)
+    return Enclosure(M @ v.mid, radius + (n + 4) * ETA)
+
+
 def _bilinear_ends(
-    phi: Bilinear, left: SimpleSet, right: SimpleSet, X: Enclosure | None, Y: Enclosure | None
+    phi: Bilinear,
+    left: SimpleSet,
+    right: SimpleSet,
+    X: Enclosure | None,
+    Y: Enclosure | None,
+    sizes: tuple[FloatArray, FloatArray],
 ) -> Ends:
+    """Lemma F2 for points of both sets.
+
+    Parameters
+    ----------
+    phi, left, right
+        The game.
+    X, Y
+        Enclosures that hold a strategy of each, or None.
+    sizes
+        Those of the rows and columns of M.
+    """
     lower = -math.inf
     upper = math.inf
     if Y is not None:
-        reply = linear_floor(left, enclose_product(phi.M, Y) + phi.left)
+        reply = linear_floor(left, _times(phi.M, Y, sizes[0]) + phi.left)
         lower = float(enclose_sum([enclose_product(phi.right, Y), reply]).lower)
     if X is not None:
-        reply = linear_floor(right, -(enclose_product(phi.M.T, X) + phi.right))
+        reply = linear_floor(right, -(_times(phi.M.T, X, sizes[1]) + phi.right))
         upper = float(enclose_sum([enclose_product(phi.left, X), -reply]).upper)
     return _ends(lower, upper, "the best reply to y", "the best reply to x")
 

@@ -191,7 +191,9 @@ def _floor_of_box(
         terms = np.maximum(terms, np.where(np.isnan(dips), -np.inf, dips))
     if not np.isfinite(terms).all():
         return -math.inf
-    return float(_number(enclose_sum([constant, *terms.tolist()]).lower))
+    # `fsum` is correctly rounded: the next float below it is below the sum.
+    total = float(round_down(math.fsum(terms.tolist())))
+    return float(_number(enclose_sum([constant, total]).lower))
 
 
 def _lowest_product(r: Enclosure, d: FloatArray) -> FloatArray:
@@ -289,14 +291,14 @@ def _scaled(x: FloatArray, parts: FloatArray, total: float) -> Enclosure | None:
     # `fsum` is correctly rounded: the sum is the total, exactly.
     if missing == 0:
         return Enclosure.of(x)
-    size = math.fsum(parts.tolist())
-    if not size > 0:
-        return None
-    # |total / sum - 1| = |total - sum| / sum.
+    # |total / sum - 1| = |total - sum| / sum, the numerator known up to one rounding.
     numerator = Enclosure(abs(missing), 2 * UNIT_ROUNDOFF * abs(missing))
-    denominator = Enclosure(size, 2 * UNIT_ROUNDOFF * size)
-    share = numerator / denominator
-    return Enclosure(x, (Enclosure.of(np.abs(x)) * share).upper)
+    share = numerator / (total - Enclosure(missing, numerator.rad))
+    most = float(share.upper)
+    # A sum that may be 0 has an infinite share.
+    if not (missing < total and math.isfinite(most)):
+        return None
+    return Enclosure(x, round_up(np.abs(x) * most))
 
 
 def _is_ordered(x: FloatArray, sigma: float) -> bool:

@@ -100,11 +100,29 @@ def bracket_over_set(
     return _bracket(declared_accuracy(f), known, ends, in_floats, point)
 
 
-def bracket_of_game(form: SaddleForm, x: FloatArray, y: FloatArray, point: Point) -> Bracket:
-    """Return the bracket of a game at points next to its sets, or its estimate."""
+def bracket_of_game(
+    form: SaddleForm,
+    x: FloatArray,
+    y: FloatArray,
+    sizes: tuple[FloatArray, FloatArray],
+    point: Point,
+) -> Bracket:
+    """Return the bracket of a game at points next to its sets, or its estimate.
+
+    Parameters
+    ----------
+    form
+        The game.
+    x, y
+        The strategies.
+    sizes
+        What `klopt.proof.function_bounds.entry_sizes` returned of its coupling.
+    point
+        x and y as the problem names them.
+    """
 
     def ends(accuracy: float | None) -> Ends:
-        return bounds_of_game(form.coupling, form.left, form.right, x, y, accuracy)
+        return bounds_of_game(form.coupling, form.left, form.right, x, y, sizes, accuracy)
 
     known = is_known(form.left) and is_known(form.right)
     return _bracket(declared_accuracy(form.coupling), known, ends, lambda: form.bounds(x, y), point)
