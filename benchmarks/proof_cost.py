@@ -1,6 +1,6 @@
 """What exact proofs cost: certifying an answer here against certifying it in a former checkout.
 
-    python benchmarks/proof_cost.py --former DIR [--repeats K] [--only TEXT]
+    python benchmarks/proof_cost.py --former DIR [--repeats K] [--only TEXT ...]
 
 Every problem of `klopt demo` is solved once by the route that klopt picks itself. Its answer is then
 certified in both trees, each in a process of its own that imports klopt from its own tree, in turns,
@@ -179,7 +179,7 @@ def main() -> int:
     reader = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     reader.add_argument("--former", type=Path, help="the checkout to compare with")
     reader.add_argument("--repeats", type=int, default=REPEATS)
-    reader.add_argument("--only", default="", help="a part of the labels to take")
+    reader.add_argument("--only", nargs="*", default=[""], help="parts of the labels to take")
     reader.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     given = reader.parse_args()
 
@@ -198,7 +198,8 @@ def main() -> int:
         f"{'problem':34} {'former ms':>9} {'here ms':>9} {'ratio':>7} {'share':>7}"
         "   route; verdict and relative gap here"
     )
-    labels = [label for label in here.ask("labels", "") if given.only in label]
+    labels = here.ask("labels", "")
+    labels = [label for label in labels if any(part in label for part in given.only)]
     ratios = [compare(former, here, label, given.repeats) for label in labels]
     former.close()
     here.close()
