@@ -30,6 +30,7 @@ from typing import cast
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.proof.directed import norm_up
 from klopt.proof.enclosure import (
     ELEMENTARY_ULPS,
     ETA,
@@ -195,20 +196,27 @@ def enclose_relative_log_det(
     >>> found.contains(2 * np.log(2.0)), bool(found.rad < 1e-14)
     (True, True)
     """
-    middle = Enclosure.of(A)
-    factor = Enclosure.of(F)
-    found = enclose_log_det(_plus_identity(enclose_congruence(factor, middle), 1.0))
+    middle, middle_rad = _parts(A)
+    factor, factor_rad = _parts(F)
+    found = enclose_log_det(_plus_identity(enclose_congruence(F, A), 1.0))
     if found.X is None or remainder == 0:
         return found.value
 
     # C = A - AF'(I + FAF')^-1 FA, by the norms of both terms; Lemma E2 by Frobenius norms.
-    half = found.X @ (factor.mid @ middle.mid)
-    size = enclose_norm(middle).upper
-    factor_size = enclose_norm(factor).upper
-    off = 2 * gamma(2 * len(middle) + 16) * size + enclose_norm(middle.rad).upper
-    off = off + 2 * size * enclose_norm(factor.rad).upper / max(factor_size, ETA)
-    half_size = enclose_norm(half).upper + enclose_norm(found.X).upper * factor_size * off
-    response = (size + half_size**2 / (1 - found.defect)) * (1 + 32 * UNIT_ROUNDOFF)
+    half = found.X @ (factor @ middle)
+    size = norm_up(middle)
+    factor_size = norm_up(factor)
+    off = 0.0
+    if middle_rad is not None:
+        off = norm_up(middle_rad)
+        size += off
+    off += 2 * gamma(2 * len(middle) + 16) * size
+    if factor_rad is not None:
+        spread = norm_up(factor_rad)
+        factor_size += spread
+        off += 2 * size * spread / max(factor_size, ETA)
+    half_size = norm_up(half) + norm_up(found.X) * factor_size * off
+    response = (size + half_size**2 / (1 - found.defect)) * (1 + 64 * UNIT_ROUNDOFF)
     return found.value + log_det_change(response, remainder)
 
 
