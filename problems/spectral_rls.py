@@ -141,7 +141,8 @@ class SpectralRls(Problem):
         """The data of the problem over the kernels that the basis allows, and its bounds."""
         if self.basis == "spectral":
             d = self.directions
-            return SpectralLeastSquares(d.A, d.B, d.Y, self.C, self.mu)
+            complete = self.rank is None or self.rank >= self.labels.size
+            return SpectralLeastSquares(d.A, d.B, d.Y, self.C, self.mu, complete)
         n = self.labels.size
         points, Y = targets(self.labels)
         if self.basis == "padded":

@@ -7,7 +7,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.model.forms import ConeForm
 from klopt.proof.statement import ConeStatement
-from klopt.witness.cone_witness import prove
+from klopt.witness.cone_witness import prove, proven_infeasible
 
 
 def enclose(
@@ -28,3 +28,8 @@ def primal_bound(form: ConeForm, x: FloatArray) -> tuple[float, FloatArray]:
     """Return the proven upper end and the point next to which a feasible one exists."""
     _, upper, point, _ = enclose(form, x, np.zeros(form.b.size))
     return upper, point
+
+
+def is_refuted(form: ConeForm, y: FloatArray) -> bool:
+    """Return whether multipliers near y prove that the form has no feasible point."""
+    return proven_infeasible(ConeStatement.of_form(form), form, np.asarray(y, float))

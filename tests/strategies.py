@@ -6,6 +6,8 @@ and calls one.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from hypothesis import settings, strategies as st
 from scipy import sparse
@@ -20,6 +22,8 @@ __all__ = [
     "at_most",
     "bounded_pair",
     "bounded_pairs",
+    "exact_value",
+    "few_bits",
     "generators",
     "gram",
     "grams",
@@ -60,9 +64,24 @@ def known_pairs(draw, kind: Kind, slater: bool = True) -> Instance:
     return planted_cone_program(draw(generators), kind, n, n + more, slater=slater)
 
 
+def few_bits(values: np.ndarray) -> np.ndarray:
+    """Multiples of 2^-10: sums of products of three of them are computed without rounding."""
+    return np.round(values * 2**10) / 2**10
+
+
+def exact_value(form: ConeForm, x: np.ndarray) -> Fraction:
+    """x'Px/2 + c'x as a rational number."""
+    z = [Fraction(float(v)) for v in x]
+    total = sum((Fraction(float(v)) * w for v, w in zip(form.c, z, strict=True)), Fraction(0))
+    if form.P is not None:
+        for i, row in enumerate(form.P.toarray().tolist()):
+            total += sum((Fraction(v) * z[i] * z[j] for j, v in enumerate(row) if v), Fraction(0)) / 2
+    return total
+
+
 def bounded_pair(rng: np.random.Generator, n: int, quadratic: bool) -> Instance:
-    """A linear or quadratic program most rows of which are (scaled, repeated) bounds, built from its optimal pair."""
-    general = rng.normal(size=(max(n // 2, 1), n))
+    """A linear or quadratic program most rows of which are (scaled, repeated) bounds, built from its optimal pair, exactly."""
+    general = few_bits(rng.normal(size=(max(n // 2, 1), n)))
     picked = rng.integers(n, size=2 * n)
     bounds = sparse.csr_array(
         (rng.choice([-4.0, -1.0, 0.5, 2.0], 2 * n), (np.arange(2 * n), picked)), shape=(2 * n, n)
@@ -72,11 +91,11 @@ def bounded_pair(rng: np.random.Generator, n: int, quadratic: bool) -> Instance:
     A = sparse.vstack([A[-fixed:], A[:-fixed]]) if fixed else A
     active = rng.random(A.shape[0]) < 0.4
     active[:fixed] = True
-    amount = rng.uniform(0.5, 2.0, A.shape[0])
+    amount = few_bits(rng.uniform(0.5, 2.0, A.shape[0]))
     y = np.where(active, amount, 0.0)
     y[:fixed] *= rng.choice([-1.0, 1.0])
-    x = rng.normal(size=n)
-    factor = rng.normal(size=(int(rng.integers(1, n + 1)), n))
+    x = few_bits(rng.normal(size=n))
+    factor = few_bits(rng.normal(size=(int(rng.integers(1, n + 1)), n)))
     P = factor.T @ factor if quadratic else None
     c = -A.T @ y - (0.0 if P is None else P @ x)
     form = ConeForm(

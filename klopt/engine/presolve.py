@@ -154,11 +154,15 @@ def _kept(form: ConeForm, empty: Flags) -> _Kept:
 
 
 def _is_inside(form: ConeForm, block: slice) -> bool:
-    """Whether a constant block is 0, or inside its cone by more than rounding."""
+    """Whether a constant block lies in its cone: by more than rounding, or as a diagonal."""
     b = form.b[block]
+    e = centre(form.cones)[block]
+    # Other entries than those of e are 0: a half-line, or a diagonal matrix.
+    if not b[e == 0].any():
+        return bool((b >= 0).all())
     constant = np.zeros(form.b.size)
-    constant[block] = b - 64 * EPS * float(np.linalg.norm(b)) * centre(form.cones)[block]
-    return not b.any() or not form.cones.project(-constant)[block].any()
+    constant[block] = b - 64 * EPS * float(np.linalg.norm(b)) * e
+    return not form.cones.project(-constant)[block].any()
 
 
 def _contradiction(form: ConeForm, empty: Flags) -> FloatArray | None:

@@ -35,6 +35,7 @@ No tolerance enters: every radius is made of the terms of the sum it bounds.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -44,8 +45,9 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.model.cones import order_of, svec_entries
-from klopt.proof.convexity import strong_convexity
+from klopt.proof.convexity import curvature_beside
 from klopt.proof.enclosure import (
+    ETA,
     UNIT_ROUNDOFF,
     Enclosure,
     enclose_dot,
@@ -57,6 +59,8 @@ from klopt.proof.enclosure import (
 )
 from klopt.proof.exact_rank import independent_rows
 from klopt.proof.linear_systems import exact_sums, shortest_correction
+from klopt.proof.row_sums import exact_row_sums
+from klopt.proof.rational_psd import rational_psd
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
 from klopt.proof.statement import ConeStatement, VariableRange
 from klopt.proof.time_budget import exhausted
@@ -79,6 +83,8 @@ MAX_EXACT_TERMS = 200_000
 """Terms that are summed exactly where a sum may be 0: it takes a tenth of a second."""
 MAX_EXACT_RANK = 2_000
 """Entries of stationarity conditions whose dependence is decided in rationals."""
+MAX_EXACT_ROWS = 120
+"""Rows of a cone that are decided in rationals at its boundary."""
 MAX_EXACT_DOT = 500
 """Terms of a value that are summed exactly: it takes a tenth of a millisecond."""
 MAX_WIDENINGS = 4
@@ -160,7 +166,30 @@ class _Dual:
         gradient = self.gradient()
         value = [-self._half_curvature(), -self._right_hand_side()]
         end = self._close(gradient, value, statement.stated_range)
+        if np.isfinite(min(statement.within, statement.radius)):
+            # Bounds of the norm of x are worth less column by column than together.
+            together = self._close(*self._taken_by_norm(gradient, value), statement.stated_range)
+            if together.value > end.value:
+                by = "weak duality (Lemma C1) over the declared bound of x (Lemma C2)"
+                return ProvenEnd(together.value, by)
         return end
+
+    def _taken_by_norm(
+        self, gradient: Enclosure, value: list[Enclosure]
+    ) -> tuple[Enclosure, list[Enclosure]]:
+        """g without columns that lack a bound: they lose at most max|g| ||x||_1 or ||g|| ||x||."""
+        statement = self.statement
+        lacking = _lacking(gradient, statement.stated_range)
+        if not lacking.any():
+            return gradient, value
+        size = gradient.magnitude[lacking]
+        # A product with an infinite bound is infinite, since sizes are positive.
+        by_sum = float(np.max(size)) * statement.radius
+        by_square = float(enclose_norm(size).upper) * statement.within
+        loss = float(round_up(min(by_sum, by_square)))
+        mid = np.where(lacking, 0.0, gradient.mid)
+        rad = np.where(lacking, 0.0, gradient.rad)
+        return Enclosure(mid, rad), [*value, Enclosure.of(-loss)]
 
     def _close(
         self, gradient: Enclosure, value: list[Enclosure], known: VariableRange
@@ -174,12 +203,14 @@ class _Dual:
         if lacking.any():
             gradient = self._summed_exactly(gradient, np.flatnonzero(lacking))
             lacking = _lacking(gradient, known)
-        if lacking.any() and statement.P is not None:
+        is_convex = False
+        if lacking.any() and statement.curvatures:
             curved = self._taken_by_curvature(gradient, np.flatnonzero(lacking))
             if curved is not None:
                 gradient, gain = curved
                 value = [*value, gain]
-                lacking = _lacking(gradient, known)
+                lacking = np.zeros_like(lacking)
+                is_convex = True
                 by = "weak duality (Lemma C1) with the curvature of the objective (Lemma C2)"
         if lacking.any():
             corrected = self._solved(gradient, known, lacking)
@@ -199,7 +230,11 @@ class _Dual:
                     -np.inf, f"variable {worst} has no bound, and its gradient is not exactly 0"
                 )
 
-        loss = self._nonconvexity(known)
+        loss = 0.0 if is_convex else self._nonconvexity(known)
+        if loss and self.multipliers.any():
+            # Where matrices are not convex by rounding, another one may make up for it.
+            none = np.zeros(0, np.intp)
+            loss = loss if curvature_beside(self._curvatures(), none) is None else 0.0
         if not np.isfinite(loss):
             return ProvenEnd(-np.inf, "the objective is not proven convex, and x is unbounded")
         least = _least_products(gradient, known)
@@ -288,20 +323,10 @@ class _Dual:
         terms = int(sizes.sum()) + (0 if P is None else int(np.diff(P.indptr)[columns].sum()))
         if terms > MAX_EXACT_TERMS:
             return gradient
-        weighted = statement.weight * self.y
-        one = np.ones(1)
-        parts = []
-        for column in columns:
-            entries = slice(A.indptr[column], A.indptr[column + 1])
-            factors = [
-                (one, statement.c[column : column + 1]),
-                (A.data[entries], weighted[A.indices[entries]]),
-            ]
-            if P is not None:
-                entries = slice(P.indptr[column], P.indptr[column + 1])
-                factors.append((P.data[entries], self.w[P.indices[entries]]))
-            parts.append(factors)
-        sums = exact_sums(parts)
+        products = [(sparse.csr_array(A[:, columns].T), statement.weight * self.y)]
+        if P is not None:
+            products.append((sparse.csr_array(P[:, columns].T), self.w))
+        sums = exact_row_sums(products, statement.c[columns])
         mid = gradient.mid.copy()
         rad = gradient.rad.copy()
         better = sums.rad < rad[columns]
@@ -312,19 +337,16 @@ class _Dual:
     def _taken_by_curvature(
         self, gradient: Enclosure, columns: Indices
     ) -> tuple[Enclosure, Enclosure] | None:
-        """g without some columns, whose products with x the curvature of P bounds; and that bound."""
-        statement = self.statement
-        P = statement.P
-        if P is None:
-            return None
-        diagonal = P.diagonal()[columns]
-        if not (diagonal > 0).all() or any(statement.nonconvexity):
-            return None
-        share = strong_convexity(P, columns)
-        if not share > 0:
+        """g without some columns, whose products with x the curvature of H bounds; and that bound.
+
+        H is then proven positive semidefinite: no nonconvexity is left to charge.
+        """
+        curvatures = self._curvatures()
+        curvature = curvature_beside(curvatures, columns) if curvatures else None
+        if curvature is None:
             return None
         g = gradient[columns]
-        loss = g.square() / (2 * share * Enclosure.of(diagonal))
+        loss = g.square() / (2 * Enclosure.of(curvature))
         gain = (g * self.w[columns]).sum() - loss.sum()
         mid = gradient.mid.copy()
         rad = gradient.rad.copy()
@@ -415,7 +437,6 @@ class _Dual:
         if not np.isfinite(cost) or not np.isfinite(rad).all():
             return None
         return Enclosure(mid, rad), cost
-
 
     def _independent_columns(self, columns: Indices) -> Indices | None:
         """Which entries of stationarity the others follow from; None where that is all of them.
@@ -555,7 +576,9 @@ def _in_dual_cone(
         return True
     if kind == "exp":
         return bool(_in_dual_exponential(Enclosure.of(y.reshape(-1, 3))).all())
-    return _in_cone(statement, kind, Enclosure.of(y), margin)
+    if _in_cone(statement, kind, Enclosure.of(y), margin):
+        return True
+    return not margin and _is_in_cone_exactly(statement, kind, y)
 
 
 def _in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) -> bool:
@@ -574,6 +597,32 @@ def _in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) -
             return True
         return is_positive_semidefinite(M.mid, float(round_up(lost)))
     return all(_in_exponential(s[3 * i : 3 * i + 3], margin) for i in range(s.size // 3))
+
+
+def _in_cone_exactly(
+    statement: ConeStatement, kind: str, block: slice, x: FloatArray, slack: Enclosure
+) -> bool:
+    """Whether the slack of a curved cone at x is a vector of floats and lies in it."""
+    exact = _slack_summed_exactly(statement, x, slack, np.arange(block.start, block.stop))[block]
+    if exact.rad.any():
+        return False
+    return _in_cone(statement, kind, exact, 0.0) or _is_in_cone_exactly(statement, kind, exact.mid)
+
+
+def _is_in_cone_exactly(statement: ConeStatement, kind: str, v: FloatArray) -> bool:
+    """Whether exact numbers lie in a cone of a few rows, its boundary included, in rationals."""
+    if v.size > MAX_EXACT_ROWS or not np.isfinite(v).all():
+        return False
+    if kind == "soc":
+        head, *tail = (Fraction(entry) for entry in v.tolist())
+        return head >= 0 and head * head >= sum((entry * entry for entry in tail), Fraction(0))
+    if kind == "psd":
+        M = _matrix(statement, Enclosure.of(v))
+        diagonal = M.mid.diagonal()
+        if np.count_nonzero(M.mid) == np.count_nonzero(diagonal):
+            return bool((diagonal >= 0).all())
+        return not M.rad.any() and rational_psd(sparse.csc_array(M.mid))
+    return False
 
 
 def _in_exponential(s: Enclosure, margin: float) -> bool:
@@ -664,7 +713,9 @@ class _Neighbourhood:
         if not self.size:
             return np.zeros(rows.shape[0])
         scaled = sparse.csr_array(rows @ sparse.diags_array(self.D))
-        return np.asarray(_row_norms(scaled) * self.size)
+        # Products that underflow are kept by a term of their own, in rows that can move at all.
+        moving = sparse.csr_array(rows != 0) @ (self.D > 0).astype(float)
+        return np.asarray(_row_norms(scaled) * self.size + moving * ETA)
 
 
 def _row_norms(rows: sparse.csr_array) -> FloatArray:
@@ -689,7 +740,9 @@ def _slack(statement: ConeStatement, x: FloatArray) -> Enclosure:
     terms = abs(rows) @ np.abs(x) + np.abs(b)
     share = (count + 3) * UNIT_ROUNDOFF * (1 + 2.0**-20)
     rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
-    return Enclosure(mid, np.where(count == 0, 0.0, rad))
+    # Sums of zeros are exact; a product of numbers that are not 0 may be 0 by underflow.
+    known = (count == 0) | (abs(rows) @ (x != 0).astype(float) == 0) & (b == 0)
+    return Enclosure(mid, np.where(known, 0.0, rad))
 
 
 def _slack_summed_exactly(
@@ -699,13 +752,7 @@ def _slack_summed_exactly(
     A = statement.rows
     if not rows.size or int(np.diff(A.indptr)[rows].sum()) > MAX_EXACT_TERMS:
         return slack
-    one = np.ones(1)
-    parts = []
-    for row in rows:
-        entries = slice(A.indptr[row], A.indptr[row + 1])
-        right = statement.b[row : row + 1]
-        parts.append([(one, right), (-A.data[entries], x[A.indices[entries]])])
-    sums = exact_sums(parts)
+    sums = exact_row_sums([(sparse.csr_array(A[rows]), -x)], statement.b[rows])
     mid = slack.mid.copy()
     rad = slack.rad.copy()
     better = sums.rad < rad[rows]
@@ -788,8 +835,13 @@ def _violated(
     for kind, block in cones.blocks():
         if kind not in CURVED:
             continue
-        move = float(enclose_norm(spread[block] * np.sqrt(statement.weight[block])).upper)
-        if not _in_cone(statement, kind, slack[block], move * 1.000001):
+        move = 0.0
+        if step.size:
+            move = float(enclose_norm(spread[block] * np.sqrt(statement.weight[block])).upper)
+        if _in_cone(statement, kind, slack[block], move * 1.000001):
+            continue
+        # At the boundary, where nothing moves, exact numbers may still decide.
+        if move or not _in_cone_exactly(statement, kind, block, x, slack):
             return f"a cone ({kind}) is not proven at the point"
     for index, ball in enumerate(statement.quadratics):
         Px = enclose_product(ball.P, x)

@@ -133,14 +133,17 @@ class Enclosure:
         """A float (array) at or below every number enclosed."""
         if isinstance(self.rad, float) and self.rad == 0.0:
             return self.mid
-        return _plain(round_down(self.mid - self.rad))
+        below = round_down(self.mid - self.rad)
+        # What is known exactly needs no rounding.
+        return _plain(np.where(self.rad == 0, self.mid, below))
 
     @property
     def upper(self) -> Any:
         """A float (array) at or above every number enclosed."""
         if isinstance(self.rad, float) and self.rad == 0.0:
             return self.mid
-        return _plain(round_up(self.mid + self.rad))
+        above = round_up(self.mid + self.rad)
+        return _plain(np.where(self.rad == 0, self.mid, above))
 
     @property
     def magnitude(self) -> Any:

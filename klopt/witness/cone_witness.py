@@ -53,10 +53,16 @@ MARGINS = (64 * EPS, 1e-12, 1e-10, 1e-8)
 """Shares of the terms by which points and multipliers are moved inside, in this order."""
 SHRINKING = (1e-15, 1e-13, 1e-11, 1e-9)
 """Shares by which multipliers are shortened: gradients of positive costs become positive."""
-NOISE_LEVELS = (0.0, 1e-12, 1e-9, 1e-6)
+NOISE_LEVELS = (1e-12, 1e-9, 1e-6)
 """Solvers leave noise in entries that are 0: shares of the largest entry that are dropped."""
 INWARD_SHARES = (1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 """Shares of the way to an interior point that a point is moved, in this order."""
+SMALL_PROGRAM = 300
+"""Entries of A up to which rationals are tried from any vector, however far off."""
+MAX_PIVOTS = 60
+"""Steps of the simplex method in rationals: a good answer needs few, a bad one too many."""
+NEARLY_SOLVED = 1e-3
+"""Residuals up to which an answer to a linear program is worth rational arithmetic."""
 MAX_ULPS = 1e4
 """Equations that disagree by more units in the last place contradict each other in earnest."""
 GOOD_ENOUGH = 1e-9
@@ -152,7 +158,10 @@ def _exact_proof(form: ConeForm, x: FloatArray, y: FloatArray, found: ConeProof)
     """The ends of a linear program in rational arithmetic, where they are better."""
     if not (np.isfinite(x).all() and np.isfinite(y).all()) or exhausted():
         return found
-    outcome = exact_vertex(form, x, y)
+    # Rationals finish what a solver has begun; they do not solve in its place.
+    if not form.measure(x, y).worst <= NEARLY_SOLVED:
+        return found
+    outcome = exact_vertex(form, x, y, MAX_PIVOTS)
     program = as_rational(form)
     lower, upper = found.lower, found.upper
     if outcome.y:
@@ -189,7 +198,7 @@ def _nearly_feasible(
     b = list(program.b)
     for change in rows.changes:
         b[change.row] = Fraction(b[change.row]) + change.amount
-    outcome = exact_vertex(replace(program, b=tuple(b)), x, y)
+    outcome = exact_vertex(replace(program, b=tuple(b)), x, y, MAX_PIVOTS)
     if outcome.value is None:
         return found
     worst = max(rows.changes, key=lambda change: abs(change.ulps))
@@ -424,22 +433,49 @@ def proven_infeasible(
     finite = ConeForm(
         zero, form.A, np.where(np.isinf(form.b), 1e15, form.b), form.cones, None, form.radius
     )
-    for level in NOISE_LEVELS:
-        largest = float(np.max(np.abs(y), initial=0.0))
-        kept = np.where(np.abs(y) <= level * largest, 0.0, y) if level else y
-        inside = form.cones.project_dual(kept)
-        for candidate in (
-            inside,
-            _with_room(form.cones, inside, 1e-14),
-            *_repaired_farkas(finite, inside),
-        ):
+    proposals = [form.cones.project_dual(kept) for kept in _without_noise(y)]
+    for inside in proposals:
+        for candidate in (inside, _with_room(form.cones, inside, 1e-14)):
             if is_infeasible(statement, as_witness(zero, candidate)):
                 return True
-    return is_linear(form) and not exhausted() and exact_farkas(form, y) is not None
+    is_small = statement.A.nnz <= SMALL_PROGRAM
+    if is_linear(form) and not exhausted() and (is_small or not _is_hopeless(statement, y)):
+        if exact_farkas(form, y) is not None:
+            return True
+    for inside in proposals:
+        for candidate in _repaired_farkas(statement, finite, inside):
+            if is_infeasible(statement, as_witness(zero, candidate)):
+                return True
+    return False
 
 
-def _repaired_farkas(form: ConeForm, y: FloatArray) -> Iterator[FloatArray]:
-    if exhausted():
+def _without_noise(v: FloatArray) -> list[FloatArray]:
+    """The vector as it is, and without entries that may be noise, where that makes a difference."""
+    size = np.abs(v)
+    largest = float(np.max(size, initial=0.0))
+    found = [v]
+    for level in NOISE_LEVELS:
+        kept = np.where(size <= level * largest, 0.0, v)
+        if not np.array_equal(kept, found[-1]):
+            found.append(kept)
+    return found
+
+
+def _is_hopeless(statement: ConeStatement, y: FloatArray) -> bool:
+    """Whether the multipliers are so far from a contradiction that none is near.
+
+    A'y must be 0 in columns without bounds; errors of a hundredth of its terms are no rounding.
+    """
+    known = statement.stated_range
+    g = statement.A.T @ y
+    off = ((g > 0) & np.isinf(known.lower)) | ((g < 0) & np.isinf(known.upper))
+    return bool(np.any(np.abs(g)[off] > 0.01 * (statement.absolute.T @ np.abs(y))[off]))
+
+
+def _repaired_farkas(
+    statement: ConeStatement, form: ConeForm, y: FloatArray
+) -> Iterator[FloatArray]:
+    if exhausted() or _is_hopeless(statement, y):
         return
     repaired = farkas_multipliers(form, y)
     yield repaired
@@ -455,11 +491,24 @@ def proven_ray(statement: ConeStatement, form: ConeForm, d: FloatArray) -> bool:
     if np.isfinite(min(statement.within, statement.radius)):
         return False
     unit = d / float(np.max(np.abs(d)))
-    for level in NOISE_LEVELS:
-        kept = np.where(np.abs(unit) <= level, 0.0, unit)
+    if not statement.c @ unit < 0:
+        return False
+    for kept in _without_noise(unit):
         # Few digits first: rays of programs with small integers are short dyadic numbers.
         for digits in (6, 20, 40, None):
             rounded = kept if digits is None else np.round(kept * 2.0**digits) / 2.0**digits
             if rounded.any() and is_ray(statement, rounded):
                 return True
-    return is_linear(form) and not exhausted() and exact_ray(form, d) is not None
+    if not is_linear(form) or exhausted() or not _is_nearly_ray(statement, unit):
+        return False
+    return exact_ray(form, d) is not None
+
+
+def _is_nearly_ray(statement: ConeStatement, d: FloatArray) -> bool:
+    """Whether a direction keeps the rows of a large program up to a hundredth of their terms."""
+    if statement.A.nnz <= SMALL_PROGRAM:
+        return True
+    image = statement.rows @ d
+    terms = abs(statement.rows) @ np.abs(d)
+    violation = np.where(np.arange(image.size) < statement.cones.zero, np.abs(image), image)
+    return bool(np.all((violation <= 0.01 * terms) | statement.vacuous))

@@ -2,7 +2,7 @@
 
 Kernels that commute with the Laplacian (`SpectralBounds`). The directions A, B of
 `klopt.problems._spectral.data` are the data. With rest = max(||Y||^2 - sum A, 0) (what the
-directions that were left out see of the labels),
+directions that were left out see of the labels; 0 where none was),
 
     minimise over lam >= 0   sum_i A_i / (lam_i + 1/C) / 2 + mu B_i lam_i  +  C rest / 2.
 
@@ -94,10 +94,14 @@ class SpectralBounds:
     Y: FloatArray
     C: float
     mu: float
+    complete: bool = False
+    """Whether no direction was left out: then nothing of Y lies beyond them."""
 
     @cached_property
     def rest(self) -> float:
         """What is lost for every kernel: C ||Y||^2 / 2 beyond the directions."""
+        if self.complete:
+            return 0.0
         # The entries of Y are 0, 1 and -1.
         beyond = math.fsum([float(np.count_nonzero(self.Y)), *(-self.A).tolist()])
         return self.C * max(beyond, 0.0) / 2
