@@ -131,7 +131,9 @@ def lower_bound(statement: ConeStatement, witness: DualWitness) -> ProvenEnd:
     >>> lower_bound(statement, DualWitness(np.zeros(2), np.array([0.9, 0.0, 0.0])))
     ProvenEnd(value=0.8999999999999..., by='weak duality (Lemma C1) with the bounds of ...')
     """
-    return _Dual(statement, witness).bound()
+    # What overflows is infinite or no number, which proves nothing.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _Dual(statement, witness).bound()
 
 
 class _Dual:
@@ -672,6 +674,11 @@ def upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     >>> upper_bound(statement, PrimalWitness(np.array([1.0, 0.0]))).value < 1 + 1e-15
     True
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _upper_bound(statement, witness)
+
+
+def _upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     x = witness.x
     if not np.isfinite(x).all():
         return ProvenEnd(np.inf, "the point is not finite")
@@ -680,6 +687,7 @@ def upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     slack = _slack(statement, x)
     cones = statement.cones
     tight = np.asarray(witness.tight, np.intp)
+    tight = tight[~statement.vacuous[tight]]
     equations = np.concatenate((np.arange(cones.zero, dtype=np.intp), tight))
 
     # Sums that may be 0 are summed exactly: the equations, and inequalities without a margin.
@@ -905,7 +913,7 @@ def is_infeasible(statement: ConeStatement, witness: DualWitness) -> bool:
     >>> is_infeasible(statement, DualWitness(np.zeros(1), np.array([2.0, 2.0])))
     True
     """
-    if (statement.b == -np.inf).any():
+    if _has_false_row(statement):
         return True
     known = statement.stated_range
     if (known.lower > known.upper).any():
@@ -915,6 +923,16 @@ def is_infeasible(statement: ConeStatement, witness: DualWitness) -> bool:
     if statement.quadratics:
         zero = witness
     return lower_bound(homogeneous, zero).value > 0
+
+
+def _has_false_row(statement: ConeStatement) -> bool:
+    """Whether a row without entries is wrong by itself, or one asks for something below -inf."""
+    zero = statement.cones.zero
+    b = statement.b[: zero + statement.cones.nonneg]
+    empty = np.diff(statement.rows.indptr)[: b.size] == 0
+    wrong = empty & (b < 0)
+    wrong[:zero] |= empty[:zero] & (b[:zero] != 0)
+    return bool(wrong.any() or (statement.b == -np.inf).any())
 
 
 def is_ray(statement: ConeStatement, d: FloatArray) -> bool:
