@@ -173,7 +173,7 @@ def assert_true(
 @given(rng=seeds)
 def test_linear_and_quadratic_programs(quadratic, rng) -> None:
     instance = solve_exactly(rng, quadratic)
-    lower, upper = assert_true(instance, instance.x, instance.y, instance.active)
+    lower, _ = assert_true(instance, instance.x, instance.y, instance.active)
     if instance.optimum < math.inf:
         size = 1 + abs(float(instance.optimum)) + np.abs(instance.y).max() * 1e-3
         assert lower >= instance.optimum - Fraction(1e-9 * size)
@@ -303,7 +303,6 @@ def test_smallest_eigenvalues(rng, plain, scale) -> None:
             upper = upper_bound(statement, PrimalWitness(point)).value
             assert upper == math.inf or is_ceiling(upper, *exact)
             proven.append(upper)
-    assert max(v for v in proven[::6]) >= -math.inf
     finite = [v for v in proven if math.isfinite(v)]
     assert min(abs(v - values[0]) for v in finite) <= 1e-8 * scale
 

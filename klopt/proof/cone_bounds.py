@@ -982,8 +982,10 @@ def doubtful_rows(statement: ConeStatement, x: FloatArray) -> Indices:
     A witness may ask for them to be met with equality.
     """
     cones = statement.cones
-    slack = _slack(statement, x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        slack = _slack(statement, x)
+        lower, upper = slack.lower, slack.upper
     row = np.arange(statement.b.size)
     inequality = (row >= cones.zero) & (row < cones.zero + cones.nonneg)
-    open_rows = inequality & ~statement.vacuous & (slack.lower <= 0) & (slack.upper >= 0)
+    open_rows = inequality & ~statement.vacuous & (lower <= 0) & (upper >= 0)
     return np.asarray(np.flatnonzero(open_rows & (np.diff(statement.rows.indptr) > 0)), np.intp)

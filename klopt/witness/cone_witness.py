@@ -438,10 +438,10 @@ def proven_infeasible(
         for candidate in (inside, _with_room(form.cones, inside, 1e-14)):
             if is_infeasible(statement, as_witness(zero, candidate)):
                 return True
-    is_small = statement.A.nnz <= SMALL_PROGRAM
-    if is_linear(form) and not exhausted() and (is_small or not _is_hopeless(statement, y)):
-        if exact_farkas(form, y) is not None:
-            return True
+    worth_rationals = statement.A.nnz <= SMALL_PROGRAM or not _is_hopeless(statement, y)
+    tried = is_linear(form) and worth_rationals and not exhausted()
+    if tried and exact_farkas(form, y) is not None:
+        return True
     for inside in proposals:
         for candidate in _repaired_farkas(statement, finite, inside):
             if is_infeasible(statement, as_witness(zero, candidate)):
