@@ -442,6 +442,10 @@ class TestForgeries:
         for tight in ([-1], [-2], [0, 0], [0, 0, 1, -1], [1]):
             end = upper_bound(statement, PrimalWitness(np.array([2.0]), np.array(tight))).value
             assert end >= -1.0
+        below = lp([1.0], [[-1.0], [1.0]], [3.0, -2.0])  # x <= -2, which x = 0 is not
+        for tight in ([-1], [-2], [5], [1, -1]):
+            end = upper_bound(below, PrimalWitness(np.zeros(1), np.array(tight))).value
+            assert end >= -2.0 if 1 in tight else end == math.inf
         soc = ConeStatement(
             np.array([-1.0]),
             sparse.csc_array([[0.0], [-1.0]]),

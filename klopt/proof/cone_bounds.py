@@ -198,11 +198,12 @@ class _Dual:
         """Lemma C2: the bound of g'x from what is known of x, with more and more effort."""
         statement = self.statement
         by = "weak duality (Lemma C1) with the bounds of the variables (Lemma C2)"
-        if _lacking(gradient, known).any():
-            known = statement.implied_range
         lacking = _lacking(gradient, known)
         if lacking.any():
             gradient = self._summed_exactly(gradient, np.flatnonzero(lacking))
+            lacking = _lacking(gradient, known)
+        if lacking.any():
+            known = statement.implied_range
             lacking = _lacking(gradient, known)
         is_convex = False
         if lacking.any() and statement.curvatures:
@@ -249,10 +250,9 @@ class _Dual:
         """g = Hw + c + sum_i l_i q_i + A'y, entry by entry."""
         statement = self.statement
         weighted = statement.weight * self.y
-        A = statement.A
-        count = np.diff(A.indptr)
-        mid = A.T @ weighted
-        terms = statement.absolute.T @ np.abs(weighted)
+        products = statement.column_products
+        count = products.count
+        mid, terms = products.of(weighted)
         # Lemma E2 column by column: each has its own number of terms.
         share = (count + 2) * UNIT_ROUNDOFF * (1 + 2.0**-20)
         rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
@@ -632,7 +632,7 @@ def _is_in_cone_exactly(statement: ConeStatement, kind: str, v: FloatArray) -> b
         diagonal = M.mid.diagonal()
         if np.count_nonzero(M.mid) == np.count_nonzero(diagonal):
             return bool((diagonal >= 0).all())
-        return not M.rad.any() and rational_psd(sparse.csc_array(M.mid))
+        return not M.rad.any() and bool(rational_psd(sparse.csc_array(M.mid)))
     return False
 
 
@@ -686,7 +686,9 @@ def _upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
         return ProvenEnd(np.inf, "a row asks for something below -inf")
     slack = _slack(statement, x)
     cones = statement.cones
-    tight = np.asarray(witness.tight, np.intp)
+    # A witness may name any rows: those that are no inequalities are none to be met with equality.
+    tight = np.unique(np.asarray(witness.tight, np.intp))
+    tight = tight[(tight >= cones.zero) & (tight < cones.zero + cones.nonneg)]
     tight = tight[~statement.vacuous[tight]]
     equations = np.concatenate((np.arange(cones.zero, dtype=np.intp), tight))
 
@@ -751,10 +753,11 @@ def _row_norms(rows: sparse.csr_array) -> FloatArray:
 def _slack(statement: ConeStatement, x: FloatArray) -> Enclosure:
     """b - Ax, row by row; vacuous rows have slack 0."""
     b = np.where(statement.vacuous, 0.0, statement.b)
-    rows = statement.rows
-    count = np.diff(rows.indptr)
-    mid = b - rows @ x
-    terms = abs(rows) @ np.abs(x) + np.abs(b)
+    products = statement.row_products
+    count = products.count
+    image, terms = products.of(x)
+    mid = b - image
+    terms = terms + np.abs(b)
     share = (count + 3) * UNIT_ROUNDOFF * (1 + 2.0**-20)
     rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
     return Enclosure(mid, np.where(count == 0, 0.0, rad))

@@ -77,25 +77,30 @@ def exact_sums(parts: list[list[tuple[FloatArray, FloatArray]]]) -> Enclosure:
     """
     mid = np.zeros(len(parts))
     rad = np.zeros(len(parts))
+    if not parts:
+        return Enclosure(mid, rad)
+    # All products at once; the sums of each part are slices of them.
+    a = np.concatenate([pair[0] for factors in parts for pair in factors])
+    b = np.concatenate([pair[1] for factors in parts for pair in factors])
+    p, e = two_products(a, b)
+    size = np.abs(p)
+    factor = np.maximum(np.abs(a), np.abs(b))
+    # Dekker's product is exact away from the ends of the exponent range.
+    regular = (size < 1e290) & ((size > 1e-280) | (a == 0) | (b == 0)) & (factor < 1e290)
+    products, errors, safe = p.tolist(), e.tolist(), regular.tolist()
+    end = 0
     for index, factors in enumerate(parts):
-        terms: list[float] = []
-        safe = True
-        for a, b in factors:
-            p, e = two_products(a, b)
-            size = np.abs(p)
-            factor = np.maximum(np.abs(a), np.abs(b))
-            # Dekker's product is exact away from the ends of the exponent range.
-            regular = (size < 1e290) & ((size > 1e-280) | (a == 0) | (b == 0)) & (factor < 1e290)
-            safe = safe and bool(np.all(regular))
-            terms.extend(p.tolist())
-            terms.extend(e.tolist())
-        if safe:
-            mid[index] = math.fsum(terms)
-            # What is left is rounded once more.
-            terms.append(-mid[index])
-            rad[index] = abs(math.fsum(terms)) * (1 + 4 * UNIT_ROUNDOFF)
-        else:
+        start = end
+        end = start + sum(len(pair[0]) for pair in factors)
+        if not all(safe[start:end]):
             rad[index] = math.inf
+            continue
+        terms = products[start:end] + errors[start:end]
+        total = math.fsum(terms)
+        mid[index] = total
+        # What is left is rounded once more.
+        terms.append(-total)
+        rad[index] = abs(math.fsum(terms)) * (1 + 4 * UNIT_ROUNDOFF)
     return Enclosure(mid, rad)
 
 
@@ -179,4 +184,5 @@ def _smallest_singular_value(C: Enclosure) -> float:
         return 0.0
     # Squares of radii below 1e-160 may underflow.
     spread = float(np.sqrt(np.sum(C.rad * C.rad))) * (1 + gamma(m * k + 8)) + m * k * 1e-160
-    return math.sqrt(1 - alpha) * (1 - 8 * UNIT_ROUNDOFF) - spread * (1 + 8 * UNIT_ROUNDOFF)
+    root = math.sqrt(1 - alpha)
+    return float(root * (1 - 8 * UNIT_ROUNDOFF) - spread * (1 + 8 * UNIT_ROUNDOFF))
