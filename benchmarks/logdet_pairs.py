@@ -30,7 +30,7 @@ import klopt
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import LowRank
 from klopt.problems import LogDetPairs
-from klopt.problems._logdet.proof import squared_distances as distances
+from klopt.problems._logdet.constraints import squared_distances as distances
 
 QUICK = "quick" in sys.argv[1:]
 

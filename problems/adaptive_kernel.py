@@ -39,7 +39,7 @@ class AdaptiveKernel(AdaptiveProblem):
     """Learn F and a support vector machine with kernel F o K.
 
     Solutions have `alpha` and, with a bias, `bias`; F is `problem.weights(point)`, F o K is
-    `result.kernel`.
+    `result.kernel`. The data are the stored numbers: the matrix K, or the features of K = Phi Phi'.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@
 
 x is called beta. A constant added to y changes nothing but the bias, so the forms use y less the
 middle of its range. The dual bound, the primal value of the regression K beta + b, is in
-`klopt.problems._margin.proof.epsilon_margin_bracket`.
+`klopt.problems._margin.proof.epsilon_margin_proof`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from klopt.problems._margin.data import (
     require_target_of_each_point,
 )
 from klopt.problems._margin.forms import KernelMargin, Units, refuse_large_penalty
-from klopt.problems._margin.proof import epsilon_margin_bracket, middle_of
+from klopt.problems._margin.proof import epsilon_margin_proof, middle_of
+from klopt.problems._margin.witness import epsilon_margin_witness
 
 __all__ = ["EpsilonMargin"]
 
@@ -143,7 +144,15 @@ class EpsilonMargin(KernelMargin):
     # The bracket
 
     def bracket(self, point: Point) -> Bracket:
-        return epsilon_margin_bracket(self.K, self.y, self.C, self.epsilon, point)
+        return self.proof(self.witness(point))
+
+    def witness(self, point: Point) -> Point:
+        """Return an exactly feasible `beta` near the point's: a proposal."""
+        return epsilon_margin_witness(self.K, self.C, point)
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return what a witness proves."""
+        return epsilon_margin_proof(self.K, self.y, self.C, self.epsilon, witness)
 
     # The sample and the examples
 

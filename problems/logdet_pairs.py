@@ -44,6 +44,11 @@ from klopt.model.forms import ConeForm, SimplexForm, Start
 from klopt.model.functions import IntArray
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import BoxPlane
+from klopt.problems._logdet.constraints import (
+    DistanceConstraints,
+    equal_points,
+    evaluation_in_domain,
+)
 from klopt.problems._logdet.data import (
     distance_bounds,
     given_kernel,
@@ -54,15 +59,19 @@ from klopt.problems._logdet.data import (
 from klopt.problems._logdet.extension import FactoredKernel
 from klopt.problems._logdet.forms import pair_program
 from klopt.problems._logdet.function import LogDetDual
-from klopt.problems._logdet.proof import (
-    DistanceConstraints,
-    equal_points,
-    evaluation_in_domain,
-    feasible_kernel,
+from klopt.problems._logdet.proof import BallKernel, EdgeCoordinates, PairData, proven_interval
+from klopt.problems._logdet.witness import (
+    MAX_PRECISE_POINTS,
+    edge_coordinates,
+    factor_of_points,
+    proposed_kernel,
+    proven_multipliers,
 )
 
 __all__ = ["LogDetPairs"]
 
+NARROW = 1e-9
+"""A relative gap below which no better kernel is looked for."""
 MAX_PROGRAM_ORDER = 60
 """The largest order of a cone program that is offered."""
 MAX_PROGRAM_PAIRS = 2000
@@ -79,7 +88,8 @@ class LogDetPairs(Problem):
     Parameters
     ----------
     K0
-        A kernel matrix, or features of low rank.
+        A kernel matrix, or features of low rank, which then are the data. Negative eigenvalues of a
+        matrix, within its proven floor, count as 0.
     similar, dissimilar
         Pairs as rows (i, j).
     upper
@@ -158,6 +168,8 @@ class LogDetPairs(Problem):
             weight=np.inf if self.slack is None else self.slack,
             names=self.points,
             rounding=self._rounding,
+            gram=self._data.gram,
+            floor=self._data.floor,
         )
 
     @cached_property
@@ -173,14 +185,42 @@ class LogDetPairs(Problem):
         return np.flatnonzero(dissimilar)[among_dissimilar]
 
     @cached_property
-    def _R(self) -> FloatArray:
-        """The points in pairs as columns: K0 on them is R'R."""
+    def _data(self) -> PairData:
+        """The exact data: the stored block of K0, or features, and every pair that has a bound."""
+        gram = features = None
+        floor = 0.0
         if isinstance(self.K0, LowRank):
-            return np.ascontiguousarray(self.K0.Phi[self.points].T)
-        block = self.K0.matrix[np.ix_(self.points, self.points)]
-        if not block.any():
-            return np.zeros((1, len(block)))
-        return Gram.of(block, "K0 on the points in pairs").factor()
+            features = self.K0.Phi[self.points]
+        else:
+            gram = self.K0.matrix[np.ix_(self.points, self.points)]
+            floor = self.K0.floor
+        bounded = self._bounded
+        first, second = self._ends[bounded].T
+        sign = np.repeat([1.0, -1.0], [len(self.similar), len(self.dissimilar)])
+        return PairData(
+            gram=gram,
+            features=features,
+            floor=floor,
+            first=first,
+            second=second,
+            sign=sign[bounded],
+            target=np.append(self.upper, self.lower)[bounded],
+            weight=np.inf if self.slack is None else self.slack,
+        )
+
+    @cached_property
+    def _bounded(self) -> npt.NDArray[np.bool_]:
+        """Which pairs have a bound: all but distances of at least 0."""
+        return np.append(np.ones(len(self.similar), dtype=bool), self.lower > 0)
+
+    @cached_property
+    def _coordinates(self) -> EdgeCoordinates:
+        return edge_coordinates(self._data)
+
+    @cached_property
+    def _R(self) -> FloatArray:
+        """The points in pairs as columns: K0 on them is R'R, up to rounding."""
+        return factor_of_points(self._coordinates)
 
     @property
     def _rounding(self) -> float:
@@ -200,6 +240,10 @@ class LogDetPairs(Problem):
         """Which pairs are constraints: not similar equal points, nor distances of at least 0."""
         first, second = self._ends[: len(self.similar)].T
         equal = equal_points(self._R, first, second, self._rounding)
+        # A bound below the distance that rounding leaves is one all the same.
+        near = np.flatnonzero(equal)
+        z = self._R[:, first[near]] - self._R[:, second[near]]
+        equal[near] = np.einsum("ij,ij->j", z, z) <= self.upper[near]
         return np.append(~equal, self.lower > 0)
 
     def formulations(self) -> tuple[Formulation, ...]:
@@ -259,18 +303,77 @@ class LogDetPairs(Problem):
         similar, dissimilar = np.split(multipliers, [len(self.similar)])
         return {"similar": similar, "dissimilar": dissimilar}
 
-    def bracket(self, point: Point) -> Bracket:
-        """Return the dual value of the multipliers and the divergence of a feasible kernel."""
+    def witness(self, point: Point) -> Point:
+        """Return multipliers of a finite dual value, and a kernel near theirs that is feasible.
+
+        `change` is the kernel as the proof takes it, empty where none was found.
+        """
+        return self._witness(point, measured=True)
+
+    def _witness(self, point: Point, *, measured: bool) -> Point:
+        """The same, maybe with a kernel whose distances only the proof will measure."""
         x = np.maximum(np.nan_to_num(self._to_dual(point).x, posinf=0.0), 0.0)
         evaluation = evaluation_in_domain(self.constraints, x)
-        lower = -evaluation.value - evaluation.rounding
         multipliers = self._multipliers(evaluation.x)
-        found = feasible_kernel(evaluation)
-        # Some bounds may be out of reach from here: then nothing is proven from above.
-        if found is None or not np.isfinite(found.value):
-            nothing = Point({"W": np.eye(len(self._R))}, multipliers)
-            return Bracket(lower, np.inf, nothing, "no feasible kernel was found from this point")
-        return Bracket(lower, found.value, Point({"W": found.W}, multipliers))
+        kept = self._constraining[self._bounded]
+        found = proposed_kernel(evaluation, self._coordinates, kept, measured=measured)
+        if found is None:
+            nothing = {"W": np.eye(len(self._R)), "change": np.zeros((0, 0))}
+            return Point(nothing, multipliers)
+        kernel = found.kernel
+        arrays = {
+            "W": found.W,
+            "change": found.change,
+            "correction": kernel.correction,
+            "other": kernel.other,
+            "share": kernel.share,
+        }
+        return Point(arrays, multipliers)
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return the bounds that the multipliers and the kernel of a witness prove."""
+        return self._proof(witness, in_balls=True)
+
+    def _proof(self, witness: Point, *, in_balls: bool) -> Bracket:
+        """The same, maybe in floats alone."""
+        multipliers = np.append(witness.similar, witness.dissimilar)[self._bounded]
+        kernel = BallKernel(np.zeros(multipliers.size), np.zeros((0, 0)), 0.0)
+        if "correction" in witness.primal:
+            kernel = BallKernel(witness.correction, witness.other, float(witness.share))
+        interval = proven_interval(
+            self._coordinates, multipliers, witness.change, kernel, in_balls=in_balls
+        )
+        point = Point({"W": witness.W}, dict(witness.dual))
+        note = "" if np.isfinite(interval[1]) else "no feasible kernel was found from this point"
+        return Bracket(
+            *interval,
+            point,
+            note,
+            lower_by="weak duality: log det of the multipliers",
+            upper_by="divergence of an exactly feasible kernel",
+        )
+
+    def bracket(self, point: Point) -> Bracket:
+        """Return the dual value of the multipliers and the divergence of a feasible kernel."""
+        # A kernel with the usual margin is mostly proven feasible, at half the cost.
+        found = self._proof(self._witness(point, measured=False), in_balls=False)
+        if np.isfinite(found.gap):
+            # Balls, which are for few points, may prove more where rounding is what is left.
+            many = self._data.points > MAX_PRECISE_POINTS
+            if many or found.gap <= NARROW * (1 + abs(found.upper)):
+                return found
+        witness = self.witness(point)
+        found = self.proof(witness)
+        if np.isfinite(found.lower):
+            return found
+        # At the verge of the domain rounding decides: multipliers a little shorter are inside.
+        multipliers = np.append(witness.similar, witness.dissimilar)
+        multipliers[self._bounded] = proven_multipliers(
+            self._coordinates, multipliers[self._bounded]
+        )
+        similar, dissimilar = np.split(multipliers, [len(self.similar)])
+        shorter = {"similar": similar, "dissimilar": dissimilar}
+        return self.proof(Point(dict(witness.primal), shorter))
 
     def kernel(self, point: Point) -> FloatArray:
         """Return K on all training points."""

@@ -26,7 +26,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 import klopt.programs.formats as formats
-from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
+from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, positive, vector
+from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones
 from klopt.model.forms import ConeForm
 from klopt.model.problem import Bracket, Example, Formulation, Point, Sense, Statement
@@ -42,8 +43,8 @@ from klopt.programs.rows import (
     inequalities,
 )
 from klopt.programs.user_input import choice
-from klopt.proof.certify_exact import bracket_exact
 from klopt.proof.rational import RationalProgram
+from klopt.witness.certify_exact import bracket_exact
 
 if TYPE_CHECKING:
     from klopt.kernels.datasets import Dataset
@@ -69,6 +70,9 @@ class LP(Program):
         "min" or "max".
     names
         What columns and rows are called in a file.
+    within
+        A declared bound of the Euclidean norm of x, part of the statement: what is proven is proven
+        of the points within it. Programs whose optimum is not attained need one for a lower bound.
     decimals
         The data as rationals, of which the arrays are the rounding. `from_file(path, exact=True)`
         and `in_rationals` give them.
@@ -105,6 +109,8 @@ class LP(Program):
     """What columns and rows are called in a file."""
     decimals: Decimals | None
     """The data as rationals: then the program is theirs, and proofs are in exact arithmetic."""
+    within: float
+    """The declared bound of the norm of x."""
 
     def __init__(
         self,
@@ -118,6 +124,7 @@ class LP(Program):
         sense: Sense = "min",
         names: Names | None = None,
         decimals: Decimals | None = None,
+        within: float = np.inf,
     ) -> None:
         cost = vector("c", c)
         variables = cost.size
@@ -129,7 +136,13 @@ class LP(Program):
         Names.check(names, variables, ub[1].size, eq[1].size)
         if decimals is not None:
             decimals.check(cost, LinearRows(*ub, *eq, limits), constant)
-        self.__attrs_init__(cost, *ub, *eq, limits, constant, sense, names, decimals)
+        reach = positive("within", within, infinite=True)
+        if decimals is not None and np.isfinite(reach):
+            raise InvalidProblem(
+                "within is given for a program in decimals, which are proven in rationals; "
+                "leave out one of the two"
+            )
+        self.__attrs_init__(cost, *ub, *eq, limits, constant, sense, names, decimals, reach)
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], exact: bool = False) -> Self:

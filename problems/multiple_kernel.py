@@ -40,13 +40,14 @@ from klopt.problems._mkl.data import (
     Kernels,
     Loss as Loss,
     Norm as Norm,
-    dual_exponent,
     given_kernels,
     given_loss,
     given_y,
+    primal_exponent,
 )
 from klopt.problems._mkl.forms import MultipleKernelForms
 from klopt.problems._mkl.proof import MultipleKernelDual
+from klopt.problems._mkl.witness import multiple_kernel_witness
 
 __all__ = ["MultipleKernel"]
 
@@ -54,6 +55,9 @@ __all__ = ["MultipleKernel"]
 @attrs.frozen(eq=False, slots=False, init=False)
 class MultipleKernel(Problem):
     """Learn a support vector machine and the weights of its kernels.
+
+    A kernel that is negative by rounding, which `Gram` allows and notes, stands for its positive
+    part: its negative eigenvalues count as 0.
 
     Solutions have `alpha`, `weights` (the learned kernel is the sum of the kernels with them; for
     "block-linf" they are 1 / gamma_i) and, with the hinge loss, `bias`.
@@ -112,7 +116,7 @@ class MultipleKernel(Problem):
         targets = given_y(y, grams[0].size, loss)
         C = positive("C", C)
         refuse_large_penalty(C, max(K.scale for K in grams))
-        dual_exponent(norm)  # refuses what is no norm
+        primal_exponent(norm)  # refuses what is no norm
         self.__attrs_init__(grams, targets, C, loss, norm)
 
     def describe(self) -> str:
@@ -122,8 +126,8 @@ class MultipleKernel(Problem):
     @cached_property
     def machine(self) -> MultipleKernelDual:
         """The dual in signed coefficients, which brackets the optimum."""
-        s = dual_exponent(self.norm)
-        return MultipleKernelDual(self.kernels, self.y, self.C, self.loss == "hinge", s)
+        p = primal_exponent(self.norm)
+        return MultipleKernelDual(self.kernels, self.y, self.C, self.loss == "hinge", p)
 
     # The formulations
 
@@ -138,7 +142,15 @@ class MultipleKernel(Problem):
     # The bracket
 
     def bracket(self, point: Point) -> Bracket:
-        return self.machine.bracket(point)
+        return self.proof(self.witness(point))
+
+    def witness(self, point: Point) -> Point:
+        """Return exactly feasible `coefficients` near the point's, and its weights: a proposal."""
+        return multiple_kernel_witness(self.machine, point)
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return what a witness proves."""
+        return self.machine.proof(witness)
 
     # The sample and the examples
 

@@ -6,7 +6,7 @@ nu bounds the share of points on the wrong side of the margin from above and tha
 vectors from below (Schoelkopf, Smola, Williamson and Bartlett, 2000). The set has a point if and
 only if nu <= 2 min(n+, n-) / n. Since a'Qa falls where a shrinks, 1'a = nu may be asked for: then
 each class has the sum nu/2, and the optimum is half the squared distance of the two reduced convex
-hulls, scaled. The dual bound is in `klopt.problems._margin.proof.nu_margin_bracket`.
+hulls, scaled. The dual bound is in `klopt.problems._margin.proof.nu_margin_proof`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,8 @@ from klopt.model.functions import KernelQuadratic, Oracle
 from klopt.model.problem import Bracket, Example, Formulation, Point, Statement
 from klopt.problems._margin.cone_forms import Polyhedron
 from klopt.problems._margin.forms import LabelledMargin, Units
-from klopt.problems._margin.proof import (
-    class_order,
-    class_simplices,
-    largest_nu,
-    nu_margin_bracket,
-)
+from klopt.problems._margin.proof import largest_nu, nu_margin_proof
+from klopt.problems._margin.witness import class_order, class_simplices, nu_margin_witness
 
 __all__ = ["NuMargin"]
 
@@ -82,7 +78,7 @@ class NuMargin(LabelledMargin):
         make = partial(Formulation, scale=self._units.value)
         simplices = make(
             "two capped simplices",
-            frozenset({Feature.SIMPLEX, Feature.SMOOTH, Feature.BOX}),
+            frozenset({Feature.SIMPLEX, Feature.SMOOTH, Feature.BOX, Feature.PRODUCT}),
             self._simplices,
             self._recover_simplices,
             self._lift_simplices,
@@ -123,7 +119,15 @@ class NuMargin(LabelledMargin):
     # The bracket
 
     def bracket(self, point: Point) -> Bracket:
-        return nu_margin_bracket(self.K, self.y, self.nu, point)
+        return self.proof(self.witness(point))
+
+    def witness(self, point: Point) -> Point:
+        """Return `shares`, n times a feasible alpha near the point's: a proposal."""
+        return nu_margin_witness(self.K, self.y, self.nu, point)
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return what a witness proves."""
+        return nu_margin_proof(self.K, self.y, self.nu, witness)
 
     # The sample and the examples
 

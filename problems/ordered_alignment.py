@@ -41,14 +41,13 @@ from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, S
 from klopt.problems._ordered.data import (
     LabelArray,
     Target,
-    aligned_columns,
     eigenvector_columns,
     is_ordered,
     known_classes,
     order_ratio,
 )
 from klopt.problems._ordered.forms import AlignmentForms
-from klopt.problems._ordered.proof import Alignment
+from klopt.problems._ordered.witness import Alignment
 
 __all__ = ["OrderedAlignment", "Target"]
 
@@ -57,7 +56,9 @@ __all__ = ["OrderedAlignment", "Target"]
 class OrderedAlignment(Problem):
     """Learn nonincreasing weights alpha of eigenvectors that align their kernel with the labels.
 
-    The value is the alignment rho in [-1, 1], which is maximised; solutions have `alpha`.
+    The value is the alignment rho in [-1, 1], which is maximised; solutions have `alpha`. V is the
+    data, whatever it was computed from; a column of which at most 1e-12 of its length lies on the
+    labelled points counts as zero there.
 
     Parameters
     ----------
@@ -84,7 +85,10 @@ class OrderedAlignment(Problem):
         r"\max_{\alpha}\; \frac{\langle K,T\rangle}{\lVert K\rVert\,\lVert T\rVert},"
         r"\quad K=\sum_i\alpha_iv_iv_i^\top\quad\text{subject to}\quad "
         r"\alpha_i\ge\sigma\alpha_{i+1},\quad\alpha\ge 0",
-        words="Unordered variants keep only the signs.",
+        words=(
+            "Unordered variants keep only the signs. V is given; columns of which at most 1e-12 of "
+            "their length lies on the labelled points count as zero there."
+        ),
         weights="alpha",
     )
     references = ("xie2017", "pan2016")
@@ -123,9 +127,7 @@ class OrderedAlignment(Problem):
     @cached_property
     def reduced(self) -> Alignment:
         """The columns that reach the labelled points, scaled so that the order is a plain one."""
-        return aligned_columns(
-            self.V, self.labels, self.sigma, self.ordered, self.target == "signed"
-        )
+        return Alignment.of(self.V, self.labels, self.sigma, self.ordered, self.target == "signed")
 
     def describe(self) -> str:
         """Return the sizes and the kind of order."""
@@ -146,10 +148,29 @@ class OrderedAlignment(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         """Return the alignment of the nearest ordered alpha and the best bound that is proven."""
-        beta = self.reduced.beta(point.alpha)
-        suggested = [self.reduced.from_all_columns(M) for M in point.dual.values()]
-        lower, upper = self.reduced.bounds(beta, *suggested)
-        return Bracket(lower, upper, Point({"alpha": self.reduced.alpha(beta)}, point.dual))
+        return self.proof(self.witness(point))
+
+    def witness(self, point: Point) -> Point:
+        """Return the nearest ordered alpha; a dual part suggests matrices M that bound rho."""
+        return self.reduced.witness(point)
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return what the weights of a witness prove in exact arithmetic.
+
+        The proven point is ordered exactly: alpha / e, e_i = sigma^-(i-1), made nonincreasing by at
+        most its rounding.
+        """
+        reduced = self.reduced
+        beta = reduced.feasible_beta(witness.alpha)
+        suggested = [reduced.from_all_columns(M) for M in witness.dual.values()]
+        lower, upper = reduced.bounds(beta, *suggested)
+        return Bracket(
+            lower,
+            upper,
+            witness,
+            lower_by="alignment at an exactly ordered point",
+            upper_by="a matrix M with <P, M> >= <P, T> for all rays P of the cone",
+        )
 
     def kernel(self, point: Point) -> FloatArray:
         """Return V diag(alpha) V' on all points."""

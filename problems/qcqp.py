@@ -26,7 +26,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 import klopt.programs.formats as formats
-from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
+from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, positive, vector
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones
 from klopt.model.features import Feature
@@ -78,6 +78,9 @@ class QCQP(Program):
         "min" or "max".
     names
         What columns and rows are called in a file.
+    within
+        A declared bound of the Euclidean norm of x, part of the statement: what is proven is proven
+        of the points within it. Programs whose optimum is not attained need one for a lower bound.
 
     >>> ball = QCQP(None, [1.0, 0.0], quadratics=[(2 * np.eye(2), [0.0, 0.0], 1.0)])
     >>> bracket = ball.bracket(Point({"x": [-1.0, 0.0]}, {"quadratic": [0.5]}))
@@ -112,6 +115,8 @@ class QCQP(Program):
     names: Names | None
     repair: str
     """Which matrices were averaged with their transposes, from which they differed by rounding."""
+    within: float
+    """The declared bound of the norm of x."""
 
     def __init__(
         self,
@@ -129,6 +134,7 @@ class QCQP(Program):
         offset: float = 0.0,
         sense: Sense = "min",
         names: Names | None = None,
+        within: float = np.inf,
     ) -> None:
         linear = vector("q", q)
         n = linear.size
@@ -161,6 +167,7 @@ class QCQP(Program):
             sense,
             names,
             note,
+            positive("within", within, infinite=True),
         )
 
     @classmethod
@@ -221,7 +228,7 @@ class QCQP(Program):
         cones = attrs.evolve(form.cones, soc=self.soc)
         rows = tuple(QuadraticConstraint(row.P, row.q, row.r) for row in self.quadratics)
         A = csc("A", form.A.tocsr()[:kept])
-        return ConeStatement(form.c, A, form.b[:kept], cones, form.P, rows)
+        return ConeStatement(form.c, A, form.b[:kept], cones, form.P, rows, within=self.within)
 
     def dual_witness(self, w: FloatArray, y: FloatArray) -> DualWitness:
         """Return (w, y) with one multiplier for each quadratic constraint."""

@@ -74,6 +74,8 @@ MIN_POINTS_PER_GROUP = 4
 """Groups pay while there is one for this many points or more."""
 SMALL_KERNEL_SIZE = 64
 """For this many points or fewer groups always pay."""
+MAX_DIRECT_SIZE = 1000
+"""Up to this many points a gamma of a path is proven by a factorisation of its own."""
 MAX_PROGRAM_ORDER = 100
 """The largest order of a cone program that is offered."""
 
@@ -92,7 +94,7 @@ class ScgLogDet(Problem):
         they fit for.
     side
         Class labels (-1: unlabelled), a matrix T, or a tuple of two lists of pairs (similar,
-        dissimilar); kept as the graph they make.
+        dissimilar); kept as the graph they make, whose stored arrays define S.
     gamma
         The weight of the graph: small stays near K0, large leaves a kernel of rank one.
 
@@ -212,11 +214,26 @@ class ScgLogDet(Problem):
             return FeatureObjective.of_features(self.K0.Phi, self._laplacian, self.gamma)
         return FeatureObjective.of_matrix(self.K0, self._laplacian, self.gamma)
 
+    def witness(self, point: Point) -> Point:
+        """Return the small array of a kernel that is positive definite."""
+        if "change" in point.primal:
+            return Point({"change": self._proving.witness(point.change)})
+        return Point({"core": np.nan_to_num(point.core)})
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return the bounds that log det(I + gamma S K0) and the objective of a kernel prove."""
+        if "change" in witness.primal:
+            return self._proving.proof(witness.change)
+        return self._features.proof(witness.core)
+
+    @property
+    def _proving(self) -> GroupObjective:
+        """The objective that proves: of one gamma alone, where that is affordable."""
+        return self._direct if self.K0.size <= MAX_DIRECT_SIZE else self._group
+
     def bracket(self, point: Point) -> Bracket:
         """Return the dual value log det(I + gamma S K0) and the objective of the kernel."""
-        if "change" in point.primal:
-            return self._group.bracket(point.change)
-        return self._features.bracket(point.core)
+        return self.proof(self.witness(point))
 
     def kernel(self, point: Point) -> FloatArray:
         """Return K on the training points."""

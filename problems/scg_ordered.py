@@ -6,7 +6,7 @@
 ((26) of Pan et al. (2016)). S is the Laplacian of the supervised complete graph
 (`klopt.kernels.side_information`). The vertices are the prefixes, scaled, so that the optimum is
 the smallest weighted mean of a prefix of c, in O(r), and the multipliers of the order are its proof
-(`klopt.problems._ordered.proof`).
+(`klopt.problems._scg.ordered_proof`).
 
 As printed, the program is degenerate: S annihilates D^1/2 1, which the smoothest eigenvector of a
 connected graph nearly is, so that c_1 is about 0, the others are not, and the optimum is K = v_1
@@ -29,7 +29,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, flag, freeze, matrix, positive, require_memory
 from klopt.errors import InvalidProblem
-from klopt.kernels.side_information import SideGraph, SideLike, energies, side_graph
+from klopt.kernels.side_information import SideGraph, SideLike, energies, energy_error, side_graph
 from klopt.model.cones import Cones
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, ExplicitForm, SimplexForm, Start
@@ -37,7 +37,7 @@ from klopt.model.functions import Linear
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import OrderedSimplex
 from klopt.problems._ordered.function import falling, rising
-from klopt.problems._ordered.proof import PrefixMeans
+from klopt.problems._scg.ordered_witness import PrefixMeans
 
 __all__ = ["ScgOrdered"]
 
@@ -49,7 +49,8 @@ NEGLIGIBLE_WEIGHT = 1e-17
 class ScgOrdered(Problem):
     """Learn nonincreasing weights mu of eigenvectors by the loss of a supervised graph.
 
-    Solutions have `mu`.
+    Solutions have `mu`. V and the side information are the data; S and the c_i are computed, and
+    their errors (`coefficient_errors`) are part of every bound.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class ScgOrdered(Problem):
     >>> problem = ScgOrdered(V, side=[0, 0, 1, 1], skip_constant=True)
     >>> problem.coefficients.round(6)
     array([0.      , 0.238406])
-    >>> problem.bracket(Point({"mu": [0.0, 1.0]})).gap < 1e-14
+    >>> problem.bracket(Point({"mu": [0.0, 1.0]})).gap < 1e-13
     True
     """
 
@@ -114,6 +115,11 @@ class ScgOrdered(Problem):
         """c_i = v_i'S v_i of every column of V."""
         return cast(FloatArray, freeze(energies(self.side, self.V)))
 
+    @cached_property
+    def coefficient_errors(self) -> FloatArray:
+        """How far `coefficients` may be off: those of the exact V and S."""
+        return cast(FloatArray, freeze(energy_error(self.side, self.V)))
+
     @property
     def _skipped(self) -> int:
         """How many columns are left out at the beginning."""
@@ -121,7 +127,10 @@ class ScgOrdered(Problem):
 
     @cached_property
     def _program(self) -> PrefixMeans:
-        return PrefixMeans(self.coefficients[self._skipped :], self.sigma)
+        skipped = self._skipped
+        return PrefixMeans(
+            self.coefficients[skipped:], self.sigma, self.coefficient_errors[skipped:]
+        )
 
     def describe(self) -> str:
         """Return the sizes and the order."""
@@ -207,10 +216,27 @@ class ScgOrdered(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         """Return the smallest prefix mean, by weak duality, and c'mu of the nearest feasible mu."""
+        return self.proof(self.witness(point))
+
+    def witness(self, point: Point) -> Point:
+        """Return the nearest feasible mu and the multipliers of the best prefix."""
         mu = self._program.nearest_feasible(point.mu[self._skipped :])
         nu, z = self._program.multipliers()
-        lower, upper = self._program.bounds(mu)
-        return Bracket(lower, upper, Point(self._full(mu), {"nu": nu, "order": z}))
+        return Point(self._full(mu), {"nu": nu, "order": z})
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return what mu proves in exact arithmetic; the lower end needs no witness.
+
+        The proven point satisfies the constraints exactly: mu / e, e_i = sigma^-(i-1), made
+        nonincreasing by at most its rounding, and the sum scaled to 1.
+        """
+        return Bracket(
+            self._program.lower,
+            self._program.upper(witness.mu[self._skipped :]),
+            witness,
+            lower_by="weak duality: the smallest mean of a prefix",
+            upper_by="value at an exactly feasible point",
+        )
 
     def kernel(self, point: Point) -> FloatArray:
         """Return V diag(mu) V'."""

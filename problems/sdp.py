@@ -25,7 +25,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 import klopt.programs.formats as formats
-from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, vector
+from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, positive, vector
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones, smat, svec, svec_size
 from klopt.model.features import Feature
@@ -66,6 +66,9 @@ class SDP(Program):
         A constant that is added to the value.
     sense
         "min" or "max".
+    within
+        A declared bound of the Euclidean norm of x, part of the statement: what is proven is proven
+        of the points within it. Programs whose optimum is not attained need one for a lower bound.
     over
         "x" for the matrix inequality, "X" for the standard form; `SDP.standard` makes the latter.
 
@@ -99,6 +102,8 @@ class SDP(Program):
     sense: Sense
     over: Literal["x", "X"]
     """Which of the two programs is meant; "X" reads c as b and F as (C, A_1, .., A_n)."""
+    within: float
+    """The declared bound of the norm of x."""
 
     def __init__(
         self,
@@ -111,6 +116,7 @@ class SDP(Program):
         offset: float = 0.0,
         sense: Sense = "min",
         over: Literal["x", "X"] = "x",
+        within: float = np.inf,
     ) -> None:
         cost = vector("c", c)
         choice("sense", sense, "min", "max")
@@ -130,7 +136,10 @@ class SDP(Program):
             A = csc("A_ub", sparse.vstack([A, turn * diagonal[:, 1:]], format="csc"))
             b = vector("b_ub", np.append(b, right_hand_sides), infinite=True)
         constant = finite_number("offset", offset)
-        self.__attrs_init__(cost, blocks, A, b, *eq, constant, sense, over)
+        reach = positive("within", within, infinite=True)
+        if over == "X" and np.isfinite(reach):
+            raise InvalidProblem("within bounds x; a program over X has none: leave it out")
+        self.__attrs_init__(cost, blocks, A, b, *eq, constant, sense, over, reach)
 
     @classmethod
     def standard(
@@ -235,7 +244,7 @@ class SDP(Program):
         b_psd = [turn * goal * block.entries[:, [0]].toarray().ravel() for block in self.F]
         A = sparse.vstack([form.A.tocsr()[:scaled], *A_psd], format="csc")
         b = np.concatenate([form.b[:scaled], *b_psd])
-        return ConeStatement(form.c, csc("A", A), b, form.cones, plain=True)
+        return ConeStatement(form.c, csc("A", A), b, form.cones, plain=True, within=self.within)
 
     def dual_witness(self, w: FloatArray, y: FloatArray) -> DualWitness:
         """Return (w, y) with the entries of the matrices X instead of their `svec`."""

@@ -41,7 +41,8 @@ from klopt.problems._similarity.data import (
     require_labels,
 )
 from klopt.problems._similarity.forms import SingleKernelForms
-from klopt.problems._similarity.proof import SimilarityData, SingleKernelProof
+from klopt.problems._similarity.instance import SimilarityData
+from klopt.problems._similarity.witness import SingleKernel
 
 __all__ = ["SimilarityKernel"]
 
@@ -66,7 +67,8 @@ class SimilarityKernel(Problem):
     trace : float or None
         Trace of the kernel, None for any.
     loss : "l1", "frobenius", "squared" or an object
-        The loss L; an object has value(X), subgradient(X) and, for a lower bound, conjugate(Z).
+        The loss L; an object has value(X), subgradient(X) and, for a lower end, conjugate(Z). What
+        such values give is an estimate: their accuracy is unknown.
 
     Examples
     --------
@@ -104,13 +106,11 @@ class SimilarityKernel(Problem):
         refuse_large_penalty(self.C, self.single.data.scale)
 
     @cached_property
-    def single(self) -> SingleKernelProof:
-        """The checked data, which brackets the optimum."""
+    def single(self) -> SingleKernel:
+        """The checked data and the best kernel for given multipliers."""
         matrices = tuple(S.matrix for S in self.S)
         loss = checked_loss(self.loss, self.y.size)
-        return SingleKernelProof(
-            SimilarityData(matrices, self.y, self.C, self.rho, self.trace, loss)
-        )
+        return SingleKernel(SimilarityData(matrices, self.y, self.C, self.rho, self.trace, loss))
 
     @property
     def provable(self) -> bool:
@@ -125,8 +125,16 @@ class SimilarityKernel(Problem):
     def formulations(self) -> tuple[Formulation, ...]:
         return SingleKernelForms(self.single).formulations()
 
+    def witness(self, point: Point) -> Point:
+        """Return what `proof` takes, from any point that has alpha."""
+        return self.single.witness(point)
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return the bounds that a witness proves, whoever made it."""
+        return self.single.proof(witness)
+
     def bracket(self, point: Point) -> Bracket:
-        return self.single.bracket(point)
+        return self.proof(self.witness(point))
 
     def kernel(self, point: Point) -> FloatArray:
         return point.kernel

@@ -8,8 +8,9 @@
 
 Kundu, Tankasali, Bhattacharyya, Ben-Tal (2010), Efficient algorithms for learning kernels from
 multiple similarity matrices with general convex loss functions, (7) with (10), with the sum in (7)
-over all n eigenvalues. It restricts `SimilarityKernels` with the squared loss, so its optimum is
-not below, and needs each eigendecomposition only once.
+over all n eigenvalues. The V_i and lambda_i are floats that LAPACK computes from S_i once: they are
+the data of the problem that brackets speak of. It restricts `SimilarityKernels` with the squared
+loss, so its optimum is not below, up to rounding, and needs each eigendecomposition only once.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import ClassVar, Self
 import attrs
 import numpy as np
 
+from klopt.arrays import FloatArray
 from klopt.model.problem import Example, Statement
 from klopt.problems._similarity.base import SeveralKernelsProblem
 from klopt.problems._similarity.data import Losses, noisy_similarities
@@ -30,9 +32,10 @@ __all__ = ["SimilaritySpectra"]
 class SimilaritySpectra(SeveralKernelsProblem):
     """Learn the spectrum of each similarity matrix, for one support vector machine.
 
-    It has the kernel sum K_i / gamma_i. Solutions have `alpha`, `bias`, `gamma`, `spectra`, of
-    shape (m, n), eigenvalues in the order of those of S_i, smallest first, and `kernels`, of shape
-    (m, n, n).
+    Its data are the eigenpairs of the S_i as computed, `eigenvalues` and `eigenvectors`; S_i alone
+    does not determine those of a repeated eigenvalue. It has the kernel sum K_i / gamma_i.
+    Solutions have `alpha`, `bias`, `gamma`, `spectra`, of shape (m, n), eigenvalues in the order of
+    those of S_i, smallest first, and `kernels`, of shape (m, n, n).
 
     Parameters
     ----------
@@ -65,7 +68,8 @@ class SimilaritySpectra(SeveralKernelsProblem):
         r"a_i=y_i\alpha_i,\quad\gamma\ge 0,\quad\mathbf{1}^\top\gamma=1",
         words=(
             "S_i = V_i diag(lambda_i) V_i' are similarities that need not be positive "
-            "semidefinite; the support vector machine has the kernel sum K_i / gamma_i."
+            "semidefinite, their eigenpairs taken as computed; the support vector machine has the "
+            "kernel sum K_i / gamma_i."
         ),
         weights="gamma",
     )
@@ -73,6 +77,17 @@ class SimilaritySpectra(SeveralKernelsProblem):
 
     keeps_eigenvectors = True
     loss: ClassVar[Losses] = "squared"
+
+    @property
+    def eigenvalues(self) -> FloatArray:
+        """The lambda_i as computed, one row each, smallest first."""
+        return self.several.spectra.values
+
+    @property
+    def eigenvectors(self) -> FloatArray:
+        """The V_i as computed, of shape (m, n, n), eigenvectors in columns."""
+        m, n = self.eigenvalues.shape
+        return self.several.spectra.vectors.reshape(m, n, n).transpose(0, 2, 1)
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:

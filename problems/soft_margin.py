@@ -3,7 +3,7 @@
     maximise  1'a - a'Qa/2   over   0 <= a <= C,  y'a = 0         Q_ij = y_i K_ij y_j
 
 C = inf is the hard margin. The dual bound, the primal value of the classifier s (K(y o a) + b), is
-in `klopt.problems._margin.proof.soft_margin_bracket`.
+in `klopt.problems._margin.proof.soft_margin_proof`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from klopt.model.problem import Bracket, Example, Formulation, Point, Statement
 from klopt.model.sets import BoxPlane
 from klopt.problems._margin.cone_forms import Polyhedron
 from klopt.problems._margin.forms import LabelledMargin, Units, refuse_large_penalty
-from klopt.problems._margin.proof import soft_margin_bracket
+from klopt.problems._margin.proof import soft_margin_proof
+from klopt.problems._margin.witness import soft_margin_witness
 
 __all__ = ["SoftMargin"]
 
@@ -111,7 +112,15 @@ class SoftMargin(LabelledMargin):
     # The bracket
 
     def bracket(self, point: Point) -> Bracket:
-        return soft_margin_bracket(self.K, self.y, self.C, point)
+        return self.proof(self.witness(point))
+
+    def witness(self, point: Point) -> Point:
+        """Return an exactly feasible `alpha` near the point's: a proposal."""
+        return soft_margin_witness(self.K, self.y, self.C, point)
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return what a witness proves."""
+        return soft_margin_proof(self.K, self.y, self.C, witness)
 
     # The sample and the examples
 

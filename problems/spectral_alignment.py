@@ -38,7 +38,7 @@ from klopt.problems._spectral.data import (
     require_classes,
     sample_graph,
 )
-from klopt.problems._spectral.proof import AlignmentCurve
+from klopt.problems._spectral.witness import AlignmentCurve
 
 __all__ = ["SpectralAlignment"]
 
@@ -47,7 +47,9 @@ __all__ = ["SpectralAlignment"]
 class SpectralAlignment(Problem):
     """Choose the level of a spectral kernel by its alignment with the labels.
 
-    The value is the alignment, which is maximised; the solution is the number `level`.
+    The value is the alignment, which is maximised; the solution is the number `level`. The data are
+    the directions as computed from the Laplacian, by their strengths A and their r (`curve`), where
+    r_i that agree to 1e-12 are equal: the bounds are about these numbers.
 
     Parameters
     ----------
@@ -76,7 +78,8 @@ class SpectralAlignment(Problem):
         r"T\rVert},\quad K=\sum_i[r_i-t]_+\,u_iu_i^\top,\quad r_i=\sqrt{A_i/(2B_i)}",
         words=(
             "The level t chooses among the spectral kernels of regularised least squares,"
-            " which form one curve."
+            " which form one curve. The eigenvectors and eigenvalues of the Laplacian, as computed,"
+            " are the data."
         ),
     )
     references = ("mao2010",)
@@ -104,7 +107,7 @@ class SpectralAlignment(Problem):
     def curve(self) -> AlignmentCurve:
         """The alignment as a function of the level, which brackets the optimum."""
         d = self.directions
-        return AlignmentCurve(d.A, d.B, float(np.linalg.norm(d.Y.T @ d.Y)))
+        return AlignmentCurve.of_directions(d.A, d.B, float(np.linalg.norm(d.Y.T @ d.Y)))
 
     def describe(self) -> str:
         """Return the sizes."""
@@ -126,7 +129,15 @@ class SpectralAlignment(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         """Return the alignment at the level and the largest over all pieces."""
-        return self.curve.bracket(point)
+        return self.proof(self.witness(point))
+
+    def witness(self, point: Point) -> Point:
+        """Return the nearest level of the curve."""
+        return self.curve.witness(point)
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return what a level proves in exact arithmetic; the upper end needs no witness."""
+        return self.curve.proof(witness)
 
     def spectrum(self, point: Point) -> FloatArray:
         """Return lam_i ~ [r_i - level]_+ of the directions, with sum 1."""

@@ -44,7 +44,7 @@ from klopt.problems._spectral.data import (
     targets,
 )
 from klopt.problems._spectral.forms import FreeKernelForms, SpectralKernelForms
-from klopt.problems._spectral.proof import FreeLeastSquares, SpectralLeastSquares
+from klopt.problems._spectral.witness import FreeLeastSquares, SpectralLeastSquares
 
 __all__ = ["SpectralRls"]
 
@@ -65,6 +65,10 @@ class SpectralRls(Problem):
 
     Solutions have the array `spectrum`, the eigenvalues of K along `directions`, for the spectral
     basis and `factor`, F with K = FF', for the others.
+
+    For the spectral basis the data are the directions as computed from the Laplacian (their
+    strengths A and roughnesses B in `directions`): the bounds are about these numbers. For the
+    others the data are the Laplacian itself, the ridge and the labels.
 
     Parameters
     ----------
@@ -98,7 +102,10 @@ class SpectralRls(Problem):
     statement = Statement(
         r"\min_{K\succeq 0}\; \tfrac12\,\mathrm{tr}\,Y^\top(K_{JJ}+I/C)^{-1}Y+\mu\,"
         r"\mathrm{tr}\,K(L+\epsilon I)",
-        words="K commutes with L, or is any kernel, as the basis says.",
+        words=(
+            "K commutes with L, or is any kernel, as the basis says. In the spectral basis the "
+            "eigenvectors and eigenvalues of L, as computed, are the data."
+        ),
         weights="spectrum",
     )
     references = ("mao2010",)
@@ -122,7 +129,7 @@ class SpectralRls(Problem):
             raise InvalidProblem(
                 f"rank is {self.rank} but basis {self.basis!r} uses no eigenvectors; leave it out"
             )
-        self.proof  # noqa: B018 - a Laplacian that is singular even with its ridge is refused now
+        self.least_squares  # noqa: B018 - a Laplacian that is singular even with its ridge is refused now
 
     @cached_property
     def directions(self) -> Directions:
@@ -130,11 +137,12 @@ class SpectralRls(Problem):
         return Directions.of(self.laplacian, self.labels, self.ridge, self.rank)
 
     @cached_property
-    def proof(self) -> SpectralLeastSquares | FreeLeastSquares:
-        """What brackets the optimum over the kernels that the basis allows."""
+    def least_squares(self) -> SpectralLeastSquares | FreeLeastSquares:
+        """The data of the problem over the kernels that the basis allows, and its bounds."""
         if self.basis == "spectral":
             d = self.directions
-            return SpectralLeastSquares(d.A, d.B, d.Y, self.C, self.mu)
+            complete = self.rank is None or self.rank >= self.labels.size
+            return SpectralLeastSquares(d.A, d.B, d.Y, self.C, self.mu, complete)
         n = self.labels.size
         points, Y = targets(self.labels)
         if self.basis == "padded":
@@ -143,16 +151,16 @@ class SpectralRls(Problem):
             points = np.arange(n)
             Y = padded
         L = csc("L", self.laplacian + self.ridge * sparse.eye_array(n))
-        proof = FreeLeastSquares(L, points, Y, self.C, self.mu)
-        proof.R  # noqa: B018 - refuses a singular Laplacian
-        return proof
+        least_squares = FreeLeastSquares(L, points, Y, self.C, self.mu, self.ridge)
+        least_squares.R  # noqa: B018 - refuses a singular Laplacian
+        return least_squares
 
     @cached_property
     def forms(self) -> SpectralKernelForms | FreeKernelForms:
         """The equivalent forms, which keep what they have computed."""
-        if isinstance(self.proof, SpectralLeastSquares):
-            return SpectralKernelForms(self.proof)
-        return FreeKernelForms(self.proof)
+        if isinstance(self.least_squares, SpectralLeastSquares):
+            return SpectralKernelForms(self.least_squares)
+        return FreeKernelForms(self.least_squares)
 
     def describe(self) -> str:
         """Return the sizes and the basis."""
@@ -165,7 +173,15 @@ class SpectralRls(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         """Return the value of the nearest kernel and a dual value."""
-        return self.proof.bracket(point)
+        return self.proof(self.witness(point))
+
+    def witness(self, point: Point) -> Point:
+        """Return the nearest kernel with what proves its value and the dual value."""
+        return self.least_squares.witness(point)
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return what the arrays of a witness prove in exact arithmetic."""
+        return self.least_squares.proof(witness)
 
     def kernel(self, point: Point) -> FloatArray:
         """Return K on all points: U diag(lam) U' or FF'."""

@@ -929,21 +929,28 @@ def ordered_alignment(rng: Rng) -> Case:
 def spectral_rls(rng: Rng) -> Case:
     """Two points of different class on one edge: eigenvalues 0 and 2w, targets along the second.
 
-    min over lam >= 0 of 1/(lam + 1/C) + mu lam B, B = 2w + ridge.
+    The computed strengths A and roughnesses B of the directions are the data of the problem:
+    min over lam >= 0 of sum_i A_i / (lam_i + 1/C) / 2 + mu B_i lam_i.
     """
     w = decimal(rng, -8, 8)
     C = decimal(rng, -3, 8)
     mu = decimal(rng, -8, 3)
     ridge = decimal(rng, -3, 0)
-    price = Q(mu) * (2 * Q(w) + Q(ridge))
     problem = problems.SpectralRls([[w, -w], [-w, w]], [0, 1], C, mu, ridge=ridge)
-    # The derivative at lam = 0 is -C^2 + price.
-    if price >= Q(C) ** 2:
-        return Case(problem, Truth("optimal", Q(C)))
-    # lam + 1/C = price^-1/2: the value is 2 price^1/2 - price / C.
-    low, high = root(price)
-    less = price / Q(C)
-    return Case(problem, Truth("optimal", (2 * low - less, 2 * high - less)))
+    least = most = Q(0)
+    directions = problem.directions
+    for A, B in zip(directions.A.tolist(), directions.B.tolist(), strict=True):
+        price = 2 * Q(mu) * Q(B)
+        # The derivative at lam = 0 is (-A C^2 + price) / 2.
+        if price >= Q(A) * Q(C) ** 2:
+            value = Q(A) * Q(C) / 2
+            least, most = least + value, most + value
+            continue
+        # lam + 1/C = (A / price)^1/2: the value is (A price)^1/2 - price / (2C).
+        low, high = root(Q(A) * price)
+        less = price / (2 * Q(C))
+        least, most = least + low - less, most + high - less
+    return Case(problem, Truth("optimal", (least, most)))
 
 
 # Simple sets and games

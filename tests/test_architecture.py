@@ -55,7 +55,7 @@ MAY_IMPORT = {
 """What a folder or root module of klopt may import, beside itself."""
 
 PROOF_FILES = [
-    name for name in MODULES if name.startswith("klopt.problems._") and name.endswith(".proof")
+    name for name in MODULES if name.startswith("klopt.problems._") and name.endswith("proof")
 ]
 PROOF_MAY_IMPORT = (
     "klopt.arrays",

@@ -20,8 +20,8 @@ from klopt.model.functions import DualFunction
 from klopt.model.sets import BoxPlane
 from klopt.numerics.low_rank_qp import solve_low_rank_qp
 from klopt.problems import LogDetPairs
+from klopt.problems._logdet.constraints import DistanceConstraints
 from klopt.problems._logdet.function import LogDetDual
-from klopt.problems._logdet.proof import DistanceConstraints
 from klopt.proof.certificate import Verdict
 
 BOTH = ["bregman", "sparse_newton"]

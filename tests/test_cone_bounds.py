@@ -509,6 +509,13 @@ class TestForgeries:
                 upper = upper_bound(statement, PrimalWitness(np.array(x))).value
                 assert not upper < -1.7e308
 
+    def test_a_gradient_that_overflows_is_not_zero(self) -> None:
+        """b'y = -1e300 and A'y = inf: x = 1 is feasible, of value 1."""
+        statement = lp([1.0], [[-1e10], [1.0], [-1.0]], [-1.0, 2.0, 2.0])
+        assert upper_bound(statement, PrimalWitness(np.ones(1))).value == 1.0
+        assert not lower_bound(statement, witness([1e300, 0.0, 0.0])).value > 1
+        assert not is_infeasible(statement, witness([1e300, 0.0, 0.0]))
+
     def test_objectives_that_are_not_convex(self) -> None:
         """-x^2 / 2 over |x| <= 2 is at least -2; over all x it has no bound."""
         P = sparse.csc_array([[-1.0]])

@@ -22,7 +22,8 @@ from klopt.problems._adaptive.features import (
     SinglePrecisionSquares,
 )
 from klopt.problems._adaptive.function import AdaptiveFunction, without_rounding
-from klopt.problems._adaptive.proof import ReducedMatrix, moments, quadratic_forms
+from klopt.problems._adaptive.proof import moments, quadratic_forms
+from klopt.problems._adaptive.weights import ReducedMatrix
 from klopt.proof.certificate import Verdict
 
 TAUS = [0.0, 0.01, 0.5, 5.0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import resource
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -170,9 +171,10 @@ def test_clusters_of_one_class_alone_leave_zero_and_a_bracket_of_the_whole(tau: 
     assert found.whole is not None
     assert found.polished is not None
     assert found.whole.lower <= found.polished.value <= found.whole.upper
-    assert (
-        found.lower == found.upper == pytest.approx(2 * whole.eta * (10**2 - (10 - tau / 2) ** 2))
-    )  # h(0), twice
+    eta, t = Fraction(whole.eta), Fraction(tau) / 2
+    twice = 2 * eta * (100 - (10 - t) ** 2)  # h(0) of each
+    assert Fraction(found.lower) <= twice <= Fraction(found.upper)
+    assert found.lower == pytest.approx(found.upper, rel=1e-14)
     silent = decompose(
         lambda X, y: None, X, y, y, whole=whole, polish=True
     )  # does not say which arrays are zero

@@ -27,7 +27,6 @@ from klopt.model.forms import ConeForm
 from klopt.problems import LP, QCQP
 from klopt.proof.certificate import Verdict
 from klopt.proof.exact_rank import independent_rows
-from klopt.proof.exact_simplex import ExactStatus, exact_farkas, exact_ray, exact_vertex
 from klopt.proof.rational import (
     as_rational,
     check_rational_dual,
@@ -40,6 +39,7 @@ from klopt.proof.rational import (
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.rational_systems import RationalMatrix, as_fractions, independent
 from klopt.proof.time_budget import budget
+from klopt.witness.exact_simplex import ExactStatus, exact_farkas, exact_ray, exact_vertex
 
 FOLDER = os.environ.get("KLOPT_DATA", "")
 needs_data = pytest.mark.skipif(
@@ -183,7 +183,9 @@ class TestVertex:
         assert started.status is ExactStatus.UNKNOWN
         assert started.x == (0, 0)
         with budget(time.perf_counter() - 1):
-            assert exact_vertex(form, [0, 0], [0, 0, 1, 1]).status is ExactStatus.UNKNOWN
+            ended = exact_vertex(form, [0, 0], [0, 0, 1, 1])
+        assert ended.status is ExactStatus.UNKNOWN
+        assert ended.why
         assert exact_vertex(form, [0, 0], [0, 0, 1, 1]).value == -2
 
     def test_beale_cycles_under_the_rule_of_dantzig_and_ends_here(self) -> None:
@@ -244,6 +246,28 @@ class TestForgeries:
         assert "negative" in check_rational_ray(form, [Fraction(0), Fraction(1)])
         level = ConeForm([1.0, -1.0], [[1.0, -1.0]], [0.0], Cones(zero=1))
         assert "negative" in check_rational_ray(level, [Fraction(1), Fraction(1)])
+
+    def test_each_sign_of_each_error(self) -> None:
+        one = Fraction(1)
+        at_most_0 = ConeForm([1.0], [[1.0]], [0.0], Cones(nonneg=1))
+        assert "row 0 is violated by 1.0e+00" in check_rational_primal(at_most_0, [one])
+        equal_0 = ConeForm([1.0], [[1.0]], [0.0], Cones(zero=1))
+        for x in (one, -one):
+            assert "off by 1.0e+00" in check_rational_primal(equal_0, [x])
+            assert "leaves row 0" in check_rational_ray(equal_0, [x])
+        assert check_rational_dual(equal_0, [-one]) == ""
+        for y in (-2 * one, Fraction(0)):
+            assert "c + A'y" in check_rational_dual(equal_0, [y])
+
+    def test_rows_with_infinite_sides(self) -> None:
+        one = Fraction(1)
+        impossible = ConeForm([1.0], [[1.0]], [-np.inf], Cones(nonneg=1))
+        assert "-inf" in check_rational_primal(impossible, [-one])
+        assert check_rational_farkas(impossible, [one]) == ""
+        assert check_rational_farkas(impossible, [-one]) != ""
+        vacuous = ConeForm([-1.0], [[1.0]], [np.inf], Cones(nonneg=1))
+        assert check_rational_primal(vacuous, [one]) == ""
+        assert check_rational_ray(vacuous, [one]) == ""
 
     @pytest.mark.parametrize(
         "check",
@@ -495,6 +519,42 @@ class TestSolve:
         assert result.exact is not None
         assert result.exact.value == 3
         assert result.exact.y["ub"] == (0, 1)
+
+    def test_right_hand_sides_that_decide_by_their_last_digits(self) -> None:
+        # b = A x0 with few positive x0 is degenerate but for its rounding: a float solver cannot
+        # know which of the other variables must leave 0 by 1e-17.
+        rng = np.random.default_rng(3)
+        A = rng.normal(size=(12, 24)) * (rng.random((12, 24)) < 0.4)
+        x0 = np.where(rng.random(24) < 0.2, rng.random(24), 0.0)
+        lp = LP(rng.random(24), A_eq=A, b_eq=A @ x0, bounds=(0, 5))
+        result = klopt.solve(lp, exact=True).require()
+        assert result.exact is not None
+        form = lp.form
+        if result.verdict is Verdict.OPTIMAL:
+            assert is_feasible(form, result.exact.x)
+        else:
+            assert result.verdict is Verdict.INFEASIBLE
+
+    def test_a_solver_that_returns_nonsense_costs_only_time(self) -> None:
+        form = ConeForm([1.0, 1.0], [[-3.0, -1.0], [-1.0, -3.0]], [-1.0, -1.0], Cones(nonneg=2))
+        for x, y in (([1e300, -1e300], [1.0, -5.0]), ([0.0, 0.0], [0.0, 0.0]), (None, None)):
+
+            def solve(program: ConeForm, x: object = x, y: object = y) -> tuple[object, object]:
+                return (None, None) if x is None else (np.array(x), np.array(y))
+
+            outcome = exact_vertex(form, [9, 9], [0, 0], solve=solve)  # type: ignore[arg-type]
+            assert outcome.value == Fraction(1, 2)
+
+    def test_the_command(self, tmp_path: Path) -> None:
+        from click.testing import CliRunner
+
+        from klopt.cli.main import main
+
+        path = tmp_path / "tenths.mps"
+        path.write_text(MPS, encoding="utf-8")
+        run = CliRunner().invoke(main, ["solve", str(path), "--exact"])
+        assert run.exit_code == 0
+        assert "the optimum is 81/100" in run.output
 
     def test_other_problems_are_refused(self) -> None:
         with pytest.raises(InvalidSettings, match="exact=True is for linear programs"):

@@ -18,7 +18,7 @@ from look import BLUE, GREY, ORANGE, STYLE
 from sklearn.datasets import load_breast_cancer
 
 import klopt
-from klopt.problems._logdet.proof import squared_distances as distances
+from klopt.problems._logdet.constraints import squared_distances as distances
 
 
 def main(folder: str = "docs/problems", kind: str = "svg") -> None:

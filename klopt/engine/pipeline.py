@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from klopt.arrays import FloatArray
 from klopt.engine.certify import certify
 from klopt.engine.planner import Route, routes_for
 from klopt.engine.presolve import Reduced, reduce_rows
@@ -30,9 +31,9 @@ from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.forms import ConeForm, Form
 from klopt.model.problem import Point, Problem
 from klopt.proof.certificate import Certificate, Verdict
-from klopt.proof.certify_exact import ExactSolution, StatedInRationals, certify_exact
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import budget
+from klopt.witness.certify_exact import ExactSolution, StatedInRationals, certify_exact
 from klopt.witness.cone_witness import proven_ray
 
 __all__ = ["answer_form", "solve"]
@@ -313,7 +314,12 @@ def _attempt(
     start: Start | None = None
     notes: tuple[str, ...] = ()
     if point is not None:
-        start, notes = lifted(route, form, point)
+        try:
+            start, notes = lifted(route, form, point)
+        except InvalidSettings:
+            # An earlier attempt's point that does not fit is no mistake of the user's.
+            if tell:
+                raise
     asked = settings if ask is None else attrs.evolve(settings, tol=ask)
     answer = answer_form(route.backend, form, asked, start, isolate)
     if answer.native == CHANGED:
@@ -322,7 +328,7 @@ def _attempt(
 
     # What overflows proves nothing; the user need not hear of it.
     with np.errstate(all="ignore"), blas_threads(settings.threads), _budget(settings, began):
-        certificate, found, exact = _certified(problem, route, form, answer, settings.tol)
+        certificate, found, exact = _certified(problem, route, form, answer, settings)
     certified = time.perf_counter()
 
     # Only what the user gave is told: that a later route ignores an earlier point is no news.
@@ -360,12 +366,18 @@ def _budget(settings: Settings, began: float) -> AbstractContextManager[None]:
 
 
 def _certified(
-    problem: Problem, route: Route, form: Form, answer: Answer, tol: float
+    problem: Problem, route: Route, form: Form, answer: Answer, settings: Settings
 ) -> tuple[Certificate, Point | None, ExactSolution | None]:
     """What the answer proves; an error in computing it proves nothing and costs this route only."""
+    tol = settings.tol
+
+    def again(program: ConeForm) -> tuple[FloatArray | None, FloatArray | None]:
+        found = answer_form(route.backend, program, settings)
+        return found.x, found.y
+
     try:
         if isinstance(problem, StatedInRationals) and problem.rational is not None:
-            return certify_exact(problem, route.formulation, answer, tol)
+            return certify_exact(problem, route.formulation, answer, tol, again)
         return *certify(problem, route.formulation, form, answer, tol), None
     except Exception as error:  # a user's own function may fail in any way
         text = f"what the answer proves cannot be computed: {type(error).__name__}: {error}"

@@ -20,7 +20,7 @@ from klopt.model.backend import Answer, Backend, Settings, Step, Stop
 from klopt.model.html import html_table
 from klopt.model.problem import Point, Problem, Sense
 from klopt.proof.certificate import Certificate, Verdict, contradict, is_narrow, within
-from klopt.proof.certify_exact import ExactSolution
+from klopt.witness.certify_exact import ExactSolution
 
 __all__ = ["ACCEPT", "Accept", "Attempt", "Result", "Timings", "combine"]
 

@@ -46,8 +46,10 @@ __all__ = ["CHANGED", "blas_threads", "flush_c", "pristine", "run_here"]
 CHANGED = "changed its input; build the problem anew before you solve it again"
 """The native status of a backend that has changed the arrays of its form."""
 
-MAX_SAMPLED_ENTRIES = 2**14
-"""About so many entries of an array are also compared in their order; of the others, the sum."""
+CHUNK = 2**15
+"""Entries of an array that are added up at a time to notice changes."""
+CHUNK_COLUMNS = 2**8
+"""Columns of the table that a chunk is added up in."""
 
 MAX_MAGNITUDE = 1e100
 """Squares and products of larger entries leave the range of floats."""
@@ -171,12 +173,20 @@ def _read_only(arrays: list[npt.NDArray[Any]]) -> Iterator[None]:
 
 
 def _checksum(array: npt.NDArray[Any]) -> tuple[int, ...]:
-    """Whether an array is locked, the sum of all its bits, and some entries in their order."""
+    """Whether an array is locked, and a sum of its bits that knows their order.
+
+    In chunks that a processor keeps at hand, the bits are added along the rows and the columns of a
+    table: two entries that change places change both, wherever they stand.
+    """
     flat = array.ravel(order="K")
     words = flat.view(f"u{gcd(8, flat.nbytes)}")
-    # Changes that cancel in the sum, two entries swapped say, show in the sample.
-    sample = flat[:: 1 + flat.size // MAX_SAMPLED_ENTRIES]
-    return flat.size, int(array.flags.writeable), int(words.sum()), crc32(sample.tobytes())
+    whole = words.size // CHUNK * CHUNK
+    total = crc32(words[whole:].tobytes())
+    for start in range(0, whole, CHUNK):
+        table = words[start : start + CHUNK].reshape(-1, CHUNK_COLUMNS)
+        total = crc32(table.sum(axis=0).tobytes(), total)
+        total = crc32(table.sum(axis=1).tobytes(), total)
+    return flat.size, int(array.flags.writeable), total
 
 
 # What a backend returns.

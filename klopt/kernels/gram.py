@@ -1,10 +1,8 @@
 """A kernel matrix checked once: finite, symmetric and positive semidefinite up to rounding.
 
-A Cholesky factorisation that runs to completion bounds the smallest eigenvalue. In floating point
-with unit roundoff u, R'R = A + E with |E_ij| <= g sqrt(A_ii A_jj) / (1 - g), g = (n + 1) u (Higham,
-Accuracy and Stability, Theorem 10.3 and (10.7); Rump, BIT 46 (2006) 433-452), hence
+A Cholesky factorisation of A that runs to completion in floating point proves
 
-    lambda_min(A) >= -g / (1 - g) tr A.
+    lambda_min(A) >= -c,      c of Lemma P1 in `klopt.proof.semidefinite` (Rump, BIT 46, 2006).
 
 It is tried on A = K. Where K is singular or negative by rounding it breaks down. If K has low rank,
 a pivoted factor R is cheap and proves more: R'R is PSD, so lambda_min(K) >= -||K - R'R||. Otherwise
@@ -18,7 +16,8 @@ refuse K, or to repair it in the way the caller names,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, cast, get_args
 
@@ -26,6 +25,7 @@ import numpy as np
 
 from klopt.arrays import (
     EPS,
+    UNIT_ROUNDOFF,
     FloatArray,
     freeze,
     matrix,
@@ -37,6 +37,10 @@ from klopt.arrays import (
 )
 from klopt.errors import InvalidProblem
 from klopt.kernels.rbf import gamma_scale, gaussians
+from klopt.proof.directed import product_up, sum_up
+from klopt.proof.enclosure import ETA, gamma as gamma_n
+from klopt.proof.kernel_product import entry_bounds
+from klopt.proof.semidefinite import cholesky_shift
 
 __all__ = ["Gram", "Repair", "binary_labels", "proven_floor"]
 
@@ -47,6 +51,9 @@ MAX_RBF_FLOOR = 1e-9
 
 The factorisation of 2000 points proves half of it.
 """
+
+FACTORS = ("_factor", "_factor_error")
+"""What a Gram computes once and shares with its sharpened self."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +184,35 @@ class Gram:
         return _looks_thin(self.matrix) and 8 * len(self.factor()) <= self.size
 
     @cached_property
+    def entry_bounds(self) -> FloatArray:
+        """r with |K_ij| <= r_i r_j, computed once."""
+        return cast(FloatArray, freeze(entry_bounds(self.matrix, self.floor)))
+
+    @cached_property
+    def sharpened(self) -> Gram:
+        """The same matrix with a floor by Cholesky, where that is better by far; computed once.
+
+        The floor of a Gaussian kernel comes without a factorisation and may be loose.
+
+        >>> K = Gram.rbf([[0.0], [2.0]])
+        >>> K.floor < 0, K.sharpened.floor
+        (True, 0.0)
+        """
+        if not self.floor:
+            return self
+        definite = -(self.size + 5) * EPS * float(self.matrix.trace())
+        found = proven_floor(self.matrix, definite)
+        if found is None:
+            found = proven_floor(self.matrix)
+        if found is None or found <= self.floor / 2:
+            return self
+        better = replace(self, floor=min(found, 0.0))
+        # It is as sharp as it gets, and has the factor of this one.
+        known = {name: self.__dict__[name] for name in FACTORS if name in self.__dict__}
+        better.__dict__.update(known, sharpened=better)
+        return better
+
+    @cached_property
     def _factor(self) -> FloatArray:
         return cast(FloatArray, freeze(_pivoted_factor(self.matrix)))
 
@@ -201,14 +237,12 @@ def proven_floor(K: FloatArray, shift: float = 0.0) -> float | None:
     n = len(K)
     A = K.copy()
     A.flat[:: n + 1] += shift
-    trace = float(A.trace())
+    # It covers the rounding of the sums K_ii + shift as well.
+    rounding = cholesky_shift(A)
     _, failed = dpotrf(A.T, lower=1, overwrite_a=1, clean=0)
     if failed:
         return None
-    # n + 1 roundings as in the module's formula, one for a BLAS that multiplies by the reciprocal
-    # of the pivot, one for the sum K_ii + shift, two to spare for the trace and this line.
-    g = (n + 5) * EPS / 2
-    return -(shift + g / (1 - g) * trace)
+    return -sum_up(shift, rounding)
 
 
 def _times_power(gamma: float, exponent: int) -> float:
@@ -231,12 +265,23 @@ def _pivoted_factor(K: FloatArray) -> FloatArray:
 
 
 def _distance(K: FloatArray, R: FloatArray) -> float:
-    """A bound of ||K - R'R||_F that counts the rounding of its own computation."""
-    blocks = (slice(start, start + 256) for start in range(0, len(K), 256))
-    norms = [float(np.linalg.norm(K[rows] - R[:, rows].T @ R)) for rows in blocks]
-    measured = float(np.hypot.reduce(norms))
-    rounding = (len(R) + 3) * EPS / 2 * float(np.linalg.norm(R)) ** 2
-    return measured + rounding
+    """A bound of ||K - R'R||_F that counts the rounding of its own computation.
+
+    A product of rank terms errs by gamma_rank |R|'|R| entry by entry, whose norm is at most ||R||^2
+    (Lemma E2 of `klopt.proof.enclosure`), and the difference by one unit of itself.
+    """
+    n = len(K)
+    blocks = (slice(start, start + 256) for start in range(0, n, 256))
+    norms = [_norm_up(K[rows] - R[:, rows].T @ R) for rows in blocks]
+    measured = _norm_up(np.array(norms)) * (1 + 4 * UNIT_ROUNDOFF)
+    length = _norm_up(R)
+    return sum_up(measured, product_up(gamma_n(len(R) + 3), length, length), n * (len(R) + 4) * ETA)
+
+
+def _norm_up(A: FloatArray) -> float:
+    """An upper bound of ||A||_F by Lemma E2; squares that underflow are counted."""
+    norm = float(np.linalg.norm(A)) * (1 + gamma_n(A.size + 8))
+    return sum_up(norm, 2.0**-536 * (1 + math.sqrt(A.size)))
 
 
 def _looks_thin(K: FloatArray) -> bool:
@@ -307,11 +352,12 @@ def _repaired(
         repaired = K + max(-smallest, 0.0) * np.eye(len(K))
         record = f"shifted by {-smallest:.3g}, smallest eigenvalue {smallest:.3g}"
     else:
-        # Only the negative part is touched, so that the rest keeps its digits; M M' is exactly
-        # symmetric in BLAS.
+        # Only the negative part is touched, so that the rest keeps its digits. The lower triangle
+        # is mirrored: a BLAS need not return M M' symmetric to the last bit.
         times = 2 if repair == "flip" else 1
         half = vectors[:, negative] * np.sqrt(-values[negative] * times)
         repaired = K + half @ half.T
+        repaired = np.tril(repaired) + np.tril(repaired, -1).T
         record = f"{'flipped' if repair == 'flip' else 'clipped'} {count}"
 
     # The repair itself rounds: the shift that makes the factorisation run is part of the bound.

@@ -5,12 +5,13 @@ computed matrix K + E has no eigenvalue below -||E||. Squared distances come fro
 matrices, n_i + n_j - 2 x_i'x_j with n_i = ||x_i||^2: with p columns and unit roundoff u they err by
 at most
 
-    d = (2p + 8) u (n_i + n_j),      hence      |E_ij| <= e K_ij,    e = exp(gamma d) - 1 + 16 u,
+    d = (2p + 8) u (n_i + n_j),      hence      |E_ij| <= e K_ij,    e = exp(gamma d) - 1 + 16 u.
 
-the last term for the product with gamma and an exponential that is right to 4 units in the last
-place. ||E|| is at most the largest row sum of e K. Points are centred first: of the rounded ones
-the matrix is a kernel too. Half of a matrix is computed and mirrored, so it is symmetric to the
-last bit and takes half the exponentials.
+2p units are for the three sums of products, 3 for the two sums after them and 2 for the product
+with gamma, as the distance is at most 2 (n_i + n_j). The 16 u are for an exponential that is right
+to 4 units in the last place and for the bound itself. ||E|| is at most the largest row sum of e K.
+Points are centred first: of the rounded ones the matrix is a kernel too. Half of a matrix is
+computed and mirrored, so it is symmetric to the last bit and takes half the exponentials.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from klopt.arrays import UNIT_ROUNDOFF, FloatArray
+from klopt.proof.enclosure import ETA, gamma as gamma_n, round_down
 
 __all__ = ["gamma_scale", "gaussians"]
 
@@ -56,6 +58,8 @@ def gaussians(X: FloatArray, gammas: Sequence[float]) -> list[tuple[FloatArray, 
                 K[rows, columns] = part
                 K[columns, rows] = part.T
     error = 2 * (2 * X.shape[1] + 8) * UNIT_ROUNDOFF * float(squares.max())
+    # Products that underflow lose eta each.
+    error += 4 * (X.shape[1] + 2) * ETA
     return [(K, _floor(K, gamma * error)) for gamma, K in zip(gammas, matrices, strict=True)]
 
 
@@ -77,5 +81,5 @@ def _floor(K: FloatArray, exponent: float) -> float:
     error = float(np.expm1(exponent)) + 16 * UNIT_ROUNDOFF
     # K as computed stands for the true one, which differs by the same share; what underflowed to 0
     # was below tiny.
-    largest = float(K.sum(axis=1).max()) * (1 + len(K) * UNIT_ROUNDOFF) / (1 - error)
-    return -(error * largest + len(K) * float(np.finfo(float).tiny))
+    largest = float(K.sum(axis=1).max()) * (1 + gamma_n(len(K))) / (1 - error)
+    return float(round_down(-(error * largest + 2 * len(K) * float(np.finfo(float).tiny))))

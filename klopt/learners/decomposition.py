@@ -22,6 +22,7 @@ Liu, Huang, Gong, Yang, Li, Learning data-adaptive non-parametric kernels, 2020.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
@@ -36,6 +37,7 @@ from klopt.errors import InvalidProblem, InvalidSettings
 from klopt.model.backend import whole_number
 from klopt.model.problem import Bracket, Point, Problem
 from klopt.proof.certificate import Verdict
+from klopt.proof.enclosure import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -56,6 +58,8 @@ Factory: TypeAlias = Callable[[FloatArray, FloatArray], Problem | None]
 Kernel: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 Indices: TypeAlias = npt.NDArray[np.intp]
 
+ROUNDED_UP = 1 + 2.0**-20
+"""Covers the rounding of sums of up to 2^30 terms, none of them negative."""
 POINTS_AT_ONCE = 1024
 """Points whose kernels are computed at a time."""
 
@@ -108,8 +112,8 @@ class OffBlocks:
         """Return lower and upper bound of h* - H: -B and C^2/2 sum |K_ij|."""
         C = positive("C", C)
         eta = positive("eta", eta)
-        upper = C * C / 2 * self.absolute
-        return -upper - C**4 / (16 * eta) * self.squares, upper
+        upper = ROUNDED_UP * (C * C / 2 * self.absolute)
+        return -(upper + ROUNDED_UP * (C**4 / (16 * eta) * self.squares)) * ROUNDED_UP, upper
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +132,12 @@ class Decomposition:
     @property
     def lower(self) -> float:
         """A proven lower bound of the sum of the parts' optima."""
-        return float(sum(part.lower for part in self.parts))
+        return _rounded_sum((part.lower for part in self.parts), -math.inf)
 
     @property
     def upper(self) -> float:
         """A proven upper bound of it."""
-        return float(sum(part.upper for part in self.parts))
+        return _rounded_sum((part.upper for part in self.parts), math.inf)
 
     @property
     def certified(self) -> bool:
@@ -146,6 +150,12 @@ class Decomposition:
         for part, block in zip(self.parts, blocks, strict=True):
             F[np.ix_(part.points, part.points)] = block
         return F
+
+
+def _rounded_sum(terms: Iterable[float], direction: float) -> float:
+    """The sum, rounded in a direction; `fsum` is 0 only where the sum is."""
+    total = math.fsum(terms)
+    return math.nextafter(total, direction) if total else total
 
 
 def decompose(
@@ -284,12 +294,14 @@ class _Task:
 
     def __call__(self) -> Found:
         problem = self.factory(self.X, self.y) if len(self.X) else None
-        # An empty cluster, or one whose only solution is zero: its optimum is known exactly.
+        # An empty cluster, or one whose only solution is zero: its optimum is known.
         if problem is None:
             if not isinstance(self.factory, KernelFactory):
                 return 0.0, 0.0, Verdict.OPTIMAL, {}
             value, arrays = self.factory.zero(len(self.X))
-            return value, value, Verdict.OPTIMAL, arrays
+            # A product of a few numbers, each operation rounded once.
+            rounding = 16 * UNIT_ROUNDOFF * abs(value)
+            return value - rounding, value + rounding, Verdict.OPTIMAL, arrays
         result = solve(problem, tol=self.tol)
         primal = {} if result.point is None else dict(result.point.primal)
         return result.lower, result.upper, result.verdict, primal

@@ -30,6 +30,7 @@ class Program(Problem):
 
     trusts_residuals: ClassVar[bool] = True
     offset: float
+    within: float
 
     @property
     @abstractmethod
@@ -62,7 +63,7 @@ class Program(Problem):
     @cached_property
     def cone_statement(self) -> ConeStatement:
         """The program as exact numbers, without what `form` rounds."""
-        return ConeStatement.of_form(self.form)
+        return replace(ConeStatement.of_form(self.form), within=self.within)
 
     def dual_witness(self, w: FloatArray, y: FloatArray) -> DualWitness:
         """Return what (w, y) of `form` proposes for `cone_statement`."""

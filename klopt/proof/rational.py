@@ -18,7 +18,7 @@ give 0 <= y's = b'y < 0. A row s_i >= 0 with b_i = -inf is a contradiction by it
 without bound along d from any feasible point.
 
 Each check multiplies a row by the least common denominator of its entries and a vector by that of
-its own, so that all sums are sums of integers. `klopt.proof.exact_simplex` searches for the
+its own, so that all sums are sums of integers. `klopt.witness.exact_simplex` searches for the
 vectors; nothing rests on how they were found.
 """
 
@@ -30,11 +30,13 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import gcd, inf, isinf, lcm, nextafter
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from klopt.arrays import SparseMatrix
 from klopt.errors import InvalidProblem
-from klopt.model.forms import ConeForm
+
+if TYPE_CHECKING:
+    from klopt.model.forms import ConeForm
 
 __all__ = [
     "Entries",
@@ -119,6 +121,7 @@ def is_linear(form: ConeForm) -> bool:
 
     >>> import numpy as np
     >>> from klopt.model.cones import Cones
+    >>> from klopt.model.forms import ConeForm
     >>> is_linear(ConeForm([1.0], [[1.0]], [1.0], Cones(nonneg=1)))
     True
     """
@@ -130,6 +133,7 @@ def as_rational(form: ConeForm | RationalProgram) -> RationalProgram:
     """Return a linear cone program in rationals, every float64 as the number that it is.
 
     >>> from klopt.model.cones import Cones
+    >>> from klopt.model.forms import ConeForm
     >>> as_rational(ConeForm([0.5], [[0.1]], [1.0], Cones(nonneg=1))).rows[0][0][1]
     Fraction(3602879701896397, 36028797018963968)
     """

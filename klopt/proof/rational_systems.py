@@ -25,6 +25,8 @@ from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from klopt.proof.time_budget import exhausted
+
 if TYPE_CHECKING:
     from flint import fmpq, fmpz, fmpz_mat
 
@@ -43,6 +45,10 @@ IntegerEntries: TypeAlias = Sequence[tuple[int, int]]
 PRIME = 2**61 - 1
 MAX_KERNEL = 600
 """A dense rational solve of a kernel of this size takes about ten seconds."""
+
+
+MAX_UPDATES = 100_000_000
+"""Entries that elimination may change: about half a minute."""
 
 
 class TooLarge(Exception):
@@ -80,11 +86,14 @@ def independent(
 
     chosen: list[int] = []
     pivots: list[int] = []
+    updates = 0
     rank_of: dict[int, int] = {}  # of a pivot's column
     reduced: list[list[tuple[int, int]]] = []  # the pivots' rows, divided by and without the pivot
     for index in order:
         if len(chosen) == columns:
             break
+        if updates > MAX_UPDATES or exhausted():
+            raise TooLarge("too many rows to find independent ones")
         left = {column: value % prime for column, value in rows[index]}
         left = {column: value for column, value in left.items() if value}
         # A pivot's row holds columns of later pivots only, so they are eliminated in that order.
@@ -95,6 +104,7 @@ def independent(
             factor = left.pop(pivots[rank], 0)
             if not factor:
                 continue
+            updates += len(reduced[rank])
             for column, value in reduced[rank]:
                 known = left.get(column)
                 entry = ((known or 0) - factor * value) % prime

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,12 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, SparseMatrix
 from klopt.model.cones import Cones, order_of, svec_entries
-from klopt.model.forms import ConeForm
 from klopt.proof.convexity import negative_curvature
 from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, round_down, round_up
+from klopt.proof.exact_rank import RowDependence, independent_rows
+
+if TYPE_CHECKING:
+    from klopt.model.forms import ConeForm
 
 __all__ = ["ConeStatement", "QuadraticConstraint", "TermProducts", "VariableRange"]
 
@@ -72,6 +75,10 @@ class TermProducts:
     def of(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the product and the sums of the absolute values of its terms."""
         return self._rows @ x, self._sizes @ np.abs(x)
+
+    def are_zeros(self, x: FloatArray) -> Mask:
+        """Return which rows have no term but 0."""
+        return np.asarray(self._sizes @ (x != 0).astype(float) == 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +220,12 @@ class ConeStatement:
                 break
             lower, upper = new_lower, new_upper
         return VariableRange(lower, upper)
+
+    @cached_property
+    def independent_equations(self) -> RowDependence | None:
+        """How the equations depend on each other, in exact arithmetic; None where it takes too long."""
+        zero = self.cones.zero
+        return independent_rows(sparse.csc_array(self.rows[:zero]), self.b[:zero])
 
     @cached_property
     def _linear_entries(self) -> tuple[Any, Any, FloatArray]:

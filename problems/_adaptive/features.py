@@ -27,12 +27,8 @@ import numpy.typing as npt
 
 from klopt.arrays import FloatArray, require_memory
 from klopt.model.functions import HessianOperator
-from klopt.problems._adaptive.proof import (
-    BestWeights,
-    WeightedFeatures,
-    moments,
-    quadratic_forms,
-)
+from klopt.problems._adaptive.proof import moments, quadratic_forms
+from klopt.problems._adaptive.weights import BestWeights, WeightedFeatures
 
 __all__ = [
     "AdaptiveFeatureFunction",

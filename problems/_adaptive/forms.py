@@ -39,7 +39,7 @@ from klopt.problems._adaptive.features import (
     SplitVariables,
 )
 from klopt.problems._adaptive.function import AdaptiveFunction
-from klopt.problems._adaptive.proof import AdaptiveDual
+from klopt.problems._adaptive.witness import AdaptiveDual
 from klopt.problems._margin.forms import Units
 
 __all__ = ["AdaptiveForms", "AdaptiveProblem"]
@@ -83,7 +83,7 @@ class AdaptiveProblem(Problem):
 
     @cached_property
     def machine(self) -> AdaptiveDual:
-        """The dual in signed coefficients, which brackets the optimum."""
+        """The dual in signed coefficients."""
         return AdaptiveDual(
             self.K,
             self.y,
@@ -98,9 +98,16 @@ class AdaptiveProblem(Problem):
     def formulations(self) -> tuple[Formulation, ...]:
         return AdaptiveForms(self.K, self.machine, self._function).formulations()
 
+    def witness(self, point: Point) -> Point:
+        """Return what a point proposes to the proof: arrays by name, made by any means."""
+        return self.machine.witness(point)
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return the bounds that a witness proves, in exact arithmetic."""
+        return self.machine.proof.bracket(witness)
+
     def bracket(self, point: Point) -> Bracket:
-        a = self.machine.coefficients(point)
-        return self.machine.bracket(a, point.dual.get("machine"))
+        return self.proof(self.witness(point))
 
     def kernel(self, point: Point) -> FloatArray:
         """Return F o K."""

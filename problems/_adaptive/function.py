@@ -2,7 +2,7 @@
 
     g(a) = max over F psd of  a'(F o K)a / 2 - eta ||F - 11'||^2 - tau eta tr F
 
-is convex (`klopt.problems._adaptive.proof` has its value and the best F). Its gradient is (F o
+is convex (`klopt.problems._adaptive.weights` has its value and the best F). Its gradient is (F o
 K)a. With 11' + Gamma = sum_k w_k q_k q_k' (as there), r_k = K D_a q_k and O_kl the divided
 differences of w -> max(w - tau/2, 0) its Hessian is
 
@@ -21,7 +21,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.model.functions import LocalModel
 from klopt.numerics.roots import cubic_root
-from klopt.problems._adaptive.proof import (
+from klopt.problems._adaptive.weights import (
     MAX_DENSE_ORDER,
     BestWeights,
     WeightedKernel,

@@ -15,6 +15,9 @@ zero, C where it is above that and -C where it is below,
 
     SVM   r_i <= 0 for y_i = 1,  r_i >= 0 for y_i = -1            SVR   |r_i| <= epsilon.
 
+All of it is computed outwards, so that it holds in exact arithmetic: for K itself where it is
+positive semidefinite, else for K with its negative eigenvalues, all of them rounding, set to 0.
+
 This replaces Theorem 7 of Liu et al. (2020), whose condition is never met.
 """
 
@@ -28,11 +31,15 @@ import numpy.typing as npt
 from klopt.arrays import FloatArray
 from klopt.errors import InvalidProblem
 from klopt.model.problem import Point
-from klopt.problems._adaptive.proof import AdaptiveDual
+from klopt.problems._adaptive.witness import AdaptiveDual
+from klopt.proof.enclosure import Enclosure, round_down, round_up
 
 __all__ = ["Mask", "screened"]
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
+
+ROUNDED_UP = 1 + 2.0**-30
+"""Covers the few roundings of a bound, none of whose terms is negative."""
 
 
 def screened(dual: AdaptiveDual, point: Point) -> tuple[Mask, Mask, Mask]:
@@ -41,25 +48,34 @@ def screened(dual: AdaptiveDual, point: Point) -> tuple[Mask, Mask, Mask]:
         raise InvalidProblem(
             "screening needs a problem without bias: with one, points can only move together"
         )
-    bracket = dual.bracket(dual.coefficients(point))
-    a = dual.coefficients(bracket.point)
-    gap = bracket.gap
+    proof = dual.proof
+    witness = dual.witness(point)
+    bracket = proof.bracket(witness)
+    gradient = proof.gradient(witness)
+    nothing = np.zeros(dual.y.size, bool)
+    if gradient is None or not np.isfinite(bracket.gap):
+        return nothing, nothing.copy(), nothing.copy()
+    a = proof.coefficients(witness)
+    gap = ROUNDED_UP * bracket.gap
 
-    function = dual.function
-    diagonal = function.diagonal
-    weight = 1 / (4 * dual.eta)
-    u = a * a
-    around = diagonal + weight * (function.times_squares(u) - diagonal**2 * u)
+    # Upper bounds all: K_ii + phi is above K_ii, and the row i of E has no norm above phi.
+    kernel = proof.kernel
+    weight = proof.weight.upper
+    diagonal = kernel.diagonal
+    own = np.maximum(diagonal / ROUNDED_UP - 2 * kernel.phi, 0.0) ** 2 * (a * a) / ROUNDED_UP
+    others = np.maximum(kernel.times_squares(a, a).upper - own, 0.0)
+    reach = np.sqrt(others) + kernel.phi * float(np.abs(a).max())
+    around = diagonal + weight * reach**2
 
     def change(move: float) -> FloatArray:
         """By how much the gradient at a* can differ, from moves of up to so much."""
         largest = np.maximum(np.abs(a), np.abs(a + move))
         rate = around + 3 * weight * (largest * diagonal) ** 2
-        return np.maximum(np.sqrt(2 * rate * gap), 2 * gap / dual.C)
+        return np.asarray(ROUNDED_UP * np.maximum(np.sqrt(2 * rate * gap), 2 * gap / dual.C))
 
-    force = dual.y - function.at(a).product
-    min_force = force - change(dual.C)
-    max_force = force + change(-dual.C)
+    force = Enclosure.of(dual.y) - gradient
+    min_force = round_down(force.lower - change(dual.C))
+    max_force = round_up(force.upper + change(-dual.C))
     low, high = _resisted(dual)
     at_zero = (low < min_force) & (max_force < high)
     return at_zero, min_force > high, max_force < low

@@ -1,22 +1,27 @@
-"""The search for contradictions among pairs: rays that `proof.ray_flaw` then checks.
+"""The search for contradictions among pairs: rays that `proof.ray_flaw` then checks exactly.
 
 The triangle inequality is the best known one: along a path of similar pairs of lengths l_e =
 sqrt(t_e) between the points of a dissimilar pair, S = sum l_e,
 
     (sum_e d_e)^2 <= S sum_e d_e^2 / l_e,    so that   x_e = S l_e (1 + a),  x_pair = t_pair
 
-is a ray where S^2 < t_pair, a small enough. Shortest paths find such a pair. In general the
+is a ray where S^2 < t_pair, a small enough. At S^2 = t_pair the points must lie on a line, which
+only singular kernels do; there the multipliers S / l_e are a ray where they are rational. Shortest
+paths find such a pair. In general the
 multipliers diverge along a ray, and what the similar pairs carry of the dissimilar ones, N <= theta
 P, shows it.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.model.functions import IntArray
-from klopt.problems._logdet.proof import MIN_FALL, DistanceConstraints, ray_flaw
+from klopt.problems._logdet.constraints import DistanceConstraints
+from klopt.problems._logdet.proof import ray_flaw
 
 __all__ = ["Contradiction", "diverging_ray", "violated_cycle"]
 
@@ -27,6 +32,10 @@ KERNEL_SHARE = 1e-12
 """Eigenvalues of P below this share of the largest count as 0."""
 OUTSIDE_SHARE = 1e-10
 """N is carried by P if what it has outside the range of P is below this share of it."""
+MIN_FALL = 1e-12
+"""A path is shorter than its pair asks for if its square is, by this share; else they are equal."""
+MAX_DENOMINATOR = 1000
+"""Ratios of lengths with a larger denominator do not count as rational."""
 RAY_MARGIN = 1e-9
 """How much more than theta the similar pairs get, for the rounding of theta."""
 
@@ -60,7 +69,7 @@ def _shortest_cycle(constraints: DistanceConstraints, inside: IntArray) -> Contr
 
     ratio = length[which, constraints.second[inside]] ** 2 / constraints.target[inside]
     worst = int(np.argmin(ratio))
-    if not ratio[worst] < 1 - MIN_FALL:
+    if not ratio[worst] < 1 + MIN_FALL:
         return None
 
     pair = int(inside[worst])
@@ -71,10 +80,29 @@ def _shortest_cycle(constraints: DistanceConstraints, inside: IntArray) -> Contr
     edges = edge[path[:-1], path[1:]]
 
     x = np.zeros(constraints.size)
-    x[edges] = float(length[which[worst], path[-1]]) * np.sqrt(constraints.target[edges])
-    x[edges] *= 1 + (1 / ratio[worst] - 1) / 2
+    lengths = np.sqrt(constraints.target[edges])
+    shares = float(length[which[worst], path[-1]]) / lengths
+    if ratio[worst] < 1 - MIN_FALL:
+        shares = shares * (1 + (1 / ratio[worst] - 1) / 2)
+    else:
+        shares = np.array([_rational(share) for share in shares])
+    x[edges] = shares * constraints.target[edges]
     x[pair] = constraints.target[pair]
-    return x / x.max(), _cycle_words(constraints, path, edges, pair)
+    # A power of two keeps what is rational.
+    x = x / 2.0 ** np.ceil(np.log2(x.max()))
+    # On the verge only exact numbers tell.
+    if ratio[worst] >= 1 - MIN_FALL and ray_flaw(constraints.data, x / constraints.target):
+        return None
+    return x, _cycle_words(constraints, path, edges, pair)
+
+
+def _rational(x: float) -> float:
+    """The float next to a fraction of a small denominator that is nearly x.
+
+    >>> _rational(2.0000000000000004)
+    2.0
+    """
+    return float(Fraction(x).limit_denominator(MAX_DENOMINATOR))
 
 
 def _tightest_pairs(constraints: DistanceConstraints) -> IntArray:
@@ -158,8 +186,11 @@ def diverging_ray(constraints: DistanceConstraints, x: FloatArray) -> Contradict
     half = vectors[:, kept] / np.sqrt(values[kept])
     theta = float(eigh(half.T @ N @ half, eigvals_only=True)[-1])
     ray = np.where(similar, x * max(theta, 0.0) * (1 + RAY_MARGIN), x)
-    if not ray.any() or ray_flaw(constraints, ray / ray.max()):
+    if not ray.any():
+        return None
+    ray = ray / ray.max()
+    if ray_flaw(constraints.data, ray / constraints.target):
         return None
     count = int((ray > 0).sum())
     words = f"{count} pairs contradict each other: no distances of points can satisfy them"
-    return ray / ray.max(), words
+    return ray, words

@@ -53,7 +53,9 @@ class FactoredKernel:
         """Return K on the training points."""
         n = len(self.K0)
         require_memory(24.0 * n**2, f"the kernel of {n} points")
-        return symmetric("K", self.K0 + self._change(self._trained, self._trained))
+        change = self._change(self._trained, self._trained)
+        # Symmetric up to rounding, of which a W out of proportion makes much.
+        return symmetric("K", self.K0 + (change + change.T) / 2)
 
     def cross(self, cross0: npt.ArrayLike) -> FloatArray:
         """Return k between new and training points (m x n) from k0 between them."""

@@ -15,7 +15,7 @@ from scipy import sparse
 from klopt.arrays import FloatArray, SparseMatrix
 from klopt.model.cones import Cones, svec_entries
 from klopt.model.forms import ConeForm
-from klopt.problems._logdet.proof import DistanceConstraints
+from klopt.problems._logdet.constraints import DistanceConstraints
 from klopt.problems._scg.forms import log_det_program
 
 __all__ = ["pair_program"]

@@ -2,7 +2,7 @@
 
     f(x) = sum_c s_c x_c - log det M,    M = I + R A R',    A = sum_c s_c x_c z_c z_c' / t_c
 
-is minimised over x >= 0, the multipliers being x_c / t_c (`proof` has the notation). With K = R'WR,
+is minimised over x >= 0, the multipliers being x_c / t_c (`constraints` has the notation). With K = R'WR,
 W = M^-1,
 
     f'_c = -s_c (q_c - 1),      f''_cd = s_c s_d (z_c'K z_d)^2 / (t_c t_d).
@@ -27,14 +27,10 @@ from klopt.model.cones import svec_entries, svec_weights
 from klopt.model.features import Feature
 from klopt.model.functions import IntArray
 from klopt.model.memo import remember_last
+from klopt.problems._logdet.constraints import DistanceConstraints, PairEvaluation
 from klopt.problems._logdet.contradictions import Contradiction, diverging_ray, violated_cycle
-from klopt.problems._logdet.proof import (
-    DistanceConstraints,
-    FeasibleKernel,
-    PairEvaluation,
-    feasible_kernel,
-    ray_flaw,
-)
+from klopt.problems._logdet.proof import ray_flaw
+from klopt.problems._logdet.witness import FeasibleKernel, feasible_kernel
 
 __all__ = ["BregmanProjections", "LogDetDual", "LogDetEvaluation"]
 
@@ -141,7 +137,9 @@ class LogDetDual:
 
     def ray_flaw(self, ray: FloatArray) -> str:
         """Return what is wrong with a ray; "" if f is unbounded below along it."""
-        return ray_flaw(self.constraints, ray)
+        if ray.shape == self.constraints.target.shape:
+            ray = ray / self.constraints.target
+        return ray_flaw(self.constraints.data, ray)
 
 
 class BregmanProjections:

@@ -1,112 +1,94 @@
-"""What the bracket of a LogDet problem with pairs runs: its dual value, and a feasible kernel.
+"""Bounds of a LogDet problem with pairs that hold in exact arithmetic about the stored data.
 
-**Constraints.** R'R is the given kernel on m points and z_c = e_i - e_j the c-th pair: s_c = +1
-asks for a squared distance of at most t_c, s_c = -1 for at least t_c.
+The data are a kernel matrix G on m points (the stored block of K0), or features Phi with G = Phi
+Phi', and pairs z_c = e_i - e_j with s_c = +1 for a squared distance of at most t_c, -1 for at least
+t_c. A stored G with negative eigenvalues stands for G + N, 0 <= N <= -floor I: they count as 0.
 
-    minimise over W > 0   tr W - log det W - r   subject to   s_c (q_c - 1) <= 0
+**Coordinates.** Points are sums of the edges of a rooted tree, each edge the difference of a point
+and its parent, over 2^k_e. Edges between near points are short: the Gram matrix of the scaled
+edges, four stored numbers an entry, keeps the digits of small distances that a factor of G loses.
+Below G is that matrix, p_c the path of pair c, R a proposed factor with G = R'R + E, ||E||_F
+bounded. Features have R itself, and no E.
 
-with K = R'WR and q_c = z_c'K z_c / t_c. Multipliers x_c / t_c make of it
+**Lower bound (weak duality).** For lambda >= 0 and A = sum_c s_c lambda_c p_c p_c', if I + RAR' is
+positive definite,
 
-    W = M^-1,   M = I + R A R',   A = sum_c s_c x_c z_c z_c' / t_c
+    optimum  >=  log det(I + AG) - sum_c s_c lambda_c t_c.
 
-(K^-1 is the given inverse plus A, which is said here without inverses). All of it needs A and m x m
-matrices only, however many pairs there are. Only differences of points count, so the columns of R
-are centred: distances are then no small differences of large numbers.
+With slack at the price w (u - log u - 1) of moving t_c to u t_c, s lambda t becomes
+-w log(1 - s lambda t / w). log det(I + AG) is that of I + RAR' (Lemma D1) up to Lemma D2.
 
-**Lower bound.** The Lagrangian is minimal at W = M^-1: for every x >= 0, -f(x) is one, where
+**Upper bound (a feasible kernel).** For a symmetric Q with I + RQR' positive definite the kernel
+K = G + GQG has the divergence tr(QG) - log det(I + QG); it is feasible if s_c (p_c'K p_c - t_c) <=
+0 for all c. Of features, K = R'WR has tr W - log det W - r.
 
-    f(x) = sum_c s_c x_c - log det M,    f''_cd = s_c s_d (z_c'K z_d)^2 / (t_c t_d).
+**In balls.** Where floats leave a wide interval and points are few, the same bounds are computed in
+320 bits, for a G that is positive definite: log det(I + AG) = log det(G + GAG) - log det G, and
+for the kernel L - LCL, L = (G^-1 + A)^-1, D = tr(G^-1 K) - log det K + log det G - m.
 
-Slack: the targets t_c may move to u_c t_c at the price weight (u - log u - 1). Then s_c x_c becomes
--weight log(1 - s_c x_c / weight).
-
-**Upper bound**, a feasible W made from the W of any multipliers. Near the optimum, with S the
-violated pairs, and those that the move itself would violate, and C = sum_c s_c mu_c z_c z_c' / t_c,
-
-    W' = W - W R C R' W,    H_SS mu = s (q - 1) + a margin for rounding
-
-moves exactly these onto their bounds. Far from it, W' = (1 - t) W + t W_0 with a W_0 that is
-strictly feasible: points that similar pairs connect fall together, the others are far apart. There
-is no such W_0 where similar pairs connect a dissimilar one. With slack every W > 0 is feasible, at
-a price.
-
-**Infeasibility.** No W is feasible where some x >= 0 has R A R' >= 0 and sum_c s_c x_c < 0, since
-0 <= <W, RAR'> = sum_c s_c x_c q_c <= sum_c s_c x_c. With R z_c = 0 a dissimilar pair does it alone,
-also with slack, whose price -log u is infinite at u = 0.
+**Infeasibility.** No kernel at a finite divergence is feasible where lambda >= 0 has A positive
+semidefinite (of features: RAR'), and sum_c s_c lambda_c t_c < 0, or = 0 and tr(AG) > 0: with W > 0,
+<W, RAR'> = sum_c s_c lambda_c d_c <= sum_c s_c lambda_c t_c. A dissimilar pair of equal points does
+it alone, also with slack, whose price -log u is infinite at u = 0. All of it is decided in rational
+numbers, or by Rump's test with a margin.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, cast
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import EPS, FloatArray, freeze, matrix, positive, vector
-from klopt.errors import InvalidProblem
+from klopt.arrays import FloatArray
 from klopt.model.functions import IntArray
-from klopt.model.memo import lock
+from klopt.proof.balls import ball_matrix, definite_log_det, enclosure_of_ball, working_bits
+from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, enclose_norm, enclose_sum, gamma
+from klopt.proof.log_det import (
+    NOTHING,
+    enclose_congruence,
+    enclose_log_det,
+    enclose_relative_log_det,
+)
+from klopt.proof.semidefinite import is_positive_semidefinite, radius_norm
 
 __all__ = [
-    "MIN_FALL",
-    "DistanceConstraints",
-    "FeasibleKernel",
-    "PairEvaluation",
-    "equal_points",
-    "evaluation_in_domain",
-    "feasible_kernel",
+    "BallKernel",
+    "EdgeCoordinates",
+    "PairData",
+    "dual_bound",
+    "primal_bound",
     "ray_flaw",
-    "squared_distances",
 ]
 
-CLOSE_SHARE = 1e-4
-"""Squared distances below this share of the points' size are computed from differences."""
-NEARLY_EQUAL_SHARE = 1e-10
-"""Points whose squared distance is above this share of their size are different."""
-MAX_HALVINGS = 60
-"""Multipliers outside the domain of f are halved this often before they are given up for 0."""
-MAX_TIGHT_PAIRS = 3000
-"""Up to this many pairs are moved onto their bounds by a system of equations."""
-MAX_TIGHTENINGS = 8
-"""The number of times that pairs may join those that are moved."""
-MIN_FALL = 1e-12
-"""A sum of s_c x_c above this share of sum x_c, negated, is cancellation."""
+MAX_RATIONAL_ORDER = 80
+"""Up to this order a matrix is proven positive semidefinite in rational numbers."""
+MAX_BALL_POINTS = 100
+"""Up to this many points are worth the time of balls."""
+WIDE_SHARE = 1e-9
+"""An enclosure with a larger radius, as a share of 1 + |value|, is computed again in balls."""
+BITS = 320
+"""The precision of balls: six times that of floats."""
+ROWS_AT_A_TIME = 4096
+"""Paths of pairs are dense rows, so many at a time."""
+COARSE_SHARE = 2.0**-44
+"""Distances known to this share of their bound, or better, are not computed again by paths."""
 
 
-# ---- the constraints
-
-
-def _points(R: npt.ArrayLike) -> FloatArray:
-    return matrix("R", R)
-
-
-def _signs(sign: npt.ArrayLike) -> FloatArray:
-    return vector("sign", sign)
-
-
-def _targets(target: npt.ArrayLike) -> FloatArray:
-    return vector("target", target)
-
-
-def _indices(indices: npt.ArrayLike) -> IntArray:
-    return cast(IntArray, freeze(np.array(indices, dtype=np.intp)))
-
-
-def _weight(weight: float) -> float:
-    return positive("weight", weight, infinite=True)
-
-
-@attrs.frozen(eq=False, slots=False)
-class DistanceConstraints:
-    """Bounds of the squared distances of pairs of points, the columns of R.
+@dataclass(frozen=True, eq=False)
+class PairData:
+    """The problem: exact numbers, as stored.
 
     Parameters
     ----------
-    R
-        The points.
+    gram, features
+        G, or Phi by rows; one of them.
+    floor
+        A proven lower bound of the eigenvalues of the matrix that G is a block of; at most 0.
     first, second
         The two points of each pair.
     sign
@@ -115,525 +97,633 @@ class DistanceConstraints:
         The bound of each pair, positive.
     weight
         The price of moving a bound; infinite where they are hard.
-    names
-        What the points are called in words, by default their own numbers.
-    rounding
-        Points of this squared distance or less are equal: R is known no better.
-
-    >>> pairs = DistanceConstraints(np.eye(2), [0], [1], [1.0], [1.0])
-    >>> PairEvaluation.at(pairs, np.array([0.5])).ratios
-    array([1.])
     """
 
-    R: FloatArray = attrs.field(converter=_points)
-    first: IntArray = attrs.field(converter=_indices)
-    second: IntArray = attrs.field(converter=_indices)
-    sign: FloatArray = attrs.field(converter=_signs)
-    target: FloatArray = attrs.field(converter=_targets)
-    weight: float = attrs.field(default=np.inf, converter=_weight)
-    names: IntArray = attrs.field(converter=_indices)
-    rounding: float = 0.0
-
-    @names.default
-    def _own_numbers(self) -> IntArray:
-        return np.arange(self.R.shape[1])
-
-    def __attrs_post_init__(self) -> None:
-        if self.sign.size != self.size:
-            raise InvalidProblem(f"sign has {self.sign.size} entries; expected {self.size}")
-        if not self.first.shape == self.second.shape == (self.size,):
-            raise InvalidProblem(
-                f"first and second must name the {self.size} pairs that target has"
-            )
-        if not ((np.abs(self.sign) == 1).all() and (self.target > 0).all()):
-            raise InvalidProblem("sign must hold +1 and -1, target positive numbers")
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        # A pickle forgets that arrays are read-only.
-        lock(self)
+    gram: FloatArray | None
+    features: FloatArray | None
+    floor: float
+    first: IntArray
+    second: IntArray
+    sign: FloatArray
+    target: FloatArray
+    weight: float
 
     @property
-    def size(self) -> int:
-        """The number of pairs."""
-        return int(self.target.size)
+    def points(self) -> int:
+        """The number of points."""
+        return len(self._rows)
 
     @property
     def is_hard(self) -> bool:
         """Whether no bound may move at a price."""
-        return not np.isfinite(self.weight)
+        return not math.isfinite(self.weight)
 
-    @cached_property
-    def centred(self) -> FloatArray:
-        """R with rows of mean zero."""
-        return cast(FloatArray, freeze(self.R - self.R.mean(axis=1, keepdims=True)))
+    def are_equal(self, i: int, j: int) -> bool:
+        """Return whether two points are equal, exactly: G or Phi has the same row for both."""
+        return bool((self._rows[i] == self._rows[j]).all())
 
-    @cached_property
-    def inseparable(self) -> IntArray:
-        """The dissimilar pairs of equal points, which no W separates, at no finite price either."""
-        apart = np.flatnonzero(self.sign < 0)
-        equal = equal_points(self.R, self.first[apart], self.second[apart], self.rounding)
-        return cast(IntArray, freeze(apart[equal]))
-
-    @cached_property
-    def close_pairs(self) -> IntArray:
-        """The dissimilar pairs of tiny distances, which large multipliers meet."""
-        R = self.centred
-        apart = np.flatnonzero(self.sign < 0)
-        i = self.first[apart]
-        j = self.second[apart]
-        size = np.einsum("ij,ij->j", R, R)
-        scale = size[i] + size[j]
-        close = scale - 2 * (R.T @ R)[i, j] <= CLOSE_SHARE * scale
-        return cast(IntArray, freeze(apart[close]))
-
-    @cached_property
-    def close_differences(self) -> FloatArray:
-        """R z of the close pairs, which as a difference loses no digits."""
-        close = self.close_pairs
-        return cast(
-            FloatArray, freeze(self.R[:, self.first[close]] - self.R[:, self.second[close]])
-        )
-
-    def laplacian(self, x: FloatArray) -> FloatArray:
-        """Return A = sum_c s_c x_c z_c z_c' / t_c."""
-        m = self.R.shape[1]
-        used = np.flatnonzero(x)
-        i = self.first[used]
-        j = self.second[used]
-        weights = (self.sign * x / self.target)[used]
-        places = np.concatenate((i * m + j, j * m + i))
-        sums = np.bincount(places, np.concatenate((weights, weights)), m * m)
-        A = -sums.astype(float, copy=False).reshape(m, m)
-        A.flat[:: m + 1] = -A.sum(axis=1)
-        return A
-
-    def projected_laplacian(self, x: FloatArray) -> FloatArray:
-        """Return R A R'."""
-        R = self.centred
-        close = self.close_pairs
-        if not close.size:
-            return np.asarray(R @ self.laplacian(x) @ R.T)
-        far = x.copy()
-        far[close] = 0.0
-        Rz = self.close_differences
-        weights = self.sign[close] * x[close] / self.target[close]
-        return np.asarray(R @ self.laplacian(far) @ R.T + (Rz * weights) @ Rz.T)
-
-    def ratios(self, K: FloatArray) -> FloatArray:
-        """Return q, the squared distances in K over their targets."""
-        return squared_distances(K, self.first, self.second) / self.target
-
-    def ratio_rounding(self, K: FloatArray) -> FloatArray:
-        """Return what rounding may do to each ratio."""
-        diagonal = K.diagonal()
-        size = (diagonal[self.first] + diagonal[self.second]) / self.target
-        rounding: FloatArray = 8 * EPS * (1 + size)
-        return rounding
-
-    def violation(self, q: FloatArray) -> FloatArray:
-        """Return s (q - 1), positive where a constraint is violated."""
-        violation: FloatArray = self.sign * (q - 1)
-        return violation
-
-    @cached_property
-    def components(self) -> IntArray:
-        """The component of each point in the graph of the similar pairs."""
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import connected_components
-
-        similar = self.sign > 0
-        m = self.R.shape[1]
-        ends = (self.first[similar], self.second[similar])
-        graph = csr_array((np.ones(ends[0].size), ends), shape=(m, m))
-        found = connected_components(graph, directed=False)[1]
-        return cast(IntArray, freeze(np.asarray(found, dtype=np.intp)))
-
-
-def squared_distances(K: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-    """Return K_ii + K_jj - 2 K_ij of each pair."""
-    diagonal = K.diagonal()
-    found: FloatArray = diagonal[first] + diagonal[second] - 2 * K[first, second]
-    return found
-
-
-def equal_points(
-    R: FloatArray, first: IntArray, second: IntArray, rounding: float = 0.0
-) -> npt.NDArray[np.bool_]:
-    """Return which pairs are of columns of R that are equal up to rounding.
-
-    Parameters
-    ----------
-    R
-        The points as columns.
-    first, second
-        The two points of each pair.
-    rounding
-        Squared distances up to this one are rounding, too, beside that of the difference itself.
-
-    >>> equal_points(np.array([[1.0, 1.0, 2.0]]), np.array([0, 0]), np.array([1, 2]))
-    array([ True, False])
-    """
-    size = np.einsum("ij,ij->j", R, R)
-    scale = size[first] + size[second]
-    rough = np.abs(scale - 2 * (R.T @ R)[first, second])
-    equal: npt.NDArray[np.bool_] = rough <= NEARLY_EQUAL_SHARE * scale + rounding
-
-    # Those left are few, and their differences lose no digits.
-    near = np.flatnonzero(equal)
-    z = R[:, first[near]] - R[:, second[near]]
-    largest = np.maximum(rounding, (32 * EPS) ** 2 * scale[near])
-    equal[near] = np.einsum("ij,ij->j", z, z) <= largest
-    return equal
-
-
-# ---- the dual value
-
-
-@dataclass(frozen=True, eq=False)
-class PairEvaluation:
-    """f at one x, and the kernel that belongs to it.
-
-    Parameters
-    ----------
-    constraints
-        The pairs.
-    x
-        Their multipliers times their targets.
-    value
-        f(x), infinite outside the domain.
-    L, Y
-        M = LL' and Y = L^-1 R; None outside the domain.
-    """
-
-    constraints: DistanceConstraints
-    x: FloatArray
-    value: float
-    L: FloatArray | None = None
-    Y: FloatArray | None = None
-
-    @classmethod
-    def at(cls, constraints: DistanceConstraints, x: FloatArray) -> Self:
-        """Factor M at x."""
-        from scipy.linalg import solve_triangular
-        from scipy.linalg.lapack import dpotrf
-
-        x = x.copy()
-        slack = 1 - constraints.sign * x / constraints.weight
-        if not (np.isfinite(x).all() and (slack > 0).all()):
-            return cls(constraints, x, np.inf)
-
-        R = constraints.centred
-        M = constraints.projected_laplacian(x)
-        M.flat[:: len(R) + 1] += 1.0
-        L, failed = dpotrf(M.T, lower=1, clean=1)
-        if failed:
-            return cls(constraints, x, np.inf)
-
-        if constraints.is_hard:
-            linear = float(constraints.sign @ x)
-        else:
-            linear = -constraints.weight * float(np.log(slack).sum())
-        value = linear - 2 * float(np.log(L.diagonal()).sum())
-        return cls(constraints, x, value, L, solve_triangular(L, R, lower=True))
-
-    @cached_property
-    def kernel(self) -> FloatArray:
-        """K = R'WR of the centred points; NaN outside the domain."""
-        if self.Y is None:
-            K = np.full((self.constraints.R.shape[1],) * 2, np.nan)
-        else:
-            K = self.Y.T @ self.Y
-        return cast(FloatArray, freeze(K))
-
-    @cached_property
-    def ratios(self) -> FloatArray:
-        """q, the squared distances over their targets."""
-        constraints = self.constraints
-        close = constraints.close_pairs
-        ratios = constraints.ratios(self.kernel)
-        if close.size and self.L is not None:
-            differences = self._close_differences
-            squares = np.einsum("ij,ij->j", differences, differences)
-            ratios[close] = squares / constraints.target[close]
-        return cast(FloatArray, freeze(ratios))
-
-    @cached_property
-    def _close_differences(self) -> FloatArray:
-        """L^-1 R z of the close pairs."""
-        from scipy.linalg import solve_triangular
-
-        assert self.L is not None
-        return np.asarray(solve_triangular(self.L, self.constraints.close_differences, lower=True))
-
-    def differences(self, chosen: IntArray) -> FloatArray:
-        """Return L^-1 R z of some pairs."""
-        assert self.Y is not None
-        constraints = self.constraints
-        i = constraints.first[chosen]
-        j = constraints.second[chosen]
-        y: FloatArray = self.Y[:, i] - self.Y[:, j]
-        _, here, there = np.intersect1d(chosen, constraints.close_pairs, return_indices=True)
-        if here.size:
-            y[:, here] = self._close_differences[:, there]
-        return y
+    def squared_distance(self, pair: int) -> Fraction:
+        """Return the squared distance of a pair in the given kernel, exactly."""
+        i = self.first[pair]
+        j = self.second[pair]
+        if self.gram is not None:
+            G = self.gram
+            return Fraction(G[i, i]) + Fraction(G[j, j]) - 2 * Fraction(G[i, j])
+        assert self.features is not None
+        steps = zip(self.features[i].tolist(), self.features[j].tolist(), strict=True)
+        return sum(((Fraction(a) - Fraction(b)) ** 2 for a, b in steps), Fraction(0))
 
     @property
-    def rounding(self) -> float:
-        """What rounding may do to the value, by the terms of the linear part and of log det M."""
-        constraints = self.constraints
-        diagonal = self.kernel.diagonal()
-        size = (diagonal[constraints.first] + diagonal[constraints.second]) / constraints.target
-        close = constraints.close_pairs
-        size[close] = self.ratios[close]
-
-        terms = self.x
-        if not constraints.is_hard:
-            slack = 1 - constraints.sign * self.x / constraints.weight
-            terms = constraints.weight * np.log(slack)
-        total = 1 + len(constraints.R) + np.abs(terms).sum() + self.x @ size
-        return 16 * EPS * float(total)
-
-    def hessian(self, chosen: IntArray) -> FloatArray:
-        """Return the second derivatives of f among some of the pairs."""
-        return self.scaled_hessian(chosen, np.ones(chosen.size))
-
-    def scaled_hessian(self, chosen: IntArray, share: FloatArray) -> FloatArray:
-        """Return the second derivatives with rows and columns times share^1/2.
-
-        The part that slack adds, a diagonal, is divided by the share instead.
-        """
-        constraints = self.constraints
-        i = constraints.first[chosen]
-        j = constraints.second[chosen]
-        sign = constraints.sign[chosen]
-
-        # z_c'K z_d
-        B = self.kernel[i] - self.kernel[j]
-        H = np.take(B, i, axis=1)
-        H -= np.take(B, j, axis=1)
-        close = np.flatnonzero(np.isin(chosen, constraints.close_pairs))
-        if close.size:
-            y = self.differences(chosen)
-            H[close] = y[:, close].T @ y
-            H[:, close] = H[close].T
-
-        scale = sign * np.sqrt(share) / constraints.target[chosen]
-        H *= H
-        H *= scale[:, None]
-        H *= scale
-        if not constraints.is_hard:
-            slack = 1 - sign * self.x[chosen] / constraints.weight
-            H.flat[:: chosen.size + 1] += 1 / (share * constraints.weight * slack**2)
-        return H
+    def _rows(self) -> FloatArray:
+        rows = self.features if self.gram is None else self.gram
+        assert rows is not None
+        return rows
 
 
-def evaluation_in_domain(constraints: DistanceConstraints, x: FloatArray) -> PairEvaluation:
-    """Return f at x >= 0, halved until f is finite there."""
-    for _ in range(MAX_HALVINGS):
-        evaluation = PairEvaluation.at(constraints, x)
-        if np.isfinite(evaluation.value):
-            return evaluation
-        x = x / 2
-    return PairEvaluation.at(constraints, np.zeros_like(x))
-
-
-# ---- a feasible kernel
+# ---- coordinates
 
 
 @dataclass(frozen=True, eq=False)
-class FeasibleKernel:
-    """A feasible W and its objective."""
+class EdgeCoordinates:
+    """The points as sums of scaled edges.
 
-    value: float
-    W: FloatArray
+    Parameters
+    ----------
+    data
+        The problem.
+    parent
+        The parent of each point in the tree, -1 at a root. Any choice is right.
+    exponent
+        k_e of the edge above each point.
+    factor
+        The proposed R, r x m; that of features is computed here.
+    """
+
+    data: PairData
+    parent: IntArray
+    exponent: IntArray
+    factor: FloatArray | None = None
+
+    def with_factor(self, factor: FloatArray) -> EdgeCoordinates:
+        """Return the same coordinates with a factor; what does not depend on it is kept."""
+        made = replace(self, factor=factor)
+        for name in ("gram", "is_semidefinite", "paths_of_points"):
+            if name in vars(self):
+                vars(made)[name] = vars(self)[name]
+        return made
+
+    @cached_property
+    def paths_of_points(self) -> FloatArray:
+        """B: the edges from the origin to each point, times 2^k; each entry is exact."""
+        m = self.data.points
+        B = np.zeros((m, m))
+        known = np.zeros(m, dtype=bool)
+        for start in range(m):
+            branch: list[int] = []
+            point = start
+            while point >= 0 and not known[point]:
+                # A branch longer than the tree has points would go round in a circle.
+                assert len(branch) < m, "parent is no tree"
+                branch.append(point)
+                point = int(self.parent[point])
+            for child in reversed(branch):
+                above = int(self.parent[child])
+                if above >= 0:
+                    B[child] = B[above]
+                B[child, child] = 2.0 ** int(self.exponent[child])
+                known[child] = True
+        return B
+
+    def paths(self, chosen: Any) -> FloatArray:
+        """Return the rows p_c of some pairs; where two paths meet they cancel exactly."""
+        B = self.paths_of_points
+        found: FloatArray = B[self.data.first[chosen]] - B[self.data.second[chosen]]
+        return found
+
+    @cached_property
+    def gram(self) -> Enclosure:
+        """G, the inner products of the scaled edges, of four stored numbers each."""
+        stored = self.data.gram
+        assert stored is not None
+        m = len(stored)
+        # Row and column m are those of the origin.
+        G = np.zeros((m + 1, m + 1))
+        G[:m, :m] = stored
+        child = np.arange(m)
+        above = np.where(self.parent < 0, m, self.parent)
+
+        # Error-free sums (Knuth): the four numbers cancel where points are near.
+        one, lost_one = _two_sum(G[np.ix_(child, child)], -G[np.ix_(child, above)])
+        two, lost_two = _two_sum(G[np.ix_(above, above)], -G[np.ix_(above, child)])
+        total, lost = _two_sum(one, two)
+        rest = lost_one + lost_two + lost
+        mid = total + rest
+        size = np.abs(lost_one) + np.abs(lost_two) + np.abs(lost)
+        rad = UNIT_ROUNDOFF * np.abs(mid) + 4 * UNIT_ROUNDOFF * size
+        scale = 2.0 ** -self.exponent.astype(float)
+        mid = mid * scale[:, None] * scale
+        rad = rad * (1 + 8 * UNIT_ROUNDOFF) * scale[:, None] * scale
+        return Enclosure((mid + mid.T) / 2, np.maximum(rad, rad.T) * 2)
+
+    @cached_property
+    def kernel(self) -> Enclosure:
+        """G, or all that a stored G with negative eigenvalues may stand for."""
+        if self.is_semidefinite:
+            return self.gram
+        # |N_ef| <= ||N||_F.
+        return Enclosure(self.gram.mid, self.gram.rad + self.remainder)
+
+    @cached_property
+    def is_semidefinite(self) -> bool:
+        """Whether the stored matrix is proven positive semidefinite."""
+        G = self.gram
+        return is_positive_semidefinite(G.mid, radius_norm(G.rad))
+
+    @cached_property
+    def R(self) -> Enclosure:
+        """The factor: as proposed, or the edges of the features."""
+        if self.data.features is None:
+            assert self.factor is not None
+            return Enclosure.of(self.factor)
+        Phi = self.data.features
+        m = len(Phi)
+        padded = np.vstack([Phi, np.zeros(Phi.shape[1])])
+        above = np.where(self.parent < 0, m, self.parent)
+        scale = 2.0 ** -self.exponent.astype(float)
+        edges = Enclosure.of(Phi) - padded[above]
+        return Enclosure((edges.mid * scale[:, None]).T, (edges.rad * scale[:, None]).T)
+
+    @cached_property
+    def remainder(self) -> float:
+        """A bound of ||G - R'R||_F, for the G that a stored one stands for."""
+        if self.data.gram is None:
+            return 0.0
+        R = self.R.mid
+        E = self.gram - enclose_congruence(R.T, np.eye(len(R)))
+        distance = float(enclose_norm(E).upper)
+        if self.is_semidefinite:
+            return distance
+        # 0 <= N <= -floor I adds at most its trace, over all edges.
+        scale = 4.0 ** -self.exponent.astype(float)
+        lengths = np.where(self.parent < 0, 1.0, 2.0) * scale
+        added = -self.data.floor * float(lengths.sum()) * (1 + gamma(len(lengths) + 4))
+        return (distance + added) * (1 + 2 * UNIT_ROUNDOFF)
+
+    def weighted(self, weights: FloatArray) -> Enclosure:
+        """Return sum_c w_c p_c p_c'."""
+        m = self.data.points
+        used = np.flatnonzero(weights)
+        mid = np.zeros((m, m))
+        terms = np.zeros((m, m))
+        for start in range(0, used.size, ROWS_AT_A_TIME):
+            rows = used[start : start + ROWS_AT_A_TIME]
+            P = self.paths(rows)
+            mid += P.T @ (P * weights[rows, None])
+            P = np.abs(P)
+            terms += P.T @ (P * np.abs(weights[rows, None]))
+        # Powers of two: the products are exact, and the sums are Lemma E2 in any order.
+        rad = 2 * gamma(used.size + 8) * terms
+        return Enclosure((mid + mid.T) / 2, np.maximum(rad, rad.T))
+
+    def log_det(self, A: Enclosure) -> Enclosure:
+        """Return log det(I + AG), of infinite radius where I + RAR' may not be definite."""
+        return enclose_relative_log_det(A, self.R, self.remainder)
+
+    def distances(self, change: FloatArray) -> Enclosure:
+        """Return the squared distances of all pairs in G + GQG, or of features in R'WR."""
+        data = self.data
+        if data.gram is None:
+            K = enclose_congruence(self.R.T, change)
+        else:
+            K = self.kernel + enclose_congruence(self.kernel, change)
+        everything = enclose_congruence(self.paths_of_points, K)
+        diagonal = Enclosure(everything.mid.diagonal(), everything.rad.diagonal())
+        i = data.first
+        j = data.second
+        coarse = diagonal[i] + diagonal[j] - everything[i, j] * 2.0
+        mid = np.array(coarse.mid)
+        rad = np.array(coarse.rad)
+
+        # Where points are near, or bounds tight, by v = Gp (or Rp): little cancels there.
+        doubtful = rad > COARSE_SHARE * np.minimum(data.target, np.abs(mid))
+        if data.is_hard:
+            doubtful &= ~self.within(coarse)
+        again = np.flatnonzero(doubtful)
+        for start in range(0, again.size, ROWS_AT_A_TIME):
+            rows = again[start : start + ROWS_AT_A_TIME]
+            found = self._distances_by_paths(rows, change)
+            mid[rows] = found.mid
+            rad[rows] = found.rad
+        return Enclosure(mid, rad)
+
+    def _distances_by_paths(self, rows: IntArray, change: FloatArray) -> Enclosure:
+        """p'Gp + v'Qv of some pairs, or of features v'Wv."""
+        P = self.paths(rows)
+        if self.data.gram is None:
+            return _squares(_sparse_product(P, self.R.T), change)
+        v = _sparse_product(P, self.kernel)
+        given = Enclosure(v.mid * P, v.rad * np.abs(P)).sum(axis=1)
+        return given + _squares(v, change)
+
+    def within(self, d: Enclosure) -> npt.NDArray[np.bool_]:
+        """Which pairs are proven to satisfy their bounds."""
+        data = self.data
+        below = (data.sign > 0) & (d.upper <= data.target)
+        above = (data.sign < 0) & (d.lower >= data.target)
+        return cast(npt.NDArray[np.bool_], below | above)
 
 
-def feasible_kernel(evaluation: PairEvaluation) -> FeasibleKernel | None:
-    """Return a feasible W near the one of the evaluation, None where none was found."""
-    constraints = evaluation.constraints
-    # No W separates equal points, at no finite price either.
-    if constraints.inseparable.size:
-        return None
-    if evaluation.L is None:
-        # Outside the domain there is no W; at x = 0, which is inside, it is I.
-        if not evaluation.x.any():
+def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The rounded sum and what it lost, exactly (Knuth)."""
+    total = a + b
+    b_seen = total - a
+    lost = (a - (total - b_seen)) + (b - b_seen)
+    return total, lost
+
+
+def _sparse_product(P: FloatArray, G: Enclosure) -> Enclosure:
+    """P G for paths P, whose few entries not zero are powers of two: only sums round."""
+    terms = int(np.count_nonzero(P, axis=1).max(initial=0))
+    size = np.abs(P)
+    rad = size @ (G.rad + gamma(terms + 4) * np.abs(G.mid))
+    return Enclosure(P @ G.mid, rad * (1 + 2 * gamma(len(G) + 8)))
+
+
+def _squares(v: Enclosure, Q: FloatArray) -> Enclosure:
+    """v'Qv of each row."""
+    n = len(Q)
+    half = v.mid @ Q
+    size = np.abs(v.mid)
+    # gamma_2n |v|'|Q||v|, and what the radius of v adds on either side.
+    inner = (gamma(2 * n + 8) * size + 2 * v.rad) @ np.abs(Q)
+    rad = np.sum(inner * (size + v.rad), axis=1)
+    rad = rad * (1 + 4 * gamma(2 * n + 16)) + 4 * n * ETA
+    return Enclosure(np.sum(half * v.mid, axis=1), rad)
+
+
+def _norm(A: Enclosure | FloatArray) -> float:
+    return float(enclose_norm(A).upper)
+
+
+def _total(terms: Enclosure) -> Enclosure:
+    """The sum of a vector, its midpoint correctly rounded."""
+    spread = float(np.sum(terms.rad)) * (1 + gamma(terms.size + 2))
+    if not (math.isfinite(spread) and np.isfinite(terms.mid).all()):
+        return NOTHING
+    return enclose_sum([*map(float, terms.mid), Enclosure(0.0, spread)])
+
+
+# ---- the two bounds
+
+
+def dual_bound(coordinates: EdgeCoordinates, multipliers: FloatArray) -> Enclosure:
+    """Return the dual value of multipliers; no feasible kernel falls below its lower end."""
+    data = coordinates.data
+    if not (np.isfinite(multipliers).all() and (multipliers >= 0).all()):
+        return NOTHING
+    signed = data.sign * multipliers
+    used = np.flatnonzero(multipliers)
+    linear = Enclosure.of(signed[used]) * data.target[used]
+    if not data.is_hard:
+        left = 1.0 - linear / data.weight
+        # -log is the price where 1 - s lambda t / w is positive; beyond, the bound is -inf.
+        if not np.all(left.lower > 0):
+            return NOTHING
+        linear = left.log() * -data.weight
+    return coordinates.log_det(coordinates.weighted(signed)) - _total(linear)
+
+
+def primal_bound(coordinates: EdgeCoordinates, change: FloatArray) -> Enclosure:
+    """Return the objective of a feasible kernel; of infinite radius where none is proven.
+
+    `change` is Q, or for features W.
+    """
+    if not np.isfinite(change).all() or (change != change.T).any():
+        return NOTHING
+    if coordinates.data.gram is None:
+        divergence = _total(Enclosure.of(change.diagonal())) - float(len(change))
+        divergence = divergence - enclose_log_det(change).value
+    else:
+        G = coordinates.gram
+        by_rows = (G * change).sum(axis=1)
+        trace = _total(by_rows) + Enclosure(0.0, _missing_trace(coordinates, change))
+        divergence = trace - coordinates.log_det(Enclosure.of(change))
+    if not math.isfinite(divergence.rad):
+        return NOTHING
+    return divergence + _price(coordinates, coordinates.distances(change))
+
+
+def _missing_trace(coordinates: EdgeCoordinates, Q: FloatArray) -> float:
+    """A bound of tr(QN), 0 where the stored matrix is positive semidefinite."""
+    if coordinates.is_semidefinite:
+        return 0.0
+    return coordinates.remainder * _norm(Q) * (1 + 4 * UNIT_ROUNDOFF)
+
+
+def _price(coordinates: EdgeCoordinates, d: Enclosure) -> Enclosure:
+    """What the bounds cost: 0 or everything where they are hard, else the price of moving them."""
+    data = coordinates.data
+    if data.is_hard:
+        return Enclosure(0.0, 0.0) if coordinates.within(d).all() else NOTHING
+    q = d / data.target
+    # u - log u - 1 falls up to u = 1 and rises from there on; u moves no further than it must.
+    u = np.where(data.sign > 0, np.maximum(q.upper, 1.0), np.minimum(q.lower, 1.0))
+    if not (np.isfinite(u).all() and (u > 0).all()):
+        return NOTHING
+    moved = Enclosure.of(u[u != 1])
+    return _total(moved - moved.log() - 1.0) * data.weight
+
+
+def proven_interval(
+    coordinates: EdgeCoordinates,
+    multipliers: FloatArray,
+    change: FloatArray,
+    kernel: BallKernel,
+    *,
+    in_balls: bool = True,
+) -> tuple[float, float]:
+    """Return proven bounds of the optimum, infinite where nothing is proven.
+
+    Parameters
+    ----------
+    coordinates
+        The problem in its coordinates.
+    multipliers
+        lambda, for each pair.
+    change
+        Q, or of features W; empty where there is none.
+    kernel
+        About the same kernel as `change` makes, for balls.
+    in_balls
+        Whether balls are tried where floats prove too little of a few points.
+    """
+    data = coordinates.data
+    few = in_balls and data.gram is not None and data.points <= MAX_BALL_POINTS
+    lower = dual_bound(coordinates, multipliers)
+    if few and _is_wide(lower):
+        lower = _narrower(lower, precise_dual_bound(data, multipliers))
+    upper = NOTHING
+    if change.size:
+        upper = primal_bound(coordinates, change)
+    if few and change.size and _is_wide(upper):
+        upper = _narrower(upper, precise_primal_bound(data, multipliers, kernel))
+    return float(lower.lower), float(upper.upper)
+
+
+def _is_wide(value: Enclosure) -> bool:
+    return not value.rad <= WIDE_SHARE * (1 + abs(value.mid))
+
+
+def _narrower(one: Enclosure, other: Enclosure) -> Enclosure:
+    return one if one.rad <= other.rad else other
+
+
+# ---- the same in balls
+
+
+def precise_dual_bound(data: PairData, multipliers: FloatArray) -> Enclosure:
+    """Return the dual value by log det(G + GAG) - log det G, if the stored G is definite."""
+    if not (np.isfinite(multipliers).all() and (multipliers >= 0).all()):
+        return NOTHING
+    with working_bits(BITS):
+        G = ball_matrix(cast(FloatArray, data.gram))
+        given = definite_log_det(G)
+        changed = definite_log_det(G + G * _ball_laplacian(data, multipliers) * G)
+        if given is None or changed is None:
+            return NOTHING
+        value = changed - given
+        for s, x, t in _pairs(data, multipliers):
+            if data.is_hard:
+                value -= s * x * t
+                continue
+            left = 1 - s * x * t / data.weight
+            if not left > 0:
+                return NOTHING
+            value += data.weight * left.log()
+        return enclosure_of_ball(value)
+
+
+@dataclass(frozen=True, eq=False)
+class BallKernel:
+    """(1 - t) (L - LCL) + tK_0 with L = (G^-1 + A)^-1 of the multipliers.
+
+    Parameters
+    ----------
+    correction
+        The weights of C, for each pair.
+    other
+        tK_0 on the points; empty where t = 0.
+    share
+        t.
+    """
+
+    correction: FloatArray
+    other: FloatArray
+    share: float
+
+    def formed(self, data: PairData, multipliers: FloatArray) -> Any | None:
+        """Return the kernel in balls; None where there is none."""
+        arrays = (multipliers, self.correction, self.other, np.array(self.share))
+        if not all(np.isfinite(array).all() for array in arrays):
             return None
-        return feasible_kernel(PairEvaluation.at(constraints, np.zeros_like(evaluation.x)))
-    if not constraints.is_hard:
-        return _with_slack(evaluation)
-
-    # Whatever a move promises is measured on the W that it made.
-    for move in (_tightened, _mixed):
-        found = move(evaluation)
-        if found is not None and np.isfinite(found.value) and _is_feasible(found.W, constraints):
-            return found
-    return None
-
-
-def _is_feasible(W: FloatArray, constraints: DistanceConstraints) -> bool:
-    """Whether W satisfies every constraint, as measured on itself and up to rounding."""
-    K = constraints.centred.T @ W @ constraints.centred
-    close = constraints.close_pairs
-    Rz = constraints.close_differences
-    q = constraints.ratios(K)
-    q[close] = np.einsum("ij,ij->j", Rz, W @ Rz) / constraints.target[close]
-    return bool((constraints.violation(q) <= constraints.ratio_rounding(K)).all())
-
-
-def _with_slack(evaluation: PairEvaluation) -> FeasibleKernel:
-    """W as it is; the targets move as far as they must."""
-    constraints = evaluation.constraints
-    q = evaluation.ratios
-    u = np.where(constraints.sign > 0, np.maximum(q, 1.0), np.minimum(q, 1.0))
-    with np.errstate(divide="ignore"):
-        price = float((u - np.log(u) - 1).sum())
-    W = _inverse(evaluation)
-    return FeasibleKernel(_divergence(W) + constraints.weight * price, W)
-
-
-def _tightened(evaluation: PairEvaluation) -> FeasibleKernel | None:
-    """W - W R C R' W, which moves the violated pairs onto their bounds."""
-    from scipy.linalg.lapack import dposv
-
-    constraints = evaluation.constraints
-    K = evaluation.kernel
-    rounding = constraints.ratio_rounding(K)
-    violation = constraints.violation(evaluation.ratios)
-    chosen = violation > -rounding
-    mu = np.zeros(constraints.size)
-    for _ in range(MAX_TIGHTENINGS):
-        tight = np.flatnonzero(chosen)
-        # The system takes the cube of their number.
-        if tight.size > MAX_TIGHT_PAIRS:
+        G = ball_matrix(cast(FloatArray, data.gram))
+        one = ball_matrix(np.eye(data.points))
+        try:
+            L = (one + G * _ball_laplacian(data, multipliers)).solve(G)
+        except ZeroDivisionError:
             return None
-        if tight.size:
-            wanted = (violation + 2 * rounding)[tight]
-            _, step, failed = dposv(evaluation.hessian(tight), wanted, overwrite_a=1)
-            if failed:
-                return None
-            mu[tight] += step
-
-        C = constraints.laplacian(mu)
-        violation = constraints.violation(constraints.ratios(K - K @ C @ K))
-        if (violation <= -rounding / 2).all():
-            return _moved(evaluation, C)
-        # The move itself has violated others: they join.
-        chosen = chosen | (violation > -rounding / 2)
-    return None
+        K = L - L * _ball_laplacian(data, self.correction) * L
+        if not self.other.size:
+            return K
+        # Symmetric, as the elimination and the distances take the lower triangle for the whole.
+        other = np.tril(self.other) + np.tril(self.other, -1).T
+        return K * (1 - ball_matrix(np.array([[self.share]]))[0, 0]) + ball_matrix(other)
 
 
-def _moved(evaluation: PairEvaluation, C: FloatArray) -> FeasibleKernel | None:
-    """W - W R C R' W = L^-T (I - Y C Y') L^-1, if it is positive definite."""
-    from scipy.linalg import solve_triangular
-
-    assert evaluation.L is not None
-    assert evaluation.Y is not None
-    Y = evaluation.Y
-    try:
-        root = np.linalg.cholesky(np.eye(len(Y)) - Y @ C @ Y.T)
-    except np.linalg.LinAlgError:
-        return None
-    half = solve_triangular(evaluation.L, root, lower=True, trans="T")
-    W: FloatArray = half @ half.T
-    return FeasibleKernel(_divergence(W), W)
-
-
-def _mixed(evaluation: PairEvaluation) -> FeasibleKernel | None:
-    """The first W on the way to W_0 that satisfies every constraint."""
-    constraints = evaluation.constraints
-    W_0 = _strictly_feasible(constraints)
-    if W_0 is None:
-        return None
-    margin = 2 * constraints.ratio_rounding(evaluation.kernel)
-    K_0 = constraints.centred.T @ W_0 @ constraints.centred
-    spare = -constraints.sign * (constraints.ratios(K_0) - 1)
-    if not (spare > margin).all():
-        return None
-
-    excess = np.maximum(constraints.violation(evaluation.ratios) + margin, 0.0)
-    t = float(np.max(excess / (excess + spare), initial=0.0))
-    t = min(1.0, t * (1 + 4 * EPS))
-    W = (1 - t) * _inverse(evaluation) + t * W_0
-    return FeasibleKernel(_divergence(W), W)
+def precise_primal_bound(data: PairData, multipliers: FloatArray, kernel: BallKernel) -> Enclosure:
+    """Return the objective of a kernel in balls, if it is definite and feasible."""
+    with working_bits(BITS):
+        G = ball_matrix(cast(FloatArray, data.gram))
+        K = kernel.formed(data, multipliers)
+        given = definite_log_det(G)
+        if K is None or given is None:
+            return NOTHING
+        found = definite_log_det(K)
+        if found is None:
+            return NOTHING
+        value = G.solve(K).trace() - (found - given) - data.points
+        for s, t, d in zip(data.sign, data.target.tolist(), _ball_distances(data, K), strict=True):
+            if (s > 0 and d <= t) or (s < 0 and d >= t):
+                continue
+            # The bound moves at a price that rises with the distance from it.
+            u = (d / t).upper() if s > 0 else (d / t).lower()
+            if data.is_hard or not u > 0:
+                return NOTHING
+            value += data.weight * (u - u.log() - 1)
+        return enclosure_of_ball(value)
 
 
-def _strictly_feasible(constraints: DistanceConstraints) -> FloatArray | None:
-    """W_0: points that similar pairs connect fall together, the others are far apart."""
-    R = constraints.R
-    similar = constraints.sign > 0
-    # Only a square R can put the points anywhere.
-    if R.shape[0] != R.shape[1]:
-        return None
-    component = constraints.components
-    separate = component[constraints.first] != component[constraints.second]
-    if not separate[~similar].all():
-        return None
-
-    given = constraints.ratios(constraints.centred.T @ constraints.centred)
-    shrink = min(1.0, 0.5 / float(np.max(given[similar], initial=0.5)))
-    apart = float(np.max(constraints.target[~similar], initial=0.0))
-    # A similar pair never joins two components, so that only their size is left to choose.
-    G = np.sqrt(apart) * np.equal.outer(np.arange(component.max() + 1), component)
-    try:
-        half = np.linalg.solve(R.T, G.T)
-    except np.linalg.LinAlgError:
-        return None
-    W_0: FloatArray = half @ half.T + shrink * np.eye(len(R))
-    return W_0
+def precise_distances(
+    data: PairData, multipliers: FloatArray, kernel: BallKernel
+) -> Enclosure | None:
+    """Return the squared distances of all pairs in the same kernel; None where there is none."""
+    with working_bits(BITS):
+        K = kernel.formed(data, multipliers)
+        if K is None:
+            return None
+        found = [enclosure_of_ball(d) for d in _ball_distances(data, K)]
+    return Enclosure(np.array([d.mid for d in found]), np.array([d.rad for d in found]))
 
 
-def _inverse(evaluation: PairEvaluation) -> FloatArray:
-    """W = M^-1."""
-    from scipy.linalg import solve_triangular
+def _pairs(data: PairData, weights: FloatArray) -> list[tuple[int, Any, Any]]:
+    """Sign, weight and bound of the pairs whose weight is not 0, as balls."""
+    from flint import arb
 
-    assert evaluation.L is not None
-    half = solve_triangular(evaluation.L, np.eye(len(evaluation.L)), lower=True)
-    W: FloatArray = half.T @ half
-    return W
+    return [
+        (int(data.sign[c]), arb(float(weights[c])), arb(float(data.target[c])))
+        for c in np.flatnonzero(weights)
+    ]
 
 
-def _divergence(W: FloatArray) -> float:
-    """tr W - log det W - r, rounded upwards; infinite where W is not positive definite."""
-    try:
-        logs = 2 * np.log(np.linalg.cholesky(W).diagonal())
-    except np.linalg.LinAlgError:
-        return np.inf
-    size = float(W.trace() + np.abs(logs).sum() + len(W))
-    return float((W.diagonal() - 1 - logs).sum()) + 8 * EPS * size
+def _ball_laplacian(data: PairData, weights: FloatArray) -> Any:
+    """sum_c s_c w_c z_c z_c'."""
+    from flint import arb, arb_mat
+
+    m = data.points
+    A = [[arb(0)] * m for _ in range(m)]
+    for c in np.flatnonzero(weights):
+        w = arb(float(data.sign[c] * weights[c]))
+        i = int(data.first[c])
+        j = int(data.second[c])
+        A[i][i] += w
+        A[j][j] += w
+        A[i][j] -= w
+        A[j][i] -= w
+    return arb_mat(A)
+
+
+def _ball_distances(data: PairData, K: Any) -> list[Any]:
+    rows = K.tolist()
+    ends = zip(data.first.tolist(), data.second.tolist(), strict=True)
+    return [rows[i][i] + rows[j][j] - 2 * rows[max(i, j)][min(i, j)] for i, j in ends]
 
 
 # ---- infeasibility
 
 
-def ray_flaw(constraints: DistanceConstraints, ray: FloatArray) -> str:
-    """Return what is wrong with a ray; "" if it proves that no W is feasible."""
-    if ray.shape != (constraints.size,) or not np.isfinite(ray).all():
+def ray_flaw(data: PairData, ray: FloatArray) -> str:
+    """Return what is wrong with multipliers; "" if they prove that no kernel is feasible."""
+    if ray.shape != data.target.shape or not np.isfinite(ray).all():
         return _NO_RAY
     if (ray < 0).any() or not ray.any():
         return _NO_RAY
-    # R z_c = 0: a distance of 0 is never t_c, hard or with slack.
-    if np.isin(np.flatnonzero(ray), constraints.inseparable).all():
+    used = np.flatnonzero(ray)
+    apart = (data.sign[used] < 0).all()
+    if apart and all(data.are_equal(int(data.first[c]), int(data.second[c])) for c in used):
         return ""
-    if not constraints.is_hard:
+    if not data.is_hard:
         return "with slack every kernel is feasible that parts dissimilar points"
 
-    # 0 <= <W, RAR'> <= sum_c s_c x_c must fail.
-    fall = -float(constraints.sign @ ray)
-    if not fall > MIN_FALL * float(ray.sum()):
+    signed = [Fraction(float(data.sign[c])) * Fraction(float(ray[c])) for c in used]
+    bounds = (Fraction(float(t)) for t in data.target[used])
+    total = sum((w * t for w, t in zip(signed, bounds, strict=True)), Fraction(0))
+    if total > 0:
         return "the sum of s_c x_c is not negative"
-
-    R = constraints.centred
-    smallest = float(np.linalg.eigvalsh(constraints.projected_laplacian(ray))[0])
-    terms = float(ray @ np.abs(constraints.ratios(R.T @ R)))
-    # <W, RAR'> >= smallest tr W: rounding, as long as only kernels out of all proportion would
-    # undo the proof.
-    if smallest < -64 * EPS * len(R) * terms:
-        return (
-            f"the matrix of the multipliers has the eigenvalue {smallest:.1e}, "
-            "which is negative beyond rounding"
+    if total == 0:
+        trace = sum(
+            (w * data.squared_distance(int(c)) for w, c in zip(signed, used, strict=True)),
+            Fraction(0),
         )
-    return ""
+        if trace <= 0:
+            return "the sum of s_c x_c is not negative"
+    if _is_laplacian_semidefinite(data, ray, used) or _is_semidefinite_on_features(data, ray, used):
+        return ""
+    return "the matrix of the multipliers is not proven positive semidefinite"
+
+
+def _is_laplacian_semidefinite(data: PairData, ray: FloatArray, used: IntArray) -> bool:
+    """Whether A = sum_c s_c lambda_c z_c z_c' is proven positive semidefinite."""
+    points, ends = np.unique([data.first[used], data.second[used]], return_inverse=True)
+    i, j = ends.reshape(2, -1)
+    # A1 = 0: A is semidefinite if it is without the row and column of one point.
+    n = len(points)
+    Z = np.zeros((used.size, n))
+    rows = np.arange(used.size)
+    Z[rows, i] = 1.0
+    Z[rows, j] -= 1.0
+    Z = Z[:, :-1]
+    weights = data.sign[used] * ray[used]
+    mid = Z.T @ (Z * weights[:, None])
+    size = np.abs(Z).T @ (np.abs(Z) * np.abs(weights)[:, None])
+    if is_positive_semidefinite(mid, radius_norm(2 * gamma(used.size + 8) * size)):
+        return True
+    # Singular, or nearly: rational numbers tell.
+    return n <= MAX_RATIONAL_ORDER and _is_rational_laplacian_semidefinite(weights, i, j, n)
+
+
+def _is_rational_laplacian_semidefinite(
+    weights: FloatArray, i: IntArray, j: IntArray, size: int
+) -> bool:
+    """Whether sum_c w_c (e_i - e_j)(e_i - e_j)' is positive semidefinite, in rational numbers."""
+    from flint import fmpq
+
+    A = [[fmpq(0)] * size for _ in range(size)]
+    for w, a, b in zip(weights.tolist(), i.tolist(), j.tolist(), strict=True):
+        exact = fmpq(*w.as_integer_ratio())
+        A[a][a] += exact
+        A[b][b] += exact
+        A[a][b] -= exact
+        A[b][a] -= exact
+    return _is_rational_semidefinite(A)
+
+
+def _is_semidefinite_on_features(data: PairData, ray: FloatArray, used: IntArray) -> bool:
+    """Whether Phi'A Phi is positive semidefinite, in rational numbers."""
+    if data.features is None or data.features.shape[1] > MAX_RATIONAL_ORDER:
+        return False
+    from flint import fmpq, fmpq_mat
+
+    def exact(x: float) -> Any:
+        return fmpq(*x.as_integer_ratio())
+
+    first = data.features[data.first[used]].tolist()
+    second = data.features[data.second[used]].tolist()
+    steps = [
+        [exact(a) - exact(b) for a, b in zip(*ends, strict=True)]
+        for ends in zip(first, second, strict=True)
+    ]
+    weights = [exact(w) for w in (data.sign[used] * ray[used]).tolist()]
+    scaled = [[w * z for z in row] for w, row in zip(weights, steps, strict=True)]
+    product = fmpq_mat(steps).transpose() * fmpq_mat(scaled)
+    return _is_rational_semidefinite(product.tolist())
+
+
+def _is_rational_semidefinite(A: list[list[Any]]) -> bool:
+    """Whether a symmetric matrix of rationals is positive semidefinite: Gauss with diagonal pivots.
+
+    >>> from flint import fmpq
+    >>> one, two = fmpq(1), fmpq(2)
+    >>> _is_rational_semidefinite([[one, -one], [-one, one]])
+    True
+    >>> _is_rational_semidefinite([[one, -two], [-two, one]])
+    False
+    """
+    left = list(range(len(A)))
+    while left:
+        if any(A[k][k] < 0 for k in left):
+            return False
+        pivot = next((k for k in left if A[k][k] > 0), None)
+        # A semidefinite matrix of zero diagonal is zero.
+        if pivot is None:
+            return all(A[a][b] == 0 for a in left for b in left)
+        left.remove(pivot)
+        row = A[pivot]
+        touched = [b for b in left if row[b] != 0]
+        for a in touched:
+            share = A[a][pivot] / row[pivot]
+            for b in touched:
+                A[a][b] -= share * row[b]
+    return True
 
 
 _NO_RAY = "a ray must hold one finite multiplier for each pair, none negative, not all zero"

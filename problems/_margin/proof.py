@@ -1,72 +1,567 @@
-"""What coefficients prove about a support vector machine: both bounds of each dual in closed form.
+"""What coefficients prove about a support vector machine: both ends of each dual, in enclosures.
 
-One bound is the value at a feasible point, made from the given one. The other is weak duality: the
-primal value of a classifier, for which the dual coefficients are only a place to take it from.
-Each dual has a function `*_bracket` that states its inequality; before them come the parts they
-share with other families.
+One end is the value at an exactly feasible point. The other is weak duality: the primal value of
+a classifier f = Kz + b, whatever z and b are. Nothing is assumed of the witness: an array that is
+not feasible to the last bit proves less, never something false.
 
-K is known to be positive semidefinite only up to its floor -phi: what is meant is K + E with 0 <= E
-<= phi I. Let z be the coefficients of a feasible point, z* the best ones, f = Kz. Weak duality uses
-(z* - z)'K(z* - z) >= 0, so its bound errs by at most either of
+K is proven positive semidefinite only down to its floor -phi. Let Q' = Q + phi I, which is. The
+ends hold for the problem with K as stored, and also for K + E with 0 <= E <= phi I, such as K
+with its negative eigenvalues set to 0. From any z with f' = (K + phi I) z and q = z'f', for every
+feasible a*, s >= 0 and b, with the margins m_i = y_i (f'_i + b),
 
-    phi/2 ||z* - z||^2                                     small where C is
-    phi/2 ||z||^2  and phi ||z|| in each entry of f        does not know C
+    1'a* - a*'Qa*/2  <=  s^2 q/2 + sum_i a*_i (1 - s m_i) + phi/2 ||a*||^2
+                     <=  B + phi/2 ||a*||^2,        B = s^2 q/2 + C sum_i max(0, 1 - s m_i).
 
-A point may hold a normal vector w (from the multipliers of an epigraph). With K = R'R + E' it
-stands for f = R'w and ||w||^2; as a bound that is as good as any other f, up to ||E'||/2 ||z*||^2.
+**Lemma M1 (length).** Let T = 1'a* and a* be optimal. No smaller multiple is better, so a*'Qa* <=
+T and the optimum is at least T/2. With ||a*||^2 <= C T this gives T <= 2B / (1 - phi C). With
+Cauchy's inequality, a*'Q'a* >= (a*'Q'z)^2 / q >= (T - sum)_+^2 / (s^2 q), sum = C sum_i max(0, 1 -
+s m_i), and ||a*|| <= T it gives T <= 2B / (1 - phi s^2 q). Both hold where the denominators are
+positive, and T <= n C. Then ||a*||^2 <= min(n C^2, C T, T^2).
+
+A witness may hold a normal vector w (from the multipliers of an epigraph). With K = R'R + E' it
+stands for f' = R'w and q = ||w||^2, and ||E'|| takes the place of phi.
 """
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
-from klopt.arrays import EPS, FloatArray
+import numpy as np
+
+from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Point
-from klopt.model.sets import BoxPlane, Product
+from klopt.proof.directed import difference_down, product_up, quotient_up, sum_up, total_up
+from klopt.proof.dyadic import balanced, exact_sign_of_sum
+from klopt.proof.enclosure import (
+    UNIT_ROUNDOFF,
+    Enclosure,
+    enclose_dot,
+    enclose_norm,
+    gamma,
+    round_down,
+    round_up,
+)
+from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
 
 __all__ = [
+    "balanced_multiple",
     "best_shift",
     "best_stretch",
     "best_tube",
-    "class_order",
-    "class_simplices",
-    "epsilon_margin_bracket",
+    "class_sum",
+    "epsilon_margin_proof",
     "hinge_bias",
+    "hinge_bound",
     "hinge_primal",
     "largest_nu",
+    "length_charge",
     "middle_of",
-    "normal_of",
-    "nu_margin_bracket",
-    "soft_margin_bracket",
+    "normal_classifier",
+    "nu_margin_proof",
+    "soft_margin_proof",
+    "total_bound",
+    "tube_bias",
+    "tube_bound",
     "tube_upper",
     "zeros_unless_finite",
 ]
 
-ROUNDING = 8 * EPS
-"""The relative error of a sum as it is computed here, with a factor to spare."""
+NARROW = 1e-9
+"""A product whose error moves the ends by a larger share than this is computed in slices."""
+MAX_CHARGE = 1e-8
+"""A charge for the floor that is a larger share than this is worth a factorisation of K."""
 MIN_RELATIVE_GAIN = 1e-9
 """A multiple that improves the value by a smaller share than this is not taken: it is rounding."""
+STRETCH = 1 + 2.0**-48
+"""A classifier longer by this pays nothing for margins that fall short of 1 by rounding."""
+
+AT_A_POINT = "value at an exactly feasible point"
+BY_COEFFICIENTS = "weak duality: primal value of the classifier"
+BY_NORMAL = "weak duality: primal value of the normal vector"
 
 
-# Any point
+# Any classifier
+
+
+def is_narrow(f: Enclosure, size: float, value: float) -> bool:
+    """Return whether the error of f, times the size ||z||_1, is small against a value."""
+    return not float(np.max(f.rad)) * size > NARROW * (1 + abs(value))
+
+
+def normal_classifier(K: Gram, w: FloatArray) -> tuple[Enclosure, float]:
+    """Return R'w and an upper bound of ||w||^2 for the factor R of K.
+
+    |R_i|'|w| <= ||R_i|| ||w|| and ||R_i||^2 = K_ii - E'_ii.
+    """
+    R = K.factor()
+    length = enclose_norm(w).upper
+    bounds = entry_bounds(K.matrix, -K.factor_error())
+    rad = (1 + 2.0**-40) * gamma(len(R)) * length * bounds + (len(R) + 4) * 2.0**-1074
+    return Enclosure(w @ R, rad), product_up(length, length)
+
+
+@dataclass(frozen=True, eq=False)
+class HingeBound:
+    """B, and the multiple s that gives it, with s^2 q."""
+
+    value: float
+    squared_norm: float
+    scale: float
+
+
+def hinge_bound(margins: FloatArray, squared_norm: float, C: float) -> HingeBound:
+    """Return B at a good s from lower bounds of the margins and an upper bound of q.
+
+    >>> hinge_bound(np.array([0.5, 2.0]), squared_norm=1.0, C=10.0).value - 2.0 < 1e-12
+    True
+    """
+    nothing = HingeBound(math.inf, math.inf, 1.0)
+    if not (np.isfinite(margins).all() and math.isfinite(squared_norm)):
+        return nothing
+    q = max(squared_norm, 0.0)
+    if math.isinf(C):
+        # Hard margin: s = 1 / (smallest margin).
+        smallest = float(margins.min())
+        if not smallest > 0:
+            return nothing
+        stretched = quotient_up(quotient_up(q, smallest), smallest)
+        return HingeBound(stretched / 2, stretched, 1 / smallest)
+
+    s = _best_scale(np.sort(margins), q, C) * STRETCH
+    if not math.isfinite(s):
+        s = 1.0
+    products = s * margins
+    # Two roundings, that of the product and that of the difference, and those of this line.
+    losses = (1 - products) + 4 * UNIT_ROUNDOFF * (1 + np.abs(products))
+    stretched = product_up(s, s, q)
+    value = sum_up(product_up(C, total_up(np.maximum(losses, 0.0))), stretched / 2)
+    return HingeBound(value, stretched, s)
+
+
+def total_bound(bound: HingeBound, n: int, C: float, phi: float) -> float:
+    """Return an upper bound of T = 1'a*, by Lemma M1.
+
+    Parameters
+    ----------
+    bound
+        B and s^2 q.
+    n, C
+        The number of points and the penalty.
+    phi
+        What Q lacks at most of being positive semidefinite.
+    """
+    totals = [product_up(C, n)]
+    share = product_up(phi, min(C, bound.squared_norm)) if phi else 0.0
+    if share < 1:
+        totals.append(quotient_up(2 * bound.value, difference_down(1.0, share)))
+    return min(totals)
+
+
+def length_charge(total: float, n: int, C: float, phi: float) -> float:
+    """Return an upper bound of phi/2 ||a*||^2 from one of T = 1'a*.
+
+    Parameters
+    ----------
+    total
+        The bound of T.
+    n, C, phi
+        As in `total_bound`.
+    """
+    if not phi:
+        return 0.0
+    squares = [product_up(total, total), product_up(C, total), product_up(C, C, n)]
+    return product_up(phi, min(squares)) / 2
+
+
+def balanced_multiple(z: FloatArray, stretch: float) -> FloatArray:
+    """Return stretch z with the sum 0 exactly, from a z that has it; zeros for the multiple 0."""
+    if stretch == 1.0:
+        return z
+    return balanced(stretch * z) if stretch else np.zeros_like(z)
+
+
+def _margins_below(y: FloatArray, shifted: Enclosure) -> FloatArray:
+    """Lower bounds of y o (f + b)."""
+    return np.asarray(round_down(y * shifted.mid - shifted.rad))
+
+
+# The C-SVM
+
+
+def soft_margin_proof(K: Gram, y: FloatArray, C: float, witness: Point) -> Bracket:
+    """Return the ends that a witness proves of  max 1'a - a'Qa/2  over  0 <= a <= C,  y'a = 0.
+
+    Lower: the value at the best multiple of alpha. Upper: the bound of the module's docstring.
+
+    Parameters
+    ----------
+    K, y, C
+        The kernel matrix, labels -1 and +1, and the penalty, which may be infinite.
+    witness
+        Holds `alpha`, and maybe the normal vector `normal`.
+    """
+    n = y.size
+    a = witness.alpha
+    z = y * a
+    in_box = bool((a >= 0).all() and (a <= C).all() and np.isfinite(a).all())
+    is_feasible = in_box and not exact_sign_of_sum(z)
+    size = float(np.abs(a).sum())
+
+    f = enclose_in_blocks(K.matrix, z, K.entry_bounds)
+    ends = _soft_margin_ends(K, y, C, a, f, is_feasible)
+    if not is_narrow(f, size, ends.lower):
+        f = enclose_in_slices(K.matrix, z)
+        ends = _soft_margin_ends(K, y, C, a, f, is_feasible)
+
+    total = total_bound(ends.bound, n, C, -K.floor)
+    normal = witness.dual.get("normal")
+    by_normal = None
+    if normal is not None:
+        g, squared_norm = normal_classifier(K, normal)
+        margins = _margins_below(y, g + hinge_bias(y, g.mid))
+        by_normal = hinge_bound(margins, squared_norm, C)
+        total = min(total, total_bound(by_normal, n, C, K.factor_error()))
+
+    charge = length_charge(total, n, C, -K.floor)
+    if charge > MAX_CHARGE * (1 + ends.lower) and K.sharpened is not K:
+        return soft_margin_proof(K.sharpened, y, C, witness)
+    upper = sum_up(ends.bound.value, charge)
+    upper_by = BY_COEFFICIENTS
+    duals = {"slack": np.maximum(1 - ends.margins, 0.0)}
+    if by_normal is not None and normal is not None:
+        other = sum_up(by_normal.value, length_charge(total, n, C, K.factor_error()))
+        if other < upper:
+            upper = other
+            upper_by = BY_NORMAL
+            duals["normal"] = normal
+
+    note = ""
+    if not np.isfinite(upper):
+        note = "this point separates nothing, so it bounds nothing from above"
+    alpha = a if ends.stretch == 1.0 else y * balanced_multiple(z, ends.stretch)
+    solved = Point({"alpha": alpha, "bias": ends.bias}, duals)
+    return Bracket(ends.lower, upper, solved, note, AT_A_POINT, upper_by)
+
+
+@dataclass(frozen=True, eq=False)
+class _SoftMarginEnds:
+    """The lower end with its multiple, B without the charge for the floor, and what gave it."""
+
+    lower: float
+    stretch: float
+    bound: HingeBound
+    bias: float
+    margins: FloatArray
+
+
+def _soft_margin_ends(
+    K: Gram, y: FloatArray, C: float, a: FloatArray, f: Enclosure, is_feasible: bool
+) -> _SoftMarginEnds:
+    """Both ends from f = K(y o a)."""
+    z = y * a
+    phi = -K.floor
+    bias = hinge_bias(y, f.mid)
+    shifted = f + bias
+    # 1'z = 0 exactly: then z'f = z'(f + b), whose terms cancel less.
+    curvature = enclose_dot(z, shifted if is_feasible else f)
+    charged = curvature
+    margins = _margins_below(y, shifted)
+    if phi:
+        charged = curvature + enclose_dot(a, a) * phi
+        margins = round_down(margins + round_down(phi * a))
+
+    # The zero vector is feasible and has the value 0.
+    lower = 0.0
+    stretch = 0.0
+    if is_feasible:
+        stretch = best_stretch(a, charged.mid, C)
+        if product_up(stretch, float(a.max())) > C:
+            stretch = 1.0
+        # Lemma E2 for a sum without negative terms.
+        total = float(a.sum()) * (1 - gamma(a.size + 4))
+        lower = max(0.0, _value_below(total, charged.upper, stretch))
+    bound = hinge_bound(margins, charged.upper, C)
+    return _SoftMarginEnds(lower, stretch, bound, bias, y * shifted.mid)
+
+
+def _value_below(gain: float, curvature: float, stretch: float) -> float:
+    """s gain - s^2 curvature / 2 from below, from a lower bound of the gain and an upper one of q."""
+    once = math.nextafter(stretch * gain, -math.inf)
+    return difference_down(once, product_up(stretch, stretch, max(curvature, 0.0)) / 2)
+
+
+# The nu-SVM
+
+
+def largest_nu(y: FloatArray) -> float:
+    """Return 2 min(n+, n-) / n, rounded: the largest nu for which the nu-SVM has a feasible point."""
+    return 2 * float(_smaller_class(y)) / y.size
+
+
+def _smaller_class(y: FloatArray) -> int:
+    return int(min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)))
+
+
+def class_sum(y: FloatArray, nu: float) -> tuple[float, float]:
+    """Return bounds of nu n / 2, the least sum of n a over a class: two floats side by side.
+
+    Where nu n / 2 exceeds the size of the smaller class, that size is meant.
+
+    >>> class_sum(np.array([1.0, -1.0, 1.0]), 2 / 3)
+    (0.9999999999999999, 1.0)
+    """
+    return _class_sum(y.size, _smaller_class(y), float(nu))
+
+
+@lru_cache
+def _class_sum(n: int, smaller: int, nu: float) -> tuple[float, float]:
+    exact = min(Fraction(nu) * n / 2, Fraction(smaller))
+    near = float(exact)
+    low = near if Fraction(near) <= exact else float(round_down(near))
+    high = near if Fraction(near) >= exact else float(round_up(near))
+    return low, high
+
+
+def nu_margin_proof(K: Gram, y: FloatArray, nu: float, witness: Point) -> Bracket:
+    """Return the ends a witness proves of  min a'Qa/2  over  0 <= a <= 1/n,  y'a = 0,  1'a >= nu.
+
+    nu stands for 2 min(n+, n-) / n where it is larger. In the units x = n a the bounds are floats:
+    0 <= x <= 1 and each class has the sum S = nu n / 2 or more. Upper: the value at x. Lower: with
+    f' and q of x as in the module's docstring, for any feasible X, any bias b and any rho >= 0
+
+        X'Q'x  =  sum_i X_i m_i  >=  rho 1'X - sum_i X_i (rho - m_i)
+                                 >=  2 rho S - sum_i max(0, rho - m_i)  =  g
+        X'QX/2 >=  s X'Q'x - s^2 q/2 - phi/2 ||X||^2  >=  g^2 / (2q) - phi min(n+, n-)
+
+    for g >= 0, as ||X||^2 <= 1'X <= 2 min(n+, n-).
+
+    Parameters
+    ----------
+    K, y, nu
+        The kernel matrix, labels -1 and +1, and 0 < nu.
+    witness
+        Holds `shares`, the x above, and maybe the normal vector `normal`.
+    """
+    n = y.size
+    phi = -K.floor
+    x = witness.shares
+    z = y * x
+    S, enough = class_sum(y, nu)
+    is_feasible = bool(
+        (x >= 0).all()
+        and (x <= 1).all()
+        and not exact_sign_of_sum(z)
+        and exact_sign_of_sum(x, 2 * enough) >= 0
+    )
+
+    f = enclose_in_blocks(K.matrix, z, K.entry_bounds)
+    size = float(np.abs(x).sum())
+    if not is_narrow(f, size / n / n, 0.0):
+        f = enclose_in_slices(K.matrix, z)
+    bias, rho = _prices(y, nu, f.mid)
+    curvature = enclose_dot(z, f + bias if is_feasible else f)
+    margins = _margins_below(y, f + bias)
+    if phi:
+        curvature = curvature + enclose_dot(x, x) * phi
+        margins = round_down(margins + round_down(phi * x))
+
+    upper = math.inf
+    if is_feasible:
+        upper = quotient_up(quotient_up(max(curvature.upper, 0.0), n), n) / 2
+    lower = _nu_margin_lower(S, margins, rho, curvature.upper)
+    charge = product_up(phi, _smaller_class(y)) if phi else 0.0
+    lower = _over_square(difference_down(lower, charge) if charge else lower, n)
+    lower_by = BY_COEFFICIENTS
+
+    duals = {"slack": np.maximum(rho - y * (f.mid + bias), 0.0) / n}
+    normal = witness.dual.get("normal")
+    if normal is not None:
+        g, squared_norm = normal_classifier(K, normal)
+        normal_bias, normal_rho = _prices(y, nu, g.mid)
+        below = _margins_below(y, g + normal_bias)
+        by_normal = _nu_margin_lower(S, below, normal_rho, squared_norm)
+        charge = product_up(K.factor_error(), _smaller_class(y))
+        other = _over_square(difference_down(by_normal, charge), n)
+        if other > lower:
+            lower = other
+            lower_by = BY_NORMAL
+            duals["normal"] = normal / n
+
+    solved = Point({"alpha": x / n, "bias": bias / n, "rho": rho / n}, duals)
+    return Bracket(lower, upper, solved, "", lower_by, AT_A_POINT)
+
+
+def _nu_margin_lower(S: float, margins: FloatArray, rho: float, squared_norm: float) -> float:
+    """g^2 / (2q) at some rho >= 0 from lower bounds of the margins, 0 where g is not positive."""
+    losses = np.maximum(round_up(rho - margins), 0.0)
+    g = difference_down(math.nextafter(2 * rho * S, -math.inf), total_up(losses))
+    if not (g > 0 and 0 < squared_norm < math.inf):
+        return 0.0
+    # g^2 / q from below: the reciprocal of q / g^2 from above.
+    ratio = quotient_up(quotient_up(squared_norm, g), g)
+    return max(0.0, math.nextafter(0.5 / ratio, 0.0))
+
+
+def _over_square(x: float, n: int) -> float:
+    """A lower bound of x / n^2."""
+    if not math.isfinite(x):
+        return -math.inf
+    once = math.nextafter(x / n, -math.inf)
+    return math.nextafter(once / n, -math.inf)
+
+
+def _prices(y: FloatArray, nu: float, f: FloatArray) -> tuple[float, float]:
+    """A good bias and a good rho >= 0: the multipliers of the sums of the two classes."""
+    plus = _price(np.sort(f[y == 1.0]), nu * y.size / 2)
+    minus = _price(np.sort(-f[y == -1.0]), nu * y.size / 2)
+    return (minus - plus) / 2, max((minus + plus) / 2, 0.0)
+
+
+def _price(m: FloatArray, capacity: float) -> float:
+    """The multiplier of 1'x = capacity at the minimum of x'm over 0 <= x <= 1, for rising m.
+
+    Where it may be anything between two m, their middle.
+    """
+    whole = min(int(capacity), m.size)
+    after = float(m[min(whole, m.size - 1)])
+    before = after if capacity > whole else float(m[whole - 1])
+    return (before + after) / 2
+
+
+# The epsilon-SVR
+
+
+def epsilon_margin_proof(
+    K: Gram, y: FloatArray, C: float, epsilon: float, witness: Point
+) -> Bracket:
+    """Return the ends a witness proves of max y'x - epsilon ||x||_1 - x'Kx/2 over |x| <= C, 1'x = 0.
+
+    Lower: the value at the best multiple of beta. Upper: with f' = (K + phi I) beta, q = beta'f' and
+    any bias b, for every feasible x
+
+        y'x - epsilon ||x||_1 - x'Kx/2
+            <=  q/2 + (y - f' - b)'x - epsilon ||x||_1 + phi/2 ||x||^2
+            <=  q/2 + C sum_i max(0, |y_i - f'_i - b| - epsilon + phi C/2),
+
+    since what is to be maximised in each |x_i| is convex: the maximum is at 0 or at C.
+
+    Parameters
+    ----------
+    K, y, C, epsilon
+        The kernel matrix, targets, the penalty and the half-width of the tube.
+    witness
+        Holds `beta`, and maybe the normal vector `normal`.
+    """
+    x = witness.beta
+    is_feasible = bool((np.abs(x) <= C).all() and not exact_sign_of_sum(x))
+    size = float(np.abs(x).sum())
+
+    f = enclose_in_blocks(K.matrix, x, K.entry_bounds)
+    bias = tube_bias(y, f.mid, epsilon)
+    misses = (Enclosure.of(y) - bias) - f
+    ends = _epsilon_margin_ends(K, y, C, epsilon, x, misses, bias, is_feasible)
+    # An error of f costs C in each point that it moves out of the tube.
+    cost = float(f.rad.sum()) * C
+    if not (is_narrow(f, size, ends.lower) and cost <= NARROW * (1 + abs(ends.lower))):
+        bias = tube_bias(y, enclose_in_slices(K.matrix, x).mid, epsilon)
+        misses = enclose_in_slices(K.matrix, -x, (y, -bias))
+        ends = _epsilon_margin_ends(K, y, C, epsilon, x, misses, bias, is_feasible)
+
+    charge = product_up(-K.floor, C, C, K.size) if K.floor else 0.0
+    if charge > MAX_CHARGE * (1 + ends.lower) and K.sharpened is not K:
+        return epsilon_margin_proof(K.sharpened, y, C, epsilon, witness)
+    upper = ends.upper
+    upper_by = BY_COEFFICIENTS
+    duals = {"slack": np.maximum(np.abs(misses.mid) - epsilon, 0.0)}
+    normal = witness.dual.get("normal")
+    if normal is not None:
+        g, squared_norm = normal_classifier(K, normal)
+        misses = (Enclosure.of(y) - tube_bias(y, g.mid, epsilon)) - g
+        other = tube_bound(misses, squared_norm, C, epsilon, K.factor_error())
+        if other < upper:
+            upper = other
+            upper_by = BY_NORMAL
+            duals["normal"] = normal
+
+    beta = balanced_multiple(x, ends.stretch)
+    solved = Point({"beta": beta, "bias": bias}, duals)
+    return Bracket(ends.lower, upper, solved, "", AT_A_POINT, upper_by)
+
+
+@dataclass(frozen=True)
+class _TubeEnds:
+    """Both ends, and the multiple that gives the lower one."""
+
+    lower: float
+    stretch: float
+    upper: float
+
+
+def _epsilon_margin_ends(
+    K: Gram,
+    y: FloatArray,
+    C: float,
+    epsilon: float,
+    x: FloatArray,
+    misses: Enclosure,
+    bias: float,
+    is_feasible: bool,
+) -> _TubeEnds:
+    """Both ends from the misses y - Kx - b."""
+    phi = -K.floor
+    centred = Enclosure.of(y) - bias
+    curvature = enclose_dot(x, centred - misses)
+    if phi:
+        curvature = curvature + enclose_dot(x, x) * phi
+        misses = misses - Enclosure.of(x) * phi
+
+    # The zero vector is feasible and has the value 0.
+    lower = 0.0
+    stretch = 0.0
+    if is_feasible:
+        # 1'x = 0 exactly: y'x = x'(y - b).
+        length = total_up(np.abs(x))
+        gain = difference_down(enclose_dot(x, centred).lower, product_up(epsilon, length))
+        stretch = _tube_stretch(x, gain, curvature.mid, C)
+        if product_up(stretch, float(np.abs(x).max())) > C:
+            stretch = 1.0
+        lower = max(0.0, _value_below(gain, curvature.upper, stretch))
+    upper = tube_bound(misses, curvature.upper, C, epsilon, phi)
+    return _TubeEnds(lower, stretch, upper)
+
+
+def tube_bound(
+    misses: Enclosure, squared_norm: float, C: float, epsilon: float, phi: float
+) -> float:
+    """Return the upper end q/2 + C sum_i max(0, |misses_i| - epsilon + phi C/2).
+
+    Parameters
+    ----------
+    misses
+        y - f' - b.
+    squared_norm
+        An upper bound of q.
+    C, epsilon
+        The penalty and the half-width of the tube.
+    phi
+        What K lacks at most of being positive semidefinite.
+    """
+    distances = round_up(np.abs(misses.mid) + misses.rad)
+    free = difference_down(epsilon, product_up(phi, C) / 2) if phi else epsilon
+    excess = round_up(distances - free)
+    return sum_up(product_up(C, total_up(np.maximum(excess, 0.0))), max(squared_norm, 0.0) / 2)
+
+
+# Choices in floating point: nothing above rests on them, any multiple and any bias prove a bound
 
 
 def zeros_unless_finite(x: FloatArray) -> FloatArray:
     """Return x, or zeros where x has a NaN or infinite entry: a bracket holds from there too."""
     return x if np.isfinite(x).all() else np.zeros_like(x)
-
-
-def normal_of(point: Point, K: Gram) -> FloatArray | None:
-    """Return the normal vector that the point holds; None where it has none of the right shape."""
-    normal = point.dual.get("normal")
-    if normal is None or normal.shape != (len(K.factor()),) or not np.isfinite(normal).all():
-        return None
-    return normal
-
-
-# The hinge loss
 
 
 def best_shift(breaks: FloatArray, count: int) -> float:
@@ -149,222 +644,6 @@ def best_stretch(a: FloatArray, curvature: float, C: float) -> float:
     return factor if gain > MIN_RELATIVE_GAIN * total else 1.0
 
 
-# The C-SVM
-
-
-def soft_margin_bracket(K: Gram, y: FloatArray, C: float, point: Point) -> Bracket:
-    """Return the bounds that alpha proves of  max 1'a - a'Qa/2  over  0 <= a <= C,  y'a = 0.
-
-    Lower: the value at the nearest feasible point, stretched to its best multiple. Upper: let a be
-    that point, f = K(y o a), b any bias and s >= 0. For every feasible a*
-
-        1'a* - a*'Qa*/2  <=  1'a* - s a*'Qa + s^2 a'Qa/2              (a* - sa)'Q(a* - sa) >= 0
-                          =  s^2 a'Qa/2 + sum_i a*_i (1 - s m_i)      y'a* = 0
-                         <=  s^2 a'Qa/2 + C sum_i max(0, 1 - s m_i)   0 <= a* <= C
-
-    with the margins m_i = y_i (f_i + b).
-
-    Parameters
-    ----------
-    K, y, C
-        The kernel matrix, labels -1 and +1, and the penalty, which may be infinite.
-    point
-        Holds `alpha`, any vector, and maybe the normal vector `normal`.
-    """
-    n = y.size
-    phi = -K.floor
-    feasible = BoxPlane(np.zeros(n), np.full(n, C), y)
-    a = feasible.project(zeros_unless_finite(point.alpha))
-    f = K.matrix @ (y * a)
-
-    stretch = best_stretch(a, float(a @ (y * f)), C)
-    if stretch != 1.0:
-        a = stretch * a
-        f = stretch * f
-    total = float(a.sum())
-    curvature = float(a @ (y * f))
-    squared_length = float(a @ a)
-    rounding = ROUNDING * (total + float(a @ np.abs(f)))
-    lower = total - curvature / 2 - phi / 2 * squared_length - rounding
-
-    bias = hinge_bias(y, f)
-    margins = y * (f + bias)
-    upper = _soft_margin_upper(a, margins, curvature, C, phi)
-    duals = {"slack": np.maximum(1 - margins, 0.0)}
-    normal = normal_of(point, K)
-    if normal is not None:
-        by_normal = _soft_margin_upper_by_normal(K, y, C, normal, upper)
-        if by_normal < upper:
-            upper = by_normal
-            duals["normal"] = normal
-
-    note = ""
-    if not np.isfinite(upper):
-        note = "this point separates nothing, so it bounds nothing from above"
-    return Bracket(lower, upper + rounding, Point({"alpha": a, "bias": bias}, duals), note)
-
-
-def _soft_margin_upper(
-    a: FloatArray, margins: FloatArray, curvature: float, C: float, phi: float
-) -> float:
-    """The dual bound of the C-SVM dual: a primal value, with the smaller charge for the floor.
-
-    The classifier is the best multiple of the one that the multipliers a make; phi = -floor of K
-    is charged in one of two ways.
-    """
-    squared_length = float(a @ a)
-    # The charge that does not know C: phi ||a|| in each margin, phi ||a||^2 in the norm.
-    shorter = margins - phi * np.sqrt(squared_length)
-    upper, _ = hinge_primal(shorter, curvature + phi * squared_length, C)
-
-    near, scale = hinge_primal(margins, curvature, C)
-    if not phi:
-        return min(upper, near)
-    # The other charge, phi/2 ||a* - sa||^2: by the box, or by what is known of ||a*||.
-    reach = np.maximum(scale * a, np.abs(C - scale * a))
-    by_length = scale**2 * squared_length + _max_squared_length(upper, a.size, C)
-    distance = min(float(reach @ reach), by_length)
-    return min(upper, near + phi / 2 * distance)
-
-
-def _soft_margin_upper_by_normal(
-    K: Gram, y: FloatArray, C: float, normal: FloatArray, upper: float
-) -> float:
-    """The primal value of the classifier f = R'w with ||w||^2, charged for K - R'R."""
-    f = normal @ K.factor()
-    margins = y * (f + hinge_bias(y, f))
-    value, _ = hinge_primal(margins, float(normal @ normal), C)
-    return value + K.factor_error() / 2 * _max_squared_length(upper, y.size, C)
-
-
-def _max_squared_length(upper: float, n: int, C: float) -> float:
-    """A bound of ||a*||^2, where the optimum is at most `upper`.
-
-    a*'Qa* <= 1'a*, else a smaller multiple were better: so 1'a* is at most twice the optimum. Both
-    ||a*|| <= 1'a* and ||a*||^2 <= C 1'a* hold, and 1'a* <= n C.
-    """
-    if not upper:
-        return 0.0
-    return min(4 * upper * upper, C * min(2 * upper, n * C))
-
-
-# The nu-SVM
-
-
-def largest_nu(y: FloatArray) -> float:
-    """Return 2 min(n+, n-) / n, the largest nu for which the nu-SVM has a feasible point."""
-    smaller_class = min(np.count_nonzero(y > 0), np.count_nonzero(y < 0))
-    return 2 * float(smaller_class) / y.size
-
-
-def class_order(y: FloatArray) -> npt.NDArray[np.intp]:
-    """Return the points of class +1, then those of class -1."""
-    return np.argsort(-y, kind="stable")
-
-
-def class_simplices(y: FloatArray, nu: float, length: float = 1.0) -> Product:
-    """Return 0 <= a <= 1/n, 1'a = nu/2 in each class, for a / length in `class_order`."""
-    parts = []
-    for count in (np.count_nonzero(y > 0), np.count_nonzero(y < 0)):
-        cap = np.full(count, 1 / y.size / length)
-        parts.append(BoxPlane(np.zeros(count), cap, np.ones(count), nu / 2 / length))
-    return Product(tuple(parts))
-
-
-def nu_margin_bracket(K: Gram, y: FloatArray, nu: float, point: Point) -> Bracket:
-    """Return the bounds alpha proves of  min a'Qa/2  over  0 <= a <= 1/n,  y'a = 0,  1'a >= nu.
-
-    Upper: the value at a feasible point a with the sum nu/2 in each class. Lower: with f = K(y o a)
-    and g = min z'(y o f) over the feasible z of these sums, for every such z and s >= 0
-
-        z'Qz/2  >=  s z'Qa - s^2 a'Qa/2  >=  s g - s^2 a'Qa/2        (z - sa)'Q(z - sa) >= 0
-
-    and the best s makes that g^2 / (2 a'Qa). Sorting gives g class by class (`_knapsack`); the
-    prices at which the two sums are met are rho - b and rho + b, of the classifier f + b with the
-    margin rho.
-
-    Parameters
-    ----------
-    K, y, nu
-        The kernel matrix, labels -1 and +1, and 0 < nu <= `largest_nu(y)`.
-    point
-        Holds `alpha`, any vector, and maybe the normal vector `normal`.
-    """
-    n = y.size
-    phi = -K.floor
-    order = class_order(y)
-    a = np.maximum(zeros_unless_finite(point.alpha), 0.0)
-    # Too long a vector is shortened first: the nearest feasible point need not be its multiple.
-    a *= min(1.0, nu / (float(a.sum()) or 1.0))
-    a[order] = class_simplices(y, nu).repair(a[order])
-    f = K.matrix @ (y * a)
-
-    # |K_ij| <= r_i r_j, so that the terms of f_i add up to at most r_i size: they may cancel, their
-    # rounding does not.
-    r = np.sqrt(np.maximum(K.matrix.diagonal(), 0.0))
-    largest = float(r.max())
-    size = float(r @ a)
-    curvature = float(a @ (y * f)) + phi * float(a @ a) + ROUNDING * size * size
-    lower = _nu_margin_lower(y, nu, f, curvature, ROUNDING * size * largest)
-
-    duals: dict[str, FloatArray] = {}
-    normal = normal_of(point, K)
-    if normal is not None:
-        size = float(np.linalg.norm(normal))
-        squared_norm = size * size * (1 + ROUNDING)
-        error = ROUNDING * size * largest
-        by_normal = _nu_margin_lower(y, nu, normal @ K.factor(), squared_norm, error)
-        # ||z||^2 <= 1'z / n = nu / n.
-        by_normal -= K.factor_error() / 2 * nu / n
-        if by_normal > lower:
-            lower = by_normal
-            duals["normal"] = normal
-
-    _, plus, minus = _class_prices(y, nu, f)
-    bias = (minus - plus) / 2
-    rho = (minus + plus) / 2
-    slack = np.maximum(rho - y * (f + bias), 0.0)
-    solved = Point({"alpha": a, "bias": bias, "rho": rho}, {"slack": slack, **duals})
-    # (z - sa)'Q(z - sa) >= 0 errs by phi (||z||^2 + s^2 ||a||^2) at most, ||z||^2 by nu/n; that
-    # a'Qa falls where a shrinks errs too, by phi ||z||^2 where it is below 0.
-    return Bracket(lower - phi * largest_nu(y) / n, curvature / 2, solved)
-
-
-def _nu_margin_lower(
-    y: FloatArray, nu: float, f: FloatArray, curvature: float, error: float
-) -> float:
-    """The maximum of s g - s^2 curvature / 2 over s >= 0, f known up to an error in each entry."""
-    value, _, _ = _class_prices(y, nu, f)
-    g = max(value - nu * error, 0.0)
-    if not curvature > 0:
-        return 0.0
-    return g * g / (2 * curvature) * (1 - ROUNDING)
-
-
-def _class_prices(y: FloatArray, nu: float, f: FloatArray) -> tuple[float, float, float]:
-    """The minimum of z'(y o f) over the class simplices, and the price of each class's sum."""
-    n = y.size
-    in_plus, plus = _knapsack(np.sort(f[y == 1.0]), nu, n)
-    in_minus, minus = _knapsack(np.sort(-f[y == -1.0]), nu, n)
-    return in_plus + in_minus, plus, minus
-
-
-def _knapsack(m: FloatArray, nu: float, n: int) -> tuple[float, float]:
-    """The minimum of z'm over 0 <= z <= 1/n, 1'z = nu/2 for rising m, and the price there.
-
-    The price is the multiplier of the sum; where it may be anything between two m, their middle.
-    """
-    capacity = nu * n / 2  # in units of 1/n
-    whole = min(int(capacity), m.size)
-    after = float(m[min(whole, m.size - 1)])
-    before = after if capacity > whole else float(m[whole - 1])
-    value = (float(m[:whole].sum()) + (capacity - whole) * after) / n
-    return value, (before + after) / 2
-
-
-# The epsilon-SVR
-
-
 def middle_of(y: FloatArray) -> float:
     """Return the middle of the range of the targets."""
     return float(y.min() / 2 + y.max() / 2)
@@ -378,6 +657,13 @@ def best_tube(residuals: FloatArray, epsilon: float) -> tuple[float, FloatArray]
     breaks = np.concatenate([residuals - epsilon, residuals + epsilon])
     bias = best_shift(breaks, residuals.size)
     return bias, np.abs(residuals - bias) - epsilon
+
+
+def tube_bias(y: FloatArray, f: FloatArray, epsilon: float) -> float:
+    """Return the best bias of a regression f of the targets y."""
+    middle = middle_of(y)
+    bias, _ = best_tube(y - middle - f, epsilon)
+    return bias + middle
 
 
 def tube_upper(a: FloatArray, excess: FloatArray, curvature: float, C: float, phi: float) -> float:
@@ -399,61 +685,6 @@ def tube_upper(a: FloatArray, excess: FloatArray, curvature: float, C: float, ph
     squared_length = float(a @ a)
     wider = excess + phi * np.sqrt(squared_length)
     return min(near, _tube_primal(wider, curvature + phi * squared_length, C))
-
-
-def epsilon_margin_bracket(
-    K: Gram, y: FloatArray, C: float, epsilon: float, point: Point
-) -> Bracket:
-    """Return the bounds beta proves of max y'x - epsilon ||x||_1 - x'Kx/2 over |x| <= C, 1'x = 0.
-
-    Lower: the value at the nearest feasible point, stretched to its best multiple. Upper: with beta
-    that point, f = K beta and any bias b, for every feasible x
-
-        y'x - epsilon ||x||_1 - x'Kx/2
-            <=  beta'K beta/2 + (y - f - b)'x - epsilon ||x||_1          (x - beta)'K(x - beta) >= 0
-            <=  beta'K beta/2 + C sum_i max(0, |y_i - f_i - b| - epsilon).
-
-    A constant added to y changes nothing but b, so the sums use y less the middle of its range.
-
-    Parameters
-    ----------
-    K, y, C, epsilon
-        The kernel matrix, targets, the penalty and the half-width of the tube.
-    point
-        Holds `beta`, any vector, and maybe the normal vector `normal`.
-    """
-    n = y.size
-    phi = -K.floor
-    middle = middle_of(y)
-    y = y - middle
-    feasible = BoxPlane(np.full(n, -C), np.full(n, C), np.ones(n))
-    beta = feasible.project(zeros_unless_finite(point.beta))
-    f = K.matrix @ beta
-    gain = float(y @ beta) - epsilon * float(np.abs(beta).sum())
-
-    stretch = _tube_stretch(beta, gain, float(beta @ f), C)
-    if stretch != 1.0:
-        beta = stretch * beta
-        f = stretch * f
-        gain = stretch * gain
-    curvature = float(beta @ f)
-    squared_length = float(beta @ beta)
-    rounding = ROUNDING * float(np.abs(beta) @ (np.abs(f) + np.abs(y) + epsilon))
-    lower = gain - curvature / 2 - phi / 2 * squared_length - rounding
-
-    bias, excess = best_tube(y - f, epsilon)
-    upper = tube_upper(beta, excess, curvature, C, phi)
-    duals = {"slack": np.maximum(excess, 0.0)}
-    normal = normal_of(point, K)
-    if normal is not None:
-        _, excess = best_tube(y - normal @ K.factor(), epsilon)
-        by_normal = _tube_primal(excess, float(normal @ normal), C)
-        # ||x||^2 <= n C^2.
-        by_normal += K.factor_error() / 2 * n * C * C
-        if by_normal < upper:
-            upper = by_normal
-            duals["normal"] = normal
-    return Bracket(lower, upper + rounding, Point({"beta": beta, "bias": bias + middle}, duals))
 
 
 def _tube_primal(excess: FloatArray, squared_norm: float, C: float) -> float:

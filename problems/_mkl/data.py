@@ -13,7 +13,7 @@ from klopt.arrays import FloatArray, MatrixLike, vector
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram, binary_labels
 
-__all__ = ["Kernels", "Loss", "Norm", "dual_exponent", "given_kernels", "given_loss", "given_y"]
+__all__ = ["Kernels", "Loss", "Norm", "given_kernels", "given_loss", "given_y", "primal_exponent"]
 
 Loss = Literal["hinge", "squared"]
 Norm = Literal["block-l1", "block-linf"] | float
@@ -53,18 +53,15 @@ def given_y(y: npt.ArrayLike, size: int, loss: Loss) -> FloatArray:
     return binary_labels(y, size) if loss == "hinge" else vector("y", y, size)
 
 
-def dual_exponent(norm: object) -> float:
-    """Return s for the name or the exponent p of a norm: 1/p + 1/s = 1.
+def primal_exponent(norm: object) -> float:
+    """Return p for the name or the exponent p of a norm.
 
-    >>> dual_exponent("block-l1"), dual_exponent("block-linf"), dual_exponent(4.0)
-    (inf, 1.0, 1.3333333333333333)
+    >>> primal_exponent("block-l1"), primal_exponent("block-linf"), primal_exponent(4)
+    (1.0, inf, 4.0)
     """
     given = EXPONENTS.get(norm, norm) if isinstance(norm, str) else norm
     if isinstance(given, bool) or not isinstance(given, numbers.Real) or not float(given) >= 1:
         raise InvalidProblem(
             f"norm is {norm!r}; expected 'block-l1', 'block-linf' or an exponent of at least 1"
         )
-    p = float(given)
-    if p == 1:
-        return np.inf
-    return 1.0 if np.isinf(p) else p / (p - 1)
+    return float(given)

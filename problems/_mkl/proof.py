@@ -1,22 +1,24 @@
-"""What coefficients and weights prove about multiple kernel learning: both bounds in closed form.
+"""What coefficients and weights prove about multiple kernel learning: both ends, in enclosures.
 
     maximise  y'a - ||r||_s^2 / 2 - loss(a)        r_i = (a'K_i a)^1/2
 
-Lower: the value at a feasible a. Upper, weak duality: for any beta_i, with c_i = (beta_i'K_i
-beta_i)^1/2 and f = sum_i K_i beta_i, Young's and Cauchy's inequalities give for the best a*
+Lower: the value at an exactly feasible a. Upper, weak duality: for any beta_i, with c_i = (beta_i'
+K_i beta_i)^1/2 and f = sum_i K_i beta_i, Young's and Cauchy's inequalities give for the best a*
 
     ||r*||_s^2 / 2 >= sum_i c_i r*_i - ||c||_p^2 / 2 >= f'a* - ||c||_p^2 / 2         1/p + 1/s = 1
 
 so the optimum is at most  ||c||_p^2 / 2 + max over a of (y - f)'a - loss(a), which is the loss of f
 in the primal. With weights theta, beta_i = theta_i a.
 
-K_i is known to be positive semidefinite only up to its floor -phi_i: what is meant is K_i + E with
-0 <= E <= phi_i I. That adds phi_i |beta_i|^2 to c_i^2, and at most  sum_i phi_i |beta_i| |a*|  to
-the bound.
+K_i is proven positive semidefinite only down to its floor -phi_i; it stands for its positive part
+K_i + E with 0 <= E <= phi_i I. That adds phi_i |beta_i|^2 to c_i^2 at most, and at most  sum_i phi_i
+|beta_i| |a*|  to the bound. From K_i = R'R + E' with ||E'|| <= e follows a'(K_i + E)a <= |Ra|^2 +
+(e + min(phi_i, e)) |a|^2, as no eigenvalue of K_i is below -e.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,15 +29,42 @@ from klopt.arrays import EPS, FloatArray
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Point
 from klopt.model.sets import BoxPlane
-from klopt.problems._margin.proof import best_stretch, hinge_bias, hinge_primal, zeros_unless_finite
+from klopt.problems._margin.proof import (
+    AT_A_POINT,
+    BY_COEFFICIENTS,
+    balanced_multiple,
+    best_stretch,
+    hinge_bias,
+    hinge_bound,
+    is_narrow,
+)
+from klopt.proof.directed import product_up, sum_up
+from klopt.proof.dyadic import exact_sign_of_sum
+from klopt.proof.enclosure import (
+    Enclosure,
+    enclose_dot,
+    enclose_norm,
+    enclose_product,
+    enclose_sum,
+    round_down,
+    round_up,
+)
+from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices
 
-__all__ = ["MultipleKernelDual", "diagonal_shifts", "dual_norm", "weights_of"]
+__all__ = [
+    "MultipleKernelDual",
+    "diagonal_shifts",
+    "dual_norm",
+    "squared_norm_above",
+    "weights_of",
+]
 
-ROUNDING = 8 * EPS
-"""The relative error of a sum as it is computed here, with a factor to spare."""
 MAX_FLOOR_SHARE = 1e-9
 """Up to this share of a'Ka the floor of K is not worth a factorisation."""
-
+NEGLIGIBLE = 2.0**-900
+"""A share of the largest r_i^2 below this counts as this."""
+MAX_SQUARE_ERROR = 1e-9
+"""A relative error of r_i^2 beyond this is worth slices where ||r||_s has a kink at r_i = 0."""
 
 # The norm of the r_i
 
@@ -69,7 +98,7 @@ def diagonal_shifts(scales: FloatArray, n: int) -> FloatArray:
     return 4 * n * EPS * scales
 
 
-# Both bounds
+# Both ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +111,27 @@ class MultipleKernelDual:
         The kernels, labels or targets, and the penalty of errors.
     hinge
         Whether the loss is the hinge, else it is the squared one.
-    s
-        The exponent of the norm in the dual.
+    p
+        The exponent of the norm in the primal.
     """
 
     kernels: tuple[Gram, ...]
     y: FloatArray
     C: float
     hinge: bool
-    s: float
+    p: float
+
+    @property
+    def s(self) -> float:
+        """The exponent of the norm in the dual, rounded."""
+        if self.p == 1:
+            return math.inf
+        return 1.0 if math.isinf(self.p) else self.p / (self.p - 1)
+
+    @property
+    def _exact_s(self) -> Enclosure:
+        """The same, enclosed; for 1 < p < inf."""
+        return Enclosure.of(self.p) / (Enclosure.of(self.p) - 1.0)
 
     @cached_property
     def is_present(self) -> npt.NDArray[np.bool_]:
@@ -120,131 +161,217 @@ class MultipleKernelDual:
         corner = self.y * (self.C / length)
         return BoxPlane(np.minimum(corner, 0.0), np.maximum(corner, 0.0), np.ones(n))
 
-    @property
+    @cached_property
     def max_norm(self) -> float:
         """A bound of |a*|: by the box, or as a* = C (y - f*) and f* fits better than 0."""
-        norm = np.sqrt(self.y.size) if self.hinge else np.linalg.norm(self.y)
-        return self.C * float(norm)
+        largest = np.ones(self.y.size) if self.hinge else self.y
+        return float((enclose_norm(largest) * self.C).upper)
 
-    def bracket(self, point: Point) -> Bracket:
-        """Return the bounds that alpha proves, by weights or coefficients if the point has some."""
-        a, u = self._feasible(point)
-        q = np.maximum(u @ a, 0.0)
-        r = np.sqrt(
-            [
-                self._max_square(K, float(square), a)
-                for K, square in zip(self.kernels, q, strict=True)
-            ]
+    def proof(self, witness: Point) -> Bracket:
+        """Return the ends that a witness proves.
+
+        It holds the `signed` coefficients, and maybe `weights` and the coefficients `classifier`.
+        """
+        a = witness.signed
+        is_feasible = self._is_feasible(a)
+        u = [self._product(K, a) for K in self.kernels]
+        squares = self._squares(u, a)
+        if not self._is_narrow(u, squares, a):
+            u = [enclose_in_slices(K.matrix, a) for K in self.kernels]
+            squares = self._squares(u, a)
+
+        lower, stretch = self._lower(a, squares) if is_feasible else (0.0, 0.0)
+
+        theta = witness.primal.get("weights")
+        if theta is None:
+            theta = self._weights(np.array([float(a @ product.mid) for product in u]), a)
+        length = enclose_norm(a).upper
+        upper, bias = self._upper(
+            _weighted_sum(theta, u),
+            round_up(round_up(theta * theta) * squares),
+            product_up(enclose_dot(np.abs(theta), self._floors).upper, length),
         )
-        loss = 0.0 if self.hinge else float(a @ a) / (2 * self.C)
-        terms = float(np.abs(self.y) @ np.abs(a)) + float(np.abs(u).max(axis=0) @ np.abs(a))
-        value = float(self.y @ a) - dual_norm(r, self.s) ** 2 / 2 - loss
-        lower = value - ROUNDING * terms
-
-        theta = self._weights(point, q, a)
-        charge = float(theta @ self._floors) * float(np.linalg.norm(a))
-        upper, bias = self._upper(theta @ u, theta * r, charge)
-        beta = point.dual.get("coefficients")
-        if beta is not None and beta.shape == u.shape and np.isfinite(beta).all():
+        beta = witness.dual.get("classifier")
+        if beta is not None:
             upper, bias = min((upper, bias), self._upper_by_coefficients(beta))
-        upper += ROUNDING * (terms + float(theta @ np.abs(u) @ np.abs(a)))
 
-        if not self.hinge:
-            return Bracket(lower, upper, Point({"alpha": a, "weights": theta}))
-        solved = {"alpha": a * self.y, "weights": theta, "bias": bias}
-        return Bracket(lower, upper, Point(solved))
-
-    def _feasible(self, point: Point) -> tuple[FloatArray, FloatArray]:
-        """The best multiple a of the nearest feasible point, and the rows u_i = K_i a."""
-        a = zeros_unless_finite(point.alpha) * (self.y if self.hinge else 1.0)
-        a = self.domain().project(a)
-        support = np.flatnonzero(a)
-        has_few = 4 * support.size < a.size
-        u = np.array(
-            [a[support] @ K.matrix[support] if has_few else K.matrix @ a for K in self.kernels]
-        )
-        stretch = self._stretch(a, np.sqrt(np.maximum(u @ a, 0.0)))
-        return stretch * a, stretch * u
-
-    def _stretch(self, a: FloatArray, r: FloatArray) -> float:
-        """The multiple of a with the best value."""
-        curvature = dual_norm(r, self.s) ** 2
+        signed = balanced_multiple(a, stretch) if self.hinge else stretch * a
+        solved = {"alpha": np.abs(signed) if self.hinge else signed, "weights": theta}
         if self.hinge:
-            return best_stretch(self.y * a, curvature, self.C)
-        curvature += float(a @ a) / self.C
-        return float(self.y @ a) / curvature if curvature > 0 else 1.0
+            solved["bias"] = np.asarray(bias)
+        return Bracket(lower, upper, Point(solved), "", AT_A_POINT, BY_COEFFICIENTS)
+
+    # The products
 
     @staticmethod
-    def _max_square(K: Gram, square: float, a: FloatArray) -> float:
-        """A bound of a'Ka for the kernel that is meant."""
-        squared_length = float(a @ a)
-        by_floor = square - K.floor * squared_length
-        if -K.floor * squared_length <= MAX_FLOOR_SHARE * square:
-            return by_floor
-        # Near 0 the factor of K knows a'Ka better than its floor does.
-        Ra = K.factor() @ a
-        return min(by_floor, float(Ra @ Ra) + K.factor_error() * squared_length)
+    def _product(K: Gram, a: FloatArray) -> Enclosure:
+        return enclose_in_blocks(K.matrix, a, K.entry_bounds)
 
-    def _weights(self, point: Point, q: FloatArray, a: FloatArray) -> FloatArray:
-        """The weights that a point holds, or those that its alpha asks for; 0 for a zero kernel."""
+    def _is_narrow(self, u: list[Enclosure], squares: FloatArray, a: FloatArray) -> bool:
+        """Whether the errors of the products move the ends by little."""
+        size = float(np.abs(a).sum())
+        value = float(self.y @ a)
+        if not all(is_narrow(product, size, value) for product in u):
+            return False
+        if self.s >= 2:
+            return True
+        # r_i has the root of the error of r_i^2.
+        errors = np.array([float(product.rad @ np.abs(a)) for product in u])
+        return bool((errors <= MAX_SQUARE_ERROR * squares).all())
+
+    def _squares(self, u: list[Enclosure], a: FloatArray) -> FloatArray:
+        """Upper bounds of a'(K_i + E)a from u_i = K_i a."""
+        squared_length = enclose_dot(a, a).upper
+        pairs = zip(self.kernels, u, strict=True)
+        return np.array([_square_above(K, product, a, squared_length) for K, product in pairs])
+
+    # The lower end
+
+    def _is_feasible(self, a: FloatArray) -> bool:
+        """Whether a satisfies the constraints of the hinge loss exactly; the other has none."""
+        if not self.hinge:
+            return bool(np.isfinite(a).all())
+        alpha = self.y * a
+        in_box = bool((alpha >= 0).all() and (alpha <= self.C).all())
+        return in_box and not exact_sign_of_sum(a)
+
+    def _lower(self, a: FloatArray, squares: FloatArray) -> tuple[float, float]:
+        """The value at the best multiple of a feasible a, 0 at least, and the multiple."""
+        gain = enclose_dot(self.y, a)
+        exponent = self.s if self.s in (1.0, 2.0, math.inf) else self._exact_s
+        curvature = Enclosure.of(squared_norm_above(squares, exponent))
+        if self.hinge:
+            stretch = best_stretch(self.y * a, float(curvature.mid), self.C)
+            if product_up(stretch, float(np.abs(a).max())) > self.C:
+                stretch = 1.0
+        else:
+            curvature = curvature + enclose_dot(a, a) / self.C
+            stretch = float(gain.mid / curvature.mid) if curvature.mid > 0 else 1.0
+        if not math.isfinite(stretch):
+            stretch = 1.0
+        square = Enclosure.of(stretch) * stretch
+        return max(0.0, float((gain * stretch - curvature * square * 0.5).lower)), stretch
+
+    def _weights(self, q: FloatArray, a: FloatArray) -> FloatArray:
+        """Weights that alpha asks for, from q_i = a'K_i a; 0 for a zero kernel. Any are valid."""
         if np.isinf(self.s):
-            return self._weights_of_simplex(point.primal.get("weights"), q)
+            return np.asarray(np.arange(q.size) == int(np.argmax(q)), dtype=float)
         scales = np.array([K.scale for K in self.present])
         shifted = q[self.is_present] + diagonal_shifts(scales, a.size) * float(a @ a)
         r = np.sqrt(np.maximum(shifted, np.finfo(float).tiny))
         return self.of_all(weights_of(r, self.s))
 
-    @staticmethod
-    def _weights_of_simplex(given: FloatArray | None, q: FloatArray) -> FloatArray:
-        """Given weights made nonnegative with sum 1; where there are none, those best against a."""
-        if given is None or given.shape != q.shape or not np.isfinite(given).all():
-            return np.asarray(np.arange(q.size) == int(np.argmax(q)), dtype=float)
-        theta = np.maximum(given, 0.0)
-        total = theta.sum()
-        return theta / total if total > 0 else np.full(q.size, 1 / q.size)
+    # The upper end
 
     @property
     def _floors(self) -> FloatArray:
         """phi_i."""
         return np.array([-K.floor for K in self.kernels])
 
-    @property
-    def _p(self) -> float:
-        """The exponent of the norm in the primal."""
-        if np.isinf(self.s):
-            return 1.0
-        return np.inf if self.s == 1 else self.s / (self.s - 1)
-
     def _upper_by_coefficients(self, beta: FloatArray) -> tuple[float, float]:
         """The primal value of f = sum_i K_i beta_i, and its bias."""
-        u = np.array([K.matrix @ b for K, b in zip(self.kernels, beta, strict=True)])
-        sizes = np.linalg.norm(beta, axis=1)
-        c = np.sqrt(np.maximum((u * beta).sum(axis=1), 0.0) + self._floors * sizes**2)
-        rounding = ROUNDING * float(np.abs(u).sum(axis=0).max()) * self.max_norm
-        upper, bias = self._upper(u.sum(axis=0), c, float(self._floors @ sizes))
-        return upper + rounding, bias
+        pairs = list(zip(self.kernels, beta, strict=True))
+        u = [self._product(K, b) for K, b in pairs]
+        size = float(np.abs(beta).sum())
+        if not all(is_narrow(product, size, 0.0) for product in u):
+            u = [enclose_in_slices(K.matrix, b) for K, b in pairs]
+        squares = [
+            _square_above(K, product, b, enclose_dot(b, b).upper)
+            for (K, b), product in zip(pairs, u, strict=True)
+        ]
+        lengths = np.array([enclose_norm(b).upper for b in beta])
+        charge = enclose_dot(lengths, self._floors).upper
+        return self._upper(_weighted_sum(np.ones(len(u)), u), np.array(squares), charge)
 
-    def _upper(self, f: FloatArray, c: FloatArray, charge: float) -> tuple[float, float]:
-        """The primal value of the best multiple of f with norms c, and its bias.
+    def _upper(self, f: Enclosure, squares: FloatArray, charge: float) -> tuple[float, float]:
+        """The primal value of the best multiple of f, and its bias.
 
-        `charge` is what each unit of |a*| costs for the floors.
+        Parameters
+        ----------
+        f
+            sum_i K_i beta_i.
+        squares
+            Upper bounds of c_i^2.
+        charge
+            What each unit of |a*| costs for the floors.
         """
-        squared_norm = dual_norm(c, self._p) ** 2
+        squared_norm = squared_norm_above(squares, self.p)
         if not self.hinge:
             return self._squared_loss_upper(f, squared_norm, charge), 0.0
-        bias = hinge_bias(self.y, f)
-        margins = self.y * (f + bias)
-        far, _ = hinge_primal(margins - charge, squared_norm, self.C)
-        near, scale = hinge_primal(margins, squared_norm, self.C)
+        bias = hinge_bias(self.y, f.mid)
+        shifted = f + bias
+        margins = round_down(self.y * shifted.mid - shifted.rad)
+        # |a*| <= 1'alpha*: the charge may be taken from each margin.
+        far = hinge_bound(round_down(margins - charge), squared_norm, self.C).value
+        if not charge:
+            return far, bias
+        near = hinge_bound(margins, squared_norm, self.C)
         # ||r*||_s^2 <= 1'alpha*, else a smaller multiple were better: so 1'alpha* is at most twice
         # the optimum, and |a*|^2 <= C 1'alpha*.
-        max_norm = min(self.max_norm, float(np.sqrt(2 * far * self.C)))
-        return min(far, near + scale * charge * max_norm), bias
+        by_value = math.nextafter(math.sqrt(product_up(2.0, self.C, far)), math.inf)
+        reach = min(self.max_norm, by_value)
+        return min(far, sum_up(near.value, product_up(near.scale, charge, reach))), bias
 
-    def _squared_loss_upper(self, f: FloatArray, squared_norm: float, charge: float) -> float:
-        """s^2 ||c||_p^2 / 2 + C/2 |y - s f|^2 at its best s >= 0, charged for the floors."""
-        curvature = squared_norm + self.C * float(f @ f)
-        scale = max(self.C * float(self.y @ f) / curvature, 0.0) if curvature > 0 else 0.0
-        miss = self.y - scale * f
-        primal = scale**2 * squared_norm / 2 + self.C / 2 * float(miss @ miss)
-        return primal + scale * charge * self.max_norm
+    def _squared_loss_upper(self, f: Enclosure, squared_norm: float, charge: float) -> float:
+        """s^2 ||c||_p^2 / 2 + C/2 |y - s f|^2 at a good s >= 0, charged for the floors."""
+        curvature = squared_norm + self.C * float(f.mid @ f.mid)
+        scale = max(self.C * float(self.y @ f.mid) / curvature, 0.0) if curvature > 0 else 0.0
+        if not math.isfinite(scale):
+            scale = 0.0
+        miss = self.y - f * scale
+        norm = product_up(scale, scale, squared_norm)
+        loss = product_up(self.C, max(enclose_dot(miss, miss).upper, 0.0))
+        return sum_up(norm / 2, loss / 2, product_up(scale, charge, self.max_norm))
+
+
+def squared_norm_above(squares: FloatArray, exponent: float | Enclosure) -> float:
+    """Return an upper bound of ||r||^2 in the norm with an exponent, from r_i^2 >= 0.
+
+    >>> bool(16 <= squared_norm_above(np.array([1.0, 9.0]), 1.0) < 16.000001)
+    True
+    """
+    if not np.isfinite(squares).all():
+        return math.inf
+    v = squares[squares > 0]
+    if not v.size:
+        return 0.0
+    largest = float(v.max())
+    if exponent == math.inf:
+        return largest
+    if exponent == 2.0:
+        return float(Enclosure.of(v).sum().upper)
+    if exponent == 1.0:
+        return float(Enclosure.of(v).sqrt().sum().square().upper)
+    e = Enclosure.of(exponent)
+    # Raising what is next to nothing leaves an upper bound, and a ratio with a logarithm.
+    v = np.maximum(v, NEGLIGIBLE * largest)
+    powers = ((Enclosure.of(v) / largest).log() * (e * 0.5)).exp()
+    root = (powers.sum().log() * (2.0 / e)).exp()
+    return _above(root * largest)
+
+
+def _square_above(K: Gram, u: Enclosure, a: FloatArray, squared_length: float) -> float:
+    """An upper bound of a'(K + E)a from u = Ka and |a|^2; see the module's docstring."""
+    square = enclose_dot(a, u)
+    charge = product_up(-K.floor, squared_length) if K.floor else 0.0
+    by_floor = max(sum_up(square.upper, charge), 0.0)
+    if charge <= MAX_FLOOR_SHARE * square.mid:
+        return by_floor
+    # Near 0 the factor of K knows a'Ka better than its floor does.
+    Ra = enclose_product(K.factor(), a)
+    error = K.factor_error()
+    both = enclose_sum([error, min(-K.floor, error)]) * squared_length
+    return min(by_floor, float((enclose_dot(Ra, Ra) + both).upper))
+
+
+def _weighted_sum(theta: FloatArray, u: list[Enclosure]) -> Enclosure:
+    """sum_i theta_i u_i."""
+    mids = np.array([product.mid for product in u])
+    rads = np.array([product.rad for product in u])
+    return Enclosure.of(theta) @ Enclosure(mids, rads)
+
+
+def _above(x: Enclosure) -> float:
+    """Its upper end; infinite where that is not known."""
+    upper = float(x.upper)
+    return upper if upper < math.inf else math.inf

@@ -34,7 +34,7 @@ from klopt.problems._ordered.function import (
     falling,
     rising,
 )
-from klopt.problems._ordered.proof import Alignment
+from klopt.problems._ordered.witness import Alignment
 
 __all__ = ["AlignmentForms", "SquaredAlignment"]
 
@@ -165,7 +165,7 @@ class AlignmentForms:
         if alignment.is_positive:
             beta = self._orthogonal_optimum()
         else:
-            beta = alignment.ray(alignment.best_ray()[0])
+            beta = alignment.ray(alignment.best_ray())
         return alignment.alpha(beta), None
 
     def _orthogonal_optimum(self) -> FloatArray:

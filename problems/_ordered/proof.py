@@ -1,62 +1,81 @@
-"""What the brackets of ordered spectral kernels run: bounds of alignments, and means of prefixes.
+"""What a weighting of rank-one kernels proves about the best alignment, in exact arithmetic.
 
-**Alignment** rho = <K, T> / (||K|| ||T||) of K = sum_i beta_i w_i w_i' with a target T, ||T|| = 1.
+The alignment is rho = <K, T> / (||K|| ||T||) of K = sum_i beta_i w_i w_i' with a target T, ||T|| = 1.
 beta >= 0 is nonincreasing where there is an order, b_i = w_i'T w_i and F_ij = (w_i'w_j)^2, so that
 
     ||K||^2 = beta'F beta,    <w_i w_i', K> = (F beta)_i,    <K, T> = b'beta.
 
 The cone of these K is spanned by rays P_k (with an order the prefix kernels sum_(i <= k) w_i w_i',
-without one w_k w_k'), and B_k = <P_k, T>. Any M with <P_k, M> >= B_k for all k proves <K, T> <=
-<K, M> <= ||K|| ||M||, hence rho* <= ||M||. Three are tried,
+without one w_k w_k'), and B_k = <P_k, T>.
 
-    M = t K,               t = max B_k / <P_k, K>,
-    M = c K + delta I,     c = <K, T> / ||K||^2,
-    M = T,                 that is rho* <= 1,
+**Lemma A1 (polar bound).** Any M with <P_k, M> >= B_k for all k proves <K, T> <= <K, M> <=
+||K|| ||M||, hence rho* <= ||M||. For G = sum_i g_i w_i w_i' with any g, and any c >= 0,
 
-for K and for any other matrix sum_i g_i w_i w_i' that a dual solution suggests. The first is exact
-at the optimum, where K is, up to its scale, the projection of T on the cone.
+    M = c G + delta I    with    delta >= max_k (B_k - c <P_k, G>) / tr P_k,  delta >= 0
 
-If some B_k > 0, the optimum is that of the QP min ||K||^2 / 2 - <K, T>, of value -rho*^2 / 2. If
-all B_k <= 0, then rho <= 0, and on the base <K, T> = -1 the convex ||K|| is maximised: the optimum
-is a ray P_k, and the enumeration of B_k / ||P_k|| is the proof.
+is one, and ||M||^2 = c^2 ||G||^2 + 2 c delta tr G + delta^2 l, I of order l. At the optimum K is,
+up to its scale, the projection of T on the cone, and c = <K, T> / ||K||^2 with delta = 0 is exact.
 
-**Ordered linear program**  min c'mu  subject to  sum_i mu_i = 1,  mu_i >= sigma mu_(i+1),  mu >= 0.
-With e_i = sigma^-(i-1) and E_k = e_1 + .. + e_k its vertices are the prefixes (e_1, .., e_k, 0, ..,
-0) / E_k, so that the optimum is nu = min_k R_k with R_k = sum_(i <= k) e_i c_i / E_k, in O(r). For
-every feasible mu,
+**Lemma A2 (rays).** If <P_k, T - s I> <= 0 for all k, then <K, T> / ||K|| <= max_k <P_k, T - s I> /
+||P_k|| + s l^1/2: with K = sum_k s_k P_k, ||K|| <= sum_k s_k ||P_k||, and tr K <= l^1/2 ||K||.
 
-    c'mu - nu = sum_k z_k (mu_k - sigma mu_(k+1)) / e_k,    z_k = (R_k - nu) E_k >= 0,
+**Lemma A3 (one constant for all rounding).** Let W be within the relative error omega of the exact
+columns, entry by entry, n_i = ||w_i||^2, tau = sum_i |g_i| n_i. All sums above are sums of products
+of entries of W, with terms that add up to at most
 
-which proves it; z_k / e_k are the multipliers of the order, and unlike these the z_k do not
-overflow.
+    B_k, b'g:  tr P_k, tau        <P_k, G>:  tau tr P_k        ||G||^2:  tau^2        tr G:  tau
+
+(|w_i'T w_i| <= n_i, w_i'w_j <= (n_i n_j)^1/2; those of a signed target thrice as much). By Lemma E2
+the errors are at most kappa times these, kappa = 6 omega + 4 gamma_l + 3 gamma_m for l x m columns
+and their prefix sums, 10 omega + 11 gamma_l + 3 gamma_m for a signed target. Half a per cent covers
+terms of second order. So the ratio in Lemma A1 is off by at most kappa (1 + c tau), whatever k.
+
+**Lemma A4 (columns left out).** With an order, columns behind the last kept one have the trace
+`tail` together; they add to a ray a D with ||D|| <= tr D <= tail, so that <D, T - c G> <= tail (1 +
+c tau): Lemma A3 with kappa + tail / tr P_m.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import Self, cast
 
 import numpy as np
 
-from klopt.arrays import EPS, FloatArray, freeze, require_memory
+from klopt.arrays import FloatArray, freeze, require_memory
+from klopt.errors import InvalidProblem
 from klopt.model.functions import IntArray
-from klopt.model.sets import OrderedSimplex
-from klopt.model.sets.ordered_cone import pooled
-from klopt.model.sets.projections import prefix_weights
+from klopt.proof.enclosure import UNIT_ROUNDOFF, gamma
 
-__all__ = ["Alignment", "PrefixMeans", "RankOneColumns"]
+__all__ = ["AlignmentBounds", "RankOneColumns", "target_products"]
 
+VANISHED_SHARE = 1e-12
+"""A column of at most this share of its length on the labelled points counts as zero there."""
+NEGLIGIBLE_SHARE = 1e-18
+"""Kernels behind the last of more than this share of the largest trace are only charged."""
+MAX_WEIGHT_RATIO = 1e100
+"""The largest weight of a left-out column, in units of that of the first kept one."""
+MAX_EXPONENT = 600.0
+"""exp(-x) of a larger x may be subnormal, which Lemma E3 leaves out."""
+MIN_UNSCALED = 2.0**-20
+MAX_UNSCALED = 2.0**20
+"""Where the largest entry lies between these two, V is taken as it is."""
 COLUMNS_PER_ROW = 4
 """F is formed where W has at most this many columns for each of its rows."""
 MIN_DENSE_COLUMNS = 64
 """F is always formed up to this many columns."""
 BLOCK_COLUMNS = 512
 """Columns of W that are multiplied at a time, so that a block stays in the cache."""
-POSITIVE_ROUNDING = 64 * EPS
-"""An alignment <P_k, T> / tr P_k up to this size is rounding."""
-SUM_TOLERANCE = 1e-9
-"""Weights whose sum is this near to 1 are rescaled, others are projected."""
+SECOND_ORDER = 1.01
+"""Covers products of errors, each of which is below MAX_KAPPA."""
+MAX_KAPPA = 1e-4
+"""Beyond this only -1 <= rho <= 1 is said."""
+UNDERFLOW = 2.0**-800
+"""What underflow adds to any of the sums, where no entry of W or g exceeds 2^20."""
+OUTWARDS = 16 * UNIT_ROUNDOFF
+"""Covers the relative rounding of the last few operations on scalars."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +162,49 @@ class RankOneColumns:
         return np.sqrt(np.cumsum(growth))
 
 
+def target_products(W: FloatArray, classes: IntArray, signed: bool) -> tuple[FloatArray, float]:
+    """Return w_i'T w_i for the columns of W, and ||T||.
+
+    T_pq is 1 where p and q have one class, and 0 (signed: -1) otherwise.
+
+    >>> target_products(np.array([[1.0], [2.0], [4.0]]), np.array([0, 0, 1]), signed=True)
+    (array([1.]), 3.0)
+    """
+    _, group, sizes = np.unique(classes, return_inverse=True, return_counts=True)
+    sums = np.zeros((sizes.size, W.shape[1]))
+    for index in range(sizes.size):
+        sums[index] = W[group == index].sum(axis=0)
+    same = np.einsum("ij,ij->j", sums, sums)
+    if not signed:
+        return same, float(np.linalg.norm(sizes))
+    return 2 * same - sums.sum(axis=0) ** 2, float(classes.size)
+
+
+def _scaled(V: FloatArray, labelled: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """V and its labelled rows, times a power of two where squares would leave the range."""
+    largest = float(np.abs(labelled).max(initial=0.0))
+    if largest == 0 or MIN_UNSCALED <= largest <= MAX_UNSCALED:
+        return V, labelled
+    exponent = -math.frexp(largest)[1]
+    with np.errstate(over="ignore"):
+        return np.ldexp(V, exponent), np.ldexp(labelled, exponent)
+
+
+def _exponents(count: int, first: int, sigma: float) -> FloatArray:
+    """x_i with e_i = exp(-x_i), 0 at the first column that does not vanish on the labelled points."""
+    exponents: FloatArray = np.log(sigma) * (np.arange(count) - first)
+    if -exponents[0] > np.log(MAX_WEIGHT_RATIO):
+        raise InvalidProblem(
+            f"the first {first} columns of V vanish on the labelled points, and "
+            f"sigma = {sigma:g} makes their weights {sigma:g}^{first} times those of the next; "
+            "leave these columns out"
+        )
+    return exponents
+
+
 @dataclass(frozen=True, eq=False)
-class Alignment:
-    """An alignment problem in the columns that matter, its bounds, and the way from beta to alpha.
+class AlignmentBounds:
+    """An alignment problem in the columns that matter, and its bounds.
 
     A sigma-order alpha_i >= sigma alpha_(i+1) is the plain order of beta_i = alpha_i / e_i, e_i =
     sigma^-(i-1), on the columns w_i = e_i^1/2 v_i: nothing overflows.
@@ -162,6 +221,12 @@ class Alignment:
         The columns of V that W is made of.
     steps
         e_i of every column of V, 1 at the first kept one.
+    signed
+        Whether the target has negative entries.
+    omega
+        The relative error of the entries of W.
+    tail
+        The trace of what follows the last kept column.
     """
 
     columns: RankOneColumns
@@ -169,6 +234,73 @@ class Alignment:
     ordered: bool
     kept: IntArray
     steps: FloatArray
+    signed: bool = False
+    omega: float = 0.0
+    tail: float = 0.0
+
+    @classmethod
+    def of(
+        cls, V: FloatArray, classes: IntArray, sigma: float, ordered: bool, signed: bool
+    ) -> Self:
+        """Return the alignment of the columns of V with the target of the labelled points.
+
+        Parameters
+        ----------
+        V
+            Eigenvectors as columns, smoothest first.
+        classes
+            The class of each point, -1 where it is unlabelled.
+        sigma
+            The ratio of the order alpha_i >= sigma alpha_(i+1); 1 without an order.
+        ordered
+            Whether there is an order.
+        signed
+            Whether the target is -1, not 0, for points of two classes.
+        """
+        known = classes >= 0
+        V, labelled = _scaled(V, V[known])
+        with np.errstate(over="ignore"):
+            squares = np.einsum("ij,ij->j", labelled, labelled)
+            vanishing = VANISHED_SHARE**2 * np.einsum("ij,ij->j", V, V)
+        present = np.flatnonzero(squares > vanishing)
+        if not present.size:
+            raise InvalidProblem(
+                "V is zero on every labelled point; give eigenvectors that reach them, or more "
+                "labels"
+            )
+
+        exponents = _exponents(V.shape[1], int(present[0]), sigma)
+        with np.errstate(under="ignore"):
+            steps = np.exp(-exponents)
+        kept = present
+        tail = 0.0
+        if ordered:
+            # What follows the last column of some size is charged as a whole (Lemma A4).
+            share = steps[present] * squares[present]
+            counted = np.flatnonzero(share > NEGLIGIBLE_SHARE * share.max())
+            last = int(counted[-1]) + 1
+            kept = present[:last]
+            tail = float(share[last:].sum())
+
+        # `take` gives rows that are contiguous, unlike labelled[:, kept].
+        W = np.take(labelled, kept, axis=1)
+        omega = 0.0
+        if sigma > 1:
+            W *= np.sqrt(steps[kept])
+            # Lemma E3 twice: log sigma and exp within 8 u, so e_i within (9 x + 8) u at e_i = e^-x.
+            farthest = float(exponents[kept[-1]])
+            omega = (5 * farthest + 8) * UNIT_ROUNDOFF if farthest < MAX_EXPONENT else math.inf
+        products, norm = target_products(W, classes[known], signed)
+        return cls(
+            columns=RankOneColumns(cast(FloatArray, freeze(W))),
+            b=cast(FloatArray, freeze(products / norm)),
+            ordered=ordered,
+            kept=freeze(kept),
+            steps=cast(FloatArray, freeze(steps)),
+            signed=signed,
+            omega=omega,
+            tail=2 * tail,
+        )
 
     def at_rays(self, x: FloatArray) -> FloatArray:
         """Return the values at the rays of the linear function of value x_i at w_i w_i'."""
@@ -177,208 +309,154 @@ class Alignment:
     @cached_property
     def B(self) -> FloatArray:
         """<P_k, T>."""
-        return self.at_rays(self.b)
+        return cast(FloatArray, freeze(self.at_rays(self.b)))
 
     @cached_property
     def traces(self) -> FloatArray:
         """tr P_k."""
-        return self.at_rays(self.columns.norms)
+        return cast(FloatArray, freeze(self.at_rays(self.columns.norms)))
 
     @cached_property
     def best_trace_ratio(self) -> float:
-        """max B_k / tr P_k."""
+        """max B_k / tr P_k, as computed."""
         return float(np.max(self.B / self.traces))
 
     @cached_property
-    def is_positive(self) -> bool:
-        """Whether the optimum is positive beyond rounding: whether a quadratic program finds it."""
-        return self.best_trace_ratio > POSITIVE_ROUNDING
+    def kappa(self) -> float:
+        """The constant of Lemmas A3 and A4."""
+        rows, m = self.columns.W.shape
+        of_target = (10, 11) if self.signed else (6, 4)
+        sums = of_target[0] * self.omega + of_target[1] * gamma(rows + 8) + 3 * gamma(m + 8)
+        kappa = SECOND_ORDER * (sums + self.tail / float(self.traces[-1]))
+        return kappa if kappa <= MAX_KAPPA else math.inf
 
-    def ray(self, k: int) -> FloatArray:
-        """Return the beta of P_k."""
-        beta = np.zeros(self.kept.size)
-        first = 0 if self.ordered else k
-        beta[first : k + 1] = 1.0
-        return beta
+    @cached_property
+    def underflow(self) -> float:
+        """What underflow adds to a ratio of Lemma A1."""
+        return SECOND_ORDER * UNDERFLOW / float(self.traces.min())
 
-    def best_ray(self) -> tuple[int, float]:
-        """Return the k of the largest B_k / ||P_k|| and that alignment."""
-        norms = self.columns.prefix_norms() if self.ordered else self.columns.norms
-        k = int(np.argmax(self.B / norms))
-        return k, float(self.B[k] / norms[k])
+    def feasible_beta(self, alpha: FloatArray) -> FloatArray:
+        """Return a beta that satisfies the constraints exactly: that of alpha, but for rounding.
 
-    def beta(self, alpha: FloatArray) -> FloatArray:
-        """Return the beta of the cone that is nearest to alpha; a ray where that is zero."""
-        kept = alpha[self.kept]
-        largest = float(np.abs(kept).max()) or 1.0
-        given = kept / largest
+        alpha_i = e_i beta_i, with the exact e_i, are the weights whose alignment is proven.
+        """
+        beta = alpha[self.kept]
         if self.ordered:
-            beta = pooled(given, self.steps[self.kept])
-        else:
-            beta = np.maximum(given, 0.0)
-        if beta.any():
-            return beta
-
-        # Every beta of the cone has an alignment but 0 itself.
-        if self.is_positive:
-            return self.ray(int(np.argmax(self.B / self.traces)))
-        return self.ray(self.best_ray()[0])
-
-    def alpha(self, beta: FloatArray) -> FloatArray:
-        """Return the weights of all columns of V, of sum 1."""
-        if self.ordered:
-            # Columns that were left out keep the order, too, by the beta of the next kept one.
-            following = np.searchsorted(self.kept, np.arange(self.steps.size))
-            full: FloatArray = self.steps * np.append(beta, 0.0)[following]
-        else:
-            full = self.to_all_columns(beta)
-        return full / (float(full.sum()) or 1.0)
-
-    def to_all_columns(self, g: FloatArray) -> FloatArray:
-        """Return the coefficients of sum_i g_i w_i w_i' in the columns of V."""
-        full = np.zeros(self.steps.size)
-        full[self.kept] = self.steps[self.kept] * g
-        return full
-
-    def from_all_columns(self, full: FloatArray) -> FloatArray:
-        """Return the g of which `full` holds the coefficients."""
-        return full[self.kept] / self.steps[self.kept]
+            if self.omega:
+                with np.errstate(over="ignore"):
+                    beta = beta / self.steps[self.kept]
+            beta = np.minimum.accumulate(beta)
+        return np.maximum(beta, 0.0)
 
     def bounds(self, beta: FloatArray, *others: FloatArray) -> tuple[float, float]:
-        """Return proven bounds of the best alignment.
+        """Return bounds of the best alignment that hold in exact arithmetic.
 
         Parameters
         ----------
         beta
-            A point of the cone, not 0: its alignment is the lower bound.
+            A point of the cone: its alignment is the lower bound.
         others
             The g of further matrices sum_i g_i w_i w_i' that may bound the optimum from above.
-
-        Returns
-        -------
-        The lower and the upper bound, widened by what rounding may have done.
         """
-        products = self.columns.products(beta)
-        norm = float(np.sqrt(float(beta @ products)))
-        rho = float(self.b @ beta) / norm
-        rounding = EPS * (8 + float(np.sqrt(beta.size)))
-        if not self.is_positive:
-            # The best ray is optimal where all B_k <= 0; a B_k that is positive by rounding adds no
-            # more than B_k / ||P_k|| <= l^1/2 B_k / tr P_k.
-            spare = max(0.0, self.best_trace_ratio) * float(np.sqrt(len(self.columns.W)))
-            return rho - rounding, self.best_ray()[1] + spare + rounding
+        at_beta = _Sums.of(self, beta)
+        lower = -1.0 if at_beta is None else self._value(at_beta)
+        if self.best_trace_ratio <= 0 or self.best_trace_ratio <= self.kappa:
+            return lower, min(1.0, self._best_ray_bound())
 
-        uppers = [self._upper(g, self.columns.products(g)) for g in others]
-        upper = min(1.0, self._upper(beta, products), *uppers)
-        return rho - rounding, upper + rounding
+        uppers = [1.0]
+        for sums in (at_beta, *(_Sums.of(self, g) for g in others)):
+            if sums is not None:
+                uppers += [self._polar_bound(sums, c) for c in self._multiples(sums)]
+        return lower, min(uppers)
 
-    def _upper(self, g: FloatArray, products: FloatArray) -> float:
-        """The smallest ||M|| of the matrices made from G = sum_i g_i w_i w_i', given F g."""
-        square = float(g @ products)
+    def _value(self, sums: _Sums) -> float:
+        """A lower bound of rho at K = G."""
+        aligned = sums.aligned - self.kappa * sums.tau - UNDERFLOW
+        spread = self.kappa * sums.tau * sums.tau + UNDERFLOW
+        # A negative number is smaller over a smaller norm.
+        square = sums.square + spread if aligned >= 0 else sums.square - spread
         if not square > 0:
-            return np.inf
-        prices = self.at_rays(products)
+            return -1.0
+        value = aligned / math.sqrt(square)
+        return max(-1.0, value - OUTWARDS * abs(value))
 
-        # M = t G
-        positive = self.B > 0
-        with np.errstate(divide="ignore"):
-            t = float(np.max(self.B[positive] / np.maximum(prices[positive], 0.0)))
-        scaled = t * float(np.sqrt(square))
+    def _multiples(self, sums: _Sums) -> list[float]:
+        """The c to try in Lemma A1: that of the projection, and the smallest with delta = 0."""
+        found = []
+        if sums.square > 0 and sums.aligned > 0:
+            found.append(sums.aligned / sums.square)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            smallest = float(np.max(self.B / sums.prices, where=self.B > 0, initial=0.0))
+        if math.isfinite(smallest):
+            found.append(smallest)
+        return found
 
-        # M = c G + delta I
-        c = max(float(self.b @ g) / square, 0.0)
-        delta = max(0.0, float(np.max((self.B - c * prices) / self.traces)))
-        trace = float(self.columns.norms @ g)
+    def _polar_bound(self, sums: _Sums, c: float) -> float:
+        """||M|| of Lemma A1, all errors charged."""
+        ratios = self.B - c * sums.prices
+        ratios /= self.traces
+        worst = float(ratios.max())
+        # NaN and overflow prove nothing.
+        if not math.isfinite(worst):
+            return math.inf
+        delta = max(0.0, worst) + self.kappa * (1 + c * sums.tau) + self.underflow * (1 + c)
+
+        square = max(0.0, sums.square) + self.kappa * sums.tau * sums.tau + UNDERFLOW
+        trace = max(0.0, sums.trace) + self.kappa * sums.tau + UNDERFLOW
         order = len(self.columns.W)
-        shifted = c * c * square + 2 * c * delta * trace + delta * delta * order
-        return min(scaled, float(np.sqrt(shifted)))
+        norm = math.sqrt(c * c * square + 2 * c * delta * trace + delta * delta * order)
+        return norm * (1 + OUTWARDS) if norm < math.inf else math.inf
+
+    def ray_norms(self) -> FloatArray:
+        """Return ||P_k|| as computed."""
+        return self.columns.prefix_norms() if self.ordered else self.columns.norms
+
+    def _best_ray_bound(self) -> float:
+        """The bound of Lemma A2, all errors charged."""
+        norms = self.ray_norms()
+        # Errors are relative to the trace, here in units of the norm: at most l^1/2.
+        ratio = self.traces / norms
+        if not self.kappa * float(ratio.max()) ** 2 <= MAX_KAPPA:
+            return math.inf
+        error = self.kappa * ratio * (4 + 4 * ratio) + self.underflow * ratio
+        bound = float(np.max(self.B / norms + error))
+
+        shift = max(0.0, self.best_trace_ratio + 2 * self.kappa + self.underflow)
+        bound += SECOND_ORDER * shift * math.sqrt(len(self.columns.W))
+        return bound + OUTWARDS * abs(bound) if math.isfinite(bound) else math.inf
 
 
-@dataclass(frozen=True, eq=False)
-class PrefixMeans:
-    """The ordered linear program by its vertices, its multipliers and its bounds.
+@dataclass(frozen=True, eq=False, slots=True)
+class _Sums:
+    """The sums of Lemma A3 for one G, as computed."""
 
-    Long vectors are worked on in place: fresh memory takes longer than the sums.
+    prices: FloatArray
+    """<P_k, G>."""
+    square: float
+    """||G||^2."""
+    aligned: float
+    """<G, T>."""
+    trace: float
+    """tr G."""
+    tau: float
+    """An upper bound of sum_i |g_i| n_i."""
 
-    >>> program = PrefixMeans(np.array([3.0, 1.0, 5.0]), 1.0)
-    >>> program.means, program.prefix(program.best)
-    (array([3., 2., 3.]), array([0.5, 0.5, 0. ]))
-    """
-
-    c: FloatArray
-    sigma: float
-
-    @cached_property
-    def e(self) -> FloatArray:
-        """e_i."""
-        return prefix_weights(self.c.size, self.sigma)
-
-    @cached_property
-    def sums(self) -> FloatArray:
-        """E_k."""
-        if self.sigma == 1:
-            return np.arange(1.0, self.c.size + 1)
-        return np.cumsum(self.e)
-
-    @cached_property
-    def means(self) -> FloatArray:
-        """R_k, computed from c - c_1 so that a common level of c costs no digits."""
-        means: FloatArray = self.c - self.c[0]
-        if self.sigma > 1:
-            means *= self.e
-        np.cumsum(means, out=means)
-        means /= self.sums
-        means += self.c[0]
-        return means
-
-    @cached_property
-    def best(self) -> int:
-        """The number of entries of the best prefix."""
-        return int(np.argmin(self.means)) + 1
-
-    @property
-    def optimum(self) -> float:
-        """nu, the smallest mean."""
-        return float(self.means[self.best - 1])
-
-    def prefix(self, size: int) -> FloatArray:
-        """Return the vertex of that many entries."""
-        mu = np.zeros(self.c.size)
-        if self.sigma == 1:
-            mu[:size] = 1 / size
-        else:
-            mu[:size] = self.e[:size] / float(self.e[:size].sum())
-        return mu
-
-    def multipliers(self) -> tuple[float, FloatArray]:
-        """Return nu and z."""
-        nu = self.optimum
-        z = self.means - nu
-        z *= self.sums
-        return nu, z
-
-    def bounds(self, mu: FloatArray) -> tuple[float, float]:
-        """Return nu and c'mu for a feasible mu, widened by what rounding may have done."""
-        largest = max(float(self.c.max()), -float(self.c.min()))
-        lower = self.optimum - EPS * (8 + float(np.sqrt(self.c.size))) * largest
-        upper = float(self.c @ mu) + 16 * EPS * largest
-        return lower, upper
-
-    def nearest_feasible(self, mu: FloatArray) -> FloatArray:
-        """Return the nearest feasible mu: mu itself, but for rounding, if it is one."""
-        total = float(mu.sum())
-        if abs(total - 1) < SUM_TOLERANCE and self._is_ordered(mu):
-            return mu if abs(total - 1) <= 4 * EPS else mu / total
-
-        # A prefix is short, mu may be long: only the entries up to the last nonzero are projected.
-        last = mu.size - int(np.argmax(mu[::-1] != 0)) if mu.any() else mu.size
-        repaired = OrderedSimplex(last, self.sigma).repair(mu[:last])
-        return np.append(repaired, np.zeros(mu.size - last))
-
-    def _is_ordered(self, mu: FloatArray) -> bool:
-        """Whether mu >= 0 keeps the order up to rounding."""
-        if mu[-1] < 0:
-            return False
-        later = mu[1:] if self.sigma == 1 else self.sigma * mu[1:]
-        # Exact order first: it is the rule, and needs one pass instead of two.
-        return bool((later <= mu[:-1]).all() or (later <= (1 + 4 * EPS) * mu[:-1]).all())
+    @classmethod
+    def of(cls, problem: AlignmentBounds, g: FloatArray) -> _Sums | None:
+        """Return them for a multiple of g, whose largest entry is 1; None where there is none."""
+        largest = max(float(g.max()), -float(g.min()))
+        # NaN fails the comparison as well.
+        if not 0 < largest < math.inf or not problem.kappa < math.inf:
+            return None
+        # Division is monotone: the order of g stays.
+        unit = g / largest
+        products = problem.columns.products(unit)
+        norms = problem.columns.norms
+        trace = float(norms @ unit)
+        tau = trace if float(unit.min()) >= 0 else float(norms @ np.abs(unit))
+        square = float(unit @ products)
+        aligned = float(problem.b @ unit)
+        tau = tau * (1 + problem.kappa + OUTWARDS) + UNDERFLOW
+        if not math.isfinite(square + tau + aligned):
+            return None
+        return cls(problem.at_rays(products), square, aligned, trace, tau)

@@ -15,10 +15,14 @@ The solution is among the kernels K = M + gamma B H B', H symmetric and k x k. T
 T = Y^1/2 H Y^1/2 and W = Y^1/2 R Y^1/2. Its minimum is at I + T = (I - W)^-1, that is H = (I - R
 Y)^-1 R, and is log det A + log det(I - W) = log det(I + gamma S K0), the dual value.
 
-Rounding. The Cholesky factor that was computed is that of A + E, |E_ij| <= g (A_ii A_jj)^1/2 with g
-about n u. Since X <= I, that moves log det A by at most g n^1/2 tr A, and by at most g (sum_i (X_ii
-A_ii)^1/2)^2. V is measured: with D = U - A V, U'X U = U'V + V'D up to |D|^2, and what was lost when
-D was computed moves f by no more than that times 2 |V df/dY|.
+None of this needs orthonormal columns: Y = U'U - U'XU, and S is I - U R U' with U and R as stored.
+
+Rounding. The Cholesky factor that was computed is that of A + E, |E_ij| <= g (A_ii A_jj)^1/2, g =
+gamma_(n+5) / (1 - gamma_(n+5)) (Higham, Theorem 10.3, with room for how A is formed). With A >= a I,
+a = 1 + gamma floor, tau = g tr A / a bounds ||A^-1/2 E A^-1/2||_F, so that log det A moves by n^1/2
+tau + tau^2 at most. V is any matrix: with D = U - A V enclosed, U'XU = U'V + V'D + D'XD, and
+0 <= D'XD <= D'D / a. f(H) and the dual value follow from the enclosure of Y, in k x k matrices. A
+stored K0 with negative eigenvalues stands for K0 + N, 0 <= N <= -floor I.
 
 Many gammas share K0 = Q t Q' with t tridiagonal and Q orthogonal: I + gamma K0 = Q (I + gamma t) Q'
 is solved in O(n) a column, and all of the above is the same with t and Q'U for K0 and U. An
@@ -42,9 +46,16 @@ from typing import cast
 
 import numpy as np
 
-from klopt.arrays import UNIT_ROUNDOFF, FloatArray, SparseMatrix, require_memory
+from klopt.arrays import FloatArray, SparseMatrix, require_memory
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Point
+from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure, enclose_norm, gamma as gamma_n
+from klopt.proof.log_det import (
+    enclose_congruence,
+    enclose_log_det,
+    enclose_relative_log_det,
+    log_det_change,
+)
 
 __all__ = [
     "FeatureObjective",
@@ -56,8 +67,6 @@ __all__ = [
     "mirror_upper",
 ]
 
-SMALLEST_NORMAL = float(np.finfo(float).tiny)
-"""The smallest eigenvalue whose logarithm is taken."""
 MIN_EIGENVALUE = -1 + 1e-9
 """I + T counts as positive definite where no eigenvalue of T is below this."""
 SUMMED_ROWS = 2048
@@ -93,6 +102,8 @@ class ShiftedInverse:
         The logarithm of the determinant of I + gamma K0.
     logdet_error
         How far `logdet` may be off.
+    floor
+        A lower bound of the eigenvalues of K0, 0 or below it by rounding.
     """
 
     K0: FloatArray
@@ -100,6 +111,7 @@ class ShiftedInverse:
     X: FloatArray
     logdet: float
     logdet_error: float
+    floor: float
 
     @classmethod
     def of(cls, K0: Gram, gamma: float) -> ShiftedInverse:
@@ -114,31 +126,28 @@ class ShiftedInverse:
 
         factor, failed = dpotrf(A.T, lower=1, overwrite_a=1, clean=0)
         assert not failed, "I + gamma K0 has eigenvalues of at least 1 up to rounding"
-        logdet = 2 * float(np.log(factor.diagonal()).sum())
+        logs = Enclosure.of(factor.diagonal().copy()).log().sum() * 2.0
         X = dpotri(factor, lower=1, overwrite_c=1)[0].T
         mirror_upper(X)
 
-        by_trace = np.sqrt(n) * diagonal.sum()
-        by_entries = np.sqrt(np.maximum(X.diagonal(), 0.0) * diagonal).sum() ** 2
-        g = (n + 5) * UNIT_ROUNDOFF
-        factor_error = g / (1 - g) * float(min(by_trace, by_entries))
-        # Negative eigenvalues of K0 within its floor count as 0.
-        floor_error = 2 * gamma * n * -K0.floor
-        return cls(K0.matrix, gamma, X, logdet, factor_error + floor_error)
+        # Enclosed: the logarithms, and how far the factor is off.
+        error = logs.rad + factored_log_det_error(diagonal, 1 + gamma * K0.floor)
+        return cls(K0.matrix, gamma, X, logs.mid, float(error), K0.floor)
 
     def objective(self, laplacian: LowRankLaplacian) -> GroupObjective:
         """Return the objective as a function of H."""
         V = cast(FloatArray, (laplacian.U.T @ self.X).T)
-        norm = np.sqrt(len(self.X)) + self.gamma * float(np.linalg.norm(self.K0))
+        B = _kernel_columns(self.K0, V, self.floor)
         return GroupObjective(
             R=laplacian.R,
             U=laplacian.U,
             V=V,
-            B=self.K0 @ V,
+            B=B.mid,
             gamma=self.gamma,
             logdet=self.logdet,
             logdet_error=self.logdet_error,
-            norm=norm,
+            B_error=B.rad,
+            floor=self.floor,
         )
 
 
@@ -219,19 +228,21 @@ class TridiagonalKernel:
         n = self.diagonal.size
         V, logdet = self.solve(gamma, self.QU)
         norm = np.sqrt(n) + gamma * self.norm
-        # The reflections are those of a matrix within about n u of K0.
+        # The reflections are those of a matrix within about n u of K0: the one bound here that is
+        # taken from practice (Higham, section 19.3, leaves its constant open).
         reflection_error = 8 * np.sqrt(n) * (n + 5) * UNIT_ROUNDOFF * norm
-        # Negative eigenvalues of K0 within its floor count as 0.
-        floor_error = 2 * gamma * n * -self.floor
+        product_error = 4 * (n + 5) * UNIT_ROUNDOFF * self.norm / np.sqrt(n)
+        B = self.multiply(V)
         return GroupObjective(
             R=self.laplacian.R,
             U=self.QU,
             V=V,
-            B=self.multiply(V),
+            B=B,
             gamma=gamma,
             logdet=logdet,
-            logdet_error=float(reflection_error + floor_error),
-            norm=norm,
+            logdet_error=float(reflection_error),
+            B_error=np.broadcast_to(product_error * np.linalg.norm(V, axis=0), B.shape),
+            floor=self.floor,
         )
 
 
@@ -266,8 +277,10 @@ class GroupObjective:
         log det A.
     logdet_error
         How far that may be off.
-    norm
-        The Frobenius norm of A, or more.
+    B_error
+        How far each entry of B may be off.
+    floor
+        A lower bound of the eigenvalues of K0, 0 or below it by rounding.
     """
 
     R: FloatArray
@@ -277,7 +290,8 @@ class GroupObjective:
     gamma: float
     logdet: float
     logdet_error: float
-    norm: float
+    B_error: FloatArray
+    floor: float
 
     def minimiser(self) -> FloatArray:
         """Return the best H."""
@@ -286,65 +300,103 @@ class GroupObjective:
 
     def bracket(self, H: FloatArray) -> Bracket:
         """Return the dual value, and f at H or, where H makes no kernel, on the way to H = 0."""
-        one = np.eye(len(self.R))
-        root = self._root
+        return self.proof(self.witness(H))
+
+    def witness(self, H: FloatArray) -> FloatArray:
+        """Return H, symmetric, and nearer to 0 where it makes no kernel."""
         H = np.nan_to_num((H + H.T) / 2)
-        T = root @ H @ root
-        smallest = float(np.linalg.eigvalsh(T)[0])
-        if smallest < MIN_EIGENVALUE:
-            # f is infinite there; halfway to the boundary it is not.
-            shrink = -0.5 / smallest
-            H = H * shrink
-            T = T * shrink
+        smallest = float(np.linalg.eigvalsh(self._root.T @ H @ self._root)[0])
+        # f is infinite there; halfway to the boundary it is not.
+        return H * (-0.5 / smallest) if smallest < MIN_EIGENVALUE else H
 
-        rest = one - root @ self.R @ root
-        log_det = float(np.log(np.linalg.eigvalsh(one + T)).sum())
-        upper = float(np.sum((one + T) * rest)) - len(one) - log_det
-        eigenvalues = np.maximum(np.linalg.eigvalsh(rest), SMALLEST_NORMAL)
-        lower = float(np.log(eigenvalues).sum())
-
-        size = float(np.abs(T).sum() + np.abs(rest).sum() + len(one))
-        upper += self.logdet + self._rounding(self._gradient(H), size)
-        # At the minimum df/dY is -H.
-        lower += self.logdet - self._rounding(self.minimiser(), size)
-        return Bracket(lower, upper, Point({"change": H}))
-
-    def _gradient(self, H: FloatArray) -> FloatArray:
-        """df/dY at H."""
+    def proof(self, H: FloatArray) -> Bracket:
+        """Return the two bounds."""
+        point = Point({"change": H})
+        if not np.isfinite(H).all() or (H != H.T).any():
+            return Bracket(-np.inf, np.inf, point, "change is not symmetric")
         R = self.R
-        Y = self.Y
-        inner = np.linalg.solve(np.eye(len(R)) + H @ Y, H)
-        return np.asarray(H - R - R @ Y @ H - H @ Y @ R - inner)
+        Y = self._enclosed_Y
+        root = self._root.T
+        remainder = enclose_norm(Y - enclose_congruence(self._root, np.eye(len(R)))).upper
+
+        lower = self._logdet + enclose_relative_log_det(-R, root, remainder)
+        HY = H @ Y
+        RY = R @ Y
+        traces = (Y * (H - R)).sum() - (RY * HY.T).sum()
+        upper = self._logdet + traces - enclose_relative_log_det(H, root, remainder)
+        return Bracket(
+            float(lower.lower),
+            float(upper.upper),
+            point,
+            lower_by="weak duality: log det(I + gamma S K0)",
+            upper_by="objective of a positive definite kernel",
+        )
+
+    @property
+    def _logdet(self) -> Enclosure:
+        """log det A, for the K0 that a stored one stands for."""
+        # log(1 + gamma floor) for each negative eigenvalue.
+        below = max(-self.gamma * self.floor, 0.0)
+        error = 2 * len(self.V) * below if below < 0.5 else np.inf
+        return Enclosure(self.logdet, (self.logdet_error + error) * (1 + 4 * UNIT_ROUNDOFF))
+
+    @cached_property
+    def _enclosed_Y(self) -> Enclosure:
+        """U'U - U'V - V'D - D'XD, for the K0 that a stored one stands for."""
+        U = self.U if isinstance(self.U, np.ndarray) else self.U.toarray()
+        columns = Enclosure.of(U)
+        V = Enclosure.of(self.V)
+        D = columns - V - Enclosure(self.B, self.B_error) * self.gamma
+        Y = U.T @ (columns - V) - V.T @ D
+        smallest = 1 + self.gamma * self.floor
+        size = (D * D).sum(axis=0).sqrt().upper
+        if not smallest > 0.5:
+            return Enclosure(Y.mid, np.full(Y.shape, np.inf))
+        # |D'XD| entry by entry, and what N does to U'XU: at most gamma floor ||u_i|| ||u_j|| / a.
+        rest = np.outer(size, size) * (2 * (1 + 8 * UNIT_ROUNDOFF))
+        norms = (columns * columns).sum(axis=0).sqrt().upper
+        moved = np.outer(norms, norms) * (-4 * self.gamma * self.floor)
+        rad = Y.rad + (rest + moved) * (1 + 8 * UNIT_ROUNDOFF)
+        mid = (Y.mid + Y.mid.T) / 2
+        return Enclosure(
+            mid, np.maximum(rad, rad.T) + 2 * UNIT_ROUNDOFF * np.abs(mid) + np.abs(Y.mid - Y.mid.T)
+        )
 
     @cached_property
     def Y(self) -> FloatArray:
         """gamma U'M U, its eigenvalues between 0 and 1."""
-        Y = np.eye(len(self.R)) - self.U.T @ self.V - self.V.T @ self._defect
-        return (Y + Y.T) / 2
-
-    @cached_property
-    def _defect(self) -> FloatArray:
-        """D = U - A V."""
-        return np.asarray(self.U - self.V - self.gamma * self.B)
+        return cast(FloatArray, self._enclosed_Y.mid)
 
     @cached_property
     def _root(self) -> FloatArray:
-        """Y^1/2."""
+        """About Y^1/2."""
         values, vectors = np.linalg.eigh(self.Y)
         return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
-    def _rounding(self, gradient: FloatArray, size: float) -> float:
-        """How far f may be off, given df/dY and the size of its terms."""
-        n, k = self.V.shape
-        g = (n + k + 5) * UNIT_ROUNDOFF
-        V_norm = float(np.linalg.norm(self.V))
-        gradient_norm = float(np.linalg.norm(gradient))
 
-        lost = g * (self.norm * V_norm + np.sqrt(k))
-        measured = 2 * lost * float(np.linalg.norm(self.V @ gradient)) + g * V_norm * gradient_norm
-        squared = float(np.linalg.norm(self._defect)) ** 2 * gradient_norm
-        summed = 8 * k * UNIT_ROUNDOFF * (size + abs(self.logdet))
-        return float(self.logdet_error + measured + squared + summed)
+def factored_log_det_error(diagonal: FloatArray, smallest: float) -> float:
+    """How far 2 sum log L_ii of a computed Cholesky factor of A may be from log det A.
+
+    `diagonal` is that of A, and no eigenvalue of A is below `smallest`.
+    """
+    n = len(diagonal)
+    if not smallest > 0.5:
+        return np.inf
+    g = gamma_n(n + 5)
+    trace = float(diagonal.sum()) * (1 + gamma_n(n + 5))
+    tau = g / (1 - g) * trace / smallest * (1 + 16 * UNIT_ROUNDOFF)
+    if not tau < 0.5:
+        return np.inf
+    return float((np.sqrt(n) * tau + tau * tau) * (1 + 16 * UNIT_ROUNDOFF))
+
+
+def _kernel_columns(K0: FloatArray, V: FloatArray, floor: float) -> Enclosure:
+    """K0 V, by |K_ij| <= r_i r_j as in `enclose_kernel_product`."""
+    n = len(K0)
+    r = np.sqrt(K0.diagonal() - floor) * (1 + 8 * UNIT_ROUNDOFF)
+    size = r @ np.abs(V)
+    rad = gamma_n(n + 8) * np.outer(r, size) * (1 + 2 * gamma_n(n + 16))
+    return Enclosure(K0 @ V, rad)
 
 
 def mirror_upper(X: FloatArray) -> None:
@@ -368,7 +420,8 @@ def laplacian_energy(
     square = float(np.linalg.norm(Phi)) ** 2
     if not isinstance(laplacian, LowRankLaplacian):
         B = Phi.T @ (laplacian @ Phi)
-        return (B + B.T) / 2, 4 * (n + 5) * UNIT_ROUNDOFF * square
+        # |S| <= I + D^-1/2 W D^-1/2, entry by entry, has a norm of at most 2.
+        return (B + B.T) / 2, 5 * (n + 5) * UNIT_ROUNDOFF * square
 
     # Phi'Phi - (U'Phi)'R (U'Phi): S is not formed.
     U = laplacian.U.tocsr()
@@ -437,31 +490,50 @@ class FeatureObjective:
 
     def bracket(self, C: FloatArray) -> Bracket:
         """Return the dual value and f at M = CC'."""
+        return self.proof(np.nan_to_num(C))
+
+    def proof(self, C: FloatArray) -> Bracket:
+        """Return the two bounds."""
         r = len(C)
-        C = np.nan_to_num(C)
-        sign, half_log_det = np.linalg.slogdet(C)
-        trace = float(np.sum(C * (self.A @ C)))
-        upper = trace - 2 * float(half_log_det) - r if sign else np.inf
-        upper += self.gamma * (self.missing + self.energy_error * float(np.sum(C * C)))
-        upper += 8 * (r + 5) * UNIT_ROUNDOFF * (trace + abs(float(half_log_det)) + r)
-        note = "" if sign else "core is singular"
-        return Bracket(self._dual_value, float(upper), Point({"core": C}), note)
+        size = float(enclose_norm(C).upper)
+        # tr(AM) with what the energy is off by, and log det M by that of CC'.
+        trace = (Enclosure.of(self.A @ C) * C).sum(axis=1).sum()
+        formed = gamma_n(r + 8) * float(enclose_norm(self.A).upper) * size**2
+        formed += self._energy_error * size**2
+        M = enclose_congruence(C, np.eye(r))
+        upper = trace - enclose_log_det(M).value - float(r)
+        upper = upper + Enclosure(0.0, (formed + self._missing_error) * (1 + 16 * UNIT_ROUNDOFF))
+        note = "" if np.isfinite(upper.rad) else "core is singular"
+        return Bracket(
+            float(self._dual_value.lower),
+            float(upper.upper),
+            Point({"core": C}),
+            note,
+            lower_by="weak duality: log det(I + gamma S K0)",
+            upper_by="objective of a positive definite kernel",
+        )
 
     @cached_property
-    def _dual_value(self) -> float:
-        """log det A less what rounding may have added: an error E of A moves it by tr(A^-1 E)."""
-        r = len(self.A)
-        value = 2 * float(np.log(self._factor.diagonal()).sum())
-        inverse_diagonal = np.einsum("ij,ij->i", self._best, self._best)
+    def _dual_value(self) -> Enclosure:
+        """log det A, with what A is off by (Lemma D2) and what the features miss."""
+        found = enclose_log_det(self.A)
+        if found.X is None:
+            return found.value
+        inverse = float(enclose_norm(found.X).upper) ** 2 / (1 - found.defect)
+        change = log_det_change(inverse * (1 + 8 * UNIT_ROUNDOFF), self._energy_error)
+        return found.value + change + Enclosure(0.0, self._missing_error)
 
-        by_trace = np.sqrt(r) * self.A.trace()
-        by_entries = float(np.sqrt(inverse_diagonal * self.A.diagonal()).sum()) ** 2
-        g = (r + 5) * UNIT_ROUNDOFF
-        factor_error = g / (1 - g) * min(by_trace, by_entries)
-        # |tr(A^-1 E)| <= ||A^-1||_F ||E||_F, and A^-1 <= I has a norm of at most trace and r^1/2.
-        inverse_size = min(float(inverse_diagonal.sum()), np.sqrt(r))
-        formed_error = self.gamma * (self.missing + self.energy_error * inverse_size)
-        return float(value - formed_error - factor_error - 8 * g * abs(value))
+    @property
+    def _energy_error(self) -> float:
+        """How far A may be off in the Frobenius norm: its energy, and its own two roundings."""
+        rounding = 4 * UNIT_ROUNDOFF * float(enclose_norm(self.A).upper)
+        return (self.gamma * self.energy_error + rounding) * (1 + 8 * UNIT_ROUNDOFF)
+
+    @property
+    def _missing_error(self) -> float:
+        """What K0 - Phi Phi' may add: |log det(I + CE)|, |C| <= 2 gamma, with room for C's own."""
+        share = self.gamma * self.missing
+        return share * (1 + 2 * share) if share < 0.5 else float("inf")
 
     @cached_property
     def _factor(self) -> FloatArray:

@@ -23,7 +23,8 @@ from klopt.problems._similarity.data import (
     require_labels,
 )
 from klopt.problems._similarity.forms import SeveralKernelsForms
-from klopt.problems._similarity.proof import SeveralKernelsProof, SimilarityData
+from klopt.problems._similarity.instance import SimilarityData
+from klopt.problems._similarity.witness import SeveralKernels
 
 __all__ = ["SeveralKernelsProblem"]
 
@@ -63,12 +64,12 @@ class SeveralKernelsProblem(Problem):
         return "squared"
 
     @cached_property
-    def several(self) -> SeveralKernelsProof:
-        """The checked data, which brackets the optimum."""
+    def several(self) -> SeveralKernels:
+        """The checked data and the best kernels for given multipliers."""
         matrices = tuple(S.matrix for S in self.S)
         loss = checked_loss(self._given_loss(), self.y.size)
         data = SimilarityData(matrices, self.y, self.C, self.rho, self.trace, loss)
-        return SeveralKernelsProof(data, self.keeps_eigenvectors)
+        return SeveralKernels(data, self.keeps_eigenvectors)
 
     @property
     def provable(self) -> bool:
@@ -82,8 +83,16 @@ class SeveralKernelsProblem(Problem):
     def formulations(self) -> tuple[Formulation, ...]:
         return SeveralKernelsForms(self.several).formulations()
 
+    def witness(self, point: Point) -> Point:
+        """Return what `proof` takes, from any point that has alpha."""
+        return self.several.witness(point)
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return the bounds that a witness proves, whoever made it."""
+        return self.several.proof(witness)
+
     def bracket(self, point: Point) -> Bracket:
-        return self.several.bracket(point)
+        return self.proof(self.witness(point))
 
     def kernel(self, point: Point) -> FloatArray:
         """Return the kernel of the support vector machine, sum K_i / gamma_i."""

@@ -16,7 +16,7 @@ from klopt.arrays import FloatArray, MatrixLike, positive
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram, binary_labels
 from klopt.kernels.similarities import Similarity
-from klopt.problems._similarity.proof import NAMED_LOSSES, Loss
+from klopt.problems._similarity.losses import NAMED_LOSSES, Loss
 
 __all__ = [
     "Convex",

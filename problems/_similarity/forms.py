@@ -26,6 +26,7 @@ from klopt.problems._margin.forms import Units
 from klopt.problems._similarity.cone_programs import KernelConeProgram, SpectraConeProgram
 from klopt.problems._similarity.function import MultiplierObjective
 from klopt.problems._similarity.inner_svm import KernelObjective
+from klopt.problems._similarity.instance import SimilarityData
 from klopt.problems._similarity.kernel_sets import (
     BoundedTraceCoordinates,
     EigenvalueCoordinates,
@@ -33,13 +34,9 @@ from klopt.problems._similarity.kernel_sets import (
     SvecCoordinates,
     kernel_set,
 )
-from klopt.problems._similarity.proof import (
-    SeveralKernelsProof,
-    SimilarityData,
-    SingleKernelProof,
-)
 from klopt.problems._similarity.spectra import SpectraObjective
 from klopt.problems._similarity.splitting import EntrywiseSplitting
+from klopt.problems._similarity.witness import SeveralKernels, SingleKernel
 from klopt.programs.duality import dual_of, from_dual
 
 __all__ = ["SeveralKernelsForms", "SingleKernelForms"]
@@ -133,11 +130,11 @@ class KernelForms(ABC):
 class SingleKernelForms(KernelForms):
     """The forms of a single kernel."""
 
-    proof: SingleKernelProof
+    best: SingleKernel
 
     @property
     def data(self) -> SimilarityData:
-        return self.proof.data
+        return self.best.data
 
     @cached_property
     def length(self) -> float:
@@ -145,12 +142,12 @@ class SingleKernelForms(KernelForms):
 
     @property
     def max_trace(self) -> float:
-        return self.proof.max_trace
+        return self.best.max_trace
 
     @cached_property
     def shift(self) -> float:
         """What the squared losses of several similarities have beyond that of their mean."""
-        return self.data.rho * self.proof.spread if self.proof.squared else 0.0
+        return self.data.rho * self.best.spread if self.best.squared else 0.0
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the forms that the loss and the trace allow, the one to prefer first."""
@@ -163,7 +160,7 @@ class SingleKernelForms(KernelForms):
             found.append(self._split_formulation())
         # One norm of a matrix of given trace is made smooth by its length t.
         one_norm = loss == "frobenius" and len(data.S) == 1 and data.trace is not None
-        if self.proof.squared or one_norm:
+        if self.best.squared or one_norm:
             found.append(self._smooth_formulation())
         if loss != "own":
             found += self._cone_formulations()
@@ -190,12 +187,12 @@ class SingleKernelForms(KernelForms):
     @cached_property
     def _smooth(self) -> MultiplierObjective:
         data = self.data
-        count = len(data.S) if self.proof.squared else 1
+        count = len(data.S) if self.best.squared else 1
         return MultiplierObjective(
-            (self.proof.projection,),
+            (self.best.projection,),
             data.y,
             data.weight * count,
-            by_norm=not self.proof.squared,
+            by_norm=not self.best.squared,
             length=self.length,
             has_shares=False,
             C=data.C,
@@ -206,7 +203,7 @@ class SingleKernelForms(KernelForms):
 
     def _from_smooth(self, x: FloatArray, y: FloatArray | None) -> Point:
         alpha = self.length * x * self.data.y
-        if self.proof.squared:
+        if self.best.squared:
             return Point({"alpha": alpha})
         ((here, _),) = self._smooth.nearest(x)
         H = here.near.factor
@@ -263,7 +260,7 @@ class SingleKernelForms(KernelForms):
     def _split_formulation(self) -> Formulation:
         return Formulation(
             "splitting",
-            frozenset({Feature.SPLIT, Feature.BOX, Feature.SPECTRAL}),
+            frozenset({Feature.SPLIT, Feature.BOX, Feature.SPECTRAL, Feature.PRODUCT}),
             self._build_split,
             self._from_split,
             self._to_split,
@@ -380,11 +377,11 @@ class SingleKernelForms(KernelForms):
 class SeveralKernelsForms(KernelForms):
     """The forms of several kernels, free or with the eigenvectors of their similarities."""
 
-    proof: SeveralKernelsProof
+    best: SeveralKernels
 
     @property
     def data(self) -> SimilarityData:
-        return self.proof.data
+        return self.best.data
 
     @cached_property
     def length(self) -> float:
@@ -399,15 +396,18 @@ class SeveralKernelsForms(KernelForms):
 
     @property
     def _spectral(self) -> set[Feature]:
-        """What free kernels ask of a method, and those with given eigenvectors do not."""
-        return set() if self.proof.keeps_eigenvectors else {Feature.SPECTRAL}
+        """What kernels ask of a method: free ones spectrahedra, given eigenvectors simplices."""
+        if self.best.keeps_eigenvectors:
+            return {Feature.PRODUCT}
+        several = {Feature.PRODUCT} if len(self.data.S) > 1 else set()
+        return {Feature.SPECTRAL} | several
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the forms that the loss allows, the one to prefer first."""
         loss = self.data.loss.name
         found = []
         # Without a loss and with given eigenvectors the value has the kinks of max_j |V_i'a|_j.
-        has_kinks = self.proof.keeps_eigenvectors and not self.data.rho
+        has_kinks = self.best.keeps_eigenvectors and not self.data.rho
         if loss in ("squared", "frobenius") and not has_kinks:
             found.append(self._smooth_formulation())
         if loss != "own":
@@ -423,7 +423,7 @@ class SeveralKernelsForms(KernelForms):
     def _smooth_formulation(self) -> Formulation:
         return Formulation(
             "smooth",
-            SMOOTH_NEEDS,
+            SMOOTH_NEEDS if self.best.keeps_eigenvectors else SMOOTH_NEEDS | {Feature.PRODUCT},
             self._build_smooth,
             self._from_smooth,
             self._to_smooth,
@@ -435,7 +435,7 @@ class SeveralKernelsForms(KernelForms):
     def _free_objective(self) -> MultiplierObjective:
         data = self.data
         return MultiplierObjective(
-            self.proof.projections,
+            self.best.projections,
             data.y,
             data.weight,
             by_norm=data.loss.name == "frobenius",
@@ -446,11 +446,11 @@ class SeveralKernelsForms(KernelForms):
 
     @cached_property
     def _spectra_objective(self) -> SpectraObjective:
-        return SpectraObjective(self.proof.spectra, self.data.y, self.data.weight, self.length)
+        return SpectraObjective(self.best.spectra, self.data.y, self.data.weight, self.length)
 
     def _build_smooth(self) -> SimplexForm:
         multipliers = self.data.domain(self.length)
-        if self.proof.keeps_eigenvectors:
+        if self.best.keeps_eigenvectors:
             return SimplexForm(self._spectra_objective.objective(), multipliers)
         domain = Product((multipliers, Simplex(len(self.data.S))))
         return SimplexForm(self._free_objective.objective(), domain)
@@ -458,10 +458,10 @@ class SeveralKernelsForms(KernelForms):
     def _from_smooth(self, x: FloatArray, y: FloatArray | None) -> Point:
         n = self.data.n
         alpha = self.length * x[:n] * self.data.y
-        if self.proof.keeps_eigenvectors:
+        if self.best.keeps_eigenvectors:
             return Point({"alpha": alpha, "gamma": self._spectra_objective.nearest(x).near.g})
-        gamma = self.proof.shares(x[n:])
-        if self.proof.squared:
+        gamma = self.best.shares(x[n:])
+        if self.best.squared:
             return Point({"alpha": alpha, "gamma": gamma})
         found = self._free_objective.nearest(np.concatenate([x[:n], gamma]))
         factors = [here.near.factor for here, _ in found]
@@ -470,7 +470,7 @@ class SeveralKernelsForms(KernelForms):
 
     def _to_smooth(self, point: Point) -> Start:
         x = point.alpha * self.data.y / self.length
-        if self.proof.keeps_eigenvectors:
+        if self.best.keeps_eigenvectors:
             return Start(x)
         return Start(np.concatenate([x, point.gamma]))
 
@@ -478,11 +478,11 @@ class SeveralKernelsForms(KernelForms):
 
     def _cone_formulations(self) -> list[Formulation]:
         cones = {Feature.CONE}
-        if not self.proof.keeps_eigenvectors:
+        if not self.best.keeps_eigenvectors:
             cones.add(Feature.PSD)
         if self.data.loss.name != "l1":
             cones.add(Feature.SOC)
-        kind = "SOCP" if self.proof.keeps_eigenvectors else "SDP"
+        kind = "SOCP" if self.best.keeps_eigenvectors else "SDP"
         slater = "strong duality: alpha is bounded, and kernels of full rank are strictly feasible"
         program = partial(Formulation, needs=frozenset(cones))
         return [
@@ -508,9 +508,9 @@ class SeveralKernelsForms(KernelForms):
         data = self.data
         box, weight, root = self._scaling
         total = self.max_trace / data.scale
-        if self.proof.keeps_eigenvectors:
-            values = self.proof.spectra.values / data.scale
-            bases = np.array(self.proof.spectra.bases)
+        if self.best.keeps_eigenvectors:
+            values = self.best.spectra.values / data.scale
+            bases = np.array(self.best.spectra.bases)
             return SpectraConeProgram(values, bases, data.y, box, weight, total, root)
         groups = tuple((S / data.scale,) for S in data.S)
         return KernelConeProgram(groups, data.y, box, weight, total, root, data.loss.name)
@@ -523,7 +523,7 @@ class SeveralKernelsForms(KernelForms):
         alpha, Z = self.cone.multipliers(y)
         a = self.length * alpha * data.y
         radii = np.sqrt(np.maximum(np.einsum("i,kij,j->k", a, kernels, a), 0.0))
-        primal = {"alpha": a * data.y, "kernels": kernels, "gamma": self.proof.shares(radii)}
+        primal = {"alpha": a * data.y, "kernels": kernels, "gamma": self.best.shares(radii)}
         return Point(primal, {"gradients": np.array(Z)} if Z else None)
 
     # --- kernels, by svec or by their eigenvalues, against a support vector machine
@@ -541,8 +541,8 @@ class SeveralKernelsForms(KernelForms):
 
     @cached_property
     def _coordinates(self) -> KernelCoordinates:
-        if self.proof.keeps_eigenvectors:
-            return EigenvalueCoordinates(self.proof.spectra.bases)
+        if self.best.keeps_eigenvectors:
+            return EigenvalueCoordinates(self.best.spectra.bases)
         return SvecCoordinates(self.data.n, len(self.data.S))
 
     def _saddle_kernels(self) -> SimpleSet:
@@ -581,7 +581,7 @@ class SeveralKernelsForms(KernelForms):
         kernels = self._coordinates.kernels(x)
         a = np.zeros(self.data.n) if y is None else y
         alpha = self.length * a * self.data.y
-        gamma = self.proof.shares(self._radii(kernels, a))
+        gamma = self.best.shares(self._radii(kernels, a))
         return Point({"alpha": alpha, "kernels": np.array(kernels), "gamma": gamma})
 
     def _to_saddle(self, point: Point) -> Start:
@@ -592,7 +592,7 @@ class SeveralKernelsForms(KernelForms):
 
     def _descent_formulation(self) -> Formulation:
         return Formulation(
-            "simplices" if self.proof.keeps_eigenvectors else "spectrahedra",
+            "simplices" if self.best.keeps_eigenvectors else "spectrahedra",
             frozenset({Feature.SIMPLEX, Feature.NONSMOOTH} | self._spectral),
             self._build_descent,
             self._from_descent,

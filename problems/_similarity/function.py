@@ -6,7 +6,7 @@ for the squared loss, where only the mean of the S_i matters, and for the norm i
 Several kernels have psi(a, g) = sum_i psi_i(a, g_i), over shares g >= 0 of sum 1 as well. The
 variables are x = (a / length, g), values in units of length.
 
-Derivatives of psi(a, g, w), the squared loss with weight w (`klopt.problems._similarity.proof`).
+Derivatives of psi(a, g, w), the squared loss with weight w (`klopt.problems._similarity.nearest`).
 With u = V'a, P the k eigenvalues with mu > 0, and Omega the divided differences of the projection,
 
     r = (Omega u^2) o u - (sum of u_P^2 / k) u_P
@@ -45,7 +45,7 @@ from klopt.arrays import FloatArray
 from klopt.model.functions import LocalModel, SmoothFunction, StartModel
 from klopt.model.memo import lock
 from klopt.numerics.roots import cubic_root
-from klopt.problems._similarity.proof import KernelProjection, NearestKernel
+from klopt.problems._similarity.nearest import KernelProjection, NearestKernel
 
 __all__ = ["KernelDerivatives", "LastEvaluation", "MultiplierObjective", "nearest_by_norm"]
 

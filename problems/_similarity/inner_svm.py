@@ -32,8 +32,8 @@ from klopt.arrays import FloatArray
 from klopt.model.functions import LocalModel
 from klopt.model.memo import lock
 from klopt.numerics.box_qp.multipliers import best_multipliers
+from klopt.problems._similarity.instance import SimilarityData
 from klopt.problems._similarity.kernel_sets import KernelCoordinates
-from klopt.problems._similarity.proof import SimilarityData
 
 __all__ = ["InnerSolution", "InnerSvm", "KernelObjective"]
 

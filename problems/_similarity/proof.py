@@ -1,874 +1,699 @@
 """What multipliers, kernels and gradients prove about kernels learned from similarities.
 
-Losses L of a symmetric matrix and their conjugates L*:
+    minimise  max over a and g of  y'a - sum_i a'K_i a / (2 g_i)  +  rho sum_i sum_j L(K_i - S_ij)
+
+over positive semidefinite K_i, of trace tau if that is given; 0 <= y_i a_i <= C, 1'a = 0; shares
+g >= 0 of sum 1. `SimilarityKernel` has one K and g = 1, the others one K_i for each S_i.
 
     "l1"          L(X) = sum |X_ij|      L*(Z) = 0 where max |Z_ij| <= 1
     "frobenius"   L(X) = ||X||           L*(Z) = 0 where ||Z|| <= 1
     "squared"     L(X) = ||X||^2         L*(Z) = ||Z||^2 / 4
 
-The nearest kernel. For multipliers a, a share g and a weight w
+The data are the float64 numbers as stored; all that follows holds for them in exact arithmetic.
 
-    psi(a, g, w) = min over K of  w ||K - S||^2 - a'Ka / (2g)
+**Lemma S1 (feasible kernel).** For any matrix H of floats K = s HH', s = tau / ||H||^2, is positive
+semidefinite of trace tau exactly. With the row norms h of H and k columns the computed product G
+has |K - G|_ij <= (|s - 1| + gamma_k) h_i h_j + k eta, and sum h_i^2 = ||H||^2.
 
-over positive semidefinite K, of trace tau if that is given, is attained at K = V diag(mu) V', where
-V and lam are the eigenvectors and eigenvalues of S + c aa', c = 1 / (4 w g), and mu is the
-projection of lam: on the simplex of sum tau, or max(lam, 0) without a trace. Clipping first and
-rescaling then would be wrong. Where K has to keep the eigenvectors V of S = V diag(lambda) V', mu
-is the projection of lambda + c u^2, u = V'a.
+**Lemma S2 (upper end).** For any vectors w_i and any b, f = sum_i H_i w_i, the inner maximum is at
+most   max_i |w_i|^2 / (2 s_i) + C sum_j max(0, 1 - y_j (f_j + b)).
+Proof: a'H_i w_i <= (a'K_i a / s_i)^1/2 |w_i| =: r_i N_i, so that the right side is at least
+N^2 / 2 + y'a - N sum r_i >= y'a - (sum r_i)^2 / 2, which is the maximum over g.
 
-One kernel (`SingleKernelProof`). Upper bound: any kernel K = HH' of the right trace, with the value
-of its support vector machine bounded by a classifier, f = Ka + b at the best b and the best
-multiple, which holds for every a; plus the losses of K. Lower bound: for any a in the box and any
-Z_i in the domain of L*
+**Lemma S3 (lower end).** For any a in the box and on the plane, any g > 0 of sum at most 1 and any
+symmetric Z_ij in the domain of L* the optimum is at least
 
-    y'a - rho sum (<Z_i, S_i> + L*(Z_i)) + tau lambda_min(rho sum Z_i - aa'/2)           (1)
+    y'a - rho sum (<Z_ij, S_ij> + L*(Z_ij)) + tau sum_i lambda_min(rho sum_j Z_ij - aa'/(2 g_i)),
 
-is at most  max over a of  y'a - a'Ka/2 + rho sum L(K - S_i)  for every K of trace tau. Without a
-trace tau is a bound of the trace of the best kernel. It follows from the upper bound, because the
-losses of the best kernel are at most that: z tr X <= L(X) + L*(zI) for every z, hence
+by L(X) >= <Z, X> - L*(Z). The eigenvalues are bounded by Lemmas P1 to P3 of
+`klopt.proof.semidefinite`; eigenvectors are nowhere trusted.
 
-    tr K <= tr(mean of the S_i) + (upper / (rho m) + L*(zI)) / z    for every z > 0;     (2)
+**Lemma S4 (trace).** Without a trace the eigenvalue counts only where it is negative, times a bound
+of the trace of all kernels whose value is at most the upper end U: their losses add up to at most
+U / rho, and tr X <= L(X) for l1, tr X <= n^1/2 ||X|| for the others.
 
-the eigenvalue counts only where it is negative. Where no z gives a finite bound, kernels are looked
-for up to `TRACE_SEARCH_FACTOR` times the usual trace, and nothing is proven but where the
-eigenvalue is not negative. For the squared loss the best Z_i for a is known, 2(K - S_i) with the
-nearest kernel K, and so is the eigenvalue: the bound is y'a + psi(a).
+**Lemma S5 (given eigenvectors).** Where K_i = V_i diag(mu_i) V_i' with given V_i, mu_i >= 0 of sum
+tau, and the loss is |mu_i - lambda_i|^2, S2 holds for f = sum_i V_i p_i with
+sum_j p_ij^2 / mu_ij in place of |w_i|^2 / s_i, and for any z_i the optimum is at least
 
-Several kernels (`SeveralKernelsProof`):
+    y'a + sum_i {tau min_j(2 rho z_ij - (V_i'a)_j^2 / (2 g_i)) - rho (2 z_i'lambda_i + z_i'z_i)}.
 
-    minimise over K_1, .., K_m
-    max over a and g of  y'a - sum_i a'K_i a / (2 g_i)   +   rho sum_i L(K_i - S_i)
+V_i and lambda_i are data of that problem: floats, whatever they are the eigenpairs of.
 
-with shares g >= 0 of sum 1. The best g for given kernels is g_i = r_i / sum r, r_i = (a'K_i a)^1/2:
-the inner problem is block-linf multiple kernel learning. Upper bound: any kernels K_i = H_i H_i' of
-the right trace, the classifier f = sum_i K_i a / g_i + b with ||.||^2 = max_i |H_i'a|^2 / g_i^2,
-and the losses. Lower bound: for any a in the box and any g > 0 of sum 1
-
-    y'a + sum_i psi_i(a, g_i)                                                            (3)
-    y'a - rho sum_i (<Z_i, S_i> + L*(Z_i)) + tau sum_i lambda_min(rho Z_i - aa'/(2 g_i)) (4)
-    y'a - tau/2 (sum_i max_j |V_i'a|_j)^2                                                (5)
-
-(3) for the squared loss, (4) for any Z_i in the domain of L*, (5) where rho = 0 and eigenvectors
-V_i are kept. It goes to -inf as g_i -> 0: the best g are positive, unless a = 0.
-
-An eigenvalue is known up to n eps ||.||, which is subtracted; sums are right up to n eps times
-their terms.
+**Lemma S6 (bounds of nonnegative sums).** A sum of products of nonnegative floats that takes at
+most 64 operations, none of which underflows, is right up to the factor 1 +- 2^-46. `_above` makes
+it an upper bound; bounds below 2^-300 are raised to that, so that products of three of them and a
+gamma do not underflow. Radii are such sums; long sums have a gamma of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
+from scipy.linalg import eigvalsh
 
-from klopt.arrays import EPS, FloatArray
-from klopt.model.memo import remember_last
+from klopt.arrays import FloatArray
 from klopt.model.problem import Bracket, Point
-from klopt.model.sets import BoxPlane
-from klopt.model.sets.projections import simplex_projection
-from klopt.problems._margin.proof import best_shift, hinge_primal, zeros_unless_finite
+from klopt.proof.enclosure import UNIT_ROUNDOFF, gamma
+from klopt.proof.semidefinite import eigenvalue_floor
 
-__all__ = [
-    "NAMED_LOSSES",
-    "KernelProjection",
-    "KernelSpectra",
-    "Loss",
-    "NearestKernel",
-    "NearestSpectra",
-    "SeveralKernelsProof",
-    "SimilarityData",
-    "SingleKernelProof",
-    "symmetric_part",
-]
+__all__ = ["GivenSpectra", "SimilarityProgram", "prove_kernels", "prove_spectra"]
 
 NEARLY_CLOSED_GAP = 1e-9
 """Relative gap below which no second choice of gradients is tried."""
-MIN_RELATIVE_WEIGHT = 1e-10
-"""Replaces rho = 0, relative to values over losses, where the kernel nearest to a is looked for."""
-TRACE_SEARCH_FACTOR = 1e3
-"""Multiple of the usual trace up to which kernels are looked for where the loss bounds no trace."""
-MIN_SHARE = 1e-8
-"""Smallest share g_i of a kernel that a bound uses."""
-SUPPORT_SCALES = 2.0 ** np.arange(-20, 21)
-"""Multiples t of the usual diagonal at which gradients of the loss at tI are tried in (2)."""
-NO_CONJUGATE = "the loss has no conjugate(Z): nothing bounds the optimum from below"
-OUTSIDE = "the gradients lie outside the domain of conjugate(Z)"
-
-
-# --- losses
+INFLATION = 1 + 2.0**-46
+SMALLEST_BOUND = 2.0**-300
+LARGEST_BOUND = 2.0**300
+"""Lemma S6; an end that needs larger numbers is infinite."""
+OWN_LOSS = "the values of a loss of one's own are floats of unknown accuracy: they prove nothing"
+LOWER_BY = "weak duality: multipliers, shares and gradients of the losses"
+UPPER_BY = "value at exactly feasible kernels: a classifier and the losses"
 
 
 @dataclass(frozen=True, eq=False)
-class Loss:
-    """A convex function of a symmetric matrix, as bounds use it.
+class SimilarityProgram:
+    """The data of the problem.
 
     Parameters
     ----------
-    name : str
-        "l1", "frobenius", "squared", or "own" for a user's loss.
-    value, gradient : callable
-        L(X) and a subgradient of L at X.
-    conjugate : callable or None
-        L*(Z), inf outside its domain; without it nothing bounds the optimum from below.
-    inside : callable
-        Maps Z to a multiple of it, or a point near it, in the domain of the conjugate.
-    """
-
-    name: str
-    value: Callable[[FloatArray], float]
-    gradient: Callable[[FloatArray], FloatArray]
-    conjugate: Callable[[FloatArray], float] | None
-    inside: Callable[[FloatArray], FloatArray]
-
-    def supports(self, n: int, scale: float) -> list[tuple[float, float]]:
-        """Return pairs (z, L*(zI)), z > 0 and L* finite, for the trace bound (2).
-
-        zI are gradients at multiples of I about as large as `scale`.
-
-        >>> NAMED_LOSSES["l1"].supports(2, 1.0)[0]
-        (1.0, 0.0)
-        """
-        eye = np.eye(n)
-        found = []
-        # A gradient or value that overflows supports nothing and is left out below.
-        with np.errstate(all="ignore"):
-            for t in scale * SUPPORT_SCALES:
-                z = float(np.trace(self.gradient(t * eye))) / n
-                if self.conjugate is None:
-                    # L*(zI) = z tr(tI) - L(tI) if zI is a gradient at tI.
-                    price = z * n * t - self.value(t * eye)
-                else:
-                    price = self.conjugate(z * eye)
-                if z > 0 and np.isfinite(price):
-                    found.append((z, float(price)))
-        return found
-
-
-def _entrywise_norm(X: FloatArray) -> float:
-    return float(np.abs(X).sum())
-
-
-def _frobenius_norm(X: FloatArray) -> float:
-    return float(np.linalg.norm(X))
-
-
-def _squared_norm(X: FloatArray) -> float:
-    return float(np.vdot(X, X))
-
-
-def _quarter_of_square(Z: FloatArray) -> float:
-    return _squared_norm(Z) / 4
-
-
-def _twice(X: FloatArray) -> FloatArray:
-    return 2 * X
-
-
-def _zero(Z: FloatArray) -> float:
-    return 0.0
-
-
-def _into_unit_box(Z: FloatArray) -> FloatArray:
-    return np.clip(Z, -1.0, 1.0)
-
-
-def _into_unit_ball(Z: FloatArray) -> FloatArray:
-    return Z / max(1.0, _frobenius_norm(Z) * (1 + 1e-15))
-
-
-def _direction(X: FloatArray) -> FloatArray:
-    return X / (_frobenius_norm(X) or 1.0)
-
-
-def _unchanged(Z: FloatArray) -> FloatArray:
-    return Z
-
-
-NAMED_LOSSES = {
-    "l1": Loss("l1", _entrywise_norm, np.sign, _zero, _into_unit_box),
-    "frobenius": Loss("frobenius", _frobenius_norm, _direction, _zero, _into_unit_ball),
-    "squared": Loss("squared", _squared_norm, _twice, _quarter_of_square, _unchanged),
-}
-
-
-# --- data
-
-
-@dataclass(frozen=True, eq=False)
-class SimilarityData:
-    """Checked similarities, labels and penalties.
-
-    Parameters
-    ----------
-    S : tuple of (n, n) arrays
-        The similarities, symmetric.
+    groups : tuple of tuples of (n, n) arrays
+        The similarities S_ij of each kernel, symmetric.
     y : (n,) array
         Labels -1 and +1.
-    C : float
-        Upper bound of the multipliers.
-    rho : float
-        Weight of the losses.
+    C, rho : float
+        Upper bound of the multipliers, weight of the losses.
     trace : float or None
-        Trace of each kernel; None leaves it free.
-    loss : Loss
-        The loss L.
+        Trace of each kernel; None leaves that of a single kernel free.
+    loss : str
+        "l1", "frobenius", "squared"; any other is a user's own.
     """
 
-    S: tuple[FloatArray, ...]
+    groups: tuple[tuple[FloatArray, ...], ...]
     y: FloatArray
     C: float
     rho: float
     trace: float | None
-    loss: Loss
-    _domains: dict[float, BoxPlane] = field(default_factory=dict, init=False, repr=False)
+    loss: str
 
     @property
     def n(self) -> int:
         return self.y.size
 
     @cached_property
-    def mean(self) -> FloatArray:
-        """The mean of the similarities."""
-        if len(self.S) == 1:
-            return self.S[0]
-        return np.asarray(sum(self.S[1:], self.S[0]) / len(self.S))
+    def similarities(self) -> tuple[FloatArray, ...]:
+        """All S_ij, group after group."""
+        return tuple(S for group in self.groups for S in group)
 
     @cached_property
-    def scale(self) -> float:
-        """The size of the diagonal of a kernel."""
-        if self.trace is not None:
-            return self.trace / self.n
-        mean_norm = float(np.mean([np.linalg.norm(S) for S in self.S]))
-        return mean_norm / float(np.sqrt(self.n)) or 1.0
+    def norms(self) -> tuple[float, ...]:
+        """Upper bounds of the ||S_ij||."""
+        return tuple(_norm_bound(S) for S in self.similarities)
 
     @property
-    def weight(self) -> float:
-        """rho; where it is 0 a positive number that is negligible."""
-        if self.rho:
-            return self.rho
-        # psi needs a positive weight to have a nearest kernel.
-        typical = self.C * self.n + 1 / self.scale
-        losses = 1 + self.n * self.scale**2 + sum(float(np.vdot(S, S)) for S in self.S)
-        return MIN_RELATIVE_WEIGHT * typical / losses
-
-    @property
-    def provable(self) -> bool:
-        """Whether the optimum can be bounded from below."""
-        return self.loss.conjugate is not None or not self.rho
-
-    def domain(self, length: float = 1.0) -> BoxPlane:
-        """Return the set of a / length:  0 <= y_i a_i <= C, 1'a = 0."""
-        if length not in self._domains:
-            corner = self.y * (self.C / length)
-            lower = np.minimum(corner, 0.0)
-            upper = np.maximum(corner, 0.0)
-            self._domains[length] = BoxPlane(lower, upper, np.ones(self.n))
-        return self._domains[length]
-
-    def multipliers(self, alpha: FloatArray) -> FloatArray:
-        """Return y o alpha moved into the box and onto the plane."""
-        return self.domain().repair(zeros_unless_finite(alpha) * self.y)
-
-    def losses(self, K: FloatArray, S: tuple[FloatArray, ...]) -> float:
-        """Return rho sum L(K - S_i)."""
-        if not self.rho:
-            return 0.0
-        return self.rho * sum(self.loss.value(K - Si) for Si in S)
+    def has_formulas(self) -> bool:
+        """Whether the losses leave no term, or one that can be enclosed."""
+        return not self.rho or self.loss in ("l1", "frobenius", "squared")
 
 
-# --- nearest kernels
+# --- free kernels
 
 
-@dataclass(frozen=True, eq=False)
-class NearestKernel:
-    """The kernel that attains psi(a, g, w), by its eigenvalues mu and eigenvectors V.
+# What overflows ends in an infinite end, and needs no warning.
+@np.errstate(all="ignore")
+def prove_kernels(program: SimilarityProgram, witness: Point) -> Bracket:
+    """Return the bounds of Lemmas S2 and S3.
 
     Parameters
     ----------
-    V : (n, n) array
-        Eigenvectors of S + c aa', in columns.
-    lam, mu : (n,) arrays
-        Eigenvalues before and after the projection, smallest first.
-    u : (n,) array
-        V'a.
-    g, w : float
-        Share and weight.
-    has_trace : bool
-        Whether the trace of the kernel is given.
+    program
+        The data.
+    witness
+        Primal `factors` (the H_i side by side), `ranks` (their numbers of columns), `classifier`
+        (the w_i), `offset` (b); dual `multipliers` (a), `shares` (g, rows of which each is tried),
+        and where at hand `levels` (guesses of the eigenvalues), `gradients` (Z) and
+        `kink_gradient` (one Z for all, tried where the others leave a gap).
+
+    Examples
+    --------
+    >>> eye = np.eye(2)
+    >>> program = SimilarityProgram(((eye,),), np.array([1.0, -1.0]), 1.0, 1.0, 2.0, "squared")
+    >>> w = np.array([1.0, -1.0])
+    >>> primal = {"factors": eye, "ranks": [2], "classifier": w, "offset": 0.0}
+    >>> bracket = prove_kernels(program, Point(primal, {"multipliers": w, "shares": [[1.0]]}))
+    >>> bool(bracket.lower <= 1 <= bracket.upper < 1 + 1e-12)
+    True
     """
+    kernels = _kernels(program, witness)
+    if kernels is None:
+        return Bracket(-math.inf, math.inf, _reported(witness), "the witness has no kernels")
+    if not program.has_formulas:
+        solution = _solution(witness, kernels, witness.dual.get("gradients"))
+        return Bracket(-math.inf, math.inf, solution, OWN_LOSS, estimate=_estimate(witness))
 
-    V: FloatArray
-    lam: FloatArray
-    mu: FloatArray
-    u: FloatArray
-    g: float
-    w: float
-    has_trace: bool
-
-    @cached_property
-    def c(self) -> float:
-        return 1 / (4 * self.w * self.g)
-
-    @cached_property
-    def first(self) -> int:
-        """Where P begins: the eigenvalues with mu > 0 are the last ones."""
-        return int(np.count_nonzero(self.mu <= 0))
-
-    @cached_property
-    def factor(self) -> FloatArray:
-        """H with K = HH'."""
-        return self.V[:, self.first :] * np.sqrt(self.mu[self.first :])
-
-    @cached_property
-    def squares(self) -> FloatArray:
-        """u^2."""
-        return self.u * self.u
-
-    @cached_property
-    def squared_norm(self) -> float:
-        """a'Ka, the squared norm of the classifier Ka."""
-        return float(self.mu @ self.squares)
-
-    @cached_property
-    def distance(self) -> float:
-        """||K - S||^2."""
-        # S = V diag(lam) V' - c aa', so that nothing of the order n^2 has to be formed.
-        change = self.mu - self.lam
-        pull = self.c * self.squares
-        return max(float(change @ (change + 2 * pull)) + float(pull.sum()) ** 2, 0.0)
-
-    @property
-    def value(self) -> float:
-        """psi."""
-        return self.w * self.distance - self.squared_norm / (2 * self.g)
+    differences = [
+        kernel.product - S
+        for kernel, group in zip(kernels, program.groups, strict=True)
+        for S in group
+    ]
+    upper = _finite_or(math.inf, _kernels_value(program, witness, kernels, differences))
+    lower, Z = _best_lower(program, witness, kernels, differences, upper)
+    # Those of the squared loss are known with the kernel.
+    solution = _solution(witness, kernels, None if program.loss == "squared" else Z)
+    return Bracket(lower, upper, solution, lower_by=LOWER_BY, upper_by=UPPER_BY)
 
 
-@dataclass(frozen=True, eq=False)
-class KernelProjection:
-    """One similarity S and the trace that its kernel has to have, None for any."""
+class FactoredKernel:
+    """K = s HH' of Lemma S1; without a trace s = 1.
 
-    S: FloatArray
-    trace: float | None
-
-    def eigenvalues(self, lam: FloatArray) -> FloatArray:
-        """Return the nearest eigenvalues that a kernel may have."""
-        if self.trace is None:
-            return np.maximum(lam, 0.0)
-        return simplex_projection(lam, self.trace)
-
-    def nearest(self, a: FloatArray, g: float, w: float) -> NearestKernel:
-        """Return the kernel that attains psi(a, g, w)."""
-        return self._nearest(np.concatenate([a, [g, w]]))
-
-    # A proof at the point where a solver stopped needs no second eigendecomposition.
-    @remember_last
-    def _nearest(self, point: FloatArray) -> NearestKernel:
-        a = point[:-2]
-        g, w = point[-2:].tolist()
-        lam, V = np.linalg.eigh(self.S + np.outer(a / (4 * w * g), a))
-        mu = self.eigenvalues(lam)
-        return NearestKernel(V, lam, mu, V.T @ a, g, w, self.trace is not None)
-
-    def factor_of(self, K: FloatArray) -> FloatArray:
-        """Return H with HH' the kernel nearest to K."""
-        lam, V = np.linalg.eigh(symmetric_part(K))
-        return _factor(V, self.eigenvalues(lam))
-
-
-@dataclass(frozen=True, eq=False)
-class KernelSpectra:
-    """Similarities by their eigenvalues and eigenvectors, which their kernels keep.
-
-    Parameters
+    Attributes
     ----------
-    values : (m, n) array
-        Eigenvalues lambda_i, one row each.
-    vectors : (m n, n) array
-        Eigenvectors, one row each, those of all similarities below each other.
-    trace : float
-        Trace of each kernel.
+    product : (n, n) array
+        G, the computed HH', symmetric.
+    row_norms : (n,) array
+        Upper bounds of the h_i.
+    square : float
+        An upper bound of ||H||^2 = sum h_i^2.
+    scale : float
+        About s.
+    inverse_scale : float
+        An upper bound of 1 / s.
+    spread : float
+        An upper bound of |s - 1| + gamma_k.
     """
+
+    def __init__(self, H: FloatArray, trace: float | None) -> None:
+        n, k = H.shape
+        G = H @ H.T
+        if not np.array_equal(G, G.T):
+            G = np.tril(G) + np.tril(G, -1).T
+        self.H = H
+        self.product = G
+        squares = G.diagonal()
+        # Lemma E2 for sums of squares: |computed - exact| <= gamma exact + k eta.
+        self.row_norms = np.sqrt(squares) * (1 + 2 * gamma(k + 4)) + SMALLEST_BOUND
+        relative = 2 * gamma(n + k + 4)
+        square = float(squares.sum())
+        self.square = _above(square * (1 + relative))
+        self.scale = 1.0
+        self.inverse_scale = 1.0
+        self.spread = _above(gamma(k))
+        if trace is None:
+            return
+        # eta is negligible only where numbers are not that small.
+        if not SMALLEST_BOUND <= square <= LARGEST_BOUND:
+            self.inverse_scale = math.inf
+            self.spread = math.inf
+            return
+        self.scale = trace / square
+        self.inverse_scale = _above(self.square / trace)
+        change = abs(trace - square) / square
+        self.spread = _above(change + 2 * relative * self.scale + gamma(k))
+
+
+def _kernels(program: SimilarityProgram, witness: Point) -> list[FactoredKernel] | None:
+    """The kernels of Lemma S1; None where the witness has no factors for them."""
+    ranks = _given(witness.primal, "ranks", (len(program.groups),))
+    factors = witness.primal.get("factors")
+    if ranks is None or factors is None or not np.isfinite(ranks).all():
+        return None
+    columns = [int(rank) for rank in ranks]
+    if factors.shape != (program.n, sum(columns)) or min(columns) < 0:
+        return None
+    return [FactoredKernel(H, program.trace) for H in _split(factors, columns)]
+
+
+def _kernels_value(
+    program: SimilarityProgram,
+    witness: Point,
+    kernels: list[FactoredKernel],
+    differences: list[FloatArray],
+) -> float:
+    """Lemma S2 and the losses: the upper end."""
+    columns = [kernel.H.shape[1] for kernel in kernels]
+    classifier = _given(witness.primal, "classifier", (sum(columns),))
+    offset = _given(witness.primal, "offset", ())
+    if classifier is None or offset is None:
+        return math.inf
+
+    f = np.full(program.n, float(offset))
+    # By Cauchy and Schwarz the terms of (Hw)_i add up to at most h_i |w|.
+    sizes = np.full(program.n, 1 + abs(float(offset)))
+    largest = 0.0
+    for kernel, w in zip(kernels, _split(classifier[None], columns), strict=True):
+        norm = _norm_bound(w)
+        f += kernel.H @ w[0]
+        sizes += norm * kernel.row_norms
+        # NaN and inf must not be lost in a maximum.
+        largest = max(largest, _finite_or(math.inf, norm * norm * kernel.inverse_scale))
+    operations = max(columns) + len(columns) + 8
+    total = largest / 2 + program.C * _hinge_sum(program.y, f, sizes, operations)
+
+    if program.rho:
+        owners = [
+            kernel for kernel, group in zip(kernels, program.groups, strict=True) for _ in group
+        ]
+        pairs = zip(owners, differences, strict=True)
+        losses = _fsum([_loss_bound(program.loss, kernel, X) for kernel, X in pairs])
+        total += program.rho * losses
+    return _above(total)
+
+
+def _hinge_sum(y: FloatArray, f: FloatArray, sizes: FloatArray, operations: int) -> float:
+    """An upper bound of sum_j max(0, 1 - y_j f_j).
+
+    Entry j of f is a sum, computed by at most so many operations in a row, of terms whose sizes,
+    with 1, add up to at most `sizes` (Lemma E2).
+    """
+    shortfalls = np.maximum(1 - y * f + 2 * gamma(operations) * sizes, 0.0)
+    return _above(float(shortfalls.sum()) * (1 + 2 * gamma(f.size + 4)))
+
+
+def _loss_bound(loss: str, kernel: FactoredKernel, X: FloatArray) -> float:
+    """An upper bound of L(K - S) where X is the computed G - S (Lemma S1)."""
+    # Each entry of X was rounded once.
+    if loss == "l1":
+        rows = _above(float(kernel.row_norms.sum()) * (1 + 2 * gamma(len(X) + 4)))
+        size = _fsum(np.abs(X).sum(axis=1)) * (1 + 2 * gamma(len(X) + 4))
+        return _above(size + kernel.spread * rows * rows)
+    # The norm of hh' is the sum of the h_i^2.
+    size = _above(_norm_bound(X) + kernel.spread * kernel.square)
+    return _above(size * size) if loss == "squared" else size
+
+
+def _best_lower(
+    program: SimilarityProgram,
+    witness: Point,
+    kernels: list[FactoredKernel],
+    differences: list[FloatArray],
+    upper: float,
+) -> tuple[float, Sequence[FloatArray] | None]:
+    """The best bound of Lemma S3 that the witness has, and its gradients."""
+    a = _multipliers(program, witness)
+    if a is None:
+        return -math.inf, None
+    m = len(differences)
+    n = program.n
+    given = _given(witness.dual, "gradients", (m, n, n))
+    if given is None:
+        Z = [_gradient(program.loss, X) for X in differences]
+    else:
+        Z = list(given)
+    levels = _given(witness.dual, "levels", (len(program.groups),))
+    shares = _shares(program, witness)
+    lower = max((_lower(program, a, g, Z, levels, upper) for g in shares), default=-math.inf)
+
+    # At a kink the gradient at K is one of many: one that balances the support vector machine may
+    # close the gap.
+    other = _given(witness.dual, "kink_gradient", (n, n))
+    if other is None or upper - lower <= NEARLY_CLOSED_GAP * (1 + abs(upper)):
+        return lower, Z
+    if _promise(program, a, kernels[0].product, differences, other) > lower:
+        same = [other] * m
+        found = max((_lower(program, a, g, same, None, upper) for g in shares), default=-math.inf)
+        if found > lower:
+            return found, same
+    return lower, Z
+
+
+def _promise(
+    program: SimilarityProgram,
+    a: FloatArray,
+    K: FloatArray,
+    differences: list[FloatArray],
+    Z: FloatArray,
+) -> float:
+    """About the most that one Z for all similarities of a single kernel can prove: that at K."""
+    losses = sum(float(np.vdot(Z, X)) for X in differences)
+    return float(program.y @ a) - float(a @ (K @ a)) / 2 + program.rho * losses
+
+
+def _lower(
+    program: SimilarityProgram,
+    a: FloatArray,
+    g: FloatArray,
+    Z: Sequence[FloatArray],
+    levels: FloatArray | None,
+    upper: float,
+) -> float:
+    """The bound of Lemma S3; -inf where Z is outside of the domain of the conjugate."""
+    terms = [_fsum(program.y * a)]
+    radius = 0.0
+    norms = [0.0] * len(Z)
+    if program.rho:
+        norms = [_norm_bound(Zi) for Zi in Z]
+        for Zi, norm, S, size in zip(Z, norms, program.similarities, program.norms, strict=True):
+            term = _conjugate_term(program, Zi, norm, S, size)
+            if term is None:
+                return -math.inf
+            terms.append(term[0])
+            radius += term[1]
+
+    trace = program.trace
+    if trace is None:
+        trace = _trace_bound(program, upper)
+    first = 0
+    for i, group in enumerate(program.groups):
+        members = slice(first, first + len(group))
+        first += len(group)
+        guess = None if levels is None else float(levels[i])
+        smallest = _eigenvalue(program, Z[members], sum(norms[members]), a, float(g[i]), guess)
+        # Without a trace the kernel 0 is feasible: a positive eigenvalue adds nothing. NaN counts.
+        if program.trace is not None or not smallest >= 0:
+            terms.append(trace * smallest)
+    return _sum_below(terms, radius)
+
+
+def _conjugate_term(
+    program: SimilarityProgram, Z: FloatArray, norm: float, S: FloatArray, size: float
+) -> tuple[float, float] | None:
+    """-rho (<Z, S> + L*(Z)) and a radius; None where L*(Z) may be inf.
+
+    `norm` and `size` bound ||Z|| and ||S||.
+    """
+    n = len(Z)
+    if not norm < LARGEST_BOUND or not np.array_equal(Z, Z.T):
+        return None
+    if program.loss == "l1" and not np.abs(Z).max() <= 1:
+        return None
+    if program.loss == "frobenius" and not norm <= 1:
+        return None
+    # Row by row, for a small gamma; by Cauchy and Schwarz the terms add up to at most ||Z|| ||S||.
+    rows = np.vecdot(Z, S)
+    total = norm * size
+    if program.loss == "squared":
+        rows += 0.25 * np.vecdot(Z, Z)
+        total += norm * norm
+    mid = program.rho * _fsum(rows)
+    return -mid, _above(program.rho * _above(total) * gamma(n + 6))
+
+
+def _gradient(loss: str, X: FloatArray) -> FloatArray:
+    """A gradient of L at X, with room for rounding; a proposal like any other."""
+    if loss == "l1":
+        return np.sign(X)
+    if loss == "frobenius":
+        return X / (_norm_bound(X) * (1 + 8 * gamma(len(X) + 4)))
+    return 2 * X
+
+
+def _eigenvalue(
+    program: SimilarityProgram,
+    Z: Sequence[FloatArray],
+    norm: float,
+    a: FloatArray,
+    g: float,
+    guess: float | None,
+) -> float:
+    """A lower bound of the smallest eigenvalue of rho sum Z_j - aa'/(2g); `norm` >= sum ||Z_j||."""
+    size = _norm_bound(a[None])
+    pull = _above(size * size / (2 * g))
+    if not program.rho:
+        return -pull
+    M = program.rho * (Z[0] if len(Z) == 1 else np.sum(Z, axis=0))
+    M -= np.multiply.outer(a / (2 * g), a)
+    # Lemma E2 for each entry; the matrix of the terms has at most the sum of their norms.
+    error = _above((program.rho * max(norm, SMALLEST_BOUND) + pull) * gamma(len(Z) + 8))
+    if guess is None:
+        if not np.isfinite(M).all():
+            return -math.inf
+        guess = float(eigvalsh(M, subset_by_index=(0, 0), check_finite=False)[0])
+    return math.nextafter(_floor_near(M, guess) - error, -math.inf)
+
+
+def _floor_near(M: FloatArray, guess: float) -> float:
+    """A lower bound of the smallest eigenvalue of M, which is about `guess`; M is overwritten.
+
+    M - guess I is nearly singular and has a smaller trace, by which Lemma P1 is sharper.
+    """
+    M.flat[:: len(M) + 1] -= guess
+    floor = eigenvalue_floor(M, 0.0)
+    # A guess that is too high is no loss: the eigenvalue is computed.
+    if floor == -math.inf:
+        floor = eigenvalue_floor(M)
+    rounding = _above(UNIT_ROUNDOFF * float(np.abs(M.diagonal()).max()))
+    below = math.nextafter(floor - rounding, -math.inf)
+    return math.nextafter(below + guess, -math.inf)
+
+
+def _trace_bound(program: SimilarityProgram, upper: float) -> float:
+    """Lemma S4: a bound of the trace of all kernels of a value of at most `upper`."""
+    n = program.n
+    m = len(program.similarities)
+    traces = math.nextafter(
+        _fsum(np.concatenate([S.diagonal() for S in program.similarities])), math.inf
+    )
+    losses = _above(max(upper, 0.0) / program.rho)
+    if program.loss == "frobenius":
+        losses = _above(math.sqrt(n) * losses)
+    elif program.loss == "squared":
+        # The m norms add up to at most the root of m times their squares.
+        losses = _above(math.sqrt(_above(n * m * losses)))
+    return _above(max(math.nextafter(traces + losses, math.inf), 0.0) / m)
+
+
+# --- given eigenvectors
+
+
+@dataclass(frozen=True, eq=False)
+class GivenSpectra:
+    """The lambda_i, (m, n), one row each, and the columns of all V_i, (m n, n), one row each."""
 
     values: FloatArray
     vectors: FloatArray
-    trace: float
-
-    @classmethod
-    def of(cls, similarities: Sequence[FloatArray], trace: float) -> KernelSpectra:
-        """Return the spectra of symmetric matrices."""
-        pairs = [np.linalg.eigh(S) for S in similarities]
-        values = np.array([values for values, _ in pairs])
-        return cls(values, np.vstack([V.T for _, V in pairs]), trace)
-
-    @property
-    def bases(self) -> list[FloatArray]:
-        """The V_i."""
-        return [rows.T for rows in np.vsplit(self.vectors, len(self.values))]
 
     @cached_property
-    def _counts(self) -> FloatArray:
-        return np.arange(1.0, self.values.shape[1] + 1)
+    def longest(self) -> float:
+        """An upper bound of the norms of the columns of the V_i."""
+        count = self.vectors.shape[1]
+        largest = float(np.vecdot(self.vectors, self.vectors).max())
+        return _above(math.sqrt(largest) * (1 + 2 * gamma(count + 4)))
 
     @cached_property
-    def ones(self) -> FloatArray:
-        return np.ones(self.values.shape[1])
-
-    @cached_property
-    def rows(self) -> npt.NDArray[np.intp]:
-        """The numbers of the similarities."""
-        return np.arange(len(self.values))
-
-    @remember_last
-    def along(self, a: FloatArray) -> FloatArray:
-        """Return the u_i = V_i'a, one row each."""
-        return (self.vectors @ a).reshape(self.values.shape)
-
-    def projected(self, squares: FloatArray, c: FloatArray) -> FloatArray:
-        """Return the projections of lambda_i + c_i u_i^2 on the simplex; `squares` are the u^2."""
-        lam = self.values + c[:, None] * squares
-        # Only differences to the largest eigenvalue matter: the others keep their digits.
-        lam -= lam.max(axis=1)[:, None]
-        rising = -lam
-        rising.sort(axis=1)
-
-        short = rising.cumsum(axis=1) + self.trace
-        count = (rising * self._counts < short).sum(axis=1)
-        level = short[self.rows, count - 1] / count
-        mu: FloatArray = np.maximum(lam + level[:, None], 0.0)
-        mu *= (self.trace / (mu @ self.ones))[:, None]
-        return mu
-
-    def nearest(self, a: FloatArray, g: FloatArray, w: float) -> NearestSpectra:
-        """Return the best eigenvalues for given shares."""
-        u = self.along(a)
-        return self.at(u, u * u, g, w)
-
-    def at(self, u: FloatArray, squares: FloatArray, g: FloatArray, w: float) -> NearestSpectra:
-        """Return the best eigenvalues for given u and u^2."""
-        return NearestSpectra(self, u, squares, self.projected(squares, 1 / (4 * w * g)), g, w)
+    def row_norms(self) -> FloatArray:
+        """Upper bounds of the norms of the rows of [V_1, .., V_m]."""
+        count = len(self.vectors)
+        squares = np.einsum("ij,ij->j", self.vectors, self.vectors)
+        norms: FloatArray = np.sqrt(squares) * (1 + 2 * gamma(count + 4)) + SMALLEST_BOUND
+        return norms
 
 
-@dataclass(frozen=True, eq=False)
-class NearestSpectra:
-    """The best eigenvalues of kernels that keep their eigenvectors, for one (a, g).
+@np.errstate(all="ignore")
+def prove_spectra(program: SimilarityProgram, given: GivenSpectra, witness: Point) -> Bracket:
+    """Return the bounds of Lemma S5.
 
     Parameters
     ----------
-    spectra : KernelSpectra
-        The similarities.
-    u, squares : (m, n) arrays
-        u_i = V_i'a, one row each, and u^2.
-    mu : (m, n) array
-        The eigenvalues, one row each.
-    g : (m,) array
-        Shares.
-    w : float
-        Weight of the squared loss.
+    program
+        The data; its similarities are not read.
+    given
+        The eigenvalues and eigenvectors.
+    witness
+        Primal `spectra` (the mu_i, which are scaled to the trace), `classifier` (the p_i), `offset`
+        (b); dual `multipliers` (a), `shares` (g, rows of which each is tried) and, where they are
+        not mu - lambda, `differences` (z).
+
+    Examples
+    --------
+    >>> program = SimilarityProgram(((),), np.array([1.0, -1.0]), 1.0, 1.0, 2.0, "squared")
+    >>> w = np.array([1.0, -1.0])
+    >>> primal = {"spectra": [[1.0, 1.0]], "classifier": w[None], "offset": 0.0}
+    >>> witness = Point(primal, {"multipliers": w, "shares": [[1.0]]})
+    >>> bracket = prove_spectra(program, GivenSpectra(np.ones((1, 2)), np.eye(2)), witness)
+    >>> bool(bracket.lower <= 1 <= bracket.upper < 1 + 1e-12)
+    True
     """
+    m, n = given.values.shape
+    mu = _given(witness.primal, "spectra", (m, n))
+    if mu is None or program.trace is None or not (mu >= 0).all():
+        return Bracket(-math.inf, math.inf, _reported(witness), "the witness has no spectra")
 
-    spectra: KernelSpectra
-    u: FloatArray
-    squares: FloatArray
-    mu: FloatArray
-    g: FloatArray
-    w: float
-
-    @cached_property
-    def inside(self) -> npt.NDArray[np.bool_]:
-        """Where P is: mu > 0."""
-        return self.mu > 0
-
-    @cached_property
-    def c(self) -> FloatArray:
-        return 1 / (4 * self.w * self.g)
-
-    @cached_property
-    def squared_norms(self) -> FloatArray:
-        """The q_i = a'K_i a."""
-        return np.asarray(np.vecdot(self.mu, self.squares))
-
-    @property
-    def value(self) -> float:
-        """psi."""
-        change = self.mu - self.spectra.values
-        squared_norm = float((self.squared_norms / self.g).sum())
-        return self.w * float(np.vdot(change, change)) - squared_norm / 2
-
-    @property
-    def factors(self) -> list[FloatArray]:
-        """The H_i with K_i = H_i H_i'."""
-        ends = self.inside.sum(axis=1).cumsum()[:-1]
-        return np.split(self.scaled_vectors(self.mu).T, ends, axis=1)
-
-    def scaled_vectors(self, weights: FloatArray) -> FloatArray:
-        """Return the eigenvectors that belong to P, one row each, times the roots of weights."""
-        P = self.inside.reshape(-1)
-        scaled = self.spectra.vectors[P]
-        scaled *= np.sqrt(weights.reshape(-1)[P])[:, None]
-        return scaled
+    sums = np.array([_fsum(row) for row in mu])
+    upper = _finite_or(math.inf, _spectra_value(program, given, witness, sums))
+    lower = _spectra_lower(program, given, witness)
+    primal = dict(_reported(witness).primal)
+    primal["spectra"] = mu * (program.trace / sums)[:, None]
+    primal["kernels"] = np.empty((m, n, n))
+    rows = zip(given.vectors.reshape(m, n, n), primal["spectra"], primal["kernels"], strict=True)
+    for V, spectrum, K in rows:
+        inside = spectrum > 0
+        half = V[inside].T * np.sqrt(spectrum[inside])
+        np.matmul(half, half.T, out=K)
+    return Bracket(lower, upper, Point(primal), lower_by=LOWER_BY, upper_by=UPPER_BY)
 
 
-# --- one kernel
+def _spectra_value(
+    program: SimilarityProgram, given: GivenSpectra, witness: Point, sums: FloatArray
+) -> float:
+    """The upper end; `sums` has the sums of the mu_i, correctly rounded."""
+    mu = witness.primal["spectra"]
+    p = _given(witness.primal, "classifier", mu.shape)
+    offset = _given(witness.primal, "offset", ())
+    if p is None or offset is None or program.trace is None:
+        return math.inf
+    # An eigenvector that a kernel lacks is none of its functions. Small numbers could underflow.
+    lacks = mu < SMALLEST_BOUND
+    if p[lacks].any() or not np.abs(p).max() < LARGEST_BOUND or not (sums > 0).all():
+        return math.inf
+    m, n = mu.shape
+    quotients = np.divide(p, mu, where=~lacks, out=np.zeros_like(p))
+    squared_norms = np.vecdot(quotients, p) * (1 + 2 * gamma(n + 4)) + SMALLEST_BOUND
+    largest = float((squared_norms * sums).max()) / program.trace
+
+    f = p.reshape(-1) @ given.vectors + float(offset)
+    # By Cauchy and Schwarz the terms of f_j add up to at most |p| times row j.
+    sizes = _norm_bound(p) * given.row_norms + (1 + abs(float(offset)))
+    total = largest / 2 + program.C * _hinge_sum(program.y, f, sizes, m * n + 8)
+
+    if program.rho:
+        scaled = mu * (program.trace / sums)[:, None]
+        # The factor was rounded twice, the product once.
+        rounding = _norm_bound(scaled) * gamma(6)
+        distance = _above(_norm_bound(scaled - given.values) + rounding)
+        total += program.rho * distance * distance
+    return _above(total)
 
 
-@dataclass(frozen=True, eq=False)
-class SingleKernelProof:
-    """Bounds of the optimum over one kernel, learned from one or several similarities."""
+def _spectra_lower(program: SimilarityProgram, given: GivenSpectra, witness: Point) -> float:
+    """The lower end of Lemma S5."""
+    a = _multipliers(program, witness)
+    if a is None or program.trace is None:
+        return -math.inf
+    values = given.values
+    m, n = values.shape
+    z = _given(witness.dual, "differences", (m, n))
+    if z is None:
+        z = witness.primal["spectra"] - values
+    # Cauchy and Schwarz for V_i'a.
+    error = _above(gamma(n + 2) * _norm_bound(a[None]) * given.longest)
+    u = np.abs(given.vectors @ a).reshape(m, n) + error
+    pull = u * u * (1 + 8 * UNIT_ROUNDOFF)
+    gradient = 2 * program.rho * z
 
-    data: SimilarityData
+    parts = z * (2 * values + z)
+    sizes = np.abs(z) * (2 * np.abs(values) + np.abs(z))
+    size = _above(float(sizes.sum()) * (1 + 2 * gamma(m * n + 4)))
+    loss = program.rho * _fsum(parts.reshape(-1))
+    radius = _above(program.rho * size * gamma(8))
+    total = _fsum(program.y * a)
 
-    @cached_property
-    def projection(self) -> KernelProjection:
-        return KernelProjection(self.data.mean, self.data.trace)
-
-    @cached_property
-    def spread(self) -> float:
-        """sum ||S_i - mean||^2: what the squared loss has beyond m ||K - mean||^2."""
-        mean = self.data.mean
-        return sum(float(np.vdot(S - mean, S - mean)) for S in self.data.S)
-
-    @property
-    def squared(self) -> bool:
-        return self.data.loss.name == "squared"
-
-    @cached_property
-    def max_trace(self) -> float:
-        """A bound of the trace of the best kernel."""
-        data = self.data
-        if data.trace is not None:
-            return data.trace
-        # The value of any support vector machine is at most that of the classifier f = b.
-        minority = min(np.count_nonzero(data.y > 0), np.count_nonzero(data.y < 0))
-        svm_value = data.C * 2 * minority
-        lam, V = np.linalg.eigh(data.mean)
-        upper = svm_value + data.losses(V * np.maximum(lam, 0.0) @ V.T, data.S)
-        bound = self.trace_bound(upper)
-        return bound if np.isfinite(bound) else TRACE_SEARCH_FACTOR * data.n * data.scale
-
-    @cached_property
-    def _supports(self) -> list[tuple[float, float]]:
-        return self.data.loss.supports(self.data.n, self.data.scale)
-
-    def trace_bound(self, upper: float) -> float:
-        """Return the bound (2) of the trace of kernels whose losses are at most `upper`.
-
-        It is inf where no bound is known.
-        """
-        per_loss = upper / (self.data.rho * len(self.data.S))
-        excess = min(((per_loss + price) / z for z, price in self._supports), default=np.inf)
-        return max(float(np.trace(self.data.mean)) + excess, 0.0)
-
-    def nearest(self, a: FloatArray) -> NearestKernel:
-        """Return the best kernel for a under the squared loss."""
-        return self.projection.nearest(a, 1.0, self.data.weight * len(self.data.S))
-
-    def factor(self, point: Point, a: FloatArray) -> FloatArray:
-        """Return H with HH' the point's kernel made feasible; the nearest to a without one."""
-        given = _usable(point.primal.get("kernel"), self.data.mean.shape)
-        # Under the squared loss no given kernel is better for a than the nearest one.
-        if self.squared or given is None:
-            return self.nearest(a).factor
-        return self.projection.factor_of(given)
-
-    def gradients(self, point: Point, K: FloatArray) -> FloatArray:
-        """Return the Z_i that the point holds, or gradients of the losses at K."""
-        loss = self.data.loss
-        given = _usable(point.dual.get("gradients"), (len(self.data.S), *K.shape))
-        if given is None:
-            given = np.array([loss.gradient(K - S) for S in self.data.S])
-        return np.array([loss.inside(symmetric_part(Z)) for Z in given])
-
-    def bracket(self, point: Point) -> Bracket:
-        """Return what alpha, and kernel and gradients where the point has them, prove."""
-        data = self.data
-        a = data.multipliers(point.alpha)
-        H = self.factor(point, a)
-        K = H @ H.T
-        inner = H.T @ a
-
-        svm_value, bias = _classifier_value(H @ inner, float(inner @ inner), data.y, data.C)
-        loss = data.losses(K, data.S)
-        sizes = float(np.abs(a).sum()) * (1 + float(np.abs(K).max()) * data.C)
-        rounding = data.n * EPS * (svm_value + loss + sizes)
-        upper = svm_value + loss + rounding
-
-        primal: dict[str, object] = {"alpha": data.y * a, "kernel": K, "bias": bias}
-        if self.squared and data.rho:
-            return Bracket(self._squared_lower(a, rounding), upper, Point(primal))
-
-        Z = self.gradients(point, K)
-        lower, note = self._lower(a, Z, upper)
-        # At a kink the gradient at K is one of many: those that balance the support vector machine
-        # may close the gap.
-        if data.rho and upper - lower > NEARLY_CLOSED_GAP * (1 + abs(upper)):
-            other = self._subgradients_at_kinks(a)
-            other_lower, other_note = self._lower(a, other, upper)
-            if other_lower > lower:
-                lower, note, Z = other_lower, other_note, other
-        return Bracket(lower - rounding, upper, Point(primal, {"gradients": Z}), note)
-
-    def _squared_lower(self, a: FloatArray, rounding: float) -> float:
-        """y'a + psi(a) for the squared loss, less the given rounding and that of psi."""
-        data = self.data
-        near = self.nearest(a)
-        size = float(np.linalg.norm(near.lam)) + float(np.linalg.norm(near.mu))
-        value = float(data.y @ a) + near.value + data.rho * self.spread
-        return value - (rounding + data.n * EPS * 2 * data.rho * len(data.S) * size * size)
-
-    def _subgradients_at_kinks(self, a: FloatArray) -> FloatArray:
-        """Gradients with rho sum Z_i = aa'/2 - c I, as far as the domain of L* allows.
-
-        They balance the gradient of the support vector machine; at a kink, K = S_i, the loss has
-        many gradients, and these are the ones that close the gap.
-        """
-        data = self.data
-        pull = np.outer(a / 2, a)
-        if data.trace is not None:
-            pull.flat[:: data.n + 1] -= float(a @ a) / (2 * data.n)
-        share = data.loss.inside(pull / (data.rho * len(data.S)))
-        return np.array([share] * len(data.S))
-
-    def _lower(self, a: FloatArray, Z: FloatArray, upper: float) -> tuple[float, str]:
-        """The bound (1), and why there is none."""
-        data = self.data
-        if not data.provable:
-            searched = "" if data.trace is not None else f"; {self._searched}"
-            return -np.inf, NO_CONJUGATE + searched
-        total = float(data.y @ a)
-        # Without a weight the losses leave no term.
-        if data.rho and data.loss.conjugate is not None:
-            terms = [
-                float(np.vdot(Zi, S)) + float(data.loss.conjugate(Zi))
-                for Zi, S in zip(Z, data.S, strict=True)
-            ]
-            total -= data.rho * sum(terms) + data.n * EPS * data.rho * sum(map(abs, terms))
-        if np.isnan(total) or total == -np.inf:
-            return -np.inf, OUTSIDE
-
-        smallest = _eigenvalue_floor(data.rho * Z.sum(axis=0) - np.outer(a / 2, a))
-        if data.trace is not None:
-            return total + data.trace * smallest, ""
-        # Without a trace the kernel 0 is feasible: a nonnegative eigenvalue adds nothing.
-        if smallest >= 0:
-            return total, ""
-        note = ""
-        if not self._supports:
-            note = f"the loss does not bound the trace of the best kernel; {self._searched}"
-        return total + self.trace_bound(upper) * smallest, note
-
-    @property
-    def _searched(self) -> str:
-        return f"kernels were looked for up to trace {self.max_trace:.3g}"
+    found = -math.inf
+    for g in _shares(program, witness):
+        prices = gradient - pull / (2 * g)[:, None]
+        # Three roundings of each term.
+        rounding = gamma(6) * (np.abs(gradient) + pull / (2 * g)[:, None]).max(axis=1)
+        smallest = prices.min(axis=1) - rounding - SMALLEST_BOUND
+        terms = [total, -loss, *(program.trace * smallest).tolist()]
+        found = max(found, _sum_below(terms, radius))
+    return found
 
 
-# --- several kernels
+# --- what a witness holds
 
 
-@dataclass(frozen=True, eq=False)
-class FeasibleKernels:
-    """Kernels by their factors and, where they attain psi, sum psi_i and the size of its terms.
+def _given(
+    arrays: Mapping[str, FloatArray], name: str, shape: tuple[int, ...]
+) -> FloatArray | None:
+    """The array of this name if it is there and of the right shape.
 
-    `spectra` has their eigenvalues, one row each, where eigenvectors are kept.
+    It may hold NaN or inf, which every formula here carries on to an infinite end.
     """
-
-    factors: list[FloatArray]
-    spectra: FloatArray | None
-    value: float = np.nan
-    size: float = np.nan
-
-
-@dataclass(frozen=True, eq=False)
-class SeveralKernelsProof:
-    """Bounds of the optimum over one kernel for each similarity.
-
-    `keeps_eigenvectors` says that kernels have the eigenvectors of their similarities.
-    """
-
-    data: SimilarityData
-    keeps_eigenvectors: bool = False
-
-    @cached_property
-    def projections(self) -> tuple[KernelProjection, ...]:
-        return tuple(KernelProjection(S, self.data.trace) for S in self.data.S)
-
-    @cached_property
-    def spectra(self) -> KernelSpectra:
-        """The similarities by their eigenvectors, which kernels keep."""
-        assert self.data.trace is not None
-        return KernelSpectra.of(self.data.S, self.data.trace)
-
-    @property
-    def squared(self) -> bool:
-        return self.data.loss.name == "squared"
-
-    @property
-    def _has_best_kernels(self) -> bool:
-        """Whether the best kernels for (a, g), and with them the bound (3), are known."""
-        return self.squared and self.data.rho > 0
-
-    def shares(self, given: FloatArray | None) -> FloatArray:
-        """Return shares g >= MIN_SHARE of sum 1 near the given ones."""
-        m = len(self.data.S)
-        given = _usable(given, (m,))
-        if given is None or not (given > 0).any():
-            return np.full(m, 1 / m)
-        # Shares that are right already stay as they are: the kernels found for them are kept.
-        if given.min() >= MIN_SHARE and abs(float(given.sum()) - 1) <= 4 * EPS:
-            return given
-        g = np.maximum(given / given.max(), MIN_SHARE)
-        return np.asarray(g / g.sum())
-
-    def nearest(self, a: FloatArray, g: FloatArray) -> FeasibleKernels:
-        """Return the best kernels for (a, g) under the squared loss."""
-        weight = self.data.weight
-        if self.keeps_eigenvectors:
-            spectra = self.spectra.nearest(a, g, weight)
-            lam = self.spectra.values + spectra.c[:, None] * spectra.squares
-            size = _squared_sizes(lam, spectra.mu)
-            return FeasibleKernels(spectra.factors, spectra.mu, spectra.value, size)
-        near = [
-            projection.nearest(a, float(gi), weight)
-            for projection, gi in zip(self.projections, g, strict=True)
-        ]
-        value = sum(kernel.value for kernel in near)
-        size = sum(_squared_sizes(kernel.lam[None], kernel.mu[None]) for kernel in near)
-        return FeasibleKernels([kernel.factor for kernel in near], None, value, size)
-
-    def kernels(self, point: Point, a: FloatArray, g: FloatArray) -> FeasibleKernels:
-        """Return the point's kernels made feasible, or the best ones for (a, g) where known."""
-        shape = (len(self.data.S), self.data.n, self.data.n)
-        given = _usable(point.primal.get("kernels"), shape)
-        # Under the squared loss no given kernels are better for (a, g) than the nearest ones.
-        if self._has_best_kernels or given is None:
-            return self.nearest(a, g)
-        if not self.keeps_eigenvectors:
-            pairs = zip(self.projections, given, strict=True)
-            return FeasibleKernels([projection.factor_of(K) for projection, K in pairs], None)
-
-        # The nearest matrix with the eigenvectors V_i has the diagonal of V_i'K_i V_i.
-        factors, spectra = [], []
-        for V, projection, K in zip(self.spectra.bases, self.projections, given, strict=True):
-            diagonal = np.asarray(np.einsum("ij,ij->j", V, symmetric_part(K) @ V))
-            mu = projection.eigenvalues(diagonal)
-            factors.append(_factor(V, mu))
-            spectra.append(mu)
-        return FeasibleKernels(factors, np.array(spectra))
-
-    def bracket(self, point: Point) -> Bracket:
-        """Return what alpha, and gamma, kernels and gradients where the point has them, prove."""
-        data = self.data
-        a = data.multipliers(point.alpha)
-        g = self.shares(point.primal.get("gamma"))
-        best = self.kernels(point, a, g)
-        kernels = np.empty((len(best.factors), data.n, data.n))
-        for H, K in zip(best.factors, kernels, strict=True):
-            np.matmul(H, H.T, out=K)
-
-        inner = [H.T @ a for H in best.factors]
-        radii = np.sqrt([float(v @ v) for v in inner])
-        share = self.shares(radii)
-        parts = zip(best.factors, inner, share, strict=True)
-        image = np.asarray(sum((H @ v / s for H, v, s in parts), np.zeros(data.n)))
-        squared_norm = float((radii / share).max()) ** 2
-        svm_value, bias = _classifier_value(image, squared_norm, data.y, data.C)
-        loss = data.rho * sum(data.loss.value(K - S) for K, S in zip(kernels, data.S, strict=True))
-        sizes = float(np.abs(a).sum()) + float(np.abs(a) @ np.abs(image))
-        rounding = data.n * EPS * (svm_value + loss + sizes)
-
-        # Kernels that are best for (a, g) leave g no freedom to be changed.
-        if not self._has_best_kernels:
-            g = share
-        lower, duals, note = self._lower(point, a, g, kernels, best)
-        # Shares of a mean of cuts go with its gradients; the best of both bounds counts.
-        given = point.dual.get("shares")
-        if given is not None and duals is not None:
-            other_g = self.shares(given)
-            other_lower, _, other_note = self._lower(point, a, other_g, kernels, best)
-            if other_lower > lower:
-                lower, note = other_lower, other_note
-            duals = {**duals, "shares": other_g}
-
-        primal = {"alpha": data.y * a, "gamma": g, "kernels": kernels, "bias": bias}
-        if best.spectra is not None:
-            primal["spectra"] = best.spectra
-        upper = svm_value + loss + rounding
-        return Bracket(lower - rounding, upper, Point(primal, duals), note)
-
-    def _lower(
-        self, point: Point, a: FloatArray, g: FloatArray, kernels: FloatArray, best: FeasibleKernels
-    ) -> tuple[float, dict[str, FloatArray] | None, str]:
-        """The bound (3), (4) or (5), the gradients that prove it, and why there is none."""
-        data = self.data
-        n = data.n
-        total = float(data.y @ a)
-        # The bound (3).
-        if self._has_best_kernels:
-            return total + best.value - n * EPS * 2 * data.rho * best.size, None, ""
-        assert data.trace is not None
-        # The bound (5): with given eigenvectors the loss is the squared one, so rho = 0 here.
-        if self.keeps_eigenvectors:
-            largest = np.abs(self.spectra.along(a)).max(axis=1)
-            largest = largest + n * EPS * float(np.linalg.norm(a))
-            return total - data.trace / 2 * float(largest.sum()) ** 2, None, ""
-        if not data.provable:
-            return -np.inf, None, NO_CONJUGATE
-
-        # The bound (4).
-        Z = self._gradients(point, kernels)
-        for Zi, S, gi in zip(Z, data.S, g, strict=True):
-            if data.rho and data.loss.conjugate is not None:
-                term = data.rho * (float(np.vdot(Zi, S)) + float(data.loss.conjugate(Zi)))
-                total -= term + n * EPS * abs(term)
-            total += data.trace * _eigenvalue_floor(data.rho * Zi - np.outer(a / (2 * gi), a))
-        if not total > -np.inf:
-            return -np.inf, {"gradients": Z}, OUTSIDE
-        return total, {"gradients": Z}, ""
-
-    def _gradients(self, point: Point, kernels: FloatArray) -> FloatArray:
-        loss = self.data.loss
-        given = _usable(point.dual.get("gradients"), kernels.shape)
-        if given is None:
-            pairs = zip(kernels, self.data.S, strict=True)
-            given = np.array([loss.gradient(K - S) for K, S in pairs])
-        return np.array([loss.inside(symmetric_part(Z)) for Z in given])
-
-
-# --- what both proofs use
-
-
-def symmetric_part(M: FloatArray) -> FloatArray:
-    """Return (M + M') / 2."""
-    return (M + M.T) / 2
-
-
-def _usable(given: FloatArray | None, shape: tuple[int, ...]) -> FloatArray | None:
-    """The array if it is there, finite and of the right shape."""
-    if given is None or given.shape != shape or not np.isfinite(given).all():
+    found = arrays.get(name)
+    if found is None or found.shape != shape:
         return None
-    return given
+    return found
 
 
-def _factor(V: FloatArray, mu: FloatArray) -> FloatArray:
-    """H with HH' = V diag(mu) V', without the columns where mu is 0."""
-    return V[:, mu > 0] * np.sqrt(mu[mu > 0])
+def _multipliers(program: SimilarityProgram, witness: Point) -> FloatArray | None:
+    """The a of the witness if they are exactly feasible: 0 <= y_i a_i <= C and 1'a = 0."""
+    a = _given(witness.dual, "multipliers", (program.n,))
+    if a is None:
+        return None
+    alpha = program.y * a
+    # `fsum` is correctly rounded: it is 0 only where the exact sum is.
+    if not (alpha >= 0).all() or not (alpha <= program.C).all() or _fsum(a) != 0:
+        return None
+    return a
 
 
-def _classifier_value(
-    f: FloatArray, squared_norm: float, y: FloatArray, C: float
-) -> tuple[float, float]:
-    """The hinge value of the best multiple of f, of the given squared norm, and its bias."""
-    bias = best_shift(y - f, int(np.count_nonzero(y > 0)))
-    return hinge_primal(y * (f + bias), squared_norm, C)[0], bias
+def _shares(program: SimilarityProgram, witness: Point) -> list[FloatArray]:
+    """The rows g of the witness that are positive and add up to at most 1 exactly."""
+    rows = witness.dual.get("shares")
+    if rows is None or rows.ndim != 2 or rows.shape[1] != len(program.groups):
+        return []
+    return [g for g in rows if (g > SMALLEST_BOUND).all() and _fsum([*g, -1.0]) <= 0]
 
 
-def _eigenvalue_floor(M: FloatArray) -> float:
-    """A lower bound of the eigenvalues of a symmetric matrix."""
-    return float(np.linalg.eigvalsh(M)[0]) - len(M) * EPS * float(np.linalg.norm(M))
+def _estimate(witness: Point) -> tuple[float, float] | None:
+    """The interval that the witness calls an estimate."""
+    given = witness.primal.get("estimate")
+    if given is None or given.shape != (2,):
+        return None
+    return float(given[0]), float(given[1])
 
 
-def _squared_sizes(lam: FloatArray, mu: FloatArray) -> float:
-    """sum (|lam_i| + |mu_i|)^2 over the rows."""
-    return float(np.square(np.linalg.norm(lam, axis=1) + np.linalg.norm(mu, axis=1)).sum())
+def _reported(witness: Point) -> Point:
+    """What the witness wants to be told to the user."""
+    names = ("alpha", "gamma", "bias")
+    return Point({name: witness.primal[name] for name in names if name in witness.primal})
+
+
+def _solution(
+    witness: Point, kernels: list[FactoredKernel], Z: Sequence[FloatArray] | FloatArray | None
+) -> Point:
+    """The point with its kernels, of which a single one has no shares, and its gradients."""
+    primal = dict(_reported(witness).primal)
+    products = [kernel.product * kernel.scale for kernel in kernels]
+    if "gamma" in primal:
+        primal["kernels"] = np.array(products)
+    else:
+        primal["kernel"] = products[0]
+    dual = {} if Z is None else {"gradients": np.asarray(Z)}
+    # The last shares are those that came with given gradients.
+    shares = witness.dual.get("shares")
+    if Z is not None and shares is not None and len(shares) > 1:
+        dual["shares"] = shares[-1]
+    return Point(primal, dual)
+
+
+# --- sums
+
+
+def _finite_or(infinite: float, value: float) -> float:
+    return float(value) if math.isfinite(value) else infinite
+
+
+def _above(bound: float) -> float:
+    """Lemma S6: an upper bound of what was computed as `bound`; NaN stays."""
+    return max(bound * INFLATION, SMALLEST_BOUND)
+
+
+def _norm_bound(X: FloatArray) -> float:
+    """An upper bound of ||X|| of a matrix (Lemma E2, row by row)."""
+    squares = _fsum(np.vecdot(X, X))
+    return _above(math.sqrt(squares) * (1 + gamma(X.shape[1] + 4)))
+
+
+def _sum_below(terms: list[float], radius: float) -> float:
+    """A lower bound of a sum of terms, each right up to one rounding and all up to `radius`."""
+    total = _fsum(terms)
+    sizes = _fsum([abs(term) for term in terms])
+    below = total - _above(radius + 4 * UNIT_ROUNDOFF * sizes)
+    return math.nextafter(below, -math.inf) if math.isfinite(below) else -math.inf
+
+
+def _fsum(terms: Sequence[float] | FloatArray) -> float:
+    """`math.fsum`, which raises where a sum overflows: NaN there."""
+    try:
+        return math.fsum(terms)
+    except (OverflowError, ValueError):
+        return math.nan
+
+
+def _split(matrix: FloatArray, columns: list[int]) -> list[FloatArray]:
+    """The matrix cut into parts of so many columns."""
+    ends = np.cumsum(columns).tolist()
+    return [matrix[:, end - count : end] for end, count in zip(ends, columns, strict=True)]

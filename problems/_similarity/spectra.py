@@ -6,7 +6,7 @@
 
 over mu_i >= 0 of a given sum and shares g >= 0 of sum 1. The minimum over mu_i is attained at the
 projection of lambda_i + c_i u_i^2 on that simplex, c_i = 1/(4 w g_i)
-(`klopt.problems._similarity.proof`). The variables are x = a / length, values in units of length.
+(`klopt.problems._similarity.nearest`). The variables are x = a / length, values in units of length.
 
 Derivatives. With P the k_i eigenvalues with mu > 0, q_i = mu_i'u_i^2, r_i = u_P^3 - (sum of u_P^2 /
 k_i) u_P, b_i = u_i'r_i >= 0 and p_i = V_i u_P,
@@ -38,7 +38,7 @@ from klopt.arrays import FloatArray
 from klopt.model.functions import LocalModel, SmoothFunction, StartModel
 from klopt.numerics.roots import cubic_root, falling_root
 from klopt.problems._similarity.function import LastEvaluation
-from klopt.problems._similarity.proof import KernelSpectra, NearestSpectra
+from klopt.problems._similarity.nearest import KernelSpectra, NearestSpectra
 
 __all__ = ["SpectraDerivatives", "SpectraObjective", "best_shares"]
 

@@ -23,7 +23,7 @@ from klopt.model.forms import SaddleForm
 from klopt.model.functions import ProximalStep, Splitting
 from klopt.model.sets import BoxPlane, Product, Spectrahedron
 from klopt.problems._similarity.function import MultiplierObjective
-from klopt.problems._similarity.proof import KernelProjection
+from klopt.problems._similarity.nearest import KernelProjection
 
 __all__ = ["EntrywiseSplitting"]
 

@@ -27,8 +27,8 @@ from klopt.model.cones import Cones, smat, svec, svec_places, svec_size
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, ExplicitForm, Start
 from klopt.model.problem import Formulation, Point
-from klopt.problems._spectral.proof import FreeLeastSquares, SpectralLeastSquares
 from klopt.problems._spectral.secular import Secular, single_target
+from klopt.problems._spectral.witness import FreeLeastSquares, SpectralLeastSquares
 
 __all__ = ["FreeKernelForms", "SpectralKernelForms"]
 

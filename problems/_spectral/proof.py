@@ -1,69 +1,82 @@
-"""What spectra, kernels and levels prove about spectral kernels.
+"""What spectra, kernels and levels prove about spectral kernels, in exact arithmetic.
 
-Kernels that commute with the Laplacian (`SpectralLeastSquares`). With the directions U, A, B of
-`klopt.problems._spectral.data`, K = U diag(lam) U' and rest = ||Y||^2 - sum A (what the directions
-that were left out see of the labels),
+Kernels that commute with the Laplacian (`SpectralBounds`). The directions A, B of
+`klopt.problems._spectral.data` are the data. With rest = max(||Y||^2 - sum A, 0) (what the
+directions that were left out see of the labels; 0 where none was),
 
-    minimise over lam >= 0   sum_i A_i / (lam_i + 1/C) / 2 + mu B_i lam_i  +  C rest / 2
-    solution                 lam_i = [(A_i / (2 mu B_i))^1/2 - 1/C]_+
-    dual bound               sum_i a_i A_i^1/2 - a_i^2 / (2C)  +  C rest / 2,
-                             a_i = min(C A_i^1/2, (2 mu B_i)^1/2).
+    minimise over lam >= 0   sum_i A_i / (lam_i + 1/C) / 2 + mu B_i lam_i  +  C rest / 2.
 
-In an eigenspace the directions of Y_g are best: the loss falls with lam as A does, concave in A, so
-that to share A among other directions costs more. Mao, Tsang (2010) print 1/C inside the root of
-(8), which is not the minimiser.
+**Lemma S1.** For a_i^2 <= 2 mu B_i the value is at least sum_i a_i A_i^1/2 - a_i^2 / (2C) + C rest /
+2, since A / h >= 2 a A^1/2 - a^2 h for h = lam + 1/C. The best a_i is min(C A_i^1/2, (2 mu
+B_i)^1/2). All terms of both sums are nonnegative, and a_i^2 / (2C) <= a_i A_i^1/2 / 2: the rounding
+of n terms is gamma_(n + 40) of the sum.
 
-All kernels (`FreeLeastSquares`).
+All kernels (`FreeBounds`).
 
     minimise over K >= 0   tr Y'(K_JJ + I/C)^-1 Y / 2 + mu tr(K L)
 
 ((6) and (7) of Mao, Tsang). L is positive definite; J are the labelled points, or all points, Y = 0
-on the others. With G = (L^-1)_JJ the dual is
+on the others.
 
-    maximise over A   tr A'Y - ||A||^2 / (2C)   subject to   A'G A <= 2 mu I,
+**Lemma S2 (value).** With H = K_JJ + I/C >= I/C, any A and E = Y - H A,
 
-since <K, mu L - AA'/2> is bounded below on K >= 0 only if AA' <= 2 mu L. K gives the upper bound,
-and A, scaled into its constraint, the lower one.
+    Y'H^-1 Y = A'Y + A'E + E'H^-1 E,    0 <= tr E'H^-1 E <= C ||E||^2.
 
-Alignment (`AlignmentCurve`). With r_i = (A_i / (2 B_i))^1/2 and the target T of the labelled points
+**Lemma S3 (dual value).** If A'(L^-1)_JJ A <= 2 mu I, the value is at least tr A'Y - ||A||^2 / (2C),
+since <K, mu L - AA'/2> >= 0. With A = 0 outside J, any X, E = A - L X and L >= floor I > 0,
+
+    A'L^-1 A = A'X + X'E + E'L^-1 E,    ||E'L^-1 E|| <= ||E||^2 / floor.
+
+Sums are charged by Lemma E2, in Frobenius norms: || |L||X| || <= ||L||_1 ||X|| for a symmetric L.
+
+Alignment (`CurveBounds`). The levels r_i and strengths A_i of the directions are the data. With the
+target T of the labelled points
 
     maximise over 0 <= t < max r   h(t) = sum_i lam_i A_i / (||lam|| ||T||),    lam_i = [r_i - t]_+.
 
-On the piece where the k largest r_i exceed t, with their mean m, S = sum (r_i - m)^2, X = sum A_i
-(r_i - m), Z = sum A_i and u = m - t,
+**Lemma S4 (pieces).** Sort r_1 >= r_2 >= .. and set r_(n+1) = 0. For r_(k+1) <= t <= r_k lam is a
+nonnegative combination x_1 p + x_2 q of p = [r - r_k]_+ and q = [r - r_(k+1)]_+. With N the inner
+products of p and q and a their products with A, h = a'x / (x'N x)^1/2 / ||T||, and for every y >= 0
+with N y >= a it is at most (y'N y)^1/2 / ||T|| (Cauchy and Schwarz). A multiple y of any x >= 0 will
+do; that of the maximum is exact. With the gaps g_k = r_k - r_(k+1)
 
-    h = (X + Z u) / (S + k u^2)^1/2 / ||T||,    h' has the sign of  Z S - k X u,
+    sum_i q_i = sum_(j <= k) j g_j,    a'q = sum_(j <= k) Z_j g_j,    Z_j = A_1 + .. + A_j,
+    ||q||^2 = ||p||^2 + 2 g_k sum_i p_i + k g_k^2,    p'q = ||p||^2 + g_k sum_i p_i:
 
-so that it has one stationary point, u = Z S / (k X), a maximum, if X > 0, and rises with u
-otherwise. The best of these points that lie on their piece and of the ends of the pieces is the
-maximum: that enumeration, O(n log n), proves the upper bound.
+nothing but sums of nonnegative numbers, all within gamma_(2n + 12), so that h is within twice that.
 
 Mao, Tsang (2010), Parameter-free spectral kernel learning, (6), (7), (8) and Propositions 2 to 4.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import EPS, FloatArray, SparseMatrix, require_memory
-from klopt.errors import InvalidProblem
-from klopt.model.problem import Bracket, Point
+from klopt.arrays import FloatArray, SparseMatrix
+from klopt.proof.enclosure import UNIT_ROUNDOFF, gamma
+from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite
 
-__all__ = ["AlignmentCurve", "FreeLeastSquares", "SpectralLeastSquares"]
+__all__ = ["CurveBounds", "FreeBounds", "SpectralBounds"]
 
-LEVEL_TIE = 1e-12
-"""Relative difference below which two r_i are equal."""
+UNDERFLOW = 2.0**-900
+"""What underflow may take from a sum of numbers that are not huge."""
+MIN_SIZE = 2.0**-300
+MAX_SIZE = 2.0**300
+"""Of arrays whose norm is smaller or larger nothing is said: squares leave the range of floats."""
+SLACK = 1.01
+"""Covers the rounding of error bounds and products of errors."""
 
 
 # --- kernels that commute with the Laplacian
 
 
 @dataclass(frozen=True, eq=False)
-class SpectralLeastSquares:
+class SpectralBounds:
     """Bounds over the kernels that commute with a Laplacian.
 
     Parameters
@@ -81,41 +94,67 @@ class SpectralLeastSquares:
     Y: FloatArray
     C: float
     mu: float
+    complete: bool = False
+    """Whether no direction was left out: then nothing of Y lies beyond them."""
 
-    @property
+    @cached_property
     def rest(self) -> float:
         """What is lost for every kernel: C ||Y||^2 / 2 beyond the directions."""
-        return self.C * max(float(np.sum(self.Y**2)) - float(self.A.sum()), 0.0) / 2
+        if self.complete:
+            return 0.0
+        # The entries of Y are 0, 1 and -1.
+        beyond = math.fsum([float(np.count_nonzero(self.Y)), *(-self.A).tolist()])
+        return self.C * max(beyond, 0.0) / 2
 
-    def bracket(self, point: Point) -> Bracket:
-        """Return the value at the nearest spectrum and the dual value, sums over the directions."""
-        lam = np.maximum(np.nan_to_num(point.spectrum), 0.0)
-        losses = self.A / (lam + 1 / self.C) / 2
-        upper = float(np.sum(losses + self.mu * self.B * lam)) + self.rest
+    def upper(self, spectrum: FloatArray) -> float:
+        """Return an upper bound of the value at lam = [spectrum]_+."""
+        lam = np.maximum(spectrum, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = self.A / (lam + 1 / self.C) / 2 + self.mu * self.B * lam
+            total = float(terms.sum()) + self.rest
+        if not math.isfinite(total):
+            return math.inf
+        return total * (1 + SLACK * gamma(lam.size + 40)) + UNDERFLOW
 
-        a = np.minimum(self.C * np.sqrt(self.A), np.sqrt(2 * self.mu * self.B))
-        lower = float(np.sum(a * np.sqrt(self.A) - a * a / (2 * self.C))) + self.rest
-        solved = Point({"spectrum": lam}, {"a": a})
-        return Bracket(lower * (1 - 8 * EPS), upper * (1 + 8 * EPS), solved)
+    @cached_property
+    def multipliers(self) -> FloatArray:
+        """The best a of Lemma S1, rounded down."""
+        with np.errstate(over="ignore"):
+            steepest = np.sqrt(2 * self.mu * self.B)
+            best = np.minimum(self.C * np.sqrt(self.A), steepest * (1 - 4 * UNIT_ROUNDOFF))
+        # A root of a subnormal number is not known to 4 u.
+        return np.where(steepest > 2.0**-480, best, 0.0)
+
+    @cached_property
+    def lower(self) -> float:
+        """The dual value of Lemma S1; 0 is a bound as well."""
+        a = self.multipliers
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(np.sum(a * np.sqrt(self.A) - a * a / (2 * self.C))) + self.rest
+        if not math.isfinite(total):
+            return 0.0
+        return max(0.0, total * (1 - SLACK * gamma(a.size + 40)) - UNDERFLOW)
 
 
 # --- all kernels
 
 
 @dataclass(frozen=True, eq=False)
-class FreeLeastSquares:
+class FreeBounds:
     """Bounds over all kernels.
 
     Parameters
     ----------
     L : sparse matrix
-        The Laplacian with its ridge.
+        The Laplacian with its ridge, each entry of the diagonal rounded once.
     J : array
         The points that are fitted.
     Y : array
         Their targets.
     C, mu : float
         Penalties of errors and of rough kernels.
+    ridge : float
+        What was added to the diagonal.
     """
 
     L: SparseMatrix
@@ -123,95 +162,143 @@ class FreeLeastSquares:
     Y: FloatArray
     C: float
     mu: float
+    ridge: float
 
     @cached_property
-    def R(self) -> FloatArray:
-        """(L^-1)_:J."""
-        from scipy.linalg.lapack import dposv
-
-        n = self.L.shape[0]
-        require_memory(24.0 * n * n, f"the inverse of a Laplacian of order {n}")
-        _, R, failed = dposv(self.L.toarray(), np.eye(n)[:, self.J])
-        if failed:
-            raise InvalidProblem(
-                "laplacian is singular, so there is no best kernel; give a positive ridge"
-            )
-        return np.asarray(R)
+    def floor(self) -> float:
+        """A proven lower bound of the eigenvalues of L."""
+        dense = self.L.toarray()
+        rounding = 2 * UNIT_ROUNDOFF * float(np.abs(dense.diagonal()).max())
+        half = self.ridge / 2
+        # Half the ridge is a bound that takes one factorisation, and as good as any.
+        if half > rounding and is_positive_semidefinite(dense, half):
+            return half - rounding
+        return eigenvalue_floor(dense) - rounding
 
     @cached_property
-    def G(self) -> FloatArray:
-        """(L^-1)_JJ."""
-        G = self.R[self.J]
-        return (G + G.T) / 2
+    def _size_of_L(self) -> float:
+        """||L||_1."""
+        return SLACK * float(np.max(abs(self.L).sum(axis=0)))
 
-    def bracket(self, point: Point) -> Bracket:
-        """Return the value of K = FF' and the best of the dual values that the point suggests."""
-        F, A = self.evaluated(point.factor)
-        upper = float(np.vdot(A, self.Y)) / 2 + self.mu * float(np.vdot(F, self.L @ F))
-        suggested = [A, *map(_finite, point.dual.values())]
-        lower, A = max((self._dual_value(A) for A in suggested), key=lambda pair: pair[0])
-        rounding = EPS * (8 + len(A)) * upper
-        return Bracket(lower - rounding, upper + rounding, Point({"factor": F}, {"A": A}))
+    @cached_property
+    def _size_of_Y(self) -> float:
+        return _norm(self.Y)
 
-    def evaluated(self, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return F and A = (K_JJ + I/C)^-1 Y.
+    @cached_property
+    def _terms_of_L(self) -> int:
+        """The most entries of a row of L, and some more operations: rounding of L X."""
+        return int(np.diff(self.L.indptr).max()) + 4
 
-        They are zero and C Y where F is so large that I/C is rounding beside K.
-        """
-        from scipy.linalg.lapack import dposv
-
-        F = _finite(factor)
+    def upper(self, F: FloatArray, A: FloatArray) -> float:
+        """Return an upper bound of the value of K = FF', by Lemma S2 with any A."""
         F_J = F[self.J]
-        K = F_J @ F_J.T
-        K.flat[:: len(K) + 1] += 1 / self.C
-        _, A, failed = dposv(K, self.Y)
-        if failed:
-            return 0 * F, self.C * self.Y
-        return F, np.asarray(A)
+        images = F_J.T @ A
+        H_A = F_J @ images
+        E = self.Y - H_A - A / self.C
+        LF = self.L @ F
 
-    def _dual_value(self, A: FloatArray) -> tuple[float, FloatArray]:
-        """The dual value of A at its best length within the constraint, and A of that length."""
+        # The errors of E by the norms of the factors.
+        p, q = F_J.shape
+        size_F_J = _norm(F_J)
+        size_A = _norm(A)
+        size_F = _norm(F)
+        size_E = _norm(E) * (1 + SLACK * gamma(E.size + 4))
+        formed = gamma(p + q + 4) * size_F_J * size_F_J * size_A
+        subtracted = 4 * UNIT_ROUNDOFF * (_norm(H_A) + size_A / self.C + self._size_of_Y)
+        error = SLACK * (formed + subtracted) + UNDERFLOW
+
+        loss = float(np.vdot(A, self.Y)) + float(np.vdot(A, E))
+        loss += self.C * (size_E + error) * (size_E + error)
+        loss_error = gamma(A.size + 4) * size_A * (self._size_of_Y + size_E) + size_A * error
+
+        roughness = float(np.vdot(F, LF))
+        summed = gamma(F.size + 4) * size_F * _norm(LF)
+        rough_error = gamma(self._terms_of_L) * self._size_of_L * size_F * size_F + summed
+
+        value = loss / 2 + self.mu * roughness
+        value += SLACK * (loss_error / 2 + self.mu * rough_error) + UNDERFLOW * (1 + self.mu)
+        size = size_A + size_F + self._size_of_L + self.C + self.mu
+        if not (math.isfinite(value) and size < MAX_SIZE):
+            return math.inf
+        # The last sums: no more than a few units of their terms.
+        return value + 16 * UNIT_ROUNDOFF * (abs(loss) + self.C * size_E**2 + abs(value))
+
+    def lower(self, A: FloatArray, X: FloatArray) -> float:
+        """Return the dual value of A at its best length, by Lemma S3 with any X; at least 0.
+
+        L must be positive definite; otherwise nothing is proven.
+        """
+        if not self.floor > 0:
+            return -math.inf
         aligned = float(np.vdot(A, self.Y))
-        size = float(np.vdot(A, A)) / self.C
-        constrained = A.T @ self.G @ A
-        if len(constrained) == 1:
-            largest = float(constrained[0, 0])
-        else:
-            largest = float(np.linalg.eigvalsh(constrained)[-1])
-        # No multiple of A is better than 0.
-        if not (aligned > 0 and largest > 0):
-            return 0.0, 0 * A
-        length = min(float(np.sqrt(2 * self.mu / largest)), aligned / size)
-        return length * aligned - length * length * size / 2, length * A
+        size_A = _norm(A)
+        # Where no multiple of A is better than 0, or where squares leave the range of floats.
+        if not (aligned > 0 and MIN_SIZE < size_A < MAX_SIZE):
+            return 0.0
+        largest = self._largest(A, X)
+        size = size_A * size_A / self.C
+        if not (0 < largest < math.inf and size < math.inf):
+            return 0.0
+
+        # Any length s with s^2 largest <= 2 mu will do.
+        length = math.sqrt(2 * self.mu / largest) * (1 - 8 * UNIT_ROUNDOFF)
+        if length * size > aligned:
+            length = aligned / size
+        error = SLACK * gamma(A.size + 16) * (size_A * self._size_of_Y + length * size)
+        value = length * aligned - length * length * size / 2 - length * error
+        value -= 16 * UNIT_ROUNDOFF * length * aligned + UNDERFLOW * (1 + length) ** 2
+        return max(0.0, value) if math.isfinite(value) else 0.0
+
+    def _largest(self, A: FloatArray, X: FloatArray) -> float:
+        """An upper bound of the largest eigenvalue of A'(L^-1)_JJ A."""
+        X_J = X[self.J]
+        E = -(self.L @ X)
+        E[self.J] += A
+        M = A.T @ X_J + X.T @ E
+
+        size_A = _norm(A)
+        size_X = _norm(X)
+        size_E = _norm(E)
+        formed = gamma(self._terms_of_L) * self._size_of_L * size_X + 2 * UNIT_ROUNDOFF * size_A
+        off = size_E + SLACK * formed + UNDERFLOW
+        summed = gamma(len(X) + 4) * (size_A * _norm(X_J) + size_X * size_E)
+        error = SLACK * (summed + size_X * formed + off * off / self.floor) + UNDERFLOW
+
+        largest = float(M.trace())
+        if len(M) > 1 and math.isfinite(largest):
+            # The trace is a bound, up to the error in each direction; most often there is a better.
+            error += gamma(len(M)) * _norm(M)
+            guess = float(np.linalg.eigvalsh(M)[-1]) + 64 * gamma(len(M) + 8) * largest
+            if is_positive_semidefinite(-(M + M.T) / 2, -guess):
+                largest = guess
+            else:
+                error *= len(M)
+        return largest + error + 4 * UNIT_ROUNDOFF * (abs(largest) + error)
 
 
-def _finite(array: FloatArray) -> FloatArray:
-    return array if np.isfinite(array).all() else np.nan_to_num(array)
+def _norm(M: FloatArray) -> float:
+    """The Frobenius norm, as computed but for the factor SLACK; NaN and infinity stay."""
+    return math.sqrt(float(np.vdot(M, M)))
 
 
 # --- alignment
 
 
 @dataclass(frozen=True, eq=False)
-class AlignmentCurve:
-    """The alignment h(t) of spectral kernels with the target, from A, B and ||T||."""
+class CurveBounds:
+    """Bounds of the alignment h(t) of spectral kernels with the target.
 
+    Parameters
+    ----------
+    r, A : arrays
+        Levels and strengths of the directions.
+    target_norm : float
+        ||T||, rounded at most twice.
+    """
+
+    r: FloatArray
     A: FloatArray
-    B: FloatArray
     target_norm: float
-
-    @cached_property
-    def r(self) -> FloatArray:
-        """The r_i; those that differ by rounding only are made equal.
-
-        At the top of the curve they would be told apart.
-        """
-        r = np.sqrt(self.A / (2 * self.B))
-        order = np.argsort(-r, kind="stable")
-        falling = r[order]
-        first = np.append(True, -np.diff(falling) > LEVEL_TIE * falling[:-1])
-        r[order] = falling[np.maximum.accumulate(np.where(first, np.arange(r.size), 0))]
-        return r
 
     def weights(self, level: float) -> FloatArray:
         """Return [r - level]_+ and, at the top of the curve, its limit: the largest r alone."""
@@ -219,57 +306,91 @@ class AlignmentCurve:
         # The curve itself ends before its top, where all weights vanish.
         if weights.any():
             return weights
-        return np.asarray(self.r == self.r.max(), dtype=np.float64)
-
-    def alignment(self, level: float) -> float:
-        """Return h at a level."""
-        weights = self.weights(level)
-        norm = float(np.linalg.norm(weights)) * self.target_norm
-        return float(weights @ self.A) / norm
+        return np.asarray(self.r == self._top, dtype=np.float64)
 
     @cached_property
-    def candidates(self) -> tuple[FloatArray, FloatArray]:
-        """Levels that can be best, and their alignments."""
-        order = np.argsort(-self.r, kind="stable")
-        r = self.r[order]
-        A = self.A[order]
+    def _top(self) -> float:
+        """max r."""
+        return float(self.r.max())
+
+    def lower(self, level: float) -> float:
+        """Return a lower bound of h at a level; nothing is cancelled."""
+        # A level below 0, or NaN, is none of the curve.
+        if not (level >= 0 and self._top > 0):
+            return -math.inf
+        weights = self.weights(level)
+        weights = weights / float(weights.max())
+        aligned = float(weights @ self.A)
+        h = aligned / (math.sqrt(float(weights @ weights)) * self.target_norm)
+        return h * (1 - SLACK * gamma(2 * weights.size + 24)) - UNDERFLOW
+
+    @cached_property
+    def upper(self) -> float:
+        """The largest bound of all pieces (Lemma S4)."""
+        if not self._top > 0:
+            return math.inf
+        at_p, at_q, between = self.proposals
+        bound = np.minimum(self._bounds(*at_p), self._bounds(*at_q))
+        bound = np.minimum(bound, self._bounds(*between))
+        highest = float(np.ldexp(bound.max() + UNDERFLOW, self._exponent_of_A))
+        if not math.isfinite(highest):
+            return math.inf
+        h = highest / self.target_norm
+        return h * (1 + SLACK * 2 * gamma(2 * self.r.size + 32)) + UNDERFLOW
+
+    def _bounds(self, x_p: FloatArray, x_q: FloatArray) -> FloatArray:
+        """(y'N y)^1/2 of the smallest multiple y of x with N y >= a, for each piece."""
+        s = self.pieces
+        N_x_p = s.pp * x_p + s.pq * x_q
+        N_x_q = s.pq * x_p + s.qq * x_q
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            length_p = np.where(s.a_p > 0, s.a_p / N_x_p, 0.0)
+            length_q = np.where(s.a_q > 0, s.a_q / N_x_q, 0.0)
+            length = np.maximum(length_p, length_q)
+            bound = length * np.sqrt(x_p * N_x_p + x_q * N_x_q)
+        return np.where(np.isfinite(bound), bound, np.inf)
+
+    @cached_property
+    def proposals(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
+        """The x to try: both ends of each piece, and the stationary point, if it lies between."""
+        s = self.pieces
+        zero = np.zeros_like(s.pp)
+        one = np.ones_like(s.pp)
+        x_p = np.maximum(s.qq * s.a_p - s.pq * s.a_q, 0.0)
+        x_q = np.maximum(s.pp * s.a_q - s.pq * s.a_p, 0.0)
+        # p may be far shorter than q: x is left as it is, since shares would lose their digits.
+        x_q[(x_p == 0) & (x_q == 0)] = 1.0
+        return (one, zero), (zero, one), (x_p, x_q)
+
+    @cached_property
+    def _order(self) -> npt.NDArray[np.intp]:
+        return np.argsort(-self.r, kind="stable")
+
+    @cached_property
+    def _exponent_of_A(self) -> int:
+        return math.frexp(float(self.A.max()))[1]
+
+    @cached_property
+    def pieces(self) -> _Pieces:
+        """The sums of Lemma S4, r and A scaled to 1 by powers of two."""
+        r = np.ldexp(self.r[self._order], -math.frexp(self._top)[1])
+        A = np.ldexp(self.A[self._order], -self._exponent_of_A)
+        gap = r - np.append(r[1:], 0.0)
         k = np.arange(1.0, r.size + 1)
-        below = np.append(r[1:], 0.0)
-        Z = np.cumsum(A)
-        mean = np.cumsum(r) / k
+        before = np.append(0.0, np.cumsum(k * gap)[:-1])
+        qq = np.cumsum(2 * gap * before + k * gap * gap)
+        pp = np.append(0.0, qq[:-1])
+        a_q = np.cumsum(np.cumsum(A) * gap)
+        a_p = np.append(0.0, a_q[:-1])
+        return _Pieces(pp, pp + gap * before, qq, a_p, a_q)
 
-        # Sums about the mean by their updates: as differences of plain sums they would lose their
-        # digits.
-        step = r - np.append(r[0], mean[:-1])
-        change = A - np.append(A[0], (Z / k)[:-1])
-        S = np.cumsum((1 - 1 / k) * step**2)
-        X = np.cumsum(change * (1 - 1 / k) * step)
 
-        with np.errstate(divide="ignore", invalid="ignore"):
-            u = np.where(X > 0, Z * S / (k * X), np.inf)
-            inside = (mean - u > below) & (mean - u < r)
-            stationary = np.sqrt(X**2 / S + Z**2 / k)
-        # A tie makes a piece of no length.
-        ends = below < r
-        u_end = mean - below
-        at_end = (X + Z * u_end)[ends] / np.sqrt(S + k * u_end**2)[ends]
-        levels = np.concatenate([below[ends], (mean - u)[inside]])
-        return levels, np.concatenate([at_end, stationary[inside]]) / self.target_norm
+@dataclass(frozen=True, eq=False)
+class _Pieces:
+    """||p||^2, p'q, ||q||^2, A'p and A'q of each piece."""
 
-    @property
-    def best_level(self) -> float:
-        """The level of the largest alignment."""
-        levels, alignments = self.candidates
-        return float(levels[int(np.argmax(alignments))])
-
-    def bracket(self, point: Point) -> Bracket:
-        """Return the alignment at the level and the largest over all pieces."""
-        # A level that is not finite proves as much as any other: 0 is taken.
-        level = 0.0
-        if np.isfinite(point.level):
-            level = float(np.clip(point.level, 0.0, self.r.max()))
-        lower = self.alignment(level) * (1 - 8 * EPS)
-        rounding = EPS * (8 + float(np.sqrt(self.r.size)))
-        upper = float(self.candidates[1].max()) * (1 + rounding)
-        note = "upper: the largest alignment over all pieces of the curve"
-        return Bracket(lower, upper, Point({"level": level}), note)
+    pp: FloatArray
+    pq: FloatArray
+    qq: FloatArray
+    a_p: FloatArray
+    a_q: FloatArray

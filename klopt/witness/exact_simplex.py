@@ -14,6 +14,9 @@ be 0. So a point inside the optimal face, as interior-point methods return it, n
 the central path s_i y_i is the same for all rows, and the ratio tends to 0 or to infinity. Where x
 and y are those of a vertex, W has the same x and y.
 
+**Refinement.** Where a solver in floats is at hand, it solves for the error of x in units of its own
+size, which tells active rows from others where float64 is too coarse.
+
 **Steps.** From there, the simplex method in rationals (Bland 1977: it ends).
 *Dual step*, for a row k with s_k < 0 (or an equation that is off): with A_W'u = A_k', the
 multipliers y_W - t u, y_k = t stay stationary; t grows until one of them is 0, and that row leaves.
@@ -27,17 +30,21 @@ What is returned has passed the checks of `klopt.proof.rational`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
+from klopt.arrays import FloatArray, SparseMatrix
+from klopt.model.cones import Cones
 from klopt.model.forms import ConeForm
 from klopt.proof.rational import (
     Number,
@@ -60,7 +67,17 @@ from klopt.proof.time_budget import exhausted
 if TYPE_CHECKING:
     from flint import fmpq
 
-__all__ = ["ExactOutcome", "ExactStatus", "exact_farkas", "exact_ray", "exact_vertex"]
+FloatSolver: TypeAlias = Callable[[ConeForm], tuple[FloatArray | None, FloatArray | None]]
+"""Solves a linear program in floats; nothing rests on what it returns."""
+
+__all__ = [
+    "ExactOutcome",
+    "ExactStatus",
+    "FloatSolver",
+    "exact_farkas",
+    "exact_ray",
+    "exact_vertex",
+]
 
 MAX_PIVOTS = 1000
 GREEDY_PIVOTS = 100
@@ -71,6 +88,11 @@ FLOAT_NOISE = 1e-13
 """Relative slacks and multipliers below this one say nothing."""
 MAX_ACTIVE_RATIO = 1e3
 """Rows with a larger ratio of slack to multiplier are not guessed to be active."""
+MAX_REFINEMENTS = 4
+MAX_BITS_GAINED = 40
+"""A refinement gains at most so many binary digits: what the solver itself is precise to."""
+MAX_REFINED_SIDE = 1e10
+"""A slack of this size, in units of the error of x, cannot become 0."""
 FARKAS_TRIALS = 8
 """So many rows are tried as the last one of a contradiction."""
 
@@ -125,6 +147,7 @@ def exact_vertex(
     x: npt.ArrayLike | None = None,
     y: npt.ArrayLike | None = None,
     max_pivots: int = MAX_PIVOTS,
+    solve: FloatSolver | None = None,
 ) -> ExactOutcome:
     """Return the exact optimum of a linear program, or an exact proof that it has none.
 
@@ -138,6 +161,9 @@ def exact_vertex(
     max_pivots
         How many steps of the simplex method are allowed. The search also ends when the time budget
         of `klopt.proof.time_budget` is exhausted.
+    solve
+        A solver in floats, which returns (x, y) of a program, or None for what it does not find. It
+        refines a guess that is not optimal, where b or c decide by their last digits.
 
     >>> from klopt.model.cones import Cones
     >>> form = ConeForm([1.0, 1.0], [[-3.0, -1.0], [-1.0, -3.0]], [-1.0, -1.0], Cones(nonneg=2))
@@ -150,8 +176,13 @@ def exact_vertex(
         if side == -inf:
             return _infeasible(program, {index: Fraction(1)}, 0)
     search = _Search(program)
+    point = _floats(x, len(program.c))
+    b = np.array([float(side) for side in program.b], dtype=float)
     try:
-        basis = search.guess(_floats(x, len(program.c)), _floats(y, len(program.b)))
+        start = [_exactly(value) for value in point.tolist()]
+        basis = search.guess(point, _floats(y, len(program.b)), b, start)
+        if solve is not None:
+            basis = search.refine(basis, start, solve)
         return search.run(basis, max_pivots)
     except TooLarge as error:
         return ExactOutcome(ExactStatus.UNKNOWN, why=str(error))
@@ -178,7 +209,7 @@ def exact_farkas(form: ConeForm | RationalProgram, y: npt.ArrayLike) -> tuple[Fr
     search = _Search(program)
     no_multipliers = [fmpq(0)] * len(program.c)
     try:
-        basis = search.guess(np.zeros(len(program.c)), weights, by_weight=True)
+        basis = search.basis(-np.abs(weights) * search.norms, inf)
         outside = sorted(search.violated(basis), key=lambda index: -abs(weights[index]))
         for index in outside[:FARKAS_TRIALS]:
             step = search.dual_step(basis, no_multipliers, [index], True, 0)
@@ -298,45 +329,104 @@ class _Search:
         )
         return [fmpq(total, denominator) for total in totals]
 
-    def guess(
-        self, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], by_weight: bool = False
-    ) -> _Basis:
-        """The basis that floats suggest; by their multipliers alone, that of a Farkas vector."""
-        from flint import fmpq
+    @cached_property
+    def A(self) -> SparseMatrix:
+        """The rows in floats."""
+        places = [
+            (i, j, float(value)) for i, row in enumerate(self.program.rows) for j, value in row
+        ]
+        rows, columns, values = zip(*places, strict=True) if places else ((), (), ())
+        return sparse.csc_array((values, (rows, columns)), shape=(self.m, len(self.c)), dtype=float)
 
-        program = self.program
-        b = np.array([float(side) for side in program.b])
-        b[np.isinf(b)] = 0.0
-        image = np.zeros(self.m)
-        norms = np.ones(self.m)
-        for index, row in enumerate(program.rows):
-            values = [float(value) for _, value in row]
-            image[index] = sum(
-                value * x[column] for value, (column, _) in zip(values, row, strict=True)
-            )
-            norms[index] = max((abs(value) for value in values), default=1.0)
+    @cached_property
+    def norms(self) -> FloatArray:
+        """The largest entry of each row."""
+        largest = [max((abs(value) for _, value in row), default=1) for row in self.program.rows]
+        return np.array([float(value) for value in largest], dtype=float)
+
+    def guess(self, x: FloatArray, y: FloatArray, b: FloatArray, free: Sequence[fmpq]) -> _Basis:
+        """The basis that floats suggest.
+
+        Parameters
+        ----------
+        x, y, b
+            A point, its multipliers and the right-hand sides, from which slacks are computed.
+        free
+            Where the coordinates of x stay that the active rows do not determine.
+        """
         with np.errstate(all="ignore"):
-            slack = np.abs(np.nan_to_num((b - image) / norms)) / (1 + np.abs(x).max(initial=0.0))
-            weight = np.nan_to_num(y * norms)
-            weight = np.maximum(weight / max(weight[program.zero :].max(initial=0.0), 1e-300), 0.0)
+            slack = np.nan_to_num(np.abs(b - self.A @ x) / self.norms, posinf=1e300)
+            slack /= 1 + np.abs(x).max(initial=0.0)
+            weight = np.nan_to_num(y * self.norms)
+            weight = np.maximum(
+                weight / max(weight[self.program.zero :].max(initial=0.0), 1e-300), 0
+            )
             ratio = (slack + FLOAT_NOISE) / (weight + FLOAT_NOISE)
+        ratio[: self.program.zero] = -1.0
+        self.b[self.m :] = free
+        return self.basis(ratio, MAX_ACTIVE_RATIO)
 
+    def basis(self, rank: FloatArray, limit: float) -> _Basis:
+        """The first independent rows with the smallest ranks below a limit, completed."""
         # The shortest rows come first among equals, which keeps the fill small.
-        def place(index: int) -> tuple[float, int, int]:
-            length = len(self.rows[index])
-            if by_weight:
-                return -abs(y[index]) * norms[index], length, index
-            if index < program.zero:
-                return -1.0, length, index
-            return ratio[index], length, index
-
-        order = sorted(self.bound_rows, key=place)
-        if not by_weight:
-            order = [i for i in order if i < program.zero or ratio[i] < MAX_ACTIVE_RATIO]
-            self.b[self.m :] = [fmpq(*value.as_integer_ratio()) for value in x.tolist()]
+        order = [index for index in self.bound_rows if rank[index] < limit]
+        order.sort(key=lambda index: (rank[index], len(self.rows[index]), index))
         order += range(self.m, len(self.rows))
         members, _ = independent(self.rows, order, len(self.c))
         return _Basis(self, members)
+
+    def refine(self, basis: _Basis, x: Sequence[fmpq], solve: FloatSolver) -> _Basis:
+        """A better basis, by solving for the error of x in units of its size.
+
+        With x = x_k + z / scale, the error z solves the same program with the right-hand sides
+        scale (b - A x_k), which are exact before they are rounded (Gleixner, Steffy, Wolter 2016).
+
+        Parameters
+        ----------
+        basis
+            The basis that x suggests.
+        x
+            The point.
+        solve
+            Solves a linear program in floats.
+        """
+        zero = self.program.zero
+        scales = [row.scale for row in self.program.integer_rows]
+        cones = Cones(zero, self.m - zero)
+        c = np.array([float(cost) for cost in self.program.c])
+        bits = 0
+        for _ in range(MAX_REFINEMENTS):
+            if exhausted() or not (
+                self.violated(basis) or self.negative(basis, basis.multipliers(self.c))
+            ):
+                break
+            images = self.times(self.bound_rows, x)
+            slacks = [
+                (self.b[index] - image) / scales[index]
+                for index, image in zip(self.bound_rows, images, strict=True)
+            ]
+            pairs = zip(self.bound_rows, slacks, strict=True)
+            worst = max((abs(s) if i < zero else -s for i, s in pairs), default=_exactly(0.0))
+            gained = MAX_BITS_GAINED
+            if worst > 0:
+                gained = min(-math.frexp(_nearest(worst))[1] - bits, MAX_BITS_GAINED)
+            bits += max(gained, 1)
+            # Rows that are far from active take no part.
+            b = np.full(self.m, np.inf)
+            for index, slack in zip(self.bound_rows, slacks, strict=True):
+                side = _nearest(slack * 2**bits)
+                if index < zero or side < MAX_REFINED_SIDE:
+                    b[index] = side
+            # A point that is so far off is no point to start from.
+            if np.any(b <= -MAX_REFINED_SIDE) or np.any(b[:zero] >= MAX_REFINED_SIDE):
+                break
+            z, y = solve(ConeForm(c, self.A, b, cones))
+            if z is None or y is None or not np.isfinite(z).all():
+                break
+            steps = zip(x, z.tolist(), strict=True)
+            x = [old + _exactly(step) / 2**bits for old, step in steps]
+            basis = self.guess(z, y, b, x)
+        return basis
 
     def run(self, basis: _Basis, max_pivots: int) -> ExactOutcome:
         """Steps until the basis is optimal, or proves that none is."""
@@ -556,14 +646,25 @@ class _Search:
         )
 
 
+def _exactly(value: float) -> fmpq:
+    """A float64 as the rational number that it is."""
+    from flint import fmpq
+
+    return fmpq(*value.as_integer_ratio())
+
+
+def _nearest(value: fmpq) -> float:
+    """The nearest float64, infinite beyond the largest."""
+    try:
+        return int(value.p) / int(value.q)
+    except OverflowError:
+        return inf if value > 0 else -inf
+
+
 def _size(slack: fmpq, row: Sequence[tuple[int, int]]) -> float:
     """How large a violation is, next to the row's largest entry."""
     largest = max((abs(value) for _, value in row), default=1)
-    ratio = abs(slack) / largest
-    try:
-        return float(Fraction(int(ratio.p), int(ratio.q)))
-    except OverflowError:
-        return inf
+    return _nearest(abs(slack) / largest)
 
 
 def _dense(entries: dict[int, Fraction], length: int) -> tuple[Fraction, ...]:

@@ -19,8 +19,14 @@ from klopt.arrays import FloatArray
 from klopt.model.backend import Answer
 from klopt.model.problem import Bracket, Formulation, Point, Sense
 from klopt.proof.certificate import Certificate, Verdict
-from klopt.proof.exact_simplex import ExactOutcome, ExactStatus, exact_farkas, exact_vertex
 from klopt.proof.rational import RationalProgram, floats_around
+from klopt.witness.exact_simplex import (
+    ExactOutcome,
+    ExactStatus,
+    FloatSolver,
+    exact_farkas,
+    exact_vertex,
+)
 
 __all__ = ["ExactSolution", "StatedInRationals", "bracket_exact", "certify_exact"]
 
@@ -77,7 +83,11 @@ class ExactSolution:
 
 
 def certify_exact(
-    problem: StatedInRationals, formulation: Formulation, answer: Answer, tol: float
+    problem: StatedInRationals,
+    formulation: Formulation,
+    answer: Answer,
+    tol: float,
+    solve: FloatSolver | None = None,
 ) -> tuple[Certificate, Point | None, ExactSolution | None]:
     """Return what is proven exactly, the rounded point, and the exact solution.
 
@@ -91,9 +101,11 @@ def certify_exact(
         What the backend returned: a guess.
     tol
         The relative gap that was asked for; the interval is as narrow as float64 allows.
+    solve
+        A solver in floats that may refine the answer; it is trusted as little.
     """
     program = _program(problem)
-    outcome = _outcome(problem, program, formulation, answer)
+    outcome = _outcome(problem, program, formulation, answer, solve)
     certificate = _certificate(problem, program, outcome, tol)
     if outcome.status is ExactStatus.UNKNOWN:
         x = np.array(outcome.x, dtype=float)
@@ -133,6 +145,7 @@ def _outcome(
     program: RationalProgram,
     formulation: Formulation,
     answer: Answer,
+    solve: FloatSolver | None,
 ) -> ExactOutcome:
     """What can be proven from the answer.
 
@@ -144,6 +157,8 @@ def _outcome(
         The formulation that was solved.
     answer
         What the backend returned.
+    solve
+        A solver in floats, or None.
     """
     # A ray of the dual is a Farkas vector of the program, and the other way round.
     multipliers = answer.farkas
@@ -162,7 +177,7 @@ def _outcome(
     y: FloatArray | None = None
     if answer.x is not None:
         x, y = problem.pair(formulation.recover(answer.x, answer.y))
-    return exact_vertex(program, x, y)
+    return exact_vertex(program, x, y, solve=solve)
 
 
 def _certificate(

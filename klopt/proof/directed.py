@@ -1,0 +1,86 @@
+"""Sums and products of a few floats, rounded outwards.
+
+An operation in rounding to nearest errs by at most half the distance to the next float, also where
+it underflows: the next float above its result is an upper bound of the exact one (Lemma E1 of
+`klopt.proof.enclosure`). An overflow gives infinity, which bounds nothing, and NaN becomes infinity.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.proof.enclosure import SAFE_SQUARES, UNIT_ROUNDOFF, enclose_norm, gamma
+
+__all__ = ["difference_down", "norm_up", "product_up", "quotient_up", "sum_up", "total_up"]
+
+
+def sum_up(*terms: float) -> float:
+    """Return an upper bound of the sum of floats.
+
+    >>> sum_up(0.1, 0.2) > 0.3
+    True
+    """
+    if not all(map(math.isfinite, terms)):
+        return math.inf
+    return math.nextafter(math.fsum(terms), math.inf)
+
+
+def difference_down(a: float, b: float) -> float:
+    """Return a lower bound of a - b.
+
+    >>> difference_down(0.3, 0.1) < 0.2
+    True
+    """
+    return -sum_up(b, -a)
+
+
+def product_up(*factors: float) -> float:
+    """Return an upper bound of the product of numbers that are not negative.
+
+    >>> product_up(0.1, 3.0) > 0.3
+    True
+    """
+    product = 1.0
+    for factor in factors:
+        product = math.nextafter(product * factor, math.inf)
+    return product if product < math.inf else math.inf
+
+
+def quotient_up(a: float, b: float) -> float:
+    """Return an upper bound of a / b for a >= 0; infinity unless b > 0.
+
+    >>> quotient_up(1.0, 3.0) > 1 / 3
+    True
+    """
+    if not b > 0:
+        return math.inf
+    quotient = math.nextafter(a / b, math.inf)
+    return quotient if quotient < math.inf else math.inf
+
+
+def total_up(x: FloatArray) -> float:
+    """Return an upper bound of the sum of an array that has no negative entry (Lemma E2).
+
+    >>> total_up(np.full(10, 0.1)) >= 1.0
+    True
+    """
+    total = float(np.sum(x))
+    total = total * (1 + gamma(x.size + 1) + 4 * UNIT_ROUNDOFF)
+    return math.nextafter(total, math.inf) if total < math.inf else math.inf
+
+
+def norm_up(x: FloatArray) -> float:
+    """Return an upper bound of the Euclidean norm of all entries of an array (Lemma E2).
+
+    >>> norm_up(np.array([3.0, 4.0])) >= 5.0, norm_up(np.array([3e-200, 4e-200])) < 5.1e-200
+    (True, True)
+    """
+    flat = x.ravel(order="K")
+    squares = float(flat @ flat)
+    if SAFE_SQUARES < squares < 1 / SAFE_SQUARES:
+        return math.sqrt(squares) * (1 + gamma(x.size + 8))
+    length = enclose_norm(x).upper
+    return float(length) if length < math.inf else math.inf

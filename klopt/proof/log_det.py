@@ -1,0 +1,235 @@
+"""Enclosures of log det A of a symmetric matrix A, and of congruences F A F'.
+
+**Lemma D1 (log det).** Let X be lower triangular with a diagonal that is not zero and T = XAX' - I,
+||T||_F <= tau < 1. Then A is positive definite and
+
+    |log det A + 2 sum_i log|X_ii| - tr T|  <=  tau^2 / (2 (1 - tau)),
+
+since log det(I + T) = tr T - tr T^2 / 2 + ... and |tr T^k| <= tau^k for k >= 2. X is about the
+inverse of a Cholesky factor; how it was found does not matter.
+
+**Lemma D2 (relative change).** Let A, E be symmetric, G and G + E positive semidefinite, I + RAR'
+positive definite for some R'R = G, and C = (I + AG)^-1 A. If theta = ||C||_F ||E||_F < 1, then I +
+SAS' is positive definite for S'S = G + E, and
+
+    |log det(I + A(G + E)) - log det(I + AG)|  <=  -log(1 - theta):
+
+the difference is log det(I + CE); det(I + t CE) has no zero for 0 <= t <= 1, and the eigenvalues of
+I + A(G + tE), which are real, cannot change their sign.
+
+**Lemma D3 (congruence).** With H = |F| + rad F + rad F / g, g = gamma_2n and rad A the radius of A,
+the computed FAF' is within H (g |A| + rad A) H' of the exact one (Lemma E2, twice).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from klopt.arrays import FloatArray
+from klopt.proof.directed import norm_up
+from klopt.proof.enclosure import (
+    ELEMENTARY_ULPS,
+    ETA,
+    UNIT_ROUNDOFF,
+    Enclosure,
+    EnclosureLike,
+    enclose_norm,
+    enclose_sum,
+    gamma,
+)
+
+__all__ = [
+    "LogDet",
+    "enclose_congruence",
+    "enclose_log_det",
+    "enclose_relative_log_det",
+    "log_det_change",
+]
+
+NOTHING = Enclosure(0.0, math.inf)
+"""The enclosure of all numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class LogDet:
+    """log det A with what proves it.
+
+    Parameters
+    ----------
+    value
+        Encloses log det A; its radius is infinite where A is not proven positive definite.
+    X
+        The lower triangular matrix of Lemma D1; None where there is none.
+    defect
+        tau, a bound of ||XAX' - I||_F: the inverse of A is X'(I + T)^-1 X.
+    """
+
+    value: Enclosure
+    X: FloatArray | None
+    defect: float
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether A is positive definite."""
+        return self.X is not None
+
+
+def enclose_log_det(A: EnclosureLike) -> LogDet:
+    """Return log det A of a symmetric matrix, or of all symmetric matrices of an enclosure.
+
+    >>> found = enclose_log_det(np.array([[2.0, 1.0], [1.0, 2.0]])).value
+    >>> found.contains(np.log(3.0)), bool(found.rad < 1e-14)
+    (True, True)
+    """
+    from scipy.linalg.lapack import dpotrf, dtrtri
+
+    M = Enclosure.of(A)
+    n = len(M)
+    if not n:
+        return LogDet(Enclosure(0.0, 0.0), np.zeros((0, 0)), 0.0)
+    if not (np.isfinite(M.mid).all() and np.isfinite(M.rad).all()):
+        return LogDet(NOTHING, None, math.inf)
+    L, failed = dpotrf(M.mid, lower=1, clean=1)
+    if not failed:
+        X, failed = dtrtri(L, lower=1)
+    if failed or not np.isfinite(X).all():
+        return LogDet(NOTHING, None, math.inf)
+
+    X = np.tril(X)
+    T = _plus_identity(enclose_congruence(X, M), -1.0)
+    tau = enclose_norm(T).upper
+    if not tau < 0.5:
+        return LogDet(NOTHING, None, math.inf)
+    # tau^2 / (2 (1 - tau)) <= tau^2 for tau < 1/2.
+    rest = Enclosure(0.0, tau * tau * (1 + 4 * UNIT_ROUNDOFF) + ETA)
+    trace = _total(T.mid.diagonal(), float(T.rad.trace()))
+    return LogDet(_minus_twice_logs(X.diagonal(), [trace, rest]), cast(FloatArray, X), tau)
+
+
+def _minus_twice_logs(x: FloatArray, plus: list[Enclosure]) -> Enclosure:
+    """-2 sum_i log|x_i| and a few other terms; Lemma E3 for each logarithm."""
+    logs = np.log(np.abs(x))
+    error = 2 * ELEMENTARY_ULPS * UNIT_ROUNDOFF * float(np.abs(logs).sum())
+    return enclose_sum([_total(-2.0 * logs, 2 * error), *plus])
+
+
+def _total(terms: FloatArray, spread: float) -> Enclosure:
+    """The sum of a vector, its midpoint correctly rounded; `spread` is the sum of its radii."""
+    spread = spread * (1 + gamma(terms.size + 2)) + terms.size * ETA
+    if not (math.isfinite(spread) and np.isfinite(terms).all()):
+        return NOTHING
+    try:
+        total = math.fsum(terms.tolist())
+    except OverflowError:
+        return NOTHING
+    return Enclosure(total, (spread + UNIT_ROUNDOFF * abs(total)) * (1 + 4 * UNIT_ROUNDOFF))
+
+
+def _plus_identity(A: Enclosure, factor: float) -> Enclosure:
+    """A + factor I, for the factor 1 or -1; A is written over."""
+    step = len(A) + 1
+    A.mid.flat[::step] += factor
+    # One more rounding (Lemma E1).
+    A.rad.flat[::step] += UNIT_ROUNDOFF * np.abs(A.mid.flat[::step])
+    A.rad.flat[::step] *= 1 + 4 * UNIT_ROUNDOFF
+    return A
+
+
+def enclose_congruence(F: EnclosureLike, A: EnclosureLike) -> Enclosure:
+    """Return F A F' of a symmetric A by Lemma D3.
+
+    >>> enclose_congruence(np.array([[1.0, 2.0]]), np.eye(2)).contains(np.array([[5.0]]))
+    True
+    """
+    left, left_rad = _parts(F)
+    middle, middle_rad = _parts(A)
+    n = len(middle)
+    # Two products of n terms each, and a few roundings to spare.
+    g = gamma(2 * n + 16)
+    mid = left @ middle @ left.T
+    H = np.abs(left)
+    if left_rad is not None:
+        H += left_rad * ((1 + 1 / g) * (1 + 8 * UNIT_ROUNDOFF))
+    inner = g * np.abs(middle)
+    if middle_rad is not None:
+        inner += middle_rad
+    # Each sum of n products may lose n eta to underflow.
+    product = H @ inner
+    product += 4 * n * ETA
+    outer = product @ H.T
+    mid = mid + mid.T
+    mid *= 0.5
+    rad = outer + outer.T
+    rad *= 0.5 * (1 + 2 * g) * (1 + 16 * UNIT_ROUNDOFF)
+    rad += (4 * n + 2) * ETA
+    return Enclosure(mid, rad)
+
+
+def _parts(x: EnclosureLike) -> tuple[FloatArray, FloatArray | None]:
+    """Midpoint and radius of a matrix; None for a radius of 0."""
+    if not isinstance(x, Enclosure):
+        return np.asarray(x, float), None
+    return x.mid, x.rad if np.any(x.rad) else None
+
+
+def enclose_relative_log_det(
+    A: EnclosureLike, F: EnclosureLike, remainder: float = 0.0
+) -> Enclosure:
+    """Return log det(I + AG) for a symmetric A and a positive semidefinite G near F'F (Lemma D2).
+
+    The radius is infinite where I + FAF' is not proven positive definite.
+
+    Parameters
+    ----------
+    A
+        The symmetric matrix.
+    F
+        A factor, r x n.
+    remainder
+        A bound of ||G - F'F||_F; 0 for G = F'F.
+
+    >>> found = enclose_relative_log_det(np.eye(2), np.eye(2))
+    >>> found.contains(2 * np.log(2.0)), bool(found.rad < 1e-14)
+    (True, True)
+    """
+    middle, middle_rad = _parts(A)
+    factor, factor_rad = _parts(F)
+    found = enclose_log_det(_plus_identity(enclose_congruence(F, A), 1.0))
+    if found.X is None or remainder == 0:
+        return found.value
+
+    # C = A - AF'(I + FAF')^-1 FA, by the norms of both terms; Lemma E2 by Frobenius norms.
+    half = found.X @ (factor @ middle)
+    size = norm_up(middle)
+    factor_size = norm_up(factor)
+    off = 0.0
+    if middle_rad is not None:
+        off = norm_up(middle_rad)
+        size += off
+    off += 2 * gamma(2 * len(middle) + 16) * size
+    if factor_rad is not None:
+        spread = norm_up(factor_rad)
+        factor_size += spread
+        off += 2 * size * spread / max(factor_size, ETA)
+    half_size = norm_up(half) + norm_up(found.X) * factor_size * off
+    response = (size + half_size**2 / (1 - found.defect)) * (1 + 64 * UNIT_ROUNDOFF)
+    return found.value + log_det_change(response, remainder)
+
+
+def log_det_change(C_norm: float, E_norm: float) -> Enclosure:
+    """Return the change of log det(I + AG) by Lemma D2: all numbers up to -log(1 - theta).
+
+    >>> log_det_change(0.5, 0.5).contains(-np.log(0.75)), log_det_change(2.0, 1.0).rad
+    (True, inf)
+    """
+    if E_norm == 0:
+        return Enclosure(0.0, 0.0)
+    theta = C_norm * E_norm * (1 + 4 * UNIT_ROUNDOFF) + ETA
+    if not theta < 0.5:
+        return NOTHING
+    # -log(1 - theta) <= theta + theta^2 for theta <= 1/2.
+    return Enclosure(0.0, theta * (1 + theta) * (1 + 8 * UNIT_ROUNDOFF))

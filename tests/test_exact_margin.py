@@ -1,0 +1,442 @@
+"""Margin duals and multiple kernel learning: the ends hold in exact arithmetic, whatever the witness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction as Q
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from strategies import at_most, generators, radial_gram, signs
+
+import klopt
+from klopt.kernels.gram import Gram, proven_floor
+from klopt.kernels.rbf import gaussians
+from klopt.model.problem import Bracket, Point
+from klopt.problems.epsilon_margin import EpsilonMargin
+from klopt.problems.multiple_kernel import MultipleKernel
+from klopt.problems.nu_margin import NuMargin
+from klopt.problems.soft_margin import SoftMargin
+from klopt.proof.directed import (
+    difference_down,
+    product_up,
+    quotient_up,
+    sum_up,
+    total_up,
+)
+from klopt.proof.dyadic import balanced, exact_sign_of_sum, with_sum
+from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
+
+Generator = np.random.Generator
+Rows = list[list[Q]]
+
+# --- exact optima
+# ---------------------------------------------------------------------------------------------------
+
+
+def exact(values: object) -> list[Q]:
+    return [Q(float(value)) for value in np.ravel(np.asarray(values, dtype=float))]
+
+
+def rows_of(K: np.ndarray) -> Rows:
+    return [exact(row) for row in K]
+
+
+def solution(A: Rows, b: Sequence[Q]) -> list[Q] | None:
+    """Gaussian elimination; None for a singular matrix."""
+    M = [[*row, right] for row, right in zip(A, b, strict=True)]
+    for k in range(len(M)):
+        pivot = next((i for i in range(k, len(M)) if M[i][k]), None)
+        if pivot is None:
+            return None
+        M[k], M[pivot] = M[pivot], M[k]
+        M[k] = [entry / M[k][k] for entry in M[k]]
+        for i, row in enumerate(M):
+            if i != k and row[k]:
+                M[i] = [x - row[k] * p for x, p in zip(row, M[k], strict=True)]
+    return [row[-1] for row in M]
+
+
+def corners(
+    H: Rows, pieces: Sequence[Sequence[tuple[Q, Q, Q]]], planes: Sequence[tuple[list[Q], Q]]
+) -> Iterator[list[Q]]:
+    """All stationary points of x'Hx/2 - c'x on the faces of a box cut by planes.
+
+    Each entry lies in one of its pieces (low, high, c): fixed where low = high, free between. A
+    quadratic function, convex or not, is largest and smallest at one of these points.
+    """
+    n = len(H)
+    for chosen in product(*pieces):
+        free = [i for i, (low, high, _) in enumerate(chosen) if low != high]
+        x = [low if low == high else Q(0) for low, high, _ in chosen]
+        A = [[H[i][j] for j in free] + [normal[i] for normal, _ in planes] for i in free]
+        b = [chosen[i][2] - sum(H[i][j] * x[j] for j in range(n)) for i in free]
+        for normal, offset in planes:
+            A.append([normal[j] for j in free] + [Q(0)] * len(planes))
+            b.append(offset - sum(normal[j] * x[j] for j in range(n)))
+        if free:
+            # Planes that the free entries do not see have no multiplier.
+            seen = [k for k, (normal, _) in enumerate(planes) if any(normal[i] for i in free)]
+            keep = [*range(len(free)), *(len(free) + k for k in seen)]
+            found = solution([[A[i][j] for j in keep] for i in keep], [b[i] for i in keep])
+            if found is None:
+                continue
+            for i, value in zip(free, found, strict=False):
+                x[i] = value
+        inside = all(low <= v <= high for v, (low, high, _) in zip(x, chosen, strict=True))
+        on_planes = all(
+            sum(a * v for a, v in zip(normal, x, strict=True)) == offset
+            for normal, offset in planes
+        )
+        if inside and on_planes:
+            yield x
+
+
+def form(H: Rows, x: Sequence[Q]) -> Q:
+    n = len(x)
+    return sum((x[i] * H[i][j] * x[j] for i in range(n) for j in range(n)), Q(0))
+
+
+def soft_margin_optimum(K: np.ndarray, y: np.ndarray, C: float, scale: Q = Q(1)) -> Q:
+    n = len(y)
+    labels, box = exact(y), Q(C)
+    entries = rows_of(K)
+    H = [[scale * labels[i] * entries[i][j] * labels[j] for j in range(n)] for i in range(n)]
+    piece = [(Q(0), Q(0), Q(1)), (box, box, Q(1)), (Q(0), box, Q(1))]
+    points = corners(H, [piece] * n, [(labels, Q(0))])
+    return max(sum(x) - form(H, x) / 2 for x in points)
+
+
+def epsilon_margin_optimum(K: np.ndarray, y: np.ndarray, C: float, epsilon: float) -> Q:
+    n = len(y)
+    H, box, tube = rows_of(K), Q(C), Q(epsilon)
+    pieces = [
+        [
+            (Q(0), Q(0), Q(0)),
+            (box, box, Q(0)),
+            (-box, -box, Q(0)),
+            (Q(0), box, target - tube),
+            (-box, Q(0), target + tube),
+        ]
+        for target in exact(y)
+    ]
+    points = corners(H, pieces, [([Q(1)] * n, Q(0))])
+    targets = exact(y)
+    return max(
+        sum(t * v - tube * abs(v) for t, v in zip(targets, x, strict=True)) - form(H, x) / 2
+        for x in points
+    )
+
+
+def nu_margin_optimum(K: np.ndarray, y: np.ndarray, nu: float) -> Q:
+    n = len(y)
+    labels, entries = exact(y), rows_of(K)
+    H = [[labels[i] * entries[i][j] * labels[j] for j in range(n)] for i in range(n)]
+    smaller = int(min((y > 0).sum(), (y < 0).sum()))
+    least = min(Q(nu), Q(2 * smaller, n))
+    piece = [(Q(0), Q(0), Q(0)), (Q(1, n), Q(1, n), Q(0)), (Q(0), Q(1, n), Q(0))]
+    planes = [(labels, Q(0)), ([Q(1)] * n, least)]
+    # The sum is nu or lies above it.
+    found = [form(H, x) / 2 for x in corners(H, [piece] * n, planes)]
+    above = corners(H, [piece] * n, planes[:1])
+    found += [form(H, x) / 2 for x in above if sum(x) >= least]
+    return min(found)
+
+
+def assert_holds(bracket: Bracket, optimum: Q) -> None:
+    assert not np.isnan(bracket.lower)
+    assert not np.isnan(bracket.upper)
+    assert bracket.lower == -np.inf or Q(bracket.lower) <= optimum
+    assert bracket.upper == np.inf or optimum <= Q(bracket.upper)
+
+
+# --- tempting data
+# --------------------------------------------------------------------------------------------------
+
+
+def tempting_gram(rng: Generator, n: int) -> Gram:
+    """Points that nearly coincide, kernels that are singular, and any unit."""
+    apart = 10.0 ** rng.uniform(-9, 0, size=(n, 1))
+    X = rng.normal(size=(n, 2)) * apart
+    unit = 10.0 ** rng.integers(-8, 9)
+    if rng.random() < 0.3:
+        return Gram.of(unit * (X @ X.T))
+    if rng.random() < 0.3:
+        return Gram.rbf(X, 1.0)
+    return Gram.of(unit * np.exp(-np.square(X[:, None] - X).sum(axis=2)))
+
+
+def any_vector(rng: Generator, n: int, C: float) -> np.ndarray:
+    """A good or an absurd guess of coefficients."""
+    size = rng.choice([0.0, 1e-30, 1e-3, 1.0, 1e3, 1e30, np.nan])
+    return np.asarray(size * min(C, 1e280) * rng.normal(size=n))
+
+
+penalties = st.sampled_from([1e-6, 1.0, 1e3, 1e9])
+
+
+@given(rng=generators, n=st.integers(2, 4), share=penalties)
+@at_most(40)
+def test_soft_margin(rng: Generator, n: int, share: float) -> None:
+    K, y = tempting_gram(rng, n), signs(rng, n)
+    C = share / K.scale
+    problem = SoftMargin(K, y, C)
+    optimum = soft_margin_optimum(K.matrix, y, C)
+    assert_holds(problem.bracket(Point({"alpha": any_vector(rng, n, C)})), optimum)
+    found = klopt.solve(problem)
+    assert_holds(Bracket(found.lower, found.upper, found.point), optimum)
+    # Forged witnesses: not feasible, or a normal vector from nowhere.
+    normal = rng.normal(size=len(K.factor())) * rng.choice([1.0, 1e9, 1e-9])
+    for alpha in (rng.normal(size=n) / K.scale, 2 * C * np.ones(n), found.point.alpha):
+        assert_holds(problem.proof(Point({"alpha": alpha}, {"normal": normal})), optimum)
+
+
+@given(rng=generators, n=st.integers(2, 3), share=penalties, epsilon=st.sampled_from([0.0, 0.1]))
+@at_most(30)
+def test_epsilon_margin(rng: Generator, n: int, share: float, epsilon: float) -> None:
+    K = tempting_gram(rng, n)
+    C = share / K.scale
+    y = rng.normal(size=n) + rng.choice([0.0, 1e8])
+    problem = EpsilonMargin(K, y, C, epsilon)
+    optimum = epsilon_margin_optimum(K.matrix, y, C, epsilon)
+    assert_holds(problem.bracket(Point({"beta": any_vector(rng, n, C)})), optimum)
+    found = klopt.solve(problem)
+    assert_holds(Bracket(found.lower, found.upper, found.point), optimum)
+    normal = rng.normal(size=len(K.factor()))
+    for beta in (rng.normal(size=n), 2 * C * np.ones(n), found.point.beta):
+        assert_holds(problem.proof(Point({"beta": beta}, {"normal": normal})), optimum)
+
+
+@given(rng=generators, n=st.integers(2, 4), share=st.sampled_from([1e-9, 0.1, 0.7, 1.0]))
+@at_most(40)
+def test_nu_margin(rng: Generator, n: int, share: float) -> None:
+    K, y = tempting_gram(rng, n), signs(rng, n)
+    nu = share * 2 * min((y > 0).sum(), (y < 0).sum()) / n
+    problem = NuMargin(K, y, nu)
+    optimum = nu_margin_optimum(K.matrix, y, problem.nu)
+    bracket = problem.bracket(Point({"alpha": any_vector(rng, n, 1.0)}))
+    assert np.isfinite(bracket.upper), "every point is repaired to a feasible one"
+    assert_holds(bracket, optimum)
+    found = klopt.solve(problem)
+    assert_holds(Bracket(found.lower, found.upper, found.point), optimum)
+    normal = rng.normal(size=len(K.factor())) * rng.choice([1.0, 1e6])
+    for shares in (rng.normal(size=n), np.ones(n) / 3, np.zeros(n)):
+        assert_holds(problem.proof(Point({"shares": shares}, {"normal": normal})), optimum)
+
+
+@given(rng=generators, n=st.integers(2, 3), share=penalties, norm=st.sampled_from([1, 2, np.inf]))
+@at_most(30)
+def test_multiple_kernel_of_equal_kernels(
+    rng: Generator, n: int, share: float, norm: float
+) -> None:
+    """m copies of K are one kernel: m^(2/s) K, which is rational for p = 1, 2 and inf."""
+    K, y = tempting_gram(rng, n), signs(rng, n)
+    if K.floor < 0:
+        K = Gram.of(K.matrix + 1e-3 * K.scale * np.eye(n))
+    C = share / K.scale
+    problem = MultipleKernel([K, K], y, C, norm=norm)
+    optimum = soft_margin_optimum(K.matrix, y, C, {1: Q(1), 2: Q(2), np.inf: Q(4)}[norm])
+    weights = rng.normal(size=2)
+    point = Point({"alpha": any_vector(rng, n, C), "weights": weights})
+    assert_holds(problem.bracket(point), optimum)
+    found = klopt.solve(problem)
+    assert_holds(Bracket(found.lower, found.upper, found.point), optimum)
+    beta = rng.normal(size=(2, n)) / K.scale
+    forged = {"signed": rng.normal(size=n) / K.scale, "weights": rng.normal(size=2)}
+    assert_holds(problem.proof(Point(forged, {"classifier": beta})), optimum)
+
+
+@given(rng=generators, n=st.integers(1, 5), norm=st.sampled_from([1, 1.5, 3, np.inf]))
+@at_most(30)
+def test_multiple_kernel_with_the_squared_loss(rng: Generator, n: int, norm: float) -> None:
+    """y'(t K + I/C)^-1 y / 2 with t = 2^(2/s), 2/s = 2 - 2/p, between two rationals."""
+    K = Gram.of(radial_gram(rng, n) + 1e-2 * np.eye(n))
+    y = rng.normal(size=n)
+    C = 10.0 ** rng.integers(-3, 4)
+    power = Q(2) if np.isinf(norm) else 2 - 2 / Q(norm)
+    root = float(2 ** float(power))
+    optima = []
+    for t in (Q(root) * (1 + Q(1, 2**50)), Q(root) * (1 - Q(1, 2**50))):
+        A = [[t * entry for entry in row] for row in rows_of(K.matrix)]
+        for i in range(n):
+            A[i][i] += 1 / Q(float(C))
+        x = solution(A, exact(y))
+        assert x is not None
+        optima.append(sum(a * b for a, b in zip(x, exact(y), strict=True)) / 2)
+    problem = MultipleKernel([K, K], y, C, loss="squared", norm=norm)
+    for bracket in (
+        problem.bracket(Point({"alpha": any_vector(rng, n, 1.0)})),
+        problem.bracket(klopt.solve(problem).point),
+    ):
+        assert Q(bracket.lower) <= optima[1]
+        assert bracket.upper == np.inf or Q(bracket.upper) >= optima[0]
+
+
+@np.errstate(all="ignore")
+def test_numbers_that_are_not_finite_prove_nothing() -> None:
+    K, y = np.array([[2.0, 1.0], [1.0, 2.0]]), [1, -1]
+    for bad in ([np.nan, 1.0], [np.inf, np.inf], [1e300, 1e300], [-1.0, -1.0]):
+        z = np.array(bad)
+        for bracket, optimum in (
+            (SoftMargin(K, y, np.inf).proof(Point({"alpha": z})), Q(1)),
+            (SoftMargin(K, y, 10.0).proof(Point({"alpha": z})), Q(1)),
+            (EpsilonMargin(K, y, 10.0, 0.0).proof(Point({"beta": z})), Q(1)),
+            (NuMargin(K, y, 1.0).proof(Point({"shares": z})), Q(1, 4)),
+            (MultipleKernel([K, K], y, 10.0).proof(Point({"signed": z})), Q(1)),
+        ):
+            assert_holds(bracket, optimum)
+
+
+# --- narrow where it matters
+# ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1 - 2.0**-48, 1 - 1e-13, 1 - 1e-12, 1 - 1e-11])
+def test_points_that_nearly_coincide_are_certified_at_their_optimum(k: float) -> None:
+    K, C = np.array([[1.0, k], [k, 1.0]]), 1e16
+    optimum = 1 / (1 - Q(k))
+    for problem, value in (
+        (SoftMargin(K, [-1, 1], C), optimum),
+        (SoftMargin(K, [-1, 1], np.inf), optimum),
+        (MultipleKernel([K, K], [-1, 1], C), optimum),
+        (MultipleKernel([K, K], [-1, 1], C, norm="block-linf"), optimum / 4),
+        (EpsilonMargin(K, [1, -1], C, 0.0), optimum),
+    ):
+        found = klopt.solve(problem)
+        assert found.verdict is klopt.Verdict.OPTIMAL, found.explain()
+        assert_holds(Bracket(found.lower, found.upper, found.point), value)
+        assert found.certificate.relative_gap <= 1e-9
+
+
+@given(rng=generators, n=st.integers(2, 30), C=st.sampled_from([0.1, 1.0, 1e3]))
+@at_most(20)
+def test_the_point_is_exactly_feasible_and_attains_the_lower_end(
+    rng: Generator, n: int, C: float
+) -> None:
+    K, y = radial_gram(rng, n), signs(rng, n)
+    found = klopt.solve(SoftMargin(K, y, C))
+    alpha = exact(found.point.alpha)
+    z = [a * s for a, s in zip(alpha, exact(y), strict=True)]
+    assert sum(z) == 0
+    assert all(0 <= a <= Q(C) for a in alpha)
+    value = sum(alpha) - form(rows_of(K), z) / 2
+    assert Q(found.lower) <= value * (1 + Q(1, 10**12))
+    assert value <= Q(found.upper)
+
+
+# --- the parts of the core that these proofs added
+# ------------------------------------------------------------------
+
+
+@given(rng=generators, n=st.integers(1, 90), unit=st.sampled_from([1e-100, 1.0, 1e100]))
+@at_most(25)
+def test_kernel_products_enclose_the_exact_ones(rng: Generator, n: int, unit: float) -> None:
+    K = Gram.of(radial_gram(rng, n) * unit)
+    v = rng.normal(size=n) * 10.0 ** rng.uniform(-15, 15, n) * (rng.random(n) < rng.random())
+    more = rng.normal(size=n) * unit
+    entries, numbers = rows_of(K.matrix), exact(v)
+    truth = [sum(a * b for a, b in zip(row, numbers, strict=True)) for row in entries]
+    blocks = enclose_in_blocks(K.matrix, v, entry_bounds(K.matrix, K.floor))
+    slices = enclose_in_slices(K.matrix, v, (more, 1.5))
+    for i, value in enumerate(truth):
+        assert abs(Q(float(blocks.mid[i])) - value) <= Q(float(blocks.rad[i]))
+        value += Q(float(more[i])) + Q(1.5)
+        assert abs(Q(float(slices.mid[i])) - value) <= Q(float(slices.rad[i]))
+
+
+@given(rng=generators, n=st.integers(2, 40), power=st.integers(-200, 200))
+def test_balanced_vectors_have_the_sum_zero(rng: Generator, n: int, power: int) -> None:
+    z = rng.normal(size=n) * 10.0 ** rng.uniform(-9, 0, n) * 10.0**power
+    z -= z.mean()
+    w = balanced(z)
+    assert sum(exact(w)) == 0
+    assert (np.abs(w) <= np.abs(z)).all()
+    assert (np.sign(w) * np.sign(z) >= 0).all()
+    assert np.abs(w - z).max() <= 1e-13 * n * np.abs(z).max()
+
+
+@given(rng=generators, n=st.integers(1, 40), share=st.floats(1e-9, 1.0))
+def test_vectors_with_a_sum_stay_in_their_box(rng: Generator, n: int, share: float) -> None:
+    total = share * n
+    x = np.full(n, share) + rng.normal(size=n) * 1e-15
+    w = with_sum(x, total)
+    assert ((w >= 0) & (w <= 1)).all()
+    assert Q(total) <= sum(exact(w)) <= Q(total) * (1 + Q(1, 2**50))
+    assert exact_sign_of_sum(w, total) == (sum(exact(w)) > Q(total))
+
+
+finite = st.floats(0.0, 1e300)
+
+
+@given(finite, finite, st.lists(finite, max_size=30))
+def test_directed_operations_bound_the_exact_ones(a: float, b: float, many: list[float]) -> None:
+    def at_least(x: float, truth: Q) -> bool:
+        return x == np.inf or Q(x) >= truth
+
+    assert at_least(sum_up(a, b, *many), Q(a) + Q(b) + sum(map(Q, many)))
+    assert at_least(product_up(a, b), Q(a) * Q(b))
+    assert at_least(quotient_up(a, b), Q(a) / Q(b) if b else Q(0))
+    assert Q(difference_down(a, b)) <= Q(a) - Q(b)
+    assert at_least(total_up(np.array(many)), sum(map(Q, many), Q(0)))
+
+
+# --- kernel matrices
+# -------------------------------------------------------------------------------------------------
+
+
+def is_semidefinite(A: Rows) -> bool:
+    """By symmetric elimination, exactly: a zero pivot must have a zero row."""
+    A = [row[:] for row in A]
+    for k, pivot in enumerate(A):
+        if pivot[k] < 0 or (pivot[k] == 0 and any(pivot[k:])):
+            return False
+        for row in A[k + 1 :]:
+            if pivot[k]:
+                factor = row[k] / pivot[k]
+                row[k:] = [x - factor * y for x, y in zip(row[k:], pivot[k:], strict=True)]
+    return True
+
+
+def minus_identity(K: np.ndarray, floor: float) -> Rows:
+    A = rows_of(K)
+    for i in range(len(A)):
+        A[i][i] -= Q(floor)
+    return A
+
+
+@given(rng=generators, n=st.integers(1, 7))
+@at_most(60)
+def test_floors_are_below_the_eigenvalues_of_the_stored_matrix(rng: Generator, n: int) -> None:
+    K = tempting_gram(rng, n)
+    assert is_semidefinite(minus_identity(K.matrix, K.floor))
+    X = rng.normal(size=(n, 2))
+    S = np.tanh(X @ X.T - 1)
+    for repair in ("clip", "flip", "shift"):
+        repaired = Gram.of(S, repair=repair)
+        assert np.array_equal(repaired.matrix, repaired.matrix.T)
+        assert is_semidefinite(minus_identity(repaired.matrix, repaired.floor))
+    shift = float(10.0 ** rng.uniform(-16, 1))
+    floor = proven_floor(S, shift)
+    assert floor is None or is_semidefinite(minus_identity(S, floor))
+    ((wide, wide_floor),) = gaussians(rng.normal(size=(n, 3)) * 1e3, [10.0 ** rng.uniform(-9, 0)])
+    assert wide_floor == -np.inf or is_semidefinite(minus_identity(wide, wide_floor))
+
+
+@given(rng=generators, n=st.integers(1, 7))
+@at_most(40)
+def test_the_distance_of_the_factor_is_an_upper_bound(rng: Generator, n: int) -> None:
+    K = tempting_gram(rng, n)
+    R = [exact(row) for row in K.factor()]
+    entries = rows_of(K.matrix)
+    error = Q(K.factor_error())
+    off = [
+        [entries[i][j] - sum((row[i] * row[j] for row in R), Q(0)) for j in range(n)]
+        for i in range(n)
+    ]
+    for sign in (1, -1):
+        A = [[sign * entry for entry in row] for row in off]
+        for i in range(n):
+            A[i][i] += error
+        assert is_semidefinite(A)
