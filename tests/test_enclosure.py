@@ -135,7 +135,7 @@ def test_sums(values, data) -> None:
     assert holds(Enclosure(x, rad).sum(), truth)
     assert holds(Enclosure(x[None, :], rad[None, :]).sum(axis=1), truth, (0,))
     assert holds(
-        enclose_sum([Enclosure(*pair) for pair in zip(values, rad.tolist(), strict=False)]), truth
+        enclose_sum([Enclosure(*pair) for pair in zip(values, rad.tolist(), strict=True)]), truth
     )
     exact = enclose_sum(values)
     if exact.rad == 0.0:
