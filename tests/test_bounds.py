@@ -272,8 +272,9 @@ def test_the_only_point_of_a_polyhedron_is_found(rng) -> None:
     """Nine lines through one point of the plane, three of which leave nothing else: all exact."""
     point = rng.integers(-99, 100, size=2) / 32
     A = np.vstack([[[1, 0], [-3, 2], [-3, -5]], rng.integers(-99, 100, size=(6, 2))]) / 32
-    form = ConeForm(rng.integers(-9, 10, size=2), A, A @ point, Cones(nonneg=9))
-    lower, upper, found, _ = enclose(form, point + 1e-8 * rng.normal(size=2), np.zeros(9))
+    y = rng.integers(0, 9, size=9) / 32
+    form = ConeForm(-A.T @ y, A, A @ point, Cones(nonneg=9))
+    lower, upper, found, _ = enclose(form, point + 1e-8 * rng.normal(size=2), y)
     assert found.tolist() == point.tolist()
     assert lower == upper == exact_value(form, point)
 

@@ -215,7 +215,14 @@ def _infeasible_by_farkas_vector(
             "contradiction, exactly"
         )
         return None
-    return _infeasible(claim)
+
+    # A ray that passes as well is worth a note: no change of b alone gives an optimum.
+    certificate = _infeasible(claim)
+    ray = claim.answer.ray
+    if ray is not None and claim.problem.proves_unbounded(claim.formulation.recover(ray, None)):
+        note = "dual infeasible as well: a ray improves the objective"
+        certificate = replace(certificate, notes=(note,))
+    return certificate
 
 
 def _refutes(claim: SolverClaim, form: ConeForm, x: FloatArray, y: FloatArray | None) -> bool:
@@ -241,7 +248,7 @@ def _no_optimum_by_ray(claim: SolverClaim, form: ConeForm, notes: list[str]) -> 
         if decided is None:
             decided = proven_ray(ConeStatement.of_form(form), form, ray)
         if decided:
-            return _infeasible(claim)
+            return _infeasible_by_ray_of_dual(claim)
         notes.append("infeasibility not proven: the ray of the dual is none, exactly")
         return None
 
@@ -282,7 +289,7 @@ def _no_optimum_by_ray_of_dual_function(
         notes.append(f"unboundedness not proven: {flaw}")
         return None
     if claim.formulation.dual:
-        return _infeasible(claim)
+        return _infeasible_by_ray_of_dual(claim)
     return _unbounded(claim)
 
 
@@ -297,6 +304,12 @@ def _infeasible(claim: SolverClaim) -> Certificate:
     """No point: the optimum is the worst value, inf for a problem that minimises."""
     worst = np.inf if claim.problem.sense == "min" else -np.inf
     return Certificate(Verdict.INFEASIBLE, worst, worst, claim.tol, "farkas")
+
+
+def _infeasible_by_ray_of_dual(claim: SolverClaim) -> Certificate:
+    """The dual falls to -inf, and the optimum goes with it, in the units and sense of the problem."""
+    lower, upper = claim.formulation.to_user(-np.inf, -np.inf)
+    return Certificate(Verdict.INFEASIBLE, lower, upper, claim.tol, "farkas")
 
 
 def _unbounded(claim: SolverClaim) -> Certificate:

@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from klopt.proof.enclosure import UNIT_ROUNDOFF
+from klopt.arrays import FloatArray
+from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF
 from klopt.proof.rational_psd import rational_psd
-from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite
+from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
 
-__all__ = ["negative_curvature", "strong_convexity"]
+__all__ = ["curvature_beside", "negative_curvature"]
 
 CURVATURE_SHARES = (0.5, 2.0**-4, 2.0**-8, 2.0**-14, 2.0**-20, 2.0**-28, 2.0**-36)
-"""Shares of the diagonal that `strong_convexity` tries, powers of two so that products are exact."""
+"""Shares of the diagonal that `curvature_beside` tries, powers of two so that products are exact."""
 MAX_ORDER = 3000
 """Blocks of a larger order are not factored: nothing is proven of them."""
 
@@ -48,28 +49,56 @@ def negative_curvature(P: Any) -> float:
     return phi
 
 
-def strong_convexity(P: Any, columns: Any) -> float:
-    """Return a proven share with P - share diag(P) on these columns positive semidefinite, or 0.
+def curvature_beside(terms: list[tuple[Any, float]], columns: Any) -> FloatArray | None:
+    """Return m > 0, one for each column, with H - diag(m) positive semidefinite; None without.
 
-    >>> strong_convexity(sparse.csc_array([[2.0, 1.0], [1.0, 2.0]]), np.array([0, 1])) >= 0.05
-    True
+    Parameters
+    ----------
+    terms
+        H is the sum of these matrices times their factors >= 0.
+    columns
+        Where m is asked for; the other entries of the diagonal are 0.
+
+    >>> P = sparse.csc_array([[2.0, 1.0], [1.0, 2.0]])
+    >>> curvature_beside([(P, 1.0)], np.array([0]))
+    array([1.])
     """
-    rows = sparse.csr_array(P)
-    support = np.flatnonzero(np.diff(rows.indptr))
+    rows = [(sparse.csr_array(matrix), factor) for matrix, factor in terms]
+    entries = sum(np.diff(matrix.indptr) for matrix, _ in rows)
+    support = np.flatnonzero(entries)
     if support.size > MAX_ORDER:
-        return 0.0
-    block = rows[support][:, support].toarray()
-    if np.array_equal(block, np.diag(block.diagonal())):
-        return 0.5
-    taken = np.where(np.isin(support, columns), block.diagonal(), 0.0)
-    # The exact diagonal lies within a rounding of the computed one, which the margin takes.
-    margin = 4 * UNIT_ROUNDOFF * float(np.max(np.abs(block.diagonal()), initial=0.0))
-    for share in CURVATURE_SHARES:
-        moved = block.copy()
-        moved.flat[:: support.size + 1] -= share * taken
-        if is_positive_semidefinite(moved, margin):
-            return share
-    return 0.0
+        return None
+    H = np.zeros((support.size, support.size))
+    size = np.zeros_like(H)
+    for matrix, factor in rows:
+        term = factor * matrix[support][:, support].toarray()
+        H += term
+        size += np.abs(term)
+    # Each entry is a sum of products; one matrix as it is has no rounding.
+    exact = len(rows) == 1 and rows[0][1] == 1.0
+    rounding = 0.0 if exact else radius_norm(size * ((len(rows) + 3) * UNIT_ROUNDOFF) + ETA * 8)
+    diagonal = H.diagonal()
+    wanted = np.isin(support, columns)
+    if wanted.sum() < np.size(columns) or not (diagonal[wanted] > 0).all():
+        return None
+    margin = rounding + 4 * UNIT_ROUNDOFF * float(np.max(np.abs(diagonal), initial=0.0))
+    for share in CURVATURE_SHARES if wanted.any() else (0.0,):
+        taken = np.where(wanted, share * diagonal, 0.0)
+        moved = H.copy()
+        moved.flat[:: support.size + 1] -= taken
+        if _is_diagonal(moved) and not rounding:
+            proven = bool((moved.diagonal() >= 0).all())
+        else:
+            proven = is_positive_semidefinite(moved, margin * (1 + 4 * UNIT_ROUNDOFF))
+        if proven:
+            found = np.zeros(rows[0][0].shape[0])
+            found[support] = taken
+            return np.asarray(found[columns], float)
+    return None
+
+
+def _is_diagonal(block: FloatArray) -> bool:
+    return bool(np.count_nonzero(block) == np.count_nonzero(block.diagonal()))
 
 
 def _of_block(block: Any) -> float:

@@ -38,7 +38,7 @@ from klopt.model.functions import (
     SmoothFunction,
 )
 from klopt.model.sets import SimpleSet
-from klopt.proof.convexity import strong_convexity
+from klopt.proof.convexity import curvature_beside
 from klopt.proof.enclosure import (
     ETA,
     UNIT_ROUNDOFF,
@@ -273,9 +273,9 @@ def _lower_by_curvature(
     """The tangent has no minimum over an unbounded box; with some of the curvature it may have one."""
     if type(function) is not Quadratic:
         return -math.inf
-    share = strong_convexity(sparse.csc_array(function.H), np.arange(function.size))
-    # The share is a power of two: the product is exact.
-    curvature = share * np.diagonal(function.H)
+    curvature = curvature_beside([(sparse.csc_array(function.H), 1.0)], np.arange(function.size))
+    if curvature is None:
+        return -math.inf
     return float(enclose_sum([value, linear_floor(domain, g, p, curvature)]).lower)
 
 
