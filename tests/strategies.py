@@ -75,7 +75,9 @@ def exact_value(form: ConeForm, x: np.ndarray) -> Fraction:
     total = sum((Fraction(float(v)) * w for v, w in zip(form.c, z, strict=True)), Fraction(0))
     if form.P is not None:
         for i, row in enumerate(form.P.toarray().tolist()):
-            total += sum((Fraction(v) * z[i] * z[j] for j, v in enumerate(row) if v), Fraction(0)) / 2
+            total += (
+                sum((Fraction(v) * z[i] * z[j] for j, v in enumerate(row) if v), Fraction(0)) / 2
+            )
     return total
 
 

@@ -17,6 +17,7 @@ Every finite `lower` and `upper` is proven, whatever the verdict; what is only e
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -43,13 +44,17 @@ MAX_CROSSING = 0.0
 """By how much, relative to 1 + |upper|, proven ends may cross; 0 allows no crossing at all."""
 
 
+MIN_ALLOWED = 1e-300
+"""A width above which floats have their full relative accuracy."""
+
+
 def contradict(lower: float, upper: float) -> bool:
     """Return whether a lower and an upper bound cannot both be proven: lower > upper, or NaN.
 
     >>> contradict(0.0, 1.0), contradict(1.0, 0.0), contradict(np.inf, -np.inf)
     (False, True, True)
     """
-    if not (np.isfinite(lower) and np.isfinite(upper)):
+    if not (math.isfinite(lower) and math.isfinite(upper)):
         return not lower <= upper
     return lower - upper > MAX_CROSSING * (1 + abs(upper))
 
@@ -60,8 +65,16 @@ def is_narrow(lower: float, upper: float, tol: float) -> bool:
     >>> is_narrow(1.0, 1.5, 0.2), is_narrow(1.0, 1.5, 0.1999), is_narrow(-np.inf, 0.0, 0.1)
     (True, False, False)
     """
-    if not (np.isfinite(lower) and np.isfinite(upper)):
+    if not (math.isfinite(lower) and math.isfinite(upper)):
         return False
+    # A width far from what is allowed decides: the few roundings of either are 1e-15 of it.
+    width = upper - lower
+    allowed = tol * (1 + abs(upper))
+    if MIN_ALLOWED < allowed < math.inf and width < math.inf:
+        if width < 0.999 * allowed:
+            return True
+        if width > 1.001 * allowed:
+            return False
     gap = Fraction(float(upper)) - Fraction(float(lower))
     return gap <= Fraction(float(tol)) * (1 + abs(Fraction(float(upper))))
 

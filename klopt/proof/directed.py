@@ -12,9 +12,9 @@ import math
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.proof.enclosure import UNIT_ROUNDOFF, gamma
+from klopt.proof.enclosure import SAFE_SQUARES, UNIT_ROUNDOFF, enclose_norm, gamma
 
-__all__ = ["difference_down", "product_up", "quotient_up", "sum_up", "total_up"]
+__all__ = ["difference_down", "norm_up", "product_up", "quotient_up", "sum_up", "total_up"]
 
 
 def sum_up(*terms: float) -> float:
@@ -70,3 +70,17 @@ def total_up(x: FloatArray) -> float:
     total = float(np.sum(x))
     total = total * (1 + gamma(x.size + 1) + 4 * UNIT_ROUNDOFF)
     return math.nextafter(total, math.inf) if total < math.inf else math.inf
+
+
+def norm_up(x: FloatArray) -> float:
+    """Return an upper bound of the Euclidean norm of all entries of an array (Lemma E2).
+
+    >>> norm_up(np.array([3.0, 4.0])) >= 5.0, norm_up(np.array([3e-200, 4e-200])) < 5.1e-200
+    (True, True)
+    """
+    flat = x.ravel(order="K")
+    squares = float(flat @ flat)
+    if SAFE_SQUARES < squares < 1 / SAFE_SQUARES:
+        return math.sqrt(squares) * (1 + gamma(x.size + 8))
+    length = enclose_norm(x).upper
+    return float(length) if length < math.inf else math.inf

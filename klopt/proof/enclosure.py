@@ -53,6 +53,8 @@ UNIT_ROUNDOFF = 2.0**-53
 """u: the largest relative error of one operation in rounding to nearest."""
 ETA = 2.0**-1074
 """The smallest positive number: the largest absolute error of a product that underflows."""
+SAFE_SQUARES = 1e-280
+"""Sums of squares from here to its reciprocal: their underflow is below their rounding."""
 ELEMENTARY_ULPS = 4.0
 """Lemma E3, in units in the last place (one of them is at most 2 u of the result)."""
 
@@ -374,6 +376,19 @@ def enclose_norm(x: EnclosureLike) -> Enclosure:
     if v.size == 1:
         only = float(np.ravel(v.mid)[0])
         return Enclosure(abs(only), float(np.ravel(v.rad)[0]))
+    # Sums of squares this far from both ends of the range lose nothing to underflow.
+    squares = _sum_of_squares(v.mid)
+    if not squares and not v.mid.any() and not np.any(v.rad):
+        return Enclosure(0.0, 0.0)
+    if SAFE_SQUARES < squares < 1 / SAFE_SQUARES and isinstance(v.rad, np.ndarray):
+        spread = _sum_of_squares(v.rad)
+        if not spread:
+            return _norm(squares, v.size)
+        if SAFE_SQUARES < spread < 1 / SAFE_SQUARES:
+            # | ||x|| - ||mid|| | <= ||rad||.
+            length = _norm(squares, v.size)
+            reach = _norm(spread, v.size)
+            return Enclosure(length.mid, _enlarged(length.rad + reach.mid + reach.rad))
     # A power of two, so that squares neither overflow nor underflow and scaling is exact.
     largest = float(np.max(v.magnitude, initial=0.0))
     if not 0.0 < largest < math.inf:
@@ -381,6 +396,17 @@ def enclose_norm(x: EnclosureLike) -> Enclosure:
     unit = 2.0 ** math.frexp(largest)[1] if largest < 2.0**1000 else 2.0**1000
     scaled = Enclosure(v.mid / unit, _enlarged(v.rad / unit))
     return (scaled * scaled).sum().sqrt() * unit
+
+
+def _sum_of_squares(x: FloatArray) -> float:
+    flat = x.ravel(order="K")
+    return float(flat @ flat)
+
+
+def _norm(squares: float, size: int) -> Enclosure:
+    """The root of a computed sum of squares: Lemma E2, whose relative error the root halves."""
+    length = math.sqrt(squares)
+    return Enclosure(length, _enlarged(gamma(size + 4) * length))
 
 
 def enclose_kernel_product(

@@ -30,7 +30,9 @@ from typing import cast
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.proof.directed import norm_up
 from klopt.proof.enclosure import (
+    ELEMENTARY_ULPS,
     ETA,
     UNIT_ROUNDOFF,
     Enclosure,
@@ -98,24 +100,43 @@ def enclose_log_det(A: EnclosureLike) -> LogDet:
         return LogDet(NOTHING, None, math.inf)
 
     X = np.tril(X)
-    T = enclose_congruence(X, M) - np.eye(n)
+    T = _plus_identity(enclose_congruence(X, M), -1.0)
     tau = enclose_norm(T).upper
     if not tau < 0.5:
         return LogDet(NOTHING, None, math.inf)
-    diagonal = Enclosure(T.mid.diagonal(), T.rad.diagonal())
-    logs = Enclosure.of(np.abs(X.diagonal())).log()
     # tau^2 / (2 (1 - tau)) <= tau^2 for tau < 1/2.
     rest = Enclosure(0.0, tau * tau * (1 + 4 * UNIT_ROUNDOFF) + ETA)
-    value = _total(logs) * -2.0 + _total(diagonal) + rest
-    return LogDet(value, cast(FloatArray, X), tau)
+    trace = _total(T.mid.diagonal(), float(T.rad.trace()))
+    return LogDet(_minus_twice_logs(X.diagonal(), [trace, rest]), cast(FloatArray, X), tau)
 
 
-def _total(terms: Enclosure) -> Enclosure:
-    """The sum of a vector, its midpoint correctly rounded."""
-    spread = float(np.sum(terms.rad)) * (1 + gamma(terms.size + 2))
-    if not (math.isfinite(spread) and np.isfinite(terms.mid).all()):
+def _minus_twice_logs(x: FloatArray, plus: list[Enclosure]) -> Enclosure:
+    """-2 sum_i log|x_i| and a few other terms; Lemma E3 for each logarithm."""
+    logs = np.log(np.abs(x))
+    error = 2 * ELEMENTARY_ULPS * UNIT_ROUNDOFF * float(np.abs(logs).sum())
+    return enclose_sum([_total(-2.0 * logs, 2 * error), *plus])
+
+
+def _total(terms: FloatArray, spread: float) -> Enclosure:
+    """The sum of a vector, its midpoint correctly rounded; `spread` is the sum of its radii."""
+    spread = spread * (1 + gamma(terms.size + 2)) + terms.size * ETA
+    if not (math.isfinite(spread) and np.isfinite(terms).all()):
         return NOTHING
-    return enclose_sum([*map(float, terms.mid), Enclosure(0.0, spread)])
+    try:
+        total = math.fsum(terms.tolist())
+    except OverflowError:
+        return NOTHING
+    return Enclosure(total, (spread + UNIT_ROUNDOFF * abs(total)) * (1 + 4 * UNIT_ROUNDOFF))
+
+
+def _plus_identity(A: Enclosure, factor: float) -> Enclosure:
+    """A + factor I, for the factor 1 or -1; A is written over."""
+    step = len(A) + 1
+    A.mid.flat[::step] += factor
+    # One more rounding (Lemma E1).
+    A.rad.flat[::step] += UNIT_ROUNDOFF * np.abs(A.mid.flat[::step])
+    A.rad.flat[::step] *= 1 + 4 * UNIT_ROUNDOFF
+    return A
 
 
 def enclose_congruence(F: EnclosureLike, A: EnclosureLike) -> Enclosure:
@@ -124,20 +145,35 @@ def enclose_congruence(F: EnclosureLike, A: EnclosureLike) -> Enclosure:
     >>> enclose_congruence(np.array([[1.0, 2.0]]), np.eye(2)).contains(np.array([[5.0]]))
     True
     """
-    left = Enclosure.of(F)
-    middle = Enclosure.of(A)
+    left, left_rad = _parts(F)
+    middle, middle_rad = _parts(A)
     n = len(middle)
     # Two products of n terms each, and a few roundings to spare.
     g = gamma(2 * n + 16)
-    mid = left.mid @ middle.mid @ left.mid.T
-    H = np.abs(left.mid)
-    if np.any(left.rad):
-        H = H + left.rad * (1 + 1 / g) * (1 + 8 * UNIT_ROUNDOFF)
-    inner = g * np.abs(middle.mid) + middle.rad
+    mid = left @ middle @ left.T
+    H = np.abs(left)
+    if left_rad is not None:
+        H += left_rad * ((1 + 1 / g) * (1 + 8 * UNIT_ROUNDOFF))
+    inner = g * np.abs(middle)
+    if middle_rad is not None:
+        inner += middle_rad
     # Each sum of n products may lose n eta to underflow.
-    outer = (H @ inner + 4 * n * ETA) @ H.T
-    rad = outer * (1 + 2 * gamma(2 * n + 16)) + 4 * n * ETA
-    return Enclosure((mid + mid.T) / 2, (rad + rad.T) / 2 * (1 + 8 * UNIT_ROUNDOFF) + ETA)
+    product = H @ inner
+    product += 4 * n * ETA
+    outer = product @ H.T
+    mid = mid + mid.T
+    mid *= 0.5
+    rad = outer + outer.T
+    rad *= 0.5 * (1 + 2 * g) * (1 + 16 * UNIT_ROUNDOFF)
+    rad += (4 * n + 2) * ETA
+    return Enclosure(mid, rad)
+
+
+def _parts(x: EnclosureLike) -> tuple[FloatArray, FloatArray | None]:
+    """Midpoint and radius of a matrix; None for a radius of 0."""
+    if not isinstance(x, Enclosure):
+        return np.asarray(x, float), None
+    return x.mid, x.rad if np.any(x.rad) else None
 
 
 def enclose_relative_log_det(
@@ -160,20 +196,27 @@ def enclose_relative_log_det(
     >>> found.contains(2 * np.log(2.0)), bool(found.rad < 1e-14)
     (True, True)
     """
-    middle = Enclosure.of(A)
-    factor = Enclosure.of(F)
-    found = enclose_log_det(enclose_congruence(factor, middle) + np.eye(len(factor)))
+    middle, middle_rad = _parts(A)
+    factor, factor_rad = _parts(F)
+    found = enclose_log_det(_plus_identity(enclose_congruence(F, A), 1.0))
     if found.X is None or remainder == 0:
         return found.value
 
     # C = A - AF'(I + FAF')^-1 FA, by the norms of both terms; Lemma E2 by Frobenius norms.
-    half = found.X @ (factor.mid @ middle.mid)
-    size = enclose_norm(middle).upper
-    factor_size = enclose_norm(factor).upper
-    off = 2 * gamma(2 * len(middle) + 16) * size + enclose_norm(middle.rad).upper
-    off = off + 2 * size * enclose_norm(factor.rad).upper / max(factor_size, ETA)
-    half_size = enclose_norm(half).upper + enclose_norm(found.X).upper * factor_size * off
-    response = (size + half_size**2 / (1 - found.defect)) * (1 + 32 * UNIT_ROUNDOFF)
+    half = found.X @ (factor @ middle)
+    size = norm_up(middle)
+    factor_size = norm_up(factor)
+    off = 0.0
+    if middle_rad is not None:
+        off = norm_up(middle_rad)
+        size += off
+    off += 2 * gamma(2 * len(middle) + 16) * size
+    if factor_rad is not None:
+        spread = norm_up(factor_rad)
+        factor_size += spread
+        off += 2 * size * spread / max(factor_size, ETA)
+    half_size = norm_up(half) + norm_up(found.X) * factor_size * off
+    response = (size + half_size**2 / (1 - found.defect)) * (1 + 64 * UNIT_ROUNDOFF)
     return found.value + log_det_change(response, remainder)
 
 

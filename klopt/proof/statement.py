@@ -29,6 +29,7 @@ from klopt.arrays import FloatArray, SparseMatrix
 from klopt.model.cones import Cones, order_of, svec_entries
 from klopt.proof.convexity import negative_curvature
 from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, round_down, round_up
+from klopt.proof.exact_rank import RowDependence, independent_rows
 
 if TYPE_CHECKING:
     from klopt.model.forms import ConeForm
@@ -187,6 +188,12 @@ class ConeStatement:
                 break
             lower, upper = new_lower, new_upper
         return VariableRange(lower, upper)
+
+    @cached_property
+    def independent_equations(self) -> RowDependence | None:
+        """How the equations depend on each other, in exact arithmetic; None where it takes too long."""
+        zero = self.cones.zero
+        return independent_rows(sparse.csc_array(self.rows[:zero]), self.b[:zero])
 
     @cached_property
     def _linear_entries(self) -> tuple[Any, Any, FloatArray]:

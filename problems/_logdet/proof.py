@@ -36,7 +36,7 @@ numbers, or by Rump's test with a margin.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast
@@ -163,6 +163,14 @@ class EdgeCoordinates:
     parent: IntArray
     exponent: IntArray
     factor: FloatArray | None = None
+
+    def with_factor(self, factor: FloatArray) -> EdgeCoordinates:
+        """Return the same coordinates with a factor; what does not depend on it is kept."""
+        made = replace(self, factor=factor)
+        for name in ("gram", "is_semidefinite", "paths_of_points"):
+            if name in vars(self):
+                vars(made)[name] = vars(self)[name]
+        return made
 
     @cached_property
     def paths_of_points(self) -> FloatArray:
@@ -431,6 +439,8 @@ def proven_interval(
     multipliers: FloatArray,
     change: FloatArray,
     kernel: BallKernel,
+    *,
+    in_balls: bool = True,
 ) -> tuple[float, float]:
     """Return proven bounds of the optimum, infinite where nothing is proven.
 
@@ -444,9 +454,11 @@ def proven_interval(
         Q, or of features W; empty where there is none.
     kernel
         About the same kernel as `change` makes, for balls.
+    in_balls
+        Whether balls are tried where floats prove too little of a few points.
     """
     data = coordinates.data
-    few = data.gram is not None and data.points <= MAX_BALL_POINTS
+    few = in_balls and data.gram is not None and data.points <= MAX_BALL_POINTS
     lower = dual_bound(coordinates, multipliers)
     if few and _is_wide(lower):
         lower = _narrower(lower, precise_dual_bound(data, multipliers))

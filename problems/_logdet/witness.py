@@ -60,6 +60,8 @@ MAX_PRECISE_POINTS = 100
 """Up to this many points are worth the time of balls."""
 MAX_MARGIN = 1e-10
 """Distances known worse than this, as a share of their bound, are worth balls for few points."""
+USUAL_MARGIN = 1e-12
+"""A share of the bounds that the proof of most kernels does not exceed by its rounding."""
 MARGIN_SHARE = 1e-3
 """A kernel that is moved again is moved by this share of the largest violation more."""
 MAX_MARGINS = 6
@@ -88,7 +90,7 @@ def edge_coordinates(data: PairData) -> EdgeCoordinates:
         noise = max(data.points, 32) * EPS * float(data.gram.diagonal().max())
         exponent[squares <= noise] = exponent[squares > noise].max(initial=0.0)
         coordinates = replace(unscaled, exponent=exponent.astype(np.intp))
-    return replace(coordinates, factor=_factor(coordinates, data.gram))
+    return coordinates.with_factor(_factor(coordinates, data.gram))
 
 
 def _shortest_tree(data: PairData) -> IntArray:
@@ -391,15 +393,30 @@ class Proposal:
 
 
 def proposed_kernel(
-    evaluation: PairEvaluation, coordinates: EdgeCoordinates, kept: npt.NDArray[np.bool_]
+    evaluation: PairEvaluation,
+    coordinates: EdgeCoordinates,
+    kept: npt.NDArray[np.bool_],
+    *,
+    measured: bool = True,
 ) -> Proposal | None:
     """Return a kernel that is feasible by more than the proof rounds, if that is possible.
 
-    `kept` are the pairs of the problem that are constraints of the evaluation.
+    Parameters
+    ----------
+    evaluation
+        The multipliers that it is made from.
+    coordinates
+        Those of the proof.
+    kept
+        The pairs of the problem that are constraints of the evaluation.
+    measured
+        Whether its distances are measured as the proof does; else the usual margin is taken.
     """
+    changes: dict[FeasibleKernel, FloatArray] = {}
 
     def in_floats(found: FeasibleKernel) -> Enclosure | None:
-        return coordinates.distances(_kernel_change(found, coordinates))
+        changes[found] = _kernel_change(found, coordinates)
+        return coordinates.distances(changes[found])
 
     def in_balls(found: FeasibleKernel) -> Enclosure | None:
         data = coordinates.data
@@ -408,18 +425,23 @@ def proposed_kernel(
         kernel = BallKernel(correction, _mixed_with(found), found.share)
         return precise_distances(data, multipliers, kernel)
 
-    found, lost = _with_margin(evaluation, kept, in_floats)
     data = coordinates.data
-    few = data.gram is not None and data.points <= MAX_PRECISE_POINTS
+    if measured:
+        found, lost = _with_margin(evaluation, kept, in_floats)
+    else:
+        found = feasible_kernel(evaluation, USUAL_MARGIN, measured=False)
+        lost = 0.0
+    few = measured and data.gram is not None and data.points <= MAX_PRECISE_POINTS
     if few and (found is None or lost > MAX_MARGIN):
         precise, less = _with_margin(evaluation, kept, in_balls)
         if precise is not None and less < lost:
             found = precise
     if found is None:
         return None
+    change = changes.get(found)
     return Proposal(
         W=found.W,
-        change=_kernel_change(found, coordinates),
+        change=_kernel_change(found, coordinates) if change is None else change,
         kernel=BallKernel(
             _for_all_pairs(evaluation.constraints, found.moved, kept),
             _mixed_with(found),

@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -277,14 +278,20 @@ def _soft_margin_ends(
     lower = 0.0
     stretch = 0.0
     if is_feasible:
-        stretch = best_stretch(a, float(charged.mid), C)
+        stretch = best_stretch(a, charged.mid, C)
         if product_up(stretch, float(a.max())) > C:
             stretch = 1.0
-        total = Enclosure.of(a).sum()
-        square = Enclosure.of(stretch) * stretch
-        lower = max(0.0, (total * stretch - charged * square * 0.5).lower)
+        # Lemma E2 for a sum without negative terms.
+        total = float(a.sum()) * (1 - gamma(a.size + 4))
+        lower = max(0.0, _value_below(total, charged.upper, stretch))
     bound = hinge_bound(margins, charged.upper, C)
     return _SoftMarginEnds(lower, stretch, bound, bias, y * shifted.mid)
+
+
+def _value_below(gain: float, curvature: float, stretch: float) -> float:
+    """s gain - s^2 curvature / 2 from below, from a lower bound of the gain and an upper one of q."""
+    once = math.nextafter(stretch * gain, -math.inf)
+    return difference_down(once, product_up(stretch, stretch, max(curvature, 0.0)) / 2)
 
 
 # The nu-SVM
@@ -307,7 +314,12 @@ def class_sum(y: FloatArray, nu: float) -> tuple[float, float]:
     >>> class_sum(np.array([1.0, -1.0, 1.0]), 2 / 3)
     (0.9999999999999999, 1.0)
     """
-    exact = min(Fraction(nu) * y.size / 2, Fraction(_smaller_class(y)))
+    return _class_sum(y.size, _smaller_class(y), float(nu))
+
+
+@lru_cache
+def _class_sum(n: int, smaller: int, nu: float) -> tuple[float, float]:
+    exact = min(Fraction(nu) * n / 2, Fraction(smaller))
     near = float(exact)
     low = near if Fraction(near) <= exact else float(round_down(near))
     high = near if Fraction(near) >= exact else float(round_up(near))
@@ -512,12 +524,12 @@ def _epsilon_margin_ends(
     stretch = 0.0
     if is_feasible:
         # 1'x = 0 exactly: y'x = x'(y - b).
-        gain = enclose_dot(x, centred) - Enclosure.of(np.abs(x)).sum() * epsilon
-        stretch = _tube_stretch(x, float(gain.mid), float(curvature.mid), C)
+        length = total_up(np.abs(x))
+        gain = difference_down(enclose_dot(x, centred).lower, product_up(epsilon, length))
+        stretch = _tube_stretch(x, gain, curvature.mid, C)
         if product_up(stretch, float(np.abs(x).max())) > C:
             stretch = 1.0
-        square = Enclosure.of(stretch) * stretch
-        lower = max(0.0, (gain * stretch - curvature * square * 0.5).lower)
+        lower = max(0.0, _value_below(gain, curvature.upper, stretch))
     upper = tube_bound(misses, curvature.upper, C, epsilon, phi)
     return _TubeEnds(lower, stretch, upper)
 

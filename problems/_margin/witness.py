@@ -25,6 +25,9 @@ __all__ = [
     "soft_margin_witness",
 ]
 
+ROUNDING = 1e-12
+"""A sum that is off by a smaller share of its terms is put right by moving one of them."""
+
 
 def normal_of(point: Point, K: Gram, unit: float = 1.0) -> dict[str, FloatArray]:
     """Return the normal vector that the point holds, times a unit, by its name.
@@ -39,18 +42,27 @@ def normal_of(point: Point, K: Gram, unit: float = 1.0) -> dict[str, FloatArray]
 
 def soft_margin_witness(K: Gram, y: FloatArray, C: float, point: Point) -> Point:
     """Return the nearest `alpha` with 0 <= alpha <= C and y'alpha = 0."""
-    n = y.size
-    feasible = BoxPlane(np.zeros(n), np.full(n, C), y)
-    a = feasible.project(zeros_unless_finite(point.alpha))
-    return Point({"alpha": np.abs(balanced(y * a))}, normal_of(point, K))
+    a = zeros_unless_finite(point.alpha)
+    z = y * np.minimum(np.maximum(a, 0.0), C)
+    if not _is_balanced(z):
+        n = y.size
+        z = y * BoxPlane(np.zeros(n), np.full(n, C), y).project(a)
+    return Point({"alpha": np.abs(balanced(z))}, normal_of(point, K))
 
 
 def epsilon_margin_witness(K: Gram, C: float, point: Point) -> Point:
     """Return the nearest `beta` with |beta| <= C and 1'beta = 0."""
-    n = K.size
-    feasible = BoxPlane(np.full(n, -C), np.full(n, C), np.ones(n))
-    beta = feasible.project(zeros_unless_finite(point.beta))
+    x = zeros_unless_finite(point.beta)
+    beta = np.minimum(np.maximum(x, -C), C)
+    if not _is_balanced(beta):
+        n = K.size
+        beta = BoxPlane(np.full(n, -C), np.full(n, C), np.ones(n)).project(x)
     return Point({"beta": balanced(beta)}, normal_of(point, K))
+
+
+def _is_balanced(z: FloatArray) -> bool:
+    """Whether the nearest point of the box lies in the plane 1'z = 0 but for rounding."""
+    return abs(float(z.sum())) <= ROUNDING * float(np.abs(z).sum())
 
 
 # The nu-SVM
@@ -73,14 +85,17 @@ def class_simplices(y: FloatArray, nu: float, length: float = 1.0) -> Product:
 def nu_margin_witness(K: Gram, y: FloatArray, nu: float, point: Point) -> Point:
     """Return `shares`, n times the nearest alpha with the sum nu/2 in each class."""
     n = y.size
-    order = class_order(y)
     a = np.maximum(zeros_unless_finite(point.alpha), 0.0)
     # Too long a vector is shortened first: the nearest feasible point need not be its multiple.
     a *= min(1.0, nu / (float(a.sum()) or 1.0))
-    a[order] = class_simplices(y, nu).repair(a[order])
     _, enough = class_sum(y, nu)
-    shares = np.empty(n)
-    for label in (-1.0, 1.0):
-        in_class = y == label
-        shares[in_class] = with_sum(n * a[in_class], enough)
+    shares = np.minimum(n * a, 1.0)
+    plus = y > 0
+    sums = (float(shares[plus].sum()), float(shares[~plus].sum()))
+    if not all(abs(total - enough) <= ROUNDING * enough for total in sums):
+        order = class_order(y)
+        a[order] = class_simplices(y, nu).repair(a[order])
+        shares = n * a
+    for in_class in (plus, ~plus):
+        shares[in_class] = with_sum(shares[in_class], enough)
     return Point({"shares": shares}, normal_of(point, K, float(n)))
