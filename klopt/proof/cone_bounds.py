@@ -122,8 +122,12 @@ class ProvenEnd:
 # The lower end
 
 
-def lower_bound(statement: ConeStatement, witness: DualWitness) -> ProvenEnd:
+def lower_bound(
+    statement: ConeStatement, witness: DualWitness, *, solving: bool = True
+) -> ProvenEnd:
     """Return a lower bound of the optimum by Lemmas C1 and C2.
+
+    Without `solving` there is none where a gradient must be exactly 0: that costs next to nothing.
 
     >>> from klopt.model.cones import Cones
     >>> A = sparse.csc_array([[-1.0, -1.0], [-1.0, 0.0], [0.0, -1.0]])
@@ -132,14 +136,17 @@ def lower_bound(statement: ConeStatement, witness: DualWitness) -> ProvenEnd:
     >>> lower_bound(statement, DualWitness(np.zeros(2), np.array([0.9, 0.0, 0.0])))
     ProvenEnd(value=0.8999999999999..., by='weak duality (Lemma C1) with the bounds of ...')
     """
-    return _Dual(statement, witness).bound()
+    return _Dual(statement, witness, solving).bound()
 
 
 class _Dual:
     """The pieces of Lemma C1 at one witness."""
 
-    def __init__(self, statement: ConeStatement, witness: DualWitness) -> None:
+    def __init__(
+        self, statement: ConeStatement, witness: DualWitness, solving: bool = True
+    ) -> None:
         self.statement = statement
+        self.solving = solving
         cones = statement.cones
         y = np.where(statement.vacuous, 0.0, witness.y)
         inequality = slice(cones.zero, cones.zero + cones.nonneg)
@@ -200,6 +207,8 @@ class _Dual:
         if _lacking(gradient, known).any():
             known = statement.implied_range
         lacking = _lacking(gradient, known)
+        if lacking.any() and not self.solving:
+            return ProvenEnd(-np.inf, "a variable without a bound may have a gradient")
         if lacking.any():
             gradient = self._summed_exactly(gradient, np.flatnonzero(lacking))
             lacking = _lacking(gradient, known)
@@ -238,7 +247,7 @@ class _Dual:
         if not np.isfinite(loss):
             return ProvenEnd(-np.inf, "the objective is not proven convex, and x is unbounded")
         least = _least_products(gradient, known)
-        total = enclose_sum([*value, *(Enclosure.of(v) for v in least.tolist()), -loss])
+        total = enclose_sum([*value, *least.tolist(), -loss])
         found = total.lower
         if np.isnan(found):
             return ProvenEnd(-np.inf, "the bound overflows")
@@ -737,7 +746,7 @@ def _slack(statement: ConeStatement, x: FloatArray) -> Enclosure:
     rows = statement.rows
     count = np.diff(rows.indptr)
     mid = b - rows @ x
-    terms = abs(rows) @ np.abs(x) + np.abs(b)
+    terms = statement.absolute @ np.abs(x) + np.abs(b)
     share = (count + 3) * UNIT_ROUNDOFF * (1 + 2.0**-20)
     rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
     # Sums of zeros are exact; a product of numbers that are not 0 may be 0 by underflow.

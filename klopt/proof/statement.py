@@ -139,7 +139,16 @@ class ConeStatement:
     def _single_bounds(self, outwards: bool) -> VariableRange:
         lower = np.full(self.c.size, -np.inf)
         upper = np.full(self.c.size, np.inf)
-        row, column, entry = self._linear_entries
+        column, down, up, states_lower, states_upper = self._single_entries
+        below, above = (down, up) if outwards else (up, down)
+        np.maximum.at(lower, column[states_lower], below[states_lower])
+        np.minimum.at(upper, column[states_upper], above[states_upper])
+        return VariableRange(lower, upper)
+
+    @cached_property
+    def _single_entries(self) -> tuple[Any, FloatArray, FloatArray, Mask, Mask]:
+        """Of rows with one entry: its column, b / entry rounded down and up, and what it bounds."""
+        row, column, entry = self.linear_entries
         counts = np.bincount(row, minlength=self.b.size)
         single = (counts == 1)[row]
         row, column, entry = row[single], column[single], entry[single]
@@ -151,13 +160,8 @@ class ConeStatement:
             exact |= b == 0
             down = np.where(exact, value, round_down(value))
             up = np.where(exact, value, round_up(value))
-            below, above = (down, up) if outwards else (up, down)
         equation = row < self.cones.zero
-        states_lower = equation | (entry < 0)
-        states_upper = equation | (entry > 0)
-        np.maximum.at(lower, column[states_lower], below[states_lower])
-        np.minimum.at(upper, column[states_upper], above[states_upper])
-        return VariableRange(lower, upper)
+        return column, down, up, equation | (entry < 0), equation | (entry > 0)
 
     @cached_property
     def implied_range(self) -> VariableRange:
@@ -168,7 +172,7 @@ class ConeStatement:
         if np.isfinite(limit):
             lower = np.maximum(lower, -limit)
             upper = np.minimum(upper, limit)
-        row, column, entry = self._linear_entries
+        row, column, entry = self.linear_entries
         equation = row < self.cones.zero
         b = self.b
         # An equation is two inequalities.
@@ -189,7 +193,7 @@ class ConeStatement:
         return VariableRange(lower, upper)
 
     @cached_property
-    def _linear_entries(self) -> tuple[Any, Any, FloatArray]:
+    def linear_entries(self) -> tuple[Any, Any, FloatArray]:
         """(row, column, entry) of the zero and nonnegative rows that are not vacuous."""
         entries = self.A.tocoo()
         kept = entries.row < self.cones.zero + self.cones.nonneg
