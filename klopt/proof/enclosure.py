@@ -328,15 +328,21 @@ def enclose_sum(terms: Sequence[EnclosureLike]) -> Enclosure:
     >>> enclose_sum([1e16, 1.0, -1e16])
     Enclosure(mid=1.0, rad=0.0)
     """
-    parts = [Enclosure.of(term) for term in terms]
+    midpoints: list[float] = []
+    radii: list[float] = []
+    for term in terms:
+        if isinstance(term, Enclosure):
+            midpoints.append(term.mid)
+            radii.append(term.rad)
+        else:
+            midpoints.append(float(term))
     # `fsum` refuses infinities of both signs; an infinite term leaves nothing known.
-    if not all(math.isfinite(part.mid) and math.isfinite(part.rad) for part in parts):
+    if not (all(map(math.isfinite, midpoints)) and all(map(math.isfinite, radii))):
         return Enclosure(0.0, math.inf)
-    midpoints = [part.mid for part in parts]
     try:
         mid = math.fsum(midpoints)
         error = math.fsum([*midpoints, -mid])
-        spread = math.fsum(part.rad for part in parts)
+        spread = math.fsum(radii)
     except OverflowError:
         return Enclosure(0.0, math.inf)
     if not error and not spread:

@@ -67,6 +67,7 @@ __all__ = [
     "tube_bias",
     "tube_bound",
     "tube_upper",
+    "value_below",
     "zeros_unless_finite",
 ]
 
@@ -283,13 +284,17 @@ def _soft_margin_ends(
             stretch = 1.0
         # Lemma E2 for a sum without negative terms.
         total = float(a.sum()) * (1 - gamma(a.size + 4))
-        lower = max(0.0, _value_below(total, charged.upper, stretch))
+        lower = max(0.0, value_below(total, charged.upper, stretch))
     bound = hinge_bound(margins, charged.upper, C)
     return _SoftMarginEnds(lower, stretch, bound, bias, y * shifted.mid)
 
 
-def _value_below(gain: float, curvature: float, stretch: float) -> float:
-    """s gain - s^2 curvature / 2 from below, from a lower bound of the gain and an upper one of q."""
+def value_below(gain: float, curvature: float, stretch: float) -> float:
+    """Return s gain - s^2 q/2 from below, from a lower bound of the gain and an upper one of q.
+
+    >>> 0.0 <= 2.5 - value_below(gain=3.0, curvature=1.0, stretch=1.0) < 1e-14
+    True
+    """
     once = math.nextafter(stretch * gain, -math.inf)
     return difference_down(once, product_up(stretch, stretch, max(curvature, 0.0)) / 2)
 
@@ -529,7 +534,7 @@ def _epsilon_margin_ends(
         stretch = _tube_stretch(x, gain, curvature.mid, C)
         if product_up(stretch, float(np.abs(x).max())) > C:
             stretch = 1.0
-        lower = max(0.0, _value_below(gain, curvature.upper, stretch))
+        lower = max(0.0, value_below(gain, curvature.upper, stretch))
     upper = tube_bound(misses, curvature.upper, C, epsilon, phi)
     return _TubeEnds(lower, stretch, upper)
 

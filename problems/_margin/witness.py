@@ -20,6 +20,7 @@ __all__ = [
     "class_order",
     "class_simplices",
     "epsilon_margin_witness",
+    "is_balanced",
     "normal_of",
     "nu_margin_witness",
     "soft_margin_witness",
@@ -44,7 +45,7 @@ def soft_margin_witness(K: Gram, y: FloatArray, C: float, point: Point) -> Point
     """Return the nearest `alpha` with 0 <= alpha <= C and y'alpha = 0."""
     a = zeros_unless_finite(point.alpha)
     z = y * np.minimum(np.maximum(a, 0.0), C)
-    if not _is_balanced(z):
+    if not is_balanced(z):
         n = y.size
         z = y * BoxPlane(np.zeros(n), np.full(n, C), y).project(a)
     return Point({"alpha": np.abs(balanced(z))}, normal_of(point, K))
@@ -54,14 +55,14 @@ def epsilon_margin_witness(K: Gram, C: float, point: Point) -> Point:
     """Return the nearest `beta` with |beta| <= C and 1'beta = 0."""
     x = zeros_unless_finite(point.beta)
     beta = np.minimum(np.maximum(x, -C), C)
-    if not _is_balanced(beta):
+    if not is_balanced(beta):
         n = K.size
         beta = BoxPlane(np.full(n, -C), np.full(n, C), np.ones(n)).project(x)
     return Point({"beta": balanced(beta)}, normal_of(point, K))
 
 
-def _is_balanced(z: FloatArray) -> bool:
-    """Whether the nearest point of the box lies in the plane 1'z = 0 but for rounding."""
+def is_balanced(z: FloatArray) -> bool:
+    """Return whether a point of the box lies in the plane 1'z = 0 but for rounding."""
     return abs(float(z.sum())) <= ROUNDING * float(np.abs(z).sum())
 
 

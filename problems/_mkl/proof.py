@@ -37,8 +37,9 @@ from klopt.problems._margin.proof import (
     hinge_bias,
     hinge_bound,
     is_narrow,
+    value_below,
 )
-from klopt.proof.directed import product_up, sum_up
+from klopt.proof.directed import product_up, sum_up, total_up
 from klopt.proof.dyadic import exact_sign_of_sum
 from klopt.proof.enclosure import (
     Enclosure,
@@ -59,6 +60,8 @@ __all__ = [
     "weights_of",
 ]
 
+MAX_CHARGE_SHARE = 1e-10
+"""A charge for the floors that costs no more than this share is not worth a second bound."""
 MAX_FLOOR_SHARE = 1e-9
 """Up to this share of a'Ka the floor of K is not worth a factorisation."""
 NEGLIGIBLE = 2.0**-900
@@ -239,18 +242,22 @@ class MultipleKernelDual:
         """The value at the best multiple of a feasible a, 0 at least, and the multiple."""
         gain = enclose_dot(self.y, a)
         exponent = self.s if self.s in (1.0, 2.0, math.inf) else self._exact_s
-        curvature = Enclosure.of(squared_norm_above(squares, exponent))
+        curvature = squared_norm_above(squares, exponent)
         if self.hinge:
-            stretch = best_stretch(self.y * a, float(curvature.mid), self.C)
+            stretch = best_stretch(self.y * a, curvature, self.C)
             if product_up(stretch, float(np.abs(a).max())) > self.C:
                 stretch = 1.0
         else:
-            curvature = curvature + enclose_dot(a, a) / self.C
-            stretch = float(gain.mid / curvature.mid) if curvature.mid > 0 else 1.0
+            curvature = sum_up(curvature, (enclose_dot(a, a) / self.C).upper)
+            stretch = float(gain.mid / curvature) if curvature > 0 else 1.0
         if not math.isfinite(stretch):
             stretch = 1.0
-        square = Enclosure.of(stretch) * stretch
-        return max(0.0, float((gain * stretch - curvature * square * 0.5).lower)), stretch
+        if stretch < 0:
+            # The same with -a, whose gain is -gain.
+            value = value_below(-gain.upper, curvature, -stretch)
+        else:
+            value = value_below(gain.lower, curvature, stretch)
+        return max(0.0, value), stretch
 
     def _weights(self, q: FloatArray, a: FloatArray) -> FloatArray:
         """Weights that alpha asks for, from q_i = a'K_i a; 0 for a zero kernel. Any are valid."""
@@ -303,7 +310,8 @@ class MultipleKernelDual:
         margins = round_down(self.y * shifted.mid - shifted.rad)
         # |a*| <= 1'alpha*: the charge may be taken from each margin.
         far = hinge_bound(round_down(margins - charge), squared_norm, self.C).value
-        if not charge:
+        # All that the charge can cost is C n times it.
+        if product_up(self.C, self.y.size, charge) <= MAX_CHARGE_SHARE * (1 + far):
             return far, bias
         near = hinge_bound(margins, squared_norm, self.C)
         # ||r*||_s^2 <= 1'alpha*, else a smaller multiple were better: so 1'alpha* is at most twice
@@ -339,9 +347,10 @@ def squared_norm_above(squares: FloatArray, exponent: float | Enclosure) -> floa
     if exponent == math.inf:
         return largest
     if exponent == 2.0:
-        return float(Enclosure.of(v).sum().upper)
+        return total_up(v)
     if exponent == 1.0:
-        return float(Enclosure.of(v).sqrt().sum().square().upper)
+        total = total_up(round_up(np.sqrt(v)))
+        return product_up(total, total)
     e = Enclosure.of(exponent)
     # Raising what is next to nothing leaves an upper bound, and a ratio with a logarithm.
     v = np.maximum(v, NEGLIGIBLE * largest)

@@ -10,6 +10,7 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.model.problem import Point
 from klopt.problems._margin.proof import zeros_unless_finite
+from klopt.problems._margin.witness import is_balanced
 from klopt.problems._mkl.proof import MultipleKernelDual
 from klopt.proof.dyadic import balanced
 
@@ -22,9 +23,12 @@ def multiple_kernel_witness(dual: MultipleKernelDual, point: Point) -> Point:
     `classifier` holds coefficients of their own for each kernel, where the point has some.
     """
     a = zeros_unless_finite(point.alpha) * (dual.y if dual.hinge else 1.0)
-    a = dual.domain().project(a)
     if dual.hinge:
-        a = balanced(a)
+        corner = dual.y * dual.C
+        near = np.minimum(np.maximum(a, np.minimum(corner, 0.0)), np.maximum(corner, 0.0))
+        a = balanced(near if is_balanced(near) else dual.domain().project(a))
+    else:
+        a = np.clip(a, -dual.max_norm, dual.max_norm)
     primal = {"signed": a}
     m = len(dual.kernels)
     if np.isinf(dual.s):
