@@ -127,8 +127,12 @@ class ProvenEnd:
 # The lower end
 
 
-def lower_bound(statement: ConeStatement, witness: DualWitness) -> ProvenEnd:
+def lower_bound(
+    statement: ConeStatement, witness: DualWitness, *, solving: bool = True
+) -> ProvenEnd:
     """Return a lower bound of the optimum by Lemmas C1 and C2.
+
+    Without `solving` there is none where a gradient must be exactly 0: that costs next to nothing.
 
     >>> from klopt.model.cones import Cones
     >>> A = sparse.csc_array([[-1.0, -1.0], [-1.0, 0.0], [0.0, -1.0]])
@@ -139,14 +143,17 @@ def lower_bound(statement: ConeStatement, witness: DualWitness) -> ProvenEnd:
     """
     # What overflows is infinite or no number, which proves nothing.
     with np.errstate(over="ignore", invalid="ignore"):
-        return _Dual(statement, witness).bound()
+        return _Dual(statement, witness, solving).bound()
 
 
 class _Dual:
     """The pieces of Lemma C1 at one witness."""
 
-    def __init__(self, statement: ConeStatement, witness: DualWitness) -> None:
+    def __init__(
+        self, statement: ConeStatement, witness: DualWitness, solving: bool = True
+    ) -> None:
         self.statement = statement
+        self.solving = solving
         cones = statement.cones
         y = np.where(statement.vacuous, 0.0, witness.y)
         inequality = slice(cones.zero, cones.zero + cones.nonneg)
@@ -210,6 +217,8 @@ class _Dual:
             return ProvenEnd(-np.inf, "the gradient overflows")
         by = "weak duality (Lemma C1) with the bounds of the variables (Lemma C2)"
         lacking = _lacking(gradient, known)
+        if lacking.any() and not self.solving:
+            return ProvenEnd(-np.inf, "a variable without a bound may have a gradient")
         corrected = None
         if lacking.any() and _is_curved(statement.cones):
             # Inside curved cones a correction has room; exact sums can wait.

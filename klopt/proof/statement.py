@@ -168,7 +168,7 @@ class ConeStatement:
     @cached_property
     def _single_bounds(self) -> tuple[VariableRange, VariableRange]:
         """The bounds of rows with a single entry, rounded outwards and inwards."""
-        row, column, entry = self._linear_entries
+        row, column, entry = self.linear_entries
         counts = np.bincount(row, minlength=self.b.size)
         single = (counts == 1)[row]
         row, column, entry = row[single], column[single], entry[single]
@@ -201,7 +201,7 @@ class ConeStatement:
         if np.isfinite(limit):
             lower = np.maximum(lower, -limit)
             upper = np.minimum(upper, limit)
-        row, column, entry = self._linear_entries
+        row, column, entry = self.linear_entries
         equation = row < self.cones.zero
         b = self.b
         # An equation is two inequalities.
@@ -228,7 +228,7 @@ class ConeStatement:
         return independent_rows(sparse.csc_array(self.rows[:zero]), self.b[:zero])
 
     @cached_property
-    def _linear_entries(self) -> tuple[Any, Any, FloatArray]:
+    def linear_entries(self) -> tuple[Any, Any, FloatArray]:
         """(row, column, entry) of the zero and nonnegative rows that are not vacuous."""
         rows = self.rows
         row = np.repeat(np.arange(self.b.size), np.diff(rows.indptr))
