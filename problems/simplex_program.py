@@ -60,8 +60,8 @@ __all__ = ["SimplexProgram"]
 
 TANGENT_TOLERANCE = 1e-9
 """How far below its own tangent, relative to the bound, a user's function may lie by rounding."""
-DESIGN_ACCURACY = 1e-10
-"""What the example of an optimal design states: its matrices have condition numbers below 1e4."""
+DESIGN_ACCURACY = 1e-12
+"""What the example of an optimal design states: its matrices have condition numbers below 200."""
 
 
 def _simple_set(domain: SimpleSet) -> SimpleSet:

@@ -82,7 +82,7 @@ def exact_value(form: ConeForm, x: np.ndarray) -> Fraction:
 
 
 def bounded_pair(rng: np.random.Generator, n: int, quadratic: bool) -> Instance:
-    """A linear or quadratic program most rows of which are (scaled, repeated) bounds, built from its optimal pair, exactly."""
+    """A linear or quadratic program, mostly of scaled, repeated bounds, built from its exact pair."""
     general = few_bits(rng.normal(size=(max(n // 2, 1), n)))
     picked = rng.integers(n, size=2 * n)
     bounds = sparse.csr_array(

@@ -553,3 +553,55 @@ def test_of_a_derived_set_nothing_is_proven() -> None:
     assert (bracket.lower, bracket.upper) == (-math.inf, math.inf)
     assert bracket.estimate is not None
     assert "a class of its own" in bracket.note
+
+
+class Doubled(Quadratic):
+    """A function of somebody's own: twice the quadratic."""
+
+    def value(self, x: FloatArray) -> float:
+        return 2 * super().value(x)
+
+
+def test_of_a_derived_function_nothing_is_proven_by_the_formula() -> None:
+    bracket = SimplexProgram.of(Doubled(np.eye(2), np.zeros(2)), Simplex(2)).bracket(
+        Point({"x": [0.5, 0.5]})
+    )
+    assert (bracket.lower, bracket.upper) == (-math.inf, math.inf)
+
+
+# --- where rounding alone decides
+
+
+def test_the_apex_of_an_ordered_cone_is_one_of_its_vertices() -> None:
+    cone = OrderedCone([1.0, 1.0], [1.0, 1.0])
+    assert linear_floor(cone, Enclosure.of(np.array([2.0, 3.0]))) <= 0.0
+
+
+def test_a_price_beyond_the_total_is_brought_back() -> None:
+    cone = OrderedCone([1.0, 1.0], [1.0, 1.0])
+    near = feasible_near(cone, np.array([0.5 + 1e-9, 0.5]))
+    assert near is not None
+    low = rational(near.mid - near.rad)
+    assert sum(low) <= 1
+    assert near.mid[0] < 0.5 + 1e-9
+
+
+def test_the_floor_over_a_spectrahedron_counts_the_radius() -> None:
+    """[[0, t], [t, 0]] with |t| up to 1 has the eigenvalue -1."""
+    g = Enclosure(np.zeros(3), np.array([0.0, math.sqrt(2.0), 0.0]))
+    assert linear_floor(Spectrahedron(2), g) <= -1.0
+
+
+def test_an_empty_set_has_no_point() -> None:
+    """The offset is beyond what the box allows by one rounding, less than is refused."""
+    box = BoxPlane([0.0, 0.0], [1.0, 1.0], [1.0, 1.0], 2 + 2.0**-51)
+    assert feasible_near(box, np.array([1.0, 1 - 2.0**-53])) is None
+    assert feasible_near(box, np.array([1.0, 1.0])) is None
+
+
+def test_signed_sums_charge_their_terms_before_they_cancel() -> None:
+    """1e16 + 1 - 1e16 is 1, and 0 in floats; a set of one point leaves no other value."""
+    x = np.array([1e16, 1.0, -1e16])
+    f = KernelQuadratic(np.eye(1), np.ones(3), np.zeros(3), np.zeros(3, int))
+    bracket = FormProblem(SimplexForm(f, BoxPlane(x, x))).bracket(Point({"x": x}))
+    assert bracket.lower <= 0.5 <= bracket.upper

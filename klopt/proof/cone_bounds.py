@@ -137,7 +137,9 @@ def lower_bound(statement: ConeStatement, witness: DualWitness) -> ProvenEnd:
     >>> lower_bound(statement, DualWitness(np.zeros(2), np.array([0.9, 0.0, 0.0])))
     ProvenEnd(value=0.8999999999999..., by='weak duality (Lemma C1) with the bounds of ...')
     """
-    return _Dual(statement, witness).bound()
+    # What overflows is infinite or no number, which proves nothing.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _Dual(statement, witness).bound()
 
 
 class _Dual:
@@ -203,9 +205,10 @@ class _Dual:
     ) -> ProvenEnd:
         """Lemma C2: the bound of g'x from what is known of x, with more and more effort."""
         statement = self.statement
+        # Of what has overflowed nothing is known, its sign included.
+        if not (np.isfinite(gradient.mid).all() and np.isfinite(gradient.rad).all()):
+            return ProvenEnd(-np.inf, "the gradient overflows")
         by = "weak duality (Lemma C1) with the bounds of the variables (Lemma C2)"
-        if _lacking(gradient, known).any():
-            known = statement.implied_range
         lacking = _lacking(gradient, known)
         corrected = None
         if lacking.any() and _is_curved(statement.cones):
@@ -213,6 +216,9 @@ class _Dual:
             corrected = self._solved(gradient, known, lacking)
         if lacking.any() and corrected is None:
             gradient = self._summed_exactly(gradient, np.flatnonzero(lacking))
+            lacking = _lacking(gradient, known)
+        if lacking.any():
+            known = statement.implied_range
             lacking = _lacking(gradient, known)
         is_convex = False
         if lacking.any() and corrected is None and statement.curvatures:
@@ -259,10 +265,9 @@ class _Dual:
         """g = Hw + c + sum_i l_i q_i + A'y, entry by entry."""
         statement = self.statement
         weighted = statement.weight * self.y
-        A = statement.A
-        count = np.diff(A.indptr)
-        mid = A.T @ weighted
-        terms = statement.absolute.T @ np.abs(weighted)
+        products = statement.column_products
+        count = products.count
+        mid, terms = products.of(weighted)
         # Lemma E2 column by column: each has its own number of terms.
         share = (count + 2) * UNIT_ROUNDOFF * (1 + 2.0**-20)
         rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
@@ -790,6 +795,11 @@ def upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     >>> upper_bound(statement, PrimalWitness(np.array([1.0, 0.0]))).value < 1 + 1e-15
     True
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _upper_bound(statement, witness)
+
+
+def _upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     x = witness.x
     if not np.isfinite(x).all():
         return ProvenEnd(np.inf, "the point is not finite")
@@ -797,7 +807,10 @@ def upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
         return ProvenEnd(np.inf, "a row asks for something below -inf")
     slack = _slack(statement, x)
     cones = statement.cones
-    tight = np.asarray(witness.tight, np.intp)
+    # A witness may name any rows: those that are no inequalities are none to be met with equality.
+    tight = np.unique(np.asarray(witness.tight, np.intp))
+    tight = tight[(tight >= cones.zero) & (tight < cones.zero + cones.nonneg)]
+    tight = tight[~statement.vacuous[tight]]
     equations = np.concatenate((np.arange(cones.zero, dtype=np.intp), tight))
 
     # Sums that may be 0 are summed exactly: the equations, and inequalities without a margin.
@@ -861,14 +874,15 @@ def _row_norms(rows: sparse.csr_array) -> FloatArray:
 def _slack(statement: ConeStatement, x: FloatArray) -> Enclosure:
     """b - Ax, row by row; vacuous rows have slack 0."""
     b = np.where(statement.vacuous, 0.0, statement.b)
-    rows = statement.rows
-    count = np.diff(rows.indptr)
-    mid = b - rows @ x
-    terms = abs(rows) @ np.abs(x) + np.abs(b)
+    products = statement.row_products
+    count = products.count
+    image, terms = products.of(x)
+    mid = b - image
+    terms = terms + np.abs(b)
     share = (count + 3) * UNIT_ROUNDOFF * (1 + 2.0**-20)
     rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
     # Sums of zeros are exact; a product of numbers that are not 0 may be 0 by underflow.
-    known = (count == 0) | (abs(rows) @ (x != 0).astype(float) == 0) & (b == 0)
+    known = (count == 0) | products.are_zeros(x) & (b == 0)
     return Enclosure(mid, np.where(known, 0.0, rad))
 
 
@@ -1037,7 +1051,7 @@ def is_infeasible(statement: ConeStatement, witness: DualWitness) -> bool:
     >>> is_infeasible(statement, DualWitness(np.zeros(1), np.array([2.0, 2.0])))
     True
     """
-    if (statement.b == -np.inf).any():
+    if _has_false_row(statement):
         return True
     known = statement.stated_range
     if (known.lower > known.upper).any():
@@ -1047,6 +1061,16 @@ def is_infeasible(statement: ConeStatement, witness: DualWitness) -> bool:
     if statement.quadratics:
         zero = witness
     return lower_bound(homogeneous, zero).value > 0
+
+
+def _has_false_row(statement: ConeStatement) -> bool:
+    """Whether a row without entries is wrong by itself, or one asks for something below -inf."""
+    zero = statement.cones.zero
+    b = statement.b[: zero + statement.cones.nonneg]
+    empty = np.diff(statement.rows.indptr)[: b.size] == 0
+    wrong = empty & (b < 0)
+    wrong[:zero] |= empty[:zero] & (b[:zero] != 0)
+    return bool(wrong.any() or (statement.b == -np.inf).any())
 
 
 def is_ray(statement: ConeStatement, d: FloatArray) -> bool:
@@ -1096,8 +1120,10 @@ def doubtful_rows(statement: ConeStatement, x: FloatArray) -> Indices:
     A witness may ask for them to be met with equality.
     """
     cones = statement.cones
-    slack = _slack(statement, x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        slack = _slack(statement, x)
+        lower, upper = slack.lower, slack.upper
     row = np.arange(statement.b.size)
     inequality = (row >= cones.zero) & (row < cones.zero + cones.nonneg)
-    open_rows = inequality & ~statement.vacuous & (slack.lower <= 0) & (slack.upper >= 0)
+    open_rows = inequality & ~statement.vacuous & (lower <= 0) & (upper >= 0)
     return np.asarray(np.flatnonzero(open_rows & (np.diff(statement.rows.indptr) > 0)), np.intp)

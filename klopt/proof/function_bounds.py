@@ -67,6 +67,8 @@ NOMINAL_ACCURACY = 2.0**-46
 """What estimates take the accuracy of a function to be that states none: some 100 roundings."""
 RATIONAL_WORK = 1e6
 """What an exact factorisation of a singular matrix may cost: milliseconds."""
+MAX_RATIONAL_ORDER = 40
+"""Larger matrices are not factored exactly: what they lack to be semidefinite is charged."""
 STRETCH = 2.0**-40
 """By how much more than needed a point is stretched, so that rounding does not undo it."""
 
@@ -107,7 +109,7 @@ def nonconvexity(function: Objective) -> float:
     if is_positive_semidefinite(matrix):
         return 0.0
     # A singular matrix: exact arithmetic decides where that is cheap.
-    if rational_psd(sparse.csc_array(matrix), RATIONAL_WORK):
+    if len(matrix) <= MAX_RATIONAL_ORDER and rational_psd(sparse.csc_array(matrix), RATIONAL_WORK):
         return 0.0
     return max(0.0, -eigenvalue_floor(matrix))
 

@@ -658,9 +658,9 @@ def _is_hopeless(statement: ConeStatement, y: FloatArray) -> bool:
     A'y must be 0 in columns without bounds; errors of a hundredth of its terms are no rounding.
     """
     known = statement.stated_range
-    g = statement.A.T @ y
+    g, terms = statement.column_products.of(y)
     off = ((g > 0) & np.isinf(known.lower)) | ((g < 0) & np.isinf(known.upper))
-    return bool(np.any(np.abs(g)[off] > 0.01 * (statement.absolute.T @ np.abs(y))[off]))
+    return bool(np.any(np.abs(g)[off] > 0.01 * terms[off]))
 
 
 def _repaired_farkas(
@@ -699,7 +699,6 @@ def _is_nearly_ray(statement: ConeStatement, d: FloatArray) -> bool:
     """Whether a direction keeps the rows of a large program up to a hundredth of their terms."""
     if statement.A.nnz <= SMALL_PROGRAM:
         return True
-    image = statement.rows @ d
-    terms = abs(statement.rows) @ np.abs(d)
+    image, terms = statement.row_products.of(d)
     violation = np.where(np.arange(image.size) < statement.cones.zero, np.abs(image), image)
     return bool(np.all((violation <= 0.01 * terms) | statement.vacuous))
