@@ -517,6 +517,15 @@ class _Dual:
         # With quadratic constraints g is not linear in the multipliers and w.
         if self.multipliers.any() or exhausted():
             return None
+        cache = statement.independent_columns
+        key = columns.tobytes()
+        if key not in cache:
+            cache[key] = self._find_independent_columns(columns)
+        return cache[key]
+
+    def _find_independent_columns(self, columns: Indices) -> Indices | None:
+        """The same in rationals."""
+        statement = self.statement
         parts = [sparse.csr_array(statement.A[:, columns].T)]
         if statement.P is not None:
             parts.append(sparse.csr_array(statement.P)[columns])
@@ -613,17 +622,14 @@ def _dual_room(statement: ConeStatement, y: FloatArray) -> FloatArray:
 
 def _dual_exponential_room(y: FloatArray) -> FloatArray:
     """How far each row (u, v, w) may move without leaving the dual exponential cone: a trial proves it."""
-    room = np.zeros(len(y))
-    trial = np.where(y[:, 0] < 0, np.max(np.abs(y), axis=1, initial=0.0), 0.0)
-    for _ in range(ROOM_TRIALS):
-        open_rows = np.flatnonzero((room == 0) & (trial > 0))
-        if not open_rows.size:
-            break
-        trial = trial / 8
-        around = Enclosure(y[open_rows], np.repeat(trial[open_rows, None], 3, axis=1))
-        proven = _in_dual_exponential(around)
-        room[open_rows] = np.where(proven, trial[open_rows], 0.0)
-    return room
+    size = np.where(y[:, 0] < 0, np.max(np.abs(y), axis=1, initial=0.0), 0.0)
+    trials = size * 8.0 ** -np.arange(1, ROOM_TRIALS + 1)[:, None]
+    around = Enclosure(
+        np.broadcast_to(y, (ROOM_TRIALS, *y.shape)).reshape(-1, 3),
+        np.repeat(trials.reshape(-1, 1), 3, axis=1),
+    )
+    proven = _in_dual_exponential(around).reshape(trials.shape)
+    return np.asarray(np.max(np.where(proven, trials, 0.0), axis=0))
 
 
 def _dot(x: FloatArray, y: FloatArray) -> Enclosure:

@@ -66,11 +66,10 @@ class TermProducts:
     Small matrices are kept dense, which is faster; the zeros that fill them add no rounding.
     """
 
-    def __init__(self, rows: sparse.csr_array) -> None:
-        self.count = np.diff(rows.indptr)
-        m, n = rows.shape
-        self._rows: Any = rows.toarray() if m * n <= MAX_DENSE else rows
-        self._sizes: Any = abs(self._rows)
+    def __init__(self, rows: Any, count: Any) -> None:
+        self.count = count
+        self._rows = rows
+        self._sizes = abs(rows)
 
     def of(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the product and the sums of the absolute values of its terms."""
@@ -122,12 +121,24 @@ class ConeStatement:
     @cached_property
     def row_products(self) -> TermProducts:
         """Ax and |A||x|."""
-        return TermProducts(self.rows)
+        dense = self._dense
+        return TermProducts(self.rows if dense is None else dense, np.diff(self.rows.indptr))
 
     @cached_property
     def column_products(self) -> TermProducts:
         """A'y and |A|'|y|."""
-        return TermProducts(sparse.csr_array(self.A.T))
+        dense = self._dense
+        return TermProducts(self.A.T if dense is None else dense.T, np.diff(self.A.indptr))
+
+    @cached_property
+    def independent_columns(self) -> dict[bytes, npt.NDArray[np.intp] | None]:
+        """Of columns whose dependence has been looked for, the independent ones."""
+        return {}
+
+    @cached_property
+    def _dense(self) -> FloatArray | None:
+        m, n = self.A.shape
+        return self.A.toarray() if m * n <= MAX_DENSE else None
 
     @cached_property
     def vacuous(self) -> Mask:
