@@ -20,6 +20,7 @@ The ends of the interval are those of the bracket under every verdict: an estima
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -140,8 +141,8 @@ def certify(
         certificate,
         residuals=residuals,
         notes=tuple(notes),
-        lower_by=bracket.lower_by if np.isfinite(lower) else "",
-        upper_by=bracket.upper_by if np.isfinite(upper) else "",
+        lower_by=bracket.lower_by if math.isfinite(lower) else "",
+        upper_by=bracket.upper_by if math.isfinite(upper) else "",
     )
     return certificate, bracket.point
 
@@ -325,7 +326,7 @@ def _ordered_ends(bracket: Bracket, notes: list[str]) -> tuple[float, float] | N
     """The bracket's ends; None where they cross, which exact bounds never do, or are NaN."""
     lower = float(bracket.lower)
     upper = float(bracket.upper)
-    if np.isnan(lower) or np.isnan(upper):
+    if math.isnan(lower) or math.isnan(upper):
         notes.append("the bracket is not a number: the point overflows")
         return None
     if contradict(lower, upper):

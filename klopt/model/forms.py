@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isnan
+from math import isfinite, isnan
 from typing import TypeAlias
 
 import attrs
@@ -37,6 +37,7 @@ from klopt.model.cones.product import Cones
 from klopt.model.features import Feature
 from klopt.model.functions.dual import DualFunction
 from klopt.model.functions.protocols import Objective, QuadraticLike
+from klopt.model.functions.quadratics import KernelQuadratic
 from klopt.model.functions.saddle import Bilinear, SaddleOracle, Splitting
 from klopt.model.functions.smooth import SmoothFunction
 from klopt.model.sets.box_plane import BoxPlane
@@ -341,9 +342,17 @@ class SimplexForm:
 
     def measure(self, x: FloatArray, y: FloatArray | None = None) -> Residuals:
         """Return the residuals of x: its violation and its Frank-Wolfe gap."""
-        value = self.objective.value(x)
+        gradient = None
+        if isinstance(self.objective, KernelQuadratic):
+            # One product with K for both.
+            gradient = self.objective.gradient(x)
+            value = float(x @ (gradient + self.objective.linear)) / 2
+        else:
+            value = self.objective.value(x)
         violation = self.domain.violation(x)
-        lower = max(self.lower_bound(x, value), self.averaged_bound(y), self.bound_below(x, y))
+        lower = self.lower_bound(x, value, gradient)
+        if y is not None:
+            lower = max(lower, self.averaged_bound(y), self.bound_below(x, y))
         return _interval_residuals(value, lower, value, violation)
 
 
@@ -450,7 +459,7 @@ class Start:
 def _interval_residuals(value: float, lower: float, upper: float, violation: float) -> Residuals:
     """Return the residuals of a point that proves lower <= optimum <= upper."""
     gap = np.inf
-    if np.isfinite(upper - lower):
+    if isfinite(upper - lower):
         gap = (upper - lower) / (1 + abs(upper))
     return Residuals(
         value=value,

@@ -37,6 +37,7 @@ from klopt.model.problem import Bracket, Point
 from klopt.proof.directed import difference_down, product_up, quotient_up, sum_up, total_up
 from klopt.proof.dyadic import balanced, exact_sign_of_sum
 from klopt.proof.enclosure import (
+    ETA,
     UNIT_ROUNDOFF,
     Enclosure,
     enclose_dot,
@@ -185,6 +186,13 @@ def balanced_multiple(z: FloatArray, stretch: float) -> FloatArray:
     return balanced(stretch * z) if stretch else np.zeros_like(z)
 
 
+def _dot(a: FloatArray, x: Enclosure) -> Enclosure:
+    """a'x (Lemma E2), its radius by one product."""
+    n = a.size
+    spread = float(np.abs(a) @ (x.rad + gamma(n + 1) * np.abs(x.mid)))
+    return Enclosure(float(a @ x.mid), spread * (1 + gamma(2 * n + 16)) + (2 * n + 4) * ETA)
+
+
 def _margins_below(y: FloatArray, shifted: Enclosure) -> FloatArray:
     """Lower bounds of y o (f + b)."""
     return np.asarray(round_down(y * shifted.mid - shifted.rad))
@@ -218,9 +226,11 @@ def soft_margin_proof(K: Gram, y: FloatArray, C: float, witness: Point) -> Brack
         f = enclose_in_slices(K.matrix, z)
         ends = _soft_margin_ends(K, y, C, a, f, is_feasible)
 
-    total = total_bound(ends.bound, n, C, -K.floor)
     normal = witness.dual.get("normal")
     by_normal = None
+    total = math.inf
+    if K.floor or normal is not None:
+        total = total_bound(ends.bound, n, C, -K.floor)
     if normal is not None:
         g, squared_norm = normal_classifier(K, normal)
         margins = _margins_below(y, g + hinge_bias(y, g.mid))
@@ -268,7 +278,7 @@ def _soft_margin_ends(
     bias = hinge_bias(y, f.mid)
     shifted = f + bias
     # 1'z = 0 exactly: then z'f = z'(f + b), whose terms cancel less.
-    curvature = enclose_dot(z, shifted if is_feasible else f)
+    curvature = _dot(z, shifted if is_feasible else f)
     charged = curvature
     margins = _margins_below(y, shifted)
     if phi:
@@ -467,8 +477,8 @@ def epsilon_margin_proof(
 
     f = enclose_in_blocks(K.matrix, x, K.entry_bounds)
     bias = tube_bias(y, f.mid, epsilon)
-    misses = (Enclosure.of(y) - bias) - f
-    ends = _epsilon_margin_ends(K, y, C, epsilon, x, misses, bias, is_feasible)
+    misses = _misses(y, bias, f)
+    ends = _epsilon_margin_ends(K, y, C, epsilon, x, misses, bias, is_feasible, f)
     # An error of f costs C in each point that it moves out of the tube.
     cost = float(f.rad.sum()) * C
     if not (is_narrow(f, size, ends.lower) and cost <= NARROW * (1 + abs(ends.lower))):
@@ -485,7 +495,7 @@ def epsilon_margin_proof(
     normal = witness.dual.get("normal")
     if normal is not None:
         g, squared_norm = normal_classifier(K, normal)
-        misses = (Enclosure.of(y) - tube_bias(y, g.mid, epsilon)) - g
+        misses = _misses(y, tube_bias(y, g.mid, epsilon), g)
         other = tube_bound(misses, squared_norm, C, epsilon, K.factor_error())
         if other < upper:
             upper = other
@@ -495,6 +505,14 @@ def epsilon_margin_proof(
     beta = balanced_multiple(x, ends.stretch)
     solved = Point({"beta": beta, "bias": bias}, duals)
     return Bracket(ends.lower, upper, solved, "", AT_A_POINT, upper_by)
+
+
+def _misses(y: FloatArray, bias: float, f: Enclosure) -> Enclosure:
+    """y - b - f: two roundings (Lemma E1)."""
+    centred = y - bias
+    mid = centred - f.mid
+    rad = f.rad + UNIT_ROUNDOFF * (np.abs(centred) + np.abs(mid))
+    return Enclosure(mid, rad * (1 + 8 * UNIT_ROUNDOFF) + ETA)
 
 
 @dataclass(frozen=True)
@@ -515,11 +533,16 @@ def _epsilon_margin_ends(
     misses: Enclosure,
     bias: float,
     is_feasible: bool,
+    product: Enclosure | None = None,
 ) -> _TubeEnds:
-    """Both ends from the misses y - Kx - b."""
+    """Both ends from the misses y - Kx - b, and from Kx where it is as well known as they are."""
     phi = -K.floor
-    centred = Enclosure.of(y) - bias
-    curvature = enclose_dot(x, centred - misses)
+    centred = y - bias
+    # One rounding each.
+    centred_rad = UNIT_ROUNDOFF * (1 + 4 * UNIT_ROUNDOFF) * np.abs(centred)
+    if product is None:
+        product = Enclosure(centred, centred_rad) - misses
+    curvature = _dot(x, product)
     if phi:
         curvature = curvature + enclose_dot(x, x) * phi
         misses = misses - Enclosure.of(x) * phi
@@ -530,7 +553,8 @@ def _epsilon_margin_ends(
     if is_feasible:
         # 1'x = 0 exactly: y'x = x'(y - b).
         length = total_up(np.abs(x))
-        gain = difference_down(enclose_dot(x, centred).lower, product_up(epsilon, length))
+        along = _dot(x, Enclosure(centred, centred_rad)).lower
+        gain = difference_down(along, product_up(epsilon, length))
         stretch = _tube_stretch(x, gain, curvature.mid, C)
         if product_up(stretch, float(np.abs(x).max())) > C:
             stretch = 1.0
@@ -667,8 +691,9 @@ def best_tube(residuals: FloatArray, epsilon: float) -> tuple[float, FloatArray]
 def tube_bias(y: FloatArray, f: FloatArray, epsilon: float) -> float:
     """Return the best bias of a regression f of the targets y."""
     middle = middle_of(y)
-    bias, _ = best_tube(y - middle - f, epsilon)
-    return bias + middle
+    residuals = y - middle - f
+    breaks = np.concatenate([residuals - epsilon, residuals + epsilon])
+    return best_shift(breaks, residuals.size) + middle
 
 
 def tube_upper(a: FloatArray, excess: FloatArray, curvature: float, C: float, phi: float) -> float:
