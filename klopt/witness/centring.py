@@ -41,7 +41,7 @@ Map = Callable[[FloatArray], FloatArray]
 
 __all__ = ["GAPS", "CentralPair", "central_pairs"]
 
-GAPS = (1e-8, 1e-7, 6e-7)
+GAPS = (3e-10, 1e-8, 1e-7, 6e-7)
 """The gaps that are aimed at, relative to 1 + |value|."""
 FACTORS = (1.0, 1e2, 1e4, 1e6)
 """Multiples of the target at which the path may be entered: up to a gap of about one percent."""
@@ -135,7 +135,11 @@ def central_pairs(form: ConeForm, x: FloatArray, y: FloatArray) -> Iterator[Cent
         lost = time.perf_counter() - began > MAX_SECONDS_OF_FAILURES
         if lost and path.failed and path.reached > 2 * mu:
             continue
-        found = path.towards(mu)
+        try:
+            found = path.towards(mu)
+        except (ValueError, np.linalg.LinAlgError):
+            # A step that overflows has no factors: the path is lost.
+            return
         if found is None:
             continue
         multipliers = np.zeros(stated.size)
