@@ -34,6 +34,7 @@ __all__ = [
     "IntArray",
     "MatrixLike",
     "SparseMatrix",
+    "accuracy_or_none",
     "as_bounds",
     "as_csc",
     "as_matrix",
@@ -221,6 +222,16 @@ def symmetric(name: str, value: FloatArray) -> FloatArray:
         result[rows, columns] = mean
         result[columns, rows] = mean.T
     return cast(FloatArray, freeze(result))
+
+
+def accuracy_or_none(value: float | None) -> float | None:
+    """Return the stated accuracy of a function, a nonnegative number, or None where none is stated.
+
+    >>> accuracy_or_none(-1.0)
+    Traceback (most recent call last):
+    klopt.errors.InvalidProblem: accuracy is -1.0; expected a nonnegative number
+    """
+    return None if value is None else positive("accuracy", value, zero=True)
 
 
 def positive(name: str, value: object, *, zero: bool = False, infinite: bool = False) -> float:

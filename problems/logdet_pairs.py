@@ -72,6 +72,8 @@ __all__ = ["LogDetPairs"]
 
 NARROW = 1e-9
 """A relative gap below which no better kernel is looked for."""
+NOISE_LEVELS = (0.0, 1e-9, 1e-6, 1e-3)
+"""Shares of the largest multiplier below which others are dropped, one after the other."""
 MAX_PROGRAM_ORDER = 60
 """The largest order of a cone program that is offered."""
 MAX_PROGRAM_PAIRS = 2000
@@ -302,6 +304,17 @@ class LogDetPairs(Problem):
         multipliers[self._constraining] = x / self.constraints.target
         similar, dissimilar = np.split(multipliers, [len(self.similar)])
         return {"similar": similar, "dissimilar": dissimilar}
+
+    def proves_infeasible(self, point: Point) -> bool:
+        """Return whether the multipliers contradict the pairs, exactly.
+
+        It is asked of the pairs and K0 as stored: the cone program holds a computed factor.
+        """
+        ray = np.maximum(np.nan_to_num(self._to_dual(point).x, posinf=0.0), 0.0)
+        largest = float(ray.max(initial=0.0))
+        # Solvers leave noise in entries that are 0.
+        kept = (np.where(ray > level * largest, ray, 0.0) for level in NOISE_LEVELS)
+        return any(not self.dual.ray_flaw(candidate) for candidate in kept)
 
     def witness(self, point: Point) -> Point:
         """Return multipliers of a finite dual value, and a kernel near theirs that is feasible.

@@ -78,7 +78,7 @@ class NuMargin(LabelledMargin):
         make = partial(Formulation, scale=self._units.value)
         simplices = make(
             "two capped simplices",
-            frozenset({Feature.SIMPLEX, Feature.SMOOTH, Feature.BOX}),
+            frozenset({Feature.SIMPLEX, Feature.SMOOTH, Feature.BOX, Feature.PRODUCT}),
             self._simplices,
             self._recover_simplices,
             self._lift_simplices,

@@ -313,8 +313,9 @@ class QCQP(Program):
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
         """Return a program built from a complementary pair, its ball and its cone active."""
-        n = max(size, 2)
-        m = max(size // 2, 1)
+        # With at most n active constraints, of normals in general position, there is an interior.
+        n = max(size, 4)
+        m = n // 2
         x = rng.uniform(-1.0, 1.0, n)
         half = rng.normal(size=(n, max(n // 2, 1)))
         A_ub = rng.normal(size=(m, n))

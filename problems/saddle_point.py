@@ -1,9 +1,11 @@
 """A user's own saddle point: min over x, max over y of a convex-concave phi over simple sets.
 
-Each player's best reply to the other's gradient bounds the value from its side, exactly and for any
-pair (x, y):
+Each player's best reply to the other's gradient bounds the value from its side, for any pair (x, y):
 
     phi + min over z of phi_x'(z - x)  <=  value of the game  <=  phi + max over z of phi_y'(z - y).
+
+For a bilinear phi the bounds hold in exact arithmetic (`klopt.proof.function_bounds`); for a user's
+own phi they rest on the accuracy that the user states, and are an estimate without one.
 
 A matrix game, phi = x'My + left'x + right'y over simplices, is a linear program too (von Neumann,
 1928): the row player's worst loss is a maximum over columns,
@@ -17,13 +19,14 @@ is y's total.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy import sparse
 
-from klopt.arrays import FloatArray, MatrixLike, csc
+from klopt.arrays import FloatArray, MatrixLike, accuracy_or_none, csc
 from klopt.errors import InvalidProblem
 from klopt.model.cones import Cones
 from klopt.model.features import Feature
@@ -31,6 +34,9 @@ from klopt.model.forms import ConeForm, SaddleForm, Start
 from klopt.model.functions import Bilinear, SaddleOracle
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import SimpleSet, Simplex
+from klopt.proof.function_bounds import declared_accuracy, entry_sizes
+from klopt.proof.set_bounds import is_known
+from klopt.witness.over_sets import bracket_of_game, point_next_to
 
 if TYPE_CHECKING:
     from klopt.kernels.datasets import Dataset
@@ -59,6 +65,9 @@ class SaddlePoint(Problem):
         The simple sets of x and of y.
     bilinear
         phi as an object where it is bilinear; `SaddlePoint.game` sets it.
+    accuracy
+        By how much value and gradients may be off, as of a `klopt.Oracle`; None makes what is found
+        an estimate. A bilinear phi is evaluated in enclosures.
 
     >>> game = SaddlePoint.game([[0, 1, -1], [-1, 0, 1], [1, -1, 0]])
     >>> bracket = game.bracket(Point({"x": np.full(3, 1 / 3)}, {"y": np.full(3, 1 / 3)}))
@@ -81,6 +90,7 @@ class SaddlePoint(Problem):
     right: SimpleSet
     bilinear: Bilinear | None = None
     """phi as an object where it is bilinear; `SaddlePoint.game` sets it."""
+    accuracy: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("left", "right"):
@@ -93,6 +103,7 @@ class SaddlePoint(Problem):
                 raise InvalidProblem(
                     f"{name} must be a function of (x, y); for a matrix use SaddlePoint.game"
                 )
+        object.__setattr__(self, "accuracy", accuracy_or_none(self.accuracy))
         form = self._saddle()
         gradients = form.coupling.gradients(self.left.centre(), self.right.centre())
         for name, gradient, home in zip(
@@ -147,7 +158,7 @@ class SaddlePoint(Problem):
     def _saddle(self) -> SaddleForm:
         if self.bilinear is not None:
             return SaddleForm(self.bilinear, self.left, self.right)
-        phi = SaddleOracle(self.value, self.gradient_x, self.gradient_y)
+        phi = SaddleOracle(self.value, self.gradient_x, self.gradient_y, accuracy=self.accuracy)
         return SaddleForm(phi, self.left, self.right)
 
     def _lp(self) -> ConeForm:
@@ -185,21 +196,42 @@ class SaddlePoint(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         """Return the best-reply bounds at the nearest points of both sets."""
-        x = self.left.repair(point.x)
-        y = self.right.repair(point.y)
-        lower, upper = self._saddle().bounds(x, y)
-        note = ""
-        if not np.isfinite(upper - lower):
+        return self.proof(self.witness(point))
+
+    def witness(self, point: Point) -> Point:
+        """Return points of both sets, up to rounding."""
+        x = point_next_to(self.left, point.x)
+        y = point_next_to(self.right, point.y)
+        return Point({"x": x}, {"y": y})
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return what a witness proves: any vectors of the right sizes."""
+        x = witness.x
+        y = witness.y
+        bracket = bracket_of_game(self._saddle(), x, y, self._sizes, witness)
+        ends = bracket.estimate or (bracket.lower, bracket.upper)
+        if not np.isfinite(ends).all():
             note = "a set is unbounded where phi improves: no bound on that side"
-        elif self.bilinear is None and self._contradicts(x, y, lower, upper):
-            # Only a user's own function can: a bilinear one is convex-concave by construction.
-            lower = -np.inf
-            upper = np.inf
+            return replace(bracket, note=note, estimate=None)
+        # Only a user's own function can: a bilinear one is convex-concave by construction.
+        if self.bilinear is None and self._contradicts(x, y, *ends):
             note = (
                 "phi crosses its own tangent: it is not convex in x and concave in y, "
                 "or a gradient is not its gradient"
             )
-        return Bracket(lower, upper, Point({"x": x}, {"y": y}), note)
+            return Bracket(-np.inf, np.inf, witness, note)
+        return bracket
+
+    @cached_property
+    def _sizes(self) -> tuple[FloatArray, FloatArray]:
+        """The largest entries of the rows and columns of a matrix game, computed once."""
+        return entry_sizes(self.bilinear)
+
+    @property
+    def provable(self) -> bool:
+        """Whether phi has a formula or states its accuracy, and klopt knows both sets."""
+        known = is_known(self.left) and is_known(self.right)
+        return known and declared_accuracy(self._saddle().coupling) is not None
 
     def _contradicts(self, x: FloatArray, y: FloatArray, lower: float, upper: float) -> bool:
         """Whether phi crosses a bound at the reply that attains it; it need not be finite there."""
@@ -211,8 +243,9 @@ class SaddlePoint(Problem):
             above = self.value(x, right) - upper
         except Exception:  # a logarithm of zero, say
             return False
-        too_low = below < -TANGENT_TOLERANCE * (1 + abs(lower))
-        too_high = above > TANGENT_TOLERANCE * (1 + abs(upper))
+        tolerance = max(TANGENT_TOLERANCE, 4 * (self.accuracy or 0.0))
+        too_low = below < -tolerance * (1 + abs(lower))
+        too_high = above > tolerance * (1 + abs(upper))
         return bool(too_low or too_high)
 
     @classmethod

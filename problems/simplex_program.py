@@ -5,10 +5,15 @@ is known exactly (the Frank-Wolfe bound),
 
     f(x) + min over z of g'(z - x)  <=  optimum  <=  f(x),    g the gradient at x.
 
-That f is convex and g its gradient is the user's claim; klopt checks it at the minimiser z of the
-tangent, where f may not be lower. The gap closes where f is smooth. At a kink one subgradient gives
-a weak bound; there the mean of the tangents at several points (cuts) is used. The maximum of smooth
-functions is better stated as a `SaddlePoint`, whose gap closes faster.
+Linear and quadratic functions, given as objects, are evaluated in enclosures: their bounds hold in
+exact arithmetic (`klopt.proof.function_bounds`). Of a user's own function klopt sees floats only.
+What they prove rests on the user's word: that f is convex, that g is its gradient, and how accurate
+both are computed (`accuracy`). Without an accuracy the interval is an estimate. klopt checks the
+first two at the minimiser z of the tangent, where f may not be lower.
+
+The gap closes where f is smooth. At a kink one subgradient gives a weak bound; there the mean of
+the tangents at several points (cuts) is used. The maximum of smooth functions is better stated as a
+`SaddlePoint`, whose gap closes faster.
 
 Linear and quadratic functions, given as objects (`SimplexProgram.of`), are cone programs as well: f
 stays, and the set becomes rows A x = b, A x <= b.
@@ -17,14 +22,15 @@ stays, and the set becomes rows A x = b, A x <= b.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import attrs
 import numpy as np
 from scipy import sparse
 
-from klopt.arrays import FloatArray, csc, flag, positive
+from klopt.arrays import FloatArray, accuracy_or_none, csc, flag, positive
 from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
 from klopt.model.cones import Cones
@@ -43,6 +49,9 @@ from klopt.model.functions import (
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import SimpleSet, Simplex
 from klopt.programs.polyhedra import is_polyhedral, rows_of
+from klopt.proof.function_bounds import declared_accuracy, nonconvexity
+from klopt.proof.set_bounds import is_known
+from klopt.witness.over_sets import bracket_over_set, point_next_to
 
 if TYPE_CHECKING:
     from klopt.kernels.datasets import Dataset
@@ -51,6 +60,8 @@ __all__ = ["SimplexProgram"]
 
 TANGENT_TOLERANCE = 1e-9
 """How far below its own tangent, relative to the bound, a user's function may lie by rounding."""
+DESIGN_ACCURACY = 1e-12
+"""What the example of an optimal design states: its matrices have condition numbers below 200."""
 
 
 def _simple_set(domain: SimpleSet) -> SimpleSet:
@@ -67,6 +78,13 @@ def _smooth(value: bool) -> bool:
 
 def _lipschitz(value: float | None) -> float | None:
     return None if value is None else positive("lipschitz", value)
+
+
+def _own(objective: Objective | None) -> Objective | None:
+    """The function with a kernel matrix that nobody else can write, exactly symmetric."""
+    if isinstance(objective, KernelQuadratic):
+        return attrs.evolve(objective, K=Gram.of(objective.K, "K").matrix)
+    return objective
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -88,14 +106,17 @@ class SimplexProgram(Problem):
         A Lipschitz constant of the gradient, or None where none is known.
     objective
         The function as an object; `SimplexProgram.of` sets it.
+    accuracy
+        By how much value and gradient may be off, as of a `klopt.Oracle`; None makes what is found
+        an estimate.
 
     >>> from klopt.model.sets import Simplex
     >>> far = np.array([2.0, 0.0])
     >>> square = lambda x: float((x - far) @ (x - far))
-    >>> program = SimplexProgram(square, lambda x: 2 * (x - far), Simplex(2))
+    >>> program = SimplexProgram(square, lambda x: 2 * (x - far), Simplex(2), accuracy=1e-14)
     >>> bracket = program.bracket(Point({"x": [1.0, 0.0]}))
-    >>> bracket.lower, bracket.upper
-    (1.0, 1.0)
+    >>> bracket.lower < 1.0 < bracket.upper, bracket.gap < 1e-12
+    (True, True)
     """
 
     statement = Statement(
@@ -112,8 +133,9 @@ class SimplexProgram(Problem):
     domain: SimpleSet = attrs.field(converter=_simple_set)
     smooth: bool = attrs.field(default=True, converter=_smooth)
     lipschitz: float | None = attrs.field(default=None, converter=_lipschitz)
-    objective: Objective | None = None
+    objective: Objective | None = attrs.field(default=None, converter=_own)
     """The function as an object where there is one; `SimplexProgram.of` sets it."""
+    accuracy: float | None = attrs.field(default=None, converter=accuracy_or_none)
 
     def __attrs_post_init__(self) -> None:
         if not (callable(self.value) and callable(self.gradient)):
@@ -164,7 +186,19 @@ class SimplexProgram(Problem):
         """The function as an object."""
         if self.objective is not None:
             return self.objective
-        return Oracle(self.domain.size, self.value, self.gradient, self.smooth, self.lipschitz)
+        return Oracle(
+            self.domain.size, self.value, self.gradient, self.smooth, self.lipschitz, self.accuracy
+        )
+
+    @property
+    def provable(self) -> bool:
+        """Whether the function has a formula or states its accuracy, and klopt knows the set."""
+        return declared_accuracy(self.function) is not None and is_known(self.domain)
+
+    @cached_property
+    def _phi(self) -> float:
+        """By how much the function may fail to be convex, proven once."""
+        return nonconvexity(self.function)
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the form over the set and, for a linear or quadratic program, the cone program."""
@@ -198,20 +232,26 @@ class SimplexProgram(Problem):
 
     def bracket(self, point: Point) -> Bracket:
         """Return f at the nearest point of the set, and the larger bound of tangent and cuts."""
-        x = self.domain.repair(point.x)
-        cuts = point.dual.get("cuts")
+        return self.proof(self.witness(point))
+
+    def witness(self, point: Point) -> Point:
+        """Return a point of the set, up to rounding, and the cuts."""
+        return _recover(point_next_to(self.domain, point.x), point.dual.get("cuts"))
+
+    def proof(self, witness: Point) -> Bracket:
+        """Return what a witness proves: any vectors of the right sizes."""
+        x = witness.x
         form = self._over_the_set()
-        upper = form.objective.value(x)
-        gradient = form.objective.gradient(x)
-        lower = max(form.lower_bound(x, upper, gradient), form.averaged_bound(cuts))
-        note = ""
+        bracket = bracket_over_set(form, x, witness.dual.get("cuts"), self._phi, witness)
+        lower = bracket.lower if bracket.estimate is None else bracket.estimate[0]
         if lower == -np.inf:
             note = "the set is unbounded where f falls: no lower bound"
-        elif self.objective is None and self._contradicts(lower, gradient):
-            # Only a user's own function can: those given as objects are convex by construction.
-            lower = -np.inf
+            return replace(bracket, note=note, estimate=None)
+        # Only a user's own function can: those given as objects are convex by construction.
+        if self.objective is None and self._contradicts(lower, form.objective.gradient(x)):
             note = "f lies below its own tangent: it is not convex, or gradient is not its gradient"
-        return Bracket(lower, upper, _recover(x, cuts), note)
+            return replace(bracket, lower=-np.inf, note=note, lower_by="", estimate=None)
+        return bracket
 
     def _contradicts(self, lower: float, gradient: FloatArray) -> bool:
         """Whether f is below the bound at the minimiser of its tangent; it need not exist there."""
@@ -219,7 +259,8 @@ class SimplexProgram(Problem):
             value = float(self.value(self.domain.linear_minimiser(gradient)))
         except Exception:  # a logarithm of zero, say
             return False
-        return value < lower - TANGENT_TOLERANCE * (1 + abs(lower))
+        tolerance = max(TANGENT_TOLERANCE, 4 * (self.accuracy or 0.0))
+        return value < lower - tolerance * (1 + abs(lower))
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
@@ -238,9 +279,8 @@ def _lift(point: Point) -> Start:
 
 
 def _refuse_indefinite(function: Objective) -> None:
-    if isinstance(function, KernelQuadratic):
-        Gram.of(function.K, "K")
-    elif isinstance(function, QuadraticLike):
+    # The matrix of a `KernelQuadratic` was checked when it came in.
+    if isinstance(function, QuadraticLike) and not isinstance(function, KernelQuadratic):
         Gram.of(_hessian(function), "H")
 
 
@@ -273,4 +313,5 @@ class _LogDetDesign:
 
 def _optimal_design(d: Dataset) -> SimplexProgram:
     """D-optimal design: the frequencies of measurements that minimise the confidence ellipsoid."""
-    return SimplexProgram.of(SmoothFunction(len(d.X), _LogDetDesign(d.X)), Simplex(len(d.X)))
+    design = SmoothFunction(len(d.X), _LogDetDesign(d.X), accuracy=DESIGN_ACCURACY)
+    return SimplexProgram.of(design, Simplex(len(d.X)))

@@ -27,6 +27,8 @@ from klopt.problems._margin.cone_forms import Polyhedron
 from klopt.problems._margin.forms import LabelledMargin, Units, refuse_large_penalty
 from klopt.problems._margin.proof import soft_margin_proof
 from klopt.problems._margin.witness import soft_margin_witness
+from klopt.proof.statement import ConeStatement
+from klopt.witness.cone_witness import proven_ray
 
 __all__ = ["SoftMargin"]
 
@@ -110,6 +112,17 @@ class SoftMargin(LabelledMargin):
         return Point({"alpha": alpha, "bias": y[0]})
 
     # The bracket
+
+    def proves_infeasible(self, point: Point) -> bool:
+        """Return whether no classifier has a hard margin: some a >= 0, y'a = 0, 1'a > 0 has Qa = 0.
+
+        It is asked of K as stored: the forms by a factor of K, which is computed, may be singular
+        where K is not.
+        """
+        if np.isfinite(self.C):
+            return False
+        form = self._polyhedron().with_quadratic(self.y[:, None] * self.K.matrix * self.y)
+        return proven_ray(ConeStatement.of_form(form), form, point.alpha)
 
     def bracket(self, point: Point) -> Bracket:
         return self.proof(self.witness(point))

@@ -55,7 +55,7 @@ class Admm(Backend):
     """
 
     name = "admm"
-    offers = frozenset({Feature.SPLIT, Feature.BOX, Feature.SPECTRAL})
+    offers = frozenset({Feature.SPLIT, Feature.BOX, Feature.SPECTRAL, Feature.PRODUCT})
     honours = frozenset({"tol", "time_limit", "max_iter", "threads", "seed", "log", "start"})
     proves = frozenset({"dual"})
     rank = 18

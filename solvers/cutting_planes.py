@@ -44,7 +44,7 @@ class CuttingPlanes(Backend):
     """
 
     name = "cutting_planes"
-    offers = frozenset({Feature.SIMPLEX, Feature.NONSMOOTH, Feature.BOX})
+    offers = frozenset({Feature.SIMPLEX, Feature.NONSMOOTH, Feature.BOX, Feature.PRODUCT})
     honours = frozenset({"tol", "time_limit", "max_iter", "threads", "seed", "log", "start"})
     rank = 30
     references = ("lemarechal1995",)

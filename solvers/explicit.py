@@ -33,6 +33,7 @@ class Explicit(Backend):
             Feature.BOX,
             Feature.ORDERED,
             Feature.SPECTRAL,
+            Feature.PRODUCT,
         }
     )
     honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log"})

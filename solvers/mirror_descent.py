@@ -59,6 +59,7 @@ class MirrorDescent(Backend):
             Feature.MARGIN,
             Feature.CURVED,
             Feature.SPECTRAL,
+            Feature.PRODUCT,
         }
     )
     honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log", "start"})

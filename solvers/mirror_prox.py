@@ -68,7 +68,9 @@ class MirrorProx(Backend):
     """
 
     name = "mirror_prox"
-    offers = frozenset({Feature.SADDLE, Feature.BOX, Feature.ORDERED, Feature.SPECTRAL})
+    offers = frozenset(
+        {Feature.SADDLE, Feature.BOX, Feature.ORDERED, Feature.SPECTRAL, Feature.PRODUCT}
+    )
     honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log", "start"})
     proves = frozenset({"dual"})
     rank = 40

@@ -80,6 +80,7 @@ class Nesterov(Backend):
             Feature.BOX,
             Feature.ORDERED,
             Feature.SPECTRAL,
+            Feature.PRODUCT,
         }
     )
     honours = frozenset({"tol", "time_limit", "max_iter", "seed", "log", "start"})

@@ -21,7 +21,7 @@ class Newton(Backend):
     """
 
     name = "newton"
-    offers = frozenset({Feature.SIMPLEX, Feature.CURVED, Feature.BOX})
+    offers = frozenset({Feature.SIMPLEX, Feature.CURVED, Feature.BOX, Feature.PRODUCT})
     honours = frozenset({"tol", "time_limit", "max_iter", "threads", "seed", "log", "start"})
     rank = 15
     accuracy = 1e-9

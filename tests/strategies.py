@@ -75,12 +75,14 @@ def exact_value(form: ConeForm, x: np.ndarray) -> Fraction:
     total = sum((Fraction(float(v)) * w for v, w in zip(form.c, z, strict=True)), Fraction(0))
     if form.P is not None:
         for i, row in enumerate(form.P.toarray().tolist()):
-            total += sum((Fraction(v) * z[i] * z[j] for j, v in enumerate(row) if v), Fraction(0)) / 2
+            total += (
+                sum((Fraction(v) * z[i] * z[j] for j, v in enumerate(row) if v), Fraction(0)) / 2
+            )
     return total
 
 
 def bounded_pair(rng: np.random.Generator, n: int, quadratic: bool) -> Instance:
-    """A linear or quadratic program most rows of which are (scaled, repeated) bounds, built from its optimal pair, exactly."""
+    """A linear or quadratic program, mostly of scaled, repeated bounds, built from its exact pair."""
     general = few_bits(rng.normal(size=(max(n // 2, 1), n)))
     picked = rng.integers(n, size=2 * n)
     bounds = sparse.csr_array(

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import pytest
-from bad_backends import Bad, Liar, NanReturner, Pointless, Printer, WrongShaper
+from bad_backends import (
+    Bad,
+    GradientScaler,
+    Liar,
+    Mutator,
+    NanReturner,
+    Pointless,
+    Printer,
+    Scribbler,
+    StartWriter,
+    Unlocker,
+    Unmutator,
+    WrongShaper,
+)
 from hypothesis import given, strategies as st
 
 from klopt.conformance.checks import Skip, Status, expect, run_check
@@ -16,9 +30,10 @@ from klopt.engine.registry import backend_named
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form, SimplexForm
-from klopt.model.functions import DualFunction
+from klopt.model.functions import DualFunction, Linear
 from klopt.model.problem import Bracket, Point
-from klopt.problems import SoftMargin
+from klopt.model.sets import Product
+from klopt.problems import SimplexProgram, SoftMargin
 from klopt.proof.certificate import Verdict
 
 
@@ -30,6 +45,48 @@ def test_a_bad_backend_fails_the_truths(backend: Bad) -> None:
         check.name for check in check_backend(backend, show=False) if check.status is Status.FAILED
     }
     assert {"truth_lp_unique", "truth_qp_unique", "proof_lp_known_pair"} <= failed
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [Mutator(), Unmutator(), Scribbler(), GradientScaler(), Unlocker()],
+    ids=lambda b: b.name,
+)
+def test_writing_into_the_form_is_reported(backend: Backend) -> None:
+    checks = {check.name: check for check in check_backend(backend, show=False)}
+    assert checks["contract_form_untouched"].status is Status.FAILED
+
+
+def test_writing_into_the_start_is_reported() -> None:
+    checks = {check.name: check for check in check_backend(StartWriter(), show=False)}
+    assert checks["contract_start_untouched"].status is Status.FAILED
+    assert "the start was changed" in checks["contract_start_untouched"].detail
+    honest = {check.name: check for check in check_backend(backend_named("newton"), show=False)}
+    assert honest["contract_start_untouched"].status is Status.PASSED
+
+
+class OneBlock(Backend):
+    """Minimises over the first set of a product alone, and leaves the others at their centres."""
+
+    name: ClassVar[str] = "one_block"
+    offers = frozenset({Feature.SIMPLEX, Feature.LINEAR, Feature.PRODUCT})
+    honours = frozenset({"tol"})
+
+    def run(self, form: Form, settings: Settings, start: Start | None = None) -> Answer:
+        assert isinstance(form, SimplexForm)
+        assert isinstance(form.objective, Linear)
+        if not isinstance(form.domain, Product):
+            return Answer(Stop.OPTIMAL, form.domain.linear_minimiser(form.objective.c))
+        first = form.domain.sets[0]
+        x = form.domain.centre()
+        x[: first.size] = first.linear_minimiser(form.objective.c[: first.size])
+        return Answer(Stop.OPTIMAL, x)
+
+
+def test_a_backend_that_offers_products_is_tested_on_one() -> None:
+    checks = {check.name: check.status for check in check_backend(OneBlock(), show=False)}
+    assert checks["truth_simplex_linear"] is Status.PASSED
+    assert checks["truth_product_linear"] is Status.FAILED
 
 
 class Negated(Backend):
@@ -182,6 +239,55 @@ def test_a_bracket_that_ignores_the_data_is_found_out() -> None:
     assert any(
         "the form says" in detail and "the bracket 7 <= optimum <= 7" in detail for detail in failed
     )
+
+
+OFF = 1e-10
+"""What an end is off by, relative to 1 + |value|: a ten-thousandth of the default tolerance."""
+
+
+class LowerTooHigh(SimplexProgram):
+    """A lower end that is off by 1e-10."""
+
+    def bracket(self, point: Point) -> Bracket:
+        bracket = super().bracket(point)
+        return replace(bracket, lower=bracket.lower + OFF * (1 + abs(bracket.upper)))
+
+
+class UpperTooLow(SimplexProgram):
+    """An upper end that is off by 1e-10."""
+
+    def bracket(self, point: Point) -> Bracket:
+        bracket = super().bracket(point)
+        return replace(bracket, upper=bracket.upper - OFF * (1 + abs(bracket.upper)))
+
+
+class Disarmed(SimplexProgram):
+    """The same, with ends that are not allowed to cross."""
+
+    def bracket(self, point: Point) -> Bracket:
+        bracket = super().bracket(point)
+        lower = bracket.lower + OFF * (1 + abs(bracket.upper))
+        return replace(bracket, lower=min(lower, bracket.upper))
+
+
+class Shifted(SimplexProgram):
+    """Both ends are off by 1e-10 to the same side: they never contradict each other."""
+
+    def bracket(self, point: Point) -> Bracket:
+        bracket = super().bracket(point)
+        shift = OFF * (1 + abs(bracket.upper))
+        return replace(bracket, lower=bracket.lower + shift, upper=bracket.upper + shift)
+
+
+@pytest.mark.parametrize("problem", [LowerTooHigh, UpperTooLow, Disarmed, Shifted])
+def test_ends_that_are_off_by_little_are_found_out(problem: type[SimplexProgram]) -> None:
+    checks = {check.name: check for check in check_problem(problem, show=False)}
+    assert checks["bracket_is_exact"].status is Status.FAILED, checks["bracket_is_exact"].detail
+
+
+def test_exact_ends_pass() -> None:
+    checks = check_problem(SimplexProgram, show=False)
+    assert [check.name for check in checks if check.status is not Status.PASSED] == []
 
 
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -198,7 +198,9 @@ def test_it_beats_mirror_descent_where_variables_are_few() -> None:
 
 def test_a_users_own_function_with_kinks_is_certified() -> None:
     oracle = steepest_row(np.diag([1.0, 2.0, 4.0]), np.zeros(3))
-    problem = klopt.problems.SimplexProgram(oracle.value, oracle.gradient, Simplex(3), smooth=False)
+    problem = klopt.problems.SimplexProgram(
+        oracle.value, oracle.gradient, Simplex(3), smooth=False, accuracy=1e-14
+    )
     result = klopt.solve(problem, "cutting_planes").require()
     assert result.value == pytest.approx(4 / 7, abs=1e-5)
 

@@ -134,7 +134,9 @@ def test_sums(values, data) -> None:
     truth = sum(rationals(x), Fraction(0)) + side * sum(rationals(rad), Fraction(0))
     assert holds(Enclosure(x, rad).sum(), truth)
     assert holds(Enclosure(x[None, :], rad[None, :]).sum(axis=1), truth, (0,))
-    assert holds(enclose_sum([Enclosure(*pair) for pair in zip(values, rad.tolist())]), truth)
+    assert holds(
+        enclose_sum([Enclosure(*pair) for pair in zip(values, rad.tolist(), strict=True)]), truth
+    )
     exact = enclose_sum(values)
     if exact.rad == 0.0:
         assert Fraction(exact.mid) == sum(rationals(x), Fraction(0))
@@ -160,10 +162,12 @@ def test_products(rows, inner, columns, data) -> None:
     rad_A, rad_B = np.abs(draw_matrix(data, rows, inner)), np.abs(draw_matrix(data, inner, columns))
     side = data.draw(sides)
     exact_B = [
-        [corner(b, r, side) for b, r in zip(*pair)] for pair in zip(B.tolist(), rad_B.tolist())
+        [corner(b, r, side) for b, r in zip(*pair, strict=True)]
+        for pair in zip(B.tolist(), rad_B.tolist(), strict=True)
     ]
     exact_A = [
-        [corner(a, r, side) for a, r in zip(*pair)] for pair in zip(A.tolist(), rad_A.tolist())
+        [corner(a, r, side) for a, r in zip(*pair, strict=True)]
+        for pair in zip(A.tolist(), rad_A.tolist(), strict=True)
     ]
     plain_A = [[Fraction(a) for a in row] for row in A.tolist()]
     with_radii = enclose_product(Enclosure(A, rad_A), Enclosure(B, rad_B))

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from strategies import at_most, generators, radial_gram, signs
 
 import klopt
+from klopt.engine.certify import certify
 from klopt.kernels.gram import Gram, proven_floor
 from klopt.kernels.rbf import gaussians
 from klopt.model.problem import Bracket, Point
@@ -440,3 +441,28 @@ def test_the_distance_of_the_factor_is_an_upper_bound(rng: Generator, n: int) ->
         for i in range(n):
             A[i][i] += error
         assert is_semidefinite(A)
+
+
+@pytest.mark.parametrize("formulation", ["dual QP", "SOCP epigraph"])
+def test_a_hard_margin_that_only_a_factor_of_K_misses_is_not_called_infeasible(
+    formulation: str,
+) -> None:
+    """K is positive definite by one unit in the last place; its computed factor is singular."""
+    k = 3.694644520472026
+    K = np.array([[k, k], [k, np.nextafter(k, 4.0)]])
+    assert Q(K[0, 0]) * Q(K[1, 1]) > Q(K[0, 1]) ** 2
+    problem = SoftMargin(K, [1, -1], np.inf)
+    (route,) = (way for way in problem.formulations() if way.name == formulation)
+    form = route.build()
+    ray = np.zeros(form.c.size)
+    ray[:2] = 1.0
+    answer = klopt.Answer(klopt.Stop.UNBOUNDED, np.zeros(form.c.size), ray=ray)
+    certificate, _ = certify(problem, route, form, answer, 1e-6)
+    assert certificate.verdict is not klopt.Verdict.INFEASIBLE
+
+    same = SoftMargin(np.full((2, 2), k), [1, -1], np.inf)
+    assert same.proves_infeasible(Point({"alpha": [1.0, 1.0]}))
+    assert not same.proves_infeasible(Point({"alpha": [1.0, 0.0]}))
+    assert not SoftMargin(np.full((2, 2), k), [1, -1], 1.0).proves_infeasible(
+        Point({"alpha": [1.0, 1.0]})
+    )

@@ -14,6 +14,7 @@ import sys
 import textwrap
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from fractions import Fraction
 from itertools import islice
 
 import attrs
@@ -339,8 +340,9 @@ def test_fault_17_no_variables_or_no_rows_are_solved_by_klopt_itself() -> None:
 def test_fault_18_zero_rows_are_judged_and_never_reach_a_backend(backend) -> None:
     true = lp(A_ub=np.zeros((2, 2)), b_ub=[0.0, 1.0], bounds=(0, 1))
     assert klopt.solve(true, backend=backend).require().value == pytest.approx(-3.0, abs=1e-5)
-    false = lp(A_ub=np.zeros((2, 2)), b_ub=[0.0, -1.0])
-    assert klopt.solve(false, backend=backend).verdict is Verdict.INFEASIBLE
+    for amount in (1.0, 1e-300):
+        false = lp(A_ub=np.zeros((2, 2)), b_ub=[0.0, -amount])
+        assert klopt.solve(false, backend=backend).verdict is Verdict.INFEASIBLE
 
 
 def test_fault_19_degenerate_cones_are_rewritten() -> None:
@@ -672,6 +674,15 @@ def test_fault_44_contradictory_equalities_are_infeasible_and_the_vector_names_t
     y = result.duals["eq"]
     assert set(np.flatnonzero(np.abs(y) > 1e-3 * np.abs(y).max())) == {0, 2}
     assert y[0] == pytest.approx(-y[2], rel=1e-3)
+
+
+def test_fault_44_equalities_that_contradict_each_other_by_rounding_are_estimated() -> None:
+    problem = LP([1.0], A_eq=[[1.0], [3.0]], b_eq=[0.1, 0.3])
+    assert 3 * Fraction(0.1) != Fraction(0.3)
+    result = klopt.solve(problem)
+    assert result.verdict is Verdict.ESTIMATED
+    assert "units in the last place" in result.certificate.data_change
+    assert klopt.solve(problem, exact=True).verdict is Verdict.INFEASIBLE
 
 
 # Settings

@@ -92,7 +92,7 @@ def test_highs_says_why_it_refuses_a_model():
     form = planted_cone_program(np.random.default_rng(0), "lp").form
     answer = highs.BACKEND.run(attrs.evolve(form, A=form.A * 1e16), Settings())
     assert answer.stop is Stop.REJECTED
-    assert "1e+16" in answer.native
+    assert "e+16" in answer.native
 
 
 INTERRUPTED = """

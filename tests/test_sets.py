@@ -375,8 +375,8 @@ def test_a_product_acts_block_by_block():
         (OrderedSimplex(2), {Feature.ORDERED}),
         (Spectrahedron(2), {Feature.SPECTRAL}),
         (BOXES["box"], {Feature.BOX}),
-        (SETS["product"], {Feature.ORDERED, Feature.BOX}),
-        (MIRRORED["pair"], {Feature.SPECTRAL}),
+        (SETS["product"], {Feature.PRODUCT, Feature.ORDERED, Feature.BOX}),
+        (MIRRORED["pair"], {Feature.PRODUCT, Feature.SPECTRAL}),
     ],
 )
 def test_features_name_what_is_beyond_the_plain_simplex(domain, features):

@@ -878,7 +878,7 @@ def test_a_users_function_that_fails_is_an_outcome() -> None:
             return 2 * x - np.array([1.0, 0.2, 0.0])
 
         problem = klopt.problems.SimplexProgram(
-            lambda x: float(x @ x - x @ [1.0, 0.2, 0.0]), gradient, klopt.Simplex(3)
+            lambda x: float(x @ x - x @ [1.0, 0.2, 0.0]), gradient, klopt.Simplex(3), accuracy=1e-14
         )
         result = klopt.solve(problem)
         assert result.verdict in (Verdict.UNPROVEN, Verdict.OPTIMAL)
@@ -933,19 +933,19 @@ class TestSharedState:
                 lambda: 4 * square * np.eye(3) + 8 * np.outer(x, x),
             )
 
-        return SimplexProgram.of(SmoothFunction(3, near), klopt.Simplex(3))
+        return SimplexProgram.of(SmoothFunction(3, near, accuracy=1e-14), klopt.Simplex(3))
 
     def oracle(self) -> tuple[SimplexProgram, np.ndarray]:
         """Minimise c'x; the user's gradient is the user's own array."""
         own = self.COST.copy()
-        linear = klopt.Oracle(3, lambda x: float(self.COST @ x), lambda x: own)
+        linear = klopt.Oracle(3, lambda x: float(self.COST @ x), lambda x: own, accuracy=1e-14)
         return SimplexProgram.of(linear, klopt.Simplex(3)), own
 
     def plain_functions(self) -> tuple[SimplexProgram, np.ndarray]:
         """The same by two plain functions."""
         own = self.COST.copy()
         value = lambda x: float(self.COST @ x)  # noqa: E731
-        return SimplexProgram(value, lambda x: own, klopt.Simplex(3)), own
+        return SimplexProgram(value, lambda x: own, klopt.Simplex(3), accuracy=1e-14), own
 
     @pytest.mark.parametrize("isolate", [False, True])
     @pytest.mark.parametrize("backend", [bad.Scribbler(), bad.GradientScaler()], ids=_name)
@@ -972,7 +972,7 @@ class TestSharedState:
         def near(x):
             return Evaluation(float(self.COST @ x), self.COST.copy())
 
-        problem = SimplexProgram.of(MatrixFreeFunction(3, near), klopt.Simplex(3))
+        problem = SimplexProgram.of(MatrixFreeFunction(3, near, 1e-14), klopt.Simplex(3))
         result = klopt.solve(problem, bad.Unlocker())
         assert result.stop is Stop.OPTIMAL
         assert result.verdict is Verdict.FEASIBLE

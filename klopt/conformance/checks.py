@@ -16,7 +16,17 @@ import numpy as np
 from klopt.engine.result import Result
 from klopt.proof.certificate import Verdict
 
-__all__ = ["Body", "Check", "Skip", "Status", "claimed", "expect", "run_check", "why_not"]
+__all__ = [
+    "Body",
+    "Check",
+    "Skip",
+    "Status",
+    "claimed",
+    "expect",
+    "run_check",
+    "tried_to_write",
+    "why_not",
+]
 
 Body = Callable[[], None]
 
@@ -77,13 +87,22 @@ def run_check(name: str, body: Body, reason: str = "") -> Check:
     return Check(name, Status.PASSED)
 
 
+def tried_to_write(native: str) -> bool:
+    """Return whether a backend's last words are those of NumPy about a read-only array.
+
+    >>> tried_to_write("ValueError: assignment destination is read-only")
+    True
+    """
+    return re.search(r"not writ(e)?able|read-?only|WRITEABLE", native) is not None
+
+
 def claimed(result: Result) -> str:
     """Return the route and what its backend said, in its own words."""
     answer = result.chosen.answer
     native = f" ({answer.native.strip()})" if answer.native.strip() else ""
     route = f"{result.problem.describe()} by {result.route}"
     text = f"{route}: the backend says {answer.stop.words}{native}"
-    if re.search(r"not writ(e)?able|read-?only", answer.native):
+    if tried_to_write(answer.native):
         advice = "the arrays of a form are read-only; give the library a copy: np.array(form.b)"
         return f"{text}\n{advice}"
     return text

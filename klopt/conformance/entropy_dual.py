@@ -21,6 +21,7 @@ f.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -66,6 +67,9 @@ class EntropyDual:
     b: FloatArray = attrs.field(converter=_right_side)
     interior: FloatArray | None = attrs.field(default=None, converter=_point)
     weight: float = np.inf
+
+    accuracy: ClassVar[float] = 1e-13
+    """By how much values and bounds may be off: they have fewer than 100 roundings."""
 
     @property
     def size(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Self
 
 import numpy as np
@@ -33,10 +33,15 @@ from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.model.sets import BoxPlane, OrderedSimplex, Product, Simplex, Spectrahedron
 from klopt.programs.psd_factor import refuse_indefinite
 from klopt.proof.certificate import Verdict
+from klopt.proof.function_bounds import entry_sizes, nonconvexity
 from klopt.proof.statement import ConeStatement
 from klopt.witness.cone_witness import prove
+from klopt.witness.over_sets import bracket_of_game, bracket_over_set, point_next_to
 
 __all__ = ["FormProblem", "Instance", "reference_instances"]
+
+FEW_ROUNDINGS = 1e-14
+"""What functions of two or three variables state as their accuracy: fewer than 40 roundings."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,14 +64,13 @@ class FormProblem(Problem):
         """Return the bounds the form gives by itself."""
         form = self.form
         if isinstance(form, SimplexForm):
-            x = form.domain.repair(point.x)
+            x = point_next_to(form.domain, point.x)
             cuts = point.dual.get("y")
-            lower = max(form.lower_bound(x), form.averaged_bound(cuts))
-            return Bracket(lower, form.objective.value(x), _as_point(x, cuts))
+            return bracket_over_set(form, x, cuts, self._phi, _as_point(x, cuts))
         if isinstance(form, SaddleForm):
-            x = form.left.repair(point.x)
-            y = form.right.repair(point.y)
-            return Bracket(*form.bounds(x, y), _as_point(x, y))
+            x = point_next_to(form.left, point.x)
+            y = point_next_to(form.right, point.y)
+            return bracket_of_game(form, x, y, entry_sizes(form.coupling), _as_point(x, y))
         if isinstance(form, ExplicitForm):
             return Bracket(-np.inf, np.inf, point, "a closed form alone has no bracket")
         # Rows that are vacuous or repeated are left out: bounds are proven on the others.
@@ -84,6 +88,11 @@ class FormProblem(Problem):
             estimate=proof.estimate,
             no_optimum=proof.no_optimum,
         )
+
+    @cached_property
+    def _phi(self) -> float:
+        """By how much the function over a set may fail to be convex, proven once."""
+        return nonconvexity(self.form.objective) if isinstance(self.form, SimplexForm) else 0.0
 
     @classmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
@@ -243,7 +252,13 @@ def _over_sets() -> tuple[Instance, ...]:
         Instance(
             "simplex_smooth",
             SimplexForm(
-                Oracle(3, lambda x: float((x - far) @ (x - far)) / 2, lambda x: x - far, True, 1.0),
+                Oracle(
+                    3,
+                    lambda x: float((x - far) @ (x - far)) / 2,
+                    lambda x: x - far,
+                    lipschitz=1.0,
+                    accuracy=FEW_ROUNDINGS,
+                ),
                 Simplex(3),
             ),
             value=2.0,
@@ -251,7 +266,13 @@ def _over_sets() -> tuple[Instance, ...]:
         Instance(
             "simplex_nonsmooth",
             SimplexForm(
-                Oracle(3, lambda x: float(np.max(x)), lambda x: np.eye(3)[np.argmax(x)], False),
+                Oracle(
+                    3,
+                    lambda x: float(np.max(x)),
+                    lambda x: np.eye(3)[np.argmax(x)],
+                    smooth=False,
+                    accuracy=FEW_ROUNDINGS,
+                ),
                 Simplex(3),
             ),
             value=1 / 3,
@@ -260,20 +281,23 @@ def _over_sets() -> tuple[Instance, ...]:
         Instance(
             "box_curved",
             SimplexForm(
-                SmoothFunction(2, _quartic), BoxPlane(np.zeros(2), np.full(2, 3.0), np.ones(2), 2.0)
+                SmoothFunction(2, _quartic, accuracy=FEW_ROUNDINGS),
+                BoxPlane(np.zeros(2), np.full(2, 3.0), np.ones(2), 2.0),
             ),
             value=4.0,
         ),
         Instance(
             "box_applied",
             SimplexForm(
-                MatrixFreeFunction(2, lambda x: DenseHessian(_quartic(x))),
+                MatrixFreeFunction(2, lambda x: DenseHessian(_quartic(x)), FEW_ROUNDINGS),
                 BoxPlane(np.zeros(2), np.full(2, 3.0), np.ones(2), 2.0),
             ),
             value=4.0,
         ),
         Instance(
-            "simplex_curved", SimplexForm(SmoothFunction(3, _quartic), Simplex(3, 3.0)), value=9.0
+            "simplex_curved",
+            SimplexForm(SmoothFunction(3, _quartic, accuracy=FEW_ROUNDINGS), Simplex(3, 3.0)),
+            value=9.0,
         ),
         Instance(
             "ordered_linear", SimplexForm(Linear([2.0, 0.0, 5.0]), OrderedSimplex(3)), value=1.0
@@ -304,6 +328,7 @@ def _over_sets() -> tuple[Instance, ...]:
             ),
             value=-1.0,
         ),
+        *_over_products(),
         Instance(
             "spectrahedron_linear",
             SimplexForm(Linear(svec(np.array([[1.0, 2.0], [2.0, 1.0]]))), Spectrahedron(2)),
@@ -313,6 +338,63 @@ def _over_sets() -> tuple[Instance, ...]:
             "spectrahedron_quadratic",
             SimplexForm(Quadratic(np.eye(3), np.zeros(3)), Spectrahedron(2)),
             value=0.25,
+        ),
+    )
+
+
+def _over_products() -> tuple[Instance, ...]:
+    """Sums of a function of each block, so that the optimum is the sum of the blocks' optima."""
+    two = Product((Simplex(2), Simplex(3, 2.0)))
+    mixed = Product((Simplex(2), BoxPlane([0.0], [3.0])))
+    # x_1^2 + x_2^2 is 1/2 at least over the first simplex, and the rest 4/3 over the second.
+    squares = Quadratic(2 * np.eye(5), np.zeros(5))
+    return (
+        Instance("product_linear", SimplexForm(Linear([2.0, 1.0, 5.0, 4.0, 3.0]), two), value=7.0),
+        Instance("product_quadratic", SimplexForm(squares, two), value=11 / 6),
+        Instance(
+            "product_smooth",
+            SimplexForm(
+                Oracle(
+                    5,
+                    lambda x: float(x @ x),
+                    lambda x: 2 * x,
+                    lipschitz=2.0,
+                    accuracy=FEW_ROUNDINGS,
+                ),
+                two,
+            ),
+            value=11 / 6,
+        ),
+        # Minimise (x'x)^2: x = (1/2, 1/2, 0), where x'x = 1/2.
+        Instance(
+            "product_curved",
+            SimplexForm(SmoothFunction(3, _quartic, accuracy=FEW_ROUNDINGS), mixed),
+            value=0.25,
+        ),
+        # Minimise the largest entry: the first block leaves 1/2.
+        Instance(
+            "product_nonsmooth",
+            SimplexForm(
+                Oracle(
+                    3,
+                    lambda x: float(np.max(x)),
+                    lambda x: np.eye(3)[np.argmax(x)],
+                    smooth=False,
+                    accuracy=FEW_ROUNDINGS,
+                ),
+                mixed,
+            ),
+            value=0.5,
+        ),
+        # The row player meets each column with its own simplex: the sum of two games.
+        Instance(
+            "product_game",
+            SaddleForm(
+                Bilinear(np.array([[3.0, -1.0], [-2.0, 4.0], [1.0, 1.0], [2.0, 2.0]])),
+                Product((Simplex(2), Simplex(2))),
+                Simplex(2),
+            ),
+            value=2.0,
         ),
     )
 
@@ -384,6 +466,7 @@ def _huber_and_modulus() -> SaddleForm:
         outer=_modulus_step,
         start=np.zeros(1),
         sigma=1.0,
+        accuracy=FEW_ROUNDINGS,
     )
     return SaddleForm(coupling, _interval(5.0), Product((_interval(1.0), _interval(0.5))))
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.conformance.checks import Body, Skip, expect, why_not
+from klopt.conformance.instances import FormProblem
 from klopt.engine.pipeline import solve
 from klopt.engine.planner import Route, plan
 from klopt.engine.result import Result
+from klopt.errors import InvalidProblem
+from klopt.model.forms import ExplicitForm
 from klopt.model.problem import Point, Problem
 from klopt.proof.certificate import Verdict
 
@@ -26,8 +30,16 @@ OWN_METHOD_TIME_LIMIT_S = 2.0
 """What a route of klopt's own methods may take."""
 OWN_METHOD_RANKS = range(40, 50)
 """The ranks of klopt's own methods, which may be slow; see `Backend.rank`."""
-NOISE_LEVELS = (0.0, 1e-6, 1e-2, 1.0, 100.0)
+NOISE_LEVELS = (0.0, 1e-12, 1e-9, 1e-6, 1e-2, 1.0, 100.0)
 """Multiples of normal noise that are added to an optimal point."""
+NARROW_TOL = 1e-12
+"""The relative gap that solvers are asked for where ends are compared exactly."""
+NARROW_TIME_LIMIT_S = 2.0
+"""What such a solve may take."""
+NARROW_GAP = 1e-10
+"""Ends that are off by this, relative to 1 + |value|, are found where an interval is as narrow."""
+FORM_ROUNDING = 1e-11
+"""What the rounding of a form's data may change of its optimum, relative to 1 + |value|."""
 
 
 def problem_checks(problem: type[Problem]) -> Iterator[tuple[str, Body]]:
@@ -39,6 +51,7 @@ def problem_checks(problem: type[Problem]) -> Iterator[tuple[str, Body]]:
     yield "forms_round_trip", partial(_round_trip, problem)
     yield "recover_is_feasible", partial(_recover_is_feasible, problem)
     yield "bracket_is_ordered", partial(_bracket_is_ordered, problem)
+    yield "bracket_is_exact", partial(_bracket_is_exact, problem)
     yield "bracket_refuses_mutants", partial(_bracket_refuses_mutants, problem)
 
 
@@ -86,9 +99,9 @@ def _forms_agree(problem: type[Problem]) -> None:
             _contains_form_value(result)
         highest = max(results, key=lambda result: result.lower)
         lowest = min(results, key=lambda result: result.upper)
-        slack = TOL * (1 + abs(lowest.upper))
+        # Proven ends hold exactly: not even the last digit may contradict another.
         expect(
-            highest.lower <= lowest.upper + slack,
+            highest.lower <= lowest.upper,
             f"disjoint intervals: {_interval(highest)} and {_interval(lowest)}",
         )
 
@@ -111,7 +124,7 @@ def _along(instance: Problem, route: Route) -> Result:
 
 
 def _interval(result: Result) -> str:
-    return f"{result.lower:.9g} <= optimum <= {result.upper:.9g} by {result.route}"
+    return f"{result.lower:.17g} <= optimum <= {result.upper:.17g} by {result.route}"
 
 
 def _contains_form_value(result: Result) -> None:
@@ -163,13 +176,92 @@ def _bracket_is_ordered(problem: type[Problem]) -> None:
     rng = np.random.default_rng(0)
     for instance in _samples(problem):
         result = _solved(instance)
-        slack = TOL * (1 + abs(result.value))
         for noise in NOISE_LEVELS:
             bracket = instance.bracket(_noisy(result, noise, rng))
-            too_high = f"noise {noise}: lower {bracket.lower} is too high"
-            expect(bracket.lower <= result.upper + slack, too_high)
-            too_low = f"noise {noise}: upper {bracket.upper} is too low"
-            expect(bracket.upper >= result.lower - slack, too_low)
+            too_high = f"noise {noise}: lower {bracket.lower!r} is above {result.upper!r}"
+            expect(bracket.lower <= result.upper, too_high)
+            too_low = f"noise {noise}: upper {bracket.upper!r} is below {result.lower!r}"
+            expect(bracket.upper >= result.lower, too_low)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval that is said to hold the optimum, and by whom."""
+
+    lower: float
+    upper: float
+    by: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.lower:.17g} <= optimum <= {self.upper:.17g} ({self.by})"
+
+
+def _bracket_is_exact(problem: type[Problem]) -> None:
+    """No lower end is above an upper end, and the forms' own proofs agree.
+
+    Solved as narrowly as every formulation allows, an end that is off by 1e-10 crosses another one.
+    An interval that is off as a whole misses that of a form, which klopt proves without the problem.
+    """
+    rng = np.random.default_rng(2)
+    narrow = False
+    for instance in _samples(problem):
+        found: list[Interval] = []
+        proven: list[Interval] = []
+        for route in _one_route_a_formulation(instance):
+            result = solve(
+                instance,
+                backend=route.backend,
+                formulation=route.formulation.name,
+                tol=max(NARROW_TOL, route.backend.accuracy),
+                time_limit=NARROW_TIME_LIMIT_S,
+            )
+            if result.point is None:
+                continue
+            for noise in NOISE_LEVELS:
+                bracket = instance.bracket(_noisy(result, noise, rng))
+                by = f"noise {noise:g} on the point of {route}"
+                found.append(Interval(bracket.lower, bracket.upper, by))
+            proven += _form_interval(result)
+        if not found:
+            continue
+
+        highest = max(found, key=lambda each: each.lower)
+        lowest = min(found, key=lambda each: each.upper)
+        contradiction = f"these contradict each other: {highest.text} and {lowest.text}"
+        expect(highest.lower <= lowest.upper, contradiction)
+        slack = FORM_ROUNDING * (1 + abs(lowest.upper))
+        for form in proven:
+            agrees = form.lower - slack <= lowest.upper and highest.lower <= form.upper + slack
+            other = lowest if form.lower - slack > lowest.upper else highest
+            expect(agrees, f"the form has another optimum: {form.text} and {other.text}")
+        narrow |= lowest.upper - highest.lower <= NARROW_GAP * (1 + abs(lowest.upper))
+    if not narrow:
+        raise Skip(f"no interval is narrower than {NARROW_GAP:g}: smaller errors cannot be seen")
+
+
+def _one_route_a_formulation(instance: Problem) -> list[Route]:
+    """The route to prefer of each formulation."""
+    routes: dict[str, Route] = {}
+    for route in plan(instance).routes:
+        routes.setdefault(route.formulation.name, route)
+    return list(routes.values())
+
+
+def _form_interval(result: Result) -> list[Interval]:
+    """What klopt proves of the form by itself, in the units of the problem; nothing without ends."""
+    answer = result.chosen.answer
+    formulation = result.route.formulation
+    form = formulation.build()
+    if answer.x is None or isinstance(form, ExplicitForm):
+        return []
+    dual = {} if answer.y is None else {"y": answer.y}
+    try:
+        bracket = FormProblem(form).bracket(Point({"x": answer.x}, dual))
+    except (InvalidProblem, AttributeError):  # an indefinite P, or a game without y
+        return []
+    lower, upper = formulation.to_user(bracket.lower, bracket.upper)
+    return [Interval(lower, upper, f"klopt's own proof of the form {formulation.name!r}")]
 
 
 def _bracket_refuses_mutants(problem: type[Problem]) -> None:
@@ -181,8 +273,7 @@ def _bracket_refuses_mutants(problem: type[Problem]) -> None:
         # A narrow bracket around a noisy point is legitimate where it holds the optimum.
         if bracket.gap <= 1e-9 * (1 + abs(bracket.upper)):
             distance = max(bracket.lower - result.upper, result.lower - bracket.upper)
-            is_close = distance <= TOL * (1 + abs(result.value))
-            expect(is_close, "a mutant is certified at a wrong value")
+            expect(distance <= 0, "a mutant is certified at a wrong value")
 
 
 def _noisy(result: Result, noise: float, rng: np.random.Generator) -> Point:

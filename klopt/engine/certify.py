@@ -216,7 +216,14 @@ def _infeasible_by_farkas_vector(
             "contradiction, exactly"
         )
         return None
-    return _infeasible(claim)
+
+    # A ray that passes as well is worth a note: no change of b alone gives an optimum.
+    certificate = _infeasible(claim)
+    ray = claim.answer.ray
+    if ray is not None and claim.problem.proves_unbounded(claim.formulation.recover(ray, None)):
+        note = "dual infeasible as well: a ray improves the objective"
+        certificate = replace(certificate, notes=(note,))
+    return certificate
 
 
 def _refutes(claim: SolverClaim, form: ConeForm, x: FloatArray, y: FloatArray | None) -> bool:

@@ -40,3 +40,4 @@ class Feature(StrEnum):
     BOX = "boxes cut by a plane"
     ORDERED = "ordered simplices"
     SPECTRAL = "spectrahedra"
+    PRODUCT = "products of simple sets"

@@ -12,7 +12,7 @@ the decimals of a file that a problem keeps), and "proven" means in exact arithm
     UNPROVEN    everything else; the notes say what is missing
 
 Every finite `lower` and `upper` is proven, whatever the verdict; what is only estimated stands in
-`estimate`. `klopt.proof.certify` decides which verdict it is.
+`estimate`. `klopt.engine.certify` decides which verdict it is.
 """
 
 from __future__ import annotations

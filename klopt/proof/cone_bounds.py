@@ -44,7 +44,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
-from klopt.model.cones import order_of, svec_entries
+from klopt.model.cones import Cones, order_of, svec_entries
 from klopt.proof.convexity import curvature_beside
 from klopt.proof.enclosure import (
     ETA,
@@ -59,13 +59,14 @@ from klopt.proof.enclosure import (
 )
 from klopt.proof.exact_rank import independent_rows
 from klopt.proof.linear_systems import exact_sums, shortest_correction
-from klopt.proof.row_sums import exact_row_sums
 from klopt.proof.rational_psd import rational_psd
+from klopt.proof.row_sums import exact_row_sums
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
 from klopt.proof.statement import ConeStatement, VariableRange
 from klopt.proof.time_budget import exhausted
 
 __all__ = [
+    "NO_SOLUTION",
     "DualWitness",
     "PrimalWitness",
     "ProvenEnd",
@@ -92,6 +93,10 @@ MAX_WIDENINGS = 4
 ROOM_TRIALS = 20
 """How often the room around multipliers of an exponential cone is tried, each time an eighth."""
 CURVED = ("soc", "psd", "exp")
+NO_SOLUTION = "no exact solution of the equations is proven next to x"
+"""What keeps a point from proving an upper end where the equations are the obstacle."""
+MAX_DENSE_CURVATURE = 1000
+"""Variables up to which the curvature of all terms is summed to one dense matrix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +141,9 @@ def lower_bound(
     >>> lower_bound(statement, DualWitness(np.zeros(2), np.array([0.9, 0.0, 0.0])))
     ProvenEnd(value=0.8999999999999..., by='weak duality (Lemma C1) with the bounds of ...')
     """
-    return _Dual(statement, witness, solving).bound()
+    # What overflows is infinite or no number, which proves nothing.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _Dual(statement, witness, solving).bound()
 
 
 class _Dual:
@@ -164,8 +171,10 @@ class _Dual:
         if (statement.b == -np.inf).any():
             return ProvenEnd(-np.inf, "a row asks for something below -inf")
 
+        if not _in_second_order_cones(statement, self.y):
+            return ProvenEnd(-np.inf, "the multipliers of a cone (soc) are not proven in it")
         for kind, block in statement.cones.blocks():
-            if kind in CURVED and not _in_dual_cone(statement, kind, block, self.y[block], 0.0):
+            if kind in ("psd", "exp") and not _in_dual_cone(statement, kind, self.y[block]):
                 return ProvenEnd(
                     -np.inf, f"the multipliers of a cone ({kind}) are not proven in it"
                 )
@@ -203,17 +212,25 @@ class _Dual:
     ) -> ProvenEnd:
         """Lemma C2: the bound of g'x from what is known of x, with more and more effort."""
         statement = self.statement
+        # Of what has overflowed nothing is known, its sign included.
+        if not (np.isfinite(gradient.mid).all() and np.isfinite(gradient.rad).all()):
+            return ProvenEnd(-np.inf, "the gradient overflows")
         by = "weak duality (Lemma C1) with the bounds of the variables (Lemma C2)"
-        if _lacking(gradient, known).any():
-            known = statement.implied_range
         lacking = _lacking(gradient, known)
         if lacking.any() and not self.solving:
             return ProvenEnd(-np.inf, "a variable without a bound may have a gradient")
-        if lacking.any():
+        corrected = None
+        if lacking.any() and _is_curved(statement.cones):
+            # Inside curved cones a correction has room; exact sums can wait.
+            corrected = self._solved(gradient, known, lacking)
+        if lacking.any() and corrected is None:
             gradient = self._summed_exactly(gradient, np.flatnonzero(lacking))
             lacking = _lacking(gradient, known)
+        if lacking.any():
+            known = statement.implied_range
+            lacking = _lacking(gradient, known)
         is_convex = False
-        if lacking.any() and statement.curvatures:
+        if lacking.any() and corrected is None and statement.curvatures:
             curved = self._taken_by_curvature(gradient, np.flatnonzero(lacking))
             if curved is not None:
                 gradient, gain = curved
@@ -222,7 +239,7 @@ class _Dual:
                 is_convex = True
                 by = "weak duality (Lemma C1) with the curvature of the objective (Lemma C2)"
         if lacking.any():
-            corrected = self._solved(gradient, known, lacking)
+            corrected = corrected or self._solved(gradient, known, lacking)
             limit = min(statement.within, statement.radius)
             if corrected is not None:
                 gradient, change = corrected
@@ -247,7 +264,7 @@ class _Dual:
         if not np.isfinite(loss):
             return ProvenEnd(-np.inf, "the objective is not proven convex, and x is unbounded")
         least = _least_products(gradient, known)
-        total = enclose_sum([*value, *least.tolist(), -loss])
+        total = enclose_sum([*value, *(Enclosure.of(v) for v in least.tolist()), -loss])
         found = total.lower
         if np.isnan(found):
             return ProvenEnd(-np.inf, "the bound overflows")
@@ -257,10 +274,9 @@ class _Dual:
         """g = Hw + c + sum_i l_i q_i + A'y, entry by entry."""
         statement = self.statement
         weighted = statement.weight * self.y
-        A = statement.A
-        count = np.diff(A.indptr)
-        mid = A.T @ weighted
-        terms = statement.absolute.T @ np.abs(weighted)
+        products = statement.column_products
+        count = products.count
+        mid, terms = products.of(weighted)
         # Lemma E2 column by column: each has its own number of terms.
         share = (count + 2) * UNIT_ROUNDOFF * (1 + 2.0**-20)
         rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
@@ -315,7 +331,33 @@ class _Dual:
             with np.errstate(over="ignore"):
                 square = float(np.sum(reach * reach))
             total += phi * factor * square * 0.500001
+        # One matrix may make up for what another one lacks by rounding.
+        if total and not np.isfinite(total) and self._is_convex():
+            return 0.0
         return total
+
+    def _is_convex(self) -> bool:
+        """Whether H itself is proven positive semidefinite."""
+        H = self._curvature()
+        return H is not None and is_positive_semidefinite(
+            H.mid, float(round_up(radius_norm(H.rad)))
+        )
+
+    def _curvature(self) -> Enclosure | None:
+        """H as one dense matrix; None where it is too large."""
+        n = self.w.size
+        if n > MAX_DENSE_CURVATURE:
+            return None
+        H = Enclosure.of(np.zeros((n, n)))
+        for matrix, factor in self._curvatures():
+            H = H + Enclosure.of(matrix.toarray()) * factor
+        # Rows of zeros are zeros of all matrices, not what is left of larger entries.
+        entries = np.zeros(n, dtype=bool)
+        for matrix, _ in self._curvatures():
+            entries |= np.asarray(abs(matrix) @ np.ones(n)) > 0
+        if (entries & ~H.mid.any(axis=1)).any():
+            return None
+        return H
 
     # Gradients that are exactly 0
 
@@ -368,6 +410,12 @@ class _Dual:
     ) -> tuple[Enclosure, float] | None:
         """g after a correction that leaves no column without a bound; None without a proof."""
         columns = lacking
+        bounded = np.flatnonzero(~lacking)
+        if 0 < bounded.size <= np.count_nonzero(lacking):
+            # With all columns in the system, those that need no correction can be held.
+            corrected = self._corrected(gradient, np.arange(lacking.size), bounded)
+            if corrected is not None:
+                return corrected
         for _ in range(MAX_WIDENINGS):
             corrected = self._corrected(gradient, np.flatnonzero(columns))
             if corrected is None:
@@ -379,26 +427,34 @@ class _Dual:
             columns = columns | moved
         return None
 
-    def _corrected(self, gradient: Enclosure, columns: Indices) -> tuple[Enclosure, float] | None:
+    def _corrected(
+        self, gradient: Enclosure, columns: Indices, held: Indices | None = None
+    ) -> tuple[Enclosure, float] | None:
         """g with exact zeros in some columns, by a y and w next to the given ones (Lemma S1).
 
         Returned with what the change of y and w may cost. That grows with the largest room, so
-        that all rooms are first cut down to the smallest of a curved cone.
+        that all rooms are first cut down to the smallest of a curved cone. Columns that are held
+        keep their g.
         """
         room = _dual_room(self.statement, self.y)
         curved = room[self.statement.cones.zero + self.statement.cones.nonneg :]
         least = float(np.min(curved[curved > 0], initial=np.inf))
         if np.isfinite(least):
-            found = self._corrected_within(gradient, columns, np.minimum(room, 8 * least))
+            found = self._corrected_within(gradient, columns, np.minimum(room, 8 * least), held)
             if found is not None:
                 return found
-        return self._corrected_within(gradient, columns, room)
+        return self._corrected_within(gradient, columns, room, held)
 
     def _corrected_within(
-        self, gradient: Enclosure, columns: Indices, room: FloatArray
+        self, gradient: Enclosure, columns: Indices, room: FloatArray, held: Indices | None
     ) -> tuple[Enclosure, float] | None:
         """The same by a change that is no longer than the room of each cone."""
         statement = self.statement
+        known = gradient
+        if held is not None:
+            mid, rad = gradient.mid.copy(), gradient.rad.copy()
+            mid[held] = rad[held] = 0.0
+            gradient = Enclosure(mid, rad)
         used = np.flatnonzero(room > 0)
         # In the scale of the room, a change of norm 1 stays in K*; off-diagonal entries of plain
         # blocks count twice in the norm, so that their unit is 1 / sqrt(2).
@@ -430,6 +486,8 @@ class _Dual:
         reach = _row_norms(sparse.csr_array(moved.T)) * size
         # ... and b'y.
         cost = float(enclose_norm(statement.b[used] * scale * root).upper) * size * 1.000001
+        if P is None:
+            cost = min(cost, self._cost_by_slack(gradient, columns, used, scale * root, size))
         if P is not None:
             side = sparse.csr_array(P @ sparse.diags_array(w_scale))
             reach = reach + _row_norms(side) * size
@@ -443,6 +501,9 @@ class _Dual:
         rad = gradient.rad + reach
         mid[columns] = 0.0
         rad[columns] = 0.0
+        if held is not None:
+            mid[held] = known.mid[held]
+            rad[held] = known.rad[held]
         if not np.isfinite(cost) or not np.isfinite(rad).all():
             return None
         return Enclosure(mid, rad), cost
@@ -456,6 +517,15 @@ class _Dual:
         # With quadratic constraints g is not linear in the multipliers and w.
         if self.multipliers.any() or exhausted():
             return None
+        cache = statement.independent_columns
+        key = columns.tobytes()
+        if key not in cache:
+            cache[key] = self._find_independent_columns(columns)
+        return cache[key]
+
+    def _find_independent_columns(self, columns: Indices) -> Indices | None:
+        """The same in rationals."""
+        statement = self.statement
         parts = [sparse.csr_array(statement.A[:, columns].T)]
         if statement.P is not None:
             parts.append(sparse.csr_array(statement.P)[columns])
@@ -466,6 +536,24 @@ class _Dual:
         if found is None or not found.consistent or not found.dependent.size:
             return None
         return found.independent
+
+    def _cost_by_slack(
+        self, gradient: Enclosure, columns: Indices, used: Indices, unit: FloatArray, size: float
+    ) -> float:
+        """What b'y may change by: (b - Au)'dy + u'A'dy for any u, and A'dy = -g is known.
+
+        With u = w, next to an optimum, the slack b - Au is small where y is large.
+        """
+        u = np.zeros_like(self.w)
+        u[columns] = self.w[columns]
+        slack = _slack(self.statement, u)[used]
+        far = float(enclose_norm(slack * unit).upper) * size
+        near = float(enclose_dot(u[columns], gradient[columns]).magnitude)
+        return (far + near) * 1.000001
+
+
+def _is_curved(cones: Cones) -> bool:
+    return bool(cones.soc or cones.psd or cones.exp)
 
 
 def _lacking(gradient: Enclosure, known: VariableRange) -> Mask:
@@ -518,12 +606,12 @@ def _dual_room(statement: ConeStatement, y: FloatArray) -> FloatArray:
     room = np.where(statement.vacuous, 0.0, np.inf)
     inequality = slice(cones.zero, cones.zero + cones.nonneg)
     room[inequality] = np.where(statement.vacuous, 0.0, y)[inequality]
+    start = inequality.stop
+    sizes = np.array([size for size in cones.soc if size], dtype=np.intp)
+    depth = np.maximum(_soc_depths(cones, Enclosure.of(y)), 0.0)
+    room[start : start + int(sizes.sum())] = np.repeat(depth / 1.415, sizes)
     for kind, block in cones.blocks():
-        if kind == "soc":
-            tail = float(enclose_norm(y[block][1:]).upper)
-            distance = (y[block][0] - tail) / 1.415 * (1 - 4 * UNIT_ROUNDOFF)
-            room[block] = max(distance, 0.0)
-        elif kind == "psd":
+        if kind == "psd":
             M = _matrix(statement, Enclosure.of(y[block]))
             floor = eigenvalue_floor(M.mid) - radius_norm(M.rad)
             room[block] = max(floor * (1 - 4 * UNIT_ROUNDOFF), 0.0)
@@ -534,17 +622,14 @@ def _dual_room(statement: ConeStatement, y: FloatArray) -> FloatArray:
 
 def _dual_exponential_room(y: FloatArray) -> FloatArray:
     """How far each row (u, v, w) may move without leaving the dual exponential cone: a trial proves it."""
-    room = np.zeros(len(y))
-    trial = np.where(y[:, 0] < 0, np.max(np.abs(y), axis=1, initial=0.0), 0.0)
-    for _ in range(ROOM_TRIALS):
-        open_rows = np.flatnonzero((room == 0) & (trial > 0))
-        if not open_rows.size:
-            break
-        trial = trial / 8
-        around = Enclosure(y[open_rows], np.repeat(trial[open_rows, None], 3, axis=1))
-        proven = _in_dual_exponential(around)
-        room[open_rows] = np.where(proven, trial[open_rows], 0.0)
-    return room
+    size = np.where(y[:, 0] < 0, np.max(np.abs(y), axis=1, initial=0.0), 0.0)
+    trials = size * 8.0 ** -np.arange(1, ROOM_TRIALS + 1)[:, None]
+    around = Enclosure(
+        np.broadcast_to(y, (ROOM_TRIALS, *y.shape)).reshape(-1, 3),
+        np.repeat(trials.reshape(-1, 1), 3, axis=1),
+    )
+    proven = _in_dual_exponential(around).reshape(trials.shape)
+    return np.asarray(np.max(np.where(proven, trials, 0.0), axis=0))
 
 
 def _dot(x: FloatArray, y: FloatArray) -> Enclosure:
@@ -577,34 +662,69 @@ def _matrix(statement: ConeStatement, v: Enclosure) -> Enclosure:
     return Enclosure(mid, rad)
 
 
-def _in_dual_cone(
-    statement: ConeStatement, kind: str, block: slice, y: FloatArray, margin: float
-) -> bool:
-    """Whether y lies in the dual of a curved cone."""
+def _soc_depths(cones: Cones, s: Enclosure) -> FloatArray:
+    """For each second-order cone a lower bound of s_0 - ||s_1|| over every s enclosed."""
+    start = cones.zero + cones.nonneg
+    sizes = np.array([size for size in cones.soc if size], dtype=np.intp)
+    if not sizes.size:
+        return np.zeros(0)
+    rows = slice(start, start + int(sizes.sum()))
+    heads = np.cumsum(sizes) - sizes
+    tails = s.magnitude[rows].copy()
+    tails[heads] = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        difference = s.lower[rows][heads] - _norms_of_blocks(tails, heads, sizes)
+        # The sign of a rounded difference is right.
+        depth = np.where(difference >= 0, np.maximum(round_down(difference), 0.0), -np.inf)
+    return np.where(np.isfinite(depth), depth, -np.inf)
+
+
+def _norms_of_blocks(v: FloatArray, heads: Indices, sizes: Indices) -> FloatArray:
+    """Upper bounds of the norms of consecutive blocks of a vector."""
+    largest = np.maximum.reduceat(np.abs(v), heads)
+    # Powers of two, so that squares do not overflow and scaling is exact.
+    unit = np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))
+    squares = np.add.reduceat((v / np.repeat(unit, sizes)) ** 2, heads)
+    norm = np.sqrt(squares) * unit * (1 + (sizes + 8) * 2 * UNIT_ROUNDOFF)
+    # A single entry is its own norm.
+    alone = np.add.reduceat((v != 0).astype(np.intp), heads) <= 1
+    return np.where(alone, largest, norm + 4 * ETA)
+
+
+def _in_second_order_cones(statement: ConeStatement, y: FloatArray) -> bool:
+    """Whether y lies in the second-order cones, at their boundary by exact numbers."""
+    short = ~(_soc_depths(statement.cones, Enclosure.of(y)) >= 0)
+    if not short.any():
+        return True
+    blocks = [block for kind, block in statement.cones.blocks() if kind == "soc"]
+    failed = [blocks[index] for index in np.flatnonzero(short)]
+    return all(_is_in_cone_exactly(statement, "soc", y[block]) for block in failed)
+
+
+def _in_dual_cone(statement: ConeStatement, kind: str, y: FloatArray) -> bool:
+    """Whether y lies in the dual of a semidefinite or an exponential cone."""
     if not y.any():
         return True
     if kind == "exp":
         return bool(_in_dual_exponential(Enclosure.of(y.reshape(-1, 3))).all())
-    if _in_cone(statement, kind, Enclosure.of(y), margin):
+    if _in_cone(statement, kind, Enclosure.of(y), 0.0):
         return True
-    return not margin and _is_in_cone_exactly(statement, kind, y)
+    return _is_in_cone_exactly(statement, kind, y)
 
 
 def _in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) -> bool:
     """Whether every s enclosed, moved by at most `margin` in norm, lies in a curved cone."""
     if not (np.isfinite(s.mid).all() and np.isfinite(s.rad).all() and np.isfinite(margin)):
         return False
-    if kind == "soc":
-        head = s.lower[0]
-        tail = enclose_norm(s[1:]).upper if s.size > 1 else 0.0
-        return bool(round_down(head - 1.5 * margin) >= tail)
     if kind == "psd":
         M = _matrix(statement, s)
         lost = radius_norm(M.rad) + margin
         # A zero matrix has no Cholesky factor but is positive semidefinite.
         if not M.mid.any() and not lost:
             return True
-        return is_positive_semidefinite(M.mid, float(round_up(lost)))
+        if is_positive_semidefinite(M.mid, float(round_up(lost))):
+            return True
+        return _is_scaled_semidefinite(M, margin)
     return all(_in_exponential(s[3 * i : 3 * i + 3], margin) for i in range(s.size // 3))
 
 
@@ -615,7 +735,9 @@ def _in_cone_exactly(
     exact = _slack_summed_exactly(statement, x, slack, np.arange(block.start, block.stop))[block]
     if exact.rad.any():
         return False
-    return _in_cone(statement, kind, exact, 0.0) or _is_in_cone_exactly(statement, kind, exact.mid)
+    if kind != "soc" and _in_cone(statement, kind, exact, 0.0):
+        return True
+    return _is_in_cone_exactly(statement, kind, exact.mid)
 
 
 def _is_in_cone_exactly(statement: ConeStatement, kind: str, v: FloatArray) -> bool:
@@ -630,8 +752,24 @@ def _is_in_cone_exactly(statement: ConeStatement, kind: str, v: FloatArray) -> b
         diagonal = M.mid.diagonal()
         if np.count_nonzero(M.mid) == np.count_nonzero(diagonal):
             return bool((diagonal >= 0).all())
-        return not M.rad.any() and rational_psd(sparse.csc_array(M.mid))
+        return not M.rad.any() and bool(rational_psd(sparse.csc_array(M.mid)))
     return False
+
+
+def _is_scaled_semidefinite(M: Enclosure, margin: float) -> bool:
+    """The same by DMD, for powers of two D that make its diagonal about 1."""
+    diagonal = M.mid.diagonal()
+    if not (diagonal > 0).all():
+        return False
+    exponent = -(np.frexp(diagonal)[1] // 2)
+    if np.max(np.abs(exponent)) > 400:
+        return False
+    # Scaling by powers of two is exact away from underflow, which ETA covers.
+    D = np.ldexp(1.0, exponent)
+    mid = M.mid * D[:, None] * D
+    lost = radius_norm(M.rad * D[:, None] * D + 4 * ETA)
+    lost += margin * float(np.max(D)) ** 2 * 1.000001
+    return is_positive_semidefinite(mid, float(round_up(lost)))
 
 
 def _in_exponential(s: Enclosure, margin: float) -> bool:
@@ -672,6 +810,11 @@ def upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     >>> upper_bound(statement, PrimalWitness(np.array([1.0, 0.0]))).value < 1 + 1e-15
     True
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _upper_bound(statement, witness)
+
+
+def _upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     x = witness.x
     if not np.isfinite(x).all():
         return ProvenEnd(np.inf, "the point is not finite")
@@ -679,7 +822,10 @@ def upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
         return ProvenEnd(np.inf, "a row asks for something below -inf")
     slack = _slack(statement, x)
     cones = statement.cones
-    tight = np.asarray(witness.tight, np.intp)
+    # A witness may name any rows: those that are no inequalities are none to be met with equality.
+    tight = np.unique(np.asarray(witness.tight, np.intp))
+    tight = tight[(tight >= cones.zero) & (tight < cones.zero + cones.nonneg)]
+    tight = tight[~statement.vacuous[tight]]
     equations = np.concatenate((np.arange(cones.zero, dtype=np.intp), tight))
 
     # Sums that may be 0 are summed exactly: the equations, and inequalities without a margin.
@@ -695,7 +841,7 @@ def upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
             # from the others are left out.
             found, tight = _solve_independent_rows(statement, x, slack, equations)
         if found is None:
-            return ProvenEnd(np.inf, "no exact solution of the equations is proven next to x")
+            return ProvenEnd(np.inf, NO_SOLUTION)
         step = found
 
     flaw = _violated(statement, x, slack, tight, step)
@@ -743,14 +889,15 @@ def _row_norms(rows: sparse.csr_array) -> FloatArray:
 def _slack(statement: ConeStatement, x: FloatArray) -> Enclosure:
     """b - Ax, row by row; vacuous rows have slack 0."""
     b = np.where(statement.vacuous, 0.0, statement.b)
-    rows = statement.rows
-    count = np.diff(rows.indptr)
-    mid = b - rows @ x
-    terms = statement.absolute @ np.abs(x) + np.abs(b)
+    products = statement.row_products
+    count = products.count
+    image, terms = products.of(x)
+    mid = b - image
+    terms = terms + np.abs(b)
     share = (count + 3) * UNIT_ROUNDOFF * (1 + 2.0**-20)
     rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
     # Sums of zeros are exact; a product of numbers that are not 0 may be 0 by underflow.
-    known = (count == 0) | (abs(rows) @ (x != 0).astype(float) == 0) & (b == 0)
+    known = (count == 0) | products.are_zeros(x) & (b == 0)
     return Enclosure(mid, np.where(known, 0.0, rad))
 
 
@@ -811,12 +958,18 @@ def _solve_independent_rows(
     A = statement.rows[equations]
     if A.nnz > MAX_EXACT_TERMS or exhausted():
         return None, none
-    found = independent_rows(sparse.csc_array(A), statement.b[equations])
+    if equations.size == zero:
+        found = statement.independent_equations
+    else:
+        found = independent_rows(sparse.csc_array(A), statement.b[equations])
     if found is None:
         return None, none
     refuted = equations[[change.row for change in found.changes]] if found.changes else none
     # Equations of the program that contradict each other have no solution.
     if (refuted < zero).any():
+        return None, none
+    # Independent ones have been tried all together.
+    if not found.dependent.size:
         return None, none
     kept = equations[found.independent]
     tight = np.setdiff1d(equations[equations >= zero], refuted)
@@ -841,8 +994,20 @@ def _violated(
     if not sure[inequality].all():
         row = cones.zero + int(np.flatnonzero(~sure[inequality])[0])
         return f"inequality {row} is not proven at the point"
+    heads = np.array([block.start for kind, block in cones.blocks() if kind == "soc"], np.intp)
+    if heads.size:
+        sizes = np.array([size for size in cones.soc if size], np.intp)
+        start = cones.zero + cones.nonneg
+        moves = _norms_of_blocks(spread[start : start + int(sizes.sum())], heads - start, sizes)
+        # s_0 - ||s_1|| changes by at most sqrt(2) times the norm of the change.
+        short = ~(_soc_depths(cones, slack) >= 1.5 * moves)
+        for index in np.flatnonzero(short).tolist():
+            block = slice(heads[index], heads[index] + sizes[index])
+            # At the boundary, where nothing moves, exact numbers may still decide.
+            if moves[index] or not _in_cone_exactly(statement, "soc", block, x, slack):
+                return "a cone (soc) is not proven at the point"
     for kind, block in cones.blocks():
-        if kind not in CURVED:
+        if kind not in ("psd", "exp"):
             continue
         move = 0.0
         if step.size:
@@ -901,7 +1066,7 @@ def is_infeasible(statement: ConeStatement, witness: DualWitness) -> bool:
     >>> is_infeasible(statement, DualWitness(np.zeros(1), np.array([2.0, 2.0])))
     True
     """
-    if (statement.b == -np.inf).any():
+    if _has_false_row(statement):
         return True
     known = statement.stated_range
     if (known.lower > known.upper).any():
@@ -911,6 +1076,16 @@ def is_infeasible(statement: ConeStatement, witness: DualWitness) -> bool:
     if statement.quadratics:
         zero = witness
     return lower_bound(homogeneous, zero).value > 0
+
+
+def _has_false_row(statement: ConeStatement) -> bool:
+    """Whether a row without entries is wrong by itself, or one asks for something below -inf."""
+    zero = statement.cones.zero
+    b = statement.b[: zero + statement.cones.nonneg]
+    empty = np.diff(statement.rows.indptr)[: b.size] == 0
+    wrong = empty & (b < 0)
+    wrong[:zero] |= empty[:zero] & (b[:zero] != 0)
+    return bool(wrong.any() or (statement.b == -np.inf).any())
 
 
 def is_ray(statement: ConeStatement, d: FloatArray) -> bool:
@@ -960,8 +1135,10 @@ def doubtful_rows(statement: ConeStatement, x: FloatArray) -> Indices:
     A witness may ask for them to be met with equality.
     """
     cones = statement.cones
-    slack = _slack(statement, x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        slack = _slack(statement, x)
+        lower, upper = slack.lower, slack.upper
     row = np.arange(statement.b.size)
     inequality = (row >= cones.zero) & (row < cones.zero + cones.nonneg)
-    open_rows = inequality & ~statement.vacuous & (slack.lower <= 0) & (slack.upper >= 0)
+    open_rows = inequality & ~statement.vacuous & (lower <= 0) & (upper >= 0)
     return np.asarray(np.flatnonzero(open_rows & (np.diff(statement.rows.indptr) > 0)), np.intp)

@@ -29,13 +29,16 @@ from klopt.arrays import FloatArray, SparseMatrix
 from klopt.model.cones import Cones, order_of, svec_entries
 from klopt.proof.convexity import negative_curvature
 from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, round_down, round_up
+from klopt.proof.exact_rank import RowDependence, independent_rows
 
 if TYPE_CHECKING:
     from klopt.model.forms import ConeForm
 
-__all__ = ["ConeStatement", "QuadraticConstraint", "VariableRange"]
+__all__ = ["ConeStatement", "QuadraticConstraint", "TermProducts", "VariableRange"]
 
 Mask = npt.NDArray[np.bool_]
+MAX_DENSE = 4096
+"""Entries up to which a matrix is multiplied as a dense one."""
 PROPAGATION_PASSES = 4
 """How often Lemma B1 is applied to all rows; bounds that follow from bounds need several."""
 
@@ -55,6 +58,26 @@ class VariableRange:
 
     lower: FloatArray
     upper: FloatArray
+
+
+class TermProducts:
+    """Products of a matrix with vectors, and the sizes of their terms row by row.
+
+    Small matrices are kept dense, which is faster; the zeros that fill them add no rounding.
+    """
+
+    def __init__(self, rows: Any, count: Any) -> None:
+        self.count = count
+        self._rows = rows
+        self._sizes = abs(rows)
+
+    def of(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the product and the sums of the absolute values of its terms."""
+        return self._rows @ x, self._sizes @ np.abs(x)
+
+    def are_zeros(self, x: FloatArray) -> Mask:
+        """Return which rows have no term but 0."""
+        return np.asarray(self._sizes @ (x != 0).astype(float) == 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +119,26 @@ class ConeStatement:
         return sparse.csr_array(self.A)
 
     @cached_property
-    def absolute(self) -> SparseMatrix:
-        """|A|, column by column."""
-        return abs(self.A)
+    def row_products(self) -> TermProducts:
+        """Ax and |A||x|."""
+        dense = self._dense
+        return TermProducts(self.rows if dense is None else dense, np.diff(self.rows.indptr))
+
+    @cached_property
+    def column_products(self) -> TermProducts:
+        """A'y and |A|'|y|."""
+        dense = self._dense
+        return TermProducts(self.A.T if dense is None else dense.T, np.diff(self.A.indptr))
+
+    @cached_property
+    def independent_columns(self) -> dict[bytes, npt.NDArray[np.intp] | None]:
+        """Of columns whose dependence has been looked for, the independent ones."""
+        return {}
+
+    @cached_property
+    def _dense(self) -> FloatArray | None:
+        m, n = self.A.shape
+        return self.A.toarray() if m * n <= MAX_DENSE else None
 
     @cached_property
     def vacuous(self) -> Mask:
@@ -126,28 +166,19 @@ class ConeStatement:
         """For each of `curvatures` a proven phi with matrix + phi I positive semidefinite."""
         return tuple(negative_curvature(matrix) for matrix in self.curvatures)
 
-    @cached_property
+    @property
     def stated_range(self) -> VariableRange:
         """The bounds that rows with a single entry state, rounded outwards."""
-        return self._single_bounds(outwards=True)
+        return self._single_bounds[0]
 
-    @cached_property
+    @property
     def inner_range(self) -> VariableRange:
         """The same bounds rounded inwards: a float between them meets these rows exactly."""
-        return self._single_bounds(outwards=False)
-
-    def _single_bounds(self, outwards: bool) -> VariableRange:
-        lower = np.full(self.c.size, -np.inf)
-        upper = np.full(self.c.size, np.inf)
-        column, down, up, states_lower, states_upper = self._single_entries
-        below, above = (down, up) if outwards else (up, down)
-        np.maximum.at(lower, column[states_lower], below[states_lower])
-        np.minimum.at(upper, column[states_upper], above[states_upper])
-        return VariableRange(lower, upper)
+        return self._single_bounds[1]
 
     @cached_property
-    def _single_entries(self) -> tuple[Any, FloatArray, FloatArray, Mask, Mask]:
-        """Of rows with one entry: its column, b / entry rounded down and up, and what it bounds."""
+    def _single_bounds(self) -> tuple[VariableRange, VariableRange]:
+        """The bounds of rows with a single entry, rounded outwards and inwards."""
         row, column, entry = self.linear_entries
         counts = np.bincount(row, minlength=self.b.size)
         single = (counts == 1)[row]
@@ -161,7 +192,16 @@ class ConeStatement:
             down = np.where(exact, value, round_down(value))
             up = np.where(exact, value, round_up(value))
         equation = row < self.cones.zero
-        return column, down, up, equation | (entry < 0), equation | (entry > 0)
+        states_lower = equation | (entry < 0)
+        states_upper = equation | (entry > 0)
+        ranges = []
+        for below, above in ((down, up), (up, down)):
+            lower = np.full(self.c.size, -np.inf)
+            upper = np.full(self.c.size, np.inf)
+            np.maximum.at(lower, column[states_lower], below[states_lower])
+            np.minimum.at(upper, column[states_upper], above[states_upper])
+            ranges.append(VariableRange(lower, upper))
+        return ranges[0], ranges[1]
 
     @cached_property
     def implied_range(self) -> VariableRange:
@@ -193,13 +233,18 @@ class ConeStatement:
         return VariableRange(lower, upper)
 
     @cached_property
+    def independent_equations(self) -> RowDependence | None:
+        """How the equations depend on each other, in exact arithmetic; None where it takes too long."""
+        zero = self.cones.zero
+        return independent_rows(sparse.csc_array(self.rows[:zero]), self.b[:zero])
+
+    @cached_property
     def linear_entries(self) -> tuple[Any, Any, FloatArray]:
         """(row, column, entry) of the zero and nonnegative rows that are not vacuous."""
-        entries = self.A.tocoo()
-        kept = entries.row < self.cones.zero + self.cones.nonneg
-        kept &= ~self.vacuous[entries.row]
-        kept &= entries.data != 0
-        return entries.row[kept], entries.col[kept], entries.data[kept]
+        rows = self.rows
+        row = np.repeat(np.arange(self.b.size), np.diff(rows.indptr))
+        kept = (row < self.cones.zero + self.cones.nonneg) & ~self.vacuous[row] & (rows.data != 0)
+        return row[kept], rows.indices[kept], rows.data[kept]
 
 
 def _off_diagonal(block: slice) -> Mask:

@@ -16,10 +16,11 @@ import numpy as np
 from scipy import sparse
 
 from klopt.arrays import EPS, FloatArray
-from klopt.model.cones import Cones
+from klopt.model.cones import Cones, smat, svec, svec_size, svec_weights
 from klopt.model.cones.norms import block_norms
 from klopt.model.forms import ConeForm
 from klopt.proof.cone_bounds import (
+    NO_SOLUTION,
     DualWitness,
     PrimalWitness,
     ProvenEnd,
@@ -30,9 +31,12 @@ from klopt.proof.cone_bounds import (
     upper_bound,
 )
 from klopt.proof.exact_rank import dependence
+from klopt.proof.faces import compressed, turned
 from klopt.proof.rational import RationalProgram, as_rational, floats_around, is_linear
+from klopt.proof.split_columns import Merged, merged_columns
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import exhausted
+from klopt.witness.centring import GAPS, central_pairs
 from klopt.witness.cone_interior import centre
 from klopt.witness.cone_repair import (
     DualRepair,
@@ -41,6 +45,7 @@ from klopt.witness.cone_repair import (
     repaired_point,
 )
 from klopt.witness.exact_simplex import ExactStatus, exact_farkas, exact_ray, exact_vertex
+from klopt.witness.faces import Face, face_of
 from klopt.witness.lifting import lifted_point
 from klopt.witness.polish import polished
 from klopt.witness.relative_interior import RelativeInterior, relative_interior
@@ -68,6 +73,14 @@ ROUNDING = 1e-13
 """A share by which multipliers are shortened that their own rounding hardly exceeds."""
 MAX_ULPS = 1e4
 """Equations that disagree by more units in the last place contradict each other in earnest."""
+MAX_CLAIMED_GAP = 0.05
+"""The largest relative gap of an answer that pairs near the central path are looked for."""
+SMALL = 300
+"""Rows up to which an answer is always tried as it is, too."""
+CENTRED_GAP = 2e-8
+"""A relative gap below which no other point near the central path is looked for."""
+DISTANCES = (1e2, 1e4, 1e6, 1e8, 1e10, 1e12)
+"""How far a point is moved along a face, relative to its size."""
 GOOD_ENOUGH = 1e-9
 """A relative gap below which no better witness is looked for."""
 
@@ -120,6 +133,15 @@ def prove(
             found = _exact_proof(form, x, y, found)
         if found.is_narrow or found.no_optimum or found.estimate is not None:
             return found
+    merged = None if _is_polyhedral(form.cones) else merged_columns(statement)
+    if merged is not None and form.A.shape == statement.A.shape:
+        return _merged_proof(merged, form, x, y, as_witness)
+    face = None if _is_polyhedral(form.cones) else face_of(statement)
+    if face is not None and form.A.shape == statement.A.shape:
+        found = _face_proof(statement, form, x, y, face)
+        if _gap(found) <= CENTRED_GAP or exhausted():
+            return found
+        return _better(_as_it_is(statement, form, x, y, as_witness, found), found)
     found = _prove(statement, form, x, y, as_witness, thorough=True)
     if found.is_narrow or form.P is None or statement.quadratics or not _is_polyhedral(form.cones):
         return found
@@ -127,6 +149,78 @@ def prove(
     if again is None or exhausted():
         return found
     return _better(found, _prove(statement, form, *again, as_witness, thorough=True))
+
+
+def _merged_proof(
+    merged: Merged, form: ConeForm, x: FloatArray, y: FloatArray, as_witness: AsWitness
+) -> ConeProof:
+    """The proof about the program without split variables, which has the same optimum."""
+    rows, columns = merged.rows, merged.columns
+    A = sparse.csc_array(form.A.tocsr()[rows][:, columns])
+    smaller = ConeForm(form.c[columns], A, form.b[rows], merged.statement.cones)
+
+    def expanded(w: FloatArray, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        both = np.zeros_like(x)
+        both[columns] = w
+        all_rows = np.zeros_like(y)
+        all_rows[rows] = multipliers
+        return both, all_rows
+
+    def witness(w: FloatArray, multipliers: FloatArray) -> DualWitness:
+        full = as_witness(*expanded(w, multipliers))
+        return replace(full, w=full.w[columns], y=full.y[rows])
+
+    difference = x.copy()
+    difference[merged.plus] -= x[merged.minus]
+    found = _prove(merged.statement, smaller, difference[columns], y[rows], witness, thorough=True)
+    point, multipliers = expanded(found.x, found.y)
+    free = point[merged.plus]
+    point[merged.plus] = np.maximum(free, 0.0)
+    point[merged.minus] = np.maximum(-free, 0.0)
+    return replace(found, x=point, y=multipliers)
+
+
+def _face_proof(
+    statement: ConeStatement, form: ConeForm, x: FloatArray, y: FloatArray, face: Face
+) -> ConeProof:
+    """The ends by the program seen through a face: multipliers inside it, points moved along it."""
+    nothing = "no point near the central path was found"
+    found = ConeProof(ProvenEnd(-np.inf, nothing), ProvenEnd(np.inf, nothing), x, y)
+    smaller = compressed(statement, face.block, face.V)
+    if smaller is None or not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return found
+    if not _is_near_optimal(form, x, y):
+        return found
+    whole = turned(statement, face.block, face.V, face.w) or statement
+    weights = _svec_scale(smaller.cones)
+    rows = sparse.diags_array(weights) @ smaller.rows
+    inner = ConeForm(smaller.c, sparse.csc_array(rows), weights * smaller.b, smaller.cones)
+    part = smat(y[face.rows])[np.ix_(face.kept, face.kept)]
+    start = np.concatenate((y[: face.rows.start], svec(part), y[face.rows.stop :]))
+    stop = face.rows.start + svec_size(face.kept.size)
+    for pair in central_pairs(inner, x, start):
+        lower = lower_bound(smaller, DualWitness(pair.x, pair.y / weights))
+        Y = face.V @ smat(pair.y[face.rows.start : stop]) @ face.V.T
+        multipliers = np.concatenate((pair.y[: face.rows.start], svec(Y), pair.y[stop:]))
+        found = _better(found, ConeProof(lower, ProvenEnd(np.inf, nothing), x, multipliers))
+        # Far enough along the face, the whole block is inside.
+        size = 1.0 + float(np.max(np.abs(pair.x)))
+        for share in DISTANCES:
+            point = pair.x.copy()
+            point[face.column] = face.sign * share * size
+            upper = upper_bound(whole, PrimalWitness(point))
+            if np.isfinite(upper.value) or exhausted():
+                found = _better(found, ConeProof(found.lower, upper, point, found.y))
+                break
+        if np.isfinite(_gap(found)) or exhausted():
+            break
+    return found
+
+
+def _svec_scale(cones: Cones) -> FloatArray:
+    """1 for each row, sqrt(2) off the diagonal of semidefinite blocks."""
+    plain = np.ones(cones.zero + cones.nonneg + sum(cones.soc))
+    return np.concatenate((plain, *(svec_weights(order) for order in cones.psd)))
 
 
 def _bounded_proof(
@@ -164,6 +258,11 @@ def _better(one: ConeProof, other: ConeProof) -> ConeProof:
         one = replace(one, lower=other.lower, y=other.y)
     if other.upper.value < one.upper.value:
         one = replace(one, upper=other.upper, x=other.x)
+    # Of two obstacles the later one counts.
+    if np.isinf(one.lower.value) and np.isinf(other.lower.value):
+        one = replace(one, lower=other.lower)
+    if np.isinf(one.upper.value) and np.isinf(other.upper.value):
+        one = replace(one, upper=other.upper)
     return one
 
 
@@ -176,6 +275,11 @@ def _prove(
     thorough: bool,
 ) -> ConeProof:
     """The two ends, from proposals that cost next to nothing or from all of them."""
+    if thorough and not _is_polyhedral(form.cones):
+        found = _central_proof(statement, form, x, y, as_witness)
+        if _gap(found) <= CENTRED_GAP or exhausted():
+            return found
+        return _better(found, _repaired_proof(statement, form, x, y, as_witness, found))
     upper, point = _best_point(statement, form, x, thorough)
     proposals = _multipliers(form, x, y) if thorough else _cheap_multipliers(form, x, y)
     lower, multipliers = _best_multipliers(statement, y, proposals, as_witness, upper.value)
@@ -183,6 +287,93 @@ def _prove(
         starts = list(_cheap_multipliers(form, x, y))[:1]
         lower, multipliers = _interior_multipliers(statement, starts, as_witness, upper.value)
     return ConeProof(lower, upper, point, multipliers)
+
+
+def _central_proof(
+    statement: ConeStatement,
+    form: ConeForm,
+    x: FloatArray,
+    y: FloatArray,
+    as_witness: AsWitness,
+) -> ConeProof:
+    """The two ends from pairs near the central path, then from the answer as it is."""
+    nothing = "no point near the central path was found"
+    found = ConeProof(ProvenEnd(-np.inf, nothing), ProvenEnd(np.inf, nothing), x, y)
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return found
+    pairs = central_pairs(form, x, y) if _is_near_optimal(form, x, y) else ()
+    for pair in pairs:
+        upper = upper_bound(statement, PrimalWitness(pair.x))
+        lower = lower_bound(statement, as_witness(pair.x, pair.y))
+        found = _better(found, ConeProof(lower, upper, pair.x, pair.y))
+        # An end without room near the central path may be had from the answer itself.
+        if not np.isfinite(_gap(found)) and pair.gap == GAPS[0]:
+            found = _as_it_is(statement, form, x, y, as_witness, found)
+        if np.isfinite(_gap(found)) or exhausted():
+            break
+    # Closed forms may be exact: worth a try where it costs nothing.
+    if _gap(found) <= CENTRED_GAP and form.b.size > SMALL:
+        return found
+    return _as_it_is(statement, form, x, y, as_witness, found)
+
+
+def _as_it_is(
+    statement: ConeStatement,
+    form: ConeForm,
+    x: FloatArray,
+    y: FloatArray,
+    as_witness: AsWitness,
+    found: ConeProof,
+) -> ConeProof:
+    """The ends from the answer itself, where they are missing, or better at no great cost."""
+    cheap = not form.cones.zero
+    if cheap or (np.isinf(found.upper.value) and found.upper.by != NO_SOLUTION):
+        inner = statement.inner_range
+        point = np.clip(x, inner.lower, np.maximum(inner.lower, inner.upper))
+        upper = upper_bound(statement, PrimalWitness(point))
+        if upper.value < found.upper.value or np.isinf(found.upper.value):
+            found = replace(found, upper=upper, x=point)
+    if cheap or np.isinf(found.lower.value):
+        multipliers = form.cones.project_dual(y)
+        lower = lower_bound(statement, as_witness(x, multipliers))
+        if lower.value > found.lower.value or np.isinf(found.lower.value):
+            found = replace(found, lower=lower, y=multipliers)
+    return found
+
+
+def _repaired_proof(
+    statement: ConeStatement,
+    form: ConeForm,
+    x: FloatArray,
+    y: FloatArray,
+    as_witness: AsWitness,
+    found: ConeProof,
+) -> ConeProof:
+    """The ends that are missing from the answer repaired by least changes."""
+    if not np.isfinite(found.upper.value) and found.upper.by != NO_SOLUTION:
+        upper, point = _best_point(statement, form, x, thorough=True)
+        found = replace(found, upper=upper, x=point)
+    if not np.isfinite(found.lower.value):
+        lower, multipliers = _best_multipliers(
+            statement, y, _multipliers(form, x, y), as_witness, found.upper.value
+        )
+        found = replace(found, lower=lower, y=multipliers)
+    return found
+
+
+def _is_near_optimal(form: ConeForm, x: FloatArray, y: FloatArray) -> bool:
+    """Whether an answer is one to be proven, not one to be improved."""
+    stated = np.isfinite(form.b)
+    value = float(form.c @ x)
+    gap = value + float(x @ form.curve(x)) + float(form.b[stated] @ y[stated])
+    return abs(gap) <= MAX_CLAIMED_GAP * (1 + abs(value))
+
+
+def _gap(found: ConeProof) -> float:
+    """The gap relative to 1 + |value|; inf where an end is missing."""
+    if not (np.isfinite(found.lower.value) and np.isfinite(found.upper.value)):
+        return np.inf
+    return (found.upper.value - found.lower.value) / (1 + abs(found.upper.value))
 
 
 def _exact_proof(form: ConeForm, x: FloatArray, y: FloatArray, found: ConeProof) -> ConeProof:
@@ -470,9 +661,9 @@ def proven_infeasible(
             if is_infeasible(statement, as_witness(zero, candidate)):
                 return True
     is_small = statement.A.nnz <= SMALL_PROGRAM
-    if is_linear(form) and not exhausted() and (is_small or not _is_hopeless(statement, y)):
-        if exact_farkas(form, y) is not None:
-            return True
+    promising = is_small or not _is_hopeless(statement, y)
+    if is_linear(form) and not exhausted() and promising and exact_farkas(form, y) is not None:
+        return True
     for inside in proposals:
         for candidate in _repaired_farkas(statement, finite, inside):
             if is_infeasible(statement, as_witness(zero, candidate)):
@@ -498,9 +689,9 @@ def _is_hopeless(statement: ConeStatement, y: FloatArray) -> bool:
     A'y must be 0 in columns without bounds; errors of a hundredth of its terms are no rounding.
     """
     known = statement.stated_range
-    g = statement.A.T @ y
+    g, terms = statement.column_products.of(y)
     off = ((g > 0) & np.isinf(known.lower)) | ((g < 0) & np.isinf(known.upper))
-    return bool(np.any(np.abs(g)[off] > 0.01 * (statement.absolute.T @ np.abs(y))[off]))
+    return bool(np.any(np.abs(g)[off] > 0.01 * terms[off]))
 
 
 def _repaired_farkas(
@@ -539,7 +730,6 @@ def _is_nearly_ray(statement: ConeStatement, d: FloatArray) -> bool:
     """Whether a direction keeps the rows of a large program up to a hundredth of their terms."""
     if statement.A.nnz <= SMALL_PROGRAM:
         return True
-    image = statement.rows @ d
-    terms = abs(statement.rows) @ np.abs(d)
+    image, terms = statement.row_products.of(d)
     violation = np.where(np.arange(image.size) < statement.cones.zero, np.abs(image), image)
     return bool(np.all((violation <= 0.01 * terms) | statement.vacuous))

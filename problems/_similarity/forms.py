@@ -260,7 +260,7 @@ class SingleKernelForms(KernelForms):
     def _split_formulation(self) -> Formulation:
         return Formulation(
             "splitting",
-            frozenset({Feature.SPLIT, Feature.BOX, Feature.SPECTRAL}),
+            frozenset({Feature.SPLIT, Feature.BOX, Feature.SPECTRAL, Feature.PRODUCT}),
             self._build_split,
             self._from_split,
             self._to_split,
@@ -396,8 +396,11 @@ class SeveralKernelsForms(KernelForms):
 
     @property
     def _spectral(self) -> set[Feature]:
-        """What free kernels ask of a method, and those with given eigenvectors do not."""
-        return set() if self.best.keeps_eigenvectors else {Feature.SPECTRAL}
+        """What kernels ask of a method: free ones spectrahedra, given eigenvectors simplices."""
+        if self.best.keeps_eigenvectors:
+            return {Feature.PRODUCT}
+        several = {Feature.PRODUCT} if len(self.data.S) > 1 else set()
+        return {Feature.SPECTRAL} | several
 
     def formulations(self) -> tuple[Formulation, ...]:
         """Return the forms that the loss allows, the one to prefer first."""
@@ -420,7 +423,7 @@ class SeveralKernelsForms(KernelForms):
     def _smooth_formulation(self) -> Formulation:
         return Formulation(
             "smooth",
-            SMOOTH_NEEDS,
+            SMOOTH_NEEDS if self.best.keeps_eigenvectors else SMOOTH_NEEDS | {Feature.PRODUCT},
             self._build_smooth,
             self._from_smooth,
             self._to_smooth,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
-from klopt.arrays import FloatArray, read_only
+from klopt.arrays import FloatArray, accuracy_or_none, read_only
 from klopt.errors import InvalidProblem
 from klopt.model.features import Feature
 
@@ -28,6 +28,11 @@ class Oracle:
     lipschitz:
         A bound on the change of the gradient per unit step, None where it is not known; a backend
         may then backtrack.
+    accuracy:
+        By how much value and gradient may be off, None where that is not known: then what klopt
+        finds is an estimate. |value(x) - f(x)| <= accuracy (1 + |f(x)|), also where f is meant at
+        a point that differs from x by the rounding of its entries, and each entry of the gradient
+        is right up to accuracy (1 + its largest entry).
 
     >>> import numpy as np
     >>> Oracle(2, lambda x: float(x @ x), lambda x: 2 * x).gradient(np.array([1.0, -1.0]))
@@ -39,6 +44,7 @@ class Oracle:
     gradient_function: Callable[[FloatArray], FloatArray]
     smooth: bool = True
     lipschitz: float | None = None
+    accuracy: float | None = attrs.field(default=None, converter=accuracy_or_none)
 
     def __attrs_post_init__(self) -> None:
         if not (callable(self.function) and callable(self.gradient_function)):

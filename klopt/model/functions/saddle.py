@@ -24,7 +24,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray, as_matrix, read_only, vector
+from klopt.arrays import FloatArray, accuracy_or_none, as_matrix, read_only, vector
 from klopt.model.functions.smooth import SmoothFunction
 
 __all__ = ["Bilinear", "ProximalStep", "SaddleOracle", "Splitting"]
@@ -68,11 +68,15 @@ class Bilinear:
 
 @attrs.frozen(eq=False, slots=False)
 class SaddleOracle:
-    """A user's own phi(x, y), convex in x and concave in y, by its value and (sub)gradients."""
+    """A user's own phi(x, y), convex in x and concave in y, by its value and (sub)gradients.
+
+    Values and gradients are off by at most `accuracy`, as of an `Oracle`.
+    """
 
     function: Callable[[FloatArray, FloatArray], float]
     gradient_x: Callable[[FloatArray, FloatArray], FloatArray]
     gradient_y: Callable[[FloatArray, FloatArray], FloatArray]
+    accuracy: float | None = attrs.field(default=None, converter=accuracy_or_none, kw_only=True)
 
     def value(self, x: FloatArray, y: FloatArray) -> float:
         return float(self.function(x, y))
@@ -105,6 +109,8 @@ class Splitting(SaddleOracle):
         The proximal step (x, w) of g at (v, sigma).
     start, sigma:
         The first x and the first sigma.
+    accuracy:
+        By how much values and gradients may be off.
     """
 
     inner: Callable[[FloatArray, float], ProximalStep]

@@ -26,7 +26,7 @@ from typing import ClassVar, NamedTuple
 import attrs
 import numpy as np
 
-from klopt.arrays import FloatArray, read_only
+from klopt.arrays import FloatArray, accuracy_or_none, read_only
 from klopt.model.features import Feature
 from klopt.model.functions.protocols import HessianOperator
 from klopt.model.memo import lock, remember_last
@@ -103,6 +103,8 @@ class SmoothFunction:
         Computes a quadratic whose minimiser over the set is a good start, where there is one.
     lipschitz:
         Computes a bound on how fast the gradient changes over the set, where it is known.
+    accuracy:
+        By how much values and gradients may be off, as of an `Oracle`.
 
     >>> def quartic(x):
     ...     square = float(x @ x)
@@ -116,6 +118,7 @@ class SmoothFunction:
     function: Callable[[FloatArray], LocalModel]
     start_model: Callable[[], StartModel] | None = None
     lipschitz: Callable[[], float] | None = None
+    accuracy: float | None = attrs.field(default=None, converter=accuracy_or_none)
 
     feature: ClassVar[Feature] = Feature.CURVED
 
@@ -155,10 +158,14 @@ class DenseHessian:
 
 @attrs.frozen(eq=False, slots=False)
 class MatrixFreeFunction:
-    """A smooth convex function of so many variables that its Hessian is never formed."""
+    """A smooth convex function of so many variables that its Hessian is never formed.
+
+    Values and gradients are off by at most `accuracy`, as of an `Oracle`.
+    """
 
     size: int
     function: Callable[[FloatArray], HessianOperator]
+    accuracy: float | None = attrs.field(default=None, converter=accuracy_or_none)
 
     feature: ClassVar[Feature] = Feature.APPLIED
 

@@ -44,7 +44,7 @@ class Product(SimpleSet):
 
     @property
     def features(self) -> frozenset[Feature]:
-        return frozenset().union(*(member.features for member in self.sets))
+        return frozenset({Feature.PRODUCT}).union(*(member.features for member in self.sets))
 
     @property
     def radius(self) -> float:

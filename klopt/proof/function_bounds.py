@@ -1,0 +1,529 @@
+"""Bounds of the minimum of a convex function over a simple set, and of the value of a game.
+
+For any p, a convex f with gradient g at p and a simple set X with the point p + e,
+
+    f(p) + min over z in X of g'(z - p)  <=  minimum of f over X  <=  f(p + e).
+
+**Lemma F1 (formulas).** The value and the gradient of c'x, x'Hx/2 + c'x, z'Kz/2 + c'x and x'My are evaluated
+in enclosures. A matrix H that is only proven to satisfy H + phi I >= 0 costs phi |z - p|^2 / 2 in the
+lower bound. For the point next to p, with |e| <= r entry by entry and e'He <= max|H| (1'r)^2,
+
+    f(p + e)  <=  f(p) + |g|'r + max|H| (1'r)^2 / 2.
+
+**Lemma F2 (games).** A pair (x, y) of strategies in their sets bounds the value of the game x'My + l'x + r'y
+by the best replies to each: min over z of (My + l)'z + r'y from below, and from above alike.
+
+**A function of the user's own** is known by the floats that it returns. Nothing follows from them
+unless the user states how accurate they are (`accuracy`, see `klopt.Oracle`). That statement, and
+that the function is convex, are part of the problem.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from klopt.arrays import FloatArray
+from klopt.model.functions import (
+    Bilinear,
+    DualFunction,
+    KernelQuadratic,
+    Linear,
+    Objective,
+    Quadratic,
+    SaddleOracle,
+    SmoothFunction,
+)
+from klopt.model.sets import SimpleSet
+from klopt.proof.convexity import curvature_beside
+from klopt.proof.enclosure import (
+    ETA,
+    UNIT_ROUNDOFF,
+    Enclosure,
+    enclose_kernel_product,
+    enclose_product,
+    enclose_sum,
+    gamma,
+    round_up,
+)
+from klopt.proof.rational_psd import rational_psd
+from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite
+from klopt.proof.set_bounds import feasible_near, linear_floor, squared_reach
+
+__all__ = [
+    "NOMINAL_ACCURACY",
+    "Ends",
+    "bounds_of_game",
+    "bounds_of_minimum",
+    "declared_accuracy",
+    "entry_sizes",
+    "nonconvexity",
+]
+
+NOMINAL_ACCURACY = 2.0**-46
+"""What estimates take the accuracy of a function to be that states none: some 100 roundings."""
+RATIONAL_WORK = 1e6
+"""What an exact factorisation of a singular matrix may cost: milliseconds."""
+MAX_RATIONAL_ORDER = 40
+"""Larger matrices are not factored exactly: what they lack to be semidefinite is charged."""
+STRETCH = 2.0**-40
+"""By how much more than needed a point is stretched, so that rounding does not undo it."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Two proven ends, and by which lemma; an infinite end is not proven."""
+
+    lower: float
+    upper: float
+    lower_by: str = ""
+    upper_by: str = ""
+
+
+def declared_accuracy(function: Objective | Bilinear | SaddleOracle) -> float | None:
+    """Return 0 for a function known by its formula, otherwise what it states, None if nothing.
+
+    >>> declared_accuracy(Linear([1.0]))
+    0.0
+    """
+    if _has_formula(function) or type(function) is Bilinear:
+        return 0.0
+    accuracy = getattr(function, "accuracy", None)
+    return None if accuracy is None else float(accuracy)
+
+
+def nonconvexity(function: Objective) -> float:
+    """Return a proven phi >= 0 with H + phi I (K + phi I) positive semidefinite, or inf.
+
+    >>> nonconvexity(Quadratic(np.ones((2, 2)), np.zeros(2)))
+    0.0
+    """
+    matrix = _matrix(function)
+    if matrix is None:
+        return 0.0
+    if not np.array_equal(matrix, matrix.T):
+        return math.inf
+    if is_positive_semidefinite(matrix):
+        return 0.0
+    # A singular matrix: exact arithmetic decides where that is cheap.
+    if len(matrix) <= MAX_RATIONAL_ORDER and rational_psd(sparse.csc_array(matrix), RATIONAL_WORK):
+        return 0.0
+    return max(0.0, -eigenvalue_floor(matrix))
+
+
+def bounds_of_minimum(
+    function: Objective,
+    domain: SimpleSet,
+    x: FloatArray,
+    *,
+    phi: float = 0.0,
+    cuts: FloatArray | None = None,
+    accuracy: float | None = None,
+) -> Ends:
+    """Return proven bounds of the minimum of a function over a set.
+
+    Parameters
+    ----------
+    function, domain
+        What is minimised, and over what.
+    x
+        A point next to the set, otherwise only the lower bound is finite.
+    phi
+        What `nonconvexity` returned.
+    cuts
+        Rows (weight, point) of tangents whose mean may say more than that at x.
+    accuracy
+        That of a function without a formula; by default the one it states.
+
+    >>> from klopt.model.sets import Simplex
+    >>> ends = bounds_of_minimum(Linear([1.0, 2.0]), Simplex(2), np.array([1.0, 0.0]))
+    >>> ends.lower <= 1.0 <= ends.upper
+    True
+    """
+    if accuracy is None:
+        accuracy = declared_accuracy(function)
+    if accuracy is None or not np.isfinite(x).all():
+        return Ends(-math.inf, math.inf)
+
+    with np.errstate(all="ignore"):
+        near = feasible_near(domain, x)
+        p = x if near is None else near.mid
+        if _has_formula(function):
+            return _by_formula(function, domain, p, near, phi)
+        return _by_oracle(function, domain, p, near, cuts, accuracy)
+
+
+# Lemma F1: functions known by their formula
+
+
+def _has_formula(function: object) -> bool:
+    # A class derived from one of these may compute something else.
+    return type(function) in (Linear, Quadratic, KernelQuadratic)
+
+
+def _matrix(function: object) -> FloatArray | None:
+    if type(function) is Quadratic:
+        return function.H
+    if type(function) is KernelQuadratic:
+        return function.K
+    return None
+
+
+def _by_formula(
+    function: Objective, domain: SimpleSet, p: FloatArray, near: Enclosure | None, phi: float
+) -> Ends:
+    """The bounds of the module's formulas at p, which is the midpoint of `near`."""
+    value, g = _value_and_gradient(function, p, phi)
+    lower = -math.inf
+    lower_by = "the tangent, minimised over the set"
+    if math.isfinite(phi):
+        lower = _lower_by_tangent(domain, p, value, g)
+        if phi:
+            charge = Enclosure.of(phi) * _spread(function, squared_reach(domain, p)) * 0.5
+            lower = float(enclose_sum([lower, -charge]).lower)
+            lower_by += ", less what the matrix may lack to be positive semidefinite"
+        elif not math.isfinite(lower):
+            curved = _lower_by_curvature(function, domain, p, value, g)
+            lower = max(curved, _lower_by_stretching(function, domain, p, g))
+            lower_by = "a tangent and the curvature, minimised over the set"
+
+    upper = math.inf
+    if near is not None:
+        terms = [value]
+        if near.rad.any():
+            terms.append(enclose_product(near.rad, g.magnitude))
+            matrix = _matrix(function)
+            if matrix is not None:
+                size = _weighted(function, Enclosure.of(near.rad).sum())
+                terms.append(size.square() * _largest_entry(matrix, phi) * 0.5)
+        upper = float(enclose_sum(terms).upper)
+    return _ends(lower, upper, lower_by, "the value at a point of the set")
+
+
+def _largest_entry(matrix: FloatArray, phi: float) -> float:
+    """A bound of all |H_ij|: by the diagonal of H + phi I where that is semidefinite."""
+    if math.isfinite(phi):
+        return float(round_up(float(np.max(matrix.diagonal(), initial=0.0)) + phi))
+    return float(np.abs(matrix).max(initial=0.0))
+
+
+def _value_and_gradient(
+    function: Objective, p: FloatArray, phi: float
+) -> tuple[Enclosure, Enclosure]:
+    if type(function) is Linear:
+        return enclose_product(function.c, p), Enclosure.of(function.c)
+    if type(function) is Quadratic:
+        Hp = _product(function.H, Enclosure.of(p), phi)
+        value = enclose_product(p, Hp * 0.5 + function.linear)
+        return value, Hp + function.linear
+
+    assert type(function) is KernelQuadratic
+    z = _coefficients(function, p)
+    Kz = _product(function.K, z, phi)
+    value = enclose_product(z, Kz) * 0.5 + enclose_product(function.linear, p)
+    return value, Kz[function.point] * function.sign + function.linear
+
+
+def _product(K: FloatArray, v: Enclosure, phi: float) -> Enclosure:
+    """K v, in one product where the matrix is proven semidefinite but for phi."""
+    if math.isfinite(phi):
+        return enclose_kernel_product(K, v, -phi)
+    return enclose_product(K, v)
+
+
+def _coefficients(function: KernelQuadratic, p: FloatArray) -> Enclosure:
+    """z, the signed sums of p over the points."""
+    n = len(function.K)
+    terms = function.sign * p
+    z = np.bincount(function.point, weights=terms, minlength=n).astype(float, copy=False)
+    count = int(np.bincount(function.point, minlength=n).max(initial=0))
+    if count <= 1 and np.all(np.abs(function.sign) == 1):
+        return Enclosure.of(z)
+    size = np.bincount(function.point, weights=np.abs(terms), minlength=n)
+    # Each term is rounded once, and so is each sum.
+    return Enclosure(z, size * gamma(count + 4) + (count + 1) * 2.0**-1073)
+
+
+def _spread(function: Objective, square: float) -> Enclosure:
+    """|S'd|^2 for all |d|^2 up to `square`, S' the signed sums of a `KernelQuadratic`."""
+    if type(function) is not KernelQuadratic:
+        return Enclosure.of(square)
+    # Cauchy-Schwarz: a sum of m terms has at most m times the sum of their squares.
+    m = float(np.bincount(function.point).max(initial=1))
+    return _weighted(function, Enclosure.of(1.0)).square() * m * square
+
+
+def _weighted(function: Objective, size: Enclosure) -> Enclosure:
+    """A size of variables as one of the signed sums of them."""
+    if type(function) is not KernelQuadratic:
+        return size
+    return size * float(np.abs(function.sign).max(initial=0.0))
+
+
+def _lower_by_tangent(domain: SimpleSet, p: FloatArray, value: Enclosure, g: Enclosure) -> float:
+    return float(enclose_sum([value, linear_floor(domain, g, p)]).lower)
+
+
+def _lower_by_curvature(
+    function: Objective, domain: SimpleSet, p: FloatArray, value: Enclosure, g: Enclosure
+) -> float:
+    """The tangent has no minimum over an unbounded box; with some of the curvature it may have one."""
+    if type(function) is not Quadratic:
+        return -math.inf
+    curvature = curvature_beside([(sparse.csc_array(function.H), 1.0)], np.arange(function.size))
+    if curvature is None:
+        return -math.inf
+    return float(enclose_sum([value, linear_floor(domain, g, p, curvature)]).lower)
+
+
+def _lower_by_stretching(
+    function: Objective, domain: SimpleSet, p: FloatArray, g: Enclosure
+) -> float:
+    """The tangent at a multiple t p, whose gradient t Hp + c is positive where c is negative.
+
+    Over an orthant its minimum is finite, however little the gradient at p lacks.
+    """
+    if type(function) is not Quadratic and type(function) is not KernelQuadratic:
+        return -math.inf
+    c = function.linear
+    falls = c < 0
+    ratios = -c[falls] / np.maximum((g - c).lower[falls], 0.0)
+    t = float(np.max(ratios, initial=0.0)) * (1 + STRETCH)
+    if not math.isfinite(t):
+        return -math.inf
+    stretched = t * p
+    value, gradient = _value_and_gradient(function, stretched, 0.0)
+    return _lower_by_tangent(domain, stretched, value, gradient)
+
+
+# A function of the user's own, as accurate as stated
+
+
+def _by_oracle(
+    function: Objective,
+    domain: SimpleSet,
+    p: FloatArray,
+    near: Enclosure | None,
+    cuts: FloatArray | None,
+    accuracy: float,
+) -> Ends:
+    """The bounds that hold if the function is as accurate as that.
+
+    Parameters
+    ----------
+    function, domain
+        What is minimised, and over what.
+    p, near
+        The midpoint of an enclosure that holds a point of the set, and that enclosure.
+    cuts
+        Tangents whose mean may say more than that at p.
+    accuracy
+        That of the function.
+    """
+    value = _stated(float(function.value(p)), accuracy)
+    found = []
+    if isinstance(function, DualFunction):
+        found.append(_stated(function.bound(p), accuracy).lower)
+    else:
+        g = _stated_vector(function.gradient(p), accuracy)
+        found.append(_lower_by_tangent(domain, p, value, g))
+        if isinstance(function, SmoothFunction):
+            found.append(_stated(function.near(p).lower, accuracy).lower)
+        found.append(_lower_by_cuts(function, domain, cuts, accuracy))
+    lower = max((float(end) for end in found if not math.isnan(end)), default=-math.inf)
+    upper = math.inf if near is None else float(value.upper)
+    stated = (
+        f"for a convex function with values right up to {accuracy:.1g} (1 + |value|), as stated"
+    )
+    return _ends(
+        lower,
+        upper,
+        f"the tangent, minimised over the set, {stated}",
+        f"the value at a point of the set, {stated}",
+    )
+
+
+def _stated(value: float, accuracy: float) -> Enclosure:
+    if not math.isfinite(value):
+        return Enclosure(0.0, math.inf)
+    radius = accuracy * (1 + abs(value)) * (1 + 8 * UNIT_ROUNDOFF)
+    return Enclosure(value, radius)
+
+
+def _stated_vector(g: FloatArray, accuracy: float) -> Enclosure:
+    if not np.isfinite(g).all():
+        return Enclosure(np.zeros(g.shape), np.full(g.shape, np.inf))
+    size = float(np.abs(g).max(initial=0.0))
+    radius = accuracy * (1 + size) * (1 + 8 * UNIT_ROUNDOFF)
+    return Enclosure(np.asarray(g, float), np.full(g.shape, radius))
+
+
+def _lower_by_cuts(
+    function: Objective, domain: SimpleSet, cuts: FloatArray | None, accuracy: float
+) -> float:
+    """The minimum of the weighted mean of tangents, each at a point of its own."""
+    n = domain.size
+    if cuts is None or not cuts.size or cuts.size % (n + 1):
+        return -math.inf
+    rows = cuts.reshape(-1, n + 1)
+    rows = rows[rows[:, 0] > 0]
+    if not len(rows) or not np.isfinite(rows).all():
+        return -math.inf
+
+    constant = Enclosure.of(0.0)
+    gradient = Enclosure.of(np.zeros(n))
+    for row in rows:
+        weight = float(row[0])
+        point = row[1:]
+        g = _stated_vector(function.gradient(point), accuracy)
+        value = _stated(float(function.value(point)), accuracy)
+        constant = constant + (value - enclose_product(point, g)) * weight
+        gradient = gradient + g * weight
+    total = Enclosure.of(rows[:, 0].copy()).sum()
+    mean = gradient / Enclosure(np.full(n, total.mid), np.full(n, total.rad))
+    return float(enclose_sum([constant / total, linear_floor(domain, mean)]).lower)
+
+
+# Lemma F2: games
+
+
+def bounds_of_game(
+    coupling: Bilinear | SaddleOracle,
+    left: SimpleSet,
+    right: SimpleSet,
+    x: FloatArray,
+    y: FloatArray,
+    sizes: tuple[FloatArray, FloatArray] | None = None,
+    accuracy: float | None = None,
+) -> Ends:
+    """Return proven bounds of the value of a game, minimised over x and maximised over y.
+
+    Parameters
+    ----------
+    coupling
+        phi(x, y), convex in x and concave in y.
+    left, right
+        The sets of x and of y.
+    x, y
+        A point next to each; an end is finite only where the strategy it needs is.
+    sizes
+        What `entry_sizes` returned of a bilinear coupling, computed here where it is not at hand.
+    accuracy
+        That of a coupling without a formula; by default the one it states.
+
+    >>> from klopt.model.sets import Simplex
+    >>> half = np.array([0.5, 0.5])
+    >>> ends = bounds_of_game(Bilinear([[1.0, -1.0], [-1.0, 1.0]]), Simplex(2), Simplex(2), half, half)
+    >>> ends.lower <= 0.0 <= ends.upper
+    True
+    """
+    if accuracy is None:
+        accuracy = declared_accuracy(coupling)
+    if accuracy is None:
+        return Ends(-math.inf, math.inf)
+    with np.errstate(all="ignore"):
+        X = feasible_near(left, x)
+        Y = feasible_near(right, y)
+        if type(coupling) is Bilinear:
+            return _bilinear_ends(coupling, left, right, X, Y, sizes or entry_sizes(coupling))
+        if X is None or Y is None:
+            return Ends(-math.inf, math.inf)
+        return _oracle_ends(coupling, left, right, X.mid, Y.mid, accuracy)
+
+
+def entry_sizes(coupling: object) -> tuple[FloatArray, FloatArray]:
+    """Return the largest |M_ij| of each row and of each column; nothing for an oracle.
+
+    >>> rows, columns = entry_sizes(Bilinear([[1.0, -2.0], [0.5, 1.5]]))
+    >>> rows, columns
+    (array([2. , 1.5]), array([1., 2.]))
+    """
+    if type(coupling) is not Bilinear:
+        return np.zeros(0), np.zeros(0)
+    M = coupling.M
+    rows = np.maximum(M.max(axis=1, initial=0.0), -M.min(axis=1, initial=0.0))
+    columns = np.maximum(M.max(axis=0, initial=0.0), -M.min(axis=0, initial=0.0))
+    return rows, columns
+
+
+def _times(M: FloatArray, v: Enclosure, sizes: FloatArray) -> Enclosure:
+    """M v in one product: the terms of (Mv)_i add up to at most max_j|M_ij| (1'|v|)."""
+    n = v.size
+    spread = float(np.abs(v.mid).sum()) * gamma(n) + float(v.rad.sum())
+    # Two sums of n terms, a few products, and underflow.
+    radius = sizes * (spread * (1 + (2 * n + 16) * UNIT_ROUNDOFF)) * (1 + 4 * UNIT_ROUNDOFF)
+    return Enclosure(M @ v.mid, radius + (n + 4) * ETA)
+
+
+def _bilinear_ends(
+    phi: Bilinear,
+    left: SimpleSet,
+    right: SimpleSet,
+    X: Enclosure | None,
+    Y: Enclosure | None,
+    sizes: tuple[FloatArray, FloatArray],
+) -> Ends:
+    """Lemma F2 for points of both sets.
+
+    Parameters
+    ----------
+    phi, left, right
+        The game.
+    X, Y
+        Enclosures that hold a strategy of each, or None.
+    sizes
+        Those of the rows and columns of M.
+    """
+    lower = -math.inf
+    upper = math.inf
+    if Y is not None:
+        reply = linear_floor(left, _times(phi.M, Y, sizes[0]) + phi.left)
+        lower = float(enclose_sum([enclose_product(phi.right, Y), reply]).lower)
+    if X is not None:
+        reply = linear_floor(right, -(_times(phi.M.T, X, sizes[1]) + phi.right))
+        upper = float(enclose_sum([enclose_product(phi.left, X), -reply]).upper)
+    return _ends(lower, upper, "the best reply to y", "the best reply to x")
+
+
+def _oracle_ends(
+    phi: Bilinear | SaddleOracle,
+    left: SimpleSet,
+    right: SimpleSet,
+    x: FloatArray,
+    y: FloatArray,
+    accuracy: float,
+) -> Ends:
+    """The best replies to the gradients, if the coupling is as accurate as stated.
+
+    Parameters
+    ----------
+    phi, left, right
+        The game.
+    x, y
+        Points of the sets, up to rounding.
+    accuracy
+        That of the coupling.
+    """
+    value = _stated(phi.value(x, y), accuracy)
+    gradient_x, gradient_y = phi.gradients(x, y)
+    reply = linear_floor(left, _stated_vector(gradient_x, accuracy), x)
+    counter = linear_floor(right, -_stated_vector(gradient_y, accuracy), y)
+    stated = f"for a coupling with values right up to {accuracy:.1g} (1 + |value|), as stated"
+    return _ends(
+        float(enclose_sum([value, reply]).lower),
+        float(enclose_sum([value, -counter]).upper),
+        f"the best reply to y, {stated}",
+        f"the best reply to x, {stated}",
+    )
+
+
+def _ends(lower: float, upper: float, lower_by: str, upper_by: str) -> Ends:
+    """The ends with their lemmas; what is not a number proves nothing."""
+    if not math.isfinite(lower):
+        lower, lower_by = -math.inf, ""
+    if not math.isfinite(upper):
+        upper, upper_by = math.inf, ""
+    return Ends(lower, upper, lower_by, upper_by)
