@@ -78,6 +78,8 @@ def lock(value: Value) -> Value:
     elif isinstance(value, tuple | list):
         for part in value:
             lock(part)
+    elif isinstance(value, float | int | str):
+        return value
     # What has no declared fields, such as a number or a function, is left alone.
     else:
         for name in field_names(type(value)):

@@ -208,6 +208,11 @@ class FeatureProducts:
         """r, rounded up."""
         return np.asarray(round_up(np.sqrt(self.diagonal)))
 
+    @cached_property
+    def _largest(self) -> float:
+        """1 and more than any |Phi_ik|, which is at most r_i."""
+        return 1 + float(self.roots.max(initial=0.0))
+
     @property
     def steps(self) -> int:
         """Through how many roundings a term of Kb, (K o K)u or a product of columns goes."""
@@ -219,8 +224,7 @@ class FeatureProducts:
         """Return Kb."""
         size = float(self.roots @ np.abs(b))
         rad = (gamma(self.steps) * size * INFLATION) * self.roots
-        largest = 1 + float(np.abs(self.Phi).max())
-        underflow = 4 * self.Phi.size * largest * ETA
+        underflow = 4 * self.Phi.size * self._largest * ETA
         return Enclosure(self.times_columns(b), rad * INFLATION + underflow)
 
     def sharp_times(self, b: FloatArray) -> Enclosure | None:
@@ -235,8 +239,7 @@ class FeatureProducts:
         mid = quadratic_forms(self.Phi, moments(self.Phi, u))
         rad = _squares_radius(self.diagonal, u, self.steps)
         # The root of |u_j| times Phi may underflow before it is squared.
-        largest = 1 + float(np.abs(self.Phi).max())
-        underflow = 16 * self.Phi.size**2 * largest**4 * (1 + float(np.abs(u).max())) * ETA
+        underflow = 16 * self.Phi.size**2 * self._largest**4 * (1 + float(np.abs(u).max())) * ETA
         return Enclosure(mid, rad + underflow)
 
     def times_columns(self, B: FloatArray) -> FloatArray:
@@ -269,7 +272,7 @@ def _squares_radius(diagonal: FloatArray, u: FloatArray, steps: int) -> FloatArr
 
 def moments(Phi: npt.NDArray[Real], u: npt.NDArray[Real]) -> npt.NDArray[Real]:
     """Return S = Phi' diag(u) Phi: M'M for u > 0 less N'N for u < 0, by half a product each."""
-    S = np.zeros((Phi.shape[1],) * 2, Phi.dtype)
+    S: npt.NDArray[Real] | None = None
     for chosen, sign in ((np.flatnonzero(u > 0), 1), (np.flatnonzero(u < 0), -1)):
         roots = np.sqrt(np.abs(u[chosen]))[:, None]
         has_all = chosen.size == u.size
@@ -277,8 +280,11 @@ def moments(Phi: npt.NDArray[Real], u: npt.NDArray[Real]) -> npt.NDArray[Real]:
             rows = slice(start, start + BLOCK_ROWS)
             part = (Phi[rows] if has_all else Phi[chosen[rows]]) * roots[rows]
             square = part.T @ part
-            S = S + square if sign > 0 else S - square
-    return S
+            if S is None:
+                S = square if sign > 0 else -square
+            else:
+                S = S + square if sign > 0 else S - square
+    return np.zeros((Phi.shape[1],) * 2, Phi.dtype) if S is None else S
 
 
 def quadratic_forms(Phi: npt.NDArray[Real], S: npt.NDArray[Real]) -> FloatArray:
@@ -292,7 +298,9 @@ def quadratic_forms(Phi: npt.NDArray[Real], S: npt.NDArray[Real]) -> FloatArray:
     if not S.any():
         return np.zeros(len(Phi))
     multiply: Callable[..., npt.NDArray[Any]] = dtrmm if Phi.dtype == np.float64 else strmm
-    T = np.asfortranarray(np.tril(S) + np.tril(S, -1))
+    # Its transpose is stored by columns, as BLAS wants it; only the lower triangle is read.
+    T = (S + S).T
+    np.fill_diagonal(T, S.diagonal())
     found = np.empty(len(Phi))
     for start in range(0, found.size, BLOCK_ROWS):
         part = Phi[start : start + BLOCK_ROWS]
@@ -515,7 +523,7 @@ class AdaptiveProof:
         signed = self.y * a if self.epsilon is None else a
         low = 0.0 if self.epsilon is None else -self.C
         inside = bool((signed >= low).all() and (signed <= self.C).all())
-        return inside and (not self.bias or math.fsum(a) == 0.0)
+        return inside and (not self.bias or math.fsum(a.tolist()) == 0.0)
 
     def gain(self, a: FloatArray) -> Enclosure:
         """Return the gain of a feasible a; 1'a = 0 allows to take the middle off the targets."""
@@ -550,7 +558,9 @@ class AdaptiveProof:
             penalty = _sum_above(penalty, 2 * more)
         largest = _above(1 + float(shares.max()))
         values = _plus(linear, mixed)
-        curvature = of_kernel + of_squares
+        both = of_kernel.mid + of_squares.mid
+        spread = of_kernel.rad + of_squares.rad + 2 * UNIT_ROUNDOFF * abs(both)
+        curvature = Enclosure(both, spread * INFLATION)
         classifier = self._with_floor(Classifier(values, curvature, penalty, largest), a, a)
         return Quartic(classifier, above)
 

@@ -49,7 +49,15 @@ import numpy as np
 from klopt.arrays import FloatArray, SparseMatrix, require_memory
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Point
-from klopt.proof.enclosure import UNIT_ROUNDOFF, Enclosure, enclose_norm, gamma as gamma_n
+from klopt.proof.directed import norm_up
+from klopt.proof.enclosure import (
+    ETA,
+    UNIT_ROUNDOFF,
+    Enclosure,
+    enclose_norm,
+    enclose_sum,
+    gamma as gamma_n,
+)
 from klopt.proof.log_det import (
     enclose_congruence,
     enclose_log_det,
@@ -304,9 +312,17 @@ class GroupObjective:
 
     def witness(self, H: FloatArray) -> FloatArray:
         """Return H, symmetric, and nearer to 0 where it makes no kernel."""
-        H = np.nan_to_num((H + H.T) / 2)
-        smallest = float(np.linalg.eigvalsh(self._root.T @ H @ self._root)[0])
+        from scipy.linalg.lapack import dpotrf
+
+        H = (H + H.T) / 2
+        if not np.isfinite(H).all():
+            H = np.nan_to_num(H)
+        M = self._root.T @ H @ self._root
+        _, failed = dpotrf(M - MIN_EIGENVALUE * np.eye(len(M)))
+        if not failed:
+            return H
         # f is infinite there; halfway to the boundary it is not.
+        smallest = float(np.linalg.eigvalsh(M)[0])
         return H * (-0.5 / smallest) if smallest < MIN_EIGENVALUE else H
 
     def proof(self, H: FloatArray) -> Bracket:
@@ -314,23 +330,47 @@ class GroupObjective:
         point = Point({"change": H})
         if not np.isfinite(H).all() or (H != H.T).any():
             return Bracket(-np.inf, np.inf, point, "change is not symmetric")
-        R = self.R
-        Y = self._enclosed_Y
         root = self._root.T
-        remainder = enclose_norm(Y - enclose_congruence(self._root, np.eye(len(R)))).upper
-
-        lower = self._logdet + enclose_relative_log_det(-R, root, remainder)
-        HY = H @ Y
-        RY = R @ Y
-        traces = (Y * (H - R)).sum() - (RY * HY.T).sum()
-        upper = self._logdet + traces - enclose_relative_log_det(H, root, remainder)
+        remainder = self._remainder
+        below = enclose_relative_log_det(-self.R, root, remainder)
+        above = enclose_relative_log_det(H, root, remainder)
         return Bracket(
-            float(lower.lower),
-            float(upper.upper),
+            float(enclose_sum([self._logdet, below]).lower),
+            float(enclose_sum([self._logdet, self._traces(H), -above]).upper),
             point,
             lower_by="weak duality: log det(I + gamma S K0)",
             upper_by="objective of a positive definite kernel",
         )
+
+    @cached_property
+    def _remainder(self) -> float:
+        """A bound of ||Y - B'B||_F for the root B of Y: Lemma E2 by Frobenius norms."""
+        Y = self._enclosed_Y
+        B = self._root
+        distance = norm_up(Y.mid - B @ B.T)
+        rounding = gamma_n(len(B) + 4) * norm_up(B) ** 2
+        return (distance + rounding + norm_up(Y.rad)) * (1 + 16 * UNIT_ROUNDOFF)
+
+    def _traces(self, H: FloatArray) -> Enclosure:
+        """tr Y(H - R) - tr RYHY: Lemma E2 by Frobenius norms."""
+        Y = self._enclosed_Y
+        order = len(Y)
+        change = H - self.R
+        RY = self.R @ Y.mid
+        HY = H @ Y.mid
+        mid = float(np.vdot(Y.mid, change)) - float(np.vdot(RY, HY.T))
+
+        g = gamma_n(order * order + 8)
+        size = norm_up(Y.mid)
+        spread = norm_up(Y.rad)
+        each = gamma_n(order + 4) * size + spread
+        RY_error = norm_up(self.R) * each
+        HY_error = norm_up(H) * each
+        RY_size = norm_up(RY)
+        HY_size = norm_up(HY)
+        rad = (g * size + spread) * norm_up(change)
+        rad += g * RY_size * HY_size + RY_error * (HY_size + HY_error) + RY_size * HY_error
+        return Enclosure(mid, (rad + UNIT_ROUNDOFF * abs(mid)) * (1 + 32 * UNIT_ROUNDOFF) + ETA)
 
     @property
     def _logdet(self) -> Enclosure:

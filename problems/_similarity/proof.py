@@ -688,7 +688,8 @@ def _sum_below(terms: list[float], radius: float) -> float:
 def _fsum(terms: Sequence[float] | FloatArray) -> float:
     """`math.fsum`, which raises where a sum overflows: NaN there."""
     try:
-        return math.fsum(terms)
+        # Entries of an array are slow to take one by one.
+        return math.fsum(terms.tolist() if isinstance(terms, np.ndarray) else terms)
     except (OverflowError, ValueError):
         return math.nan
 
