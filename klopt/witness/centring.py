@@ -43,6 +43,10 @@ __all__ = ["GAPS", "CentralPair", "central_pairs"]
 
 GAPS = (1e-8, 1e-7, 6e-7)
 """The gaps that are aimed at, relative to 1 + |value|."""
+FINE_GAP = 5e-10
+"""The first gap of small programs: there the path can be followed further."""
+SMALL = 300
+"""Rows of a small program."""
 FACTORS = (1.0, 1e2, 1e4, 1e6)
 """Multiples of the target at which the path may be entered: up to a gap of about one percent."""
 MAX_STEPS = 60
@@ -129,7 +133,7 @@ def central_pairs(form: ConeForm, x: FloatArray, y: FloatArray) -> Iterator[Cent
         form = attrs.evolve(form, A=form.A.tocsr()[stated].tocsc(), b=form.b[stated], cones=cones)
     path = _Path(form, x, y[stated])
     began = time.perf_counter()
-    for gap in GAPS:
+    for gap in GAPS if form.b.size > SMALL else (FINE_GAP, *GAPS):
         mu = gap * (1 + value) / degree
         # Where there is no central path, a larger gap seldom helps.
         lost = time.perf_counter() - began > MAX_SECONDS_OF_FAILURES
