@@ -23,6 +23,7 @@ The step moves v, not s and y: the next pair is central again, however long the 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -648,6 +649,9 @@ def _solve(
         return None
     found = solve(both)
     left = both - K(found)
+    # Equations that depend on each other leave a singular factor.
+    if not np.isfinite(left).all():
+        return None
     for _ in range(REFINEMENTS):
         moved = found + solve(left)
         smaller = both - K(moved)
@@ -713,7 +717,10 @@ def _bordered(product: Map, solve: Map, F: FloatArray, free: Any) -> tuple[Map, 
     f = loose.shape[1]
     # With dx = H^-1 (value - F'z) in the columns that H knows, z and the free dx are left.
     S = tied @ half
-    inner = lu_factor(np.block([[-S, loose], [loose.T, np.zeros((f, f))]]))
+    with warnings.catch_warnings():
+        # A singular factor shows in what it solves.
+        warnings.simplefilter("ignore")
+        inner = lu_factor(np.block([[-S, loose], [loose.T, np.zeros((f, f))]]))
 
     def inverse(value: FloatArray) -> FloatArray:
         first = solve(np.where(free, 0.0, value[:n]))
