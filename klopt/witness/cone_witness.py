@@ -307,7 +307,7 @@ def _central_proof(
         lower = lower_bound(statement, as_witness(pair.x, pair.y))
         found = _better(found, ConeProof(lower, upper, pair.x, pair.y))
         # An end without room near the central path may be had from the answer itself.
-        if not np.isfinite(_gap(found)) and pair.gap == GAPS[1]:
+        if not np.isfinite(_gap(found)) and pair.gap <= GAPS[0]:
             found = _as_it_is(statement, form, x, y, as_witness, found)
         if np.isfinite(_gap(found)) or exhausted():
             break
