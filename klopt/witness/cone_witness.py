@@ -338,6 +338,12 @@ def _as_it_is(
         lower = lower_bound(statement, as_witness(x, multipliers))
         if lower.value > found.lower.value or np.isinf(found.lower.value):
             found = replace(found, lower=lower, y=multipliers)
+    # Multipliers of slack cones are 0, which a solver only nears.
+    for kept in _without_noise(y)[1:] if np.isinf(found.lower.value) else ():
+        multipliers = form.cones.project_dual(kept)
+        lower = lower_bound(statement, as_witness(x, multipliers))
+        if np.isfinite(lower.value):
+            return replace(found, lower=lower, y=multipliers)
     return found
 
 
