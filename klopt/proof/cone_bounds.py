@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -284,8 +285,8 @@ class _Dual:
         # Adding 0 is exact.
         if statement.c.any():
             g = g + statement.c
-        for matrix, factor in self._curvatures():
-            g = g + factor * enclose_product(matrix, self.w)
+        for product, factor in self._curved_products:
+            g = g + factor * product
         for row, factor in zip(statement.quadratics, self.multipliers, strict=True):
             if factor:
                 g = g + factor * Enclosure.of(row.q)
@@ -299,10 +300,15 @@ class _Dual:
 
     def _half_curvature(self) -> Enclosure:
         total = Enclosure.of(0.0)
-        for matrix, factor in self._curvatures():
-            square = enclose_dot(self.w, enclose_product(matrix, self.w))
-            total = total + square * (factor / 2)
+        for product, factor in self._curved_products:
+            total = total + enclose_dot(self.w, product) * (factor / 2)
         return total
+
+    @cached_property
+    def _curved_products(self) -> list[tuple[Enclosure, float]]:
+        """The products of the matrices of H with w, and their factors."""
+        pairs = self._curvatures()
+        return [(enclose_product(matrix, self.w), factor) for matrix, factor in pairs]
 
     def _right_hand_side(self) -> Enclosure:
         """b'y + l'r."""
@@ -317,10 +323,11 @@ class _Dual:
         """phi ||x - w||^2 / 2 for H >= -phi I, over the variables that H knows."""
         statement = self.statement
         total = 0.0
-        phis = statement.nonconvexity
-        factors = [1.0] * (len(phis) - self.multipliers.size) + self.multipliers.tolist()
-        for matrix, phi, factor in zip(statement.curvatures, phis, factors, strict=True):
-            if not phi or not factor:
+        matrices = statement.curvatures
+        factors = [1.0] * (len(matrices) - self.multipliers.size) + self.multipliers.tolist()
+        for index, (matrix, factor) in enumerate(zip(matrices, factors, strict=True)):
+            phi = statement.nonconvexity(index) if factor else 0.0
+            if not phi:
                 continue
             support = np.flatnonzero(np.diff(matrix.indptr))
             w = self.w[support]
@@ -1054,8 +1061,9 @@ def _change(P: Any, gradient: Enclosure, step: _Neighbourhood) -> float:
     first = float(enclose_norm(gradient * step.D).upper) * step.size
     if P is None:
         return first * 1.000001
-    scaled = sparse.diags_array(step.D) @ sparse.csr_array(P) @ sparse.diags_array(step.D)
-    norm = float(enclose_norm(sparse.csr_array(scaled).data).upper)
+    # The entries of DPD, row by row or column by column.
+    other = np.repeat(step.D, np.diff(P.indptr))
+    norm = float(enclose_norm(P.data * step.D[P.indices] * other).upper)
     return (first + norm * step.size**2) * 1.000001
 
 

@@ -161,10 +161,17 @@ class ConeStatement:
         own = () if self.P is None else (self.P,)
         return (*own, *(row.P for row in self.quadratics))
 
+    def nonconvexity(self, index: int) -> float:
+        """Return a proven phi with matrix + phi I positive semidefinite, for one of `curvatures`."""
+        known = self._nonconvexities
+        if index not in known:
+            known[index] = negative_curvature(self.curvatures[index])
+        return known[index]
+
     @cached_property
-    def nonconvexity(self) -> tuple[float, ...]:
-        """For each of `curvatures` a proven phi with matrix + phi I positive semidefinite."""
-        return tuple(negative_curvature(matrix) for matrix in self.curvatures)
+    def _nonconvexities(self) -> dict[int, float]:
+        """What has been proven so far."""
+        return {}
 
     @property
     def stated_range(self) -> VariableRange:

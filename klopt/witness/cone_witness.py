@@ -49,6 +49,7 @@ from klopt.witness.faces import Face, face_of
 from klopt.witness.lifting import lifted_point
 from klopt.witness.polish import polished
 from klopt.witness.relative_interior import RelativeInterior, relative_interior
+from klopt.witness.stationary import stationary_witness
 
 __all__ = ["ConeProof", "prove", "proven_infeasible", "proven_ray"]
 
@@ -133,6 +134,10 @@ def prove(
             found = _exact_proof(form, x, y, found)
         if found.is_narrow or found.no_optimum or found.estimate is not None:
             return found
+    if statement.quadratics and not statement.cones.soc:
+        quick = _stationary_proof(statement, x, y, as_witness)
+        if quick is not None:
+            return quick
     merged = None if _is_polyhedral(form.cones) else merged_columns(statement)
     if merged is not None and form.A.shape == statement.A.shape:
         return _merged_proof(merged, form, x, y, as_witness)
@@ -246,6 +251,27 @@ def _bounded_proof(
         return None
     found = ConeProof(lower, upper_bound(statement, PrimalWitness(point)), point, shorter)
     return found if found.is_narrow else None
+
+
+def _stationary_proof(
+    statement: ConeStatement, x: FloatArray, y: FloatArray, as_witness: AsWitness
+) -> ConeProof | None:
+    """Both ends of a program with quadratic constraints from multipliers made stationary.
+
+    None where that does not prove a narrow interval.
+    """
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return None
+    witness = stationary_witness(statement, as_witness(x, y))
+    if witness is None:
+        return None
+    lower = lower_bound(statement, witness, solving=False)
+    if not np.isfinite(lower.value):
+        return None
+    inner = statement.inner_range
+    point = np.clip(x, inner.lower, np.maximum(inner.lower, inner.upper))
+    found = ConeProof(lower, upper_bound(statement, PrimalWitness(point)), point, y)
+    return found if _gap(found) <= CENTRED_GAP else None
 
 
 def _is_polyhedral(cones: Cones) -> bool:
