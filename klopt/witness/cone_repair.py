@@ -89,9 +89,10 @@ def farkas_multipliers(form: ConeForm, y: FloatArray) -> FloatArray:
     """Return y' in K* with A'y' = 0 up to rounding made from y, of largest entry 1.
 
     >>> from klopt.model.cones import Cones
-    >>> form = ConeForm(c=[0.0], A=[[1.0], [-1.0]], b=[-1.0, 0.0], cones=Cones(nonneg=2))
-    >>> farkas_multipliers(form, np.array([2.0, 2.0]))
-    array([0., 0.])
+    >>> A = [[1.0, 1.0], [-1.0, -1.0]]
+    >>> form = ConeForm(c=[0.0, 0.0], A=A, b=[1.0, -2.0], cones=Cones(nonneg=2))
+    >>> farkas_multipliers(form, np.array([2.0, 2.0 + 1e-9])).round(6)
+    array([1., 1.])
     """
     repair = DualRepair(attrs.evolve(form, c=np.zeros_like(form.c), P=None))
     size = largest_entry(y) or 1.0
