@@ -87,8 +87,8 @@ MAX_EXACT_RANK = 2_000
 """Entries of stationarity conditions whose dependence is decided in rationals."""
 MAX_EXACT_ROWS = 120
 """Rows of a cone that are decided in rationals at its boundary."""
-MAX_EXACT_DOT = 500
-"""Terms of a value that are summed exactly: it takes a tenth of a millisecond."""
+MAX_EXACT_DOT = 100
+"""Terms of a value that are summed exactly: it takes some ten microseconds."""
 FEW_EQUATIONS = 4
 """Up to so many rows are solved as a dense matrix."""
 MAX_WIDENINGS = 4
