@@ -63,7 +63,7 @@ from klopt.proof.linear_systems import exact_sums, shortest_correction
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.row_sums import exact_row_sums
 from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite, radius_norm
-from klopt.proof.statement import ConeStatement, VariableRange
+from klopt.proof.statement import ConeStatement, QuadraticConstraint, VariableRange
 from klopt.proof.time_budget import exhausted
 
 __all__ = [
@@ -1044,13 +1044,30 @@ def _violated(
         Px = enclose_product(ball.P, x)
         value = enclose_dot(x, Px) * 0.5 + enclose_dot(ball.q, x) - ball.r
         change = _change(ball.P, Px + ball.q, step)
-        if not value.upper + change * 1.000001 <= 0:
+        if value.upper + change * 1.000001 <= 0:
+            continue
+        # At the boundary, where nothing moves, exact numbers may still decide.
+        if step.size or not _is_met_exactly(ball, x):
             return f"quadratic constraint {index} is not proven at the point"
     if np.isfinite(statement.within):
         far = enclose_norm(x).upper + step.size * float(enclose_norm(step.D).upper)
         if not far * 1.000001 <= statement.within:
             return "the point is not within the declared bound of x"
     return ""
+
+
+def _is_met_exactly(ball: QuadraticConstraint, x: FloatArray) -> bool:
+    """Whether x'Px/2 + q'x <= r in rationals, where there are few terms."""
+    entries = sparse.coo_array(ball.P)
+    if entries.nnz > MAX_EXACT_DOT:
+        return False
+    point = [Fraction(entry) for entry in x.tolist()]
+    places = zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True)
+    square = sum((point[i] * point[j] * Fraction(v) for i, j, v in places), Fraction(0))
+    linear = sum(
+        (a * Fraction(b) for a, b in zip(point, ball.q.tolist(), strict=True)), Fraction(0)
+    )
+    return square / 2 + linear <= Fraction(ball.r)
 
 
 def _change(P: Any, gradient: Enclosure, step: _Neighbourhood) -> float:

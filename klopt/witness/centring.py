@@ -23,6 +23,7 @@ The step moves v, not s and y: the next pair is central again, however long the 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -43,6 +44,10 @@ __all__ = ["GAPS", "CentralPair", "central_pairs"]
 
 GAPS = (1e-8, 1e-7, 6e-7)
 """The gaps that are aimed at, relative to 1 + |value|."""
+FINE_GAP = 5e-10
+"""The first gap of small programs: there the path can be followed further."""
+SMALL = 300
+"""Rows of a small program."""
 FACTORS = (1.0, 1e2, 1e4, 1e6)
 """Multiples of the target at which the path may be entered: up to a gap of about one percent."""
 MAX_STEPS = 60
@@ -129,7 +134,7 @@ def central_pairs(form: ConeForm, x: FloatArray, y: FloatArray) -> Iterator[Cent
         form = attrs.evolve(form, A=form.A.tocsr()[stated].tocsc(), b=form.b[stated], cones=cones)
     path = _Path(form, x, y[stated])
     began = time.perf_counter()
-    for gap in GAPS:
+    for gap in GAPS if form.b.size > SMALL else (FINE_GAP, *GAPS):
         mu = gap * (1 + value) / degree
         # Where there is no central path, a larger gap seldom helps.
         lost = time.perf_counter() - began > MAX_SECONDS_OF_FAILURES
@@ -644,6 +649,9 @@ def _solve(
         return None
     found = solve(both)
     left = both - K(found)
+    # Equations that depend on each other leave a singular factor.
+    if not np.isfinite(left).all():
+        return None
     for _ in range(REFINEMENTS):
         moved = found + solve(left)
         smaller = both - K(moved)
@@ -709,7 +717,10 @@ def _bordered(product: Map, solve: Map, F: FloatArray, free: Any) -> tuple[Map, 
     f = loose.shape[1]
     # With dx = H^-1 (value - F'z) in the columns that H knows, z and the free dx are left.
     S = tied @ half
-    inner = lu_factor(np.block([[-S, loose], [loose.T, np.zeros((f, f))]]))
+    with warnings.catch_warnings():
+        # A singular factor shows in what it solves.
+        warnings.simplefilter("ignore")
+        inner = lu_factor(np.block([[-S, loose], [loose.T, np.zeros((f, f))]]))
 
     def inverse(value: FloatArray) -> FloatArray:
         first = solve(np.where(free, 0.0, value[:n]))

@@ -333,7 +333,7 @@ def _central_proof(
         lower = lower_bound(statement, as_witness(pair.x, pair.y))
         found = _better(found, ConeProof(lower, upper, pair.x, pair.y))
         # An end without room near the central path may be had from the answer itself.
-        if not np.isfinite(_gap(found)) and pair.gap == GAPS[0]:
+        if not np.isfinite(_gap(found)) and pair.gap <= GAPS[0]:
             found = _as_it_is(statement, form, x, y, as_witness, found)
         if np.isfinite(_gap(found)) or exhausted():
             break
@@ -364,6 +364,12 @@ def _as_it_is(
         lower = lower_bound(statement, as_witness(x, multipliers))
         if lower.value > found.lower.value or np.isinf(found.lower.value):
             found = replace(found, lower=lower, y=multipliers)
+    # Multipliers of slack cones are 0, which a solver only nears.
+    for kept in _without_noise(y)[1:] if np.isinf(found.lower.value) else ():
+        multipliers = form.cones.project_dual(kept)
+        lower = lower_bound(statement, as_witness(x, multipliers))
+        if np.isfinite(lower.value):
+            return replace(found, lower=lower, y=multipliers)
     return found
 
 
