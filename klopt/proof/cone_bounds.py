@@ -87,8 +87,10 @@ MAX_EXACT_RANK = 2_000
 """Entries of stationarity conditions whose dependence is decided in rationals."""
 MAX_EXACT_ROWS = 120
 """Rows of a cone that are decided in rationals at its boundary."""
-MAX_EXACT_DOT = 500
-"""Terms of a value that are summed exactly: it takes a tenth of a millisecond."""
+MAX_EXACT_DOT = 100
+"""Terms of a value that are summed exactly: it takes some ten microseconds."""
+FEW_EQUATIONS = 4
+"""Up to so many rows are solved as a dense matrix."""
 MAX_WIDENINGS = 4
 """How often columns that a correction has moved join the system that it solves."""
 ROOM_TRIALS = 20
@@ -265,7 +267,7 @@ class _Dual:
         if not np.isfinite(loss):
             return ProvenEnd(-np.inf, "the objective is not proven convex, and x is unbounded")
         least = _least_products(gradient, known)
-        total = enclose_sum([*value, *(Enclosure.of(v) for v in least.tolist()), -loss])
+        total = enclose_sum([*value, *least.tolist(), -loss])
         found = total.lower
         if np.isnan(found):
             return ProvenEnd(-np.inf, "the bound overflows")
@@ -874,23 +876,31 @@ class _Neighbourhood:
         """A bound of |rows D d| row by row: their norms times the size."""
         if not self.size:
             return np.zeros(rows.shape[0])
-        scaled = sparse.csr_array(rows @ sparse.diags_array(self.D))
+        D = self.D[rows.indices]
         # Products that underflow are kept by a term of their own, in rows that can move at all.
-        moving = sparse.csr_array(rows != 0) @ (self.D > 0).astype(float)
-        return np.asarray(_row_norms(scaled) * self.size + moving * ETA)
+        moves = (rows.data != 0) & (D > 0)
+        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        moving = np.bincount(row[moves], minlength=rows.shape[0])
+        norms = _norms_by_rows(rows.data * D, row, rows.shape[0])
+        return np.asarray(norms * self.size + moving * ETA)
 
 
 def _row_norms(rows: sparse.csr_array) -> FloatArray:
     """Upper bounds of the Euclidean norms of the rows; 0 for a row of zeros."""
-    size = np.abs(rows.data)
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return _norms_by_rows(rows.data, row, rows.shape[0])
+
+
+def _norms_by_rows(entries: FloatArray, row: Indices, count: int) -> FloatArray:
+    """The same from entries and the row of each."""
+    size = np.abs(entries)
     largest = float(np.max(size, initial=0.0))
     if not 0.0 < largest < np.inf:
-        return np.full(rows.shape[0], 0.0 if largest == 0.0 else np.inf)
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    squares = np.bincount(row, weights=(size / largest) ** 2, minlength=rows.shape[0])
+        return np.full(count, 0.0 if largest == 0.0 else np.inf)
+    squares = np.bincount(row, weights=(size / largest) ** 2, minlength=count)
     # Squares of entries below 1e-150 of the largest one may underflow.
-    entries = np.bincount(row[size > 0], minlength=rows.shape[0])
-    return np.asarray(largest * (np.sqrt(squares) * 1.000001 + 1e-150 * entries))
+    number = np.bincount(row[size > 0], minlength=count)
+    return np.asarray(largest * (np.sqrt(squares) * 1.000001 + 1e-150 * number))
 
 
 def _slack(statement: ConeStatement, x: FloatArray) -> Enclosure:
@@ -941,11 +951,17 @@ def _solve_rows(
     # All equations are solved together, since the exact ones must stay so; those that no variable
     # can change do.
     movable = np.flatnonzero(room > 0)
-    touched = sparse.csr_array(statement.rows[equations][:, movable])
-    moved = np.diff(touched.indptr) > 0
+    B: Any
+    if equations.size <= FEW_EQUATIONS:
+        few = statement.rows[equations].toarray()[:, movable]
+        moved = few.any(axis=1)
+        B = few[moved] * room[movable]
+    else:
+        touched = sparse.csr_array(statement.rows[equations][:, movable])
+        moved = np.diff(touched.indptr) > 0
+        B = sparse.csr_array(touched[moved] @ sparse.diags_array(room[movable]))
     if not _is_zero(slack[equations[~moved]]).all():
         return None
-    B = sparse.csr_array(touched[moved] @ sparse.diags_array(room[movable]))
     size = shortest_correction(B, -slack[equations[moved]], 4 * UNIT_ROUNDOFF)
     if not size <= 1.0:
         return None
