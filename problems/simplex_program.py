@@ -49,7 +49,7 @@ from klopt.model.functions import (
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import SimpleSet, Simplex
 from klopt.programs.polyhedra import is_polyhedral, rows_of
-from klopt.proof.function_bounds import declared_accuracy, nonconvexity
+from klopt.proof.function_bounds import MAX_RATIONAL_ORDER, declared_accuracy, nonconvexity
 from klopt.proof.set_bounds import is_known
 from klopt.witness.over_sets import bracket_over_set, point_next_to
 
@@ -143,7 +143,13 @@ class SimplexProgram(Problem):
                 "value and gradient must be functions of x; for an object use SimplexProgram.of"
             )
         self._over_the_set()  # refuses a function and a set of different sizes
-        _refuse_indefinite(self.function)
+        declared = _declared_matrix(self.function)
+        # Declaring a matrix has proven how far from semidefinite it may be; exact arithmetic, which
+        # may prove more, is for small ones.
+        if declared is not None and (not declared.floor or declared.size > MAX_RATIONAL_ORDER):
+            function = self.function
+            if type(function) is Quadratic and np.array_equal(declared.matrix, function.H):
+                vars(self)["_phi"] = max(0.0, -declared.floor)
         self._ask_once()
 
     def _ask_once(self) -> None:
@@ -278,10 +284,12 @@ def _lift(point: Point) -> Start:
     return Start(point.x)
 
 
-def _refuse_indefinite(function: Objective) -> None:
+def _declared_matrix(function: Objective) -> Gram | None:
+    """The matrix of a quadratic function, refused where it is indefinite; None of another one."""
     # The matrix of a `KernelQuadratic` was checked when it came in.
     if isinstance(function, QuadraticLike) and not isinstance(function, KernelQuadratic):
-        Gram.of(_hessian(function), "H")
+        return Gram.of(_hessian(function), "H")
+    return None
 
 
 def _hessian(function: QuadraticLike) -> FloatArray:

@@ -50,7 +50,11 @@ from klopt.proof.enclosure import (
     round_up,
 )
 from klopt.proof.rational_psd import rational_psd
-from klopt.proof.semidefinite import eigenvalue_floor, is_positive_semidefinite
+from klopt.proof.semidefinite import (
+    cholesky_shift,
+    eigenvalue_floor,
+    is_positive_semidefinite,
+)
 from klopt.proof.set_bounds import feasible_near, linear_floor, squared_reach
 
 __all__ = [
@@ -111,6 +115,10 @@ def nonconvexity(function: Objective) -> float:
     # A singular matrix: exact arithmetic decides where that is cheap.
     if len(matrix) <= MAX_RATIONAL_ORDER and rational_psd(sparse.csc_array(matrix), RATIONAL_WORK):
         return 0.0
+    # Semidefinite but for rounding: no eigenvalue need be computed.
+    slight = 2 * cholesky_shift(matrix)
+    if is_positive_semidefinite(matrix, -slight):
+        return slight
     return max(0.0, -eigenvalue_floor(matrix))
 
 

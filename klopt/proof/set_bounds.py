@@ -42,6 +42,7 @@ from klopt.model.sets import (
     Simplex,
     Spectrahedron,
 )
+from klopt.proof.directed import difference_down, quotient_up, sum_up
 from klopt.proof.enclosure import (
     ETA,
     UNIT_ROUNDOFF,
@@ -128,7 +129,7 @@ def _minimum(domain: SimpleSet, g: Enclosure) -> Enclosure:
     """An enclosure whose lower end is at or below g'z for all z of the set."""
     nothing = Enclosure(0.0, math.inf)
     if type(domain) is Simplex:
-        return g.minimum() * domain.total
+        return Enclosure(float(np.min(g.lower)), 0.0) * domain.total
     if type(domain) is OrderedSimplex:
         # The level of g is taken out of the means and costs no digits there.
         level = float(g.mid[0])
@@ -292,11 +293,11 @@ def _scaled(x: FloatArray, parts: FloatArray, total: float) -> Enclosure | None:
     if missing == 0:
         return Enclosure.of(x)
     # |total / sum - 1| = |total - sum| / sum, the numerator known up to one rounding.
-    numerator = Enclosure(abs(missing), 2 * UNIT_ROUNDOFF * abs(missing))
-    share = numerator / (total - Enclosure(missing, numerator.rad))
-    most = float(share.upper)
+    rounding = 2 * UNIT_ROUNDOFF * abs(missing)
+    least_sum = difference_down(total, sum_up(missing, rounding))
+    most = quotient_up(sum_up(abs(missing), rounding), least_sum)
     # A sum that may be 0 has an infinite share.
-    if not (missing < total and math.isfinite(most)):
+    if not math.isfinite(most):
         return None
     return Enclosure(x, round_up(np.abs(x) * most))
 
