@@ -244,12 +244,17 @@ def _bounded_proof(
         return None
     inner = statement.inner_range
     first = np.clip(x, inner.lower, np.maximum(inner.lower, inner.upper))
-    point = lifted_point(statement, first)
     shorter = (1 - ROUNDING) * form.cones.project_dual(y)
     lower = lower_bound(statement, as_witness(x, shorter), solving=False)
     if not np.isfinite(lower.value):
         return None
-    found = ConeProof(lower, upper_bound(statement, PrimalWitness(point)), point, shorter)
+    # A point that is feasible as it is stays where it is.
+    point = first
+    upper = upper_bound(statement, PrimalWitness(point))
+    if not np.isfinite(upper.value):
+        point = lifted_point(statement, first)
+        upper = upper_bound(statement, PrimalWitness(point))
+    found = ConeProof(lower, upper, point, shorter)
     return found if found.is_narrow else None
 
 
