@@ -406,7 +406,8 @@ def enclose_norm(x: EnclosureLike) -> Enclosure:
 
 def _sum_of_squares(x: FloatArray) -> float:
     flat = x.ravel(order="K")
-    return float(flat @ flat)
+    # `dot` does not warn where it overflows; that is seen by the caller.
+    return float(flat.dot(flat))
 
 
 def _norm(squares: float, size: int) -> Enclosure:
