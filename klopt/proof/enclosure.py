@@ -406,8 +406,9 @@ def enclose_norm(x: EnclosureLike) -> Enclosure:
 
 def _sum_of_squares(x: FloatArray) -> float:
     flat = x.ravel(order="K")
-    # `dot` does not warn where it overflows; that is seen by the caller.
-    return float(flat.dot(flat))
+    # An overflow is seen by the caller.
+    with np.errstate(over="ignore"):
+        return float(flat.dot(flat))
 
 
 def _norm(squares: float, size: int) -> Enclosure:
