@@ -79,7 +79,9 @@ def norm_up(x: FloatArray) -> float:
     (True, True)
     """
     flat = x.ravel(order="K")
-    squares = float(flat @ flat)
+    # An overflow is seen below.
+    with np.errstate(over="ignore"):
+        squares = float(flat.dot(flat))
     if SAFE_SQUARES < squares < 1 / SAFE_SQUARES:
         return math.sqrt(squares) * (1 + gamma(x.size + 8))
     length = enclose_norm(x).upper

@@ -406,7 +406,9 @@ def enclose_norm(x: EnclosureLike) -> Enclosure:
 
 def _sum_of_squares(x: FloatArray) -> float:
     flat = x.ravel(order="K")
-    return float(flat @ flat)
+    # An overflow is seen by the caller.
+    with np.errstate(over="ignore"):
+        return float(flat.dot(flat))
 
 
 def _norm(squares: float, size: int) -> Enclosure:
