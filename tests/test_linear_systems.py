@@ -40,7 +40,9 @@ def test_the_shortest_correction_is_within_the_bound(rng, m, more, power, as_spa
     if math.isfinite(bound):
         square = shortest_square(B, r)
         assert Fraction(bound) ** 2 >= square
-        assert bound**2 <= 1.01 * float(square)
+        # Rows that have columns of their own are solved there, which need not be the shortest way.
+        if not as_sparse:
+            assert bound**2 <= 1.01 * float(square)
 
 
 @given(seeds, st.integers(1, 4), st.integers(0, 3))
