@@ -1,6 +1,6 @@
 """Counts false words: problems whose truth is known exactly, solved by every backend and by liars.
 
-    python benchmarks/truth.py                              10,000 solves, docs/performance/truth.txt
+    python benchmarks/truth.py                              10,000 solves, docs/truth.txt
     python benchmarks/truth.py --family soft_margin --solves 50     one family, nothing is written
     python benchmarks/truth.py --solves 500 --jobs 2 --out FILE --runs FILE
 
