@@ -483,7 +483,8 @@ class _Dual:
         size = shortest_correction(B, gradient[columns], 4 * UNIT_ROUNDOFF)
         # Blocks and inequalities have room for a change of norm 1.
         if not size <= 1.0:
-            kept = self._independent_columns(columns)
+            # Entries follow from others where all of them are 0, which held ones are not.
+            kept = None if held is not None else self._independent_columns(columns)
             if kept is None:
                 return None
             size = shortest_correction(B[kept], gradient[columns[kept]], 4 * UNIT_ROUNDOFF)
