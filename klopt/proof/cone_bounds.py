@@ -95,7 +95,6 @@ MAX_WIDENINGS = 4
 """How often columns that a correction has moved join the system that it solves."""
 ROOM_TRIALS = 20
 """How often the room around multipliers of an exponential cone is tried, each time an eighth."""
-CURVED = ("soc", "psd", "exp")
 NO_SOLUTION = "no exact solution of the equations is proven next to x"
 """What keeps a point from proving an upper end where the equations are the obstacle."""
 MAX_DENSE_CURVATURE = 1000
