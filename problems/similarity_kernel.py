@@ -89,6 +89,7 @@ class SimilarityKernel(Problem):
         ),
     )
     references = ("kundu2010", "luss2009")
+    has_optimum = True
 
     S: tuple[Similarity, ...] = attrs.field(converter=as_similarities)
     y: FloatArray = attrs.field(converter=as_labels)

@@ -70,6 +70,7 @@ class SimilarityKernels(SeveralKernelsProblem):
         weights="gamma",
     )
     references = ("kundu2010",)
+    has_optimum = True
 
     loss: Losses = "squared"
 

@@ -74,6 +74,7 @@ class SimilaritySpectra(SeveralKernelsProblem):
         weights="gamma",
     )
     references = ("kundu2010",)
+    has_optimum = True
 
     keeps_eigenvectors = True
     loss: ClassVar[Losses] = "squared"
