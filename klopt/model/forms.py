@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite, isnan
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import attrs
 import numpy as np
@@ -44,6 +44,9 @@ from klopt.model.sets.box_plane import BoxPlane
 from klopt.model.sets.simple_set import SimpleSet
 
 __all__ = ["ConeForm", "ExplicitForm", "Form", "Residuals", "SaddleForm", "SimplexForm", "Start"]
+
+MAX_SUMMED_ENTRIES = 20_000
+"""Entries of A up to which A'y is summed entry by entry."""
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,14 @@ class ConeForm:
         """Return x'Px/2 + c'x."""
         return float(x @ self.curve(x) / 2 + self.c @ x)
 
+    def _transposed_product(self, y: FloatArray) -> FloatArray:
+        """A'y; of few entries without a transposed matrix, which takes longer than the product."""
+        A = self.A
+        if A.nnz > MAX_SUMMED_ENTRIES:
+            return cast(FloatArray, A.T @ y)
+        column = np.repeat(np.arange(self.c.size), np.diff(A.indptr))
+        return np.asarray(np.bincount(column, A.data * y[A.indices], self.c.size), float)
+
     def measure(self, x: FloatArray, y: FloatArray | None = None) -> Residuals:
         """Return the residuals of x and its multipliers y; without y the dual ones are infinite."""
         Px = self.curve(x)
@@ -203,7 +214,7 @@ class ConeForm:
             value=value,
             dual_value=dual_value,
             primal=primal,
-            dual=_largest(Px + self.c + self.A.T @ y) / c_scale,
+            dual=_largest(Px + self.c + self._transposed_product(y)) / c_scale,
             cone=self.cones.dual_distance(y) / c_scale,
             gap=abs(value - dual_value) / (1 + abs(value)),
             magnitude=max(size, float(np.linalg.norm(y)) / c_scale),

@@ -207,7 +207,7 @@ class _Dual:
         if not np.isfinite(loss):
             return ProvenEnd(-np.inf, "the objective is not proven convex, and x is unbounded")
         least = _least_products(gradient, known)
-        total = enclose_sum([*value, *least.tolist(), -loss])
+        total = enclose_sum([*value, -loss], least)
         found = total.lower
         if np.isnan(found):
             return ProvenEnd(-np.inf, "the bound overflows")

@@ -46,6 +46,7 @@ from klopt.proof.enclosure import (
     round_up,
 )
 from klopt.proof.exact_rank import independent_rows
+from klopt.proof.exact_sums import exact_dot
 from klopt.proof.linear_systems import shortest_correction
 from klopt.proof.statement import ConeStatement, QuadraticConstraint
 from klopt.proof.time_budget import exhausted
@@ -60,6 +61,8 @@ Indices = npt.NDArray[np.intp]
 
 FEW_EQUATIONS = 4
 """Up to so many rows are solved as a dense matrix."""
+FEW_ROWS = 4
+"""So many inequalities are summed exactly before all others that need it."""
 NO_SOLUTION = "no exact solution of the equations is proven next to x"
 """What keeps a point from proving an upper end where the equations are the obstacle."""
 
@@ -87,14 +90,20 @@ def _upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     slack = enclose_slack(statement, x)
     cones = statement.cones
     # A witness may name any rows: those that are no inequalities are none to be met with equality.
-    tight = np.unique(np.asarray(witness.tight, np.intp))
-    tight = tight[(tight >= cones.zero) & (tight < cones.zero + cones.nonneg)]
-    tight = tight[~statement.vacuous[tight]]
+    tight = np.asarray(witness.tight, np.intp)
+    if tight.size:
+        tight = np.unique(tight)
+        tight = tight[(tight >= cones.zero) & (tight < cones.zero + cones.nonneg)]
+        tight = tight[~statement.vacuous[tight]]
     equations = np.concatenate((np.arange(cones.zero, dtype=np.intp), tight))
 
     # Sums that may be 0 are summed exactly: the equations, and inequalities without a margin.
     inequality = np.arange(cones.zero, cones.zero + cones.nonneg)
     doubtful = inequality[(slack.lower[inequality] < 0) & ~statement.vacuous[inequality]]
+    met = doubtful if not tight.size else np.setdiff1d(doubtful, tight)
+    flaw = _surely_violated(statement, x, slack, met)
+    if flaw:
+        return ProvenEnd(np.inf, flaw)
     slack = slack_summed_exactly(statement, x, slack, np.concatenate((equations, doubtful)))
 
     step = _Neighbourhood(np.zeros(x.size), 0.0)
@@ -129,8 +138,6 @@ class _Neighbourhood:
 
     def spread(self, rows: Any) -> FloatArray:
         """A bound of |rows D d| row by row: their norms times the size."""
-        if not self.size:
-            return np.zeros(rows.shape[0])
         D = self.D[rows.indices]
         # Products that underflow are kept by a term of their own, in rows that can move at all.
         moves = (rows.data != 0) & (D > 0)
@@ -205,6 +212,26 @@ def _solve_independent_rows(
     return _solve_rows(statement, x, slack, kept), np.asarray(tight, np.intp)
 
 
+def _surely_violated(
+    statement: ConeStatement, x: FloatArray, slack: Enclosure, rows: Indices
+) -> str:
+    """Name an inequality that x itself violates: no neighbourhood of x proves that one.
+
+    The worst few are summed exactly first. Of a vertex in floats about half of the rows that hold
+    with equality are violated by rounding, so that these few mostly decide.
+    """
+    if rows.size <= FEW_ROWS:
+        return ""
+    row_of, column_of, entries = statement.entries
+    for row in rows[np.argsort(slack.mid[rows])[:FEW_ROWS]].tolist():
+        places = np.flatnonzero(row_of == row)
+        terms = np.append(entries[places], statement.b[row])
+        factors = np.append(-x[column_of[places]], 1.0)
+        if exact_dot(terms, factors).upper < 0:
+            return f"inequality {row} is not proven at the point"
+    return ""
+
+
 def _violated(
     statement: ConeStatement,
     x: FloatArray,
@@ -214,7 +241,7 @@ def _violated(
 ) -> str:
     """Name a constraint that is not proven for all points of the neighbourhood; "" without."""
     cones = statement.cones
-    spread = step.spread(statement.rows)
+    spread = step.spread(statement.rows) if step.size else np.zeros(statement.b.size)
     wide = Enclosure(slack.mid, slack.rad + spread)
     inequality = slice(cones.zero, cones.zero + cones.nonneg)
     exactly = ~(spread > 0) & (slack.mid >= 0) & (slack.rad <= np.abs(slack.mid))

@@ -369,10 +369,11 @@ def _plain(x: Any) -> Any:
     return float(x) if np.ndim(x) == 0 else x
 
 
-def enclose_sum(terms: Sequence[EnclosureLike]) -> Enclosure:
+def enclose_sum(terms: Sequence[EnclosureLike], plus: FloatArray | None = None) -> Enclosure:
     """Return the sum of a few scalars, its midpoint correctly rounded (`math.fsum`).
 
-    What is left of the sum after its midpoint is taken away is the error: 0 where there is none.
+    What is left of the sum after its midpoint is taken away is the error: 0 where there is none. The
+    entries of `plus`, which may be many, are added too.
 
     >>> enclose_sum([1e16, 1.0, -1e16])
     Enclosure(mid=1.0, rad=0.0)
@@ -385,6 +386,8 @@ def enclose_sum(terms: Sequence[EnclosureLike]) -> Enclosure:
             radii.append(term.rad)
         else:
             midpoints.append(float(term))
+    if plus is not None:
+        midpoints += plus.tolist()
     # `fsum` refuses infinities of both signs; an infinite term leaves nothing known.
     if not (all(map(math.isfinite, midpoints)) and all(map(math.isfinite, radii))):
         return Enclosure(0.0, math.inf)
