@@ -27,6 +27,7 @@ from klopt.proof.cone_membership import (
     second_order_depths,
 )
 from klopt.proof.cone_slack import (
+    FEW_ROWS,
     MAX_EXACT_DOT,
     MAX_EXACT_TERMS,
     enclose_slack,
@@ -42,11 +43,9 @@ from klopt.proof.enclosure import (
     Enclosure,
     enclose_dot,
     enclose_norm,
-    enclose_product,
     round_up,
 )
 from klopt.proof.exact_rank import independent_rows
-from klopt.proof.exact_sums import exact_dot
 from klopt.proof.linear_systems import shortest_correction
 from klopt.proof.statement import ConeStatement, QuadraticConstraint
 from klopt.proof.time_budget import exhausted
@@ -61,8 +60,6 @@ Indices = npt.NDArray[np.intp]
 
 FEW_EQUATIONS = 4
 """Up to so many rows are solved as a dense matrix."""
-FEW_ROWS = 4
-"""So many inequalities are summed exactly before all others that need it."""
 NO_SOLUTION = "no exact solution of the equations is proven next to x"
 """What keeps a point from proving an upper end where the equations are the obstacle."""
 
@@ -166,7 +163,7 @@ def _solve_rows(
     movable = np.flatnonzero(room > 0)
     B: Any
     if equations.size <= FEW_EQUATIONS:
-        few = statement.rows[equations].toarray()[:, movable]
+        few = statement.few_rows(equations)[:, movable]
         moved = few.any(axis=1)
         B = few[moved] * room[movable]
     else:
@@ -222,14 +219,9 @@ def _surely_violated(
     """
     if rows.size <= FEW_ROWS:
         return ""
-    row_of, column_of, entries = statement.entries
-    for row in rows[np.argsort(slack.mid[rows])[:FEW_ROWS]].tolist():
-        places = np.flatnonzero(row_of == row)
-        terms = np.append(entries[places], statement.b[row])
-        factors = np.append(-x[column_of[places]], 1.0)
-        if exact_dot(terms, factors).upper < 0:
-            return f"inequality {row} is not proven at the point"
-    return ""
+    worst = rows[np.argsort(slack.mid[rows])[:FEW_ROWS]]
+    violated = worst[slack_summed_exactly(statement, x, slack, worst)[worst].upper < 0]
+    return f"inequality {violated[0]} is not proven at the point" if violated.size else ""
 
 
 def _violated(
@@ -273,8 +265,9 @@ def _violated(
         # At the boundary, where nothing moves, exact numbers may still decide.
         if move or not in_cone_exactly(statement, kind, block, x, slack):
             return f"a cone ({kind}) is not proven at the point"
+    first = len(statement.curvatures) - len(statement.quadratics)
     for index, ball in enumerate(statement.quadratics):
-        Px = enclose_product(ball.P, x)
+        Px = statement.enclose_curvature(first + index, x)
         value = enclose_dot(x, Px) * 0.5 + enclose_dot(ball.q, x) - ball.r
         change = _change(ball.P, Px + ball.q, step)
         if value.upper + change * 1.000001 <= 0:
@@ -321,7 +314,7 @@ def _objective(statement: ConeStatement, x: FloatArray, step: _Neighbourhood) ->
     value = enclose_value(statement.c, x)
     gradient = Enclosure.of(statement.c)
     if statement.P is not None:
-        Px = enclose_product(statement.P, x)
+        Px = statement.enclose_curvature(0, x)
         value = value + enclose_dot(x, Px) * 0.5
         gradient = gradient + Px
     change = _change(statement.P, gradient, step)

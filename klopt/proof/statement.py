@@ -28,7 +28,7 @@ from scipy import sparse
 from klopt.arrays import FloatArray, SparseMatrix
 from klopt.model.cones import Cones, order_of, svec_entries
 from klopt.proof.convexity import negative_curvature
-from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, round_down, round_up
+from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, gamma, round_down, round_up
 from klopt.proof.exact_rank import RowDependence, independent_rows
 
 if TYPE_CHECKING:
@@ -203,6 +203,36 @@ class ConeStatement:
         """P, where there is one, and the matrices of the quadratic constraints."""
         own = () if self.P is None else (self.P,)
         return (*own, *(row.P for row in self.quadratics))
+
+    def enclose_curvature(self, index: int, x: FloatArray) -> Enclosure:
+        """Return the product of one of `curvatures` with a vector."""
+        known = self._curvature_products
+        if index not in known:
+            matrix = self.curvatures[index]
+            n = self.c.size
+            is_dense = n * n <= max(MAX_DENSE, 2 * matrix.nnz)
+            count = int(np.max(np.diff(matrix.indptr), initial=0))
+            known[index] = TermProducts(matrix.toarray() if is_dense else matrix, count)
+        products = known[index]
+        mid, terms = products.of(x)
+        count = products.count
+        # Lemma E2, and the rounding of the sums of sizes.
+        rad = gamma(count) * terms * (1 + (2 * count + 16) * UNIT_ROUNDOFF) + (count + 4) * ETA
+        return Enclosure(mid, rad)
+
+    @cached_property
+    def _curvature_products(self) -> dict[int, TermProducts]:
+        """The matrices that have been multiplied, with the sizes of their entries."""
+        return {}
+
+    def few_rows(self, rows: npt.NDArray[np.intp]) -> FloatArray:
+        """Return some rows of A as a dense matrix."""
+        row, column, entry = self.entries
+        found = np.zeros((rows.size, self.c.size))
+        for index, wanted in enumerate(rows.tolist()):
+            places = np.flatnonzero(row == wanted)
+            np.add.at(found[index], column[places], entry[places])
+        return found
 
     def nonconvexity(self, index: int) -> float:
         """Return a proven phi with matrix + phi I positive semidefinite, for one of `curvatures`."""
