@@ -201,9 +201,7 @@ def _no_optimum(claim: SolverClaim, notes: list[str]) -> Certificate | None:
     objective = form.objective if isinstance(form, SimplexForm) else None
     if isinstance(objective, DualFunction) and ray is not None:
         return _no_optimum_by_ray_of_dual_function(claim, objective, ray, notes)
-    notes.append(
-        f"the backend says {claim.stop.words}, which cannot be verified for this form"
-    )
+    notes.append(f"the backend says {claim.stop.words}, which cannot be verified for this form")
     return None
 
 

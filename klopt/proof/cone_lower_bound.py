@@ -238,7 +238,7 @@ class _Dual:
     def _factors(self) -> list[float]:
         """The factor of each of the statement's matrices in H."""
         own = len(self.statement.curvatures) - self.multipliers.size
-        return [1.0] * own + self.multipliers.tolist()
+        return [1.0] * own + [float(factor) for factor in self.multipliers]
 
     def _curvatures(self) -> list[tuple[Any, float]]:
         """The matrices of H and their factors."""

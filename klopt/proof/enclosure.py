@@ -491,13 +491,11 @@ def enclose_kernel_product(
     >>> enclose_kernel_product(K, np.array([1.0, -1.0]), 0.0).contains(np.array([1.0, -1.0]))
     True
     """
-    x = Enclosure.of(v)
     n = len(K)
     d = K.diagonal() if diagonal is None else diagonal
     r = round_up(np.sqrt(round_up(np.maximum(d - floor, np.abs(d)))))
-    size = _enlarged(float(r @ np.abs(x.mid)), n)
-    rad = gamma(n) * r * size
-    spread = float(r @ x.rad)
-    if spread:
-        rad = rad + r * _enlarged(spread, n)
-    return Enclosure(cast(FloatArray, K @ x.mid), _enlarged(rad, n))
+    mid = v.mid if isinstance(v, Enclosure) else v
+    size = gamma(n) * _enlarged(float(r @ np.abs(mid)), n)
+    if isinstance(v, Enclosure):
+        size += _enlarged(float(r @ v.rad), n)
+    return Enclosure(cast(FloatArray, K @ mid), _enlarged(r * size, n))
