@@ -37,7 +37,7 @@ from klopt.model.cones.product import Cones
 from klopt.model.features import Feature
 from klopt.model.functions.dual import DualFunction
 from klopt.model.functions.protocols import Objective, QuadraticLike
-from klopt.model.functions.quadratics import KernelQuadratic
+from klopt.model.functions.quadratics import KernelQuadratic, Quadratic
 from klopt.model.functions.saddle import Bilinear, SaddleOracle, Splitting
 from klopt.model.functions.smooth import SmoothFunction
 from klopt.model.sets.box_plane import BoxPlane
@@ -354,8 +354,8 @@ class SimplexForm:
     def measure(self, x: FloatArray, y: FloatArray | None = None) -> Residuals:
         """Return the residuals of x: its violation and its Frank-Wolfe gap."""
         gradient = None
-        if isinstance(self.objective, KernelQuadratic):
-            # One product with K for both.
+        if isinstance(self.objective, KernelQuadratic | Quadratic):
+            # One product with the matrix for both.
             gradient = self.objective.gradient(x)
             value = float(x @ (gradient + self.objective.linear)) / 2
         else:

@@ -339,7 +339,7 @@ def _root(x: Enclosure) -> Enclosure:
 
 def _exact_factor(A: Any) -> Enclosure:
     """A dense or sparse matrix as a factor: the radius 0.0 stands for no error anywhere."""
-    if sparse.issparse(A):
+    if not isinstance(A, np.ndarray) and sparse.issparse(A):
         return Enclosure(A, 0.0)
     return Enclosure(np.asarray(A, float), 0.0)
 

@@ -291,7 +291,9 @@ def feasible_near(domain: SimpleSet, x: FloatArray) -> Enclosure | None:
 
 def _scaled(x: FloatArray, parts: FloatArray, total: float) -> Enclosure | None:
     """x times total / (sum of the parts), a factor that is 1 up to a few roundings."""
-    missing = math.fsum([total, *(-parts).tolist()])
+    terms = parts.tolist()
+    terms.append(-total)
+    missing = -math.fsum(terms)
     # `fsum` is correctly rounded: the sum is the total, exactly.
     if missing == 0:
         return Enclosure.of(x)

@@ -67,7 +67,7 @@ import numpy.typing as npt
 
 from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
-from klopt.model.memo import LastAnswer, lock, remember_last
+from klopt.model.memo import LastAnswer, lock
 from klopt.model.problem import Bracket, Point
 from klopt.proof.enclosure import (
     ETA,
@@ -158,8 +158,8 @@ class MatrixProducts:
     def times(self, b: FloatArray) -> Enclosure:
         """Return Kb."""
         size = float(self.roots @ np.abs(b))
-        rad = (gamma(self.steps) * size * INFLATION) * self.roots
-        return Enclosure(self.K.matrix @ b, rad * INFLATION + (self.K.size + 4) * ETA)
+        rad = (gamma(self.steps) * size * INFLATION**2) * self.roots
+        return Enclosure(self.K.matrix @ b, rad + (self.K.size + 4) * ETA)
 
     def sharp_times(self, b: FloatArray) -> Enclosure | None:
         """Return Kb with hardly any rounding; None where that is too much work."""
@@ -223,9 +223,9 @@ class FeatureProducts:
     def times(self, b: FloatArray) -> Enclosure:
         """Return Kb."""
         size = float(self.roots @ np.abs(b))
-        rad = (gamma(self.steps) * size * INFLATION) * self.roots
+        rad = (gamma(self.steps) * size * INFLATION**2) * self.roots
         underflow = 4 * self.Phi.size * self._largest * ETA
-        return Enclosure(self.times_columns(b), rad * INFLATION + underflow)
+        return Enclosure(self.times_columns(b), rad + underflow)
 
     def sharp_times(self, b: FloatArray) -> Enclosure | None:
         """Return Kb with hardly any rounding but that of r terms; None where it is too much work."""
@@ -262,12 +262,12 @@ def _tall_product(A: FloatArray, B: FloatArray) -> FloatArray:
 
 def _squares_radius(diagonal: FloatArray, u: FloatArray, steps: int) -> FloatArray:
     """The radius of (K o K)u by Lemma A1, u rounded once and K_ij^2 once."""
-    size = float(diagonal @ np.abs(u))
-    rad = (gamma(steps) * size * INFLATION) * diagonal
+    sizes = np.abs(u)
+    size = float(diagonal @ sizes)
     # u_j, K_ij^2 and their products each lose eta at most.
     largest = 1 + float(diagonal.max(initial=0.0))
-    underflow = 4 * (u.size + 1) * (largest**2 + float(np.abs(u).max(initial=0.0))) * ETA
-    return np.asarray(rad * INFLATION + underflow)
+    underflow = 4 * (u.size + 1) * (largest**2 + float(sizes.max(initial=0.0))) * ETA
+    return np.asarray((gamma(steps) * size * INFLATION**2) * diagonal + underflow)
 
 
 def moments(Phi: npt.NDArray[Real], u: npt.NDArray[Real]) -> npt.NDArray[Real]:
@@ -454,7 +454,8 @@ class AdaptiveProof:
     @cached_property
     def targets(self) -> Enclosure:
         """y - middle."""
-        return Enclosure.of(self.y) - self.middle
+        exact = Enclosure.of(self.y)
+        return exact - self.middle if self.middle else exact
 
     @cached_property
     def weight(self) -> Enclosure:
@@ -522,7 +523,7 @@ class AdaptiveProof:
         """Whether a meets all constraints exactly: `fsum` is 0 only where the sum is."""
         signed = self.y * a if self.epsilon is None else a
         low = 0.0 if self.epsilon is None else -self.C
-        inside = bool((signed >= low).all() and (signed <= self.C).all())
+        inside = bool(signed.min() >= low and signed.max() <= self.C)
         return inside and (not self.bias or math.fsum(a.tolist()) == 0.0)
 
     def gain(self, a: FloatArray) -> Enclosure:
@@ -535,9 +536,17 @@ class AdaptiveProof:
 
     # Without tau
 
-    @remember_last
     def quartic(self, a: FloatArray) -> Quartic:
-        """Return what a proves without tau (Lemma A2)."""
+        """Return what a proves without tau (Lemma A2); the last answer is kept, read-only."""
+        kept = vars(self).setdefault("_last_quartic", LastAnswer())
+        if kept.point is None or not np.array_equal(kept.point, a):
+            found = self._quartic(a)
+            lock((found.classifier.values.mid, found.classifier.values.rad))
+            kept.value = found
+            kept.point = a.copy()
+        return cast(Quartic, kept.value)
+
+    def _quartic(self, a: FloatArray) -> Quartic:
         linear = self._times(a)
         mixed = self._mixed(a, a)
         of_kernel = _dot(a, linear)
