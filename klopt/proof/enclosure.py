@@ -420,8 +420,30 @@ def enclose_product(A: Any, B: Any) -> Enclosure:
     >>> enclose_product(A, Enclosure.of(np.array([3.0, 4.0]))).contains(11.0)
     True
     """
+    if _is_float_vector(A):
+        if _is_float_vector(B):
+            return _dot(A, B, None)
+        if isinstance(B, Enclosure) and _is_float_vector(B.mid) and isinstance(B.rad, np.ndarray):
+            return _dot(A, B.mid, B.rad)
     left = A if isinstance(A, Enclosure) else _exact_factor(A)
     return left.__matmul__(B)
+
+
+def _is_float_vector(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype == np.float64
+
+
+def _dot(x: FloatArray, y: FloatArray, rad: FloatArray | None) -> Enclosure:
+    """x'y of vectors by Lemma E2, y known up to a radius where there is one."""
+    n = x.size
+    mid = float(x @ y)
+    sizes = np.abs(x)
+    # The terms of a square are not negative: they are their own sizes.
+    terms = mid if x is y else float(sizes @ np.abs(y))
+    total = gamma(n) * terms
+    if rad is not None:
+        total += float(sizes @ rad)
+    return Enclosure(mid, _enlarged(total, n))
 
 
 def enclose_norm(x: EnclosureLike) -> Enclosure:
