@@ -236,11 +236,14 @@ class FeatureProducts:
     def times_squares(self, a: FloatArray, b: FloatArray) -> Enclosure:
         """Return (K o K)(a o b)."""
         u = a * b
-        mid = quadratic_forms(self.Phi, moments(self.Phi, u))
-        rad = _squares_radius(self.diagonal, u, self.steps)
+        n = u.size
+        # As many blocks as `steps` counts, all of about one size: BLAS is fastest so.
+        rows = -(-n // -(-n // BLOCK_ROWS))
+        mid = quadratic_forms(self.Phi, moments(self.Phi, u, rows), rows)
         # The root of |u_j| times Phi may underflow before it is squared.
-        underflow = 16 * self.Phi.size**2 * self._largest**4 * (1 + float(np.abs(u).max())) * ETA
-        return Enclosure(mid, rad + underflow)
+        most = 1 + float(np.abs(u).max())
+        underflow = 16 * self.Phi.size**2 * self._largest**4 * most * ETA
+        return Enclosure(mid, _squares_radius(self.diagonal, u, self.steps, underflow))
 
     def times_columns(self, B: FloatArray) -> FloatArray:
         """Return KB, rounded; sums over points are made of short ones."""
@@ -260,24 +263,28 @@ def _tall_product(A: FloatArray, B: FloatArray) -> FloatArray:
     return np.asarray(total)
 
 
-def _squares_radius(diagonal: FloatArray, u: FloatArray, steps: int) -> FloatArray:
-    """The radius of (K o K)u by Lemma A1, u rounded once and K_ij^2 once."""
+def _squares_radius(
+    diagonal: FloatArray, u: FloatArray, steps: int, more: float = 0.0
+) -> FloatArray:
+    """The radius of (K o K)u by Lemma A1, u rounded once and K_ij^2 once, and `more`."""
     sizes = np.abs(u)
     size = float(diagonal @ sizes)
     # u_j, K_ij^2 and their products each lose eta at most.
     largest = 1 + float(diagonal.max(initial=0.0))
     underflow = 4 * (u.size + 1) * (largest**2 + float(sizes.max(initial=0.0))) * ETA
-    return np.asarray((gamma(steps) * size * INFLATION**2) * diagonal + underflow)
+    return np.asarray((gamma(steps) * size * INFLATION**2) * diagonal + (underflow + more))
 
 
-def moments(Phi: npt.NDArray[Real], u: npt.NDArray[Real]) -> npt.NDArray[Real]:
+def moments(
+    Phi: npt.NDArray[Real], u: npt.NDArray[Real], block: int = BLOCK_ROWS
+) -> npt.NDArray[Real]:
     """Return S = Phi' diag(u) Phi: M'M for u > 0 less N'N for u < 0, by half a product each."""
     S: npt.NDArray[Real] | None = None
     for chosen, sign in ((np.flatnonzero(u > 0), 1), (np.flatnonzero(u < 0), -1)):
         roots = np.sqrt(np.abs(u[chosen]))[:, None]
         has_all = chosen.size == u.size
-        for start in range(0, chosen.size, BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
+        for start in range(0, chosen.size, block):
+            rows = slice(start, start + block)
             part = (Phi[rows] if has_all else Phi[chosen[rows]]) * roots[rows]
             square = part.T @ part
             if S is None:
@@ -287,7 +294,9 @@ def moments(Phi: npt.NDArray[Real], u: npt.NDArray[Real]) -> npt.NDArray[Real]:
     return np.zeros((Phi.shape[1],) * 2, Phi.dtype) if S is None else S
 
 
-def quadratic_forms(Phi: npt.NDArray[Real], S: npt.NDArray[Real]) -> FloatArray:
+def quadratic_forms(
+    Phi: npt.NDArray[Real], S: npt.NDArray[Real], block: int = BLOCK_ROWS
+) -> FloatArray:
     """Return phi_i' S phi_i for all i, S symmetric; with S = `moments(Phi, u)` that is (K o K)u.
 
     It is phi_i' T phi_i, T the lower triangle of S with twice what is below the diagonal: BLAS
@@ -302,10 +311,10 @@ def quadratic_forms(Phi: npt.NDArray[Real], S: npt.NDArray[Real]) -> FloatArray:
     T = (S + S).T
     np.fill_diagonal(T, S.diagonal())
     found = np.empty(len(Phi))
-    for start in range(0, found.size, BLOCK_ROWS):
-        part = Phi[start : start + BLOCK_ROWS]
+    for start in range(0, found.size, block):
+        part = Phi[start : start + block]
         product = multiply(1.0, T, part.T, lower=1).T
-        found[start : start + BLOCK_ROWS] = np.einsum("ik,ik->i", product, part)
+        found[start : start + block] = np.einsum("ik,ik->i", product, part)
     return found
 
 
