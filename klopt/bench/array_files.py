@@ -23,12 +23,18 @@ import numpy as np
 from klopt.arrays import FloatArray
 from klopt.bench.database import InvalidStore, damaged
 
-__all__ = ["ArrayFolder"]
+__all__ = ["TRACE", "ArrayFolder"]
+
+TRACE = "trace"
+"""The array that every run has."""
 
 MAX_BYTES = 2**28
 """What the arrays of one run may take; those that would take more are not kept."""
 UNFINISHED = "unfinished"
 """The name of a file that is being written."""
+SIGNATURE = "store"
+"""The name of the file that says whose folder it is."""
+MAX_SIGNATURE_BYTES = 100
 
 
 class ArrayFolder:
@@ -52,26 +58,35 @@ class ArrayFolder:
         self.check()
         self.path.mkdir(exist_ok=True)
 
+    def sign(self, name: str) -> None:
+        """Write down which store the folder belongs to."""
+        self.make()
+        self._replace(SIGNATURE, name.encode())
+
+    def check_signature(self, name: object) -> None:
+        """Refuse the folder of another store; one that does not say whose it is may be any."""
+        self.check()
+        file = self.path / SIGNATURE
+        with suppress(FileNotFoundError):
+            status = file.lstat()
+            is_small = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_SIGNATURE_BYTES
+            if not is_small or file.read_bytes() != str(name).encode(errors="replace"):
+                raise InvalidStore(
+                    f"{self.path} belongs to another store than {self.store.name}, or the files "
+                    f"{self.store.name}-wal and -shm do; put together what belongs together, or "
+                    "name another file"
+                )
+
     def write(self, key: str, arrays: Mapping[str, FloatArray]) -> str:
         """Keep the arrays of a run and return the digest of their file."""
         content = _archive(arrays)
         self.make()
-        unfinished = self.path / UNFINISHED
-        # Left by a comparison that was killed; of a link, the link itself is removed.
-        unfinished.unlink(missing_ok=True)
-        try:
-            with open(unfinished, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(unfinished, self._file(key))
-        finally:
-            unfinished.unlink(missing_ok=True)
+        self._replace(f"{key}.npz", content)
         return _digest(content)
 
     def read(self, key: str, digest: str) -> dict[str, FloatArray]:
         """Return the arrays of a run, none where its file is gone."""
-        file = self._file(key)
+        file = self.path / f"{key}.npz"
         self.check()
         try:
             status = file.lstat()
@@ -91,8 +106,19 @@ class ArrayFolder:
             where = f"{file} cannot be read: {type(error).__name__}: {error}"
             raise InvalidStore(damaged(self.store, where)) from error
 
-    def _file(self, key: str) -> Path:
-        return self.path / f"{key}.npz"
+    def _replace(self, name: str, content: bytes) -> None:
+        """Write a file whole, or not at all."""
+        unfinished = self.path / UNFINISHED
+        # Left by a comparison that was killed; of a link, the link itself is removed.
+        unfinished.unlink(missing_ok=True)
+        try:
+            with open(unfinished, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(unfinished, self.path / name)
+        finally:
+            unfinished.unlink(missing_ok=True)
 
 
 def _digest(content: bytes) -> str:
@@ -123,6 +149,8 @@ def _arrays(content: bytes) -> dict[str, FloatArray]:
                 raise ValueError(f"its arrays take more than {MAX_BYTES} bytes")
             with archive.open(member) as file:
                 arrays[member.filename.removesuffix(".npy")] = _array(file.read(member.file_size))
+    if TRACE not in arrays:
+        raise ValueError(f"it holds no {TRACE!r}")
     return arrays
 
 

@@ -267,18 +267,27 @@ def _relabelled(store: Store, task: Task) -> Run:
 
 
 def _distinctly_labelled(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """The runs with labels that mean one problem each.
+    """The runs with labels that mean one problem each, and names that mean one version each.
 
-    In a store, the instances of two seeds or of an edited file have the same label.
+    In a store, the instances of two seeds or of an edited file have the same label, and a backend
+    that was updated or edited the same name.
     """
     data: dict[str, set[str]] = {}
+    versions: dict[str, set[str]] = {}
+    sources: dict[tuple[str, str], set[str]] = {}
     for run in runs:
         data.setdefault(run.problem, set()).add(run.data)
+        versions.setdefault(run.backend, set()).add(run.version)
+        sources.setdefault((run.backend, run.version), set()).add(run.source)
 
     def labelled(run: Run) -> Run:
-        if len(data[run.problem]) == 1:
-            return run
-        return replace(run, problem=f"{run.problem} ({run.data[:8]})")
+        which = [run.version] if len(versions[run.backend]) > 1 else []
+        if len(sources[run.backend, run.version]) > 1:
+            which.append(run.source[:8])
+        backend = f"{run.backend} ({', '.join(which)})" if which else run.backend
+        many = len(data[run.problem]) > 1
+        problem = f"{run.problem} ({run.data[:8]})" if many else run.problem
+        return replace(run, problem=problem, backend=backend)
 
     return tuple(map(labelled, runs))
 

@@ -18,7 +18,7 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +30,10 @@ __all__ = [
     "InvalidStore",
     "Layout",
     "StoreFailed",
+    "check_content",
     "check_writable",
-    "is_link_or_special",
+    "damaged",
+    "make_tables",
     "open_database",
     "reading",
 ]
@@ -46,6 +48,10 @@ MAX_STATEMENT_S = 60.0
 """A statement that takes longer is ended: klopt's own take milliseconds."""
 STEPS_BETWEEN_CHECKS = 100_000
 """How many steps of SQLite's machine are made between two looks at the clock."""
+MAX_REASON_CHARACTERS = 300
+"""What is shown of an error of SQLite's."""
+EMPTY = "{path} is empty; klopt.compare(..., store=...) fills a store"
+"""What is said of a store without tables."""
 BESIDE = ("-wal", "-shm", "-journal")
 """How the names of the files end that SQLite keeps beside a database."""
 PAGE_BYTES = 4096
@@ -95,7 +101,13 @@ class _Connection(sqlite3.Connection):
         return time.monotonic() > self.until
 
 
-def open_database(path: Path, layout: Layout, *, read_only: bool) -> sqlite3.Connection:
+def open_database(
+    path: Path,
+    layout: Layout,
+    *,
+    read_only: bool,
+    check: Callable[[sqlite3.Connection], None],
+) -> sqlite3.Connection:
     """Return a connection to a store that has been checked; it is made where it does not exist.
 
     Parameters
@@ -106,24 +118,33 @@ def open_database(path: Path, layout: Layout, *, read_only: bool) -> sqlite3.Con
         What it must be.
     read_only
         Whether it is only read; then it must exist.
+    check
+        What else to check, on a connection that cannot write.
     """
     with reading(path):
-        has_content = _check_files(path)
-        if read_only and not has_content:
-            raise InvalidStore(f"{path} is empty; klopt.compare(..., store=...) fills a store")
-        # Checked by a connection that cannot write: closing one that can would copy a write-ahead
-        # file into the database, and it may be another store's.
-        if has_content:
-            with closing(_connect(path, read_only=True)) as database:
-                is_made = check_content(path, database, layout)
-            if read_only and not is_made:
-                raise InvalidStore(f"{path} is empty; klopt.compare(..., store=...) fills a store")
-        database = _connect(path, read_only=read_only)
+        if _check_files(path):
+            # By a connection that cannot write: closing one that can would copy a write-ahead file
+            # into the database, and that may be another store's.
+            database = _connect(path, read_only=True)
+            try:
+                if check_content(path, database, layout):
+                    check(database)
+                elif read_only:
+                    raise InvalidStore(EMPTY.format(path=path))
+            except BaseException:
+                database.close()
+                raise
+            if read_only:
+                return database
+            database.close()
+        elif read_only:
+            raise InvalidStore(EMPTY.format(path=path))
+
+        database = _connect(path, read_only=False)
         try:
-            if not read_only:
-                _write_ahead(database)
-                database.execute("PRAGMA synchronous = FULL")
-                _make(path, database, layout)
+            _write_ahead(database)
+            database.execute("PRAGMA synchronous = FULL")
+            make_tables(path, database, layout)
         except BaseException:
             database.close()
             raise
@@ -152,7 +173,7 @@ def check_content(path: Path, database: sqlite3.Connection, layout: Layout) -> b
         _check_tables(path, tables, layout.tables())
         found = [str(row[0]) for row in database.execute("PRAGMA integrity_check(1)")]
         if found != ["ok"]:
-            raise InvalidStore(damaged(path, found[0] if found else "its check failed"))
+            raise InvalidStore(damaged(path, printable("; ".join(found))))
     return True
 
 
@@ -164,6 +185,16 @@ def damaged(path: Path, where: str) -> str:
     )
 
 
+def printable(text: str) -> str:
+    """Return what SQLite says, which may quote the file, so that it does nothing to a terminal.
+
+    >>> printable("no such table: \\x1b[2J")
+    'no such table: ?[2J'
+    """
+    shown = "".join(character if character.isprintable() else "?" for character in text)
+    return shown[:MAX_REASON_CHARACTERS]
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn whatever goes wrong while a store is read into `InvalidStore`."""
@@ -172,7 +203,7 @@ def reading(path: Path) -> Iterator[None]:
     except KloptError:
         raise
     except (sqlite3.Error, OSError, ValueError, OverflowError, MemoryError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = printable(getattr(error, "strerror", None) or str(error))
         if reason == "interrupted":
             reason = f"a statement took longer than {MAX_STATEMENT_S:g} s"
         raise InvalidStore(
@@ -193,7 +224,7 @@ def check_writable(path: Path) -> None:
         raise InvalidSettings(f"{path} cannot be written: no permission")
 
 
-def is_link_or_special(path: Path) -> str:
+def _is_link_or_special(path: Path) -> str:
     """Return in words why a path is no ordinary file ("" if it is one, or is not there)."""
     try:
         mode = path.lstat().st_mode
@@ -210,7 +241,7 @@ def _check_files(path: Path) -> bool:
     """Refuse links and special files; return whether the database has any content."""
     for name in (path.name, *(f"{path.name}{end}" for end in BESIDE)):
         file = path.with_name(name)
-        if flaw := is_link_or_special(file):
+        if flaw := _is_link_or_special(file):
             raise InvalidStore(
                 f"{file} is {flaw}; a store and the files beside it must be ordinary files: "
                 "name the file itself, or remove what stands in its place"
@@ -275,7 +306,7 @@ def _write_ahead(database: sqlite3.Connection) -> None:
         time.sleep(LOCK_RETRY_S)
 
 
-def _make(path: Path, database: sqlite3.Connection, layout: Layout) -> None:
+def make_tables(path: Path, database: sqlite3.Connection, layout: Layout) -> None:
     """Make the tables, unless another process has just done so."""
     with database:
         database.execute("BEGIN IMMEDIATE")

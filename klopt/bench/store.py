@@ -7,6 +7,8 @@ database is in write-ahead mode: several comparisons may write to it while other
 Every row has a checksum, and one row of its own holds the number and the sum of all of them. What
 is read is therefore what was committed at some moment, or an `InvalidStore`: no row is lost, changed
 or taken twice by damage. That is no seal: who can write the file can forge a store that is whole.
+A store has a name of its own, which stands in the database and in the folder of its arrays: the
+write-ahead file of another store, which SQLite would take for this one's, is noticed by it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import errno
 import re
 import sqlite3
 import threading
+import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +28,7 @@ from typing import Any, Self
 import numpy as np
 
 from klopt.arrays import FloatArray
-from klopt.bench.array_files import ArrayFolder
+from klopt.bench.array_files import TRACE, ArrayFolder
 from klopt.bench.database import (
     InvalidStore,
     Layout,
@@ -56,8 +59,8 @@ LAYOUT = Layout(
         "CREATE TABLE environments (key TEXT PRIMARY KEY, content TEXT)",
         "CREATE TABLE commands (command TEXT PRIMARY KEY)",
         "CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT)",
-        "CREATE TABLE contents (rows INTEGER, total TEXT)",
-        f"INSERT INTO contents VALUES (0, '{0:032x}')",
+        "CREATE TABLE contents (rows INTEGER, total TEXT, name TEXT)",
+        f"INSERT INTO contents VALUES (0, '{0:032x}', '')",
     ),
 )
 MAX_COMMAND_CHARACTERS = 100_000
@@ -96,13 +99,11 @@ class Store:
         self.files.check()
         # Worker threads ask for claims while the main thread adds runs.
         self.lock = threading.RLock()
-        self.database = open_database(self.path, LAYOUT, read_only=read_only)
-        try:
-            with reading(self.path):
-                self._check_contents()
-        except BaseException:
-            self.close()
-            raise
+        self.database = open_database(
+            self.path, LAYOUT, read_only=read_only, check=self._check_contents
+        )
+        if not read_only:
+            self._identify()
 
     def add(self, finished: FinishedRun) -> None:
         """Keep a finished run: its files first, then its row; a run of the same key is replaced."""
@@ -170,7 +171,7 @@ class Store:
 
     def trace(self, key: str) -> Trace:
         """Return the bounds along the way of a run; none where its file is gone."""
-        table = self._read(key).get("trace", np.zeros((0, 4)))
+        table = self._read(key).get(TRACE, np.zeros((0, 4)))
         if table.ndim != 2 or table.shape[1] != 4 or not np.isfinite(table[:, :2]).all():
             raise InvalidStore(damaged(self.path, f"the trace of run {key} is no table of steps"))
         return tuple(Step(int(row[0]), *map(float, row[1:])) for row in table)
@@ -260,18 +261,28 @@ class Store:
             known[name] = is_running(self.files.path, name)
         return known[name]
 
-    def _check_contents(self) -> None:
+    def _identify(self) -> None:
+        """Give a new store a name, and write it into its folder as well."""
+        with self._writing():
+            ((name,),) = self.database.execute("SELECT name FROM contents").fetchall()
+            if not name:
+                name = uuid.uuid4().hex
+                self.files.sign(name)
+                self.database.execute("UPDATE contents SET name = ?", (name,))
+
+    def _check_contents(self, database: sqlite3.Connection) -> None:
         """Compare the checksums of all rows with the sum that was written last."""
-        with self.database:
-            self.database.execute("BEGIN")  # all at one moment: another comparison may be writing
-            sums = [row[0] for row in self.database.execute(f"SELECT {CHECKSUM} FROM runs")]
-            rows = self.database.execute("SELECT key, content FROM environments").fetchall()
-            rows += self.database.execute("SELECT command FROM commands").fetchall()
-            told = self.database.execute("SELECT rows, total FROM contents").fetchall()
+        with database:
+            database.execute("BEGIN")  # all at one moment: another comparison may be writing
+            sums = [row[0] for row in database.execute(f"SELECT {CHECKSUM} FROM runs")]
+            rows = database.execute("SELECT key, content FROM environments").fetchall()
+            rows += database.execute("SELECT command FROM commands").fetchall()
+            told = database.execute("SELECT rows, total, name FROM contents").fetchall()
         sums += map(checksum, rows)
-        if told != [(len(sums), _sum(sums))]:
+        if [row[:2] for row in told] != [(len(sums), _sum(sums))]:
             where = "rows are missing, changed or there twice: the sum of their checksums differs"
             raise InvalidStore(damaged(self.path, where))
+        self.files.check_signature(told[0][2])
 
     def _checksum(self, key: str) -> str | None:
         row = self.database.execute(f"SELECT {CHECKSUM} FROM runs WHERE key = ?", (key,)).fetchone()
@@ -302,7 +313,7 @@ class Store:
 
     def _write(self, key: str, finished: FinishedRun) -> str:
         steps = [(s.iteration, s.seconds, s.lower, s.upper) for s in finished.trace]
-        content = {"trace": np.array(steps, dtype=float).reshape(-1, 4)}
+        content = {TRACE: np.array(steps, dtype=float).reshape(-1, 4)}
         content |= {f"point_{name}": array for name, array in finished.arrays.items()}
         return self.files.write(key, content)
 
