@@ -122,7 +122,8 @@ class SharedWork:
                     self.in_flight.update({task.key: task for task in tasks})
                     return tasks
                 # Others tell nobody when they are done; this comparison's own threads do.
-                self.changed.wait(POLL_S if self.waiting else None)
+                if len(self):
+                    self.changed.wait(POLL_S if self.waiting else None)
         return ()
 
     def _claimed(self, limit: int | None) -> tuple[Task, ...]:

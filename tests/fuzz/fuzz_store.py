@@ -54,8 +54,8 @@ def a_run(number: int) -> Run:
         key=f"{number:032x}", problem=f"p{number % 4}", family="LP", size=3, data=f"d{number % 4}", sense="min",
         formulation="primal", backend="highs", version="1", tol=1e-6, time_limit=60.0, memory_limit=0, threads=1,
         seed=0, repeat=number // 4, says=Stop.OPTIMAL, native="<img src=x>", verdict=Verdict.OPTIMAL,
-        lower=1.5 + number, upper=1.5 + number + 1e-9, proof="bracket", build=0.1, solve=0.2, certify=0.3, wall=0.7, iterations=number,
-        log="a line\n" * 40, notes="a note", began="2026-01-01T00:00:00+00:00",
+        lower=1.5 + number, upper=1.5 + number + 1e-9, proof="bracket", build=0.1, solve=0.2, certify=0.3,
+        wall=0.7, iterations=number, log="a line\n" * 40, notes="a note", began="2026-01-01T00:00:00+00:00",
     )  # fmt: skip
 
 
