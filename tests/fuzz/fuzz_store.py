@@ -362,13 +362,22 @@ def links(place: Path, chance: random.Random) -> None:
         shutil.rmtree(folder)
         folder.write_bytes(b"no folder")
     else:
-        (place / "runs.db").write_bytes(chance.choice([b"", b"no database at all" * 300, bytes(9000)]))
+        (place / "runs.db").write_bytes(
+            chance.choice([b"", b"no database at all" * 300, bytes(9000)])
+        )
 
 
 def journal(place: Path, chance: random.Random) -> None:
     """The rollback journal of another database."""
     magic = bytes.fromhex("d9d505f920a163d7")
-    header = magic + (1).to_bytes(4) + chance.randbytes(4) + (1).to_bytes(4) + (512).to_bytes(4) + (4096).to_bytes(4)
+    header = (
+        magic
+        + (1).to_bytes(4)
+        + chance.randbytes(4)
+        + (1).to_bytes(4)
+        + (512).to_bytes(4)
+        + (4096).to_bytes(4)
+    )
     page = (2).to_bytes(4) + bytes(4096) + chance.randbytes(4)
     (place / "runs.db-journal").write_bytes(header.ljust(512, b"\0") + page)
 
@@ -467,7 +476,10 @@ def fuzz(count: int, seed: int, folder: Path) -> dict[str, collections.Counter[s
 
 def table(found: dict[str, collections.Counter[str]]) -> str:
     """The outcomes as a table in Markdown."""
-    lines = [f"| damage | stores | {' | '.join(OUTCOMES)} |", "|---|" + "---:|" * (1 + len(OUTCOMES))]
+    lines = [
+        f"| damage | stores | {' | '.join(OUTCOMES)} |",
+        "|---|" + "---:|" * (1 + len(OUTCOMES)),
+    ]
     total: collections.Counter[str] = collections.Counter()
     for name, counts in found.items():
         total += counts
