@@ -133,6 +133,30 @@ def test_a_backend_whose_name_is_markup_is_text(chromium: Browser, files: dict[s
     assert seen.complaints == []
 
 
+def test_markup_that_got_through_would_do_nothing(
+    chromium: Browser, files: dict[str, Path], tmp_path: Path
+) -> None:
+    """The page of the first test with live elements put into it: the browser refuses all of them."""
+    text = files["one"].read_text(encoding="utf-8")
+    evil = (
+        "<script>alert(3)</script><img src=x onerror=alert(4)>"
+        "<img src='https://example.invalid/x.png'><style>h1{display:none}</style>"
+        "<form action='https://example.invalid/'><button id=send>send</button></form>"
+        "<p id=styled style='display:none'>shown</p>"
+    )
+    (tmp_path / "evil.html").write_text(text.replace("<h1>", f"{evil}<h1>"), encoding="utf-8")
+    seen = visit(chromium, tmp_path / "evil.html")
+    seen.page.evaluate("document.getElementById('send').click()")
+    seen.page.wait_for_timeout(100)
+    assert seen.page.locator("h1").is_visible()
+    assert seen.page.locator("#styled").is_visible()
+    assert all("Content Security Policy" in said for said in seen.complaints)
+    assert len(seen.complaints) >= 5
+    assert not [url for url in seen.requests if url.startswith("https:")]
+    # What belongs to the page works all the same.
+    assert seen.page.locator("html.js").count() == 1
+
+
 @pytest.mark.parametrize("key", ["Enter", "Space"])
 def test_a_column_is_sorted_by_keyboard_both_ways(
     chromium: Browser, files: dict[str, Path], key: str
