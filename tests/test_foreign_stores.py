@@ -243,6 +243,18 @@ def test_a_forged_interval_is_loaded_as_it_is(place: Path) -> None:
     assert Comparison.load(place / "runs.db").runs[0].lower == -5.0
 
 
+def test_a_text_does_nothing_to_a_terminal(place: Path) -> None:
+    """A name may move the cursor, set the title of the window or clear the screen."""
+    evil = "\x1b[2J\x1b]0;title\x07\x9b31m"
+    names = ("problem", "backend", "formulation", "native", "unenforced", "family", "data")
+    texts = dict.fromkeys(names, evil)
+    forge(place, 1, **texts, says="CRASHED", verdict="UNPROVEN", lower=-inf, upper=inf)
+    done = CliRunner().invoke(main, ["report", str(place / "runs.db")])
+    assert "?[2J?]0;title??31m" in done.output
+    assert not {character for character in done.output if not character.isprintable()} - {"\n"}
+    assert repr(Comparison.load(place / "runs.db")).isprintable()
+
+
 # What is written.
 
 

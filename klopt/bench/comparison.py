@@ -17,7 +17,7 @@ from typing import Any
 
 from klopt.arrays import FloatArray
 from klopt.bench.environment import Environment, environment
-from klopt.bench.record import Run, Trace
+from klopt.bench.record import Run, Trace, printable
 from klopt.bench.scores import Score, scores
 from klopt.bench.shared_work import SharedWork
 from klopt.bench.store import Store
@@ -124,7 +124,7 @@ class Comparison:
         return comparison_html(self)
 
     def __repr__(self) -> str:
-        return f"Comparison of {len(self.runs)} runs: {verdict_sentence(self.runs)}"
+        return f"Comparison of {len(self.runs)} runs: {printable(verdict_sentence(self.runs))}"
 
 
 def compare(
@@ -362,6 +362,6 @@ def _progress(wanted: bool, total: int, done: int) -> Iterator[Callable[[Run], N
 
         def tell(run: Run) -> None:
             text = f"{run.problem}  {run.backend} on {run.formulation}  {run.verdict.name}"
-            bar.update(number, advance=1, description=text)
+            bar.update(number, advance=1, description=printable(text))
 
         yield tell

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from klopt.bench.record import printable
 from klopt.errors import InvalidSettings, KloptError
 
 __all__ = [
@@ -173,7 +174,7 @@ def check_content(path: Path, database: sqlite3.Connection, layout: Layout) -> b
         _check_tables(path, tables, layout.tables())
         found = [str(row[0]) for row in database.execute("PRAGMA integrity_check(1)")]
         if found != ["ok"]:
-            raise InvalidStore(damaged(path, printable("; ".join(found))))
+            raise InvalidStore(damaged(path, _short("; ".join(found))))
     return True
 
 
@@ -185,16 +186,6 @@ def damaged(path: Path, where: str) -> str:
     )
 
 
-def printable(text: str) -> str:
-    """Return what SQLite says, which may quote the file, so that it does nothing to a terminal.
-
-    >>> printable("no such table: \\x1b[2J")
-    'no such table: ?[2J'
-    """
-    shown = "".join(character if character.isprintable() else "?" for character in text)
-    return shown[:MAX_REASON_CHARACTERS]
-
-
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn whatever goes wrong while a store is read into `InvalidStore`."""
@@ -203,7 +194,7 @@ def reading(path: Path) -> Iterator[None]:
     except KloptError:
         raise
     except (sqlite3.Error, OSError, ValueError, OverflowError, MemoryError) as error:
-        reason = printable(getattr(error, "strerror", None) or str(error))
+        reason = _short(getattr(error, "strerror", None) or str(error))
         if reason == "interrupted":
             reason = f"a statement took longer than {MAX_STATEMENT_S:g} s"
         raise InvalidStore(
@@ -235,6 +226,11 @@ def _is_link_or_special(path: Path) -> str:
     if stat.S_ISDIR(mode):
         return "a folder"
     return "" if stat.S_ISREG(mode) else "no ordinary file"
+
+
+def _short(reason: str) -> str:
+    """What SQLite says, which may quote the file."""
+    return printable(reason)[:MAX_REASON_CHARACTERS]
 
 
 def _check_files(path: Path) -> bool:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from klopt.model.backend import Step, Stop
 from klopt.proof.certificate import Verdict
 
-__all__ = ["KILLED", "Run", "Trace"]
+__all__ = ["KILLED", "Run", "Trace", "printable"]
 
 KILLED = "the child process died of SIGKILL"
 """How a native status begins where something else than klopt, which ends children at their limits
@@ -159,3 +159,13 @@ class Run:
         if isnan(self.first_width):
             return self.relative_width
         return max(self.first_width, self.relative_width)
+
+
+def printable(text: str) -> str:
+    """Return a text from outside so that it does nothing to a terminal but be read.
+
+    >>> printable("status: \\x1b[2J")
+    'status: ?[2J'
+    """
+    kept = "\n\t"
+    return "".join(each if each.isprintable() or each in kept else "?" for each in text)
