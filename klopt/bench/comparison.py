@@ -214,7 +214,7 @@ def compare(
         random.Random(seed).shuffle(missing)
         with (
             _progress(progress, len(tasks.tasks), len(reused)) as tell,
-            SharedWork(kept, missing, before) as work,
+            closing(SharedWork(kept, missing, before)) as work,
         ):
             _keep(work, run(work), tell)
             from_others = frozenset(each.key for each in work.from_others)

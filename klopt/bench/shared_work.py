@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Self
 
 from klopt.bench.record import Run
@@ -99,17 +98,6 @@ class SharedWork:
                 self.store.release(self.owner)
             finally:
                 self.owner.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _take(self, limit: int | None) -> tuple[Task, ...]:
         with self.changed:
