@@ -131,9 +131,14 @@ class _Walk:
 
 
 def _version(kind: type) -> str:
-    """The version of a class: that of its library, and its source text where that is edited."""
+    """The version of a class: that of its library, and the digest of its source text."""
     root = kind.__module__.partition(".")[0]
     if root in sys.stdlib_module_names - {"__main__"}:
         return ""
+    return f"{_library_version(root)} {source_digest(kind)}"
+
+
+@functools.cache
+def _library_version(root: str) -> str:
     known = getattr(sys.modules.get(root), "__version__", "")
-    return f"{known if isinstance(known, str) else ''} {source_digest(kind)}"
+    return known if isinstance(known, str) else ""

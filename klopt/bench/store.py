@@ -99,6 +99,8 @@ class Store:
         self.files.check()
         # Worker threads ask for claims while the main thread adds runs.
         self.lock = threading.RLock()
+        self.known: set[str] = set()
+        """The environments that are known to be kept."""
         self.database = open_database(
             self.path, LAYOUT, read_only=read_only, check=self._check_contents
         )
@@ -116,10 +118,13 @@ class Store:
             self.database.execute(f"INSERT OR REPLACE INTO runs VALUES ({marks})", row)
             self.database.execute("DELETE FROM claims WHERE key = ?", (run.key,))
             self._count(added=row[-1], removed=old)
-            if finished.environment is not None:
-                content = finished.environment.to_json()
-                pair = (finished.environment.key, content)
+            here = finished.environment
+            # The same in every run of a comparison, and large.
+            if here is not None and not (run.machine and run.machine in self.known):
+                pair = (here.key, here.to_json())
                 self._insert_new("INSERT OR IGNORE INTO environments VALUES (?, ?)", pair)
+        if here is not None:
+            self.known.add(run.machine)
 
     def note(self, command: str) -> None:
         """Keep the command that is about to add runs."""
