@@ -28,7 +28,6 @@ import numpy as np
 from klopt.model.forms import Residuals
 
 __all__ = [
-    "MAX_CROSSING",
     "Argument",
     "Certificate",
     "Verdict",
@@ -40,10 +39,6 @@ __all__ = [
 Argument = Literal["bracket", "estimate", "residuals", "farkas", "ray", "none"]
 """What a certificate rests on."""
 
-MAX_CROSSING = 0.0
-"""By how much, relative to 1 + |upper|, proven ends may cross; 0 allows no crossing at all."""
-
-
 MIN_ALLOWED = 1e-300
 """A width above which floats have their full relative accuracy."""
 
@@ -54,9 +49,7 @@ def contradict(lower: float, upper: float) -> bool:
     >>> contradict(0.0, 1.0), contradict(1.0, 0.0), contradict(np.inf, -np.inf)
     (False, True, True)
     """
-    if not (math.isfinite(lower) and math.isfinite(upper)):
-        return not lower <= upper
-    return lower - upper > MAX_CROSSING * (1 + abs(upper))
+    return not lower <= upper
 
 
 def is_narrow(lower: float, upper: float, tol: float) -> bool:
