@@ -30,6 +30,7 @@ for pool in ("OMP", "OPENBLAS", "MKL"):
 
 import argparse
 import ast
+import contextlib
 import copy
 import gc
 import json
@@ -66,8 +67,10 @@ MEMORY = 6 * 2**30
 
 COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 NEGATIONS = {
-    **{ast.Is: ast.IsNot, ast.IsNot: ast.Is},
-    **{ast.In: ast.NotIn, ast.NotIn: ast.In},
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
 }
 SWAPPED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 ROUNDINGS = ("round_up", "round_down", "nextafter", "_enlarged")
@@ -267,9 +270,9 @@ def install(mutant: Mutant) -> None:
 def _first_line(mutant: Mutant, tree: ast.Module) -> int:
     """The line of the def of the mutated function: its defaults are evaluated there."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and mutant.place.endswith(node.name):
-            if node.lineno <= mutant.lines[0] <= (node.end_lineno or 0):
-                return node.lineno
+        named = isinstance(node, ast.FunctionDef) and mutant.place.endswith(node.name)
+        if named and node.lineno <= mutant.lines[0] <= (node.end_lineno or 0):
+            return node.lineno
     return mutant.lines[0]
 
 
@@ -337,9 +340,12 @@ class Campaign:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.items = {item.nodeid: item for item in session.items}
         reach_file = Path(self.args.runs).with_suffix(".reach.json")
-        if self.args.reach or not reach_file.exists():
-            self._in_fork(lambda: self._measure(reach_file), 7200.0)
-        stored = json.loads(reach_file.read_text())
+        stored = {}
+        if reach_file.exists() and not self.args.reach:
+            stored = json.loads(reach_file.read_text())
+        if self.items.keys() - stored.keys():
+            self._in_fork(lambda: self._measure(reach_file, stored), 7200.0)
+            stored = json.loads(reach_file.read_text())
         self.reach = {
             name: Reach(seconds, frozenset((f, n) for f, numbers in lines.items() for n in numbers))
             for name, (seconds, lines) in stored.items()
@@ -348,9 +354,11 @@ class Campaign:
         self._campaign()
         return True
 
-    def _measure(self, file: Path) -> int:
-        found = {}
+    def _measure(self, file: Path, known: dict[str, Any]) -> int:
+        found = dict(known)
         for name, item in self.items.items():
+            if name in known:
+                continue
             lines: dict[str, set[int]] = defaultdict(set)
 
             def trace(
@@ -370,8 +378,10 @@ class Campaign:
             seconds = time.process_time() - began
             if self.failed:
                 print(f"fails by itself, not used: {name}", file=sys.stderr)
-            elif lines:
-                relative = {Path(p).relative_to(ROOT).as_posix(): sorted(n) for p, n in lines.items()}
+            else:
+                relative = {
+                    Path(p).relative_to(ROOT).as_posix(): sorted(n) for p, n in lines.items()
+                }
                 found[name] = (seconds, relative)
         file.write_text(json.dumps(found))
         return 0
@@ -484,10 +494,8 @@ class Campaign:
         _, status = os.waitpid(child, 0)
         said = os.read(read, 100).decode()
         os.close(read)
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         if os.WIFSIGNALED(status):
             late = os.WTERMSIG(status) in (signal.SIGALRM, signal.SIGPROF)
             return 0, "time" if late else "signal"
@@ -510,9 +518,13 @@ def main() -> int:
     parser.add_argument("--files", nargs="*", default=[], help="names in klopt/proof; all")
     parser.add_argument("--sample", type=int, default=0, help="mutants of each file; 0: all")
     parser.add_argument("--survivors", action="store_true", help="try again what survived")
-    parser.add_argument("--reach", action="store_true", help="measure again which test reaches what")
+    parser.add_argument(
+        "--reach", action="store_true", help="measure again which test reaches what"
+    )
     parser.add_argument("--fresh", action="store_true", help="forget former runs")
-    parser.add_argument("--allowed", type=float, default=ALLOWED_S, help="seconds of tests a mutant")
+    parser.add_argument(
+        "--allowed", type=float, default=ALLOWED_S, help="seconds of tests a mutant"
+    )
     parser.add_argument("--runs", default="mutation.jsonl", help="file of runs")
     args = parser.parse_args()
     os.chdir(ROOT)

@@ -109,6 +109,10 @@ class ScgLogDet(Problem):
         r"\min_{K}\; D(K,K_0)+\gamma\,\mathrm{tr}(KS),\qquad D(K,"
         r"K_0)=\mathrm{tr}(KK_0^{-1})-\log\det(KK_0^{-1})-n",
         words="S is the Laplacian of the supervised graph.",
+        data=(
+            "S is the Laplacian as stored; a K0 that is indefinite by rounding stands for its "
+            "positive part."
+        ),
     )
     references = ("pan2016",)
     has_optimum = True

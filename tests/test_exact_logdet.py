@@ -368,9 +368,7 @@ def test_energies_of_features_are_within_their_errors(
         P = exact(laplacian.U.toarray()).transpose() * columns
         truth = columns.transpose() * columns - P.transpose() * (exact(laplacian.R) * P)
     off = sum(
-        Fraction(int(x.p), int(x.q)) ** 2
-        for row in (truth - exact(found)).tolist()
-        for x in row
+        Fraction(int(x.p), int(x.q)) ** 2 for row in (truth - exact(found)).tolist() for x in row
     )
     assert off <= Fraction(error) ** 2
     # No looser than a sum of n terms, a few times, asks for.

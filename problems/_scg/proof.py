@@ -489,9 +489,7 @@ def _dense_energy(Phi: FloatArray, S: FloatArray) -> tuple[FloatArray, float]:
     return Phi.T @ SPhi, g * size * norm_up(SPhi) + size * SPhi_error
 
 
-def _low_rank_energy(
-    Phi: FloatArray, laplacian: LowRankLaplacian
-) -> tuple[FloatArray, float]:
+def _low_rank_energy(Phi: FloatArray, laplacian: LowRankLaplacian) -> tuple[FloatArray, float]:
     """Phi'Phi - (U'Phi)'R (U'Phi): S is not formed."""
     n, r = Phi.shape
     U = laplacian.U.tocsr()
@@ -509,7 +507,7 @@ def _low_rank_energy(
     size = norm_up(Phi)
     # A term passes through the sum of its block and the sum of the blocks.
     g = gamma_n(min(n, SUMMED_ROWS) + n // SUMMED_ROWS + 1)
-    P_error = g * np.sqrt(_columns_norm(U)) * size
+    P_error = g * np.sqrt(_columns_norm(laplacian.U)) * size
     P_size = norm_up(P)
     RP_error = gamma_n(k) * norm_up(R) * P_size
     error = g * size * size + gamma_n(k) * P_size * norm_up(RP) + P_size * RP_error
