@@ -530,6 +530,7 @@ def main() -> int:
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT / "tests"))
     tests = [f"tests/test_{name}.py" for name in TESTS if (ROOT / f"tests/test_{name}.py").exists()]
+    os.environ.setdefault("KLOPT_HYPOTHESIS", "dev")
     options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
     return int(pytest.main([*options, *tests], plugins=[Campaign(args)]))
 

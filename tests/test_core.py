@@ -1,0 +1,1022 @@
+"""The core charges what its lemmas say: in rationals, never less, and hardly more.
+
+Less would be a false statement; much more, a proof that gives up. The right-hand sides of the lemmas
+are evaluated exactly on random data, at boundaries, and where all errors have one sign.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction as Q
+
+import flint
+import mpmath
+import numpy as np
+import pytest
+from scipy import sparse
+
+from klopt.model.cones import Cones
+from klopt.proof.balls import (
+    ball_matrix,
+    definite_log_det,
+    enclosure_of_ball,
+    nearest_factor,
+    working_bits,
+)
+from klopt.proof.certificate import Certificate, Verdict, is_narrow, within
+from klopt.proof.cone_lower_bound import _Dual, lower_bound
+from klopt.proof.cone_membership import (
+    block_matrix,
+    dual_room,
+    in_cone,
+    in_dual_cone,
+    in_second_order_cones,
+    norms_of_blocks,
+    second_order_depths,
+)
+from klopt.proof.cone_slack import (
+    enclose_slack,
+    enclose_value,
+    is_zero,
+    norms_by_rows,
+    row_norms,
+    slack_summed_exactly,
+)
+from klopt.proof.cone_witnesses import DualWitness
+from klopt.proof.directed import (
+    difference_down,
+    norm_up,
+    product_up,
+    quotient_up,
+    sum_up,
+    total_up,
+)
+from klopt.proof.dyadic import balanced, exact_sign_of_sum, with_sum
+from klopt.proof.enclosure import (
+    ETA,
+    UNIT_ROUNDOFF,
+    Enclosure,
+    enclose_kernel_product,
+    enclose_norm,
+    enclose_product,
+    enclose_sum,
+    gamma,
+)
+from klopt.proof.exact_sums import exact_dot, exact_row_sums, two_products
+from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
+from klopt.proof.semidefinite import (
+    cholesky_shift,
+    eigenvalue_floor,
+    is_positive_semidefinite,
+    radius_norm,
+    spectral_norm_bound,
+)
+from klopt.proof.statement import ConeStatement
+
+U = Q(2) ** -53
+SEEDS = range(8)
+TINY = Q(2) ** -1074
+
+
+def gamma_n(n: int) -> Q:
+    return n * U / (1 - n * U)
+
+
+def exact(x: object) -> list[Q]:
+    return [Q(float(v)) for v in np.ravel(np.asarray(x, float))]
+
+
+def between(rad: float, least: Q, units: float, of: Q | None = None, tiny: int = 400) -> bool:
+    """Whether least <= rad <= least + `units` u `of`, beyond underflow; `of` is `least` itself."""
+    most = least + Q(units) * U * (least if of is None else of) + tiny * TINY
+    return least <= Q(float(rad)) <= most
+
+
+def draw(rng: np.random.Generator, *shape: int, decades: float = 3.0) -> np.ndarray:
+    return rng.normal(size=shape) * 10.0 ** rng.uniform(-decades, decades, size=shape)
+
+
+# ---- enclosures
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 1000, 10**9])
+def test_gamma_is_that_of_the_books(n: int) -> None:
+    assert gamma_n(n) <= Q(gamma(n)) <= gamma_n(n) * (1 + 16 * U)
+
+
+def test_gamma_ends_at_a_half() -> None:
+    assert gamma(2**52) == math.inf
+    assert gamma(2**52 - 1) < math.inf
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e100])
+def test_radii_of_single_operations(seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = (draw(rng, 2) * scale).tolist()
+    ra, rb = (np.abs(draw(rng, 2)) * scale * 1e-3).tolist()
+    x, y = Enclosure(a, ra), Enclosure(b, rb)
+    for found, sign in ((x + y, 1), (x - y, -1)):
+        assert found.mid == a + sign * b
+        assert between(found.rad, Q(ra) + Q(rb) + U * abs(Q(found.mid)), 40)
+    found = x * y
+    spread = abs(Q(a)) * Q(rb) + Q(ra) * (abs(Q(b)) + Q(rb))
+    # An error of a subnormal product is eta / 2 at most, and is charged.
+    assert found.mid == a * b
+    assert between(found.rad, U * abs(Q(found.mid)) + spread + TINY / 2, 60)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_radii_of_quotients(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = draw(rng, 2).tolist()
+    ra, rb = abs(a) * 1e-9, abs(b) * 0.25
+    found = Enclosure(a, ra) / Enclosure(b, rb)
+    ends = [(Q(a) + s * Q(ra)) / (Q(b) + t * Q(rb)) for s in (-1, 1) for t in (-1, 1)]
+    worst = max(abs(end - Q(found.mid)) for end in ends)
+    assert between(found.rad, worst, 100, worst + abs(Q(found.mid)))
+    for divisor in (Enclosure(0.0, 0.0), Enclosure(1.0, 1.0), Enclosure(-1.0, 1.5)):
+        assert (Enclosure(a, 0.0) / divisor).rad == math.inf
+    # A divisor that is nearly 0 at its end, by less than the rounding of a difference.
+    near = Enclosure(1.0, np.nextafter(1.0, 0.0))
+    assert (Enclosure(1.0, 0.0) / near).upper >= 2.0**53 or (1.0 / near).rad == math.inf
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 130])
+def test_radii_of_sums(n: int) -> None:
+    rng = np.random.default_rng(n)
+    mid, rad = draw(rng, n), np.abs(draw(rng, n)) * 1e-12
+    found = Enclosure(mid, rad).sum()
+    terms = sum(map(abs, exact(mid)))
+    least = gamma_n(n) * terms + sum(exact(rad))
+    assert between(found.rad, least, 2 * n + 30)
+    assert abs(Q(found.mid) - sum(exact(mid))) <= gamma_n(n) * terms
+    table = Enclosure(np.vstack([mid, 2 * mid]), np.vstack([rad, rad]))
+    by_rows = table.sum(axis=1)
+    assert by_rows.mid.tolist() == [float(np.sum(mid)), float(np.sum(2 * mid))]
+    assert between(by_rows.rad[0], least, 2 * n + 30)
+    assert table.sum(axis=0).shape == (n,)
+
+
+@pytest.mark.parametrize("k", [1, 3, 20])
+def test_radii_of_products(k: int) -> None:
+    rng = np.random.default_rng(k)
+    A, B = draw(rng, 2, k), draw(rng, k, 3)
+    rA, rB = np.abs(draw(rng, 2, k)) * 1e-9, np.abs(draw(rng, k, 3)) * 1e-9
+    size = [[sum(x * y for x, y in zip(map(abs, exact(row)), map(abs, exact(column)), strict=True))
+             for column in B.T] for row in A]  # fmt: skip
+    for a, b in ((Enclosure(A, rA), Enclosure(B, rB)), (Enclosure(A, rA), B), (A, Enclosure(B, rB)),
+                 (A, B), (sparse.csr_array(A), B), (sparse.csr_array(A), Enclosure(B, rB))):  # fmt: skip
+        found = enclose_product(a, b)
+        ra = exact(a.rad) if isinstance(a, Enclosure) else [Q(0)] * (2 * k)
+        rb = exact(b.rad) if isinstance(b, Enclosure) else [Q(0)] * (3 * k)
+        for i in range(2):
+            for j in range(3):
+                least = gamma_n(k) * size[i][j]
+                for t in range(k):
+                    x, y = abs(Q(A[i, t])), abs(Q(B[t, j]))
+                    dx, dy = ra[i * k + t], rb[t * 3 + j]
+                    least += x * dy + dx * (y + dy)
+                assert between(found.rad[i, j], least, 2 * k + 30)
+
+
+def test_radius_of_products_below_underflow() -> None:
+    x = np.full(30, 1.4 * 2.0**-538)
+    # Each product is 1.96 2^-1076 and is rounded to 0: all errors have one sign.
+    found = Enclosure.of(x) @ x
+    truth = 30 * Q(x[0]) ** 2
+    assert abs(truth - Q(float(found.mid))) <= Q(float(found.rad))
+    assert found.rad <= 200 * ETA
+    dot = (Enclosure.of(x) * x).sum()
+    assert dot.lower <= truth <= dot.upper
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 64])
+@pytest.mark.parametrize("scale", [1.0, 1e-170, 1e170, 2.0**-1074])
+def test_norms(n: int, scale: float) -> None:
+    rng = np.random.default_rng(n)
+    x = rng.integers(1, 1000, n) * scale
+    rad = rng.integers(0, 2, n) * scale
+    square = sum(v * v for v in exact(x))
+    for found in (enclose_norm(x), enclose_norm(Enclosure.of(x))):
+        assert Q(max(float(found.lower), 0.0)) ** 2 <= square <= Q(float(found.upper)) ** 2
+        assert (
+            Q(float(found.upper)) ** 2
+            <= square * (1 + (6 * n + 200) * U) + 9 * TINY * Q(scale) * n * 2000
+        )
+    wide = enclose_norm(Enclosure(x, rad))
+    most = sum((v + r) ** 2 for v, r in zip(exact(x), exact(rad), strict=True))
+    least = sum((v - r) ** 2 for v, r in zip(exact(x), exact(rad), strict=True))
+    assert Q(max(float(wide.lower), 0.0)) ** 2 <= least
+    assert most <= Q(float(wide.upper)) ** 2
+    # ||mid|| + ||rad|| and little more.
+    reach = math.sqrt(float(np.sum((rad / scale) ** 2)))
+    length = math.sqrt(float(np.sum((x / scale) ** 2)))
+    slack = 20 if scale < 1e-300 else 0
+    assert float(wide.upper) / scale <= (length + reach) * (1 + 1e-12) + slack
+    assert norm_up(x) >= 0
+    assert (
+        square
+        <= Q(norm_up(x)) ** 2
+        <= square * (1 + (6 * n + 200) * U) + 9 * TINY * Q(scale) * n * 2000
+    )
+
+
+def test_norms_of_nothing_and_of_infinities() -> None:
+    assert enclose_norm(np.zeros(3)).upper == 0.0
+    assert enclose_norm(np.zeros((0,))).upper == 0.0
+    assert enclose_norm(Enclosure(np.zeros(2), np.array([3.0, 4.0]))).upper >= 5.0
+    assert norm_up(np.array([1.0, np.inf])) == math.inf
+    assert norm_up(np.array([1.0, np.nan])) == math.inf
+    huge = np.full(4, 1e308)
+    assert norm_up(huge) == math.inf or Q(norm_up(huge)) ** 2 >= 4 * Q(1e308) ** 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_products_with_kernels(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 30))
+    F = rng.normal(size=(n, n))
+    K = F @ F.T
+    K = (K + K.T) / 2
+    floor = -0.5 if seed % 2 else 0.0
+    v, rv = draw(rng, n), np.abs(draw(rng, n)) * 1e-10
+    roots = np.sqrt(K.diagonal() - floor)
+    for x in (Enclosure.of(v), Enclosure(v, rv)):
+        found = enclose_kernel_product(K, x, floor)
+        again = enclose_kernel_product(K, x, floor, K.diagonal())
+        assert (found.rad == again.rad).all()
+        size = sum(Q(float(r)) * abs(w) for r, w in zip(roots, exact(v), strict=True))
+        spread = sum(Q(float(r)) * w for r, w in zip(roots, exact(x.rad), strict=True))
+        for i in range(n):
+            least = Q(float(roots[i])) * (gamma_n(n) * size + spread)
+            # The roots themselves are rounded.
+            assert between(found.rad[i], least * (1 - 8 * U), 8 * n + 120)
+    r = entry_bounds(K, floor)
+    for i in range(n):
+        assert (
+            Q(K[i, i]) - Q(floor) <= Q(float(r[i])) ** 2 <= (Q(K[i, i]) - Q(floor)) * (1 + 10 * U)
+        )
+
+
+def test_a_negative_diagonal_is_covered() -> None:
+    K = np.array([[-1e-3, 0.0], [0.0, 1.0]])
+    found = enclose_kernel_product(K, np.array([1.0, 1.0]), -1e-3)
+    assert found.rad[0] > 0
+    assert entry_bounds(K, -1e-3).tolist()[0] >= 0
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 129, 300])
+@pytest.mark.parametrize("dense", [True, False])
+def test_products_in_blocks(n: int, dense: bool) -> None:
+    rng = np.random.default_rng(n)
+    F = rng.normal(size=(n, 3))
+    K = F @ F.T + np.eye(n)
+    K = (K + K.T) / 2
+    v = draw(rng, n)
+    if not dense:
+        v[rng.permutation(n)[: max(n - 2, 0)]] = 0.0
+    r = entry_bounds(K, 0.0)
+    found = enclose_in_blocks(K, v, r)
+    size = sum(a * abs(b) for a, b in zip(exact(r), exact(v), strict=True))
+    terms = n if 4 * np.count_nonzero(v) >= n else max(np.count_nonzero(v), 1)
+    parts = -(-terms // 64)
+    for i in range(0, n, 7):
+        truth = sum(a * b for a, b in zip(exact(K[i]), exact(v), strict=True))
+        assert abs(truth - Q(float(found.mid[i]))) <= Q(float(found.rad[i]))
+        least = gamma_n(min(n, 64) + parts) * Q(float(r[i])) * size
+        assert between(found.rad[i], least, 4 * n + 120, tiny=2 * n + 20)
+
+
+@pytest.mark.parametrize("n", [1, 2, 30, 70])
+def test_products_in_slices(n: int) -> None:
+    """Rows of all scales, and sums that cancel to their last bits: one rounding, and hardly more."""
+    rng = np.random.default_rng(n)
+    K = draw(rng, n, n, decades=8)
+    v = draw(rng, n, decades=8)
+    products = np.array(
+        [float(sum(a * b for a, b in zip(exact(K[i]), exact(v), strict=True))) for i in range(n)]
+    )
+    for plus in ((), (-products,), (-products, 1e-3)):
+        found = enclose_in_slices(K, v, plus)
+        for i in range(n):
+            truth = sum(a * b for a, b in zip(exact(K[i]), exact(v), strict=True))
+            for term in plus:
+                truth += Q(float(np.broadcast_to(term, n)[i]))
+            assert abs(truth - Q(float(found.mid[i]))) <= Q(float(found.rad[i]))
+            size = Q(float(np.abs(K[i]).max())) * Q(float(np.abs(v).max()))
+            assert Q(float(found.rad[i])) <= U * abs(truth) * 2 + n * size * Q(2) ** -70
+    # Products that underflow or overflow.
+    small = enclose_in_slices(np.full((2, 2), 2.0**-600), np.full(2, 1.5 * 2.0**-475))
+    assert abs(3 * Q(2) ** -1075 - Q(float(small.mid[0]))) <= Q(float(small.rad[0])) <= 40 * TINY
+    assert (
+        enclose_in_slices(np.full((2, 2), 1e300), np.full(2, 1e300)).rad.tolist() == [math.inf] * 2
+    )
+
+
+# ---- directed scalars, dyadic sums
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_directed_operations_are_next_to_the_exact_ones(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b, c = np.abs(draw(rng, 3)).tolist()
+    pairs = [
+        (sum_up(a, -b, c), Q(a) - Q(b) + Q(c)),
+        (difference_down(a, b), Q(a) - Q(b)),
+        (product_up(a, b, c), Q(a) * Q(b) * Q(c)),
+        (quotient_up(a, b), Q(a) / Q(b)),
+    ]
+    for (found, truth), side in zip(pairs, (1, -1, 1, 1), strict=True):
+        assert 0 <= side * (Q(found) - truth) <= 8 * U * abs(truth) + 4 * TINY
+    x = np.abs(draw(rng, 50))
+    assert between(total_up(x), sum(exact(x)), 200)
+    # 1 and many halves of its last place: each is lost by one sum from left to right.
+    lost = np.array([1.0] + [float(U)] * 400)
+    assert sum(exact(lost)) <= Q(total_up(lost))
+
+
+def test_directed_operations_at_their_ends() -> None:
+    assert sum_up(math.inf, 1.0) == sum_up(1.0, -math.inf) == sum_up(math.nan) == math.inf
+    assert product_up(1e200, 1e200) == product_up(math.nan, 1.0) == math.inf
+    assert product_up(5e-324, 0.25) > 0
+    assert quotient_up(1.0, 0.0) == quotient_up(1.0, -1.0) == quotient_up(1.0, math.nan) == math.inf
+    assert quotient_up(1e300, 1e-300) == math.inf
+    assert quotient_up(1.0, 5e-324) == math.inf
+    assert total_up(np.array([1e308, 1e308])) == math.inf
+    assert total_up(np.zeros(0)) >= 0
+    assert sum_up() > 0 or sum_up() == 0
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_balanced_vectors(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 40))
+    z = draw(rng, n, decades=float(rng.choice([0.0, 1.0, 8.0])))
+    index = int(np.argmax(np.abs(z)))
+    z[index] = 0.0
+    z[index] = -float(sum(exact(z)))
+    found = balanced(z)
+    assert sum(exact(found)) == 0
+    assert exact_sign_of_sum(found) == 0
+    largest = float(np.abs(z).max())
+    assert (np.abs(found) <= np.abs(z)).all()
+    assert (found * z >= 0).all()
+    assert np.abs(found - z).max() <= (n + 2) * 2.0**-52 * largest
+    assert balanced(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_balancing_takes_from_both_sides() -> None:
+    for z in (np.array([1.0, 1.0, -1.0]), np.array([-1.0, -1.0, 1.0]), np.array([3.0, -1.0, -1.0])):
+        found = balanced(z)
+        assert sum(exact(found)) == 0
+        assert (np.abs(found) <= np.abs(z)).all()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_vectors_of_a_given_sum(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 30))
+    total = float(rng.uniform(0.1, 0.9)) * n
+    x = rng.uniform(size=n)
+    x = np.clip(x * total / x.sum(), 0.0, 1.0)
+    found = with_sum(x, total)
+    excess = sum(exact(found)) - Q(total)
+    assert 0 <= excess <= 2 * U * max(Q(total), 1)
+    assert exact_sign_of_sum(found, total) == (excess > 0)
+    assert ((found >= 0) & (found <= 1)).all()
+    assert with_sum(np.ones(3), 4.0).tolist() == [1.0, 1.0, 1.0]
+    assert sum(exact(with_sum(np.array([1.0, 1.0, 0.25]), 1.0))) == 1
+    assert exact_sign_of_sum(np.array([1.0, 2.0**-60]), 1.0) == 1
+    assert exact_sign_of_sum(np.array([1.0, -(2.0**-60)]), 1.0) == -1
+
+
+# ---- semidefinite
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 60])
+@pytest.mark.parametrize("scale", [1.0, 1e-300, 1e200])
+def test_the_shift_of_cholesky_is_that_of_rump(n: int, scale: float) -> None:
+    rng = np.random.default_rng(n)
+    A = np.diag(rng.uniform(size=n) * scale)
+    diagonal = exact(A.diagonal())
+    found = Q(cholesky_shift(A))
+
+    def phi(k: int) -> Q:
+        return gamma_n(k) / (1 - gamma_n(k))
+
+    least = sum((phi(i + 2) * d for i, d in enumerate(diagonal)), Q(0)) + U * max(diagonal)
+    most = phi(n + 5) * sum(diagonal) + 2 * U * max(diagonal)
+    underflow = n * (n + 2) * (max(diagonal) + 1) * TINY
+    assert least + underflow <= found <= (most + 4 * underflow) * (1 + Q(2) ** -39) + 16 * TINY
+    # The sign of a diagonal entry saves nothing.
+    assert Q(cholesky_shift(-A)) == found
+
+
+def laplacian(n: int, t: float) -> np.ndarray:
+    """n I - 11' + t I: integers beside t, and the smallest eigenvalue is t."""
+    return n * np.eye(n) - np.ones((n, n)) + t * np.eye(n)
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 40])
+@pytest.mark.parametrize("t", [0.0, 1.0, 1024.0, -1.0, -1024.0, 2.0**-30])
+def test_no_eigenvalue_is_overstated(n: int, t: float) -> None:
+    A = laplacian(n, t)
+    for margin in (np.nextafter(t, np.inf), t + 1e-13, t):
+        assert not is_positive_semidefinite(A, float(margin))
+    step = cholesky_shift(A) + 2 * abs(t) * n * gamma(n + 8) + 4 * float(U) * abs(t)
+    assert is_positive_semidefinite(A, t - 3 * step)
+    found = eigenvalue_floor(A)
+    assert t - 20 * step <= found < t
+    assert t - 20 * step <= eigenvalue_floor(A, t) < t
+    assert eigenvalue_floor(A, t - 1e-3) <= t - 1e-3
+    assert eigenvalue_floor(A, t + 1.0) == -math.inf
+    # Garbage above the diagonal is not read.
+    garbage = A + np.triu(np.full((n, n), 7.0), 1)
+    assert is_positive_semidefinite(garbage, t - 3 * step)
+
+
+def test_small_and_broken_matrices() -> None:
+    assert is_positive_semidefinite(np.zeros((0, 0)))
+    assert eigenvalue_floor(np.zeros((0, 0))) == math.inf
+    assert eigenvalue_floor(np.array([[np.nan]])) == -math.inf
+    assert not is_positive_semidefinite(np.array([[np.inf]]))
+    assert not is_positive_semidefinite(np.array([[1.0]]), math.nan)
+    assert not is_positive_semidefinite(np.array([[1e300, 1e300], [1e300, 1e-300]]))
+    assert not is_positive_semidefinite(np.array([[0.0]]))
+    assert is_positive_semidefinite(np.array([[1e-300]]))
+    assert not is_positive_semidefinite(np.array([[1e-323]]), 1e-323)
+    assert spectral_norm_bound(np.zeros((0, 0))) == 0.0
+
+
+@pytest.mark.parametrize("n", [1, 4, 30])
+def test_row_sums_bound_norms(n: int) -> None:
+    rng = np.random.default_rng(n)
+    A = draw(rng, n, n)
+    R = np.abs(draw(rng, n, n)) * 1e-6
+    sums = [sum(map(abs, exact(A[i]))) + sum(exact(R[i])) for i in range(n)]
+    assert between(spectral_norm_bound(A, R), max(sums), 4 * n + 60)
+    assert between(radius_norm(R), max(sum(exact(R[i])) for i in range(n)), 4 * n + 60)
+    assert between(
+        spectral_norm_bound(A, 0.5),
+        max(sum(map(abs, exact(A[i]))) + Q(n, 2) for i in range(n)),
+        4 * n + 60,
+    )
+
+
+# ---- balls and exact sums
+
+
+def test_floats_around_balls() -> None:
+    with working_bits(300):
+        for centre in (1.0, -3.0, 1e20, 0.1):
+            shift = flint.arb(2) ** -200
+            for ball, truth in ((flint.arb(centre) + shift, Q(centre) + Q(2) ** -200),
+                                (flint.arb(centre) - shift, Q(centre) - Q(2) ** -200)):  # fmt: skip
+                found = enclosure_of_ball(ball)
+                assert Q(float(found.lower)) <= truth <= Q(float(found.upper))
+                assert found.upper - found.lower <= 12 * abs(np.spacing(centre))
+        for ball in (flint.arb("inf"), flint.arb("nan"), flint.arb(0, "inf")):
+            assert enclosure_of_ball(ball).rad == math.inf
+            assert not math.isfinite(enclosure_of_ball(ball).upper)
+        # One end beyond the floats.
+        assert enclosure_of_ball(flint.arb(2) ** 2000).rad == math.inf
+
+
+def test_factors_and_determinants_of_balls() -> None:
+    rng = np.random.default_rng(2)
+    F = rng.integers(-4, 5, size=(5, 5)) + 6.0 * np.eye(5)
+    A = F @ F.T
+    with working_bits(200):
+        R = nearest_factor(ball_matrix(A))
+        assert np.allclose(R.T @ R, A, rtol=1e-13, atol=1e-13)
+        assert np.array_equal(R, np.triu(R))
+        truth = flint.fmpz_mat(A.astype(int).tolist()).det()
+        assert definite_log_det(ball_matrix(A)).overlaps(flint.arb(truth).log())
+        for singular in (np.zeros((1, 1)), np.ones((2, 2)), -np.eye(2), laplacian(4, 0.0)):
+            assert definite_log_det(ball_matrix(singular)) is None
+            assert nearest_factor(ball_matrix(singular)) is None
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sums_without_rounding(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = draw(rng, 12, decades=6), draw(rng, 12, decades=6)
+    p, e = two_products(a, b)
+    for x, y, high, low in zip(exact(a), exact(b), exact(p), exact(e), strict=True):
+        assert x * y == high + low
+    truth = sum(x * y for x, y in zip(exact(a), exact(b), strict=True))
+    found = exact_dot(a, b)
+    assert found.mid == float(truth)
+    left = abs(truth - Q(float(found.mid)))
+    assert left <= Q(float(found.rad)) <= left * (1 + 8 * U)
+    A = sparse.csr_array(np.vstack([a, np.where(np.arange(12) % 3, 0.0, b)]))
+    c = np.array([-float(truth), 0.1])
+    rows = exact_row_sums(
+        [(A, b), (sparse.csr_array(np.array([[1.0], [0.0]])), np.array([3.0]))], c
+    )
+    truths = [
+        truth + Q(float(c[0])) + 3,
+        Q(float(c[1])) + sum(x * x for i, x in enumerate(exact(b)) if not i % 3),
+    ]
+    for i in range(2):
+        assert rows.mid[i] == float(truths[i])
+        left = abs(truths[i] - Q(float(rows.mid[i])))
+        assert left <= Q(float(rows.rad[i])) <= left * (1 + 8 * U)
+
+
+def test_sums_that_cannot_be_exact_say_so() -> None:
+    for a, b in (
+        (1e-160, 1e-160),
+        (1e200, 1e100),
+        (1e300, 1.0),
+        (1.0, 1e300),
+        (1e-300, 1e-5),
+        (np.inf, 1.0),
+        (np.nan, 1.0),
+    ):
+        assert exact_dot(np.array([a]), np.array([b])).rad == math.inf
+        rows = exact_row_sums(
+            [(sparse.csr_array(np.array([[1.0, 0.0], [0.0, a]])), np.array([1.0, b]))], np.zeros(2)
+        )
+        assert rows.rad.tolist() == [0.0, math.inf]
+    for a, b in ((1e-139, 1e-139), (1e140, 1e149), (0.0, 1e289), (1e289, 0.0)):
+        assert math.isfinite(exact_dot(np.array([a]), np.array([b])).rad)
+    assert exact_row_sums([], np.array([np.inf, 1.0])).rad.tolist() == [math.inf, 0.0]
+    assert enclose_sum([1.0, Enclosure(0.0, math.inf)]).rad == math.inf
+    assert enclose_sum([math.inf, 1.0]).rad == math.inf
+    assert enclose_sum([1e308, 1e308]).rad == math.inf
+    kept = enclose_sum([1.0, 2.0**-80, Enclosure(2.0, 1e-3)])
+    assert kept.mid == 3.0
+    assert between(kept.rad, Q(2) ** -80 + Q(1e-3), 40)
+
+
+# ---- slacks and norms of cone programs
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_slacks(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m, n = 9, 7
+    A = np.where(rng.uniform(size=(m, n)) < 0.6, draw(rng, m, n), 0.0)
+    A[2] = 0.0
+    A[3] = 0.0
+    A[4] = np.abs(A[4])
+    b = draw(rng, m)
+    b[3] = 0.0
+    b[7] = np.inf
+    x = draw(rng, n)
+    x[A[6] != 0] = 0.0
+    b[6] = 0.0
+    statement = ConeStatement(np.zeros(n), sparse.csc_array(A), b, Cones(nonneg=m))
+    found = enclose_slack(statement, x)
+    exactly = slack_summed_exactly(statement, x, found, np.arange(7))
+    for i in range(m):
+        if i == 7:
+            continue
+        pairs = [(Q(a), v) for a, v in zip(A[i].tolist(), exact(x), strict=True) if a]
+        truth = Q(float(b[i])) - sum((a * v for a, v in pairs), Q(0))
+        assert abs(truth - Q(float(found.mid[i]))) <= Q(float(found.rad[i]))
+        count = len(pairs)
+        terms = sum((abs(a * v) for a, v in pairs), Q(0)) + abs(Q(float(b[i])))
+        if count == 0 or (i == 6):
+            assert found.rad[i] == 0.0
+            assert is_zero(found)[i] == (b[i] == 0)
+        else:
+            # A sum of count products and b: count + 1 roundings at most.
+            assert (
+                gamma_n(count + 1) * terms
+                <= Q(float(found.rad[i]))
+                <= (count + Q("3.1")) * U * terms + 20 * TINY
+            )
+        if i < 7:
+            left = abs(truth - Q(float(exactly.mid[i])))
+            assert (
+                left <= Q(float(exactly.rad[i])) <= left * (1 + 8 * U)
+                or exactly.rad[i] == found.rad[i]
+            )
+    assert exactly.rad[8] == found.rad[8]
+
+
+@pytest.mark.parametrize("n", [1, 5, 99, 100, 101, 150])
+def test_values(n: int) -> None:
+    rng = np.random.default_rng(n)
+    x, y = draw(rng, n), draw(rng, n)
+    truth = sum(a * b for a, b in zip(exact(x), exact(y), strict=True))
+    found = enclose_value(x, y)
+    assert abs(truth - Q(float(found.mid))) <= Q(float(found.rad))
+    if n <= 100:
+        assert found.rad <= abs(np.spacing(found.mid))
+    small = enclose_value(np.full(n, 1e-160), np.full(n, 1e-160))
+    assert Q(float(small.lower)) <= n * Q(1e-160) ** 2 <= Q(float(small.upper))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
+def test_norms_of_rows_and_blocks(scale: float) -> None:
+    rng = np.random.default_rng(1)
+    A = np.where(rng.uniform(size=(6, 5)) < 0.7, draw(rng, 6, 5), 0.0) * scale
+    A[1] = 0.0
+    A[2] = 1e-160 * A[2]
+    found = row_norms(sparse.csr_array(A))
+    largest = Q(float(np.abs(A).max()))
+    for i in range(6):
+        square = sum(v * v for v in exact(A[i]))
+        assert square <= Q(float(found[i])) ** 2
+        assert Q(float(found[i])) <= Q(math.sqrt(float(square / largest**2))) * largest * Q(
+            "1.000003"
+        ) + 10 * largest * Q("1e-150")
+    assert found[1] == 0.0
+    assert norms_by_rows(np.zeros(2), np.array([0, 1]), 3).tolist() == [0.0, 0.0, 0.0]
+    assert norms_by_rows(np.array([np.inf]), np.array([0]), 2).tolist() == [math.inf, math.inf]
+    sizes = np.array([1, 3, 2, 4])
+    heads = np.cumsum(sizes) - sizes
+    v = draw(rng, 10) * scale
+    v[4] = 0.0
+    blocks = norms_of_blocks(v, heads, sizes)
+    for head, size, norm in zip(heads, sizes, blocks, strict=True):
+        part = exact(v[head : head + size])
+        square = sum(x * x for x in part)
+        alone = sum(1 for x in part if x) <= 1
+        assert square <= Q(float(norm)) ** 2 <= square * (1 + 4 * (size + 12) * U)
+        if alone:
+            assert Q(float(norm)) ** 2 == square
+    ones = np.ones(7)
+    assert norms_of_blocks(ones, np.array([0]), np.array([7]))[0] ** 2 >= 7
+
+
+# ---- membership in cones
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_depths_in_second_order_cones(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cones = Cones(zero=1, nonneg=2, soc=(1, 3, 4, 2))
+    s = draw(rng, 13, decades=1)
+    s[[3, 4, 7]] = np.abs(s[[3, 4, 7]]) + 20.0
+    rad = np.abs(rng.normal(size=13)) * (1e-3 if seed % 2 else 0.0)
+    # The last one is on its boundary.
+    s[11], s[12] = 2.5, -2.5
+    rad[11:] = 0.0
+    depths = second_order_depths(cones, Enclosure(s, rad))
+    start = 3
+    for size, depth in zip(cones.soc, depths, strict=True):
+        head = Q(float(s[start])) - Q(float(rad[start]))
+        tail = sum(
+            (abs(Q(float(s[i]))) + Q(float(rad[i]))) ** 2 for i in range(start + 1, start + size)
+        )
+        if depth > -math.inf:
+            gap = head - Q(float(depth))
+            assert gap >= 0
+            assert gap * gap >= tail
+            assert float(depth) >= float(head) - math.sqrt(float(tail)) - 1e-13 * float(head)
+        else:
+            assert head < 0 or head * head < tail * (1 + 100 * U)
+        start += size
+    assert depths[3] in (0.0, -math.inf)
+    assert second_order_depths(Cones(nonneg=2), Enclosure.of(np.ones(2))).size == 0
+
+
+def test_the_boundary_of_second_order_cones_is_decided_exactly() -> None:
+    statement = ConeStatement(np.zeros(1), sparse.csc_array((6, 1)), np.zeros(6), Cones(soc=(3, 3)))
+    inside = np.array([5.0, 3.0, 4.0, 13.0, 5.0, -12.0])
+    assert in_second_order_cones(statement, inside)
+    assert in_second_order_cones(statement, np.zeros(6))
+    for index in (0, 3):
+        outside = inside.copy()
+        outside[index] = np.nextafter(outside[index], 0.0)
+        assert not in_second_order_cones(statement, outside)
+        outside[index] = -inside[index]
+        assert not in_second_order_cones(statement, outside)
+    for index in (1, 2, 4, 5):
+        outside = inside.copy()
+        outside[index] *= 1 + 2.0**-50
+        assert not in_second_order_cones(statement, outside)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_matrices_of_blocks(plain: bool) -> None:
+    rng = np.random.default_rng(0)
+    statement = ConeStatement(
+        np.zeros(1), sparse.csc_array((6, 1)), np.zeros(6), Cones(psd=(3,)), plain=plain
+    )
+    v, rad = draw(rng, 6), np.abs(draw(rng, 6)) * 1e-6
+    M = block_matrix(statement, Enclosure(v, rad))
+    # By columns of the lower triangle.
+    places = [(0, 0), (1, 0), (2, 0), (1, 1), (2, 1), (2, 2)]
+    for (i, j), value, r in zip(places, v.tolist(), rad.tolist(), strict=True):
+        assert M.mid[i, j] == M.mid[j, i]
+        assert M.rad[i, j] == M.rad[j, i]
+        if plain or i == j:
+            assert M.mid[i, j] == value
+            assert between(M.rad[i, j], Q(r), 20)
+        else:
+            with mpmath.workdps(60):
+                exact_value = mpmath.mpf(value) / mpmath.sqrt(2)
+                off = abs(exact_value - mpmath.mpf(float(M.mid[i, j]))) + mpmath.mpf(
+                    r
+                ) / mpmath.sqrt(2)
+                assert (
+                    off
+                    <= mpmath.mpf(float(M.rad[i, j]))
+                    <= off + abs(exact_value) * 4 * 2.0**-53 + r * 1e-14
+                )
+    known = block_matrix(statement, Enclosure.of(v))
+    assert (known.rad.diagonal() == 0).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e30])
+def test_membership_of_matrices(scale: float) -> None:
+    cones = Cones(psd=(2,))
+    statement = ConeStatement(np.zeros(1), sparse.csc_array((3, 1)), np.zeros(3), cones, plain=True)
+
+    def inside(a: float, b: float, d: float, margin: float = 0.0, rad: float = 0.0) -> bool:
+        return in_cone(
+            statement,
+            "psd",
+            Enclosure(np.array([a, b, d]) * scale, np.full(3, rad * scale)),
+            margin * scale,
+        )
+
+    assert inside(2.0, 1.0, 2.0, 0.99)
+    assert not inside(2.0, 1.0, 2.0, 1.0)
+    assert not inside(2.0, 1.0, 2.0, 1.01)
+    assert inside(2.0, 1.0, 2.0, 0.0, 0.49)
+    assert not inside(2.0, 1.0, 2.0, 0.0, 0.51)
+    assert not inside(2.0, 1.0, 2.0, 0.5, 0.3)
+    assert not inside(1.0, 1.0, 1.0)
+    assert not inside(0.0, 0.0, 0.0, 1e-9)
+    assert not inside(math.nan, 0.0, 1.0)
+    assert not inside(1.0, 0.0, 1.0, math.inf)
+    # Badly scaled: only a scaling shows it, and it does not show what is not so.
+    assert inside(1e30, 1e-1, 1e-30)
+    assert not inside(1e30, 1.1, 1e-30)
+    assert not inside(1e30, 1e-1, 1e-30, 1e-30)
+    # In the dual cone the boundary is decided exactly.
+    for v, true in (([1.0, 1.0, 1.0], True), ([1.0, 1.0, np.nextafter(1.0, 0.0)], False), ([4.0, 2.0, 1.0], True),
+                    ([0.0, 0.0, 1.0], True), ([0.0, 0.0, -1.0], False), ([0.0, 0.5, 1.0], False), ([0.0, 0.0, 0.0], True)):  # fmt: skip
+        assert in_dual_cone(statement, "psd", np.array(v) * scale) is true
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_membership_of_exponentials(seed: int) -> None:
+    """y exp(x / y) <= z, and -u exp(v / u - 1) <= w, by 60 digits, one unit inside and outside."""
+    rng = np.random.default_rng(seed)
+    statement = ConeStatement(np.zeros(1), sparse.csc_array((3, 1)), np.zeros(3), Cones(exp=1))
+    x, y = rng.normal() * 3, abs(rng.normal()) + 0.1
+    with mpmath.workdps(60):
+        z = mpmath.mpf(y) * mpmath.exp(mpmath.mpf(x) / mpmath.mpf(y))
+        w = mpmath.mpf(y) * mpmath.exp(-mpmath.mpf(x) / mpmath.mpf(y) - 1)
+
+    def primal(factor: float, margin: float = 0.0) -> bool:
+        return in_cone(statement, "exp", Enclosure.of(np.array([x, y, float(z) * factor])), margin)
+
+    assert primal(1 + 1e-12)
+    assert not primal(1 - 1e-15)
+    assert not primal(1 + 1e-12, 1e-6)
+    assert primal(1.5, 1e-3 * min(y, float(z)))
+    assert not in_cone(statement, "exp", Enclosure.of(np.array([x, -y, 1e9])), 0.0)
+    assert in_dual_cone(statement, "exp", np.array([-y, x, float(w) * (1 + 1e-12)]))
+    assert not in_dual_cone(statement, "exp", np.array([-y, x, float(w) * (1 - 1e-15)]))
+    assert not in_dual_cone(statement, "exp", np.array([y, x, 1e9]))
+    for point, true in (
+        ([-1.0, 0.0, 0.0], True),
+        ([0.0, 0.0, 1.0], True),
+        ([1e-300, 0.0, 1.0], False),
+        ([-1.0, 0.0, -1e-300], False),
+    ):
+        assert in_cone(statement, "exp", Enclosure.of(np.array(point)), 0.0) is true
+    for point, true in (
+        ([0.0, 1.0, 1.0], True),
+        ([0.0, 0.0, 0.0], True),
+        ([0.0, -1e-300, 1.0], False),
+        ([0.0, 1.0, -1e-300], False),
+    ):
+        assert in_dual_cone(statement, "exp", np.array(point)) is true
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_room_around_multipliers(seed: int) -> None:
+    """No change of the length of the room leaves its cone, and a few times that does."""
+    rng = np.random.default_rng(seed)
+    cones = Cones(zero=1, nonneg=3, soc=(3,), psd=(2,), exp=1)
+    statement = ConeStatement(
+        np.zeros(1),
+        sparse.csc_array((13, 1)),
+        np.array([0, 1, np.inf, 1.0] + [0.0] * 9),
+        cones,
+        plain=True,
+    )
+    F = rng.normal(size=(2, 2)) + 2 * np.eye(2)
+    M = F @ F.T
+    u, v = -abs(rng.normal()) - 0.1, rng.normal()
+    y = np.array(
+        [
+            rng.normal(),
+            0.7,
+            0.3,
+            0.0,
+            3.0,
+            1.0,
+            -1.5,
+            M[0, 0],
+            M[1, 0],
+            M[1, 1],
+            u,
+            v,
+            -u * math.exp(v / u - 1) * 2,
+        ]
+    )
+    room = dual_room(statement, y)
+    assert room[:4].tolist() == [math.inf, 0.7, 0.0, 0.0]
+    depth = 3.0 - math.hypot(1.0, 1.5)
+    assert depth / math.sqrt(2) * 0.99 <= room[4] <= depth / math.sqrt(2)
+    assert (room[4:7] == room[4]).all()
+    smallest = float(np.linalg.eigvalsh(np.array([[M[0, 0], M[1, 0]], [M[1, 0], M[1, 1]]]))[0])
+    assert smallest * (1 - 1e-9) <= room[7] <= smallest * (1 + 1e-12)
+    assert (room[7:10] == room[7]).all()
+    assert 0 < room[10] == room[11] == room[12]
+    with mpmath.workdps(40):
+        for _ in range(200):
+            d = rng.normal(size=3)
+            a, b, c = (
+                mpmath.mpf(p) + mpmath.mpf(q)
+                for p, q in zip(y[10:], d / np.linalg.norm(d) * room[10] * (1 - 1e-12), strict=True)
+            )
+            assert a < 0
+            assert -a * mpmath.exp(b / a - 1) <= c
+    # What lies outside has no room.
+    for block, value in ((4, -3.0), (7, -1.0), (12, -1.0)):
+        outside = y.copy()
+        outside[block] = value
+        assert dual_room(statement, outside)[block] == 0.0
+
+
+# ---- lower ends
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_lower_ends_are_those_of_weak_duality(seed: int) -> None:
+    """-w'Pw/2 - b'y + sum_j min g_j x_j over the box in rationals: never above it, and next to it."""
+    rng = np.random.default_rng(seed)
+    n, m, zero = 4, 5, 1
+    # Two entries or more: a row of one is a bound of its variable.
+    A = np.where(rng.uniform(size=(m, n)) < 0.5, draw(rng, m, n, decades=1), 0.0)
+    A[:, :2] = draw(rng, m, 2, decades=1)
+    b = draw(rng, m, decades=1)
+    low, high = -np.abs(draw(rng, n, decades=1)), np.abs(draw(rng, n, decades=1))
+    c = draw(rng, n, decades=1)
+    F = rng.integers(-3, 4, size=(n, n)).astype(float)
+    P = F.T @ F + np.eye(n) if seed % 2 else None
+    rows = np.vstack([A, np.eye(n), -np.eye(n)])
+    right = np.concatenate([b, high, -low])
+    statement = ConeStatement(
+        c,
+        sparse.csc_array(rows),
+        right,
+        Cones(zero=zero, nonneg=m - zero + 2 * n),
+        None if P is None else sparse.csc_array(P),
+    )
+    y = np.concatenate([draw(rng, m, decades=1), np.zeros(2 * n)])
+    w = draw(rng, n, decades=0)
+    used = y.copy()
+    used[zero:] = np.maximum(used[zero:], 0.0)
+    g = []
+    terms = []
+    for j in range(n):
+        parts = [Q(float(c[j]))]
+        parts += [Q(float(A[i, j])) * Q(float(used[i])) for i in range(m) if A[i, j]]
+        if P is not None:
+            parts += [Q(float(P[j, k])) * Q(float(w[k])) for k in range(n)]
+        g.append(sum(parts, Q(0)))
+        terms.append(sum(map(abs, parts), Q(0)))
+    value = -sum((Q(float(b[i])) * Q(float(used[i])) for i in range(m)), Q(0))
+    if P is not None:
+        value -= (
+            sum(
+                (
+                    Q(float(P[i, j])) * Q(float(w[i])) * Q(float(w[j]))
+                    for i in range(n)
+                    for j in range(n)
+                ),
+                Q(0),
+            )
+            / 2
+        )
+    for j in range(n):
+        value += min(g[j] * Q(float(low[j])), g[j] * Q(float(high[j])))
+    found = Q(lower_bound(statement, DualWitness(w, y)).value)
+    reach = sum(
+        (
+            t * max(abs(Q(float(lo))), Q(float(hi)))
+            for t, lo, hi in zip(terms, low, high, strict=True)
+        ),
+        Q(0),
+    )
+    assert (
+        value - 40 * U * (reach + abs(value) + sum(map(abs, exact(b * used[:m])), Q(0)) + 100)
+        <= found
+        <= value
+    )
+    gradient = _Dual(statement, DualWitness(w, y)).gradient()
+    for j in range(n):
+        off = abs(Q(float(gradient.mid[j])) - g[j])
+        assert off <= Q(float(gradient.rad[j])) <= 20 * U * terms[j]
+
+
+def test_radii_of_gradients_charge_each_column_by_itself() -> None:
+    A = np.array([[0.1, 0.0, 0.3], [0.7, 0.0, 1e9], [0.0, 0.0, -1e9]])
+    statement = ConeStatement(np.zeros(3), sparse.csc_array(A), np.zeros(3), Cones(zero=3))
+    y = np.array([0.3, 0.9, 0.9])
+    found = _Dual(statement, DualWitness(np.zeros(3), y)).gradient()
+    assert found.rad[1] == 0.0
+    for j, count in ((0, 2), (2, 3)):
+        terms = sum((abs(Q(float(a)) * Q(float(v))) for a, v in zip(A[:, j], y, strict=True)), Q(0))
+        assert (
+            gamma_n(count) * terms
+            <= Q(float(found.rad[j]))
+            <= (count + Q("2.1")) * U * terms + 20 * TINY
+        )
+
+
+# ---- the certificate
+
+
+def test_narrow_is_decided_at_equality() -> None:
+    # 0.5 <= tol 2.5, and 0.2 as a float is above 1/5.
+    assert is_narrow(1.0, 1.5, 0.2)
+    assert not is_narrow(1.0, 1.5, float(np.nextafter(0.2, 0.0)))
+    assert is_narrow(-2.0, -1.0, 0.5)
+    assert not is_narrow(float(np.nextafter(-2.0, -3.0)), -1.0, 0.5)
+    assert is_narrow(0.0, 2.0**-30, 2.0**-30)
+    assert is_narrow(1e300, 1e300, 1e-13)
+    assert is_narrow(5e-324, 5e-324, 1e-13)
+    assert is_narrow(0.0, 1e-320, 1e-13)
+    assert not is_narrow(-1e308, 1e308, 1.0)
+    for ends in (
+        (-math.inf, 0.0),
+        (0.0, math.inf),
+        (math.inf, math.inf),
+        (math.nan, 0.0),
+        (0.0, math.nan),
+    ):
+        assert not is_narrow(*ends, 0.1)
+
+
+def test_estimates_are_cut_to_proven_ends() -> None:
+    assert within((0.0, 2.0), 0.0, 2.0) == (0.0, 2.0)
+    assert within((0.0, 2.0), 2.0, 3.0) == (2.0, 2.0)
+    assert within((0.0, 2.0), -1.0, 0.0) == (0.0, 0.0)
+    assert within((0.0, 2.0), 2.5, 3.0) is None
+    assert within((1.0, 0.0), -1.0, 3.0) is None
+    assert within((math.nan, 1.0), 0.0, 3.0) is None
+    assert within((1.0, 1.0), 0.0, 3.0) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "shown", "hidden"),
+    [
+        (
+            1.0,
+            2.0,
+            ("1 <= optimum <= 2", "lower end: L", "upper end: U", "relative gap 3.3e-01"),
+            ("one side",),
+        ),
+        (
+            1.0,
+            math.inf,
+            ("1 <= optimum <= inf", "lower end: L", "one side is proven"),
+            ("upper end",),
+        ),
+        (
+            -math.inf,
+            2.0,
+            ("-inf <= optimum <= 2", "upper end: U", "one side is proven"),
+            ("lower end",),
+        ),
+        (-math.inf, math.inf, ("one side is proven",), ("optimum <=", "lower end", "upper end")),
+    ],
+)
+def test_explanations_name_the_lemmas_of_finite_ends(lower, upper, shown, hidden) -> None:
+    text = Certificate(
+        Verdict.FEASIBLE, lower, upper, 1e-6, "bracket", lower_by="L", upper_by="U"
+    ).explain()
+    for words in shown:
+        assert words in text
+    for words in hidden:
+        assert words not in text
+
+
+def test_gaps() -> None:
+    def made(lower: float, upper: float) -> Certificate:
+        return Certificate(Verdict.UNPROVEN, lower, upper, 1e-6, "none")
+
+    assert (
+        made(math.inf, math.inf).gap == made(2.0, 2.0).gap == made(-math.inf, -math.inf).gap == 0.0
+    )
+    assert made(1.0, 3.0).gap == 2.0
+    assert made(1.0, 3.0).relative_gap == 0.5
+    assert made(1.0, -3.0).relative_gap == -1.0
+    assert made(0.0, math.inf).gap == made(0.0, math.inf).relative_gap == math.inf
+
+
+assert UNIT_ROUNDOFF == 2.0**-53
