@@ -415,7 +415,9 @@ class Campaign:
         everything = mutants(path)
         if not self.args.sample or self.args.sample >= len(everything):
             return everything
-        return random.Random(f"{SEED} {path.name}").sample(everything, self.args.sample)
+        # A smaller sample is the beginning of a larger one.
+        random.Random(f"{SEED} {path.name}").shuffle(everything)
+        return everything[: self.args.sample]
 
     def _row(self, path: Path, chosen: list[Mutant], known: dict[str, dict[str, Any]]) -> str:
         runs = [known[m.key] for m in chosen if m.key in known]

@@ -24,6 +24,7 @@ from klopt.proof.balls import (
     working_bits,
 )
 from klopt.proof.certificate import Certificate, Verdict, is_narrow, within
+from klopt.proof.cone_infeasibility import is_infeasible, is_ray
 from klopt.proof.cone_lower_bound import _Dual, lower_bound
 from klopt.proof.cone_membership import (
     block_matrix,
@@ -42,7 +43,8 @@ from klopt.proof.cone_slack import (
     row_norms,
     slack_summed_exactly,
 )
-from klopt.proof.cone_witnesses import DualWitness
+from klopt.proof.cone_upper_bound import upper_bound
+from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
 from klopt.proof.directed import (
     difference_down,
     norm_up,
@@ -54,7 +56,6 @@ from klopt.proof.directed import (
 from klopt.proof.dyadic import balanced, exact_sign_of_sum, with_sum
 from klopt.proof.enclosure import (
     ETA,
-    UNIT_ROUNDOFF,
     Enclosure,
     enclose_kernel_product,
     enclose_norm,
@@ -71,7 +72,7 @@ from klopt.proof.semidefinite import (
     radius_norm,
     spectral_norm_bound,
 )
-from klopt.proof.statement import ConeStatement
+from klopt.proof.statement import ConeStatement, QuadraticConstraint
 
 U = Q(2) ** -53
 SEEDS = range(8)
@@ -1019,4 +1020,269 @@ def test_gaps() -> None:
     assert made(0.0, math.inf).gap == made(0.0, math.inf).relative_gap == math.inf
 
 
-assert UNIT_ROUNDOFF == 2.0**-53
+# ---- lower and upper ends beyond polyhedra
+
+
+def separable_minimum(p: list[Q], c: list[Q], low: list[Q], high: list[Q]) -> Q:
+    """The minimum of sum p_j x_j^2 / 2 + c_j x_j over a box: at an end, or where the slope is 0."""
+    total = Q(0)
+    for a, b, lo, hi in zip(p, c, low, high, strict=True):
+        points = [lo, hi]
+        if a > 0 and lo <= -b / a <= hi:
+            points.append(-b / a)
+        total += min(a * x * x / 2 + b * x for x in points)
+    return total
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_not_convex_is_charged(seed: int) -> None:
+    """P = diag(p) with a negative entry over a box, at any w: the charge is phi ||x - w||^2 / 2."""
+    rng = np.random.default_rng(seed)
+    n = 3
+    p = np.array([1.0, 2.0, -0.25]) if seed % 3 else np.array([1.0, -0.25, -0.25])
+    c, w = rng.integers(-4, 5, n) / 4.0, rng.integers(-8, 9, n) / 4.0
+    low, high = -rng.integers(1, 9, n) / 4.0, rng.integers(1, 9, n) / 4.0
+    rows = np.vstack([np.eye(n), -np.eye(n)])
+    statement = ConeStatement(
+        c,
+        sparse.csc_array(rows),
+        np.concatenate([high, -low]),
+        Cones(nonneg=2 * n),
+        sparse.csc_array(np.diag(p)),
+    )
+    P, C, W, L, H = map(exact, (p, c, w, low, high))
+    best = separable_minimum(P, C, L, H)
+    found = Q(lower_bound(statement, DualWitness(w, np.zeros(2 * n))).value)
+    assert found <= best
+    g = [a * x + b for a, x, b in zip(P, W, C, strict=True)]
+    value = -sum(a * x * x for a, x in zip(P, W, strict=True)) / 2
+    value += sum(min(a * lo, a * hi) for a, lo, hi in zip(g, L, H, strict=True))
+    reach = sum(max(hi - x, x - lo) ** 2 for x, lo, hi in zip(W, L, H, strict=True))
+    assert value - Q("0.2501") * reach / 2 <= found <= value - Q("0.2499") * reach / 2
+
+
+@pytest.mark.parametrize("t", [0.5, 1.0, 3.0])
+def test_a_declared_bound_is_a_bound_from_zero_not_from_w(t: float) -> None:
+    """min -x_2^2 / 8 over ||x|| <= 2 is -1/2; w on the other side of the ball adds to the distance."""
+    P = sparse.csc_array(np.diag([1.0, -0.25]))
+    empty = sparse.csc_array((0, 2))
+    statement = ConeStatement(np.zeros(2), empty, np.zeros(0), Cones(), P, within=2.0)
+    for w in (np.array([0.0, t]), np.array([0.0, -t]), np.zeros(2)):
+        assert lower_bound(statement, DualWitness(w, np.zeros(0))).value <= -0.5
+    assert lower_bound(statement, DualWitness(np.zeros(2), np.zeros(0))).value >= -1.1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_linear_functions_over_a_declared_ball(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 6))
+    c = draw(rng, n)
+    statement = ConeStatement(c, sparse.csc_array((0, n)), np.zeros(0), Cones(), within=3.0)
+    found = lower_bound(statement, DualWitness(np.zeros(n), np.zeros(0)))
+    square = 9 * sum(v * v for v in exact(c))
+    assert square <= Q(found.value) ** 2 <= square * (1 + 400 * U)
+    assert found.value < 0
+    assert "declared bound" in found.by
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_multipliers_of_quadratic_constraints(seed: int) -> None:
+    """-w'Hw/2 - l'r + g'x with H = P + sum l_i P_i and g = Hw + c + sum l_i q_i, in rationals."""
+    rng = np.random.default_rng(seed)
+    n = 3
+    F = rng.integers(-2, 3, size=(n, n)).astype(float)
+    matrices = [np.eye(n), F.T @ F + np.eye(n), 2.0 * np.eye(n)]
+    q = [np.zeros(n), draw(rng, n, decades=0), draw(rng, n, decades=0)]
+    r = [0.0, 1.5, float(rng.normal())]
+    c, w = draw(rng, n, decades=0), draw(rng, n, decades=0)
+    factors = np.array([0.7, 0.0 if seed % 2 else 1.3])
+    rows = np.vstack([np.eye(n), -np.eye(n)])
+    statement = ConeStatement(
+        c,
+        sparse.csc_array(rows),
+        np.full(2 * n, 2.0),
+        Cones(nonneg=2 * n),
+        sparse.csc_array(matrices[0]),
+        quadratics=tuple(
+            QuadraticConstraint(sparse.csc_array(matrices[i]), q[i], r[i]) for i in (1, 2)
+        ),
+    )
+    weights = [Q(1), *exact(factors)]
+    W = exact(w)
+    g = exact(c)
+    value = Q(0)
+    for weight, matrix, linear, right in zip(weights, matrices, q, r, strict=True):
+        Hw = [sum(Q(float(a)) * x for a, x in zip(row, W, strict=True)) for row in matrix]
+        value -= weight * (sum(x * h for x, h in zip(W, Hw, strict=True)) / 2 + Q(float(right)))
+        g = [a + weight * (h + b) for a, h, b in zip(g, Hw, exact(linear), strict=True)]
+    value -= 2 * sum(map(abs, g))
+    found = Q(lower_bound(statement, DualWitness(w, np.zeros(2 * n), factors)).value)
+    assert value - 2000 * U * (abs(value) + 50) <= found <= value
+    # Of a wrong sign, a multiplier counts as 0.
+    wrong = lower_bound(statement, DualWitness(w, np.zeros(2 * n), -factors)).value
+    none = lower_bound(statement, DualWitness(w, np.zeros(2 * n), np.zeros(2))).value
+    assert wrong == none
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_upper_ends_are_values_of_points(seed: int) -> None:
+    """x'Px/2 + c'x in rationals at a point inside: never below it, and next to it."""
+    rng = np.random.default_rng(seed)
+    n = 4
+    F = rng.integers(-3, 4, size=(n, n)).astype(float)
+    P = F.T @ F if seed % 2 else None
+    c, x = draw(rng, n, decades=1), rng.uniform(-0.4, 0.4, n)
+    ball = QuadraticConstraint(sparse.csc_array(np.eye(n)), np.zeros(n), 0.5)
+    A = np.vstack([np.eye(n), np.zeros(n), -np.eye(n)])
+    b = np.concatenate([np.full(n, 0.5), [1.0], np.zeros(n)])
+    cones = Cones(nonneg=n, soc=(n + 1,))
+    statement = ConeStatement(
+        c,
+        sparse.csc_array(A),
+        b,
+        cones,
+        None if P is None else sparse.csc_array(P),
+        quadratics=(ball,),
+        within=1.0,
+    )
+    X = exact(x)
+    value = sum(a * v for a, v in zip(exact(c), X, strict=True))
+    if P is not None:
+        value += sum(Q(float(P[i, j])) * X[i] * X[j] for i in range(n) for j in range(n)) / 2
+    found = Q(upper_bound(statement, PrimalWitness(x)).value)
+    size = sum(abs(a * v) for a, v in zip(exact(c), X, strict=True)) + 100
+    assert value <= found <= value + 100 * U * size
+    # Each constraint alone refuses what violates it.
+    for index in range(n):
+        outside = x.copy()
+        outside[index] = np.nextafter(0.5, 1.0)
+        assert upper_bound(statement, PrimalWitness(outside)).value == math.inf
+        outside[index] = -1.0
+        assert upper_bound(statement, PrimalWitness(outside)).value == math.inf
+    assert upper_bound(statement, PrimalWitness(np.full(n, math.nan))).value == math.inf
+
+
+def test_upper_ends_at_boundaries_are_decided_exactly() -> None:
+    def bound(x: list[float], **parts: object) -> float:
+        statement = ConeStatement(np.array([1.0, 1.0]), **parts)  # type: ignore[arg-type]
+        return upper_bound(statement, PrimalWitness(np.array(x))).value
+
+    empty = {"A": sparse.csc_array((0, 2)), "b": np.zeros(0), "cones": Cones()}
+    disc = (QuadraticConstraint(sparse.csc_array(np.eye(2)), np.zeros(2), 12.5),)
+    assert bound([3.0, 4.0], **empty, quadratics=disc) == 7.0
+    assert bound([3.0, np.nextafter(4.0, 5.0)], **empty, quadratics=disc) == math.inf
+    cone = {
+        "A": sparse.csc_array(np.array([[0.0, 0.0], [-1.0, 0.0], [0.0, -1.0]])),
+        "b": np.array([5.0, 0.0, 0.0]),
+        "cones": Cones(soc=(3,)),
+    }
+    assert bound([3.0, 4.0], **cone) == 7.0
+    assert bound([3.0, np.nextafter(4.0, 5.0)], **cone) == math.inf
+    assert bound([3.0, 3.0], **empty, within=5.0) == 6.0
+    assert bound([3.0, 4.1], **empty, within=5.0) == math.inf
+    row = {"A": sparse.csc_array(np.array([[1.0, 1.0]])), "b": np.array([7.0])}
+    assert bound([3.0, 4.0], **row, cones=Cones(nonneg=1)) == 7.0
+    assert bound([3.0, np.nextafter(4.0, 5.0)], **row, cones=Cones(nonneg=1)) == math.inf
+    assert bound([3.0, 4.0], **row, cones=Cones(zero=1)) == 7.0
+    # Next to a solution of an equation there is one; far from it, too, at its price.
+    assert 7.0 <= bound([3.0, np.nextafter(4.0, 5.0)], **row, cones=Cones(zero=1)) <= 7.0 + 1e-12
+    assert bound([3.0, 3.5], **row, cones=Cones(zero=1)) >= 7.0
+
+
+@pytest.mark.parametrize("kind", ["zero", "nonneg"])
+def test_rows_without_entries(kind: str) -> None:
+    """0 = b or 0 <= b: decided by b alone, whatever stands before it."""
+    for b, false in ((-5e-324, True), (0.0, False), (5e-324, kind == "zero"), (-1.0, True)):
+        for first in (0, 2):
+            A = sparse.csc_array(np.vstack([np.ones((first, 1)), np.zeros((1, 1))]))
+            cones = Cones(**{kind: first + 1})
+            statement = ConeStatement(np.zeros(1), A, np.append(np.ones(first), b), cones)
+            none = DualWitness(np.zeros(1), np.zeros(first + 1))
+            assert is_infeasible(statement, none) is false
+    A = sparse.csc_array(np.array([[1.0], [0.0]]))
+    mixed = ConeStatement(np.zeros(1), A, np.array([1.0, -1.0]), Cones(zero=1, nonneg=1))
+    assert is_infeasible(mixed, DualWitness(np.zeros(1), np.zeros(2)))
+    below = ConeStatement(
+        np.zeros(1), sparse.csc_array(np.ones((1, 1))), np.array([-np.inf]), Cones(nonneg=1)
+    )
+    assert is_infeasible(below, DualWitness(np.zeros(1), np.zeros(1)))
+    # An empty row of a curved cone is no inequality: (1, -1) is not in the cone, (2, -1) is.
+    for head in (1.0, 2.0):
+        soc = ConeStatement(
+            np.zeros(1), sparse.csc_array((2, 1)), np.array([head, -1.0]), Cones(soc=(2,))
+        )
+        assert not is_infeasible(soc, DualWitness(np.zeros(1), np.zeros(2)))
+
+
+def test_bounds_that_cross_leave_nothing() -> None:
+    A = sparse.csc_array(np.array([[1.0], [-1.0]]))
+    for b, false in (((1.0, -1.0), False), ((1.0, -np.nextafter(1.0, 2.0)), True)):
+        statement = ConeStatement(np.zeros(1), A, np.array(b), Cones(nonneg=2))
+        assert is_infeasible(statement, DualWitness(np.zeros(1), np.zeros(2))) is false
+
+
+def test_farkas_vectors_of_quadratic_constraints() -> None:
+    """x^2 / 2 + x <= -1 has no solution: its minimum is -1/2, at w = -1."""
+    for r, false in ((-1.0, True), (-0.5, False), (-0.25, False), (-0.5000001, True)):
+        ball = QuadraticConstraint(sparse.csc_array(np.eye(1)), np.ones(1), r)
+        statement = ConeStatement(
+            np.zeros(1), sparse.csc_array((0, 1)), np.zeros(0), Cones(), quadratics=(ball,)
+        )
+        found = is_infeasible(statement, DualWitness(-np.ones(1), np.zeros(0), np.ones(1)))
+        assert found is false
+        assert not is_infeasible(statement, DualWitness(-np.ones(1), np.zeros(0), np.zeros(1)))
+
+
+def test_rays_meet_every_condition_exactly() -> None:
+    ball = QuadraticConstraint(
+        sparse.csc_array(np.diag([0.0, 0.0, 1.0])), np.array([-1.0, 1.0, 0.0]), 1.0
+    )
+    A = np.array(
+        [[1.0, -1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]]
+    )
+    statement = ConeStatement(
+        np.array([-1.0, 0.0, 0.0]),
+        sparse.csc_array(A),
+        np.array([3.0, 1.0, 0.0, 0.0, 0.0]),
+        Cones(zero=1, nonneg=1, soc=(3,)),
+        sparse.csc_array(np.diag([0.0, 0.0, 2.0])),
+        quadratics=(ball,),
+    )
+    # The cone asks for 0 >= ||(d_1, d_2)||: no ray; without it (1, 1, 0) is one.
+    d = np.array([1.0, 1.0, 0.0])
+    assert not is_ray(statement, d)
+    free = ConeStatement(
+        statement.c,
+        sparse.csc_array(A[:2]),
+        np.array([3.0, 1.0]),
+        Cones(zero=1, nonneg=1),
+        statement.P,
+        quadratics=(ball,),
+    )
+    assert is_ray(free, d)
+    assert is_ray(free, 1e9 * d)
+    assert not is_ray(free, -d)
+    assert not is_ray(free, np.zeros(3))
+    assert not is_ray(free, np.array([math.inf, math.inf, 0.0]))
+    within_ball = ConeStatement(
+        free.c, free.A, free.b, free.cones, free.P, quadratics=(ball,), within=9.0
+    )
+    assert not is_ray(within_ball, d)
+    # q'd <= 0 and P_i d = 0.
+    for q, P_i, true in (
+        ([-1.0, 0.5, 0.0], 1.0, True),
+        ([-1.0, 1.5, 0.0], 1.0, False),
+        ([-1.0, 1.0, 0.0], 0.0, True),
+    ):
+        other = QuadraticConstraint(sparse.csc_array(np.diag([0.0, 0.0, P_i])), np.array(q), 1.0)
+        again = ConeStatement(free.c, free.A, free.b, free.cones, quadratics=(other,))
+        assert is_ray(again, d) is true
+    curved = ConeStatement(
+        free.c, free.A, free.b, free.cones, sparse.csc_array(np.diag([1e-9, 0.0, 0.0]))
+    )
+    assert not is_ray(curved, d)
+    # A vacuous row asks for nothing.
+    open_row = ConeStatement(
+        np.array([-1.0]), sparse.csc_array(np.ones((1, 1))), np.array([np.inf]), Cones(nonneg=1)
+    )
+    assert is_ray(open_row, np.ones(1))

@@ -20,11 +20,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from klopt.model.forms import Residuals
+if TYPE_CHECKING:
+    from klopt.model.forms import Residuals
 
 __all__ = [
     "Argument",
