@@ -164,10 +164,21 @@ def test_radii_of_products(k: int) -> None:
     rng = np.random.default_rng(k)
     A, B = draw(rng, 2, k), draw(rng, k, 3)
     rA, rB = np.abs(draw(rng, 2, k)) * 1e-9, np.abs(draw(rng, k, 3)) * 1e-9
-    size = [[sum(x * y for x, y in zip(map(abs, exact(row)), map(abs, exact(column)), strict=True))
-             for column in B.T] for row in A]  # fmt: skip
-    for a, b in ((Enclosure(A, rA), Enclosure(B, rB)), (Enclosure(A, rA), B), (A, Enclosure(B, rB)),
-                 (A, B), (sparse.csr_array(A), B), (sparse.csr_array(A), Enclosure(B, rB))):  # fmt: skip
+    size = [
+        [
+            sum(x * y for x, y in zip(map(abs, exact(row)), map(abs, exact(column)), strict=True))
+            for column in B.T
+        ]
+        for row in A
+    ]
+    for a, b in (
+        (Enclosure(A, rA), Enclosure(B, rB)),
+        (Enclosure(A, rA), B),
+        (A, Enclosure(B, rB)),
+        (A, B),
+        (sparse.csr_array(A), B),
+        (sparse.csr_array(A), Enclosure(B, rB)),
+    ):
         found = enclose_product(a, b)
         ra = exact(a.rad) if isinstance(a, Enclosure) else [Q(0)] * (2 * k)
         rb = exact(b.rad) if isinstance(b, Enclosure) else [Q(0)] * (3 * k)
@@ -472,8 +483,10 @@ def test_floats_around_balls() -> None:
     with working_bits(300):
         for centre in (1.0, -3.0, 1e20, 0.1):
             shift = flint.arb(2) ** -200
-            for ball, truth in ((flint.arb(centre) + shift, Q(centre) + Q(2) ** -200),
-                                (flint.arb(centre) - shift, Q(centre) - Q(2) ** -200)):  # fmt: skip
+            for ball, truth in (
+                (flint.arb(centre) + shift, Q(centre) + Q(2) ** -200),
+                (flint.arb(centre) - shift, Q(centre) - Q(2) ** -200),
+            ):
                 found = enclosure_of_ball(ball)
                 assert Q(float(found.lower)) <= truth <= Q(float(found.upper))
                 assert found.upper - found.lower <= 12 * abs(np.spacing(centre))
@@ -753,8 +766,16 @@ def test_membership_of_matrices(scale: float) -> None:
     assert not inside(1e30, 1.1, 1e-30)
     assert not inside(1e30, 1e-1, 1e-30, 1e-30)
     # In the dual cone the boundary is decided exactly.
-    for v, true in (([1.0, 1.0, 1.0], True), ([1.0, 1.0, np.nextafter(1.0, 0.0)], False), ([4.0, 2.0, 1.0], True),
-                    ([0.0, 0.0, 1.0], True), ([0.0, 0.0, -1.0], False), ([0.0, 0.5, 1.0], False), ([0.0, 0.0, 0.0], True)):  # fmt: skip
+    decided = (
+        ([1.0, 1.0, 1.0], True),
+        ([1.0, 1.0, np.nextafter(1.0, 0.0)], False),
+        ([4.0, 2.0, 1.0], True),
+        ([0.0, 0.0, 1.0], True),
+        ([0.0, 0.0, -1.0], False),
+        ([0.0, 0.5, 1.0], False),
+        ([0.0, 0.0, 0.0], True),
+    )
+    for v, true in decided:
         assert in_dual_cone(statement, "psd", np.array(v) * scale) is true
 
 
@@ -970,6 +991,7 @@ def test_estimates_are_cut_to_proven_ends() -> None:
     assert within((0.0, 2.0), 2.5, 3.0) is None
     assert within((1.0, 0.0), -1.0, 3.0) is None
     assert within((math.nan, 1.0), 0.0, 3.0) is None
+    assert within((1.0, math.nan), 0.0, 3.0) is None
     assert within((1.0, 1.0), 0.0, 3.0) == (1.0, 1.0)
 
 
@@ -1005,6 +1027,15 @@ def test_explanations_name_the_lemmas_of_finite_ends(lower, upper, shown, hidden
         assert words in text
     for words in hidden:
         assert words not in text
+
+
+def test_explanations_without_lemmas_and_verdicts_that_end_a_search() -> None:
+    text = Certificate(Verdict.FEASIBLE, 1.0, 2.0, 1e-6, "bracket").explain()
+    assert "lower end" not in text
+    assert "upper end" not in text
+    assert "note" not in text
+    conclusive = {verdict.name for verdict in Verdict if verdict.conclusive}
+    assert conclusive == {"OPTIMAL", "INFEASIBLE", "UNBOUNDED"}
 
 
 def test_gaps() -> None:
