@@ -43,6 +43,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import EnumType
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
@@ -288,6 +289,9 @@ def _replace_plain(original: ModuleType, changed: ModuleType) -> None:
         old = vars(original).get(name)
         if isinstance(new, FunctionType) and isinstance(old, FunctionType):
             _replace_defaults(old, new)
+        elif isinstance(new, EnumType) and isinstance(old, EnumType):
+            for member in new:
+                vars(old[member.name]).update(vars(member))
         elif isinstance(new, type) and isinstance(old, type):
             for attribute, value in vars(new).items():
                 there = vars(old).get(attribute)

@@ -45,6 +45,7 @@ from klopt.proof.cone_slack import (
 )
 from klopt.proof.cone_upper_bound import upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
+from klopt.proof.convexity import curvature_beside, negative_curvature
 from klopt.proof.directed import (
     difference_down,
     norm_up,
@@ -1317,3 +1318,84 @@ def test_rays_meet_every_condition_exactly() -> None:
         np.array([-1.0]), sparse.csc_array(np.ones((1, 1))), np.array([np.inf]), Cones(nonneg=1)
     )
     assert is_ray(open_row, np.ones(1))
+
+
+# ---- curvature
+
+
+def is_semidefinite(M: list[list[Q]]) -> bool:
+    """By Schur complements in rationals."""
+    rows = [list(row) for row in M]
+    for k in range(len(rows)):
+        pivot = rows[k][k]
+        if pivot < 0 or (not pivot and any(rows[i][k] for i in range(k + 1, len(rows)))):
+            return False
+        for i in range(k + 1, len(rows)):
+            for j in range(k + 1, len(rows)):
+                rows[i][j] -= rows[i][k] * rows[k][j] / pivot if pivot else Q(0)
+    return True
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_curvature_that_is_left_beside_a_diagonal(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 5
+    F = rng.normal(size=(n - 1, n - 1))
+    first = np.zeros((n, n))
+    first[: n - 1, : n - 1] = F @ F.T * 10.0 ** rng.uniform(-4, 4)
+    first = (first + first.T) / 2
+    second = np.diag([0.0, 1.0, 0.0, 3.0, 0.0])
+    terms = [(first, 1.0)] if seed % 3 else [(first, 0.7), (second, 1.3)]
+    columns = np.sort(rng.permutation(n - 1)[: 1 + seed % 3])
+    found = curvature_beside([(sparse.csc_array(P), factor) for P, factor in terms], columns)
+    assert found is not None
+    assert (found > 0).all()
+    H = [[sum(Q(float(P[i, j])) * Q(f) for P, f in terms) for j in range(n)] for i in range(n)]
+    for column, m in zip(columns.tolist(), found.tolist(), strict=True):
+        H[column][column] -= Q(m)
+    assert is_semidefinite(H)
+    # Of the last column nothing is known.
+    assert curvature_beside([(sparse.csc_array(P), f) for P, f in terms], np.array([n - 1])) is None
+
+
+def test_curvature_at_its_boundary() -> None:
+    def beside(P: list[list[float]], *columns: int) -> list[float] | None:
+        found = curvature_beside([(sparse.csc_array(np.array(P)), 1.0)], np.array(columns, np.intp))
+        return None if found is None else found.tolist()
+
+    assert beside([[2.0, 0.0], [0.0, 3.0]], 1) == [1.5]
+    assert beside([[2.0, 0.0], [0.0, -1.0]], 0) is None
+    assert beside([[-2.0, 0.0], [0.0, 1.0]], 0) is None
+    # Singular: nothing can be taken away from it.
+    assert beside([[1.0, 1.0], [1.0, 1.0]], 0) is None
+    assert beside([[1.0, 2.0], [2.0, 1.0]], 0) is None
+    # 1 - 1 / 1.01 is left: a share of 1/2 is too much, of 2^-8 it is not.
+    assert beside([[1.0, 1.0], [1.0, 1.01]], 0) == [2.0**-8]
+    assert beside([[2.0, 1.0], [1.0, 2.0]]) == []
+    assert beside([[1.0, 2.0], [2.0, 1.0]]) is None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_negative_curvature_of_blocks(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b, d = draw(rng, 3, decades=1).tolist()
+    e = float(rng.choice([2.0, 0.0, -1.5]))
+    P = np.array([[a, 0.0, b], [0.0, e, 0.0], [b, 0.0, d]])
+    phi = negative_curvature(sparse.csc_array(P))
+    shifted = [[Q(float(P[i, j])) + (Q(phi) if i == j else 0) for j in range(3)] for i in range(3)]
+    assert is_semidefinite(shifted)
+    smallest = float(np.linalg.eigvalsh(P)[0])
+    assert phi <= max(-smallest, 0.0) * (1 + 1e-9) + 1e-9
+    if smallest >= 1e-9:
+        assert phi == 0.0
+
+
+def test_semidefinite_matrices_have_no_negative_curvature() -> None:
+    for P in ([[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]], [[4.0, 2.0], [2.0, 1.0]]):
+        assert negative_curvature(sparse.csc_array(np.array(P))) == 0.0
+    assert negative_curvature(sparse.csc_array(np.diag([1.0, -3.0, 2.0]))) == 3.0
+    assert negative_curvature(sparse.csc_array(np.array([[1.0, 1.0], [1.0, 1.0 - 2.0**-52]]))) > 0.0
+    both = np.zeros((4, 4))
+    both[:2, :2] = [[1.0, 2.0], [2.0, 1.0]]
+    both[2, 2] = -0.5
+    assert 1.0 <= negative_curvature(sparse.csc_array(both)) <= 1.0 + 1e-9
