@@ -65,7 +65,9 @@ from klopt.proof.enclosure import (
     gamma,
 )
 from klopt.proof.exact_sums import exact_dot, exact_row_sums, two_products
+from klopt.proof.faces import compressed, turned
 from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
+from klopt.proof.linear_systems import shortest_correction
 from klopt.proof.semidefinite import (
     cholesky_shift,
     eigenvalue_floor,
@@ -1399,3 +1401,148 @@ def test_semidefinite_matrices_have_no_negative_curvature() -> None:
     both[:2, :2] = [[1.0, 2.0], [2.0, 1.0]]
     both[2, 2] = -0.5
     assert 1.0 <= negative_curvature(sparse.csc_array(both)) <= 1.0 + 1e-9
+
+
+# ---- compressions
+
+
+def full(v: np.ndarray, order: int) -> list[list[Q]]:
+    """The symmetric matrix of a lower triangle by columns."""
+    M = [[Q(0)] * order for _ in range(order)]
+    values = iter(exact(v))
+    for j in range(order):
+        for i in range(j, order):
+            M[i][j] = M[j][i] = next(values)
+    return M
+
+
+def congruence(V: np.ndarray, M: list[list[Q]]) -> list[Q]:
+    """The lower triangle of V'MV by columns."""
+    rows = [exact(row) for row in V]
+    n, k = V.shape
+    return [
+        sum(rows[s][i] * M[s][t] * rows[t][j] for s in range(n) for t in range(n))
+        for j in range(k)
+        for i in range(j, k)
+    ]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_compressions_are_exact(seed: int) -> None:
+    """The second of three blocks is replaced; all other rows stay as they are."""
+    rng = np.random.default_rng(seed)
+    cones = Cones(zero=1, nonneg=2, soc=(3,), psd=(2, 3, 1))
+    A = rng.integers(-9, 10, size=(16, 3)) / 8.0
+    A[:, 1] *= rng.uniform(size=16) < 0.3
+    A[9:15, 2] = 0.0
+    b = rng.integers(-9, 10, 16) / 8.0
+    statement = ConeStatement(np.zeros(3), sparse.csc_array(A), b, cones, plain=True)
+    V = rng.integers(-3, 4, size=(3, 2)).astype(float)
+    found = compressed(statement, 1, V)
+    assert found is not None
+    assert found.cones.psd == (2, 2, 1)
+    B = found.A.toarray()
+    assert np.array_equal(B[:9], A[:9])
+    assert np.array_equal(B[12:], A[15:])
+    assert np.array_equal(found.b[:9], b[:9])
+    assert np.array_equal(found.b[12:], b[15:])
+    assert exact(found.b[9:12]) == congruence(V, full(b[9:15], 3))
+    for j in range(3):
+        assert exact(B[9:12, j]) == congruence(V, full(A[9:15, j], 3))
+
+
+def test_compressions_that_would_round_are_refused() -> None:
+    def of(entries: list[float], V: list[list[float]], plain: bool = True) -> ConeStatement | None:
+        A = sparse.csc_array(np.zeros((3, 1)))
+        statement = ConeStatement(np.zeros(1), A, np.array(entries), Cones(psd=(2,)), plain=plain)
+        return compressed(statement, 0, np.array(V))
+
+    ones = [[1.0], [1.0]]
+    assert of([1.0, 2.0, 3.0], ones).b.tolist() == [8.0]
+    assert of([1.0, 2.0, 3.0], ones, plain=False) is None
+    assert of([1.0, 2.0, 3.0], [[1.0], [1.0], [1.0]]) is None
+    assert of([1.0, 2.0, 3.0], [[0.5], [1.0]]) is None
+    assert of([0.0, 0.0, 0.0], ones).b.tolist() == [0.0]
+    assert of([1.0, math.inf, 0.0], ones) is None
+    # 1 + 2^-48 takes 49 bits, |V|'|F||V| four times as much: exact; with 2^-52 it would round.
+    assert exact(of([1.0, 0.0, 2.0**-48], ones).b) == [1 + Q(2) ** -48]
+    assert of([1.0, 0.0, 2.0**-52], ones) is None
+    assert of([2.0**-1040, 0.0, 0.0], ones) is None
+    assert of([2.0**40, 0.0, 2.0**-20], ones) is None
+
+
+def test_turned_blocks_need_a_regular_matrix() -> None:
+    A = sparse.csc_array(np.zeros((6, 1)))
+    b = np.array([2.0, 1.0, 0.0, 2.0, 1.0, 2.0])
+    statement = ConeStatement(np.zeros(1), A, b, Cones(psd=(3,)), plain=True)
+    V = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    w = np.ones(3)
+    found = turned(statement, 0, V, w)
+    assert found is not None
+    assert exact(found.b) == congruence(np.column_stack((V, w)), full(b, 3))
+    flat = np.array([[1.0, 0.0], [0.0, 0.0], [-1.0, -1.0]])
+    for columns, last in (
+        (V, np.array([1.0, 1.0, 1.5])),
+        (V, np.zeros(3)),
+        (V, np.ones(2)),
+        (V[:, :1], w),
+        (flat, np.array([0.0, 1.0, 0.0])),
+        (V, w * 2.0**25),
+        (V * 2.0**25, w),
+    ):
+        assert turned(statement, 0, columns, last) is None
+
+
+# ---- existence of solutions
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_shortest_corrections_are_hardly_overestimated(seed: int, as_sparse: bool) -> None:
+    """||d||^2 = r'(BB')^-1 r in rationals; with a radius, for the worst r of its corners."""
+    rng = np.random.default_rng(seed)
+    m, k = int(rng.integers(1, 4)), int(rng.integers(4, 7))
+    B = rng.integers(-5, 6, size=(m, k)) + 0.125
+    if as_sparse:
+        B = np.where(rng.uniform(size=(m, k)) < 0.5, B, 0.0)
+        B[np.arange(m), np.arange(m)] = 3.0
+    B *= 10.0 ** rng.integers(-3, 4, size=(m, 1))
+    mid = draw(rng, m, decades=1)
+    rad = np.abs(mid) * (0.1 if seed % 2 else 0.0)
+    rows = flint.fmpq_mat([[flint.fmpq(*x.as_integer_ratio()) for x in row] for row in B.tolist()])
+    G = rows * rows.transpose()
+    if G.det() == 0:
+        return
+    inverse = G.inv()
+    worst = Q(0)
+    for corner in range(2**m):
+        signs = [1 if corner >> i & 1 else -1 for i in range(m)]
+        r = [a + sign * s for a, sign, s in zip(exact(mid), signs, exact(rad), strict=True)]
+        square = Q(0)
+        for i in range(m):
+            for j in range(m):
+                square += r[i] * r[j] * Q(int(inverse[i, j].p), int(inverse[i, j].q))
+        worst = max(worst, square)
+    found = shortest_correction(sparse.csr_array(B) if as_sparse else B, Enclosure(mid, rad))
+    assert worst <= Q(found) ** 2
+    # The radius is charged entry by entry, through an inverse: a few times what it is worth.
+    assert Q(found) ** 2 <= worst * (Q("1.0001") if not rad.any() and not as_sparse else 400)
+    looser = shortest_correction(sparse.csr_array(B) if as_sparse else B, Enclosure(mid, rad), 1e-6)
+    assert found <= looser * (1 + 1e-12)
+
+
+def test_corrections_for_every_matrix_within_its_error() -> None:
+    """B = (1, 1) with entries off by a share e: |d| = |r| / (sqrt(2) (1 - e)) at worst."""
+    r = Enclosure.of(np.array([1.0]))
+    for share in (0.0, 1e-3, 1e-2):
+        for B in (np.ones((1, 2)), sparse.csr_array(np.ones((1, 2)))):
+            found = shortest_correction(B, r, share)
+            assert (
+                1 / (math.sqrt(2) * (1 - share)) * (1 - 1e-15) <= found <= 0.7072 * (1 + 6 * share)
+            )
+        wide = shortest_correction(Enclosure(np.ones((1, 2)), np.full((1, 2), share)), r)
+        assert 1 / (math.sqrt(2) * (1 - share)) * (1 - 1e-15) <= wide <= 0.7072 * (1 + 6 * share)
+    rows = sparse.csr_array(np.eye(3, 5) + np.eye(3, 5, 1) * 0.5)
+    found = shortest_correction(rows, Enclosure.of(np.array([1.0, 0.0, 0.0])), 1e-3)
+    d = np.linalg.lstsq(rows.toarray() * (1 - 1e-3), np.array([1.0, 0.0, 0.0]), rcond=None)[0]
+    assert np.linalg.norm(d) <= found
