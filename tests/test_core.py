@@ -7,6 +7,7 @@ are evaluated exactly on random data, at boundaries, and where all errors have o
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction as Q
 
 import flint
@@ -68,6 +69,7 @@ from klopt.proof.exact_sums import exact_dot, exact_row_sums, two_products
 from klopt.proof.faces import compressed, turned
 from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, entry_bounds
 from klopt.proof.linear_systems import shortest_correction
+from klopt.proof.rational import RationalProgram, check_rational_farkas, check_rational_ray
 from klopt.proof.semidefinite import (
     cholesky_shift,
     eigenvalue_floor,
@@ -75,7 +77,9 @@ from klopt.proof.semidefinite import (
     radius_norm,
     spectral_norm_bound,
 )
+from klopt.proof.split_columns import merged_columns
 from klopt.proof.statement import ConeStatement, QuadraticConstraint
+from klopt.proof.time_budget import budget, exhausted, remaining
 
 U = Q(2) ** -53
 SEEDS = range(8)
@@ -1546,3 +1550,157 @@ def test_corrections_for_every_matrix_within_its_error() -> None:
     found = shortest_correction(rows, Enclosure.of(np.array([1.0, 0.0, 0.0])), 1e-3)
     d = np.linalg.lstsq(rows.toarray() * (1 - 1e-3), np.array([1.0, 0.0, 0.0]), rcond=None)[0]
     assert np.linalg.norm(d) <= found
+
+
+# ---- statements: split variables, ranges, exact vectors
+
+
+def split_program(**changes: object) -> ConeStatement:
+    """minimise 2 p - 2 q + z over 3 p - 3 q + z = 1, 1 - p + q >= z, p, q >= 0: p - q is free."""
+    parts: dict[str, object] = {
+        "c": np.array([2.0, -2.0, 1.0]),
+        "A": np.array([[3.0, -3.0, 1.0], [1.0, -1.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -2.0, 0.0]]),
+        "b": np.array([1.0, 1.0, 0.0, 0.0]),
+        "cones": Cones(zero=1, nonneg=3),
+    }
+    parts.update(changes)
+    parts["A"] = sparse.csc_array(parts["A"])
+    return ConeStatement(**parts)  # type: ignore[arg-type]
+
+
+def test_split_variables_are_merged() -> None:
+    found = merged_columns(split_program())
+    assert found is not None
+    assert (found.plus.tolist(), found.minus.tolist()) == ([0], [1])
+    assert (found.rows.tolist(), found.columns.tolist()) == ([0, 1], [0, 2])
+    assert found.statement.A.toarray().tolist() == [[3.0, 1.0], [1.0, 1.0]]
+    assert found.statement.b.tolist() == [1.0, 1.0]
+    assert found.statement.c.tolist() == [2.0, 1.0]
+    assert (found.statement.cones.zero, found.statement.cones.nonneg) == (1, 1)
+
+
+def test_what_is_not_split_is_not_merged() -> None:
+    A = split_program().A.toarray()
+
+    def changed(i: int, j: int, value: float) -> np.ndarray:
+        other = A.copy()
+        other[i, j] = value
+        return other
+
+    eye = sparse.csc_array(np.eye(3))
+    ball = QuadraticConstraint(eye, np.zeros(3), 1.0)
+    for changes in (
+        {"c": np.array([2.0, -2.5, 1.0])},
+        {"c": np.array([2.0, 2.0, 1.0])},
+        {"A": changed(0, 1, 3.0)},
+        {"A": changed(1, 1, 0.0)},
+        {"A": changed(2, 0, 1.0)},
+        {"A": changed(3, 1, 2.0)},
+        {"A": changed(2, 2, 1.0)},
+        {"b": np.array([1.0, 1.0, 1.0, 0.0])},
+        {"b": np.array([1.0, 1.0, -1.0, 0.0])},
+        {"b": np.array([1.0, 1.0, 0.0, 1.0])},
+        {"P": eye},
+        {"quadratics": (ball,)},
+        {"within": 9.0},
+        {"radius": 9.0},
+        # The bounds are equations, or rows of a cone.
+        {"cones": Cones(zero=3, nonneg=1)},
+        {"cones": Cones(zero=4)},
+        {"cones": Cones(zero=1, nonneg=1, soc=(2,))},
+        {"cones": Cones(zero=1, nonneg=2, soc=(1,))},
+    ):
+        assert merged_columns(split_program(**changes)) is None
+    # A second bound of p stays where it is and is not matched by one of q.
+    twice = np.vstack([A, [-1.0, 0.0, 0.0]])
+    assert (
+        merged_columns(split_program(A=twice, b=np.zeros(5), cones=Cones(zero=1, nonneg=4))) is None
+    )
+    # The same entries in other rows.
+    moved = A.copy()
+    moved[:2, 1] = [-1.0, -3.0]
+    assert merged_columns(split_program(A=moved)) is None
+
+
+def test_ranges_of_single_rows_are_rounded_outwards_and_inwards() -> None:
+    A = np.array(
+        [[3.0, 0.0, 0.0], [-7.0, 0.0, 0.0], [0.0, 0.1, 0.0], [0.0, 0.0, 4.0], [1.0, 1.0, 0.0]]
+    )
+    b = np.array([1.0, 1.0, 0.3, -3.0, 1.0])
+    order = [2, 0, 1, 3, 4]
+    rows = sparse.csc_array(A[order])
+    statement = ConeStatement(np.zeros(3), rows, b[order], Cones(zero=1, nonneg=4))
+    outer, inner = statement.stated_range, statement.inner_range
+    third, seventh, three = Q(1, 3), -Q(1, 7), Q(0.3) / Q(0.1)
+    assert Q(inner.upper[0]) < third < Q(outer.upper[0]) <= third * (1 + 4 * U)
+    assert Q(outer.lower[0]) < seventh < Q(inner.lower[0]) <= seventh * (1 - 4 * U)
+    assert Q(outer.lower[1]) < three < Q(outer.upper[1])
+    # Division by a power of two is exact.
+    assert outer.upper[2] == inner.upper[2] == -0.75
+    assert outer.lower[2] == inner.lower[2] == -math.inf
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_implied_ranges_hold_at_vertices(seed: int) -> None:
+    """x + .. over a row: the bound of the free variable is the exact one, rounded outwards."""
+    rng = np.random.default_rng(seed)
+    n = 4
+    a = draw(rng, n, decades=2)
+    low, high = -np.abs(draw(rng, n - 1, decades=2)), np.abs(draw(rng, n - 1, decades=2))
+    b = float(rng.normal())
+    box = np.vstack([np.eye(n - 1, n), -np.eye(n - 1, n)])
+    is_equation = bool(seed % 2)
+    A = np.vstack([a, box])
+    right = np.concatenate([[b], high, -low])
+    cones = Cones(zero=int(is_equation), nonneg=2 * n - 1 - int(is_equation))
+    found = ConeStatement(np.zeros(n), sparse.csc_array(A), right, cones).implied_range
+    terms = [
+        (Q(float(c)) * Q(float(lo)), Q(float(c)) * Q(float(hi)))
+        for c, lo, hi in zip(a, low, high, strict=False)
+    ]
+    least, most = sum(map(min, terms)), sum(map(max, terms))
+    last = Q(float(a[-1]))
+    ends = sorted(((Q(b) - least) / last, (Q(b) - most) / last))
+    size = (sum(max(map(abs, pair)) for pair in terms) + abs(Q(b))) / abs(last)
+    room = 200 * U * size
+    if last > 0 or is_equation:
+        assert ends[1] <= Q(float(found.upper[-1])) <= ends[1] + room
+    else:
+        assert found.upper[-1] == math.inf
+    if last < 0 or is_equation:
+        assert ends[0] - room <= Q(float(found.lower[-1])) <= ends[0]
+    else:
+        assert found.lower[-1] == -math.inf
+    # Two missing bounds in a row imply nothing.
+    open_box = ConeStatement(np.zeros(n), sparse.csc_array(A[:1]), right[:1], Cones(nonneg=1))
+    assert np.isinf(open_box.implied_range.lower).all()
+    assert np.isinf(open_box.implied_range.upper).all()
+
+
+def test_exact_vectors_of_the_wrong_sign_are_refused() -> None:
+    one = Q(1)
+    # x = 1 and x = 2: (1, -1) and (-1, 1) both cancel A; one of them has b'y < 0.
+    program = RationalProgram((Q(0),), (((0, one),), ((0, one),)), (one, Q(2)), zero=2)
+    assert check_rational_farkas(program, [one, -one]) == ""
+    assert check_rational_farkas(program, [-one, one]) == "b'y is not negative"
+    assert check_rational_farkas(program, [Q(0), Q(0)]) == "b'y is not negative"
+    assert "2" in check_rational_farkas(program, [one])
+    assert check_rational_farkas(program, [one, -one, Q(0)])
+    free = RationalProgram((one,), (), (), zero=0)
+    assert check_rational_ray(free, [-one]) == ""
+    assert (
+        check_rational_ray(free, [one]) == check_rational_ray(free, [Q(0)]) == "c'd is not negative"
+    )
+    assert check_rational_ray(free, [])
+    assert check_rational_ray(free, [-one, -one])
+
+
+def test_time_that_is_left() -> None:
+    now = time.perf_counter()
+    with budget(now + 1000.0):
+        assert 900.0 < remaining() <= 1000.0
+        assert not exhausted()
+    with budget(now - 1000.0):
+        assert remaining() <= -1000.0
+        assert exhausted()
+    assert remaining() == math.inf
