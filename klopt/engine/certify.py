@@ -340,7 +340,7 @@ def _ordered_ends(bracket: Bracket, notes: list[str]) -> tuple[float, float] | N
         crossing = lower - upper
         notes.append(f"the bracket is crossed by {crossing:.1e}: the problem's proof does not hold")
         return None
-    return min(lower, upper), max(lower, upper)
+    return lower, upper
 
 
 def _estimated_by_bracket(

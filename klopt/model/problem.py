@@ -186,6 +186,8 @@ class Statement:
     latex: str = ""
     words: str = ""
     """A line beside the formula where its notation needs one."""
+    data: str = ""
+    """What the bounds are about, where it is not simply the numbers given."""
     weights: str = ""
     """The array of a solution that says how much each kernel counts; "" where there is none."""
 
