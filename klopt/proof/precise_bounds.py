@@ -158,6 +158,9 @@ def _flaw(statement: ConeStatement, witness: PreciseWitness, size: int) -> str:
     parts = witness.parts
     if parts.ndim != 2 or parts.shape[1] != size or not np.isfinite(parts).all():
         return "the witness is not finite"
+    moved = witness.moved
+    if moved.min(initial=0) < 0 or moved.max(initial=0) >= size:
+        return "the witness names a place that does not exist"
     return ""
 
 
@@ -201,8 +204,6 @@ def _solved(v: list[Ball], rows: sparse.csr_array, moved: Indices, residual: lis
 
     count = rows.shape[0]
     if moved.size != count or np.unique(moved).size != count:
-        return False
-    if moved.min(initial=0) < 0 or moved.max(initial=0) >= len(v):
         return False
     B = arb_mat(rows[:, moved].toarray().tolist())
     try:

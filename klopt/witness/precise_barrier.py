@@ -17,6 +17,7 @@ midpoints of balls are kept: nothing here is a proof, `klopt.proof.precise_bound
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ from klopt.proof.precise_bounds import PreciseWitness, open_columns
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import remaining
 
-__all__ = ["PrecisePair", "is_affordable", "precise_pair"]
+__all__ = ["PrecisePair", "is_affordable", "precise_pairs"]
 
 Matrix = Any
 """A matrix of python-flint's type `arb_mat`."""
@@ -49,6 +50,10 @@ MAX_CENTRING_STEPS = 8
 """Steps at one mu that are to make the equations exact ..."""
 MU_FACTOR = 1e-4
 """... and by how much mu falls before they are tried again."""
+MAX_GROWTH = 1e8
+"""A growth of the errors in the equations that tells a loss of digits."""
+MAX_MU = 1e40
+"""A mu that tells a program without an optimum."""
 MAX_SECONDS = 12.0
 """Seconds that it may be expected to take."""
 TYPICAL_STEPS = 60
@@ -100,19 +105,28 @@ def _seconds_per_step(statement: ConeStatement) -> float:
     return products * SECONDS_PER_PRODUCT + factor * FACTOR_SECONDS
 
 
-def precise_pair(statement: ConeStatement, gap: float) -> PrecisePair | None:
-    """Return a pair with about this gap, relative to 1 + |value|, or the last one on the way there.
+def precise_pairs(statement: ConeStatement, gap: float) -> Iterator[PrecisePair]:
+    """Yield pairs with about this gap or less, relative to 1 + |value|; the last one with any gap.
+
+    The first one is inside its cones and meets all equations, where there are such pairs.
 
     >>> from klopt.model.cones import Cones
     >>> A = sparse.csc_array([[-1.0], [0.0], [-1.0]])
     >>> statement = ConeStatement(np.ones(1), A, np.array([0.0, 1.0, 0.0]), Cones(psd=(2,)), plain=True)
-    >>> pair = precise_pair(statement, 1e-9)
+    >>> pair = next(precise_pairs(statement, 1e-9))
     >>> pair.rounded_x.round(6), pair.rounded_y.round(6)
     (array([1.]), array([ 0.5, -0.5,  0.5]))
     """
-    with working_bits(BITS):
-        method = _Method(statement)
-        return method.pair() if method.run(gap) else None
+    method = _Method(statement)
+    while True:
+        # The number of bits is a setting of the library, which must not stay behind a `yield`.
+        with working_bits(BITS):
+            more = method.run(gap)
+            pair = method.pair()
+        if pair is not None:
+            yield pair
+        if not more:
+            return
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,39 +238,56 @@ class _Method:
         self.z = [arb(0)] * zero
         self.S = [_identity(block.order) * arb(1e3 * size) for block in self.blocks]
         self.Y = [_identity(block.order) * arb(1e3 * slope) for block in self.blocks]
+        self.steps = 0
+        self.seconds = 0.0
+        self.next_centring = np.inf
+        self.errors = (np.inf, np.inf)
 
     def run(self, gap: float) -> bool:
-        """Return whether a pair with such a gap, or the nearest one, was found."""
+        """Go on to the next pair worth a proof; return whether there may be more."""
         tiny = 2.0 ** (-0.55 * BITS)
-        began = time.perf_counter()
         centring = 0
-        next_centring = np.inf
-        for steps in range(MAX_STEPS):
-            if remaining() < (time.perf_counter() - began) / max(steps, 1):
-                break
+        while self.steps < MAX_STEPS:
+            if remaining() < self.seconds / max(self.steps, 1):
+                return False
+            began = time.perf_counter()
             try:
                 state = _State(self)
             except _LostError:
-                return steps > 0
+                return False
             mu = float(state.mu)
             close = mu * self.degree <= gap * (1 + abs(float(state.value)))
-            if close and state.primal_error <= tiny and state.dual_error <= tiny:
-                break
+            if close and max(state.primal_error, state.dual_error) <= tiny:
+                return False
+            if self._is_lost(state):
+                return False
             # Near the end steps at the present mu make the equations exact; where they do not, there
             # is no interior, and only smaller mu are left to try.
-            direction = None
-            if close and mu < next_centring:
-                direction = state.centring()
-                centring += 1
+            if close and mu < self.next_centring:
                 if centring == MAX_CENTRING_STEPS:
-                    centring = 0
-                    next_centring = MU_FACTOR * mu
+                    self.next_centring = MU_FACTOR * mu
+                    return True
+                centring += 1
+                direction = state.centring()
             else:
                 direction = state.predictor_corrector()
             if direction is None:
-                return steps > 0
+                return False
             self._step(state, direction)
-        return True
+            self.steps += 1
+            self.seconds += time.perf_counter() - began
+        return False
+
+    def _is_lost(self, state: _State) -> bool:
+        """Whether the digits do not suffice, or the program has no optimum."""
+        errors = (state.primal_error, state.dual_error)
+        self.errors = (min(errors[0], self.errors[0]), min(errors[1], self.errors[1]))
+        floor = 2.0 ** (-0.5 * BITS)
+        grown = any(
+            not now <= MAX_GROWTH * max(least, floor)
+            for now, least in zip(errors, self.errors, strict=True)
+        )
+        return grown or not float(state.mu) <= MAX_MU
 
     def _step(self, state: _State, direction: _Direction) -> None:
         from flint import arb
@@ -268,8 +299,8 @@ class _Method:
         self.S = [_symmetric(S + d * along) for S, d in zip(self.S, direction.S, strict=True)]
         self.Y = [_symmetric(Y + d * across) for Y, d in zip(self.Y, direction.Y, strict=True)]
 
-    def pair(self) -> PrecisePair:
-        """The point and the multipliers as sums of floats."""
+    def pair(self) -> PrecisePair | None:
+        """The point and the multipliers as sums of floats; None where these overflow."""
         from flint import arb
 
         statement = self.statement
@@ -283,6 +314,8 @@ class _Method:
                 y[block.first + offset] = (total / 2 if is_pair else total).mid()
         x_parts = _parts(self.x)
         y_parts = _parts(y)
+        if not (np.isfinite(x_parts).all() and np.isfinite(y_parts).all()):
+            return None
         return PrecisePair(
             PreciseWitness(x_parts, _basis(self.E, np.abs(x_parts[0]))),
             PreciseWitness(y_parts, self._moved_rows(np.abs(y_parts[0]))),
@@ -514,7 +547,7 @@ def _parts(v: list[Number]) -> FloatArray:
         left = number
         for row in range(count):
             parts[row, index] = float(left)
-            left = (left - float(left)).mid()
+            left = (left - parts[row, index]).mid()
     return parts
 
 
@@ -525,7 +558,10 @@ def _basis(rows: sparse.csr_array, size: FloatArray) -> Indices:
     count = rows.shape[0]
     if not count:
         return np.zeros(0, np.intp)
-    scale = np.where(size > 0, np.maximum(size, 1e-8 * np.max(size, initial=0.0)), 0.0)
+    largest = float(np.max(size, initial=0.0))
+    if not largest:
+        return np.zeros(0, np.intp)
+    scale = np.where(size > 0, np.maximum(size / largest, 1e-8), 0.0)
     B = rows.toarray() * scale
     if not np.isfinite(B).all():
         return np.zeros(0, np.intp)

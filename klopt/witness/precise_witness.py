@@ -8,21 +8,24 @@ those are proposed rounded, and the core decides about them in rationals.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.proof.certificate import is_narrow
 from klopt.proof.cone_lower_bound import lower_bound
 from klopt.proof.cone_witnesses import DualWitness, ProvenEnd
 from klopt.proof.precise_bounds import precise_lower_bound, precise_upper_bound
 from klopt.proof.statement import ConeStatement
-from klopt.witness.precise_barrier import is_affordable, precise_pair
+from klopt.witness.precise_barrier import PrecisePair, is_affordable, precise_pairs
 
 __all__ = ["PreciseProof", "precise_proof", "short_multipliers"]
 
 GAP = 1e-9
 """The gap that is aimed at, relative to 1 + |value|."""
+NARROW = 1e-8
+"""A relative gap below which no better pair is looked for."""
 SHORT_BITS = (0, 1, 2, 4)
 """Binary digits after the point of multipliers that are tried as short numbers ..."""
 MAX_ROUNDING = 0.02
@@ -50,9 +53,18 @@ def precise_proof(statement: ConeStatement) -> PreciseProof | None:
     >>> 2.9999999 < proof.lower.value <= 3.0 <= proof.upper.value < 3.0000001
     True
     """
-    pair = precise_pair(statement, GAP) if is_affordable(statement) else None
-    if pair is None:
+    if not is_affordable(statement):
         return None
+    found: PreciseProof | None = None
+    for pair in precise_pairs(statement, GAP):
+        found = _better(found, _proof(statement, pair))
+        if is_narrow(found.lower.value, found.upper.value, NARROW):
+            break
+    return found
+
+
+def _proof(statement: ConeStatement, pair: PrecisePair) -> PreciseProof:
+    """What one pair proves."""
     upper = precise_upper_bound(statement, pair.x)
     lower = precise_lower_bound(statement, pair.y)
     y = pair.rounded_y
@@ -63,6 +75,17 @@ def precise_proof(statement: ConeStatement) -> PreciseProof | None:
                 lower = end
                 y = short
     return PreciseProof(lower, upper, pair.rounded_x, y)
+
+
+def _better(one: PreciseProof | None, other: PreciseProof) -> PreciseProof:
+    """The better end of each."""
+    if one is None:
+        return other
+    if one.lower.value >= other.lower.value:
+        other = replace(other, lower=one.lower, y=one.y)
+    if one.upper.value <= other.upper.value:
+        other = replace(other, upper=one.upper, x=one.x)
+    return other
 
 
 def short_multipliers(y: FloatArray) -> Iterator[FloatArray]:
