@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 from fractions import Fraction as Q
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tempting
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
+from test_truth import objective_if_definite
 
 import klopt
 from klopt.model.cones import Cones, svec_entries
@@ -26,6 +29,10 @@ from klopt.proof.time_budget import budget
 from klopt.witness.precise_barrier import BITS, is_affordable, precise_pairs
 from klopt.witness.precise_witness import precise_proof, short_multipliers
 
+FOLDER = os.environ.get("KLOPT_DATA", "")
+needs_data = pytest.mark.skipif(
+    not FOLDER, reason="KLOPT_DATA does not name the folder of the public instances"
+)
 TINY = 2.0**-250
 """Less than floats next to 1 can tell, more than 640 bits can."""
 
@@ -301,7 +308,64 @@ def test_a_user_hears_of_huge_points() -> None:
     assert any("within=" in note for note in result.certificate.notes)
 
 
-@pytest.mark.parametrize("family", ["weakly_infeasible", "duality_gap", "not_attained"])
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [("hinf1", 0.0, 1e-9), ("hinf2", 10.96705562, 10.96705563), ("hinf3", 56.940777, 56.940779)],
+)
+def test_public_programs_beyond_floats(name: str, low: float, high: float) -> None:
+    """A feasible point of the file, in rationals, agrees with the upper end."""
+    path = Path(FOLDER) / "sdp" / f"{name}.dat-s"
+    problem = SDP.from_file(path)
+    result = klopt.solve(problem, time_limit=60)
+    assert result.verdict.name == "OPTIMAL", result.explain()
+    assert low - 1e-6 <= result.lower <= result.upper <= high + 1e-6
+    *_, pair = precise_pairs(problem.cone_statement, 1e-9)
+    objective = objective_if_definite(path, exactly(pair.x))
+    assert objective is not None
+    assert result.lower <= objective
+
+
+@needs_data
+def test_multipliers_of_an_assignment_are_integers() -> None:
+    result = klopt.solve(SDP.from_file(Path(FOLDER) / "sdp" / "qap5.dat-s"), time_limit=60)
+    assert result.verdict.name == "OPTIMAL", result.explain()
+    assert result.lower == -436.0
+
+
+@needs_data
+def test_a_declared_bound_gives_both_ends_where_the_infimum_is_not_attained() -> None:
+    """hinf4: 274.76382 within norm(x) <= 1e12 (a barrier of 300 bits), 271.4977 over all x."""
+    program = SDP.from_file(Path(FOLDER) / "sdp" / "hinf4.dat-s")
+    result = klopt.solve(SDP(program.c, program.F, within=1e12), time_limit=60)
+    assert result.verdict.name == "OPTIMAL", result.explain()
+    assert result.lower <= 274.763825
+    assert result.upper >= 274.763815
+
+
+def test_a_declared_bound_is_a_cone_of_the_method() -> None:
+    """Minimise x1 over [[x1, 1], [1, x2]] psd within norm(x) <= 100: x1 x2 = 1, x1^2 + x2^2 = 1e4."""
+    found = precise_proof(SDP([1.0, 0.0], not_attained(), within=100.0).cone_statement)
+    assert found is not None
+    # x1^2 = 1e4 / 2 - sqrt(1e8 / 4 - 1), as a root of t^2 - 1e4 t + 1.
+    low, high = tempting.root(Q(10**8, 4) - 1)
+    smallest = tempting.root(5000 - high)[0]
+    largest = tempting.root(5000 - low)[1]
+    assert found.lower.value <= largest
+    assert found.upper.value >= smallest
+    assert found.upper.value - found.lower.value < 1e-8
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        "weakly_infeasible",
+        "duality_gap",
+        "not_attained",
+        "tiny_interior",
+        "nearly_weakly_infeasible",
+    ],
+)
 @settings(max_examples=25)
 @given(number=st.integers(0, 10**9))
 def test_no_false_end(family: str, number: int) -> None:

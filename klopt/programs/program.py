@@ -81,24 +81,31 @@ class Program(Problem):
         return self._bracket(found)
 
     def sharper_bracket(self, bracket: Bracket) -> Bracket:
-        """Return the better ones of these ends and those that many digits prove, tried once."""
-        found = self._precise_bracket
+        """Return the better ones of these ends and those that many digits prove."""
         # Data that contradict themselves are no matter of digits.
-        if found is None or bracket.data_change:
+        found = None if bracket.data_change else self._precise_bracket()
+        if found is None:
             return bracket
+        attained = "upper" if self.sense == "min" else "lower"
         if found.lower > bracket.lower:
             bracket = replace(bracket, lower=found.lower, lower_by=found.lower_by)
-            if self.sense == "max":
+            if attained == "lower":
                 bracket = replace(bracket, point=found.point, note=found.note)
         if found.upper < bracket.upper:
             bracket = replace(bracket, upper=found.upper, upper_by=found.upper_by)
-            if self.sense == "min":
+            if attained == "upper":
                 bracket = replace(bracket, point=found.point, note=found.note)
         return bracket
 
     @cached_property
+    def _precise_brackets(self) -> list[Bracket]:
+        """What many digits have proven: nothing, or the bracket of the one time they were tried."""
+        return []
+
     def _precise_bracket(self) -> Bracket | None:
-        """What an interior-point method with many digits proves; None where it is too dear."""
+        """What an interior-point method with many digits proves; None where it takes too long."""
+        if self._precise_brackets:
+            return self._precise_brackets[0]
         found = precise_proof(self.cone_statement)
         if found is None:
             return None
@@ -112,6 +119,7 @@ class Program(Problem):
                 "declare how large x can be (within=) for a statement about smaller points"
             )
             bracket = replace(bracket, note=f"{bracket.note}; {note}" if bracket.note else note)
+        self._precise_brackets.append(bracket)
         return bracket
 
     def _bracket(self, found: ConeProof) -> Bracket:

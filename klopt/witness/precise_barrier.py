@@ -186,7 +186,18 @@ def _blocks(statement: ConeStatement) -> list[_Block]:
             pairs = zip(*(part.tolist() for part in svec_entries(order)), strict=True)
             places = [[(i, j), (j, i)] if i != j else [(i, i)] for i, j in pairs]
             found.append(_block(statement, block.start, places, order))
+    if np.isfinite(statement.within):
+        found.append(_ball_of_points(statement.c.size, statement.within))
     return found
+
+
+def _ball_of_points(n: int, within: float) -> _Block:
+    """norm(x) <= within as a cone that has no rows in the statement: its multipliers are gradients."""
+    from flint import arb
+
+    one = arb(-1)
+    A = {k: [(0, k + 1, one), (k + 1, 0, one)] for k in range(n)}
+    return _Block(n + 1, _identity(n + 1) * arb(within), A, [], 0)
 
 
 def _block(
@@ -236,7 +247,10 @@ class _Method:
         slope = max(1.0, float(np.max(np.abs(statement.c), initial=0.0)))
         self.x = [arb(0)] * statement.c.size
         self.z = [arb(0)] * zero
-        self.S = [_identity(block.order) * arb(1e3 * size) for block in self.blocks]
+        self.S = [
+            _identity(block.order) * arb(max(1e3 * size, float(block.b[0, 0])))
+            for block in self.blocks
+        ]
         self.Y = [_identity(block.order) * arb(1e3 * slope) for block in self.blocks]
         self.steps = 0
         self.seconds = 0.0
