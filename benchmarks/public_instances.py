@@ -74,20 +74,76 @@ CORRECTIONS = {
     "HS268": (0.0, 0.0, "exactly 0, attained at (1, 2, -1, 3, -4); published as 5.7e-07"),
     "gpp100": (-44.9435, 1e-4, "published to 6 digits"),
     "hinf1": (
-        2.0325997,
-        1e-7,
-        "published as 2.0326; computed with 120 digits, the infimum is not attained",
+        0.0,
+        0.0,
+        "published as 2.0326; the infimum of the data as stored is 0, approached with x of 1e30 "
+        "(exactly feasible points prove it); 2.0326 is what floats see",
     ),
     "hinf2": (10.967055621, 0.0, "published as 10.967; computed with 120 digits"),
+    "hinf3": (56.940778, 1e-6, "published as 56.94; computed with 120 digits"),
+    "hinf4": (
+        271.4977259,
+        1e-6,
+        "published as 274.764; the infimum of the data as stored is 271.4977259, approached with x "
+        "of 1e36; 274.76382 within norm(x) <= 1e12",
+    ),
+    "hinf8": (
+        58.44917374,
+        1e-6,
+        "published as 116.15; the infimum of the data as stored is 58.44917374, approached with x "
+        "of 1e34",
+    ),
     "nql30": (-0.946, 5e-4, "published to 4 digits"),
 }
 
 # Why an instance resists, where that is known.
 HARD = {
-    "gpp100": "Every feasible X has <ee', X> = 0 and is singular, so one side has no interior point, and the block of "
-    "order 100 is dense: seconds for a step of Clarabel, whose claim after 100 s leaves a relative gap of 3e-6.",
-    "hinf2": "No backend comes near enough: x has entries of 1.5e5. From the optimum itself (computed with 120 digits, "
-    "then rounded) klopt proves a relative gap of 5e-7.",
+    "gpp100": "The block of order 100 is dense: seconds for a step of Clarabel.",
+    "truss8": "496 variables in 33 dense blocks: two seconds for a step of Clarabel. With "
+    "`time_limit=120` it is OPTIMAL, [-133.114589377, -133.114588035].",
+    "hinf4": "The infimum is not attained, and all multipliers lie at the edge of their cones, in a face that short "
+    "numbers do not span: no lower end is found. Declare how large x can be (`within=`).",
+    "hinf8": "As hinf4.",
+    "nql30": "One of the 3680 equations follows from the others but for the rounding of 1/30 and 1/60 to float64 "
+    "(smallest singular value 1e-16, the next 1e-3): of the program as stored no feasible point is known.",
+    "sierra": "528 equality rows of rank 518: consistent as the decimals of the file, contradictory as float64.",
+}
+
+
+@dataclass(frozen=True)
+class Published:
+    """Rigorous bounds of another program, in the sign of these instances."""
+
+    lower: float
+    upper: float
+    solver: str
+
+
+INF = np.inf
+# Härter, Jansson and Lange (2012), VSDP: tables `doc/benchmark_sdplib_2012_12_12.csv` and
+# `doc/benchmark_dimacs_2012_12_12.csv` of the repository vsdp/vsdp-2020, of the four solvers the one with
+# the smallest gap, or the best finite end. SDPLIB is stated there with the opposite sign.
+VSDP = {
+    "truss1": Published(-8.99999632, -8.99999631, "csdp"),
+    "truss3": Published(-9.10999622, -9.10999620, "csdp"),
+    "truss4": Published(-9.00999630, -9.00999629, "csdp"),
+    "control1": Published(17.7846267, 17.7846267, "sdpt3"),
+    "control2": Published(8.29999989, 8.29999999, "csdp"),
+    "control3": Published(13.6332516, 13.6332695, "sdpt3"),
+    "hinf1": Published(-INF, 2.03261833, "sdpa"),
+    "hinf2": Published(10.9670019, 10.9670633, "sdpa"),
+    "hinf3": Published(-INF, 56.9455865, "csdp"),
+    "hinf4": Published(-INF, 274.764017, "sedumi"),
+    "hinf8": Published(-INF, 116.151122, "sedumi"),
+    "mcp100": Published(226.157351, 226.157352, "sedumi"),
+    "mcp124-1": Published(141.990476, 141.990477, "csdp"),
+    "gpp100": Published(-INF, -44.9435488, "sdpt3"),
+    "theta1": Published(22.9999997, 23.0000000, "csdp"),
+    "qap5": Published(-INF, -436.000000, "csdp"),
+    "arch0": Published(0.566517230, 0.566517274, "csdp"),
+    "truss8": Published(-133.114589, -133.114589, "sedumi"),
+    "nb": Published(-INF, -0.0507030946, "sedumi"),
+    "nql30": Published(-INF, INF, "sdpt3"),
 }
 
 
@@ -99,6 +155,8 @@ class Solved:
     reference: Reference
     problem: Problem
     result: Result
+    exactly: Result | None = None
+    """That of the decimals of the file, where the float64 numbers are not certified."""
 
     @property
     def wrong(self) -> bool:
@@ -151,7 +209,10 @@ def solve(folder: Path, file: str, reference: Reference, seconds: float) -> Solv
         f"{file:24} {result.verdict.name:10} {result.value:.10g}  {result.seconds:.2f} s",
         file=sys.stderr,
     )
-    return Solved(file, reference, problem, result)
+    exactly = None
+    if file.startswith("lp/") and not result.verdict.conclusive:
+        exactly = klopt.solve(LP.from_file(folder / file, exact=True), tol=TOL, time_limit=seconds)
+    return Solved(file, reference, problem, result, exactly)
 
 
 def table(header: str, rows: Iterable[Iterable[object]]) -> list[str]:
@@ -194,22 +255,40 @@ def tried(attempt: Attempt) -> str:
     )
 
 
+KINDS = {"lp": "linear", "qp": "quadratic", "sdp": "semidefinite", "socp": "second-order cone"}
+
+
+def shares(rows: list[Solved]) -> Iterator[str]:
+    """Yield for each kind of program how many are certified."""
+    for kind, name in KINDS.items():
+        mine = [row for row in rows if row.file.startswith(f"{kind}/")]
+        if mine:
+            certified = sum(row.result.verdict.conclusive for row in mine)
+            yield f"{certified} of {len(mine)} {name} ({100 * certified / len(mine):.0f} %)"
+
+
 def summary(rows: list[Solved], refused: list[Refused], seconds: float) -> list[str]:
     """Return what the main table says in numbers, and how to read it."""
     certified = [row.result for row in rows if row.result.verdict.conclusive]
+    optimal = sum(result.verdict is Verdict.OPTIMAL for result in certified)
     counts = [
         (kind, sum(result.certificate.proof == kind for result in certified)) for kind in PROOFS
     ]
     several = sum(len(result.attempts) > 1 for result in certified)
     estimated = sum(row.result.verdict is Verdict.ESTIMATED for row in rows)
     return [
-        f"{len(rows) + len(refused)} instances: {len(certified)} certified "
+        f"{len(rows) + len(refused)} instances: {len(certified)} certified, {optimal} of them OPTIMAL "
         f"({', '.join(f'{count} by {kind}' for kind, count in counts if count)}; {several} after several attempts), "
         f"{len(rows) - len(certified)} not certified ({estimated} of them estimated), {len(refused)} refused. "
         f"Certified in contradiction to the reference: {sum(row.wrong for row in rows)}.",
         "",
+        "Certified, of those that are convex: " + ", ".join(shares(rows)) + ".",
+        "",
+        "OPTIMAL, INFEASIBLE and UNBOUNDED are theorems about the float64 numbers of the files, in exact arithmetic; "
+        "every finite end is proven. ESTIMATED is evidence without proof.",
+        "",
         f"Each was solved by `klopt.solve(problem, tol={TOL:g}, time_limit={seconds:g})` without naming a backend. "
-        "*difference* is |value - reference| / max(1, |reference|), *width* the relative gap (upper - lower) / "
+        "*difference* is |value - reference| / max(1, |reference|), *gap* the proven one, (upper - lower) / "
         "(1 + |upper|), *tried* the number of attempts, *route* the one behind the value. What the proofs are worth is "
         "said in [certificates](certificates.md).",
     ]
@@ -217,7 +296,7 @@ def summary(rows: list[Solved], refused: list[Refused], seconds: float) -> list[
 
 def main_page(rows: list[Solved], refused: list[Refused], seconds: float) -> list[str]:
     """Return the lines of the page about klopt's own choice of routes."""
-    header = "instance | size | verdict | proof | value | reference | difference | width | route | tried | seconds"
+    header = "instance | size | verdict | proof | value | reference | difference | gap | route | tried | seconds"
     lines = [*summary(rows, refused, seconds), "", *table(header, map(cells, rows)), ""]
     lines += ["## Where the published value is not taken as it stands", ""]
     lines += [f"- {row.file}: {row.reference.note}." for row in rows if row.reference.note]
@@ -228,7 +307,71 @@ def main_page(rows: list[Solved], refused: list[Refused], seconds: float) -> lis
             f"- **{row.file}**: {row.result.verdict.name}, {ends}. {HARD.get(stem(row.file), '')}".rstrip()
         )
         lines += map(tried, row.result.attempts)
-    return [*lines, "", "## Refused", "", *(f"- {item.file}: {item.reason}." for item in refused)]
+        decimals = exact_decimals(row)
+        if decimals:
+            lines.append(f"  - {decimals}")
+    lines += ["", "## Refused", "", *(f"- {item.file}: {item.reason}." for item in refused)]
+    return lines + beside_vsdp(rows)
+
+
+def exact_decimals(row: Solved) -> str:
+    """Say what is proven of a linear program with the decimals of its file instead of float64."""
+    if row.exactly is None:
+        return ""
+    ends = f"{row.exactly.lower:.11g} <= optimum <= {row.exactly.upper:.11g}"
+    return f"as the decimals of the file (`exact=True`): {row.exactly.verdict.name}, {ends}"
+
+
+def beside_vsdp(rows: list[Solved]) -> list[str]:
+    """Return the lines of the comparison with published rigorous bounds."""
+    mine = [row for row in rows if stem(row.file) in VSDP]
+    if not mine:
+        return []
+    lines = []
+    better = 0
+    lost = 0
+    for row in mine:
+        published = VSDP[stem(row.file)]
+        theirs = relative_gap(published.lower, published.upper)
+        ours = relative_gap(row.result.lower, row.result.upper)
+        better += np.isfinite(ours) and not np.isfinite(theirs)
+        lost += np.isfinite(theirs) and not np.isfinite(ours)
+        lines.append(
+            (
+                row.file,
+                f"{published.lower:.9g}",
+                f"{published.upper:.9g}",
+                f"{theirs:.0e}",
+                published.solver,
+                f"{row.result.lower:.9g}",
+                f"{row.result.upper:.9g}",
+                f"{ours:.0e}",
+                row.result.verdict.name,
+            )
+        )
+    return [
+        "",
+        "## Beside VSDP",
+        "",
+        "VSDP (Jansson, Chaykin and Keil, 2007; MATLAB with INTLAB) publishes rigorous bounds of the same files: the "
+        "tables of 12 December 2012 in the repository `vsdp/vsdp-2020` (`doc/benchmark_sdplib_2012_12_12.csv`, "
+        "`doc/benchmark_dimacs_2012_12_12.csv`), here the row of the solver with the smallest gap, to the 9 digits "
+        "printed there. SDPLIB is stated there with the opposite sign. An infinite end is not proven. "
+        f"klopt has two finite ends where VSDP has one or none on {better} instances, and the reverse on {lost}. "
+        "VSDP proves infp1 and infd1 to be infeasible as well.",
+        "",
+        *table(
+            "instance | VSDP lower | VSDP upper | gap | by | klopt lower | klopt upper | gap | verdict",
+            lines,
+        ),
+    ]
+
+
+def relative_gap(lower: float, upper: float) -> float:
+    """Return (upper - lower) / (1 + |upper|), inf where an end is missing."""
+    if not (np.isfinite(lower) and np.isfinite(upper)):
+        return np.inf
+    return (upper - lower) / (1 + abs(upper))
 
 
 @dataclass(frozen=True)
@@ -257,7 +400,8 @@ def claims(row: Solved, seconds: float) -> Iterator[Claim]:
             certificate = attempt.certificate
             sure, error = claim_error(attempt, row.reference)
             ends = certificate.upper if row.problem.sense == "min" else certificate.lower
-            wrong = certificate.holds and row.reference.contradicts(certificate.verdict, ends)
+            conclusive = certificate.verdict.conclusive
+            wrong = conclusive and row.reference.contradicts(certificate.verdict, ends)
             words = f"{attempt.answer.stop.words} by {attempt.route.formulation.name!r}"
             yield Claim(backend, row.file, words, sure, error, result.verdict.conclusive, wrong)
 

@@ -595,6 +595,30 @@ def not_attained(rng: Rng) -> Case:
     return Case(problem, Truth("not attained", Q(0)))
 
 
+def tiny_interior(rng: Rng) -> Case:
+    """Minimise x1 + 4^-k x2 over [[x1, g], [g, x2]] psd: 2 g / 2^k, at x2 = g 2^k; multipliers have room 4^-k."""
+    g = float(rng.integers(1, 100))
+    k = int(rng.integers(0, 60))
+    F = [np.array([[0.0, -g], [-g, 0.0]]), np.diag([1.0, 0.0]), np.diag([0.0, 1.0])]
+    T = congruence(rng, 2, int(rng.integers(0, 4)))
+    problem = problems.SDP([1.0, 4.0**-k], congruent(F, T))
+    return Case(problem, Truth("optimal", 2 * Q(g) / 2**k))
+
+
+def nearly_weakly_infeasible(rng: Rng) -> Case:
+    """[[x, g], [g, e]] psd with e = 4^-k, 0 or -4^-k: the least x is g^2 4^k, or there is none."""
+    g = float(rng.integers(1, 10))
+    k = int(rng.integers(1, 30))
+    sign = int(rng.integers(-1, 2))
+    F0 = np.array([[0.0, -g], [-g, -sign * 4.0**-k]])
+    # A congruence adds no digits to 4^-k but those of its own integers.
+    T = congruence(rng, 2, int(rng.integers(0, 3))) if k < 12 else np.eye(2)
+    problem = problems.SDP([1.0], congruent([F0, np.diag([1.0, 0.0])], T))
+    if sign > 0:
+        return Case(problem, Truth("optimal", Q(g) ** 2 * 4**k))
+    return Case(problem, Truth("infeasible" if sign else "weakly infeasible"))
+
+
 # Kernel machines
 
 
@@ -1015,6 +1039,8 @@ FAMILIES: dict[str, Callable[[Rng], Case]] = {
         weakly_infeasible,
         duality_gap,
         not_attained,
+        tiny_interior,
+        nearly_weakly_infeasible,
         soft_margin,
         epsilon_margin,
         nu_margin,

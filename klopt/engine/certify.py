@@ -127,6 +127,8 @@ def certify(
         )
 
     bracket = problem.bracket(formulation.recover(x, y))
+    if not (is_narrow(bracket.lower, bracket.upper, tol) or bracket.no_optimum):
+        bracket = problem.sharper_bracket(bracket)
     if bracket.note:
         notes.append(bracket.note)
     if bracket.no_optimum:

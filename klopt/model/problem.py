@@ -248,6 +248,10 @@ class Problem(ABC):
     def bracket(self, point: Point) -> Bracket:
         """Return certified bounds of the optimum from any point of the right shape."""
 
+    def sharper_bracket(self, bracket: Bracket) -> Bracket:
+        """Return a bracket that is too wide with better ends, where more effort finds some."""
+        return bracket
+
     def proves_infeasible(self, point: Point) -> bool | None:
         """Return whether the multipliers of a point prove, exactly, that there is no feasible point.
 

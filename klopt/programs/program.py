@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
+
 from klopt.arrays import FloatArray
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Start
@@ -18,11 +20,15 @@ from klopt.proof.cone_witnesses import DualWitness
 from klopt.proof.enclosure import round_down, round_up
 from klopt.proof.statement import ConeStatement
 from klopt.witness.cone_witness import ConeProof, prove, proven_infeasible, proven_ray
+from klopt.witness.precise_witness import precise_proof
 
 __all__ = ["Program"]
 
 Recover = Callable[[FloatArray, FloatArray | None], Point]
 Pair = Callable[[Point], tuple[FloatArray, FloatArray]]
+
+HUGE = 1e12
+"""Entries of x beyond which a user is told that only huge points come near the optimum."""
 
 
 class Program(Problem):
@@ -73,6 +79,48 @@ class Program(Problem):
         """Return bounds of the optimum, proven from a repaired point and repaired multipliers."""
         found = prove(self.cone_statement, self.form, *self.pair(point), self.dual_witness)
         return self._bracket(found)
+
+    def sharper_bracket(self, bracket: Bracket) -> Bracket:
+        """Return the better ones of these ends and those that many digits prove."""
+        # Data that contradict themselves are no matter of digits.
+        found = None if bracket.data_change else self._precise_bracket()
+        if found is None:
+            return bracket
+        attained = "upper" if self.sense == "min" else "lower"
+        if found.lower > bracket.lower:
+            bracket = replace(bracket, lower=found.lower, lower_by=found.lower_by)
+            if attained == "lower":
+                bracket = replace(bracket, point=found.point, note=found.note)
+        if found.upper < bracket.upper:
+            bracket = replace(bracket, upper=found.upper, upper_by=found.upper_by)
+            if attained == "upper":
+                bracket = replace(bracket, point=found.point, note=found.note)
+        return bracket
+
+    @cached_property
+    def _precise_brackets(self) -> list[Bracket]:
+        """What many digits have proven: nothing, or the bracket of the one time they were tried."""
+        return []
+
+    def _precise_bracket(self) -> Bracket | None:
+        """What an interior-point method with many digits proves; None where it takes too long."""
+        if self._precise_brackets:
+            return self._precise_brackets[0]
+        found = precise_proof(self.cone_statement)
+        if found is None:
+            return None
+        # Multipliers of the statement are those of the form but for a factor each.
+        factors = self.dual_witness(found.x, np.ones(self.form.b.size)).y
+        bracket = self._bracket(ConeProof(found.lower, found.upper, found.x, found.y / factors))
+        size = float(np.max(np.abs(found.x), initial=0.0))
+        if size > HUGE:
+            note = (
+                f"the point has entries of {size:.0e}: the optimum is approached only where x is huge; "
+                "declare how large x can be (within=) for a statement about smaller points"
+            )
+            bracket = replace(bracket, note=f"{bracket.note}; {note}" if bracket.note else note)
+        self._precise_brackets.append(bracket)
+        return bracket
 
     def _bracket(self, found: ConeProof) -> Bracket:
         """The proof about `form` in the units and the sense of the program."""

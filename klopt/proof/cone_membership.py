@@ -37,7 +37,11 @@ Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
 
 MAX_EXACT_ROWS = 120
-"""Rows of a cone that are decided in rationals at its boundary."""
+"""Rows of a second-order cone that are decided in rationals at its boundary."""
+MAX_EXACT_ENTRIES = 2000
+"""Entries of the triangle of a matrix that is decided in rationals ..."""
+MAX_EXACT_WORK = 3e7
+"""... and what that may take, as `rational_psd` counts it: a tenth of a second."""
 ROOM_TRIALS = 20
 """How often the room around multipliers of an exponential cone is tried, each time an eighth."""
 
@@ -137,7 +141,8 @@ def in_cone_exactly(
 
 def _is_in_cone_exactly(statement: ConeStatement, kind: str, v: FloatArray) -> bool:
     """Whether exact numbers lie in a cone of a few rows, its boundary included, in rationals."""
-    if v.size > MAX_EXACT_ROWS or not np.isfinite(v).all():
+    largest = MAX_EXACT_ENTRIES if kind == "psd" else MAX_EXACT_ROWS
+    if v.size > largest or not np.isfinite(v).all():
         return False
     if kind == "soc":
         head, *tail = (Fraction(entry) for entry in v.tolist())
@@ -147,7 +152,7 @@ def _is_in_cone_exactly(statement: ConeStatement, kind: str, v: FloatArray) -> b
         diagonal = M.mid.diagonal()
         if np.count_nonzero(M.mid) == np.count_nonzero(diagonal):
             return bool((diagonal >= 0).all())
-        return not M.rad.any() and bool(rational_psd(sparse.csc_array(M.mid)))
+        return not M.rad.any() and bool(rational_psd(sparse.csc_array(M.mid), MAX_EXACT_WORK))
     return False
 
 

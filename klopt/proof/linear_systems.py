@@ -39,7 +39,8 @@ from klopt.proof.enclosure import (
     enclose_product,
     gamma,
 )
-from klopt.proof.time_budget import remaining
+from klopt.proof.fill import can_be_factored, fits
+from klopt.proof.time_budget import exhausted, remaining
 
 __all__ = ["shortest_correction"]
 
@@ -57,6 +58,10 @@ MAX_ENTRIES = 6e7
 """Entries of a dense matrix on the way."""
 MAX_DENSITY = 0.1
 """Share of entries of BB' beyond which it counts as dense."""
+SPARSE_PRODUCT = 5.0
+"""How much longer a product of sparse factors takes than their factorisation ..."""
+FACTOR_PASSES = 2 * (1 + SPARSE_PRODUCT)
+"""... and what both take for two shifts, in factorisations."""
 MAX_ORTHONORMALITY_ERROR = 0.5
 """alpha of Lemma S2 beyond which nothing is claimed."""
 
@@ -221,7 +226,7 @@ def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
 
     m = B.shape[0]
     G = sparse.csc_array(B @ B.T)
-    if G.nnz > MAX_DENSITY * m * m:
+    if G.nnz > MAX_DENSITY * m * m or not can_be_factored(G, FACTOR_PASSES):
         return math.inf
     size = abs(B)
     # |fl(BB') - BB'| entry by entry, by the longest row; of entries that have underflowed, too.
@@ -230,6 +235,8 @@ def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
     off = float(np.max(size @ (size.T @ np.ones(m)))) * share * 1.0001
     off += 4.0 * m * longest * UNDERFLOW
     for t in (1e-6, 1e-11):
+        if exhausted():
+            return math.inf
         shifted = sparse.csc_array(G - t * sparse.eye_array(m))
         try:
             factor = splu(
@@ -244,6 +251,10 @@ def _by_sparse_factor(B: Any, r: Enclosure, relative_error: float) -> float:
         if not (np.array_equal(factor.perm_r, factor.perm_c) and (D > 0).all()):
             continue
         order = np.argsort(factor.perm_r)
+        # The product LDL' takes longer than the factor itself.
+        lengths = np.diff(factor.L.indptr).astype(float)
+        if not fits(SPARSE_PRODUCT * float(lengths @ lengths)):
+            return math.inf
         L = sparse.csr_array(factor.L)
         scaled = sparse.csr_array(sparse.diags_array(D) @ L.T)
         E = abs(sparse.csr_array(shifted[order][:, order]) - L @ scaled)

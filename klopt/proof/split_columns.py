@@ -55,6 +55,16 @@ def merged_columns(statement: ConeStatement) -> Merged | None:
     >>> merged.statement.A.toarray(), merged.statement.cones.nonneg
     (array([[1.]]), 0)
     """
+    # Found once: what is proven about the merged program stays with it.
+    cache = statement.derived
+    if "merged" not in cache:
+        cache["merged"] = _merged(statement)
+    found: Merged | None = cache["merged"]
+    return found
+
+
+def _merged(statement: ConeStatement) -> Merged | None:
+    """The same, looked for."""
     cones = statement.cones
     # Curvature and norms of x see the two variables apart.
     if statement.P is not None or statement.quadratics:

@@ -179,6 +179,11 @@ class ConeStatement:
         return {}
 
     @cached_property
+    def derived(self) -> dict[str, Any]:
+        """Other statements that have been derived from this one."""
+        return {}
+
+    @cached_property
     def _dense(self) -> FloatArray | None:
         m, n = self.A.shape
         return self.A.toarray() if m * n <= MAX_DENSE else None

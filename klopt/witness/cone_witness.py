@@ -42,6 +42,7 @@ from klopt.witness.faces import Face, face_of
 from klopt.witness.inward import inward_point
 from klopt.witness.lifting import lifted_point
 from klopt.witness.polish import polished
+from klopt.witness.precise_witness import short_multipliers
 from klopt.witness.relative_interior import RelativeInterior, relative_interior
 from klopt.witness.stationary import stationary_witness
 
@@ -398,6 +399,13 @@ def _as_it_is(
         lower = lower_bound(statement, as_witness(x, multipliers))
         if np.isfinite(lower.value):
             return replace(found, lower=lower, y=multipliers)
+    # Those of combinatorial problems may be short numbers, at the edge of their cones.
+    if np.isinf(found.lower.value) and form.cones.psd and not exhausted():
+        witness = as_witness(x, y)
+        for short in short_multipliers(witness.y):
+            lower = lower_bound(statement, replace(witness, y=short))
+            if np.isfinite(lower.value):
+                return replace(found, lower=lower, y=y)
     return found
 
 

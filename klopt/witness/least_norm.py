@@ -31,6 +31,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from klopt.arrays import FloatArray
+from klopt.proof.fill import can_be_factored
 from klopt.witness.cone_interior import is_sparse
 
 __all__ = [
@@ -283,7 +284,8 @@ def _augmented_nearest(M: Any, G: Any) -> SolvePair:
 
 
 def _sparse_lu(K: Any) -> Solve:
-    if K.nnz > MAX_SPARSE_ENTRIES:
+    # With pivoting a factor has at most the entries of that of K'K.
+    if K.nnz > MAX_SPARSE_ENTRIES or not can_be_factored(K.T @ K):
         raise TooLarge
     from scipy.sparse.linalg import splu
 
