@@ -21,7 +21,8 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import attrs
 import numpy as np
@@ -33,6 +34,7 @@ from klopt.errors import InvalidProblem, InvalidSettings
 __all__ = [
     "EPS",
     "FAKE_INFINITY",
+    "MAX_INDEX",
     "MEMORY_VARIABLE",
     "UNIT_ROUNDOFF",
     "FloatArray",
@@ -54,7 +56,6 @@ __all__ = [
     "freeze",
     "is_locked",
     "matrix",
-    "memory_allowance",
     "memory_budget",
     "positive",
     "positive_integer",
@@ -67,6 +68,7 @@ __all__ = [
     "same_size",
     "scaled_to_one",
     "sound_sparse",
+    "sparse_of_parts",
     "symmetric",
     "vector",
 ]
@@ -96,7 +98,8 @@ MEMORY_VARIABLE = "KLOPT_MEMORY_LIMIT"
 
 _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _AMOUNT = re.compile(r"(\d+\.?\d*|\.\d+)\s*([kmgt]?)i?b?")
-_allowed: ContextVar[float | None] = ContextVar("allowed", default=None)
+_stated: ContextVar[float | None] = ContextVar("stated", default=None)
+_share: ContextVar[float] = ContextVar("share", default=1.0)
 
 
 def freeze(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -220,6 +223,40 @@ def sound_sparse(name: str, value: object) -> Any:
     coordinates = given if kind == "coo" else given.tocoo()
     _refuse_corrupt_coordinates(name, coordinates)
     return coordinates
+
+
+def sparse_of_parts(
+    name: str,
+    kind: Literal["csc", "csr"],
+    data: npt.NDArray[Any],
+    indices: npt.NDArray[Any],
+    indptr: npt.NDArray[Any],
+    shape: npt.NDArray[Any],
+) -> SparseMatrix:
+    """Return the frozen CSC matrix of a CSC or CSR array that a file holds in parts.
+
+    Parameters
+    ----------
+    name
+        What error messages call it.
+    kind
+        How the parts are meant.
+    data, indices, indptr, shape
+        The attributes of the sparse array.
+
+    >>> sparse_of_parts("A", "csr", *map(np.array, ([3.0], [1], [0, 1], [1, 2]))).toarray()
+    array([[0., 3.]])
+    """
+    sides = tuple(_whole_numbers(f"{name}.shape", shape).ravel().tolist())
+    if len(sides) != 2 or min(sides) < 0:
+        raise _corrupt(f"{name}.shape", None, sides, "two sizes")
+    given = SimpleNamespace(
+        format=kind, data=data, indices=indices, indptr=indptr, shape=sides, dtype=data.dtype
+    )
+    given.ndim = 2
+    _real_sparse(name, given, (None, None))
+    make = sparse.csc_array if kind == "csc" else sparse.csr_array
+    return csc(name, make((data, indices, indptr), shape=sides))
 
 
 def symmetric(name: str, value: FloatArray) -> FloatArray:
@@ -372,40 +409,45 @@ def require_memory(needed: float, what: str) -> None:
     Traceback (most recent call last):
     klopt.errors.InvalidProblem: K of order 250000000 needs 1000000000.0 GB of memory; ...
     """
-    stated = _allowed.get()
+    stated = _stated.get()
+    # To look how much is free takes as long as reading a small file.
     if needed < ALWAYS_FREE_BYTES and stated is None:
         return
-    allowed = memory_allowance() if stated is None else stated
+    text = os.environ.get(MEMORY_VARIABLE)
+    if stated is not None:
+        allowed, word = stated, "allowed"
+    elif text is not None:
+        allowed, word = _stated_in_environment(text), "allowed"
+    else:
+        allowed, word = _share.get() * _free_memory(), "free"
     if needed > allowed:
-        is_free = stated is None and MEMORY_VARIABLE not in os.environ
         raise InvalidProblem(
-            f"{what} needs {_amount(needed)} of memory; {_amount(allowed)} are "
-            f"{'free' if is_free else 'allowed'}; "
+            f"{what} needs {_amount(needed)} of memory; {_amount(allowed)} are {word}; "
             f"use less data, or raise the limit (memory_limit, or {MEMORY_VARIABLE}=8G)"
         )
 
 
 @contextmanager
-def memory_budget(limit: float) -> Iterator[None]:
+def memory_budget(limit: float | None, share: float = 1.0) -> Iterator[None]:
     """Let nothing in the block that asks `require_memory` have more than `limit` bytes.
+
+    Without a limit, nor one in KLOPT_MEMORY_LIMIT, it may have a share of what is free.
 
     >>> with memory_budget(1e6):
     ...     require_memory(1e7, "a matrix")
     Traceback (most recent call last):
     klopt.errors.InvalidProblem: a matrix needs 10.0 MB of memory; 1.0 MB are allowed; ...
     """
-    token = _allowed.set(limit)
+    of_limit = _stated.set(limit)
+    of_share = _share.set(share)
     try:
         yield
     finally:
-        _allowed.reset(token)
+        _stated.reset(of_limit)
+        _share.reset(of_share)
 
 
-def memory_allowance() -> float:
-    """Return the bytes that may be asked for at once: KLOPT_MEMORY_LIMIT, or what is free."""
-    text = os.environ.get(MEMORY_VARIABLE)
-    if text is None:
-        return _free_memory()
+def _stated_in_environment(text: str) -> float:
     try:
         return bytes_of(text)
     except InvalidSettings as error:
