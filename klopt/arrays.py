@@ -186,9 +186,7 @@ def csc(
     if not sparse.issparse(value):
         dense = matrix(name, value, shape)
         return _frozen_csc(sparse.csc_array(dense))
-    given = _real_sparse(name, value, shape)
-    result = sparse.csc_array(given, dtype=np.float64, copy=True)
-    result.prune()  # room for entries that were never made
+    result = sparse.csc_array(_real_sparse(name, value, shape))
     bad = np.flatnonzero(~np.isfinite(result.data))
     if bad.size:
         first = bad[0]
@@ -202,9 +200,9 @@ def csc(
 
 
 def sound_sparse(name: str, value: object) -> Any:
-    """Return a sparse array whose indices and pointers are proven to lie inside it.
+    """Return a float64 copy of a sparse array whose indices and pointers are proven to lie inside it.
 
-    It is the array itself, or for formats that SciPy keeps otherwise its coordinates.
+    It is in the format of the array, or for formats without arrays of indices in coordinates.
 
     >>> A = sparse.csc_array(([1.0, 2.0], [0, 1], [0, 1, 2]), shape=(2, 2))
     >>> A.indices[1] = 40
@@ -216,13 +214,33 @@ def sound_sparse(name: str, value: object) -> Any:
     kind = given.format
     if kind in ("csc", "csr", "bsr"):
         _refuse_corrupt_pointers(name, given)
-        return given
+        return _COMPRESSED[kind](_parts(given), shape=given.shape)
     if kind == "lil":
         _refuse_corrupt_lists(name, given)
-    # NumPy alone makes coordinates of diagonals and dictionaries.
-    coordinates = given if kind == "coo" else given.tocoo()
+    elif kind == "dia":
+        _refuse_corrupt_diagonals(name, given)
+    try:
+        coordinates = given if kind == "coo" else given.tocoo()
+    except (IndexError, OverflowError, TypeError, ValueError) as error:
+        raise _corrupt(name, None, f"a {kind} array: {error}", "sound indices") from None
     _refuse_corrupt_coordinates(name, coordinates)
-    return coordinates
+    places = tuple(index.astype(np.int32) for index in coordinates.coords)
+    data = np.array(coordinates.data, dtype=np.float64)
+    return sparse.coo_array((data, places), shape=given.shape)
+
+
+_COMPRESSED: dict[str, Any] = {
+    "csc": sparse.csc_array,
+    "csr": sparse.csr_array,
+    "bsr": sparse.bsr_array,
+}
+
+
+def _parts(given: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Copies of data, indices and pointers, without room for entries that were never made."""
+    used = int(given.indptr[-1])
+    data = np.array(given.data[:used], dtype=np.float64)
+    return data, given.indices[:used].astype(np.int32), given.indptr.astype(np.int32)
 
 
 def sparse_of_parts(
@@ -254,9 +272,7 @@ def sparse_of_parts(
         format=kind, data=data, indices=indices, indptr=indptr, shape=sides, dtype=data.dtype
     )
     given.ndim = 2
-    _real_sparse(name, given, (None, None))
-    make = sparse.csc_array if kind == "csc" else sparse.csr_array
-    return csc(name, make((data, indices, indptr), shape=sides))
+    return csc(name, _real_sparse(name, given, (None, None)))
 
 
 def symmetric(name: str, value: FloatArray) -> FloatArray:
@@ -706,11 +722,25 @@ def _refuse_corrupt_pointers(name: str, given: Any) -> None:
 
 
 def _refuse_corrupt_coordinates(name: str, given: Any) -> None:
-    for part, size in zip(("row", "col"), given.shape, strict=True):
-        index = _whole_numbers(f"{name}.{part}", getattr(given, part))
+    if len(given.coords) != 2:
+        raise _corrupt(f"{name}.coords", None, f"of length {len(given.coords)}", "2")
+    for part, index, size in zip(("row", "col"), given.coords, given.shape, strict=True):
+        _whole_numbers(f"{name}.{part}", index)
         if index.shape != given.data.shape or index.ndim != 1:
             raise _corrupt(f"{name}.{part}.shape", None, index.shape, f"{given.data.shape}")
         _refuse_outside(f"{name}.{part}", index, size)
+
+
+def _refuse_corrupt_diagonals(name: str, given: Any) -> None:
+    rows, columns = given.shape
+    offsets = _whole_numbers(f"{name}.offsets", given.offsets)
+    if given.data.ndim != 2 or offsets.shape != given.data.shape[:1]:
+        raise _corrupt(f"{name}.data.shape", None, given.data.shape, f"{offsets.size} diagonals")
+    for index, offset in enumerate(offsets.tolist()):
+        if not -rows < offset < columns:
+            raise _corrupt(f"{name}.offsets", index, offset, f"{1 - rows} to {columns - 1}")
+    if np.unique(offsets).size < offsets.size:
+        raise _corrupt(f"{name}.offsets", None, offsets.tolist(), "each diagonal once")
 
 
 def _refuse_corrupt_lists(name: str, given: Any) -> None:
@@ -721,8 +751,9 @@ def _refuse_corrupt_lists(name: str, given: Any) -> None:
     for row, (index, values) in enumerate(zip(given.rows, given.data, strict=True)):
         if len(index) != len(values):
             raise _corrupt(f"{name}.rows", row, f"of length {len(index)}", f"{len(values)}")
-        if index:
-            _refuse_outside(f"{name}.rows[{row}]", np.asarray(index), columns)
+        for column in index:
+            if not isinstance(column, numbers.Integral) or not 0 <= column < columns:
+                raise _corrupt(f"{name}.rows", row, index, f"columns from 0 to {columns - 1}")
 
 
 def _whole_numbers(name: str, array: Any) -> npt.NDArray[Any]:
@@ -745,6 +776,6 @@ def _frozen_csc(result: SparseMatrix) -> SparseMatrix:
     if result.nnz > MAX_INDEX:
         raise InvalidProblem(f"a matrix has {result.nnz} entries; at most {MAX_INDEX} can be held")
     result.data = freeze(result.data)
-    result.indices = freeze(result.indices.astype(np.int32))
-    result.indptr = freeze(result.indptr.astype(np.int32))
+    result.indices = freeze(result.indices.astype(np.int32, copy=False))
+    result.indptr = freeze(result.indptr.astype(np.int32, copy=False))
     return result
