@@ -752,7 +752,7 @@ def _refuse_corrupt_lists(name: str, given: Any) -> None:
         if len(index) != len(values):
             raise _corrupt(f"{name}.rows", row, f"of length {len(index)}", f"{len(values)}")
         for column in index:
-            if not isinstance(column, numbers.Integral) or not 0 <= column < columns:
+            if not isinstance(column, numbers.Integral) or not 0 <= int(column) < columns:
                 raise _corrupt(f"{name}.rows", row, index, f"columns from 0 to {columns - 1}")
 
 

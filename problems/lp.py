@@ -166,8 +166,7 @@ class LP(Program):
             The seconds that reading may take and the bytes that it may ask for; see
             `klopt.programs.formats.read`.
         """
-        limits = {"time_limit": time_limit, "memory_limit": memory_limit}
-        with formats.opened(path, exact, **limits) as model:
+        with formats.opened(path, exact, time_limit=time_limit, memory_limit=memory_limit) as model:
             lp = cls.from_model(model, path)
             return lp.in_rationals() if exact else lp
 

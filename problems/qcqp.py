@@ -183,8 +183,7 @@ class QCQP(Program):
         Reading may take `time_limit` seconds and ask for `memory_limit` bytes; see
         `klopt.programs.formats.read`.
         """
-        limits = {"time_limit": time_limit, "memory_limit": memory_limit}
-        with formats.opened(path, **limits) as model:
+        with formats.opened(path, time_limit=time_limit, memory_limit=memory_limit) as model:
             return cls.from_model(model, path)
 
     @classmethod

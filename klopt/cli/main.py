@@ -69,7 +69,12 @@ def main() -> None:
     show_default=True,
     help="Relative gap at which an answer counts as optimal.",
 )
-@click.option("--time", "time_limit", metavar="DURATION", help="Stop after 30, 30s, 5m or 2h, reading included.")
+@click.option(
+    "--time",
+    "time_limit",
+    metavar="DURATION",
+    help="Stop after 30, 30s, 5m or 2h, reading included.",
+)
 @click.option("--max-iter", type=int, metavar="N", help="Stop after N iterations of the backend.")
 @click.option("--threads", default=1, show_default=True, help="Threads of the backend.")
 @click.option(

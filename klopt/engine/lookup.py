@@ -91,8 +91,7 @@ def _from_file(
     """The problem of the smallest class that holds what the file states."""
     from klopt.programs.formats import opened
 
-    limits = {"time_limit": time_limit, "memory_limit": memory_limit}
-    with opened(path, exact, **limits) as model:
+    with opened(path, exact, time_limit=time_limit, memory_limit=memory_limit) as model:
         if not model.c.size:  # a valid program, but from a file it is a file of another kind
             raise InvalidProblem(f"{path} states no variables; is it a file of this kind?")
         reader: Any = problem_named("SDP" if model.kind == "nothing" else model.kind)

@@ -192,7 +192,11 @@ def read_npz(path: Path, regression: bool = False) -> DataSet:
     with reading(path) as source:
         arrays = load_arrays(source)
         if "X_data" in arrays:
-            parts = (arrays[f"X_{part}"] for part in ("data", "indices", "indptr", "shape"))
+            names = [f"X_{part}" for part in ("data", "indices", "indptr", "shape")]
+            for name in names:
+                if name not in arrays:
+                    raise InvalidSettings(f"{path} has no array {name!r}, a part of a sparse X")
+            parts = (arrays[name] for name in names)
             arrays["X"] = matrix("X", sparse_of_parts("X", "csr", *parts))
         return _points(path, arrays, regression)
 

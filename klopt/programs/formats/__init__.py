@@ -72,7 +72,9 @@ def opened(
     if not place.exists():
         raise FileNotFoundError(f"there is no file {place}")
     with reading(place, decimal, time_limit, memory_limit) as source:
-        yield module.read(source)
+        model = module.read(source)
+        source.check_time()
+        yield model
 
 
 def write(path: str | PathLike[str], model: Model) -> None:

@@ -8,6 +8,7 @@ never pickles.
 from __future__ import annotations
 
 import math
+import tokenize
 import zipfile
 import zlib
 from typing import Any, BinaryIO
@@ -27,7 +28,9 @@ COPIES = 3.0
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
+    tokenize.TokenError,
     EOFError,
+    KeyError,
     NotImplementedError,
     OverflowError,
     RuntimeError,
@@ -54,7 +57,9 @@ def load_arrays(source: SourceFile) -> Arrays:
 def _load(source: SourceFile, archive: zipfile.ZipFile) -> Arrays:
     members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
     total = sum(item.file_size for item in members)
-    require_memory(COPIES * total, f"{source.path}, whose {len(members)} arrays take {total} bytes,")
+    require_memory(
+        COPIES * total, f"{source.path}, whose {len(members)} arrays take {total} bytes,"
+    )
     found: Arrays = {}
     for item in members:
         name = item.filename.removesuffix(".npy")

@@ -229,7 +229,9 @@ def _read_section(reader: _Reader, draft: _CbfDraft, line: int, section: str) ->
     elif section == "OBJSENSE":
         line, (draft.sense,) = reader.next("MIN or MAX", 1)
         if draft.sense not in ("MIN", "MAX"):
-            raise reader.source.malformed(line, f"the sense {draft.sense[:20]!r} is neither MIN nor MAX")
+            raise reader.source.malformed(
+                line, f"the sense {draft.sense[:20]!r} is neither MIN nor MAX"
+            )
     elif section in ("VAR", "CON"):
         setattr(draft, section.lower(), reader.domain(section))
     elif section in ("PSDVAR", "PSDCON"):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -39,6 +40,8 @@ KEEPS_DECIMALS = True
 MAX_WORD_IN_MESSAGE = 60
 TOKENS_BETWEEN_LOOKS = 100_000
 """How many tokens are read between two looks at the clock."""
+BLOCK_CHARACTERS = 1 << 18
+"""How much text is cut into tokens between two looks at the clock."""
 LOOK_AHEAD = 5
 """How many tokens are looked at together."""
 
@@ -46,7 +49,7 @@ _TOKEN = re.compile(
     r"[+-]"
     r"|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"  # a number
     r"|[!-),;?-Z_-~\x80-\U0010ffff][!-),.;0-9?-Z_-~\x80-\U0010ffff]*"  # a name
-    r"|[<>=]=?|=[<>]|\S"
+    r"|=[<>]|[<>=]=?|\S"
 )
 _SIGNED_EXPONENT = re.compile(r"[eE][+-]")
 _MANTISSA = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
@@ -104,11 +107,37 @@ def read(source: SourceFile) -> Model:
     # The rest of a line after a backslash is a comment.
     if "\\" in text:
         text = re.sub(r"\\[^\n]*", "", text)
-    words = _words(text)
+    words = _all_words(source, text)
     if words is not None:
         with suppress(InvalidProblem, ValueError):
             return _read(source, text, words)
-    return _read(source, text, _TOKEN.findall(text))
+    tokens: list[str] = []
+    for start, end in _blocks(source, text):
+        tokens += _TOKEN.findall(text, start, end)
+    return _read(source, text, tokens)
+
+
+def _blocks(source: SourceFile, text: str) -> Iterator[tuple[int, int]]:
+    """Where parts of the text start and end; no token goes beyond a line."""
+    start = 0
+    while start < len(text):
+        source.check_time()
+        end = text.find("\n", start + BLOCK_CHARACTERS) + 1 or len(text)
+        yield start, end
+        start = end
+
+
+def _all_words(source: SourceFile, text: str) -> list[str] | None:
+    """The tokens of a text in which spaces stand between them; None for other texts."""
+    if not text.isascii():
+        return None
+    found: list[str] = []
+    for start, end in _blocks(source, text):
+        words = _words(text[start:end])
+        if words is None:
+            return None
+        found += words
+    return found
 
 
 def _read(source: SourceFile, text: str, tokens: list[str]) -> Model:
@@ -117,13 +146,11 @@ def _read(source: SourceFile, text: str, tokens: list[str]) -> Model:
     reader.rows()
     reader.bounds()
     reader.end()
-    return _model(source, reader.draft)
+    return _model(reader)
 
 
 def _words(text: str) -> list[str] | None:
-    """The tokens of a text in which spaces stand between them; None for other texts."""
-    if not text.isascii():
-        return None
+    """The tokens of some lines in which spaces stand between them; None for other lines."""
     text = text.replace(":", " : ")
     # HiGHS writes +3 x; the sign of an exponent belongs to its number.
     if not _SIGNED_EXPONENT.search(text):
@@ -154,6 +181,8 @@ class _LpReader:
         self.source = source
         self.text = text
         self.tokens = [*tokens, *[_END] * LOOK_AHEAD]
+        if "." in tokens:
+            raise self.wrong("a point stands alone; expected a number", tokens.index("."))
         self.at = 0
         self.look_at = TOKENS_BETWEEN_LOOKS
         self.draft = _LpDraft()
@@ -166,6 +195,21 @@ class _LpReader:
         """The error for what stands at a token, by default the next one."""
         place = self.at if at is None else at
         return self.source.malformed(self.line(place), text)
+
+    def wrong_number(self, text: str, what: str) -> InvalidProblem:
+        """The error for a number of which only the text is known."""
+        number = text.removeprefix("-")
+        return self.wrong(what, self.tokens.index(number) if number in self.tokens else self.at)
+
+    def fraction(self, text: str) -> Fraction:
+        """The rational number that a text states."""
+        try:
+            found = decimal(text)
+        except ValueError as error:
+            raise self.wrong_number(text, str(error)) from None
+        if isinf(found):
+            raise self.wrong_number(text, f"{text[:60]} is not a finite number")
+        return Fraction(found)
 
     def line(self, at: int) -> int:
         """The line of a token; looked for only where something is wrong."""
@@ -191,8 +235,8 @@ class _LpReader:
         self.at += 2
         return str(name)
 
-    def expression(self) -> _Expression:
-        """Read terms until something else comes."""
+    def expression(self, found: _Expression | None = None) -> _Expression:
+        """Read terms until something else comes, after those that were found."""
         if self.at > self.look_at:
             self.source.check_time()
             self.look_at = self.at + TOKENS_BETWEEN_LOOKS
@@ -201,7 +245,7 @@ class _LpReader:
         digits = _DIGITS
         not_a_name = _NOT_A_NAME
         columns = self.draft.columns
-        found = _Expression([], [], [])
+        found = _Expression([], [], []) if found is None else found
         add_coefficient = found.coefficients.append
         add_column = found.columns.append
         at = self.at
@@ -291,14 +335,12 @@ class _LpReader:
         draft.maximise = sense in _MAXIMISE
         self.at += 1
         self.label()
-        parts = [self.expression()]
+        found = draft.objective
+        self.expression(found)
         # Quadratic terms may stand between linear ones.
         while self.tokens[self.at] in ("[", "+", "-"):
             self.quadratic()
-            parts.append(self.expression())
-        draft.objective = _Expression(
-            *([item for part in parts for item in part[index]] for index in range(3))
-        )
+            self.expression(found)
         if any("inf" in text for text in draft.objective.constants):
             raise self.wrong("the constant of the objective is not a finite number")
 
@@ -355,9 +397,7 @@ class _LpReader:
         elif word in ("st", "s.t.", "st."):
             self.at += 1
         elif not self.starts_section(self.at):
-            raise self.wrong(
-                f"expected a sign, a term or Subject To, found {self.show()}"
-            )
+            raise self.wrong(f"expected a sign, a term or Subject To, found {self.show()}")
         while self.tokens[self.at] and not self.starts_section(self.at):
             self.row()
 
@@ -413,7 +453,7 @@ class _LpReader:
         value = from_infinite(self.value(text))
         if moved and not isinf(value):
             # The difference is rounded once.
-            exact = Fraction(self.rational(text)) - sum(map(Fraction, map(self.rational, moved)))
+            exact = self.fraction(text) - sum(map(self.fraction, moved), Fraction(0))
             value = exact if self.source.exact else float(exact)
         if sense == "=":
             return value, value
@@ -424,16 +464,9 @@ class _LpReader:
         # Python would read 1_0 as 10.
         if "_" in text:
             raise self.wrong(f"{text!r} is not a number", self.at - 1)
-        return self.rational(text) if self.source.exact else float(text)
-
-    def rational(self, text: str) -> Number:
-        try:
-            found = decimal(text)
-        except ValueError as error:
-            raise self.wrong(str(error), self.at - 1) from None
-        if isinf(found) and "inf" not in text:
-            raise self.wrong(f"{text!r} is not a finite number", self.at - 1)
-        return found
+        rounded = float(text)
+        # 1e400 is infinite, too.
+        return self.fraction(text) if self.source.exact and not isinf(rounded) else rounded
 
     def bounds(self) -> None:
         if self.word() not in _BOUNDS:
@@ -518,16 +551,19 @@ class _LpReader:
 _TURNED = {"<=": ">=", ">=": "<=", "=": "="}
 
 
-def _model(source: SourceFile, draft: _LpDraft) -> Model:
+def _model(reader: _LpReader) -> Model:
+    source = reader.source
+    draft = reader.draft
     n = len(draft.columns)
     m = len(draft.rows)
-    row = np.repeat(np.arange(m), np.diff(draft.ends, prepend=0))
+    row = np.repeat(np.arange(m), np.diff(np.array(draft.ends, dtype=np.intp), prepend=0))
     at = (row, np.array(draft.places, dtype=np.intp))
     none = np.zeros(len(draft.objective.columns), dtype=np.intp)
     costs = (none, np.array(draft.objective.columns, dtype=np.intp))
-    A, entries = _summed(source, draft.coefficients, at, (m, n))
-    c, objective = _summed(source, draft.objective.coefficients, costs, (1, n))
-    offset = sum(map(Fraction, map(decimal, draft.objective.constants)), Fraction(0))
+    A, entries = _summed(reader, draft.coefficients, at, (m, n))
+    c, objective = _summed(reader, draft.objective.coefficients, costs, (1, n))
+    constants = (reader.fraction(text) for text in draft.objective.constants)
+    offset = sum(constants, Fraction(0))
     high = np.full(n, np.inf)
     high[list(draft.high)] = np.array(list(draft.high.values()), dtype=float)
     low = np.zeros(n)
@@ -554,7 +590,7 @@ def _model(source: SourceFile, draft: _LpDraft) -> Model:
         upper=high,
         sense="max" if draft.maximise else "min",
         offset=float(offset),
-        P=_curvature(source, draft, n),
+        P=_curvature(reader, n),
         names=Names(tuple(draft.columns), tuple(draft.rows)),
         numbers=numbers,
     )
@@ -564,20 +600,20 @@ Rational = list[tuple[tuple[int, Fraction], ...]]
 
 
 def _summed(
-    source: SourceFile, texts: list[str], at: tuple[IntArray, IntArray], shape: tuple[int, int]
+    reader: _LpReader, texts: list[str], at: tuple[IntArray, IntArray], shape: tuple[int, int]
 ) -> tuple[SparseMatrix, Rational]:
     """The matrix of the numbers in texts, and its rows in rationals where decimals are kept.
 
     A variable may stand several times in a row: its coefficients are added before they are
     rounded.
     """
-    value = _floats(source, texts)
+    value = _floats(reader, texts)
     matrix = sparse.csc_array((value, at), shape=shape)
-    if matrix.nnz == value.size and not source.exact:
+    if matrix.nnz == value.size and not reader.source.exact:
         return matrix, []
     rows: list[dict[int, Fraction]] = [{} for _ in range(shape[0])]
     for text, row, column in zip(texts, at[0].tolist(), at[1].tolist(), strict=True):
-        rows[row][column] = rows[row].get(column, Fraction(0)) + _fraction(source, text)
+        rows[row][column] = rows[row].get(column, Fraction(0)) + reader.fraction(text)
     places = [(i, j) for i, terms in enumerate(rows) for j in terms]
     value = np.array([float(v) for terms in rows for v in terms.values()], dtype=float)
     where = np.array(places, dtype=np.intp).reshape(-1, 2).T
@@ -585,28 +621,22 @@ def _summed(
     return sparse.csc_array((value, (where[0], where[1])), shape=shape), exact
 
 
-def _floats(source: SourceFile, texts: list[str]) -> FloatArray:
+def _floats(reader: _LpReader, texts: list[str]) -> FloatArray:
+    # Python would read 1_0 as 10.
     if "_" in "".join(texts):
-        raise source.malformed(None, "an underscore stands in a number")
+        raise ValueError("an underscore stands in a number")
     value = np.fromiter(map(float, texts), float, len(texts))
     if not np.isfinite(value).all():
         first = texts[int(np.argmin(np.isfinite(value)))]
-        raise source.malformed(None, f"the coefficient {first[:60]} is not a finite number")
+        raise reader.wrong_number(first, f"the coefficient {first[:60]} is not a finite number")
     return value
 
 
-def _fraction(source: SourceFile, text: str) -> Fraction:
-    try:
-        return Fraction(decimal(text))
-    except ValueError as error:
-        raise source.malformed(None, str(error)) from None
-
-
-def _curvature(source: SourceFile, draft: _LpDraft, n: int) -> SparseMatrix | None:
+def _curvature(reader: _LpReader, n: int) -> SparseMatrix | None:
     """P of x'Px/2 = [ .. ] / 2: squares on the diagonal, half of each product on either side."""
-    if not draft.squares:
+    if not reader.draft.squares:
         return None
-    first, second, texts = zip(*draft.squares, strict=True)
-    half = _floats(source, list(texts)) / 2
+    first, second, texts = zip(*reader.draft.squares, strict=True)
+    half = _floats(reader, list(texts)) / 2
     upper = sparse.csc_array((half, (np.array(first), np.array(second))), shape=(n, n))
     return csc("P", upper + upper.T)

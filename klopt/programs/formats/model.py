@@ -43,12 +43,12 @@ from klopt.programs.rows import LinearRows
 from klopt.proof.rational import Entries, Number
 
 __all__ = [
+    "LINES_AT_A_TIME",
     "Block",
     "FileNumbers",
     "Model",
     "Names",
     "QuadraticRow",
-    "LINES_AT_A_TIME",
     "finite",
     "from_infinite",
     "number",

@@ -302,15 +302,21 @@ def _columns(draft: _MpsDraft, line: int, words: Words) -> None:
     for row, word in draft.pairs(line, words[1:]):
         value = finite(draft.source, line, word.decode(draft.encoding))
         exact = [draft.number(line, word)] if draft.source.exact else []
-        place = (np.array([each]) for each in (row, column))
-        draft.entries.append(_Entries(*place, np.array([value]), np.array([line]), exact))
+        draft.entries.append(
+            _Entries(
+                np.array([row]), np.array([column]), np.array([value]), np.array([line]), exact
+            )
+        )
 
 
 def _of_rows(target: str) -> Callable[[_MpsDraft, int, Words], None]:
     def take(draft: _MpsDraft, line: int, words: Words) -> None:
         # The name of the set may be left out.
-        for row, value in draft.pairs(line, words[len(words) % 2 :]):
-            getattr(draft, target)[row] = draft.number(line, value)
+        for row, word in draft.pairs(line, words[len(words) % 2 :]):
+            # Only the side of a row may be infinite, no range and no constant.
+            if target == "ranges" or row == draft.objective:
+                finite(draft.source, line, word.decode(draft.encoding))
+            getattr(draft, target)[row] = draft.number(line, word)
 
     return take
 
@@ -462,9 +468,7 @@ def _places(numbered: dict[bytes, int], names: Words) -> IntArray:
         raise _Unusual from None
 
 
-def _many_numbers(
-    draft: _MpsDraft, lines: _Lines, texts: Words
-) -> tuple[FloatArray, list[Number]]:
+def _many_numbers(draft: _MpsDraft, lines: _Lines, texts: Words) -> tuple[FloatArray, list[Number]]:
     """The numbers that texts of the lines state, and their decimals where they are kept."""
     if b"_" in lines.text and b"_" in b"".join(texts):
         raise _Unusual
@@ -634,10 +638,10 @@ def _side(draft: _MpsDraft, row: int) -> tuple[Number, Number]:
     width = draft.ranges.get(row)
     if kind == "E":
         return (b, b) if width is None else (min(b, b + width), max(b, b + width))
-    size = np.inf if width is None else max(width, -width)
-    if kind == "L":
-        return b - size, b
-    return b, b + size
+    if width is None:
+        return (-np.inf, b) if kind == "L" else (b, np.inf)
+    size = max(width, -width)
+    return (b - size, b) if kind == "L" else (b, b + size)
 
 
 def _quadratic(draft: _MpsDraft) -> SparseMatrix | None:

@@ -177,7 +177,11 @@ def _entries(
 
 
 def _check(
-    source: SourceFile, table: FloatArray, where: npt.NDArray[np.intp], n: int, sizes: npt.NDArray[np.intp]
+    source: SourceFile,
+    table: FloatArray,
+    where: npt.NDArray[np.intp],
+    n: int,
+    sizes: npt.NDArray[np.intp],
 ) -> None:
     index, block, row, column, value = table.T
     inside = (block >= 1) & (block <= sizes.size)

@@ -162,6 +162,6 @@ def reading(
         # Readers name what is wrong; this is for what nobody thought of.
         raise source.malformed(
             source.line,
-            f"{error or 'it cannot be read'} ({type(error).__name__}); the file is damaged or "
+            f"{str(error) or 'it cannot be read'} ({type(error).__name__}); the file is damaged or "
             "of another format: check it, or write it anew",
         ) from error
