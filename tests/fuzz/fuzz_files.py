@@ -630,7 +630,7 @@ def fuzz(kind: str, count: int, seed: int = 0) -> Tally:
     return tally
 
 
-HEADER = """| kind | cases | read | refused by its reader | by the last resort | raw exceptions | deaths | beyond {:g} s |
+HEADER = """| kind | cases | read | refused | by the last resort | raw exceptions | deaths | beyond {:g} s |
 |---|---|---|---|---|---|---|---|"""
 
 

@@ -556,7 +556,8 @@ def _model(reader: _LpReader) -> Model:
     draft = reader.draft
     n = len(draft.columns)
     m = len(draft.rows)
-    row = np.repeat(np.arange(m), np.diff(np.array(draft.ends, dtype=np.intp), prepend=0))
+    ends = np.array([0, *draft.ends])
+    row = np.repeat(np.arange(m), ends[1:] - ends[:-1])
     at = (row, np.array(draft.places, dtype=np.intp))
     none = np.zeros(len(draft.objective.columns), dtype=np.intp)
     costs = (none, np.array(draft.objective.columns, dtype=np.intp))
