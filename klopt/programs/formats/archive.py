@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import tokenize
+import warnings
 import zipfile
 import zlib
 from typing import Any, BinaryIO
@@ -104,10 +105,11 @@ def _header(
     source: SourceFile, name: str, member: BinaryIO
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = np.lib.format.read_magic(member)
-    if version == (1, 0):
-        shape, by_columns, dtype = np.lib.format.read_array_header_1_0(member)
-    elif version == (2, 0):
-        shape, by_columns, dtype = np.lib.format.read_array_header_2_0(member)
-    else:
+    if version not in ((1, 0), (2, 0)):
         raise source.malformed(None, f"the array {name!r} has a header of version {version}")
-    return shape, by_columns, dtype
+    read = np.lib.format.read_array_header_1_0
+    if version == (2, 0):
+        read = np.lib.format.read_array_header_2_0
+    # NumPy warns of headers that Python 2 wrote, or that look so.
+    with warnings.catch_warnings(action="ignore"):
+        return read(member)

@@ -76,6 +76,13 @@ class Names(NamedTuple):
             *(tuple(f"{letter}{index}" for index in range(count)) for letter, count in counts)
         )
 
+    def is_default(self, columns: int, ub: int, eq: int) -> bool:
+        """Return whether these are the names of `default`."""
+        # Most files have names of their own, which the first of each kind tells.
+        first = (part[:1] for part in self)
+        expected = Names.default(min(columns, 1), min(ub, 1), min(eq, 1))
+        return tuple(first) == expected and self == Names.default(columns, ub, eq)
+
     @classmethod
     def check(cls, names: object, columns: int, ub: int, eq: int) -> None:
         """Refuse what is neither None nor `Names` of so many columns and rows."""
@@ -307,7 +314,7 @@ class Model:
             labels.append(f"{rows[row]}:lower" if row in seen else rows[row])
             seen.add(row)
         names = Names(self.names.columns, tuple(labels), tuple(rows[row] for row in eq.tolist()))
-        return None if names == Names.default(self.c.size, ub.size, eq.size) else names
+        return None if names.is_default(self.c.size, ub.size, eq.size) else names
 
 
 def number(source: SourceFile, line: int, text: str) -> float:

@@ -70,6 +70,8 @@ class _Lines(NamedTuple):
     text: bytes
     first: int
     """The number of the first of them."""
+    ends: IntArray
+    """Where in the text they end."""
 
     def each(self) -> Iterator[tuple[int, bytes]]:
         """Yield the lines that are not blank with their numbers."""
@@ -195,12 +197,12 @@ def _draft(draft: _MpsDraft, raw: bytes) -> _MpsDraft:
         if ended:
             break
         line += block.count(b"\n")
+    if ended and draft.objective >= 0:
+        return draft
     last = raw.count(b"\n", 0, -1) + 1
     if not ended:
         raise draft.source.malformed(last, "the file ends before ENDATA")
-    if draft.objective < 0:
-        raise draft.source.malformed(last, "no row of type N: the objective is missing")
-    return draft
+    raise draft.source.malformed(last, "no row of type N: the objective is missing")
 
 
 def _blocks(raw: bytes) -> Iterator[bytes]:
@@ -222,11 +224,13 @@ def _parts(block: bytes, first: int) -> Iterator[_Lines]:
     done = 0
     for head in heads:
         if head > done:
-            yield _Lines(block[starts[done] : starts[head]], first + done)
-        yield _Lines(block[starts[head] : ends[head]], first + head)
+            begin = starts[done]
+            yield _Lines(block[begin : starts[head]], first + done, ends[done:head] - begin)
+        yield _Lines(block[starts[head] : ends[head]], first + head, ends[:0])
         done = head + 1
     if done < starts.size:
-        yield _Lines(block[starts[done] :], first + done)
+        begin = starts[done]
+        yield _Lines(block[begin:], first + done, ends[done:] - begin)
 
 
 def _section(draft: _MpsDraft, lines: _Lines) -> str:
@@ -249,7 +253,7 @@ def _section(draft: _MpsDraft, lines: _Lines) -> str:
 def _read_data(draft: _MpsDraft, section: str, lines: _Lines) -> None:
     """Read lines of a section, all at once where that can be, else one by one."""
     many = _MANY.get(section)
-    if many is not None and not draft.fixed and lines.text.count(b"\n") > FEW_LINES:
+    if many is not None and not draft.fixed and lines.ends.size > FEW_LINES:
         try:
             many(draft, lines)
             return
@@ -388,13 +392,12 @@ _SECTIONS: dict[str, Callable[[_MpsDraft, int, Words], None]] = {
 }
 
 
-def _word_counts(text: bytes) -> IntArray:
+def _word_counts(lines: _Lines) -> IntArray:
     """The number of words in each line."""
-    space = _IS_SPACE[np.frombuffer(text, dtype=np.uint8)]
+    space = _IS_SPACE[np.frombuffer(lines.text, dtype=np.uint8)]
     # Lines of data start with a space, so that every word follows one.
-    starts = np.flatnonzero(space[:-1] & ~space[1:])
-    ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
-    return np.diff(np.searchsorted(starts, ends), prepend=0)
+    starts = np.flatnonzero(space[:-1] > space[1:])
+    return np.diff(np.searchsorted(starts, lines.ends), prepend=0)
 
 
 def _all_among(counts: IntArray, allowed: tuple[int, ...]) -> bool:
@@ -405,7 +408,7 @@ def _all_among(counts: IntArray, allowed: tuple[int, ...]) -> bool:
 
 
 def _many_rows(draft: _MpsDraft, lines: _Lines) -> None:
-    counts = _word_counts(lines.text)
+    counts = _word_counts(lines)
     words = lines.text.split()
     kinds = words[0::2]
     names = words[1::2]
@@ -435,7 +438,7 @@ class _Pairs(NamedTuple):
 
 def _many_pairs(draft: _MpsDraft, lines: _Lines, lengths: tuple[int, ...]) -> _Pairs:
     """The pairs of lines that have one of so many words."""
-    counts = _word_counts(lines.text)
+    counts = _word_counts(lines)
     if not _all_among(counts, (0, *lengths)):
         raise _Unusual
     words = lines.text.split()
@@ -500,7 +503,7 @@ def _many_of_rows(target: str) -> Callable[[_MpsDraft, _Lines], None]:
 
 
 def _many_bounds(draft: _MpsDraft, lines: _Lines) -> None:
-    counts = _word_counts(lines.text)
+    counts = _word_counts(lines)
     counts = counts[counts > 0]
     words = np.array(lines.text.split(), dtype=object)
     starts = np.cumsum(counts) - counts
@@ -511,12 +514,18 @@ def _many_bounds(draft: _MpsDraft, lines: _Lines) -> None:
     further = counts - valued
     if not _all_among(further, (2, 3)):
         raise _Unusual
-    column = _places(dict(draft.columns), words[starts + further - 1].tolist()).tolist()
+    column = _places(dict(draft.columns), words[starts + further - 1].tolist())
     value, exact = _many_numbers(draft, lines, words[(starts + further)[valued]].tolist())
-    stated: Iterator[Number] = map(from_infinite, exact or value.tolist())
-    for code, place in zip(codes.tolist(), column, strict=True):
-        limit = next(stated) if code <= _BOUND_CODES[b"FX"] else 0.0
-        _set_bound(draft, code, place, limit)
+    limits = np.zeros(codes.size, dtype=object)
+    limits[valued] = list(map(from_infinite, exact or value.tolist()))
+    # Later lines of a column count, in either direction.
+    for bounds, infinity, has_value, has_none in (
+        (draft.high, np.inf, (b"UP", b"FX"), (b"FR", b"PL")),
+        (draft.low, -np.inf, (b"LO", b"FX"), (b"FR", b"MI")),
+    ):
+        at = np.isin(codes, [_BOUND_CODES[kind] for kind in (*has_value, *has_none)])
+        stated = np.where(valued, limits, infinity)[at]
+        bounds.update(zip(column[at].tolist(), stated.tolist(), strict=True))
 
 
 _MANY: dict[str, Callable[[_MpsDraft, _Lines], None]] = {
