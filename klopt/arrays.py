@@ -208,7 +208,7 @@ def sound_sparse(name: str, value: object) -> Any:
     >>> A.indices[1] = 40
     >>> sound_sparse("A", A)
     Traceback (most recent call last):
-    klopt.errors.InvalidProblem: A.indices[1] is 40; expected 0 to 1: the sparse array is corrupt; build it anew ...
+    klopt.errors.InvalidProblem: A.indices[1] is 40; expected 0 to 1: the sparse array is corrupt; build it anew, ...
     """
     given = cast(Any, value)
     kind = given.format
