@@ -2,7 +2,8 @@
 
 Everything behind these functions trusts its arrays: no backend ever sees a NaN, a duplicate sparse
 entry or a caller's own memory. The caller's array is never modified and later changes to it have no
-effect.
+effect. SciPy's compiled code follows the indices of a sparse array without looking whether they lie
+inside it, so they are looked at first.
 
     vector, matrix, csc, symmetric, positive, ..      check one value under a given name
     as_vector, as_matrix, as_csc, as_symmetric, ..    do so for a field of an `attrs` class
@@ -16,19 +17,25 @@ from __future__ import annotations
 
 import numbers
 import os
+import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.errors import InvalidProblem
+from klopt.errors import InvalidProblem, InvalidSettings
 
 __all__ = [
     "EPS",
     "FAKE_INFINITY",
+    "MAX_INDEX",
+    "MEMORY_VARIABLE",
     "UNIT_ROUNDOFF",
     "FloatArray",
     "IntArray",
@@ -43,11 +50,13 @@ __all__ = [
     "as_positive_integer",
     "as_symmetric",
     "as_vector",
+    "bytes_of",
     "csc",
     "flag",
     "freeze",
     "is_locked",
     "matrix",
+    "memory_budget",
     "positive",
     "positive_integer",
     "read_only",
@@ -58,6 +67,8 @@ __all__ = [
     "require_size",
     "same_size",
     "scaled_to_one",
+    "sound_sparse",
+    "sparse_of_parts",
     "symmetric",
     "vector",
 ]
@@ -80,6 +91,15 @@ BLOCK_ORDER = 128
 """The order of blocks that are compared with their mirror images: two of them fit into a cache."""
 ALWAYS_FREE_BYTES = 1e8
 """Memory that is always there: asking for less costs as much as solving a small problem."""
+MAX_INDEX = 2**31 - 1
+"""The largest index of a sparse matrix: native solvers take 32 bits."""
+MEMORY_VARIABLE = "KLOPT_MEMORY_LIMIT"
+"""The environment variable that says how much memory klopt may ask for at once: 500M, 8G."""
+
+_BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_AMOUNT = re.compile(r"(\d+\.?\d*|\.\d+)\s*([kmgt]?)i?b?")
+_stated: ContextVar[float | None] = ContextVar("stated", default=None)
+_share: ContextVar[float] = ContextVar("share", default=1.0)
 
 
 def freeze(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -143,7 +163,7 @@ def matrix(
 
     `None` in `shape` leaves a side free.
     """
-    dense = cast(Any, value).toarray() if sparse.issparse(value) else value
+    dense = _dense(name, value, shape) if sparse.issparse(value) else value
     array = reals(name, dense)
     if array.ndim != 2:
         raise InvalidProblem(f"{name} has shape {array.shape}; expected a matrix (two dimensions)")
@@ -166,14 +186,7 @@ def csc(
     if not sparse.issparse(value):
         dense = matrix(name, value, shape)
         return _frozen_csc(sparse.csc_array(dense))
-    given = cast(Any, value)
-    if given.dtype.kind not in "fiub":
-        raise InvalidProblem(f"{name} has dtype {given.dtype}; expected real numbers")
-    if given.ndim != 2:
-        raise InvalidProblem(f"{name} has shape {given.shape}; expected a matrix (two dimensions)")
-    require_shape(name, given.shape, shape)
-
-    result = sparse.csc_array(given, dtype=np.float64, copy=True)
+    result = sparse.csc_array(_real_sparse(name, value, shape))
     bad = np.flatnonzero(~np.isfinite(result.data))
     if bad.size:
         first = bad[0]
@@ -184,6 +197,82 @@ def csc(
             f"{name}[{row}, {column}] is {result.data[first]}; every entry must be a finite number"
         )
     return _frozen_csc(result)
+
+
+def sound_sparse(name: str, value: object) -> Any:
+    """Return a float64 copy of a sparse array whose indices and pointers are proven to lie inside it.
+
+    It is in the format of the array, or for formats without arrays of indices in coordinates.
+
+    >>> A = sparse.csc_array(([1.0, 2.0], [0, 1], [0, 1, 2]), shape=(2, 2))
+    >>> A.indices[1] = 40
+    >>> sound_sparse("A", A)
+    Traceback (most recent call last):
+    klopt.errors.InvalidProblem: A.indices[1] is 40; expected 0 to 1: the sparse array is corrupt; build it anew, ...
+    """
+    given = cast(Any, value)
+    kind = given.format
+    if kind in ("csc", "csr", "bsr"):
+        _refuse_corrupt_pointers(name, given)
+        return _COMPRESSED[kind](_parts(given), shape=given.shape)
+    if kind == "lil":
+        _refuse_corrupt_lists(name, given)
+    elif kind == "dia":
+        _refuse_corrupt_diagonals(name, given)
+    try:
+        coordinates = given if kind == "coo" else given.tocoo()
+    except (IndexError, OverflowError, TypeError, ValueError) as error:
+        raise _corrupt(name, None, f"a {kind} array: {error}", "sound indices") from None
+    _refuse_corrupt_coordinates(name, coordinates)
+    places = tuple(index.astype(np.int32) for index in coordinates.coords)
+    data = np.array(coordinates.data, dtype=np.float64)
+    return sparse.coo_array((data, places), shape=given.shape)
+
+
+_COMPRESSED: dict[str, Any] = {
+    "csc": sparse.csc_array,
+    "csr": sparse.csr_array,
+    "bsr": sparse.bsr_array,
+}
+
+
+def _parts(given: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Copies of data, indices and pointers, without room for entries that were never made."""
+    used = int(given.indptr[-1])
+    data = np.array(given.data[:used], dtype=np.float64)
+    return data, given.indices[:used].astype(np.int32), given.indptr.astype(np.int32)
+
+
+def sparse_of_parts(
+    name: str,
+    kind: Literal["csc", "csr"],
+    data: npt.NDArray[Any],
+    indices: npt.NDArray[Any],
+    indptr: npt.NDArray[Any],
+    shape: npt.NDArray[Any],
+) -> SparseMatrix:
+    """Return the frozen CSC matrix of a CSC or CSR array that a file holds in parts.
+
+    Parameters
+    ----------
+    name
+        What error messages call it.
+    kind
+        How the parts are meant.
+    data, indices, indptr, shape
+        The attributes of the sparse array.
+
+    >>> sparse_of_parts("A", "csr", *map(np.array, ([3.0], [1], [0, 1], [1, 2]))).toarray()
+    array([[0., 3.]])
+    """
+    sides = tuple(_whole_numbers(f"{name}.shape", shape).ravel().tolist())
+    if len(sides) != 2 or min(sides) < 0:
+        raise _corrupt(f"{name}.shape", None, sides, "two sizes")
+    given = SimpleNamespace(
+        format=kind, data=data, indices=indices, indptr=indptr, shape=sides, dtype=data.dtype
+    )
+    given.ndim = 2
+    return csc(name, _real_sparse(name, given, (None, None)))
 
 
 def symmetric(name: str, value: FloatArray) -> FloatArray:
@@ -327,20 +416,71 @@ def scaled_to_one(values: FloatArray) -> tuple[FloatArray, int]:
 
 
 def require_memory(needed: float, what: str) -> None:
-    """Refuse `what` before it is allocated when it needs more bytes than are free.
+    """Refuse `what` before it is allocated when it needs more bytes than it may have.
+
+    That is what `memory_budget` says, else the environment variable KLOPT_MEMORY_LIMIT, else what
+    is free.
 
     >>> require_memory(1e18, "K of order 250000000")
     Traceback (most recent call last):
     klopt.errors.InvalidProblem: K of order 250000000 needs 1000000000.0 GB of memory; ...
     """
-    if needed < ALWAYS_FREE_BYTES:
+    stated = _stated.get()
+    # To look how much is free takes as long as reading a small file.
+    if needed < ALWAYS_FREE_BYTES and stated is None:
         return
-    free = _free_memory()
-    if needed > free:
+    text = os.environ.get(MEMORY_VARIABLE)
+    if stated is not None:
+        allowed, word = stated, "allowed"
+    elif text is not None:
+        allowed, word = _stated_in_environment(text), "allowed"
+    else:
+        allowed, word = _share.get() * _free_memory(), "free"
+    if needed > allowed:
         raise InvalidProblem(
-            f"{what} needs {needed / 1e9:.1f} GB of memory; "
-            f"{free / 1e9:.1f} GB are free; use less data"
+            f"{what} needs {_amount(needed)} of memory; {_amount(allowed)} are {word}; "
+            f"use less data, or raise the limit (memory_limit, or {MEMORY_VARIABLE}=8G)"
         )
+
+
+@contextmanager
+def memory_budget(limit: float | None, share: float = 1.0) -> Iterator[None]:
+    """Let nothing in the block that asks `require_memory` have more than `limit` bytes.
+
+    Without a limit, nor one in KLOPT_MEMORY_LIMIT, it may have a share of what is free.
+
+    >>> with memory_budget(1e6):
+    ...     require_memory(1e7, "a matrix")
+    Traceback (most recent call last):
+    klopt.errors.InvalidProblem: a matrix needs 10.0 MB of memory; 1.0 MB are allowed; ...
+    """
+    of_limit = _stated.set(limit)
+    of_share = _share.set(share)
+    try:
+        yield
+    finally:
+        _stated.reset(of_limit)
+        _share.reset(of_share)
+
+
+def _stated_in_environment(text: str) -> float:
+    try:
+        return bytes_of(text)
+    except InvalidSettings as error:
+        raise InvalidSettings(f"{MEMORY_VARIABLE}: {error}") from None
+
+
+def bytes_of(text: str) -> int:
+    """Return the bytes that a text like 500M or 2G means.
+
+    >>> bytes_of("1.5G")
+    1500000000
+    """
+    found = _AMOUNT.fullmatch(text.strip().lower())
+    if found is None:
+        raise InvalidSettings(f"{text!r} is no amount of memory; write bytes, or 500M, 2G")
+    number, unit = found.groups()
+    return int(float(number) * _BYTES[unit])
 
 
 def require_size(name: str, array: npt.NDArray[Any], size: int) -> None:
@@ -432,7 +572,16 @@ else:
     as_positive_integer = _converter(positive_integer)
 
 
+def _amount(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
+
+
 def _free_memory() -> float:
+    """The smallest of what the machine, the container and the limits of this process leave."""
+    return min(_free_in_machine(), _free_in_container(), _free_in_process())
+
+
+def _free_in_machine() -> float:
     # Linux counts the caches that it would give back as free, which sysconf does not.
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
@@ -443,6 +592,30 @@ def _free_memory() -> float:
     try:
         return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
+        return float("inf")
+
+
+def _free_in_container() -> float:
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as most:
+            limit = float(most.read())
+        with open("/sys/fs/cgroup/memory.current", encoding="ascii") as used:
+            return max(limit - float(used.read()), 0.0)
+    except (OSError, ValueError):  # no container, or one without a limit ("max")
+        return float("inf")
+
+
+def _free_in_process() -> float:
+    try:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit == resource.RLIM_INFINITY:
+            return float("inf")
+        with open("/proc/self/statm", encoding="ascii") as pages:
+            used = float(pages.read().split()[0]) * resource.getpagesize()
+        return max(limit - used, 0.0)
+    except (ImportError, OSError, ValueError):  # not Linux
         return float("inf")
 
 
@@ -476,12 +649,133 @@ def _refuse_not_finite(name: str, array: npt.NDArray[Any], infinite: bool) -> No
         )
 
 
+def _real_sparse(name: str, value: object, shape: tuple[int | None, int | None]) -> Any:
+    """A sparse array of real numbers and the expected shape whose indices are sound."""
+    given = cast(Any, value)
+    if given.dtype.kind not in "fiub":
+        raise InvalidProblem(f"{name} has dtype {given.dtype}; expected real numbers")
+    if given.ndim != 2:
+        raise InvalidProblem(f"{name} has shape {given.shape}; expected a matrix (two dimensions)")
+    require_shape(name, given.shape, shape)
+    if max(given.shape) > MAX_INDEX:
+        raise InvalidProblem(
+            f"{name} is {given.shape[0]} x {given.shape[1]}; indices go up to {MAX_INDEX}; "
+            "state a smaller problem"
+        )
+    # A matrix of few entries may have many columns, each with its pointer.
+    require_memory(8.0 * (given.shape[0] + given.shape[1]), f"{name} of shape {given.shape}")
+    return sound_sparse(name, given)
+
+
+def _dense(name: str, value: object, shape: tuple[int | None, int | None]) -> FloatArray:
+    """A sparse array with all its zeros."""
+    given = _real_sparse(name, value, shape)
+    rows, columns = given.shape
+    require_memory(16.0 * rows * columns, f"{name}, {rows} x {columns}, with its zeros")
+    return cast(FloatArray, given.toarray())
+
+
+def _corrupt(name: str, index: object, found: object, expected: str) -> InvalidProblem:
+    place = "" if index is None else f"[{index}]"
+    return InvalidProblem(
+        f"{name}{place} is {found}; expected {expected}: the sparse array is corrupt; "
+        "build it anew, for instance from coordinates (scipy.sparse.coo_array)"
+    )
+
+
+def _refuse_corrupt_pointers(name: str, given: Any) -> None:
+    """Refuse CSC, CSR and BSR arrays whose pointers or indices lead outside them."""
+    rows, columns = given.shape
+    dimensions = 1
+    if given.format == "bsr":
+        if given.data.ndim != 3:
+            raise _corrupt(f"{name}.data.ndim", None, given.data.ndim, "3")
+        height, width = given.data.shape[1:]
+        if not (height and width) or rows % height or columns % width:
+            raise _corrupt(f"{name}.blocksize", None, (height, width), "divisors of the shape")
+        rows //= height
+        columns //= width
+        dimensions = 3
+    lines, size = (columns, rows) if given.format == "csc" else (rows, columns)
+    for part in ("indptr", "indices", "data"):
+        array = getattr(given, part)
+        wanted = dimensions if part == "data" else 1
+        if not isinstance(array, np.ndarray) or array.ndim != wanted:
+            raise _corrupt(f"{name}.{part}", None, type(array).__name__, f"{wanted} dimensions")
+    indptr = _whole_numbers(f"{name}.indptr", given.indptr)
+    indices = _whole_numbers(f"{name}.indices", given.indices)
+    entries = len(given.data)
+    if indptr.size != lines + 1:
+        raise _corrupt(f"{name}.indptr.size", None, indptr.size, f"{lines + 1}")
+    if indices.size != entries:
+        raise _corrupt(f"{name}.indices.size", None, indices.size, f"{entries}, as data has")
+    if indptr[0] != 0:
+        raise _corrupt(f"{name}.indptr", 0, indptr[0], "0")
+    falls = indptr[1:] < indptr[:-1]
+    if falls.any():
+        first = int(np.argmax(falls)) + 1
+        raise _corrupt(f"{name}.indptr", first, indptr[first], f"{indptr[first - 1]} or more")
+    used = int(indptr[-1])
+    if used > entries:
+        raise _corrupt(f"{name}.indptr", lines, used, f"at most {entries}, the number of entries")
+    _refuse_outside(f"{name}.indices", indices[:used], size)
+
+
+def _refuse_corrupt_coordinates(name: str, given: Any) -> None:
+    if len(given.coords) != 2:
+        raise _corrupt(f"{name}.coords", None, f"of length {len(given.coords)}", "2")
+    for part, index, size in zip(("row", "col"), given.coords, given.shape, strict=True):
+        _whole_numbers(f"{name}.{part}", index)
+        if index.shape != given.data.shape or index.ndim != 1:
+            raise _corrupt(f"{name}.{part}.shape", None, index.shape, f"{given.data.shape}")
+        _refuse_outside(f"{name}.{part}", index, size)
+
+
+def _refuse_corrupt_diagonals(name: str, given: Any) -> None:
+    rows, columns = given.shape
+    offsets = _whole_numbers(f"{name}.offsets", given.offsets)
+    if given.data.ndim != 2 or offsets.shape != given.data.shape[:1]:
+        raise _corrupt(f"{name}.data.shape", None, given.data.shape, f"{offsets.size} diagonals")
+    for index, offset in enumerate(offsets.tolist()):
+        if not -rows < offset < columns:
+            raise _corrupt(f"{name}.offsets", index, offset, f"{1 - rows} to {columns - 1}")
+    if np.unique(offsets).size < offsets.size:
+        raise _corrupt(f"{name}.offsets", None, offsets.tolist(), "each diagonal once")
+
+
+def _refuse_corrupt_lists(name: str, given: Any) -> None:
+    rows, columns = given.shape
+    if len(given.rows) != rows or len(given.data) != rows:
+        found = (len(given.rows), len(given.data))
+        raise _corrupt(f"{name}, its lists of rows and data", None, found, f"{rows} of each")
+    for row, (index, values) in enumerate(zip(given.rows, given.data, strict=True)):
+        if len(index) != len(values):
+            raise _corrupt(f"{name}.rows", row, f"of length {len(index)}", f"{len(values)}")
+        for column in index:
+            if not isinstance(column, numbers.Integral) or not 0 <= int(column) < columns:
+                raise _corrupt(f"{name}.rows", row, index, f"columns from 0 to {columns - 1}")
+
+
+def _whole_numbers(name: str, array: Any) -> npt.NDArray[Any]:
+    if array.dtype.kind not in "iu":
+        raise _corrupt(f"{name}.dtype", None, array.dtype, "whole numbers")
+    return cast(npt.NDArray[Any], array)
+
+
+def _refuse_outside(name: str, indices: npt.NDArray[Any], size: int) -> None:
+    if indices.size and (indices.min() < 0 or indices.max() >= size):
+        first = int(np.argmax((indices < 0) | (indices >= size)))
+        raise _corrupt(name, first, indices[first], f"0 to {size - 1}")
+
+
 def _frozen_csc(result: SparseMatrix) -> SparseMatrix:
     result.sum_duplicates()
     result.eliminate_zeros()
     result.sort_indices()
-    # Native solvers take 32-bit indices.
+    # Native solvers take 32-bit indices; the shape was compared with MAX_INDEX.
+    if result.nnz > MAX_INDEX:
+        raise InvalidProblem(f"a matrix has {result.nnz} entries; at most {MAX_INDEX} can be held")
     result.data = freeze(result.data)
-    result.indices = freeze(result.indices.astype(np.int32))
-    result.indptr = freeze(result.indptr.astype(np.int32))
+    result.indices = freeze(result.indices.astype(np.int32, copy=False))
+    result.indptr = freeze(result.indptr.astype(np.int32, copy=False))
     return result

@@ -145,16 +145,37 @@ class LP(Program):
         self.__attrs_init__(cost, *ub, *eq, limits, constant, sense, names, decimals, reach)
 
     @classmethod
-    def from_file(cls, path: str | PathLike[str], exact: bool = False) -> Self:
+    def from_file(
+        cls,
+        path: str | PathLike[str],
+        exact: bool = False,
+        *,
+        time_limit: float | None = None,
+        memory_limit: float | None = None,
+    ) -> Self:
         """Return the linear program in an .mps, .lp, .cbf or .npz file.
 
-        With `exact`, the decimals of an .mps file are kept as rationals: what is proven then is
-        proven of the program in the file, not of its rounding to float64.
+        Parameters
+        ----------
+        path
+            Where the file is.
+        exact
+            Whether the decimals of an .mps or .lp file are kept as rationals: what is proven then
+            is proven of the program in the file, not of its rounding to float64.
+        time_limit, memory_limit
+            The seconds that reading may take and the bytes that it may ask for; see
+            `klopt.programs.formats.read`.
         """
-        model = formats.read(path, exact)
+        with formats.opened(path, exact, time_limit=time_limit, memory_limit=memory_limit) as model:
+            lp = cls.from_model(model, path)
+            return lp.in_rationals() if exact else lp
+
+    @classmethod
+    def from_model(cls, model: Model, path: str | PathLike[str]) -> Self:
+        """Return the linear program that was read from a file."""
         model.expect(path, "LP", ("LP",))
         A_ub, b_ub, A_eq, b_eq, names = model.split()
-        lp = cls(
+        return cls(
             model.c,
             A_ub,
             b_ub,
@@ -166,7 +187,6 @@ class LP(Program):
             names,
             model.decimals(),
         )
-        return lp.in_rationals() if exact else lp
 
     def to_file(self, path: str | PathLike[str]) -> None:
         """Write the program to an .mps, .lp, .cbf or .npz file, numbers with all their digits."""

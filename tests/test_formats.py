@@ -6,6 +6,7 @@ Public instances are read where the environment variable KLOPT_DATA names a fold
 from __future__ import annotations
 
 import os
+from fractions import Fraction
 from pathlib import Path
 
 import highspy
@@ -185,7 +186,7 @@ class TestARoundTripLosesNothing:
         """A file that would run code when loaded is refused."""
         path = tmp_path / "file.npz"
         np.savez(path, q=np.array([{}], dtype=object))
-        with pytest.raises(klopt.InvalidProblem, match="not an archive of plain arrays"):
+        with pytest.raises(klopt.InvalidProblem, match="expected numbers or texts, no pickles"):
             LP.from_file(path)
 
 
@@ -264,7 +265,7 @@ BROKEN = [
     ("a.dat-s", SDPA, "1 1 2 2 1", "1 1 1 1 1", "line 8: this entry was given before"),
     ("a.dat-s", SDPA, "1 1 2 2 1", "1 1 2 3 1", "line 8: the entry lies outside its block"),
     ("a.dat-s", SDPA, "1 1 2 2 1", "2 1 2 2 1", "line 8: the matrix must be one of 0..1"),
-    ("a.dat-s", SDPA, "(2)", "(2.5)", "whole numbers"),
+    ("a.dat-s", SDPA, "(2)", "(2.5)", "line 4: '2.5' is not a count or an index"),
     ("a.dat-s", "1\n1\n", "1\n1\n", "1\n1\n", "the file ends before the sizes of the blocks"),
     ("a.cbf", CBF, "0 1.5", "5 1.5", "line 13: '5 1.5' lies outside the problem"),
     ("a.cbf", CBF, "0 1.5", "0 one", "line 13: 'one' is not a number"),
@@ -284,8 +285,8 @@ BROKEN = [
         "BCOORD\n2\n0 -1\n",
         "the file ends before an entry of BCOORD",
     ),
-    ("a.lp", "min\n obj: x +\nst\n c1: x + y <=\nend\n", "x", "x", "HiGHS cannot read it"),
-    ("a.lp", "min\n obj: x\nst\n c1: x + 1e-15 y <= 1\nend\n", "x", "x", "ignored"),
+    ("a.lp", "min\n obj: x\nst\n c1: x + y <=\nend\n", "x", "x", "line 5: expected a number"),
+    ("a.lp", "min\n obj: x\nst\n c1: x + y <= 1\n", "x", "x", "line 4: the file ends before End"),
     (
         "a.cbf",
         "# klopt: names of columns and rows [1]\n" + CBF,
@@ -410,6 +411,121 @@ class TestWhatFilesMean:
         assert np.array_equal(np.column_stack((lp.col_lower_, lp.col_upper_)), problem.bounds)
         assert np.array_equal(lp.row_upper_, np.concatenate((problem.b_ub, problem.b_eq)))
         assert lp.offset_ == problem.offset
+
+
+class TestWhatLpFilesMean:
+    """HiGHS reads the same of files that it reads without losing anything; the rest is by hand."""
+
+    def as_highs_reads_it(self, path: Path) -> tuple[object, ...]:
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        assert highs.readModel(str(path)) != highspy.HighsStatus.kError
+        lp = highs.getLp()
+        parts = (lp.a_matrix_.value_, lp.a_matrix_.index_, lp.a_matrix_.start_)
+        A = sparse.csc_array(tuple(map(np.array, parts)), shape=(lp.num_row_, lp.num_col_))
+        vectors = (lp.col_cost_, lp.row_lower_, lp.row_upper_, lp.col_lower_, lp.col_upper_)
+        sense = "max" if lp.sense_ == highspy.ObjSense.kMaximize else "min"
+        names = (tuple(lp.col_names_), tuple(lp.row_names_))
+        return A.toarray().tolist(), [list(each) for each in vectors], lp.offset_, sense, names
+
+    def as_klopt_reads_it(self, path: Path) -> tuple[object, ...]:
+        model = formats.read(path)
+        vectors = (model.c, model.row_lower, model.row_upper, model.lower, model.upper)
+        lists = [each.tolist() for each in vectors]
+        names = (model.names.columns, model.names.ub)
+        return model.A.toarray().tolist(), lists, model.offset, model.sense, names
+
+    @into_files
+    @given(rng=generators)
+    def test_is_what_highs_reads_of_what_klopt_writes(self, tmp_path, rng) -> None:
+        path = tmp_path / "file.lp"
+        some_lp(rng, vacuous=False).to_file(path)
+        assert self.as_klopt_reads_it(path) == self.as_highs_reads_it(path)
+
+    @into_files
+    @given(rng=generators)
+    def test_is_what_highs_reads_of_what_highs_writes(self, tmp_path, rng) -> None:
+        path = tmp_path / "file.lp"
+        some_lp(rng, vacuous=False).to_file(path)
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        highs.readModel(str(path))
+        again = tmp_path / "again.lp"
+        highs.writeModel(str(again))
+        found = self.as_klopt_reads_it(again)
+        assert found == self.as_highs_reads_it(again)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "min\n x\nst\n c1: x + y >= 1\nbounds\n x <= -5\nend\n",
+            "min\n x\nst\n c1: x + x + y >= 1\nend",
+            "MAXIMIZE\n 3 x + 4\nSubject To\n c1: x >= + 2\n c2: x >= - 2\nEND\n",
+            "min\nobj: 0 x\nst\n c1: x + y >= -1e30\n c2: x<= 1e20\n c3: x >= -inf\nbounds\n x >= 2\n"
+            " x<= 1\nw<=3\nend",
+            "min\n -x1 + x.2 + (a)\nst\n c1: x1 >= 2 \\ a comment\nbounds\n x1 free\n x.2 = 3\nend",
+            "min\n 3x + 2.5e1y\nst\n c1: x + y <= 4\nbounds\n -inf <= y <= 3\n x >= 1 x <= 3\nend",
+        ],
+    )
+    def test_by_examples_is_what_highs_reads(self, tmp_path, text) -> None:
+        path = tmp_path / "file.lp"
+        path.write_text(text)
+        assert self.as_klopt_reads_it(path) == self.as_highs_reads_it(path)
+
+    def test_where_highs_drops_numbers_they_are_kept(self, tmp_path) -> None:
+        path = tmp_path / "file.lp"
+        path.write_text(
+            "min\n x + [ 3 x^2 - 2 x * y + 4 y ^2 ] / 2 - 0.5\nst\n c1: x + 3 + 1e-15 y >= 1\n"
+            " 1 =< x + 2 y =< 3\n c3: 5 => y\nbounds\n 3 >= x >= -1\nend\n"
+        )
+        model = formats.read(path)
+        assert model.A.toarray().tolist() == [[1, 1e-15], [1, 2], [0, 1]]
+        assert model.row_lower.tolist() == [-2, 1, -np.inf]
+        assert model.row_upper.tolist() == [np.inf, 3, 5]
+        assert model.P.toarray().tolist() == [[3, -1], [-1, 4]]
+        assert (model.lower.tolist(), model.upper.tolist()) == ([-1, 0], [3, np.inf])
+        assert model.offset == -0.5
+        assert model.names.ub == ("c1", "R1", "c3")
+
+    def test_decimals_are_kept_and_added_before_they_are_rounded(self, tmp_path) -> None:
+        path = tmp_path / "file.lp"
+        path.write_text(
+            "min\n 0.1 x + 0.2 x\nst\n c1: x + 0.1 y + 0.2 y >= 0.3\nbounds\n x <= 0.7\nend\n"
+        )
+        lp = LP.from_file(path, exact=True)
+        tenth = Fraction(1, 10)
+        assert lp.decimals.c == (3 * tenth, 0)
+        assert lp.decimals.ub == (((0, Fraction(-1)), (1, -3 * tenth)),)
+        assert lp.decimals.b_ub == (-3 * tenth,)
+        assert lp.decimals.bounds[0] == (0, 7 * tenth)
+        assert LP.from_file(path).c.tolist() == [0.3, 0.0]  # not 0.1 + 0.2
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("max\n x\nst\n c: x >= 1\n c: x <= 2\nend", "line 5: the row 'c' was named before"),
+            ("min\n x\nst\n c: x >= y\nend", "line 4: expected a number, found 'y'"),
+            ("min\n x\nst\n c: 2 x 3 y >= 1\nend", "line 4: expected a sign before '3'"),
+            ("min\n x\nst\n c: 2 3 y >= 1\nend", "line 4: '3' follows a number"),
+            ("min\n x\nst\n c: x^2 >= 1\nend", "line 4: expected <=, >= or =, found '^'"),
+            ("min\n x\nst\n c: [ x^2 ] >= 1\nend", "line 4: quadratic constraints"),
+            ("min\n [ x^2 ]\nst\n c: x >= 1\nend", "line 3: expected '/', found 'st'"),
+            (
+                "min\n x\nst\n c: x >= 1\ngeneral\n x\nend",
+                "line 5: section 'general': klopt solves",
+            ),
+            ("min\n x\nst\n c: 1e400 x >= 1\nend", "line 4: the coefficient 1e400 is not a finite"),
+            ("min\n x\nst\n c: x >= 1\nend\n more", "line 6: 'more' stands after End"),
+            ("mni\n x\nend", "line 1: expected Minimize or Maximize, found 'mni'"),
+            ("min\n x y\nst\n c: x >= 1\nend", "line 2: expected a sign, a term or Subject To"),
+        ],
+    )
+    def test_misprints_are_refused_with_their_line(self, tmp_path, text, message) -> None:
+        path = tmp_path / "file.lp"
+        path.write_text(text)
+        with pytest.raises(klopt.InvalidProblem) as refusal:
+            formats.read(path)
+        assert message in str(refusal.value)
 
 
 DATA = Path(os.environ["KLOPT_DATA"]) if "KLOPT_DATA" in os.environ else None

@@ -67,7 +67,7 @@ def task_list(
     chosen = _backends(backends)
     tasks: dict[str, Task] = {}
     refusals: list[str] = []
-    for label, given in _labelled(problems, sizes, settings[0].seed):
+    for label, given in _labelled(problems, sizes, settings[0]):
         problem = pristine(given)
         data = digest(problem)
         routes = _routes(label, problem, chosen, formulation, refusals)
@@ -91,7 +91,7 @@ def task_list(
 
 
 def _labelled(
-    problems: Target | Iterable[Target], sizes: Sequence[int], seed: int
+    problems: Target | Iterable[Target], sizes: Sequence[int], setting: Settings
 ) -> list[tuple[str, Problem]]:
     if isinstance(problems, Problem | str | Path | type) or _is_pair(problems):
         problems = [problems]  # type: ignore[list-item]
@@ -103,9 +103,10 @@ def _labelled(
     found: list[tuple[str, Problem]] = []
     for target in problems:
         if isinstance(target, str | Path):
-            found += read_problems(str(target), sizes, seed)
+            # Reading a file may take as long as a run.
+            found += read_problems(str(target), sizes, setting.seed, setting.time_limit)
         elif isinstance(target, type):
-            found += read_problems(target.__name__, sizes, seed)
+            found += read_problems(target.__name__, sizes, setting.seed)
         elif _is_pair(target):
             found.append(target)  # type: ignore[arg-type]
         else:

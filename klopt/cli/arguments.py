@@ -20,8 +20,6 @@ __all__ = ["read_duration", "read_memory", "read_numbers", "read_options"]
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+\.?\d*|\.\d+)\s*([smh]?)")
-_BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_MEMORY = re.compile(r"(\d+\.?\d*|\.\d+)\s*([kmgt]?)i?b?")
 
 
 def read_duration(text: str) -> float:
@@ -43,11 +41,9 @@ def read_memory(text: str) -> int:
     >>> read_memory("1.5G")
     1500000000
     """
-    found = _MEMORY.fullmatch(text.strip().lower())
-    if found is None:
-        raise InvalidSettings(f"{text!r} is no amount of memory; write bytes, or 500M, 2G")
-    number, unit = found.groups()
-    return int(float(number) * _BYTES[unit])
+    from klopt.arrays import bytes_of
+
+    return bytes_of(text)
 
 
 def read_numbers(text: str, what: str) -> list[float]:

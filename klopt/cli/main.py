@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from klopt.model.problem import Problem
 
 __all__ = ["main"]
+
+MIN_TIME_LEFT_S = 1e-3
+"""What is left for solving at least: a limit of 0 is none, and reading stopped in time."""
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -65,7 +69,12 @@ def main() -> None:
     show_default=True,
     help="Relative gap at which an answer counts as optimal.",
 )
-@click.option("--time", "time_limit", metavar="DURATION", help="Stop after 30, 30s, 5m or 2h.")
+@click.option(
+    "--time",
+    "time_limit",
+    metavar="DURATION",
+    help="Stop after 30, 30s, 5m or 2h, reading included.",
+)
 @click.option("--max-iter", type=int, metavar="N", help="Stop after N iterations of the backend.")
 @click.option("--threads", default=1, show_default=True, help="Threads of the backend.")
 @click.option(
@@ -127,7 +136,11 @@ def solve(
     # Refuses bad values before a large file is read.
     Settings(tol, seconds, max_iter, threads, seed, log, options)
     chosen = read_backend(backend)
-    problem = read_problem(target, size, seed, exact)
+    began = time.perf_counter()
+    problem = read_problem(target, size, seed, exact, time_limit=seconds)
+    # Reading counts; what is left goes to solving.
+    if seconds is not None:
+        seconds = max(seconds - (time.perf_counter() - began), MIN_TIME_LEFT_S)
     with _native_output_on_stderr(log):
         result = run(
             problem,

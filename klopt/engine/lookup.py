@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -41,7 +41,15 @@ SUFFIXES = (".mps", ".lp", ".dat-s", ".cbf", ".npz")
 Labelled = list[tuple[str, Problem]]
 
 
-def read_problem(text: str, size: int | None, seed: int, exact: bool = False) -> Problem:
+def read_problem(
+    text: str,
+    size: int | None,
+    seed: int,
+    exact: bool = False,
+    *,
+    time_limit: float | None = None,
+    memory_limit: float | None = None,
+) -> Problem:
     """Return the problem in a file, or a random instance of the class of that name.
 
     Parameters
@@ -52,6 +60,8 @@ def read_problem(text: str, size: int | None, seed: int, exact: bool = False) ->
         Those of a random instance.
     exact
         Whether the decimals of a file are kept as rationals.
+    time_limit, memory_limit
+        The seconds that reading a file may take and the bytes that it may ask for.
     """
     if not _names_a_file(text):
         rng = np.random.default_rng(seed)
@@ -59,11 +69,11 @@ def read_problem(text: str, size: int | None, seed: int, exact: bool = False) ->
     if size is not None:
         raise InvalidSettings(f"--size is for random instances; {text} is a file")
     path = Path(text)
-    if not path.is_file():
+    if not path.exists():
         folder = path.parent.glob("*") if path.parent.is_dir() else ()
         files = [str(file) for file in folder if file.is_file()]
         raise InvalidProblem(f"no file {text!r}{_did_you_mean(text, files)}")
-    return _from_file(path, exact)
+    return _from_file(path, exact, time_limit, memory_limit)
 
 
 def _names_a_file(text: str) -> bool:
@@ -72,27 +82,32 @@ def _names_a_file(text: str) -> bool:
     return path.is_file() or len(path.parts) > 1 or path.name.lower().endswith(SUFFIXES)
 
 
-def _from_file(path: Path, exact: bool = False) -> Problem:
+def _from_file(
+    path: Path,
+    exact: bool = False,
+    time_limit: float | None = None,
+    memory_limit: float | None = None,
+) -> Problem:
     """The problem of the smallest class that holds what the file states."""
-    from klopt.programs.formats import read
+    from klopt.programs.formats import opened
 
-    try:
-        model = read(path)
+    with opened(path, exact, time_limit=time_limit, memory_limit=memory_limit) as model:
         if not model.c.size:  # a valid program, but from a file it is a file of another kind
             raise InvalidProblem(f"{path} states no variables; is it a file of this kind?")
         reader: Any = problem_named("SDP" if model.kind == "nothing" else model.kind)
         if exact and model.kind != "LP":
             raise InvalidProblem(f"{path} states no linear program; --exact is for those")
-        problem: Problem = reader.from_file(path, exact=True) if exact else reader.from_file(path)
-    except OSError as error:
-        raise InvalidProblem(f"{path} cannot be read: {error.strerror or error}") from error
-    return problem
+        problem: Problem = reader.from_model(model, path)
+        return cast(Any, problem).in_rationals() if exact else problem
 
 
-def read_problems(text: str, sizes: Sequence[int], seed: int) -> Labelled:
+def read_problems(
+    text: str, sizes: Sequence[int], seed: int, time_limit: float | None = None
+) -> Labelled:
     """Return the problems that a text names, with labels.
 
-    Of a class there is one for each size, of a file one, of a function all it returns.
+    Of a class there is one for each size, of a file one, of a function all it returns. Reading a
+    file may take `time_limit` seconds.
 
     >>> [label for label, _ in read_problems("SoftMargin", [10, 20], seed=0)]
     ['SoftMargin n=10', 'SoftMargin n=20']
@@ -101,7 +116,7 @@ def read_problems(text: str, sizes: Sequence[int], seed: int) -> Labelled:
     if colon and function.isidentifier() and not Path(text).is_file():
         return _from_function(module, function, sizes)
     if _names_a_file(text):
-        return [(Path(text).name, read_problem(text, None, seed))]
+        return [(Path(text).name, read_problem(text, None, seed, time_limit=time_limit))]
     found: Labelled = []
     for size in sizes or (DEFAULT_SIZE,):
         problem = read_problem(text, size, seed)

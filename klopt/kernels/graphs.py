@@ -63,6 +63,8 @@ IntArray = npt.NDArray[np.int64]
 
 UNLABELLED = -1
 """The label of a point whose class is not known."""
+MAX_LABEL = 2.0**53
+"""Beyond it, floats are no longer all whole numbers, nor whole numbers all floats."""
 
 
 def knn_graph(
@@ -340,7 +342,8 @@ def class_labels(labels: object, size: int | None = None) -> IntArray:
     array([ 0,  2, -1])
     """
     values = vector("labels", labels, size)
-    odd = np.flatnonzero((values != np.floor(values)) | (values < UNLABELLED))
+    is_class = (values == np.floor(values)) & (values >= UNLABELLED) & (values <= MAX_LABEL)
+    odd = np.flatnonzero(~is_class)
     if odd.size:
         raise InvalidProblem(
             f"labels[{odd[0]}] is {values[odd[0]]:g}; expected integers from 0 up, or {UNLABELLED} for unlabelled"

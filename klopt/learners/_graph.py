@@ -25,7 +25,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from klopt.arrays import FloatArray, SparseMatrix, csc
+from klopt.arrays import FloatArray, SparseMatrix, csc, sound_sparse
 from klopt.engine.result import Result
 from klopt.errors import InvalidProblem
 from klopt.kernels.graphs import Weights, knn_graph
@@ -85,6 +85,8 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
             raise InvalidProblem(
                 f"graph is {self.graph!r}; expected 'knn', or 'precomputed' for a matrix of weights"
             )
+        if sparse.issparse(X):
+            sound_sparse("X", X)
         X, codes = self._labelled(X, y, unlabelled=True, accept_sparse="csr" if given else False)
         if given:
             self._nearby = None
@@ -115,6 +117,8 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
         # Otherwise the graph is given, and X holds the weights to the training points.
         if self._nearby is not None:
             return cast(FloatArray, self._nearby.shares(self._points(X)) @ F)
+        if sparse.issparse(X):
+            sound_sparse("X", X)
         W = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
         total = np.asarray(W.sum(axis=1), dtype=float).ravel()
         # A point without edges takes the mean of all.

@@ -101,6 +101,9 @@ def bounds_array(n: int, bounds: object) -> FloatArray:
 
 def _pairs_of_floats(n: int, bounds: object) -> FloatArray:
     """One pair for each variable; None becomes -inf below and inf above."""
+    # Floats, as readers of files have them, hold no None.
+    if isinstance(bounds, np.ndarray) and bounds.dtype == np.float64 and bounds.shape == (n, 2):
+        return bounds
     # As in linprog, variables are nonnegative unless bounds are given.
     given = np.array((0.0, None) if bounds is None else bounds, dtype=object)
     pairs = np.broadcast_to(given, (n, 2)) if given.shape in ((2,), (1, 2)) else given

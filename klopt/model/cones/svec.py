@@ -19,6 +19,7 @@ __all__ = [
     "order_of",
     "smat",
     "svec",
+    "svec_diagonal",
     "svec_entries",
     "svec_index",
     "svec_places",
@@ -78,8 +79,20 @@ def svec_entries(order: int) -> tuple[IntArray, IntArray]:
     >>> rows, columns
     (array([0, 1, 1]), array([0, 0, 1]))
     """
-    columns, rows = np.triu_indices(order)
+    # Column j has the rows j, .., order - 1. No mask of order x order is made on the way.
+    columns = np.repeat(np.arange(order), np.arange(order, 0, -1))
+    rows = np.arange(svec_size(order)) - svec_diagonal(order)[columns] + columns
     return freeze(rows), freeze(columns)
+
+
+def svec_diagonal(order: int) -> IntArray:
+    """Return the places of the diagonal in `svec`.
+
+    >>> svec_diagonal(3)
+    array([0, 3, 5])
+    """
+    index = np.arange(order)
+    return svec_index(index, index, order)
 
 
 @lru_cache(maxsize=8)

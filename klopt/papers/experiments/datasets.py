@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,9 +30,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from klopt.arrays import FloatArray
+from klopt.arrays import FloatArray, matrix, sparse_of_parts
 from klopt.errors import InvalidSettings
 from klopt.papers.experiments.protocol import IntArray, Labels
+from klopt.programs.formats.archive import load_arrays
+from klopt.programs.formats.source import SourceFile, reading
 
 __all__ = ["DataSet", "Unavailable", "load", "noisy_similarity", "read_csv", "read_npz"]
 
@@ -151,7 +154,8 @@ def read_csv(
 
     A line has `skip` other columns, the features and then the class or the number.
     """
-    rows = list(_csv_rows(path, class_first))
+    with reading(path) as source:
+        rows = list(_csv_rows(source, class_first))
     if rows and not _numbers(rows[0][1][skip:-1]):
         rows = rows[1:]  # a header
     if not rows:
@@ -172,38 +176,50 @@ def read_csv(
     return _made(path.stem, points, targets, path.name, regression=regression)
 
 
-def _csv_rows(path: Path, class_first: bool) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(source: SourceFile, class_first: bool) -> Iterator[tuple[int, list[str]]]:
     """The cells of each row with its line number, the class last; KEEL's @ lines are left out."""
-    with open(path, encoding="utf-8", newline="") as file:
-        for line, row in enumerate(csv.reader(file, skipinitialspace=True), 1):
-            if not row or row[0].startswith("@"):
-                continue
-            cells = [cell.strip() for cell in row]
-            yield line, cells[1:] + cells[:1] if class_first else cells
+    lines = io.StringIO(source.text(), newline="")
+    for line, row in enumerate(csv.reader(lines, skipinitialspace=True), 1):
+        source.line = line
+        if not row or row[0].startswith("@"):
+            continue
+        cells = [cell.strip() for cell in row]
+        yield line, cells[1:] + cells[:1] if class_first else cells
 
 
 def read_npz(path: Path, regression: bool = False) -> DataSet:
     """Return the points of a NumPy file with X and y."""
-    with np.load(path) as content:
-        arrays = dict(content)
-    if "X_data" in arrays:
-        from scipy import sparse
+    with reading(path) as source:
+        arrays = load_arrays(source)
+        if "X_data" in arrays:
+            names = [f"X_{part}" for part in ("data", "indices", "indptr", "shape")]
+            for name in names:
+                if name not in arrays:
+                    raise InvalidSettings(f"{path} has no array {name!r}, a part of a sparse X")
+            parts = (arrays[name] for name in names)
+            arrays["X"] = matrix("X", sparse_of_parts("X", "csr", *parts))
+        return _points(path, arrays, regression)
 
-        parts = (arrays["X_data"], arrays["X_indices"], arrays["X_indptr"])
-        arrays["X"] = sparse.csr_array(parts, shape=tuple(arrays["X_shape"])).toarray()
+
+def _points(path: Path, arrays: dict[str, Any], regression: bool) -> DataSet:
+    """The data set that arrays hold."""
     if "S" in arrays:
         arrays["X"] = arrays["S"]
     for name in ("X", "y"):
         if name not in arrays:
             raise InvalidSettings(f"{path} has no array {name!r}; it has {', '.join(arrays)}")
-    published = [row for name in arrays if name.startswith("idxLabs") for row in arrays[name]]
-    X = arrays["X"]
-    y = arrays["y"]
+    X = matrix("X", arrays["X"])
+    y = np.ravel(arrays["y"])
     training = 0
     if "X_test" in arrays and "y_test" in arrays:
         training = len(X)
-        X = np.concatenate([X, arrays["X_test"]])
-        y = np.concatenate([y, arrays["y_test"]])
+        X = np.concatenate([X, matrix("X_test", arrays["X_test"], (None, X.shape[1]))])
+        y = np.concatenate([y, np.ravel(arrays["y_test"])])
+    splits = {name: np.atleast_2d(arrays[name]) for name in arrays if name.startswith("idxLabs")}
+    for name, rows in splits.items():
+        if rows.dtype.kind not in "iu" or ((rows < 0) | (rows >= len(X))).any():
+            raise InvalidSettings(f"{path}: {name} holds other than points from 0 to {len(X) - 1}")
+    published = [row for rows in splits.values() for row in rows]
     return replace(_made(path.stem, X, y, path.name, published, regression), training=training)
 
 

@@ -15,18 +15,29 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray, csc
+from klopt.arrays import FloatArray, csc, require_memory
 from klopt.model.cones import svec_index, svec_size
-from klopt.programs.formats.model import Block, Model, Names, malformed, number
+from klopt.programs.formats.model import (
+    LINES_AT_A_TIME,
+    Block,
+    Model,
+    Names,
+    finite,
+    numbers_table,
+    require_blocks,
+    whole,
+)
+from klopt.programs.formats.source import SourceFile
 
-__all__ = ["BOUNDS_NOTE", "NAMES_NOTE", "read"]
+__all__ = ["BOUNDS_NOTE", "KEEPS_DECIMALS", "NAMES_NOTE", "read"]
+
+KEEPS_DECIMALS = False
 
 Domain = list[tuple[str, int]]
 BOUNDS_NOTE = "# klopt: the last {} rows of CON are bounds of variables"
@@ -44,6 +55,8 @@ _TABLES = {
     "HCOORD": 4,
     "DCOORD": 3,
 }
+BYTES_PER_ROW = 300.0
+"""The memory that a row or a variable takes at most while a model is made."""
 _ROTATION = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2.0)
 
 
@@ -51,7 +64,7 @@ _ROTATION = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2.0)
 class _CbfDraft:
     """What has been read so far; a table holds one row of indices and a value per line."""
 
-    path: Path
+    source: SourceFile
     sense: str = "MIN"
     var: Domain = field(default_factory=list)
     con: Domain = field(default_factory=list)
@@ -70,74 +83,75 @@ class _CbfDraft:
 class _Reader:
     """The words of the lines that are neither empty nor comments, with their line numbers."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, source: SourceFile) -> None:
+        self.source = source
         self.bounds = 0
         self.at = 0
         self.names: Names | None = None
         self.lines: list[tuple[int, list[str]]] = []
-        for place, text in enumerate(path.read_text(encoding="latin-1").splitlines(), 1):
-            if found := _BOUNDS.fullmatch(text.strip()):
-                self.bounds = int(found[1])
-            elif text.startswith(NAMES_NOTE):
-                self.names = self._names(place, text.removeprefix(NAMES_NOTE))
+        for place, text in enumerate(source.lines(), 1):
+            if place % LINES_AT_A_TIME == 0:
+                source.line = place
+                source.check_time()
+            if text.startswith("#"):
+                self._comment(place, text)
+                continue
             # The rest of a line after # is a comment.
             words = text.split("#", 1)[0].split()
             if words:
                 self.lines.append((place, words))
 
+    def _comment(self, line: int, text: str) -> None:
+        """Take what klopt says in comments."""
+        if found := _BOUNDS.fullmatch(text.strip()):
+            self.bounds = whole(self.source, line, found[1])
+        elif text.startswith(NAMES_NOTE):
+            self.names = self._names(line, text.removeprefix(NAMES_NOTE))
+
     def _names(self, line: int, text: str) -> Names:
         try:
             columns, rows = json.loads(text)
             return Names(tuple(columns), tuple(rows))
-        except (ValueError, TypeError) as error:
-            raise malformed(self.path, line, f"not two lists of names: {error}") from None
+        except (ValueError, TypeError, RecursionError) as error:
+            raise self.source.malformed(line, f"not two lists of names: {error}") from None
 
     def next(self, what: str, count: int) -> tuple[int, list[str]]:
         if self.at == len(self.lines):
             last = self.lines[-1][0] if self.lines else 1
-            raise malformed(self.path, last, f"the file ends before {what}")
+            raise self.source.malformed(last, f"the file ends before {what}")
         line, words = self.lines[self.at]
         if len(words) != count:
-            raise malformed(
-                self.path, line, f"expected {what} ({count} words), found {' '.join(words)!r}"
+            raise self.source.malformed(
+                line, f"expected {what} ({count} words), found {' '.join(words)[:80]!r}"
             )
         self.at += 1
         return line, words
 
-    def whole(self, line: int, word: str) -> int:
-        value = number(self.path, line, word)
-        if value != int(value) or value < 0:
-            raise malformed(self.path, line, f"{word!r} is not a count or an index")
-        return int(value)
-
     def domain(self, name: str) -> Domain:
         line, (size, count) = self.next(f"the size of {name} and its number of cones", 2)
         found: Domain = []
-        for _ in range(self.whole(line, count)):
+        for _ in range(whole(self.source, line, count)):
             at, (cone, part) = self.next("a cone and its size", 2)
             if cone not in _CONES:
-                raise malformed(
-                    self.path, at, f"klopt reads no {cone} cones; it knows {', '.join(_CONES)}"
+                raise self.source.malformed(
+                    at, f"klopt reads no {cone[:20]} cones; it knows {', '.join(_CONES)}"
                 )
-            found.append((cone, self.whole(at, part)))
+            found.append((cone, whole(self.source, at, part)))
             if cone == "QR" and found[-1][1] < 2:
-                raise malformed(self.path, at, "a rotated cone has at least two entries")
+                raise self.source.malformed(at, "a rotated cone has at least two entries")
         rows = _size(found)
-        if rows != self.whole(line, size):
-            raise malformed(self.path, line, f"the cones of {name} have {rows} rows, not {size}")
+        if rows != whole(self.source, line, size):
+            raise self.source.malformed(line, f"the cones of {name} have {rows} rows, not {size}")
+        require_memory(BYTES_PER_ROW * rows, f"{name} of size {rows} in line {line}")
         return found
 
     def orders(self, name: str) -> list[int]:
         line, (count,) = self.next(f"the number of blocks of {name}", 1)
-        return [
-            self.whole(*self._first(f"the order of a block of {name}"))
-            for _ in range(self.whole(line, count))
-        ]
-
-    def _first(self, what: str) -> tuple[int, str]:
-        line, (word,) = self.next(what, 1)
-        return line, word
+        found = []
+        for _ in range(whole(self.source, line, count)):
+            at, (word,) = self.next(f"the order of a block of {name}", 1)
+            found.append(whole(self.source, at, word))
+        return found
 
     def table(self, name: str, limits: list[int], orders: list[int]) -> FloatArray:
         """Rows of indices, each below its limit, and a value.
@@ -145,31 +159,67 @@ class _Reader:
         The last two indices of an entry of a matrix stay below the order of its block.
         """
         line, (count,) = self.next(f"the number of entries of {name}", 1)
-        rows = np.zeros((self.whole(line, count), len(limits) + 1))
-        for row in rows:
-            line, words = self.next(f"an entry of {name}", len(limits) + 1)
-            row[:-1] = [self.whole(line, word) for word in words[:-1]]
-            row[-1] = number(self.path, line, words[-1])
-            outside = np.any(row[:-1] >= limits)
-            # The limits are those of the largest block; here the entry's own block counts.
-            if orders and not outside:
-                block = row[0 if name in ("HCOORD", "DCOORD", "OBJFCOORD") else 1]
-                outside = max(row[-3:-1]) >= orders[int(block)]
-            if outside or not np.isfinite(row[-1]):
-                text = f"{' '.join(words)!r} lies outside the problem or is not finite"
-                raise malformed(self.path, line, text)
+        end = self.at + whole(self.source, line, count)
+        width = len(limits) + 1
+        tables = [np.zeros((0, width))]
+        while self.at < end:
+            self.source.line = line
+            self.source.check_time()
+            lines = self.lines[self.at : min(end, self.at + LINES_AT_A_TIME)]
+            if not lines:
+                self.next(f"an entry of {name}", width)
+            for place, words in lines:
+                if len(words) != width:
+                    # Says what is expected and what is there.
+                    self.at = self.lines.index((place, words), self.at)
+                    self.next(f"an entry of {name}", width)
+            tables.append(self._checked(name, lines, limits, orders))
+            self.at += len(lines)
+        return np.concatenate(tables)
+
+    def _checked(
+        self,
+        name: str,
+        lines: list[tuple[int, list[str]]],
+        limits: list[int],
+        orders: list[int],
+    ) -> FloatArray:
+        rows = numbers_table(self.source, lines, len(limits) + 1)
+        index = rows[:, :-1]
+        # NaN is no whole number.
+        odd = ~(index == np.floor(index)) | (index < 0)
+        for line, column in np.argwhere(odd)[:1].tolist():
+            place, words = lines[line]
+            raise self.source.malformed(place, f"{words[column]!r} is not a count or an index")
+        outside = (index >= limits).any(axis=1)
+        # The limits are those of the largest block; here the entry's own block counts.
+        if orders:
+            block = index[:, 0 if name in ("HCOORD", "DCOORD", "OBJFCOORD") else 1]
+            known = np.array(orders)[np.where(outside, 0, block).astype(int)]
+            outside |= index[:, -2:].max(axis=1) >= known
+        wrong = np.flatnonzero(outside | ~np.isfinite(rows[:, -1]))
+        if wrong.size:
+            place, words = lines[wrong[0]]
+            text = f"{' '.join(words)!r} lies outside the problem or is not finite"
+            raise self.source.malformed(place, text)
         return rows
 
 
-def read(path: Path) -> Model:
+def read(source: SourceFile) -> Model:
     """Return the model in a CBF file."""
-    reader = _Reader(path)
-    draft = _CbfDraft(path, bounds=reader.bounds, names=reader.names)
+    reader = _Reader(source)
+    draft = _CbfDraft(source, bounds=reader.bounds, names=reader.names)
     while reader.at < len(reader.lines):
         line, (section, *_) = reader.lines[reader.at]
         reader.at += 1
         _read_section(reader, draft, line, section)
-    return _standard(draft) if _is_standard(draft) else _general(draft)
+    # Every entry of a matrix variable is a variable, unless the program is in standard form.
+    entries = sum(svec_size(order) for order in draft.psdvar)
+    is_standard = _is_standard(draft)
+    variables = _size(draft.con) if is_standard else _size(draft.var) + entries
+    require_memory(BYTES_PER_ROW * variables, f"a program of {variables} variables")
+    require_blocks([*draft.psdvar, *draft.psdcon], variables)
+    return _standard(draft) if is_standard else _general(draft)
 
 
 def _read_section(reader: _Reader, draft: _CbfDraft, line: int, section: str) -> None:
@@ -179,21 +229,23 @@ def _read_section(reader: _Reader, draft: _CbfDraft, line: int, section: str) ->
     elif section == "OBJSENSE":
         line, (draft.sense,) = reader.next("MIN or MAX", 1)
         if draft.sense not in ("MIN", "MAX"):
-            raise malformed(reader.path, line, f"the sense {draft.sense!r} is neither MIN nor MAX")
+            raise reader.source.malformed(
+                line, f"the sense {draft.sense[:20]!r} is neither MIN nor MAX"
+            )
     elif section in ("VAR", "CON"):
         setattr(draft, section.lower(), reader.domain(section))
     elif section in ("PSDVAR", "PSDCON"):
         setattr(draft, section.lower(), reader.orders(section))
     elif section == "OBJBCOORD":
         line, (word,) = reader.next("the constant of the objective", 1)
-        draft.offset = number(reader.path, line, word)
+        draft.offset = finite(reader.source, line, word)
     elif section in _TABLES:
         draft.tables[section] = reader.table(section, *_limits(draft, section))
     elif section == "INT":
         reason = "klopt solves continuous problems only"
-        raise malformed(reader.path, line, f"section {section!r}: {reason}")
+        raise reader.source.malformed(line, f"section {section!r}: {reason}")
     else:
-        raise malformed(reader.path, line, f"section {section!r}: klopt does not read it")
+        raise reader.source.malformed(line, f"section {section[:20]!r}: klopt does not read it")
 
 
 def _is_standard(draft: _CbfDraft) -> bool:
@@ -339,10 +391,13 @@ def _rows(
         start += size
     if not heads:
         return A, b
-    blocks = sparse.eye_array(b.size, format="lil")
-    for head in heads:
-        blocks[head : head + 2, head : head + 2] = _ROTATION
-    turn: Any = sparse.csr_array(blocks)
+    # The identity but for 2 x 2 blocks.
+    first = np.array(heads)
+    others = np.setdiff1d(np.arange(b.size), np.concatenate((first, first + 1)))
+    row = np.concatenate((others, first, first, first + 1, first + 1))
+    column = np.concatenate((others, first, first + 1, first, first + 1))
+    entries = np.concatenate((np.ones(others.size), np.repeat(_ROTATION.ravel(), first.size)))
+    turn: Any = sparse.csr_array((entries, (row, column)), shape=(b.size, b.size))
     return sparse.csr_array(turn @ A), turn @ b
 
 
@@ -355,6 +410,13 @@ def _linear(
     high = np.where(np.isin(cones, ("L-", "L=")), -b, np.inf)
     linear = np.isin(cones, _LINEAR_CONES)
     # The last rows are bounds by klopt's own comment: one variable each.
+    sizes = np.diff(rows.indptr)[b.size - draft.bounds :] if draft.bounds <= b.size else [0]
+    if draft.bounds and not np.all(np.asarray(sizes) == 1):
+        raise draft.source.malformed(
+            None,
+            f"a comment calls the last {draft.bounds} rows of CON bounds of variables, but they "
+            "have not one entry each; remove the comment",
+        )
     for row in range(b.size - draft.bounds, b.size):
         column = rows.indices[rows.indptr[row]]
         lower[column] = max(lower[column], low[row])

@@ -14,11 +14,11 @@ or, with over="X", the program in standard form whose data are c = b and F = (C,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from math import copysign
+from math import copysign, isinf
 from os import PathLike
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import attrs
@@ -26,23 +26,39 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FAKE_INFINITY, FloatArray, MatrixLike, SparseMatrix, csc
+from klopt.arrays import (
+    FAKE_INFINITY,
+    MAX_INDEX,
+    FloatArray,
+    MatrixLike,
+    SparseMatrix,
+    csc,
+    require_memory,
+)
 from klopt.errors import InvalidProblem
-from klopt.model.cones import svec_entries, svec_size, svec_weights
+from klopt.model.cones import svec_diagonal, svec_entries, svec_size, svec_weights
 from klopt.programs.decimals import Decimals
+from klopt.programs.formats.source import SourceFile
 from klopt.programs.rows import LinearRows
 from klopt.proof.rational import Entries, Number
 
 __all__ = [
+    "LINES_AT_A_TIME",
     "Block",
     "FileNumbers",
     "Model",
     "Names",
     "QuadraticRow",
+    "finite",
     "from_infinite",
-    "malformed",
     "number",
+    "numbers_table",
+    "require_blocks",
+    "whole",
 ]
+
+LINES_AT_A_TIME = 20_000
+"""How many lines are read between two looks at the clock."""
 
 
 class Names(NamedTuple):
@@ -59,6 +75,13 @@ class Names(NamedTuple):
         return cls(
             *(tuple(f"{letter}{index}" for index in range(count)) for letter, count in counts)
         )
+
+    def is_default(self, columns: int, ub: int, eq: int) -> bool:
+        """Return whether these are the names of `default`."""
+        # Most files have names of their own, which the first of each kind tells.
+        first = (part[:1] for part in self)
+        expected = Names.default(min(columns, 1), min(ub, 1), min(eq, 1))
+        return tuple(first) == expected and self == Names.default(columns, ub, eq)
 
     @classmethod
     def check(cls, names: object, columns: int, ub: int, eq: int) -> None:
@@ -110,13 +133,11 @@ class Block:
     @property
     def is_diagonal(self) -> bool:
         """Whether all matrices of the block are diagonal, so that it states linear rows."""
-        down, across = svec_entries(self.order)
-        return bool(np.all((across == down)[self.entries.indices]))
+        return bool(np.isin(self.entries.indices, svec_diagonal(self.order)).all())
 
     def diagonal(self) -> SparseMatrix:
         """Return the diagonals of F_0, .., F_n as columns."""
-        down, across = svec_entries(self.order)
-        return csc("F", self.entries.tocsr()[across == down])
+        return csc("F", self.entries.tocsr()[svec_diagonal(self.order)])
 
     def matrix(self, index: int) -> FloatArray:
         """Return F_index of this block as a dense matrix.
@@ -282,33 +303,78 @@ class Model:
         if self.names is None:
             return None
         rows = (*self.names.ub, *self.names.eq)
+        if len(rows) != self.row_lower.size:
+            raise InvalidProblem(
+                f"there are {len(rows)} names of rows and {self.row_lower.size} rows; "
+                "name every row or none"
+            )
         seen: set[int] = set()
         labels = []
         for row in ub.tolist():
             labels.append(f"{rows[row]}:lower" if row in seen else rows[row])
             seen.add(row)
         names = Names(self.names.columns, tuple(labels), tuple(rows[row] for row in eq.tolist()))
-        return None if names == Names.default(self.c.size, ub.size, eq.size) else names
+        return None if names.is_default(self.c.size, ub.size, eq.size) else names
 
 
-def malformed(path: Path, line: int | None, text: str) -> InvalidProblem:
-    """Return the error for a file that cannot be read, with the line where it goes wrong."""
-    return InvalidProblem(f"{path}: {text}" if line is None else f"{path}, line {line}: {text}")
-
-
-def number(path: Path, line: int, text: str) -> float:
+def number(source: SourceFile, line: int, text: str) -> float:
     """Return the number that a file writes as text; Fortran's exponent D counts as E."""
     digits = text
     # Words such as "inf" hold no exponent.
     if text[-1:].isdigit():
         digits = text.replace("D", "E").replace("d", "e")
+    # Python would read 1_000 as a number, which no other reader does.
     try:
-        value = float(digits)
+        value = float("" if "_" in text or not text.isascii() else digits)
     except ValueError:
-        raise malformed(path, line, f"{text!r} is not a number") from None
+        raise source.malformed(line, f"{text!r} is not a number") from None
     if np.isnan(value):
-        raise malformed(path, line, f"{text!r} is not a number")
+        raise source.malformed(line, f"{text!r} is not a number")
     return value
+
+
+def finite(source: SourceFile, line: int, text: str) -> float:
+    """Return the finite number that a file writes as text."""
+    value = number(source, line, text)
+    if isinf(value):
+        raise source.malformed(line, f"{text!r} is not a finite number")
+    return value
+
+
+def whole(source: SourceFile, line: int, text: str, least: int = 0) -> int:
+    """Return the count or index that a file writes as text."""
+    value = number(source, line, text)
+    if isinf(value) or value != int(value) or not least <= value <= MAX_INDEX:
+        raise source.malformed(
+            line, f"{text!r} is not a count or an index: a whole number from {least} to {MAX_INDEX}"
+        )
+    return int(value)
+
+
+def numbers_table(
+    source: SourceFile, lines: Sequence[tuple[int, list[str]]], width: int
+) -> FloatArray:
+    """Return the numbers of lines that are given by their words, `width` in each."""
+    words = [row for _, row in lines]
+    with suppress(ValueError):
+        # Python would read 1_000 as a number, which no other reader does.
+        if not any("_" in word for row in words for word in row):
+            return np.array(words, dtype=float).reshape(-1, width)
+    # Fortran exponents, or a mistake, which is searched for line by line.
+    for line, row in lines:
+        if len(row) != width:
+            raise source.malformed(line, f"expected {width} numbers, found {len(row)}")
+    table = [[number(source, line, word) for word in row] for line, row in lines]
+    return np.array(table, dtype=float).reshape(-1, width)
+
+
+def require_blocks(orders: Sequence[int], variables: int) -> None:
+    """Refuse semidefinite blocks that a solver could not hold, before they are made."""
+    entries = float(sum(svec_size(order) for order in orders))
+    # Indices, weights and right-hand sides of each entry; a pointer of each matrix of each block.
+    needed = 40.0 * entries + 12.0 * len(orders) * (variables + 1)
+    largest = max(orders, default=0)
+    require_memory(needed, f"{len(orders)} blocks of order up to {largest}, {variables} variables")
 
 
 def from_infinite(value: Number) -> Number:

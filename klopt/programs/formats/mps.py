@@ -9,245 +9,369 @@ itself.
     RANGES   with right-hand side b: L [b - |R|, b], G [b, b + |R|], E [b, b + R] or [b + R, b]
     BOUNDS   0 <= x unless stated; a negative UP without LO makes the lower bound -inf, as usual
     QUADOBJ  one triangle of P in x'Px/2;  QMATRIX, QSECTION all of it / one triangle
+
+The lines of a section are read many at a time. Lines in which anything is unusual are read again
+one by one, which accepts more (Fortran's exponents, names with spaces) and says what is wrong
+where.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import count
 from math import isinf
-from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import SparseMatrix, csc
+from klopt.arrays import FloatArray, IntArray, SparseMatrix, csc
 from klopt.programs.formats.model import (
     FileNumbers,
     Model,
     Names,
+    finite,
     from_infinite,
-    malformed,
     number,
 )
+from klopt.programs.formats.source import SourceFile
 from klopt.proof.rational import Number, decimal
 
-__all__ = ["read", "read_exact"]
+__all__ = ["KEEPS_DECIMALS", "read"]
 
-Words = list[str]
-_COLUMNS = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
+KEEPS_DECIMALS = True
+BLOCK_BYTES = 1 << 18
+"""How much of a file is read at a time; between two blocks the clock is looked at."""
+FEW_LINES = 8
+"""So few lines are read one by one, which takes less than to set up arrays."""
+MAX_NAME_IN_MESSAGE = 60
+
+Words = list[bytes]
+_FIELDS = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
+_KINDS = {b"N": "N", b"L": "L", b"G": "G", b"E": "E", b"n": "N", b"l": "L", b"g": "G", b"e": "E"}
+_IS_SPACE = np.zeros(256, dtype=bool)
+_IS_SPACE[list(b" \t\n\v\f\r")] = True
+
+
+class _NamesHoldSpaces(Exception):
+    """A line of ROWS has more than two words: names are found by their place in the line."""
+
+
+class _Unusual(Exception):
+    """Lines that must be read one by one."""
+
+
+class _Lines(NamedTuple):
+    """Some lines of one section."""
+
+    text: bytes
+    first: int
+    """The number of the first of them."""
+    ends: IntArray
+    """Where in the text they end."""
+
+    def each(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines that are not blank with their numbers."""
+        for at, line in enumerate(self.text.split(b"\n"), self.first):
+            if line.strip():
+                yield at, line
+
+
+class _Entries(NamedTuple):
+    """Entries of the matrix, the objective among them, and the line of each."""
+
+    row: IntArray
+    column: IntArray
+    value: FloatArray
+    line: IntArray
+    exact: list[Number]
 
 
 @dataclass
 class _MpsDraft:
-    """What has been read so far."""
+    """What has been read so far; rows and columns are numbered as they come."""
 
-    path: Path
-    exact: bool = False
-    objective: str = ""
-    kinds: dict[str, str] = field(default_factory=dict)
-    columns: dict[str, int] = field(default_factory=dict)
-    entries: dict[tuple[str, str], Number] = field(default_factory=dict)
-    rhs: dict[str, Number] = field(default_factory=dict)
-    ranges: dict[str, Number] = field(default_factory=dict)
-    low: dict[str, Number] = field(default_factory=dict)
-    high: dict[str, Number] = field(default_factory=dict)
-    hessian: dict[tuple[str, str], float] = field(default_factory=dict)
+    source: SourceFile
+    encoding: str
+    fixed: bool = False
+    objective: int = -1
+    rows: dict[bytes, int] = field(default_factory=dict)
+    kinds: list[str] = field(default_factory=list)
+    columns: defaultdict[bytes, int] = field(default_factory=lambda: defaultdict(count().__next__))
+    """A name that is looked up by [..] for the first time gets the next number."""
+    entries: list[_Entries] = field(default_factory=list)
+    rhs: dict[int, Number] = field(default_factory=dict)
+    ranges: dict[int, Number] = field(default_factory=dict)
+    low: dict[int, Number] = field(default_factory=dict)
+    high: dict[int, Number] = field(default_factory=dict)
+    hessian: dict[tuple[int, int], float] = field(default_factory=dict)
     triangle: bool = True
     maximise: bool = False
 
-    def column(self, line: int, name: str) -> str:
+    def show(self, word: bytes) -> str:
+        """A word of the file for a message."""
+        return repr(word.decode(self.encoding)[:MAX_NAME_IN_MESSAGE])
+
+    def words(self, line: bytes) -> Words:
+        if not self.fixed:
+            return line.split()
+        text = line.decode(self.encoding)
+        fields = (text[start:end].strip() for start, end in _FIELDS)
+        return [word.encode(self.encoding) for word in fields if word]
+
+    def column(self, line: int, name: bytes) -> int:
         if name not in self.columns:
-            raise malformed(self.path, line, f"the column {name!r} is not in COLUMNS")
-        return name
+            raise self.source.malformed(line, f"the column {self.show(name)} is not in COLUMNS")
+        return self.columns[name]
 
-    def row(self, line: int, name: str) -> str:
-        if name not in self.kinds:
-            raise malformed(self.path, line, f"the row {name!r} is not in ROWS")
-        return name
+    def row(self, line: int, name: bytes) -> int:
+        if name not in self.rows:
+            raise self.source.malformed(line, f"the row {self.show(name)} is not in ROWS")
+        return self.rows[name]
 
-    def pairs(self, line: int, words: Words) -> Iterator[tuple[str, Number]]:
-        """(row, value) of the last two or four words."""
+    def pairs(self, line: int, words: Words) -> Iterator[tuple[int, bytes]]:
+        """(row, text of the value) of the last two or four words."""
         if len(words) not in (2, 4):
-            raise malformed(
-                self.path,
+            raise self.source.malformed(
                 line,
-                f"expected one or two pairs of a row and a number, found {' '.join(words)!r}",
+                "expected one or two pairs of a row and a number, found "
+                f"{self.show(b' '.join(words))}",
             )
         for name, value in zip(words[::2], words[1::2], strict=True):
-            yield self.row(line, name), self.number(line, value)
+            yield self.row(line, name), value
 
-    def number(self, line: int, text: str) -> Number:
-        """The number that a text states: as a float or, if that is asked for, as a rational."""
-        rounded = number(self.path, line, text)
-        if not self.exact:
+    def number(self, line: int, word: bytes) -> Number:
+        """The number that a word states: as a float or, if that is asked for, as a rational."""
+        text = word.decode(self.encoding)
+        rounded = number(self.source, line, text)
+        if not self.source.exact:
             return rounded
         try:
             return decimal(text)
         except ValueError as error:
-            raise malformed(self.path, line, str(error)) from None
+            raise self.source.malformed(line, str(error)) from None
 
 
-def read(path: Path) -> Model:
-    """Return the model that an MPS file states."""
-    return _model(_draft(path, exact=False))
+def read(source: SourceFile) -> Model:
+    """Return the model that an MPS file states, its decimals beside it if they are kept."""
+    raw = source.content().removeprefix(b"\xef\xbb\xbf")
+    # A carriage return before the end of a line is a space like others; alone it ends a line.
+    if b"\r" in raw and raw.count(b"\r") != raw.count(b"\r\n"):
+        raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    try:
+        draft = _draft(_MpsDraft(source, _encoding(raw)), raw)
+    except _NamesHoldSpaces:
+        draft = _draft(_MpsDraft(source, _encoding(raw), fixed=True), raw)
+    model = _model(draft)
+    return replace(model, numbers=_numbers(draft)) if source.exact else model
 
 
-def read_exact(path: Path) -> Model:
-    """Return the model with its decimals as rationals, beside their rounding."""
-    draft = _draft(path, exact=True)
-    return replace(_model(draft), numbers=_numbers(draft))
+def _encoding(raw: bytes) -> str:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8"
 
 
-def _draft(path: Path, exact: bool) -> _MpsDraft:
-    lines = _decoded(path.read_bytes()).splitlines()
-    draft = _MpsDraft(path, exact)
+def _draft(draft: _MpsDraft, raw: bytes) -> _MpsDraft:
     section = ""
     ended = False
-    fixed = _names_hold_spaces(lines)
-    for at, text in enumerate(lines, 1):
-        if not text.strip() or text.startswith("*"):
-            continue
-        # A line that starts in the first column names a section.
-        if not text[0].isspace():
-            section, *rest = text.split()
-            section = section.upper()
-            if section == "ENDATA":
-                ended = True
-                break
-            if section not in _SECTIONS:
-                raise malformed(
-                    path, at, f"unknown section {section!r}; expected one of {', '.join(_SECTIONS)}"
-                )
-            if section == "OBJSENSE" and rest:
-                _objsense(draft, at, rest)
-            draft.triangle = draft.triangle and section != "QMATRIX"
-            continue
-        if not section:
-            raise malformed(path, at, "data before the first section")
-        words = _fixed_words(text) if fixed else text.split()
-        _SECTIONS[section](draft, at, words)
+    line = 1
+    for block in _blocks(raw):
+        draft.source.line = line
+        draft.source.check_time()
+        for lines in _parts(block, line):
+            text = lines.text
+            # Lines of data start with a space; others hold a comment or the name of a section.
+            if text[:1].isspace():
+                _read_data(draft, section, lines)
+            elif not text.startswith(b"*"):
+                section = _section(draft, lines)
+                if section == "ENDATA":
+                    ended = True
+                    break
+        if ended:
+            break
+        line += block.count(b"\n")
+    if ended and draft.objective >= 0:
+        return draft
+    last = raw.count(b"\n", 0, -1) + 1
     if not ended:
-        raise malformed(path, len(lines), "the file ends before ENDATA")
-    if not draft.objective:
-        raise malformed(path, len(lines), "no row of type N: the objective is missing")
-    return draft
+        raise draft.source.malformed(last, "the file ends before ENDATA")
+    raise draft.source.malformed(last, "no row of type N: the objective is missing")
 
 
-def _fixed_words(text: str) -> Words:
-    """The words of a line in fixed format, found by their columns."""
-    fields = (text[start:end].strip() for start, end in _COLUMNS)
-    return [word for word in fields if word]
+def _blocks(raw: bytes) -> Iterator[bytes]:
+    """The file in parts that end where a line ends."""
+    start = 0
+    while start < len(raw):
+        end = raw.find(b"\n", start + BLOCK_BYTES) + 1
+        # The last line may have no end.
+        yield raw[start:end] if end else raw[start:] + b"\n"
+        start = end or len(raw)
 
 
-def _decoded(raw: bytes) -> str:
-    """The text of a file in UTF-8 or, if it is none, in Latin-1."""
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
+def _parts(block: bytes, first: int) -> Iterator[_Lines]:
+    """Single lines that do not start with a space, and all lines between two of them."""
+    letters = np.frombuffer(block, dtype=np.uint8)
+    ends = np.flatnonzero(letters == ord("\n"))
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    heads = np.flatnonzero(~_IS_SPACE[letters[starts]]).tolist()
+    done = 0
+    for head in heads:
+        if head > done:
+            begin = starts[done]
+            yield _Lines(block[begin : starts[head]], first + done, ends[done:head] - begin)
+        yield _Lines(block[starts[head] : ends[head]], first + head, ends[:0])
+        done = head + 1
+    if done < starts.size:
+        begin = starts[done]
+        yield _Lines(block[begin:], first + done, ends[done:] - begin)
 
 
-def _names_hold_spaces(lines: list[str]) -> bool:
-    """Whether a line of ROWS has more than two words: then names are found by their place."""
-    section = ""
-    for text in lines:
-        if text.startswith("*"):
-            continue
-        if text[:1].strip():
-            section = text.split()[0].upper()
-        elif section == "ROWS" and len(text.split()) > 2:
-            return True
-    return False
+def _section(draft: _MpsDraft, lines: _Lines) -> str:
+    """The section that a line names."""
+    name, *rest = lines.text.split()
+    section = name.decode(draft.encoding).upper()
+    if section == "ENDATA":
+        return section
+    if section not in _SECTIONS:
+        raise draft.source.malformed(
+            lines.first,
+            f"unknown section {draft.show(name.upper())}; expected one of {', '.join(_SECTIONS)}",
+        )
+    if section == "OBJSENSE" and rest:
+        _objsense(draft, lines.first, rest)
+    draft.triangle = draft.triangle and section != "QMATRIX"
+    return section
+
+
+def _read_data(draft: _MpsDraft, section: str, lines: _Lines) -> None:
+    """Read lines of a section, all at once where that can be, else one by one."""
+    many = _MANY.get(section)
+    if many is not None and not draft.fixed and lines.ends.size > FEW_LINES:
+        try:
+            many(draft, lines)
+            return
+        except _Unusual:
+            pass
+    for at, line in lines.each():
+        if not section:
+            raise draft.source.malformed(at, "data before the first section")
+        draft.source.line = at
+        _SECTIONS[section](draft, at, draft.words(line))
 
 
 def _objsense(draft: _MpsDraft, line: int, words: Words) -> None:
-    if words[0].upper() not in ("MAX", "MAXIMIZE", "MAXIMISE", "MIN", "MINIMIZE", "MINIMISE"):
-        raise malformed(draft.path, line, f"the sense {words[0]!r} is neither MIN nor MAX")
-    draft.maximise = words[0].upper().startswith("MAX")
+    sense = words[0].upper()
+    if sense not in (b"MAX", b"MAXIMIZE", b"MAXIMISE", b"MIN", b"MINIMIZE", b"MINIMISE"):
+        raise draft.source.malformed(
+            line, f"the sense {draft.show(words[0])} is neither MIN nor MAX"
+        )
+    draft.maximise = sense.startswith(b"MAX")
 
 
 def _rows(draft: _MpsDraft, line: int, words: Words) -> None:
-    if len(words) != 2 or words[0].upper() not in "NLGE":
-        raise malformed(
-            draft.path,
+    if len(words) > 2 and not draft.fixed:
+        raise _NamesHoldSpaces
+    if len(words) != 2 or words[0] not in _KINDS:
+        raise draft.source.malformed(
             line,
-            f"expected a type (N, L, G or E) and a name, found {' '.join(words)!r}",
+            f"expected a type (N, L, G or E) and a name, found {draft.show(b' '.join(words))}",
         )
-    kind = words[0].upper()
+    kind = _KINDS[words[0]]
     name = words[1]
-    if name in draft.kinds:
-        raise malformed(draft.path, line, f"the row {name!r} was named before")
-    draft.kinds[name] = kind
+    if name in draft.rows:
+        raise draft.source.malformed(line, f"the row {draft.show(name)} was named before")
     # The first N row is the objective, further ones are free rows.
-    if kind == "N" and not draft.objective:
-        draft.objective = name
+    if kind == "N" and draft.objective < 0:
+        draft.objective = len(draft.rows)
+    draft.rows[name] = len(draft.rows)
+    draft.kinds.append(kind)
 
 
 def _columns(draft: _MpsDraft, line: int, words: Words) -> None:
     # Markers enclose integer variables.
-    if "'MARKER'" in words:
-        if "'INTORG'" in words:
-            raise malformed(
-                draft.path, line, "integer variables: klopt solves continuous problems only"
+    if b"'MARKER'" in words:
+        if b"'INTORG'" in words:
+            raise draft.source.malformed(
+                line, "integer variables: klopt solves continuous problems only"
             )
         return
-    column = words[0]
-    draft.columns.setdefault(column, len(draft.columns))
-    for row, value in draft.pairs(line, words[1:]):
-        if (row, column) in draft.entries:
-            raise malformed(draft.path, line, f"column {column!r} has two entries in row {row!r}")
-        draft.entries[row, column] = value
+    column = draft.columns[words[0]]
+    for row, word in draft.pairs(line, words[1:]):
+        value = finite(draft.source, line, word.decode(draft.encoding))
+        exact = [draft.number(line, word)] if draft.source.exact else []
+        draft.entries.append(
+            _Entries(
+                np.array([row]), np.array([column]), np.array([value]), np.array([line]), exact
+            )
+        )
 
 
 def _of_rows(target: str) -> Callable[[_MpsDraft, int, Words], None]:
     def take(draft: _MpsDraft, line: int, words: Words) -> None:
         # The name of the set may be left out.
-        for row, value in draft.pairs(line, words[len(words) % 2 :]):
-            getattr(draft, target)[row] = value
+        for row, word in draft.pairs(line, words[len(words) % 2 :]):
+            # Only the side of a row may be infinite, no range and no constant.
+            if target == "ranges" or row == draft.objective:
+                finite(draft.source, line, word.decode(draft.encoding))
+            getattr(draft, target)[row] = draft.number(line, word)
 
     return take
 
 
 def _bounds(draft: _MpsDraft, line: int, words: Words) -> None:
     kind = words[0].upper()
-    if kind in ("BV", "LI", "UI", "SC", "SI"):
-        raise malformed(
-            draft.path, line, f"bound type {kind}: klopt solves continuous problems only"
+    if kind in (b"BV", b"LI", b"UI", b"SC", b"SI"):
+        raise draft.source.malformed(
+            line, f"bound type {kind.decode()}: klopt solves continuous problems only"
         )
-    if kind not in ("UP", "LO", "FX", "FR", "MI", "PL"):
-        raise malformed(draft.path, line, f"unknown bound type {words[0]!r}")
+    if kind not in _BOUND_CODES:
+        raise draft.source.malformed(line, f"unknown bound type {draft.show(words[0])}")
     # The name of the set may be left out; FR, MI and PL may have a value, which means nothing.
-    valued = kind in ("UP", "LO", "FX")
+    valued = kind in (b"UP", b"LO", b"FX")
     rest = words[1:] if valued or len(words) < 4 else words[1:3]
     if len(rest) not in ((2, 3) if valued else (1, 2)):
-        raise malformed(
-            draft.path,
+        raise draft.source.malformed(
             line,
-            f"expected a set, a column{' and a number' if valued else ''} after {kind}",
+            f"expected a set, a column{' and a number' if valued else ''} after {kind.decode()}",
         )
     column = draft.column(line, rest[-2] if valued else rest[-1])
     value = from_infinite(draft.number(line, rest[-1])) if valued else 0.0
-    if kind in ("LO", "FX"):
-        draft.low[column] = value
-    if kind in ("UP", "FX"):
+    _set_bound(draft, _BOUND_CODES[kind], column, value)
+
+
+_BOUND_CODES = {b"UP": 0, b"LO": 1, b"FX": 2, b"FR": 3, b"MI": 4, b"PL": 5}
+
+
+def _set_bound(draft: _MpsDraft, code: int, column: int, value: Number) -> None:
+    """Enter a bound; of FR, MI and PL the value means nothing."""
+    if code == 0:
         draft.high[column] = value
-    if kind in ("FR", "MI"):
+    elif code == 1:
+        draft.low[column] = value
+    elif code == 2:
+        draft.low[column] = value
+        draft.high[column] = value
+    if code in (3, 4):
         draft.low[column] = -np.inf
-    if kind in ("FR", "PL"):
+    if code in (3, 5):
         draft.high[column] = np.inf
 
 
 def _hessian(draft: _MpsDraft, line: int, words: Words) -> None:
     if len(words) != 3:
-        raise malformed(
-            draft.path, line, f"expected two columns and a number, found {' '.join(words)!r}"
+        raise draft.source.malformed(
+            line, f"expected two columns and a number, found {draft.show(b' '.join(words))}"
         )
     first = draft.column(line, words[0])
     second = draft.column(line, words[1])
-    draft.hessian[first, second] = number(draft.path, line, words[2])
+    draft.hessian[first, second] = finite(draft.source, line, words[2].decode(draft.encoding))
 
 
 def _ignore(draft: _MpsDraft, line: int, words: Words) -> None:
@@ -268,12 +392,161 @@ _SECTIONS: dict[str, Callable[[_MpsDraft, int, Words], None]] = {
 }
 
 
+def _word_counts(lines: _Lines) -> IntArray:
+    """The number of words in each line."""
+    space = _IS_SPACE[np.frombuffer(lines.text, dtype=np.uint8)]
+    # Lines of data start with a space, so that every word follows one.
+    starts = np.flatnonzero(space[:-1] > space[1:])
+    return np.diff(np.searchsorted(starts, lines.ends), prepend=0)
+
+
+def _all_among(counts: IntArray, allowed: tuple[int, ...]) -> bool:
+    """Whether each count is one of those, faster than by `np.isin`."""
+    table = np.zeros(max(int(counts.max(initial=0)), *allowed) + 1, dtype=bool)
+    table[list(allowed)] = True
+    return bool(table[counts].all())
+
+
+def _many_rows(draft: _MpsDraft, lines: _Lines) -> None:
+    counts = _word_counts(lines)
+    words = lines.text.split()
+    kinds = words[0::2]
+    names = words[1::2]
+    if not _all_among(counts, (0, 2)) or not _KINDS.keys() >= set(kinds):
+        raise _Unusual
+    first = len(draft.rows)
+    numbered = dict(zip(names, range(first, first + len(names)), strict=True))
+    # A name that stands twice is an error, which has a line.
+    if len(numbered) < len(names) or not draft.rows.keys().isdisjoint(numbered):
+        raise _Unusual
+    letters = [_KINDS[kind] for kind in kinds]
+    if draft.objective < 0 and "N" in letters:
+        draft.objective = first + letters.index("N")
+    draft.rows |= numbered
+    draft.kinds += letters
+
+
+class _Pairs(NamedTuple):
+    """What stands before one or two pairs of a line, and the pairs: a row and a number each."""
+
+    label: list[bytes]
+    row: IntArray
+    value: FloatArray
+    line: IntArray
+    exact: list[Number]
+
+
+def _many_pairs(draft: _MpsDraft, lines: _Lines, lengths: tuple[int, ...]) -> _Pairs:
+    """The pairs of lines that have one of so many words."""
+    counts = _word_counts(lines)
+    if not _all_among(counts, (0, *lengths)):
+        raise _Unusual
+    words = lines.text.split()
+    label, row, text, line = _pair_words(words, counts)
+    value, exact = _many_numbers(draft, lines, text)
+    if not np.isfinite(value).all():
+        raise _Unusual
+    return _Pairs(label, _places(draft.rows, row), value, line + lines.first, exact)
+
+
+def _pair_words(words: Words, counts: IntArray) -> tuple[Words, Words, Words, IntArray]:
+    """The first word of its line, the row, the number and the line of each pair."""
+    if (counts == 3).all():
+        return words[0::3], words[1::3], words[2::3], np.arange(counts.size)
+    each = np.array(words, dtype=object)
+    starts = np.cumsum(counts) - counts
+    per_line = counts // 2
+    line = np.repeat(np.arange(counts.size), per_line)
+    # The pairs of a line are its last words, two and two.
+    within = np.arange(line.size) - np.repeat(np.cumsum(per_line) - per_line, per_line)
+    at = starts[line] + counts[line] % 2 + 2 * within
+    return each[starts[line]].tolist(), each[at].tolist(), each[at + 1].tolist(), line
+
+
+def _places(numbered: dict[bytes, int], names: Words) -> IntArray:
+    """The numbers of rows or columns by their names."""
+    try:
+        return np.fromiter(map(numbered.__getitem__, names), np.intp, len(names))
+    except KeyError:
+        raise _Unusual from None
+
+
+def _many_numbers(draft: _MpsDraft, lines: _Lines, texts: Words) -> tuple[FloatArray, list[Number]]:
+    """The numbers that texts of the lines state, and their decimals where they are kept."""
+    if b"_" in lines.text and b"_" in b"".join(texts):
+        raise _Unusual
+    try:
+        value = np.fromiter(map(float, texts), float, len(texts))
+        exact = [decimal(text.decode("ascii")) for text in texts] if draft.source.exact else []
+    except ValueError:
+        raise _Unusual from None
+    if np.isnan(value).any():
+        raise _Unusual
+    return value, exact
+
+
+def _many_entries(draft: _MpsDraft, lines: _Lines) -> None:
+    if b"'MARKER'" in lines.text:
+        raise _Unusual
+    pairs = _many_pairs(draft, lines, (3, 5))
+    column = _places(draft.columns, pairs.label)
+    draft.entries.append(_Entries(pairs.row, column, pairs.value, pairs.line, pairs.exact))
+
+
+def _many_of_rows(target: str) -> Callable[[_MpsDraft, _Lines], None]:
+    def take(draft: _MpsDraft, lines: _Lines) -> None:
+        pairs = _many_pairs(draft, lines, (2, 3, 4, 5))
+        values: Any = pairs.exact if draft.source.exact else pairs.value.tolist()
+        getattr(draft, target).update(zip(pairs.row.tolist(), values, strict=True))
+
+    return take
+
+
+def _many_bounds(draft: _MpsDraft, lines: _Lines) -> None:
+    counts = _word_counts(lines)
+    counts = counts[counts > 0]
+    words = np.array(lines.text.split(), dtype=object)
+    starts = np.cumsum(counts) - counts
+    kinds = words[starts].tolist()
+    codes = _places(_BOUND_CODES, kinds)
+    # A set, which may be left out, and a column; after UP, LO and FX a number.
+    valued = codes <= _BOUND_CODES[b"FX"]
+    further = counts - valued
+    if not _all_among(further, (2, 3)):
+        raise _Unusual
+    column = _places(dict(draft.columns), words[starts + further - 1].tolist())
+    value, exact = _many_numbers(draft, lines, words[(starts + further)[valued]].tolist())
+    limits = np.zeros(codes.size, dtype=object)
+    limits[valued] = list(map(from_infinite, exact or value.tolist()))
+    # Later lines of a column count, in either direction.
+    for bounds, infinity, has_value, has_none in (
+        (draft.high, np.inf, (b"UP", b"FX"), (b"FR", b"PL")),
+        (draft.low, -np.inf, (b"LO", b"FX"), (b"FR", b"MI")),
+    ):
+        at = np.isin(codes, [_BOUND_CODES[kind] for kind in (*has_value, *has_none)])
+        stated = np.where(valued, limits, infinity)[at]
+        bounds.update(zip(column[at].tolist(), stated.tolist(), strict=True))
+
+
+_MANY: dict[str, Callable[[_MpsDraft, _Lines], None]] = {
+    "ROWS": _many_rows,
+    "COLUMNS": _many_entries,
+    "RHS": _many_of_rows("rhs"),
+    "RANGES": _many_of_rows("ranges"),
+    "BOUNDS": _many_bounds,
+}
+
+
 def _model(draft: _MpsDraft) -> Model:
-    rows = _row_names(draft)
-    c, A = _costs_and_rows(draft, rows)
-    sides = np.array([_side(draft, name) for name in rows], dtype=float).reshape(-1, 2)
-    high = np.array([draft.high.get(name, np.inf) for name in draft.columns], dtype=float)
-    low = np.array([_lower_bound(draft, name) for name in draft.columns], dtype=float)
+    c, A = _costs_and_rows(draft)
+    rows = _rows_but_objective(draft)
+    sides = np.array([_side(draft, row) for row in rows], dtype=float).reshape(-1, 2)
+    high = np.full(c.size, np.inf)
+    high[list(draft.high)] = np.array(list(draft.high.values()), dtype=float)
+    low = np.where(high < 0, -np.inf, 0.0)  # as `_lower_bound` says
+    low[list(draft.low)] = np.array(list(draft.low.values()), dtype=float)
+    names = [name.decode(draft.encoding) for name in draft.rows]
+    del names[draft.objective]
     return Model(
         c=c,
         A=A,
@@ -284,33 +557,36 @@ def _model(draft: _MpsDraft) -> Model:
         sense="max" if draft.maximise else "min",
         offset=-float(draft.rhs.get(draft.objective, 0.0)),
         P=_quadratic(draft),
-        names=Names(tuple(draft.columns), tuple(rows)),
+        names=Names(tuple(name.decode(draft.encoding) for name in draft.columns), tuple(names)),
     )
 
 
-def _row_names(draft: _MpsDraft) -> list[str]:
-    """The rows but the objective."""
-    return [name for name in draft.kinds if name != draft.objective]
+def _rows_but_objective(draft: _MpsDraft) -> list[int]:
+    return [row for row in range(len(draft.rows)) if row != draft.objective]
 
 
 def _numbers(draft: _MpsDraft) -> FileNumbers:
     """The linear part of a draft that was read exactly; what is not stated is 0."""
-    rows = _row_names(draft)
-    places = {name: index for index, name in enumerate(rows)}
+    rows = _rows_but_objective(draft)
     costs = [Fraction(0)] * len(draft.columns)
-    entries: list[list[tuple[int, Fraction]]] = [[] for _ in rows]
-    for (row, column), value in draft.entries.items():
-        if not value:
-            continue
-        if row == draft.objective:
-            costs[draft.columns[column]] = Fraction(value)
-        else:
-            entries[places[row]].append((draft.columns[column], Fraction(value)))
-    sides = [_side(draft, name) for name in rows]
-    bounds = [(_lower_bound(draft, name), draft.high.get(name, np.inf)) for name in draft.columns]
+    entries: list[list[tuple[int, Fraction]]] = [[] for _ in draft.rows]
+    for part in draft.entries:
+        places = zip(part.row.tolist(), part.column.tolist(), part.exact, strict=True)
+        for row, column, value in places:
+            if not value:
+                continue
+            if row == draft.objective:
+                costs[column] = Fraction(value)
+            else:
+                entries[row].append((column, Fraction(value)))
+    sides = [_side(draft, row) for row in rows]
+    bounds = [
+        (_lower_bound(draft, column), draft.high.get(column, np.inf))
+        for column in range(len(draft.columns))
+    ]
     return FileNumbers(
         c=tuple(costs),
-        rows=tuple(map(tuple, entries)),
+        rows=tuple(tuple(entries[row]) for row in rows),
         row_lower=tuple(_rational(low) for low, _ in sides),
         row_upper=tuple(_rational(high) for _, high in sides),
         bounds=tuple((_rational(low), _rational(high)) for low, high in bounds),
@@ -323,59 +599,65 @@ def _rational(value: Number) -> Number:
     return value if isinf(value) else Fraction(value)
 
 
-def _costs_and_rows(
-    draft: _MpsDraft, rows: list[str]
-) -> tuple[npt.NDArray[np.float64], SparseMatrix]:
+def _costs_and_rows(draft: _MpsDraft) -> tuple[FloatArray, SparseMatrix]:
     """The objective c and the matrix A of the other rows."""
-    places = {name: index for index, name in enumerate(rows)}
-    c = np.zeros(len(draft.columns))
-    data: list[float] = []
-    at_row: list[int] = []
-    at_column: list[int] = []
-    for (row, column), value in draft.entries.items():
-        if row == draft.objective:
-            c[draft.columns[column]] = float(value)
-        else:
-            data.append(float(value))
-            at_row.append(places[row])
-            at_column.append(draft.columns[column])
-    A = sparse.csc_array((data, (at_row, at_column)), shape=(len(rows), c.size))
+    shape = (len(draft.rows) - 1, len(draft.columns))
+    c = np.zeros(shape[1])
+    if not draft.entries:
+        return c, csc("A", sparse.csc_array(shape))
+    row = np.concatenate([part.row for part in draft.entries])
+    column = np.concatenate([part.column for part in draft.entries])
+    value = np.concatenate([part.value for part in draft.entries])
+    is_cost = row == draft.objective
+    c[column[is_cost]] = value[is_cost]
+    others = ~is_cost
+    below = row[others] - (row[others] > draft.objective)
+    A = sparse.csc_array((value[others], (below, column[others])), shape=shape)
+    # Entries of one place were added up.
+    if A.nnz + np.unique(column[is_cost]).size < row.size:
+        _refuse_second_entry(draft, row, column)
     return c, csc("A", A)
 
 
-def _lower_bound(draft: _MpsDraft, name: str) -> Number:
+def _refuse_second_entry(draft: _MpsDraft, row: IntArray, column: IntArray) -> None:
+    line = np.concatenate([part.line for part in draft.entries])
+    _, first = np.unique(column * len(draft.rows) + row, return_index=True)
+    again = int(np.setdiff1d(np.arange(row.size), first)[0])
+    of_column = draft.show(list(draft.columns)[column[again]])
+    of_row = draft.show(list(draft.rows)[row[again]])
+    raise draft.source.malformed(
+        int(line[again]), f"column {of_column} has two entries in row {of_row}"
+    )
+
+
+def _lower_bound(draft: _MpsDraft, column: int) -> Number:
     """The lower bound of a column; a negative upper bound alone makes it -inf."""
-    default = -np.inf if draft.high.get(name, 0.0) < 0 else 0.0
-    return draft.low.get(name, default)
+    low = draft.low.get(column)
+    if low is not None:
+        return low
+    return -np.inf if draft.high.get(column, 0.0) < 0 else 0.0
 
 
-def _side(draft: _MpsDraft, name: str) -> tuple[Number, Number]:
+def _side(draft: _MpsDraft, row: int) -> tuple[Number, Number]:
     """Both sides of a row, RANGES included."""
-    kind = draft.kinds[name]
-    b = from_infinite(draft.rhs.get(name, 0.0))
-    width = draft.ranges.get(name)
-    sides: dict[str, tuple[Number, Number]] = {
-        "N": (-np.inf, np.inf),
-        "L": (-np.inf, b),
-        "G": (b, np.inf),
-        "E": (b, b),
-    }
-    low, high = sides[kind]
-    if width is None or kind == "N":
-        return low, high
+    kind = draft.kinds[row]
+    if kind == "N":
+        return -np.inf, np.inf
+    b = from_infinite(draft.rhs.get(row, 0.0))
+    width = draft.ranges.get(row)
     if kind == "E":
-        return min(b, b + width), max(b, b + width)
+        return (b, b) if width is None else (min(b, b + width), max(b, b + width))
+    if width is None:
+        return (-np.inf, b) if kind == "L" else (b, np.inf)
     size = max(width, -width)
-    if kind == "L":
-        return b - size, high
-    return low, b + size
+    return (b - size, b) if kind == "L" else (b, b + size)
 
 
 def _quadratic(draft: _MpsDraft) -> SparseMatrix | None:
     if not draft.hessian:
         return None
     n = len(draft.columns)
-    at = [[draft.columns[key[side]] for key in draft.hessian] for side in (0, 1)]
+    at = np.array(list(draft.hessian), dtype=np.intp).T
     P = sparse.csc_array((list(draft.hessian.values()), (at[0], at[1])), shape=(n, n))
     # The other triangle is implied; the diagonal would count twice.
     if draft.triangle:

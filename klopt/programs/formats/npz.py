@@ -12,8 +12,6 @@ SeDuMi      minimise c'x, Ax = b, x in K: `K_f` free, then `K_l` nonnegative ent
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +19,34 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import SparseMatrix, csc
+from klopt.arrays import (
+    MAX_INDEX,
+    SparseMatrix,
+    csc,
+    require_shape,
+    sparse_of_parts,
+    vector,
+)
 from klopt.errors import InvalidProblem
-from klopt.programs.formats.model import Model, Names, QuadraticRow, malformed
+from klopt.programs.formats.archive import Arrays, load_arrays
+from klopt.programs.formats.model import Model, Names, QuadraticRow
+from klopt.programs.formats.source import SourceFile
+from klopt.programs.user_input import cone_sizes
 
-__all__ = ["read", "write"]
+__all__ = ["KEEPS_DECIMALS", "read", "write"]
+
+KEEPS_DECIMALS = False
 
 _PARTS = ("data", "indices", "indptr", "shape")
 
 
-def read(path: Path) -> Model:
+def read(source: SourceFile) -> Model:
     """Return the model in an archive of either layout."""
+    arrays = load_arrays(source)
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise malformed(path, None, f"not an archive of plain arrays: {error}") from None
-    try:
-        return _sedumi(path, arrays) if "K_q" in arrays else _quadratic(arrays)
+        return _sedumi(source, arrays) if "K_q" in arrays else _quadratic(arrays)
     except KeyError as error:
-        raise malformed(path, None, f"the array {error} is missing") from None
-    except InvalidProblem:
-        raise
-    except (ValueError, TypeError, IndexError) as error:
-        raise malformed(path, None, str(error)) from None
+        raise source.malformed(None, f"the array {error} is missing") from None
 
 
 def write(path: Path, model: Model) -> None:
@@ -84,26 +84,31 @@ def write(path: Path, model: Model) -> None:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
-def _quadratic(arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
+def _quadratic(arrays: Arrays) -> Model:
     A = _matrix(arrays, "A")
-    c = arrays["q"]
     m, n = A.shape
+    c = vector("q", arrays["q"], n)
     # A last block that is the identity holds the bounds of the variables.
     bounded = m >= n and abs(A.tocsr()[m - n :] - sparse.eye_array(n)).nnz == 0
     rows = m - n if bounded else m
-    low = arrays["l"]
-    high = arrays["u"]
-    P = _matrix(arrays, "P")
+    low = vector("l", arrays["l"], m, infinite=True)
+    high = vector("u", arrays["u"], m, infinite=True)
+    P = _matrix(arrays, "P", (n, n))
     quadratics: list[QuadraticRow] = []
     while f"Q{len(quadratics)}_q" in arrays:
         name = f"Q{len(quadratics)}"
-        quadratics.append(
-            QuadraticRow(_matrix(arrays, name), arrays[f"{name}_q"], float(arrays[f"{name}_r"]))
+        row = QuadraticRow(
+            _matrix(arrays, name, (n, n)),
+            vector(f"{name}_q", arrays[f"{name}_q"], n),
+            _number(arrays, f"{name}_r"),
         )
-    cones = "soc" in arrays
-    names = None
-    if "columns" in arrays:
-        names = Names(tuple(arrays["columns"].tolist()), tuple(arrays["rows"].tolist()))
+        quadratics.append(row)
+    A_soc = b_soc = None
+    soc: tuple[int, ...] = ()
+    if "soc" in arrays:
+        A_soc = _matrix(arrays, "S")
+        b_soc = vector("b_soc", arrays["b_soc"], A_soc.shape[0])
+        soc = cone_sizes("soc", _whole(arrays, "soc"), b_soc.size)
     return Model(
         c=c,
         A=csc("A", A.tocsr()[:rows]),
@@ -111,33 +116,41 @@ def _quadratic(arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
         row_upper=high[:rows],
         lower=low[rows:] if bounded else np.full(n, -np.inf),
         upper=high[rows:] if bounded else np.full(n, np.inf),
-        sense="max" if int(arrays.get("sense", np.array(1))) < 0 else "min",
-        offset=float(arrays.get("r", np.array(0.0))),
+        sense="max" if _number(arrays, "sense", 1.0) < 0 else "min",
+        offset=_number(arrays, "r", 0.0),
         P=P if P.nnz else None,
-        names=names,
+        names=_names(arrays, n, rows),
         quadratics=tuple(quadratics),
-        A_soc=_matrix(arrays, "S") if cones else None,
-        b_soc=arrays["b_soc"] if cones else None,
-        soc=tuple(arrays["soc"].tolist()) if cones else (),
+        A_soc=A_soc,
+        b_soc=b_soc,
+        soc=soc,
     )
 
 
-def _sedumi(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
+def _names(arrays: Arrays, columns: int, rows: int) -> Names | None:
+    if "columns" not in arrays:
+        return None
+    names = Names(tuple(arrays["columns"].ravel().tolist()), tuple(arrays["rows"].ravel().tolist()))
+    Names.check(names, columns, rows, 0)
+    return names
+
+
+def _sedumi(source: SourceFile, arrays: Arrays) -> Model:
     if np.size(arrays.get("K_s", ())):
-        raise malformed(
-            path,
+        raise source.malformed(
             None,
             "semidefinite cones of a SeDuMi archive are not read; write it as .dat-s or .cbf",
         )
     A = _matrix(arrays, "A")
-    b = arrays["b"]
-    c = arrays["c"]
-    free = int(arrays["K_f"])
-    linear = int(arrays["K_l"])
-    soc = tuple(np.atleast_1d(arrays["K_q"]).astype(int).tolist())
+    m, n = A.shape
+    b = vector("b", arrays["b"], m)
+    c = vector("c", arrays["c"], n)
+    (free,) = _whole(arrays, "K_f", 1)
+    (linear,) = _whole(arrays, "K_l", 1)
+    soc = tuple(_whole(arrays, "K_q"))
     if free + linear + sum(soc) != c.size:
-        raise malformed(
-            path, None, f"the cones have {free + linear + sum(soc)} entries, c has {c.size}"
+        raise source.malformed(
+            None, f"the cones have {free + linear + sum(soc)} entries, c has {c.size}"
         )
     # x in K itself: nonnegative entries are bounds, the rest is b_soc - A_soc x with A_soc = -I.
     lower = np.full(c.size, -np.inf)
@@ -147,11 +160,33 @@ def _sedumi(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> Model:
     return Model(c, A, b, b, lower, upper, A_soc=cones, b_soc=np.zeros(sum(soc)), soc=soc)
 
 
+def _number(arrays: Arrays, name: str, default: float | None = None) -> float:
+    """A finite number; KeyError where it is missing and there is no default."""
+    if default is not None and name not in arrays:
+        return default
+    return float(vector(name, arrays[name].ravel(), 1)[0])
+
+
+def _whole(arrays: Arrays, name: str, size: int | None = None) -> list[int]:
+    """Whole numbers that are not negative."""
+    values = vector(name, arrays[name].ravel(), size)
+    odd = np.flatnonzero((values != np.floor(values)) | (values < 0) | (values > MAX_INDEX))
+    if odd.size:
+        raise InvalidProblem(
+            f"{name}[{odd[0]}] is {values[odd[0]]:g}; expected a whole number from 0 to {MAX_INDEX}"
+        )
+    return [int(value) for value in values.tolist()]
+
+
 def _parts(name: str, value: Any) -> dict[str, npt.NDArray[Any]]:
     matrix = sparse.csc_array(value)
     return {f"{name}_{part}": np.asarray(getattr(matrix, part)) for part in _PARTS}
 
 
-def _matrix(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> SparseMatrix:
-    data, indices, indptr, shape = (arrays[f"{name}_{part}"] for part in _PARTS)
-    return csc(name, sparse.csc_array((data, indices, indptr), shape=tuple(shape.tolist())))
+def _matrix(
+    arrays: Arrays, name: str, shape: tuple[int | None, int | None] = (None, None)
+) -> SparseMatrix:
+    data, indices, indptr, sides = (arrays[f"{name}_{part}"] for part in _PARTS)
+    found = sparse_of_parts(name, "csc", data, indices, indptr, sides)
+    require_shape(name, found.shape, shape)
+    return found

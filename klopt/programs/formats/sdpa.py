@@ -23,21 +23,32 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from klopt.arrays import FloatArray
+from klopt.arrays import MAX_INDEX, FloatArray, require_memory
 from klopt.errors import InvalidProblem
 from klopt.model.cones import svec_entries, svec_index, svec_size
-from klopt.programs.formats.model import Block, Model, malformed, number
+from klopt.programs.formats.model import (
+    LINES_AT_A_TIME,
+    Block,
+    Model,
+    finite,
+    numbers_table,
+    require_blocks,
+    whole,
+)
+from klopt.programs.formats.source import SourceFile
 
-__all__ = ["read", "write"]
+__all__ = ["KEEPS_DECIMALS", "read", "write"]
+
+KEEPS_DECIMALS = False
 
 Whole = npt.NDArray[np.signedinteger[Any]]
 
 _SPACES = str.maketrans("{}(),", "     ")
 
 
-def read(path: Path) -> Model:
+def read(source: SourceFile) -> Model:
     """Return the model that a `.dat-s` file states."""
-    lines = path.read_text(encoding="latin-1").translate(_SPACES).splitlines()
+    lines = [line.translate(_SPACES) for line in source.lines()]
     at = next(
         (
             index
@@ -46,19 +57,24 @@ def read(path: Path) -> Model:
         ),
         len(lines),
     )
-    (n,), at = _numbers(path, lines, at, 1, "the number of variables")
-    (count,), at = _numbers(path, lines, at, 1, "the number of blocks")
-    sizes, at = _numbers(path, lines, at, int(count), "the sizes of the blocks")
-    c, at = _numbers(path, lines, at, int(n), "the objective")
-    if not all(float(size).is_integer() and size for size in (n, count, *sizes)):
-        raise malformed(
-            path,
-            at,
-            f"n = {n:g}, {count:g} blocks of sizes {sizes}: expected whole numbers other than 0",
+    (n,), at = _whole_numbers(source, lines, at, 1, "the number of variables")
+    (count,), at = _whole_numbers(source, lines, at, 1, "the number of blocks")
+    if min(n, count) < 1:
+        raise source.malformed(
+            at, f"{n} variables, {count} blocks: expected whole numbers of at least 1"
         )
-    table, where = _entries(path, lines, at)
-    _check(path, table, where, int(n), sizes.astype(int))
-    return _model(c, sizes.astype(int), table)
+    sizes, at = _whole_numbers(source, lines, at, count, "the sizes of the blocks")
+    if not all(sizes):
+        raise source.malformed(at, "the size of a block is 0; expected other whole numbers")
+    c, at = _numbers(source, lines, at, n, "the objective")
+    table, where = _entries(source, lines, at)
+    _check(source, table, where, n, np.array(sizes))
+    # A diagonal block, or one of order 1, is linear rows.
+    orders = [size for size in sizes if size > 1]
+    linear = sum(abs(size) for size in sizes if size <= 1)
+    require_memory(200.0 * linear, f"{linear} linear rows")
+    require_blocks(orders, n)
+    return _model(source, np.array(c), np.array(sizes), table)
 
 
 def write(path: Path, model: Model) -> None:
@@ -107,50 +123,71 @@ def _lines(index: Whole, block: int, row: Whole, column: Whole, value: FloatArra
 
 
 def _numbers(
-    path: Path, lines: list[str], at: int, count: int, what: str
-) -> tuple[FloatArray, int]:
-    """The next `count` numbers, on one or more lines, and the line after them."""
-    found: list[float] = []
+    source: SourceFile, lines: list[str], at: int, count: int, what: str
+) -> tuple[list[float], int]:
+    """The next `count` finite numbers, on one or more lines, and the line after them."""
+    words, where, at = _next_words(source, lines, at, count, what)
+    return [finite(source, line, word) for line, word in zip(where, words, strict=True)], at
+
+
+def _whole_numbers(
+    source: SourceFile, lines: list[str], at: int, count: int, what: str
+) -> tuple[list[int], int]:
+    words, where, at = _next_words(source, lines, at, count, what)
+    found = [whole(source, line, word, -MAX_INDEX) for line, word in zip(where, words, strict=True)]
+    return found, at
+
+
+def _next_words(
+    source: SourceFile, lines: list[str], at: int, count: int, what: str
+) -> tuple[list[str], list[int], int]:
+    """The next `count` words, the line of each, and the line after them."""
+    found: list[str] = []
+    where: list[int] = []
     while len(found) < count:
         if at >= len(lines):
-            raise malformed(
-                path, len(lines), f"the file ends before {what} ({len(found)} of {count} numbers)"
+            raise source.malformed(
+                len(lines), f"the file ends before {what} ({len(found)} of {count} numbers)"
             )
-        for word in lines[at].split():
-            # What follows the numbers on their last line is a comment.
-            if len(found) == count:
-                break
-            found.append(number(path, at + 1, word))
+        # What follows the numbers on their last line is a comment.
+        words = lines[at].split()[: count - len(found)]
         at += 1
-    return np.array(found), at
+        found += words
+        where += [at] * len(words)
+    return found, where, at
 
 
-def _entries(path: Path, lines: list[str], at: int) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+def _entries(
+    source: SourceFile, lines: list[str], at: int
+) -> tuple[FloatArray, npt.NDArray[np.intp]]:
     """The rows (matrix, block, row, column, value) and the line of each."""
-    where = np.array(
-        [at + offset + 1 for offset, line in enumerate(lines[at:]) if line.strip()], dtype=int
-    )
-    rows = [line.split() for line in lines[at:] if line.strip()]
-    try:
-        table = np.array(rows, dtype=float).reshape(-1, 5)
-    except ValueError:
-        # Fortran exponents, or a mistake, which is searched for line by line.
-        for line, row in zip(where.tolist(), rows, strict=True):
-            if len(row) != 5:
-                raise malformed(path, line, f"expected 5 numbers, found {len(row)}") from None
-            for word in row:
-                number(path, line, word)
-        table = np.array([[number(path, 0, word) for word in row] for row in rows])
-    return table, where
+    tables = [np.zeros((0, 5))]
+    where: list[int] = []
+    for start in range(at, len(lines), LINES_AT_A_TIME):
+        source.line = start + 1
+        source.check_time()
+        some = [
+            (place, line.split())
+            for place, line in enumerate(lines[start : start + LINES_AT_A_TIME], start + 1)
+            if line.strip()
+        ]
+        tables.append(numbers_table(source, some, 5))
+        where += [place for place, _ in some]
+    return np.concatenate(tables), np.array(where, dtype=np.intp)
 
 
 def _check(
-    path: Path, table: FloatArray, where: npt.NDArray[np.intp], n: int, sizes: npt.NDArray[np.intp]
+    source: SourceFile,
+    table: FloatArray,
+    where: npt.NDArray[np.intp],
+    n: int,
+    sizes: npt.NDArray[np.intp],
 ) -> None:
     index, block, row, column, value = table.T
     inside = (block >= 1) & (block <= sizes.size)
-    order = np.abs(sizes)[np.where(inside, block, 1).astype(int) - 1]
-    diagonal = sizes[np.where(inside, block, 1).astype(int) - 1] < 0
+    of_block = sizes[np.where(inside, block, 1).astype(int) - 1]
+    order = np.abs(of_block)
+    diagonal = of_block < 0
     for bad, text in (
         (np.any(table[:, :4] != np.round(table[:, :4]), axis=1), "an index is not a whole number"),
         ((index < 0) | (index > n), f"the matrix must be one of 0..{n}"),
@@ -164,38 +201,42 @@ def _check(
     ):
         if np.any(bad):
             at = int(np.argmax(bad))
-            raise malformed(
-                path, int(where[at]), f"{text}: {' '.join(f'{v:g}' for v in table[at])}"
+            raise source.malformed(
+                int(where[at]), f"{text}: {' '.join(f'{v:g}' for v in table[at])}"
             )
     # An entry and its mirror image are the same.
     keys = np.column_stack((index, block, np.minimum(row, column), np.maximum(row, column)))
     _, first = np.unique(keys, axis=0, return_index=True)
     if first.size < len(table):
         again = int(np.setdiff1d(np.arange(len(table)), first)[0])
-        raise malformed(path, int(where[again]), "this entry was given before")
+        raise source.malformed(int(where[again]), "this entry was given before")
 
 
-def _model(c: FloatArray, sizes: npt.NDArray[np.intp], table: FloatArray) -> Model:
+def _model(
+    source: SourceFile, c: FloatArray, sizes: npt.NDArray[np.intp], table: FloatArray
+) -> Model:
     n = c.size
+    # Entries of a block stand together, in the order of the blocks.
+    table = table[np.argsort(table[:, 1], kind="stable")]
     index, block, row, column = table[:, :4].astype(int).T - np.array([[0], [1], [1], [1]])
     value = table[:, 4]
+    # Diagonal blocks and 1 x 1 matrices are linear rows.
+    is_linear = sizes <= 1
+    heights = np.where(is_linear, np.abs(sizes), 0)
+    first_row = np.cumsum(heights) - heights
+    mine = is_linear[block]
+    places = (first_row[block[mine]] + row[mine], index[mine])
+    rows = sparse.csc_array((value[mine], places), shape=(int(heights.sum()), n + 1))
+
+    ends = np.searchsorted(block, np.arange(sizes.size + 1))
     blocks = []
-    linear = []
-    for place, size in enumerate(sizes.tolist()):
-        mine = block == place
-        order = abs(size)
-        # Diagonal blocks and 1 x 1 matrices are linear rows.
-        if size < 0 or order == 1:
-            linear.append(
-                sparse.csc_array((value[mine], (row[mine], index[mine])), shape=(order, n + 1))
-            )
-        else:
-            at = svec_index(row[mine], column[mine], order)
-            entries = sparse.csc_array(
-                (value[mine], (at, index[mine])), shape=(svec_size(order), n + 1)
-            )
-            blocks.append(Block(order, entries))
-    rows = sparse.csc_array(sparse.vstack([sparse.csc_array((0, n + 1)), *linear]))
+    for place in np.flatnonzero(~is_linear).tolist():
+        source.check_time()
+        order = int(sizes[place])
+        part = slice(ends[place], ends[place + 1])
+        at = svec_index(row[part], column[part], order)
+        shape = (svec_size(order), n + 1)
+        blocks.append(Block(order, sparse.csc_array((value[part], (at, index[part])), shape=shape)))
     limits = -rows[:, [0]].toarray().ravel()
     free = np.full(n, np.inf)
     A = sparse.csc_array(-rows[:, 1:])
