@@ -171,44 +171,44 @@ print(klopt.solve(FormProblem(form), backend=Napper(), isolate=True).stop.name)
 """
 
 
-SERVE = "from klopt.engine.run_in_child import serve; serve({parent})"
+SERVE = "from klopt.engine.run_in_child import serve; serve()"
+WORD = b"sixteen letters."
 
 
-def framed(data: bytes) -> bytes:
-    return struct.pack("!Q", len(data)) + data
+def framed(number: int, data: bytes) -> bytes:
+    return struct.pack("!16sQQ", WORD, number, len(data)) + data
 
 
-def unframed(data: bytes) -> Iterator[bytes]:
+def unframed(data: bytes) -> Iterator[tuple[int, object]]:
     while data:
-        (size,) = struct.unpack("!Q", data[:8])
-        yield data[8 : 8 + size]
-        data = data[8 + size :]
+        word, number, size = struct.unpack("!16sQQ", data[:32])
+        assert word == WORD
+        yield number, pickle.loads(data[32 : 32 + size])
+        data = data[32 + size :]
 
 
 def test_a_child_answers_what_it_is_sent_and_ends_with_its_input() -> None:
     tasks = [pickle.dumps(partial(int, "7")), b"no pickle", pickle.dumps(partial(int, "seven"))]
-    command = [sys.executable, "-c", SERVE.format(parent=os.getpid())]
+    sent = WORD + b"".join(framed(number, task) for number, task in enumerate(tasks, 5))
     done = subprocess.run(
-        command, input=b"".join(map(framed, tasks)), capture_output=True, timeout=60
+        [sys.executable, "-c", SERVE], input=sent, capture_output=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
-    hello, *replies = unframed(done.stdout)
-    assert hello == b""
-    number, unread, error = map(pickle.loads, replies)
-    assert number == 7
-    assert isinstance(unread, InvalidSettings)
-    assert "could not load the task" in str(unread)
-    assert isinstance(error, ValueError)
+    hello, number, unread, error = unframed(done.stdout)
+    assert hello[0] == 0
+    assert number == (5, ("value", 7))
+    assert unread[0] == 6
+    assert unread[1][0] == "settings"
+    assert "could not load the task" in unread[1][1]
+    assert (error[0], error[1][0]) == (7, "raised")
+    assert error[1][1].startswith("ValueError: invalid literal")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="asks for the parent's number")
 def test_a_child_whose_parent_is_gone_already_ends_at_once() -> None:
-    command = [
-        sys.executable,
-        "-c",
-        SERVE.format(parent=os.getppid()),
-    ]  # not the one that starts it
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    # Not the process that starts it.
+    script = f"from klopt.engine.guard import stand_guard; stand_guard({os.getppid()})"
+    child = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
     try:
         assert child.wait(timeout=60) == 1
     finally:
