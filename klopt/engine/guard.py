@@ -62,7 +62,11 @@ def stand_guard(parent: int) -> None:
             os.close(number)
         status = _wait(worker, parent)
         end_descendants(guard, worker)
-        _end_like(worker, status)
+        # Whoever would adopt them need not know them.
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        _end_like(status)
     finally:
         os._exit(1)
 
@@ -92,7 +96,7 @@ def _wait(worker: int, parent: int) -> int | None:
             return None
 
 
-def _end_like(worker: int, status: int | None) -> None:
+def _end_like(status: int | None) -> None:
     """End as the worker did, so that the parent learns of it."""
     if status is None:
         os._exit(1)

@@ -1,4 +1,4 @@
-"""Memory limits of a process, and what memory there is.
+"""Memory limits of a process, what memory there is, and what a backend is foreseen to need.
 
 A memory limit M is kept by the system's limit of the address space, set for the time of a run to
 what is mapped now plus M less what is resident now: libraries map far more than they touch.
@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from klopt.model.backend import Backend
+from klopt.model.forms import Form
+
 try:
     import resource
 except ImportError:  # Windows has neither limits nor a count of pages
@@ -20,6 +23,7 @@ __all__ = [
     "gigabytes",
     "limited_memory",
     "limits_are_enforced",
+    "memory_refusal",
     "peak_memory",
     "reset_peak",
 ]
@@ -29,6 +33,11 @@ _CLEAR_FILE = Path("/proc/self/clear_refs")
 _CLEAR_PEAK = "5"
 """Written to that file, it resets the peak of resident memory: `man 5 proc`."""
 _SYSTEM_FILE = Path("/proc/meminfo")
+_GROUP_FOLDER = Path("/sys/fs/cgroup")
+"""Where Linux tells a container how much memory it may have."""
+
+MIN_FORESEEN_BYTES = 5e8
+"""Without a limit, what needs less is not compared with what the computer has left."""
 
 
 def gigabytes(size: float) -> str:
@@ -63,9 +72,40 @@ def limited_memory(memory_limit: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
+def memory_refusal(backend: Backend, form: Form, memory_limit: int | None) -> str:
+    """Return why a backend should not be given a form, by the memory that it needs; "" if it may.
+
+    Parameters
+    ----------
+    backend, form
+        Who would be asked what.
+    memory_limit
+        The user's limit in bytes; None compares with what the computer has left.
+    """
+    try:
+        needed = float(backend.memory(form))
+    except Exception:  # a stranger's estimate is no reason to refuse its backend
+        return ""
+    if memory_limit is not None:
+        if needed > memory_limit:
+            return f"needs about {gigabytes(needed)}; the limit is {gigabytes(memory_limit)}"
+        return ""
+    # Asking takes longer than a small solve.
+    left = available_memory() if needed > MIN_FORESEEN_BYTES else None
+    if left is not None and needed > left:
+        return f"needs about {gigabytes(needed)}; the computer has {gigabytes(left)} left"
+    return ""
+
+
 def available_memory() -> int | None:
     """Return the bytes that a process can still have without swapping; None where unknown."""
-    return _memory(_SYSTEM_FILE, "MemAvailable").get("MemAvailable")
+    left = _memory(_SYSTEM_FILE, "MemAvailable").get("MemAvailable")
+    # There may be no such file, and "max" is no number.
+    with suppress(OSError, ValueError):
+        most = int((_GROUP_FOLDER / "memory.max").read_text())
+        used = int((_GROUP_FOLDER / "memory.current").read_text())
+        left = most - used if left is None else min(left, most - used)
+    return left
 
 
 def reset_peak() -> None:

@@ -22,6 +22,7 @@ from klopt.arrays import FloatArray
 from klopt.engine.certify import certify
 from klopt.engine.clean_answer import error_text
 from klopt.engine.interrupts import call_within
+from klopt.engine.memory import memory_refusal
 from klopt.engine.planner import Route, routes_for
 from klopt.engine.presolve import Reduced, reduce_rows
 from klopt.engine.result import Attempt, Result, Timings, combine
@@ -316,8 +317,16 @@ def _attempt(
     try:
         form = route.formulation.build()
     except InvalidProblem as error:
-        return _not_built(route, settings, str(error), time.perf_counter() - began)
+        # The data passed the problem's own checks: it is their size that this form cannot hold.
+        name = route.formulation.name
+        note = f"{name} cannot be written down: {error}; rescale the problem"
+        return _not_run(route, settings, str(error), note, time.perf_counter() - began)
     built = time.perf_counter()
+
+    if refusal := memory_refusal(route.backend, form, settings.memory_limit):
+        why = f"{route.backend.name} {refusal}"
+        note = f"{route} was not run: it {refusal}; raise memory_limit"
+        return _not_run(route, settings, why, note, time.perf_counter() - began)
 
     settings = _with_time_left(settings, began)
     start: Start | None = None
@@ -360,13 +369,10 @@ def _attempt(
     return Attempt(route, answer, certificate, found, timings, exact)
 
 
-def _not_built(route: Route, settings: Settings, why: str, seconds: float) -> Attempt:
-    """The data passed the problem's own checks, so it is their size that this form cannot hold."""
-    certificate = Certificate.unproven(
-        settings.tol,
-        f"{route.formulation.name} cannot be written down: {why}; "
-        "rescale the problem or leave the choice to klopt",
-    )
+def _not_run(route: Route, settings: Settings, why: str, note: str, seconds: float) -> Attempt:
+    """An attempt that ends before the backend is asked."""
+    note = f"{note} or leave the choice to klopt"
+    certificate = Certificate.unproven(settings.tol, note)
     answer = Answer(Stop.REJECTED, native=why)
     timings = Timings(build=seconds, solve=0.0, certify=0.0, native=0.0)
     return Attempt(route, answer, certificate, None, timings)

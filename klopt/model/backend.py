@@ -319,6 +319,14 @@ class Backend(ABC):
         """Return c where a theorem bounds the gap after k iterations by c / k, else NaN."""
         return math.nan
 
+    def memory(self, form: Form) -> float:
+        """Return the bytes that it needs for the form at least, as far as can be foreseen.
+
+        A route that needs more than there is, or than `memory_limit`, is refused. 0 where nothing
+        is known.
+        """
+        return 0.0
+
     @property
     def missing(self) -> str:
         """Why it cannot run here ("" if it can), found without importing the library."""
