@@ -106,9 +106,19 @@ class _Gate:
 
     def remove(self) -> None:
         """Put the handlers back, then let them have what was held."""
-        # From here on the gate is nothing but the handlers: left in place it would do no harm.
-        self.removed = True
-        for number, handler in self.handlers.items():
-            signal.signal(number, handler)
-        while self.held:
-            signal.raise_signal(self.held.pop(0))
+        try:
+            self._put_back(list(self.handlers.items()))
+        finally:
+            # Left in place by one of two signals at once, the gate is nothing but its handlers.
+            self.removed = True
+            while self.held:
+                signal.raise_signal(self.held.pop(0))
+
+    def _put_back(self, handlers: list[tuple[int, Handler]]) -> None:
+        """Put back the last one first: Ctrl-C is held until all others are in place."""
+        if not handlers:
+            return
+        try:
+            self._put_back(handlers[1:])
+        finally:
+            signal.signal(*handlers[0])

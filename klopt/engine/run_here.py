@@ -16,7 +16,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from copy import deepcopy
 from functools import cache, cached_property
 from math import gcd
-from types import MethodType
 from typing import Any
 from zlib import crc32
 
@@ -31,9 +30,8 @@ from klopt.engine.interrupts import call_within
 from klopt.engine.standard_streams import captured
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
-from klopt.model.forms import Form
+from klopt.model.forms import ExplicitForm, Form
 from klopt.model.memo import LastAnswer
-from klopt.model.problem import Problem
 from klopt.model.records import field_names
 
 __all__ = ["CHANGED", "blas_threads", "pristine", "run_here"]
@@ -165,10 +163,10 @@ def _arrays_of(thing: object) -> Iterator[npt.NDArray[Any]]:
     elif sparse.issparse(thing):
         parts = (getattr(thing, name, None) for name in SPARSE_PARTS)
         yield from (part for part in parts if isinstance(part, np.ndarray))
-    # The rule of an explicit form is a method of its problem. Of a user's own function nothing is
+    # Its rule is a method of a problem or of a part of one. Of a user's own function nothing is
     # asked: it may keep arrays to write into.
-    elif isinstance(thing, MethodType) and isinstance(thing.__self__, Problem):
-        yield from _arrays_of(thing.__self__)
+    elif isinstance(thing, ExplicitForm):
+        yield from _arrays_of(getattr(thing.rule, "__self__", None))
     else:
         kind: type = type(thing)
         for name in _fields(kind):
