@@ -400,6 +400,22 @@ class Leaver(Bad):
         raise AssertionError("woke up")
 
 
+class Spinner(Bad):
+    """Notes its process and never rests."""
+
+    name = "spinner"
+    honours = frozenset({"tol", "log"})
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        with open(self.file, "w") as note:
+            note.write(str(os.getpid()))
+        while True:
+            pass
+
+
 class GroupKiller(Bad):
     """Kills all processes of its group."""
 

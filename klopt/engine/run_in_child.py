@@ -58,7 +58,7 @@ MAX_START_S = 60.0
 """How long a child may take to load what it needs before the first task."""
 POLL_S = 0.25
 """How often a child that says nothing is looked at: a pipe may outlive its process."""
-MAX_END_S = 1.0
+MAX_END_S = 0.5
 """How long a killed child is waited for before its guard is killed, too."""
 
 UNREADABLE = "the child process sent something that is no reply"
