@@ -11,12 +11,13 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 from bad_backends import Aborter, Liar, Panic, Printer, Raiser, Segfaulter, Sleeper
+from processes import PATIENCE_S, alive, soon
 
 from klopt.conformance.instances import FormProblem
 from klopt.engine.pipeline import solve
@@ -49,13 +50,11 @@ def test_the_last_words_of_a_crash_are_kept() -> None:
 
 
 def test_a_backend_without_a_time_limit_is_ended_at_the_deadline() -> None:
-    began = time.perf_counter()
     result = solve(FormProblem(FORM), backend=Sleeper(), time_limit=0.5)
     assert result.stop is Stop.TIME_LIMIT
-    assert (
-        time.perf_counter() - began < 0.5 + GRACE_S + 3.0
-    )  # a new interpreter may have to start first
-    assert 0 < result.timings.overrun < GRACE_S + 3.0
+    assert "ended by klopt" in result.chosen.answer.native
+    # It would have slept for a minute.
+    assert GRACE_S <= result.timings.overrun < PATIENCE_S
 
 
 def test_a_child_that_is_ended_leaves_no_file_open_but_its_last_words() -> None:
@@ -65,7 +64,7 @@ def test_a_child_that_is_ended_leaves_no_file_open_but_its_last_words() -> None:
             pickle.dumps(
                 partial(exec, "import os, time; os.write(2, b'so far so good'); time.sleep(60)")
             ),
-            1.0,
+            4.0,
         )
     assert worker.log.closed
     assert worker.printed() == "so far so good"
@@ -79,14 +78,9 @@ def test_what_the_child_started_ends_with_it(tmp_path) -> None:
             (tmp_path / "pid").write_text(str(child.pid))
             return super().misbehave(form)
 
-    assert run_isolated(Parent(), FORM, Settings(time_limit=1.0)).stop is Stop.TIME_LIMIT
+    assert run_isolated(Parent(), FORM, Settings(time_limit=4.0)).stop is Stop.TIME_LIMIT
     pid = int((tmp_path / "pid").read_text())
-    for _ in range(100):
-        status = Path(f"/proc/{pid}/stat")
-        if not status.exists() or status.read_text().split()[2] == "Z":
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"process {pid} lives on")
+    assert soon(lambda: not alive(pid))
 
 
 def test_a_process_that_a_crash_has_spoilt_serves_no_other_backend() -> None:
@@ -114,11 +108,11 @@ def test_a_panic_is_an_outcome_and_bad_settings_are_raised() -> None:
 
 
 def test_one_child_serves_many_tasks() -> None:
-    run_isolated(Liar(), FORM, Settings())
-    began = time.perf_counter()
-    for _ in range(10):
-        run_isolated(Liar(), FORM, Settings())
-    assert time.perf_counter() - began < 2.0
+    class Namer(Liar):
+        def misbehave(self, form):
+            return replace(super().misbehave(form), native=f"process {os.getpid()}")
+
+    assert len({run_isolated(Namer(), FORM, Settings()).native for _ in range(10)}) == 1
 
 
 SCRIPT = """
@@ -143,7 +137,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
-def test_ctrl_c_reaches_the_caller_within_a_second_and_ends_the_child() -> None:
+def test_ctrl_c_reaches_the_caller_at_once_and_ends_the_child() -> None:
     """A class of __main__, no `if __name__` guard: as in a notebook or a short script."""
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(SCRIPT)], stdout=subprocess.PIPE, text=True
@@ -152,10 +146,11 @@ def test_ctrl_c_reaches_the_caller_within_a_second_and_ends_the_child() -> None:
     assert process.stdout.readline() == "ready\n"
     time.sleep(2.0)
     process.send_signal(signal.SIGINT)
-    began = time.perf_counter()
+    began = time.monotonic()
     assert process.stdout.readline() == "interrupted\n"
-    assert time.perf_counter() - began < 1.0
-    assert process.wait(timeout=5) == 0
+    # It would have slept for a minute.
+    assert time.monotonic() - began < PATIENCE_S
+    assert process.wait(timeout=PATIENCE_S) == 0
 
 
 def test_a_backend_of_the_users_that_says_klopt_goes_to_a_child() -> None:
