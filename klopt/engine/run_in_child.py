@@ -128,8 +128,11 @@ class ChildProcess:
         self.tasks: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         self.replies: queue.SimpleQueue[tuple[int, bytes] | str] = queue.SimpleQueue()
         # Neither a child that does not read nor one that does not answer holds up the caller.
-        for work in (self._speak, self._listen):
-            threading.Thread(target=work, daemon=True).start()
+        self.threads = [
+            threading.Thread(target=work, daemon=True) for work in (self._speak, self._listen)
+        ]
+        for thread in self.threads:
+            thread.start()
 
     @property
     def alive(self) -> bool:
@@ -242,6 +245,9 @@ class ChildProcess:
                 return
             self._kill()
             self.tasks.put(None)
+            # They close the pipes; a pipe that somebody else holds is not waited for.
+            for thread in self.threads:
+                thread.join(timeout=MAX_END_S)
             self.last_printed = self.printed()
             self.log.close()
 

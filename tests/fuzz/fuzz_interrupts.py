@@ -37,20 +37,21 @@ TOL = 1e-3
 
 
 def instances() -> dict[str, klopt.Problem]:
-    """For each backend that is installed the small problem that it solves the fastest."""
+    """For each backend that is installed the small problem that it proves with the least work."""
     rng = np.random.default_rng(0)
     features = LowRank(rng.normal(size=(6, 2)))
-    drawn = [kind.sample(rng, 8) for kind in problem_classes()]
+    drawn = [kind.sample(rng, size) for size in (4, 8) for kind in problem_classes()]
     drawn.append(klopt.problems.AdaptiveKernel(features, np.array([1.0, -1.0] * 3), 1.0))
-    best: dict[str, tuple[float, klopt.Problem]] = {}
+    best: dict[str, tuple[bool, float, klopt.Problem]] = {}
     for problem in drawn:
         for name in {route.backend.name for route in klopt.plan(problem).routes}:
-            began = time.perf_counter()
-            solved(problem, name, limit=1.0)
-            seconds = time.perf_counter() - began
-            if name not in best or seconds < best[name][0]:
-                best[name] = (seconds, problem)
-    return {name: problem for name, (_, problem) in sorted(best.items())}
+            began = time.process_time()
+            result = solved(problem, name, limit=1.0)
+            seconds = time.process_time() - began
+            open_ = not result.verdict.conclusive
+            if name not in best or (open_, seconds) < best[name][:2]:
+                best[name] = (open_, seconds, problem)
+    return {name: problem for name, (_, _, problem) in sorted(best.items())}
 
 
 def solved(
@@ -76,7 +77,8 @@ def state() -> tuple[object, ...]:
 
 def differ(first: klopt.Result, second: klopt.Result) -> str:
     """How two results of one solve contradict each other, "" if they do not."""
-    if first.verdict is not second.verdict:
+    late = any(attempt.answer.stop is klopt.Stop.TIME_LIMIT for attempt in second.attempts)
+    if first.verdict is not second.verdict and not late:
         return f"{second.verdict.name} after {first.verdict.name}"
     # One that stopped at its time limit may prove more or less.
     if max(first.lower, second.lower) > min(first.upper, second.upper):
