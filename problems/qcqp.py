@@ -45,7 +45,7 @@ from klopt.programs.rows import (
     inequalities,
 )
 from klopt.programs.user_input import choice, cone_sizes, listed
-from klopt.proof.cone_bounds import DualWitness
+from klopt.proof.cone_witnesses import DualWitness
 from klopt.proof.statement import ConeStatement, QuadraticConstraint
 
 if TYPE_CHECKING:

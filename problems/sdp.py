@@ -36,7 +36,7 @@ from klopt.programs.matrix_inequalities import matrix_blocks
 from klopt.programs.program import Program
 from klopt.programs.rows import LinearRows, bounds_array, equalities, finite_number, inequalities
 from klopt.programs.user_input import choice, matrices, refuse_no_matrix
-from klopt.proof.cone_bounds import DualWitness
+from klopt.proof.cone_witnesses import DualWitness
 from klopt.proof.statement import ConeStatement
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from klopt.conformance.instances import Instance
 from klopt.model.cones import Cones, svec
 from klopt.model.cones.norms import block_column_norms, block_norms, equilibrate
 from klopt.model.forms import ConeForm
-from klopt.proof.cone_bounds import DualWitness, lower_bound
+from klopt.proof.cone_lower_bound import lower_bound
+from klopt.proof.cone_witnesses import DualWitness
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import budget
 from klopt.witness.cone_interior import centre, scaling_at

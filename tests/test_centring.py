@@ -14,10 +14,13 @@ from scipy import sparse
 from klopt.model.cones import Cones, svec, svec_entries
 from klopt.model.forms import ConeForm
 from klopt.problems import SDP
-from klopt.proof.cone_bounds import DualWitness, PrimalWitness, lower_bound, upper_bound
+from klopt.proof.cone_lower_bound import lower_bound
+from klopt.proof.cone_upper_bound import upper_bound
+from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
 from klopt.proof.enclosure import Enclosure
+from klopt.proof.exact_sums import exact_dot
 from klopt.proof.faces import compressed, turned
-from klopt.proof.linear_systems import exact_sums, shortest_correction
+from klopt.proof.linear_systems import shortest_correction
 from klopt.proof.split_columns import merged_columns
 from klopt.proof.statement import ConeStatement
 from klopt.proof.time_budget import budget
@@ -234,15 +237,14 @@ def test_radii_of_a_matrix_are_charged() -> None:
     assert shortest_correction(Enclosure(B, np.full((2, 2), 0.5)), r) == math.inf
 
 
-@given(st.lists(st.lists(st.tuples(st.floats(), st.floats()), max_size=5), max_size=4))
-def test_exact_sums_are_exact(parts: list[list[tuple[float, float]]]) -> None:
-    factors = [[(np.array([a for a, _ in part]), np.array([b for _, b in part]))] for part in parts]
-    sums = exact_sums(factors)
-    for part, mid, rad in zip(parts, sums.mid, sums.rad, strict=True):
-        if rad == math.inf or not all(map(math.isfinite, np.ravel(part))):
-            assert rad == math.inf or not part
-            continue
-        truth = sum((Fraction(a) * Fraction(b) for a, b in part), Fraction(0))
+@given(st.lists(st.tuples(st.floats(), st.floats()), max_size=5))
+def test_exact_products_of_any_floats(pairs: list[tuple[float, float]]) -> None:
+    found = exact_dot(np.array([a for a, _ in pairs]), np.array([b for _, b in pairs]))
+    mid, rad = float(found.mid), float(found.rad)
+    if not all(map(math.isfinite, np.ravel(pairs))):
+        assert rad == math.inf
+    if rad < math.inf:
+        truth = sum((Fraction(a) * Fraction(b) for a, b in pairs), Fraction(0))
         assert abs(truth - Fraction(mid)) <= Fraction(rad)
 
 

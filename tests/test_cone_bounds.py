@@ -19,15 +19,10 @@ from hypothesis import given, strategies as st
 from scipy import sparse
 
 from klopt.model.cones import Cones
-from klopt.proof.cone_bounds import (
-    DualWitness,
-    PrimalWitness,
-    doubtful_rows,
-    is_infeasible,
-    is_ray,
-    lower_bound,
-    upper_bound,
-)
+from klopt.proof.cone_infeasibility import is_infeasible, is_ray
+from klopt.proof.cone_lower_bound import lower_bound
+from klopt.proof.cone_upper_bound import doubtful_rows, upper_bound
+from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
 from klopt.proof.statement import ConeStatement, QuadraticConstraint
 
 seeds = st.integers(0, 10**9).map(np.random.default_rng)
@@ -341,7 +336,7 @@ def test_exponentials(rng) -> None:
 @given(seeds)
 def test_room_in_the_dual_exponential_cone_is_true(rng) -> None:
     """All corners of the cube of that half-width lie in {-u exp(v / u - 1) <= w, u < 0}: mpmath decides."""
-    from klopt.proof.cone_bounds import _dual_exponential_room
+    from klopt.proof.cone_membership import _dual_exponential_room
 
     mpmath.mp.prec = 300
     r = float(rng.normal() * 3)

@@ -12,7 +12,8 @@ from hypothesis import given, strategies as st
 from scipy import sparse
 
 from klopt.proof.enclosure import Enclosure
-from klopt.proof.linear_systems import exact_sums, shortest_correction, two_products
+from klopt.proof.exact_sums import exact_dot, exact_row_sums, two_products
+from klopt.proof.linear_systems import shortest_correction
 
 seeds = st.integers(0, 10**9).map(np.random.default_rng)
 
@@ -116,25 +117,23 @@ def test_sums_of_products_hold_and_are_zero_only_where_they_are(pairs, cancel) -
     a, b = np.array(pairs).T
     if cancel:
         a, b = np.concatenate([a, -a]), np.concatenate([b, b])
-    with np.errstate(all="ignore"):
-        found = exact_sums([[(a, b)], [(a[:1], b[:1])]])
-    truths = [
-        sum(
-            (Fraction(x) * Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True)),
-            Fraction(0),
-        ),
-        Fraction(float(a[0])) * Fraction(float(b[0])),
-    ]
-    for mid, rad, truth in zip(found.mid.tolist(), found.rad.tolist(), truths, strict=True):
+    truth = sum(
+        (Fraction(x) * Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True)),
+        Fraction(0),
+    )
+    row = sparse.csr_array((a, np.arange(a.size), np.array([0, a.size])), shape=(1, a.size))
+    by_row = exact_row_sums([(row, b)], np.zeros(1))
+    for found in (exact_dot(a, b), by_row[0]):
+        mid, rad = float(found.mid), float(found.rad)
         assert rad == math.inf or abs(Fraction(mid) - truth) <= Fraction(rad)
         assert rad != 0.0 or Fraction(mid) == truth
 
 
 def test_a_sum_that_cancels_is_exactly_zero_and_one_that_nearly_does_is_not() -> None:
     big, one = np.array([1e16, 1.0, -1e16, -1.0]), np.ones(4)
-    assert exact_sums([[(big, one)]]).mid[0] == 0.0
+    assert exact_dot(big, one).mid == 0.0
     off = big + np.array([0.0, 2.0**-52, 0.0, 0.0])
-    found = exact_sums([[(off, one)]])
-    assert (found.mid[0], found.rad[0]) == (2.0**-52, 0.0)
+    found = exact_dot(off, one)
+    assert (found.mid, found.rad) == (2.0**-52, 0.0)
     # 0.1 * 3 - 0.3 is not 0 as exact numbers.
-    assert exact_sums([[(np.array([0.1, -0.3]), np.array([3.0, 1.0]))]]).mid[0] != 0.0
+    assert exact_dot(np.array([0.1, -0.3]), np.array([3.0, 1.0])).mid != 0.0

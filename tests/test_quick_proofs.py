@@ -10,7 +10,8 @@ from scipy import sparse
 
 from klopt.model.cones import Cones
 from klopt.proof.certificate import is_narrow
-from klopt.proof.cone_bounds import PrimalWitness, upper_bound
+from klopt.proof.cone_upper_bound import upper_bound
+from klopt.proof.cone_witnesses import PrimalWitness
 from klopt.proof.directed import norm_up
 from klopt.proof.enclosure import Enclosure, enclose_norm
 from klopt.proof.log_det import enclose_log_det

@@ -14,7 +14,7 @@ from klopt.model.forms import ConeForm, Start
 from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.programs.duality import dual_of, from_dual, to_dual
 from klopt.programs.rows import LinearRows
-from klopt.proof.cone_bounds import DualWitness
+from klopt.proof.cone_witnesses import DualWitness
 from klopt.proof.enclosure import round_down, round_up
 from klopt.proof.statement import ConeStatement
 from klopt.witness.cone_witness import ConeProof, prove, proven_infeasible, proven_ray

@@ -20,9 +20,6 @@ adds at most e times its norm there to |r_i|.
 
 **Lemma S2b (sparse rows).** If BB' - t I = L D L' + E with D >= 0, the smallest singular value of B is
 at least sqrt(t - ||E||): L D L' is positive semidefinite whatever L is.
-
-**Lemma S3 (exact sums).** The products of two floats are sums of two floats (Dekker, 1971), and
-`math.fsum` rounds the sum of any floats correctly: it is 0 only if the sum is.
 """
 
 from __future__ import annotations
@@ -44,7 +41,7 @@ from klopt.proof.enclosure import (
 )
 from klopt.proof.time_budget import remaining
 
-__all__ = ["exact_sums", "shortest_correction", "two_products"]
+__all__ = ["shortest_correction"]
 
 MAX_FLOPS = 1.6e11
 """Operations that the proof of one correction may take."""
@@ -62,67 +59,6 @@ MAX_DENSITY = 0.1
 """Share of entries of BB' beyond which it counts as dense."""
 MAX_ORTHONORMALITY_ERROR = 0.5
 """alpha of Lemma S2 beyond which nothing is claimed."""
-
-
-def two_products(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return (p, e) with a b = p + e exactly, where nothing overflows or underflows.
-
-    >>> p, e = two_products(np.array([1 + 2.0**-30]), np.array([1 - 2.0**-30]))
-    >>> p + e == 1.0, e[0] == -(2.0**-60)
-    (array([ True]), np.True_)
-    """
-    p = a * b
-    high_a, low_a = _split(a)
-    high_b, low_b = _split(b)
-    e = low_a * low_b - (((p - high_a * high_b) - low_a * high_b) - high_a * low_b)
-    return p, e
-
-
-def _split(a: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Dekker's split of a float into two of 26 bits."""
-    scaled = 134217729.0 * a  # 2^27 + 1
-    high = scaled - (scaled - a)
-    return high, a - high
-
-
-def exact_sums(parts: list[list[tuple[FloatArray, FloatArray]]]) -> Enclosure:
-    """Return for each list of factor pairs the sum of all their products, correctly rounded.
-
-    The radius is what the rounding has cost, 0 where the sum is a float; infinite where a product
-    may have over- or underflowed.
-
-    >>> one, big = np.array([1.0, -1.0]), np.array([1e16 + 2, 1e16])
-    >>> exact_sums([[(one, big)]]).mid
-    array([2.])
-    """
-    mid = np.zeros(len(parts))
-    rad = np.zeros(len(parts))
-    if not parts:
-        return Enclosure(mid, rad)
-    # All products at once, part after part.
-    a = np.concatenate([left for factors in parts for left, _ in factors])
-    b = np.concatenate([right for factors in parts for _, right in factors])
-    sizes = np.array([sum(left.size for left, _ in factors) for factors in parts], dtype=np.intp)
-    with np.errstate(over="ignore", invalid="ignore"):
-        p, e = two_products(a, b)
-    size = np.abs(p)
-    factor = np.maximum(np.abs(a), np.abs(b))
-    # Dekker's product is exact away from the ends of the exponent range.
-    regular = (size < 1e290) & ((size > 1e-280) | (a == 0) | (b == 0)) & (factor < 1e290)
-    ends = np.cumsum(sizes)
-    irregular = np.concatenate((np.zeros(1, np.intp), np.cumsum(~regular)))
-    safe = irregular[ends] == irregular[ends - sizes]
-    terms = np.stack((p, e), axis=1).ravel().tolist()
-    for index, (start, stop) in enumerate(zip(ends - sizes, ends, strict=True)):
-        if safe[index]:
-            part = terms[2 * start : 2 * stop]
-            mid[index] = math.fsum(part)
-            # What is left is rounded once more.
-            part.append(-mid[index])
-            rad[index] = abs(math.fsum(part)) * (1 + 4 * UNIT_ROUNDOFF)
-        else:
-            rad[index] = math.inf
-    return Enclosure(mid, rad)
 
 
 def shortest_correction(B: Any, r: Enclosure, relative_error: float = 0.0) -> float:

@@ -1,7 +1,7 @@
 """Proposes points and multipliers of a cone program until the trusted core proves both ends.
 
 Cheap proposals come first: the answer as it is, then with its doubtful inequalities as equations,
-then moved inside by more and more. The core (`klopt.proof.cone_bounds`) decides about each of them;
+then moved inside by more and more. The core (`klopt.proof`) decides about each of them;
 nothing here can make a false statement.
 """
 
@@ -19,17 +19,10 @@ from klopt.arrays import EPS, FloatArray
 from klopt.model.cones import Cones, smat, svec, svec_size, svec_weights
 from klopt.model.cones.norms import block_norms
 from klopt.model.forms import ConeForm
-from klopt.proof.cone_bounds import (
-    NO_SOLUTION,
-    DualWitness,
-    PrimalWitness,
-    ProvenEnd,
-    doubtful_rows,
-    is_infeasible,
-    is_ray,
-    lower_bound,
-    upper_bound,
-)
+from klopt.proof.cone_infeasibility import is_infeasible, is_ray
+from klopt.proof.cone_lower_bound import lower_bound
+from klopt.proof.cone_upper_bound import NO_SOLUTION, doubtful_rows, upper_bound
+from klopt.proof.cone_witnesses import DualWitness, PrimalWitness, ProvenEnd
 from klopt.proof.exact_rank import dependence
 from klopt.proof.faces import compressed, turned
 from klopt.proof.rational import RationalProgram, as_rational, floats_around, is_linear

@@ -10,7 +10,7 @@ boundary of its cone hardly moves. Where it would still leave the cone, it is pu
 multiple of the shift that would make the error harmless, made orthogonal to the equations in the
 same metric.
 
-A step is a proposal: `klopt.proof.cone_bounds` measures where it leads.
+A step is a proposal: `klopt.proof` measures where it leads.
 
 The cost of a perturbation. At a point of K = {X psd} without margin an error e of the equations can
 move the optimum by sqrt(e), times the size of the point and of the cost: [[1, t], [t, e]] is psd up

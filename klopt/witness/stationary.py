@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from klopt.arrays import FloatArray
-from klopt.proof.cone_bounds import DualWitness
+from klopt.proof.cone_witnesses import DualWitness
 from klopt.proof.statement import ConeStatement
 
 __all__ = ["stationary_witness"]

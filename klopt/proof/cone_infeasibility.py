@@ -1,0 +1,100 @@
+"""Proofs that a cone program has no optimum: it is infeasible, or its objective is unbounded.
+
+    minimise  x'Px/2 + c'x   subject to  s = b - Ax in K,  x'P_i x/2 + q_i'x <= r_i
+
+**Lemma C4 (Farkas).** If C1 and C2 prove a bound > 0 for the objective 0, no x is feasible.
+
+**Lemma C5 (ray).** If -Ad in K, Pd = 0, P_i d = 0, q_i'd <= 0 and c'd < 0 hold exactly, the objective
+falls without bound along d from any feasible point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import attrs
+import numpy as np
+from scipy import sparse
+
+from klopt.arrays import FloatArray
+from klopt.proof.cone_lower_bound import lower_bound
+from klopt.proof.cone_upper_bound import doubtful_rows, upper_bound
+from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
+from klopt.proof.statement import ConeStatement
+
+__all__ = [
+    "is_infeasible",
+    "is_ray",
+]
+
+
+def is_infeasible(statement: ConeStatement, witness: DualWitness) -> bool:
+    """Return whether the multipliers prove that no x is feasible (Lemma C4).
+
+    >>> from klopt.model.cones import Cones
+    >>> A = sparse.csc_array([[1.0], [-1.0]])
+    >>> statement = ConeStatement(np.array([0.0]), A, np.array([-1.0, 0.0]), Cones(nonneg=2))
+    >>> is_infeasible(statement, DualWitness(np.zeros(1), np.array([2.0, 2.0])))
+    True
+    """
+    if _has_false_row(statement):
+        return True
+    known = statement.stated_range
+    if (known.lower > known.upper).any():
+        return True
+    homogeneous = replace(statement, c=np.zeros_like(statement.c), P=None)
+    zero = replace(witness, w=np.zeros_like(witness.w))
+    if statement.quadratics:
+        zero = witness
+    return lower_bound(homogeneous, zero).value > 0
+
+
+def _has_false_row(statement: ConeStatement) -> bool:
+    """Whether a row without entries is wrong by itself, or one asks for something below -inf."""
+    zero = statement.cones.zero
+    b = statement.b[: zero + statement.cones.nonneg]
+    empty = np.diff(statement.rows.indptr)[: b.size] == 0
+    wrong = empty & (b < 0)
+    wrong[:zero] |= empty[:zero] & (b[:zero] != 0)
+    return bool(wrong.any() or (statement.b == -np.inf).any())
+
+
+def is_ray(statement: ConeStatement, d: FloatArray) -> bool:
+    """Return whether the objective falls without bound along d (Lemma C5), all of it exactly.
+
+    >>> from klopt.model.cones import Cones
+    >>> A = sparse.csc_array([[1.0, -1.0]])
+    >>> statement = ConeStatement(np.array([-1.0, 0.0]), A, np.zeros(1), Cones(nonneg=1))
+    >>> is_ray(statement, np.array([1.0, 1.0])), is_ray(statement, np.array([1.0, 0.999]))
+    (True, False)
+    """
+    if not np.isfinite(d).all() or np.isfinite(min(statement.within, statement.radius)):
+        return False
+    recession = _recession_program(statement)
+    # A ray is a feasible point of the recession program at which its objective is negative. Rows
+    # that d meets with equality, up to rounding, are tried as equations too.
+    if upper_bound(recession, PrimalWitness(d)).value < 0:
+        return True
+    tight = doubtful_rows(recession, d)
+    return bool(tight.size) and upper_bound(recession, PrimalWitness(d, tight)).value < 0
+
+
+def _recession_program(statement: ConeStatement) -> ConeStatement:
+    """minimise c'd over -Ad in K, Pd = 0, P_i d = 0, q_i'd <= 0."""
+    cones = statement.cones
+    linear = cones.zero + cones.nonneg
+    A = statement.rows
+    flat = [sparse.csr_array(matrix) for matrix in statement.curvatures]
+    flat = [matrix[np.diff(matrix.indptr) > 0] for matrix in flat]
+    normals = [sparse.csr_array(row.q[None, :]) for row in statement.quadratics]
+    stacked = [*flat, A[:linear], *normals, A[linear:]]
+    flat_rows = sum(matrix.shape[0] for matrix in flat)
+    b = np.where(statement.vacuous, np.inf, 0.0)
+    right = (np.zeros(flat_rows), b[:linear], np.zeros(len(normals)), b[linear:])
+    return ConeStatement(
+        statement.c,
+        sparse.csc_array(sparse.vstack(stacked, format="csc")),
+        np.concatenate(right),
+        attrs.evolve(cones, zero=cones.zero + flat_rows, nonneg=cones.nonneg + len(normals)),
+        plain=statement.plain,
+    )

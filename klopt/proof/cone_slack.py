@@ -1,0 +1,98 @@
+"""Slacks of a cone program, norms of rows and products, enclosed or summed without rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from klopt.arrays import FloatArray
+from klopt.proof.enclosure import (
+    UNIT_ROUNDOFF,
+    Enclosure,
+    enclose_dot,
+)
+from klopt.proof.exact_sums import exact_dot, exact_row_sums
+from klopt.proof.statement import ConeStatement
+
+__all__ = [
+    "MAX_EXACT_DOT",
+    "MAX_EXACT_TERMS",
+    "enclose_slack",
+    "enclose_value",
+    "is_zero",
+    "norms_by_rows",
+    "row_norms",
+    "slack_summed_exactly",
+]
+
+Mask = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
+
+MAX_EXACT_TERMS = 200_000
+"""Terms that are summed exactly where a sum may be 0: it takes a tenth of a second."""
+MAX_EXACT_DOT = 100
+"""Terms of a value that are summed exactly: it takes some ten microseconds."""
+
+
+def enclose_slack(statement: ConeStatement, x: FloatArray) -> Enclosure:
+    """Return b - Ax, row by row; vacuous rows have slack 0."""
+    b = np.where(statement.vacuous, 0.0, statement.b)
+    products = statement.row_products
+    count = products.count
+    image, terms = products.of(x)
+    mid = b - image
+    terms = terms + np.abs(b)
+    share = (count + 3) * UNIT_ROUNDOFF * (1 + 2.0**-20)
+    rad = share * terms * (1 + (count + 4) * 2 * UNIT_ROUNDOFF) + (count + 2) * 2.0**-1074
+    # Sums of zeros are exact; a product of numbers that are not 0 may be 0 by underflow.
+    known = (count == 0) | products.are_zeros(x) & (b == 0)
+    return Enclosure(mid, np.where(known, 0.0, rad))
+
+
+def slack_summed_exactly(
+    statement: ConeStatement, x: FloatArray, slack: Enclosure, rows: Indices
+) -> Enclosure:
+    """Return the slack with some rows summed without rounding (Lemma S3)."""
+    A = statement.rows
+    if not rows.size or int(np.diff(A.indptr)[rows].sum()) > MAX_EXACT_TERMS:
+        return slack
+    sums = exact_row_sums([(sparse.csr_array(A[rows]), -x)], statement.b[rows])
+    mid = slack.mid.copy()
+    rad = slack.rad.copy()
+    better = sums.rad < rad[rows]
+    mid[rows[better]] = sums.mid[better]
+    rad[rows[better]] = sums.rad[better]
+    return Enclosure(mid, rad)
+
+
+def is_zero(x: Enclosure) -> Mask:
+    """Return where a number is exactly 0."""
+    return np.asarray((x.mid == 0) & (x.rad == 0))
+
+
+def enclose_value(x: FloatArray, y: FloatArray) -> Enclosure:
+    """Return x'y, without rounding but the last where there are few terms (Lemma S3)."""
+    if x.size <= MAX_EXACT_DOT:
+        total = exact_dot(x, y)
+        if np.isfinite(total.rad):
+            return total
+    return enclose_dot(x, y)
+
+
+def row_norms(rows: sparse.csr_array) -> FloatArray:
+    """Return upper bounds of the Euclidean norms of the rows; 0 for a row of zeros."""
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return norms_by_rows(rows.data, row, rows.shape[0])
+
+
+def norms_by_rows(entries: FloatArray, row: Indices, count: int) -> FloatArray:
+    """Return the same from entries and the row of each."""
+    size = np.abs(entries)
+    largest = float(np.max(size, initial=0.0))
+    if not 0.0 < largest < np.inf:
+        return np.full(count, 0.0 if largest == 0.0 else np.inf)
+    squares = np.bincount(row, weights=(size / largest) ** 2, minlength=count)
+    # Squares of entries below 1e-150 of the largest one may underflow.
+    number = np.bincount(row[size > 0], minlength=count)
+    return np.asarray(largest * (np.sqrt(squares) * 1.000001 + 1e-150 * number))
