@@ -196,7 +196,8 @@ def interrupted_at(moment: int, call: Callable[[], object]) -> bool:
     return False
 
 
-def test_control_c_before_any_line_of_ours_leaves_the_process_as_it_was() -> None:
+@pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.slow)])
+def test_control_c_before_any_line_of_ours_leaves_the_process_as_it_was(stride: int) -> None:
     """Every line of the files that change the process, one after the other, gets its Ctrl-C."""
     problem = LP
     klopt.solve(problem, Printer(), time_limit=60)
@@ -204,7 +205,7 @@ def test_control_c_before_any_line_of_ours_leaves_the_process_as_it_was() -> Non
     moment = 1
     while interrupted_at(moment, lambda: klopt.solve(problem, Printer(), time_limit=60)):
         assert state() == before, f"line {moment}"
-        moment += 1
+        moment += stride
     assert moment > 200
     assert "hello from C" in klopt.solve(problem, Printer()).chosen.answer.log
     assert klopt.solve(problem).verdict is Verdict.OPTIMAL

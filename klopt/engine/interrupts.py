@@ -15,6 +15,12 @@ from contextlib import ExitStack
 from types import FrameType
 from typing import Any, TypeVar
 
+try:
+    # The functions of `signal` make enumerations of numbers, which takes ten times as long.
+    from _signal import getsignal, signal as set_handler  # type: ignore[import-not-found]
+except ImportError:  # another Python than CPython
+    from signal import getsignal, signal as set_handler
+
 __all__ = ["call_within"]
 
 Value = TypeVar("Value")
@@ -22,7 +28,7 @@ Handler = Callable[[int, FrameType | None], Any]
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
 """The signals that are held where a program handles them; not every system has all of them."""
-SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
+SIGNALS = tuple(int(getattr(signal, name)) for name in NAMES if hasattr(signal, name))
 
 
 def call_within(enter: Callable[[ExitStack], None], call: Callable[[], Value]) -> Value:
@@ -89,11 +95,11 @@ class _Gate:
         """Take the place of every handler that is a Python function, closed."""
         try:
             for number in SIGNALS:
-                handler = signal.getsignal(number)
+                handler = getsignal(number)
                 # The system's own action runs no Python; None is a handler of native code.
                 if callable(handler):
                     self.handlers[number] = handler
-                    signal.signal(number, self)
+                    set_handler(number, self)
         except BaseException:  # a signal that came before its handler was replaced
             self.remove()
             raise
@@ -121,4 +127,4 @@ class _Gate:
         try:
             self._put_back(handlers[1:])
         finally:
-            signal.signal(*handlers[0])
+            set_handler(*handlers[0])
