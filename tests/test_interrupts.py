@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from types import FrameType
 from typing import Any
@@ -170,7 +170,9 @@ def state() -> tuple[object, ...]:
     )
 
 
-def interrupted_at(moment: int, call: Callable[[], object]) -> bool:
+def interrupted_at(
+    moment: int, call: Callable[[], object], watched: Collection[str] = WATCHED
+) -> bool:
     """Whether the call was ended by a Ctrl-C before the so-many-th line of what guards the process."""
     left = moment
 
@@ -183,7 +185,7 @@ def interrupted_at(moment: int, call: Callable[[], object]) -> bool:
         return local
 
     def watch(frame: FrameType, event: str, _: object) -> Any:
-        return local if frame.f_code.co_filename in WATCHED else None
+        return local if frame.f_code.co_filename in watched else None
 
     before = sys.gettrace()
     sys.settrace(watch)
@@ -209,6 +211,28 @@ def test_control_c_before_any_line_of_ours_leaves_the_process_as_it_was(stride: 
     assert moment > 200
     assert "hello from C" in klopt.solve(problem, Printer()).chosen.answer.log
     assert klopt.solve(problem).verdict is Verdict.OPTIMAL
+
+
+def test_control_c_leaves_no_thread_of_highs_behind() -> None:
+    """A thread that goes on with a model which is being freed ends the process."""
+    from klopt.solvers._native import highs_model
+
+    problem = klopt.problems.QCQP(np.eye(3), [-1.0, -2.0, 3.0], A_ub=np.ones((1, 3)), b_ub=[1.0])
+    watched = {highs_model.__file__}
+
+    def call() -> klopt.Result:
+        return klopt.solve(problem, "highs", isolate=False)
+
+    value = call().value
+    # One that was made and never started has no number.
+    threads = [thread for thread in threading.enumerate() if thread.ident is not None]
+    moment = 1
+    while interrupted_at(moment, call, watched):
+        started = [thread for thread in threading.enumerate() if thread.ident is not None]
+        assert started == threads, f"line {moment}"
+        moment += 1
+    assert moment > 20
+    assert call().value == value
 
 
 def test_an_interrupted_answer_is_not_kept_beside_the_point_of_another() -> None:
