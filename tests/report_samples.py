@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import inf, nan
 
 import numpy as np
@@ -253,16 +253,24 @@ def suite(problems: int = 20, backends: int = 10, repeats: int = 1) -> Sample:
 def hostile() -> Sample:
     """Names and messages that try to be markup, script and the end of a script."""
     evil = f"{HOSTILE}</script><script>alert(2)</script>"
+    # Every text of a record, whoever it comes from: a file's name, a data set's, a library's.
     texts = {
-        "problem": evil,
-        "native": evil,
-        "notes": evil,
-        "log": evil,
-        "version": evil,
-        "unenforced": evil,
+        field.name: evil
+        for field in fields(Run)
+        if field.type == "str" and field.name not in ("key", "backend", "formulation", "sense")
     }
+    here = Environment(
+        **{
+            field.name: evil
+            for field in fields(Environment)
+            if field.name not in ("cores", "backends")
+        },
+        cores=2,
+        backends=((evil, evil),),
+    )
     runs = [
         a_run(backend=HOSTILE, formulation="</title>&amp;'\"", **texts),
         a_run(key="1" * 16, problem=evil),
     ]
-    return Sample(runs, {runs[0].key: falling(50, 0.3, 19.39812635, 1.0, 1e-7)}, command=evil)
+    traces = {runs[0].key: falling(50, 0.3, 19.39812635, 1.0, 1e-7)}
+    return Sample(runs, traces, environment=here, command=evil)

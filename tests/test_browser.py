@@ -60,10 +60,12 @@ class Visit:
         self.page = page
         self.complaints: list[str] = []
         self.requests: list[str] = []
+        self.failures: dict[str, str | None] = {}
         page.on("console", lambda message: self.complaints.append(message.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("dialog", lambda dialog: self.complaints.append(dialog.message) or dialog.dismiss())
         page.on("request", lambda request: self.requests.append(request.url))
+        page.on("requestfailed", lambda r: self.failures.update({r.url: r.failure}))
 
     def column(self, number: int) -> list[str]:
         cells: list[str] = self.page.locator(f"{ROWS} > :nth-child({number})").all_inner_texts()
@@ -131,6 +133,32 @@ def test_a_backend_whose_name_is_markup_is_text(chromium: Browser, files: dict[s
     assert any(HOSTILE in cell for cell in seen.column(1))
     assert seen.page.locator("img[src=x]").count() == 0
     assert seen.complaints == []
+
+
+def test_markup_that_got_through_would_do_nothing(
+    chromium: Browser, files: dict[str, Path], tmp_path: Path
+) -> None:
+    """The page of the first test with live elements put into it: the browser refuses all of them."""
+    text = files["one"].read_text(encoding="utf-8")
+    evil = (
+        "<script>alert(3)</script><img src=x onerror=alert(4)>"
+        "<img src='https://example.invalid/x.png'><style>h1{display:none}</style>"
+        "<form action='https://example.invalid/'><button id=send>send</button></form>"
+        "<p id=styled style='display:none'>shown</p>"
+    )
+    (tmp_path / "evil.html").write_text(text.replace("<h1>", f"{evil}<h1>"), encoding="utf-8")
+    seen = visit(chromium, tmp_path / "evil.html")
+    seen.page.evaluate("document.getElementById('send').click()")
+    seen.page.wait_for_timeout(100)
+    assert seen.page.locator("h1").is_visible()
+    assert seen.page.locator("#styled").is_visible()
+    assert all("Content Security Policy" in said for said in seen.complaints)
+    assert len(seen.complaints) >= 5
+    # Chromium tells of a picture that it would have fetched; it never leaves.
+    asked = [url for url in seen.requests if url.startswith("https:")]
+    assert {seen.failures.get(url) for url in asked} <= {"csp"}
+    # What belongs to the page works all the same.
+    assert seen.page.locator("html.js").count() == 1
 
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])

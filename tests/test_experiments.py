@@ -569,7 +569,7 @@ class TestRuns:
     def test_a_database_of_something_else_is_refused(self, tmp_path: Path) -> None:
         with sqlite3.connect(tmp_path / "other.db") as other:
             other.execute("CREATE TABLE things (name TEXT)")
-        with pytest.raises(InvalidSettings, match="something else than experiments"):
+        with pytest.raises(InvalidSettings, match="something else than klopt's experiments"):
             run_experiment(small(), store=tmp_path / "other.db")
 
     def test_a_method_that_fails_ranks_last(self) -> None:

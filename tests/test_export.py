@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from dataclasses import fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,8 +15,11 @@ from hypothesis import given, strategies as st
 from recorded import made_run
 
 from klopt.bench.export import COLUMNS, rows, to_csv, to_frame, to_json, write
+from klopt.bench.record import Run
 from klopt.errors import InvalidSettings
 
+FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a spreadsheet takes for the beginning of a formula."""
 RUNS = [
     made_run(),
     made_run(
@@ -39,7 +43,28 @@ def test_csv_gives_back_numbers_and_text(lower: float, upper: float, text: str) 
     [row] = csv.DictReader(io.StringIO(to_csv([run]), newline=""))
     assert float(row["lower"]) == lower
     assert float(row["upper"]) == upper
-    assert row["notes"] == text
+    is_formula = row["notes"] != text
+    assert row["notes"] == (f"'{text}" if is_formula else text)
+    assert not row["notes"].lstrip().startswith(FORMULAS)
+    # Nothing is changed without need.
+    assert is_formula == (text.lstrip().startswith(FORMULAS) or text.startswith(("\t", "\r", "\n")))
+
+
+@pytest.mark.parametrize("begin", [*FORMULAS, " =", "\t=", "\r=", "\n=", "\u3000@"])
+def test_no_cell_of_text_is_a_formula_and_numbers_stay_numbers(begin: str) -> None:
+    evil = f'{begin}HYPERLINK("http://x","y")'
+    texts = {
+        field.name: evil for field in fields(Run) if field.type == "str" and field.name != "sense"
+    }
+    run = replace(made_run(lower=-1.5, upper=-1.25), **texts)  # type: ignore[arg-type]
+    [row] = csv.DictReader(io.StringIO(to_csv([run]), newline=""))
+    assert row["lower"] == "-1.5"
+    assert all(row[name] == f"'{evil}" for name in texts)
+    numbers = {name: value for name, value in row.items() if name not in texts}
+    for name, value in numbers.items():
+        assert not value.startswith(("=", "@", "+", "\t", "\r")), name
+    # Other formats keep the text: no program evaluates it there.
+    assert json.loads(to_json([run]))["runs"][0]["native"] == evil
 
 
 def test_csv_has_one_row_for_each_run_and_empty_cells_for_what_is_not_known() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from dataclasses import replace
+from hashlib import sha256
 from html.parser import HTMLParser
 from math import inf, nan
 from pathlib import Path
@@ -24,7 +26,7 @@ from klopt.bench.report.statements import mathml
 from klopt.bench.report.styles import styles_of
 from klopt.bench.scores import agreement, fastest, trials, verdict_sentence
 from klopt.engine.registry import problems
-from klopt.errors import InvalidSettings
+from klopt.errors import InvalidProblem, InvalidSettings
 from klopt.model.backend import Stop
 from klopt.model.html import html_table
 from klopt.proof.certificate import Verdict
@@ -106,6 +108,59 @@ def test_names_and_messages_from_outside_stay_text() -> None:
     assert text.count("</script>") == 3
     assert not [name for _, a in elements.found for name in a if name.startswith("on")]
     assert any(HOSTILE in part for part in elements.texts)
+
+
+def test_a_page_names_its_own_style_and_scripts_and_nothing_else() -> None:
+    """The hashes are computed here from the elements of the page, as a browser does."""
+    for sample in (one_problem(), suite(6, 4), hostile()):
+        text = page(sample)
+        elements = Elements(text)
+        (meta,) = [a for a in elements.named("meta") if "http-equiv" in a]
+        assert meta["http-equiv"] == "Content-Security-Policy"
+        parts = dict(part.split(" ", 1) for part in (meta["content"] or "").split("; "))
+        assert parts["default-src"] == parts["base-uri"] == parts["form-action"] == "'none'"
+        assert parts["img-src"] == "data:"
+        for name, tag in (("script-src", "script"), ("style-src", "style")):
+            contents = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+            hashes = (sha256(content.encode()).digest() for content in contents)
+            assert parts[name].split() == [f"'sha256-{b64encode(h).decode()}'" for h in hashes]
+        # The policy forbids attributes that hold style or script.
+        names = {name for _, attributes in elements.found for name in attributes}
+        assert not {name for name in names if name == "style" or name.startswith("on")}
+        assert text.index("Content-Security-Policy") < text.index("<style>")
+
+
+def test_a_file_whose_name_is_markup_is_text_on_the_page(tmp_path: Path) -> None:
+    from klopt.bench.comparison import compare
+    from klopt.problems import LP
+
+    file = tmp_path / f"{HOSTILE}.mps".replace("/", "")
+    LP([1.0, 2], A_ub=[[-1, -1]], b_ub=[-5]).to_file(file)
+    made = compare(str(file), "highs", repeat=1, time_limit=20, store=tmp_path / "runs.db")
+    assert made.runs[0].problem == file.name
+    text = made.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    elements = Elements(text)
+    assert any(file.name in part for part in elements.texts)
+    assert not elements.named("img")
+    assert not [name for _, a in elements.found for name in a if name.startswith("on")]
+    assert HOSTILE not in made._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<script type="application/json" id="klopt-runs">{</script>',
+        '<script type="application/json" id="klopt-runs">[]</script>',
+        '<script type="application/json" id="klopt-runs">{"count": 1, "runs": {}}</script>',
+        '<script type="application/json" id="klopt-runs">{"count": 1, "runs": {"says": ["x"]}}'
+        "</script>",
+        '<script type="application/json" id="klopt-runs">{"count": 9, "runs": {"key": ["x"]}}'
+        "</script>",
+    ],
+)
+def test_a_page_that_klopt_did_not_write_is_refused(text: str) -> None:
+    with pytest.raises(InvalidProblem, match="the page holds no runs"):
+        extracted(text)
 
 
 @pytest.mark.parametrize("repeats", [1, 3])

@@ -53,7 +53,8 @@ def bibtex(runs: Iterable[Run]) -> str:
     wanted = set(ALWAYS)
     for run in runs:
         wanted.update(by_family.get(run.family, ()))
-        for part in run.backend.lower().split(":"):  # cvxpy:SCS rests on both
+        name, _, _ = run.backend.partition(" (")  # where there are several, with its version
+        for part in name.lower().split(":"):  # cvxpy:SCS rests on both
             wanted.update(by_backend.get(part, ()))
     entries = {entry_of(reference) for reference in wanted}
     return "\n\n".join([_klopt(), *sorted(filter(None, entries), key=_key)]) + "\n"

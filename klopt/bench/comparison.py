@@ -17,8 +17,9 @@ from typing import Any
 
 from klopt.arrays import FloatArray
 from klopt.bench.environment import Environment, environment
-from klopt.bench.record import Run, Trace
+from klopt.bench.record import Run, Trace, printable
 from klopt.bench.scores import Score, scores
+from klopt.bench.shared_work import SharedWork
 from klopt.bench.store import Store
 from klopt.bench.summary import verdict_sentence
 from klopt.bench.task import Task
@@ -123,7 +124,7 @@ class Comparison:
         return comparison_html(self)
 
     def __repr__(self) -> str:
-        return f"Comparison of {len(self.runs)} runs: {verdict_sentence(self.runs)}"
+        return f"Comparison of {len(self.runs)} runs: {printable(verdict_sentence(self.runs))}"
 
 
 def compare(
@@ -206,24 +207,39 @@ def compare(
     command = command or _call(tasks, path)
     with Store(path) as kept:
         kept.note(command)
-        done = kept.keys() if resume else frozenset()
-        missing = [task for task in tasks.tasks if task.key not in done]
+        before = kept.checksums()
+        reused = _reusable(kept, tasks) if resume else frozenset()
+        missing = [task for task in tasks.tasks if task.key not in reused]
         # In order, a computer that slows down would slow the last backends only.
         random.Random(seed).shuffle(missing)
-        reused = frozenset(task.key for task in tasks.tasks) & done
-        with _progress(progress, len(tasks.tasks), len(reused)) as tell:
-            _keep(kept, run(missing), tell)
-        return _comparison(kept, tasks, command, reused, folder)
+        with (
+            _progress(progress, len(tasks.tasks), len(reused)) as tell,
+            closing(SharedWork(kept, missing, before)) as work,
+        ):
+            _keep(work, run(work), tell)
+            from_others = frozenset(each.key for each in work.from_others)
+        return _comparison(kept, tasks, command, reused | from_others, folder)
+
+
+def _reusable(store: Store, tasks: TaskList) -> frozenset[str]:
+    """The keys of the tasks that are done; a run whose child was killed from outside is not."""
+    kept = store.keys()
+    found = (store.run(task.key) for task in tasks.tasks if task.key in kept)
+    return frozenset(run.key for run in found if run is not None and not run.was_killed)
 
 
 def _keep(
-    store: Store, finished: Generator[FinishedRun, None, None], tell: Callable[[Run], None]
+    work: SharedWork, finished: Generator[FinishedRun, None, None], tell: Callable[[Run], None]
 ) -> None:
     """Put each run into the store as it is finished; an error here ends those in flight."""
-    with closing(finished):
+    told = 0
+    with closing(finished), closing(work):
         for each in finished:
-            store.add(each)
-            tell(each.run)
+            if work.settle(each):
+                tell(each.run)
+            for run in work.from_others[told:]:
+                tell(run)
+                told += 1
 
 
 def _comparison(
@@ -251,18 +267,27 @@ def _relabelled(store: Store, task: Task) -> Run:
 
 
 def _distinctly_labelled(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """The runs with labels that mean one problem each.
+    """The runs with labels that mean one problem each, and names that mean one version each.
 
-    In a store, the instances of two seeds or of an edited file have the same label.
+    In a store, the instances of two seeds or of an edited file have the same label, and a backend
+    that was updated or edited the same name.
     """
     data: dict[str, set[str]] = {}
+    versions: dict[str, set[str]] = {}
+    sources: dict[tuple[str, str], set[str]] = {}
     for run in runs:
         data.setdefault(run.problem, set()).add(run.data)
+        versions.setdefault(run.backend, set()).add(run.version)
+        sources.setdefault((run.backend, run.version), set()).add(run.source)
 
     def labelled(run: Run) -> Run:
-        if len(data[run.problem]) == 1:
-            return run
-        return replace(run, problem=f"{run.problem} ({run.data[:8]})")
+        which = [run.version] if len(versions[run.backend]) > 1 else []
+        if len(sources[run.backend, run.version]) > 1:
+            which.append(run.source[:8])
+        backend = f"{run.backend} ({', '.join(which)})" if which else run.backend
+        many = len(data[run.problem]) > 1
+        problem = f"{run.problem} ({run.data[:8]})" if many else run.problem
+        return replace(run, problem=problem, backend=backend)
 
     return tuple(map(labelled, runs))
 
@@ -290,7 +315,7 @@ def _call(tasks: TaskList, path: Path) -> str:
     )
 
 
-def _runner(jobs: Any) -> Callable[[Sequence[Task]], Generator[FinishedRun, None, None]]:
+def _runner(jobs: Any) -> Callable[[SharedWork], Generator[FinishedRun, None, None]]:
     """What runs the tasks: child processes here, or the workers of a cluster."""
     # True is an int in Python, but no number of jobs.
     if isinstance(jobs, int) and not isinstance(jobs, bool):
@@ -298,11 +323,21 @@ def _runner(jobs: Any) -> Callable[[Sequence[Task]], Generator[FinishedRun, None
             raise InvalidSettings(
                 f"jobs is {jobs}; expected a whole number of at least 1, or a Dask client"
             )
-        return lambda tasks: run_all(tasks, jobs)
+        return lambda work: run_all(work, jobs)
     from klopt.bench.dask_cluster import connected, run_on
 
     client = connected(jobs)
-    return lambda tasks: run_on(client, tasks, close=client is not jobs)
+
+    # A cluster is given all that is free at once, and what others did not finish afterwards.
+    def rounds(work: SharedWork) -> Generator[FinishedRun, None, None]:
+        try:
+            while tasks := work.all_free():
+                yield from run_on(client, tasks)
+        finally:
+            if client is not jobs:
+                client.close()
+
+    return rounds
 
 
 @contextmanager
@@ -327,6 +362,6 @@ def _progress(wanted: bool, total: int, done: int) -> Iterator[Callable[[Run], N
 
         def tell(run: Run) -> None:
             text = f"{run.problem}  {run.backend} on {run.formulation}  {run.verdict.name}"
-            bar.update(number, advance=1, description=text)
+            bar.update(number, advance=1, description=printable(text))
 
         yield tell

@@ -49,9 +49,7 @@ def connected(cluster: str | Client) -> Client:
         raise InvalidSettings(f"no Dask scheduler answers at {cluster}: {error}") from error
 
 
-def run_on(
-    client: Client, tasks: Sequence[Task], *, close: bool = False
-) -> Generator[FinishedRun, None, None]:
+def run_on(client: Client, tasks: Sequence[Task]) -> Generator[FinishedRun, None, None]:
     """Yield what came of each task, as they finish; leaving early cancels what has not begun."""
     import cloudpickle
     from distributed import KilledWorker, as_completed
@@ -75,8 +73,6 @@ def run_on(
                 yield finished
     finally:
         client.cancel([future for future in futures if future.key in pending])
-        if close:
-            client.close()
 
 
 _here = threading.local()

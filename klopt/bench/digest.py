@@ -1,16 +1,15 @@
 """`digest`: a hash of problems, backends and settings, the same today, tomorrow and elsewhere.
 
 Frozen objects are walked field by field, arrays by their bytes, functions by their code and
-what they close over; what is cached on an object does not count. A class counts by its name and its
-version: that of its library, or where that has none (a script, a file of the user's) its source
-text, so that an edited method is another method.
+what they close over; what is cached on an object does not count. A class counts by its name, the
+version of its library and its source text (`klopt.bench.source_digest`), so that an edited method
+is another method.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from klopt.bench.source_digest import named_in, source_digest
 from klopt.engine.run_here import pristine
 from klopt.model.records import field_names
 
@@ -96,7 +96,7 @@ class _Walk:
             self.parts("method", (thing.__func__, thing.__self__))
         elif isinstance(thing, FunctionType):
             known = thing.__globals__
-            used = {name: known[name] for name in _names(thing.__code__) if name in known}
+            used = {name: known[name] for name in named_in(thing.__code__) if name in known}
             cells = [cell.cell_contents for cell in thing.__closure__ or ()]
             self.code(thing.__code__)
             self.parts("closure", (cells, thing.__defaults__, thing.__kwdefaults__, list(used)))
@@ -130,26 +130,15 @@ class _Walk:
         self.write(f"end of {kind}")
 
 
-def _names(code: CodeType) -> Iterable[str]:
-    """Every name that the code or a function inside it looks up."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
+def _version(kind: type) -> str:
+    """The version of a class: that of its library, and the digest of its source text."""
+    root = kind.__module__.partition(".")[0]
+    if root in sys.stdlib_module_names - {"__main__"}:
+        return ""
+    return f"{_library_version(root)} {source_digest(kind)}"
 
 
 @functools.cache
-def _version(kind: type) -> str:
-    root = kind.__module__.partition(".")[0]
-    if root == "klopt":
-        return str(getattr(sys.modules.get("klopt"), "__version__", ""))
-    if root in sys.stdlib_module_names - {"__main__"}:
-        return ""
-    found = getattr(sys.modules.get(root), "__version__", None)
-    if isinstance(found, str):
-        return found
-    try:
-        return inspect.getsource(kind)
-    except (OSError, TypeError):  # typed at a prompt: its methods are all there is
-        methods = [value for value in vars(kind).values() if isinstance(value, FunctionType)]
-        return digest(*(method.__code__.co_code for method in methods))
+def _library_version(root: str) -> str:
+    known = getattr(sys.modules.get(root), "__version__", "")
+    return known if isinstance(known, str) else ""

@@ -69,10 +69,18 @@ class Environment:
 
     @classmethod
     def from_json(cls, text: str) -> Environment:
-        """Return the environment that `to_json` wrote."""
-        fields = json.loads(text)
-        fields["backends"] = tuple((name, version) for name, version in fields["backends"])
-        return cls(**fields)
+        """Return the environment that `to_json` wrote; a ValueError where it did not."""
+        found = json.loads(text)
+        try:
+            found["backends"] = tuple((name, version) for name, version in found["backends"])
+            made = cls(**found)
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"no environment: {error}") from error
+        texts = [value for name, value in asdict(made).items() if name not in ("cores", "backends")]
+        texts += [part for pair in made.backends for part in pair]
+        if not (all(isinstance(text, str) for text in texts) and isinstance(made.cores, int)):
+            raise ValueError("no environment: its fields are texts, and a number of cores")
+        return made
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return labels and texts, for a table or a page."""

@@ -3,7 +3,8 @@
 The columns are the fields of `Run` and what follows from them: seconds, relative_width, and honest
 (whether klopt confirms all claims of the backend). In CSV a number that is not known is an empty
 cell, in JSON null; infinities are written `inf` and `-inf` in both. Numbers keep all digits, so
-that reading them back gives the same ones.
+that reading them back gives the same ones. A text that a spreadsheet would take for a formula begins
+with an apostrophe in CSV, and in CSV only.
 """
 
 from __future__ import annotations
@@ -21,9 +22,15 @@ from klopt.bench.record import Run
 from klopt.engine.format import document
 from klopt.errors import InvalidSettings
 
-__all__ = ["FORMATS", "rows", "to_csv", "to_frame", "to_json", "write"]
+__all__ = ["FORMATS", "cell_text", "rows", "to_csv", "to_frame", "to_json", "write"]
 
 DERIVED = ("seconds", "relative_width", "honest")
+_FORMULA = tuple(
+    "=+-@\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}"
+)
+"""What a formula begins with; Excel takes the wide forms for the narrow ones."""
+_CONTROL = ("\t", "\r", "\n")
+"""What spreadsheets skip at the beginning of a cell."""
 COLUMNS = (*(field.name for field in fields(Run)), *DERIVED)
 
 
@@ -43,6 +50,16 @@ def to_csv(runs: Sequence[Run]) -> str:
     writer.writeheader()
     writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows(runs))
     return text.getvalue()
+
+
+def cell_text(text: str) -> str:
+    """Return a text as a CSV cell that no spreadsheet evaluates: after an apostrophe if need be.
+
+    >>> cell_text("=1+1"), cell_text("a = b"), cell_text(" @SUM(1)")
+    ("'=1+1", 'a = b', "' @SUM(1)")
+    """
+    begins = text.lstrip()[:1]
+    return f"'{text}" if text[:1] in _CONTROL or begins in _FORMULA else text
 
 
 def to_json(runs: Sequence[Run]) -> str:
@@ -102,4 +119,6 @@ def _value(value: Any) -> Any:
 
 
 def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return cell_text(value)
     return "" if value is None or value != value else value

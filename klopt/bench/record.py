@@ -14,7 +14,11 @@ from typing import TypeAlias
 from klopt.model.backend import Step, Stop
 from klopt.proof.certificate import Verdict
 
-__all__ = ["Run", "Trace"]
+__all__ = ["KILLED", "Run", "Trace", "printable"]
+
+KILLED = "the child process died of SIGKILL"
+"""How a native status begins where something else than klopt, which ends children at their limits
+only, has killed the child: a user, or the kernel when memory is short."""
 
 Trace: TypeAlias = tuple[Step, ...]
 """Certified bounds in the user's units after so many iterations and seconds."""
@@ -88,6 +92,8 @@ class Run:
     """UTC, ISO 8601."""
     machine: str = ""
     """The key of the environment that the run was made in."""
+    source: str = ""
+    """The digest of the backend's source text: an edited file is another version."""
 
     @property
     def seconds(self) -> float:
@@ -105,6 +111,11 @@ class Run:
     def estimated(self) -> bool:
         """Whether there is evidence of an optimum and no proof."""
         return self.verdict is Verdict.ESTIMATED
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether something else than klopt killed its child: the run says nothing of the route."""
+        return self.says is Stop.CRASHED and self.native.startswith(KILLED)
 
     @property
     def relative_width(self) -> float:
@@ -148,3 +159,13 @@ class Run:
         if isnan(self.first_width):
             return self.relative_width
         return max(self.first_width, self.relative_width)
+
+
+def printable(text: str) -> str:
+    """Return a text from outside so that it does nothing to a terminal but be read.
+
+    >>> printable("status: \\x1b[2J")
+    'status: ?[2J'
+    """
+    kept = "\n\t"
+    return "".join(each if each.isprintable() or each in kept else "?" for each in text)

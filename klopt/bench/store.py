@@ -1,23 +1,26 @@
 """`Store`: finished runs in one SQLite database, with their arrays in `.npz` files beside it.
 
-One row is committed per run. The files of a run are written whole (to another name, then renamed)
-before its row is committed, so a row never lacks its files, and whatever kills the process loses at
-most the run in flight. The database is in write-ahead mode: several comparisons may write to it
-while others read. NaN is NULL; enums are their values.
+One row is committed per run. The file of a run is written whole before its row is committed, so a
+row never lacks its arrays, and whatever kills the process loses at most the run in flight. The
+database is in write-ahead mode: several comparisons may write to it while others read.
+
+Every row has a checksum, and one row of its own holds the number and the sum of all of them. What
+is read is therefore what was committed at some moment, or an `InvalidStore`: no row is lost, changed
+or taken twice by damage. That is no seal: who can write the file can forge a store that is whole.
+A store has a name of its own, which stands in the database and in the folder of its arrays: the
+write-ahead file of another store, which SQLite would take for this one's, is noticed by it.
 """
 
 from __future__ import annotations
 
 import errno
-import os
+import re
 import sqlite3
-import time
-import typing
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import fields
-from enum import Enum
-from math import isnan, nan
+import threading
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,28 +28,56 @@ from typing import Any, Self
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.bench.array_files import TRACE, ArrayFolder
+from klopt.bench.database import (
+    InvalidStore,
+    Layout,
+    StoreFailed,
+    check_writable,
+    damaged,
+    open_database,
+    reading,
+)
 from klopt.bench.environment import Environment
+from klopt.bench.owner import Owner, clear_gone, is_running
 from klopt.bench.record import Run, Trace
+from klopt.bench.rows import CHECKSUM, TABLE, InvalidRow, checksum, row_of, run_of, storable
 from klopt.bench.worker import FinishedRun
-from klopt.errors import InvalidSettings, KloptError
+from klopt.errors import InvalidSettings
 from klopt.model.backend import Step
 
-__all__ = ["Store", "StoreFailed", "check_writable"]
+__all__ = ["Claimed", "InvalidStore", "Store", "StoreFailed", "check_writable"]
 
-SCHEMA = 3
+SCHEMA = 4
 """The version of the tables."""
-APPLICATION = 0x6B6C6F70
-"""What marks a database as klopt's: the letters `klop`."""
-LOCK_TIMEOUT_S = 30.0
-"""How long another writer is waited for."""
-LOCK_RETRY_S = 0.01
-"""How long to wait before write-ahead mode is asked for again."""
+LAYOUT = Layout(
+    content="runs",
+    application=0x6B6C6F70,  # the letters `klop`
+    version=SCHEMA,
+    statements=(
+        TABLE,
+        "CREATE TABLE environments (key TEXT PRIMARY KEY, content TEXT)",
+        "CREATE TABLE commands (command TEXT PRIMARY KEY)",
+        "CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT)",
+        "CREATE TABLE contents (rows INTEGER, total TEXT, name TEXT)",
+        f"INSERT INTO contents VALUES (0, '{0:032x}', '')",
+    ),
+)
+MAX_COMMAND_CHARACTERS = 100_000
+"""What is kept of a command: its beginning."""
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_SQL_TYPES: dict[Any, str] = {str: "TEXT", float: "REAL", int: "INTEGER", int | None: "INTEGER"}
+_MODULUS = 2**128
+_DIGEST = re.compile("[0-9a-f]{32}")
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+"""What SQLite calls a file that it cannot read any more."""
 
 
-class StoreFailed(KloptError):
-    """The store could not take a run; all that it took before are safe."""
+@dataclass(frozen=True)
+class Claimed:
+    """What came of asking for runs: those to make now, and those that another has finished."""
+
+    mine: tuple[str, ...]
+    finished: tuple[str, ...]
 
 
 class Store:
@@ -60,60 +91,94 @@ class Store:
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
-        if read_only and not self.path.is_file():
+        if read_only and not (self.path.is_symlink() or self.path.exists()):
             raise InvalidSettings(f"no store {str(path)!r}")
         if not read_only:
             check_writable(self.path)
-        self.folder = self.path.with_name(f"{self.path.name}.arrays")
-        try:
-            self.database = self._connect(read_only)
-        except sqlite3.Error as error:
-            raise InvalidSettings(f"{path} cannot be used as a store: {error}") from error
+        self.files = ArrayFolder(self.path)
+        self.files.check()
+        # Worker threads ask for claims while the main thread adds runs.
+        self.lock = threading.RLock()
+        self.known: set[str] = set()
+        """The environments that are known to be kept."""
+        self.database = open_database(
+            self.path, LAYOUT, read_only=read_only, check=self._check_contents
+        )
+        if not read_only:
+            self._identify()
 
     def add(self, finished: FinishedRun) -> None:
         """Keep a finished run: its files first, then its row; a run of the same key is replaced."""
-        run = finished.run
-        with self._explained(), self.database:
-            self.database.execute("BEGIN IMMEDIATE")  # one writer at a time, of files too
-            self._write(run.key, finished)
-            if finished.environment is not None:
-                pair = (finished.environment.key, finished.environment.to_json())
-                self.database.execute("INSERT OR IGNORE INTO environments VALUES (?, ?)", pair)
-            marks = ", ".join("?" for _ in fields(Run))
-            self.database.execute(f"INSERT OR REPLACE INTO runs VALUES ({marks})", _row(run))
+        run = storable(finished.run)
+        with self._writing():
+            digest = self._write(run.key, finished)
+            row = row_of(run, digest)
+            old = self._checksum(run.key)
+            marks = ", ".join("?" for _ in row)
+            self.database.execute(f"INSERT OR REPLACE INTO runs VALUES ({marks})", row)
+            self.database.execute("DELETE FROM claims WHERE key = ?", (run.key,))
+            self._count(added=row[-1], removed=old)
+            here = finished.environment
+            # The same in every run of a comparison, and large.
+            if here is not None and not (run.machine and run.machine in self.known):
+                pair = (here.key, here.to_json())
+                self._insert_new("INSERT OR IGNORE INTO environments VALUES (?, ?)", pair)
+        if here is not None:
+            self.known.add(run.machine)
 
     def note(self, command: str) -> None:
         """Keep the command that is about to add runs."""
-        with self._explained(), self.database:
-            self.database.execute("INSERT OR IGNORE INTO commands VALUES (?)", (command,))
+        text = command[:MAX_COMMAND_CHARACTERS].encode(errors="replace").decode()
+        with self._writing():
+            self._insert_new("INSERT OR IGNORE INTO commands VALUES (?)", (text,))
 
     def commands(self) -> tuple[str, ...]:
         """Return the commands that have added runs, the first one first."""
-        rows = self.database.execute("SELECT command FROM commands ORDER BY rowid")
-        return tuple(command for (command,) in rows)
+        with reading(self.path):
+            rows = self.database.execute("SELECT command FROM commands ORDER BY rowid").fetchall()
+        return tuple(str(command) for (command,) in rows)
 
     def runs(self) -> tuple[Run, ...]:
         """Return every run, in the order of their writing."""
-        rows = self.database.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY rowid")
-        return tuple(map(_run, rows))
+        with reading(self.path):
+            rows = self.database.execute("SELECT rowid, * FROM runs ORDER BY rowid").fetchall()
+        return tuple(self._run(number, row) for number, *row in rows)
 
     def run(self, key: str) -> Run | None:
         """Return the run of that key, None where there is none."""
-        row = self.database.execute(f"SELECT {_COLUMNS} FROM runs WHERE key = ?", (key,)).fetchone()
-        return None if row is None else _run(row)
+        with reading(self.path):
+            row = self.database.execute(
+                "SELECT rowid, * FROM runs WHERE key = ?", (key,)
+            ).fetchone()
+        return None if row is None else self._run(row[0], row[1:])
+
+    def checksums(self) -> Mapping[str, str]:
+        """Return the checksum of every run by its key: a run that was made again has another."""
+        with reading(self.path):
+            return dict(self.database.execute(f"SELECT key, {CHECKSUM} FROM runs").fetchall())
 
     def keys(self) -> frozenset[str]:
         """Return the keys of all runs."""
-        return frozenset(key for (key,) in self.database.execute("SELECT key FROM runs"))
+        return frozenset(self.checksums())
 
     def environments(self) -> Mapping[str, Environment]:
         """Return the environments that the runs were made in, by their keys."""
-        rows = self.database.execute("SELECT key, content FROM environments")
-        return {key: Environment.from_json(content) for key, content in rows}
+        with reading(self.path):
+            rows = self.database.execute("SELECT key, content FROM environments").fetchall()
+        found = {}
+        for key, content in rows:
+            try:
+                found[key] = Environment.from_json(content)
+            except (ValueError, RecursionError) as error:
+                where = f"table environments, {str(key)[:40]!r}: {error}"
+                raise InvalidStore(damaged(self.path, where)) from error
+        return found
 
     def trace(self, key: str) -> Trace:
         """Return the bounds along the way of a run; none where its file is gone."""
-        table = self._read(key).get("trace", np.zeros((0, 4)))
+        table = self._read(key).get(TRACE, np.zeros((0, 4)))
+        if table.ndim != 2 or table.shape[1] != 4 or not np.isfinite(table[:, :2]).all():
+            raise InvalidStore(damaged(self.path, f"the trace of run {key} is no table of steps"))
         return tuple(Step(int(row[0]), *map(float, row[1:])) for row in table)
 
     def arrays(self, key: str) -> Mapping[str, FloatArray]:
@@ -121,6 +186,57 @@ class Store:
         content = self._read(key).items()
         prefix = "point_"
         return {name.removeprefix(prefix): a for name, a in content if name.startswith(prefix)}
+
+    # Who makes which run.
+
+    def owner(self) -> Owner:
+        """Return a new owner of claims, known as running until it is released or its process ends."""
+        with self._explained():
+            self.files.make()
+            clear_gone(self.files.path)
+            return Owner(self.files.path)
+
+    def claim(
+        self, keys: Sequence[str], owner: Owner, before: Mapping[str, str], limit: int | None = None
+    ) -> Claimed:
+        """Claim runs that nobody is making.
+
+        Parameters
+        ----------
+        keys
+            The runs that are wanted, the most urgent one first.
+        owner
+            Who will make them.
+        before
+            The checksums of runs that are to be made all the same; one that differs was made since.
+        limit
+            How many to claim at most; None for all that are free.
+        """
+        mine: list[str] = []
+        finished: list[str] = []
+        known: dict[str, bool] = {owner.name: False}
+        # After a power cut no owner runs: claims need not survive one, so that no disk is waited for.
+        with self._writing(durable=False):
+            for key in keys:
+                if limit is not None and len(mine) >= limit:
+                    break
+                now = self._checksum(key)
+                if now is not None and now != before.get(key):
+                    finished.append(key)
+                elif not self._is_claimed(key, known):
+                    row = (key, owner.name)
+                    self.database.execute("INSERT OR REPLACE INTO claims VALUES (?, ?)", row)
+                    mine.append(key)
+        return Claimed(tuple(mine), tuple(finished))
+
+    def release(self, owner: Owner, keys: Collection[str] | None = None) -> None:
+        """Give up claims, all of an owner or those of the keys."""
+        with self._writing(durable=False):
+            if keys is None:
+                self.database.execute("DELETE FROM claims WHERE owner = ?", (owner.name,))
+            for key in keys or ():
+                pair = (key, owner.name)
+                self.database.execute("DELETE FROM claims WHERE key = ? AND owner = ?", pair)
 
     def close(self) -> None:
         """Close the database."""
@@ -137,89 +253,93 @@ class Store:
     ) -> None:
         self.close()
 
-    def _connect(self, read_only: bool) -> sqlite3.Connection:
-        # A reader in write-ahead mode writes beside the database; on a read-only disk it may not.
-        if not read_only:
-            mode = "mode=rwc"
-        elif self._nobody_can_write():
-            mode = "immutable=1"
-        else:
-            mode = "mode=ro"
-        database = sqlite3.connect(
-            f"{self.path.resolve().as_uri()}?{mode}",
-            uri=True,
-            timeout=LOCK_TIMEOUT_S,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        is_empty = self._check(database)
-        if not read_only:
-            _write_ahead(database)
-            database.execute("PRAGMA synchronous = FULL")
-            if is_empty:
-                self._create(database)
-        return database
-
-    def _check(self, database: sqlite3.Connection) -> bool:
-        """Refuse what this klopt did not write; return whether the database is empty."""
-        with database:
-            database.execute("BEGIN")  # another comparison may be creating it at this moment
-            mark = database.execute("PRAGMA application_id").fetchone()[0]
-            version = database.execute("PRAGMA user_version").fetchone()[0]
-            tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and mark != APPLICATION:
-            raise InvalidSettings(
-                f"{self.path} is a database of something else than klopt; choose another name"
-            )
-        if tables and version != SCHEMA:
-            raise InvalidSettings(
-                f"{self.path} has schema {version} and this klopt knows {SCHEMA}; "
-                "use the klopt that wrote it"
-            )
-        return not tables
-
-    def _nobody_can_write(self) -> bool:
-        """Whether nobody can write here; otherwise readers in write-ahead mode write, too."""
-        if os.access(self.path.parent, os.W_OK):
+    def _is_claimed(self, key: str, known: dict[str, bool]) -> bool:
+        """Whether somebody who is running makes that run; `known` remembers who is."""
+        row = self.database.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
+        if row is None:
             return False
-        ahead = self.path.with_name(f"{self.path.name}-wal")
-        return not (ahead.exists() and ahead.stat().st_size)
+        name = row[0]
+        # The name becomes that of a file: one that klopt has not made is no owner at all.
+        if not (isinstance(name, str) and _DIGEST.fullmatch(name)):
+            return False
+        if name not in known:
+            known[name] = is_running(self.files.path, name)
+        return known[name]
 
-    def _create(self, database: sqlite3.Connection) -> None:
+    def _identify(self) -> None:
+        """Give a new store a name, and write it into its folder as well."""
+        with self._writing():
+            ((name,),) = self.database.execute("SELECT name FROM contents").fetchall()
+            if not name:
+                name = uuid.uuid4().hex
+                self.files.sign(name)
+                self.database.execute("UPDATE contents SET name = ?", (name,))
+
+    def _check_contents(self, database: sqlite3.Connection) -> None:
+        """Compare the checksums of all rows with the sum that was written last."""
         with database:
-            database.execute("BEGIN IMMEDIATE")
-            types = ((name, _SQL_TYPES.get(kind, "TEXT")) for name, kind in _TYPES.items())
-            columns = ", ".join(f"{name} {kind}" for name, kind in types)
-            database.execute(f"CREATE TABLE IF NOT EXISTS runs ({columns}, PRIMARY KEY (key))")
-            database.execute(
-                "CREATE TABLE IF NOT EXISTS environments (key TEXT PRIMARY KEY, content TEXT)"
-            )
-            database.execute("CREATE TABLE IF NOT EXISTS commands (command TEXT PRIMARY KEY)")
-            database.execute(f"PRAGMA application_id = {APPLICATION}")
-            database.execute(f"PRAGMA user_version = {SCHEMA}")
+            database.execute("BEGIN")  # all at one moment: another comparison may be writing
+            sums = [row[0] for row in database.execute(f"SELECT {CHECKSUM} FROM runs")]
+            rows = database.execute("SELECT key, content FROM environments").fetchall()
+            rows += database.execute("SELECT command FROM commands").fetchall()
+            told = database.execute("SELECT rows, total, name FROM contents").fetchall()
+        sums += map(checksum, rows)
+        if [row[:2] for row in told] != [(len(sums), _sum(sums))]:
+            where = "rows are missing, changed or there twice: the sum of their checksums differs"
+            raise InvalidStore(damaged(self.path, where))
+        self.files.check_signature(told[0][2])
 
-    def _file(self, key: str) -> Path:
-        return self.folder / f"{key}.npz"
+    def _checksum(self, key: str) -> str | None:
+        row = self.database.execute(f"SELECT {CHECKSUM} FROM runs WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
 
-    def _write(self, key: str, finished: FinishedRun) -> None:
-        steps = [(s.iteration, s.seconds, s.lower, s.upper) for s in finished.trace]
-        content = {"trace": np.array(steps).reshape(-1, 4)}
-        content |= {f"point_{name}": array for name, array in finished.arrays.items()}
-        self.folder.mkdir(exist_ok=True)
-        unfinished = self.folder / "unfinished"
+    def _insert_new(self, statement: str, row: tuple[str, ...]) -> None:
+        """Add a row of texts, unless it is there."""
+        if self.database.execute(statement, row).rowcount:
+            self._count(added=checksum(row))
+
+    def _count(self, added: str, removed: str | None = None) -> None:
+        """Write down that a row is there, maybe in the place of another one."""
+        ((rows, total),) = self.database.execute("SELECT rows, total FROM contents").fetchall()
+        value = _number(total) + _number(added)
+        if removed is None:
+            rows += 1
+        else:
+            value -= _number(removed)
+        pair = (rows, _text(value))
+        self.database.execute("UPDATE contents SET rows = ?, total = ?", pair)
+
+    def _run(self, number: int, row: Sequence[Any]) -> Run:
         try:
-            with open(unfinished, "wb") as file:
-                np.savez_compressed(file, **content)  # type: ignore[arg-type]
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(unfinished, self._file(key))
-        finally:
-            unfinished.unlink(missing_ok=True)
+            return run_of(tuple(row))
+        except InvalidRow as error:
+            where = f"table runs, row {number} (key {str(row[0])[:40]!r}): {error}"
+            raise InvalidStore(damaged(self.path, where)) from error
+
+    def _write(self, key: str, finished: FinishedRun) -> str:
+        steps = [(s.iteration, s.seconds, s.lower, s.upper) for s in finished.trace]
+        content = {TRACE: np.array(steps, dtype=float).reshape(-1, 4)}
+        content |= {f"point_{name}": array for name, array in finished.arrays.items()}
+        return self.files.write(key, content)
 
     def _read(self, key: str) -> dict[str, FloatArray]:
-        with suppress(FileNotFoundError), np.load(self._file(key)) as content:
-            return dict(content)
-        return {}
+        with reading(self.path):
+            row = self.database.execute("SELECT arrays FROM runs WHERE key = ?", (key,)).fetchone()
+            return {} if row is None else self.files.read(key, str(row[0]))
+
+    @contextmanager
+    def _writing(self, *, durable: bool = True) -> Iterator[None]:
+        """One transaction, one writer at a time, of files too; errors explained."""
+        with self.lock, self._explained():
+            if not durable:
+                self.database.execute("PRAGMA synchronous = NORMAL")
+            try:
+                with self.database:
+                    self.database.execute("BEGIN IMMEDIATE")
+                    yield
+            finally:
+                if not durable:
+                    self.database.execute("PRAGMA synchronous = FULL")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -227,6 +347,8 @@ class Store:
             yield
         except (OSError, sqlite3.Error) as error:
             reason = str(error)
+            if getattr(error, "sqlite_errorname", "").startswith(_DAMAGED):
+                raise InvalidStore(damaged(self.path, reason)) from error
             advice = "call again with the same store to do what is missing."
             if getattr(error, "errno", None) in _DISK_FULL or "full" in reason:
                 reason = "the disk is full"
@@ -237,53 +359,18 @@ class Store:
             ) from error
 
 
-def check_writable(path: Path) -> None:
-    """Refuse a file that could not be written, before any work is done for it."""
-    if path.is_dir():
-        raise InvalidSettings(f"{path} is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise InvalidSettings(
-            f"there is no folder {str(path.parent)!r} for {path.name}; make it first"
-        )
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InvalidSettings(f"{path} cannot be written: no permission")
+def _sum(sums: Sequence[Any]) -> str:
+    """The sum of checksums, in which their order does not count."""
+    return _text(sum(map(_number, sums)))
 
 
-def _write_ahead(database: sqlite3.Connection) -> None:
-    """Turn on write-ahead mode, which SQLite refuses at once while another opens the file."""
-    deadline = time.monotonic() + LOCK_TIMEOUT_S
-    while True:
-        try:
-            database.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-        time.sleep(LOCK_RETRY_S)
+def _number(digest: Any) -> int:
+    """A checksum as a number; of what is none, one that fits nothing."""
+    text = str(digest)
+    if not _DIGEST.fullmatch(text):
+        text = checksum((text,))
+    return int(text, 16)
 
 
-_TYPES: Mapping[str, Any] = typing.get_type_hints(Run)
-_TYPES = {field.name: _TYPES[field.name] for field in fields(Run)}
-_COLUMNS = ", ".join(_TYPES)
-
-
-def _row(run: Run) -> tuple[Any, ...]:
-    return tuple(_stored(getattr(run, name)) for name in _TYPES)
-
-
-def _stored(value: Any) -> Any:
-    if isinstance(value, float) and isnan(value):
-        return None
-    return value.value if isinstance(value, Enum) else value
-
-
-def _run(row: tuple[Any, ...]) -> Run:
-    return Run(*map(_restored, row, _TYPES.values()))
-
-
-def _restored(value: Any, kind: Any) -> Any:
-    if kind is float:
-        return nan if value is None else float(value)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind(value)
-    return value
+def _text(number: int) -> str:
+    return f"{number % _MODULUS:032x}"

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from klopt.bench.record import Run
+from klopt.bench.record import Run, printable
 from klopt.bench.scores import LEVELS, growth, scores
 from klopt.bench.summary import verdict_sentence
 from klopt.bench.trials import Agreement, Trial, agreement, fastest, grouped, route, trials
@@ -55,18 +56,25 @@ def as_text(comparison: TableSource) -> str:
 
 def print_comparison(comparison: TableSource, out: Console) -> None:
     """Print one block for each problem, then what all of them say of the backends."""
-    winners = fastest(comparison.runs)
-    proofs = agreement(comparison.runs)
-    found = grouped(trials(comparison.runs), lambda trial: trial.first.problem)
+    # Names and messages come from files and libraries of others.
+    runs = tuple(map(_printable, comparison.runs))
+    winners = fastest(runs)
+    proofs = agreement(runs)
+    found = grouped(trials(runs), lambda trial: trial.first.problem)
     for problem, own in found.items():
         first = own[0].first
         out.print(f"{problem}  {first.family}, data {first.data[:8]}", style="bold")
         out.print(_rows(own))
         out.print(lines(_remarks(own, proofs[problem], winners)) + "\n")
     if len(found) > 1:
-        out.print(score_table(comparison.runs))
+        out.print(score_table(runs))
         out.print()
-    out.print(lines(_closing(comparison)))
+    out.print(printable(lines(_closing(comparison, runs))))
+
+
+def _printable(run: Run) -> Run:
+    texts = {name: printable(value) for name, value in vars(run).items() if type(value) is str}
+    return replace(run, **texts)  # type: ignore[arg-type]
 
 
 def _rows(own: Sequence[Trial]) -> Table:
@@ -191,12 +199,12 @@ def score_table(runs: Sequence[Run]) -> Table:
     return rows
 
 
-def _closing(comparison: TableSource) -> Iterator[tuple[str, str]]:
-    yield "verdict", verdict_sentence(comparison.runs)
-    for (family, name), found in growth(comparison.runs).items():
+def _closing(comparison: TableSource, runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
+    yield "verdict", verdict_sentence(runs)
+    for (family, name), found in growth(runs).items():
         if found is not None:
             yield "growth", f"{family} by {name}: time grows like {found}"
-    tolerances = sorted({run.tol for run in comparison.runs}, reverse=True)
+    tolerances = sorted({run.tol for run in runs}, reverse=True)
     tols = ", ".join(f"{tol:.0e}" for tol in tolerances)
     yield "limits", f"{comparison.limits}; tol {tols} is the relative width of klopt's own interval"
     for refusal in comparison.refusals:

@@ -1,7 +1,7 @@
 """`Task`: one route on one problem, to be run once, and the key by which equal runs are recognised.
 
 The key is the hash of all that determines the outcome: the problem's data, class and version, the
-formulation, the backend with its version and state, the settings, the limits and the number of the
+formulation, the backend with its version, source text and state, the settings, the limits and the number of the
 repeat. Labels do not count.
 """
 
@@ -16,6 +16,7 @@ from scipy import sparse
 
 from klopt.bench.digest import digest
 from klopt.bench.record import Run
+from klopt.bench.source_digest import source_digest
 from klopt.model.backend import Backend, Settings, Stop
 from klopt.model.problem import Problem
 from klopt.proof.certificate import Verdict
@@ -46,7 +47,14 @@ class Task:
         backend = self.backend
         limits = (s.time_limit, s.max_iter, s.threads, s.seed, dict(s.raw), self.memory_limit)
         asked = (s.tol, *limits, self.repeat)
-        return digest(self.data, self.formulation, backend.name, backend.version, backend, asked)
+        # Named here, where the files are: a child may find others, or none.
+        version = (backend.name, backend.version, self.source)
+        return digest(self.data, self.formulation, *version, backend, asked)
+
+    @cached_property
+    def source(self) -> str:
+        """The digest of the backend's source text."""
+        return source_digest(type(self.backend))
 
     @property
     def route(self) -> str:
@@ -78,6 +86,7 @@ class Task:
             lower=-inf,
             upper=inf,
             proof="none",
+            source=self.source,
         )
 
 

@@ -98,7 +98,7 @@ def trials(runs: Sequence[Run]) -> tuple[Trial, ...]:
 def _alike(run: Run) -> Hashable:
     """All but the number of the repeat: a store may hold a route under several limits."""
     limits = (run.time_limit, run.memory_limit, run.threads, run.seed)
-    return run.problem, run.backend, run.formulation, run.tol, limits, run.version
+    return run.problem, run.backend, run.formulation, run.tol, limits, run.version, run.source
 
 
 @dataclass(frozen=True)

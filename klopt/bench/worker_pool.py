@@ -11,11 +11,11 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from klopt.bench.environment import environment
 from klopt.bench.task import Task
@@ -179,24 +179,37 @@ class WorkerSlot:
             raise _ChildFailed(Stop.CRASHED, str(error)) from error
 
 
-def run_all(tasks: Sequence[Task], jobs: int = 1) -> Generator[FinishedRun, None, None]:
-    """Yield each run as it is finished, `jobs` at a time; leaving early kills the rest."""
-    waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
-    done: queue.SimpleQueue[FinishedRun | BaseException] = queue.SimpleQueue()
-    for task in tasks:
-        waiting.put(task)
+class TaskSource(Protocol):
+    """Tasks that several threads may ask for, and how many there are."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Task]: ...
+
+
+def run_all(tasks: TaskSource, jobs: int = 1) -> Generator[FinishedRun, None, None]:
+    """Yield each run as it is finished, `jobs` at a time; leaving early kills the rest.
+
+    The tasks are asked for one by one, when a child is free, by several threads; an iterator that
+    waits ends when it is closed by its owner.
+    """
+    waiting = iter(tasks)
+    done: queue.SimpleQueue[FinishedRun | BaseException | None] = queue.SimpleQueue()
     slots = [WorkerSlot() for _ in range(min(jobs, len(tasks)))]
     threads = [
         threading.Thread(target=_work, args=(slot, waiting, done), daemon=True) for slot in slots
     ]
     for thread in threads:
         thread.start()
+    working = len(threads)
     try:
-        for _ in tasks:
+        while working:
             finished = done.get()
-            if isinstance(finished, BaseException):
+            if finished is None:
+                working -= 1
+            elif isinstance(finished, BaseException):
                 raise finished
-            yield finished
+            else:
+                yield finished
     finally:
         for slot in slots:
             slot.close()
@@ -206,17 +219,17 @@ def run_all(tasks: Sequence[Task], jobs: int = 1) -> Generator[FinishedRun, None
 
 def _work(
     slot: WorkerSlot,
-    waiting: queue.SimpleQueue[Task],
-    done: queue.SimpleQueue[FinishedRun | BaseException],
+    waiting: Iterator[Task],
+    done: queue.SimpleQueue[FinishedRun | BaseException | None],
 ) -> None:
-    while not slot.closed:
-        try:
-            task = waiting.get_nowait()
-        except queue.Empty:
-            return
-        try:
+    """Make runs until there are no more, then say so by None."""
+    try:
+        for task in waiting:
+            if slot.closed:
+                return
             done.put(slot.run(task))
-        except BaseException as error:
-            # An error of klopt itself must reach the caller, who would wait without end.
-            done.put(error)
-            return
+    except BaseException as error:
+        # An error of klopt itself must reach the caller, who would wait without end.
+        done.put(error)
+        return
+    done.put(None)

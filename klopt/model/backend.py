@@ -8,6 +8,7 @@ statuses.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib.metadata
 import importlib.util
 import math
@@ -339,7 +340,7 @@ class Backend(ABC):
     def version(self) -> str:
         """The version of the library, or of klopt for its own methods."""
         try:
-            return importlib.metadata.version(self.library or "klopt")
+            return _installed_version(self.library or "klopt")
         except importlib.metadata.PackageNotFoundError:
             return "unknown"
 
@@ -389,6 +390,10 @@ def _suggestion(key: str, names: set[str]) -> str:
 
 _found: set[str] = set()
 """The libraries that were found: asking the file system is the slowest part of a small plan."""
+
+
+# Reading it takes a millisecond, and a library that was imported stays what it is.
+_installed_version = functools.cache(importlib.metadata.version)
 
 
 def _is_installed(library: str) -> bool:

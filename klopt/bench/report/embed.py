@@ -49,12 +49,18 @@ def extracted(page: str) -> tuple[Run, ...]:
     block = _BLOCK.search(page)
     if block is None:
         raise InvalidProblem("the page holds no runs; expected one that klopt wrote")
-    content = json.loads(block[1])
-    count = content["count"]
-    columns = {name: _values(name, column, count) for name, column in content["runs"].items()}
-    # A page of schema 1 lacks the columns of estimates.
-    known = [name for name in COLUMNS if name in columns]
-    return tuple(Run(**{name: columns[name][i] for name in known}) for i in range(count))
+    # Whoever wrote the page may have written anything.
+    try:
+        content = json.loads(block[1])
+        count = content["count"]
+        columns = {name: _values(name, column, count) for name, column in content["runs"].items()}
+        # A page of schema 1 lacks the columns of estimates.
+        known = [name for name in COLUMNS if name in columns]
+        return tuple(Run(**{name: columns[name][i] for name in known}) for i in range(count))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise InvalidProblem(
+            f"the page holds no runs as klopt writes them: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _column(name: str, values: list[Any]) -> Any:

@@ -114,7 +114,9 @@ def _html(svg: str, height_px: int) -> str:
     size = f"width:{WIDTH_PX}px;height:{height_px}px"
     style = f"@page{{size:{WIDTH_PX}px {height_px}px;margin:0}}"
     style += f"body{{margin:0}}svg{{display:block;{size}}}"
-    return f'<!DOCTYPE html><meta charset="utf-8"><style>{style}</style>{svg}'
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    return f'<!DOCTYPE html><meta charset="utf-8">{meta}<style>{style}</style>{svg}'
 
 
 def _command(program: str, source: Path, made: Path, height_px: int) -> list[str]:

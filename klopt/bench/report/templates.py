@@ -1,11 +1,19 @@
-"""How the templates of pages are loaded: all is escaped that klopt has not drawn itself."""
+"""How the templates of pages are loaded: all is escaped that klopt has not drawn itself.
+
+A page also tells the browser what it is made of (its Content-Security-Policy): the style sheet and
+the scripts of the template by their hashes, and pictures inside it. Should a text get through
+unescaped all the same, the browser runs nothing of it, fetches nothing and sends nothing.
+"""
 
 from __future__ import annotations
+
+import base64
+import hashlib
 
 from jinja2 import Environment as Jinja, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-__all__ = ["template"]
+__all__ = ["policy", "template"]
 
 
 def template(name: str) -> Template:
@@ -19,4 +27,22 @@ def template(name: str) -> Template:
     )
     jinja.trim_blocks = jinja.lstrip_blocks = True
     jinja.filters["svg"] = Markup  # only ever applied to what klopt has drawn
+    jinja.globals["policy"] = policy
     return jinja.get_template(name)
+
+
+def policy(style: str, *scripts: str) -> str:
+    """Return the Content-Security-Policy of a page with these elements and no others.
+
+    >>> policy("p{}").split("; ")[:2]
+    ["default-src 'none'", "style-src 'sha256-gG2yISYereRMiG2lMXrbiUgi0Ubw9p7QCeWcroOvy9Y='"]
+    """
+    parts = ["default-src 'none'", f"style-src {_hash(style)}"]
+    if scripts:
+        parts.append(f"script-src {' '.join(map(_hash, scripts))}")
+    return "; ".join([*parts, "img-src data:", "base-uri 'none'", "form-action 'none'"])
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -11,16 +11,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from klopt.bench.store import StoreFailed, check_writable
-from klopt.errors import InvalidSettings
+from klopt.bench.database import (
+    InvalidStore,
+    Layout,
+    StoreFailed,
+    check_content,
+    check_writable,
+    damaged,
+    make_tables,
+    reading,
+)
 from klopt.papers.experiments.trial import SplitTrial
 
 __all__ = ["TrialStore"]
 
 SCHEMA_VERSION = 1
 """The version of the table of trials, raised where its columns change."""
-APPLICATION_ID = 0x6B6C6F65
-"""What marks a database as klopt's store of experiments: the letters `kloe`."""
 WRITER_TIMEOUT_S = 30.0
 """Seconds to wait for another writer."""
 _KINDS = {str: "TEXT", float: "REAL", int: "INTEGER"}
@@ -30,6 +36,18 @@ _TYPES = {
     if name in {f.name for f in fields(SplitTrial)}
 }
 _COLUMNS = ", ".join(_TYPES)
+
+
+LAYOUT = Layout(
+    content="experiments",
+    application=0x6B6C6F65,  # the letters `kloe`
+    version=SCHEMA_VERSION,
+    statements=(
+        "CREATE TABLE trials ("
+        + ", ".join(f"{name} {_KINDS[kind]}" for name, kind in _TYPES.items())
+        + ", PRIMARY KEY (key))",
+    ),
+)
 
 
 class TrialStore:
@@ -44,34 +62,13 @@ class TrialStore:
         self.path = str(path)
         if self.path != ":memory:":
             check_writable(Path(path))
-        try:
+        with reading(Path(path)):
             self.database = sqlite3.connect(
                 self.path, timeout=WRITER_TIMEOUT_S, isolation_level=None
             )
-            self._prepare()
-        except sqlite3.Error as error:
-            raise InvalidSettings(f"{path} cannot be used as a store: {error}") from error
-
-    def _prepare(self) -> None:
-        empty = not self.database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        mark = self.database.execute("PRAGMA application_id").fetchone()[0]
-        found = self.database.execute("PRAGMA user_version").fetchone()[0]
-        if not empty and mark != APPLICATION_ID:
-            raise InvalidSettings(
-                f"{self.path} is a database of something else than experiments; choose another name"
-            )
-        if not empty and found != SCHEMA_VERSION:
-            raise InvalidSettings(
-                f"{self.path} has schema {found} and this klopt knows {SCHEMA_VERSION}; use the "
-                "klopt that wrote it"
-            )
-        if empty:
-            columns = ", ".join(f"{name} {_KINDS[kind]}" for name, kind in _TYPES.items())
-            self.database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            self.database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            self.database.execute(
-                f"CREATE TABLE IF NOT EXISTS trials ({columns}, PRIMARY KEY (key))"
-            )
+            self.database.execute("PRAGMA trusted_schema = OFF")
+            if not check_content(Path(path), self.database, LAYOUT):
+                make_tables(Path(path), self.database, LAYOUT)
 
     def add(self, trial: SplitTrial) -> None:
         """Keep a trial; one of the same key is replaced."""
@@ -89,8 +86,19 @@ class TrialStore:
 
     def trials(self, keys: Collection[str] | None = None) -> tuple[SplitTrial, ...]:
         """Return all trials, or those of the keys, in the order of their writing."""
-        rows = self.database.execute(f"SELECT {_COLUMNS} FROM trials ORDER BY rowid")
-        return tuple(_trial(row) for row in rows if keys is None or row[0] in keys)
+        with reading(Path(self.path)):
+            rows = self.database.execute(f"SELECT {_COLUMNS} FROM trials ORDER BY rowid").fetchall()
+        return tuple(self._trial(row) for row in rows if keys is None or row[0] in keys)
+
+    def _trial(self, row: tuple[Any, ...]) -> SplitTrial:
+        values: list[Any] = []
+        for (name, kind), value in zip(_TYPES.items(), row, strict=True):
+            found = nan if value is None and kind is float else value
+            if not isinstance(found, kind):
+                where = f"table trials, key {str(row[0])[:40]!r}: {name} is {found!r}"
+                raise InvalidStore(damaged(Path(self.path), where))
+            values.append(found)
+        return SplitTrial(*values)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -106,8 +114,3 @@ class TrialStore:
         at: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _trial(row: tuple[Any, ...]) -> SplitTrial:
-    values: list[Any] = [nan if value is None else value for value in row]
-    return SplitTrial(*values)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from klopt.arrays import FloatArray
+from klopt.bench.export import cell_text
 from klopt.papers.experiments.protocol import Method, PaperFigure, Protocol, TableRow
 from klopt.papers.experiments.runner import Experiment
 from klopt.papers.experiments.statistics import FriedmanTest, PairedTests, friedman, paired, ranks
@@ -316,7 +317,8 @@ def write_csv(experiment: Experiment, path: Path) -> None:
             a = cell.against
             tests = ("", "", "", "") if a is None else (a.difference, a.t, a.corrected, a.wilcoxon)
             gap = "" if isnan(cell.gap) else cell.gap
+            names = map(cell_text, (experiment.protocol.name, cell.row, cell.method))
             writer.writerow(
-                (experiment.protocol.name, cell.row, cell.method, experiment.splits, cell.mean, cell.deviation,
-                 cell.rank, *paper, gap, *tests, cell.seconds, cell.failed, cell.uncertified)
+                (*names, experiment.splits, cell.mean, cell.deviation, cell.rank,
+                 *paper, gap, *tests, cell.seconds, cell.failed, cell.uncertified)
             )  # fmt: skip
