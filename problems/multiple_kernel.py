@@ -91,6 +91,7 @@ class MultipleKernel(Problem):
             "squared loss a'a / (2C). s = ∞ mixes few kernels (block-l1), s = 1 leaves "
             "none out (block-linf)."
         ),
+        data="A kernel that is indefinite by rounding stands for its positive part.",
         weights="weights",
     )
     references = ("kundu2010", "mao2010")

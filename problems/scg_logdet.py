@@ -66,6 +66,7 @@ from klopt.problems._scg.proof import (
     LowRankLaplacian,
     ShiftedInverse,
     TridiagonalKernel,
+    factored_objective,
 )
 
 __all__ = ["ScgLogDet"]
@@ -74,8 +75,6 @@ MIN_POINTS_PER_GROUP = 4
 """Groups pay while there is one for this many points or more."""
 SMALL_KERNEL_SIZE = 64
 """For this many points or fewer groups always pay."""
-MAX_DIRECT_SIZE = 1000
-"""Up to this many points a gamma of a path is proven by a factorisation of its own."""
 MAX_PROGRAM_ORDER = 100
 """The largest order of a cone program that is offered."""
 
@@ -110,6 +109,10 @@ class ScgLogDet(Problem):
         r"\min_{K}\; D(K,K_0)+\gamma\,\mathrm{tr}(KS),\qquad D(K,"
         r"K_0)=\mathrm{tr}(KK_0^{-1})-\log\det(KK_0^{-1})-n",
         words="S is the Laplacian of the supervised graph.",
+        data=(
+            "S is the Laplacian as stored; a K0 that is indefinite by rounding stands for its "
+            "positive part."
+        ),
     )
     references = ("pan2016",)
     has_optimum = True
@@ -204,9 +207,14 @@ class ScgLogDet(Problem):
         return self._inverse.objective(cast(LowRankLaplacian, self._laplacian))
 
     @cached_property
+    def _shared(self) -> TridiagonalKernel | None:
+        """The form of K0 that `path` puts in, for it serves other gammas too."""
+        return None
+
+    @cached_property
     def _group(self) -> GroupObjective:
-        """The objective by groups; `path` puts in one that shares its work with other gammas."""
-        return self._direct
+        """The objective that is minimised by groups."""
+        return self._direct if self._shared is None else self._shared.objective(self.gamma)
 
     @cached_property
     def _features(self) -> FeatureObjective:
@@ -226,10 +234,13 @@ class ScgLogDet(Problem):
             return self._proving.proof(witness.change)
         return self._features.proof(witness.core)
 
-    @property
+    @cached_property
     def _proving(self) -> GroupObjective:
-        """The objective that proves: of one gamma alone, where that is affordable."""
-        return self._direct if self.K0.size <= MAX_DIRECT_SIZE else self._group
+        """The objective that proves; the inverse is not needed for it, only for the kernel."""
+        if self._shared is None:
+            return self._direct
+        laplacian = cast(LowRankLaplacian, self._laplacian)
+        return factored_objective(cast(Gram, self.K0), self.gamma, laplacian)
 
     def bracket(self, point: Point) -> Bracket:
         """Return the dual value log det(I + gamma S K0) and the objective of the kernel."""
@@ -268,19 +279,18 @@ class ScgLogDet(Problem):
     def path(self, gammas: Sequence[float]) -> GammaPath[Self]:
         """Return the problems of several gammas, which share all that does not depend on gamma."""
         problems = tuple(attrs.evolve(self, gamma=gamma) for gamma in gammas)
-        tridiagonal = None
-        objectives: tuple[GroupObjective | FeatureObjective, ...]
-        if self._grouped:
-            laplacian = cast(LowRankLaplacian, self._laplacian)
-            tridiagonal = TridiagonalKernel.of(cast(Gram, self.K0), laplacian)
-            objectives = tuple(tridiagonal.objective(problem.gamma) for problem in problems)
-        else:
-            objectives = tuple(replace(self._features, gamma=p.gamma) for p in problems)
-
         # What a cached property would compute from scratch.
-        shared = "_features" if tridiagonal is None else "_group"
-        for problem, objective in zip(problems, objectives, strict=True):
-            vars(problem)[shared] = objective
+        objectives: tuple[GroupObjective | FeatureObjective, ...]
+        if not self._grouped:
+            for problem in problems:
+                vars(problem)["_features"] = replace(self._features, gamma=problem.gamma)
+            objectives = tuple(problem._features for problem in problems)
+            return GammaPath(problems, objectives, None)
+        laplacian = cast(LowRankLaplacian, self._laplacian)
+        tridiagonal = TridiagonalKernel.of(cast(Gram, self.K0), laplacian)
+        for problem in problems:
+            vars(problem)["_shared"] = tridiagonal
+        objectives = tuple(problem._group for problem in problems)
         return GammaPath(problems, objectives, tridiagonal)
 
     @classmethod

@@ -68,9 +68,9 @@ class SimilaritySpectra(SeveralKernelsProblem):
         r"a_i=y_i\alpha_i,\quad\gamma\ge 0,\quad\mathbf{1}^\top\gamma=1",
         words=(
             "S_i = V_i diag(lambda_i) V_i' are similarities that need not be positive "
-            "semidefinite, their eigenpairs taken as computed; the support vector machine has the "
-            "kernel sum K_i / gamma_i."
+            "semidefinite; the support vector machine has the kernel sum K_i / gamma_i."
         ),
+        data="The eigenpairs of the S_i, as computed, are the data.",
         weights="gamma",
     )
     references = ("kundu2010",)

@@ -78,9 +78,9 @@ class SpectralAlignment(Problem):
         r"T\rVert},\quad K=\sum_i[r_i-t]_+\,u_iu_i^\top,\quad r_i=\sqrt{A_i/(2B_i)}",
         words=(
             "The level t chooses among the spectral kernels of regularised least squares,"
-            " which form one curve. The eigenvectors and eigenvalues of the Laplacian, as computed,"
-            " are the data."
+            " which form one curve."
         ),
+        data="The eigenvectors and eigenvalues of the Laplacian, as computed, are the data.",
     )
     references = ("mao2010",)
     has_optimum = True

@@ -102,9 +102,9 @@ class SpectralRls(Problem):
     statement = Statement(
         r"\min_{K\succeq 0}\; \tfrac12\,\mathrm{tr}\,Y^\top(K_{JJ}+I/C)^{-1}Y+\mu\,"
         r"\mathrm{tr}\,K(L+\epsilon I)",
-        words=(
-            "K commutes with L, or is any kernel, as the basis says. In the spectral basis the "
-            "eigenvectors and eigenvalues of L, as computed, are the data."
+        words="K commutes with L, or is any kernel, as the basis says.",
+        data=(
+            "In the spectral basis the eigenvectors and eigenvalues of L, as computed, are the data."
         ),
         weights="spectrum",
     )

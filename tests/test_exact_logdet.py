@@ -15,9 +15,11 @@ from strategies import generators
 
 import klopt
 from klopt.kernels.nystroem import LowRank
+from klopt.kernels.side_information import side_graph
 from klopt.model.problem import Point
 from klopt.problems import LogDetPairs, ScgLogDet
 from klopt.problems._scg.data import laplacian_of
+from klopt.problems._scg.proof import FeatureObjective, laplacian_energy, laplacian_range
 from klopt.proof.balls import ball_matrix, definite_log_det, enclosure_of_ball, working_bits
 from klopt.proof.certificate import Verdict
 from klopt.proof.enclosure import Enclosure
@@ -307,3 +309,115 @@ def test_scg_intervals_hold_against_rational_determinants(
                     rough = Point({name: best + noise * rng.normal(size=best.shape)})
                     bracket = tried.bracket(rough)
                     assert holds(bracket.lower, log(det), bracket.upper)
+
+
+# ---- SCG-LDK: what its bounds rest on
+
+
+def test_many_points_on_a_path_hold_against_rationals() -> None:
+    """256 copies of 5 points, a group each: det(I + gamma S K0) is a product of two of order 5."""
+    rng = np.random.default_rng(3)
+    F = rng.normal(size=(5, 5))
+    k = np.round(F @ F.T * 2**20) / 2**20
+    K0 = np.kron(np.eye(256), k)
+    problem = ScgLogDet(K0, np.tile([0, 1, 2, 3, -1], 256), 1.0)
+    parts = laplacian_of(problem.side)
+    # The unlabelled points are the first group; the columns of U are orthonormal without rounding.
+    order = [4, 0, 1, 2, 3]
+    assert set(parts.U.data.tolist()) == {1 / 16}
+    small = exact(k[np.ix_(order, order)])
+    for tried in problem.path([0.03, 1.0, 250.0]):
+        gamma = flint.fmpq(*tried.gamma.as_integer_ratio())
+        alone = (identity(5) + small * gamma).det()
+        linked = (identity(5) + (identity(5) - exact(parts.R)) * small * gamma).det()
+        with flint.ctx.workprec(600):
+            optimum = flint.arb(alone).log() * 255 + flint.arb(linked).log()
+        result = klopt.solve(tried).require()
+        assert holds(result.lower, optimum, result.upper)
+
+
+def test_what_is_shared_by_gammas_proves_nothing() -> None:
+    rng = np.random.default_rng(1)
+    F = rng.normal(size=(12, 12))
+    path = ScgLogDet(F @ F.T, [0, 1] * 6, 1.0).path([0.5, 2.0])
+    for objective in path.objectives:
+        found = objective.proof(objective.minimiser())
+        assert (found.lower, found.upper) == (-np.inf, np.inf)
+
+
+@settings(max_examples=60, deadline=None)
+@given(generators, st.sampled_from(["labels", "pairs", "T"]), st.sampled_from(["any", "one sign"]))
+def test_energies_of_features_are_within_their_errors(
+    rng: np.random.Generator, kind: str, signs: str
+) -> None:
+    """Phi'S Phi in rationals; features of one sign let all errors of a sum add up."""
+    n = int(rng.integers(2, 40)) if kind == "T" else int(rng.choice([5, 40, 300]))
+    r = int(rng.integers(1, 4))
+    Phi = rng.normal(size=(n, r)) * 10.0 ** rng.uniform(-4, 4, size=r)
+    if signs == "one sign":
+        Phi = np.full((n, r), 0.1) * rng.integers(1, 4, size=r)
+    T = np.tril(rng.uniform(-1, 1, size=(n, n)))
+    labels = np.append(rng.integers(0, 3, n - 1), -1)
+    side = {"labels": labels, "pairs": ([(0, 1)], []), "T": np.tril(T, -1) + T.T}[kind]
+    laplacian = laplacian_of(side_graph(side, n))
+    found, error = laplacian_energy(Phi, laplacian)
+    columns = exact(Phi)
+    if isinstance(laplacian, np.ndarray):
+        truth = columns.transpose() * (exact(laplacian) * columns)
+    else:
+        P = exact(laplacian.U.toarray()).transpose() * columns
+        truth = columns.transpose() * columns - P.transpose() * (exact(laplacian.R) * P)
+    off = sum(
+        Fraction(int(x.p), int(x.q)) ** 2 for row in (truth - exact(found)).tolist() for x in row
+    )
+    assert off <= Fraction(error) ** 2
+    # No looser than a sum of n terms, a few times, asks for.
+    size = float(np.sum(Phi * Phi))
+    assert error <= 60 * (n + 16) * 2.0**-53 * size
+
+
+@settings(max_examples=30, deadline=None)
+@given(generators, st.sampled_from(["labels", "pairs", "T"]))
+def test_the_spectrum_of_a_stored_laplacian_is_in_its_range(
+    rng: np.random.Generator, kind: str
+) -> None:
+    n = int(rng.integers(3, 9))
+    T = np.tril(rng.uniform(-1, 1, size=(n, n)))
+    labels = np.append(rng.integers(0, 3, n - 1), -1)
+    side = {"labels": labels, "pairs": ([(0, 1)], [(1, 2)]), "T": np.tril(T, -1) + T.T}[kind]
+    problem = ScgLogDet(np.eye(n), side, 1.0)
+    d, s = laplacian_range(laplacian_of(problem.side))
+    S = stored_laplacian(problem)
+    assert 0 <= d < 1e-12
+    assert s < 3
+    # A determinant that is positive at d and beyond, up to a bound of the norm, has no root there.
+    for shift, sign in ((d, 1), (s, -1)):
+        M = S * sign + identity(n) * flint.fmpq(*shift.as_integer_ratio())
+        characteristic = (M + identity(n) * flint.fmpq(1, 10**30)).charpoly()
+        # All eigenvalues of M + 1e-30 I are positive: the coefficients alternate (Descartes).
+        signs = [c * (-1) ** (n - i) > 0 for i, c in enumerate(characteristic.coeffs())]
+        assert all(signs)
+
+
+def test_features_that_miss_something_are_charged() -> None:
+    """K0 is known up to E; for every sign of it the optimum lies between the ends (Lemma L4)."""
+    rng = np.random.default_rng(5)
+    n = 8
+    Phi = rng.normal(size=(n, 2))
+    labels = [0, 0, 1, 1, 2, -1, -1, 0]
+    laplacian = laplacian_of(side_graph(labels, n))
+    U = exact(laplacian.U.toarray())
+    S = identity(n) - U * exact(laplacian.R) * U.transpose()
+    for gamma in (0.1, 1.0, 50.0):
+        energy = laplacian_energy(Phi, laplacian)
+        for size in (1e-9, 1e-6, 1e-3):
+            objective = FeatureObjective(Phi, *energy, size, laplacian_range(laplacian), gamma)
+            found = objective.proof(objective.minimiser())
+            v = rng.normal(size=(n, 1))
+            v /= np.linalg.norm(v) * (1 + 1e-12)
+            for sign in (1, -1):
+                E = exact(v) * exact(v).transpose() * flint.fmpq(*(sign * size).as_integer_ratio())
+                G = exact(Phi) * exact(Phi).transpose() + E
+                det = (identity(n) + S * G * flint.fmpq(*gamma.as_integer_ratio())).det()
+                assert holds(found.lower, log(det), found.upper)
+            assert found.upper - found.lower <= 8 * gamma * size + 1e-12

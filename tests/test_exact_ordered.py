@@ -15,7 +15,13 @@ from klopt.errors import InvalidProblem
 from klopt.kernels.graphs import supervised_targets
 from klopt.kernels.side_information import energies, energy_error, side_graph
 from klopt.model.problem import Point
-from klopt.problems import OrderedAlignment, ScgOrdered, SpectralAlignment, SpectralRls
+from klopt.problems import (
+    OrderedAlignment,
+    ScgOrdered,
+    SimilaritySpectra,
+    SpectralAlignment,
+    SpectralRls,
+)
 from klopt.problems._ordered.proof import _Sums
 from klopt.problems._scg.ordered_proof import PrefixBounds
 from klopt.problems._spectral.proof import CurveBounds, FreeBounds, SpectralBounds
@@ -244,6 +250,70 @@ def test_energies_are_within_their_errors(seed):
         computed, error = energies(graph, V), energy_error(graph, V)
         for c, e, truth in zip(computed, error, exact_energies(side, V), strict=True):
             assert abs(mpf(float(c)) - truth) <= mpf(float(e))
+
+
+def energies_by_structure(side, V):
+    """x'x - sum_ij W_ij z_i z_j, z = D^-1/2 x, for labels by groups and for pairs by W = 11' + E."""
+    n = len(V)
+    e = mp.e
+    X = [[mpf(float(x)) for x in V[:, k]] for k in range(V.shape[1])]
+    if isinstance(side, tuple):
+        change = dict.fromkeys(side[0], e - 1) | dict.fromkeys(side[1], 1 / e - 1)
+        change |= {(i, i): e - 1 for pair in list(change) for i in pair}
+        degrees = [mpf(n)] * n
+        for (i, j), w in change.items():
+            degrees[i] += w
+            degrees[j] += w * (i != j)
+        roots = [1 / mp.sqrt(d) for d in degrees]
+        found = []
+        for x in X:
+            z = [a * r for a, r in zip(x, roots, strict=True)]
+            pairs = mp.fsum(w * (1 + (i != j)) * z[i] * z[j] for (i, j), w in change.items())
+            found.append(mp.fsum(a * a for a in x) - mp.fsum(z) ** 2 - pairs)
+        return found
+    groups = sorted(set(side.tolist()))
+    size = {a: int(np.sum(side == a)) for a in groups}
+
+    def weight(a, b):
+        if -1 in (a, b):
+            return mpf(1)
+        return e if a == b else 1 / e
+
+    degree = {a: mp.fsum(size[b] * weight(a, b) for b in groups) for a in groups}
+    found = []
+    for x in X:
+        sums = {a: mp.fsum(x[i] for i in np.flatnonzero(side == a)) for a in groups}
+        z = {a: sums[a] / mp.sqrt(degree[a]) for a in groups}
+        linked = mp.fsum(weight(a, b) * z[a] * z[b] for a in groups for b in groups)
+        found.append(mp.fsum(a * a for a in x) - linked)
+    return found
+
+
+@pytest.mark.parametrize("n", [30, 700])
+def test_energies_of_long_columns_are_within_their_errors(n):
+    """Entries of one sign, whose errors add up, and of all sizes; 60 digits by structure."""
+    rng = np.random.default_rng(n)
+    ends = rng.permutation(n)[: n - n % 2].reshape(-1, 2)
+    pairs = [tuple(sorted(map(int, pair))) for pair in ends]
+    cut = len(pairs) // 4
+    labels = rng.integers(-1, 5, n)
+    V = rng.normal(size=(n, 40)) * 10.0 ** rng.uniform(-8, 8, size=40)
+    # 1.1, 2.1, .. added up are rounded again and again in the same way.
+    V[:, :20] = 0.1 + np.arange(20)
+    V[:, 20:25] *= 10.0 ** rng.uniform(-12, 0, size=(n, 1))
+    for side in (labels, (pairs[:cut], pairs[cut:])):
+        graph = side_graph(side, n)
+        computed, error = energies(graph, V), energy_error(graph, V)
+        for c, e, truth in zip(computed, error, energies_by_structure(side, V), strict=True):
+            assert abs(mpf(float(c)) - truth) <= mpf(float(e))
+
+
+def test_energies_by_structure_are_those_of_the_full_matrix():
+    rng = np.random.default_rng(0)
+    V = rng.normal(size=(7, 2))
+    for side in sides(rng, 7)[:2]:
+        for a, b in zip(energies_by_structure(side, V), exact_energies(side, V), strict=True):
+            assert abs(a - b) <= mpf(10) ** -50
 
 
 @given(seed=seeds, sigma=st.sampled_from(SIGMAS), skip=st.booleans())
@@ -483,9 +553,11 @@ def test_without_a_proven_floor_there_is_no_lower_end():
     assert "larger ridge" in found.note
 
 
-@pytest.mark.parametrize("cls", [SpectralAlignment, SpectralRls])
+@pytest.mark.parametrize("cls", [SpectralAlignment, SpectralRls, SimilaritySpectra])
 def test_spectra_say_what_their_data_are(cls):
-    assert "as computed" in cls.statement.words
+    assert "as computed" in cls.statement.data
+    problem = cls.sample(np.random.default_rng(0), 4)
+    assert f"data: {cls.statement.data}" in klopt.solve(problem).explain()
 
 
 # ---- the constant of all rounding in an alignment

@@ -29,7 +29,6 @@ from klopt.bench.scores import (
     verdict_sentence,
 )
 from klopt.model.backend import Stop
-from klopt.proof import certificate
 from klopt.proof.certificate import Verdict
 
 BACKENDS = ("a", "b", "c")
@@ -162,10 +161,8 @@ def test_intervals_are_intersected_or_named_never_averaged(ends: list[tuple[floa
     found = agreement(runs)["P"]
     low, high = max(run.lower for run in runs), min(run.upper for run in runs)
     if found.holds:
-        assert (found.lower, found.upper) == (low, high) or low - high <= 1e-8
-        assert all(
-            run.lower <= found.lower + 1e-8 and found.upper <= run.upper + 1e-8 for run in runs
-        )
+        assert (found.lower, found.upper) == (low, high)
+        assert all(run.lower <= found.lower and found.upper <= run.upper for run in runs)
     else:
         assert found.below.lower == low > high == found.above.upper
         assert found.below.backend in str(found)
@@ -192,14 +189,11 @@ def test_infeasible_contradicts_a_feasible_point_and_agrees_with_itself() -> Non
     assert not agreement([made_run(**proof), made_run(backend="b")])["P"].holds
 
 
-@pytest.mark.parametrize(("margin", "holds"), [(1e-9, True), (0.0, False)])
-def test_intervals_may_miss_each_other_by_the_margin_of_a_crossing(
-    monkeypatch: pytest.MonkeyPatch, margin: float, holds: bool
-) -> None:
-    monkeypatch.setattr(certificate, "MAX_CROSSING", margin)
+@pytest.mark.parametrize(("start", "holds"), [(1.0, True), (math.nextafter(1.0, 2.0), False)])
+def test_intervals_that_touch_agree_and_no_gap_is_small_enough(start: float, holds: bool) -> None:
     runs = [
         made_run(backend="a", lower=1.0, upper=1.0),
-        made_run(backend="b", lower=1 + 1e-13, upper=2.0),
+        made_run(backend="b", lower=start, upper=2.0),
     ]
     assert agreement(runs)["P"].holds == holds
 

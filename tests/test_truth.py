@@ -13,11 +13,13 @@ import re
 from fractions import Fraction as Q
 from pathlib import Path
 
+import flint
 import mpmath
 import numpy as np
 import pytest
 import tempting
 from hypothesis import Phase, given, settings, strategies as st
+from sklearn.datasets import load_breast_cancer
 from tempting import Says, Truth, exact_lp, false_word
 
 import klopt
@@ -608,6 +610,66 @@ def test_t15_a_swap_in_a_long_vector_is_seen() -> None:
     # The point costs 5: no proof may call it optimal.
     if result.point is not None and math.isfinite(result.upper):
         assert c @ result.point.x <= result.upper + 1e-6, result.explain()
+
+
+# T18: raw features, a linear kernel of rank 30 on 80 points
+
+
+def definite_shift(K: np.ndarray) -> float:
+    """A power of two d for which K + d I is positive definite, by elimination in balls of 300 bits."""
+    n = len(K)
+    with flint.ctx.workprec(300):
+        for power in range(-40, 0):
+            shift = 2.0**power
+            M = [
+                [flint.arb(K[i, j]) + (shift if i == j else 0) for j in range(n)] for i in range(n)
+            ]
+            for k in range(n):
+                if not M[k][k] > 0:
+                    break
+                for i in range(k + 1, n):
+                    share = M[i][k] / M[k][k]
+                    for j in range(k + 1, i + 1):
+                        M[i][j] -= share * M[j][k]
+            else:
+                return shift
+    raise AssertionError("K is far from positive semidefinite")
+
+
+def soft_margin_ends(
+    K: np.ndarray, y: np.ndarray, C: float, alpha: np.ndarray, bias: float
+) -> tuple[Q, Q]:
+    """Bounds of the optimum in rationals: a feasible point, and weak duality for K + d I."""
+    labels = [int(label) for label in y]
+    a = [max(Q(0), min(Q(C), Q(float(x)))) for x in alpha]
+    total = {s: sum(x for x, label in zip(a, labels, strict=True) if label == s) for s in (1, -1)}
+    least = min(total.values())
+    a = [x * least / total[label] for x, label in zip(a, labels, strict=True)]
+    z = [x * label for x, label in zip(a, labels, strict=True)]
+    Kz = [sum((Q(float(k)) * x for k, x in zip(row, z, strict=True)), Q(0)) for row in K]
+    square = sum(x * f for x, f in zip(z, Kz, strict=True))
+    shift = Q(definite_shift(K))
+    hinge = Q(0)
+    for label, f, x in zip(labels, Kz, z, strict=True):
+        hinge += max(Q(0), 1 - label * (f + shift * x + Q(bias)))
+    norm = sum(x * x for x in z)
+    # 1'a - a'Qa / 2 = 1'a - a'(Q + d I)a / 2 + d |a|^2 / 2, and |a|^2 is at most n C^2.
+    above = (square + shift * norm) / 2 + Q(C) * hinge + shift * len(y) * Q(C) ** 2 / 2
+    return sum(a) - square / 2, above
+
+
+def test_t18_raw_features() -> None:
+    X, classes = load_breast_cancer(return_X_y=True)
+    chosen = np.random.default_rng(0).permutation(len(X))[:80]
+    K = X[chosen] @ X[chosen].T
+    K = (K + K.T) / 2
+    y = np.where(classes[chosen] == 1, 1.0, -1.0)
+    result = klopt.solve(SoftMargin(K, y, 1.0), backend="active_set")
+    lower, upper = soft_margin_ends(K, y, 1.0, result.point.alpha, float(result.point.bias))
+    assert upper - lower < 1e-6
+    assert Q(result.lower) <= upper
+    assert Q(result.upper) >= lower
+    assert result.upper - result.lower < 1e-4
 
 
 # T16: a scaled linear program

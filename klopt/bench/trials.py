@@ -19,7 +19,7 @@ from statistics import median
 from typing import TypeVar
 
 from klopt.bench.record import Run
-from klopt.proof.certificate import Verdict, contradict, is_narrow
+from klopt.proof.certificate import Verdict, is_narrow
 
 __all__ = [
     "Agreement",
@@ -135,11 +135,7 @@ def _intersection(problem: str, runs: Sequence[Run]) -> Agreement:
         return Agreement(problem, -math.inf, math.inf, runs[0], runs[0])
     below = max(known, key=lambda run: run.lower)
     above = min(known, key=lambda run: run.upper)
-    lower = below.lower
-    upper = above.upper
-    if not contradict(lower, upper):
-        lower, upper = min(lower, upper), max(lower, upper)
-    return Agreement(problem, lower, upper, below, above)
+    return Agreement(problem, below.lower, above.upper, below, above)
 
 
 def _claim(run: Run) -> str:

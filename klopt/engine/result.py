@@ -211,6 +211,7 @@ class Result:
         lines = [
             f"{self.problem.describe()} by {self.route}",
             self.certificate.explain(),
+            *([f"  data: {self.problem.statement.data}"] if self.problem.statement.data else []),
             f"  the backend says: {answer.stop.words}{native}",
             f"  {took.total:.3g} s: build {took.build:.2g}, solve {took.solve:.2g}, "
             f"certify {took.certify:.2g}",

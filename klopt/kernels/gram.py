@@ -175,7 +175,7 @@ class Gram:
         return self._factor
 
     def factor_error(self) -> float:
-        """Return a bound of ||K - R'R||_2 for R = `factor()`, computed once in n^2 rank flops."""
+        """Return a bound of ||K - R'R||_F for R = `factor()`, computed once in n^2 rank flops."""
         return self._factor_error
 
     @cached_property

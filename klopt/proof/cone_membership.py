@@ -117,9 +117,6 @@ def in_cone(statement: ConeStatement, kind: str, s: Enclosure, margin: float) ->
     if kind == "psd":
         M = block_matrix(statement, s)
         lost = radius_norm(M.rad) + margin
-        # A zero matrix has no Cholesky factor but is positive semidefinite.
-        if not M.mid.any() and not lost:
-            return True
         if is_positive_semidefinite(M.mid, float(round_up(lost))):
             return True
         return _is_scaled_semidefinite(M, margin)

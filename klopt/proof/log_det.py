@@ -72,11 +72,6 @@ class LogDet:
     X: FloatArray | None
     defect: float
 
-    @property
-    def is_proven(self) -> bool:
-        """Whether A is positive definite."""
-        return self.X is not None
-
 
 def enclose_log_det(A: EnclosureLike) -> LogDet:
     """Return log det A of a symmetric matrix, or of all symmetric matrices of an enclosure.

@@ -1,7 +1,7 @@
 """SCG-LDK for many gammas, which share what does not depend on gamma.
 
-One tridiagonal form K0 = Q t Q' serves all, after which a gamma costs O(n k). Products with
-kernels,
+One tridiagonal form K0 = Q t Q' serves all, after which a gamma costs O(n k), and n^3 / 3 where it is
+to be proven. Products with kernels,
 
     K C = Q (m C~ + gamma B~ H B~'C~),   m = (I - (I + gamma t)^-1) / gamma,
     C~ = Q'C,   B~ = m Q'U,
@@ -88,6 +88,6 @@ class GammaPath(Generic[P]):
             assert isinstance(objective, GroupObjective)
             gamma = objective.gamma
             B = objective.B
-            M_columns = tridiagonal.multiply(tridiagonal.solve(gamma, rotated)[0])
+            M_columns = tridiagonal.multiply(tridiagonal.solve(gamma, rotated))
             products.append(M_columns + B @ (gamma * point.change @ (B.T @ rotated)))
         return tridiagonal.rotate_back(np.concatenate(products, axis=1))

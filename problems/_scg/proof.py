@@ -26,7 +26,9 @@ stored K0 with negative eigenvalues stands for K0 + N, 0 <= N <= -floor I.
 
 Many gammas share K0 = Q t Q' with t tridiagonal and Q orthogonal: I + gamma K0 = Q (I + gamma t) Q'
 is solved in O(n) a column, and all of the above is the same with t and Q'U for K0 and U. An
-eigendecomposition would serve as well, at two to three times the cost.
+eigendecomposition would serve as well, at two to three times the cost. No bound rests on t: the
+error of its computation has no proven constant that is small. Each gamma is proven by a Cholesky
+factor of its own, without the inverse.
 
 **By features**, K0 = Phi Phi' with r columns. With A = I + gamma Phi'S Phi the kernels Phi M Phi',
 M > 0 of order r, have the objective
@@ -36,6 +38,22 @@ M > 0 of order r, have the objective
 kernels whose features are not those of K0 are infinitely far from it. Since tr(A M) - log det(A M)
 is at least r, no M falls below log det A, the dual value, and M = A^-1 attains it. With A = LL' and
 M = CC' the solution is C = L^-T, in O(n r^2 + r^3).
+
+**Lemma L3 (energy).** By Lemma E2 of `klopt.proof.enclosure` and Cauchy's inequality the computed
+product of matrices X (a x m) and Y is off by gamma_m || |X||Y| ||_F <= gamma_m ||X||_F ||Y||_F in
+the Frobenius norm; || |X||Y| ||_F <= || |X| ||_2 ||Y||_F where that is known to be smaller. What a
+factor is off by is multiplied by the norm of the other one.
+
+**Lemma L4 (missing features).** Let -d I <= S <= s I with d >= 0, G = Phi Phi' and A > 0. For every
+symmetric E with s' ||E||_* < 1, ||E||_* the sum of its absolute eigenvalues,
+
+    |log det(I + gamma S (G + E)) - log det(I + gamma S G)| <= -log(1 - s' ||E||_*),
+    s' = gamma max(s, d (1 + gamma s ||Phi||^2 ||A^-1||)^2).
+
+For C = gamma S (I + gamma G S)^-1 = gamma S - gamma^2 S Phi A^-1 Phi'S is symmetric and at most gamma
+S; with y = (I + gamma G S)^-1 x, x'Cx = gamma y'Sy + gamma^2 y'SGSy >= -gamma d ||y||^2, and ||y|| is
+at most (1 + gamma s ||Phi||^2 ||A^-1||) ||x||. The rest is Lemma D2 of `klopt.proof.log_det`. (d <=
+s is taken as well, so that ||S|| <= s.)
 """
 
 from __future__ import annotations
@@ -59,11 +77,13 @@ from klopt.proof.enclosure import (
     gamma as gamma_n,
 )
 from klopt.proof.log_det import (
+    LogDet,
     enclose_congruence,
     enclose_log_det,
     enclose_relative_log_det,
     log_det_change,
 )
+from klopt.proof.semidefinite import eigenvalue_floor, spectral_norm_bound
 
 __all__ = [
     "FeatureObjective",
@@ -71,7 +91,9 @@ __all__ = [
     "LowRankLaplacian",
     "ShiftedInverse",
     "TridiagonalKernel",
+    "factored_objective",
     "laplacian_energy",
+    "laplacian_range",
     "mirror_upper",
 ]
 
@@ -107,9 +129,7 @@ class ShiftedInverse:
     X
         The inverse.
     logdet
-        The logarithm of the determinant of I + gamma K0.
-    logdet_error
-        How far `logdet` may be off.
+        The logarithm of the determinant of I + gamma K0, enclosed.
     floor
         A lower bound of the eigenvalues of K0, 0 or below it by rounding.
     """
@@ -117,46 +137,63 @@ class ShiftedInverse:
     K0: FloatArray
     gamma: float
     X: FloatArray
-    logdet: float
-    logdet_error: float
+    logdet: Enclosure
     floor: float
 
     @classmethod
     def of(cls, K0: Gram, gamma: float) -> ShiftedInverse:
         """Return the inverse by one Cholesky factorisation, in place: n^3 flops, one matrix."""
-        from scipy.linalg.lapack import dpotrf, dpotri
+        from scipy.linalg.lapack import dpotri
 
-        n = K0.size
-        require_memory(16.0 * n * n, f"the kernel of {n} points")
-        A = K0.matrix * gamma
-        A.flat[:: n + 1] += 1.0
-        diagonal = A.diagonal().copy()
-
-        factor, failed = dpotrf(A.T, lower=1, overwrite_a=1, clean=0)
-        assert not failed, "I + gamma K0 has eigenvalues of at least 1 up to rounding"
-        logs = Enclosure.of(factor.diagonal().copy()).log().sum() * 2.0
+        factor, logdet = _factored(K0, gamma)
         X = dpotri(factor, lower=1, overwrite_c=1)[0].T
         mirror_upper(X)
-
-        # Enclosed: the logarithms, and how far the factor is off.
-        error = logs.rad + factored_log_det_error(diagonal, 1 + gamma * K0.floor)
-        return cls(K0.matrix, gamma, X, logs.mid, float(error), K0.floor)
+        return cls(K0.matrix, gamma, X, logdet, K0.floor)
 
     def objective(self, laplacian: LowRankLaplacian) -> GroupObjective:
         """Return the objective as a function of H."""
         V = cast(FloatArray, (laplacian.U.T @ self.X).T)
-        B = _kernel_columns(self.K0, V, self.floor)
-        return GroupObjective(
-            R=laplacian.R,
-            U=laplacian.U,
-            V=V,
-            B=B.mid,
-            gamma=self.gamma,
-            logdet=self.logdet,
-            logdet_error=self.logdet_error,
-            B_error=B.rad,
-            floor=self.floor,
-        )
+        return _objective(self.K0, V, laplacian, self.gamma, self.logdet, self.floor)
+
+
+def factored_objective(K0: Gram, gamma: float, laplacian: LowRankLaplacian) -> GroupObjective:
+    """Return the objective by one Cholesky factorisation, without the inverse: n^3 / 3 flops."""
+    from scipy.linalg.lapack import dpotrs
+
+    factor, logdet = _factored(K0, gamma)
+    V = np.ascontiguousarray(dpotrs(factor, laplacian.U.toarray(), lower=1)[0])
+    return _objective(K0.matrix, V, laplacian, gamma, logdet, K0.floor)
+
+
+def _factored(K0: Gram, gamma: float) -> tuple[FloatArray, Enclosure]:
+    """The lower Cholesky factor of I + gamma K0, and log det(I + gamma K0)."""
+    from scipy.linalg.lapack import dpotrf
+
+    n = K0.size
+    require_memory(16.0 * n * n, f"the kernel of {n} points")
+    A = K0.matrix * gamma
+    A.flat[:: n + 1] += 1.0
+    diagonal = A.diagonal().copy()
+
+    factor, failed = dpotrf(A.T, lower=1, overwrite_a=1, clean=0)
+    assert not failed, "I + gamma K0 has eigenvalues of at least 1 up to rounding"
+    logs = Enclosure.of(factor.diagonal().copy()).log().sum() * 2.0
+    # Enclosed: the logarithms, and how far the factor is off.
+    error = logs.rad + factored_log_det_error(diagonal, 1 + gamma * K0.floor)
+    return factor, Enclosure(logs.mid, error * (1 + 4 * UNIT_ROUNDOFF))
+
+
+def _objective(
+    K0: FloatArray,
+    V: FloatArray,
+    laplacian: LowRankLaplacian,
+    gamma: float,
+    logdet: Enclosure,
+    floor: float,
+) -> GroupObjective:
+    """The objective for any V, about (I + gamma K0)^-1 U."""
+    B = _kernel_columns(K0, V, floor)
+    return GroupObjective(laplacian.R, laplacian.U, V, B, gamma, logdet, floor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +210,6 @@ class TridiagonalKernel:
         S = I - U R U'.
     QU
         Q'U.
-    norm
-        The Frobenius norm of K0.
-    floor
-        A lower bound of the eigenvalues of K0, 0 or below it by rounding.
     """
 
     diagonal: FloatArray
@@ -185,8 +218,6 @@ class TridiagonalKernel:
     scales: FloatArray
     laplacian: LowRankLaplacian
     QU: FloatArray
-    norm: float
-    floor: float
 
     @classmethod
     def of(cls, K0: Gram, laplacian: LowRankLaplacian) -> TridiagonalKernel:
@@ -204,8 +235,6 @@ class TridiagonalKernel:
             scales=scales,
             laplacian=laplacian,
             QU=_reflected(reflectors, scales, laplacian.U.toarray(), transposed=True),
-            norm=float(np.linalg.norm(K0.matrix)),
-            floor=K0.floor,
         )
 
     def rotate(self, C: FloatArray) -> FloatArray:
@@ -216,13 +245,13 @@ class TridiagonalKernel:
         """Return Q C."""
         return _reflected(self.reflectors, self.scales, C, transposed=False)
 
-    def solve(self, gamma: float, C: FloatArray) -> tuple[FloatArray, float]:
-        """Return (I + gamma t)^-1 C and log det(I + gamma t)."""
+    def solve(self, gamma: float, C: FloatArray) -> FloatArray:
+        """Return (I + gamma t)^-1 C."""
         from scipy.linalg.lapack import dpttrf, dpttrs
 
         pivots, lower, failed = dpttrf(1 + gamma * self.diagonal, gamma * self.beside)
         assert not failed, "I + gamma K0 has eigenvalues of at least 1 up to rounding"
-        return dpttrs(pivots, lower, C)[0], float(np.log(pivots).sum())
+        return cast(FloatArray, dpttrs(pivots, lower, C)[0])
 
     def multiply(self, C: FloatArray) -> FloatArray:
         """Return t C."""
@@ -232,26 +261,10 @@ class TridiagonalKernel:
         return product
 
     def objective(self, gamma: float) -> GroupObjective:
-        """Return the objective as a function of H."""
-        n = self.diagonal.size
-        V, logdet = self.solve(gamma, self.QU)
-        norm = np.sqrt(n) + gamma * self.norm
-        # The reflections are those of a matrix within about n u of K0: the one bound here that is
-        # taken from practice (Higham, section 19.3, leaves its constant open).
-        reflection_error = 8 * np.sqrt(n) * (n + 5) * UNIT_ROUNDOFF * norm
-        product_error = 4 * (n + 5) * UNIT_ROUNDOFF * self.norm / np.sqrt(n)
-        B = self.multiply(V)
-        return GroupObjective(
-            R=self.laplacian.R,
-            U=self.QU,
-            V=V,
-            B=B,
-            gamma=gamma,
-            logdet=logdet,
-            logdet_error=float(reflection_error),
-            B_error=np.broadcast_to(product_error * np.linalg.norm(V, axis=0), B.shape),
-            floor=self.floor,
-        )
+        """Return the objective as a function of H, to be minimised: it proves nothing."""
+        V = self.solve(gamma, self.QU)
+        B = Enclosure.of(self.multiply(V))
+        return GroupObjective(self.laplacian.R, self.QU, V, B, gamma, Enclosure(0.0, np.inf), 0.0)
 
 
 def _reflected(
@@ -271,22 +284,20 @@ def _reflected(
 
 @dataclass(frozen=True, eq=False)
 class GroupObjective:
-    """f(H) and its bounds; U, V and B may be given in any orthonormal basis.
+    """f(H) and its bounds.
 
     Parameters
     ----------
     R, U
         S = I - U R U'.
-    V, B
-        A^-1 U and K0 V, as computed.
+    V
+        A^-1 U, as computed: any matrix.
+    KV
+        K0 V, enclosed.
     gamma
         The weight of the graph.
     logdet
-        log det A.
-    logdet_error
-        How far that may be off.
-    B_error
-        How far each entry of B may be off.
+        log det A, enclosed.
     floor
         A lower bound of the eigenvalues of K0, 0 or below it by rounding.
     """
@@ -294,12 +305,15 @@ class GroupObjective:
     R: FloatArray
     U: FloatArray | SparseMatrix
     V: FloatArray
-    B: FloatArray
+    KV: Enclosure
     gamma: float
-    logdet: float
-    logdet_error: float
-    B_error: FloatArray
+    logdet: Enclosure
     floor: float
+
+    @property
+    def B(self) -> FloatArray:
+        """K0 V, as computed."""
+        return cast(FloatArray, self.KV.mid)
 
     def minimiser(self) -> FloatArray:
         """Return the best H."""
@@ -378,7 +392,7 @@ class GroupObjective:
         # log(1 + gamma floor) for each negative eigenvalue.
         below = max(-self.gamma * self.floor, 0.0)
         error = 2 * len(self.V) * below if below < 0.5 else np.inf
-        return Enclosure(self.logdet, (self.logdet_error + error) * (1 + 4 * UNIT_ROUNDOFF))
+        return Enclosure(self.logdet.mid, (self.logdet.rad + error) * (1 + 4 * UNIT_ROUNDOFF))
 
     @cached_property
     def _enclosed_Y(self) -> Enclosure:
@@ -386,7 +400,7 @@ class GroupObjective:
         U = self.U if isinstance(self.U, np.ndarray) else self.U.toarray()
         columns = Enclosure.of(U)
         V = Enclosure.of(self.V)
-        D = columns - V - Enclosure(self.B, self.B_error) * self.gamma
+        D = columns - V - self.KV * self.gamma
         Y = U.T @ (columns - V) - V.T @ D
         smallest = 1 + self.gamma * self.floor
         size = (D * D).sum(axis=0).sqrt().upper
@@ -435,7 +449,7 @@ def _kernel_columns(K0: FloatArray, V: FloatArray, floor: float) -> Enclosure:
     n = len(K0)
     r = np.sqrt(K0.diagonal() - floor) * (1 + 8 * UNIT_ROUNDOFF)
     size = r @ np.abs(V)
-    rad = gamma_n(n + 8) * np.outer(r, size) * (1 + 2 * gamma_n(n + 16))
+    rad = gamma_n(n + 8) * np.outer(r, size) * (1 + 2 * gamma_n(n + 16)) + 2 * n * ETA
     return Enclosure(K0 @ V, rad)
 
 
@@ -455,27 +469,73 @@ def mirror_upper(X: FloatArray) -> None:
 def laplacian_energy(
     Phi: FloatArray, laplacian: LowRankLaplacian | FloatArray
 ) -> tuple[FloatArray, float]:
-    """Return Phi'S Phi, exactly symmetric, and a bound of its error in the Frobenius norm."""
+    """Return Phi'S Phi, exactly symmetric, and a bound of its error in the Frobenius norm (L3)."""
+    if isinstance(laplacian, LowRankLaplacian):
+        B, error = _low_rank_energy(Phi, laplacian)
+    else:
+        B, error = _dense_energy(Phi, laplacian)
+    energy = (B + B.T) / 2
+    # The last addition, the sums of this function, and what may underflow in each entry.
     n, r = Phi.shape
-    square = float(np.linalg.norm(Phi)) ** 2
-    if not isinstance(laplacian, LowRankLaplacian):
-        B = Phi.T @ (laplacian @ Phi)
-        # |S| <= I + D^-1/2 W D^-1/2, entry by entry, has a norm of at most 2.
-        return (B + B.T) / 2, 5 * (n + 5) * UNIT_ROUNDOFF * square
+    error += UNIT_ROUNDOFF * norm_up(energy) + 8 * (n + r) * r * ETA
+    return energy, error * (1 + 32 * UNIT_ROUNDOFF)
 
-    # Phi'Phi - (U'Phi)'R (U'Phi): S is not formed.
+
+def _dense_energy(Phi: FloatArray, S: FloatArray) -> tuple[FloatArray, float]:
+    g = gamma_n(len(S))
+    size = norm_up(Phi)
+    SPhi = S @ Phi
+    SPhi_error = g * spectral_norm_bound(S) * size
+    return Phi.T @ SPhi, g * size * norm_up(SPhi) + size * SPhi_error
+
+
+def _low_rank_energy(Phi: FloatArray, laplacian: LowRankLaplacian) -> tuple[FloatArray, float]:
+    """Phi'Phi - (U'Phi)'R (U'Phi): S is not formed."""
+    n, r = Phi.shape
     U = laplacian.U.tocsr()
     R = laplacian.R
-    B = np.zeros((r, r))
-    P = np.zeros((U.shape[1], r))
+    k = len(R)
+    squares = np.zeros((r, r))
+    P = np.zeros((k, r))
     for start in range(0, n, SUMMED_ROWS):
         rows = slice(start, start + SUMMED_ROWS)
-        B += Phi[rows].T @ Phi[rows]
+        squares += Phi[rows].T @ Phi[rows]
         P += U[rows].T @ Phi[rows]
-    B -= P.T @ (R @ P)
-    terms = min(n, SUMMED_ROWS) + n // SUMMED_ROWS + len(P) + 5
-    error = 4 * terms * UNIT_ROUNDOFF * square * (1 + float(np.linalg.norm(R)))
-    return (B + B.T) / 2, error
+    RP = R @ P
+    B = squares - P.T @ RP
+
+    size = norm_up(Phi)
+    # A term passes through the sum of its block and the sum of the blocks.
+    g = gamma_n(min(n, SUMMED_ROWS) + n // SUMMED_ROWS + 1)
+    P_error = g * np.sqrt(_columns_norm(laplacian.U)) * size
+    P_size = norm_up(P)
+    RP_error = gamma_n(k) * norm_up(R) * P_size
+    error = g * size * size + gamma_n(k) * P_size * norm_up(RP) + P_size * RP_error
+    error += norm_up(R) * P_error * (2 * P_size + P_error)
+    return B, float(error + UNIT_ROUNDOFF * norm_up(B))
+
+
+def _columns_norm(U: SparseMatrix) -> float:
+    """A bound of || |U| ||_2^2: the row sums of |U|'|U|, which is diagonal for disjoint groups."""
+    sizes = abs(U)
+    products = np.asarray((sizes.T @ sizes).toarray())
+    return spectral_norm_bound(products) * (1 + 2 * gamma_n(U.shape[0] + 4))
+
+
+def laplacian_range(laplacian: LowRankLaplacian | FloatArray) -> tuple[float, float]:
+    """Return d >= 0 and s >= d with -d I <= S <= s I."""
+    if isinstance(laplacian, LowRankLaplacian):
+        # R <= t I gives U R U' <= max(t, 0) |U'U|, and alike from below.
+        columns = _columns_norm(laplacian.U)
+        above = max(-eigenvalue_floor(-laplacian.R), 0.0)
+        below = max(-eigenvalue_floor(laplacian.R), 0.0)
+        d = above * columns * (1 + 4 * UNIT_ROUNDOFF) - 1
+        s = (1 + below * columns) * (1 + 8 * UNIT_ROUNDOFF)
+    else:
+        d = -eigenvalue_floor(laplacian, guess=0.0)
+        s = spectral_norm_bound(laplacian)
+    d = max(d, 0.0)
+    return d, max(s, d)
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,7 +551,9 @@ class FeatureObjective:
     energy_error
         How far that may be off in the Frobenius norm.
     missing
-        What K0 - Phi Phi' may add to log det(I + gamma S K0), over gamma.
+        A bound of the sum of the absolute eigenvalues of K0 - Phi Phi'.
+    spectrum
+        d and s with -d I <= S <= s I, where something is missing.
     gamma
         The weight of the graph.
     """
@@ -500,6 +562,7 @@ class FeatureObjective:
     energy: FloatArray
     energy_error: float
     missing: float
+    spectrum: tuple[float, float]
     gamma: float
 
     @classmethod
@@ -507,7 +570,7 @@ class FeatureObjective:
         cls, Phi: FloatArray, laplacian: LowRankLaplacian | FloatArray, gamma: float
     ) -> FeatureObjective:
         """Return the objective for the kernel Phi Phi'."""
-        return cls(Phi, *laplacian_energy(Phi, laplacian), 0.0, gamma)
+        return cls(Phi, *laplacian_energy(Phi, laplacian), 0.0, (0.0, 0.0), gamma)
 
     @classmethod
     def of_matrix(
@@ -515,9 +578,11 @@ class FeatureObjective:
     ) -> FeatureObjective:
         """Return the objective for a matrix, by its pivoted Cholesky factor."""
         Phi = np.ascontiguousarray(K0.factor().T)
-        # |S| <= 2, and negative eigenvalues of K0 within its floor count as 0.
-        missing = 2 * (np.sqrt(K0.size) * K0.factor_error() - K0.size * K0.floor)
-        return cls(Phi, *laplacian_energy(Phi, laplacian), float(missing), gamma)
+        # Negative eigenvalues of K0 within its floor count as 0.
+        missing = np.sqrt(K0.size) * K0.factor_error() - K0.size * K0.floor
+        missing *= 1 + 8 * UNIT_ROUNDOFF
+        energy = laplacian_energy(Phi, laplacian)
+        return cls(Phi, *energy, float(missing), laplacian_range(laplacian), gamma)
 
     @cached_property
     def A(self) -> FloatArray:
@@ -542,7 +607,7 @@ class FeatureObjective:
         formed += self._energy_error * size**2
         M = enclose_congruence(C, np.eye(r))
         upper = trace - enclose_log_det(M).value - float(r)
-        upper = upper + Enclosure(0.0, (formed + self._missing_error) * (1 + 16 * UNIT_ROUNDOFF))
+        upper = upper + Enclosure(0.0, formed * (1 + 16 * UNIT_ROUNDOFF)) + self._missing_change
         note = "" if np.isfinite(upper.rad) else "core is singular"
         return Bracket(
             float(self._dual_value.lower),
@@ -556,24 +621,42 @@ class FeatureObjective:
     @cached_property
     def _dual_value(self) -> Enclosure:
         """log det A, with what A is off by (Lemma D2) and what the features miss."""
-        found = enclose_log_det(self.A)
+        found = self._log_det
+        change = log_det_change(self._inverse_norm, self._energy_error)
+        return found.value + change + self._missing_change
+
+    @cached_property
+    def _log_det(self) -> LogDet:
+        return enclose_log_det(self.A)
+
+    @cached_property
+    def _inverse_norm(self) -> float:
+        """A bound of the sum of the eigenvalues of A^-1; infinite where A is not proven definite."""
+        found = self._log_det
         if found.X is None:
-            return found.value
-        inverse = float(enclose_norm(found.X).upper) ** 2 / (1 - found.defect)
-        change = log_det_change(inverse * (1 + 8 * UNIT_ROUNDOFF), self._energy_error)
-        return found.value + change + Enclosure(0.0, self._missing_error)
+            return np.inf
+        return norm_up(found.X) ** 2 / (1 - found.defect) * (1 + 8 * UNIT_ROUNDOFF)
 
     @property
     def _energy_error(self) -> float:
         """How far A may be off in the Frobenius norm: its energy, and its own two roundings."""
-        rounding = 4 * UNIT_ROUNDOFF * float(enclose_norm(self.A).upper)
+        rounding = 4 * UNIT_ROUNDOFF * norm_up(self.A)
         return (self.gamma * self.energy_error + rounding) * (1 + 8 * UNIT_ROUNDOFF)
 
-    @property
-    def _missing_error(self) -> float:
-        """What K0 - Phi Phi' may add: |log det(I + CE)|, |C| <= 2 gamma, with room for C's own."""
-        share = self.gamma * self.missing
-        return share * (1 + 2 * share) if share < 0.5 else float("inf")
+    @cached_property
+    def _missing_change(self) -> Enclosure:
+        """What K0 - Phi Phi' may add to log det(I + gamma S K0): Lemma L4."""
+        if not self.missing:
+            return Enclosure(0.0, 0.0)
+        # A is known up to its error: 1 / (lambda_min - error) bounds the inverse of the exact one.
+        inverse = self._inverse_norm
+        kept = 1 - inverse * self._energy_error
+        if not kept > 0.5:
+            return Enclosure(0.0, np.inf)
+        d, s = self.spectrum
+        stretch = 1 + self.gamma * s * norm_up(self.Phi) ** 2 * 2 * inverse
+        norm = self.gamma * max(s, d * stretch * stretch) * (1 + 16 * UNIT_ROUNDOFF)
+        return log_det_change(norm, self.missing)
 
     @cached_property
     def _factor(self) -> FloatArray:

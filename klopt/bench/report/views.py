@@ -221,7 +221,9 @@ def families(found: Sequence[Trial]) -> tuple[FamilyView, ...]:
         firsts = {trial.first.problem: trial.first for trial in own}
         instances = tuple((run.problem, str(run.size), run.data[:12]) for run in firsts.values())
         formula = Markup(mathml(family, own[0].first.sense))
-        out.append(FamilyView(family, formula, statement_of(family).words, instances))
+        stated = statement_of(family)
+        words = " ".join(filter(None, (stated.words, stated.data)))
+        out.append(FamilyView(family, formula, words, instances))
     return tuple(out)
 
 
