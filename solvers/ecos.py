@@ -19,6 +19,7 @@ from klopt.model.cones import Cones
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.embedding import claim
+from klopt.solvers._native.memory import matrix_bytes
 from klopt.solvers._native.options import INT32_MAX, POSITIVE, check_options, whole
 
 __all__ = ["BACKEND", "Ecos"]
@@ -87,6 +88,10 @@ class Ecos(Backend):
         info = found["info"]
         stop = STOPS.get(info["exitFlag"], Stop.NUMERICAL)
         return claim(stop, x, y, info["iter"], seconds, info["infostring"])
+
+    def memory(self, form: Form) -> float:
+        """Return the bytes that ECOS needs at least."""
+        return matrix_bytes(form, 100, 0)
 
 
 def _options(settings: Settings) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from klopt.solvers._native.highs_model import (
     set_option,
     set_raw,
 )
+from klopt.solvers._native.memory import matrix_bytes
 from klopt.solvers._native.options import INT32_MAX
 
 __all__ = ["BACKEND", "Highs"]
@@ -88,6 +89,10 @@ class Highs(Backend):
         if answer.stop is Stop.UNBOUNDED:
             answer = _with_ray(form, settings, answer)
         return answer
+
+    def memory(self, form: Form) -> float:
+        """Return the bytes that HiGHS needs at least."""
+        return matrix_bytes(form, 100, 100)
 
 
 def _solve(form: ConeForm, settings: Settings, finer: float = 1.0) -> Answer:

@@ -23,6 +23,7 @@ from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.embedding import claim
+from klopt.solvers._native.memory import matrix_bytes
 from klopt.solvers._native.options import (
     FILE,
     FLAG,
@@ -139,6 +140,10 @@ class Scs(Backend):
         if code == scs.SOLVED_INACCURATE:
             stop = Stop.TIME_LIMIT if "time_limit" in native else Stop.ITERATION_LIMIT
         return claim(stop, found["x"], found["y"], info["iter"], seconds, native)
+
+    def memory(self, form: Form) -> float:
+        """Return the bytes that SCS needs at least."""
+        return matrix_bytes(form, 50, 100)
 
 
 def _options(form: ConeForm, settings: Settings) -> dict[str, Any]:

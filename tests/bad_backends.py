@@ -7,6 +7,7 @@ called `tests` is installed.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -302,3 +303,168 @@ class Threads(Bad):
 
         pools = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
         return Answer(Stop.STALLED, native=f"{os.environ['OPENBLAS_NUM_THREADS']} {pools}")
+
+
+class Speaker(Bad):
+    """Returns an answer with parts of its own making, or raises what it was given as `error`."""
+
+    name: ClassVar[str] = "speaker"
+
+    def __init__(self, **parts: object) -> None:
+        self.parts = parts
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        parts = dict(self.parts)
+        error = parts.pop("error", None)
+        if isinstance(error, BaseException):
+            raise error
+        stop = parts.pop("stop", Stop.OPTIMAL)
+        return Answer(stop, **parts)  # type: ignore[arg-type]
+
+
+class FileCloser(Bad):
+    """Closes every file of its process and goes to sleep."""
+
+    name = "file_closer"
+    honours = frozenset({"tol", "log"})
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        os.closerange(0, 4096)
+        time.sleep(60)
+        raise AssertionError("woke up")
+
+
+class Forker(Liar):
+    """Forks, and both processes return; the first answers."""
+
+    name = "forker"
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        os.fork()
+        return super().misbehave(form)
+
+
+class Dawdler(Liar):
+    """Leaves a fork behind that works on."""
+
+    name = "dawdler"
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        child = os.fork()
+        if child == 0:
+            while True:
+                time.sleep(0.05)
+        with open(self.file, "w") as note:
+            note.write(str(child))
+        return super().misbehave(form)
+
+
+class PipeWriter(Liar):
+    """Writes to every file that it finds open, then answers."""
+
+    name = "pipe_writer"
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        for number in map(int, os.listdir("/proc/self/fd")):
+            if number > 2:
+                with contextlib.suppress(OSError):
+                    os.write(number, self.data)
+        return super().misbehave(form)
+
+
+class Leaver(Bad):
+    """Starts a process that leaves its session, its parent and its environment behind; hangs."""
+
+    name = "leaver"
+    honours = frozenset({"tol", "log"})
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                with open(self.file, "w") as note:
+                    note.write(str(os.getpid()))
+                os.execve("/bin/sleep", ["sleep", "60"], {})
+            os._exit(0)
+        os.wait()
+        time.sleep(60)
+        raise AssertionError("woke up")
+
+
+class Spinner(Bad):
+    """Notes its process and never rests."""
+
+    name = "spinner"
+    honours = frozenset({"tol", "log"})
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        with open(self.file, "w") as note:
+            note.write(str(os.getpid()))
+        while True:
+            pass
+
+
+class GroupKiller(Bad):
+    """Kills all processes of its group."""
+
+    name = "group_killer"
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        os.killpg(0, signal.SIGKILL)
+        raise AssertionError("still alive")
+
+
+class GuardStopper(Bad):
+    """Sends a signal to the process that guards its own, and hangs."""
+
+    name = "guard_stopper"
+    honours = frozenset({"tol", "log"})
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        os.kill(os.getppid(), self.number)
+        time.sleep(60)
+        raise AssertionError("woke up")
+
+
+class Stopper(Bad):
+    """Stops its own process."""
+
+    name = "stopper"
+    honours = frozenset({"tol", "log"})
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        raise AssertionError("went on")
+
+
+class Exchanger(Bad):
+    """Native code that lets two entries of an array change places."""
+
+    name = "exchanger"
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+
+    def misbehave(self, form: ConeForm) -> Answer:
+        part: object = form
+        for name in self.field.split("."):
+            part = getattr(part, name)
+        assert isinstance(part, np.ndarray)
+        words = (ctypes.c_double * part.size).from_address(part.ctypes.data)
+        words[1], words[2] = words[2], words[1]
+        return Answer(Stop.OPTIMAL, x=np.zeros(form.c.size), y=np.zeros(form.b.size))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -250,6 +251,7 @@ class TestSettings:
     def test_limits_are_kept(self, backend: str) -> None:
         problem = classes(np.random.default_rng(2), 40)
         assert klopt.solve(problem, backend, max_iter=2).iterations <= 2
+        began = time.process_time()
         quick = klopt.solve(problem, backend, time_limit=0.05)
-        assert quick.seconds < 5
+        assert time.process_time() - began < 5
         assert quick.lower > -np.inf

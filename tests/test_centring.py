@@ -138,10 +138,10 @@ def test_nothing_begins_after_the_deadline() -> None:
     rng = np.random.default_rng(0)
     M = rng.integers(-5, 6, size=(60, 60))
     program = largest_eigenvalue_program(M + M.T)
-    began = time.perf_counter()
-    with budget(began - 1.0):
+    began = time.process_time()
+    with budget(time.perf_counter() - 1.0):
         prove(program.cone_statement, program.form, np.zeros(1), svec(np.eye(60)))
-    assert time.perf_counter() - began < 2.0
+    assert time.process_time() - began < 2.0
 
 
 # Short corrections

@@ -79,7 +79,7 @@ def test_what_runs_out_of_memory_under_a_limit_is_said_to() -> None:
 @pytest.mark.parametrize(
     ("error", "says", "words"),
     [
-        (MemoryError(), Stop.CRASHED, "out of memory under the limit of 100 GB"),
+        (MemoryError(), Stop.CRASHED, "out of memory (under the limit of 100 GB)"),
         (klopt.InvalidProblem("no such cone"), Stop.REJECTED, "InvalidProblem: no such cone"),
         (RuntimeError("a bug"), Stop.CRASHED, "RuntimeError: a bug"),
     ],

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from processes import PATIENCE_S, soon
 from strategies import TINY_LP
 
 from klopt.bench.store import Store
@@ -202,11 +203,11 @@ def test_a_bad_call_is_refused_before_anything_is_run(
 @pytest.mark.slow
 def test_a_pipe_carries_results_only(place: Path) -> None:
     child = process("compare", "model.mps", "--backend", "highs", *QUICK)
-    stdout, stderr = child.communicate(timeout=60)
+    stdout, stderr = child.communicate(timeout=240)
     assert (child.returncode, stderr) == (0, "")
     assert "\x1b" not in stdout
     quiet = process("compare", "model.mps", "--backend", "highs", "--resume", "-q", *QUICK)
-    assert quiet.communicate(timeout=60) == ("", "")
+    assert quiet.communicate(timeout=240) == ("", "")
 
 
 def test_the_page_is_written_and_named(kept: Path) -> None:
@@ -274,15 +275,13 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(place: Path) -> Non
     ]
     child = process(*words)
     store = place / "klopt-runs.db"
-    for _ in range(300):
-        time.sleep(0.1)
-        if store.exists() and _count(store) >= 1:
-            break
+    assert soon(lambda: store.exists() and _count(store) >= 1)
     time.sleep(1.0)
     child.send_signal(signal.SIGINT)
-    began = time.perf_counter()
-    stdout, stderr = child.communicate(timeout=20)
-    assert time.perf_counter() - began < 5.0
+    began = time.monotonic()
+    stdout, stderr = child.communicate(timeout=60)
+    # The backend would have slept for a minute.
+    assert time.monotonic() - began < PATIENCE_S
     assert (child.returncode, stdout) == (130, "")
     assert "Traceback" not in stderr
     assert f"resume with: klopt {' '.join(map(str, words))} --resume" in stderr

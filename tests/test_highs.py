@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
-import time
 
 import attrs
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from processes import work_after_interrupt
 from strategies import (
     bounded_pair,
     bounded_pairs,
@@ -85,7 +84,7 @@ def test_highs_solves_margins_in_several_slices():
     assert form.measure(answer.x, answer.y).worst <= 1e-9
     short = highs.BACKEND.run(form, Settings(time_limit=1e-3))
     assert short.stop is Stop.TIME_LIMIT
-    assert short.seconds < 1.0
+    assert short.iterations < answer.iterations
 
 
 def test_highs_says_why_it_refuses_a_model():
@@ -96,7 +95,7 @@ def test_highs_says_why_it_refuses_a_model():
 
 
 INTERRUPTED = """
-    import numpy as np, threading
+    import numpy as np, threading, time
     from strategies import planted_cone_program, margin_form, radial_gram, signs
     from klopt.model.backend import Settings
     from klopt.solvers.{backend} import BACKEND
@@ -113,7 +112,8 @@ INTERRUPTED = """
         while True:
             BACKEND.run(form, Settings(tol=1e-9))
     except KeyboardInterrupt:
-        print("interrupted with", threading.active_count(), "thread")
+        end = time.process_time()
+        print("interrupted with", threading.active_count(), "thread", end)
 """
 
 
@@ -126,16 +126,14 @@ def test_an_interrupt_reaches_the_caller_and_leaves_no_thread(backend, kind):
     child = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment
     )
-    assert child.stdout.readline() == "ready\n"
-    time.sleep(0.7)
-    sent = time.perf_counter()
-    child.send_signal(signal.SIGINT)
     try:
-        printed, _ = child.communicate(timeout=20)
+        assert child.stdout.readline() == "ready\n"
+        seconds, said = work_after_interrupt(child, 0.7)
+        assert said == "interrupted with 1 thread"
+        assert seconds < 3.0
     finally:
         child.kill()
-    assert "interrupted with 1 thread" in printed
-    assert time.perf_counter() - sent < 3.0
+        child.communicate()
 
 
 @pytest.mark.parametrize("seed", [152, 421, 562, 1304, 1622, 1645])

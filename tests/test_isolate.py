@@ -11,12 +11,13 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 from bad_backends import Aborter, Liar, Panic, Printer, Raiser, Segfaulter, Sleeper
+from processes import PATIENCE_S, alive, soon
 
 from klopt.conformance.instances import FormProblem
 from klopt.engine.pipeline import solve
@@ -49,13 +50,11 @@ def test_the_last_words_of_a_crash_are_kept() -> None:
 
 
 def test_a_backend_without_a_time_limit_is_ended_at_the_deadline() -> None:
-    began = time.perf_counter()
     result = solve(FormProblem(FORM), backend=Sleeper(), time_limit=0.5)
     assert result.stop is Stop.TIME_LIMIT
-    assert (
-        time.perf_counter() - began < 0.5 + GRACE_S + 3.0
-    )  # a new interpreter may have to start first
-    assert 0 < result.timings.overrun < GRACE_S + 3.0
+    assert "ended by klopt" in result.chosen.answer.native
+    # It would have slept for a minute.
+    assert GRACE_S <= result.timings.overrun < PATIENCE_S
 
 
 def test_a_child_that_is_ended_leaves_no_file_open_but_its_last_words() -> None:
@@ -65,7 +64,7 @@ def test_a_child_that_is_ended_leaves_no_file_open_but_its_last_words() -> None:
             pickle.dumps(
                 partial(exec, "import os, time; os.write(2, b'so far so good'); time.sleep(60)")
             ),
-            1.0,
+            4.0,
         )
     assert worker.log.closed
     assert worker.printed() == "so far so good"
@@ -79,14 +78,9 @@ def test_what_the_child_started_ends_with_it(tmp_path) -> None:
             (tmp_path / "pid").write_text(str(child.pid))
             return super().misbehave(form)
 
-    assert run_isolated(Parent(), FORM, Settings(time_limit=1.0)).stop is Stop.TIME_LIMIT
+    assert run_isolated(Parent(), FORM, Settings(time_limit=4.0)).stop is Stop.TIME_LIMIT
     pid = int((tmp_path / "pid").read_text())
-    for _ in range(100):
-        status = Path(f"/proc/{pid}/stat")
-        if not status.exists() or status.read_text().split()[2] == "Z":
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"process {pid} lives on")
+    assert soon(lambda: not alive(pid))
 
 
 def test_a_process_that_a_crash_has_spoilt_serves_no_other_backend() -> None:
@@ -114,11 +108,11 @@ def test_a_panic_is_an_outcome_and_bad_settings_are_raised() -> None:
 
 
 def test_one_child_serves_many_tasks() -> None:
-    run_isolated(Liar(), FORM, Settings())
-    began = time.perf_counter()
-    for _ in range(10):
-        run_isolated(Liar(), FORM, Settings())
-    assert time.perf_counter() - began < 2.0
+    class Namer(Liar):
+        def misbehave(self, form):
+            return replace(super().misbehave(form), native=f"process {os.getpid()}")
+
+    assert len({run_isolated(Namer(), FORM, Settings()).native for _ in range(10)}) == 1
 
 
 SCRIPT = """
@@ -143,7 +137,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
-def test_ctrl_c_reaches_the_caller_within_a_second_and_ends_the_child() -> None:
+def test_ctrl_c_reaches_the_caller_at_once_and_ends_the_child() -> None:
     """A class of __main__, no `if __name__` guard: as in a notebook or a short script."""
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(SCRIPT)], stdout=subprocess.PIPE, text=True
@@ -152,10 +146,11 @@ def test_ctrl_c_reaches_the_caller_within_a_second_and_ends_the_child() -> None:
     assert process.stdout.readline() == "ready\n"
     time.sleep(2.0)
     process.send_signal(signal.SIGINT)
-    began = time.perf_counter()
+    began = time.monotonic()
     assert process.stdout.readline() == "interrupted\n"
-    assert time.perf_counter() - began < 1.0
-    assert process.wait(timeout=5) == 0
+    # It would have slept for a minute.
+    assert time.monotonic() - began < PATIENCE_S
+    assert process.wait(timeout=PATIENCE_S) == 0
 
 
 def test_a_backend_of_the_users_that_says_klopt_goes_to_a_child() -> None:
@@ -171,44 +166,44 @@ print(klopt.solve(FormProblem(form), backend=Napper(), isolate=True).stop.name)
 """
 
 
-SERVE = "from klopt.engine.run_in_child import serve; serve({parent})"
+SERVE = "from klopt.engine.run_in_child import serve; serve()"
+WORD = b"sixteen letters."
 
 
-def framed(data: bytes) -> bytes:
-    return struct.pack("!Q", len(data)) + data
+def framed(number: int, data: bytes) -> bytes:
+    return struct.pack("!16sQQ", WORD, number, len(data)) + data
 
 
-def unframed(data: bytes) -> Iterator[bytes]:
+def unframed(data: bytes) -> Iterator[tuple[int, object]]:
     while data:
-        (size,) = struct.unpack("!Q", data[:8])
-        yield data[8 : 8 + size]
-        data = data[8 + size :]
+        word, number, size = struct.unpack("!16sQQ", data[:32])
+        assert word == WORD
+        yield number, pickle.loads(data[32 : 32 + size])
+        data = data[32 + size :]
 
 
 def test_a_child_answers_what_it_is_sent_and_ends_with_its_input() -> None:
     tasks = [pickle.dumps(partial(int, "7")), b"no pickle", pickle.dumps(partial(int, "seven"))]
-    command = [sys.executable, "-c", SERVE.format(parent=os.getpid())]
+    sent = WORD + b"".join(framed(number, task) for number, task in enumerate(tasks, 5))
     done = subprocess.run(
-        command, input=b"".join(map(framed, tasks)), capture_output=True, timeout=60
+        [sys.executable, "-c", SERVE], input=sent, capture_output=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
-    hello, *replies = unframed(done.stdout)
-    assert hello == b""
-    number, unread, error = map(pickle.loads, replies)
-    assert number == 7
-    assert isinstance(unread, InvalidSettings)
-    assert "could not load the task" in str(unread)
-    assert isinstance(error, ValueError)
+    hello, number, unread, error = unframed(done.stdout)
+    assert hello[0] == 0
+    assert number == (5, ("value", 7))
+    assert unread[0] == 6
+    assert unread[1][0] == "settings"
+    assert "could not load the task" in unread[1][1]
+    assert (error[0], error[1][0]) == (7, "raised")
+    assert error[1][1].startswith("ValueError: invalid literal")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="asks for the parent's number")
 def test_a_child_whose_parent_is_gone_already_ends_at_once() -> None:
-    command = [
-        sys.executable,
-        "-c",
-        SERVE.format(parent=os.getppid()),
-    ]  # not the one that starts it
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    # Not the process that starts it.
+    script = f"from klopt.engine.guard import stand_guard; stand_guard({os.getppid()})"
+    child = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
     try:
         assert child.wait(timeout=60) == 1
     finally:

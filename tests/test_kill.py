@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from processes import alive, soon
 
 from klopt.bench.comparison import Comparison
 from klopt.bench.record import Run
@@ -84,14 +85,14 @@ def series(torn: Path, seed: int) -> tuple[list[str], int]:
         if torn.exists() and kept:
             with Store(torn, read_only=True) as store:
                 assert set(kept) <= store.keys(), "a finished run was lost"
-    assert start(torn).wait(timeout=240) == 0
+    assert start(torn).wait(timeout=600) == 0
     return kept, interrupted
 
 
 @pytest.mark.slow
 def test_a_comparison_survives_being_killed_at_any_moment(tmp_path: Path) -> None:
     whole, torn = tmp_path / "whole.db", [tmp_path / f"torn{i}.db" for i in range(STORES)]
-    assert start(whole).wait(timeout=120) == 0
+    assert start(whole).wait(timeout=600) == 0
     expected = {run.key: outcome(run) for run in Comparison.load(whole).runs}
     with ThreadPoolExecutor(STORES) as pool:
         found = list(pool.map(series, torn, range(20261116, 20261116 + STORES)))
@@ -132,15 +133,5 @@ def test_a_child_does_not_outlive_its_parent() -> None:
     os.kill(child, 0)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    deadline = time.monotonic() + 2.0
-    while time.monotonic() < deadline and alive(child):
-        time.sleep(0.02)
-    assert not alive(child)
-
-
-def alive(process: int) -> bool:
-    """Whether it runs; one that nobody has waited for yet does not."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    # It would have slept for a minute.
+    assert soon(lambda: not alive(child))

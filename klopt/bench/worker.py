@@ -2,19 +2,17 @@
 
 Seconds are those of this process. Of a time limit the backend is given 95 %, so that what it has by
 then can still be certified before the parent kills the run (`klopt.bench.worker_pool`). A memory
-limit M is kept by the system's limit of the address space, set for the time of the run to what is
-mapped now plus M less what is resident now: libraries map far more than they touch. Peak memory is
-the high-water mark of resident memory, reset before the run where the system allows it.
+limit holds for building and certifying, too (`klopt.engine.memory`). Peak memory is the high-water
+mark of resident memory, reset before the run where the system allows it.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 
@@ -22,17 +20,15 @@ from klopt.arrays import FloatArray
 from klopt.bench.environment import Environment
 from klopt.bench.record import Run, Trace
 from klopt.bench.task import Task
+from klopt.engine.clean_answer import error_text
+from klopt.engine.memory import limited_memory, limits_are_enforced, peak_memory, reset_peak
 from klopt.engine.pipeline import solve
 from klopt.engine.result import Attempt, Result
 from klopt.engine.run_here import blas_threads
+from klopt.engine.run_in_child import under_limit
 from klopt.errors import KloptError
 from klopt.model.backend import Backend, Step, Stop
 from klopt.model.problem import Problem
-
-try:
-    import resource
-except ImportError:  # Windows has neither limits nor a count of pages
-    resource = None  # type: ignore[assignment]
 
 __all__ = ["FinishedRun", "make_ready", "perform", "unenforced", "warm_up"]
 
@@ -48,10 +44,6 @@ MAX_LOG_CHARACTERS = 4000
 """What is kept of a log: its end."""
 MAX_REBUILD_S = 0.1
 """A form that took longer to build is not built again for the bound that a theorem gives."""
-_STATUS_FILE = Path("/proc/self/status")
-_CLEAR_FILE = Path("/proc/self/clear_refs")
-_CLEAR_PEAK = "5"
-"""Written to that file, it resets the peak of resident memory: `man 5 proc`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +58,7 @@ class FinishedRun:
 
 def unenforced(task: Task) -> str:
     """Return in words which limits of the task this system cannot enforce, "" if none."""
-    if task.memory_limit and (resource is None or "VmSize" not in _memory()):
+    if task.memory_limit and not limits_are_enforced():
         return "the memory limit is not enforced on this system"
     return ""
 
@@ -79,7 +71,7 @@ def warm_up(
     names = {each.name for each in small.formulations()}
     # Options of the real instance may give it a formulation that the small one lacks.
     pinned = formulation if formulation in names else None
-    with _limited(memory_limit):
+    with limited_memory(memory_limit):
         solve(
             small,
             backend,
@@ -104,9 +96,9 @@ def perform(task: Task) -> FinishedRun:
     s = task.settings
     time_limit = None if s.time_limit is None else (1 - CERTIFY_FRACTION) * s.time_limit
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    _reset_peak()
+    reset_peak()
     try:
-        with _limited(task.memory_limit):
+        with limited_memory(task.memory_limit):
             result = solve(
                 task.problem,
                 task.backend,
@@ -118,20 +110,20 @@ def perform(task: Task) -> FinishedRun:
                 seed=s.seed,
                 isolate=False,
                 raw=s.raw,
+                memory_limit=task.memory_limit,
             )
         finished = _of_result(task, result)
     except BaseException as error:  # a panic of a Rust library is no Exception
         finished = FinishedRun(task.unproven_run(*_failure(task, error)))
-    memory = _memory().get("VmHWM", _peak_of_the_process())
-    return replace(finished, run=replace(finished.run, began=began, memory=memory))
+    return replace(finished, run=replace(finished.run, began=began, memory=peak_memory()))
 
 
 def _failure(task: Task, error: BaseException) -> tuple[Stop, str]:
     # Without a limit a MemoryError is the computer's, and its own text says more.
     if isinstance(error, MemoryError) and task.memory_limit:
-        return Stop.CRASHED, f"out of memory under the limit of {task.memory_limit / 1e9:.3g} GB"
+        return Stop.CRASHED, f"out of memory{under_limit(task.memory_limit)}"
     stop = Stop.REJECTED if isinstance(error, KloptError) else Stop.CRASHED
-    return stop, f"{type(error).__name__}: {error}"
+    return stop, error_text(error)
 
 
 def _of_result(task: Task, result: Result) -> FinishedRun:
@@ -140,8 +132,8 @@ def _of_result(task: Task, result: Result) -> FinishedRun:
     attempts = result.attempts
     estimate = certificate.estimate or (np.nan, np.nan)
     native = answer.native
-    if answer.stop is Stop.CRASHED and native.startswith("MemoryError") and task.memory_limit:
-        native = f"{native} (under the limit of {task.memory_limit / 1e9:.3g} GB)"
+    if answer.stop is Stop.CRASHED and native.startswith("MemoryError"):
+        native += under_limit(task.memory_limit)
     run = replace(
         task.unproven_run(_claim(result.chosen), native),
         verdict=certificate.verdict,
@@ -227,41 +219,3 @@ def _arrays(result: Result) -> Iterator[tuple[str, FloatArray]]:
         kernel = result.kernel
         if kernel is not None and kernel.size <= MAX_ARRAY_ENTRIES:
             yield "kernel", kernel
-
-
-@contextmanager
-def _limited(memory_limit: int) -> Iterator[None]:
-    """Limit the address space so that so many bytes may be resident; 0 for no limit."""
-    now = _memory()
-    if not memory_limit or resource is None or "VmSize" not in now:
-        yield
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = now["VmSize"] + max(0, memory_limit - now["VmRSS"])
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-
-
-def _memory() -> dict[str, int]:
-    """What Linux says of this process's memory, in bytes; nothing elsewhere."""
-    with suppress(OSError):
-        rows = (
-            line.split() for line in _STATUS_FILE.read_text().splitlines() if line.startswith("Vm")
-        )
-        return {row[0].rstrip(":"): 1024 * int(row[1]) for row in rows}
-    return {}
-
-
-def _reset_peak() -> None:
-    with suppress(OSError):
-        _CLEAR_FILE.write_text(_CLEAR_PEAK)
-
-
-def _peak_of_the_process() -> int | None:
-    """The peak since this process started, which on macOS is counted in bytes."""
-    return None if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

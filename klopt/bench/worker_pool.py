@@ -27,7 +27,16 @@ from klopt.bench.worker import (
     unenforced,
     warm_up,
 )
-from klopt.engine.run_in_child import GRACE_S, ChildProcess, exit_description
+from klopt.engine.clean_answer import error_text
+from klopt.engine.run_in_child import (
+    GRACE_S,
+    UNREADABLE,
+    ChildDied,
+    ChildProcess,
+    TaskFailed,
+    under_limit,
+)
+from klopt.errors import InvalidSettings
 from klopt.model.backend import Stop
 
 __all__ = ["WorkerSlot", "run_all"]
@@ -70,12 +79,15 @@ class WorkerSlot:
         deadline = None if limit is None else limit + GRACE_S
         began = time.perf_counter()
         try:
-            finished: FinishedRun = self._call(partial(perform, task), deadline)
+            finished = self._call(partial(perform, task), deadline)
+            # What ran in the child may have replied in its place.
+            if not isinstance(finished, FinishedRun) or finished.run.key != task.key:
+                raise _ChildFailed(Stop.CRASHED, UNREADABLE)
         except _ChildFailed as failure:
             native = failure.native
             # Native code rarely looks whether it got the memory that it asked for.
-            if task.memory_limit and failure.stop is Stop.CRASHED:
-                native += f" (under the limit of {task.memory_limit / 1e9:.3g} GB)"
+            if failure.stop is Stop.CRASHED:
+                native += under_limit(task.memory_limit)
             finished = FinishedRun(task.unproven_run(failure.stop, native))
         wall = time.perf_counter() - began
 
@@ -135,15 +147,15 @@ class WorkerSlot:
         self._ensure_child(threads)
 
     def _ensure_child(self, threads: int) -> None:
-        """Keep the child if it is alive and has so many threads, else start another one."""
-        if self.worker is not None and self.worker.alive and self.threads == threads:
+        """Keep the child if it is fit for another run with so many threads, else start one."""
+        if self.worker is not None and self.worker.reusable and self.threads == threads:
             return
         if self.worker is not None:
             self.worker.close()
         self.warm.clear()
         self.threads = threads
         variables = {f"{name}_THREADS": str(threads) for name in POOLS}
-        self.worker = ChildProcess(variables, module="klopt.bench.worker", bound=True)
+        self.worker = ChildProcess(variables, module="klopt.bench.worker")
         if self.closed:  # while the child was starting
             self.worker.close()
 
@@ -156,20 +168,15 @@ class WorkerSlot:
         try:
             task = cloudpickle.dumps(function)
         except Exception as error:
-            unsent = f"it cannot be sent to a child process: {error}"
+            unsent = f"it cannot be sent to a child process: {error_text(error)}"
             raise _ChildFailed(Stop.REJECTED, unsent) from error
         try:
-            reply = self.worker.run(task, seconds)
+            return self.worker.run(task, seconds)
         except TimeoutError:
             killed = f"ended by klopt after {time.perf_counter() - began:.2f} s"
             raise _ChildFailed(Stop.TIME_LIMIT, killed) from None
-        if reply is None:  # the pipe was closed from the other side: the child is dead
-            code = self.worker.process.wait()
-            self.worker.close()
-            raise _ChildFailed(Stop.CRASHED, exit_description(code))
-        if isinstance(reply, BaseException):
-            raise _ChildFailed(Stop.CRASHED, f"{type(reply).__name__}: {reply}")
-        return reply
+        except (ChildDied, TaskFailed, InvalidSettings) as error:
+            raise _ChildFailed(Stop.CRASHED, str(error)) from error
 
 
 class TaskSource(Protocol):

@@ -75,6 +75,12 @@ def main() -> None:
     metavar="DURATION",
     help="Stop after 30, 30s, 5m or 2h, reading included.",
 )
+@click.option(
+    "--mem",
+    "memory_limit",
+    metavar="BYTES",
+    help="Memory limit of the backend: 500M, 2G.  [default: no limit]",
+)
 @click.option("--max-iter", type=int, metavar="N", help="Stop after N iterations of the backend.")
 @click.option("--threads", default=1, show_default=True, help="Threads of the backend.")
 @click.option(
@@ -111,6 +117,7 @@ def solve(
     formulation: str | None,
     tol: float,
     time_limit: str | None,
+    memory_limit: str | None,
     max_iter: int | None,
     threads: int,
     isolate: bool | None,
@@ -126,15 +133,16 @@ def solve(
     Exit code 0 if the answer is proven (optimal, infeasible or unbounded), 1 if not, 2 for a bad
     call. An answer that is ESTIMATED is not proven; --accept estimated lets it pass.
     """
-    from klopt.cli.arguments import read_duration, read_options
+    from klopt.cli.arguments import read_duration, read_memory, read_options
     from klopt.engine.lookup import read_backend, read_problem
     from klopt.engine.pipeline import solve as run
     from klopt.model.backend import Settings
 
     options = read_options(raw)
     seconds = None if time_limit is None else read_duration(time_limit)
+    memory = None if memory_limit is None else read_memory(memory_limit)
     # Refuses bad values before a large file is read.
-    Settings(tol, seconds, max_iter, threads, seed, log, options)
+    Settings(tol, seconds, max_iter, threads, seed, log, options, memory)
     chosen = read_backend(backend)
     began = time.perf_counter()
     problem = read_problem(target, size, seed, exact, time_limit=seconds)
@@ -155,6 +163,7 @@ def solve(
             log=log,
             raw=options,
             exact=exact,
+            memory_limit=memory,
         )
     if log:
         click.echo("".join(attempt.answer.log for attempt in result.attempts), err=True, nl=False)
@@ -245,17 +254,26 @@ def _reason(result: Result, pinned: bool) -> str:
 
 @main.command(short_help="List what could solve it, best first, and why.")
 @_instance
+@click.option(
+    "--mem",
+    "memory_limit",
+    metavar="BYTES",
+    help="Refuse what is foreseen to need more memory: 500M, 2G.  [default: no limit]",
+)
 @_json
-def plan(target: str, size: int | None, seed: int, as_json: bool) -> None:
+def plan(target: str, size: int | None, seed: int, memory_limit: str | None, as_json: bool) -> None:
     """List what could solve a FILE or PROBLEM, best first, and why the rest cannot.
 
-    Nothing is built or solved. Exit code 1 if there is no route.
+    Nothing is solved, and nothing is built without a memory limit. Exit code 1 if there is no
+    route.
     """
+    from klopt.cli.arguments import read_memory
     from klopt.engine.format import document, plan_data, wrapped
     from klopt.engine.lookup import read_problem
     from klopt.engine.planner import plan as routes_of
 
-    found = routes_of(read_problem(target, size, seed))
+    memory = None if memory_limit is None else read_memory(memory_limit)
+    found = routes_of(read_problem(target, size, seed), memory_limit=memory)
     click.echo(document("plan", plan_data(found)) if as_json else wrapped(found.explain()))
     sys.exit(0 if found.routes else 1)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,9 @@ import numpy as np
 
 from klopt.arrays import FloatArray
 from klopt.engine.certify import certify
+from klopt.engine.clean_answer import error_text
+from klopt.engine.interrupts import call_within
+from klopt.engine.memory import memory_refusal
 from klopt.engine.planner import Route, routes_for
 from klopt.engine.presolve import Reduced, reduce_rows
 from klopt.engine.result import Attempt, Result, Timings, combine
@@ -73,6 +76,7 @@ def solve(
     log: bool = False,
     raw: Mapping[str, Any] | None = None,
     exact: bool = False,
+    memory_limit: int | None = None,
 ) -> Result:
     """Return a certified result: klopt's own verdict on what a backend claims.
 
@@ -110,6 +114,11 @@ def solve(
     exact
         Whether a linear program is proven in rational arithmetic: `result.exact` then has the
         optimum as a fraction. An `LP` that keeps its decimals always is.
+    memory_limit
+        Bytes that the process of a backend may have: it runs in a child process then, where the
+        system keeps the limit, unless `isolate` is False. A route that is foreseen to need more
+        is refused, as it is without a limit where it would need more than the computer has left.
+        None or 0 sets no limit.
 
     Returns
     -------
@@ -123,7 +132,8 @@ def solve(
     >>> result.verdict.name, round(result.value, 9)
     ('OPTIMAL', 0.5)
     """
-    settings = Settings(tol, time_limit, max_iter, threads, seed, log, {} if raw is None else raw)
+    options = {} if raw is None else raw
+    settings = Settings(tol, time_limit, max_iter, threads, seed, log, options, memory_limit)
     # Another backend would refuse options that it does not have, or read them in its own way.
     if raw and backend is None:
         raise InvalidSettings(
@@ -307,8 +317,16 @@ def _attempt(
     try:
         form = route.formulation.build()
     except InvalidProblem as error:
-        return _not_built(route, settings, str(error), time.perf_counter() - began)
+        # The data passed the problem's own checks: it is their size that this form cannot hold.
+        name = route.formulation.name
+        note = f"{name} cannot be written down: {error}; rescale the problem"
+        return _not_run(route, settings, str(error), note, time.perf_counter() - began)
     built = time.perf_counter()
+
+    if refusal := memory_refusal(route.backend, form, settings.memory_limit):
+        why = f"{route.backend.name} {refusal}"
+        note = f"{route} was not run: it {refusal}; raise memory_limit"
+        return _not_run(route, settings, why, note, time.perf_counter() - began)
 
     settings = _with_time_left(settings, began)
     start: Start | None = None
@@ -326,9 +344,15 @@ def _attempt(
         problem.mark_data_changed()
     answered = time.perf_counter()
 
-    # What overflows proves nothing; the user need not hear of it.
-    with np.errstate(all="ignore"), blas_threads(settings.threads), _budget(settings, began):
-        certificate, found, exact = _certified(problem, route, form, answer, settings)
+    def enter(undo: ExitStack) -> None:
+        # What overflows proves nothing; the user need not hear of it.
+        undo.enter_context(np.errstate(all="ignore"))
+        undo.enter_context(blas_threads(settings.threads))
+        undo.enter_context(_budget(settings, began))
+
+    certificate, found, exact = call_within(
+        enter, lambda: _certified(problem, route, form, answer, settings)
+    )
     certified = time.perf_counter()
 
     # Only what the user gave is told: that a later route ignores an earlier point is no news.
@@ -345,13 +369,10 @@ def _attempt(
     return Attempt(route, answer, certificate, found, timings, exact)
 
 
-def _not_built(route: Route, settings: Settings, why: str, seconds: float) -> Attempt:
-    """The data passed the problem's own checks, so it is their size that this form cannot hold."""
-    certificate = Certificate.unproven(
-        settings.tol,
-        f"{route.formulation.name} cannot be written down: {why}; "
-        "rescale the problem or leave the choice to klopt",
-    )
+def _not_run(route: Route, settings: Settings, why: str, note: str, seconds: float) -> Attempt:
+    """An attempt that ends before the backend is asked."""
+    note = f"{note} or leave the choice to klopt"
+    certificate = Certificate.unproven(settings.tol, note)
     answer = Answer(Stop.REJECTED, native=why)
     timings = Timings(build=seconds, solve=0.0, certify=0.0, native=0.0)
     return Attempt(route, answer, certificate, None, timings)
@@ -380,7 +401,7 @@ def _certified(
             return certify_exact(problem, route.formulation, answer, tol, again)
         return *certify(problem, route.formulation, form, answer, tol), None
     except Exception as error:  # a user's own function may fail in any way
-        text = f"what the answer proves cannot be computed: {type(error).__name__}: {error}"
+        text = f"what the answer proves cannot be computed: {error_text(error)}"
         return Certificate.unproven(tol, text), None, None
 
 
@@ -409,7 +430,7 @@ def answer_form(
     # A limit that the backend does not keep by itself is kept by ending its process.
     if isolate is None:
         enforced = settings.time_limit is not None and "time_limit" not in backend.honours
-        isolate = backend.isolate or enforced
+        isolate = backend.isolate or enforced or settings.memory_limit is not None
     run: Run = run_isolated if isolate else run_here
     if not isinstance(form, ConeForm):
         return run(backend, form, settings, start)

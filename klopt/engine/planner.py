@@ -14,9 +14,11 @@ from itertools import product
 from textwrap import fill
 from typing import NamedTuple
 
+from klopt.engine.memory import memory_refusal
 from klopt.engine.registry import Broken, backend_named, backends, broken
 from klopt.errors import InvalidProblem, InvalidSettings, NoRoute
 from klopt.model.backend import Backend, Settings, contract_flaw
+from klopt.model.forms import Form
 from klopt.model.html import html_table
 from klopt.model.problem import Formulation, Problem
 
@@ -51,11 +53,15 @@ class Refusal:
 
     formulation: Formulation
     backend: Backend
+    memory: str = ""
+    """Why it would need too much memory; "" where it lacks something else."""
 
     @property
     def missing(self) -> str:
-        """What the formulation needs and the backend does not offer."""
-        return "needs " + ", ".join(sorted(self.formulation.needs - self.backend.offers))
+        """What the formulation needs and the backend or the computer does not offer."""
+        return self.memory or "needs " + ", ".join(
+            sorted(self.formulation.needs - self.backend.offers)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +76,15 @@ class Plan:
     routes: tuple[Route, ...]
     installed: tuple[Backend, ...]
     absent: tuple[Backend, ...]
+    too_large: tuple[Refusal, ...] = ()
+    """The pairs that need more memory than the limit, where one was given."""
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
         """The pairs that are no route, and why."""
         pairs = product(self.problem.formulations(), self.installed)
-        return tuple(Refusal(f, backend) for f, backend in pairs if not f.needs <= backend.offers)
+        unfit = (Refusal(f, backend) for f, backend in pairs if not f.needs <= backend.offers)
+        return (*self.too_large, *unfit)
 
     @property
     def broken(self) -> tuple[Broken, ...]:
@@ -151,11 +160,12 @@ def _aligned(rows: list[_Row], names: Collection[str], backends: Collection[str]
     return lines
 
 
-def plan(problem: Problem) -> Plan:
+def plan(problem: Problem, *, memory_limit: int | None = None) -> Plan:
     """Return the routes of a problem, best first, without building or solving anything.
 
     `.routes` and `.refusals` hold all pairs of a formulation and an installed backend; `.explain()`
-    is both as text.
+    is both as text. With a `memory_limit` in bytes each form is built, and a route that is foreseen
+    to need more is refused with the figure.
 
     >>> from klopt.engine.registry import problem_named
     >>> p = plan(problem_named("LP")(c=[1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-1.0]))
@@ -181,7 +191,35 @@ def plan(problem: Problem) -> Plan:
     # backends by name.
     pairs.sort(key=lambda pair: pair[1].rank)
     routes = [Route(formulation, backend) for formulation, backend in pairs]
-    return Plan(problem, tuple(routes), tuple(installed), tuple(absent))
+    limit = Settings(memory_limit=memory_limit).memory_limit
+    too_large = [] if limit is None else _too_large(routes, limit)
+    refused = {(refusal.formulation.name, refusal.backend) for refusal in too_large}
+    fit = [route for route in routes if (route.formulation.name, route.backend) not in refused]
+    return Plan(problem, tuple(fit), tuple(installed), tuple(absent), tuple(too_large))
+
+
+def _too_large(routes: list[Route], memory_limit: int) -> list[Refusal]:
+    """The routes that need more memory than the limit."""
+    forms: dict[str, Form | None] = {}
+    found = []
+    for route in routes:
+        formulation = route.formulation
+        if formulation.name not in forms:
+            forms[formulation.name] = _built(formulation)
+        form = forms[formulation.name]
+        if form is None:
+            continue
+        if reason := memory_refusal(route.backend, form, memory_limit):
+            found.append(Refusal(formulation, route.backend, reason))
+    return found
+
+
+def _built(formulation: Formulation) -> Form | None:
+    """The form, None where its numbers cannot be written down; a solve says more of that."""
+    try:
+        return formulation.build()
+    except InvalidProblem:
+        return None
 
 
 def _refuse_other_things(given: object) -> None:

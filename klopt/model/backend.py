@@ -156,6 +156,14 @@ def _time_limit(value: float | None) -> float | None:
     return None if value == math.inf else value
 
 
+def _memory_limit(value: int | None) -> int | None:
+    if value is None:
+        return None
+    whole_number("memory_limit", value, 0)
+    # As `klopt.compare` has it, 0 is no limit.
+    return int(value) or None
+
+
 def _max_iter(value: int | None) -> int | None:
     if value is None:
         return None
@@ -204,6 +212,9 @@ class Settings:
     raw:
         Native options by their native names; unknown ones and ones that a setting here already
         covers are refused.
+    memory_limit:
+        How many bytes the process of the backend may have; None or 0 for no limit. klopt keeps it,
+        a backend need not.
 
     >>> Settings(tol=2.0)
     Traceback (most recent call last):
@@ -217,6 +228,7 @@ class Settings:
     seed: int = attrs.field(default=0, converter=_seed)
     log: bool = attrs.field(default=False, converter=_log)
     raw: Mapping[str, Any] = attrs.field(factory=dict, converter=_raw)
+    memory_limit: int | None = attrs.field(default=None, converter=_memory_limit)
 
     # A mapping proxy cannot be pickled.
     def __getstate__(self) -> dict[str, Any]:
@@ -307,6 +319,14 @@ class Backend(ABC):
     def rate_constant(self, form: Form) -> float:
         """Return c where a theorem bounds the gap after k iterations by c / k, else NaN."""
         return math.nan
+
+    def memory(self, form: Form) -> float:
+        """Return the bytes that it needs for the form at least, as far as can be foreseen.
+
+        A route that needs more than there is, or than `memory_limit`, is refused. 0 where nothing
+        is known.
+        """
+        return 0.0
 
     @property
     def missing(self) -> str:

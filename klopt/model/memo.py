@@ -44,23 +44,25 @@ def remember_last(
         # In the object's own dictionary: answers often refer back to their object, and a table
         # outside of it would then keep both alive.
         kept = vars(self).setdefault(attribute, LastAnswer())
-        if kept.point is None or not np.array_equal(kept.point, x):
-            kept.value = lock(method(self, x))
+        # Read and written as one pair: a Ctrl-C, or another thread, must find no answer beside
+        # the point of another one.
+        pair: tuple[FloatArray, Value] | None = kept.value
+        if pair is None or not np.array_equal(pair[0], x):
             # The caller may write into its x afterwards: a copy of it is kept.
-            kept.point = np.array(x)
-        value: Value = kept.value
-        return value
+            point = np.array(x)
+            pair = (point, lock(method(self, x)))
+            kept.value = pair
+        return pair[1]
 
     return remembered
 
 
 class LastAnswer:
-    """What a method answered last, and where; a pickled one comes back empty."""
+    """Where a method was asked last and what it answered; a pickled one comes back empty."""
 
-    __slots__ = ("point", "value")
+    __slots__ = ("value",)
 
     def __init__(self) -> None:
-        self.point: FloatArray | None = None
         self.value: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -756,6 +756,9 @@ def _is_hopeless(statement: ConeStatement, y: FloatArray) -> bool:
 
     A'y must be 0 in columns without bounds; errors of a hundredth of its terms are no rounding.
     """
+    # Quadratic constraints are rows of the form, not of the statement: A'y is not all there is.
+    if y.shape != statement.b.shape:
+        return False
     known = statement.stated_range
     g, terms = statement.column_products.of(y)
     off = ((g > 0) & np.isinf(known.lower)) | ((g < 0) & np.isinf(known.upper))

@@ -13,9 +13,10 @@ Quadratic programs are run in slices, all programs in a thread that Ctrl-C can s
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ PROXIMAL_STEP_TOLERANCE = 1e-13
 DOUBTFUL_OBJECTIVE_ERROR = 1e-8
 """HiGHS's own gap beyond which its "optimal" is not believed."""
 INTERRUPT_POLL_S = 0.1
+START_S = 0.5
+"""How long a thread may take to start."""
 FINAL_STATUS = ("kOptimal", "kInfeasible", "kUnbounded", "kTimeLimit")
 
 
@@ -156,18 +159,43 @@ def run(highs: Any, limit: int | None, quadratic: bool) -> HighsRun:
 
     highs.cbSimplexInterrupt += ask
     highs.cbIpmInterrupt += ask
-    with ThreadPoolExecutor(1) as pool:
-        if quadratic:
-            future = pool.submit(_run_quadratic, highs, limit, interrupted)
-        else:
-            future = pool.submit(_run_linear, highs)
+    if quadratic:
+        return _in_thread(partial(_run_quadratic, highs, limit, interrupted), interrupted)
+    return _in_thread(partial(_run_linear, highs), interrupted)
+
+
+def _in_thread(task: Callable[[], HighsRun], interrupted: threading.Event) -> HighsRun:
+    """What the task returns, from a thread that has ended when this returns or raises.
+
+    A thread left behind would go on with a model that is about to be freed. `ThreadPoolExecutor`
+    leaves one where Ctrl-C comes while it starts or ends.
+    """
+    found: list[HighsRun] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
         try:
-            while not future.done():
-                wait([future], timeout=INTERRUPT_POLL_S)
-        except BaseException:
-            interrupted.set()
-            raise
-    return future.result()
+            found.append(task())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    try:
+        thread.start()
+        while thread.is_alive():
+            thread.join(INTERRUPT_POLL_S)
+    except BaseException:
+        interrupted.set()
+        # It may have been started a moment ago and not be known to be alive yet.
+        deadline = time.monotonic() + START_S
+        while thread.ident is None and time.monotonic() < deadline:
+            time.sleep(START_S / 100)
+        if thread.ident is not None:
+            thread.join()
+        raise
+    if errors:
+        raise errors[0]
+    return found[0]
 
 
 def _run_linear(highs: Any) -> HighsRun:

@@ -362,6 +362,7 @@ def _low_rank_factor(K: FloatArray) -> FloatArray | None:
         if rank > max_rank:
             return None
     # dpstrf permutes the points: row i of its factor belongs to point pivots[i] - 1.
-    L = np.zeros((len(K), int(rank)))
-    L[pivots - 1] = np.tril(lower[:, : int(rank)])
+    # Of a kernel that is 0 one column of zeros is kept: BLAS takes no matrix without columns.
+    L = np.zeros((len(K), max(int(rank), 1)))
+    L[pivots - 1, : int(rank)] = np.tril(lower[:, : int(rank)])
     return L
