@@ -39,6 +39,7 @@ __all__ = [
 Argument = Literal["bracket", "estimate", "residuals", "farkas", "ray", "none"]
 """What a certificate rests on."""
 
+
 def contradict(lower: float, upper: float) -> bool:
     """Return whether a lower and an upper bound cannot both be proven: lower > upper, or NaN.
 
