@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from math import isfinite
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -34,7 +34,7 @@ from klopt.model.forms import ConeForm, SaddleForm, Start
 from klopt.model.functions import Bilinear, SaddleOracle
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.model.sets import SimpleSet, Simplex
-from klopt.proof.function_bounds import declared_accuracy, entry_sizes
+from klopt.proof.function_bounds import declared_accuracy
 from klopt.proof.set_bounds import is_known
 from klopt.witness.over_sets import bracket_of_game, point_next_to
 
@@ -208,9 +208,9 @@ class SaddlePoint(Problem):
         """Return what a witness proves: any vectors of the right sizes."""
         x = witness.x
         y = witness.y
-        bracket = bracket_of_game(self._saddle(), x, y, self._sizes, witness)
+        bracket = bracket_of_game(self._saddle(), x, y, witness)
         ends = bracket.estimate or (bracket.lower, bracket.upper)
-        if not np.isfinite(ends).all():
+        if not (isfinite(ends[0]) and isfinite(ends[1])):
             note = "a set is unbounded where phi improves: no bound on that side"
             return replace(bracket, note=note, estimate=None)
         # Only a user's own function can: a bilinear one is convex-concave by construction.
@@ -221,11 +221,6 @@ class SaddlePoint(Problem):
             )
             return Bracket(-np.inf, np.inf, witness, note)
         return bracket
-
-    @cached_property
-    def _sizes(self) -> tuple[FloatArray, FloatArray]:
-        """The largest entries of the rows and columns of a matrix game, computed once."""
-        return entry_sizes(self.bilinear)
 
     @property
     def provable(self) -> bool:

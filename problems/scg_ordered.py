@@ -186,7 +186,8 @@ class ScgOrdered(Problem):
         return min(m, 1 + int(-np.log(NEGLIGIBLE_WEIGHT) / np.log(self.sigma)))
 
     def _from_length(self, x: FloatArray, y: FloatArray | None) -> Point:
-        length = int(np.clip(x[0], 1, self._program.c.size))
+        # Not a number counts as 1.
+        length = int(min(max(1.0, float(x[0])), self._program.c.size))
         return Point(self._full(self._program.prefix(length)))
 
     def _from_mu(self, x: FloatArray, y: FloatArray | None) -> Point:

@@ -33,7 +33,7 @@ from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.model.sets import BoxPlane, OrderedSimplex, Product, Simplex, Spectrahedron
 from klopt.programs.psd_factor import refuse_indefinite
 from klopt.proof.certificate import Verdict
-from klopt.proof.function_bounds import entry_sizes, nonconvexity
+from klopt.proof.function_bounds import nonconvexity
 from klopt.proof.statement import ConeStatement
 from klopt.witness.cone_witness import prove
 from klopt.witness.over_sets import bracket_of_game, bracket_over_set, point_next_to
@@ -70,7 +70,7 @@ class FormProblem(Problem):
         if isinstance(form, SaddleForm):
             x = point_next_to(form.left, point.x)
             y = point_next_to(form.right, point.y)
-            return bracket_of_game(form, x, y, entry_sizes(form.coupling), _as_point(x, y))
+            return bracket_of_game(form, x, y, _as_point(x, y))
         if isinstance(form, ExplicitForm):
             return Bracket(-np.inf, np.inf, point, "a closed form alone has no bracket")
         # Rows that are vacuous or repeated are left out: bounds are proven on the others.

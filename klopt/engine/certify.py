@@ -53,27 +53,33 @@ class SolverClaim:
         The formulation that was solved, which maps the answer back to the problem.
     form
         The form that the solver was given.
-    answer
-        What it returned.
+    stop
+        Why it says it stopped.
     tol
         The relative gap that is asked for.
+    x, y, farkas, ray
+        What it returned, in arrays that nobody else can write while they are judged.
     """
 
     problem: Problem
     formulation: Formulation
     form: Form
-    answer: Answer
+    stop: Stop
     tol: float
+    x: FloatArray | None
+    y: FloatArray | None
+    farkas: FloatArray | None
+    ray: FloatArray | None
 
     @property
     def infeasible(self) -> bool:
         """Whether the solver claims that its form has no feasible point."""
-        return self.answer.farkas is not None or self.answer.stop is Stop.INFEASIBLE
+        return self.farkas is not None or self.stop is Stop.INFEASIBLE
 
     @property
     def unbounded(self) -> bool:
         """Whether the solver claims that its form has no optimum."""
-        return self.answer.ray is not None or self.answer.stop is Stop.UNBOUNDED
+        return self.ray is not None or self.stop is Stop.UNBOUNDED
 
 
 def certify(
@@ -98,26 +104,29 @@ def certify(
     tol
         The relative gap that counts as optimal.
     """
-    answer = _with_own_arrays(answer)
-    claim = SolverClaim(problem, formulation, form, answer, tol)
+    x = _copied(answer.x)
+    y = _copied(answer.y)
+    farkas = _copied(answer.farkas)
+    ray = _copied(answer.ray)
+    claim = SolverClaim(problem, formulation, form, answer.stop, tol, x, y, farkas, ray)
     notes: list[str] = []
 
     no_optimum = _no_optimum(claim, notes)
     if no_optimum is not None:
         return no_optimum, None
 
-    if answer.x is None:
+    if x is None:
         notes.append(f"the backend returned no point ({answer.stop.words})")
         return Certificate.unproven(tol, *notes), None
 
-    residuals = form.measure(answer.x, answer.y)
+    residuals = form.measure(x, y)
     if residuals is not None and residuals.magnitude > MAX_MAGNITUDE:
         notes.append(
             f"point or multipliers are {residuals.magnitude:.0e} times the data: no Slater point, "
             "or the optimum is not attained, or the data are badly scaled"
         )
 
-    bracket = problem.bracket(formulation.recover(answer.x, answer.y))
+    bracket = problem.bracket(formulation.recover(x, y))
     if bracket.note:
         notes.append(bracket.note)
     if bracket.no_optimum:
@@ -129,36 +138,36 @@ def certify(
         return replace(Certificate.unproven(tol, *notes), residuals=residuals), bracket.point
     lower, upper = ends
 
-    # The first rule that applies decides.
-    certificate = _optimal_by_bracket(claim, lower, upper)
-    if certificate is None:
-        certificate = _estimated_by_bracket(claim, bracket, lower, upper, notes)
-    if certificate is None:
-        certificate = _estimated_by_residuals(claim, residuals, lower, upper, notes)
-    if certificate is None:
-        certificate = _feasible_or_unproven(claim, lower, upper, notes)
+    lower_by = bracket.lower_by if math.isfinite(lower) else ""
+    upper_by = bracket.upper_by if math.isfinite(upper) else ""
+
+    # The first rule that applies decides: both ends are proven and close enough.
+    if is_narrow(lower, upper, tol):
+        certificate = Certificate(
+            Verdict.OPTIMAL,
+            lower,
+            upper,
+            tol,
+            "bracket",
+            residuals,
+            tuple(notes),
+            lower_by=lower_by,
+            upper_by=upper_by,
+        )
+        return certificate, bracket.point
+    weaker = _estimated_by_bracket(claim, bracket, lower, upper, notes)
+    if weaker is None:
+        weaker = _estimated_by_residuals(claim, residuals, lower, upper, notes)
+    if weaker is None:
+        weaker = _feasible_or_unproven(claim, lower, upper, notes)
     certificate = replace(
-        certificate,
-        residuals=residuals,
-        notes=tuple(notes),
-        lower_by=bracket.lower_by if math.isfinite(lower) else "",
-        upper_by=bracket.upper_by if math.isfinite(upper) else "",
+        weaker, residuals=residuals, notes=tuple(notes), lower_by=lower_by, upper_by=upper_by
     )
     return certificate, bracket.point
 
 
-def _with_own_arrays(answer: Answer) -> Answer:
-    """The answer with fresh float64 arrays, which nobody else can write while they are judged."""
-    return replace(
-        answer,
-        x=_copied(answer.x),
-        y=_copied(answer.y),
-        farkas=_copied(answer.farkas),
-        ray=_copied(answer.ray),
-    )
-
-
 def _copied(vector: FloatArray | None) -> FloatArray | None:
+    """A fresh float64 array."""
     return None if vector is None else np.array(vector, dtype=np.float64)
 
 
@@ -171,7 +180,7 @@ def _no_optimum(claim: SolverClaim, notes: list[str]) -> Certificate | None:
         return None
     if claim.problem.has_optimum:
         notes.append(
-            f"the backend says {claim.answer.stop.words}, but every {type(claim.problem).__name__} "
+            f"the backend says {claim.stop.words}, but every {type(claim.problem).__name__} "
             "has an optimum"
         )
         return None
@@ -188,13 +197,11 @@ def _no_optimum(claim: SolverClaim, notes: list[str]) -> Certificate | None:
         return certificate
 
     # A dual function checks its own rays; other forms have no vectors that prove anything.
-    ray = claim.answer.ray
+    ray = claim.ray
     objective = form.objective if isinstance(form, SimplexForm) else None
     if isinstance(objective, DualFunction) and ray is not None:
         return _no_optimum_by_ray_of_dual_function(claim, objective, ray, notes)
-    notes.append(
-        f"the backend says {claim.answer.stop.words}, which cannot be verified for this form"
-    )
+    notes.append(f"the backend says {claim.stop.words}, which cannot be verified for this form")
     return None
 
 
@@ -202,7 +209,7 @@ def _infeasible_by_farkas_vector(
     claim: SolverClaim, form: ConeForm, notes: list[str]
 ) -> Certificate | None:
     """The problem has no feasible point, by Farkas' lemma."""
-    farkas = claim.answer.farkas
+    farkas = claim.farkas
     if farkas is None:
         notes.append("infeasibility not proven: no multipliers came with the claim")
         return None
@@ -219,7 +226,7 @@ def _infeasible_by_farkas_vector(
 
     # A ray that passes as well is worth a note: no change of b alone gives an optimum.
     certificate = _infeasible(claim)
-    ray = claim.answer.ray
+    ray = claim.ray
     if ray is not None and claim.problem.proves_unbounded(claim.formulation.recover(ray, None)):
         note = "dual infeasible as well: a ray improves the objective"
         certificate = replace(certificate, notes=(note,))
@@ -237,7 +244,7 @@ def _refutes(claim: SolverClaim, form: ConeForm, x: FloatArray, y: FloatArray | 
 
 def _no_optimum_by_ray(claim: SolverClaim, form: ConeForm, notes: list[str]) -> Certificate | None:
     """The form is unbounded by a ray and a feasible point; where it is the dual, a ray suffices."""
-    ray = claim.answer.ray
+    ray = claim.ray
     if ray is None:
         notes.append("unboundedness not proven: no ray came with the claim")
         return None
@@ -260,7 +267,7 @@ def _no_optimum_by_ray(claim: SolverClaim, form: ConeForm, notes: list[str]) -> 
         notes.append("unboundedness not proven: the direction is no ray, exactly")
         return None
     # Without a feasible point the problem may be infeasible instead.
-    if claim.answer.x is not None and _has_feasible_point(claim, claim.answer.x):
+    if claim.x is not None and _has_feasible_point(claim, claim.x):
         return _unbounded(claim)
     notes.append("dual infeasible: unbounded if a feasible point exists")
     return None
@@ -334,13 +341,6 @@ def _ordered_ends(bracket: Bracket, notes: list[str]) -> tuple[float, float] | N
         notes.append(f"the bracket is crossed by {crossing:.1e}: the problem's proof does not hold")
         return None
     return lower, upper
-
-
-def _optimal_by_bracket(claim: SolverClaim, lower: float, upper: float) -> Certificate | None:
-    """Both ends are proven and close enough."""
-    if not is_narrow(lower, upper, claim.tol):
-        return None
-    return Certificate(Verdict.OPTIMAL, lower, upper, claim.tol, "bracket")
 
 
 def _estimated_by_bracket(
@@ -468,8 +468,8 @@ def _estimated_by_residuals(
 def _estimate(claim: SolverClaim, residuals: Residuals) -> tuple[float, float]:
     """The form's value and dual value, widened to first order by what residuals can be worth."""
     form = claim.form
-    x = claim.answer.x
-    y = claim.answer.y
+    x = claim.x
+    y = claim.y
     worth = 0.0
     if isinstance(form, ConeForm) and x is not None and y is not None:
         # A violation costs its multiplier, a gradient that is left costs its variable.
@@ -529,9 +529,8 @@ def _residual_flaw(claim: SolverClaim, residuals: Residuals) -> str:
         return f"the {name} residual is {errors[name]:.1e}, asked for {claim.tol:.0e}"
 
     form = claim.form
-    answer = claim.answer
-    if isinstance(form, ConeForm) and answer.x is not None and answer.y is not None:
-        return _hidden_flaw(form, answer.x, answer.y, claim.tol)
+    if isinstance(form, ConeForm) and claim.x is not None and claim.y is not None:
+        return _hidden_flaw(form, claim.x, claim.y, claim.tol)
     return ""
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite, isnan
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import attrs
 import numpy as np
@@ -37,13 +37,16 @@ from klopt.model.cones.product import Cones
 from klopt.model.features import Feature
 from klopt.model.functions.dual import DualFunction
 from klopt.model.functions.protocols import Objective, QuadraticLike
-from klopt.model.functions.quadratics import KernelQuadratic
+from klopt.model.functions.quadratics import KernelQuadratic, Quadratic
 from klopt.model.functions.saddle import Bilinear, SaddleOracle, Splitting
 from klopt.model.functions.smooth import SmoothFunction
 from klopt.model.sets.box_plane import BoxPlane
 from klopt.model.sets.simple_set import SimpleSet
 
 __all__ = ["ConeForm", "ExplicitForm", "Form", "Residuals", "SaddleForm", "SimplexForm", "Start"]
+
+MAX_SUMMED_ENTRIES = 50_000
+"""Entries of A up to which A'y is summed entry by entry."""
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,15 @@ class ConeForm:
         """Return x'Px/2 + c'x."""
         return float(x @ self.curve(x) / 2 + self.c @ x)
 
+    def _transposed_product(self, y: FloatArray) -> FloatArray:
+        """A'y; of few entries without a transposed matrix, which takes longer than the product."""
+        A = self.A
+        starts = A.indptr[:-1]
+        # A sum over an empty column would be its neighbour's first entry.
+        if A.nnz > MAX_SUMMED_ENTRIES or not (starts < A.indptr[1:]).all():
+            return cast(FloatArray, A.T @ y)
+        return cast(FloatArray, np.add.reduceat(A.data * y[A.indices], starts))
+
     def measure(self, x: FloatArray, y: FloatArray | None = None) -> Residuals:
         """Return the residuals of x and its multipliers y; without y the dual ones are infinite."""
         Px = self.curve(x)
@@ -203,7 +215,7 @@ class ConeForm:
             value=value,
             dual_value=dual_value,
             primal=primal,
-            dual=_largest(Px + self.c + self.A.T @ y) / c_scale,
+            dual=_largest(Px + self.c + self._transposed_product(y)) / c_scale,
             cone=self.cones.dual_distance(y) / c_scale,
             gap=abs(value - dual_value) / (1 + abs(value)),
             magnitude=max(size, float(np.linalg.norm(y)) / c_scale),
@@ -343,8 +355,8 @@ class SimplexForm:
     def measure(self, x: FloatArray, y: FloatArray | None = None) -> Residuals:
         """Return the residuals of x: its violation and its Frank-Wolfe gap."""
         gradient = None
-        if isinstance(self.objective, KernelQuadratic):
-            # One product with K for both.
+        if isinstance(self.objective, KernelQuadratic | Quadratic):
+            # One product with the matrix for both.
             gradient = self.objective.gradient(x)
             value = float(x @ (gradient + self.objective.linear)) / 2
         else:

@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 Sense = Literal["min", "max"]
+NO_ARRAYS: Mapping[str, FloatArray] = MappingProxyType({})
+"""The multipliers of a point that has none."""
 
 
 class Point:
@@ -53,7 +55,7 @@ class Point:
 
     def __init__(self, primal: Mapping[str, Any], dual: Mapping[str, Any] | None = None) -> None:
         object.__setattr__(self, "primal", _named_arrays("primal", primal))
-        object.__setattr__(self, "dual", _named_arrays("dual", dual or {}))
+        object.__setattr__(self, "dual", _named_arrays("dual", dual) if dual else NO_ARRAYS)
 
     # Called for names that are no attributes: those of the arrays.
     def __getattr__(self, name: str) -> FloatArray:
@@ -79,7 +81,8 @@ class Point:
 
 
 def _named_arrays(part: str, given: object) -> Mapping[str, FloatArray]:
-    if not isinstance(given, Mapping):
+    # A dictionary, which it mostly is, is seen without asking an abstract class.
+    if not isinstance(given, dict) and not isinstance(given, Mapping):
         raise InvalidProblem(
             f"{part} of a point is {type(given).__name__}; "
             "expected arrays by name, {'alpha': array}"

@@ -178,14 +178,15 @@ class LinearRows:
         n = len(self.bounds)
         equal = self.b_eq.size
         low, high = self.bounded
-        of_ub, of_lower, of_upper = np.split(nonneg, np.cumsum([self.kept.sum(), low.sum()]))
+        first = int(np.count_nonzero(self.kept))
+        second = first + int(np.count_nonzero(low))
 
         ub = np.zeros(self.b_ub.size)
-        ub[self.kept] = of_ub
+        ub[self.kept] = nonneg[:first]
         lower = np.zeros(n)
-        lower[low] = of_lower
+        lower[low] = nonneg[first:second]
         upper = np.zeros(n)
-        upper[high] = of_upper
+        upper[high] = nonneg[second:]
         # One equality stands for both bounds of a fixed variable; its sign tells which is active.
         lower[self.fixed] = np.maximum(-zero[equal:], 0.0)
         upper[self.fixed] = np.maximum(zero[equal:], 0.0)

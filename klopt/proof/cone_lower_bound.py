@@ -207,7 +207,7 @@ class _Dual:
         if not np.isfinite(loss):
             return ProvenEnd(-np.inf, "the objective is not proven convex, and x is unbounded")
         least = _least_products(gradient, known)
-        total = enclose_sum([*value, *least.tolist(), -loss])
+        total = enclose_sum([*value, -loss], least)
         found = total.lower
         if np.isnan(found):
             return ProvenEnd(-np.inf, "the bound overflows")
@@ -234,11 +234,16 @@ class _Dual:
                 g = g + factor * Enclosure.of(row.q)
         return g
 
+    @cached_property
+    def _factors(self) -> list[float]:
+        """The factor of each of the statement's matrices in H."""
+        own = len(self.statement.curvatures) - self.multipliers.size
+        return [1.0] * own + [float(factor) for factor in self.multipliers]
+
     def _curvatures(self) -> list[tuple[Any, float]]:
         """The matrices of H and their factors."""
-        matrices = self.statement.curvatures
-        factors = [1.0] * (len(matrices) - self.multipliers.size) + self.multipliers.tolist()
-        return [pair for pair in zip(matrices, factors, strict=True) if pair[1]]
+        pairs = zip(self.statement.curvatures, self._factors, strict=True)
+        return [pair for pair in pairs if pair[1]]
 
     def _half_curvature(self) -> Enclosure:
         total = Enclosure.of(0.0)
@@ -249,8 +254,12 @@ class _Dual:
     @cached_property
     def _curved_products(self) -> list[tuple[Enclosure, float]]:
         """The products of the matrices of H with w, and their factors."""
-        pairs = self._curvatures()
-        return [(enclose_product(matrix, self.w), factor) for matrix, factor in pairs]
+        statement = self.statement
+        return [
+            (statement.enclose_curvature(index, self.w), factor)
+            for index, factor in enumerate(self._factors)
+            if factor
+        ]
 
     def _right_hand_side(self) -> Enclosure:
         """b'y + l'r."""
@@ -265,9 +274,8 @@ class _Dual:
         """phi ||x - w||^2 / 2 for H >= -phi I, over the variables that H knows."""
         statement = self.statement
         total = 0.0
-        matrices = statement.curvatures
-        factors = [1.0] * (len(matrices) - self.multipliers.size) + self.multipliers.tolist()
-        for index, (matrix, factor) in enumerate(zip(matrices, factors, strict=True)):
+        pairs = zip(statement.curvatures, self._factors, strict=True)
+        for index, (matrix, factor) in enumerate(pairs):
             phi = statement.nonconvexity(index) if factor else 0.0
             if not phi:
                 continue

@@ -16,6 +16,7 @@ from klopt.proof.exact_sums import exact_dot, exact_row_sums
 from klopt.proof.statement import ConeStatement
 
 __all__ = [
+    "FEW_ROWS",
     "MAX_EXACT_DOT",
     "MAX_EXACT_TERMS",
     "enclose_slack",
@@ -33,6 +34,8 @@ MAX_EXACT_TERMS = 200_000
 """Terms that are summed exactly where a sum may be 0: it takes a tenth of a second."""
 MAX_EXACT_DOT = 100
 """Terms of a value that are summed exactly: it takes some ten microseconds."""
+FEW_ROWS = 4
+"""Rows that are summed exactly one by one."""
 
 
 def enclose_slack(statement: ConeStatement, x: FloatArray) -> Enclosure:
@@ -54,16 +57,31 @@ def slack_summed_exactly(
     statement: ConeStatement, x: FloatArray, slack: Enclosure, rows: Indices
 ) -> Enclosure:
     """Return the slack with some rows summed without rounding (Lemma S3)."""
-    A = statement.rows
-    if not rows.size or int(np.diff(A.indptr)[rows].sum()) > MAX_EXACT_TERMS:
+    if not rows.size or int(statement.row_products.count[rows].sum()) > MAX_EXACT_TERMS:
         return slack
-    sums = exact_row_sums([(sparse.csr_array(A[rows]), -x)], statement.b[rows])
+    if rows.size <= FEW_ROWS:
+        sums = _few_exact_sums(statement, x, rows)
+    else:
+        A = sparse.csr_array(statement.rows[rows])
+        sums = exact_row_sums([(A, -x)], statement.b[rows])
     mid = slack.mid.copy()
     rad = slack.rad.copy()
     better = sums.rad < rad[rows]
     mid[rows[better]] = sums.mid[better]
     rad[rows[better]] = sums.rad[better]
     return Enclosure(mid, rad)
+
+
+def _few_exact_sums(statement: ConeStatement, x: FloatArray, rows: Indices) -> Enclosure:
+    """The slack of a few rows, which need no matrix of their own."""
+    row_of, column_of, entries = statement.entries
+    sums = []
+    for row in rows.tolist():
+        places = np.flatnonzero(row_of == row)
+        terms = np.append(entries[places], statement.b[row])
+        factors = np.append(-x[column_of[places]], 1.0)
+        sums.append(exact_dot(terms, factors))
+    return Enclosure(np.array([s.mid for s in sums]), np.array([s.rad for s in sums]))
 
 
 def is_zero(x: Enclosure) -> Mask:

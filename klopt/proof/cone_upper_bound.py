@@ -27,6 +27,7 @@ from klopt.proof.cone_membership import (
     second_order_depths,
 )
 from klopt.proof.cone_slack import (
+    FEW_ROWS,
     MAX_EXACT_DOT,
     MAX_EXACT_TERMS,
     enclose_slack,
@@ -42,7 +43,6 @@ from klopt.proof.enclosure import (
     Enclosure,
     enclose_dot,
     enclose_norm,
-    enclose_product,
     round_up,
 )
 from klopt.proof.exact_rank import independent_rows
@@ -87,14 +87,20 @@ def _upper_bound(statement: ConeStatement, witness: PrimalWitness) -> ProvenEnd:
     slack = enclose_slack(statement, x)
     cones = statement.cones
     # A witness may name any rows: those that are no inequalities are none to be met with equality.
-    tight = np.unique(np.asarray(witness.tight, np.intp))
-    tight = tight[(tight >= cones.zero) & (tight < cones.zero + cones.nonneg)]
-    tight = tight[~statement.vacuous[tight]]
+    tight = np.asarray(witness.tight, np.intp)
+    if tight.size:
+        tight = np.unique(tight)
+        tight = tight[(tight >= cones.zero) & (tight < cones.zero + cones.nonneg)]
+        tight = tight[~statement.vacuous[tight]]
     equations = np.concatenate((np.arange(cones.zero, dtype=np.intp), tight))
 
     # Sums that may be 0 are summed exactly: the equations, and inequalities without a margin.
     inequality = np.arange(cones.zero, cones.zero + cones.nonneg)
     doubtful = inequality[(slack.lower[inequality] < 0) & ~statement.vacuous[inequality]]
+    met = doubtful if not tight.size else np.setdiff1d(doubtful, tight)
+    flaw = _surely_violated(statement, x, slack, met)
+    if flaw:
+        return ProvenEnd(np.inf, flaw)
     slack = slack_summed_exactly(statement, x, slack, np.concatenate((equations, doubtful)))
 
     step = _Neighbourhood(np.zeros(x.size), 0.0)
@@ -129,8 +135,6 @@ class _Neighbourhood:
 
     def spread(self, rows: Any) -> FloatArray:
         """A bound of |rows D d| row by row: their norms times the size."""
-        if not self.size:
-            return np.zeros(rows.shape[0])
         D = self.D[rows.indices]
         # Products that underflow are kept by a term of their own, in rows that can move at all.
         moves = (rows.data != 0) & (D > 0)
@@ -159,7 +163,7 @@ def _solve_rows(
     movable = np.flatnonzero(room > 0)
     B: Any
     if equations.size <= FEW_EQUATIONS:
-        few = statement.rows[equations].toarray()[:, movable]
+        few = statement.few_rows(equations)[:, movable]
         moved = few.any(axis=1)
         B = few[moved] * room[movable]
     else:
@@ -205,6 +209,21 @@ def _solve_independent_rows(
     return _solve_rows(statement, x, slack, kept), np.asarray(tight, np.intp)
 
 
+def _surely_violated(
+    statement: ConeStatement, x: FloatArray, slack: Enclosure, rows: Indices
+) -> str:
+    """Name an inequality that x itself violates: no neighbourhood of x proves that one.
+
+    The worst few are summed exactly first. Of a vertex in floats about half of the rows that hold
+    with equality are violated by rounding, so that these few mostly decide.
+    """
+    if rows.size <= FEW_ROWS:
+        return ""
+    worst = rows[np.argsort(slack.mid[rows])[:FEW_ROWS]]
+    violated = worst[slack_summed_exactly(statement, x, slack, worst)[worst].upper < 0]
+    return f"inequality {violated[0]} is not proven at the point" if violated.size else ""
+
+
 def _violated(
     statement: ConeStatement,
     x: FloatArray,
@@ -214,7 +233,7 @@ def _violated(
 ) -> str:
     """Name a constraint that is not proven for all points of the neighbourhood; "" without."""
     cones = statement.cones
-    spread = step.spread(statement.rows)
+    spread = step.spread(statement.rows) if step.size else np.zeros(statement.b.size)
     wide = Enclosure(slack.mid, slack.rad + spread)
     inequality = slice(cones.zero, cones.zero + cones.nonneg)
     exactly = ~(spread > 0) & (slack.mid >= 0) & (slack.rad <= np.abs(slack.mid))
@@ -246,8 +265,9 @@ def _violated(
         # At the boundary, where nothing moves, exact numbers may still decide.
         if move or not in_cone_exactly(statement, kind, block, x, slack):
             return f"a cone ({kind}) is not proven at the point"
+    first = len(statement.curvatures) - len(statement.quadratics)
     for index, ball in enumerate(statement.quadratics):
-        Px = enclose_product(ball.P, x)
+        Px = statement.enclose_curvature(first + index, x)
         value = enclose_dot(x, Px) * 0.5 + enclose_dot(ball.q, x) - ball.r
         change = _change(ball.P, Px + ball.q, step)
         if value.upper + change * 1.000001 <= 0:
@@ -294,7 +314,7 @@ def _objective(statement: ConeStatement, x: FloatArray, step: _Neighbourhood) ->
     value = enclose_value(statement.c, x)
     gradient = Enclosure.of(statement.c)
     if statement.P is not None:
-        Px = enclose_product(statement.P, x)
+        Px = statement.enclose_curvature(0, x)
         value = value + enclose_dot(x, Px) * 0.5
         gradient = gradient + Px
     change = _change(statement.P, gradient, step)

@@ -123,6 +123,8 @@ class Enclosure:
     def between(cls, lower: Any, upper: Any) -> Enclosure:
         """Return the enclosure of all numbers from lower to upper."""
         mid = lower + (upper - lower) / 2
+        if isinstance(mid, float):
+            return cls(mid, _enlarged(max(upper - mid, mid - lower)))
         reach = np.maximum(upper - mid, mid - lower)
         return cls(mid, _enlarged(reach))
 
@@ -131,23 +133,28 @@ class Enclosure:
     @property
     def lower(self) -> Any:
         """A float (array) at or below every number enclosed."""
-        if isinstance(self.rad, float) and self.rad == 0.0:
-            return self.mid
-        below = round_down(self.mid - self.rad)
-        # What is known exactly needs no rounding.
-        return _plain(np.where(self.rad == 0, self.mid, below))
+        if isinstance(self.rad, float):
+            if self.rad == 0.0:
+                return self.mid
+            if isinstance(self.mid, float):
+                return math.nextafter(self.mid - self.rad, -math.inf)
+        return _moved(self.mid - self.rad, -math.inf, self.rad)
 
     @property
     def upper(self) -> Any:
         """A float (array) at or above every number enclosed."""
-        if isinstance(self.rad, float) and self.rad == 0.0:
-            return self.mid
-        above = round_up(self.mid + self.rad)
-        return _plain(np.where(self.rad == 0, self.mid, above))
+        if isinstance(self.rad, float):
+            if self.rad == 0.0:
+                return self.mid
+            if isinstance(self.mid, float):
+                return math.nextafter(self.mid + self.rad, math.inf)
+        return _moved(self.mid + self.rad, math.inf, self.rad)
 
     @property
     def magnitude(self) -> Any:
         """A float (array) at or above the absolute value of every number enclosed."""
+        if isinstance(self.mid, float) and isinstance(self.rad, float):
+            return math.nextafter(abs(self.mid) + self.rad, math.inf)
         return _plain(round_up(np.abs(self.mid) + self.rad))
 
     @property
@@ -184,30 +191,38 @@ class Enclosure:
         return Enclosure(np.abs(self.mid), self.rad)
 
     def __add__(self, other: EnclosureLike) -> Enclosure:
-        b = Enclosure.of(other)
-        mid = self.mid + b.mid
-        return Enclosure(mid, _enlarged(self.rad + b.rad + UNIT_ROUNDOFF * np.abs(mid)))
+        if isinstance(other, Enclosure):
+            mid = self.mid + other.mid
+            spread = self.rad + other.rad
+        else:
+            mid = self.mid + other
+            spread = self.rad
+        return Enclosure(mid, _enlarged(spread + UNIT_ROUNDOFF * abs(mid)))
 
     __radd__ = __add__
 
     def __sub__(self, other: EnclosureLike) -> Enclosure:
-        return self + (-Enclosure.of(other))
+        return self + (-other)
 
     def __rsub__(self, other: EnclosureLike) -> Enclosure:
-        return Enclosure.of(other) + (-self)
+        return (-self) + other
 
     def __mul__(self, other: EnclosureLike) -> Enclosure:
-        b = Enclosure.of(other)
-        mid = self.mid * b.mid
-        rounding = UNIT_ROUNDOFF * np.abs(mid)
-        spread = np.abs(self.mid) * b.rad + self.rad * (np.abs(b.mid) + b.rad)
-        return Enclosure(mid, _enlarged(rounding + spread))
+        if isinstance(other, Enclosure):
+            mid = self.mid * other.mid
+            spread = abs(self.mid) * other.rad + self.rad * (abs(other.mid) + other.rad)
+        else:
+            mid = self.mid * other
+            spread = self.rad * abs(other)
+        return Enclosure(mid, _enlarged(UNIT_ROUNDOFF * abs(mid) + spread))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: EnclosureLike) -> Enclosure:
         """Divide; the radius is infinite where the divisor may be 0."""
         b = Enclosure.of(other)
+        if all(isinstance(part, float) for part in (self.mid, self.rad, b.mid, b.rad)):
+            return _quotient(self, b)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             mid = np.divide(self.mid, b.mid)
             size = np.abs(mid)
@@ -227,6 +242,8 @@ class Enclosure:
 
     def sqrt(self) -> Enclosure:
         """Return the roots; numbers below 0 count as 0, so the argument must be known to be >= 0."""
+        if isinstance(self.mid, float) and isinstance(self.rad, float):
+            return _root(self)
         low = np.sqrt(np.maximum(self.lower, 0.0))
         high = np.sqrt(np.maximum(self.upper, 0.0))
         return Enclosure.between(np.maximum(round_down(low), 0.0), round_up(high))
@@ -266,15 +283,15 @@ class Enclosure:
     def sum(self, axis: int | None = None) -> Enclosure:
         """Return the sum of all entries, or along an axis."""
         count = self.size if axis is None else np.shape(self.mid)[axis]
-        mid = np.sum(self.mid, axis=axis)
-        terms = np.sum(np.abs(self.mid), axis=axis)
-        spread = np.sum(self.rad, axis=axis)
+        mid = np.add.reduce(self.mid, axis)
+        terms = np.add.reduce(abs(self.mid), axis)
+        spread = np.add.reduce(self.rad, axis)
         rad = _enlarged(gamma(count) * terms + spread, count)
         return Enclosure(_plain(mid), _plain(rad))
 
     def __matmul__(self, other: Any) -> Enclosure:
         b = other if isinstance(other, Enclosure) else _exact_factor(other)
-        terms = np.shape(self.mid)[-1]
+        terms = self.mid.shape[-1]
         mid = self.mid @ b.mid
         # The built-in abs keeps sparse matrices sparse.
         A = abs(self.mid)
@@ -290,9 +307,39 @@ class Enclosure:
         return _exact_factor(other) @ self
 
 
+def _moved(end: Any, outwards: float, rad: Any) -> Any:
+    """The end of an enclosure after its one rounding; what is known exactly needs none."""
+    if isinstance(end, np.ndarray):
+        return np.nextafter(end, outwards, out=end, where=rad != 0)
+    return float(end) if rad == 0 else math.nextafter(end, outwards)
+
+
+def _quotient(a: Enclosure, b: Enclosure) -> Enclosure:
+    """a / b of numbers; the radius is infinite where the divisor may be 0."""
+    least = (abs(b.mid) - b.rad) * (1 - 4 * UNIT_ROUNDOFF)
+    if not least > 0:
+        return Enclosure(0.0, math.inf)
+    mid = float(a.mid) / float(b.mid)
+    size = abs(mid)
+    rad = float(_enlarged(UNIT_ROUNDOFF * size + (a.rad + (size + ETA) * b.rad) / least))
+    return Enclosure(mid, rad) if math.isfinite(rad) else Enclosure(0.0, math.inf)
+
+
+def _root(x: Enclosure) -> Enclosure:
+    """The root of a number that is known to be >= 0."""
+    low = x.lower
+    high = x.upper
+    # Of what is not a number nothing is known.
+    if math.isnan(low) or not high < math.inf:
+        return Enclosure(0.0, math.inf)
+    below = math.nextafter(math.sqrt(max(low, 0.0)), -math.inf)
+    above = math.nextafter(math.sqrt(max(high, 0.0)), math.inf)
+    return Enclosure.between(max(below, 0.0), above)
+
+
 def _exact_factor(A: Any) -> Enclosure:
     """A dense or sparse matrix as a factor: the radius 0.0 stands for no error anywhere."""
-    if sparse.issparse(A):
+    if not isinstance(A, np.ndarray) and sparse.issparse(A):
         return Enclosure(A, 0.0)
     return Enclosure(np.asarray(A, float), 0.0)
 
@@ -317,13 +364,16 @@ def _elementary(below: Any, above: Any) -> Enclosure:
 
 def _plain(x: Any) -> Any:
     """A scalar as a Python float, an array as it is."""
+    if isinstance(x, np.ndarray) and x.ndim:
+        return x
     return float(x) if np.ndim(x) == 0 else x
 
 
-def enclose_sum(terms: Sequence[EnclosureLike]) -> Enclosure:
+def enclose_sum(terms: Sequence[EnclosureLike], plus: FloatArray | None = None) -> Enclosure:
     """Return the sum of a few scalars, its midpoint correctly rounded (`math.fsum`).
 
-    What is left of the sum after its midpoint is taken away is the error: 0 where there is none.
+    What is left of the sum after its midpoint is taken away is the error: 0 where there is none. The
+    entries of `plus`, which may be many, are added too.
 
     >>> enclose_sum([1e16, 1.0, -1e16])
     Enclosure(mid=1.0, rad=0.0)
@@ -336,6 +386,8 @@ def enclose_sum(terms: Sequence[EnclosureLike]) -> Enclosure:
             radii.append(term.rad)
         else:
             midpoints.append(float(term))
+    if plus is not None:
+        midpoints += plus.tolist()
     # `fsum` refuses infinities of both signs; an infinite term leaves nothing known.
     if not (all(map(math.isfinite, midpoints)) and all(map(math.isfinite, radii))):
         return Enclosure(0.0, math.inf)
@@ -368,8 +420,30 @@ def enclose_product(A: Any, B: Any) -> Enclosure:
     >>> enclose_product(A, Enclosure.of(np.array([3.0, 4.0]))).contains(11.0)
     True
     """
+    if _is_float_vector(A):
+        if _is_float_vector(B):
+            return _dot(A, B, None)
+        if isinstance(B, Enclosure) and _is_float_vector(B.mid) and isinstance(B.rad, np.ndarray):
+            return _dot(A, B.mid, B.rad)
     left = A if isinstance(A, Enclosure) else _exact_factor(A)
     return left.__matmul__(B)
+
+
+def _is_float_vector(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype == np.float64
+
+
+def _dot(x: FloatArray, y: FloatArray, rad: FloatArray | None) -> Enclosure:
+    """x'y of vectors by Lemma E2, y known up to a radius where there is one."""
+    n = x.size
+    mid = float(x @ y)
+    sizes = np.abs(x)
+    # The terms of a square are not negative: they are their own sizes.
+    terms = mid if x is y else float(sizes @ np.abs(y))
+    total = gamma(n) * terms
+    if rad is not None:
+        total += float(sizes @ rad)
+    return Enclosure(mid, _enlarged(total, n))
 
 
 def enclose_norm(x: EnclosureLike) -> Enclosure:
@@ -378,6 +452,11 @@ def enclose_norm(x: EnclosureLike) -> Enclosure:
     >>> enclose_norm(np.array([3.0, 4.0])).contains(5.0)
     True
     """
+    if isinstance(x, np.ndarray) and x.size > 1:
+        # The rule: nothing but a sum of squares is needed.
+        squares = _sum_of_squares(x)
+        if SAFE_SQUARES < squares < 1 / SAFE_SQUARES:
+            return _norm(squares, x.size)
     v = Enclosure.of(x)
     if v.size == 1:
         only = float(np.ravel(v.mid)[0])
@@ -405,10 +484,8 @@ def enclose_norm(x: EnclosureLike) -> Enclosure:
 
 
 def _sum_of_squares(x: FloatArray) -> float:
-    flat = x.ravel(order="K")
-    # An overflow is seen by the caller.
-    with np.errstate(over="ignore"):
-        return float(flat.dot(flat))
+    # An overflow is seen by the caller: `vdot` does not warn of it.
+    return float(np.vdot(x, x))
 
 
 def _norm(squares: float, size: int) -> Enclosure:
@@ -439,13 +516,11 @@ def enclose_kernel_product(
     >>> enclose_kernel_product(K, np.array([1.0, -1.0]), 0.0).contains(np.array([1.0, -1.0]))
     True
     """
-    x = Enclosure.of(v)
     n = len(K)
     d = K.diagonal() if diagonal is None else diagonal
     r = round_up(np.sqrt(round_up(np.maximum(d - floor, np.abs(d)))))
-    size = _enlarged(float(r @ np.abs(x.mid)), n)
-    rad = gamma(n) * r * size
-    spread = float(r @ x.rad)
-    if spread:
-        rad = rad + r * _enlarged(spread, n)
-    return Enclosure(cast(FloatArray, K @ x.mid), _enlarged(rad, n))
+    mid = v.mid if isinstance(v, Enclosure) else v
+    size = gamma(n) * _enlarged(float(r @ np.abs(mid)), n)
+    if isinstance(v, Enclosure):
+        size += _enlarged(float(r @ v.rad), n)
+    return Enclosure(cast(FloatArray, K @ mid), _enlarged(r * size, n))

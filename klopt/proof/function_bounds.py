@@ -37,17 +37,18 @@ from klopt.model.functions import (
     SaddleOracle,
     SmoothFunction,
 )
-from klopt.model.sets import SimpleSet
+from klopt.model.sets import BoxPlane, Product, SimpleSet
 from klopt.proof.convexity import curvature_beside
+from klopt.proof.directed import difference_down, product_up, sum_up, total_up
 from klopt.proof.enclosure import (
     ETA,
     UNIT_ROUNDOFF,
     Enclosure,
+    EnclosureLike,
     enclose_kernel_product,
     enclose_product,
     enclose_sum,
     gamma,
-    round_up,
 )
 from klopt.proof.rational_psd import rational_psd
 from klopt.proof.semidefinite import (
@@ -63,7 +64,6 @@ __all__ = [
     "bounds_of_game",
     "bounds_of_minimum",
     "declared_accuracy",
-    "entry_sizes",
     "nonconvexity",
 ]
 
@@ -184,14 +184,17 @@ def _by_formula(
     function: Objective, domain: SimpleSet, p: FloatArray, near: Enclosure | None, phi: float
 ) -> Ends:
     """The bounds of the module's formulas at p, which is the midpoint of `near`."""
-    value, g = _value_and_gradient(function, p, phi)
+    value, g, constant = _value_and_gradient(function, p, phi)
     lower = -math.inf
     lower_by = "the tangent, minimised over the set"
     if math.isfinite(phi):
-        lower = _lower_by_tangent(domain, p, value, g)
+        if type(domain) is BoxPlane or type(domain) is Product:
+            lower = _lower_by_tangent(domain, p, value, g)
+        else:
+            lower = float(enclose_sum([constant, linear_floor(domain, g)]).lower)
         if phi:
-            charge = Enclosure.of(phi) * _spread(function, squared_reach(domain, p)) * 0.5
-            lower = float(enclose_sum([lower, -charge]).lower)
+            charge = 0.5 * product_up(phi, _spread(function, squared_reach(domain, p)))
+            lower = difference_down(lower, charge)
             lower_by += ", less what the matrix may lack to be positive semidefinite"
         elif not math.isfinite(lower):
             curved = _lower_by_curvature(function, domain, p, value, g)
@@ -202,11 +205,14 @@ def _by_formula(
     if near is not None:
         terms = [value]
         if near.rad.any():
-            terms.append(enclose_product(near.rad, g.magnitude))
+            first = float((np.abs(g.mid) + g.rad) @ near.rad)
+            first = sum_up(product_up(first, 1 + gamma(p.size + 4)), p.size * ETA)
+            terms.append(Enclosure(0.0, first))
             matrix = _matrix(function)
             if matrix is not None:
-                size = _weighted(function, Enclosure.of(near.rad).sum())
-                terms.append(size.square() * _largest_entry(matrix, phi) * 0.5)
+                size = _weighted(function, total_up(near.rad))
+                second = 0.5 * product_up(size, size, _largest_entry(matrix, phi))
+                terms.append(Enclosure(0.0, second))
         upper = float(enclose_sum(terms).upper)
     return _ends(lower, upper, lower_by, "the value at a point of the set")
 
@@ -214,28 +220,30 @@ def _by_formula(
 def _largest_entry(matrix: FloatArray, phi: float) -> float:
     """A bound of all |H_ij|: by the diagonal of H + phi I where that is semidefinite."""
     if math.isfinite(phi):
-        return float(round_up(float(np.max(matrix.diagonal(), initial=0.0)) + phi))
+        return sum_up(float(matrix.diagonal().max(initial=0.0)), phi)
     return float(np.abs(matrix).max(initial=0.0))
 
 
 def _value_and_gradient(
     function: Objective, p: FloatArray, phi: float
-) -> tuple[Enclosure, Enclosure]:
+) -> tuple[Enclosure, Enclosure, Enclosure]:
+    """f(p), its gradient g there, and f(p) - g'p, which is -p'Hp/2."""
     if type(function) is Linear:
-        return enclose_product(function.c, p), Enclosure.of(function.c)
+        return enclose_product(function.c, p), Enclosure.of(function.c), Enclosure(0.0, 0.0)
     if type(function) is Quadratic:
-        Hp = _product(function.H, Enclosure.of(p), phi)
-        value = enclose_product(p, Hp * 0.5 + function.linear)
-        return value, Hp + function.linear
+        Hp = _product(function.H, p, phi)
+        half = enclose_product(p, Hp) * 0.5
+        return half + enclose_product(function.linear, p), Hp + function.linear, -half
 
     assert type(function) is KernelQuadratic
     z = _coefficients(function, p)
     Kz = _product(function.K, z, phi)
-    value = enclose_product(z, Kz) * 0.5 + enclose_product(function.linear, p)
-    return value, Kz[function.point] * function.sign + function.linear
+    half = enclose_product(z, Kz) * 0.5
+    value = half + enclose_product(function.linear, p)
+    return value, Kz[function.point] * function.sign + function.linear, -half
 
 
-def _product(K: FloatArray, v: Enclosure, phi: float) -> Enclosure:
+def _product(K: FloatArray, v: EnclosureLike, phi: float) -> Enclosure:
     """K v, in one product where the matrix is proven semidefinite but for phi."""
     if math.isfinite(phi):
         return enclose_kernel_product(K, v, -phi)
@@ -255,20 +263,21 @@ def _coefficients(function: KernelQuadratic, p: FloatArray) -> Enclosure:
     return Enclosure(z, size * gamma(count + 4) + (count + 1) * 2.0**-1073)
 
 
-def _spread(function: Objective, square: float) -> Enclosure:
-    """|S'd|^2 for all |d|^2 up to `square`, S' the signed sums of a `KernelQuadratic`."""
+def _spread(function: Objective, square: float) -> float:
+    """A bound of |S'd|^2 for all |d|^2 up to `square`, S' the sums of a `KernelQuadratic`."""
     if type(function) is not KernelQuadratic:
-        return Enclosure.of(square)
+        return square
     # Cauchy-Schwarz: a sum of m terms has at most m times the sum of their squares.
     m = float(np.bincount(function.point).max(initial=1))
-    return _weighted(function, Enclosure.of(1.0)).square() * m * square
+    weight = _weighted(function, 1.0)
+    return product_up(weight, weight, m, square)
 
 
-def _weighted(function: Objective, size: Enclosure) -> Enclosure:
-    """A size of variables as one of the signed sums of them."""
+def _weighted(function: Objective, size: float) -> float:
+    """A bound of variables as one of the signed sums of them."""
     if type(function) is not KernelQuadratic:
         return size
-    return size * float(np.abs(function.sign).max(initial=0.0))
+    return product_up(size, float(np.abs(function.sign).max(initial=0.0)))
 
 
 def _lower_by_tangent(domain: SimpleSet, p: FloatArray, value: Enclosure, g: Enclosure) -> float:
@@ -303,7 +312,7 @@ def _lower_by_stretching(
     if not math.isfinite(t):
         return -math.inf
     stretched = t * p
-    value, gradient = _value_and_gradient(function, stretched, 0.0)
+    value, gradient, _ = _value_and_gradient(function, stretched, 0.0)
     return _lower_by_tangent(domain, stretched, value, gradient)
 
 
@@ -404,7 +413,6 @@ def bounds_of_game(
     right: SimpleSet,
     x: FloatArray,
     y: FloatArray,
-    sizes: tuple[FloatArray, FloatArray] | None = None,
     accuracy: float | None = None,
 ) -> Ends:
     """Return proven bounds of the value of a game, minimised over x and maximised over y.
@@ -417,8 +425,6 @@ def bounds_of_game(
         The sets of x and of y.
     x, y
         A point next to each; an end is finite only where the strategy it needs is.
-    sizes
-        What `entry_sizes` returned of a bilinear coupling, computed here where it is not at hand.
     accuracy
         That of a coupling without a formula; by default the one it states.
 
@@ -436,64 +442,43 @@ def bounds_of_game(
         X = feasible_near(left, x)
         Y = feasible_near(right, y)
         if type(coupling) is Bilinear:
-            return _bilinear_ends(coupling, left, right, X, Y, sizes or entry_sizes(coupling))
+            return _bilinear_ends(coupling, left, right, X, Y)
         if X is None or Y is None:
             return Ends(-math.inf, math.inf)
         return _oracle_ends(coupling, left, right, X.mid, Y.mid, accuracy)
 
 
-def entry_sizes(coupling: object) -> tuple[FloatArray, FloatArray]:
-    """Return the largest |M_ij| of each row and of each column; nothing for an oracle.
-
-    >>> rows, columns = entry_sizes(Bilinear([[1.0, -2.0], [0.5, 1.5]]))
-    >>> rows, columns
-    (array([2. , 1.5]), array([1., 2.]))
-    """
-    if type(coupling) is not Bilinear:
-        return np.zeros(0), np.zeros(0)
-    M = coupling.M
-    rows = np.maximum(M.max(axis=1, initial=0.0), -M.min(axis=1, initial=0.0))
-    columns = np.maximum(M.max(axis=0, initial=0.0), -M.min(axis=0, initial=0.0))
-    return rows, columns
-
-
-def _times(M: FloatArray, v: Enclosure, sizes: FloatArray) -> Enclosure:
-    """M v in one product: the terms of (Mv)_i add up to at most max_j|M_ij| (1'|v|)."""
-    n = v.size
-    spread = float(np.abs(v.mid).sum()) * gamma(n) + float(v.rad.sum())
-    # Two sums of n terms, a few products, and underflow.
-    radius = sizes * (spread * (1 + (2 * n + 16) * UNIT_ROUNDOFF)) * (1 + 4 * UNIT_ROUNDOFF)
-    return Enclosure(M @ v.mid, radius + (n + 4) * ETA)
-
-
 def _bilinear_ends(
-    phi: Bilinear,
-    left: SimpleSet,
-    right: SimpleSet,
-    X: Enclosure | None,
-    Y: Enclosure | None,
-    sizes: tuple[FloatArray, FloatArray],
+    phi: Bilinear, left: SimpleSet, right: SimpleSet, X: Enclosure | None, Y: Enclosure | None
 ) -> Ends:
-    """Lemma F2 for points of both sets.
-
-    Parameters
-    ----------
-    phi, left, right
-        The game.
-    X, Y
-        Enclosures that hold a strategy of each, or None.
-    sizes
-        Those of the rows and columns of M.
-    """
+    """Lemma F2 for points of both sets: enclosures that hold a strategy of each, or None."""
     lower = -math.inf
     upper = math.inf
+    sizes = np.abs(phi.M)
     if Y is not None:
-        reply = linear_floor(left, _times(phi.M, Y, sizes[0]) + phi.left)
-        lower = float(enclose_sum([enclose_product(phi.right, Y), reply]).lower)
+        reply = linear_floor(left, _plus(_times(phi.M, sizes, Y), phi.left))
+        lower = float(enclose_sum([_payoff(phi.right, Y), reply]).lower)
     if X is not None:
-        reply = linear_floor(right, -(_times(phi.M.T, X, sizes[1]) + phi.right))
-        upper = float(enclose_sum([enclose_product(phi.left, X), -reply]).upper)
+        reply = linear_floor(right, -_plus(_times(phi.M.T, sizes.T, X), phi.right))
+        upper = float(enclose_sum([_payoff(phi.left, X), -reply]).upper)
     return _ends(lower, upper, "the best reply to y", "the best reply to x")
+
+
+def _times(M: FloatArray, sizes: FloatArray, v: Enclosure) -> Enclosure:
+    """M v, with the sizes |M| at hand: the rounding of the product and the radius in one product."""
+    n = v.size
+    terms = sizes @ (gamma(n) * np.abs(v.mid) + v.rad)
+    # A sum of n products of sums of two, and underflow.
+    return Enclosure(M @ v.mid, terms * (1 + (2 * n + 16) * UNIT_ROUNDOFF) + (2 * n + 4) * ETA)
+
+
+def _plus(v: Enclosure, linear: FloatArray) -> Enclosure:
+    # Adding 0 is exact.
+    return v + linear if linear.any() else v
+
+
+def _payoff(linear: FloatArray, v: Enclosure) -> EnclosureLike:
+    return enclose_product(linear, v) if linear.any() else 0.0
 
 
 def _oracle_ends(

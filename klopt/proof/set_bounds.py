@@ -42,12 +42,11 @@ from klopt.model.sets import (
     Simplex,
     Spectrahedron,
 )
-from klopt.proof.directed import difference_down, quotient_up, sum_up
+from klopt.proof.directed import difference_down, norm_up, product_up, quotient_up, sum_up
 from klopt.proof.enclosure import (
     ETA,
     UNIT_ROUNDOFF,
     Enclosure,
-    enclose_norm,
     enclose_product,
     enclose_sum,
     gamma,
@@ -129,7 +128,11 @@ def _minimum(domain: SimpleSet, g: Enclosure) -> Enclosure:
     """An enclosure whose lower end is at or below g'z for all z of the set."""
     nothing = Enclosure(0.0, math.inf)
     if type(domain) is Simplex:
-        return Enclosure(float(np.min(g.lower)), 0.0) * domain.total
+        # The smallest of rounded differences, moved down by one more rounding.
+        least = math.nextafter(float((g.mid - g.rad).min()), -math.inf)
+        if not g.rad.any():
+            least = float(g.mid.min())
+        return Enclosure(least, 0.0) * domain.total
     if type(domain) is OrderedSimplex:
         # The level of g is taken out of the means and costs no digits there.
         level = float(g.mid[0])
@@ -288,7 +291,9 @@ def feasible_near(domain: SimpleSet, x: FloatArray) -> Enclosure | None:
 
 def _scaled(x: FloatArray, parts: FloatArray, total: float) -> Enclosure | None:
     """x times total / (sum of the parts), a factor that is 1 up to a few roundings."""
-    missing = math.fsum([total, *(-parts).tolist()])
+    terms = parts.tolist()
+    terms.append(-total)
+    missing = -math.fsum(terms)
     # `fsum` is correctly rounded: the sum is the total, exactly.
     if missing == 0:
         return Enclosure.of(x)
@@ -398,12 +403,13 @@ def squared_reach(domain: SimpleSet, x: FloatArray) -> float:
         return float(Enclosure.of(far).square().sum().upper)
     # |z| is at most the sum of the entries, or of the eigenvalues.
     if type(domain) is Simplex or type(domain) is OrderedSimplex or type(domain) is Spectrahedron:
-        size = Enclosure.of(domain.total)
+        size = domain.total
     elif type(domain) is OrderedCone:
-        size = Enclosure.of(domain.total) / float(domain.price.min())
+        size = quotient_up(domain.total, float(domain.price.min()))
     else:
         return math.inf
-    return float((size + enclose_norm(x)).square().upper)
+    reach = sum_up(size, norm_up(x))
+    return product_up(reach, reach)
 
 
 # Parts

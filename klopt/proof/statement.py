@@ -28,7 +28,7 @@ from scipy import sparse
 from klopt.arrays import FloatArray, SparseMatrix
 from klopt.model.cones import Cones, order_of, svec_entries
 from klopt.proof.convexity import negative_curvature
-from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, round_down, round_up
+from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, gamma, round_down, round_up
 from klopt.proof.exact_rank import RowDependence, independent_rows
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ __all__ = ["ConeStatement", "QuadraticConstraint", "TermProducts", "VariableRang
 Mask = npt.NDArray[np.bool_]
 MAX_DENSE = 4096
 """Entries up to which a matrix is multiplied as a dense one."""
+MAX_ENTRIES = 20_000
+"""Stored entries up to which a sparse matrix is multiplied entry by entry."""
 PROPAGATION_PASSES = 4
 """How often Lemma B1 is applied to all rows; bounds that follow from bounds need several."""
 
@@ -68,6 +70,7 @@ class TermProducts:
 
     def __init__(self, rows: Any, count: Any) -> None:
         self.count = count
+        """The number of terms of each row."""
         self._rows = rows
         self._sizes = abs(rows)
 
@@ -78,6 +81,30 @@ class TermProducts:
     def are_zeros(self, x: FloatArray) -> Mask:
         """Return which rows have no term but 0."""
         return np.asarray(self._sizes @ (x != 0).astype(float) == 0)
+
+
+class EntryProducts:
+    """The same from the entries of a sparse matrix: no second matrix of their sizes is made."""
+
+    def __init__(self, row: Any, column: Any, entry: FloatArray, count: Any) -> None:
+        self.count = count
+        self._row = row
+        self._column = column
+        self._entry = entry
+
+    def of(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the product and the sums of the absolute values of its terms."""
+        terms = self._entry * x[self._column]
+        sizes = np.abs(terms)
+        rows = len(self.count)
+        # Each row is added term by term: Lemma E2, whatever the order.
+        total = np.bincount(self._row, terms, rows)
+        return np.asarray(total, float), np.asarray(np.bincount(self._row, sizes, rows), float)
+
+    def are_zeros(self, x: FloatArray) -> Mask:
+        """Return which rows have no term but 0."""
+        nonzero = (x != 0)[self._column] & (self._entry != 0)
+        return np.asarray(np.bincount(self._row[nonzero], minlength=len(self.count)) == 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,16 +146,32 @@ class ConeStatement:
         return sparse.csr_array(self.A)
 
     @cached_property
-    def row_products(self) -> TermProducts:
-        """Ax and |A||x|."""
-        dense = self._dense
-        return TermProducts(self.rows if dense is None else dense, np.diff(self.rows.indptr))
+    def entries(self) -> tuple[Any, Any, FloatArray]:
+        """(row, column, entry) of all stored entries of A."""
+        A = self.A
+        return A.indices, np.repeat(np.arange(A.shape[1]), np.diff(A.indptr)), A.data
 
     @cached_property
-    def column_products(self) -> TermProducts:
+    def row_products(self) -> TermProducts | EntryProducts:
+        """Ax and |A||x|."""
+        row, column, entry = self.entries
+        count = np.bincount(row, minlength=self.b.size)
+        if self._dense is not None:
+            return TermProducts(self._dense, count)
+        if entry.size <= MAX_ENTRIES:
+            return EntryProducts(row, column, entry, count)
+        return TermProducts(self.rows, count)
+
+    @cached_property
+    def column_products(self) -> TermProducts | EntryProducts:
         """A'y and |A|'|y|."""
-        dense = self._dense
-        return TermProducts(self.A.T if dense is None else dense.T, np.diff(self.A.indptr))
+        row, column, entry = self.entries
+        count = np.diff(self.A.indptr)
+        if self._dense is not None:
+            return TermProducts(self._dense.T, count)
+        if entry.size <= MAX_ENTRIES:
+            return EntryProducts(column, row, entry, count)
+        return TermProducts(self.A.T, count)
 
     @cached_property
     def independent_columns(self) -> dict[bytes, npt.NDArray[np.intp] | None]:
@@ -160,6 +203,36 @@ class ConeStatement:
         """P, where there is one, and the matrices of the quadratic constraints."""
         own = () if self.P is None else (self.P,)
         return (*own, *(row.P for row in self.quadratics))
+
+    def enclose_curvature(self, index: int, x: FloatArray) -> Enclosure:
+        """Return the product of one of `curvatures` with a vector."""
+        known = self._curvature_products
+        if index not in known:
+            matrix = self.curvatures[index]
+            n = self.c.size
+            is_dense = n * n <= max(MAX_DENSE, 2 * matrix.nnz)
+            count = int(np.max(np.diff(matrix.indptr), initial=0))
+            known[index] = TermProducts(matrix.toarray() if is_dense else matrix, count)
+        products = known[index]
+        mid, terms = products.of(x)
+        count = products.count
+        # Lemma E2, and the rounding of the sums of sizes.
+        rad = gamma(count) * terms * (1 + (2 * count + 16) * UNIT_ROUNDOFF) + (count + 4) * ETA
+        return Enclosure(mid, rad)
+
+    @cached_property
+    def _curvature_products(self) -> dict[int, TermProducts]:
+        """The matrices that have been multiplied, with the sizes of their entries."""
+        return {}
+
+    def few_rows(self, rows: npt.NDArray[np.intp]) -> FloatArray:
+        """Return some rows of A as a dense matrix."""
+        row, column, entry = self.entries
+        found = np.zeros((rows.size, self.c.size))
+        for index, wanted in enumerate(rows.tolist()):
+            places = np.flatnonzero(row == wanted)
+            np.add.at(found[index], column[places], entry[places])
+        return found
 
     def nonconvexity(self, index: int) -> float:
         """Return a proven phi with matrix + phi I positive semidefinite, for one of `curvatures`."""
@@ -248,10 +321,9 @@ class ConeStatement:
     @cached_property
     def linear_entries(self) -> tuple[Any, Any, FloatArray]:
         """(row, column, entry) of the zero and nonnegative rows that are not vacuous."""
-        rows = self.rows
-        row = np.repeat(np.arange(self.b.size), np.diff(rows.indptr))
-        kept = (row < self.cones.zero + self.cones.nonneg) & ~self.vacuous[row] & (rows.data != 0)
-        return row[kept], rows.indices[kept], rows.data[kept]
+        row, column, entry = self.entries
+        kept = (row < self.cones.zero + self.cones.nonneg) & ~self.vacuous[row] & (entry != 0)
+        return row[kept], column[kept], entry[kept]
 
 
 def _off_diagonal(block: slice) -> Mask:

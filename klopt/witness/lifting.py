@@ -38,10 +38,9 @@ def lifted_point(statement: ConeStatement, x: FloatArray) -> FloatArray:
         return x
 
     # What the slack is short of, with room for the rounding of the sum that a proof will charge.
-    rows = statement.rows
     products, terms = statement.row_products.of(x)
     terms = terms + np.abs(np.where(statement.vacuous, 0.0, statement.b))
-    rounding = 4 * (np.diff(rows.indptr) + 8) * UNIT_ROUNDOFF * terms
+    rounding = 4 * (statement.row_products.count + 8) * UNIT_ROUNDOFF * terms
     short = rounding - (statement.b - products)
     missed = short[row] > 0
     column = column[missed]

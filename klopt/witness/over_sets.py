@@ -16,7 +16,7 @@ import numpy as np
 from klopt.arrays import EPS, FloatArray
 from klopt.model.forms import SaddleForm, SimplexForm
 from klopt.model.problem import Bracket, Point
-from klopt.model.sets import OrderedCone, OrderedSimplex, Product, SimpleSet
+from klopt.model.sets import OrderedCone, OrderedSimplex, Product, SimpleSet, Simplex
 from klopt.proof.function_bounds import (
     NOMINAL_ACCURACY,
     Ends,
@@ -34,6 +34,8 @@ NO_ACCURACY = (
 )
 UNKNOWN_SET = "the set is a class of its own, of which klopt proves nothing: an estimate"
 
+NEAR_TOTAL = 1e-9
+"""How far from its total, relative to it, a sum of weights may be that are only scaled."""
 ROUNDINGS_PER_STEP = 8
 """By how many roundings an entry is raised above the one after it."""
 
@@ -45,6 +47,11 @@ def point_next_to(domain: SimpleSet, x: FloatArray) -> FloatArray:
     >>> bool(np.all(x[:-1] >= 3.0 * x[1:]))
     True
     """
+    if type(domain) is Simplex:
+        # Weights of a sum next to the total are scaled, which is cheaper than to project them.
+        total = float(x.sum())
+        if abs(total - domain.total) <= NEAR_TOTAL * domain.total and x.min() >= 0:
+            return np.asarray(x * (domain.total / total))
     if isinstance(domain, Product):
         blocks = zip(domain.sets, domain.split(x), strict=True)
         return np.concatenate([point_next_to(member, block) for member, block in blocks])
@@ -104,7 +111,6 @@ def bracket_of_game(
     form: SaddleForm,
     x: FloatArray,
     y: FloatArray,
-    sizes: tuple[FloatArray, FloatArray],
     point: Point,
 ) -> Bracket:
     """Return the bracket of a game at points next to its sets, or its estimate.
@@ -115,14 +121,12 @@ def bracket_of_game(
         The game.
     x, y
         The strategies.
-    sizes
-        What `klopt.proof.function_bounds.entry_sizes` returned of its coupling.
     point
         x and y as the problem names them.
     """
 
     def ends(accuracy: float | None) -> Ends:
-        return bounds_of_game(form.coupling, form.left, form.right, x, y, sizes, accuracy)
+        return bounds_of_game(form.coupling, form.left, form.right, x, y, accuracy)
 
     known = is_known(form.left) and is_known(form.right)
     return _bracket(declared_accuracy(form.coupling), known, ends, lambda: form.bounds(x, y), point)

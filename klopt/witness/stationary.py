@@ -52,10 +52,9 @@ def stationary_witness(statement: ConeStatement, witness: DualWitness) -> DualWi
     if not statement.quadratics or n > MAX_VARIABLES or not witness.quadratic.any():
         return None
     cones = statement.cones
-    rows = statement.rows
     w = witness.w.copy()
     y = witness.y.copy()
-    bound = np.diff(rows.indptr) == 1
+    bound = statement.row_products.count == 1
     bound[: cones.zero] = False
     y[bound] = 0.0
     known = statement.stated_range
@@ -63,7 +62,7 @@ def stationary_witness(statement: ConeStatement, witness: DualWitness) -> DualWi
     inside = (w - known.lower > margin) & (known.upper - w > margin)
 
     normals = np.array([row.q for row in statement.quadratics])
-    fixed = statement.c + statement.A.T @ y
+    fixed = statement.c + statement.column_products.of(y)[0]
     curved = _curved(statement, n)
     multipliers = _balanced(witness.quadratic, normals, fixed, inside & ~curved)
     if multipliers is None:
@@ -73,9 +72,11 @@ def stationary_witness(statement: ConeStatement, witness: DualWitness) -> DualWi
     free = np.flatnonzero(inside & curved)
     equations = np.arange(cones.zero)
     gradient = H @ w + fixed + multipliers @ normals
-    side = rows[equations][:, free].toarray()
-    corner = np.zeros((equations.size, equations.size))
-    system = np.block([[H[np.ix_(free, free)], side.T], [side, corner]])
+    side = statement.few_rows(equations)[:, free]
+    system = np.zeros((free.size + equations.size,) * 2)
+    system[: free.size, : free.size] = H[np.ix_(free, free)]
+    system[free.size :, : free.size] = side
+    system[: free.size, free.size :] = side.T
     right = np.append(-gradient[free], np.zeros(equations.size))
     try:
         step = np.linalg.solve(system, right)

@@ -67,7 +67,7 @@ import numpy.typing as npt
 
 from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
-from klopt.model.memo import LastAnswer, lock, remember_last
+from klopt.model.memo import LastAnswer, lock
 from klopt.model.problem import Bracket, Point
 from klopt.proof.enclosure import (
     ETA,
@@ -158,8 +158,8 @@ class MatrixProducts:
     def times(self, b: FloatArray) -> Enclosure:
         """Return Kb."""
         size = float(self.roots @ np.abs(b))
-        rad = (gamma(self.steps) * size * INFLATION) * self.roots
-        return Enclosure(self.K.matrix @ b, rad * INFLATION + (self.K.size + 4) * ETA)
+        rad = (gamma(self.steps) * size * INFLATION**2) * self.roots
+        return Enclosure(self.K.matrix @ b, rad + (self.K.size + 4) * ETA)
 
     def sharp_times(self, b: FloatArray) -> Enclosure | None:
         """Return Kb with hardly any rounding; None where that is too much work."""
@@ -223,9 +223,9 @@ class FeatureProducts:
     def times(self, b: FloatArray) -> Enclosure:
         """Return Kb."""
         size = float(self.roots @ np.abs(b))
-        rad = (gamma(self.steps) * size * INFLATION) * self.roots
+        rad = (gamma(self.steps) * size * INFLATION**2) * self.roots
         underflow = 4 * self.Phi.size * self._largest * ETA
-        return Enclosure(self.times_columns(b), rad * INFLATION + underflow)
+        return Enclosure(self.times_columns(b), rad + underflow)
 
     def sharp_times(self, b: FloatArray) -> Enclosure | None:
         """Return Kb with hardly any rounding but that of r terms; None where it is too much work."""
@@ -236,11 +236,14 @@ class FeatureProducts:
     def times_squares(self, a: FloatArray, b: FloatArray) -> Enclosure:
         """Return (K o K)(a o b)."""
         u = a * b
-        mid = quadratic_forms(self.Phi, moments(self.Phi, u))
-        rad = _squares_radius(self.diagonal, u, self.steps)
+        n = u.size
+        # As many blocks as `steps` counts, all of about one size: BLAS is fastest so.
+        rows = -(-n // -(-n // BLOCK_ROWS))
+        mid = quadratic_forms(self.Phi, moments(self.Phi, u, rows), rows)
         # The root of |u_j| times Phi may underflow before it is squared.
-        underflow = 16 * self.Phi.size**2 * self._largest**4 * (1 + float(np.abs(u).max())) * ETA
-        return Enclosure(mid, rad + underflow)
+        most = 1 + float(np.abs(u).max())
+        underflow = 16 * self.Phi.size**2 * self._largest**4 * most * ETA
+        return Enclosure(mid, _squares_radius(self.diagonal, u, self.steps, underflow))
 
     def times_columns(self, B: FloatArray) -> FloatArray:
         """Return KB, rounded; sums over points are made of short ones."""
@@ -260,24 +263,28 @@ def _tall_product(A: FloatArray, B: FloatArray) -> FloatArray:
     return np.asarray(total)
 
 
-def _squares_radius(diagonal: FloatArray, u: FloatArray, steps: int) -> FloatArray:
-    """The radius of (K o K)u by Lemma A1, u rounded once and K_ij^2 once."""
-    size = float(diagonal @ np.abs(u))
-    rad = (gamma(steps) * size * INFLATION) * diagonal
+def _squares_radius(
+    diagonal: FloatArray, u: FloatArray, steps: int, more: float = 0.0
+) -> FloatArray:
+    """The radius of (K o K)u by Lemma A1, u rounded once and K_ij^2 once, and `more`."""
+    sizes = np.abs(u)
+    size = float(diagonal @ sizes)
     # u_j, K_ij^2 and their products each lose eta at most.
     largest = 1 + float(diagonal.max(initial=0.0))
-    underflow = 4 * (u.size + 1) * (largest**2 + float(np.abs(u).max(initial=0.0))) * ETA
-    return np.asarray(rad * INFLATION + underflow)
+    underflow = 4 * (u.size + 1) * (largest**2 + float(sizes.max(initial=0.0))) * ETA
+    return np.asarray((gamma(steps) * size * INFLATION**2) * diagonal + (underflow + more))
 
 
-def moments(Phi: npt.NDArray[Real], u: npt.NDArray[Real]) -> npt.NDArray[Real]:
+def moments(
+    Phi: npt.NDArray[Real], u: npt.NDArray[Real], block: int = BLOCK_ROWS
+) -> npt.NDArray[Real]:
     """Return S = Phi' diag(u) Phi: M'M for u > 0 less N'N for u < 0, by half a product each."""
     S: npt.NDArray[Real] | None = None
     for chosen, sign in ((np.flatnonzero(u > 0), 1), (np.flatnonzero(u < 0), -1)):
         roots = np.sqrt(np.abs(u[chosen]))[:, None]
         has_all = chosen.size == u.size
-        for start in range(0, chosen.size, BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
+        for start in range(0, chosen.size, block):
+            rows = slice(start, start + block)
             part = (Phi[rows] if has_all else Phi[chosen[rows]]) * roots[rows]
             square = part.T @ part
             if S is None:
@@ -287,7 +294,9 @@ def moments(Phi: npt.NDArray[Real], u: npt.NDArray[Real]) -> npt.NDArray[Real]:
     return np.zeros((Phi.shape[1],) * 2, Phi.dtype) if S is None else S
 
 
-def quadratic_forms(Phi: npt.NDArray[Real], S: npt.NDArray[Real]) -> FloatArray:
+def quadratic_forms(
+    Phi: npt.NDArray[Real], S: npt.NDArray[Real], block: int = BLOCK_ROWS
+) -> FloatArray:
     """Return phi_i' S phi_i for all i, S symmetric; with S = `moments(Phi, u)` that is (K o K)u.
 
     It is phi_i' T phi_i, T the lower triangle of S with twice what is below the diagonal: BLAS
@@ -302,10 +311,10 @@ def quadratic_forms(Phi: npt.NDArray[Real], S: npt.NDArray[Real]) -> FloatArray:
     T = (S + S).T
     np.fill_diagonal(T, S.diagonal())
     found = np.empty(len(Phi))
-    for start in range(0, found.size, BLOCK_ROWS):
-        part = Phi[start : start + BLOCK_ROWS]
+    for start in range(0, found.size, block):
+        part = Phi[start : start + block]
         product = multiply(1.0, T, part.T, lower=1).T
-        found[start : start + BLOCK_ROWS] = np.einsum("ik,ik->i", product, part)
+        found[start : start + block] = np.einsum("ik,ik->i", product, part)
     return found
 
 
@@ -454,7 +463,8 @@ class AdaptiveProof:
     @cached_property
     def targets(self) -> Enclosure:
         """y - middle."""
-        return Enclosure.of(self.y) - self.middle
+        exact = Enclosure.of(self.y)
+        return exact - self.middle if self.middle else exact
 
     @cached_property
     def weight(self) -> Enclosure:
@@ -522,7 +532,7 @@ class AdaptiveProof:
         """Whether a meets all constraints exactly: `fsum` is 0 only where the sum is."""
         signed = self.y * a if self.epsilon is None else a
         low = 0.0 if self.epsilon is None else -self.C
-        inside = bool((signed >= low).all() and (signed <= self.C).all())
+        inside = bool(signed.min() >= low and signed.max() <= self.C)
         return inside and (not self.bias or math.fsum(a.tolist()) == 0.0)
 
     def gain(self, a: FloatArray) -> Enclosure:
@@ -535,9 +545,17 @@ class AdaptiveProof:
 
     # Without tau
 
-    @remember_last
     def quartic(self, a: FloatArray) -> Quartic:
-        """Return what a proves without tau (Lemma A2)."""
+        """Return what a proves without tau (Lemma A2); the last answer is kept, read-only."""
+        kept = vars(self).setdefault("_last_quartic", LastAnswer())
+        if kept.point is None or not np.array_equal(kept.point, a):
+            found = self._quartic(a)
+            lock((found.classifier.values.mid, found.classifier.values.rad))
+            kept.value = found
+            kept.point = a.copy()
+        return cast(Quartic, kept.value)
+
+    def _quartic(self, a: FloatArray) -> Quartic:
         linear = self._times(a)
         mixed = self._mixed(a, a)
         of_kernel = _dot(a, linear)

@@ -633,12 +633,11 @@ def hinge_primal(margins: FloatArray, squared_norm: float, C: float) -> tuple[fl
         return max(squared_norm, 0.0) / 2 / smallest**2, 1 / smallest
 
     m = np.sort(margins)
-    scales = np.array([1.0, _best_scale(m, squared_norm, C)])
-    losses = np.maximum(1 - np.multiply.outer(scales, m), 0.0).sum(axis=1)
-    values = scales * scales * (squared_norm / 2) + C * losses
+    scale = _best_scale(m, squared_norm, C)
+    at_one = squared_norm / 2 + C * float(np.maximum(1 - m, 0.0).sum())
+    value = scale * scale * (squared_norm / 2) + C * float(np.maximum(1 - scale * m, 0.0).sum())
     # The scale 1 stays where the other one, by rounding, is no better.
-    better = int(values[1] < values[0])
-    return float(values[better]), float(scales[better])
+    return (value, scale) if value < at_one else (at_one, 1.0)
 
 
 def _best_scale(m: FloatArray, squared_norm: float, C: float) -> float:

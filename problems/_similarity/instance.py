@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from klopt.arrays import FloatArray
+from klopt.arrays import EPS, FloatArray
 from klopt.model.sets import BoxPlane
 from klopt.problems._similarity.losses import Loss
 
@@ -16,6 +16,8 @@ __all__ = ["SimilarityData"]
 
 MIN_RELATIVE_WEIGHT = 1e-10
 """Replaces rho = 0, relative to values over losses, where the kernel nearest to a is looked for."""
+ON_PLANE = 4 * EPS
+"""A sum that is 0 up to so much of its terms is 0 but for rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,11 @@ class SimilarityData:
 
     def multipliers(self, alpha: FloatArray) -> FloatArray:
         """Return y o alpha moved into the box and, up to rounding, onto the plane."""
+        # Multipliers that are there already need no set to be moved into; NaN is in no box.
+        if alpha.min() >= 0 and alpha.max() <= self.C:
+            a = alpha * self.y
+            if abs(float(a.sum())) <= ON_PLANE * float(alpha.sum()):
+                return a
         usable = alpha if np.isfinite(alpha).all() else np.zeros_like(alpha)
         return self.domain().repair(usable * self.y)
 

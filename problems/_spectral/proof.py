@@ -329,10 +329,14 @@ class CurveBounds:
         """The largest bound of all pieces (Lemma S4)."""
         if not self._top > 0:
             return math.inf
-        at_p, at_q, between = self.proposals
-        bound = np.minimum(self._bounds(*at_p), self._bounds(*at_q))
-        bound = np.minimum(bound, self._bounds(*between))
-        highest = float(np.ldexp(bound.max() + UNDERFLOW, self._exponent_of_A))
+        # All proposals at once: one row for each.
+        x_p, x_q = zip(*self.proposals, strict=True)
+        bounds = self._bounds(np.array(x_p), np.array(x_q))
+        highest = float(bounds.min(axis=0).max()) + UNDERFLOW
+        if not math.isfinite(highest):
+            return math.inf
+        # A bound of scaled sums is far from both ends of the range, its multiple may not be.
+        highest = float(np.ldexp(highest, self._exponent_of_A))
         if not math.isfinite(highest):
             return math.inf
         h = highest / self.target_norm
@@ -348,7 +352,8 @@ class CurveBounds:
             length_q = np.where(s.a_q > 0, s.a_q / N_x_q, 0.0)
             length = np.maximum(length_p, length_q)
             bound = length * np.sqrt(x_p * N_x_p + x_q * N_x_q)
-        return np.where(np.isfinite(bound), bound, np.inf)
+        bound[~np.isfinite(bound)] = np.inf
+        return bound
 
     @cached_property
     def proposals(self) -> tuple[tuple[FloatArray, FloatArray], ...]:

@@ -12,6 +12,7 @@ inside the root of (8), which is not the minimiser.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,7 +35,7 @@ class SpectralLeastSquares(SpectralBounds):
 
     def witness(self, point: Point) -> Point:
         """Return the nearest spectrum and the multipliers of Lemma S1."""
-        lam = np.maximum(np.nan_to_num(point.spectrum), 0.0)
+        lam = np.maximum(_finite(point.spectrum), 0.0)
         return Point({"spectrum": lam}, {"a": self.multipliers})
 
     def proof(self, witness: Point) -> Bracket:
@@ -169,9 +170,8 @@ class AlignmentCurve(CurveBounds):
 
     def witness(self, point: Point) -> Point:
         """Return the nearest level of the curve; one that is not finite is taken as 0."""
-        level = 0.0
-        if np.isfinite(point.level):
-            level = min(max(float(point.level), 0.0), self._top)
+        level = float(point.level)
+        level = min(max(level, 0.0), self._top) if math.isfinite(level) else 0.0
         return Point({"level": level})
 
     def proof(self, witness: Point) -> Bracket:
