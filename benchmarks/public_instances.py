@@ -100,7 +100,7 @@ CORRECTIONS = {
 HARD = {
     "gpp100": "The block of order 100 is dense: seconds for a step of Clarabel.",
     "truss8": "496 variables in 33 dense blocks: two seconds for a step of Clarabel. With "
-    "`time_limit=120` it is OPTIMAL, [-133.114589377, -133.114588035].",
+    "`time_limit=200` and Clarabel alone it is OPTIMAL, [-133.114589377, -133.114588035].",
     "hinf4": "The infimum is not attained, and all multipliers lie at the edge of their cones, in a face that short "
     "numbers do not span: no lower end is found. Declare how large x can be (`within=`).",
     "hinf8": "As hinf4.",
