@@ -54,9 +54,18 @@ ROOT = Path(__file__).resolve().parents[1]
 CORE = ROOT / "klopt" / "proof"
 SEED = 0
 TESTS = (
-    *("core", "enclosure", "semidefinite", "linear_systems", "cone_bounds", "rational"),
+    *(
+        "core",
+        "core_ends",
+        "enclosure",
+        "semidefinite",
+        "linear_systems",
+        "cone_bounds",
+        "rational",
+    ),
     *("certificates", "exact_sets", "exact_margin", "exact_logdet", "exact_adaptive"),
     *("quick_proofs", "estimates", "within", "bounds", "centring", "oracle_problems"),
+    *("precise_bounds",),
 )
 """The tests of the core and of the proofs that use it: `tests/test_*.py`."""
 UNMEASURED = ("klopt/proof/__init__.py",)
@@ -523,6 +532,7 @@ def interval(killed: int, runs: int) -> tuple[float, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--files", nargs="*", default=[], help="names in klopt/proof; all")
+    parser.add_argument("--tests", nargs="*", default=[], help="names of tests/test_*.py; TESTS")
     parser.add_argument("--sample", type=int, default=0, help="mutants of each file; 0: all")
     parser.add_argument("--survivors", action="store_true", help="try again what survived")
     parser.add_argument(
@@ -536,7 +546,8 @@ def main() -> int:
     args = parser.parse_args()
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT / "tests"))
-    tests = [f"tests/test_{name}.py" for name in TESTS if (ROOT / f"tests/test_{name}.py").exists()]
+    names = args.tests or TESTS
+    tests = [f"tests/test_{name}.py" for name in names if (ROOT / f"tests/test_{name}.py").exists()]
     os.environ.setdefault("KLOPT_HYPOTHESIS", "dev")
     options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
     return int(pytest.main([*options, *tests], plugins=[Campaign(args)]))

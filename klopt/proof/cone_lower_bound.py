@@ -38,7 +38,9 @@ from klopt.proof.cone_membership import dual_room, in_dual_cone, in_second_order
 from klopt.proof.cone_slack import MAX_EXACT_TERMS, enclose_slack, enclose_value, is_zero, row_norms
 from klopt.proof.cone_witnesses import DualWitness, ProvenEnd
 from klopt.proof.convexity import curvature_beside
+from klopt.proof.directed import norm_up, product_up
 from klopt.proof.enclosure import (
+    ETA,
     UNIT_ROUNDOFF,
     Enclosure,
     enclose_dot,
@@ -248,7 +250,8 @@ class _Dual:
     def _half_curvature(self) -> Enclosure:
         total = Enclosure.of(0.0)
         for product, factor in self._curved_products:
-            total = total + enclose_dot(self.w, product) * (factor / 2)
+            # Half of a factor may underflow, and w'Pw is large: the product is halved instead.
+            total = total + enclose_dot(self.w, product) * factor * 0.5
         return total
 
     @cached_property
@@ -285,9 +288,10 @@ class _Dual:
             limit = min(statement.within, statement.radius)
             if np.isfinite(limit):
                 reach = np.minimum(reach, limit + np.abs(w))
-            with np.errstate(over="ignore"):
-                square = float(np.sum(reach * reach))
-            total += phi * factor * square * 0.500001
+            # Each product rounded up: phi times a small factor may underflow, its reach be large.
+            if reach.any():
+                size = norm_up(reach)
+                total += product_up(phi, factor, size, size, 0.500001)
         # One matrix may make up for what another one lacks by rounding.
         if total and not np.isfinite(total) and self._is_convex():
             return 0.0
@@ -441,14 +445,16 @@ class _Dual:
 
         # What y may change by, entry by entry in norm: the other columns of A'y ...
         moved = sparse.diags_array(scale * root) @ statement.rows[used]
-        reach = row_norms(sparse.csr_array(moved.T)) * size
+        by_column = sparse.csr_array(moved.T)
+        # Products that underflow are kept by a term of their own: bounds of x may be large.
+        reach = row_norms(by_column) * size + np.diff(by_column.indptr) * ETA
         # ... and b'y.
         cost = float(enclose_norm(statement.b[used] * scale * root).upper) * size * 1.000001
         if P is None:
             cost = min(cost, self._cost_by_slack(gradient, columns, used, scale * root, size))
         if P is not None:
             side = sparse.csr_array(P @ sparse.diags_array(w_scale))
-            reach = reach + row_norms(side) * size
+            reach = reach + row_norms(side) * size + np.diff(side.indptr) * ETA
             # -(w + d)'P(w + d)/2 changes by at most |w'Pd| + d'Pd/2.
             Pw = enclose_product(P, self.w)
             cost += float(enclose_norm(Pw * w_scale).upper) * size * 1.000001

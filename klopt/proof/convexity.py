@@ -84,7 +84,8 @@ def curvature_beside(terms: list[tuple[Any, float]], columns: Any) -> FloatArray
         size += np.abs(term)
     # Each entry is a sum of products; one matrix as it is has no rounding.
     exact = len(rows) == 1 and rows[0][1] == 1.0
-    rounding = 0.0 if exact else radius_norm(size * ((len(rows) + 3) * UNIT_ROUNDOFF) + ETA * 8)
+    count = len(rows) + 3
+    rounding = 0.0 if exact else radius_norm(size * (count * UNIT_ROUNDOFF) + ETA * count)
     diagonal = H.diagonal()
     wanted = np.isin(support, columns)
     if wanted.sum() < np.size(columns) or not (diagonal[wanted] > 0).all():
