@@ -21,6 +21,7 @@ from klopt.model.functions import KernelQuadratic
 from klopt.model.sets import BoxPlane, OrderedCone
 from klopt.proof.cone_infeasibility import is_infeasible
 from klopt.proof.cone_lower_bound import lower_bound
+from klopt.proof.cone_membership import in_dual_cone
 from klopt.proof.cone_upper_bound import upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
 from klopt.proof.convexity import curvature_beside
@@ -73,6 +74,22 @@ def test_multipliers_at_underflow_prove_nothing_false(factor: float) -> None:
         witness = DualWitness(np.array([w]), np.zeros(2), np.array([multiplier]))
         assert lower_bound(statement, witness).value <= 0
         assert not is_infeasible(statement, witness)
+
+
+@pytest.mark.parametrize("unit", [5e-324, 1e-322, 1e-300, 1.0])
+def test_matrices_of_multipliers_at_underflow(unit: float) -> None:
+    """svec (1, 2, 1) is [[1, sqrt(2)], [sqrt(2), 1]], at underflow, too: not semidefinite.
+
+    (1, -1.4142, 1) is, so that every x is feasible.
+    """
+    b = np.array([1e308, -1.4142e308, 1e308]) * (1.0 if unit < 1 else 1e-300)
+    statement = ConeStatement(np.zeros(1), sparse.csc_array((3, 1)), b, Cones(psd=(2,)))
+    y = unit * np.array([1.0, 2.0, 1.0])
+    assert not in_dual_cone(statement, "psd", y)
+    assert not is_infeasible(statement, DualWitness(np.zeros(1), y))
+    assert lower_bound(statement, DualWitness(np.zeros(1), y)).value <= 0
+    # At the boundary, off the diagonal only zeros are floats: (1, 0, 0).
+    assert in_dual_cone(statement, "psd", unit * np.array([1.0, 0.0, 0.0]))
 
 
 # ---- upper ends of cone programs: the equations have the only solution x = z = 1/3

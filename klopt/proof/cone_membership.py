@@ -52,9 +52,10 @@ def block_matrix(statement: ConeStatement, v: Enclosure) -> Enclosure:
     rows, columns = svec_entries(order)
     if not statement.plain:
         half = np.where(rows == columns, 1.0, np.sqrt(0.5))
-        # sqrt(1/2) is rounded once; the diagonal is exact.
+        # sqrt(1/2) is rounded once, and both products may underflow; the diagonal and 0 are exact.
         scaled = v.mid * half
-        rounding = np.where(rows == columns, 0.0, 3 * UNIT_ROUNDOFF * np.abs(scaled))
+        rounding = 3 * UNIT_ROUNDOFF * np.abs(scaled) + 2 * ETA
+        rounding = np.where((rows == columns) | (v.mid == 0) & (v.rad == 0), 0.0, rounding)
         v = Enclosure(scaled, (v.rad * half + rounding) * (1 + 8 * UNIT_ROUNDOFF))
     mid = np.zeros((order, order))
     rad = np.zeros((order, order))
