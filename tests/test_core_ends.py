@@ -17,8 +17,8 @@ import scipy.sparse.linalg
 from scipy import sparse
 
 from klopt.model.cones import Cones
-from klopt.model.functions import KernelQuadratic
-from klopt.model.sets import BoxPlane, OrderedCone
+from klopt.model.functions import KernelQuadratic, Quadratic
+from klopt.model.sets import BoxPlane, OrderedCone, OrderedSimplex, Simplex
 from klopt.proof.cone_infeasibility import is_infeasible
 from klopt.proof.cone_lower_bound import lower_bound
 from klopt.proof.cone_membership import in_dual_cone
@@ -26,7 +26,14 @@ from klopt.proof.cone_upper_bound import upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
 from klopt.proof.convexity import curvature_beside
 from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure
-from klopt.proof.function_bounds import _coefficients, _stated, _stated_vector, _times
+from klopt.proof.function_bounds import (
+    _coefficients,
+    _lower_by_cuts,
+    _stated,
+    _stated_vector,
+    _times,
+    bounds_of_minimum,
+)
 from klopt.proof.linear_systems import _smallest_singular_value, shortest_correction
 from klopt.proof.log_det import (
     _plus_identity,
@@ -35,7 +42,7 @@ from klopt.proof.log_det import (
     enclose_relative_log_det,
 )
 from klopt.proof.precise_bounds import PreciseWitness, precise_lower_bound, precise_upper_bound
-from klopt.proof.set_bounds import _powers, feasible_near, squared_reach
+from klopt.proof.set_bounds import _number, _powers, feasible_near, squared_reach
 from klopt.proof.statement import ConeStatement, QuadraticConstraint
 
 U = Q(UNIT_ROUNDOFF)
@@ -90,6 +97,25 @@ def test_matrices_of_multipliers_at_underflow(unit: float) -> None:
     assert lower_bound(statement, DualWitness(np.zeros(1), y)).value <= 0
     # At the boundary, off the diagonal only zeros are floats: (1, 0, 0).
     assert in_dual_cone(statement, "psd", unit * np.array([1.0, 0.0, 0.0]))
+
+
+@pytest.mark.parametrize("off", [-0.1, -0.01, 0.1])
+def test_corrected_points_are_charged_in_the_objective(off: float) -> None:
+    """(x + z)^2 / 2 - (x + z), whose minimum is -1/2, from a w with x + z = 1 + off."""
+    P = sparse.csc_array(np.ones((2, 2)))
+    statement = ConeStatement(-np.ones(2), sparse.csc_array((0, 2)), np.zeros(0), Cones(), P)
+    found = lower_bound(statement, DualWitness(np.array([0.5 + off, 0.5]), np.zeros(0)))
+    assert -2.0 < found.value <= -0.5
+
+
+@pytest.mark.parametrize("y", [2.0, 3.0, 3.5, 4.0])
+def test_corrected_multipliers_are_charged_in_the_objective(y: float) -> None:
+    """10 x with 3 x >= 1 is at least 10/3: the multiplier is 10/3, whatever the witness says."""
+    A = sparse.csc_array(np.array([[-3.0]]))
+    statement = ConeStatement(np.array([10.0]), A, np.array([-1.0]), Cones(nonneg=1))
+    for w in (0.0, 1.0):
+        found = lower_bound(statement, DualWitness(np.array([w]), np.array([y])))
+        assert Q(1) <= Q(found.value) <= Q(10, 3)
 
 
 # ---- upper ends of cone programs: the equations have the only solution x = z = 1/3
@@ -175,6 +201,31 @@ def test_objectives_change_on_the_way_to_the_solution(p: float) -> None:
         assert truth <= Q(moved_by_equations(c=c)) + Q(p) / 18
 
 
+def test_the_second_order_of_an_objective_is_charged() -> None:
+    """p (x - 10)^2 / 2 - 50 p at x = 32/3, from x = 10, where its gradient is 0."""
+    A = sparse.csc_array(np.array([[3.0, 3.0], [3.0, -3.0]]))
+    P = sparse.csc_array(np.diag([6.0, 0.0]))
+    statement = ConeStatement(np.array([-60.0, 0.0]), A, np.array([64.0, 0.0]), Cones(zero=2), P)
+    found = upper_bound(statement, PrimalWitness(np.full(2, 10.0))).value
+    assert Q(found) >= 3 * Q(2, 3) ** 2 - 300
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_products_that_underflow_still_move_alone(sign: float) -> None:
+    """The same with z = 1/4 by its bounds, in one column of either sign."""
+    solution = Q(1, 3) if sign > 0 else Q(1, 6)
+    rows = np.zeros((7, 3))
+    rows[0] = [float(1 / solution), 1.0, 0.0]
+    rows[1] = [float(1 / solution), -1.0, 0.0]
+    rows[2] = [sign * ETA, 0.0, -sign * ETA]
+    rows[3:5, 0] = 1.0, -1.0
+    rows[5:7, 2] = 1.0, -1.0
+    b = np.array([1.0, 1.0, 0.0, 0.45, -0.1, 0.25, -0.25])
+    statement = ConeStatement(np.zeros(3), sparse.csc_array(rows), b, Cones(zero=2, nonneg=5))
+    found = upper_bound(statement, PrimalWitness(np.array([0.25, 0.0, 0.25])))
+    assert found.value == math.inf
+
+
 def test_products_that_underflow_still_move() -> None:
     """eta (x - z) <= 0 holds with equality at the point, and is eta / 12 at the solution."""
     rows = [[3.0, 1.0, 0.0], [3.0, -1.0, 0.0], [0.0, 1.0, 4.0], [0.0, -1.0, 4.0]]
@@ -241,6 +292,23 @@ def test_nearly_dependent_rows_are_charged_by_the_norm_of_the_inverse(bits: int)
     length = Q(2) ** bits
     assert Q(found) ** 2 * (1 - alpha) >= length**2
     assert Q(found) <= length * 2
+
+
+def test_long_rows_that_are_nearly_dependent() -> None:
+    """256 terms a sum, all exact: Lemma S2 charges gamma_256 ||B||^2 ||T||^2 all the same."""
+    k, e = 256, 2.0**-21
+    B = np.full((2, k), 0.5)
+    B[1] += e * (-1.0) ** np.arange(k)
+    found = shortest_correction(B, Enclosure.of(np.array([0.0, 1.0])))
+    # L = [[8, 0], [8, 16 e]] in BB' = LL', and d = e-sums: ||d|| = 1 / (16 e).
+    length = 1 / (16 * Q(e))
+    T = Q(1, 64) + 2 * length**2
+    assert Q(found) ** 2 * (1 - T * gamma_n(k) * 128) >= length**2
+    # One row, off by a tenth of itself: 1 / (0.9 * 8) at worst.
+    wide = shortest_correction(
+        Enclosure(np.full((1, k), 0.5), np.full((1, k), 0.05)), Enclosure.of(np.ones(1))
+    )
+    assert Q(10, 72) <= Q(wide) * (1 + 10 * U) < 1
 
 
 def test_sparse_rows_that_are_nearly_dependent() -> None:
@@ -342,6 +410,8 @@ def test_points_of_ordered_cones() -> None:
     ):
         near = feasible_near(OrderedCone(np.array(steps), price), x)
         assert (near is not None) is inside
+    for outside in ([1.0, 0.5, -1.0], [-1.0, -1.0, -1.0], [math.nan, 0.0, 0.0]):
+        assert feasible_near(OrderedCone(np.ones(3), price), np.array(outside)) is None
     # (10, 0, 0) is a point of the cone, as price'x = 1.
     assert Q(squared_reach(OrderedCone(np.ones(3), price), np.zeros(3))) >= (1 / Q(0.1)) ** 2
 
@@ -357,7 +427,66 @@ def test_powers(sigma: float) -> None:
     )
 
 
+def test_points_of_ordered_simplices() -> None:
+    """x_i >= 2 x_{i+1}, at any size."""
+    for x, inside in (
+        ([1.0, 0.25], True),
+        ([2.5, 1.0], True),
+        ([1.0, 1.0], False),
+        ([1.5, 1.0], False),
+        ([1.0, 0.0], True),
+        ([0.0, 1.0], False),
+    ):
+        domain = OrderedSimplex(2, 2.0, total=sum(x))
+        assert (feasible_near(domain, np.array(x)) is not None) is inside
+
+
+def test_what_is_no_number_bounds_nothing() -> None:
+    assert _number(math.nan) == -math.inf
+    assert _number(1.5) == 1.5
+
+
 # ---- functions
+
+
+def test_tangents_of_kernel_quadratics_over_a_simplex() -> None:
+    """z'z / 2 over the simplex is at least 1/4, at its middle; elsewhere a tangent says less."""
+    function = KernelQuadratic(np.eye(2), np.ones(2), np.zeros(2))
+    found = bounds_of_minimum(function, Simplex(2), np.full(2, 0.5))
+    assert Q(1, 4) - 10 * U <= Q(found.lower) <= Q(1, 4) <= Q(found.upper) <= Q(1, 4) + 10 * U
+    for p in (0.25, 0.625, 1.0):
+        x = np.array([p, 1 - p])
+        found = bounds_of_minimum(function, Simplex(2), x)
+        value = (Q(p) ** 2 + (1 - Q(p)) ** 2) / 2
+        tangent = min(Q(p), 1 - Q(p)) - value
+        assert tangent - 10 * U <= Q(found.lower) <= tangent
+        assert value <= Q(found.upper) <= value + 10 * U
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_means_of_cuts(seed: int) -> None:
+    """The mean of tangents of x'x / 2 + c'x, minimised over a box, in rationals."""
+    rng = np.random.default_rng(seed)
+    n = 3
+    c = rng.normal(size=n)
+    function = Quadratic(np.eye(n), c)
+    domain = BoxPlane(np.full(n, -1.0), np.full(n, 2.0))
+    accuracy = 2.0**-40
+    cuts = rng.normal(size=(4, n + 1))
+    cuts[:, 0] = [0.5, 3.0, 0.0, -1.0]
+    constant, gradient, total = Q(0), [Q(0)] * n, Q(0)
+    for row in cuts[:2].tolist():
+        weight, point = Q(row[0]), [Q(v) for v in row[1:]]
+        g = [a + Q(float(b)) for a, b in zip(point, c, strict=True)]
+        constant -= weight * sum(a * a for a in point) / 2
+        gradient = [a + weight * b for a, b in zip(gradient, g, strict=True)]
+        total += weight
+    truth = (constant + sum(min(-g, 2 * g) for g in gradient)) / total
+    found = Q(_lower_by_cuts(function, domain, cuts.ravel(), accuracy))
+    assert truth - 100 * Q(accuracy) <= found <= truth
+    for forged in (cuts[2:], np.full((1, n + 1), math.nan), np.full((1, n + 1), math.inf)):
+        assert not _lower_by_cuts(function, domain, forged.ravel(), accuracy) > -math.inf
+    assert _lower_by_cuts(function, domain, cuts.ravel()[1:], accuracy) == -math.inf
 
 
 def test_signed_sums_of_variables() -> None:
@@ -414,6 +543,25 @@ def test_a_remainder_without_a_factor() -> None:
         # And for F = (1, 0): log det(I + AG) = log(3 + 2 e).
         found = enclose_relative_log_det(2.0 * np.eye(2), np.array([[1.0, 0.0]]), e)
         assert math.log(3 + 2 * e) * (1 + 1e-12) <= found.upper < 2.5
+        # Both terms of C are charged: 2 sqrt(2) and (2 / sqrt(3))^2.
+        assert found.upper - math.log(3) >= (2 * math.sqrt(2) + 4 / 3) * e
+
+
+@pytest.mark.parametrize("x", [0.1, 0.3, 0.5, 1.0, 1.1, 1.5])
+def test_forged_inverses_of_determinants(x: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """log det of (1) is 0, whatever is called the inverse of its factor."""
+    monkeypatch.setattr(scipy.linalg.lapack, "dtrtri", lambda *_, **__: (np.array([[x]]), 0))
+    found = enclose_log_det(np.eye(1)).value
+    assert found.lower <= 0 <= found.upper
+
+
+def test_quotients_by_divisors_that_may_be_small() -> None:
+    """eta / [0.1, 19.9] reaches 10 eta."""
+    wide = Enclosure(10.0, 9.9)
+    for a, b in ((ETA, wide), (np.array([ETA]), Enclosure(np.array([10.0]), np.array([9.9])))):
+        found = Enclosure.of(a) / b
+        least = Q(10.0) - Q(9.9)
+        assert Q(float(np.ravel(found.mid)[0])) + Q(float(np.ravel(found.rad)[0])) >= Q(ETA) / least
 
 
 def test_adding_the_identity_rounds() -> None:
@@ -431,6 +579,9 @@ def test_congruences_at_underflow() -> None:
     found = enclose_congruence(F, A)
     truth = n * n * Q(2) ** (-540 - 537 + 500)
     assert abs(Q(float(found.mid[0, 1])) - truth) <= Q(float(found.rad[0, 1]))
+    # Both products underflow: what is left is positive.
+    truth = n * n * Q(2) ** (-540 - 537 - 540)
+    assert abs(Q(float(found.mid[0, 0])) - truth) <= Q(float(found.rad[0, 0]))
 
 
 # ---- ends from witnesses of many digits
@@ -514,3 +665,13 @@ def test_multipliers_of_many_digits_over_a_declared_ball() -> None:
         found = Q(precise_lower_bound(statement, PreciseWitness(np.array([[y]]))).value)
         assert found < constant
         assert 9 * square <= (constant - found) ** 2 <= 9 * square * (1 + 100 * U)
+
+
+def test_equations_without_a_finite_side_prove_nothing() -> None:
+    statement = thirds(Cones(zero=3), [[1.0, 1.0]], [math.inf])
+    point = PreciseWitness(np.array([[0.25, 0.25]]), np.array([0, 1]))
+    assert precise_upper_bound(statement, point).value == math.inf
+    point = PreciseWitness(np.array([[0.25, 0.25]]), np.array([0, 1, 1]))
+    assert precise_upper_bound(statement, point).value == math.inf
+    multipliers = PreciseWitness(np.zeros((1, 3)), np.array([0, 1]))
+    assert precise_lower_bound(statement, multipliers).value == -math.inf
