@@ -25,7 +25,7 @@ from klopt.proof.cone_membership import in_dual_cone
 from klopt.proof.cone_upper_bound import upper_bound
 from klopt.proof.cone_witnesses import DualWitness, PrimalWitness
 from klopt.proof.convexity import curvature_beside
-from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure
+from klopt.proof.enclosure import ELEMENTARY_ULPS, ETA, UNIT_ROUNDOFF, Enclosure, enclose_norm
 from klopt.proof.function_bounds import (
     _coefficients,
     _lower_by_cuts,
@@ -212,18 +212,18 @@ def test_the_second_order_of_an_objective_is_charged() -> None:
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_products_that_underflow_still_move_alone(sign: float) -> None:
-    """The same with z = 1/4 by its bounds, in one column of either sign."""
-    solution = Q(1, 3) if sign > 0 else Q(1, 6)
+    """eta (x - z) <= 0 at x = z = 0, z by its bounds; 6 x = 1 moves x, of either sign."""
     rows = np.zeros((7, 3))
-    rows[0] = [float(1 / solution), 1.0, 0.0]
-    rows[1] = [float(1 / solution), -1.0, 0.0]
+    rows[0] = [6.0, 1.0, 0.0]
+    rows[1] = [6.0, -1.0, 0.0]
     rows[2] = [sign * ETA, 0.0, -sign * ETA]
     rows[3:5, 0] = 1.0, -1.0
     rows[5:7, 2] = 1.0, -1.0
-    b = np.array([1.0, 1.0, 0.0, 0.45, -0.1, 0.25, -0.25])
-    statement = ConeStatement(np.zeros(3), sparse.csc_array(rows), b, Cones(zero=2, nonneg=5))
-    found = upper_bound(statement, PrimalWitness(np.array([0.25, 0.0, 0.25])))
-    assert found.value == math.inf
+    for right, proven in ((0.0, False), (1e-300, True)):
+        b = np.array([sign, sign, right, 0.3, 0.3, 0.0, 0.0])
+        statement = ConeStatement(np.zeros(3), sparse.csc_array(rows), b, Cones(zero=2, nonneg=5))
+        found = upper_bound(statement, PrimalWitness(np.zeros(3)))
+        assert (found.value < math.inf) is proven
 
 
 def test_products_that_underflow_still_move() -> None:
@@ -562,6 +562,24 @@ def test_quotients_by_divisors_that_may_be_small() -> None:
         found = Enclosure.of(a) / b
         least = Q(10.0) - Q(9.9)
         assert Q(float(np.ravel(found.mid)[0])) + Q(float(np.ravel(found.rad)[0])) >= Q(ETA) / least
+
+
+def test_norms_with_small_radii_charge_the_rounding_of_the_sum() -> None:
+    """The root halves gamma_n, whatever the radii add to it."""
+    n = 1000
+    found = enclose_norm(Enclosure(np.full(n, 0.1), np.full(n, 1e-20)))
+    assert Q(found.rad) >= gamma_n(n // 2) * Q(found.mid)
+
+
+def test_elementary_functions_are_as_accurate_as_assumed_on_both_sides() -> None:
+    """Lemma E3: libm may be wrong by so many units in either direction."""
+    share = ELEMENTARY_ULPS * U
+    for x in np.linspace(0.5, 20.0, 40):
+        point = Enclosure.of(np.array([x]))
+        for found, value in ((point.exp(), np.exp(x)), (point.log(), np.log(x))):
+            size = share * abs(Q(float(value)))
+            assert Q(float(found.lower[0])) <= Q(float(value)) - size
+            assert Q(float(found.upper[0])) >= Q(float(value)) + size
 
 
 def test_adding_the_identity_rounds() -> None:
