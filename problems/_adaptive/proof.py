@@ -548,12 +548,14 @@ class AdaptiveProof:
     def quartic(self, a: FloatArray) -> Quartic:
         """Return what a proves without tau (Lemma A2); the last answer is kept, read-only."""
         kept = vars(self).setdefault("_last_quartic", LastAnswer())
-        if kept.point is None or not np.array_equal(kept.point, a):
+        # Read and written as one pair, so that an interrupt leaves no answer beside another's point.
+        pair: tuple[FloatArray, Quartic] | None = kept.value
+        if pair is None or not np.array_equal(pair[0], a):
             found = self._quartic(a)
             lock((found.classifier.values.mid, found.classifier.values.rad))
-            kept.value = found
-            kept.point = a.copy()
-        return cast(Quartic, kept.value)
+            pair = (a.copy(), found)
+            kept.value = pair
+        return pair[1]
 
     def _quartic(self, a: FloatArray) -> Quartic:
         linear = self._times(a)
