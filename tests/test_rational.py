@@ -638,9 +638,9 @@ class TestDecimals:
             LP.from_file(path, exact=True)
 
     def test_formats_without_decimals_are_refused(self, path: Path) -> None:
-        text = path.with_suffix(".lp")
+        text = path.with_suffix(".cbf")
         LP([1.0]).to_file(text)
-        with pytest.raises(InvalidProblem, match=r"from \.mps files only"):
+        with pytest.raises(InvalidProblem, match=r"from \.mps and \.lp files only"):
             LP.from_file(text, exact=True)
         binary = path.with_suffix(".npz")
         LP.from_file(path).to_file(binary)

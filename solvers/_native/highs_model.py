@@ -172,18 +172,22 @@ def _in_thread(task: Callable[[], HighsRun], interrupted: threading.Event) -> Hi
     """
     found: list[HighsRun] = []
     errors: list[BaseException] = []
+    done = threading.Event()
 
     def work() -> None:
         try:
             found.append(task())
         except BaseException as error:
             errors.append(error)
+        finally:
+            done.set()
 
     thread = threading.Thread(target=work, daemon=True)
     try:
         thread.start()
-        while thread.is_alive():
-            thread.join(INTERRUPT_POLL_S)
+        # Not `join`: interrupted, it takes a running thread for one that has ended.
+        while not done.wait(INTERRUPT_POLL_S):
+            pass
     except BaseException:
         interrupted.set()
         # It may have been started a moment ago and not be known to be alive yet.
@@ -191,8 +195,10 @@ def _in_thread(task: Callable[[], HighsRun], interrupted: threading.Event) -> Hi
         while thread.ident is None and time.monotonic() < deadline:
             time.sleep(START_S / 100)
         if thread.ident is not None:
+            done.wait()
             thread.join()
         raise
+    thread.join()
     if errors:
         raise errors[0]
     return found[0]

@@ -411,11 +411,14 @@ class _LpReader:
                 name += "_"
         elif name in draft.rows:
             raise self.wrong(f"the row {name[:MAX_WORD_IN_MESSAGE]!r} was named before", start)
+        first = self.at
         left = self.expression()
         if self.tokens[self.at] == "[":
             raise self.wrong("quadratic constraints are not read from LP files; write .npz")
         sense = self.sense()
-        if left.columns:
+        # HiGHS writes a row without entries as its name, a sign and a number.
+        is_empty = start != first and not (left.columns or left.constants)
+        if left.columns or is_empty:
             # One number; what follows it is the next row.
             terms = left
             low, high = self.limits(sense, self.signed_number(), left.constants)
@@ -433,7 +436,7 @@ class _LpReader:
                 other = self.limits(sense, self.signed_number(), terms.constants)
                 low = max(low, other[0])
                 high = min(high, other[1])
-        if not terms.columns:
+        if not (terms.columns or is_empty):
             raise self.wrong("a row has no variable; remove it, or write 0 x", start)
         draft.rows[name] = len(draft.rows)
         draft.coefficients += terms.coefficients
