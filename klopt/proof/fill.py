@@ -10,11 +10,12 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from klopt.proof.time_budget import remaining
 
-__all__ = ["can_be_factored", "elimination_cost", "fits"]
+__all__ = ["can_be_factored", "elimination_cost", "fits", "product_can_be_factored"]
 
 PRODUCTS_PER_SECOND = 1.5e9
 """Of a sparse factorisation on a slow core."""
@@ -22,6 +23,8 @@ MAX_SECONDS = 20.0
 """No factorisation may be expected to take longer."""
 MAX_COUNTING = 3_000_000
 """Entries of sets that the count may touch: some tenths of a second."""
+MAX_PRODUCT_ENTRIES = 2e7
+"""Terms of a product whose pattern is formed to be looked at."""
 
 
 def fits(products: float) -> bool:
@@ -52,6 +55,19 @@ def can_be_factored(K: Any, passes: float = 1.0) -> bool:
     return elimination_cost(K, affordable) <= affordable
 
 
+def product_can_be_factored(K: Any) -> bool:
+    """Return whether K'K, whose factor holds that of K with any pivots, can be factored in time.
+
+    >>> product_can_be_factored(sparse.csr_array(np.ones((1, 20_000))))
+    False
+    """
+    lengths = np.diff(sparse.csr_array(K).indptr).astype(float)
+    # A row of many entries makes a dense product, which is not even formed.
+    if float(lengths @ lengths) > MAX_PRODUCT_ENTRIES:
+        return False
+    return can_be_factored(K.T @ K)
+
+
 def elimination_cost(K: Any, enough: float = 0.0) -> float:
     """Return an estimate of the products that factoring a symmetric pattern takes.
 
@@ -68,6 +84,9 @@ def elimination_cost(K: Any, enough: float = 0.0) -> float:
     """
     rows = sparse.csr_array(K)
     m = rows.shape[0]
+    # So many entries are not even looked at: no more is said than of a dense matrix.
+    if rows.nnz > MAX_COUNTING:
+        return float(m**3) / 3
     around = [
         set(rows.indices[rows.indptr[i] : rows.indptr[i + 1]].tolist()) - {i} for i in range(m)
     ]

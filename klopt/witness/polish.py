@@ -17,7 +17,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray
 from klopt.model.forms import ConeForm
-from klopt.proof.fill import can_be_factored
+from klopt.proof.fill import product_can_be_factored
 
 __all__ = ["polished"]
 
@@ -52,7 +52,7 @@ def polished(form: ConeForm, x: FloatArray, y: FloatArray) -> tuple[FloatArray, 
     corner = sparse.csr_array((active.size, active.size))
     K = sparse.csc_array(sparse.block_array([[P, sparse.csr_array(A.T)], [A, corner]]))
     # With pivoting a factor has at most the entries of that of K'K.
-    if not can_be_factored(K.T @ K):
+    if not product_can_be_factored(K):
         return None
     signs = np.concatenate((np.ones(n), -np.ones(active.size)))
     try:
