@@ -167,9 +167,6 @@ def test_two_may_write_to_one_store(tmp_path: Path) -> None:
         assert store.keys() == {f"{name}-{i}" for name in ("one", "two") for i in range(25)}
 
 
-@pytest.mark.xfail(
-    reason="known race: rarely the name of the loser stays in the folder", strict=False
-)
 def test_two_may_make_a_store_at_the_same_moment(tmp_path: Path) -> None:
     def make(path: Path, start: threading.Barrier) -> int:
         start.wait()
