@@ -22,8 +22,6 @@ __all__ = ["SharedWork"]
 
 MAX_TRIES = 2
 """How often one comparison makes a run whose child is killed from outside."""
-SHORT_RUN_S = 1.0
-"""After a shorter run the next one is claimed ahead, so that no child waits for the disk."""
 POLL_S = 0.1
 """How often a comparison that has nothing left to do looks whether others are done."""
 
@@ -45,8 +43,6 @@ class SharedWork:
         self.store = store
         self.before = dict(before)
         self.waiting = {task.key: task for task in tasks}
-        self.ahead: list[Task] = []
-        """Claimed for the next child that is free."""
         self.in_flight: dict[str, Task] = {}
         self.tries: Counter[str] = Counter()
         self.from_others: list[Run] = []
@@ -56,7 +52,7 @@ class SharedWork:
         self.owner = store.owner()
 
     def __len__(self) -> int:
-        return len(self.waiting) + len(self.ahead) + len(self.in_flight)
+        return len(self.waiting) + len(self.in_flight)
 
     def __iter__(self) -> Self:
         return self
@@ -82,8 +78,6 @@ class SharedWork:
             task = self.in_flight.pop(run.key)
             if again:
                 self.waiting[run.key] = task
-            elif self.waiting and not self.ahead and run.wall < SHORT_RUN_S:
-                self.ahead += self._claimed(1)
             self.changed.notify_all()
         return not again
 
@@ -102,10 +96,7 @@ class SharedWork:
     def _take(self, limit: int | None) -> tuple[Task, ...]:
         with self.changed:
             while not self.closed and len(self):
-                tasks = tuple(self.ahead)
-                self.ahead.clear()
-                if not tasks and self.waiting:
-                    tasks = self._claimed(limit)
+                tasks = self._claimed(limit) if self.waiting else ()
                 if tasks:
                     self.in_flight.update({task.key: task for task in tasks})
                     return tasks

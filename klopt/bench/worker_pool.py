@@ -71,6 +71,8 @@ class WorkerSlot:
         self.warm: set[tuple[str, str, str]] = set()
         self.unwarmable: set[tuple[str, str, str]] = set()
         self.closed = False
+        self.kept = threading.Semaphore(0)
+        """Released when the caller has dealt with a run, and when there is no more to do."""
 
     def run(self, task: Task) -> FinishedRun:
         """Return what came of the task; nothing that a backend does makes it raise."""
@@ -106,6 +108,7 @@ class WorkerSlot:
     def close(self) -> None:
         """Kill the child; a run that is in it ends as crashed."""
         self.closed = True
+        self.kept.release()
         if self.worker is not None:
             self.worker.close()
 
@@ -179,6 +182,10 @@ class WorkerSlot:
             raise _ChildFailed(Stop.CRASHED, str(error)) from error
 
 
+_Done = tuple[WorkerSlot, FinishedRun | BaseException | None]
+"""A run that was made, an error that was met, or None from a thread that has no more to do."""
+
+
 class TaskSource(Protocol):
     """Tasks that several threads may ask for, and how many there are."""
 
@@ -190,10 +197,12 @@ def run_all(tasks: TaskSource, jobs: int = 1) -> Generator[FinishedRun, None, No
     """Yield each run as it is finished, `jobs` at a time; leaving early kills the rest.
 
     The tasks are asked for one by one, when a child is free, by several threads; an iterator that
-    waits ends when it is closed by its owner.
+    waits ends when it is closed by its owner. A child begins its next run when the caller has dealt
+    with the last one and asks for more: a caller that keeps each run, and is killed, loses of each
+    child the one run that it has not kept, however slow the disk is.
     """
     waiting = iter(tasks)
-    done: queue.SimpleQueue[FinishedRun | BaseException | None] = queue.SimpleQueue()
+    done: queue.SimpleQueue[_Done] = queue.SimpleQueue()
     slots = [WorkerSlot() for _ in range(min(jobs, len(tasks)))]
     threads = [
         threading.Thread(target=_work, args=(slot, waiting, done), daemon=True) for slot in slots
@@ -203,13 +212,14 @@ def run_all(tasks: TaskSource, jobs: int = 1) -> Generator[FinishedRun, None, No
     working = len(threads)
     try:
         while working:
-            finished = done.get()
+            slot, finished = done.get()
             if finished is None:
                 working -= 1
             elif isinstance(finished, BaseException):
                 raise finished
             else:
                 yield finished
+                slot.kept.release()
     finally:
         for slot in slots:
             slot.close()
@@ -217,19 +227,16 @@ def run_all(tasks: TaskSource, jobs: int = 1) -> Generator[FinishedRun, None, No
             thread.join(timeout=JOIN_TIMEOUT_S)
 
 
-def _work(
-    slot: WorkerSlot,
-    waiting: Iterator[Task],
-    done: queue.SimpleQueue[FinishedRun | BaseException | None],
-) -> None:
+def _work(slot: WorkerSlot, waiting: Iterator[Task], done: queue.SimpleQueue[_Done]) -> None:
     """Make runs until there are no more, then say so by None."""
     try:
         for task in waiting:
             if slot.closed:
                 return
-            done.put(slot.run(task))
+            done.put((slot, slot.run(task)))
+            slot.kept.acquire()
     except BaseException as error:
         # An error of klopt itself must reach the caller, who would wait without end.
-        done.put(error)
+        done.put((slot, error))
         return
-    done.put(None)
+    done.put((slot, None))
