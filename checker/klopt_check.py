@@ -9,13 +9,14 @@ denominator for each array; nothing is ever rounded, except outwards in the boun
     minimise  x'Px/2 + c'x   subject to   b - Ax in K,   x'P_i x/2 + q_i'x <= r_i
 
     point        x with b - Ax in K and x'P_i x/2 + q_i'x <= r_i:  optimum <= x'Px/2 + c'x
-    multipliers  y in K*, l >= 0, w with Hw + c + A'y + sum l_i q_i = 0, H = P + sum l_i P_i psd:
-                 optimum >= -w'Hw/2 - b'y - l'r
+    multipliers  y in K*, lam >= 0, w with Hw + c + A'y + sum lam_i q_i = 0, H = P + sum lam_i P_i psd:
+                 optimum >= -w'Hw/2 - b'y - lam'r
     no point     the same with P = 0 and c = 0, and a bound above 0
     no optimum   a point, and d with Pd = 0, P_i d = 0, q_i'd <= 0, -Ad in K, c'd < 0
 
-If only H + phi I is positive semidefinite, and lower <= x <= upper by rows with a single entry, the
-bound of the optimum is less by phi/2 sum_j max((lower_j - w_j)^2, (upper_j - w_j)^2).
+If only H + phi D is positive semidefinite, D = 1 on the diagonal for the variables that H has
+entries of, and lower <= x <= upper for these by nonnegative rows with a single entry, the bound is
+less by phi/2 times the sum over them of max((lower_j - w_j)^2, (upper_j - w_j)^2).
 
 A matrix S is shown to be positive semidefinite by a factor L for which S - LL' has diagonal entries
 that are at least the sum of the sizes of the others in their row; without one, by elimination.
@@ -51,7 +52,9 @@ def need(condition: bool, why: str) -> None:
 
 # Numbers and arrays
 
-NUMBER = re.compile(r"(-?)0x([0-9a-f]+)(?:\.([0-9a-f]+))?(?:p([+-]?[0-9]{1,5}))?(?:/0x([0-9a-f]+))?")
+NUMBER = re.compile(
+    r"(-?)0x([0-9a-f]+)(?:\.([0-9a-f]+))?(?:p([+-]?[0-9]{1,5}))?(?:/0x([0-9a-f]+))?"
+)
 
 
 def number(text: object) -> Fraction:
@@ -106,14 +109,14 @@ class Vector:
         return Vector(self.of[start:stop], self.over)
 
     def dot(self, other: Vector) -> Fraction:
-        total = sum(a * b for a, b in zip(self.of, other.of))
+        total = sum(a * b for a, b in zip(self.of, other.of, strict=True))
         return Fraction(total, self.over * other.over)
 
     def plus(self, other: Vector, factor: Fraction = Fraction(1)) -> Vector:
         over = lcm(self.over, other.over * factor.denominator)
         mine = over // self.over
         theirs = over // (other.over * factor.denominator) * factor.numerator
-        return Vector([mine * a + theirs * b for a, b in zip(self.of, other.of)], over)
+        return Vector([mine * a + theirs * b for a, b in zip(self.of, other.of, strict=True)], over)
 
     @property
     def is_zero(self) -> bool:
@@ -135,14 +138,19 @@ def doubles(name: str, data: dict) -> tuple[float, ...]:
 
 
 def whole(name: str, value: object, least: int = 0) -> int:
-    need(type(value) is int and value >= least, f"{name} is {value!r}, no whole number of at least {least}")
+    need(
+        type(value) is int and value >= least,
+        f"{name} is {value!r}, no whole number of at least {least}",
+    )
     return value
 
 
 class Matrix:
     """Entries (row, column, integer) over one denominator."""
 
-    def __init__(self, rows: int, columns: int, entries: list[tuple[int, int, int]], over: int) -> None:
+    def __init__(
+        self, rows: int, columns: int, entries: list[tuple[int, int, int]], over: int
+    ) -> None:
         self.rows = rows
         self.columns = columns
         self.entries = entries
@@ -157,15 +165,20 @@ class Matrix:
             need(rows == columns == size, f"{name} has another size")
             value = Vector.read(name, data.get("value"), size * (size + 1) // 2)
             places = [(i, j) for j in range(size) for i in range(j, size)]
-            return cls(size, size, [(i, j, v) for (i, j), v in zip(places, value.of) if v], value.over)
+            return cls(
+                size,
+                size,
+                [(i, j, v) for (i, j), v in zip(places, value.of, strict=True) if v],
+                value.over,
+            )
         row = unpacked(f"{name}.row", data.get("row"), "i", 4)
         column = unpacked(f"{name}.column", data.get("column"), "i", 4)
         need(len(row) == len(column), f"{name} has rows without columns")
         need(all(0 <= i < rows for i in row), f"{name} has a row outside")
         need(all(0 <= j < columns for j in column), f"{name} has a column outside")
-        need(len(set(zip(row, column))) == len(row), f"{name} has an entry twice")
+        need(len(set(zip(row, column, strict=True))) == len(row), f"{name} has an entry twice")
         value = Vector.read(name, data.get("value"), len(row))
-        return cls(rows, columns, list(zip(row, column, value.of)), value.over)
+        return cls(rows, columns, list(zip(row, column, value.of, strict=True)), value.over)
 
     def times(self, x: Vector) -> Vector:
         total = [0] * self.rows
@@ -209,18 +222,16 @@ class Symmetric(Matrix):
             total[i, j] = total.get((i, j), 0) + theirs * value
         return Symmetric(self.rows, self.rows, [(i, j, v) for (i, j), v in total.items()], over)
 
-    @classmethod
-    def multiple_of_identity(cls, size: int, factor: Fraction) -> Symmetric:
-        entries = [(i, i, factor.numerator) for i in range(size)]
-        return cls(size, size, entries, factor.denominator)
-
 
 # Positive semidefinite matrices
 
 
 def need_semidefinite(name: str, S: Symmetric, factor: object) -> None:
     if factor is None:
-        need(S.rows <= MAX_ELIMINATION or all(i == j for i, j, _ in S.entries), f"{name} needs a factor")
+        need(
+            S.rows <= MAX_ELIMINATION or all(i == j for i, j, _ in S.entries),
+            f"{name} needs a factor",
+        )
         need(eliminates(S), f"{name} is not positive semidefinite")
         return
     L = Matrix.read(f"the factor of {name}", factor, S.rows, S.rows)
@@ -455,13 +466,15 @@ class ConeProgram:
             gradient = gradient.plus(self.c)
         value = -self.b.dot(y)
         count = len(self.quadratics)
-        l = Vector.read("l", witness.get("l"), count) if count else Vector([])
-        need(all(part >= 0 for part in l.of), "a multiplier of a quadratic constraint is negative")
+        lam = Vector.read("lam", witness.get("lam"), count) if count else Vector([])
+        need(
+            all(part >= 0 for part in lam.of), "a multiplier of a quadratic constraint is negative"
+        )
         for index, (P, q, r) in enumerate(self.quadratics):
-            if l.of[index]:
-                H = H.plus(P, l[index])
-                gradient = gradient.plus(q, l[index])
-                value -= l[index] * r
+            if lam.of[index]:
+                H = H.plus(P, lam[index])
+                gradient = gradient.plus(q, lam[index])
+                value -= lam[index] * r
         if not H.entries:
             need(gradient.is_zero, "the multipliers do not cancel the gradient")
             return value
@@ -470,14 +483,18 @@ class ConeProgram:
         need(gradient.plus(product).is_zero, "the multipliers do not cancel the gradient")
         phi = number(witness.get("phi", "0x0"))
         need(phi >= 0, "phi is negative")
-        if phi:
-            H = H.plus(Symmetric.multiple_of_identity(self.n, phi), Fraction(1))
-        need_semidefinite("the curvature", H, factors.get("curvature"))
         value -= product.dot(w) / 2
-        return value - phi / 2 * self.largest_square(w) if phi else value
+        if phi:
+            # Only along variables that H has entries of.
+            curved = sorted({index for i, j, entry in H.entries if entry for index in (i, j)})
+            diagonal = [(j, j, phi.numerator) for j in curved]
+            H = H.plus(Symmetric(self.n, self.n, diagonal, phi.denominator), Fraction(1))
+            value -= phi / 2 * self.largest_square(w, curved)
+        need_semidefinite("the curvature", H, factors.get("curvature"))
+        return value
 
-    def largest_square(self, w: Vector) -> Fraction:
-        """The largest ||x - w||^2 over the box that rows with a single entry state."""
+    def largest_square(self, w: Vector, curved: list[int]) -> Fraction:
+        """The largest sum of (x_j - w_j)^2 over the box that rows with a single entry state."""
         entries: dict[int, list[tuple[int, int]]] = {}
         for i, j, value in self.A.entries:
             if value:
@@ -495,8 +512,10 @@ class ConeProgram:
                         above[j] = min(bound, above.get(j, bound))
                     else:
                         below[j] = max(bound, below.get(j, bound))
-        need(len(below) == len(above) == self.n, "phi needs bounds of all variables")
-        return sum((max((below[j] - w[j]) ** 2, (above[j] - w[j]) ** 2) for j in range(self.n)), Fraction(0))
+        need(all(j in below and j in above for j in curved), "phi needs bounds of the variables")
+        return sum(
+            (max((below[j] - w[j]) ** 2, (above[j] - w[j]) ** 2) for j in curved), Fraction(0)
+        )
 
     def need_ray(self, witness: dict) -> None:
         d = Vector.read("ray", witness.get("ray"), self.n)
@@ -504,7 +523,9 @@ class ConeProgram:
         for P, q, _ in self.quadratics:
             need(P.times(d).is_zero and q.dot(d) <= 0, "the ray leaves a quadratic constraint")
         down = self.A.times(d)
-        self.in_cones("ray", Vector([-value for value in down.of], down.over), False, factors_of(witness))
+        self.in_cones(
+            "ray", Vector([-value for value in down.of], down.over), False, factors_of(witness)
+        )
         need(self.c.dot(d) < 0, "the objective does not improve along the ray")
 
 
@@ -535,7 +556,10 @@ def no_float(text: str) -> float:
 def read(text: str) -> dict:
     try:
         found = json.loads(
-            text, object_pairs_hook=without_repetition, parse_float=no_float, parse_constant=no_float
+            text,
+            object_pairs_hook=without_repetition,
+            parse_float=no_float,
+            parse_constant=no_float,
         )
     except (ValueError, RecursionError) as error:
         raise Rejected(f"this is no JSON: {error}") from None
@@ -559,7 +583,9 @@ def check(text: str) -> str:
     program = ConeProgram(problem)
     verdict = claim.get("verdict")
     if verdict == "INFEASIBLE":
-        need(program.bound_by(witness, objective=False) > 0, "the multipliers prove no contradiction")
+        need(
+            program.bound_by(witness, objective=False) > 0, "the multipliers prove no contradiction"
+        )
         return "INFEASIBLE: no point satisfies the constraints"
     if verdict == "UNBOUNDED":
         program.value_at(witness)
@@ -587,7 +613,11 @@ def check(text: str) -> str:
         need(high - low <= tol * (1 + abs(high)), "the interval is wider than the tolerance says")
     shown = " <= ".join(
         part
-        for part in (low is not None and shown_number(low), "optimum", high is not None and shown_number(high))
+        for part in (
+            low is not None and shown_number(low),
+            "optimum",
+            high is not None and shown_number(high),
+        )
         if part
     )
     return f"{verdict}: {shown}"

@@ -2,6 +2,7 @@
 
 from . import learners as learners, problems as problems
 from .bench.comparison import Comparison as Comparison, compare as compare
+from .certificates.files import check as check
 from .conformance.checks import Check as Check, Status as Status
 from .conformance.suite import check_backend as check_backend, check_problem as check_problem
 from .engine.pipeline import solve as solve

@@ -1,6 +1,6 @@
 """The folder tree is the architecture: who may import whom, read from the syntax trees.
 
-    cli, learners, papers, bench, conformance -> engine -> proof -> model -> arrays, errors
+    cli, learners, papers, bench, conformance -> engine -> certificates -> proof -> model -> arrays, errors
     problems -> model, proof, numerics, kernels, programs         solvers -> model, numerics
 
 Problems know nothing of solvers, solvers know nothing of problems, the core names neither.
@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "bench": CORE | {"papers"},
     "papers": CORE | {"problems", "learners", "bench"},
     "learners": CORE | {"problems", "bench"},
-    "cli": CORE | {"bench", "conformance", "learners", "papers"},
+    "cli": CORE | {"certificates", "bench", "conformance", "learners", "papers"},
     "__main__": {"cli"},
 }
 """What a folder or root module of klopt may import, beside itself."""

@@ -37,7 +37,7 @@ from klopt.proof.rational import RationalProgram
 from klopt.proof.statement import ConeStatement
 from klopt.witness.exact_simplex import ExactOutcome, ExactStatus, exact_vertex
 
-__all__ = ["ExactProgram", "no_point", "no_end", "two_ends"]
+__all__ = ["ExactProgram", "factor_below", "no_end", "no_point", "two_ends"]
 
 KINDS = {
     "zero": "zero",
@@ -48,7 +48,7 @@ KINDS = {
 }
 MAX_ELIMINATION = 60
 """The order up to which a matrix may be left without a factor."""
-SHIFTS = (1.0, 16.0, 256.0, 4096.0)
+SHIFTS = (4096.0, 256.0, 16.0, 1.0)
 """Multiples of the expected rounding by which a matrix is made smaller before it is factored."""
 ROUNDS = 6
 """How often columns whose gradient has the wrong sign join the equations."""
@@ -85,6 +85,8 @@ class ExactProgram:
         for kind, block in cones.blocks():
             if kind in ("zero", "nonneg"):
                 continue
+            if kind not in KINDS:
+                raise NotCertified(f"cones of kind {kind!r} are not written to certificates yet")
             length = block.stop - block.start
             name = KINDS[kind]
             if kind == "psd":
@@ -112,7 +114,11 @@ class ExactProgram:
             data["P"] = _encoded_symmetric(statement.P)
         if statement.quadratics:
             data["quadratics"] = [
-                {"P": _encoded_symmetric(row.P), "q": encode_vector(row.q), "r": encode_number(row.r)}
+                {
+                    "P": _encoded_symmetric(row.P),
+                    "q": encode_vector(row.q),
+                    "r": encode_number(row.r),
+                }
                 for row in statement.quadratics
             ]
         return data
@@ -157,7 +163,7 @@ def factor_below(matrix: FloatArray) -> FloatArray | None:
         try:
             factor = np.linalg.cholesky(scaled - shift * np.eye(n))
         except np.linalg.LinAlgError:
-            return None
+            continue
         # Few digits keep the exact products short.
         unit = 2.0 ** np.floor(np.log2(shift / (16 * n)))
         factor = np.tril(np.round(factor / unit) * unit)
@@ -180,18 +186,16 @@ def off_diagonal_sums(rest: FloatArray, scale: FloatArray) -> FloatArray:
 
 def exact_point(program: ExactProgram, x: FloatArray) -> Vector:
     """Return a point near x that satisfies the equations exactly, and nearly tight rows too."""
-    point = fractions_of(x)
+    point, room = _between_bounds(program, x)
     rows = program.rows.tocsr()
     equations = np.arange(program.equations().start, program.equations().stop)
     inequalities = np.arange(program.inequalities().start, program.inequalities().stop)
-    single = np.diff(rows.indptr) == 1
-    point = _clipped(program, rows, single, point)
     tight = equations
     for _ in range(ROUNDS):
         left = _residual(rows[tight], program.b[tight], point)
         if any(left):
             columns = exact_columns(sparse.csc_array(rows[tight]))
-            moved = solved_exactly(columns, dict(enumerate(left)), _room_of_point(program, x))
+            moved = solved_exactly(columns, dict(enumerate(left)), room)
             if moved is None:
                 raise NotCertified("the equations could not be solved exactly near the point")
             point = [a + b for a, b in zip(point, moved, strict=True)]
@@ -203,26 +207,22 @@ def exact_point(program: ExactProgram, x: FloatArray) -> Vector:
     raise NotCertified("inequalities stay violated near the point")
 
 
-def _clipped(program: ExactProgram, rows: Any, single: Any, point: Vector) -> Vector:
-    """The point moved between the bounds that rows with one entry state."""
-    found = list(point)
-    for i in range(program.inequalities().start, program.inequalities().stop):
-        if single[i]:
-            at = rows.indptr[i]
-            j = int(rows.indices[at])
-            entry = Fraction(float(rows.data[at]))
-            if entry:
-                bound = Fraction(float(program.b[i])) / entry
-                found[j] = min(found[j], bound) if entry > 0 else max(found[j], bound)
-    return found
+def _between_bounds(program: ExactProgram, x: FloatArray) -> tuple[Vector, FloatArray]:
+    """The point between the bounds that rows with one entry state, and how far it may move.
 
-
-def _room_of_point(program: ExactProgram, x: FloatArray) -> FloatArray:
-    """How far each variable is from the bounds that rows with one entry state."""
-    stated = program.statement.stated_range
-    room = np.minimum(x - stated.lower, stated.upper - x)
-    size = 1.0 + np.abs(x)
-    return np.maximum(np.minimum(room, size), 1e-30 * size)
+    A variable next to a bound is put on it, exactly: a bound such as 1/3 is no float.
+    """
+    point = fractions_of(x)
+    room = 1.0 + np.abs(x)
+    for rows, is_upper in zip(_bound_rows(program), (True, False), strict=True):
+        for j, (i, entry) in rows.items():
+            bound = Fraction(float(program.b[i])) / entry
+            distance = bound - point[j] if is_upper else point[j] - bound
+            if distance <= 4 * EPS * abs(bound):
+                point[j] = bound
+                room[j] = 0.0
+            room[j] = min(room[j], float(max(distance, Fraction(0))))
+    return point, room
 
 
 def _residual(rows: Any, b: FloatArray, point: Sequence[Fraction]) -> Vector:
@@ -236,7 +236,7 @@ def _residual(rows: Any, b: FloatArray, point: Sequence[Fraction]) -> Vector:
 def exact_multipliers(
     program: ExactProgram, claim: ConeClaim, nudge: float = 0.0, with_objective: bool = True
 ) -> tuple[Vector, Vector, Vector]:
-    """Return w, y and l with Hw + c + A'y + sum l_i q_i = 0 exactly.
+    """Return w, y and lam with Hw + c + A'y + sum l_i q_i = 0 exactly.
 
     Parameters
     ----------
@@ -254,23 +254,26 @@ def exact_multipliers(
     inequality = program.inequalities()
     y[inequality] = np.maximum(y[inequality], 0.0)
     _move_inside(program, y, nudge)
-    l = fractions_of(np.maximum(claim.quadratic, 0.0))
-    H = _curvature(statement, l, with_objective)
+    lam = fractions_of(np.maximum(claim.quadratic, 0.0))
+    H = _curvature(statement, lam, with_objective)
     w = fractions_of(claim.x)
     multipliers = fractions_of(y)
     q = [fractions_of(row.q) for row in statement.quadratics]
     cost = fractions_of(statement.c if with_objective else np.zeros_like(statement.c))
-    for factor, row in zip(l, q, strict=True):
+    for factor, row in zip(lam, q, strict=True):
         cost = [a + factor * b for a, b in zip(cost, row, strict=True)]
 
     up, down = _bound_rows(program)
     free = np.array([j for j in range(len(cost)) if not (j in up and j in down)], dtype=np.intp)
     # A variable with one bound needs a gradient of one sign only.
     equations = np.array([j for j in free if not (j in up or j in down)], dtype=np.intp)
-    system, room = _stationarity(program, H, y)
+    system: list[Column] = []
+    room = np.zeros(0)
     for _ in range(ROUNDS):
         gradient = _gradient(program, H, cost, w, multipliers)
         if any(gradient[j] for j in equations):
+            if not system:
+                system, room = _stationarity(program, H, y)
             moved = solved_exactly(system, {j: -gradient[j] for j in equations.tolist()}, room)
             if moved is None:
                 raise NotCertified("stationarity could not be solved exactly near the multipliers")
@@ -296,7 +299,7 @@ def exact_multipliers(
                 raise NotCertified(f"the gradient of variable {j} has the wrong sign")
             i, entry = rows[j]
             multipliers[i] -= value / entry
-    return w, multipliers, l
+    return w, multipliers, lam
 
 
 def _move_inside(program: ExactProgram, y: FloatArray, share: float) -> None:
@@ -310,18 +313,18 @@ def _move_inside(program: ExactProgram, y: FloatArray, share: float) -> None:
             y[diagonal] += share * np.abs(y[diagonal]).max(initial=0.0)
 
 
-def _curvature(statement: ConeStatement, l: Vector, with_objective: bool) -> Any:
+def _curvature(statement: ConeStatement, lam: Vector, with_objective: bool) -> Any:
     """H in floats, whose products are taken exactly where its terms are; None where it is 0."""
     terms = []
     if with_objective and statement.P is not None:
         terms.append((Fraction(1), statement.P))
-    terms += [(factor, row.P) for factor, row in zip(l, statement.quadratics, strict=True) if factor]
+    terms += [
+        (factor, row.P) for factor, row in zip(lam, statement.quadratics, strict=True) if factor
+    ]
     return terms or None
 
 
-def _gradient(
-    program: ExactProgram, H: Any, cost: Vector, w: Vector, y: Vector
-) -> Vector:
+def _gradient(program: ExactProgram, H: Any, cost: Vector, w: Vector, y: Vector) -> Vector:
     total = [a + b for a, b in zip(cost, transposed_product(program.rows, y), strict=True)]
     for factor, matrix in H or ():
         product = exact_product(matrix, w)
@@ -352,9 +355,7 @@ def _bound_rows(
     return up, down
 
 
-def _stationarity(
-    program: ExactProgram, H: Any, y: FloatArray
-) -> tuple[list[Column], FloatArray]:
+def _stationarity(program: ExactProgram, H: Any, y: FloatArray) -> tuple[list[Column], FloatArray]:
     """The entries of (y, w) in the gradient, and how far each unknown may move."""
     room = np.zeros(y.size)
     for kind, size, rows in program.blocks:
@@ -396,20 +397,22 @@ def two_ends(claim: ConeClaim, tol: float, nudge: float = 0.0) -> dict[str, Any]
     """Return the parts of a certificate of both ends of the optimum."""
     program = ExactProgram.of(claim.statement)
     exact = _vertex(program, claim)
+    w: Vector
+    lam: Vector = []
     if exact is not None and exact.status is ExactStatus.OPTIMAL:
-        point, w, y, l = list(exact.x), list(exact.x), list(exact.y), []
+        point, w, y = list(exact.x), list(exact.x), list(exact.y)
     else:
         point = exact_point(program, claim.x)
-        w, y, l = exact_multipliers(program, claim, nudge)
+        w, y, lam = exact_multipliers(program, claim, nudge)
     factors = Factors()
     _cone_factors(program, "slack", _residual(program.rows, program.b, point), False, factors)
     _cone_factors(program, "multipliers", y, True, factors)
     witness: dict[str, Any] = {"x": encode_vector(point), "y": encode_vector(y)}
-    phi = _curvature_factor(program, l, factors)
+    phi = _curvature_factor(program, lam, factors)
     if program.statement.curvatures:
         witness["w"] = encode_vector(w)
-    if l:
-        witness["l"] = encode_vector(l)
+    if lam:
+        witness["lam"] = encode_vector(lam)
     if phi:
         witness["phi"] = encode_number(phi)
     witness["factors"] = factors.by_name
@@ -424,16 +427,18 @@ def no_point(claim: ConeClaim, nudge: float = 0.0) -> dict[str, Any]:
     """Return the parts of a certificate that no point satisfies the constraints."""
     program = ExactProgram.of(claim.statement)
     exact = _vertex(program, claim)
+    w: Vector = []
+    lam: Vector = []
     if exact is not None and exact.status is ExactStatus.INFEASIBLE:
-        w, y, l = [], list(exact.farkas), []
+        y = list(exact.farkas)
     else:
-        w, y, l = exact_multipliers(program, claim, nudge, with_objective=False)
+        w, y, lam = exact_multipliers(program, claim, nudge, with_objective=False)
     factors = Factors()
     _cone_factors(program, "multipliers", y, True, factors)
     witness: dict[str, Any] = {"y": encode_vector(y), "factors": factors.by_name}
-    if l:
-        witness |= {"l": encode_vector(l), "w": encode_vector(w)}
-        _curvature_factor(program, l, factors)
+    if lam:
+        witness |= {"lam": encode_vector(lam), "w": encode_vector(w)}
+        _curvature_factor(program, lam, factors)
     return {
         "problem": program.encoded(Fraction(claim.scale), Fraction(claim.shift)),
         "claim": {"verdict": "INFEASIBLE"},
@@ -467,7 +472,9 @@ def no_end(claim: ConeClaim, ray: FloatArray) -> dict[str, Any]:
 def _vertex(program: ExactProgram, claim: ConeClaim) -> ExactOutcome | None:
     """The exact optimum of a linear program, or the exact proof that it has none."""
     statement = program.statement
-    if statement.curvatures or any(kind not in ("zero", "nonnegative") for kind, *_ in program.blocks):
+    if statement.curvatures or any(
+        kind not in ("zero", "nonnegative") for kind, *_ in program.blocks
+    ):
         return None
     rows = program.rows.tocsr()
     entries = tuple(
@@ -506,30 +513,46 @@ def _cone_factors(
         factors.add(f"{name} {index}", matrix)
 
 
-def _curvature_factor(program: ExactProgram, l: Vector, factors: Factors) -> Fraction:
+def _curvature_factor(program: ExactProgram, lam: Vector, factors: Factors) -> Fraction:
     """Take a factor of H, or of H + phi I; return phi."""
-    H = _curvature(program.statement, l, True)
+    H = _curvature(program.statement, lam, True)
     if H is None:
         return Fraction(0)
-    total = sum(float(factor) * matrix for factor, matrix in H)
-    matrix = total.toarray() if sparse.issparse(total) else np.asarray(total)
+    matrix: FloatArray = sum(float(factor) * term.toarray() for factor, term in H)
     if not (matrix - np.diag(np.diag(matrix))).any():
         return Fraction(0)
-    factor = factor_below(matrix)
+    curved = np.flatnonzero(matrix.any(axis=0))
+    inner = matrix[np.ix_(curved, curved)]
+    factor = factor_below(inner)
     if factor is not None:
-        factors.by_name["curvature"] = encode_lower_triangle(factor)
+        factors.by_name["curvature"] = _widened(factor, curved, len(matrix))
         return Fraction(0)
-    if len(matrix) <= MAX_ELIMINATION:
+    if len(inner) <= MAX_ELIMINATION and not _boxed(program, curved):
         return Fraction(0)
-    n = len(matrix)
-    for multiple in SHIFTS:
-        phi = multiple * 32 * np.sqrt(n) * n * EPS * float(np.diag(matrix).max())
+    n = len(inner)
+    for multiple in reversed(SHIFTS):
+        phi = multiple * 64 * np.sqrt(n) * n * EPS * float(np.diag(matrix).max())
         phi = 2.0 ** np.ceil(np.log2(phi))
-        factor = factor_below(matrix + phi * np.eye(n))
+        factor = factor_below(inner + phi * np.eye(n))
         if factor is not None:
-            factors.by_name["curvature"] = encode_lower_triangle(factor)
+            factors.by_name["curvature"] = _widened(factor, curved, len(matrix))
             return Fraction(phi)
     return Fraction(0)
+
+
+def _widened(factor: FloatArray, places: Any, size: int) -> dict[str, Any]:
+    """A factor of some rows and columns as one of the whole matrix."""
+    if len(factor) == size:
+        return encode_lower_triangle(factor)
+    i, j = np.nonzero(factor)
+    entries = sparse.coo_array((factor[i, j], (places[i], places[j])), shape=(size, size))
+    return encode_entries(entries)
+
+
+def _boxed(program: ExactProgram, variables: Any) -> bool:
+    """Whether rows with one entry state both bounds of the variables."""
+    up, down = _bound_rows(program)
+    return all(int(j) in up and int(j) in down for j in variables)
 
 
 def _encoded_symmetric(matrix: SparseMatrix) -> dict[str, Any]:

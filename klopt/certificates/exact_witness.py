@@ -18,7 +18,14 @@ from scipy import sparse
 from klopt.arrays import FloatArray, SparseMatrix
 from klopt.proof.rational_systems import RationalMatrix, TooLarge, as_fractions, independent
 
-__all__ = ["Column", "exact_columns", "exact_product", "fractions_of", "solved_exactly", "transposed_product"]
+__all__ = [
+    "Column",
+    "exact_columns",
+    "exact_product",
+    "fractions_of",
+    "solved_exactly",
+    "transposed_product",
+]
 
 Column = list[tuple[int, Fraction]]
 """The entries (equation, value) of one unknown."""
@@ -111,7 +118,9 @@ def solved_exactly(
     return found
 
 
-def _order(rows: Sequence[tuple[list[tuple[int, int]], int]], equations: int, room: FloatArray) -> list[int]:
+def _order(
+    rows: Sequence[tuple[list[tuple[int, int]], int]], equations: int, room: FloatArray
+) -> list[int]:
     """The order in which unknowns are taken: well-conditioned ones with much room first."""
     if len(rows) * equations <= MAX_DENSE:
         weighted = np.zeros((equations, len(rows)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from klopt.certificates.cone_certificate import no_end, no_point, two_ends
 from klopt.certificates.encoding import encode_number
@@ -21,6 +21,14 @@ __all__ = ["certificate_text", "check"]
 
 NUDGES = (0.0, 1e-13, 1e-11, 1e-9)
 """Shares by which multipliers are moved into curved cones, in this order, until one suffices."""
+
+
+@runtime_checkable
+class StatedAsConeProgram(Protocol):
+    """A problem that can be written down as a cone program, with no number rounded."""
+
+    def cone_claim(self, point: Point) -> ConeClaim | None:
+        """Return the cone program with the vectors of a point; None where it cannot be had."""
 
 
 def certificate_text(
@@ -44,7 +52,9 @@ def certificate_text(
     verdict = certificate.verdict
     if not verdict.conclusive:
         raise NotCertified(f"the verdict is {verdict.name}: only conclusive ones are written")
-    claim = None if point is None else problem.cone_claim(point)
+    claim = None
+    if point is not None and isinstance(problem, StatedAsConeProgram):
+        claim = problem.cone_claim(point)
     if claim is None:
         raise NotCertified(f"{type(problem).__name__} has no certificate that travels yet")
     reason = ""
@@ -79,6 +89,7 @@ def _checked_text(
     elif verdict is Verdict.INFEASIBLE:
         parts = no_point(claim, nudge)
     else:
+        assert isinstance(problem, StatedAsConeProgram)
         along = None if ray is None else problem.cone_claim(ray)
         parts = no_end(claim, claim.x if along is None else along.x)
     parts["format"] = klopt_check.FORMAT
@@ -89,9 +100,25 @@ def _checked_text(
 
 
 def check(path: str | PathLike[str]) -> str:
-    """Return what a certificate proves, in a sentence; raise `InvalidProblem` where it does not."""
+    """Return what a certificate proves, in a sentence; raise `InvalidProblem` where it does not.
+
+    Nothing is solved: the vectors in the file are checked in exact arithmetic.
+
+    >>> import tempfile
+    >>> from klopt.engine.pipeline import solve
+    >>> from klopt.engine.registry import problem_named
+    >>> result = solve(problem_named("LP")([1.0, 1.0], A_ub=[[-1.0, -2.0]], b_ub=[-2.0]))
+    >>> path = Path(tempfile.mkdtemp()) / "proof.json"
+    >>> result.certificate.save(path)
+    >>> check(path)
+    'OPTIMAL: 1 <= optimum <= 1'
+    """
     try:
-        return klopt_check.check(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InvalidProblem(f"{path} is no text, so no certificate") from None
+    try:
+        return str(klopt_check.check(text))
     except klopt_check.Rejected as reason:
         raise InvalidProblem(f"{path}: {reason}") from None
 

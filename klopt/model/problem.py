@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from klopt.errors import InvalidProblem
 from klopt.model.features import Feature
 from klopt.model.forms import Form, Start
 from klopt.model.html import html_table
-
-if TYPE_CHECKING:
-    from klopt.proof.cone_witnesses import ConeClaim
 
 __all__ = [
     "Bracket",
@@ -270,13 +267,6 @@ class Problem(ABC):
     @abstractmethod
     def sample(cls, rng: np.random.Generator, size: int) -> Self:
         """Return a random instance of about the given size, solvable by every formulation."""
-
-    def cone_claim(self, point: Point) -> ConeClaim | None:
-        """Return the problem as a cone program with the vectors of a point, for a certificate; or None.
-
-        The cone program states the problem itself, with no number rounded.
-        """
-        return None
 
     def kernel(self, point: Point) -> FloatArray | None:
         """Return the kernel matrix that the point has learned, None where there is none."""
