@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import pickle
 import random
 import subprocess
 import sys
@@ -106,6 +107,12 @@ def test_an_answer_that_is_not_proven_has_no_certificate(tmp_path: Path) -> None
     with pytest.raises(klopt.NotCertified, match="conclusive"):
         result.certificate.save(tmp_path / "proof.json")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_result_that_was_pickled_still_has_its_certificate(tmp_path: Path) -> None:
+    result = pickle.loads(pickle.dumps(klopt.solve(P.LP([1], bounds=(2, None)))))
+    result.certificate.save(tmp_path / "proof.json")
+    assert klopt.check(tmp_path / "proof.json") == "OPTIMAL: 2 <= optimum <= 2"
 
 
 def test_the_command_writes_and_checks(tmp_path: Path) -> None:

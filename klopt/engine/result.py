@@ -464,4 +464,5 @@ def _restored(
         replace(attempt, route=Route(formulations[name], backend))
         for name, backend, attempt in attempts
     )
+    certificate = _to_be_saved(problem, tried[chosen], certificate)
     return Result(problem, settings, tried, tried[chosen], certificate, seconds)

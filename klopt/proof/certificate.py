@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -206,6 +206,10 @@ class Certificate:
         if not np.isfinite(self.gap):
             return self.gap
         return self.gap / (1 + abs(self.upper))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: not the function, which a result makes anew."""
+        return {**self.__dict__, "file_text": None}
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a certificate that anybody can check in exact arithmetic, without klopt.
