@@ -1,6 +1,6 @@
 """The folder tree is the architecture: who may import whom, read from the syntax trees.
 
-    cli, learners, papers, bench, conformance -> engine -> proof -> model -> arrays, errors
+    cli, judging, learners, papers, bench, conformance -> engine -> proof -> model -> arrays, errors
     problems -> model, proof, numerics, kernels, programs         solvers -> model, numerics
 
 Problems know nothing of solvers, solvers know nothing of problems, the core names neither.
@@ -49,7 +49,9 @@ MAY_IMPORT = {
     "bench": CORE | {"papers"},
     "papers": CORE | {"problems", "learners", "bench"},
     "learners": CORE | {"problems", "bench"},
-    "cli": CORE | {"bench", "conformance", "learners", "papers"},
+    # The problems that other people's answers belong to.
+    "judging": CORE | {"problems"},
+    "cli": CORE | {"bench", "conformance", "judging", "learners", "papers"},
     "__main__": {"cli"},
 }
 """What a folder or root module of klopt may import, beside itself."""
