@@ -22,6 +22,11 @@ Reader = Callable[..., Result]
 
 SOURCES = {
     ("klopt", "Problem"): "named_arrays:judge_point",
+    ("sklearn", "SVC"): "scikit_learn:judge_svc",
+    ("sklearn", "NuSVC"): "scikit_learn:judge_nu_svc",
+    ("sklearn", "SVR"): "scikit_learn:judge_svr",
+    ("sklearn", "NuSVR"): "scikit_learn:judge_nu_svr",
+    ("sklearn", "KernelRidge"): "scikit_learn:judge_kernel_ridge",
 }
 """For the package and the class of an answer: the file of this folder, and its function."""
 
@@ -39,7 +44,7 @@ def judge(
     Parameters
     ----------
     answer
-        A klopt problem, with its point to follow.
+        A klopt problem, whose point follows, or what another library returned.
     *data, **named
         What the answer does not hold itself:
 
@@ -48,6 +53,9 @@ def judge(
         =============================  ========================================================
         klopt problem                  `x` and `y`, the point and its multipliers, vectors or
                                        arrays by name
+        fitted `SVC`, `NuSVC`, `SVR`,  `X`, `y` and maybe `sample_weight`, as they were given to
+        `NuSVR`, `KernelRidge` of      `fit`; a classifier of many classes is judged machine by
+        scikit-learn                   machine, and `result.parts` has the results
         =============================  ========================================================
     tol
         The relative gap between the proven bounds that counts as optimal, from 1e-13 to 0.1.

@@ -70,12 +70,19 @@ class Claim:
         Why its maker stopped, in klopt's word and in its own.
     notes
         What a user should know about how the answer was read.
+    bound
+        The bound of the optimum that the answer states beside its point, such as the primal value
+        of a classifier beside its dual coefficients; None where it states none.
+    bound_of
+        How messages call what has that bound.
     """
 
     point: Point
     stop: Stop = Stop.OPTIMAL
     native: str = ""
     notes: tuple[str, ...] = ()
+    bound: float | None = None
+    bound_of: str = ""
 
 
 def judged(problem: Problem, claim: Claim, settings: Settings) -> Result:
@@ -137,6 +144,8 @@ def _attempt(problem: Problem, claim: Claim, settings: Settings) -> Attempt:
         raise InvalidProblem(f"the answer does not fit {problem.describe()}: {error}") from error
     if has_point:
         certificate = _about_the_answer(problem, point, way, certificate, found)
+        if claim.bound is not None:
+            certificate = _about_the_bound(problem, claim.bound, claim.bound_of, certificate)
     else:
         note = "the answer has no point: the interval is what its multipliers prove"
         certificate = _demoted(certificate, note)
@@ -296,6 +305,34 @@ def _computes_values(form: Form) -> bool:
     if isinstance(form, SaddleForm):
         return isinstance(form.coupling, Bilinear)
     return isinstance(form, ConeForm)
+
+
+def _about_the_bound(
+    problem: Problem, bound: float, bound_of: str, certificate: Certificate
+) -> Certificate:
+    """The certificate with less of a verdict where what the answer states beside its point is bad.
+
+    Parameters
+    ----------
+    problem
+        What is judged; its sense says on which side of the optimum the bound lies.
+    bound, bound_of
+        The bound, and what has it.
+    certificate
+        What is proven.
+    """
+    slack = certificate.tol * (1 + abs(certificate.upper))
+    if problem.sense == "max":
+        is_good = bound <= certificate.upper + slack
+    else:
+        is_good = bound >= certificate.lower - slack
+    if is_good:
+        return certificate
+    note = f"{bound_of} has the value {bound:.10g}, which is not that of the optimum"
+    # An interval that is wide as it is says no more of a point than that it is feasible.
+    if certificate.verdict is Verdict.FEASIBLE:
+        return replace(certificate, notes=(*certificate.notes, note))
+    return _demoted(certificate, note)
 
 
 def _demoted(certificate: Certificate, note: str) -> Certificate:
