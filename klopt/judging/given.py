@@ -321,14 +321,17 @@ def _about_the_bound(
     certificate
         What is proven.
     """
-    slack = certificate.tol * (1 + abs(certificate.upper))
+    size = 1 + abs(certificate.upper)
+    miss = certificate.lower - bound
     if problem.sense == "max":
-        is_good = bound <= certificate.upper + slack
-    else:
-        is_good = bound >= certificate.lower - slack
-    if is_good:
+        miss = bound - certificate.upper
+    # An infinite end bounds nothing; a bound that is NaN is no bound.
+    if miss <= certificate.tol * size or not np.isfinite(certificate.gap):
         return certificate
-    note = f"{bound_of} has the value {bound:.10g}, which is not that of the optimum"
+    note = (
+        f"{bound_of} has the value {bound:.10g}, which misses the interval by "
+        f"{miss / size:.1e}, relative"
+    )
     # An interval that is wide as it is says no more of a point than that it is feasible.
     if certificate.verdict is Verdict.FEASIBLE:
         return replace(certificate, notes=(*certificate.notes, note))

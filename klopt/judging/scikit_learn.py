@@ -435,7 +435,9 @@ def judge_kernel_ridge(
     kept = np.flatnonzero(weights > 0)
     # As scikit-learn has it: data times the roots of the weights, and alpha as it is.
     root = np.sqrt(weights[kept])
-    K = _kernel_matrix(ridge, points, ridge.gamma)[np.ix_(kept, kept)] * np.outer(root, root)
+    K = _kernel_matrix(ridge, points, ridge.gamma)
+    if np.ptp(weights) > 0 or weights[0] != 1:
+        K = K[np.ix_(kept, kept)] * np.outer(root, root)
     kernel = _checked_kernel(K, "the ridge regression")
     alphas = np.broadcast_to(np.asarray(ridge.alpha, dtype=float), (targets.shape[1],))
     notes: tuple[str, ...]
@@ -463,8 +465,11 @@ def judge_kernel_ridge(
 
 @dataclass(frozen=True, eq=False)
 class _TrainingData:
-    """The kernel matrix of all points, the weight of each, and which are support vectors."""
+    """The points, their kernel matrix, the weight of each, and which are support vectors."""
 
+    points: Any
+    gamma: float | None
+    """That of a Gaussian kernel of dense points; None for any other kernel."""
     matrix: FloatArray
     weights: FloatArray
     support: npt.NDArray[np.intp]
@@ -475,10 +480,14 @@ class _TrainingData:
         return len(self.matrix)
 
     def kernel(self, members: npt.NDArray[np.intp], name: str) -> Gram:
-        """Return the kernel matrix of some of the points."""
-        if members.size == self.size:
-            return _checked_kernel(self.matrix, name)
-        return _checked_kernel(self.matrix[np.ix_(members, members)], name)
+        """Return the kernel matrix of some of the points, positive semidefinite by proof."""
+        K = self.matrix
+        if members.size < self.size:
+            K = K[np.ix_(members, members)]
+        if self.gamma is None:
+            return _checked_kernel(K, name)
+        # klopt's own matrix of the same kernel has a floor without a factorisation.
+        return Gram.near(K, Gram.rbf(self.points[members], self.gamma))
 
 
 def _training_data(svm: Any, X: Any, sample_weight: Any) -> _TrainingData:
@@ -497,7 +506,9 @@ def _training_data(svm: Any, X: Any, sample_weight: Any) -> _TrainingData:
     # A precomputed kernel has no vectors to keep.
     if svm.kernel != "precomputed" and not callable(svm.kernel):
         _require_same_rows("X", points[support], svm.support_vectors_, support)
-    return _TrainingData(_kernel_matrix(svm, points, svm._gamma), weights, support)
+    is_gaussian = svm.kernel == "rbf" and isinstance(points, np.ndarray)
+    gamma = float(svm._gamma) if is_gaussian else None
+    return _TrainingData(points, gamma, _kernel_matrix(svm, points, svm._gamma), weights, support)
 
 
 def check_fitted(estimator: Any, check: Any) -> None:
