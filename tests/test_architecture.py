@@ -25,6 +25,7 @@ NATIVE = {
     "matplotlib",
     "osqp",
     "pandas",
+    "qpsolvers",
     "scs",
     "sklearn",
 }

@@ -27,6 +27,8 @@ SOURCES = {
     ("sklearn", "SVR"): "scikit_learn:judge_svr",
     ("sklearn", "NuSVR"): "scikit_learn:judge_nu_svr",
     ("sklearn", "KernelRidge"): "scikit_learn:judge_kernel_ridge",
+    ("scipy", "OptimizeResult"): "scipy_linear:judge_linear",
+    ("qpsolvers", "Solution"): "qpsolvers_solution:judge_solution",
 }
 """For the package and the class of an answer: the file of this folder, and its function."""
 
@@ -56,6 +58,10 @@ def judge(
         fitted `SVC`, `NuSVC`, `SVR`,  `X`, `y` and maybe `sample_weight`, as they were given to
         `NuSVR`, `KernelRidge` of      `fit`; a classifier of many classes is judged machine by
         scikit-learn                   machine, and `result.parts` has the results
+        result of SciPy's `linprog`    `c`, `A_ub`, `b_ub`, `A_eq`, `b_eq`, `bounds`, as given to it
+        result of SciPy's `milp`       `c`, `bounds=`, `constraints=`, `integrality=`; judged is
+                                       the relaxation
+        `Solution` of qpsolvers        nothing
         =============================  ========================================================
     tol
         The relative gap between the proven bounds that counts as optimal, from 1e-13 to 0.1.

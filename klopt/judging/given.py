@@ -27,6 +27,7 @@ from klopt.engine.planner import Route
 from klopt.engine.result import Attempt, Result, Timings, combine
 from klopt.engine.run_here import blas_threads
 from klopt.errors import InvalidProblem
+from klopt.judging.multipliers import fitted_multipliers
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
 from klopt.model.forms import (
     ConeForm,
@@ -38,6 +39,7 @@ from klopt.model.forms import (
 )
 from klopt.model.functions import Bilinear, KernelQuadratic, Linear, Quadratic
 from klopt.model.problem import Formulation, Point, Problem
+from klopt.programs.program import Program
 from klopt.proof.certificate import Certificate, Verdict
 from klopt.proof.time_budget import budget
 
@@ -130,11 +132,21 @@ def _attempt(problem: Problem, claim: Claim, settings: Settings) -> Attempt:
     has_point = bool(claim.point.primal) or not _needs_primal(problem)
     point = claim.point if has_point else _with_zeros(problem, claim.point)
     way = _way(problem, point)
+    notes = claim.notes
+    # The multipliers of a program with linear rows follow from the point.
+    is_program = isinstance(problem, Program) and isinstance(way.form, ConeForm)
+    if is_program and has_point and not point.dual:
+        assert isinstance(way.form, ConeForm)
+        y = fitted_multipliers(way.form, way.x)
+        if y is not None:
+            way = replace(way, y=y)
+            point = way.formulation.recover(way.x, y)
+            notes = (*notes, "no multipliers came with the answer: klopt fitted them to its point")
     built = time.perf_counter()
 
     # The bracket is that of the point itself, not of what a form keeps of it.
     formulation = replace(way.formulation, recover=lambda x, y: point)
-    answer = Answer(claim.stop, way.x, way.y, native=claim.native, notes=claim.notes)
+    answer = Answer(claim.stop, way.x, way.y, native=claim.native, notes=notes)
     try:
         certificate, found = certify(
             problem, formulation, way.form, answer, settings.tol, sharpen=False
@@ -149,7 +161,7 @@ def _attempt(problem: Problem, claim: Claim, settings: Settings) -> Attempt:
     else:
         note = "the answer has no point: the interval is what its multipliers prove"
         certificate = _demoted(certificate, note)
-    certificate = replace(certificate, notes=(*certificate.notes, *claim.notes))
+    certificate = replace(certificate, notes=(*certificate.notes, *notes))
     if not certificate.verdict.conclusive:
         note = "klopt.solve(result.problem) solves it again and may prove more"
         certificate = replace(certificate, notes=(*certificate.notes, note))

@@ -16,7 +16,7 @@ from klopt.judging.given import Claim, expected_arrays, judged
 from klopt.model.backend import Settings
 from klopt.model.problem import Point, Problem
 
-__all__ = ["Arrays", "judge_point"]
+__all__ = ["Arrays", "judge_point", "require_shape"]
 
 Arrays: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
@@ -76,7 +76,7 @@ def _checked_point(problem: Problem, point: Point) -> Point:
     for shapes in expected_arrays(problem):
         for name, shape in shapes.items():
             if name in tuple(point):
-                _require_shape(name, getattr(point, name), shape)
+                require_shape(name, getattr(point, name), shape)
     return point
 
 
@@ -105,7 +105,7 @@ def _named(argument: str, given: Arrays, shapes: Shapes) -> dict[str, FloatArray
             hint = f"; did you mean {near[0]!r}?" if near else ""
             known = ", ".join(shapes) or "no arrays"
             raise InvalidProblem(f"{argument} has {name!r}; this problem has {known}{hint}")
-        _require_shape(name, array, shapes[name])
+        require_shape(name, array, shapes[name])
     return {name: array.astype(np.float64) for name, array in arrays.items()}
 
 
@@ -133,6 +133,7 @@ def _split(argument: str, values: FloatArray, shapes: Shapes) -> dict[str, Float
     )
 
 
-def _require_shape(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
+def require_shape(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
+    """Refuse an array of an answer that has another shape than the problem's."""
     if array.shape != shape:
         raise InvalidProblem(f"{name} of the answer has shape {array.shape}; expected {shape}")
