@@ -17,6 +17,7 @@ from .errors import (
     NotCertified as NotCertified,
     UncertifiedFit as UncertifiedFit,
 )
+from .judging.entry import judge as judge
 from .kernels.gram import Gram as Gram
 from .model.backend import (
     Answer as Answer,

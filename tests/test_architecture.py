@@ -1,6 +1,6 @@
 """The folder tree is the architecture: who may import whom, read from the syntax trees.
 
-    cli, learners, papers, bench, conformance -> engine -> certificates -> proof -> model -> arrays, errors
+    cli, judging, learners, papers, bench, conformance -> engine -> certificates -> proof -> model
     problems -> model, proof, numerics, kernels, programs         solvers -> model, numerics
 
 Problems know nothing of solvers, solvers know nothing of problems, the core names neither.
@@ -25,6 +25,7 @@ NATIVE = {
     "matplotlib",
     "osqp",
     "pandas",
+    "qpsolvers",
     "scs",
     "sklearn",
 }
@@ -51,7 +52,9 @@ MAY_IMPORT = {
     "bench": CORE | {"papers"},
     "papers": CORE | {"problems", "learners", "bench"},
     "learners": CORE | {"problems", "bench"},
-    "cli": CORE | {"certificates", "bench", "conformance", "learners", "papers"},
+    # The problems that other people's answers belong to.
+    "judging": CORE | {"problems"},
+    "cli": CORE | {"certificates", "bench", "conformance", "judging", "learners", "papers"},
     "__main__": {"cli"},
 }
 """What a folder or root module of klopt may import, beside itself."""
