@@ -80,7 +80,17 @@ class Cvxpy(Backend):
     library = "cvxpy"
     rank = 50
     references = ("diamond2016", "agrawal2018")
-    offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
+    offers = frozenset(
+        {
+            Feature.CONE,
+            Feature.QUADRATIC,
+            Feature.SOC,
+            Feature.PSD,
+            Feature.EXP,
+            Feature.POWER,
+            Feature.GENERAL_POWER,
+        }
+    )
     honours = frozenset({"tol", "seed"})
     proves = frozenset({"dual"})
 

@@ -26,6 +26,8 @@ class Feature(StrEnum):
     SOC = "second-order cones"
     PSD = "semidefinite cones"
     EXP = "exponential cones"
+    POWER = "power cones"
+    GENERAL_POWER = "power cones of more than three rows"
 
     # A function over a simple set is exactly one of these, or QUADRATIC.
     LINEAR = "a linear objective"

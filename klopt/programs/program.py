@@ -32,11 +32,13 @@ HUGE = 1e12
 
 
 class Program(Problem):
-    """The base of `LP`, `QCQP` and `SDP`, whose value is `scale` times that of `form`, + `offset`."""
+    """The base of `LP`, `QCQP`, `SDP` and `ConeProgram`, whose value is `scale` times that of `form`, + `offset`."""
 
     trusts_residuals: ClassVar[bool] = True
     offset: float
     within: float
+    repair: str = ""
+    """What was changed in the data by rounding, such as a matrix made symmetric."""
 
     @property
     @abstractmethod
@@ -135,7 +137,7 @@ class Program(Problem):
         if self.offset:
             low = float(round_down(low + self.offset))
             high = float(round_up(high + self.offset))
-        note = self.rows.note
+        note = "; ".join(filter(None, (self.rows.note, self.repair)))
         return Bracket(
             low,
             high,
