@@ -10,7 +10,9 @@ minimisation.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
+from os import PathLike
 from typing import Any, Self
 
 import attrs
@@ -18,13 +20,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+import klopt.programs.formats as formats
 from klopt.arrays import FloatArray, MatrixLike, SparseMatrix, csc, positive, vector
-from klopt.model.cones import Cones, svec_diagonal, svec_weights
+from klopt.errors import InvalidProblem
+from klopt.model.cones import Cones, svec_diagonal, svec_size, svec_weights
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm
 from klopt.model.problem import Formulation, Point, Sense, Statement
 from klopt.programs.cvxpy_reduction import reduced_by_cvxpy
 from klopt.programs.epigraph import Epigraph
+from klopt.programs.formats.model import Block, Model
 from klopt.programs.program import Program
 from klopt.programs.psd_factor import averaged_note, convex_matrix
 from klopt.programs.rows import LinearRows, bounds_array, finite_number
@@ -139,6 +144,98 @@ class ConeProgram(Program):
         'max'
         """
         return cls(**reduced_by_cvxpy(problem).arguments)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | PathLike[str],
+        *,
+        time_limit: float | None = None,
+        memory_limit: float | None = None,
+    ) -> Self:
+        """Return the program in a .cbf file, or a quadratic program in an .mps, .lp or .npz file.
+
+        Reading may take `time_limit` seconds and ask for `memory_limit` bytes; see
+        `klopt.programs.formats.read`.
+        """
+        with formats.opened(path, time_limit=time_limit, memory_limit=memory_limit) as model:
+            return cls.from_model(model, path)
+
+    @classmethod
+    def from_model(cls, model: Model, path: str | PathLike[str]) -> Self:
+        """Return the program that was read from a file."""
+        if model.quadratics or model.over == "X":
+            what = "quadratic constraints" if model.quadratics else "a program over X"
+            reader = "QCQP" if model.quadratics else "SDP"
+            raise InvalidProblem(
+                f"{path} has {what}, which ConeProgram does not hold; use {reader}.from_file"
+            )
+        A_ub, b_ub, A_eq, b_eq, _ = model.split()
+        linear = LinearRows(A_ub, b_ub, A_eq, b_eq, bounds_array(model.c.size, model.bounds))
+        parts = [linear.zero, linear.nonneg]
+        for A, b in ((model.A_soc, model.b_soc), (model.A_curved, model.b_curved)):
+            if A is not None and b is not None:
+                parts.append((A, b))
+        # sum_j x_j F_j - F_0 is b - Ax with A_j = -F_j and b = -F_0, entry by entry.
+        blocks = [
+            (csc("F", -block.entries[:, 1:]), -block.entries[:, [0]].toarray().ravel())
+            for block in model.blocks
+        ]
+        place = 3 if model.soc else 2
+        parts[place:place] = blocks
+        return cls(
+            model.P,
+            model.c,
+            sparse.vstack([A for A, _ in parts], format="csc"),
+            np.concatenate([b for _, b in parts]),
+            Cones(
+                zero=linear.zero[1].size,
+                nonneg=linear.nonneg[1].size,
+                soc=model.soc,
+                psd=tuple(block.order for block in model.blocks),
+                exp=model.exp,
+                power=model.power,
+            ),
+            model.offset,
+            model.sense,
+            svec=not model.blocks,
+        )
+
+    def to_file(self, path: str | PathLike[str]) -> None:
+        """Write the program to a .cbf file; reading it gives the same numbers.
+
+        A format that holds no cones (.mps, .lp) takes a program without any.
+        """
+        if self.svec and self.cones.psd:
+            raise InvalidProblem(
+                f"{path}: rows times sqrt(2) cannot be written without rounding; "
+                "state the program by the entries of its matrices, svec=False"
+            )
+        A = self.A.tocsr()
+        cones = self.cones
+        soc = slice(cones.zero + cones.nonneg, cones.zero + cones.nonneg + sum(cones.soc))
+        blocks = []
+        start = soc.stop
+        for order in cones.psd:
+            rows = slice(start, start + svec_size(order))
+            entries = sparse.hstack([-self.b[rows][:, None], -A[rows]], format="csc")
+            blocks.append(Block(order, entries))
+            start = rows.stop
+        model = Model.of_rows(self.c, self.rows, self.offset, self.sense)
+        curved = bool(cones.exp or cones.power)
+        model = replace(
+            model,
+            P=self.P,
+            A_soc=csc("A_soc", A[soc]) if cones.soc else None,
+            b_soc=self.b[soc] if cones.soc else None,
+            soc=cones.soc,
+            A_curved=csc("A_curved", A[start:]) if curved else None,
+            b_curved=self.b[start:] if curved else None,
+            exp=cones.exp,
+            power=cones.power,
+            blocks=tuple(blocks),
+        )
+        formats.write(path, model)
 
     def describe(self) -> str:
         cones = self.cones
