@@ -146,22 +146,6 @@ class ConeProgram(Program):
         return cls(**reduced_by_cvxpy(problem).arguments)
 
     @classmethod
-    def from_file(
-        cls,
-        path: str | PathLike[str],
-        *,
-        time_limit: float | None = None,
-        memory_limit: float | None = None,
-    ) -> Self:
-        """Return the program in a .cbf file, or a quadratic program in an .mps, .lp or .npz file.
-
-        Reading may take `time_limit` seconds and ask for `memory_limit` bytes; see
-        `klopt.programs.formats.read`.
-        """
-        with formats.opened(path, time_limit=time_limit, memory_limit=memory_limit) as model:
-            return cls.from_model(model, path)
-
-    @classmethod
     def from_model(cls, model: Model, path: str | PathLike[str]) -> Self:
         """Return the program that was read from a file."""
         if model.quadratics or model.over == "X":
@@ -218,7 +202,8 @@ class ConeProgram(Program):
         start = soc.stop
         for order in cones.psd:
             rows = slice(start, start + svec_size(order))
-            entries = sparse.hstack([-self.b[rows][:, None], -A[rows]], format="csc")
+            constant = sparse.csc_array(-self.b[rows][:, None])
+            entries = sparse.hstack([constant, -A[rows].tocsc()], format="csc")
             blocks.append(Block(order, entries))
             start = rows.stop
         model = Model.of_rows(self.c, self.rows, self.offset, self.sense)

@@ -171,22 +171,6 @@ class QCQP(Program):
         )
 
     @classmethod
-    def from_file(
-        cls,
-        path: str | PathLike[str],
-        *,
-        time_limit: float | None = None,
-        memory_limit: float | None = None,
-    ) -> Self:
-        """Return the program in an .mps, .lp, .cbf or .npz file.
-
-        Reading may take `time_limit` seconds and ask for `memory_limit` bytes; see
-        `klopt.programs.formats.read`.
-        """
-        with formats.opened(path, time_limit=time_limit, memory_limit=memory_limit) as model:
-            return cls.from_model(model, path)
-
-    @classmethod
     def from_model(cls, model: Model, path: str | PathLike[str]) -> Self:
         """Return the program that was read from a file."""
         model.expect(path, "QCQP", ("LP", "QCQP"))

@@ -20,7 +20,7 @@ from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop, check_raw
 from klopt.model.cones import Cones, svec_places, svec_size
 from klopt.model.cones.power import exponents
-from klopt.model.features import Feature
+from klopt.model.features import CURVED_CONES, Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers._native.embedding import claim
 from klopt.solvers._native.memory import dense_blocks, matrix_bytes
@@ -70,17 +70,7 @@ class Clarabel(Backend):
     library = "clarabel"
     rank = 20
     references = ("goulart2024",)
-    offers = frozenset(
-        {
-            Feature.CONE,
-            Feature.QUADRATIC,
-            Feature.SOC,
-            Feature.PSD,
-            Feature.EXP,
-            Feature.POWER,
-            Feature.GENERAL_POWER,
-        }
-    )
+    offers = CURVED_CONES | {Feature.CONE, Feature.QUADRATIC}
     honours = frozenset({"tol", "max_iter", "threads", "seed", "log"})
     proves = frozenset({"dual", "farkas", "ray"})
 

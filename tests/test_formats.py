@@ -241,7 +241,7 @@ class TestWhatAFormatCannotHoldIsRefused:
         (QCQP(None, [1], soc=(1,), A_soc=[[1]], b_soc=[1]), "a.cbf", SDP, "second-order cones, .*; use QCQP"),
         (POWER, "a.cbf", SDP, "power cones, which SDP does not hold; use ConeProgram.from_file"),
         (QCQP(None, [1], [([[1.0]], [0], 1)]), "a.npz", ConeProgram, "has quadratic constraints, .* use QCQP"),
-        (SDP.standard([[1, 0], [0, 1]], [[[0, 1], [1, 0]]], [1]), "a.cbf", ConeProgram, "has a program over X, .* use SDP"),
+        (SDP.standard([[1, 0], [0, 1]], [[[0, 1], [1, 0]]], [1]), "a.cbf", ConeProgram, "a program over X, .* use SDP"),
     ])  # fmt: skip
     def test_when_reading(self, tmp_path, problem, name, reader, message) -> None:
         problem.to_file(tmp_path / name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Feature"]
+__all__ = ["CURVED_CONES", "Feature"]
 
 
 class Feature(StrEnum):
@@ -43,3 +43,9 @@ class Feature(StrEnum):
     ORDERED = "ordered simplices"
     SPECTRAL = "spectrahedra"
     PRODUCT = "products of simple sets"
+
+
+CURVED_CONES = frozenset(
+    {Feature.SOC, Feature.PSD, Feature.EXP, Feature.POWER, Feature.GENERAL_POWER}
+)
+"""All kinds of cones that are not polyhedral."""

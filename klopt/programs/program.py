@@ -6,15 +6,18 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
+from os import PathLike
+from typing import ClassVar, Self
 
 import numpy as np
 
+import klopt.programs.formats as formats
 from klopt.arrays import FloatArray
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Start
 from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.programs.duality import dual_of, from_dual, to_dual
+from klopt.programs.formats.model import Model
 from klopt.programs.rows import LinearRows
 from klopt.proof.cone_witnesses import DualWitness
 from klopt.proof.enclosure import round_down, round_up
@@ -39,6 +42,27 @@ class Program(Problem):
     within: float
     repair: str = ""
     """What was changed in the data by rounding, such as a matrix made symmetric."""
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | PathLike[str],
+        *,
+        time_limit: float | None = None,
+        memory_limit: float | None = None,
+    ) -> Self:
+        """Return the program in a file, whose suffix says how it is read.
+
+        Reading may take `time_limit` seconds and ask for `memory_limit` bytes; see
+        `klopt.programs.formats.read`.
+        """
+        with formats.opened(path, time_limit=time_limit, memory_limit=memory_limit) as model:
+            return cls.from_model(model, path)
+
+    @classmethod
+    @abstractmethod
+    def from_model(cls, model: Model, path: str | PathLike[str]) -> Self:
+        """Return the program that was read from a file."""
 
     @property
     @abstractmethod

@@ -8,8 +8,9 @@
 Cones: F free, L+ L- L= signs, Q second-order, QR rotated (2 x_0 x_1 >= ||rest||^2, turned by 45
 degrees into Q), EXP exponential (x_0 >= x_1 exp(x_2 / x_1), klopt's rows backwards), @k:POW power
 cones, whose weights are read as the decimals they are. A file of PSDVAR and L= rows alone is a
-program in standard form; otherwise the entries of X become variables. The format has no bounds of variables other than 0: klopt writes them
-as the last rows of CON and says so in a comment. Nor has it names, which another comment holds.
+program in standard form; otherwise the entries of X become variables. The format has no bounds of
+variables other than 0: klopt writes them as the last rows of CON and says so in a comment. Nor has
+it names, which another comment holds.
 """
 
 from __future__ import annotations
