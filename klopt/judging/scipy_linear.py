@@ -194,13 +194,17 @@ def _rows(constraints: Any, n: int) -> Iterator[Rows]:
             A, low, high = each.A, each.lb, each.ub
         else:
             A, low, high = (*each, -np.inf, np.inf)[:3] if len(each) < 3 else each
-        matrix = sparse.csr_array(np.atleast_2d(A) if not sparse.issparse(A) else A)
+        matrix = sparse.csr_array(_two_dimensional(A))
         if matrix.shape[1] != n:
             raise InvalidProblem(f"constraints have {matrix.shape[1]} columns; c has {n} entries")
         size = (matrix.shape[0],)
         low = np.broadcast_to(np.asarray(low, dtype=float), size)
         high = np.broadcast_to(np.asarray(high, dtype=float), size)
         yield matrix, low, high
+
+
+def _two_dimensional(A: Matrix) -> Matrix:
+    return A if sparse.issparse(A) else np.atleast_2d(A)
 
 
 def _limits(bounds: Any, n: int) -> FloatArray:
