@@ -54,10 +54,10 @@ def judge(
     """Prove the SOLUTION of a FILE, or an answer in a Python file, without solving again.
 
     \b
-    klopt judge model.mps model.sol     a solution of HiGHS, CPLEX, SCIP, Gurobi or CBC
-    klopt judge model.cbf point.npz     the arrays x and y, or .json
-    klopt judge script.py:answer        what klopt.judge takes: one object, or a tuple
-                                        of its arguments, such as (svc, X, y)
+    klopt judge model.mps model.sol   of HiGHS, CPLEX, SCIP, Gurobi or CBC
+    klopt judge model.cbf point.npz   the arrays x and y, or .json
+    klopt judge script.py:answer      what klopt.judge takes: one object, or a
+                                      tuple of arguments such as (svc, X, y)
 
     Exit code 0 if what the answer claims is proven, 1 if not, 2 for a bad call.
     """
