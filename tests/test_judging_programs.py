@@ -128,6 +128,7 @@ def test_other_results_of_scipy_and_other_arguments_are_refused() -> None:
         LinearConstraint([[1, 1], [1, -1]], [2.5, 0], [np.inf, 0]),
         ([[1, 1], [1, -1]], [2.5, 0], [np.inf, 0]),
         [LinearConstraint([[1, 1]], 2.5), ([[1, -1]], 0, 0)],
+        [([[1, 1]], 2.5), (sparse.csr_array([[1.0, -1.0]]), 0, 0), ([1, 1], -np.inf, 9)],
     ],
 )
 def test_a_linear_program_by_milp_is_judged_in_every_way_to_say_it(constraints) -> None:

@@ -34,7 +34,7 @@ from klopt.cli.results import print_result
 from klopt.cli.theorems import verify
 
 if TYPE_CHECKING:
-    from klopt.engine.result import Accept
+    from klopt.engine.result import Accept, Result
     from klopt.model.problem import Problem
 
 __all__ = ["main"]
@@ -53,6 +53,7 @@ def main() -> None:
     klopt compare SoftMargin      compare all backends on a problem
     klopt solve model.mps         solve a file and prove the answer
     klopt judge model.mps a.sol   prove an answer that was made elsewhere
+    klopt check proof.json        check a certificate in exact arithmetic
     klopt plan SoftMargin         list what can solve it, best first, and why
     klopt backends                list what is installed and what it takes
     klopt new backend NAME        write a backend to start from, in one file
@@ -114,6 +115,13 @@ def main() -> None:
     is_flag=True,
     help="Prove a linear program in rationals; the decimals of an .mps file are not rounded.",
 )
+@click.option(
+    "--certificate",
+    "certificate_file",
+    type=click.Path(dir_okay=False, writable=True),
+    metavar="FILE",
+    help="Write the proof to a file that anybody can check (see klopt check).",
+)
 @click.option("--log", is_flag=True, help="Show the backend's log on standard error.")
 @click.option(
     "--raw",
@@ -150,6 +158,7 @@ def solve(
     threads: int,
     isolate: bool | None,
     exact: bool,
+    certificate_file: str | None,
     log: bool,
     raw: tuple[str, ...],
     accept: Accept,
@@ -208,7 +217,22 @@ def solve(
     if log:
         click.echo("".join(attempt.answer.log for attempt in result.attempts), err=True, nl=False)
     print_result(result, chosen is not None, verbose, as_json)
+    if certificate_file is not None and not _saved(result, certificate_file):
+        sys.exit(1)
     sys.exit(0 if result.accepted(accept) else 1)
+
+
+def _saved(result: Result, file: str) -> bool:
+    """Write the certificate; say why where there is none."""
+    from klopt.engine.format import wrapped
+    from klopt.errors import NotCertified
+
+    try:
+        result.certificate.save(file)
+    except (NotCertified, OSError) as error:
+        click.echo(wrapped(f"klopt: no certificate was written: {error}"), err=True)
+        return False
+    return True
 
 
 def _refuse_unknown_options(
@@ -242,6 +266,36 @@ def _on_own_data(
         raise BadCall(f"--size is for random instances; {data} has the points")
     cls = problem_named(target)
     return problem_of(cls, read_training_data(data, kernels, positive), read_options(words))
+
+
+@main.command(short_help="Check certificates in exact arithmetic.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@_json
+def check(files: tuple[str, ...], as_json: bool) -> None:
+    """Check certificates that `klopt solve --certificate FILE` has written, in exact arithmetic.
+
+    Nothing is solved and no solver is trusted. Exit code 0 if each one proves its claim, 1 if one
+    does not, 2 if a file cannot be read. `checker/klopt_check.py` does the same without klopt.
+    """
+    from klopt.certificates.files import check as proven
+    from klopt.engine.format import document, wrapped
+    from klopt.errors import InvalidProblem
+
+    found = []
+    for file in files:
+        try:
+            found.append({"file": file, "proven": True, "says": proven(file)})
+        except InvalidProblem as error:
+            found.append({"file": file, "proven": False, "says": str(error)})
+        except OSError as error:
+            raise BadCall(f"{file}: {error.strerror or error}") from error
+    if as_json:
+        click.echo(document("check", {"certificates": found}))
+    else:
+        for each in found:
+            word = "proven" if each["proven"] else "REJECTED"
+            click.echo(wrapped(f"{word}: {each['file']}: {each['says']}"))
+    sys.exit(0 if all(each["proven"] for each in found) else 1)
 
 
 @contextmanager
