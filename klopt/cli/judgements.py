@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from klopt.cli.common import as_json as _json
+from klopt.cli.common import (
+    accepted as _accept,
+    as_json as _json,
+    explained as _verbose,
+    tolerance as _tol,
+)
 from klopt.cli.results import print_judgement
 
 if TYPE_CHECKING:
@@ -19,28 +24,15 @@ __all__ = ["judge"]
 @click.command(short_help="Prove an answer that was made elsewhere.")
 @click.argument("target", metavar="FILE|MODULE:NAME")
 @click.argument("solution", metavar="[SOLUTION]", required=False)
-@click.option(
-    "--tol",
-    default=1e-6,
-    show_default=True,
-    help="Relative gap at which an answer counts as optimal.",
-)
+@_tol
 @click.option(
     "--time",
     "time_limit",
     metavar="DURATION",
     help="Begin no repair of a proof after 30, 30s, 5m or 2h.",
 )
-@click.option(
-    "--accept",
-    type=click.Choice(["proven", "estimated"]),
-    default="proven",
-    show_default=True,
-    help="Exit with 0 for a proof only, or for an estimate as well.",
-)
-@click.option(
-    "-v", "--verbose", is_flag=True, help="Explain in full what is proven and what is not."
-)
+@_accept
+@_verbose
 @_json
 def judge(
     target: str,

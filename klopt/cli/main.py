@@ -26,7 +26,15 @@ from typing import TYPE_CHECKING
 import click
 
 from klopt.cli.authoring import check_backend, check_problem, new
-from klopt.cli.common import BadCall, Commands, as_json as _json, instance as _instance
+from klopt.cli.common import (
+    BadCall,
+    Commands,
+    accepted as _accept,
+    as_json as _json,
+    explained as _verbose,
+    instance as _instance,
+    tolerance as _tol,
+)
 from klopt.cli.comparisons import cite, compare, doctor, export, report
 from klopt.cli.experiments import experiments
 from klopt.cli.judgements import judge
@@ -87,12 +95,7 @@ def main() -> None:
 )
 @click.option("--backend", metavar="NAME|FILE.py", help="Use this backend and no other.")
 @click.option("--formulation", metavar="NAME", help="Use this formulation (see klopt plan).")
-@click.option(
-    "--tol",
-    default=1e-6,
-    show_default=True,
-    help="Relative gap at which an answer counts as optimal.",
-)
+@_tol
 @click.option(
     "--time",
     "time_limit",
@@ -129,16 +132,8 @@ def main() -> None:
     metavar="KEY=VALUE",
     help="A native option of the backend; may be repeated.",
 )
-@click.option(
-    "--accept",
-    type=click.Choice(["proven", "estimated"]),
-    default="proven",
-    show_default=True,
-    help="Exit with 0 for a proof only, or for an estimate as well.",
-)
-@click.option(
-    "-v", "--verbose", is_flag=True, help="Explain in full what is proven and what was tried."
-)
+@_accept
+@_verbose
 @_json
 @click.pass_context
 def solve(

@@ -11,6 +11,7 @@ The kind is told by the content. Values that a file leaves out are 0: SCIP write
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -85,17 +86,22 @@ def read_solution(
         return found
 
 
+def _lines_with_words(source: SourceFile, lines: list[str]) -> Iterator[tuple[int, str, list[str]]]:
+    """Number, text and words of each line that is not empty."""
+    for place, line in enumerate(lines, 1):
+        if place % LINES_AT_A_TIME == 0:
+            source.check_time()
+        words = line.split()
+        if words:
+            yield place, line, words
+
+
 def _highs(source: SourceFile, lines: list[str]) -> SolutionFile:
     """The raw style of HiGHS: `highs --solution_file`, or `writeSolution(file)`."""
     found = SolutionFile()
     part = ""
     values: dict[str, float] | None = None
-    for place, line in enumerate(lines, 1):
-        if place % LINES_AT_A_TIME == 0:
-            source.check_time()
-        words = line.split()
-        if not words:
-            continue
+    for place, line, words in _lines_with_words(source, lines):
         if words[0] == "#":
             heading = " ".join(words[1:])
             if heading.startswith("Columns"):
@@ -170,12 +176,7 @@ def _cplex(source: SourceFile, text: str) -> SolutionFile:
 def _names_and_values(source: SourceFile, lines: list[str]) -> SolutionFile:
     """One column a line, beside comments and the lines of a status."""
     found = SolutionFile()
-    for place, line in enumerate(lines, 1):
-        if place % LINES_AT_A_TIME == 0:
-            source.check_time()
-        words = line.split()
-        if not words:
-            continue
+    for place, line, words in _lines_with_words(source, lines):
         status = STATUS.fullmatch(line.strip()) or CBC_STATUS.fullmatch(line.strip())
         if status is not None and (words[0] in ("#", "solution") or not found.columns):
             if not re.fullmatch(r"[-+.\deE]*|inf|infinity", status[1].strip(), re.IGNORECASE):
