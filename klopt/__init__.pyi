@@ -2,6 +2,7 @@
 
 from . import learners as learners, problems as problems
 from .bench.comparison import Comparison as Comparison, compare as compare
+from .certificates.files import check as check
 from .conformance.checks import Check as Check, Status as Status
 from .conformance.suite import check_backend as check_backend, check_problem as check_problem
 from .engine.cvxpy_solver import CVXPY as CVXPY
@@ -17,6 +18,7 @@ from .errors import (
     NotCertified as NotCertified,
     UncertifiedFit as UncertifiedFit,
 )
+from .judging.entry import judge as judge
 from .kernels.gram import Gram as Gram
 from .model.backend import (
     Answer as Answer,

@@ -19,7 +19,7 @@ from klopt.model.problem import Bracket, Formulation, Point, Problem
 from klopt.programs.duality import dual_of, from_dual, to_dual
 from klopt.programs.formats.model import Model
 from klopt.programs.rows import LinearRows
-from klopt.proof.cone_witnesses import DualWitness
+from klopt.proof.cone_witnesses import ConeClaim, DualWitness
 from klopt.proof.enclosure import round_down, round_up
 from klopt.proof.statement import ConeStatement
 from klopt.witness.cone_witness import ConeProof, prove, proven_infeasible, proven_ray
@@ -100,6 +100,15 @@ class Program(Problem):
     def dual_witness(self, w: FloatArray, y: FloatArray) -> DualWitness:
         """Return what (w, y) of `form` proposes for `cone_statement`."""
         return DualWitness(w, y)
+
+    def cone_claim(self, point: Point) -> ConeClaim | None:
+        if self.is_dual_of_form:
+            return None
+        x, y = self.pair(point)
+        witness = self.dual_witness(x, y)
+        return ConeClaim(
+            self.cone_statement, x, witness.y, witness.quadratic, self.scale, self.offset
+        )
 
     def bracket(self, point: Point) -> Bracket:
         """Return bounds of the optimum, proven from a repaired point and repaired multipliers."""

@@ -170,11 +170,11 @@ def _is_scaled_semidefinite(M: Enclosure, margin: float) -> bool:
     exponent = -(np.frexp(diagonal)[1] // 2)
     if np.max(np.abs(exponent)) > 400:
         return False
-    # Scaling by powers of two is exact away from underflow, which ETA covers.
-    D = np.ldexp(1.0, exponent)
-    mid = M.mid * D[:, None] * D
-    lost = radius_norm(M.rad * D[:, None] * D + 4 * ETA)
-    lost += margin * float(np.max(D)) ** 2 * 1.000001
+    # Scaling by both powers of two at once is exact away from underflow, which ETA covers.
+    exponents = exponent[:, None] + exponent
+    mid = np.ldexp(M.mid, exponents)
+    lost = radius_norm(np.ldexp(M.rad, exponents) + 4 * ETA)
+    lost += margin * 4.0 ** float(np.max(exponent)) * 1.000001
     return is_positive_semidefinite(mid, float(round_up(lost)))
 
 
