@@ -29,6 +29,7 @@ SOURCES = {
     ("sklearn", "KernelRidge"): "scikit_learn:judge_kernel_ridge",
     ("scipy", "OptimizeResult"): "scipy_linear:judge_linear",
     ("qpsolvers", "Solution"): "qpsolvers_solution:judge_solution",
+    ("cvxpy", "Problem"): "cvxpy_answers:judge_problem",
 }
 """For the package and the class of an answer: the file of this folder, and its function."""
 
@@ -62,6 +63,7 @@ def judge(
         result of SciPy's `milp`       `c`, `bounds=`, `constraints=`, `integrality=`; judged is
                                        the relaxation
         `Solution` of qpsolvers        nothing
+        solved `Problem` of CVXPY      nothing; `klopt.solve` solves it instead
         =============================  ========================================================
     tol
         The relative gap between the proven bounds that counts as optimal, from 1e-13 to 0.1.
