@@ -31,6 +31,7 @@ SOURCES = {
     ("qpsolvers", "Solution"): "qpsolvers_solution:judge_solution",
     ("builtins", "str"): "solution_files:judge_files",
     ("pathlib", "PurePath"): "solution_files:judge_files",
+    ("cvxpy", "Problem"): "cvxpy_answers:judge_problem",
 }
 """For the package and the class of an answer: the file of this folder, and its function."""
 
@@ -66,6 +67,7 @@ def judge(
         `Solution` of qpsolvers        nothing
         path of a program              `solution`, the path of a file of HiGHS, CPLEX, SCIP, Gurobi
                                        or CBC, or of an .npz or .json file with the arrays
+        solved `Problem` of CVXPY      nothing; `klopt.solve` solves it instead
         =============================  ========================================================
     tol
         The relative gap between the proven bounds that counts as optimal, from 1e-13 to 0.1.
