@@ -168,13 +168,22 @@ class MatrixProducts:
 
     def times_squares(self, a: FloatArray, b: FloatArray) -> Enclosure:
         """Return (K o K)(a o b)."""
+        return Enclosure(_squares_times(self.K.matrix, a * b), self._squares_radius(a * b))
+
+    def times_squares_on_support(self, a: FloatArray, b: FloatArray) -> Enclosure:
+        """Return (K o K)(a o b) where a is not zero, and 0 elsewhere."""
         K = self.K.matrix
-        n = len(K)
         u = a * b
-        step = max(1, BLOCK_ENTRIES // n)
-        parts = [np.square(K[i : i + step]) @ u for i in range(0, n, step)]
-        mid = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return Enclosure(mid, _squares_radius(self.diagonal, u, n + 8))
+        support = np.flatnonzero(a)
+        if 2 * support.size > a.size:
+            return self.times_squares(a, b)
+        part = K.take(support, 0).take(support, 1)
+        mid = np.zeros(a.size)
+        mid[support] = _squares_times(part, u[support])
+        return Enclosure(mid, self._squares_radius(u))
+
+    def _squares_radius(self, u: FloatArray) -> FloatArray:
+        return _squares_radius(self.diagonal, u, u.size + 8)
 
     def times_columns(self, B: FloatArray) -> FloatArray:
         """Return KB, rounded."""
@@ -236,14 +245,24 @@ class FeatureProducts:
     def times_squares(self, a: FloatArray, b: FloatArray) -> Enclosure:
         """Return (K o K)(a o b)."""
         u = a * b
-        n = u.size
-        # As many blocks as `steps` counts, all of about one size: BLAS is fastest so.
-        rows = -(-n // -(-n // BLOCK_ROWS))
-        mid = quadratic_forms(self.Phi, moments(self.Phi, u, rows), rows)
+        return Enclosure(_feature_squares_times(self.Phi, u), self._squares_radius(u))
+
+    def times_squares_on_support(self, a: FloatArray, b: FloatArray) -> Enclosure:
+        """Return (K o K)(a o b) where a is not zero, and 0 elsewhere."""
+        u = a * b
+        support = np.flatnonzero(a)
+        if support.size == a.size:
+            return self.times_squares(a, b)
+        mid = np.zeros(a.size)
+        if support.size:
+            mid[support] = _feature_squares_times(self.Phi[support], u[support])
+        return Enclosure(mid, self._squares_radius(u))
+
+    def _squares_radius(self, u: FloatArray) -> FloatArray:
         # The root of |u_j| times Phi may underflow before it is squared.
         most = 1 + float(np.abs(u).max())
         underflow = 16 * self.Phi.size**2 * self._largest**4 * most * ETA
-        return Enclosure(mid, _squares_radius(self.diagonal, u, self.steps, underflow))
+        return _squares_radius(self.diagonal, u, self.steps, underflow)
 
     def times_columns(self, B: FloatArray) -> FloatArray:
         """Return KB, rounded; sums over points are made of short ones."""
@@ -261,6 +280,24 @@ def _tall_product(A: FloatArray, B: FloatArray) -> FloatArray:
     for part in parts[1:]:
         total = total + part
     return np.asarray(total)
+
+
+def _squares_times(K: FloatArray, u: FloatArray) -> FloatArray:
+    """(K o K)u, some rows of K squared at a time."""
+    step = max(1, BLOCK_ENTRIES // max(len(K), 1))
+    parts = [np.square(K[i : i + step]) @ u for i in range(0, len(K), step)]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0), *parts])
+
+
+def _feature_squares_times(Phi: FloatArray, u: FloatArray) -> FloatArray:
+    """(K o K)u for K = Phi Phi'; a term passes through `FeatureProducts.steps` roundings at most."""
+    n, rank = Phi.shape
+    if n <= min(BLOCK_ROWS, 2 * rank):
+        # So few points that K is the smaller matrix: r roundings in K_ij, twice of that in K_ij^2.
+        return _squares_times(Phi @ Phi.T, u)
+    # As many blocks as `steps` counts, all of about one size: BLAS is fastest so.
+    rows = -(-n // -(-n // BLOCK_ROWS))
+    return quadratic_forms(Phi, moments(Phi, u, rows), rows)
 
 
 def _squares_radius(
@@ -618,7 +655,8 @@ class AdaptiveProof:
 
     def _mixed(self, a: FloatArray, b: FloatArray) -> Enclosure:
         """(Gamma o K)b = a o (K o K)(a o b) / (4 eta)."""
-        squares = self.kernel.times_squares(a, b)
+        # Where a is zero, so is the product: neither its value nor its radius matters.
+        squares = self.kernel.times_squares_on_support(a, b)
         weight = self.weight
         mid = squares.mid * (a * weight.mid)
         # 1 / (4 eta) is rounded once, and two products are.
