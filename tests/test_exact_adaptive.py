@@ -20,7 +20,6 @@ from strategies import radial_gram, signs
 
 import klopt
 from klopt.kernels.nystroem import LowRank
-from klopt.kernels.nystroem import LowRank
 from klopt.model.problem import Bracket, Point
 from klopt.problems import AdaptiveKernel, AdaptiveKernelRegression
 from klopt.problems._adaptive.proof import FeatureProducts, MatrixProducts, sharp_product
