@@ -79,6 +79,17 @@ def exact_rotation(form: BandForm) -> flint.fmpq_mat:
     return Q
 
 
+def noisy(rng: np.random.Generator) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Reflections that are off by little or by much."""
+
+    def propose(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        V, T = householder(P)
+        noise = 10.0 ** rng.uniform(-12, 0)
+        return V + noise * rng.normal(size=V.shape), T + noise * rng.normal(size=T.shape)
+
+    return propose
+
+
 # ---- log det
 
 
@@ -149,15 +160,9 @@ def test_a_reflection_is_as_nearly_orthogonal_as_is_said(
     rng: np.random.Generator, n: int, width: int, forged: bool
 ) -> None:
     """The sum of the absolute eigenvalues of QQ' - I with 60 digits."""
-
-    def propose(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        V, T = householder(P)
-        noise = 10.0 ** rng.uniform(-12, 0) if forged else 0.0
-        return V + noise * rng.normal(size=V.shape), T + noise * rng.normal(size=T.shape)
-
     # One reflection alone.
     width = max(width, n // 2)
-    form = BandForm.of(gram(rng, n, n), width, propose)
+    form = BandForm.of(gram(rng, n, n), width, noisy(rng) if forged else None)
     assert len(form.reflections) <= 1
     Q = exact_rotation(form)
     with mpmath.workdps(60):
@@ -175,14 +180,8 @@ def test_a_band_differs_from_the_rotated_matrix_by_its_error(
     rng: np.random.Generator, n: int, width: int, forged: bool
 ) -> None:
     """Q'AQ in rationals; one E_i is stretched by the reflections after it."""
-
-    def propose(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        V, T = householder(P)
-        noise = 10.0 ** rng.uniform(-12, 0) if forged else 0.0
-        return V + noise * rng.normal(size=V.shape), T + noise * rng.normal(size=T.shape)
-
     A = gram(rng, n, n)
-    form = BandForm.of(A, width, propose)
+    form = BandForm.of(A, width, noisy(rng) if forged else None)
     Q = exact_rotation(form)
     off = squares(Q.transpose() * exact(A) * Q - exact(dense(form)))
     stretched = form.error * (1 + form.defect) ** len(form.reflections) * (1 + 1e-12)
