@@ -55,12 +55,21 @@ from klopt.proof.enclosure import ETA, UNIT_ROUNDOFF, Enclosure, gamma
 from klopt.proof.log_det import log_det_change
 from klopt.proof.semidefinite import spectral_norm_bound
 
-__all__ = ["BandFactor", "BandForm", "Reflection", "cholesky_log_det_error", "householder"]
+__all__ = [
+    "BandFactor",
+    "BandForm",
+    "Reflection",
+    "cholesky_log_det_error",
+    "householder",
+    "norm_below",
+]
 
 WIDTH = 64
 """Columns that are reflected at a time, and the half-bandwidth."""
 SUMMED_ROWS = 128
 """Rows that are summed at a time: sums of sums lose fewer digits than one long sum."""
+SAFE_NORM = 1e140
+"""Norms from its reciprocal to here: their squares neither overflow nor underflow."""
 INFLATION = 1 + 2.0**-40
 """Covers the rounding of a bound of a few dozen operations on numbers, none negative."""
 
@@ -132,7 +141,7 @@ class BandForm:
         while len(rest) > width + 1 and width:
             panel = rest[width:, :width].copy(order="F")
             below = rest[width:, width:].copy(order="F")
-            norm = _norm_below(norm, rest[:width, :width], panel)
+            norm = norm_below(norm, rest[:width, :width], panel)
             step = _Step.of(below, panel, norm, *propose(panel))
             rest[width:, :width] = 0.0
             rest[width : 2 * width, :width] = step.triangle
@@ -396,8 +405,15 @@ def _symmetric_product(A: FloatArray, X: FloatArray) -> FloatArray:
     return Z
 
 
-def _norm_below(norm: float, corner: FloatArray, panel: FloatArray) -> float:
-    """A bound of ||A22||_F from those of A = [A11, P'; P, A22], A11 by its lower triangle."""
+def norm_below(norm: float, corner: FloatArray, panel: FloatArray) -> float:
+    """Return a bound of ||A22||_F from one of A = [A11, P'; P, A22], A11 by its lower triangle.
+
+    >>> 2.0 <= norm_below(3.0, np.array([[1.0]]), np.array([[2.0], [0.0]]) ** 0.5) < 2.0001
+    True
+    """
+    # Squares that underflow would say that nothing is left.
+    if not 1 / SAFE_NORM < norm < SAFE_NORM:
+        return norm
     lower = np.tril(corner, -1)
     diagonal = corner.diagonal()
     taken = 2 * float(np.vdot(panel, panel)) + 2 * float(np.vdot(lower, lower))
