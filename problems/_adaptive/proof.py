@@ -65,7 +65,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from klopt.arrays import FloatArray
+from klopt.arrays import FloatArray, IntArray
 from klopt.kernels.gram import Gram
 from klopt.model.memo import LastAnswer, lock
 from klopt.model.problem import Bracket, Point
@@ -166,24 +166,18 @@ class MatrixProducts:
         K = self.K.matrix
         return sharp_product(K, b) if K.size <= MAX_SHARP_ENTRIES else None
 
-    def times_squares(self, a: FloatArray, b: FloatArray) -> Enclosure:
-        """Return (K o K)(a o b)."""
-        return Enclosure(_squares_times(self.K.matrix, a * b), self._squares_radius(a * b))
-
-    def times_squares_on_support(self, a: FloatArray, b: FloatArray) -> Enclosure:
-        """Return (K o K)(a o b) where a is not zero, and 0 elsewhere."""
+    def times_squares(
+        self, a: FloatArray, b: FloatArray, rows: IntArray | None = None
+    ) -> Enclosure:
+        """Return (K o K)(a o b), or some rows of it, outside of which a is zero."""
         K = self.K.matrix
         u = a * b
-        support = np.flatnonzero(a)
-        if 2 * support.size > a.size:
-            return self.times_squares(a, b)
-        part = K.take(support, 0).take(support, 1)
-        mid = np.zeros(a.size)
-        mid[support] = _squares_times(part, u[support])
-        return Enclosure(mid, self._squares_radius(u))
-
-    def _squares_radius(self, u: FloatArray) -> FloatArray:
-        return _squares_radius(self.diagonal, u, u.size + 8)
+        diagonal = self.diagonal
+        if rows is not None and rows.size < u.size:
+            K = K.take(rows, 0).take(rows, 1)
+            u = u[rows]
+            diagonal = diagonal[rows]
+        return Enclosure(_squares_times(K, u), _squares_radius(diagonal, u, u.size + 8))
 
     def times_columns(self, B: FloatArray) -> FloatArray:
         """Return KB, rounded."""
@@ -241,28 +235,23 @@ class FeatureProducts:
             return None
         return enclose_product(self.Phi, sharp_product(self.Phi.T, b))
 
-    def times_squares(self, a: FloatArray, b: FloatArray) -> Enclosure:
-        """Return (K o K)(a o b)."""
+    def times_squares(
+        self, a: FloatArray, b: FloatArray, rows: IntArray | None = None
+    ) -> Enclosure:
+        """Return (K o K)(a o b), or some rows of it, outside of which a is zero."""
+        Phi = self.Phi
         u = a * b
-        return Enclosure(_feature_squares_times(self.Phi, u), self._squares_radius(u))
-
-    def times_squares_on_support(self, a: FloatArray, b: FloatArray) -> Enclosure:
-        """Return (K o K)(a o b) where a is not zero, and 0 elsewhere."""
-        u = a * b
-        support = np.flatnonzero(a)
-        if support.size == a.size:
-            return self.times_squares(a, b)
-        mid = np.zeros(a.size)
-        if support.size:
-            mid[support] = _feature_squares_times(self.Phi[support], u[support])
-        return Enclosure(mid, self._squares_radius(u))
-
-    def _squares_radius(self, u: FloatArray) -> FloatArray:
+        diagonal = self.diagonal
+        if rows is not None and rows.size < u.size:
+            Phi = Phi[rows]
+            u = u[rows]
+            diagonal = diagonal[rows]
         # The root of |u_j| times Phi may underflow before it is squared.
-        most = 1 + float(np.abs(u).max())
+        most = 1 + float(np.abs(u).max(initial=0.0))
         square = self._largest * self._largest
         underflow = 16 * self.Phi.size**2 * square * square * most * ETA
-        return _squares_radius(self.diagonal, u, self.steps, underflow)
+        radius = _squares_radius(diagonal, u, self.steps, underflow)
+        return Enclosure(_feature_squares_times(Phi, u), radius)
 
     def times_columns(self, B: FloatArray) -> FloatArray:
         """Return KB, rounded; sums over points are made of short ones."""
@@ -576,7 +565,7 @@ class AdaptiveProof:
         signed = self.y * a if self.epsilon is None else a
         low = 0.0 if self.epsilon is None else -self.C
         inside = bool(signed.min() >= low and signed.max() <= self.C)
-        return inside and (not self.bias or math.fsum(a.tolist()) == 0.0)
+        return inside and (not self.bias or math.fsum(a[np.flatnonzero(a)].tolist()) == 0.0)
 
     def gain(self, a: FloatArray) -> Enclosure:
         """Return the gain of a feasible a; 1'a = 0 allows to take the middle off the targets."""
@@ -662,8 +651,13 @@ class AdaptiveProof:
 
     def _mixed(self, a: FloatArray, b: FloatArray) -> Enclosure:
         """(Gamma o K)b = a o (K o K)(a o b) / (4 eta)."""
-        # Where a is zero, so is the product: neither its value nor its radius matters.
-        return self.kernel.times_squares_on_support(a, b) * (self.weight * a)
+        support = np.flatnonzero(a)
+        inner = self.kernel.times_squares(a, b, support) * (self.weight * a[support])
+        mid = np.zeros(a.size)
+        rad = np.zeros(a.size)
+        mid[support] = inner.mid
+        rad[support] = inner.rad
+        return Enclosure(mid, rad)
 
     # With tau
 
