@@ -45,6 +45,7 @@ from klopt.model.forms import Form
 
 __all__ = [
     "GRACE_S",
+    "MIN_RUN_S",
     "UNREADABLE",
     "ChildDied",
     "ChildProcess",
