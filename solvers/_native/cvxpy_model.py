@@ -11,7 +11,7 @@ from scipy import sparse
 
 from klopt.arrays import FloatArray, IntArray
 from klopt.model.backend import check_raw
-from klopt.model.cones import order_of, smat, svec
+from klopt.model.cones import order_of, svec, svec_places, svec_size, svec_weights
 from klopt.model.cones.power import Weights, exponents
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm
@@ -47,10 +47,8 @@ def constraints_of(form: ConeForm, x: Any) -> list[Any]:
         elif kind == "soc":
             made.append(cvxpy.SOC(s[0], s[1:]))
         elif kind == "psd":
-            size = rows.stop - rows.start
-            order = order_of(size)
-            unpack = sparse.csr_array(np.array([smat(unit).ravel() for unit in np.eye(size)]).T)
-            made.append(cvxpy.reshape(unpack @ s, (order, order), order="C") >> 0)
+            order = order_of(rows.stop - rows.start)
+            made.append(cvxpy.reshape(_unpacking(order) @ s, (order, order), order="C") >> 0)
         elif kind == "exp":
             made.append(cvxpy.ExpCone(s[0::3], s[1::3], s[2::3]))
         else:
@@ -87,8 +85,20 @@ def _power_constraint(cones: list[Weights], s: Any, places: IntArray) -> Any:
     return cvxpy.PowConeND(s[rows[:-1]], s[rows[-1]], exponents(weights))
 
 
+def _unpacking(order: int) -> sparse.csr_array:
+    """The matrix that makes the rows of a matrix, one after the other, of its `svec`."""
+    places = svec_places(order).ravel()
+    value = 1.0 / svec_weights(order)[places]
+    shape = (places.size, svec_size(order))
+    return sparse.csr_array((value, (np.arange(places.size), places)), shape=shape)
+
+
 def multipliers_of(form: ConeForm, constraints: list[Any]) -> FloatArray | None:
-    """Return the dual values of all blocks as klopt's multipliers, None where CVXPY has none."""
+    """Return the dual values of all blocks as klopt's multipliers.
+
+    None where CVXPY has none, or not one real number a row: NumPy would repeat a single number and
+    drop an imaginary part.
+    """
     y = np.zeros(form.b.size)
     rest = iter(constraints)
     for kind, rows in form.cones.blocks():
@@ -102,18 +112,22 @@ def multipliers_of(form: ConeForm, constraints: list[Any]) -> FloatArray | None:
                 else:
                     y[rows][places[0]] = np.concatenate(parts)
             continue
-        constraint = next(rest)
-        dual = constraint.dual_value
-        parts = _dual_parts(constraint)
+        parts = _dual_parts(next(rest))
         if parts is None:
             return None
+        found = np.concatenate([np.ravel(part) for part in parts])
+        size = rows.stop - rows.start
+        order = order_of(size) if kind == "psd" else 0
+        expected = order**2 if kind == "psd" else size
+        if found.size != expected or not np.isrealobj(found):
+            return None
         if kind == "psd":
-            y[rows] = svec((dual + dual.T) / 2)
+            M = found.reshape(order, order)
+            found = svec((M + M.T) / 2)
         elif kind == "exp":
             # CVXPY has the entries of all cones together: first all x, then all y, then all z.
-            y[rows] = np.column_stack(parts).ravel()
-        else:
-            y[rows] = np.concatenate(parts)
+            found = found.reshape(3, -1).T.ravel()
+        y[rows] = found
     return y
 
 

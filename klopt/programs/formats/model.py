@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import copysign, isinf
 from os import PathLike
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import attrs
 import numpy as np
@@ -52,6 +52,7 @@ __all__ = [
     "Names",
     "QuadraticRow",
     "finite",
+    "floats",
     "from_infinite",
     "number",
     "numbers_table",
@@ -61,6 +62,8 @@ __all__ = [
 
 LINES_AT_A_TIME = 20_000
 """How many lines are read between two looks at the clock."""
+SAMPLE_TEXTS = 256
+"""How many numbers are looked at to see whether a file repeats them."""
 
 
 class Names(NamedTuple):
@@ -343,6 +346,33 @@ def number(source: SourceFile, line: int, text: str) -> float:
     if np.isnan(value):
         raise source.malformed(line, f"{text!r} is not a number")
     return value
+
+
+def floats(texts: list[str] | list[bytes]) -> FloatArray:
+    """Return the numbers that texts state; ValueError if one of them states none.
+
+    >>> floats(["1", "2.5", "1"])
+    array([1. , 2.5, 1. ])
+    """
+    sample = dict.fromkeys(texts[:SAMPLE_TEXTS])
+    if 2 * len(sample) > min(len(texts), SAMPLE_TEXTS):
+        _refuse_underscores(texts)
+        return np.fromiter(map(float, texts), float, len(texts))
+    # Most files write few numbers again and again: to look one up takes less than to read it.
+    distinct: list[Any] = list(dict.fromkeys(texts))
+    _refuse_underscores(distinct)
+    value_of = dict(zip(distinct, map(float, distinct), strict=True))
+    return np.fromiter(map(value_of.__getitem__, texts), float, len(texts))
+
+
+def _refuse_underscores(texts: list[Any]) -> None:
+    """Refuse 1_000, which Python would read as a number, and no other reader does."""
+    if not texts:
+        return
+    letters = texts[0][:0].join(texts)
+    underscore = "_" if isinstance(letters, str) else b"_"
+    if underscore in letters:
+        raise ValueError("an underscore stands in a number")
 
 
 def finite(source: SourceFile, line: int, text: str) -> float:
