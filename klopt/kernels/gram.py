@@ -6,7 +6,8 @@ A Cholesky factorisation of A that runs to completion in floating point proves
 
 It is tried on A = K. Where K is singular or negative by rounding it breaks down. If K has low rank,
 a pivoted factor R is cheap and proves more: R'R is PSD, so lambda_min(K) >= -||K - R'R||. Otherwise
-A = K + t I is tried, with t = n eps ||K||_F. Eigenvalues are computed only where that fails too: to
+A = K + t I is tried, with t = n eps ||K||_F; for few points a smaller t in balls, where a proof asks
+for it (Lemma B1 of `klopt.proof.balls`). Eigenvalues are computed only where that fails too: to
 refuse K, or to repair it in the way the caller names,
 
     clip    sum_i max(l_i, 0) v_i v_i'
