@@ -78,7 +78,7 @@ def is_affordable(statement: ConeStatement) -> bool:
     """Return whether the program is linear over cones, and small enough for the time that is left."""
     cones = statement.cones
     curved = bool(cones.soc or cones.psd)
-    if not curved or cones.exp or statement.P is not None or statement.quadratics:
+    if not curved or not cones.is_symmetric or statement.P is not None or statement.quadratics:
         return False
     seconds = TYPICAL_STEPS * _seconds_per_step(statement)
     return seconds <= min(MAX_SECONDS, remaining())
