@@ -18,7 +18,7 @@ import numpy as np
 
 from klopt.errors import InvalidSettings
 from klopt.model.backend import Answer, Backend, Settings, Start, Stop
-from klopt.model.features import Feature
+from klopt.model.features import CURVED_CONES, Feature
 from klopt.model.forms import ConeForm, Form
 from klopt.solvers import clarabel
 from klopt.solvers._native.cvxpy_model import (
@@ -78,7 +78,7 @@ class Cvxpy(Backend):
     library = "cvxpy"
     rank = 50
     references = ("diamond2016", "agrawal2018")
-    offers = frozenset({Feature.CONE, Feature.QUADRATIC, Feature.SOC, Feature.PSD, Feature.EXP})
+    offers = CURVED_CONES | {Feature.CONE, Feature.QUADRATIC}
     honours = frozenset({"tol", "seed"})
     proves = frozenset({"dual"})
 

@@ -25,7 +25,7 @@ BACKENDS = [
     module.BACKEND for module in (highs, clarabel, ecos, scs, cvxpy) if not module.BACKEND.missing
 ]
 PROVERS = [backend for backend in BACKENDS if {"farkas", "ray"} <= backend.proves]
-KINDS = ("lp", "qp", "socp", "sdp", "exp")
+KINDS = ("lp", "qp", "socp", "sdp", "exp", "power")
 NEEDS = {kind: planted_cone_program(np.random.default_rng(0), kind).form.needs for kind in KINDS}
 PAIRS = [
     pytest.param(backend, kind, id=f"{backend.name}-{kind}")
@@ -114,6 +114,12 @@ INFEASIBLE = {
         [0.0, 0.5, 0.0, 1.0, 0.0],
         Cones(nonneg=2, exp=1),
     ),
+    "power": ConeForm(
+        [0, 0],
+        [[1, 0], [0, 1], [0, 0], [0, 0], [0, 0]],
+        [1.0, 1.0, 1.0, 1.0, 2.0],
+        Cones(nonneg=2, power=(0.25,)),
+    ),
 }
 UNBOUNDED = {
     "linear": ConeForm([-1, 0], [[-1, 0], [0, 1]], [0.0, 1.0], Cones(nonneg=2)),
@@ -124,6 +130,7 @@ UNBOUNDED = {
     "ice_cream": ConeForm([-1, 0, 0], -np.eye(3), [0.0, 0.0, 1.0], Cones(soc=(3,))),
     "triangle": ConeForm([-1, 0, 0], -np.eye(3), [0.0, 0.0, 1.0], Cones(psd=(2,))),
     "exponential": ConeForm([1, 0], [[-1, 0], [0, 0], [0, -1]], [0.0, 1.0, 0.0], Cones(exp=1)),
+    "power": ConeForm([-1, 0, 0], -np.eye(3), [0.0, 1.0, 0.0], Cones(power=(0.25,))),
 }
 
 
@@ -184,6 +191,36 @@ def test_exponential_cones_are_scale_second_value_third(backend):
     form = ConeForm([1.0, 1.0], A, [1.0, 2.0, 0.0, 3.0, 1.0, 0.0], Cones(exp=2))
     answer = optimum(backend, form)
     assert answer.x == pytest.approx([2 * np.exp(0.5), np.exp(3.0)], rel=1e-6)
+    assert form.measure(answer.x, answer.y).worst <= 1e-6
+
+
+@pytest.mark.parametrize(
+    "backend", [b for b in BACKENDS if Feature.POWER in b.offers], ids=lambda backend: backend.name
+)
+def test_power_cones_have_the_exponent_of_their_first_row(backend):
+    """The largest z, v with z <= 2^(1/4) 3^(3/4) and |v| <= 5^0.9 7^0.1."""
+    A = np.zeros((6, 2))
+    A[2, 0] = A[5, 1] = -1.0
+    form = ConeForm([-1.0, 1.0], A, [2.0, 3.0, 0.0, 5.0, 7.0, 0.0], Cones(power=(0.25, 0.9)))
+    answer = optimum(backend, form)
+    assert answer.x == pytest.approx([2**0.25 * 3**0.75, -(5**0.9) * 7**0.1], rel=1e-6)
+    assert form.measure(answer.x, answer.y).worst <= 1e-6
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [b for b in BACKENDS if Feature.GENERAL_POWER in b.offers],
+    ids=lambda backend: backend.name,
+)
+def test_long_power_cones_take_their_exponents_in_order(backend):
+    """The largest z <= 2^(1/6) 3^(2/6) 5^(3/6), beside a short cone and one of two rows."""
+    A = np.zeros((9, 3))
+    A[3, 0] = A[6, 1] = A[8, 2] = -1.0
+    b = [2.0, 3.0, 5.0, 0.0, 2.0, 3.0, 0.0, 4.0, 0.0]
+    form = ConeForm([-1.0, -1.0, 1.0], A, b, Cones(power=((1, 2, 3), 0.25, (1,))))
+    answer = optimum(backend, form)
+    best = [2 ** (1 / 6) * 3 ** (1 / 3) * 5**0.5, 2**0.25 * 3**0.75, -4.0]
+    assert answer.x == pytest.approx(best, rel=1e-6)
     assert form.measure(answer.x, answer.y).worst <= 1e-6
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from klopt.arrays import FloatArray
+from klopt.arrays import FloatArray, IntArray
 from klopt.model.backend import check_raw
 from klopt.model.cones import order_of, svec, svec_places, svec_size, svec_weights
+from klopt.model.cones.power import Weights, exponents
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm
 from klopt.solvers import ecos, scs
@@ -27,6 +28,8 @@ FEATURE_OF_CONE = {
     "PSD": Feature.PSD,
     "SvecPSD": Feature.PSD,
     "ExpCone": Feature.EXP,
+    "PowCone3D": Feature.POWER,
+    "PowConeND": Feature.GENERAL_POWER,
 }
 
 
@@ -46,9 +49,40 @@ def constraints_of(form: ConeForm, x: Any) -> list[Any]:
         elif kind == "psd":
             order = order_of(rows.stop - rows.start)
             made.append(cvxpy.reshape(_unpacking(order) @ s, (order, order), order="C") >> 0)
-        else:
+        elif kind == "exp":
             made.append(cvxpy.ExpCone(s[0::3], s[1::3], s[2::3]))
+        else:
+            for weights, places in _power_groups(form.cones.power):
+                made.append(_power_constraint(weights, s, places))
     return made
+
+
+def _power_groups(cones: tuple[Weights, ...]) -> list[tuple[list[Weights], IntArray]]:
+    """The cones that make one constraint of CVXPY, and their rows: those of three rows together."""
+    groups: dict[int, tuple[list[Weights], list[IntArray]]] = {}
+    start = 0
+    for index, weights in enumerate(cones):
+        size = len(weights) + 1
+        group, rows = groups.setdefault(0 if size == 3 else index + 1, ([], []))
+        group.append(weights)
+        rows.append(np.arange(start, start + size))
+        start += size
+    return [(group, np.array(rows)) for group, rows in groups.values()]
+
+
+def _power_constraint(cones: list[Weights], s: Any, places: IntArray) -> Any:
+    cvxpy = import_module("cvxpy")  # its stubs lack most of its names
+
+    if places.shape[1] == 3:
+        alpha = [float(exponents(weights)[0]) for weights in cones]
+        x, y, z = (s[column] for column in places.T)
+        return cvxpy.PowCone3D(x, y, z, alpha)
+    (weights,) = cones
+    (rows,) = places
+    # CVXPY has no power cone with one exponent, which is |z| <= x.
+    if len(weights) == 1:
+        return cvxpy.SOC(s[rows[0]], s[rows[1:]])
+    return cvxpy.PowConeND(s[rows[:-1]], s[rows[-1]], exponents(weights))
 
 
 def _unpacking(order: int) -> sparse.csr_array:
@@ -66,10 +100,20 @@ def multipliers_of(form: ConeForm, constraints: list[Any]) -> FloatArray | None:
     drop an imaginary part.
     """
     y = np.zeros(form.b.size)
-    for (kind, rows), constraint in zip(form.cones.blocks(), constraints, strict=True):
-        dual = constraint.dual_value
-        parts = dual if isinstance(dual, list) else [dual]
-        if any(part is None for part in parts):
+    rest = iter(constraints)
+    for kind, rows in form.cones.blocks():
+        if kind == "power":
+            for _, places in _power_groups(form.cones.power):
+                parts = _dual_parts(next(rest))
+                if parts is None:
+                    return None
+                if places.shape[1] == 3:
+                    y[rows][places] = np.column_stack(parts)
+                else:
+                    y[rows][places[0]] = np.concatenate(parts)
+            continue
+        parts = _dual_parts(next(rest))
+        if parts is None:
             return None
         found = np.concatenate([np.ravel(part) for part in parts])
         size = rows.stop - rows.start
@@ -87,6 +131,15 @@ def multipliers_of(form: ConeForm, constraints: list[Any]) -> FloatArray | None:
     return y
 
 
+def _dual_parts(constraint: Any) -> list[FloatArray] | None:
+    """The dual values of the arguments of a constraint as vectors; None where one is missing."""
+    dual = constraint.dual_value
+    parts = dual if isinstance(dual, list) else [dual]
+    if any(part is None for part in parts):
+        return None
+    return [np.ravel(part) for part in parts]
+
+
 def offers_of(solver: str) -> frozenset[Feature]:
     """Return what a solver takes, as CVXPY knows it."""
     from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC, SOLVER_MAP_QP
@@ -99,6 +152,10 @@ def offers_of(solver: str) -> frozenset[Feature]:
 
     offered = {Feature.CONE}
     offered |= {feature for cone, feature in FEATURE_OF_CONE.items() if cone in names}
+    # CVXPY splits long power cones into short ones, and second-order cones from approximations are
+    # not what is asked for.
+    if Feature.POWER in offered:
+        offered.add(Feature.GENERAL_POWER)
     # A quadratic objective is a second-order cone constraint where a solver has no quadratics.
     if names & {"Quadratic", "SOC"}:
         offered.add(Feature.QUADRATIC)

@@ -4,6 +4,7 @@
     subject to             row_lower <= A x <= row_upper,   lower <= x <= upper
                            x'P_i x/2 + q_i'x <= r_i
                            b_soc - A_soc x  in second-order cones
+                           b_curved - A_curved x  in exponential cones, then in power cones
                            sum_j x_j F_j - F_0  positive semidefinite, block by block
 
 or, with over="X", the program in standard form whose data are c = b and F = (C, A_1, .., A_n):
@@ -37,6 +38,7 @@ from klopt.arrays import (
 )
 from klopt.errors import InvalidProblem
 from klopt.model.cones import svec_diagonal, svec_entries, svec_size, svec_weights
+from klopt.model.cones.power import Weights
 from klopt.programs.decimals import Decimals
 from klopt.programs.formats.source import SourceFile
 from klopt.programs.rows import LinearRows
@@ -183,6 +185,10 @@ class Model:
     A_soc: SparseMatrix | None = None
     b_soc: FloatArray | None = None
     soc: tuple[int, ...] = ()
+    A_curved: SparseMatrix | None = None
+    b_curved: FloatArray | None = None
+    exp: int = 0
+    power: tuple[Weights, ...] = ()
     blocks: tuple[Block, ...] = ()
     over: Literal["x", "X"] = "x"
     names: Names | None = None
@@ -193,8 +199,12 @@ class Model:
     def kind(self) -> str:
         """The smallest class that holds this model."""
         quadratic = bool(self.soc or self.quadratics or self.P is not None)
+        curved = bool(self.exp or self.power)
+        if curved or (self.blocks and quadratic):
+            # Quadratic constraints are no cones as they are.
+            return "nothing" if self.quadratics or self.over == "X" else "ConeProgram"
         if self.blocks:
-            return "nothing" if quadratic else "SDP"
+            return "SDP"
         return "QCQP" if quadratic else "LP"
 
     def expect(self, path: str | PathLike[str], wanted: str, holds: Sequence[str]) -> None:
@@ -206,6 +216,8 @@ class Model:
             "quadratic constraints": bool(self.quadratics),
             "second-order cones": bool(self.soc),
             "semidefinite blocks": bool(self.blocks),
+            "exponential cones": bool(self.exp),
+            "power cones": bool(self.power),
         }
         found = " and ".join(part for part, present in parts.items() if present)
         advice = f"use {self.kind}.from_file"
