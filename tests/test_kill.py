@@ -19,7 +19,7 @@ from klopt.bench.record import Run
 from klopt.bench.store import Store
 
 STORES, TRIALS = 2, 7
-"""Kills in all: 24, in two series side by side, since a trial is mostly waiting for two interpreters to start."""
+"""Kills in all: 14, in two series side by side, since a trial is mostly waiting for two interpreters to start."""
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
 
 SCRIPT = """
