@@ -50,7 +50,7 @@ def process(*arguments: object) -> subprocess.CompletedProcess[str]:
     }
     words = [sys.executable, "-c", code, "verify", *map(str, arguments)]
     return subprocess.run(
-        words, capture_output=True, text=True, env=environment | {"TERM": "xterm"}, timeout=120
+        words, capture_output=True, text=True, env=environment | {"TERM": "xterm"}, timeout=600
     )
 
 

@@ -1031,7 +1031,7 @@ def test_fault_59_other_processes_give_what_this_one_gives(method) -> None:
     serial = [facts(klopt.solve(problem, backend=name)) for problem, name in tasks]
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
         futures = [pool.submit(klopt.solve, problem, name) for problem, name in tasks]
-        assert [facts(future.result(timeout=60)) for future in futures] == serial
+        assert [facts(future.result(timeout=600)) for future in futures] == serial
 
 
 @pytest.mark.parametrize("backend", READY)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bad_backends import Printer
-from threadpoolctl import threadpool_info
+from threadpoolctl import ThreadpoolController
 
 import klopt
 from klopt.engine import interrupts, run_here as runner, standard_streams
@@ -154,6 +154,10 @@ WATCHED = {
 }
 
 
+POOLS = ThreadpoolController()
+"""Looks for the libraries once; their threads are counted anew each time."""
+
+
 def state() -> tuple[object, ...]:
     """What a solve changes of the process for its time."""
     return (
@@ -166,7 +170,7 @@ def state() -> tuple[object, ...]:
         np.geterr()["over"],
         time_budget.exhausted(),
         signal.getsignal(signal.SIGINT),
-        [pool["num_threads"] for pool in threadpool_info()],
+        [pool["num_threads"] for pool in POOLS.info()],
     )
 
 

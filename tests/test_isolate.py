@@ -199,7 +199,7 @@ def test_a_child_answers_what_it_is_sent_and_ends_with_its_input() -> None:
     tasks = [pickle.dumps(partial(int, "7")), b"no pickle", pickle.dumps(partial(int, "seven"))]
     sent = WORD + b"".join(framed(number, task) for number, task in enumerate(tasks, 5))
     done = subprocess.run(
-        [sys.executable, "-c", SERVE], input=sent, capture_output=True, timeout=60
+        [sys.executable, "-c", SERVE], input=sent, capture_output=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     hello, number, unread, error = unframed(done.stdout)
@@ -218,7 +218,7 @@ def test_a_child_whose_parent_is_gone_already_ends_at_once() -> None:
     script = f"from klopt.engine.guard import stand_guard; stand_guard({os.getppid()})"
     child = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
     try:
-        assert child.wait(timeout=60) == 1
+        assert child.wait(timeout=600) == 1
     finally:
         child.kill()
         child.communicate()

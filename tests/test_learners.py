@@ -237,7 +237,7 @@ def test_a_model_saved_by_one_process_predicts_the_same_in_another(tmp_path: Pat
         "found = [(value, model.kernel_, model.result_.verdict.name) for value, model in zip(values, models)]\n"
         "pickle.dump(found, open('found', 'wb'))"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=600)
     found = pickle.loads((tmp_path / "found").read_bytes())
     for model, (scores, kernel, verdict) in zip(models, found, strict=True):
         np.testing.assert_array_equal(

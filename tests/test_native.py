@@ -398,21 +398,24 @@ def test_scs_factors_as_dense_as_the_program_is(rows, variables, density, quadra
     assert scs._linear_solver(form) == chosen
 
 
-CONES = Cones(zero=2, nonneg=2, soc=(3,), psd=(2,), exp=2)
+CONES = Cones(zero=2, nonneg=2, soc=(3,), psd=(2,), exp=2, power=(0.5, 0.25, (1, 1, 2)))
 
 
-@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize("block", range(7))
 @pytest.mark.parametrize("found", [np.ones(1), np.ones(9), None], ids=["one", "nine", "none"])
 def test_dual_values_of_cvxpy_that_are_not_one_a_row_are_none(block, found):
-    form = ConeForm(np.ones(2), np.ones((16, 2)), np.ones(16), CONES)
+    form = ConeForm(np.ones(2), np.ones((26, 2)), np.ones(26), CONES)
     library = pytest.importorskip("cvxpy")
     constraints = constraints_of(form, library.Variable(2))
-    assert len(constraints) == 5
+    assert len(constraints) == 7
     for constraint in constraints:
         for part in constraint.dual_variables:
             part.save_value(np.ones(part.shape))
-    assert multipliers_of(form, constraints).size == 16
-    constraints[block].dual_variables[-1].save_value(found)
+    expected = np.ones(26)
+    # Of a matrix of ones.
+    expected[7:10] = [1.0, np.sqrt(2.0), 1.0]
+    assert multipliers_of(form, constraints).tolist() == expected.tolist()
+    max(constraints[block].dual_variables, key=lambda part: part.size).save_value(found)
     assert multipliers_of(form, constraints) is None
 
 

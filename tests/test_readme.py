@@ -80,7 +80,7 @@ def run_alone(copy: Path) -> tuple[int | None, str, str]:
     output, errors = copy.with_suffix(".out"), copy.with_suffix(".err")
     process = context.Process(target=run_script, args=(copy, output, errors))
     process.start()
-    process.join(timeout=300)
+    process.join(timeout=1800)
     process.kill()
     process.join()
     return process.exitcode, output.read_text(encoding="utf-8"), errors.read_text(encoding="utf-8")

@@ -162,7 +162,7 @@ def test_two_may_write_to_one_store(tmp_path: Path) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in ("one", "two")
     ]
-    assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
+    assert [writer.wait(timeout=600) for writer in writers] == [0, 0]
     with Store(path, read_only=True) as store:
         assert store.keys() == {f"{name}-{i}" for name in ("one", "two") for i in range(25)}
 
@@ -177,7 +177,7 @@ def test_two_may_make_a_store_at_the_same_moment(tmp_path: Path) -> None:
         for i in range(50):
             start = threading.Barrier(4)
             made = [pool.submit(make, tmp_path / f"{i}.db", start) for _ in range(4)]
-            assert [future.result(timeout=60) for future in made] == [0, 0, 0, 0]
+            assert [future.result(timeout=600) for future in made] == [0, 0, 0, 0]
 
 
 FILLS = """

@@ -104,22 +104,15 @@ def multipliers_of(form: ConeForm, constraints: list[Any]) -> FloatArray | None:
     for kind, rows in form.cones.blocks():
         if kind == "power":
             for _, places in _power_groups(form.cones.power):
-                parts = _dual_parts(next(rest))
-                if parts is None:
+                found = _dual_values(next(rest), places.size)
+                if found is None:
                     return None
-                if places.shape[1] == 3:
-                    y[rows][places] = np.column_stack(parts)
-                else:
-                    y[rows][places[0]] = np.concatenate(parts)
+                y[rows][places] = found.reshape(-1, len(places)).T
             continue
-        parts = _dual_parts(next(rest))
-        if parts is None:
-            return None
-        found = np.concatenate([np.ravel(part) for part in parts])
         size = rows.stop - rows.start
         order = order_of(size) if kind == "psd" else 0
-        expected = order**2 if kind == "psd" else size
-        if found.size != expected or not np.isrealobj(found):
+        found = _dual_values(next(rest), order**2 if kind == "psd" else size)
+        if found is None:
             return None
         if kind == "psd":
             M = found.reshape(order, order)
@@ -131,13 +124,14 @@ def multipliers_of(form: ConeForm, constraints: list[Any]) -> FloatArray | None:
     return y
 
 
-def _dual_parts(constraint: Any) -> list[FloatArray] | None:
-    """The dual values of the arguments of a constraint as vectors; None where one is missing."""
+def _dual_values(constraint: Any, size: int) -> FloatArray | None:
+    """The dual values of the arguments of a constraint, one after the other, if there are so many."""
     dual = constraint.dual_value
     parts = dual if isinstance(dual, list) else [dual]
     if any(part is None for part in parts):
         return None
-    return [np.ravel(part) for part in parts]
+    found = np.concatenate([np.ravel(part) for part in parts])
+    return found if found.size == size and np.isrealobj(found) else None
 
 
 def offers_of(solver: str) -> frozenset[Feature]:
