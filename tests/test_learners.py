@@ -99,7 +99,14 @@ def expected_failures(learner: Any) -> dict[str, str]:
     """Return the checks of scikit-learn that are not meant for a learner, with the reason."""
     if type(learner) in UNLABELLED:
         why = "-1 means unlabelled, as for LabelSpreading, which scikit-learn leaves out of this check by name"
-        return {"check_classifiers_classes": why, **unproven(learner)}
+        repeated = (
+            "the kernel is learned without weights, and from points that occur twice it differs"
+        )
+        return {
+            "check_classifiers_classes": why,
+            "check_sample_weight_equivalence_on_dense_data": repeated,
+            **unproven(learner),
+        }
     return unproven(learner)
 
 

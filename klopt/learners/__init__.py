@@ -1,5 +1,6 @@
 """scikit-learn estimators over klopt's problems, each with the certified result of what it learned.
 
+    Harmonic, LapRLS, LapSVM    smooth functions on a graph of the points; nothing is certified
     OSK, ScgOSK, SKL            kernels on a graph of the points, labels -1 unlabelled; transductive
     LDK, ScgLDK                 kernel functions near a given one, labels -1 unlabelled
     MklSVC, MklRidge            models with a mixture of kernels (`klopt.learners.kernels`)
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from klopt.learners import kernels as kernels
     from klopt.learners.adaptive import DankSVC as DankSVC, DankSVR as DankSVR
     from klopt.learners.logdet import LDK as LDK, ScgLDK as ScgLDK
+    from klopt.learners.manifold import Harmonic as Harmonic, LapRLS as LapRLS, LapSVM as LapSVM
     from klopt.learners.multiple import MklRidge as MklRidge, MklSVC as MklSVC
     from klopt.learners.ordered import OSK as OSK, ScgOSK as ScgOSK
     from klopt.learners.similarity import EMKL as EMKL, ESKL as ESKL, REKL as REKL
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "adaptive": ("DankSVC", "DankSVR"),
     "logdet": ("LDK", "ScgLDK"),
+    "manifold": ("Harmonic", "LapRLS", "LapSVM"),
     "multiple": ("MklRidge", "MklSVC"),
     "ordered": ("OSK", "ScgOSK"),
     "similarity": ("EMKL", "ESKL", "REKL"),

@@ -68,14 +68,12 @@ class _Nearby:
         return sparse.csr_array((p.ravel(), near.ravel(), ends), shape=(len(new), len(self.X)))
 
 
-class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier):  # type: ignore[misc]
-    """A learner of a kernel V diag(w) V' on a graph and of its values at the training points."""
+class GraphClassifier(Classifier):
+    """A classifier that is known at the points of a graph, and carried to others."""
 
     graph: str
     n_neighbors: int
     weights: Weights
-    multi_class: MultiClass
-    result_: Result
     transduction_: npt.NDArray[Any]
 
     def _graph_of(self, X: Any, y: Any) -> tuple[SparseMatrix, Codes]:
@@ -102,16 +100,6 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
         self.transduction_ = self._named(scheme.scores(values))
         return self
 
-    def _decide_by_svm(self, V: FloatArray, w: FloatArray, codes: Codes, C: float) -> Self:
-        """Train models on the labelled points with V diag(w) V'."""
-        known = np.flatnonzero(codes >= 0)
-        used = np.flatnonzero(w > 0)
-        half = V[:, used] * np.sqrt(w[used])
-        some = half[known]
-        scheme = MulticlassScheme(self.classes_.size, self.multi_class)
-        coefficients, bias = support_vector_machines(some @ some.T, codes[known], scheme, C)
-        return self._decide(half @ (some.T @ coefficients) + bias, scheme)
-
     def _carried(self, X: Any, F: FloatArray) -> FloatArray:
         """F, known at the training points, at the rows of X."""
         # Otherwise the graph is given, and X holds the weights to the training points.
@@ -124,6 +112,41 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
         # A point without edges takes the mean of all.
         found = (W @ F) / np.where(total > 0, total, 1.0)[:, None]
         return np.where(total[:, None] > 0, np.asarray(found, dtype=float), F.mean(axis=0))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return one score a class; for two classes one number, positive for the second."""
+        check_is_fitted(self)
+        return self._scheme.scores(self._carried(X, self._values))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the classes of points; at training points those of `transduction_`."""
+        return self._named(self.decision_function(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = tags.input_tags.sparse = self.graph == PRECOMPUTED
+        return tags
+
+
+class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphClassifier):  # type: ignore[misc]
+    """A learner of a kernel V diag(w) V' on a graph and of its values at the training points."""
+
+    multi_class: MultiClass
+    result_: Result
+
+    def _decide_by_svm(
+        self, V: FloatArray, w: FloatArray, codes: Codes, C: float, weights: FloatArray
+    ) -> Self:
+        """Train models on the labelled points with V diag(w) V'; weights multiply C."""
+        known = np.flatnonzero((codes >= 0) & (weights > 0))
+        used = np.flatnonzero(w > 0)
+        half = V[:, used] * np.sqrt(w[used])
+        some = half[known]
+        scheme = MulticlassScheme(self.classes_.size, self.multi_class)
+        coefficients, bias = support_vector_machines(
+            some @ some.T, codes[known], scheme, C, weights[known]
+        )
+        return self._decide(half @ (some.T @ coefficients) + bias, scheme)
 
     @property
     def kernel_(self) -> FloatArray:
@@ -138,21 +161,7 @@ class GraphLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifier
     def _n_features_out(self) -> int:
         return int(self._features().shape[1])
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return one score a class; for two classes one number, positive for the second."""
-        check_is_fitted(self)
-        return self._scheme.scores(self._carried(X, self._values))
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the classes of points; at training points those of `transduction_`."""
-        return self._named(self.decision_function(X))
-
     def transform(self, X: Any) -> FloatArray:
         """Return features whose inner products are the learned kernel."""
         check_is_fitted(self)
         return self._carried(X, self._features())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = tags.input_tags.sparse = self.graph == PRECOMPUTED
-        return tags

@@ -23,7 +23,7 @@ from klopt.errors import InvalidProblem
 from klopt.kernels.gram import Gram
 from klopt.kernels.nystroem import Nystrom
 from klopt.kernels.out_of_sample import ExtendedFeatures
-from klopt.learners._base import Codes, part
+from klopt.learners._base import ClassWeight, Codes, Unlabelled, part
 from klopt.learners._multiclass import MultiClass
 from klopt.learners._near_kernel import NearKernelLearner
 from klopt.model.backend import Backend
@@ -58,14 +58,20 @@ class LDK(NearKernelLearner):
         The penalty of the support vector machines, for a kernel whose diagonal has mean 1.
     multi_class
         "ovo" for a model per pair of classes, "ovr" for a model per class.
+    class_weight
+        The weights of the classes, which multiply C: None, "balanced", or {class: weight}.
     rank
         The number of Nystroem features that replace the kernel of many points.
     n_components
         The number of features of `transform`; None for all.
+    unlabelled
+        The label of points without label; None where every point has one.
     backend
         The solver; None tries one route after the other until the optimum is proven.
     tol
         The relative gap up to which the optimum is certified.
+    time_limit
+        Seconds that a solver may take for one model; None for no limit.
     random_state
         The seed or generator that draws the pairs.
 
@@ -96,10 +102,13 @@ class LDK(NearKernelLearner):
         quantiles: tuple[float, float] = (0.05, 0.95),
         C: float = 10.0,
         multi_class: MultiClass = "ovo",
+        class_weight: ClassWeight = None,
         rank: int | None = None,
         n_components: int | None = None,
+        unlabelled: Unlabelled = -1,
         backend: str | Backend | None = "sparse_newton",
         tol: float = 1e-6,
+        time_limit: float | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -108,18 +117,30 @@ class LDK(NearKernelLearner):
         self.quantiles = quantiles
         self.C = C
         self.multi_class = multi_class
+        self.class_weight = class_weight
         self.rank = rank
         self.n_components = n_components
+        self.unlabelled = unlabelled
         self.backend = backend
         self.tol = tol
+        self.time_limit = time_limit
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the kernel from pairs of labelled points, and the models from these points."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the kernel from pairs of labelled points, and the models from these points.
+
+        Parameters
+        ----------
+        X, y
+            Points and their labels.
+        sample_weight
+            What multiplies C of each labelled point; the kernel is learned without weights.
+        """
         K0, codes = self._given(X, y)
+        weights = self._point_weights(sample_weight, X, codes)
         problem = self._problem(K0, codes)
         self.result_ = self._certified(problem)
-        return self._finish(codes)
+        return self._finish(codes, weights)
 
     def _learned(self, known: npt.NDArray[np.intp], count: int) -> FloatArray:
         assert self.result_.point is not None
@@ -187,7 +208,7 @@ class ScgLDK(NearKernelLearner):
 
     Parameters
     ----------
-    kernel, C, multi_class, n_components, backend, tol
+    kernel, C, multi_class, class_weight, n_components, unlabelled, backend, tol, time_limit
         As in `LDK`.
     gamma
         The weight of the graph-based loss.
@@ -216,22 +237,37 @@ class ScgLDK(NearKernelLearner):
         gamma: float = 1.0,
         C: float = 10.0,
         multi_class: MultiClass = "ovo",
+        class_weight: ClassWeight = None,
         rank: int | None = None,
         n_components: int | None = None,
+        unlabelled: Unlabelled = -1,
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.C = C
         self.multi_class = multi_class
+        self.class_weight = class_weight
         self.rank = rank
         self.n_components = n_components
+        self.unlabelled = unlabelled
         self.backend = backend
         self.tol = tol
+        self.time_limit = time_limit
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the kernel from all points, and the models from the labelled ones."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the kernel from all points, and the models from the labelled ones.
+
+        Parameters
+        ----------
+        X, y
+            Points and their labels.
+        sample_weight
+            What multiplies C of each labelled point; the kernel is learned without weights.
+        """
         K0, codes = self._given(X, y)
+        weights = self._point_weights(sample_weight, X, codes)
         self.result_ = self._certified(ScgLogDet(K0, codes, self.gamma))
-        return self._finish(codes)
+        return self._finish(codes, weights)

@@ -44,6 +44,7 @@ class _KernelMixture(StackLearner):
         normalize: bool = True,
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
         self.kernels = kernels
         self.C = C
@@ -51,6 +52,7 @@ class _KernelMixture(StackLearner):
         self.normalize = normalize
         self.backend = backend
         self.tol = tol
+        self.time_limit = time_limit
 
     @property
     def _sources(self) -> Any:
@@ -97,6 +99,8 @@ class MklSVC(StackClassifier, _KernelMixture):
         The solver, or None for the planned ones.
     tol
         The relative gap up to which the optimum is certified.
+    time_limit
+        Seconds that a solver may take for one model; None for no limit.
 
     Attributes
     ----------
@@ -132,8 +136,17 @@ class MklSVC(StackClassifier, _KernelMixture):
         multi_class: MultiClass = "ovo",
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
-        super().__init__(kernels, C=C, norm=norm, normalize=normalize, backend=backend, tol=tol)
+        super().__init__(
+            kernels,
+            C=C,
+            norm=norm,
+            normalize=normalize,
+            backend=backend,
+            tol=tol,
+            time_limit=time_limit,
+        )
         self.multi_class = multi_class
 
     def _learn(self, matrices: Matrices, signs: FloatArray) -> Result:
@@ -149,7 +162,7 @@ class MklRidge(RegressorMixin, _KernelMixture):  # type: ignore[misc]
 
     Parameters
     ----------
-    kernels, norm, normalize, backend, tol
+    kernels, norm, normalize, backend, tol, time_limit
         As in `MklSVC`.
     C
         The penalty of the squared residuals.

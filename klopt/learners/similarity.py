@@ -58,6 +58,7 @@ class _SimilarityLearner(StackClassifier):
         multi_class: MultiClass = "ovo",
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
         self.similarities = similarities
         self.C = C
@@ -69,6 +70,7 @@ class _SimilarityLearner(StackClassifier):
         self.multi_class = multi_class
         self.backend = backend
         self.tol = tol
+        self.time_limit = time_limit
 
     @property
     def _sources(self) -> Any:
@@ -171,6 +173,8 @@ class ESKL(_SimilarityLearner):
         The solver, or None for the planned ones.
     tol
         The relative gap up to which the optimum is certified.
+    time_limit
+        Seconds that a solver may take for one model; None for no limit.
 
     Attributes
     ----------
@@ -209,7 +213,7 @@ class EMKL(_KernelEach):
 
     Parameters
     ----------
-    similarities, C, rho, trace, loss, damping, normalize, multi_class, backend, tol
+    similarities, C, rho, trace, loss, damping, normalize, multi_class, backend, tol, time_limit
         As in `ESKL`.
 
     Attributes
@@ -245,7 +249,7 @@ class REKL(_KernelEach):
 
     Parameters
     ----------
-    similarities, C, rho, trace, damping, normalize, multi_class, backend, tol
+    similarities, C, rho, trace, damping, normalize, multi_class, backend, tol, time_limit
         As in `ESKL`.
 
     Attributes
@@ -274,6 +278,7 @@ class REKL(_KernelEach):
         multi_class: MultiClass = "ovo",
         backend: str | Backend | None = None,
         tol: float = 1e-6,
+        time_limit: float | None = None,
     ) -> None:
         super().__init__(
             similarities,
@@ -285,6 +290,7 @@ class REKL(_KernelEach):
             multi_class=multi_class,
             backend=backend,
             tol=tol,
+            time_limit=time_limit,
         )
 
     def _problem(
