@@ -100,19 +100,21 @@ def form(H: Rows, x: Sequence[Q]) -> Q:
     return sum((x[i] * H[i][j] * x[j] for i in range(n) for j in range(n)), Q(0))
 
 
-def soft_margin_optimum(K: np.ndarray, y: np.ndarray, C: float, scale: Q = Q(1)) -> Q:
+def soft_margin_optimum(K: np.ndarray, y: np.ndarray, C: float | np.ndarray, scale: Q = Q(1)) -> Q:
     n = len(y)
-    labels, box = exact(y), Q(C)
+    labels, boxes = exact(y), exact(np.broadcast_to(C, n))
     entries = rows_of(K)
     H = [[scale * labels[i] * entries[i][j] * labels[j] for j in range(n)] for i in range(n)]
-    piece = [(Q(0), Q(0), Q(1)), (box, box, Q(1)), (Q(0), box, Q(1))]
-    points = corners(H, [piece] * n, [(labels, Q(0))])
+    pieces = [[(Q(0), Q(0), Q(1)), (box, box, Q(1)), (Q(0), box, Q(1))] for box in boxes]
+    points = corners(H, pieces, [(labels, Q(0))])
     return max(sum(x) - form(H, x) / 2 for x in points)
 
 
-def epsilon_margin_optimum(K: np.ndarray, y: np.ndarray, C: float, epsilon: float) -> Q:
+def epsilon_margin_optimum(
+    K: np.ndarray, y: np.ndarray, C: float | np.ndarray, epsilon: float
+) -> Q:
     n = len(y)
-    H, box, tube = rows_of(K), Q(C), Q(epsilon)
+    H, tube = rows_of(K), Q(epsilon)
     pieces = [
         [
             (Q(0), Q(0), Q(0)),
@@ -121,7 +123,7 @@ def epsilon_margin_optimum(K: np.ndarray, y: np.ndarray, C: float, epsilon: floa
             (Q(0), box, target - tube),
             (-box, Q(0), target + tube),
         ]
-        for target in exact(y)
+        for target, box in zip(exact(y), exact(np.broadcast_to(C, n)), strict=True)
     ]
     points = corners(H, pieces, [([Q(1)] * n, Q(0))])
     targets = exact(y)
@@ -144,6 +146,12 @@ def nu_margin_optimum(K: np.ndarray, y: np.ndarray, nu: float) -> Q:
     above = corners(H, [piece] * n, planes[:1])
     found += [form(H, x) / 2 for x in above if sum(x) >= least]
     return min(found)
+
+
+def repeated(K: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The kernel of points of which each stands there several times."""
+    often = np.repeat(np.arange(len(times)), times)
+    return np.asarray(K[np.ix_(often, often)])
 
 
 def assert_holds(bracket: Bracket, optimum: Q) -> None:
@@ -169,10 +177,16 @@ def tempting_gram(rng: Generator, n: int) -> Gram:
     return Gram.of(unit * np.exp(-np.square(X[:, None] - X).sum(axis=2)))
 
 
-def any_vector(rng: Generator, n: int, C: float) -> np.ndarray:
+def any_vector(rng: Generator, n: int, C: float | np.ndarray) -> np.ndarray:
     """A good or an absurd guess of coefficients."""
     size = rng.choice([0.0, 1e-30, 1e-3, 1.0, 1e3, 1e30, np.nan])
-    return np.asarray(size * min(C, 1e280) * rng.normal(size=n))
+    return np.asarray(size * np.minimum(C, 1e280) * rng.normal(size=n))
+
+
+def any_penalty(rng: Generator, n: int, share: float, K: Gram) -> float | np.ndarray:
+    """One penalty, or one for each point, up to a million times apart."""
+    C = share / K.scale
+    return C if rng.random() < 0.4 else C * 10.0 ** rng.uniform(-3, 3, size=n)
 
 
 penalties = st.sampled_from([1e-6, 1.0, 1e3, 1e9])
@@ -182,7 +196,7 @@ penalties = st.sampled_from([1e-6, 1.0, 1e3, 1e9])
 @at_most(40)
 def test_soft_margin(rng: Generator, n: int, share: float) -> None:
     K, y = tempting_gram(rng, n), signs(rng, n)
-    C = share / K.scale
+    C = any_penalty(rng, n, share, K)
     problem = SoftMargin(K, y, C)
     optimum = soft_margin_optimum(K.matrix, y, C)
     assert_holds(problem.bracket(Point({"alpha": any_vector(rng, n, C)})), optimum)
@@ -198,7 +212,7 @@ def test_soft_margin(rng: Generator, n: int, share: float) -> None:
 @at_most(30)
 def test_epsilon_margin(rng: Generator, n: int, share: float, epsilon: float) -> None:
     K = tempting_gram(rng, n)
-    C = share / K.scale
+    C = any_penalty(rng, n, share, K)
     y = rng.normal(size=n) + rng.choice([0.0, 1e8])
     problem = EpsilonMargin(K, y, C, epsilon)
     optimum = epsilon_margin_optimum(K.matrix, y, C, epsilon)
@@ -208,6 +222,51 @@ def test_epsilon_margin(rng: Generator, n: int, share: float, epsilon: float) ->
     normal = rng.normal(size=len(K.factor()))
     for beta in (rng.normal(size=n), 2 * C * np.ones(n), found.point.beta):
         assert_holds(problem.proof(Point({"beta": beta}, {"normal": normal})), optimum)
+
+
+@given(rng=generators, n=st.integers(4, 20), share=st.sampled_from([0.1, 1.0, 100.0]))
+@at_most(20)
+def test_a_point_with_twice_the_penalty_is_two_points(rng: Generator, n: int, share: float) -> None:
+    X = rng.normal(size=(n, 2))
+    K = np.exp(-np.square(X[:, None] - X).sum(axis=2))
+    times = rng.integers(1, 4, size=n)
+    more = repeated(K, times)
+    y = signs(rng, n)
+    targets = rng.normal(size=n)
+    pairs = [
+        (SoftMargin(K, y, share * times), SoftMargin(more, np.repeat(y, times), share)),
+        (
+            EpsilonMargin(K, targets, share * times, 0.1),
+            EpsilonMargin(more, np.repeat(targets, times), share, 0.1),
+        ),
+    ]
+    for weighted, often in pairs:
+        one = klopt.solve(weighted, tol=1e-9).require()
+        two = klopt.solve(often, tol=1e-9).require()
+        assert abs(one.value - two.value) <= 1e-8 * (1 + abs(two.value))
+
+
+@pytest.mark.parametrize("backend", ["libsvm", "highs", "clarabel", "active_set"])
+def test_every_route_takes_a_penalty_of_each_point(backend: str) -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(30, 2)), signs(rng, 30)
+    K = np.exp(-np.square(X[:, None] - X).sum(axis=2))
+    C = 10.0 ** rng.uniform(-1, 1, size=30)
+    truth = klopt.solve(SoftMargin(K, y, C), tol=1e-9).require().value
+    found = klopt.solve(SoftMargin(K, y, C), backend)
+    assert found.lower <= truth + 1e-7
+    assert found.upper >= truth - 1e-7
+    assert found.certificate.relative_gap < 1e-2
+
+
+def test_penalties_that_are_none_are_refused() -> None:
+    K = np.eye(2)
+    with pytest.raises(klopt.InvalidProblem, match=r"C\[1\] is 0; expected a positive number"):
+        SoftMargin(K, [1, -1], [1.0, 0.0])
+    with pytest.raises(klopt.InvalidProblem, match="C has 3 entries; expected one number, or 2"):
+        EpsilonMargin(K, [1, -1], [1.0, 2.0, 3.0], 0.1)
+    assert SoftMargin(K, [1, -1], [2.0, 2.0]).C == 2.0
+    assert SoftMargin(K, [1, -1], [1.0, 2.0]).describe() == "SoftMargin(n=2, C=1..2)"
 
 
 @given(rng=generators, n=st.integers(2, 4), share=st.sampled_from([1e-9, 0.1, 0.7, 1.0]))

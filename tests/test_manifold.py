@@ -248,7 +248,7 @@ def test_bad_weights_are_refused() -> None:
         OSK().fit(X, FEW, weights)
     with pytest.raises(ValueError, match="all points of the class 1 have the weight 0"):
         OSK().fit(X, FEW, np.where(FEW == 1, 0.0, 1.0))
-    with pytest.raises(ValueError, match="is 0 for every point|at least one non-zero"):
+    with pytest.raises(ValueError, match=r"is 0 for every point|at least one non-zero"):
         LapRLS().fit(X, FEW, np.zeros(len(X)))
 
 
