@@ -69,7 +69,7 @@ class EpsilonMargin(KernelMargin):
 
     def __attrs_post_init__(self) -> None:
         require_target_of_each_point(self.y, self.K)
-        require_penalty_of_each_point(self.C, self.K)
+        require_penalty_of_each_point(self.C, self.K.size)
         refuse_large_penalty(self.C, self.K.scale)
 
     def describe(self) -> str:

@@ -68,7 +68,7 @@ class SoftMargin(LabelledMargin):
         kernel = Gram.of(K)
         labels = binary_labels(y, len(kernel.matrix))
         penalty = given_penalty(C, infinite=True)
-        require_penalty_of_each_point(penalty, kernel)
+        require_penalty_of_each_point(penalty, labels.size)
         refuse_large_penalty(penalty, kernel.scale)
         self.__attrs_init__(kernel, labels, penalty)
 

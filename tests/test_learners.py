@@ -39,6 +39,7 @@ from klopt.learners import (
     DankSVR,
     MklRidge,
     MklSVC,
+    MklSVR,
     ScgLDK,
     ScgOSK,
 )
@@ -52,7 +53,7 @@ NEAR: list[Any] = [LDK(random_state=0), ScgLDK()]
 STACKED: list[Any] = [MklSVC(), ESKL(), EMKL(), REKL()]
 LEARNERS = [*GRAPH, *NEAR, *STACKED, DankSVC()]
 SEMI = [*GRAPH, *NEAR]
-REGRESSORS: list[Any] = [DankSVR(), MklRidge()]
+REGRESSORS: list[Any] = [DankSVR(), MklRidge(), MklSVR()]
 UNLABELLED = {type(learner) for learner in SEMI}
 
 X, y = load_iris(return_X_y=True)

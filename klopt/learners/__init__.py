@@ -3,7 +3,7 @@
     Harmonic, LapRLS, LapSVM    smooth functions on a graph of the points; nothing is certified
     OSK, ScgOSK, SKL            kernels on a graph of the points, labels -1 unlabelled; transductive
     LDK, ScgLDK                 kernel functions near a given one, labels -1 unlabelled
-    MklSVC, MklRidge            models with a mixture of kernels (`klopt.learners.kernels`)
+    MklSVC, MklSVR, MklRidge    models with a mixture of kernels (`klopt.learners.kernels`)
     ESKL, EMKL, REKL            models with kernels learned from (indefinite) similarities
     DankSVC, DankSVR            models with a kernel learned entry by entry
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from klopt.learners.adaptive import DankSVC as DankSVC, DankSVR as DankSVR
     from klopt.learners.logdet import LDK as LDK, ScgLDK as ScgLDK
     from klopt.learners.manifold import Harmonic as Harmonic, LapRLS as LapRLS, LapSVM as LapSVM
-    from klopt.learners.multiple import MklRidge as MklRidge, MklSVC as MklSVC
+    from klopt.learners.multiple import MklRidge as MklRidge, MklSVC as MklSVC, MklSVR as MklSVR
     from klopt.learners.ordered import OSK as OSK, ScgOSK as ScgOSK
     from klopt.learners.similarity import EMKL as EMKL, ESKL as ESKL, REKL as REKL
     from klopt.learners.spectral import SKL as SKL
@@ -33,7 +33,7 @@ _NAMES = {
     "adaptive": ("DankSVC", "DankSVR"),
     "logdet": ("LDK", "ScgLDK"),
     "manifold": ("Harmonic", "LapRLS", "LapSVM"),
-    "multiple": ("MklRidge", "MklSVC"),
+    "multiple": ("MklRidge", "MklSVC", "MklSVR"),
     "ordered": ("OSK", "ScgOSK"),
     "similarity": ("EMKL", "ESKL", "REKL"),
     "spectral": ("SKL",),

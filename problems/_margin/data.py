@@ -66,10 +66,10 @@ def penalty_text(C: Penalty) -> str:
     return f"C={C:g}"
 
 
-def require_penalty_of_each_point(C: Penalty, K: Gram) -> None:
-    """Refuse penalties that are more or fewer than the points of K."""
-    if isinstance(C, np.ndarray) and C.size != K.size:
-        raise InvalidProblem(f"C has {C.size} entries; expected one number, or {K.size}")
+def require_penalty_of_each_point(C: Penalty, n: int) -> None:
+    """Refuse penalties that are more or fewer than the n points."""
+    if isinstance(C, np.ndarray) and C.size != n:
+        raise InvalidProblem(f"C has {C.size} entries; expected one number, or {n}")
 
 
 def given_tube(epsilon: float) -> float:

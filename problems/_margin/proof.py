@@ -54,6 +54,7 @@ from klopt.proof.kernel_product import enclose_in_blocks, enclose_in_slices, ent
 __all__ = [
     "Penalty",
     "balanced_multiple",
+    "best_scale",
     "best_shift",
     "best_stretch",
     "best_tube",
@@ -74,8 +75,11 @@ __all__ = [
     "total_bound",
     "tube_bias",
     "tube_bound",
+    "tube_misses",
+    "tube_stretch",
     "tube_upper",
     "value_below",
+    "weighted_shift",
     "zeros_unless_finite",
 ]
 
@@ -168,7 +172,7 @@ def hinge_bound(margins: FloatArray, squared_norm: float, C: Penalty) -> HingeBo
         stretched = quotient_up(quotient_up(q, smallest), smallest)
         return HingeBound(stretched / 2, stretched, 1 / smallest)
 
-    s = _best_scale(margins, q, C) * STRETCH
+    s = best_scale(margins, q, C) * STRETCH
     if not math.isfinite(s):
         s = 1.0
     products = s * margins
@@ -516,7 +520,7 @@ def epsilon_margin_proof(
 
     f = enclose_in_blocks(K.matrix, x, K.entry_bounds)
     bias = tube_bias(y, f.mid, epsilon, C)
-    misses = _misses(y, bias, f)
+    misses = tube_misses(y, bias, f)
     ends = _epsilon_margin_ends(K, y, C, epsilon, x, misses, bias, is_feasible, f)
     # An error of f costs C in each point that it moves out of the tube.
     cost = float((C * f.rad).sum())
@@ -534,7 +538,7 @@ def epsilon_margin_proof(
     normal = witness.dual.get("normal")
     if normal is not None:
         g, squared_norm = normal_classifier(K, normal)
-        misses = _misses(y, tube_bias(y, g.mid, epsilon, C), g)
+        misses = tube_misses(y, tube_bias(y, g.mid, epsilon, C), g)
         other = tube_bound(misses, squared_norm, C, epsilon, K.factor_error())
         if other < upper:
             upper = other
@@ -546,8 +550,8 @@ def epsilon_margin_proof(
     return Bracket(ends.lower, upper, solved, "", AT_A_POINT, upper_by)
 
 
-def _misses(y: FloatArray, bias: float, f: Enclosure) -> Enclosure:
-    """y - b - f: two roundings (Lemma E1)."""
+def tube_misses(y: FloatArray, bias: float, f: Enclosure) -> Enclosure:
+    """Return y - b - f: two roundings (Lemma E1)."""
     centred = y - bias
     mid = centred - f.mid
     rad = f.rad + UNIT_ROUNDOFF * (np.abs(centred) + np.abs(mid))
@@ -594,7 +598,7 @@ def _epsilon_margin_ends(
         length = total_up(np.abs(x))
         along = _dot(x, Enclosure(centred, centred_rad)).lower
         gain = difference_down(along, product_up(epsilon, length))
-        stretch = _tube_stretch(x, gain, curvature.mid, C)
+        stretch = tube_stretch(x, gain, curvature.mid, C)
         if not is_within(stretch, np.abs(x), C):
             stretch = 1.0
         lower = max(0.0, value_below(gain, curvature.upper, stretch))
@@ -688,7 +692,7 @@ def hinge_primal(margins: FloatArray, squared_norm: float, C: float) -> tuple[fl
             return np.inf, 1.0
         return max(squared_norm, 0.0) / 2 / smallest**2, 1 / smallest
 
-    scale = _best_scale(margins, squared_norm, C)
+    scale = best_scale(margins, squared_norm, C)
     at_one = squared_norm / 2 + C * float(np.maximum(1 - margins, 0.0).sum())
     losses = float(np.maximum(1 - scale * margins, 0.0).sum())
     value = scale * scale * (squared_norm / 2) + C * losses
@@ -696,10 +700,10 @@ def hinge_primal(margins: FloatArray, squared_norm: float, C: float) -> tuple[fl
     return (value, scale) if value < at_one else (at_one, 1.0)
 
 
-def _best_scale(margins: FloatArray, squared_norm: float, C: Penalty) -> float:
-    """The s >= 0 where s squared_norm - (sum of the C_i m_i with m_i < 1/s) changes sign.
+def best_scale(margins: FloatArray, squared_norm: float, C: Penalty) -> float:
+    """Return the best multiple s >= 0 of a classifier with given margins and squared norm.
 
-    That is the derivative.
+    There s squared_norm - (sum of the C_i m_i with m_i < 1/s), the derivative, changes sign.
     """
     if isinstance(C, np.ndarray):
         order = np.argsort(margins, kind="stable")
@@ -795,8 +799,8 @@ def _tube_primal(excess: FloatArray, squared_norm: float, C: float) -> float:
     return squared_norm / 2 + C * float(np.maximum(excess, 0.0).sum())
 
 
-def _tube_stretch(beta: FloatArray, gain: float, curvature: float, C: Penalty) -> float:
-    """The s that maximises s gain - s^2 curvature / 2 inside the box; 1 where it gains little."""
+def tube_stretch(beta: FloatArray, gain: float, curvature: float, C: Penalty) -> float:
+    """Return the s of largest s gain - s^2 curvature / 2 in the box; 1 where it gains little."""
     if gain < 0:
         return 0.0
     sizes = np.abs(beta)
