@@ -38,6 +38,7 @@ from klopt.arrays import FloatArray
 from klopt.kernels.gram import Gram
 from klopt.model.problem import Bracket, Example, Formulation, Point, Problem, Statement
 from klopt.problems._margin.data import (
+    PenaltyLike,
     given_penalty,
     given_tube,
     penalty_text,
@@ -120,7 +121,7 @@ class MultipleKernel(Problem):
         self,
         kernels: Kernels,
         y: npt.ArrayLike,
-        C: float | npt.ArrayLike,
+        C: PenaltyLike,
         loss: Loss = "hinge",
         norm: Norm = "block-l1",
         epsilon: float = 0.1,

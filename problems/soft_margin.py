@@ -25,6 +25,7 @@ from klopt.model.problem import Bracket, Example, Formulation, Point, Statement
 from klopt.model.sets import BoxPlane
 from klopt.problems._margin.cone_forms import Polyhedron
 from klopt.problems._margin.data import (
+    PenaltyLike,
     given_penalty,
     penalty_text,
     require_penalty_of_each_point,
@@ -64,7 +65,7 @@ class SoftMargin(LabelledMargin):
     y: FloatArray
     C: Penalty
 
-    def __init__(self, K: Gram | MatrixLike, y: npt.ArrayLike, C: float | npt.ArrayLike) -> None:
+    def __init__(self, K: Gram | MatrixLike, y: npt.ArrayLike, C: PenaltyLike) -> None:
         kernel = Gram.of(K)
         labels = binary_labels(y, len(kernel.matrix))
         penalty = given_penalty(C, infinite=True)

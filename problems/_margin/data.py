@@ -6,6 +6,9 @@ The functions `given_*` convert one argument of a constructor, the functions `re
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +18,7 @@ from klopt.kernels.gram import Gram
 from klopt.problems._margin.proof import Penalty
 
 __all__ = [
+    "PenaltyLike",
     "given_kernel",
     "given_penalty",
     "given_targets",
@@ -23,6 +27,10 @@ __all__ = [
     "require_penalty_of_each_point",
     "require_target_of_each_point",
 ]
+
+
+PenaltyLike = float | Sequence[float] | npt.NDArray[Any]
+"""A penalty of all points, or of each, as users give it."""
 
 
 def given_kernel(K: Gram | MatrixLike) -> Gram:
@@ -35,7 +43,7 @@ def given_targets(y: npt.ArrayLike) -> FloatArray:
     return vector("y", y)
 
 
-def given_penalty(C: float | npt.ArrayLike, *, infinite: bool = False) -> Penalty:
+def given_penalty(C: PenaltyLike, *, infinite: bool = False) -> Penalty:
     """Return a positive finite penalty, or one for each point; equal ones are one number.
 
     >>> given_penalty([2.0, 2.0]), given_penalty([1.0, 2.0])
