@@ -3,8 +3,8 @@
     primal   minimise c'x  subject to  b - Ax in K          multipliers y in K*
     dual     minimise b'y  subject to  A'y = -c, y in K*    multipliers (z, s): x = -z, s = b - Ax
 
-The optimal values are opposite where there is strong duality. All cones but the exponential one are
-their own dual.
+The optimal values are opposite where there is strong duality. All cones but the exponential and the
+power cones are their own dual.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["dual_of", "from_dual", "to_dual"]
 def dual_of(form: ConeForm) -> ConeForm:
     """Return the dual of a form, as a minimisation over y.
 
-    The form has a linear objective and no exponential cones.
+    The form has a linear objective and neither exponential nor power cones.
 
     >>> form = ConeForm([1.0, 2.0], [[-1.0, -1.0]], [-1.0], Cones(nonneg=1))
     >>> dual_of(form).A.toarray()
@@ -31,7 +31,7 @@ def dual_of(form: ConeForm) -> ConeForm:
            [-1.],
            [-1.]])
     """
-    if form.P is not None or form.cones.exp:
+    if form.P is not None or not form.cones.is_symmetric:
         raise InvalidProblem(
             "the dual is formed for linear objectives and self-dual cones only; solve the form itself"
         )

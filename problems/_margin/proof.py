@@ -77,7 +77,6 @@ __all__ = [
     "tube_bound",
     "tube_misses",
     "tube_stretch",
-    "tube_upper",
     "value_below",
     "weighted_shift",
     "zeros_unless_finite",
@@ -116,7 +115,9 @@ def normal_classifier(K: Gram, w: FloatArray) -> tuple[Enclosure, float]:
     R = K.factor()
     length = enclose_norm(w).upper
     bounds = entry_bounds(K.matrix, -K.factor_error())
-    rad = (1 + 2.0**-40) * gamma(len(R)) * length * bounds + (len(R) + 4) * 2.0**-1074
+    # The share may underflow where a bound is large: it is rounded up.
+    share = product_up(1 + 2.0**-40, gamma(len(R)), length)
+    rad = share * bounds + (len(R) + 4) * ETA
     return Enclosure(w @ R, rad), product_up(length, length)
 
 
@@ -170,7 +171,8 @@ def hinge_bound(margins: FloatArray, squared_norm: float, C: Penalty) -> HingeBo
         if not smallest > 0:
             return nothing
         stretched = quotient_up(quotient_up(q, smallest), smallest)
-        return HingeBound(stretched / 2, stretched, 1 / smallest)
+        # Half of the smallest number is 0.
+        return HingeBound(product_up(stretched, 0.5), stretched, 1 / smallest)
 
     s = best_scale(margins, q, C) * STRETCH
     if not math.isfinite(s):
@@ -228,7 +230,8 @@ def balanced_multiple(z: FloatArray, stretch: float) -> FloatArray:
 def _dot(a: FloatArray, x: Enclosure) -> Enclosure:
     """a'x (Lemma E2), its radius by one product."""
     n = a.size
-    spread = float(np.abs(a) @ (x.rad + gamma(n + 1) * np.abs(x.mid)))
+    # Each radius is rounded up where it underflows: an a_i may be large.
+    spread = float(np.abs(a) @ (x.rad + gamma(n + 1) * np.abs(x.mid) + ETA))
     return Enclosure(float(a @ x.mid), spread * (1 + gamma(2 * n + 16)) + (2 * n + 4) * ETA)
 
 
@@ -427,7 +430,7 @@ def nu_margin_proof(K: Gram, y: FloatArray, nu: float, witness: Point) -> Bracke
 
     upper = math.inf
     if is_feasible:
-        upper = quotient_up(quotient_up(max(curvature.upper, 0.0), n), n) / 2
+        upper = product_up(quotient_up(quotient_up(max(curvature.upper, 0.0), n), n), 0.5)
     lower = _nu_margin_lower(S, margins, rho, curvature.upper)
     charge = product_up(phi, _smaller_class(y)) if phi else 0.0
     lower = _over_square(difference_down(lower, charge) if charge else lower, n)
@@ -690,7 +693,7 @@ def hinge_primal(margins: FloatArray, squared_norm: float, C: float) -> tuple[fl
         smallest = float(margins.min())
         if not smallest > 0:
             return np.inf, 1.0
-        return max(squared_norm, 0.0) / 2 / smallest**2, 1 / smallest
+        return max(squared_norm, 0.0) / 2 / smallest / smallest, 1 / smallest
 
     scale = best_scale(margins, squared_norm, C)
     at_one = squared_norm / 2 + C * float(np.maximum(1 - margins, 0.0).sum())
@@ -745,7 +748,8 @@ def best_stretch(a: FloatArray, curvature: float, C: Penalty) -> float:
         return 1.0
     unbounded = total / curvature if curvature > 0 else np.inf
     factor = min(unbounded, _room(a, C))
-    gain = (factor - 1) * total - (factor**2 - 1) * curvature / 2
+    # (factor - 1) total - (factor^2 - 1) curvature / 2, whose square may overflow.
+    gain = (factor - 1) * (total - (factor + 1) * curvature / 2)
     return factor if gain > MIN_RELATIVE_GAIN * total else 1.0
 
 
@@ -774,31 +778,6 @@ def tube_bias(y: FloatArray, f: FloatArray, epsilon: float, C: Penalty = 1.0) ->
     return best_shift(breaks, residuals.size) + middle
 
 
-def tube_upper(a: FloatArray, excess: FloatArray, curvature: float, C: float, phi: float) -> float:
-    """Return the primal value of a regression, with the smaller of the two charges for the floor.
-
-    Parameters
-    ----------
-    a
-        The coefficients, between -C and C.
-    excess
-        By how much each residual leaves the tube.
-    curvature
-        a'Ka.
-    C, phi
-        The penalty, and minus the floor of K.
-    """
-    reach = C + np.abs(a)
-    near = _tube_primal(excess, curvature, C) + phi / 2 * float(reach @ reach)
-    squared_length = float(a @ a)
-    wider = excess + phi * np.sqrt(squared_length)
-    return min(near, _tube_primal(wider, curvature + phi * squared_length, C))
-
-
-def _tube_primal(excess: FloatArray, squared_norm: float, C: float) -> float:
-    return squared_norm / 2 + C * float(np.maximum(excess, 0.0).sum())
-
-
 def tube_stretch(beta: FloatArray, gain: float, curvature: float, C: Penalty) -> float:
     """Return the s of largest s gain - s^2 curvature / 2 in the box; 1 where it gains little."""
     if gain < 0:
@@ -807,5 +786,5 @@ def tube_stretch(beta: FloatArray, gain: float, curvature: float, C: Penalty) ->
     if gain == 0 or not (curvature > 0 and float(sizes.max()) > 0):
         return 1.0
     factor = min(gain / curvature, _room(sizes, C))
-    more = (factor - 1) * gain - (factor**2 - 1) * curvature / 2
+    more = (factor - 1) * (gain - (factor + 1) * curvature / 2)
     return factor if more > MIN_RELATIVE_GAIN * gain else 1.0
