@@ -16,6 +16,7 @@ from typing import Any, Literal, cast, overload
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -38,6 +39,7 @@ __all__ = [
     "Learner",
     "Unlabelled",
     "entries",
+    "is_mark",
     "part",
 ]
 
@@ -127,7 +129,7 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, **checks)
         check_classification_targets(y)
         mark = self.unlabelled if unlabelled else None
-        unknown = _is_mark(y, mark)
+        unknown = is_mark(y, mark)
         self.classes_, known = np.unique(y[~unknown], return_inverse=True)
         if self.classes_.size < 2:
             aside = ""
@@ -142,6 +144,32 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
         codes = np.full(len(y), UNLABELLED, dtype=np.int64)
         codes[~unknown] = known
         return X, codes
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy; points without label are left out, with a warning.
+
+        Parameters
+        ----------
+        X, y
+            Points and their labels.
+        sample_weight
+            The weights of the points in the mean.
+        """
+        unknown = is_mark(np.asarray(y), getattr(self, "unlabelled", None))
+        if not unknown.any():
+            return float(super().score(X, y, sample_weight))
+        known = np.flatnonzero(~unknown)
+        if not known.size:
+            raise ValueError(f"every label is {self.unlabelled!r}: there is nothing to score")
+        warnings.warn(
+            f"{unknown.sum()} of {unknown.size} points have no label and are left out of the score; "
+            "klopt.learners.selection has folds of labelled points only",
+            UserWarning,
+            stacklevel=2,
+        )
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        found = self.predict(X)[known]
+        return float(accuracy_score(np.asarray(y)[known], found, sample_weight=weights))
 
     def _named(self, scores: FloatArray) -> npt.NDArray[Any]:
         """The class of the largest score, or for two classes of the sign."""
@@ -178,8 +206,8 @@ def _hint(mark: Unlabelled) -> str:
     return "; for classes -1 and +1 choose another mark, such as unlabelled=0"
 
 
-def _is_mark(y: npt.NDArray[Any], mark: Unlabelled) -> npt.NDArray[np.bool_]:
-    """Which labels are the mark of points without label, as a number or as text."""
+def is_mark(y: npt.NDArray[Any], mark: Unlabelled) -> npt.NDArray[np.bool_]:
+    """Return which labels are the mark of points without label, as a number or as text."""
     if mark is None:
         return np.zeros(len(y), dtype=bool)
     word = str(mark)
