@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from scipy import sparse
 from scipy.linalg import eigh, expm
 from sklearn.datasets import load_iris, make_moons
 from sklearn.svm import SVC
@@ -250,6 +251,46 @@ def test_bad_weights_are_refused() -> None:
         OSK().fit(X, FEW, np.where(FEW == 1, 0.0, 1.0))
     with pytest.raises(ValueError, match=r"is 0 for every point|at least one non-zero"):
         LapRLS().fit(X, FEW, np.zeros(len(X)))
+
+
+# ---------------------------------------------------------------- sparse points
+
+
+@pytest.mark.parametrize("learner", [OSK(), SKL(weights="gaussian"), Harmonic()], ids=str)
+def test_sparse_points_give_what_dense_ones_give(learner: Any) -> None:
+    from sklearn.base import clone
+
+    rng = np.random.default_rng(2)
+    points = rng.random((90, 30)) * (rng.random((90, 30)) < 0.2) + np.eye(90, 30)
+    points[:45, :5] += 1.0
+    labels = np.where(np.arange(90) % 9 == 0, np.arange(90) < 45, -1)
+    dense = clone(learner).fit(points, labels)
+    for kind in (sparse.csr_matrix, sparse.csr_array, sparse.csc_array):
+        found = clone(learner).fit(kind(points), labels)
+        np.testing.assert_array_equal(found.transduction_, dense.transduction_)
+        new = points[::7] * 0.9
+        for asked in (new, kind(new)):
+            np.testing.assert_allclose(
+                found.decision_function(asked), dense.decision_function(new), atol=1e-7
+            )
+        np.testing.assert_array_equal(found.predict(kind(points)), found.transduction_)
+    np.testing.assert_allclose(
+        dense.decision_function(sparse.csr_array(points)), dense.decision_function(points)
+    )
+
+
+def test_a_graph_of_sparse_points_is_that_of_dense_ones() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.random((40, 12)) * (rng.random((40, 12)) < 0.4)
+    for weights in ("binary", "gaussian"):
+        W = knn_graph(sparse.coo_array(points), 4, weights)  # type: ignore[arg-type]
+        np.testing.assert_allclose(
+            W.toarray(),
+            knn_graph(points, 4, weights).toarray(),
+            atol=1e-13,  # type: ignore[arg-type]
+        )
+    with pytest.raises(InvalidProblem, match="X is 3 x 0"):
+        knn_graph(sparse.csr_array((3, 0)), 1)
 
 
 # ---------------------------------------------------------------- scikit-learn
