@@ -4,7 +4,7 @@
     python klopt_check.py FILE [FILE ..]          exit code 0: every certificate proves its claim
 
 The format is described in docs/certificate-format.md. All numbers are integers over one common
-denominator for each array; nothing is ever rounded, except outwards in the bounds of exp. The rule:
+denominator for each array; nothing is ever rounded, except outwards in the bounds of exp and log. The rule:
 
     minimise  x'Px/2 + c'x   subject to   b - Ax in K,   x'P_i x/2 + q_i'x <= r_i
 
@@ -38,7 +38,8 @@ FORMAT = "klopt certificate 1"
 MAX_EXPONENT = 20_000  # of a number written in hexadecimal digits
 MAX_ELIMINATION = 100  # the order up to which a matrix needs no factor
 MAX_ARGUMENT = 5_000  # of exp
-BITS = 256  # of the bounds of exp and of the square root of 2
+MAX_POWER = 32  # the sum of the weights of a power cone up to which powers are compared themselves
+BITS = 256  # of the bounds of exp, log and of the square root of 2
 
 
 class Rejected(Exception):
@@ -321,8 +322,8 @@ def product_with_transpose(L: Matrix) -> dict[tuple[int, int], int]:
 
 def exp_above(t: Fraction) -> Fraction:
     """An upper bound of exp(t), close to it."""
-    need(abs(t) <= MAX_ARGUMENT, "an exponential is out of range")
-    return 1 / exp_of(-t, up=0) if t < 0 else exp_of(t, up=1)
+    need(t <= MAX_ARGUMENT, "an exponential is out of range")
+    return 1 / exp_of(min(-t, Fraction(MAX_ARGUMENT)), up=0) if t < 0 else exp_of(t, up=1)
 
 
 def exp_of(t: Fraction, up: int) -> Fraction:
@@ -342,7 +343,34 @@ def exp_of(t: Fraction, up: int) -> Fraction:
     return Fraction(total, one)
 
 
-def need_in_cone(name: str, kind: str, size: int, s: Vector, dual: bool, factor: object) -> None:
+def log_of(q: Fraction, up: int) -> Fraction:
+    """log(q) for q > 0, rounded up (up = 1) or down (up = 0): 2 artanh((m - 1) / (m + 1)) + e log 2."""
+    exponent = q.numerator.bit_length() - q.denominator.bit_length()
+    m = q / Fraction(2) ** exponent  # between 1/2 and 2
+    if m < 1:
+        m, exponent = 2 * m, exponent - 1
+    log_two = 2 * artanh(Fraction(1, 3), up if exponent > 0 else 1 - up)
+    return exponent * log_two + 2 * artanh((m - 1) / (m + 1), up)
+
+
+def artanh(u: Fraction, up: int) -> Fraction:
+    """u + u^3/3 + u^5/5 + .. for 0 <= u <= 1/3, each step rounded up or down."""
+    one = 1 << BITS
+    x = u.numerator * one // u.denominator + up
+    square = (x * x >> BITS) + up
+    total = 0
+    power = x
+    k = 1
+    while power > up:
+        total += power // k + up
+        power = (power * square >> BITS) + up
+        k += 2
+    return Fraction(
+        total + 2 * up, one
+    )  # all terms that follow, each at most 1/8 of the one before
+
+
+def need_in_cone(name: str, kind: str, size: object, s: Vector, dual: bool, factor: object) -> None:
     """s in the cone, or in its dual cone."""
     if kind == "zero":
         need(dual or s.is_zero, f"{name}: an equation does not hold")
@@ -353,6 +381,8 @@ def need_in_cone(name: str, kind: str, size: int, s: Vector, dual: bool, factor:
         need(s.of[0] >= 0 and s.of[0] ** 2 >= squares, f"{name} is not in the second-order cone")
     elif kind in ("semidefinite", "svec"):
         need_semidefinite(name, triangle(kind, size, s, dual), factor)
+    elif kind == "power":
+        need_in_power(name, size, s, dual)
     else:
         need_in_exponential(name, s, dual)
 
@@ -398,6 +428,27 @@ def need_in_exponential(name: str, s: Vector, dual: bool) -> None:
     need(b * exp_above(a / b) <= c, f"{name} is not in the exponential cone")
 
 
+def need_in_power(name: str, weights: list[int], s: Vector, dual: bool) -> None:
+    """x >= 0 and x_1^a_1 .. x_k^a_k >= |z|, a_i = w_i / W; dual: with x_i / a_i."""
+    total = sum(weights)
+    x = [s[index] for index in range(len(weights))]
+    z = abs(s[len(weights)])
+    need(all(value >= 0 for value in x), f"{name}: an entry of a power cone is negative")
+    if dual:
+        x = [value * total / weight for value, weight in zip(x, weights, strict=True)]
+    if z == 0 or z <= min(x):
+        return
+    need(all(x), f"{name} is not in the power cone")
+    if total <= MAX_POWER:
+        product = Fraction(1)
+        for value, weight in zip(x, weights, strict=True):
+            product *= value**weight
+        need(product >= z**total, f"{name} is not in the power cone")
+        return
+    below = sum(weight * log_of(value, up=0) for value, weight in zip(x, weights, strict=True))
+    need(below >= total * log_of(z, up=1), f"{name} is not in the power cone")
+
+
 # The rule of cone programs
 
 SIZES = {
@@ -406,7 +457,7 @@ SIZES = {
     "second order": lambda k: k,
     "semidefinite": lambda k: k * (k + 1) // 2,
     "svec": lambda k: k * (k + 1) // 2,
-    "exponential": lambda k: 3 * k,
+    "exponential": lambda k: k,
 }
 
 
@@ -425,13 +476,20 @@ class ConeProgram:
         for entry in listed("cones", data.get("cones", [])):
             need(isinstance(entry, list) and len(entry) == 2, "a cone is a kind and a size")
             kind, size = entry
+            if kind == "power":
+                weights = [number(weight) for weight in listed("the weights of a power cone", size)]
+                good = weights and all(w.denominator == 1 and w > 0 for w in weights)
+                need(bool(good), "the weights of a power cone are positive integers")
+                self.blocks.append(
+                    (kind, [w.numerator for w in weights], rows, rows + len(weights) + 1)
+                )
+                rows += len(weights) + 1
+                continue
             need(isinstance(kind, str) and kind in SIZES, f"there is no cone {kind!r}")
-            whole("the size of a cone", size, 1)
-            # Exponential cones come one by one.
-            for _ in range(size if kind == "exponential" else 1):
-                length = SIZES[kind](1 if kind == "exponential" else size)
-                self.blocks.append((kind, size, rows, rows + length))
-                rows += length
+            length = SIZES[kind](whole("the size of a cone", size, 1))
+            need(kind != "exponential" or size == 3, "an exponential cone has three rows")
+            self.blocks.append((kind, size, rows, rows + length))
+            rows += length
         self.A = Matrix.read("A", data.get("A"), rows, n)
         self.b = Vector.read("b", data.get("b"), rows)
         self.quadratics = []

@@ -32,7 +32,7 @@ from klopt.proof.rational_psd import rational_psd
 
 P = klopt.problems
 CHECKER = Path(klopt_check.__file__)
-CLASSES = (P.LP, P.QCQP, P.SDP, P.SoftMargin, P.EpsilonMargin)
+CLASSES = (P.LP, P.QCQP, P.SDP, P.ConeProgram, P.SoftMargin, P.EpsilonMargin)
 
 
 def certified(problem: klopt.Problem, tmp_path: Path) -> tuple[klopt.Result, dict[str, Any]]:
@@ -144,6 +144,12 @@ def known_optima() -> Iterator[tuple[str, klopt.Problem, Fraction]]:
     # The largest eigenvalue of [[2, 1], [1, 2]] is 3.
     eigenvalue = P.SDP([1.0], [[[2.0, 1.0], [1.0, 2.0]], np.eye(2)])
     yield "semidefinite", eigenvalue, Fraction(3)
+    standard = P.SDP.standard([[-2.0, -1.0], [-1.0, -2.0]], [np.eye(2)], [1.0])
+    yield "over X", standard, Fraction(-3)
+    # The largest sqrt(x1 x2) on x1 + x2 = 2 is 1.
+    mean = klopt.Cones(zero=1, power=(0.5,))
+    rows = [[1.0, 1.0, 0.0], *(-np.eye(3)).tolist()]
+    yield "power", P.ConeProgram(None, [0.0, 0.0, -1.0], rows, [2.0, 0, 0, 0], mean), Fraction(-1)
     # Two points with kernel [[2, 1], [1, 2]] and C = 10: alpha = (1, 1), value 1.
     yield "margin", P.SoftMargin([[2, 1], [1, 2]], [1, -1], C=10), Fraction(1)
     yield "tube", P.EpsilonMargin([[2, 1], [1, 2]], [1, -1], C=10, epsilon=0.5), Fraction(1, 4)
@@ -298,6 +304,30 @@ def test_the_bound_of_exp_is_above_and_close(t: Fraction) -> None:
         exact = mpmath.exp(mpmath.mpf(t.numerator) / t.denominator)
         found = mpmath.mpf(bound.numerator) / bound.denominator
         assert exact <= found <= exact * (1 + mpmath.mpf(2) ** -180)
+
+
+@given(st.fractions(Fraction(1, 10**9), 10**9))
+def test_the_bounds_of_log_enclose_it_closely(q: Fraction) -> None:
+    below, above = (klopt_check.log_of(q, up) for up in (0, 1))
+    with mpmath.workprec(400):
+        exact = mpmath.log(mpmath.mpf(q.numerator) / q.denominator)
+        low, high = (mpmath.mpf(end.numerator) / end.denominator for end in (below, above))
+        assert low <= exact <= high
+        assert high - low <= mpmath.mpf(2) ** -200
+
+
+@given(st.fractions(0, 9), st.fractions(0, 9), st.fractions(-9, 9), st.integers(1, 40))
+def test_power_cones_are_decided_as_powers_say(
+    x: Fraction, y: Fraction, z: Fraction, weight: int
+) -> None:
+    """The weights 40 and less are compared by logarithms or by powers; the truth by powers."""
+    vector = klopt_check.Vector.read("s", encode_vector([x, y, z]), 3)
+    accepted = _passes(lambda: klopt_check.need_in_power("s", [weight, 3], vector, False))
+    inside = x**weight * y**3 >= abs(z) ** (weight + 3)
+    # Logarithms cannot decide on the boundary itself.
+    assert accepted <= inside
+    if x**weight * y**3 > abs(z) ** (weight + 3) * Fraction(1001, 1000):
+        assert accepted
 
 
 @given(st.integers(0, 2**32))

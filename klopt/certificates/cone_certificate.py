@@ -39,13 +39,6 @@ from klopt.witness.exact_simplex import ExactOutcome, ExactStatus, exact_vertex
 
 __all__ = ["ExactProgram", "factor_below", "no_end", "no_point", "two_ends"]
 
-KINDS = {
-    "zero": "zero",
-    "nonneg": "nonnegative",
-    "soc": "second order",
-    "psd": "svec",
-    "exp": "exponential",
-}
 MAX_ELIMINATION = 60
 """The order up to which a matrix may be left without a factor."""
 SHIFTS = (4096.0, 256.0, 16.0, 1.0)
@@ -63,8 +56,8 @@ class ExactProgram:
     statement: ConeStatement
     rows: SparseMatrix
     b: FloatArray
-    blocks: tuple[tuple[str, int, slice], ...]
-    """The kind of each cone, its size as the format counts it, and its rows."""
+    blocks: tuple[tuple[str, Any, slice], ...]
+    """The kind of each cone, its size (or weights) as the format has it, and its rows."""
     kept: Any
     """Which rows of the statement are kept."""
 
@@ -75,7 +68,7 @@ class ExactProgram:
             raise NotCertified("a declared bound of x is not written to certificates yet")
         kept = ~statement.vacuous
         cones = statement.cones
-        blocks: list[tuple[str, int, slice]] = []
+        blocks: list[tuple[str, Any, slice]] = []
         linear = int(np.count_nonzero(kept[cones.zero : cones.zero + cones.nonneg]))
         start = 0
         for kind, size in (("zero", cones.zero), ("nonnegative", linear)):
@@ -85,14 +78,24 @@ class ExactProgram:
         for kind, block in cones.blocks():
             if kind in ("zero", "nonneg"):
                 continue
-            if kind not in KINDS:
-                raise NotCertified(f"cones of kind {kind!r} are not written to certificates yet")
+            if kind == "power":
+                for weights in cones.power:
+                    length = len(weights) + 1
+                    blocks.append(("power", weights, slice(start, start + length)))
+                    start += length
+                continue
             length = block.stop - block.start
-            name = KINDS[kind]
-            if kind == "psd":
+            if kind == "exp":
+                blocks += [
+                    ("exponential", 3, slice(at, at + 3)) for at in range(start, start + length, 3)
+                ]
+            elif kind == "psd":
                 name = "semidefinite" if statement.plain else "svec"
-            size = order_of(length) if kind == "psd" else length
-            blocks.append((name, 1 if kind == "exp" else size, slice(start, start + length)))
+                blocks.append((name, order_of(length), slice(start, start + length)))
+            elif kind == "soc":
+                blocks.append(("second order", length, slice(start, start + length)))
+            else:
+                raise NotCertified(f"cones of kind {kind!r} are not written to certificates yet")
             start += length
         rows = sparse.csc_array(statement.rows[np.flatnonzero(kept)])
         return cls(statement, rows, statement.b[kept], tuple(blocks), kept)
@@ -108,7 +111,7 @@ class ExactProgram:
             "c": encode_vector(statement.c),
             "A": encode_entries(self.rows),
             "b": encode_vector(self.b),
-            "cones": [[kind, size] for kind, size, _ in self.blocks],
+            "cones": [[kind, _encoded_size(kind, size)] for kind, size, _ in self.blocks],
         }
         if statement.P is not None:
             data["P"] = _encoded_symmetric(statement.P)
@@ -311,6 +314,10 @@ def _move_inside(program: ExactProgram, y: FloatArray, share: float) -> None:
             i, j = svec_entries(size)
             diagonal = rows.start + np.flatnonzero(i == j)
             y[diagonal] += share * np.abs(y[diagonal]).max(initial=0.0)
+        elif kind == "power":
+            y[rows.start : rows.stop - 1] *= 1 + share
+        elif kind == "exponential":
+            y[rows.stop - 1] *= 1 + share
 
 
 def _curvature(statement: ConeStatement, lam: Vector, with_objective: bool) -> Any:
@@ -553,6 +560,10 @@ def _boxed(program: ExactProgram, variables: Any) -> bool:
     """Whether rows with one entry state both bounds of the variables."""
     up, down = _bound_rows(program)
     return all(int(j) in up and int(j) in down for j in variables)
+
+
+def _encoded_size(kind: str, size: Any) -> Any:
+    return [encode_number(weight) for weight in size] if kind == "power" else size
 
 
 def _encoded_symmetric(matrix: SparseMatrix) -> dict[str, Any]:

@@ -121,7 +121,15 @@ def solved_exactly(
 def _order(
     rows: Sequence[tuple[list[tuple[int, int]], int]], equations: int, room: FloatArray
 ) -> list[int]:
-    """The order in which unknowns are taken: well-conditioned ones with much room first."""
+    """The order in which unknowns are taken.
+
+    Those of a single equation come first, since they disturb no other; then well-conditioned ones
+    with much room.
+    """
+    by_room = [int(index) for index in np.argsort(-room, kind="stable")]
+    singles = [index for index in by_room if len(rows[index][0]) == 1]
+    if len({rows[index][0][0][0] for index in singles}) == equations:
+        return singles
     if len(rows) * equations <= MAX_DENSE:
         weighted = np.zeros((equations, len(rows)))
         for index, (entries, scale) in enumerate(rows):
@@ -131,7 +139,7 @@ def _order(
         if np.isfinite(weighted).all():
             *_, pivots = scipy.linalg.qr(weighted, mode="economic", pivoting=True)
             return [int(index) for index in pivots]
-    return [int(index) for index in np.argsort(-room, kind="stable")]
+    return singles + [index for index in by_room if len(rows[index][0]) != 1]
 
 
 def _integers(column: Column, at: Mapping[int, int]) -> tuple[list[tuple[int, int]], int]:

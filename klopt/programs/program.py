@@ -16,7 +16,7 @@ from klopt.arrays import FloatArray
 from klopt.model.features import Feature
 from klopt.model.forms import ConeForm, Start
 from klopt.model.problem import Bracket, Formulation, Point, Problem
-from klopt.programs.duality import dual_of, from_dual, to_dual
+from klopt.programs.duality import dual_claim, dual_of, from_dual, to_dual
 from klopt.programs.formats.model import Model
 from klopt.programs.rows import LinearRows
 from klopt.proof.cone_witnesses import ConeClaim, DualWitness
@@ -102,10 +102,10 @@ class Program(Problem):
         return DualWitness(w, y)
 
     def cone_claim(self, point: Point) -> ConeClaim | None:
-        if self.is_dual_of_form:
-            return None
         x, y = self.pair(point)
         witness = self.dual_witness(x, y)
+        if self.is_dual_of_form:
+            return dual_claim(self.cone_statement, x, witness.y, self.sign, self.offset)
         return ConeClaim(
             self.cone_statement, x, witness.y, witness.quadratic, self.scale, self.offset
         )
