@@ -39,7 +39,7 @@ def alignment(K: object, L: object, *, centre: bool = False) -> float:
     centre
         Take the mean off both first: then a constant added to a kernel changes nothing.
 
-    >>> alignment([[2, 1], [1, 2]], [[4, 2], [2, 4]])
+    >>> round(alignment([[2, 1], [1, 2]], [[4, 2], [2, 4]]), 12)
     1.0
     >>> round(alignment([[1, 0], [0, 1]], [[1, 1], [1, 1]]), 6)
     0.707107

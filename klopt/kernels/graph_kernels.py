@@ -60,8 +60,8 @@ def diffusion_kernel(laplacian: object, sigma: float = 1.0, rank: int | None = N
     """Return exp(-sigma^2 L / 2), on the `rank` smoothest eigenvectors (None: on all).
 
     >>> diffusion_kernel([[1.0, -1.0], [-1.0, 1.0]], sigma=1.0).matrix.round(4)
-    array([[0.5677, 0.4323],
-           [0.4323, 0.5677]])
+    array([[0.6839, 0.3161],
+           [0.3161, 0.6839]])
     """
     gamma, V = _eigenpairs(laplacian, rank)
     sigma = positive("sigma", sigma)

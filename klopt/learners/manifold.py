@@ -140,10 +140,10 @@ class LapRLS(_Manifold):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> few = np.where(np.arange(150) % 10 == 0, y, -1)
-    >>> learner = LapRLS().fit(X, few)
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> few = np.where(np.arange(len(y)) % 10 == 0, y, -1)
+    >>> learner = LapRLS().fit((X - X.mean(axis=0)) / X.std(axis=0), few)
     >>> bool(np.mean(learner.transduction_ == y) > 0.9)
     True
     """
@@ -198,10 +198,10 @@ class LapSVM(_Manifold):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> few = np.where(np.arange(150) % 10 == 0, y, -1)
-    >>> learner = LapSVM().fit(X, few)
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> few = np.where(np.arange(len(y)) % 10 == 0, y, -1)
+    >>> learner = LapSVM().fit((X - X.mean(axis=0)) / X.std(axis=0), few)
     >>> bool(np.mean(learner.transduction_ == y) > 0.9)
     True
     """
